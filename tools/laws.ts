@@ -1,0 +1,240 @@
+/**
+ * The laws of the tree, as functions from source text to findings.
+ *
+ * A file says which dialect it speaks in its first line: `// data plane` (dense code over typed
+ * arrays, where `!` is allowed) or `// shell` (the edge to sockets, clocks and processes, where
+ * time and randomness may be read). Everything else is control plane and core.
+ */
+import { dirname, join, normalize } from 'node:path';
+import { parseSync } from 'oxc-parser';
+
+/** Each package and the packages that it may import: arrows point down this list only. */
+export const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  wire: ['base'],
+  store: ['base'],
+  etcd: ['base', 'wire', 'store'],
+  machinery: ['base', 'wire'],
+  apiserver: ['base', 'wire', 'store', 'etcd', 'machinery'],
+  client: ['base', 'wire', 'machinery'],
+  scheduler: ['base', 'wire', 'machinery', 'client'],
+  nodes: ['base', 'machinery', 'client'],
+  controllers: ['base', 'machinery', 'client'],
+  cli: [
+    ...['base', 'wire', 'store', 'etcd', 'machinery', 'apiserver'],
+    ...['client', 'scheduler', 'nodes', 'controllers'],
+  ],
+};
+
+export const FILE_LINES_MAX = 600;
+export const FUNCTION_LINES_MAX = 70;
+export const LINE_COLUMNS_MAX = 100;
+
+/** One source file: its path from the root of the repository, with `/`, and its text. */
+export interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+interface SyntaxNode {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [key: string]: unknown;
+}
+
+/** A file parsed once, for all laws. */
+export interface Parsed extends Source {
+  readonly program: SyntaxNode;
+  /** Names of static, dynamic and re-exporting imports, and of `new URL(x, import.meta.url)`. */
+  readonly targets: readonly string[];
+  readonly comments: readonly { readonly start: number; readonly end: number }[];
+}
+
+/** Parses one file. Throws with the place where the syntax is wrong. */
+export function parse(source: Source): Parsed {
+  const result = parseSync(source.path, source.text);
+  const error = result.errors[0];
+  if (error !== undefined) throw new Error(`${source.path}: ${error.message}`);
+  const program = result.program as unknown as SyntaxNode;
+  const targets: string[] = [];
+  for (const statement of result.module.staticImports) targets.push(statement.moduleRequest.value);
+  for (const statement of result.module.staticExports) {
+    for (const entry of statement.entries) {
+      if (entry.moduleRequest) targets.push(entry.moduleRequest.value);
+    }
+  }
+  walk(program, (node) => {
+    if (node.type === 'ImportExpression') pushLiteral(targets, node['source']);
+    if (node.type === 'NewExpression' && isUrlOfThisModule(node)) {
+      pushLiteral(targets, (node['arguments'] as SyntaxNode[])[0]);
+    }
+  });
+  return { ...source, program, targets, comments: result.comments };
+}
+
+function pushLiteral(targets: string[], node: unknown): void {
+  const value = (node as { readonly value?: unknown } | undefined)?.value;
+  if (typeof value === 'string') targets.push(value);
+}
+
+function isUrlOfThisModule(node: SyntaxNode): boolean {
+  const callee = node['callee'] as SyntaxNode;
+  return (
+    callee.type === 'Identifier' &&
+    callee['name'] === 'URL' &&
+    (node['arguments'] as SyntaxNode[]).length === 2
+  );
+}
+
+function walk(node: SyntaxNode, visit: (node: SyntaxNode) => void): void {
+  visit(node);
+  for (const value of Object.values(node)) {
+    if (Array.isArray(value)) {
+      for (const item of value) if (isSyntaxNode(item)) walk(item, visit);
+    } else if (isSyntaxNode(value)) {
+      walk(value, visit);
+    }
+  }
+}
+
+function isSyntaxNode(value: unknown): value is SyntaxNode {
+  return typeof value === 'object' && value !== null && 'type' in value;
+}
+
+function isTest(path: string): boolean {
+  return /\.(test|bench|sim)\.ts$/.test(path) || /^(bench|tools)\//.test(path) || isTooling(path);
+}
+
+function isTooling(path: string): boolean {
+  return /^packages\/[a-z]+\/(test|tools)\//.test(path);
+}
+
+function firstLine(text: string): string {
+  return text.slice(0, Math.max(0, text.indexOf('\n')));
+}
+
+function lineOf(text: string, offset: number): number {
+  let line = 1;
+  for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++;
+  return line;
+}
+
+/** Imports that leave the package must point down the layer table, by the package's name. */
+export function layerLaw(file: Parsed): string[] {
+  const layer = /^packages\/([a-z]+)\//.exec(file.path)?.[1];
+  if (layer === undefined) return [];
+  const allowed = LAYERS[layer];
+  if (allowed === undefined) return [`${file.path}: package ${layer} is not in the layer table`];
+  const found: string[] = [];
+  for (const target of file.targets) {
+    const other = /^@megaplane\/([a-z]+)/.exec(target)?.[1];
+    if (other !== undefined && other !== layer && !allowed.includes(other)) {
+      found.push(`${file.path}: ${layer} may not import ${target}`);
+    }
+    const local = target.startsWith('.') ? normalize(join(dirname(file.path), target)) : undefined;
+    if (local !== undefined && !local.startsWith(`packages/${layer}/`)) {
+      found.push(`${file.path}: ${target} leaves the package by a path`);
+    }
+  }
+  return found;
+}
+
+/** Lines, files and functions stay short enough to be read in one sitting. */
+export function lengthLaw(file: Parsed): string[] {
+  const found: string[] = [];
+  const lines = file.text.split('\n');
+  if (lines.length - 1 > FILE_LINES_MAX) {
+    found.push(`${file.path}: ${lines.length - 1} lines, at most ${FILE_LINES_MAX}`);
+  }
+  for (const [index, line] of lines.entries()) {
+    if (line.length > LINE_COLUMNS_MAX && !/https?:\/\//.test(line)) {
+      found.push(`${file.path}:${index + 1}: ${line.length} columns, at most ${LINE_COLUMNS_MAX}`);
+    }
+  }
+  walk(file.program, (node) => {
+    if (!/^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)) {
+      return;
+    }
+    const first = lineOf(file.text, node.start);
+    const count = lineOf(file.text, node.end) - first + 1;
+    const isSuite = isTest(file.path);
+    if (count > FUNCTION_LINES_MAX && !isSuite) {
+      found.push(
+        `${file.path}:${first}: a function of ${count} lines, at most ${FUNCTION_LINES_MAX}`,
+      );
+    }
+  });
+  return found;
+}
+
+const WORLD: Readonly<Record<string, readonly string[]>> = {
+  Date: ['now'],
+  performance: ['now'],
+  Math: ['random'],
+  crypto: ['randomUUID', 'getRandomValues', 'randomBytes', 'randomInt'],
+  process: ['hrtime', 'exit', 'argv', 'env', 'stdout', 'stderr', 'on', 'once', 'kill'],
+};
+const WORLD_CALLS = ['setTimeout', 'setInterval', 'setImmediate', 'randomUUID', 'randomBytes'];
+
+/** Only files that declare themselves shells read clocks, draw randomness or touch the process. */
+export function worldLaw(file: Parsed): string[] {
+  if (isTest(file.path) || firstLine(file.text).startsWith('// shell')) return [];
+  const found: string[] = [];
+  const report = (node: SyntaxNode, what: string): void => {
+    found.push(`${file.path}:${lineOf(file.text, node.start)}: ${what} outside a shell`);
+  };
+  walk(file.program, (node) => {
+    if (node.type === 'MemberExpression') {
+      const object = (node['object'] as SyntaxNode)['name'];
+      const property = (node['property'] as SyntaxNode)['name'];
+      if (typeof object === 'string' && typeof property === 'string') {
+        if (WORLD[object]?.includes(property)) report(node, `${object}.${property}`);
+      }
+    }
+    if (node.type === 'CallExpression') {
+      const name = (node['callee'] as SyntaxNode)['name'];
+      if (typeof name === 'string' && WORLD_CALLS.includes(name)) report(node, name);
+    }
+    if (node.type === 'NewExpression' && (node['arguments'] as unknown[]).length === 0) {
+      if ((node['callee'] as SyntaxNode)['name'] === 'Date') report(node, 'new Date()');
+    }
+  });
+  return found;
+}
+
+/** `!` belongs to the data plane, where an index is in range by construction. */
+export function assertionLaw(file: Parsed): string[] {
+  if (isTest(file.path) || firstLine(file.text).startsWith('// data plane')) return [];
+  const found: string[] = [];
+  walk(file.program, (node) => {
+    if (node.type === 'TSNonNullExpression') {
+      found.push(`${file.path}:${lineOf(file.text, node.start)}: ! outside the data plane`);
+    }
+  });
+  return found;
+}
+
+/** Every source file is reached from an entry point, by imports alone; tests do not count. */
+export function reachLaw(files: readonly Parsed[], isEntry: (path: string) => boolean): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const reached = new Set<string>();
+  const queue = files.filter((file) => isEntry(file.path)).map((file) => file.path);
+  for (let path = queue.pop(); path !== undefined; path = queue.pop()) {
+    if (reached.has(path)) continue;
+    reached.add(path);
+    for (const target of byPath.get(path)?.targets ?? []) {
+      const next = resolveTarget(path, target);
+      if (next !== undefined && byPath.has(next)) queue.push(next);
+    }
+  }
+  return files
+    .filter((file) => !reached.has(file.path) && !isTest(file.path))
+    .map((file) => `${file.path}: reached from no entry point`);
+}
+
+function resolveTarget(from: string, target: string): string | undefined {
+  if (target.startsWith('.')) return normalize(join(dirname(from), target));
+  const match = /^@megaplane\/([a-z]+)\/(.+)$/.exec(target);
+  return match === null ? undefined : `packages/${match[1]}/src/${match[2]}.ts`;
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import * as laws from './laws.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const ENTRY =
+  /^(packages\/cli\/src\/main\.ts|bench\/.*\.ts|tools\/.*\.ts|packages\/[a-z]+\/tools\/.*\.ts)$/;
+
+const files: readonly laws.Parsed[] = globSync(
+  ['packages/*/src/**/*.ts', 'packages/*/tools/**/*.ts', 'bench/**/*.ts', 'tools/**/*.ts'],
+  { cwd: ROOT, exclude: (path) => path.includes('node_modules') },
+)
+  .map((path) => path.replaceAll('\\', '/'))
+  .map((path) => laws.parse({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+
+const written = files.filter((file) => !file.path.includes('/tables/'));
+
+function planted(path: string, text: string): laws.Parsed {
+  return laws.parse({ path, text });
+}
+
+function all(law: (file: laws.Parsed) => string[]): string[] {
+  return written.flatMap((file) => law(file));
+}
+
+test('every import points down the layer table', () => {
+  assert.deepEqual(all(laws.layerLaw), []);
+});
+
+test('the layer law bites: upward imports, paths out of a package, unknown packages', () => {
+  const up = planted('packages/base/src/a.ts', `import { x } from '@megaplane/wire/x';`);
+  assert.match(laws.layerLaw(up)[0] ?? '', /base may not import @megaplane\/wire\/x/);
+  const lazy = planted('packages/store/src/a.ts', `await import('@megaplane/apiserver/x');`);
+  assert.equal(laws.layerLaw(lazy).length, 1);
+  const again = planted('packages/store/src/a.ts', `export { x } from '@megaplane/etcd/x';`);
+  assert.equal(laws.layerLaw(again).length, 1);
+  const path = planted('packages/base/src/a.ts', `import { x } from '../../wire/src/x.ts';`);
+  assert.match(laws.layerLaw(path)[0] ?? '', /leaves the package/);
+  const unknown = planted('packages/attic/src/a.ts', `export const x = 1;`);
+  assert.match(laws.layerLaw(unknown)[0] ?? '', /not in the layer table/);
+});
+
+test('files, functions and lines are short', () => {
+  assert.deepEqual(all(laws.lengthLaw), []);
+});
+
+test('the length law bites: a long file, a long function, a long line', () => {
+  const path = 'packages/base/src/a.ts';
+  const long = planted(path, 'export {};\n'.repeat(laws.FILE_LINES_MAX + 1));
+  assert.match(laws.lengthLaw(long)[0] ?? '', /601 lines/);
+  const body = ';\n'.repeat(laws.FUNCTION_LINES_MAX);
+  assert.match(
+    laws.lengthLaw(planted(path, `function f() {${body}}\n`))[0] ?? '',
+    /function of 71/,
+  );
+  assert.match(laws.lengthLaw(planted(path, `const f = () => {${body}};\n`))[0] ?? '', /function/);
+  const wide = planted(path, `const a = '${'x'.repeat(laws.LINE_COLUMNS_MAX)}';\n`);
+  assert.match(laws.lengthLaw(wide)[0] ?? '', /columns/);
+});
+
+test('clocks, randomness and the process are touched in shells only', () => {
+  assert.deepEqual(all(laws.worldLaw), []);
+});
+
+test('the world law bites: each way to read a clock or draw a number', () => {
+  const ways = [
+    ...['Date.now()', 'new Date()', 'Math.random()', 'performance.now()', 'process.exit(1)'],
+    ...['setTimeout(f, 1)', 'setInterval(f, 1)', 'crypto.randomUUID()', 'randomBytes(4)'],
+  ];
+  for (const way of ways) {
+    assert.equal(laws.worldLaw(planted('packages/base/src/a.ts', `${way};\n`)).length, 1, way);
+    const shell = planted('packages/base/src/a.ts', `// shell: a clock\n${way};\n`);
+    assert.deepEqual(laws.worldLaw(shell), [], way);
+  }
+  assert.deepEqual(laws.worldLaw(planted('packages/base/src/a.ts', 'new Date(5);')), []);
+});
+
+test('the non-null assertion stays in the data plane', () => {
+  assert.deepEqual(all(laws.assertionLaw), []);
+});
+
+test('the assertion law bites outside a file marked as data plane', () => {
+  const path = 'packages/base/src/a.ts';
+  assert.equal(laws.assertionLaw(planted(path, 'f(a[0]!);\n')).length, 1);
+  assert.deepEqual(laws.assertionLaw(planted(path, '// data plane: rows\nf(a[0]!);\n')), []);
+});
+
+test('no file is dead', () => {
+  assert.deepEqual(
+    laws.reachLaw(files, (path) => ENTRY.test(path)),
+    [],
+  );
+});
+
+test('the reach law bites: a file that only its test imports is dead', () => {
+  const found = laws.reachLaw(
+    [
+      planted('packages/cli/src/main.ts', `import '@megaplane/base/a';`),
+      planted('packages/base/src/a.ts', `new Worker(new URL('./b.ts', import.meta.url));`),
+      planted('packages/base/src/b.ts', `export {};`),
+      planted('packages/base/src/c.ts', `export {};`),
+      planted('packages/base/src/c.test.ts', `import './c.ts';`),
+    ],
+    (path) => ENTRY.test(path),
+  );
+  assert.deepEqual(found, ['packages/base/src/c.ts: reached from no entry point']);
+});
