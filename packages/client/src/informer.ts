@@ -1,0 +1,79 @@
+/**
+ * An informer keeps one collection of the API server present in this process, as rows: a dense id
+ * per object, the user's typed-array columns hanging on the id. The informer itself holds the key
+ * (`namespace/name`), the resourceVersion and nothing else; no JavaScript object per item.
+ */
+import type { Client } from './client.ts';
+
+/** What the user of an informer gives to it. */
+export interface InformerHandler {
+  /**
+   * An object is new or changed. `bytes[start..end)` is its JSON, valid only during the call; take
+   * the fields you need into columns (see `@megaplane/machinery/scan`). `isNew` tells a fresh row:
+   * its columns hold whatever an earlier owner of the id left there.
+   *
+   * Not called when a relist or a repeated event brings a version that was already delivered.
+   */
+  onUpsert(id: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void;
+  /**
+   * An object is gone; `id` is still valid during the call and may be reused afterwards.
+   * `bytes[start..end)` is its last state, or empty (`start === end`) when its disappearance was
+   * noticed by a relist.
+   */
+  onDelete(id: number, bytes: Uint8Array, start: number, end: number): void;
+  /**
+   * The rows equal the collection as it was at one revision at or after the start. Called once
+   * after the start and again after each relist; between a lost watch and the next call the rows
+   * are an older but consistent state.
+   */
+  onSynced?(): void;
+  /** The collection cannot be had just now; a text for people. The informer goes on by itself. */
+  onTrouble?(message: string): void;
+}
+
+export interface InformerOptions {
+  readonly client: Client;
+  /** Path of the collection, such as `/api/v1/pods` or `/api/v1/namespaces/x/configmaps`. */
+  readonly path: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** KEP-5866 selector of a shard, as text. */
+  readonly shardSelector?: string;
+  readonly handler: InformerHandler;
+  /** Rows that are expected, so that tables start at their size; grows beyond. */
+  readonly capacity?: number;
+}
+
+export interface InformerMetrics {
+  events: number;
+  bookmarks: number;
+  lists: number;
+  watches: number;
+  expired: number;
+  /** Events that brought nothing new (already delivered). */
+  repeated: number;
+}
+
+export interface Informer {
+  /** Begins; nothing is delivered before. */
+  start(): void;
+  /** Ends; nothing is delivered afterwards. Rows stay readable. */
+  stop(): void;
+  /** Row of an object, or -1. `namespace` is empty for cluster-scoped kinds. */
+  find(namespace: string, name: string): number;
+  /** `namespace/name`, or `name` for cluster-scoped kinds. */
+  keyOf(id: number): string;
+  /** As a Number: revisions stay below 2^53. */
+  resourceVersionOf(id: number): number;
+  /** Number of objects. */
+  readonly size: number;
+  /** All ids are below this. */
+  readonly idLimit: number;
+  /** Whether `id` is a row now. Loop over `0..idLimit` with it to see all objects. */
+  has(id: number): boolean;
+  /** False until the first `onSynced`. */
+  readonly isSynced: boolean;
+  /** The revision up to which events have been delivered; 0 before. */
+  readonly revision: number;
+  readonly metrics: InformerMetrics;
+}
