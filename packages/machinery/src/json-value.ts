@@ -1,0 +1,12 @@
+/** What JSON can hold; every Kubernetes object in code is a plain value of this shape. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+
+/** An object of the API, or a part of one. An absent member is `undefined` when read. */
+export interface JsonObject {
+  [member: string]: JsonValue | undefined;
+}
+
+/** True for a JSON object: not null and not a list. */
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
