@@ -1,0 +1,158 @@
+/** Content negotiation of answers: which of the clauses of an Accept header the server serves. */
+import {
+  failed,
+  notAcceptable,
+  notAcceptableText,
+  nothingAcceptable,
+  success,
+  type Result,
+} from '@megaplane/machinery/status';
+
+export const JSON_TYPE = 'application/json';
+export const YAML_TYPE = 'application/yaml';
+export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
+
+/** How an answer is encoded and into what it is transformed. */
+export interface Negotiated {
+  readonly encoding: 'json' | 'yaml' | 'protobuf';
+  readonly transform: 'none' | 'table' | 'metadata' | 'metadataList' | 'discovery';
+  /** Version of meta.k8s.io for a transform: `v1` or `v1beta1`. */
+  readonly version: string;
+  /** The clause asked for `stream=watch`, which the answer's type repeats. */
+  readonly stream: boolean;
+  readonly pretty: boolean;
+}
+
+interface Clause {
+  readonly type: string;
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+const PLAIN_JSON: Negotiated = {
+  encoding: 'json',
+  transform: 'none',
+  version: '',
+  stream: false,
+  pretty: false,
+};
+const ENCODINGS: Readonly<Record<string, Negotiated['encoding']>> = {
+  'application/json': 'json',
+  'application/yaml': 'yaml',
+  'application/vnd.kubernetes.protobuf': 'protobuf',
+  '*/*': 'json',
+};
+const TRANSFORMS: Readonly<Record<string, Negotiated['transform']>> = {
+  Table: 'table',
+  PartialObjectMetadata: 'metadata',
+  PartialObjectMetadataList: 'metadataList',
+};
+
+/** What the resource can be turned into; `media` are the encodings that it has. */
+export interface Offer {
+  readonly media: readonly string[];
+  readonly tables: boolean;
+}
+
+export const BUILT_IN_OFFER: Offer = {
+  media: [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE],
+  tables: true,
+};
+export const REVIEW_OFFER: Offer = { media: BUILT_IN_OFFER.media, tables: false };
+
+/**
+ * The first clause, by weight and then by position, that can be served. A clause whose type is
+ * known but whose parameters are not is skipped; if nothing is left, that decides the text of 406.
+ */
+export function negotiate(accept: string, offer: Offer, pretty: boolean): Result<Negotiated> {
+  if (accept === '' || accept === '*/*' || accept === JSON_TYPE) {
+    return success(pretty ? { ...PLAIN_JSON, pretty } : PLAIN_JSON);
+  }
+  let isTypeKnown = false;
+  for (const clause of parseAccept(accept)) {
+    const encoding = ENCODINGS[clause.type];
+    if (encoding === undefined || !isOffered(clause.type, offer)) continue;
+    isTypeKnown = true;
+    const transform = transformOf(clause, offer);
+    if (transform === null) continue;
+    return success({ encoding, ...transform, stream: isStream(clause), pretty });
+  }
+  return failed(isTypeKnown ? notAcceptable(offer.media) : nothingAcceptable(offer.media));
+}
+
+function isOffered(type: string, offer: Offer): boolean {
+  return type === '*/*' || offer.media.includes(type);
+}
+
+function isStream(clause: Clause): boolean {
+  return clause.parameters.get('stream') === 'watch';
+}
+
+function transformOf(
+  clause: Clause,
+  offer: Offer,
+): Pick<Negotiated, 'transform' | 'version'> | null {
+  const as = clause.parameters.get('as');
+  if (as === undefined) return { transform: 'none', version: '' };
+  const transform = TRANSFORMS[as];
+  const version = clause.parameters.get('v') ?? '';
+  if (transform === undefined || !offer.tables) return null;
+  if (clause.parameters.get('g') !== 'meta.k8s.io') return null;
+  return version === 'v1' || version === 'v1beta1' ? { transform, version } : null;
+}
+
+/** Clauses by falling weight; those of weight 0 are refused by the client and left out. */
+export function parseAccept(accept: string): Clause[] {
+  const clauses: { clause: Clause; weight: number }[] = [];
+  for (const text of accept.split(',')) {
+    const [type = '', ...rest] = text.split(';');
+    const parameters = new Map<string, string>();
+    for (const pair of rest) {
+      const at = pair.indexOf('=');
+      if (at < 0) continue;
+      parameters.set(pair.slice(0, at).trim().toLowerCase(), unquote(pair.slice(at + 1).trim()));
+    }
+    const weight = Number(parameters.get('q') ?? '1');
+    const name = type.trim().toLowerCase();
+    if (name === '' || !(weight > 0)) continue;
+    clauses.push({ clause: { type: name, parameters }, weight });
+  }
+  return clauses.sort((a, b) => b.weight - a.weight).map(({ clause }) => clause);
+}
+
+function unquote(text: string): string {
+  return text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
+}
+
+/** A single object was asked for as a list of metadata, or a list as one object's metadata. */
+export function checkTransformShape(
+  asked: Negotiated,
+  isList: boolean,
+  kind: string,
+): Result<true> {
+  if (asked.transform === 'metadata' && isList) {
+    return failed(
+      notAcceptableText(
+        `you requested PartialObjectMetadata, but the requested object is a list (${kind})`,
+      ),
+    );
+  }
+  if (asked.transform === 'metadataList' && !isList) {
+    return failed(
+      notAcceptableText(
+        `you requested PartialObjectMetadataList, but the requested object is not a list (${kind})`,
+      ),
+    );
+  }
+  return success(true);
+}
+
+/** The Content-Type of an answer. */
+export function contentType(asked: Negotiated, isWatch: boolean): string {
+  const base = {
+    json: JSON_TYPE,
+    yaml: YAML_TYPE,
+    protobuf: PROTOBUF_TYPE,
+  }[asked.encoding];
+  if (isWatch && asked.encoding === 'protobuf') return `${base};stream=watch`;
+  return isWatch && asked.stream ? `${base};stream=watch` : base;
+}

@@ -1,0 +1,71 @@
+/** Query parameters as Kubernetes reads them: unknown ones are ignored, malformed ones refused. */
+import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import { queryStart } from './request-info.ts';
+
+/** Values by name; of a repeated parameter the first counts, as upstream decodes single values. */
+export class Query {
+  readonly #values: URLSearchParams;
+
+  constructor(target: string) {
+    this.#values = new URLSearchParams(target.slice(queryStart(target)));
+  }
+
+  /** The first value, or `''` where the parameter is absent. */
+  text(name: string): string {
+    return this.#values.get(name) ?? '';
+  }
+
+  /** Every value of a parameter that may be repeated. */
+  all(name: string): readonly string[] {
+    return this.#values.getAll(name);
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name);
+  }
+
+  /** Absent, `0` and `false` are false; all else is true, the empty string too. */
+  flag(name: string): boolean {
+    const value = this.#values.get(name);
+    return value !== null && value !== '0' && value.toLowerCase() !== 'false';
+  }
+
+  /** A whole number of 64 bits; null where the parameter is absent. */
+  integer(name: string): Result<number | null> {
+    const value = this.#values.get(name);
+    if (value === null) return success(null);
+    if (/^[+-]?\d{1,19}$/.test(value)) return success(Number(value));
+    return failed(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`));
+  }
+}
+
+/** `0` stands for "unset or 0"; null for a text that is no unsigned integer. */
+export function parseRevision(text: string): number | null {
+  if (text === '') return 0;
+  return /^\d{1,19}$/.test(text) ? Number(text) : null;
+}
+
+/** The words of Go's parser for a resourceVersion that is no number. */
+export function revisionFault(text: string): string {
+  return `strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`;
+}
+
+/** A Go duration (`1m30s`, `500ms`) in milliseconds; null where it is none. */
+export function durationMs(text: string): number | null {
+  const unitMs: Readonly<Record<string, number>> = {
+    ns: 1e-6,
+    us: 1e-3,
+    µs: 1e-3,
+    ms: 1,
+    s: 1000,
+    m: 60_000,
+    h: 3_600_000,
+  };
+  if (text === '0') return 0;
+  if (!/^-?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+$/.test(text)) return null;
+  let sum = 0;
+  for (const [, digits = '', unit = ''] of text.matchAll(/(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)/g)) {
+    sum += Number(digits) * (unitMs[unit] ?? 0);
+  }
+  return text.startsWith('-') ? -sum : sum;
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseRequest } from './request-info.ts';
+
+/** One line per request: verb group/version namespace resource/name/subresource. */
+function describe(method: string, target: string): string {
+  const info = parseRequest(method, target);
+  if (info === null) return 'malformed';
+  if (!info.isResource) return `${info.verb} ${info.path}`;
+  const parts = [info.resource, info.name, info.subresource].filter((part) => part !== '');
+  return `${info.verb} ${info.group}/${info.version} [${info.namespace}] ${parts.join('/')}`;
+}
+
+test('paths of resources and of everything else are told apart', () => {
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['GET', '/api/v1/pods', 'list /v1 [] pods'],
+    ['GET', '/api/v1/namespaces/a/pods?watch=1', 'list /v1 [a] pods'],
+    ['GET', '/api/v1/namespaces/a/pods/p', 'get /v1 [a] pods/p'],
+    ['POST', '/api/v1/namespaces/a/pods/p/binding', 'create /v1 [a] pods/p/binding'],
+    ['GET', '/api/v1/namespaces', 'list /v1 [] namespaces'],
+    ['GET', '/api/v1/namespaces/a', 'get /v1 [a] namespaces/a'],
+    ['PUT', '/api/v1/namespaces/a/finalize', 'update /v1 [a] namespaces/a/finalize'],
+    ['PUT', '/api/v1/namespaces/a/status', 'update /v1 [a] namespaces/a/status'],
+    [
+      'DELETE',
+      '/apis/apps/v1/namespaces/a/deployments',
+      'deletecollection apps/v1 [a] deployments',
+    ],
+    ['PATCH', '/apis/apps/v1/namespaces/a/deployments/d', 'patch apps/v1 [a] deployments/d'],
+    ['GET', '/api/v1/watch/pods', 'watch /v1 [] pods'],
+    ['GET', '/api/v1', 'get /api/v1'],
+    ['GET', '/apis/apps/v1', 'get /apis/apps/v1'],
+    ['GET', '/apis/', 'get /apis/'],
+    ['GET', '/healthz', 'get /healthz'],
+    ['GET', '/', 'get /'],
+    ['GET', '/api/v1/namespaces/a/configmaps/x%2Fy', 'get /v1 [a] configmaps/x/y'],
+    ['GET', '/api/v1/namespaces/a/configmaps/x%zz', 'malformed'],
+  ];
+  for (const [method, target, expected] of cases) {
+    assert.equal(describe(method, target), expected, `${method} ${target}`);
+  }
+});

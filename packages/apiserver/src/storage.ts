@@ -1,0 +1,148 @@
+/**
+ * The one seam between the API server and what keeps its objects.
+ *
+ * Two kinds of storage stand behind it: the embedded store, which is in the same process, and a
+ * replica of an etcd cluster. Reads are synchronous in both (the replica is local), writes report
+ * by callback (etcd answers later). Keys and values are bytes; a value is canonical JSON of one
+ * object without its resourceVersion, which is the row's `modRevision`.
+ *
+ * Two revisions matter. `appliedRevision` is the newest that reads see; `publishedRevision` is the
+ * newest that is as durable as promised. Nothing that observed revision R may reach a client
+ * before R is published: the server holds the answers of a turn until then. Watches report
+ * published events only.
+ */
+
+/**
+ * One stored object, filled in by the storage. The bytes belong to the storage and are valid until
+ * the next write or the end of the turn, whichever is first; a reader that keeps them copies them.
+ */
+export interface Row {
+  key: Buffer;
+  keyStart: number;
+  keyEnd: number;
+  bytes: Buffer;
+  start: number;
+  end: number;
+  modRevision: number;
+  createRevision: number;
+}
+
+/** A row with nothing in it, for callers to own and reuse. */
+export function emptyRow(): Row {
+  const nothing = Buffer.alloc(0);
+  return {
+    key: nothing,
+    keyStart: 0,
+    keyEnd: 0,
+    bytes: nothing,
+    start: 0,
+    end: 0,
+    modRevision: 0,
+    createRevision: 0,
+  };
+}
+
+/** `compacted`: the revision asked for is older than the history that is kept. */
+export type PageOutcome = 'end' | 'stopped' | 'compacted';
+
+/** What a conditional write needs to hold: no object, any state, or exactly this revision. */
+export const EXPECT_ABSENT = 0;
+export const EXPECT_ANY = -1;
+
+/**
+ * How a write ended. `conflict`: the expectation did not hold and nothing changed. `full`: refused
+ * at the memory limit. `unavailable`: not known to be done (storage gone); a read will tell.
+ */
+export type WriteOutcome =
+  | { readonly kind: 'done'; readonly revision: number }
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'full'; readonly message: string }
+  | { readonly kind: 'unavailable'; readonly message: string };
+
+export type WriteDone = (outcome: WriteOutcome) => void;
+
+/** One change. `value` is the new state (empty for a deletion), `previous` the one before it. */
+export interface StorageEvent {
+  isDelete: boolean;
+  /** The object did not exist before. */
+  isCreate: boolean;
+  revision: number;
+  readonly value: Row;
+  readonly previous: Row;
+}
+
+/** An event with nothing in it, for callers to own and reuse. */
+export function emptyEvent(): StorageEvent {
+  return {
+    isDelete: false,
+    isCreate: false,
+    revision: 0,
+    value: emptyRow(),
+    previous: emptyRow(),
+  };
+}
+
+/** `gone`: events that this watch has not read yet are no longer kept; it must be closed. */
+export type NextOutcome = 'event' | 'idle' | 'gone';
+
+/** A cursor into the log of changes under one key range. It holds a position, not a queue. */
+export interface StorageWatch {
+  /** Fills `event` with the next published change, in revision order. */
+  next(event: StorageEvent): NextOutcome;
+  /** Changes up to this revision were all read. */
+  readonly position: number;
+  /** Ends the watch; `wake` is not called again. */
+  close(): void;
+}
+
+/** See the head of the file for what holds between the members. */
+export interface Storage {
+  readonly appliedRevision: number;
+  readonly publishedRevision: number;
+
+  /** The newest state of `key` in `row`; false where there is no object. */
+  get(key: Uint8Array, row: Row): boolean;
+
+  /**
+   * Visits the objects in `[start, end)` as of `revision` (0: newest) in byte order of their keys,
+   * until `visit` returns false. The row is the storage's own and is reused between visits.
+   */
+  page(
+    start: Uint8Array,
+    end: Uint8Array,
+    revision: number,
+    visit: (row: Row) => boolean,
+  ): PageOutcome;
+
+  /** How many objects there are in `[start, end)` now; O(log n). */
+  count(start: Uint8Array, end: Uint8Array): number;
+
+  /** The oldest revision that `page` still shows for this range. */
+  oldestRevision(start: Uint8Array): number;
+
+  /** Writes `value` if the newest modRevision of `key` is `expected` (or EXPECT_ABSENT, _ANY). */
+  put(key: Uint8Array, value: Uint8Array, expected: number, done: WriteDone): void;
+
+  /** Removes `key` if its newest modRevision is `expected` (or EXPECT_ANY). */
+  delete(key: Uint8Array, expected: number, done: WriteDone): void;
+
+  /**
+   * Watches `[start, end)` for changes after `revision`; null where those are no longer all kept.
+   * `wake` is called at most once a turn, when there is something new to read.
+   */
+  watch(
+    start: Uint8Array,
+    end: Uint8Array,
+    revision: number,
+    wake: () => void,
+  ): StorageWatch | null;
+
+  /** Calls `listener` whenever `publishedRevision` has grown. */
+  onPublish(listener: () => void): void;
+
+  /** Forgets history before `revision`. */
+  compact(revision: number): void;
+
+  /** Flushes and closes. Resolves when all that was acknowledged is as durable as it can be. */
+  close(): Promise<void>;
+}
