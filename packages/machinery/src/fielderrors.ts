@@ -1,4 +1,4 @@
-import type { Json } from './json.ts';
+import type { JsonValue } from './json-value.ts';
 import { quoted } from './quoting.ts';
 
 /**
@@ -39,7 +39,7 @@ export function printed(text: string): Printed {
 }
 
 /** A value as field errors print it: strings quoted, composites as JSON, absent as `"null"`. */
-export function printedValue(value: Json | undefined | Printed): string {
+export function printedValue(value: JsonValue | undefined | Printed): string {
   if (value === null || value === undefined) return '"null"';
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object') return String(value);
@@ -50,7 +50,7 @@ function fieldError(
   kind: FieldErrorKind,
   field: string,
   detail: string,
-  value?: Json | Printed,
+  value?: JsonValue | Printed,
 ): FieldError {
   const { text, withValue } = FIELD_ERROR_KINDS[kind];
   const valueText = withValue ? `: ${printedValue(value)}` : '';
@@ -63,20 +63,20 @@ export function required(field: string, detail = ''): FieldError {
 
 export function invalidValue(
   field: string,
-  value: Json | undefined | Printed,
+  value: JsonValue | undefined | Printed,
   detail: string,
 ): FieldError {
   return fieldError('invalid', field, detail, value ?? null);
 }
 
-export function typeInvalid(field: string, value: Json | Printed, detail: string): FieldError {
+export function typeInvalid(field: string, value: JsonValue | Printed, detail: string): FieldError {
   return fieldError('typeInvalid', field, detail, value);
 }
 
 /** `supported` is printed in the order given; rules over sets sort it first. */
 export function notSupported(
   field: string,
-  value: Json | Printed,
+  value: JsonValue | Printed,
   supported: readonly string[],
 ): FieldError {
   const list = supported.map(quoted).join(', ');
@@ -87,11 +87,11 @@ export function forbiddenField(field: string, detail: string): FieldError {
   return fieldError('forbidden', field, detail);
 }
 
-export function duplicate(field: string, value: Json | Printed): FieldError {
+export function duplicate(field: string, value: JsonValue | Printed): FieldError {
   return fieldError('duplicate', field, '', value);
 }
 
-export function fieldNotFound(field: string, value: Json | Printed): FieldError {
+export function fieldNotFound(field: string, value: JsonValue | Printed): FieldError {
   return fieldError('notFound', field, '', value);
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import * as fields from './fielderrors.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type JsonValue } from './json-value.ts';
 import { quoted } from './quoting.ts';
 import * as status from './status.ts';
 
@@ -104,7 +104,7 @@ function rebuilt(recorded: status.Status): status.Status | undefined {
 test('recorded failures are rebuilt to the byte from resource, name and cause', { skip }, () => {
   let compared = 0;
   for (const path of globSync(`${TRANSCRIPTS}/*/*.json`)) {
-    for (const recorded of statuses(JSON.parse(readFileSync(path, 'utf8')) as Json)) {
+    for (const recorded of statuses(JSON.parse(readFileSync(path, 'utf8')) as JsonValue)) {
       const again = rebuilt(recorded);
       if (again === undefined) continue;
       compared++;
@@ -114,10 +114,10 @@ test('recorded failures are rebuilt to the byte from resource, name and cause', 
   assert(compared > 40, `only ${compared} recorded failures were compared`);
 });
 
-function* statuses(value: Json): Generator<status.Status> {
+function* statuses(value: JsonValue): Generator<status.Status> {
   if (Array.isArray(value)) for (const item of value) yield* statuses(item);
   if (!isObject(value)) return;
   const found = status.asStatus(value);
   if (found?.status === 'Failure' && typeof found.message === 'string') yield found;
-  else for (const item of Object.values(value)) yield* statuses(item);
+  else for (const item of Object.values(value)) yield* statuses(item ?? null);
 }

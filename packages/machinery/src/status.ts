@@ -5,7 +5,7 @@
  * the edge encodes it. Codes and fixed texts live in REASONS and nowhere else.
  */
 import { aggregate, FIELD_ERROR_KINDS, fieldErrorText, type FieldError } from './fielderrors.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type JsonValue } from './json-value.ts';
 import { quoted } from './quoting.ts';
 
 /** Reason -> HTTP code, and the text that the server gives when it has nothing better to say. */
@@ -395,7 +395,7 @@ export function statusBytes(status: Status, isPretty = false): Buffer {
 }
 
 /** Reads a value that may be a Status; undefined where it is something else. */
-export function asStatus(value: Json | undefined): Status | undefined {
+export function asStatus(value: JsonValue | undefined): Status | undefined {
   if (!isObject(value) || value['kind'] !== 'Status') return undefined;
   return value as unknown as Status;
 }

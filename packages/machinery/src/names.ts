@@ -1,0 +1,128 @@
+/**
+ * The forms that names, labels and their parts must have, with the texts of upstream.
+ * Each function returns what is wrong, in words, and an empty list if nothing is.
+ */
+
+/** What a name must match, how the text describes it, and examples. */
+interface NameForm {
+  readonly pattern: string;
+  readonly text: string;
+  readonly examples: readonly string[];
+  readonly lengthMax: number;
+}
+
+const LABEL_PATTERN = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+
+const DNS_LABEL: NameForm = {
+  pattern: LABEL_PATTERN,
+  text:
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', " +
+    'and must start and end with an alphanumeric character',
+  examples: ['my-name', '123-abc'],
+  lengthMax: 63,
+};
+
+const DNS_SUBDOMAIN: NameForm = {
+  pattern: `${LABEL_PATTERN}(\\.${LABEL_PATTERN})*`,
+  text:
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' " +
+    "or '.', and must start and end with an alphanumeric character",
+  examples: ['example.com'],
+  lengthMax: 253,
+};
+
+const DNS_1035_LABEL: NameForm = {
+  pattern: '[a-z]([-a-z0-9]*[a-z0-9])?',
+  text:
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with " +
+    'an alphabetic character, and end with an alphanumeric character',
+  examples: ['my-name', 'abc-123'],
+  lengthMax: 63,
+};
+
+const QUALIFIED_NAME_TEXT =
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " +
+  'alphanumeric character';
+
+const QUALIFIED_NAME: NameForm = {
+  pattern: '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]',
+  text: QUALIFIED_NAME_TEXT,
+  examples: ['MyName', 'my.name', '123-abc'],
+  lengthMax: 63,
+};
+
+const LABEL_VALUE: NameForm = {
+  pattern: `(${QUALIFIED_NAME.pattern})?`,
+  text:
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or " +
+    "'.', and must start and end with an alphanumeric character",
+  examples: ['MyValue', 'my_value', '12345'],
+  lengthMax: 63,
+};
+
+const compiled = new Map<NameForm, RegExp>();
+
+function matches(form: NameForm, value: string): boolean {
+  let expression = compiled.get(form);
+  if (expression === undefined) compiled.set(form, (expression = new RegExp(`^${form.pattern}$`)));
+  // `$` would also match before a final newline only with the m flag; without it, it does not.
+  return expression.test(value);
+}
+
+function formText(form: NameForm): string {
+  const examples = form.examples.map((example) => `'${example}', `).join(' or ');
+  return `${form.text} (e.g. ${examples}regex used for validation is '${form.pattern}')`;
+}
+
+function findings(form: NameForm, value: string): string[] {
+  const found: string[] = [];
+  if (Buffer.byteLength(value) > form.lengthMax) found.push(tooLongText(form.lengthMax));
+  if (!matches(form, value)) found.push(formText(form));
+  return found;
+}
+
+/** The text for a name that is too long, where a whole field is not concerned. */
+export function tooLongText(lengthMax: number): string {
+  return `must be no more than ${lengthMax} characters`;
+}
+
+export function dnsLabelErrors(value: string): string[] {
+  return findings(DNS_LABEL, value);
+}
+
+export function dnsSubdomainErrors(value: string): string[] {
+  return findings(DNS_SUBDOMAIN, value);
+}
+
+export function dns1035LabelErrors(value: string): string[] {
+  return findings(DNS_1035_LABEL, value);
+}
+
+export function labelValueErrors(value: string): string[] {
+  return findings(LABEL_VALUE, value);
+}
+
+/** Keys of labels and annotations, finalizers, taints: `[prefix/]name`. */
+export function qualifiedNameErrors(value: string): string[] {
+  const parts = value.split('/');
+  if (parts.length > 2) {
+    const form = formText(QUALIFIED_NAME);
+    return [
+      `a qualified name ${form} with an optional DNS subdomain prefix and '/' ` +
+        "(e.g. 'example.com/MyName')",
+    ];
+  }
+  const name = parts.at(-1) ?? '';
+  const found: string[] = [];
+  if (parts.length === 2) {
+    const prefix = parts[0] ?? '';
+    if (prefix === '') found.push('prefix part must be non-empty');
+    else found.push(...dnsSubdomainErrors(prefix).map((text) => `prefix part ${text}`));
+  }
+  if (name === '') found.push('name part must be non-empty');
+  else if (Buffer.byteLength(name) > QUALIFIED_NAME.lengthMax) {
+    found.push(`name part ${tooLongText(QUALIFIED_NAME.lengthMax)}`);
+  }
+  if (!matches(QUALIFIED_NAME, name)) found.push(`name part ${formText(QUALIFIED_NAME)}`);
+  return found;
+}
