@@ -1,0 +1,159 @@
+/**
+ * JSON patch (RFC 6902) with the habits of the library that upstream uses, which differ from the
+ * RFC: negative indexes count from the end, a missing member equals null in a test, the root
+ * itself cannot be addressed, and what stands before the first slash of a pointer is not read.
+ */
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { equals } from './json.ts';
+
+export const JSON_PATCH_OPERATIONS_MAX = 10_000;
+/** All `copy` operations of one patch together; keeps a small patch from growing an object. */
+export const JSON_PATCH_COPIED_BYTES_MAX: number = 3 * 1024 * 1024;
+
+type Container = JsonObject | JsonValue[];
+
+/** The patched document, or undefined as soon as one operation does not apply. */
+export function applyJsonPatch(
+  document: JsonObject,
+  operations: readonly JsonObject[],
+): JsonValue | undefined {
+  const copy = structuredClone(document);
+  let copiedBytes = 0;
+  for (const operation of operations) {
+    if (operation['op'] === 'copy') {
+      const value = readAt(copy, operation['from']);
+      copiedBytes += value === undefined ? 0 : Buffer.byteLength(JSON.stringify(value));
+      if (copiedBytes > JSON_PATCH_COPIED_BYTES_MAX) return undefined;
+    }
+    if (!applyOne(copy, operation)) return undefined;
+  }
+  return copy;
+}
+
+type Operate = (document: JsonObject, operation: JsonObject) => boolean;
+
+const OPERATIONS: ReadonlyMap<unknown, Operate> = new Map<unknown, Operate>([
+  ['add', (document, { path, value }) => addAt(document, path, structuredClone(value ?? null))],
+  ['remove', (document, { path }) => removeAt(document, path)],
+  [
+    'replace',
+    (document, { path, value }) => replaceAt(document, path, structuredClone(value ?? null)),
+  ],
+  ['test', (document, { path, value }) => testAt(document, path, value ?? null)],
+  [
+    'copy',
+    (document, { path, from }) => {
+      const found = readAt(document, from);
+      return found !== undefined && addAt(document, path, structuredClone(found));
+    },
+  ],
+  [
+    'move',
+    (document, { path, from }) => {
+      const found = readAt(document, from);
+      return found !== undefined && removeAt(document, from) && addAt(document, path, found);
+    },
+  ],
+]);
+
+function applyOne(document: JsonObject, operation: JsonObject): boolean {
+  const operate = OPERATIONS.get(operation['op']);
+  return operate !== undefined && operate(document, operation);
+}
+
+/** The container that a pointer's last step is taken in, and that step; undefined if not there. */
+function locate(
+  document: JsonObject,
+  pointer: JsonValue | undefined,
+): { readonly within: Container; readonly key: string } | undefined {
+  if (typeof pointer !== 'string') return undefined;
+  const steps = pointer.split('/').slice(1).map(unescapeStep);
+  const key = steps.pop();
+  if (key === undefined) return undefined;
+  let within: Container = document;
+  for (const step of steps) {
+    const next: JsonValue | undefined = memberOf(within, step);
+    if (typeof next !== 'object' || next === null) return undefined;
+    within = next;
+  }
+  return { within, key };
+}
+
+function unescapeStep(step: string): string {
+  return step.replaceAll(/~[01]/g, (escape) => (escape === '~1' ? '/' : '~'));
+}
+
+/** The place that a list index names: `[0, length)`, or from the end if negative. */
+function indexIn(length: number, key: string): number | undefined {
+  if (!/^[+-]?[0-9]+$/.test(key)) return undefined;
+  const index = Number(key);
+  const place = index < 0 ? index + length : index;
+  return place >= 0 && place < length ? place : undefined;
+}
+
+function memberOf(container: Container, key: string): JsonValue | undefined {
+  if (!Array.isArray(container)) {
+    return Object.hasOwn(container, key) ? container[key] : undefined;
+  }
+  const index = indexIn(container.length, key);
+  return index === undefined ? undefined : container[index];
+}
+
+function readAt(document: JsonObject, pointer: JsonValue | undefined): JsonValue | undefined {
+  const place = locate(document, pointer);
+  return place === undefined ? undefined : memberOf(place.within, place.key);
+}
+
+function addAt(document: JsonObject, pointer: JsonValue | undefined, value: JsonValue): boolean {
+  const place = locate(document, pointer);
+  if (place === undefined) return false;
+  const { within, key } = place;
+  if (!Array.isArray(within)) {
+    setMember(within, key, value);
+    return true;
+  }
+  const index = key === '-' ? within.length : indexIn(within.length + 1, key);
+  if (index === undefined) return false;
+  within.splice(index, 0, value);
+  return true;
+}
+
+function removeAt(document: JsonObject, pointer: JsonValue | undefined): boolean {
+  const place = locate(document, pointer);
+  if (place === undefined || memberOf(place.within, place.key) === undefined) return false;
+  const { within, key } = place;
+  if (Array.isArray(within)) within.splice(indexIn(within.length, key) ?? 0, 1);
+  else delete within[key];
+  return true;
+}
+
+function replaceAt(
+  document: JsonObject,
+  pointer: JsonValue | undefined,
+  value: JsonValue,
+): boolean {
+  const place = locate(document, pointer);
+  if (place === undefined || memberOf(place.within, place.key) === undefined) return false;
+  const { within, key } = place;
+  if (Array.isArray(within)) within[indexIn(within.length, key) ?? 0] = value;
+  else setMember(within, key, value);
+  return true;
+}
+
+/** A member named `__proto__` is data like any other and must not become the prototype. */
+function setMember(object: JsonObject, key: string, value: JsonValue): void {
+  Object.defineProperty(object, key, {
+    value,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  });
+}
+
+function testAt(document: JsonObject, pointer: JsonValue | undefined, value: JsonValue): boolean {
+  const place = locate(document, pointer);
+  if (place === undefined) return false;
+  const { within, key } = place;
+  if (Array.isArray(within) && indexIn(within.length, key) === undefined) return false;
+  return equals(memberOf(within, key) ?? null, value);
+}

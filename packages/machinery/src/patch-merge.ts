@@ -1,0 +1,43 @@
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { equals } from './json.ts';
+
+/**
+ * JSON merge patch (RFC 7386): members replace members, null removes, lists are replaced whole.
+ *
+ * As in upstream's library, null members of objects inside a new list are dropped too.
+ */
+export function applyMergePatch(original: JsonObject, patch: JsonObject): JsonObject {
+  const merged: JsonObject = { ...original };
+  for (const [member, value] of Object.entries(patch)) {
+    const current = Object.hasOwn(original, member) ? original[member] : undefined;
+    if (value === null || value === undefined) delete merged[member];
+    else if (isObject(current))
+      merged[member] = isObject(value) ? applyMergePatch(current, value) : value;
+    else merged[member] = withoutNulls(value);
+  }
+  return merged;
+}
+
+function withoutNulls(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  const kept: JsonObject = {};
+  for (const [member, inner] of Object.entries(value)) {
+    if (inner !== null && inner !== undefined) kept[member] = withoutNulls(inner);
+  }
+  return kept;
+}
+
+/** The smallest merge patch that turns one object into the other; empty if they are equal. */
+export function createMergePatch(from: JsonObject, to: JsonObject): JsonObject {
+  const patch: JsonObject = {};
+  for (const member of Object.keys(from)) {
+    if (to[member] === undefined) patch[member] = null;
+  }
+  for (const [member, value] of Object.entries(to)) {
+    const current = from[member];
+    if (equals(current, value)) continue;
+    patch[member] = isObject(current) && isObject(value) ? createMergePatch(current, value) : value;
+  }
+  return patch;
+}

@@ -1,0 +1,378 @@
+/**
+ * Strategic merge patch: a merge patch that knows the types of the API.
+ *
+ * Lists whose field has a merge key are merged item by item, lists of scalars with the strategy
+ * `merge` are united, all other lists are replaced. Directives in the patch say the rest:
+ *
+ *   $patch: replace | delete        on a map, or on an item of a keyed list
+ *   $retainKeys: [names]            of the map's members only these stay
+ *   $deleteFromPrimitiveList/field  scalars to take out of a united list
+ *   $setElementOrder/field          order of what the patch speaks of; the rest stays around it
+ *
+ * Inputs are not changed; maps and lists that the patch does not touch are shared by the result.
+ */
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { MergedOrder, normalized } from './patch-order.ts';
+import { quoted } from './quoting.ts';
+import type { Shape, Type } from './schema.ts';
+
+/**
+ * How the server tells the failure: `badFormat` is a 400 with the text, `unprocessable` a 422
+ * without it, `other` a bare 500 with it.
+ */
+export interface StrategicFailure {
+  readonly kind: 'badFormat' | 'unprocessable' | 'other';
+  readonly text: string;
+}
+
+export type StrategicResult =
+  | { readonly value: JsonObject }
+  | { readonly failure: StrategicFailure };
+
+const DIRECTIVE = '$patch';
+const RETAIN_KEYS = '$retainKeys';
+const DELETE_PREFIX = '$deleteFromPrimitiveList';
+const ORDER_PREFIX = '$setElementOrder';
+
+const BAD_RETAIN_KEYS = 'invalid patch format of retainKeys';
+const BAD_PRIMITIVE_LIST = 'invalid patch format of primitive list';
+const BAD_ORDER_LIST = 'invalid patch format of setElementOrder list';
+const NOT_IN_RETAIN_KEYS = "patch content doesn't match retainKeys list";
+const LIST_OF_LISTS = 'lists of lists are not supported';
+
+export function applyStrategicPatch(
+  original: JsonObject,
+  patch: JsonObject,
+  type: Type,
+): StrategicResult {
+  const merge = new Merge();
+  const value = merge.map(original, patch, { kind: 'object', type });
+  return merge.failure === undefined ? { value } : { failure: merge.failure };
+}
+
+/** What the type says of one list or map field. */
+interface FieldRule {
+  readonly shape: Shape;
+  /** `merge`, `replace` or ''. */
+  readonly strategy: string;
+  readonly mergeKey: string;
+}
+
+const NO_RULE: FieldRule = {
+  shape: { kind: 'scalar', scalar: 'json' },
+  strategy: '',
+  mergeKey: '',
+};
+
+/** One application. The first failure is kept; what is computed after it is thrown away. */
+class Merge {
+  failure: StrategicFailure | undefined;
+
+  #fail(text: string, kind: StrategicFailure['kind'] = 'other'): void {
+    this.failure ??= { kind, text };
+  }
+
+  map(original: JsonObject, patch: JsonObject, shape: Shape): JsonObject {
+    if (this.failure !== undefined) return original;
+    const directive = patch[DIRECTIVE];
+    if (directive === 'replace') return without(patch, DIRECTIVE);
+    if (directive === 'delete') return {};
+    if (directive !== undefined) {
+      this.#fail(`unknown patch type: ${goText(directive)} in map: ${goText(patch)}`);
+      return original;
+    }
+    const merged = this.#retained(original, patch);
+    const rest = this.#ordered(merged, without(patch, RETAIN_KEYS), shape);
+    for (const [key, value] of Object.entries(rest)) {
+      if (key.startsWith(DELETE_PREFIX)) this.#deleteScalars(merged, key, value ?? null, shape);
+      else this.#member(merged, key, value ?? null, shape);
+    }
+    return merged;
+  }
+
+  /** A copy of the original, cut down to what `$retainKeys` names. */
+  #retained(original: JsonObject, patch: JsonObject): JsonObject {
+    const keys = patch[RETAIN_KEYS];
+    if (keys === undefined) return { ...original };
+    if (!Array.isArray(keys)) {
+      this.#fail(BAD_RETAIN_KEYS, 'badFormat');
+      return original;
+    }
+    for (const [key, value] of Object.entries(patch)) {
+      const isDirective =
+        key === RETAIN_KEYS || key.startsWith(DELETE_PREFIX) || key.startsWith(ORDER_PREFIX);
+      if (value === null || isDirective || keys.includes(key)) continue;
+      this.#fail(NOT_IN_RETAIN_KEYS, 'unprocessable');
+    }
+    return Object.fromEntries(Object.entries(original).filter(([key]) => keys.includes(key)));
+  }
+
+  /** Handles each `$setElementOrder` with the list that it orders; returns the patch without them. */
+  #ordered(merged: JsonObject, patch: JsonObject, shape: Shape): JsonObject {
+    const rest = { ...patch };
+    for (const [directive, order] of Object.entries(patch)) {
+      if (!directive.startsWith(ORDER_PREFIX)) continue;
+      delete rest[directive];
+      const key = keyAfter(directive, ORDER_PREFIX);
+      if (key === undefined) this.#fail(BAD_ORDER_LIST, 'badFormat');
+      else if (!Array.isArray(order)) this.#failType('[]interface {}', order);
+      else if (this.#orderOne(merged, rest, key, order, shape)) delete rest[key];
+    }
+    return rest;
+  }
+
+  /** True where the list is done with. */
+  #orderOne(
+    merged: JsonObject,
+    patch: JsonObject,
+    key: string,
+    order: readonly JsonValue[],
+    shape: Shape,
+  ): boolean {
+    const current = merged[key];
+    const list = patch[key];
+    if (current !== undefined && !Array.isArray(current)) this.#failType('[]interface {}', current);
+    if (list !== undefined && !Array.isArray(list)) this.#failType('[]interface {}', list);
+    const rule = this.#ruleOfList(shape, key);
+    if (this.failure !== undefined) return false;
+    if (Array.isArray(list)) this.#checkOrder(list, order, rule.mergeKey);
+    let result: readonly JsonValue[];
+    if (Array.isArray(current)) {
+      result = Array.isArray(list) ? this.#list(current, list, rule, false) : current;
+    } else if (Array.isArray(list)) {
+      result = list.map(withoutDirectives).filter((item) => item !== undefined);
+    } else {
+      return false;
+    }
+    if (this.failure !== undefined) return false;
+    const live = Array.isArray(current) ? current : [];
+    this.#checkElements([...live, ...(Array.isArray(list) ? list : [])]);
+    merged[key] = this.#inOrder(new MergedOrder(rule.mergeKey), result, order, live);
+    return true;
+  }
+
+  #inOrder(
+    by: MergedOrder,
+    items: readonly JsonValue[],
+    patchOrder: readonly JsonValue[],
+    liveOrder: readonly JsonValue[],
+  ): JsonValue[] {
+    const { list, missingKey } = normalized(by, items, patchOrder, liveOrder);
+    if (missingKey !== undefined) this.#failNoKey(missingKey, by.mergeKey);
+    return list;
+  }
+
+  /** The patch may not name items in another order than `$setElementOrder` does. */
+  #checkOrder(list: readonly JsonValue[], order: readonly JsonValue[], mergeKey: string): void {
+    const by = new MergedOrder(mergeKey);
+    let at = 0;
+    for (const item of list) {
+      if (isObject(item) && item[DIRECTIVE] !== undefined) continue;
+      while (at < order.length && !by.isSame(item, order[at])) at++;
+      if (at++ >= order.length) {
+        const lists = `${goText([...list])}\n doesn't match ${ORDER_PREFIX} list:\n${goText([...order])}`;
+        return this.#fail(`the order in patch list:\n${lists}\n`);
+      }
+    }
+  }
+
+  #deleteScalars(merged: JsonObject, directive: string, list: JsonValue, shape: Shape): void {
+    const key = keyAfter(directive, DELETE_PREFIX);
+    if (key === undefined) return this.#fail(BAD_PRIMITIVE_LIST, 'badFormat');
+    const current = merged[key];
+    if (list === null) {
+      delete merged[key];
+      return;
+    }
+    if (!Array.isArray(current) || !Array.isArray(list)) return;
+    merged[key] = this.#list(current, list, this.#ruleOfList(shape, key), true);
+  }
+
+  #member(merged: JsonObject, key: string, value: JsonValue, shape: Shape): void {
+    const current = Object.hasOwn(merged, key) ? merged[key] : undefined;
+    if (value === null) {
+      delete merged[key];
+    } else if (isObject(current) && isObject(value)) {
+      const rule = this.#rule(shape, key);
+      merged[key] = rule.strategy === 'replace' ? value : this.map(current, value, rule.shape);
+    } else if (Array.isArray(current) && Array.isArray(value)) {
+      merged[key] = this.#list(current, value, this.#ruleOfList(shape, key), false);
+    } else {
+      const isNew = current === undefined || typeof current === 'object' || isObject(value);
+      const kept = withoutDirectives(isNew ? withoutNulls(value) : value);
+      if (kept === undefined) delete merged[key];
+      else merged[key] = kept;
+    }
+  }
+
+  #list(
+    original: readonly JsonValue[],
+    patch: readonly JsonValue[],
+    rule: FieldRule,
+    isDeletion: boolean,
+  ): JsonValue[] {
+    if (rule.strategy !== 'merge' && !isDeletion) return [...patch];
+    if (original.length === 0 && patch.length === 0) return [];
+    const isOfMaps = this.#checkElements([...original, ...patch]);
+    if (this.failure !== undefined) return [...original];
+    if (!isOfMaps) {
+      if (isDeletion) return original.filter((item) => !patch.includes(item));
+      const united = [...new Set([...original, ...patch])];
+      return this.#inOrder(new MergedOrder(''), united, patch, original);
+    }
+    if (rule.mergeKey === '') {
+      this.#fail(`cannot merge lists without merge key for ${nameOf(rule.shape)}`);
+      return [...original];
+    }
+    return this.#items(original, patch, rule);
+  }
+
+  #items(
+    original: readonly JsonValue[],
+    patch: readonly JsonValue[],
+    rule: FieldRule,
+  ): JsonValue[] {
+    const by = new MergedOrder(rule.mergeKey);
+    const cleared = this.#cleared(original, patch, rule.mergeKey);
+    const items = patch.filter((item) => isObject(item) && item[DIRECTIVE] === undefined);
+    if (this.failure !== undefined) return [...original];
+    if (cleared.isReplaced) return items;
+    const merged = [...cleared.list];
+    for (const item of items) {
+      if (!isObject(item)) continue;
+      if (item[rule.mergeKey] === undefined) this.#failNoKey(item, rule.mergeKey);
+      const at = merged.findIndex((one) => by.isSame(one, item));
+      const current = merged[at];
+      if (isObject(current)) merged[at] = this.map(current, item, rule.shape);
+      else merged.push(item);
+    }
+    if (this.failure !== undefined) return [...original];
+    return this.#inOrder(by, merged, items, cleared.list);
+  }
+
+  /** The live list after the deletions that the patch asks for; or its replacement announced. */
+  #cleared(
+    original: readonly JsonValue[],
+    patch: readonly JsonValue[],
+    mergeKey: string,
+  ): { readonly list: readonly JsonValue[]; readonly isReplaced: boolean } {
+    const by = new MergedOrder(mergeKey);
+    let list = original;
+    let isReplaced = false;
+    for (const item of patch) {
+      const directive = isObject(item) ? item[DIRECTIVE] : undefined;
+      if (!isObject(item) || directive === undefined) continue;
+      if (directive === 'replace') isReplaced = true;
+      else if (directive === 'merge')
+        this.#fail('merging lists cannot yet be specified in the patch');
+      else if (directive !== 'delete') {
+        this.#fail(`unknown patch type: ${goText(directive)} in map: ${goText(item)}`);
+      } else if (item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+      else list = list.filter((one) => !by.isSame(one, item));
+    }
+    return { list, isReplaced };
+  }
+
+  /** True for lists of maps. Elements must be of one type, and not lists. */
+  #checkElements(items: readonly JsonValue[]): boolean {
+    const kinds = new Set(items.map(kindOf));
+    if (kinds.has('list')) this.#fail(LIST_OF_LISTS, 'unprocessable');
+    if (kinds.size > 1) this.#fail(`list element types are not identical: [${goText([...items])}]`);
+    return kinds.has('map');
+  }
+
+  #rule(shape: Shape, key: string): FieldRule {
+    if (shape.kind !== 'object') {
+      const kind = shape.kind === 'list' ? 'slice' : shape.kind === 'map' ? 'map' : shape.scalar;
+      this.#fail(`merging an object in json but data type is not struct, instead is: ${kind}`);
+      return NO_RULE;
+    }
+    const field = shape.type.field(key);
+    if (field === undefined) {
+      const where = `struct ${shape.type.goName} for the json field ${quoted(key)}`;
+      this.#fail(`unable to find api field in ${where}`);
+      return NO_RULE;
+    }
+    const strategy = field.patchStrategies.find((one) => one !== 'retainKeys') ?? '';
+    return { shape: field.shape, strategy, mergeKey: field.mergeKey };
+  }
+
+  #ruleOfList(shape: Shape, key: string): FieldRule {
+    const rule = this.#rule(shape, key);
+    if (this.failure !== undefined) return rule;
+    if (rule.shape.kind === 'list') return { ...rule, shape: rule.shape.items };
+    this.#fail('expected slice or array type, but got: struct');
+    return rule;
+  }
+
+  #failType(expected: string, found: JsonValue | undefined): void {
+    this.#fail(`expected a ${expected}, but received a ${goType(found ?? null)}`);
+  }
+
+  #failNoKey(item: JsonValue, mergeKey: string): void {
+    if (!isObject(item)) return this.#failType('map[string]interface {}', item);
+    this.#fail(`map: ${goText(item)} does not contain declared merge key: ${mergeKey}`);
+  }
+}
+
+function without(object: JsonObject, key: string): JsonObject {
+  const copy = { ...object };
+  delete copy[key];
+  return copy;
+}
+
+/** The field that a directive with a prefix is about; undefined if the slash is missing. */
+function keyAfter(directive: string, prefix: string): string | undefined {
+  return directive[prefix.length] === '/' ? directive.slice(prefix.length + 1) : undefined;
+}
+
+/** Values that are new to the object: nulls inside them mean nothing and are dropped. */
+function withoutNulls(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  const kept: JsonObject = {};
+  for (const [key, inner] of Object.entries(value)) {
+    if (inner !== null && inner !== undefined) kept[key] = withoutNulls(inner);
+  }
+  return kept;
+}
+
+/** Directives for something that is not there have nothing to do; undefined drops the whole. */
+function withoutDirectives(value: JsonValue): JsonValue | undefined {
+  if (Array.isArray(value)) {
+    return value.map(withoutDirectives).filter((item) => item !== undefined);
+  }
+  if (!isObject(value)) return value;
+  if (value[DIRECTIVE] !== undefined) return undefined;
+  const kept: JsonObject = {};
+  for (const [key, inner] of Object.entries(value)) {
+    const result = inner === undefined ? undefined : withoutDirectives(inner);
+    if (result !== undefined) kept[key] = result;
+  }
+  return kept;
+}
+
+function kindOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'list';
+  return isObject(value) ? 'map' : value === null ? 'null' : typeof value;
+}
+
+function nameOf(shape: Shape): string {
+  return shape.kind === 'object' ? shape.type.goName : shape.kind;
+}
+
+function goType(value: JsonValue): string {
+  if (Array.isArray(value)) return '[]interface {}';
+  if (isObject(value)) return 'map[string]interface {}';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  return value === null ? '%!s(<nil>)' : typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+/** A value as Go's `%v` prints it: `map[a:1 b:[x y]]`. */
+function goText(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(goText).join(' ')}]`;
+  if (value === null) return '<nil>';
+  if (!isObject(value)) return String(value);
+  const members = Object.keys(value).sort();
+  return `map[${members.map((key) => `${key}:${goText(value[key] ?? null)}`).join(' ')}]`;
+}

@@ -1,0 +1,117 @@
+/**
+ * The patches that built-in resources take, by Content-Type. Each works on JSON-shaped objects,
+ * leaves its inputs alone, so that one patch can be tried again on a newer object, and answers a
+ * Status where upstream refuses. Server-side apply is a chapter of its own, not a patch like these.
+ */
+import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX } from './patch-json.ts';
+import { applyMergePatch } from './patch-merge.ts';
+import { applyStrategicPatch } from './patch-strategic.ts';
+import { invalidValue } from './fielderrors.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import type { Type } from './schema.ts';
+import {
+  badRequest,
+  failed,
+  generic,
+  invalid,
+  requestEntityTooLarge,
+  success,
+  unclassified,
+  type Result,
+  type Status,
+} from './status.ts';
+
+export type PatchKind = 'json' | 'merge' | 'strategic';
+
+const KINDS: ReadonlyMap<string, PatchKind> = new Map([
+  ['application/json-patch+json', 'json'],
+  ['application/merge-patch+json', 'merge'],
+  ['application/strategic-merge-patch+json', 'strategic'],
+]);
+
+/** The kind of patch that a media type (without parameters) announces. */
+export function patchKindOf(mediaType: string): PatchKind | undefined {
+  return KINDS.get(mediaType);
+}
+
+/** A patch read once, to be applied any number of times. */
+export type Patch =
+  | { readonly kind: 'json'; readonly operations: readonly JsonObject[] }
+  | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject };
+
+/** Reads the body of a PATCH. What is no JSON, or no patch of this kind, is a 400. */
+export function parsePatch(kind: PatchKind, text: string): Result<Patch> {
+  const parsed = parseJson(text);
+  const prefix = kind === 'merge' ? 'error decoding patch: ' : '';
+  if ('error' in parsed) return failed(badRequest(prefix + parsed.error));
+  if (kind === 'json') return jsonPatchOf(parsed.value);
+  if (isObject(parsed.value)) return success({ kind, body: parsed.value });
+  const found = goTypeName(parsed.value);
+  const text400 = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
+  return failed(badRequest(prefix + text400));
+}
+
+function parseJson(text: string): { readonly value: JsonValue } | { readonly error: string } {
+  try {
+    return { value: JSON.parse(text) as JsonValue };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function jsonPatchOf(value: JsonValue): Result<Patch> {
+  const wrong = Array.isArray(value) ? value.find((item) => !isObject(item)) : value;
+  if (!Array.isArray(value) || wrong !== undefined) {
+    const into = Array.isArray(value) ? 'Operation' : 'Patch';
+    const found = goTypeName(wrong ?? null);
+    const text = `json: cannot unmarshal ${found} into Go value of type jsonpatch.${into}`;
+    return failed(badRequest(text));
+  }
+  if (value.length > JSON_PATCH_OPERATIONS_MAX) {
+    const limit = `The allowed maximum operations in a JSON patch is ${JSON_PATCH_OPERATIONS_MAX}`;
+    return failed(requestEntityTooLarge(`${limit}, got ${value.length}`));
+  }
+  return success({ kind: 'json', operations: value.filter((item) => isObject(item)) });
+}
+
+function goTypeName(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  if (value === null) return 'null';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+/**
+ * Applies a patch. `type` is that of the object; strategic patches need it for their merge keys.
+ * The result is not yet checked against the type: the caller decodes it as it would a body.
+ */
+export function applyPatch(
+  patch: Patch,
+  original: JsonObject,
+  type: Type | undefined,
+): Result<JsonObject> {
+  switch (patch.kind) {
+    case 'json': {
+      const patched = applyJsonPatch(original, patch.operations);
+      // The library's own words are lost upstream, and with them which operation failed.
+      return isObject(patched) ? success(patched) : failed(generic('Invalid'));
+    }
+    case 'merge':
+      return success(applyMergePatch(original, patch.body));
+    case 'strategic':
+      if (type === undefined) return failed(generic('UnsupportedMediaType'));
+      return strategic(original, patch.body, type);
+  }
+}
+
+function strategic(original: JsonObject, body: JsonObject, type: Type): Result<JsonObject> {
+  const patched = applyStrategicPatch(original, body, type);
+  if (!('failure' in patched)) return success(patched.value);
+  const { kind, text } = patched.failure;
+  if (kind === 'badFormat') return failed(badRequest(text));
+  return failed(kind === 'unprocessable' ? generic('Invalid') : unclassified(text));
+}
+
+/** The patch applied, and gave something that is no object of its kind: upstream's 422. */
+export function patchResultInvalid(patched: string, why: string): Status {
+  return invalid({ group: '', name: '' }, '', [invalidValue('patch', patched, why)]);
+}
