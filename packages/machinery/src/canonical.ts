@@ -3,9 +3,9 @@
  *
  *     {"kind":"K","apiVersion":"V","metadata":{
  *
- * and never holds `metadata.resourceVersion`. The revision is a number beside the bytes; on the way out it is spliced
- * in right after `"metadata":{`. That place, the *head length*, is the same for every object of one kind, so reading
- * an object costs two copies and no parsing.
+ * and never holds `metadata.resourceVersion`. The revision is a number beside the bytes; on the way
+ * out it is spliced in right after `"metadata":{`. That place, the *head length*, is the same for
+ * every object of one kind, so reading an object costs two copies and no parsing. /
  */
 
 import { isObject, type JsonObject } from './json-value.ts';
@@ -29,7 +29,10 @@ export function headOf(apiVersion: string, kind: string): Buffer {
   return Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`, 'latin1');
 }
 
-/** The stored form as text. `kind` and `apiVersion` must be strings; absent metadata counts as empty. */
+/**
+ * The stored form as text. `kind` and `apiVersion` must be strings; absent metadata counts as
+ * empty.
+ */
 export function canonicalText(object: JsonObject): string {
   const { kind, apiVersion, metadata, ...rest } = object;
   const { resourceVersion: _, ...kept } = isObject(metadata) ? metadata : {};
@@ -65,8 +68,9 @@ export function decodeCanonical(
 }
 
 /**
- * Copies a stored object to `out` at `offset` with its revision spliced in; gives the offset after it. `out` must have
- * room for `end - start + SPLICE_BYTES_MAX`. `head` is the kind's head length, `resourceVersion` an integer > 0.
+ * Copies a stored object to `out` at `offset` with its revision spliced in; gives the offset after
+ * it. `out` must have room for `end - start + SPLICE_BYTES_MAX`. `head` is the kind's head length,
+ * `resourceVersion` an integer > 0. /
  */
 export function splice(
   bytes: Uint8Array,
@@ -122,7 +126,9 @@ function digitsOf(value: number): number {
   return digits;
 }
 
-/** What stored bytes are: ours, JSON of another writer, Kubernetes protobuf, or nothing we can read. */
+/**
+ * What stored bytes are: ours, JSON of another writer, Kubernetes protobuf, or nothing we can read.
+ */
 export type StoredForm = 'canonical' | 'json' | 'protobuf' | 'unknown';
 
 /** Tells by the first bytes only; `head` is `headOf` of the kind that the key belongs to. */

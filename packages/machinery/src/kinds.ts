@@ -1,6 +1,9 @@
 import { RESOURCES } from './tables/resources.ts';
 
-/** What a subresource reads or takes: `pods/binding` takes a `Binding`, `deployments/scale` a `Scale`. */
+/**
+ * What a subresource reads or takes: `pods/binding` takes a `Binding`, `deployments/scale` a
+ * `Scale`.
+ */
 export interface Subresource {
   readonly name: string;
   /** As discovery lists them, sorted. Subresources that connect list `create` and `get`. */
@@ -14,7 +17,9 @@ export interface Subresource {
 export interface ResourceStorage {
   /** Dense from 0: an index for columns. */
   readonly id: number;
-  /** `resource` or `resource.group`, as error texts and RBAC name it: `pods`, `deployments.apps`. */
+  /**
+   * `resource` or `resource.group`, as error texts and RBAC name it: `pods`, `deployments.apps`.
+   */
   readonly name: string;
   /** With both slashes: `/registry/minions/`; what follows is `[namespace/]name`. */
   readonly prefix: string;
@@ -22,7 +27,9 @@ export interface ResourceStorage {
   readonly apiVersion: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Every resource served from here, in discovery order; more than one for events and autoscalers. */
+  /**
+   * Every resource served from here, in discovery order; more than one for events and autoscalers.
+   */
   readonly resources: readonly Resource[];
 }
 
@@ -176,7 +183,10 @@ export function findKind(apiVersion: string, kind: string): Resource | undefined
   return byKind.get(`${apiVersion} ${kind}`);
 }
 
-/** Every set of stored objects; `id` is the index. Review kinds, which are never stored, are among them. */
+/**
+ * Every set of stored objects; `id` is the index. Review kinds, which are never stored, are among
+ * them.
+ */
 export function allStorages(): readonly ResourceStorage[] {
   return [...storages.values()];
 }
@@ -192,8 +202,9 @@ export function isStored(resource: Resource): boolean {
 }
 
 /**
- * Groups and versions in discovery order: by group priority, then versions GA first, higher numbers first.
- * `isServed` chooses; a version without resources, and a group without versions, is left out.
+ * Groups and versions in discovery order: by group priority, then versions GA first, higher numbers
+ * first. `isServed` chooses; a version without resources, and a group without versions, is left
+ * out. /
  */
 export function groups(isServed: (resource: Resource) => boolean = (r) => r.served): Group[] {
   const found = new Map<string, Map<string, Resource[]>>();

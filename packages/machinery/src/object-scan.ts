@@ -2,9 +2,9 @@
 import { integerAt, MemberCursor, skipSpace } from './scan.ts';
 
 /**
- * Where the fields that servers and controllers ask for stand in one object. `xStart`/`xEnd` of strings are inside the
- * quotes, of objects and lists with their brackets; -1 where the field is absent (or `null`). Numbers are -1 when absent.
- * Reuse one: `scan` fills it anew.
+ * Where the fields that servers and controllers ask for stand in one object. `xStart`/`xEnd` of
+ * strings are inside the quotes, of objects and lists with their brackets; -1 where the field is
+ * absent (or `null`). Numbers are -1 when absent. Reuse one: `scan` fills it anew. /
  */
 export class ObjectScan {
   kindStart = -1;
@@ -49,7 +49,9 @@ export class ObjectScan {
   readonly #top = new MemberCursor();
   readonly #inner = new MemberCursor();
 
-  /** Finds the fields. False where the bytes hold no JSON object; fields found until then are kept. */
+  /**
+   * Finds the fields. False where the bytes hold no JSON object; fields found until then are kept.
+   */
   scan(bytes: Uint8Array, start: number, end: number): boolean {
     this.#reset();
     const top = this.#top;

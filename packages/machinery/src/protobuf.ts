@@ -1,55 +1,126 @@
 /**
- * Kubernetes protobuf (`application/vnd.kubernetes.protobuf`) to and from the JSON-shaped objects of the API.
+ * Kubernetes protobuf (`application/vnd.kubernetes.protobuf`) to and from the JSON-shaped objects
+ * of the API.
  *
- * A body is the magic `k8s\0` and a `runtime.Unknown` message that names the type and holds the object's own message.
- * Field numbers come from generated tables; a type's codec is built when it is first used.
+ * A body is the magic `k8s\0` and a `runtime.Unknown` message that names the type and holds the
+ * object's own message. Field numbers come from generated tables; a type's codec is made when it is
+ * first used. /
  */
 
+import { stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
-
-/** A decoded body, or why it is refused: `message` is upstream's text for a 400. */
-export type Decoded =
-  | { readonly ok: true; readonly object: JsonObject }
-  | { readonly ok: false; readonly message: string };
-
-/** Messages nested deeper than this are refused. */
-export const PROTOBUF_DEPTH_MAX = 100;
-
-/** True if the bytes start with `k8s\0`. */
-export declare function isProtobuf(bytes: Uint8Array, start: number, end: number): boolean;
+import { MessageDecoder } from './protobuf-decode.ts';
+import { MessageEncoder } from './protobuf-encode.ts';
+import { readEnvelope } from './protobuf-envelope.ts';
+import { findTypeOfKind } from './schema.ts';
 
 /**
- * Decodes an enveloped object of any built-in kind (and of `Status`, options and reviews): as JSON would be, with
- * `kind` and `apiVersion` from the envelope; fields that Go would omit from JSON are absent.
- * `expected` gives the type to assume where the envelope names none.
+ * A decoded body, or why it is refused: `message` is upstream's text, the type is '' if not known
+ * by then.
  */
-export declare function decodeProtobuf(
-  bytes: Uint8Array,
+export type Decoded =
+  | { readonly ok: true; readonly object: JsonObject }
+  | {
+      readonly ok: false;
+      readonly message: string;
+      readonly apiVersion: string;
+      readonly kind: string;
+    };
+
+/** What upstream calls its own set of types in error texts. */
+const SCHEME = 'pkg/api/legacyscheme/scheme.go:30';
+
+const decoder = new MessageDecoder();
+const encoder = new MessageEncoder();
+
+/** True if the bytes start with `k8s\0`. */
+export function isProtobuf(bytes: Uint8Array, start: number, end: number): boolean {
+  return (
+    end - start >= 4 &&
+    bytes[start] === 0x6b &&
+    bytes[start + 1] === 0x38 &&
+    bytes[start + 2] === 0x73 &&
+    bytes[start + 3] === 0
+  );
+}
+
+/**
+ * Decodes an enveloped object of any built-in kind (and of `Status`, options and reviews): as JSON
+ * would be, with `kind` and `apiVersion` first, members in upstream's order, and without what Go
+ * would omit from JSON. `expected` is the type to assume where the envelope does not name one. /
+ */
+export function decodeProtobuf(
+  bytes: Buffer,
   start: number,
   end: number,
   expected?: { readonly apiVersion: string; readonly kind: string },
-): Decoded;
-
-/** Encodes an object by its own `apiVersion` and `kind`, enveloped. Undefined if there is no table for the kind. */
-export declare function encodeProtobuf(object: JsonObject): Buffer | undefined;
-
-/** A watch frame: four bytes of length and a WatchEvent around an enveloped object. */
-export declare function encodeWatchFrame(type: string, envelope: Uint8Array): Buffer;
+): Decoded {
+  const refused = (message: string, apiVersion = '', kind = ''): Decoded => {
+    return { ok: false, message, apiVersion, kind };
+  };
+  if (start === end) return refused('empty data');
+  if (!isProtobuf(bytes, start, end)) {
+    return refused(
+      'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
+    );
+  }
+  if (end - start === 4) return refused('empty body');
+  const envelope = readEnvelope(bytes, start + 4, end);
+  if (envelope === undefined) return refused('unexpected EOF');
+  const apiVersion = envelope.apiVersion || (expected?.apiVersion ?? '');
+  const kind = envelope.kind || (expected?.kind ?? '');
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type === undefined) {
+    const found = `no kind "${kind}" is registered for version "${apiVersion}"`;
+    return refused(`${found} in scheme "${SCHEME}"`, apiVersion, kind);
+  }
+  const object = decoder.decode(type, bytes, envelope.rawStart, envelope.rawEnd);
+  if (object === undefined) return refused(decoder.failure, apiVersion, kind);
+  return { ok: true, object: { kind, apiVersion, ...object } };
+}
 
 /**
- * The enveloped list of `listKind`: `items` are bare messages as `encodeItem` gives them, so that a page can be
- * assembled from kept encodings.
+ * Encodes an object by its own `apiVersion` and `kind`, enveloped. Undefined if there is no table
+ * for the kind.
  */
-export declare function encodeList(
+export function encodeProtobuf(object: JsonObject): Buffer | undefined {
+  const apiVersion = stringAt(object, 'apiVersion');
+  const kind = stringAt(object, 'kind');
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type === undefined) return undefined;
+  return encoder.envelope(type, object, apiVersion, kind);
+}
+
+/**
+ * A watch frame: four bytes of length, and a WatchEvent of `type` (`ADDED`, ...) around an
+ * enveloped object.
+ */
+export function encodeWatchFrame(type: string, envelope: Uint8Array): Buffer {
+  return encoder.frame(type, envelope);
+}
+
+/**
+ * The enveloped list of `listKind`: `items` are bare messages as `encodeItem` gives them, so that a
+ * page can be assembled from encodings that were kept. /
+ */
+export function encodeList(
   apiVersion: string,
   listKind: string,
   metadata: JsonObject,
   items: readonly Uint8Array[],
-): Buffer;
+): Buffer {
+  return encoder.list(apiVersion, listKind, metadata, items);
+}
 
-/** One object's bare message, without envelope, for `encodeList`. Undefined if there is no table for the kind. */
-export declare function encodeItem(
+/**
+ * One object's bare message, without envelope, for `encodeList`. Undefined if there is no table for
+ * the kind.
+ */
+export function encodeItem(
   apiVersion: string,
   kind: string,
   object: JsonObject,
-): Buffer | undefined;
+): Buffer | undefined {
+  const type = findTypeOfKind(apiVersion, kind);
+  return type === undefined ? undefined : encoder.encode(type, object);
+}

@@ -1,10 +1,12 @@
 // data plane
 /**
- * Finding fields in JSON bytes without parsing them. Results are offsets into the bytes, in a reusable `ObjectScan`.
+ * Finding fields in JSON bytes without parsing them. Results are offsets into the bytes, in a
+ * reusable `ObjectScan`.
  *
- * The input must be valid JSON (stored bytes are; request bodies are checked first). White space between tokens is
- * allowed. Of members that occur twice the last one counts, as in every JSON parser. Keys written with escapes are not
- * recognised. On bytes that cannot be JSON the scanners answer -1 or false and never read beyond `end`.
+ * The input must be valid JSON (stored bytes are; request bodies are checked first). White space
+ * between tokens is allowed. Of members that occur twice the last one counts, as in every JSON
+ * parser. Keys written with escapes are not recognised. On bytes that cannot be JSON the scanners
+ * answer -1 or false and never read beyond `end`. /
  */
 
 const QUOTE = 0x22;
@@ -48,7 +50,10 @@ export function skipValue(bytes: Uint8Array, start: number, end: number): number
   return at === start ? -1 : at;
 }
 
-/** Only brackets and strings matter; `{` is `[` | 0x20 and `}` is `]` | 0x20, so one test covers both. */
+/**
+ * Only brackets and strings matter; `{` is `[` | 0x20 and `}` is `]` | 0x20, so one test covers
+ * both.
+ */
 function skipNested(bytes: Uint8Array, start: number, end: number): number {
   let depth = 0;
   let at = start;
@@ -92,7 +97,10 @@ export class MemberCursor {
     return start < end && bytes[start] === BRACE_OPEN;
   }
 
-  /** Finds the next member, key and value. False at the end of the object and on bytes that are no JSON. */
+  /**
+   * Finds the next member, key and value. False at the end of the object and on bytes that are no
+   * JSON.
+   */
   next(): boolean {
     return this.nextKey() && this.skip();
   }
@@ -176,8 +184,8 @@ export function pathOf(...names: string[]): ScanPath {
 const pathCursor = new MemberCursor();
 
 /**
- * Offset of the value at `path` within the value at `start`, or -1 if a step is absent or no object. Its end is
- * `skipValue(bytes, offset, end)`. Lists are not entered.
+ * Offset of the value at `path` within the value at `start`, or -1 if a step is absent or no
+ * object. Its end is `skipValue(bytes, offset, end)`. Lists are not entered. /
  */
 export function findPath(bytes: Uint8Array, start: number, end: number, path: ScanPath): number {
   let valueStart = skipSpace(bytes, start, end);
@@ -199,7 +207,10 @@ export function findPath(bytes: Uint8Array, start: number, end: number, path: Sc
   return valueStart;
 }
 
-/** The integer that starts at `start` (a quote before it is stepped over), or -1 where there is none. */
+/**
+ * The integer that starts at `start` (a quote before it is stepped over), or -1 where there is
+ * none.
+ */
 export function integerAt(bytes: Uint8Array, start: number, end: number): number {
   let at = start < end && bytes[start] === QUOTE ? start + 1 : start;
   let value = 0;
@@ -213,7 +224,10 @@ export function integerAt(bytes: Uint8Array, start: number, end: number): number
   return at === first ? -1 : value;
 }
 
-/** Text of the string value whose opening quote is at `start`; escapes are resolved. '' if no string is there. */
+/**
+ * Text of the string value whose opening quote is at `start`; escapes are resolved. '' if no string
+ * is there.
+ */
 export function stringValue(bytes: Buffer, start: number, end: number): string {
   if (start < 0 || bytes[start] !== QUOTE) return '';
   const after = skipString(bytes, start, end);

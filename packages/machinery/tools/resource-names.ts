@@ -1,6 +1,7 @@
 /**
- * What OpenAPI does not say about built-in resources: the names kubectl offers, the categories it expands, and where
- * upstream keeps them in etcd. Facts of kube-apiserver 1.36, by `resource.group` (the core group has no suffix).
+ * What OpenAPI does not say about built-in resources: the names kubectl offers, the categories it
+ * expands, and where upstream keeps them in etcd. Facts of kube-apiserver 1.36, by `resource.group`
+ * (the core group has no suffix). /
  */
 
 export const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {

@@ -1,0 +1,215 @@
+/**
+ * The types of the built-in API as a graph of fields, read from the generated table when first
+ * asked for.
+ *
+ * Fields stand in the order in which upstream writes them. The facts come from upstream's Go
+ * structs (protobuf numbers, what an encoder omits) and OpenAPI (list types and merge keys). /
+ */
+
+import { TYPES } from './tables/types.ts';
+
+/**
+ * Values that have no fields of their own. `intOrString` and the `schemaOr...` ones are unions in
+ * JSON.
+ */
+export type Scalar =
+  | 'string'
+  | 'int32'
+  | 'int64'
+  | 'bool'
+  | 'bytes'
+  | 'double'
+  | 'time'
+  | 'microTime'
+  | 'duration'
+  | 'fieldsV1'
+  | 'quantity'
+  | 'intOrString'
+  | 'raw'
+  | 'json'
+  | 'schemaOrBool'
+  | 'schemaOrArray'
+  | 'schemaOrStringArray';
+
+export type Shape =
+  | { readonly kind: 'scalar'; readonly scalar: Scalar }
+  | { readonly kind: 'object'; readonly type: Type }
+  /** `isMessage`: in protobuf the list is a message that holds the items as field 1. */
+  | { readonly kind: 'list'; readonly items: Shape; readonly isMessage: boolean }
+  | { readonly kind: 'map'; readonly values: Shape };
+
+export interface Field {
+  readonly name: string;
+  /** Protobuf field number, 0 if the field has none (JSON only). */
+  readonly number: number;
+  /** Numbers of the messages around it, outermost first, where JSON has the fields inline. */
+  readonly within: readonly number[];
+  readonly shape: Shape;
+  /** Null is a value of its own: zero and absent differ. */
+  readonly isPointer: boolean;
+  /**
+   * When a JSON encoder leaves the field out: `empty` when it is zero, except that structs are
+   * always written; `zero` when it is zero, structs too; `never`: written always, `null` or zero if
+   * need be. /
+   */
+  readonly omitted: 'empty' | 'zero' | 'never';
+  readonly isRequired: boolean;
+  readonly listType: '' | 'atomic' | 'set' | 'map';
+  readonly listMapKeys: readonly string[];
+  readonly mapType: '' | 'atomic' | 'granular';
+  /** Of strategic merge patch: '' when the list is replaced as a whole. */
+  readonly mergeKey: string;
+  readonly patchStrategies: readonly string[];
+  /**
+   * The Go type as messages of Go's JSON decoder name it: `v1.RestartPolicy`, `[]v1.Container`,
+   * `int32`.
+   */
+  readonly goType: string;
+}
+
+const SCALARS: Readonly<Record<string, readonly [Scalar, string]>> = {
+  s: ['string', 'string'],
+  i: ['int32', 'int32'],
+  l: ['int64', 'int64'],
+  b: ['bool', 'bool'],
+  y: ['bytes', '[]uint8'],
+  d: ['double', 'float64'],
+  T: ['time', 'v1.Time'],
+  M: ['microTime', 'v1.MicroTime'],
+  D: ['duration', 'v1.Duration'],
+  F: ['fieldsV1', 'v1.FieldsV1'],
+  Q: ['quantity', 'resource.Quantity'],
+  I: ['intOrString', 'intstr.IntOrString'],
+  R: ['raw', 'runtime.RawExtension'],
+  J: ['json', 'v1.JSON'],
+  B: ['schemaOrBool', 'v1.JSONSchemaPropsOrBool'],
+  A: ['schemaOrArray', 'v1.JSONSchemaPropsOrArray'],
+  P: ['schemaOrStringArray', 'v1.JSONSchemaPropsOrStringArray'],
+};
+
+const NO_NAMES: readonly string[] = [];
+const NO_NUMBERS: readonly number[] = [];
+
+const rows: readonly string[] = TYPES.split('\n');
+const types: (Type | undefined)[] = [];
+const idByName = new Map<string, number>();
+const idByKind = new Map<string, number>();
+
+for (let id = 0; id < rows.length; id++) {
+  const row = rows[id] ?? '';
+  const nameEnd = row.indexOf(' ');
+  const kindEnd = row.indexOf(' ', nameEnd + 1);
+  idByName.set(row.slice(0, nameEnd), id);
+  if (kindEnd > nameEnd + 1) idByKind.set(row.slice(nameEnd + 1, kindEnd), id);
+}
+
+/** A struct of the API: a kind, or a part of one. One instance each; compare with `===`. */
+export class Type {
+  /** `core.v1.PodSpec`, `meta.v1.ObjectMeta`: package, version, name. */
+  readonly name: string;
+  /** `PodSpec`. */
+  readonly goName: string;
+  /** `v1.PodSpec`. */
+  readonly goType: string;
+  readonly group: string;
+  readonly version: string;
+  /** '' unless objects of this type stand alone. */
+  readonly kind: string;
+  /** The whole is replaced by server-side apply, never merged. */
+  readonly isAtomic: boolean;
+  readonly #columns: readonly string[];
+  #fields: readonly Field[] | undefined;
+  #byName: ReadonlyMap<string, Field> | undefined;
+
+  constructor(row: string) {
+    const [name = '', kind = '', mapType = '', ...columns] = row.split(' ');
+    const [group = '', version = '', kindName = ''] = kind.split('/');
+    this.name = name;
+    this.goName = name.slice(name.lastIndexOf('.') + 1);
+    this.goType = name.split('.').slice(-2).join('.');
+    this.group = group;
+    this.version = version;
+    this.kind = kind === '*' ? this.goName : kindName;
+    this.isAtomic = mapType === 'atomic';
+    this.#columns = columns;
+  }
+
+  /** In the order in which upstream writes them; `kind` and `apiVersion` are not among them. */
+  get fields(): readonly Field[] {
+    return (this.#fields ??= this.#columns.map(parseField));
+  }
+
+  field(name: string): Field | undefined {
+    this.#byName ??= new Map(this.fields.map((field) => [field.name, field]));
+    return this.#byName.get(name);
+  }
+}
+
+function parseField(column: string): Field {
+  const [name = '', number = '', flags = '', code = '', patch = ''] = column.split('|');
+  const [listType = '', keys = '', mergeKey = '', strategies = '', mapType = ''] = patch.split(',');
+  const numbers = number.split('.').map(Number);
+  const isPointer = code.startsWith('*');
+  const [shape, goType] = parseShape(isPointer ? code.slice(1) : code);
+  return {
+    name,
+    number: numbers.at(-1) ?? 0,
+    within: numbers.length > 1 ? numbers.slice(0, -1) : NO_NUMBERS,
+    shape,
+    isPointer,
+    omitted: flags.includes('z') ? 'zero' : flags.includes('o') ? 'empty' : 'never',
+    isRequired: flags.includes('r'),
+    listType: listType as Field['listType'],
+    listMapKeys: keys === '' ? NO_NAMES : keys.split('+'),
+    mapType: mapType as Field['mapType'],
+    mergeKey,
+    patchStrategies: strategies === '' ? NO_NAMES : strategies.split('+'),
+    goType,
+  };
+}
+
+/** See `tools/types.ts` for the code. */
+function parseShape(code: string): [shape: Shape, goType: string] {
+  const first = code[0] ?? '';
+  const rest = code.slice(1);
+  if (first === '[' || first === '&') {
+    const [items, goType] = parseShape(rest);
+    return [{ kind: 'list', items, isMessage: first === '&' }, `[]${goType}`];
+  }
+  if (first === '{') {
+    const [values, goType] = parseShape(rest);
+    return [{ kind: 'map', values }, `map[string]${goType}`];
+  }
+  if (first === '*') return parseShape(rest);
+  if (first === '@') {
+    const type = typeById(Number.parseInt(rest, 36));
+    return [{ kind: 'object', type }, type.goType];
+  }
+  const scalar = SCALARS[first];
+  if (scalar === undefined) throw new Error(`types table: no scalar of code ${code}`);
+  return [{ kind: 'scalar', scalar: scalar[0] }, rest === '' ? scalar[1] : rest.slice(1)];
+}
+
+function typeById(id: number): Type {
+  return (types[id] ??= new Type(rows[id] ?? ''));
+}
+
+/** By package, version and name: `core.v1.PodSpec`, `meta.v1.ObjectMeta`, `meta.v1.Status`. */
+export function findType(name: string): Type | undefined {
+  const id = idByName.get(name);
+  return id === undefined ? undefined : typeById(id);
+}
+
+/**
+ * The type of an object by what it says of itself. `Status`, `WatchEvent`, the options and the
+ * lists of partial objects are found in `v1` and `meta.k8s.io/v1`; delete options and watch events
+ * in every group. /
+ */
+export function findTypeOfKind(apiVersion: string, kind: string): Type | undefined {
+  const path = apiVersion.includes('/') ? `${apiVersion}/${kind}` : `/${apiVersion}/${kind}`;
+  const id = idByKind.get(path);
+  if (id !== undefined) return typeById(id);
+  const isMeta = apiVersion === 'v1' || apiVersion === 'meta.k8s.io/v1';
+  if (!isMeta && kind !== 'DeleteOptions' && kind !== 'WatchEvent') return undefined;
+  return findType(`meta.v1.${kind}`);
+}

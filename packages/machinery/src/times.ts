@@ -1,0 +1,115 @@
+/**
+ * Times and durations as Kubernetes writes them: `metav1.Time` (RFC 3339, whole seconds, UTC),
+ * `metav1.MicroTime` (six fractional digits) and Go's durations.
+ *
+ * A time is seconds since 1970 with nanoseconds beside it, so that what protobuf holds passes
+ * through unchanged. /
+ */
+
+const NANOS_PER_SECOND = 1e9;
+
+/** `2026-01-02T03:04:05Z`. Years outside 0..9999 are cut to that range. */
+export function formatTime(seconds: number): string {
+  return `${dateText(seconds)}Z`;
+}
+
+/** `2026-01-02T03:04:05.000000Z`. */
+export function formatMicroTime(seconds: number, nanos: number): string {
+  const micros = Math.floor(nanos / 1000);
+  return `${dateText(seconds)}.${String(micros).padStart(6, '0')}Z`;
+}
+
+const SECONDS_MIN = -62167219200;
+const SECONDS_MAX = 253402300799;
+
+function dateText(seconds: number): string {
+  const inRange = Math.min(Math.max(Math.trunc(seconds), SECONDS_MIN), SECONDS_MAX);
+  return new Date(inRange * 1000).toISOString().slice(0, 19);
+}
+
+/** A point in time: `nanos` is 0..999,999,999 after `seconds`. */
+export interface Instant {
+  readonly seconds: number;
+  readonly nanos: number;
+}
+
+const RFC_3339 =
+  /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(Z|([+-])(\d\d):(\d\d))$/;
+const DAYS_OF_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/**
+ * Reads RFC 3339, with any zone and any fraction; undefined for anything else, also for days that
+ * do not exist.
+ */
+export function parseTime(text: string): Instant | undefined {
+  const match = RFC_3339.exec(text);
+  if (match === null) return undefined;
+  const part = (index: number): number => Number(match[index] ?? 0);
+  const [year, month, day] = [part(1), part(2), part(3)];
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = month === 2 && isLeap ? 29 : (DAYS_OF_MONTH[month - 1] ?? 0);
+  if (day < 1 || day > days || part(4) > 23 || part(5) > 59 || part(6) > 59) return undefined;
+  if (part(10) > 23 || part(11) > 59) return undefined;
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  date.setUTCHours(part(4), part(5), part(6));
+  const offset = (part(10) * 3600 + part(11) * 60) * (match[9] === '-' ? -1 : 1);
+  const nanos = Number((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
+  return { seconds: date.getTime() / 1000 - offset, nanos };
+}
+
+/** True for text that `metav1.MicroTime` reads: exactly six fractional digits. */
+export function isMicroTime(text: string): boolean {
+  const match = RFC_3339.exec(text);
+  return match !== null && match[7]?.length === 6 && parseTime(text) !== undefined;
+}
+
+/** Go's `Duration.String`: `1h0m0s`, `1.5s`, `100ms`, `0s`. */
+export function formatDuration(nanos: number): string {
+  if (nanos === 0) return '0s';
+  const sign = nanos < 0 ? '-' : '';
+  const size = Math.abs(nanos);
+  if (size < 1e3) return `${sign}${size}ns`;
+  if (size < 1e6) return `${sign}${fraction(size, 1e3)}µs`;
+  if (size < NANOS_PER_SECOND) return `${sign}${fraction(size, 1e6)}ms`;
+  const whole = Math.floor(size / NANOS_PER_SECOND);
+  const rest = size - whole * NANOS_PER_SECOND;
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  const seconds = `${fraction((whole % 60) * NANOS_PER_SECOND + rest, NANOS_PER_SECOND)}s`;
+  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
+}
+
+function fraction(value: number, unit: number): string {
+  const whole = Math.floor(value / unit);
+  const rest = value - whole * unit;
+  if (rest === 0) return String(whole);
+  const digits = String(Math.log10(unit));
+  return `${whole}.${String(rest).padStart(Number(digits), '0').replace(/0+$/, '')}`;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  ns: 1,
+  us: 1e3,
+  µs: 1e3,
+  μs: 1e3,
+  ms: 1e6,
+  s: NANOS_PER_SECOND,
+  m: 60 * NANOS_PER_SECOND,
+  h: 3600 * NANOS_PER_SECOND,
+};
+
+/** Go's `ParseDuration`: nanoseconds; undefined for text that it refuses. */
+export function parseDuration(text: string): number | undefined {
+  const match = /^([+-]?)(.*)$/s.exec(text);
+  const body = match?.[2] ?? '';
+  if (body === '0') return 0;
+  if (!/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(body)) return undefined;
+  let nanos = 0;
+  for (const part of body.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+    nanos += Math.trunc(Number(part[1]) * (UNITS[part[2] ?? ''] ?? 0));
+  }
+  if (nanos > Number.MAX_SAFE_INTEGER * 1024) return undefined;
+  return match?.[1] === '-' ? -nanos : nanos;
+}
