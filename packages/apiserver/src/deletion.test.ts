@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JsonObject } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   decideDeletion,
   endsObject,

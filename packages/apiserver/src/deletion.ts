@@ -3,7 +3,7 @@
  * Pure: the caller reads, writes and answers.
  */
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import type { Json, JsonObject } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
@@ -164,7 +164,7 @@ export function timestamp(ms: number): string {
 
 /** The grace of a pod: its own by default, none where nothing runs (upstream's pod strategy). */
 export function podGraceSeconds(pod: JsonObject, wish: number | null): number {
-  const own: Json | undefined = valueAt(pod, 'spec', 'terminationGracePeriodSeconds');
+  const own: JsonValue | undefined = valueAt(pod, 'spec', 'terminationGracePeriodSeconds');
   let seconds = wish ?? (typeof own === 'number' ? own : 30);
   const phase = stringAt(pod, 'status', 'phase');
   if (stringAt(pod, 'spec', 'nodeName') === '') seconds = 0;

@@ -2,8 +2,8 @@
  * Who owns what in an object's metadata: what the server sets at create, what an update may not
  * change, and the order in which the fields are stored.
  */
-import { isObject, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import type { Json, JsonObject } from '@megaplane/machinery/json';
+import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { badRequest, unclassified, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
 
@@ -140,7 +140,7 @@ export function assemble(object: JsonObject, metadata: JsonObject): JsonObject {
 }
 
 /** True for a value that Kubernetes prints as nothing: absent, null, or an empty object or list. */
-export function isEmpty(value: Json | undefined): boolean {
+export function isEmpty(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null) return true;
   return isObject(value) || Array.isArray(value) ? Object.keys(value).length === 0 : false;
 }

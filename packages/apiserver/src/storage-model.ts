@@ -39,17 +39,12 @@ export class StorageModel implements Storage {
   readonly #watches = new Set<ModelWatch>();
   readonly #listeners: (() => void)[] = [];
 
-  get(key: Uint8Array, row: Row): boolean {
+  get(key: Buffer, row: Row): boolean {
     const version = this.#versions.get(nameOf(key))?.at(-1);
     return fill(row, version ?? null);
   }
 
-  page(
-    start: Uint8Array,
-    end: Uint8Array,
-    revision: number,
-    visit: (row: Row) => boolean,
-  ): PageOutcome {
+  page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome {
     if (revision !== 0 && revision < this.#compacted) return 'compacted';
     const row = emptyRow();
     const at = revision === 0 ? this.appliedRevision : revision;
@@ -60,7 +55,7 @@ export class StorageModel implements Storage {
     return 'end';
   }
 
-  count(start: Uint8Array, end: Uint8Array): number {
+  count(start: Buffer, end: Buffer): number {
     let count = 0;
     this.page(start, end, 0, () => {
       count++;
@@ -73,15 +68,15 @@ export class StorageModel implements Storage {
     return this.#compacted;
   }
 
-  put(key: Uint8Array, value: Uint8Array, expected: number, done: WriteDone): void {
+  put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
     this.#write(key, Buffer.from(value), expected, done);
   }
 
-  delete(key: Uint8Array, expected: number, done: WriteDone): void {
+  delete(key: Buffer, expected: number, done: WriteDone): void {
     this.#write(key, null, expected, done);
   }
 
-  #write(key: Uint8Array, value: Buffer | null, expected: number, done: WriteDone): void {
+  #write(key: Buffer, value: Buffer | null, expected: number, done: WriteDone): void {
     const name = nameOf(key);
     const versions = this.#versions.get(name) ?? [];
     const last = versions.at(-1);
@@ -107,12 +102,7 @@ export class StorageModel implements Storage {
     for (const listener of this.#listeners) listener();
   }
 
-  watch(
-    start: Uint8Array,
-    end: Uint8Array,
-    revision: number,
-    wake: () => void,
-  ): StorageWatch | null {
+  watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null {
     if (revision < this.#compacted) return null;
     const watch = new ModelWatch(this, nameOf(start), nameOf(end), revision, wake);
     this.#watches.add(watch);
@@ -142,7 +132,7 @@ export class StorageModel implements Storage {
     return Promise.resolve();
   }
 
-  #namesIn(start: Uint8Array, end: Uint8Array): string[] {
+  #namesIn(start: Buffer, end: Buffer): string[] {
     const [from, to] = [nameOf(start), nameOf(end)];
     return [...this.#versions.keys()].filter((name) => name >= from && name < to).sort();
   }
@@ -192,7 +182,7 @@ class ModelWatch implements StorageWatch {
   }
 }
 
-function nameOf(key: Uint8Array): string {
+function nameOf(key: Buffer): string {
   return Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1');
 }
 

@@ -82,8 +82,11 @@ export function emptyEvent(): StorageEvent {
   };
 }
 
-/** `gone`: events that this watch has not read yet are no longer kept; it must be closed. */
-export type NextOutcome = 'event' | 'idle' | 'gone';
+/**
+ * `idle`: every published event was read. `lagging`: old history is searched in slices; `wake` is
+ * called when the search has gone on. `gone`: events that were not read are no longer kept.
+ */
+export type NextOutcome = 'event' | 'idle' | 'lagging' | 'gone';
 
 /** A cursor into the log of changes under one key range. It holds a position, not a queue. */
 export interface StorageWatch {
@@ -101,41 +104,31 @@ export interface Storage {
   readonly publishedRevision: number;
 
   /** The newest state of `key` in `row`; false where there is no object. */
-  get(key: Uint8Array, row: Row): boolean;
+  get(key: Buffer, row: Row): boolean;
 
   /**
    * Visits the objects in `[start, end)` as of `revision` (0: newest) in byte order of their keys,
    * until `visit` returns false. The row is the storage's own and is reused between visits.
    */
-  page(
-    start: Uint8Array,
-    end: Uint8Array,
-    revision: number,
-    visit: (row: Row) => boolean,
-  ): PageOutcome;
+  page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
 
   /** How many objects there are in `[start, end)` now; O(log n). */
-  count(start: Uint8Array, end: Uint8Array): number;
+  count(start: Buffer, end: Buffer): number;
 
   /** The oldest revision that `page` still shows for this range. */
-  oldestRevision(start: Uint8Array): number;
+  oldestRevision(start: Buffer, end: Buffer): number;
 
   /** Writes `value` if the newest modRevision of `key` is `expected` (or EXPECT_ABSENT, _ANY). */
-  put(key: Uint8Array, value: Uint8Array, expected: number, done: WriteDone): void;
+  put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void;
 
   /** Removes `key` if its newest modRevision is `expected` (or EXPECT_ANY). */
-  delete(key: Uint8Array, expected: number, done: WriteDone): void;
+  delete(key: Buffer, expected: number, done: WriteDone): void;
 
   /**
    * Watches `[start, end)` for changes after `revision`; null where those are no longer all kept.
    * `wake` is called at most once a turn, when there is something new to read.
    */
-  watch(
-    start: Uint8Array,
-    end: Uint8Array,
-    revision: number,
-    wake: () => void,
-  ): StorageWatch | null;
+  watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null;
 
   /** Calls `listener` whenever `publishedRevision` has grown. */
   onPublish(listener: () => void): void;

@@ -1,0 +1,67 @@
+/**
+ * From the credentials of a request to an identity: Unix socket, client certificate, bearer token,
+ * in this order; without any, anonymous.
+ */
+import type { Connection, Exchange } from '@megaplane/wire/exchange';
+import { ANONYMOUS, identityOf, LOCAL_ADMIN, type Identity } from './identity.ts';
+
+/** Finds whom a bearer token stands for; null where it stands for nobody (any more). */
+export type TokenReader = (token: string) => Identity | null;
+
+const KEPT = Symbol('identity of the connection');
+
+interface KeptIdentity {
+  readonly [KEPT]: Identity | 'none' | 'refused';
+}
+
+/**
+ * The identity of a request, or null where a credential was presented that is not valid (401).
+ * What the connection itself proves is read once and kept in its slot.
+ */
+export function authenticate(exchange: Exchange, readToken: TokenReader): Identity | null {
+  const own = connectionIdentity(exchange.connection);
+  if (typeof own === 'object') return own;
+  const authorization = exchange.header('authorization');
+  if (authorization === undefined) return own === 'refused' ? null : ANONYMOUS;
+  const match = /^bearer +(\S+)$/i.exec(authorization.trim());
+  return match === null ? null : readToken(match[1] ?? '');
+}
+
+function connectionIdentity(connection: Connection): Identity | 'none' | 'refused' {
+  const kept = connection.slot as KeptIdentity | undefined;
+  if (kept !== undefined) return kept[KEPT];
+  const identity = readConnection(connection);
+  connection.slot = { [KEPT]: identity } satisfies KeptIdentity;
+  return identity;
+}
+
+function readConnection(connection: Connection): Identity | 'none' | 'refused' {
+  if (connection.unix) return LOCAL_ADMIN;
+  const certificate = connection.peerCertificate();
+  if (certificate === null) return 'none';
+  if (!certificate.trusted || certificate.commonName === '') return 'refused';
+  return identityOf(certificate.commonName, certificate.organizations);
+}
+
+/**
+ * Reads a static token file: a line of CSV per token, `token,user,uid,"group1,group2"`. Throws
+ * with the line's number where a line has fewer than three columns.
+ */
+export function parseTokenFile(text: string): Map<string, Identity> {
+  const tokens = new Map<string, Identity>();
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const columns = [...line.matchAll(/"([^"]*)"|([^,]+)/g)].map(
+      ([, quotedText, plain]) => quotedText ?? plain?.trim() ?? '',
+    );
+    const [token = '', user = '', uid, groups = ''] = columns;
+    if (uid === undefined) {
+      throw new Error(
+        `--token-auth-file: line ${index + 1} has ${columns.length} columns; ` +
+          'each needs at least token,user,uid',
+      );
+    }
+    tokens.set(token, identityOf(user, groups === '' ? [] : groups.split(','), uid));
+  }
+  return tokens;
+}

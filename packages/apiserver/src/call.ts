@@ -1,0 +1,118 @@
+/** One request on its way through the server: what it asks, who asks, and how it is answered. */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { encodeProtobuf } from '@megaplane/machinery/protobuf';
+import { httpCode, statusBytes, type Status } from '@megaplane/machinery/status';
+import type { Exchange } from '@megaplane/wire/exchange';
+import type { Identity } from './identity.ts';
+import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
+import type { Query } from './query.ts';
+import type { RequestInfo } from './request-info.ts';
+import { yamlText } from './yaml-body.ts';
+
+const WARNINGS_RUNES_MAX = 4096;
+const WARNING_RUNES_MAX = 256;
+
+export const PLAIN_JSON: Negotiated = {
+  encoding: 'json',
+  transform: 'none',
+  version: '',
+  stream: false,
+  pretty: false,
+};
+
+export class Call {
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly query: Query;
+  identity: Identity;
+  readonly nowMs: number;
+  readonly auditId: string;
+  /** How the answer is encoded; JSON until the Accept header was read. */
+  media: Negotiated = PLAIN_JSON;
+  readonly #warnings: string[] = [];
+  /** Code of the answer, for the metrics; 0 until it is given. */
+  code = 0;
+
+  constructor(
+    exchange: Exchange,
+    info: RequestInfo,
+    query: Query,
+    identity: Identity,
+    nowMs: number,
+    auditId: string,
+  ) {
+    this.exchange = exchange;
+    this.info = info;
+    this.query = query;
+    this.identity = identity;
+    this.nowMs = nowMs;
+    this.auditId = auditId;
+  }
+
+  /** Adds a Warning header to the answer; doubles are dropped. */
+  warn(text: string): void {
+    if (!this.#warnings.includes(text)) this.#warnings.push(text);
+  }
+
+  /** Headers of every answer, and those given. */
+  headers(...more: readonly string[]): string[] {
+    const fields = ['audit-id', this.auditId, 'cache-control', 'no-cache, private', ...more];
+    const total = this.#warnings.reduce((sum, text) => sum + text.length, 0);
+    for (const text of this.#warnings) {
+      const cut = total > WARNINGS_RUNES_MAX ? text.slice(0, WARNING_RUNES_MAX) : text;
+      const escaped = cut.replaceAll(/["\\]/g, '\\$&').replaceAll(/[^\x20-\x7e\x80-\xff]/g, ' ');
+      fields.push('warning', `299 - "${escaped}"`);
+    }
+    return fields;
+  }
+
+  /** Answers with bytes as they are. */
+  send(code: number, contentType: string | null, bytes: Uint8Array | string | null): void {
+    this.code = code;
+    this.exchange.respond(code, contentType, bytes, this.headers());
+  }
+
+  /** Answers with plain text, as the outer layers do. */
+  sendText(code: number, text: string): void {
+    this.code = code;
+    const headers = this.headers('x-content-type-options', 'nosniff');
+    this.exchange.respond(code, 'text/plain; charset=utf-8', text, headers);
+  }
+
+  /** Answers with a failure (or a success without an object). */
+  fail(status: Status): void {
+    this.code = httpCode(status);
+    const retry = status.details?.retryAfterSeconds;
+    const more = retry === undefined ? [] : ['retry-after', String(retry)];
+    if (this.code === 403) more.push('x-content-type-options', 'nosniff');
+    const { type, bytes } = this.#encodeStatus(status);
+    this.exchange.respond(this.code, type, bytes, this.headers(...more));
+  }
+
+  #encodeStatus(status: Status): { type: string; bytes: Uint8Array | string } {
+    const object = status as unknown as JsonObject;
+    if (this.media.encoding === 'protobuf') {
+      const bytes = encodeProtobuf(object);
+      if (bytes !== undefined) return { type: PROTOBUF_TYPE, bytes };
+    }
+    if (this.media.encoding === 'yaml') return { type: YAML_TYPE, bytes: yamlText(object) };
+    return { type: JSON_TYPE, bytes: statusBytes(status, this.media.pretty) };
+  }
+
+  /** Answers with an object as it is, in the negotiated encoding, without any transform. */
+  sendObject(code: number, object: JsonObject): void {
+    if (this.media.encoding === 'protobuf') {
+      const bytes = encodeProtobuf(object);
+      if (bytes !== undefined) {
+        this.send(code, PROTOBUF_TYPE, bytes);
+        return;
+      }
+    }
+    if (this.media.encoding === 'yaml') this.send(code, YAML_TYPE, yamlText(object));
+    else this.send(code, JSON_TYPE, jsonText(object, this.media.pretty));
+  }
+}
+
+function jsonText(object: JsonObject, pretty: boolean): string {
+  return pretty ? JSON.stringify(object, null, 2) : `${JSON.stringify(object)}\n`;
+}

@@ -1,0 +1,204 @@
+/**
+ * How stored objects become bytes of an answer. An encoder serves one resource in one negotiated
+ * representation: items of a list, frames of a watch, and what stands around them.
+ */
+import {
+  SPLICE_BYTES_MAX,
+  decodeCanonical,
+  splice,
+  writeResourceVersion,
+} from '@megaplane/machinery/canonical';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { Status } from '@megaplane/machinery/status';
+import { fromStored } from './conversion.ts';
+import { JSON_TYPE } from './negotiation.ts';
+import type { Served } from './served.ts';
+import type { Sink } from './sink.ts';
+import type { Row } from './storage.ts';
+
+/** Metadata of a list. `remaining` is null where it is not known or not told. */
+export interface ListMeta {
+  readonly revision: number;
+  readonly continueToken: string;
+  readonly remaining: number | null;
+}
+
+export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
+
+/** See the head of the file. All methods append to `sink`. */
+export interface Encoder {
+  /** Equal ids write equal frames: what is encoded once is shared between watches. */
+  readonly id: string;
+  readonly contentType: string;
+  openList(sink: Sink, meta: ListMeta): void;
+  /** One item with its separator; `index` counts from 0. */
+  item(sink: Sink, row: Row, index: number): void;
+  closeList(sink: Sink): void;
+  /** One object alone, at `revision`. */
+  object(sink: Sink, row: Row, revision: number): void;
+  /** One event; `isFirst` for the first of a stream. */
+  frame(sink: Sink, type: EventType, row: Row, revision: number, isFirst: boolean): void;
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void;
+  error(sink: Sink, status: Status): void;
+}
+
+const METADATA_OPEN = Buffer.from('{"metadata":{');
+const COMMA = 0x2c;
+const BRACE_CLOSE = 0x7d;
+const scan = new ObjectScan();
+
+export const INITIAL_END_ANNOTATION = 'k8s.io/initial-events-end';
+
+/** `{"resourceVersion":"7","continue":"...","remainingItemCount":3}` */
+export function listMetaText(meta: ListMeta): string {
+  let text = `{"resourceVersion":"${meta.revision}"`;
+  if (meta.continueToken !== '') text += `,"continue":"${meta.continueToken}"`;
+  if (meta.remaining !== null) text += `,"remainingItemCount":${meta.remaining}`;
+  return `${text}}`;
+}
+
+/** Metadata of a bookmark. */
+export function bookmarkMeta(revision: number, isInitialEnd: boolean): JsonObject {
+  const metadata: JsonObject = { resourceVersion: String(revision) };
+  if (isInitialEnd) metadata['annotations'] = { [INITIAL_END_ANNOTATION]: 'true' };
+  return metadata;
+}
+
+/** The object of a row in the version that `served` has, with its revision. */
+export function decodeRow(served: Served, row: Row, revision: number): JsonObject {
+  const object = decodeCanonical(row.bytes, row.start, row.end, revision);
+  return served.isConverted ? fromStored(object, served.resource) : object;
+}
+
+/** JSON of whole objects: copied from storage, the revision spliced in. */
+export class JsonEncoder implements Encoder {
+  readonly id: string;
+  readonly contentType: string = JSON_TYPE;
+  readonly #served: Served;
+  readonly #listOpen: string;
+
+  constructor(served: Served) {
+    const { apiVersion, listKind } = served.resource;
+    this.#served = served;
+    this.id = `json ${apiVersion}`;
+    this.#listOpen = `{"kind":"${listKind}","apiVersion":"${apiVersion}","metadata":`;
+  }
+
+  openList(sink: Sink, meta: ListMeta): void {
+    sink.ascii(`${this.#listOpen}${listMetaText(meta)},"items":[`);
+  }
+
+  item(sink: Sink, row: Row, index: number): void {
+    if (index > 0) sink.ascii(',');
+    if (this.#served.isConverted) {
+      const { kind: _, apiVersion: __, ...rest } = decodeRow(this.#served, row, row.modRevision);
+      sink.utf8(JSON.stringify(rest));
+      return;
+    }
+    // items of typed lists carry neither kind nor apiVersion
+    sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
+    const cut = row.start + this.#served.head.length;
+    sink.append(METADATA_OPEN);
+    sink.length = writeResourceVersion(row.modRevision, sink.bytes, sink.length);
+    if (row.bytes[cut] !== BRACE_CLOSE) sink.bytes[sink.length++] = COMMA;
+    sink.append(row.bytes, cut, row.end);
+  }
+
+  closeList(sink: Sink): void {
+    sink.ascii(']}\n');
+  }
+
+  object(sink: Sink, row: Row, revision: number): void {
+    this.#whole(sink, row, revision);
+    sink.ascii('\n');
+  }
+
+  frame(sink: Sink, type: EventType, row: Row, revision: number): void {
+    sink.ascii(`{"type":"${type}","object":`);
+    this.#whole(sink, row, revision);
+    sink.ascii('}\n');
+  }
+
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
+    const { kind, apiVersion } = this.#served.resource;
+    const object = { kind, apiVersion, metadata: bookmarkMeta(revision, isInitialEnd) };
+    sink.ascii(`{"type":"BOOKMARK","object":${JSON.stringify(object)}}\n`);
+  }
+
+  error(sink: Sink, status: Status): void {
+    sink.utf8(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`);
+  }
+
+  #whole(sink: Sink, row: Row, revision: number): void {
+    if (this.#served.isConverted) {
+      sink.utf8(JSON.stringify(decodeRow(this.#served, row, revision)));
+      return;
+    }
+    sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
+    const head = this.#served.head.length;
+    const { bytes, start, end } = row;
+    sink.length = splice(bytes, start, end, head, revision, sink.bytes, sink.length);
+  }
+}
+
+/** JSON of metadata alone (PartialObjectMetadata), copied from storage as well. */
+export class MetadataEncoder implements Encoder {
+  readonly id: string;
+  readonly contentType: string = JSON_TYPE;
+  readonly #apiVersion: string;
+  readonly #head: string;
+
+  constructor(version: string) {
+    this.#apiVersion = `meta.k8s.io/${version}`;
+    this.id = `metadata ${version}`;
+    this.#head = `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}","metadata":{`;
+  }
+
+  openList(sink: Sink, meta: ListMeta): void {
+    sink.ascii(
+      `{"kind":"PartialObjectMetadataList","apiVersion":"${this.#apiVersion}",` +
+        `"metadata":${listMetaText(meta)},"items":[`,
+    );
+  }
+
+  item(sink: Sink, row: Row, index: number): void {
+    if (index > 0) sink.ascii(',');
+    this.#metadata(sink, row, row.modRevision);
+  }
+
+  closeList(sink: Sink): void {
+    sink.ascii(']}\n');
+  }
+
+  object(sink: Sink, row: Row, revision: number): void {
+    this.#metadata(sink, row, revision);
+    sink.ascii('\n');
+  }
+
+  frame(sink: Sink, type: EventType, row: Row, revision: number): void {
+    sink.ascii(`{"type":"${type}","object":`);
+    this.#metadata(sink, row, revision);
+    sink.ascii('}\n');
+  }
+
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
+    const metadata = bookmarkMeta(revision, isInitialEnd);
+    const object = { kind: 'PartialObjectMetadata', apiVersion: this.#apiVersion, metadata };
+    sink.ascii(`{"type":"BOOKMARK","object":${JSON.stringify(object)}}\n`);
+  }
+
+  error(sink: Sink, status: Status): void {
+    sink.utf8(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`);
+  }
+
+  #metadata(sink: Sink, row: Row, revision: number): void {
+    scan.scan(row.bytes, row.start, row.end);
+    sink.ascii(this.#head);
+    sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
+    sink.length = writeResourceVersion(revision, sink.bytes, sink.length);
+    if (row.bytes[scan.metadataStart + 1] !== BRACE_CLOSE) sink.ascii(',');
+    sink.append(row.bytes, scan.metadataStart + 1, scan.metadataEnd);
+    sink.ascii('}');
+  }
+}

@@ -1,0 +1,151 @@
+// data plane
+/**
+ * Selectors compiled for stored bytes: whether an object is in a list or a watch is decided by
+ * scanning, and only fields that no scanner knows cost a parse.
+ */
+import {
+  fieldValue,
+  pinnedField,
+  type FieldRequirement,
+  type FieldSelector,
+} from '@megaplane/machinery/fieldselectors';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { LabelSelector } from '@megaplane/machinery/selectors';
+import { LabelProgram, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
+import type { Row } from './storage.ts';
+
+const SLASH = 0x2f;
+
+const NAME = 0;
+const NAMESPACE = 1;
+const NODE_NAME = 2;
+const PHASE = 3;
+const SCHEDULER_NAME = 4;
+const PARSED = 5;
+
+/** How each selectable field is found; all others are read from the parsed object. */
+const FIELD_WAYS: ReadonlyMap<string, number> = new Map([
+  ['metadata.name', NAME],
+  ['metadata.namespace', NAMESPACE],
+  ['spec.nodeName', NODE_NAME],
+  ['status.phase', PHASE],
+  ['spec.schedulerName', SCHEDULER_NAME],
+]);
+
+const scan = new ObjectScan();
+
+/** One list's or watch's selectors, for objects of one resource. */
+export class Filter {
+  /** Nothing is filtered out. */
+  readonly isEverything: boolean;
+  /** The only name, namespace or node that can match, or ''. */
+  readonly name: string;
+  readonly namespace: string;
+  /** null where the selector does not pin it; '' pins "no node". */
+  readonly nodeName: string | null;
+  readonly #labels: LabelProgram | null;
+  readonly #fields: readonly FieldRequirement[];
+  readonly #values: readonly Buffer[];
+  readonly #ways: Uint8Array;
+  readonly #prefixLength: number;
+  readonly #isNamespaced: boolean;
+
+  constructor(
+    labels: LabelSelector,
+    fields: FieldSelector,
+    prefixLength: number,
+    isNamespaced: boolean,
+  ) {
+    const hasLabels = labels.requirements.length > 0 || labels.nothing === true;
+    this.#labels = hasLabels ? new LabelProgram(labels) : null;
+    this.#fields = fields.requirements;
+    this.#values = fields.requirements.map(({ value }) => Buffer.from(value));
+    this.#ways = Uint8Array.from(
+      fields.requirements.map(({ field }) => FIELD_WAYS.get(field) ?? PARSED),
+    );
+    this.isEverything = !hasLabels && fields.requirements.length === 0;
+    this.name = pinnedField(fields, 'metadata.name') ?? '';
+    this.namespace = pinnedField(fields, 'metadata.namespace') ?? '';
+    this.nodeName = pinnedField(fields, 'spec.nodeName') ?? null;
+    this.#prefixLength = prefixLength;
+    this.#isNamespaced = isNamespaced;
+  }
+
+  /** True where the object in `row` passes; its key must be set. */
+  matches(row: Row): boolean {
+    if (this.isEverything) return true;
+    scan.scan(row.bytes, row.start, row.end);
+    if (this.#labels !== null) {
+      const start = scan.labelsStart;
+      const isEmpty = start < 0;
+      if (
+        !matchesLabelBytes(
+          this.#labels,
+          row.bytes,
+          isEmpty ? 0 : start,
+          isEmpty ? 0 : scan.labelsEnd,
+        )
+      ) {
+        return false;
+      }
+    }
+    for (let index = 0; index < this.#ways.length; index++) {
+      const wanted = this.#fields[index]!.isEqual;
+      if (this.#equals(row, index) !== wanted) return false;
+    }
+    return true;
+  }
+
+  #equals(row: Row, index: number): boolean {
+    const value = this.#values[index]!;
+    switch (this.#ways[index]) {
+      case NAME:
+        return same(row.key, this.#nameStart(row), row.keyEnd, value);
+      case NAMESPACE:
+        return this.#isNamespaced
+          ? same(row.key, row.keyStart + this.#prefixLength, this.#nameStart(row) - 1, value)
+          : value.length === 0;
+      case NODE_NAME:
+        return same(row.bytes, scan.nodeNameStart, scan.nodeNameEnd, value);
+      case PHASE:
+        return same(row.bytes, scan.phaseStart, scan.phaseEnd, value);
+      case SCHEDULER_NAME:
+        return same(row.bytes, scan.schedulerNameStart, scan.schedulerNameEnd, value);
+      default:
+        return this.#parsedEquals(row, index);
+    }
+  }
+
+  #parsedEquals(row: Row, index: number): boolean {
+    const object = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
+    const { field, value } = this.#fields[index]!;
+    return fieldValue(object, field) === value;
+  }
+
+  #nameStart(row: Row): number {
+    const start = row.keyStart + this.#prefixLength;
+    if (!this.#isNamespaced) return start;
+    let at = start;
+    while (at < row.keyEnd && row.key[at] !== SLASH) at++;
+    return at + 1;
+  }
+}
+
+/** An absent field (start below 0) equals the empty value. */
+function same(bytes: Buffer, start: number, end: number, value: Buffer): boolean {
+  if (start < 0) return value.length === 0;
+  if (end - start !== value.length) return false;
+  for (let at = 0; at < value.length; at++) {
+    if (bytes[start + at] !== value[at]) return false;
+  }
+  return true;
+}
+
+/** Where spec.nodeName of the object in `row` stands, as text; '' where there is none. */
+export function nodeNameOf(row: Row): string {
+  if (row.end === row.start || !scan.scan(row.bytes, row.start, row.end)) return '';
+  return scan.nodeNameStart < 0
+    ? ''
+    : row.bytes.toString('latin1', scan.nodeNameStart, scan.nodeNameEnd);
+}

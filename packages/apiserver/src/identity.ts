@@ -1,0 +1,58 @@
+/** Who a request comes from. */
+
+/** A user as the authenticator established it; `system:authenticated` is among the groups. */
+export interface Identity {
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+  /** In the group that may do everything. */
+  readonly isMaster: boolean;
+}
+
+export const MASTERS_GROUP = 'system:masters';
+export const AUTHENTICATED_GROUP = 'system:authenticated';
+export const UNAUTHENTICATED_GROUP = 'system:unauthenticated';
+const SERVICE_ACCOUNT_PREFIX = 'system:serviceaccount:';
+
+/** An authenticated user; the group of all authenticated ones is added. */
+export function identityOf(
+  user: string,
+  groups: readonly string[],
+  uid = '',
+  extra: Readonly<Record<string, readonly string[]>> = {},
+): Identity {
+  const all = groups.includes(AUTHENTICATED_GROUP) ? groups : [...groups, AUTHENTICATED_GROUP];
+  return { user, uid, groups: all, extra, isMaster: groups.includes(MASTERS_GROUP) };
+}
+
+export const ANONYMOUS: Identity = {
+  user: 'system:anonymous',
+  uid: '',
+  groups: [UNAUTHENTICATED_GROUP],
+  extra: {},
+  isMaster: false,
+};
+
+/** The owner of the Unix socket's file. */
+export const LOCAL_ADMIN: Identity = identityOf('kubernetes-admin', [MASTERS_GROUP]);
+
+/** A service account, with the groups that all of its kind have. */
+export function serviceAccountIdentity(
+  namespace: string,
+  name: string,
+  uid: string,
+  extra: Readonly<Record<string, readonly string[]>> = {},
+): Identity {
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+  return identityOf(`${SERVICE_ACCOUNT_PREFIX}${namespace}:${name}`, groups, uid, extra);
+}
+
+/** Namespace and name where the user is a service account, else null. */
+export function parseServiceAccount(
+  user: string,
+): { readonly namespace: string; readonly name: string } | null {
+  if (!user.startsWith(SERVICE_ACCOUNT_PREFIX)) return null;
+  const [namespace = '', name = '', ...rest] = user.slice(SERVICE_ACCOUNT_PREFIX.length).split(':');
+  return namespace === '' || name === '' || rest.length > 0 ? null : { namespace, name };
+}

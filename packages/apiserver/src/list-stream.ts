@@ -1,0 +1,135 @@
+// data plane
+/**
+ * The objects of a list or of a watch's beginning, pulled as the socket drains.
+ *
+ * The stream holds a position (the next key) and a revision, never objects: a list of a million
+ * costs what one chunk costs. A turn encodes up to what the peer takes and visits a bounded number
+ * of rows, so that a selector that matches nothing does not stall the server.
+ */
+import type { Encoder } from './encoder.ts';
+import type { Filter } from './filter.ts';
+import { keyAfter, type KeyRange } from './served.ts';
+import { Sink } from './sink.ts';
+import type { Row, Storage } from './storage.ts';
+
+/** Encoded bytes that are handed to the wire at once. */
+const CHUNK_BYTES = 64 * 1024;
+/** Rows that one turn looks at before others get theirs. */
+export const ROWS_PER_TURN_MAX = 4000;
+
+/**
+ * `end`: all objects were handed over. `full`: the peer takes no more for now. `yield`: the turn
+ * is used up. `compacted`: the revision is no longer kept.
+ */
+export type Pulled = 'end' | 'full' | 'yield' | 'compacted';
+
+/** What takes the bytes: an exchange, or a test. */
+export interface Outlet {
+  write(bytes: Uint8Array, start?: number, end?: number): void;
+  writable(): number;
+}
+
+const sink = new Sink();
+
+export class RowStream {
+  #next: Buffer;
+  readonly #end: Buffer;
+  readonly #revision: number;
+  readonly #filter: Filter;
+  readonly #encoder: Encoder;
+  /** Items of a list, or ADDED frames of a watch. */
+  readonly #asFrames: boolean;
+  #sent = 0;
+
+  constructor(
+    range: KeyRange,
+    revision: number,
+    filter: Filter,
+    encoder: Encoder,
+    asFrames: boolean,
+  ) {
+    this.#next = range.start;
+    this.#end = range.end;
+    this.#revision = revision;
+    this.#filter = filter;
+    this.#encoder = encoder;
+    this.#asFrames = asFrames;
+  }
+
+  /** Objects handed over so far. */
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** Encodes into `outlet` until it is full, the turn is used up, or the objects are. */
+  pull(storage: Storage, outlet: Outlet): Pulled {
+    let rows = 0;
+    let isFull = outlet.writable() <= 0;
+    if (isFull) return 'full';
+    sink.length = 0;
+    const outcome = storage.page(this.#next, this.#end, this.#revision, (row) => {
+      rows++;
+      if (this.#filter.matches(row)) {
+        this.#encode(row);
+        if (sink.length >= CHUNK_BYTES) {
+          outlet.write(sink.bytes, 0, sink.length);
+          sink.length = 0;
+          isFull = outlet.writable() <= 0;
+        }
+      }
+      if (!isFull && rows < ROWS_PER_TURN_MAX) return true;
+      this.#next = keyAfter(row.key.subarray(row.keyStart, row.keyEnd));
+      return false;
+    });
+    if (sink.length > 0) outlet.write(sink.bytes, 0, sink.length);
+    if (outcome !== 'stopped') return outcome;
+    return isFull ? 'full' : 'yield';
+  }
+
+  #encode(row: Row): void {
+    if (this.#asFrames) {
+      this.#encoder.frame(sink, 'ADDED', row, row.modRevision, this.#sent === 0);
+    } else {
+      this.#encoder.item(sink, row, this.#sent);
+    }
+    this.#sent++;
+  }
+}
+
+/** Where a page of a list ends. */
+export interface PageEnd {
+  /** End of the page's key range, exclusive. */
+  readonly end: Buffer;
+  /** The last key of the page, relative to nothing; null where the page is the last. */
+  readonly lastKey: Buffer | null;
+  readonly outcome: 'found' | 'compacted';
+}
+
+/**
+ * Finds the key after which a page of `limit` matching objects ends. The list's metadata stands
+ * before its items, so this is known before the first item is written.
+ */
+export function findPageEnd(
+  storage: Storage,
+  range: KeyRange,
+  revision: number,
+  filter: Filter,
+  limit: number,
+): PageEnd {
+  let count = 0;
+  let last: Buffer | null = null;
+  let hasMore = false;
+  const outcome = storage.page(range.start, range.end, revision, (row) => {
+    if (!filter.matches(row)) return true;
+    if (count === limit) {
+      hasMore = true;
+      return false;
+    }
+    count++;
+    if (count === limit) last = Buffer.from(row.key.subarray(row.keyStart, row.keyEnd));
+    return true;
+  });
+  if (outcome === 'compacted') return { end: range.end, lastKey: null, outcome };
+  if (!hasMore || last === null) return { end: range.end, lastKey: null, outcome: 'found' };
+  return { end: keyAfter(last), lastKey: last, outcome: 'found' };
+}

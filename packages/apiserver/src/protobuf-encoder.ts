@@ -1,0 +1,119 @@
+/**
+ * Kubernetes protobuf of stored objects. A list's envelope begins with its length, so its items are
+ * collected before the first byte leaves; watches are encoded event by event.
+ */
+import { decodeCanonical } from '@megaplane/machinery/canonical';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt } from '@megaplane/machinery/json';
+import {
+  encodeItem,
+  encodeList,
+  encodeProtobuf,
+  encodeWatchFrame,
+} from '@megaplane/machinery/protobuf';
+import type { Status } from '@megaplane/machinery/status';
+import { bookmarkMeta, decodeRow, type Encoder, type EventType, type ListMeta } from './encoder.ts';
+import { PROTOBUF_TYPE } from './negotiation.ts';
+import type { Served } from './served.ts';
+import type { Sink } from './sink.ts';
+import type { Row } from './storage.ts';
+
+const NOTHING = Buffer.alloc(0);
+
+/** What differs between whole objects and their metadata. */
+abstract class EnvelopeEncoder implements Encoder {
+  readonly contentType: string = PROTOBUF_TYPE;
+  abstract readonly id: string;
+  #meta: JsonObject = {};
+  #items: Uint8Array[] = [];
+
+  protected abstract decode(row: Row, revision: number): JsonObject;
+  protected abstract blank(metadata: JsonObject): JsonObject;
+  protected abstract readonly listApiVersion: string;
+  protected abstract readonly listKind: string;
+  protected abstract readonly itemKind: string;
+
+  openList(_sink: Sink, meta: ListMeta): void {
+    this.#items = [];
+    this.#meta = { resourceVersion: String(meta.revision) };
+    if (meta.continueToken !== '') this.#meta['continue'] = meta.continueToken;
+    if (meta.remaining !== null) this.#meta['remainingItemCount'] = meta.remaining;
+  }
+
+  item(_sink: Sink, row: Row): void {
+    const object = this.decode(row, row.modRevision);
+    this.#items.push(encodeItem(this.listApiVersion, this.itemKind, object) ?? NOTHING);
+  }
+
+  closeList(sink: Sink): void {
+    sink.append(encodeList(this.listApiVersion, this.listKind, this.#meta, this.#items));
+    this.#items = [];
+  }
+
+  object(sink: Sink, row: Row, revision: number): void {
+    sink.append(encodeProtobuf(this.decode(row, revision)) ?? NOTHING);
+  }
+
+  frame(sink: Sink, type: EventType, row: Row, revision: number): void {
+    this.#frame(sink, type, this.decode(row, revision));
+  }
+
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
+    this.#frame(sink, 'BOOKMARK', this.blank(bookmarkMeta(revision, isInitialEnd)));
+  }
+
+  error(sink: Sink, status: Status): void {
+    this.#frame(sink, 'ERROR', status as unknown as JsonObject);
+  }
+
+  #frame(sink: Sink, type: string, object: JsonObject): void {
+    sink.append(encodeWatchFrame(type, encodeProtobuf(object) ?? NOTHING));
+  }
+}
+
+export class ProtobufEncoder extends EnvelopeEncoder {
+  readonly id: string;
+  protected readonly listApiVersion: string;
+  protected readonly listKind: string;
+  protected readonly itemKind: string;
+  readonly #served: Served;
+
+  constructor(served: Served) {
+    super();
+    this.#served = served;
+    this.listApiVersion = served.resource.apiVersion;
+    this.listKind = served.resource.listKind;
+    this.itemKind = served.resource.kind;
+    this.id = `protobuf ${this.listApiVersion}`;
+  }
+
+  protected decode(row: Row, revision: number): JsonObject {
+    return decodeRow(this.#served, row, revision);
+  }
+
+  protected blank(metadata: JsonObject): JsonObject {
+    return { kind: this.itemKind, apiVersion: this.listApiVersion, metadata };
+  }
+}
+
+export class ProtobufMetadataEncoder extends EnvelopeEncoder {
+  readonly id: string;
+  protected readonly listApiVersion: string;
+  protected readonly listKind = 'PartialObjectMetadataList';
+  protected readonly itemKind = 'PartialObjectMetadata';
+
+  constructor(version: string) {
+    super();
+    this.listApiVersion = `meta.k8s.io/${version}`;
+    this.id = `protobuf metadata ${version}`;
+  }
+
+  protected decode(row: Row, revision: number): JsonObject {
+    const object = decodeCanonical(row.bytes, row.start, row.end, revision);
+    return this.blank(objectAt(object, 'metadata') ?? {});
+  }
+
+  protected blank(metadata: JsonObject): JsonObject {
+    return { kind: this.itemKind, apiVersion: this.listApiVersion, metadata };
+  }
+}

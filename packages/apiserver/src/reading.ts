@@ -1,0 +1,185 @@
+/** GET of one object and LIST, from stored bytes. */
+import type { Exchange } from '@megaplane/wire/exchange';
+import {
+  badRequest,
+  CONTINUE_EXPIRED_TEXT,
+  expired,
+  notFound,
+  tooLargeResourceVersion,
+  unclassified,
+} from '@megaplane/machinery/status';
+import type { Call } from './call.ts';
+import { encodeContinue } from './continue-token.ts';
+import type { Encoder, ListMeta } from './encoder.ts';
+import type { Filter } from './filter.ts';
+import type { ListOptions } from './list-options.ts';
+import { findPageEnd, RowStream } from './list-stream.ts';
+import { parseRevision, revisionFault } from './query.ts';
+import { encoderOf, selectOf } from './representation.ts';
+import { keyOf, type KeyRange, type Served } from './served.ts';
+import { filterOf } from './selection.ts';
+import { Sink } from './sink.ts';
+import { emptyRow } from './storage.ts';
+import type { World } from './world.ts';
+
+const row = emptyRow();
+const sink = new Sink();
+
+/** Answers GET of one object. */
+export function getObject(world: World, call: Call, served: Served): void {
+  const text = call.query.text('resourceVersion');
+  const revision = parseRevision(text);
+  if (revision === null) {
+    const fault = `resourceVersion: Invalid value: ${JSON.stringify(text)}: ${revisionFault(text)}`;
+    call.fail(unclassified(fault));
+    return;
+  }
+  world.whenFresh(revision, (reached) => {
+    if (!reached) {
+      call.fail(tooLargeResourceVersion(revision, world.storage.appliedRevision));
+      return;
+    }
+    sendCurrent(world, call, served, 200);
+  });
+}
+
+/** Answers with the newest state of the object that the request names. */
+export function sendCurrent(world: World, call: Call, served: Served, code: number): void {
+  const { namespace, name } = call.info;
+  const encoder = encoderOf(call, served, false);
+  if (!encoder.ok) {
+    call.fail(encoder.status);
+    return;
+  }
+  if (!world.storage.get(keyOf(served, namespace, name), row)) {
+    call.fail(notFound(served.plural, name));
+    return;
+  }
+  sink.length = 0;
+  encoder.value.object(sink, row, row.modRevision);
+  call.send(code, encoder.value.contentType, sink.take());
+}
+
+/** One list, decided: what is shown, of which revision, and how. */
+interface ListPlan {
+  readonly call: Call;
+  readonly served: Served;
+  readonly range: KeyRange;
+  /** Revision of the snapshot that is shown; 0: whatever is newest. */
+  readonly revision: number;
+  readonly filter: Filter;
+  readonly encoder: Encoder;
+  readonly options: ListOptions;
+}
+
+/** Answers LIST. */
+export function listObjects(world: World, call: Call, served: Served, options: ListOptions): void {
+  const filter = filterOf(served, options);
+  if (!filter.ok) {
+    call.fail(filter.status);
+    return;
+  }
+  const encoder = encoderOf(call, served, true);
+  if (!encoder.ok) {
+    call.fail(encoder.status);
+    return;
+  }
+  world.whenFresh(options.revision, (reached) => {
+    if (!reached) {
+      call.fail(tooLargeResourceVersion(options.revision, world.storage.appliedRevision));
+      return;
+    }
+    const range = selectOf(served, call.info, filter.value);
+    const revision = snapshotRevision(world, options);
+    const plan = { call, served, range, revision, filter: filter.value, options };
+    sendList(world, { ...plan, encoder: encoder.value });
+  });
+}
+
+/** The revision that the rules of resourceVersion and limit ask for (upstream's table of reads). */
+function snapshotRevision(world: World, options: ListOptions): number {
+  const newest = world.storage.appliedRevision;
+  if (options.token !== null)
+    return options.token.revision === -1 ? newest : options.token.revision;
+  const isExact =
+    options.match === 'Exact' ||
+    (options.match === '' && options.limit > 0 && options.revision > 0);
+  return isExact ? options.revision : newest;
+}
+
+function sendList(world: World, plan: ListPlan): void {
+  const { call, options, filter, encoder } = plan;
+  const start = startOf(plan);
+  if (start === null) {
+    call.fail(badRequest('continue key is not valid'));
+    return;
+  }
+  // a list at "any" revision ignores its limit, as upstream's cache does
+  const isLimitless = !options.isUnset && options.revision === 0 && options.match !== 'Exact';
+  const limit = isLimitless && options.token === null ? 0 : options.limit;
+  const newest = world.storage.appliedRevision;
+  const revision = plan.revision === newest ? 0 : plan.revision;
+  const range = { start, end: plan.range.end };
+  let end = range.end;
+  let meta: ListMeta = { revision: plan.revision, continueToken: '', remaining: null };
+  if (limit > 0 || revision !== 0) {
+    const page = findPageEnd(world.storage, range, revision, filter, limit > 0 ? limit : 1);
+    if (page.outcome === 'compacted') {
+      failCompacted(plan, start);
+      return;
+    }
+    if (limit > 0 && page.lastKey !== null) {
+      const relative = page.lastKey.toString('latin1', plan.served.prefix.length);
+      const remaining = filter.isEverything ? world.storage.count(page.end, range.end) : null;
+      meta = { ...meta, continueToken: encodeContinue(relative, plan.revision), remaining };
+      end = page.end;
+    }
+  }
+  const { exchange } = call;
+  call.code = 200;
+  exchange.open(200, encoder.contentType, call.headers());
+  sink.length = 0;
+  encoder.openList(sink, meta);
+  exchange.write(sink.bytes, 0, sink.length);
+  // a snapshot of the newest state is read at its revision, so that later turns show the same
+  const stream = new RowStream({ start, end }, plan.revision, filter, encoder, false);
+  exchange.onWritable = () => pumpList(world, exchange, stream, encoder);
+  pumpList(world, exchange, stream, encoder);
+}
+
+/** Where the list starts; a token must point into the range that the request may see. */
+function startOf(plan: ListPlan): Buffer | null {
+  const { token } = plan.options;
+  if (token === null) return plan.range.start;
+  const start = Buffer.from(plan.served.prefix + token.start, 'latin1');
+  return Buffer.compare(start, plan.range.start) < 0 ? null : start;
+}
+
+function failCompacted({ call, options, served }: ListPlan, start: Buffer): void {
+  if (options.token === null) {
+    call.fail(expired());
+    return;
+  }
+  const relative = start.toString('latin1', served.prefix.length).replace(/\0$/, '');
+  call.fail(expired(CONTINUE_EXPIRED_TEXT, encodeContinue(relative, -1)));
+}
+
+function pumpList(world: World, exchange: Exchange, stream: RowStream, encoder: Encoder): void {
+  if (exchange.closed) return;
+  switch (stream.pull(world.storage, exchange)) {
+    case 'full':
+      return;
+    case 'yield':
+      world.edge.defer(() => pumpList(world, exchange, stream, encoder));
+      return;
+    case 'compacted':
+      // half a list must not look like a whole one
+      exchange.reset();
+      return;
+    case 'end':
+      sink.length = 0;
+      encoder.closeList(sink);
+      exchange.write(sink.bytes, 0, sink.length);
+      exchange.end();
+  }
+}

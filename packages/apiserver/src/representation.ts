@@ -1,0 +1,75 @@
+/** From a negotiated representation to the encoder that produces it. */
+import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import type { Call } from './call.ts';
+import { JsonEncoder, MetadataEncoder, type Encoder } from './encoder.ts';
+import type { Filter } from './filter.ts';
+import { BUILT_IN_OFFER, checkTransformShape, negotiate } from './negotiation.ts';
+import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
+import type { RequestInfo } from './request-info.ts';
+import { rangeOf, type KeyRange, type Served } from './served.ts';
+import { TableEncoder, type IncludeObject } from './table-encoder.ts';
+import { YamlEncoder } from './yaml-encoder.ts';
+
+/** Reads the Accept header into `call.media`; the failure is a 406. */
+export function negotiateCall(call: Call): Result<true> {
+  const accept = call.exchange.header('accept') ?? '';
+  const isPretty = call.query.has('pretty') && call.query.flag('pretty');
+  const media = negotiate(accept, BUILT_IN_OFFER, isPretty);
+  if (!media.ok) return media;
+  call.media = media.value;
+  return success(true);
+}
+
+/** The encoder for what `call.media` asks, for one object or a list of them. */
+export function encoderOf(call: Call, served: Served, isList: boolean): Result<Encoder> {
+  const { media } = call;
+  const shape = checkTransformShape(
+    media,
+    isList,
+    isList ? served.resource.listKind : served.resource.kind,
+  );
+  if (!shape.ok) return shape;
+  switch (media.transform) {
+    case 'table':
+      return tableEncoder(call, served);
+    case 'metadata':
+    case 'metadataList':
+      return success(
+        media.encoding === 'protobuf'
+          ? new ProtobufMetadataEncoder(media.version)
+          : new MetadataEncoder(media.version),
+      );
+    case 'discovery':
+    case 'none':
+      break;
+  }
+  if (media.encoding === 'protobuf') return success(new ProtobufEncoder(served));
+  if (media.encoding === 'yaml' || media.pretty) return success(new YamlEncoder(served, media));
+  return success(new JsonEncoder(served));
+}
+
+function tableEncoder(call: Call, served: Served): Result<Encoder> {
+  const include = call.query.text('includeObject');
+  if (include !== '' && include !== 'None' && include !== 'Metadata' && include !== 'Object') {
+    return failed(
+      badRequest(
+        'Unable to convert to Table as requested: includeObject: Invalid value: ' +
+          `${JSON.stringify(include)}: must be 'Metadata', 'Object', 'None', or empty`,
+      ),
+    );
+  }
+  const wanted: IncludeObject = include === '' ? 'Metadata' : include;
+  return success(new TableEncoder(served, call.media.version, wanted, call.nowMs));
+}
+
+/** The keys that a list or watch looks at: narrowed where a selector names the object. */
+export function selectOf(served: Served, info: RequestInfo, filter: Filter): KeyRange {
+  const namespace = namespaceOf(served, info, filter);
+  return rangeOf(served, namespace, filter.name);
+}
+
+/** The namespace of the URL, or the one that a field selector pins. */
+export function namespaceOf(served: Served, info: RequestInfo, filter: Filter): string {
+  if (!served.resource.namespaced) return '';
+  return info.namespace === '' ? filter.namespace : info.namespace;
+}

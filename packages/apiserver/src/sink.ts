@@ -1,0 +1,44 @@
+// data plane
+/** A growing buffer that answers are assembled in before they are handed to the wire. */
+
+const FIRST_BYTES = 64 * 1024;
+
+/** Bytes `[0, length)` of `bytes` are what was written so far. */
+export class Sink {
+  bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  length = 0;
+
+  /** Makes room for `count` more bytes. */
+  ensure(count: number): void {
+    const wanted = this.length + count;
+    if (wanted <= this.bytes.length) return;
+    let size = this.bytes.length;
+    while (size < wanted) size *= 2;
+    const grown = Buffer.allocUnsafeSlow(size);
+    this.bytes.copy(grown, 0, 0, this.length);
+    this.bytes = grown;
+  }
+
+  /** Appends text of ASCII characters only. */
+  ascii(text: string): void {
+    this.ensure(text.length);
+    this.length += this.bytes.write(text, this.length, 'latin1');
+  }
+
+  /** Appends any text as UTF-8. */
+  utf8(text: string): void {
+    this.ensure(text.length * 3);
+    this.length += this.bytes.write(text, this.length);
+  }
+
+  append(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.ensure(end - start);
+    this.bytes.set(bytes.subarray(start, end), this.length);
+    this.length += end - start;
+  }
+
+  /** A copy that stays. */
+  take(): Buffer {
+    return Buffer.from(this.bytes.subarray(0, this.length));
+  }
+}

@@ -1,0 +1,103 @@
+/** Tables: what `kubectl get` prints, a row of cells per object (meta.k8s.io Table). */
+import { columnsOf, rowOf } from '@megaplane/machinery/printing';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt } from '@megaplane/machinery/json';
+import type { Status } from '@megaplane/machinery/status';
+import {
+  bookmarkMeta,
+  decodeRow,
+  listMetaText,
+  type Encoder,
+  type EventType,
+  type ListMeta,
+} from './encoder.ts';
+import { JSON_TYPE } from './negotiation.ts';
+import type { Served } from './served.ts';
+import type { Sink } from './sink.ts';
+import type { Row } from './storage.ts';
+
+/** What each row carries beside its cells. */
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+export class TableEncoder implements Encoder {
+  readonly id: string;
+  readonly contentType: string = JSON_TYPE;
+  readonly #served: Served;
+  readonly #apiVersion: string;
+  readonly #include: IncludeObject;
+  readonly #nowMs: number;
+
+  constructor(served: Served, version: string, include: IncludeObject, nowMs: number) {
+    this.#served = served;
+    this.#apiVersion = `meta.k8s.io/${version}`;
+    this.#include = include;
+    this.#nowMs = nowMs;
+    this.id = `table ${version} ${include} ${served.resource.apiVersion}`;
+  }
+
+  openList(sink: Sink, meta: ListMeta): void {
+    sink.utf8(
+      `{"kind":"Table","apiVersion":"${this.#apiVersion}","metadata":${listMetaText(meta)},` +
+        `"columnDefinitions":${this.#columns()},"rows":[`,
+    );
+  }
+
+  item(sink: Sink, row: Row, index: number): void {
+    if (index > 0) sink.ascii(',');
+    sink.utf8(this.#row(row, row.modRevision));
+  }
+
+  closeList(sink: Sink): void {
+    sink.ascii(']}\n');
+  }
+
+  object(sink: Sink, row: Row, revision: number): void {
+    sink.utf8(`${this.#table(revision, this.#columns(), this.#row(row, revision))}\n`);
+  }
+
+  frame(sink: Sink, type: EventType, row: Row, revision: number, isFirst: boolean): void {
+    const columns = isFirst ? this.#columns() : 'null';
+    const table = this.#table(revision, columns, this.#row(row, revision));
+    sink.utf8(`{"type":"${type}","object":${table}}\n`);
+  }
+
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
+    const metadata = JSON.stringify(bookmarkMeta(revision, isInitialEnd));
+    sink.ascii(
+      `{"type":"BOOKMARK","object":{"kind":"Table","apiVersion":"${this.#apiVersion}",` +
+        `"metadata":${metadata},"columnDefinitions":null,"rows":[]}}\n`,
+    );
+  }
+
+  error(sink: Sink, status: Status): void {
+    sink.utf8(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`);
+  }
+
+  #columns(): string {
+    return JSON.stringify(columnsOf(this.#served.resource));
+  }
+
+  #table(revision: number, columns: string, row: string): string {
+    return (
+      `{"kind":"Table","apiVersion":"${this.#apiVersion}",` +
+      `"metadata":{"resourceVersion":"${revision}"},` +
+      `"columnDefinitions":${columns},"rows":[${row}]}`
+    );
+  }
+
+  #row(row: Row, revision: number): string {
+    const object = decodeRow(this.#served, row, revision);
+    const printed = rowOf(this.#served.resource, object, this.#nowMs);
+    return JSON.stringify({ ...printed, object: this.#included(object) });
+  }
+
+  #included(object: JsonObject): JsonObject | null {
+    if (this.#include === 'None') return null;
+    if (this.#include === 'Object') return object;
+    return {
+      kind: 'PartialObjectMetadata',
+      apiVersion: this.#apiVersion,
+      metadata: objectAt(object, 'metadata') ?? {},
+    };
+  }
+}

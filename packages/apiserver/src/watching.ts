@@ -1,0 +1,87 @@
+/** WATCH: from the options of a request to a watch in its hub. */
+import {
+  failed,
+  notAcceptable,
+  success,
+  unclassified,
+  type Result,
+} from '@megaplane/machinery/status';
+import type { Call } from './call.ts';
+import type { ListOptions } from './list-options.ts';
+import { RowStream } from './list-stream.ts';
+import { contentType, JSON_TYPE, PROTOBUF_TYPE } from './negotiation.ts';
+import { encoderOf, namespaceOf, selectOf } from './representation.ts';
+import { filterOf } from './selection.ts';
+import type { Served } from './served.ts';
+import type { World } from './world.ts';
+
+/** A watch without timeoutSeconds ends between this and its double (min-request-timeout). */
+export const WATCH_SECONDS_MIN = 1800;
+
+/** Watches may also be asked for as a list of metadata: each event is then one object's. */
+function checkMedia(call: Call): Result<true> {
+  if (call.media.encoding === 'yaml') {
+    return failed(notAcceptable([`${JSON_TYPE};stream=watch`, `${PROTOBUF_TYPE};stream=watch`]));
+  }
+  if (call.media.transform === 'metadataList') {
+    call.media = { ...call.media, transform: 'metadata' };
+  }
+  call.media = { ...call.media, pretty: false };
+  return success(true);
+}
+
+/** Answers WATCH: the head at once, then what the options ask for until the time is over. */
+export function watchObjects(world: World, call: Call, served: Served, options: ListOptions): void {
+  const media = checkMedia(call);
+  if (!media.ok) {
+    call.fail(media.status);
+    return;
+  }
+  const filter = filterOf(served, options);
+  if (!filter.ok) {
+    call.fail(filter.status);
+    return;
+  }
+  const encoder = encoderOf(call, served, false);
+  if (!encoder.ok) {
+    call.fail(encoder.status);
+    return;
+  }
+  if (options.shardSelector !== '') {
+    call.fail(unclassified('shardSelector: sharded watches are not served'));
+    return;
+  }
+  const { storage, edge } = world;
+  const namespace = namespaceOf(served, call.info, filter.value);
+  const { name } = filter.value;
+  const range = selectOf(served, call.info, filter.value);
+  const startsWithState = sendsState(options);
+  const now = storage.appliedRevision;
+  const revision = startsWithState || options.revision === 0 ? now : options.revision;
+  const seconds = options.timeoutSeconds ?? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN);
+  call.code = 200;
+  call.exchange.open(200, contentType(call.media, true), call.headers());
+  world.hubOf(served).add(
+    {
+      exchange: call.exchange,
+      range,
+      namespace,
+      name: served.resource.namespaced && namespace === '' ? '' : name,
+      filter: filter.value,
+      encoder: encoder.value,
+      initial: startsWithState
+        ? new RowStream(range, now, filter.value, encoder.value, true)
+        : null,
+      revision,
+      marksInitialEnd: startsWithState && options.allowWatchBookmarks,
+      bookmarks: options.allowWatchBookmarks,
+      deadlineMs: call.nowMs + seconds * 1000,
+    },
+    call.nowMs,
+  );
+}
+
+/** With sendInitialEvents as it says; without, if no revision (or "0") is given. */
+function sendsState(options: ListOptions): boolean {
+  return options.sendInitialEvents ?? options.revision === 0;
+}

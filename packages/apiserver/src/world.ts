@@ -1,0 +1,82 @@
+/** What every part of the server shares: storage, time, chance, and who is waiting for what. */
+import type { Storage } from './storage.ts';
+import type { Served } from './served.ts';
+import { rangeOf } from './served.ts';
+import { WatchHub } from './watch-hub.ts';
+
+/** How long a read waits for a revision that does not exist yet (upstream's 3 s). */
+export const FRESH_WAIT_MS = 3000;
+
+/** The edge to the machine, given by the shell. */
+export interface Edge {
+  /** Milliseconds since 1970. */
+  nowMs(): number;
+  /** A uniform integer in `[0, n)`. */
+  below(n: number): number;
+  /** A random UUID, version 4. */
+  uuid(): string;
+  /** Runs `work` in a later turn, after sockets had theirs. */
+  defer(work: () => void): void;
+}
+
+interface Waiter {
+  readonly revision: number;
+  readonly deadlineMs: number;
+  readonly done: (reached: boolean) => void;
+}
+
+export class World {
+  readonly storage: Storage;
+  readonly edge: Edge;
+  readonly #hubs = new Map<string, WatchHub>();
+  #waiters: Waiter[] = [];
+
+  constructor(storage: Storage, edge: Edge) {
+    this.storage = storage;
+    this.edge = edge;
+    storage.onPublish(() => this.#checkWaiters(edge.nowMs()));
+  }
+
+  /** The hub of all watches of the objects that `served` shows. */
+  hubOf(served: Served): WatchHub {
+    const { prefix } = served;
+    let hub = this.#hubs.get(prefix);
+    if (hub === undefined) {
+      const range = rangeOf(served, '');
+      hub = new WatchHub(this.storage, range, prefix.length, (work) => this.edge.defer(work));
+      this.#hubs.set(prefix, hub);
+    }
+    return hub;
+  }
+
+  get hubs(): ReadonlyMap<string, WatchHub> {
+    return this.#hubs;
+  }
+
+  /** Calls `done(true)` once `revision` exists, at once if it does, or `done(false)` after 3 s. */
+  whenFresh(revision: number, done: (reached: boolean) => void): void {
+    if (revision <= this.storage.appliedRevision) {
+      done(true);
+      return;
+    }
+    this.#waiters.push({ revision, deadlineMs: this.edge.nowMs() + FRESH_WAIT_MS, done });
+  }
+
+  #checkWaiters(nowMs: number): void {
+    if (this.#waiters.length === 0) return;
+    const applied = this.storage.appliedRevision;
+    const waiting = this.#waiters;
+    this.#waiters = [];
+    for (const waiter of waiting) {
+      if (waiter.revision <= applied) waiter.done(true);
+      else if (nowMs >= waiter.deadlineMs) waiter.done(false);
+      else this.#waiters.push(waiter);
+    }
+  }
+
+  /** About once a second. */
+  tick(nowMs: number): void {
+    this.#checkWaiters(nowMs);
+    for (const hub of this.#hubs.values()) hub.tick(nowMs);
+  }
+}
