@@ -107,7 +107,7 @@ class Merge {
     return Object.fromEntries(Object.entries(original).filter(([key]) => keys.includes(key)));
   }
 
-  /** Handles each `$setElementOrder` with the list that it orders; returns the patch without them. */
+  /** Handles each `$setElementOrder` with its list; returns the patch without them. */
   #ordered(merged: JsonObject, patch: JsonObject, shape: Shape): JsonObject {
     const rest = { ...patch };
     for (const [directive, order] of Object.entries(patch)) {
@@ -170,8 +170,9 @@ class Merge {
       if (isObject(item) && item[DIRECTIVE] !== undefined) continue;
       while (at < order.length && !by.isSame(item, order[at])) at++;
       if (at++ >= order.length) {
-        const lists = `${goText([...list])}\n doesn't match ${ORDER_PREFIX} list:\n${goText([...order])}`;
-        return this.#fail(`the order in patch list:\n${lists}\n`);
+        const lists = [goText([...list]), goText([...order])];
+        const text = lists.join(`\n doesn't match ${ORDER_PREFIX} list:\n`);
+        return this.#fail(`the order in patch list:\n${text}\n`);
       }
     }
   }

@@ -175,7 +175,7 @@ function strategic(patch: JsonObject, original: JsonObject = POD): JsonObject {
   return value(patched('strategic', patch, original, 'v1', 'Pod'));
 }
 
-test('keyed lists merge item by item, also inside items, what is new first; others are replaced', () => {
+test('keyed lists merge item by item, what is new first; other lists are replaced', () => {
   const result = strategic({
     spec: {
       containers: [{ name: 'a', args: ['3'], env: [{ name: 'Y', value: '2' }] }, { name: 'c' }],
@@ -301,7 +301,7 @@ test('directives for what is not there leave no trace', () => {
   assert.deepEqual(result, { spec: { containers: [] } });
 });
 
-/** The strategic patch that turns `from` into `to`, as kubectl makes it: the oracle's other half. */
+/** The strategic patch that turns `from` into `to`, as kubectl makes it. */
 function diff(from: JsonObject, to: JsonObject, type: Type): JsonObject {
   const patch: JsonObject = {};
   for (const key of Object.keys(from)) if (to[key] === undefined) patch[key] = null;

@@ -47,8 +47,8 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Columns from short notes: `Name, Desired integer, +Images` (a name, with its type, wide only). The
- * name column has the format `name`, which tells clients what to print for `-o name`.
+ * Columns from short notes: `Name, Desired integer, +Images` (a name, with its type, wide only).
+ * The name column has the format `name`, which tells clients what to print for `-o name`.
  */
 export function columnsOf(notes: string): readonly Column[] {
   return notes.split(', ').map((note) => {

@@ -265,7 +265,8 @@ export function forbidden(
 }
 
 export function methodNotSupported(resource: Qualified, verb: string): Status {
-  const message = `${verb} is not supported on resources of kind ${quoted(qualifiedName(resource))}`;
+  const what = quoted(qualifiedName(resource));
+  const message = `${verb} is not supported on resources of kind ${what}`;
   return failure('MethodNotAllowed', 405, message, about(resource, ''));
 }
 
