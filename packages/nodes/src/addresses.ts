@@ -1,0 +1,104 @@
+// data plane: one bit per address
+/** Addresses of pods: a pool of IPv4 addresses, one bit each, given out next-fit. */
+import { assert } from '@megaplane/base/assert';
+
+/** The largest pool: a /8, two megabytes of bits. */
+export const PREFIX_LENGTH_MIN = 8;
+
+/** Parses `10.0.0.0/16`; undefined where it is no IPv4 network of /8 to /30. */
+export function parseCidr(text: string): { base: number; size: number } | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
+  if (match === null) return undefined;
+  const parts = match.slice(1, 5).map(Number);
+  const length = Number(match[5]);
+  if (parts.some((part) => part > 255) || length < PREFIX_LENGTH_MIN || length > 30) {
+    return undefined;
+  }
+  const size = 2 ** (32 - length);
+  const address = parts.reduce((sum, part) => sum * 256 + part, 0);
+  return { base: address - (address % size), size };
+}
+
+/** Dotted text of a 32-bit address. */
+export function addressText(address: number): string {
+  const high = Math.floor(address / 65_536);
+  return `${high >>> 8}.${high & 255}.${(address >>> 8) & 255}.${address & 255}`;
+}
+
+/** The number behind dotted text, or -1. */
+export function addressNumber(text: string): number {
+  const parts = text.split('.');
+  if (parts.length !== 4) return -1;
+  let address = 0;
+  for (const part of parts) {
+    const value = /^\d{1,3}$/.test(part) ? Number(part) : 256;
+    if (value > 255) return -1;
+    address = address * 256 + value;
+  }
+  return address;
+}
+
+/**
+ * The addresses of one network. The first (the network) and the last (broadcast) are never given
+ * out. Addresses that are in use from before are marked; foreign ones are ignored.
+ */
+export class AddressPool {
+  readonly #base: number;
+  readonly #size: number;
+  readonly #bits: Uint32Array;
+  #cursor = 1;
+  #used = 0;
+
+  constructor(cidr: string) {
+    const network = parseCidr(cidr);
+    assert(network !== undefined, `no IPv4 network of /8 to /30: ${cidr}`);
+    this.#base = network.base;
+    this.#size = network.size;
+    this.#bits = new Uint32Array(Math.ceil(network.size / 32));
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  /** How many addresses can be in use at once. */
+  get capacity(): number {
+    return this.#size - 2;
+  }
+
+  /** A free address, or -1 when all are taken. */
+  allocate(): number {
+    if (this.#used >= this.capacity) return -1;
+    for (let tried = 0; tried <= this.#size; tried++) {
+      const at = this.#cursor;
+      this.#cursor = at + 1 >= this.#size - 1 ? 1 : at + 1;
+      const word = this.#bits[at >>> 5]!;
+      if ((word & (1 << (at & 31))) === 0) {
+        this.#bits[at >>> 5] = word | (1 << (at & 31));
+        this.#used++;
+        return this.#base + at;
+      }
+    }
+    return -1;
+  }
+
+  /** Marks an address as taken. */
+  take(address: number): void {
+    const at = address - this.#base;
+    if (at < 1 || at >= this.#size - 1 || this.#has(at)) return;
+    this.#bits[at >>> 5]! |= 1 << (at & 31);
+    this.#used++;
+  }
+
+  /** Gives an address back. */
+  free(address: number): void {
+    const at = address - this.#base;
+    if (at < 1 || at >= this.#size - 1 || !this.#has(at)) return;
+    this.#bits[at >>> 5]! &= ~(1 << (at & 31));
+    this.#used--;
+  }
+
+  #has(at: number): boolean {
+    return (this.#bits[at >>> 5]! & (1 << (at & 31))) !== 0;
+  }
+}

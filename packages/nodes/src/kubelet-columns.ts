@@ -1,0 +1,28 @@
+// data plane: what a simulator remembers of a node, about 50 bytes
+/** Columns of the simulated kubelets; rows are those of the informer over Nodes. */
+import { Float64Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
+import { Rows } from './rows.ts';
+import { UidColumn } from './uid-column.ts';
+
+/** Flags of a row. */
+export const READY = 2;
+/** The lease has to be looked at before it is renewed. */
+export const LOOK = 4;
+
+export class KubeletColumns extends Rows {
+  /** The lease's resourceVersion; 0: not known to exist. */
+  readonly leaseVersion: Float64Column = new Float64Column();
+  readonly plannedMs: Float64Column = new Float64Column();
+  readonly failures: Uint8Column = new Uint8Column();
+  /** InternalIP as a number; 0: none. */
+  readonly address: Uint32Column = new Uint32Column();
+  readonly uid: UidColumn = new UidColumn();
+
+  override reset(id: number): void {
+    super.reset(id);
+    this.leaseVersion.set(id, 0);
+    this.plannedMs.set(id, 0);
+    this.failures.set(id, 0);
+    this.address.set(id, 0);
+  }
+}

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClient } from '../test/fake-client.ts';
+import { CATCH_UP_FACTOR, Kubelets } from './kubelets.ts';
+import { SimulatorMetrics } from './simulator-metrics.ts';
+
+const LEASE_MS = 40_000;
+const PERIOD_MS = LEASE_MS / 4;
+
+interface World {
+  readonly client: FakeClient;
+  readonly kubelets: Kubelets;
+  readonly metrics: SimulatorMetrics;
+  readonly seen: Set<number>;
+  see(id: number, ready?: boolean): void;
+  forget(id: number): void;
+}
+
+function world(): World {
+  const client = new FakeClient(7);
+  const metrics = new SimulatorMetrics();
+  const seen = new Set<number>();
+  const kubelets = new Kubelets({
+    client,
+    metrics,
+    leaseDurationSeconds: LEASE_MS / 1000,
+    nameOf: (id) => `node-${id}`,
+    onNode: () => {},
+  });
+  const see = (id: number, ready = true): void => {
+    const node = {
+      metadata: { name: `node-${id}`, uid: `00000000-0000-4000-8000-00000000000${id % 10}` },
+      status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'Unknown' }] },
+    };
+    const bytes = Buffer.from(JSON.stringify(node));
+    kubelets.handler.onUpsert(id, !seen.has(id), bytes, 0, bytes.length);
+    seen.add(id);
+  };
+  const forget = (id: number): void => {
+    seen.delete(id);
+    kubelets.handler.onDelete(id, new Uint8Array(0), 0, 0);
+  };
+  return { client, kubelets, metrics, seen, see, forget };
+}
+
+function start({ kubelets, seen }: World): void {
+  kubelets.start(Math.max(...seen, 0) + 1, (id) => seen.has(id));
+}
+
+function run({ client, kubelets }: World, durationMs: number, stepMs = 5): void {
+  for (let passed = 0; passed < durationMs; passed += stepMs) {
+    client.pass(stepMs);
+    kubelets.tick();
+  }
+}
+
+function lease(version: number): object {
+  return { metadata: { name: 'x', resourceVersion: String(version) } };
+}
+
+test('a lease is created, then renewed every quarter of its duration with the last version', () => {
+  const one = world();
+  one.see(3);
+  start(one);
+  run(one, 10);
+  const created = one.client.answer(201, lease(17));
+  assert.equal(created.method, 'POST');
+  run(one, PERIOD_MS - 20);
+  assert.equal(one.client.sent.length, 0);
+  run(one, PERIOD_MS * 0.04 + 40);
+  const renewed = one.client.answer(200, lease(18));
+  assert.equal(renewed.method, 'PUT');
+  assert.match(renewed.path, /leases\/node-3$/);
+  assert.equal(JSON.parse(renewed.body).metadata.resourceVersion, '17');
+  assert.equal(one.metrics.renewals, 2);
+});
+
+test('a conflict is answered by one look and a renewal with what was seen', () => {
+  const one = world();
+  one.see(0);
+  one.kubelets.adopt(0, 5);
+  start(one);
+  run(one, PERIOD_MS + 10);
+  assert.equal(one.client.answer(409).method, 'PUT');
+  run(one, 10);
+  assert.equal(one.client.answer(200, lease(9)).method, 'GET');
+  run(one, 10);
+  const again = one.client.answer(200, lease(10));
+  assert.equal(JSON.parse(again.body).metadata.resourceVersion, '9');
+  assert.equal(one.metrics.conflicts, 1);
+});
+
+test('a lease that somebody deleted is made anew', () => {
+  const one = world();
+  one.see(0);
+  one.kubelets.adopt(0, 5);
+  start(one);
+  run(one, PERIOD_MS + 10);
+  one.client.answer(404);
+  run(one, 10);
+  assert.equal(one.client.answer(201, lease(6)).method, 'POST');
+});
+
+test('failures are tried again ever more slowly, and never forgotten', () => {
+  const one = world();
+  one.see(0);
+  start(one);
+  let tries = 0;
+  for (let passed = 0; passed < 60_000; passed += 5) {
+    one.client.pass(5);
+    one.kubelets.tick();
+    while (one.client.sent.length > 0) {
+      one.client.answer(503);
+      tries++;
+    }
+  }
+  assert(tries >= 9 && tries <= 25, `${tries} tries in a minute`);
+});
+
+test('leases from before are spread over one period', () => {
+  const one = world();
+  for (let id = 0; id < 500; id++) {
+    one.see(id);
+    one.kubelets.adopt(id, 1);
+  }
+  start(one);
+  for (let tenth = 0; tenth < 10; tenth++) {
+    const before = one.client.sent.length;
+    run(one, PERIOD_MS / 10);
+    const sent = one.client.sent.length - before;
+    assert(sent > 20 && sent < 90, `${sent} of 500 in one tenth of the period`);
+  }
+});
+
+test('after a pause of this process renewals are paced, not burst', () => {
+  const one = world();
+  for (let id = 0; id < 1000; id++) {
+    one.see(id);
+    one.kubelets.adopt(id, 1);
+  }
+  one.client.queueMax = 100_000;
+  start(one);
+  one.client.pass(PERIOD_MS * 6);
+  one.kubelets.tick();
+  assert(one.client.sent.length <= 1000 * CATCH_UP_FACTOR + 1);
+  const before = one.client.sent.length;
+  run(one, 100);
+  const usual = (1000 * 100) / PERIOD_MS;
+  assert(one.client.sent.length - before <= usual * CATCH_UP_FACTOR + 40);
+});
+
+test('a node that is not Ready is initialised, and one that went away is left alone', () => {
+  const one = world();
+  one.see(0, false);
+  assert.equal(one.metrics.nodesReady, 0);
+  run(one, 10);
+  const patch = one.client.answer(200);
+  assert.match(patch.path, /nodes\/node-0\/status$/);
+  one.see(0, true);
+  assert.equal(one.metrics.nodesReady, 1);
+  one.forget(0);
+  assert.equal(one.metrics.nodesReady, 0);
+  start(one);
+  run(one, PERIOD_MS * 2);
+  assert.equal(one.client.sent.length, 0);
+});
+
+test('an answer for a row that has a new owner by then changes nothing', () => {
+  const one = world();
+  one.see(4);
+  start(one);
+  run(one, 10);
+  one.forget(4);
+  one.see(4);
+  one.client.answer(201, lease(99));
+  run(one, 10);
+  const created = one.client.answer(201, lease(100));
+  assert.equal(created.method, 'POST');
+  assert.equal(one.metrics.renewals, 1);
+});

@@ -1,0 +1,271 @@
+/**
+ * A million kubelets as rows: each registers (somebody or `--create` made its Node), keeps its
+ * Lease, and says that it is healthy when its Node does not say so yet.
+ *
+ * A row is a row of the informer over Nodes. What a kubelet needs to remember hangs on the row in
+ * columns: the Lease's resourceVersion, the Node's uid, when the next renewal is planned, and which
+ * request is under way. Timers are entries of one wheel. Nothing here is an object per node.
+ *
+ * A renewal that is late stays late: it is sent when its turn comes, its lateness is recorded, and
+ * the next one is planned from now. After a pause of this process the renewals that came due are
+ * paced at `CATCH_UP_FACTOR` times the usual rate, so that a stall here is no storm elsewhere.
+ */
+import type { Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
+import type { InformerHandler } from '@megaplane/client/informer';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { TimerWheel } from '@megaplane/base/wheel';
+import { KubeletColumns, LOOK, READY } from './kubelet-columns.ts';
+import { LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
+import { healthyConditions, NODE_INFO } from './node-object.ts';
+import { addressNumber } from './addresses.ts';
+import { internalAddress, isReady } from './node-scan.ts';
+import type { SimulatorMetrics } from './simulator-metrics.ts';
+
+/** A renewal every quarter of the lease's duration, as kubelets do. */
+export const RENEWALS_PER_DURATION = 4;
+/** Each period is stretched by a random part of up to this, so that renewals do not clump. */
+export const JITTER_FACTOR = 0.04;
+/** After a stall renewals go out at most so many times as fast as in steady state. */
+export const CATCH_UP_FACTOR = 2;
+/** First and longest pause after a request about a lease that failed. */
+export const RETRY_MS_MIN = 200;
+export const RETRY_MS_MAX = 7000;
+/** Conditions are sent again at this period although nothing changed, stretched by a sixtieth. */
+export const STATUS_PERIOD_MS = 600_000;
+
+export interface KubeletsOptions {
+  readonly client: Client;
+  readonly leaseDurationSeconds: number;
+  readonly metrics: SimulatorMetrics;
+  /** Name of the Node at a row. */
+  nameOf(id: number): string;
+  /** A row is new and filled. */
+  onNode(id: number): void;
+}
+
+/** See the head of the file. Give `handler` to the informer over Nodes, call `tick` often. */
+export class Kubelets {
+  readonly handler: InformerHandler;
+  readonly #client: Client;
+  readonly #options: KubeletsOptions;
+  readonly #columns: KubeletColumns = new KubeletColumns();
+  readonly #leases: TimerWheel;
+  readonly #heartbeats: TimerWheel;
+  readonly #scan: ObjectScan = new ObjectScan();
+  readonly #periodMs: number;
+  #lastTickMs: number;
+  #rows = 0;
+  #isRenewing = false;
+
+  constructor(options: KubeletsOptions) {
+    this.#options = options;
+    this.#client = options.client;
+    this.#periodMs = (options.leaseDurationSeconds * 1000) / RENEWALS_PER_DURATION;
+    const nowMs = options.client.timers.nowMs();
+    this.#lastTickMs = nowMs;
+    this.#leases = new TimerWheel({ startMs: nowMs });
+    this.#heartbeats = new TimerWheel({ startMs: nowMs });
+    this.handler = {
+      onUpsert: (id, isNew, bytes, start, end) => this.#onNode(id, isNew, bytes, start, end),
+      onDelete: (id) => this.#onGone(id),
+    };
+  }
+
+  /** Tells the version of a lease that exists from before, so that it can be renewed at once. */
+  adopt(id: number, resourceVersion: number): void {
+    this.#columns.leaseVersion.set(id, resourceVersion);
+  }
+
+  /** InternalIP of the node at a row, as a number; 0 when it has none. */
+  addressOf(id: number): number {
+    return this.#columns.address.get(id);
+  }
+
+  /** Begins to renew: rows seen so far are spread over one period, later ones come as they come. */
+  start(idLimit: number, has: (id: number) => boolean): void {
+    this.#isRenewing = this.#periodMs > 0;
+    if (!this.#isRenewing) return;
+    const nowMs = this.#nowMs();
+    for (let id = 0; id < idLimit; id++) if (has(id)) this.#planFirst(id, nowMs);
+  }
+
+  /** Sends what is due. Call it every few milliseconds. */
+  tick(): void {
+    const nowMs = this.#nowMs();
+    const elapsedMs = Math.max(0, nowMs - this.#lastTickMs);
+    this.#lastTickMs = nowMs;
+    const usual = (this.#rows * Math.min(elapsedMs, this.#periodMs)) / Math.max(1, this.#periodMs);
+    const paced = Math.ceil(usual * CATCH_UP_FACTOR) + 1;
+    const renewals = Math.min(this.#client.room(), paced);
+    if (renewals > 0) this.#leases.advance(nowMs, (id) => this.#renew(id), renewals);
+    const room = Math.min(this.#client.room(), paced);
+    if (room > 0) this.#heartbeats.advance(nowMs, (id) => this.#heartbeat(id), room);
+  }
+
+  #nowMs(): number {
+    return this.#client.timers.nowMs();
+  }
+
+  #onNode(id: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {
+    const columns = this.#columns;
+    if (isNew) {
+      columns.reset(id);
+      this.#rows++;
+      this.#options.metrics.nodes = this.#rows;
+    }
+    this.#scan.scan(bytes, start, end);
+    columns.uid.set(id, bytes, this.#scan.uidStart, this.#scan.uidEnd);
+    const { statusStart, statusEnd } = this.#scan;
+    const address = addressNumber(internalAddress(bytes, statusStart, statusEnd));
+    columns.address.set(id, Math.max(0, address));
+    const nowReady = isReady(bytes, statusStart, statusEnd);
+    const { metrics } = this.#options;
+    if (nowReady !== columns.has(id, READY)) {
+      columns.mark(id, READY, nowReady);
+      metrics.nodesReady += nowReady ? 1 : -1;
+    }
+    if (!nowReady && this.#scan.deletionTimestampStart < 0) {
+      this.#heartbeats.arm(id, this.#nowMs());
+    } else if (isNew) {
+      this.#planHeartbeat(id);
+    }
+    if (!isNew) return;
+    if (this.#isRenewing) this.#planFirst(id, this.#nowMs());
+    this.#options.onNode(id);
+  }
+
+  #onGone(id: number): void {
+    if (this.#columns.has(id, READY)) this.#options.metrics.nodesReady--;
+    this.#columns.retire(id);
+    this.#leases.cancel(id);
+    this.#heartbeats.cancel(id);
+    this.#rows--;
+    this.#options.metrics.nodes = this.#rows;
+  }
+
+  /** A lease that is not there yet is made at once; one from before waits for its turn. */
+  #planFirst(id: number, nowMs: number): void {
+    const isKnown = this.#columns.leaseVersion.get(id) > 0;
+    this.#plan(id, nowMs + (isKnown ? this.#client.random() * this.#periodMs : 0));
+  }
+
+  #plan(id: number, dueMs: number): void {
+    this.#columns.plannedMs.set(id, dueMs);
+    this.#leases.arm(id, dueMs);
+  }
+
+  #planNext(id: number, nowMs: number): void {
+    this.#plan(id, nowMs + this.#periodMs * (1 + this.#client.random() * JITTER_FACTOR));
+  }
+
+  #planHeartbeat(id: number): void {
+    const periodMs = STATUS_PERIOD_MS * (1 + this.#client.random() / 60);
+    this.#heartbeats.arm(id, this.#nowMs() + periodMs);
+  }
+
+  #heartbeat(id: number): void {
+    const now = secondTime(this.#nowMs());
+    const status = { conditions: healthyConditions(now), nodeInfo: NODE_INFO };
+    const path = `/api/v1/nodes/${this.#options.nameOf(id)}/status`;
+    const body = JSON.stringify({ status });
+    const tag = this.#columns.tagOf(id);
+    const isTaken = this.#client.send(
+      'PATCH',
+      path,
+      CONTENT.strategicPatch,
+      body,
+      this.#onBeat,
+      tag,
+    );
+    if (!isTaken) this.#heartbeats.arm(id, this.#nowMs() + RETRY_MS_MIN);
+  }
+
+  readonly #onBeat = (
+    status: number,
+    _b: Uint8Array,
+    _s: number,
+    _e: number,
+    tag: number,
+  ): void => {
+    const id = this.#columns.idOf(tag);
+    if (id < 0) return;
+    if (status === 200) {
+      this.#planHeartbeat(id);
+    } else {
+      this.#options.metrics.errors++;
+      this.#heartbeats.arm(id, this.#nowMs() + RETRY_MS_MAX * (1 + this.#client.random()));
+    }
+  };
+
+  /** Sends the request that the lease of a row needs next: a creation, a look, or a renewal. */
+  #renew(id: number): void {
+    const columns = this.#columns;
+    const name = this.#options.nameOf(id);
+    const tag = columns.tagOf(id);
+    let isTaken: boolean;
+    if (columns.has(id, LOOK)) {
+      isTaken = this.#client.send('GET', `${LEASE_PATH}/${name}`, '', null, this.#onLease, tag);
+    } else {
+      const version = columns.leaseVersion.get(id);
+      const body = leaseBody(
+        name,
+        columns.uid.text(id),
+        version,
+        this.#options.leaseDurationSeconds,
+        microTime(this.#nowMs()),
+      );
+      const method = version === 0 ? 'POST' : 'PUT';
+      const path = version === 0 ? LEASE_PATH : `${LEASE_PATH}/${name}`;
+      isTaken = this.#client.send(method, path, CONTENT.json, body, this.#onLease, tag);
+    }
+    if (!isTaken) this.#leases.arm(id, this.#nowMs() + 1);
+  }
+
+  readonly #onLease = (
+    status: number,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    tag: number,
+  ): void => {
+    const columns = this.#columns;
+    const id = columns.idOf(tag);
+    if (id < 0) return;
+    const nowMs = this.#nowMs();
+    if (status === 200 || status === 201) {
+      const wasLook = columns.has(id, LOOK);
+      columns.mark(id, LOOK, false);
+      this.#scan.scan(bytes, start, end);
+      columns.leaseVersion.set(id, this.#scan.resourceVersion);
+      if (wasLook) {
+        this.#leases.arm(id, nowMs);
+        return;
+      }
+      this.#options.metrics.renewed(nowMs - columns.plannedMs.get(id));
+      columns.failures.set(id, 0);
+      this.#planNext(id, nowMs);
+    } else {
+      this.#onLeaseFailure(id, status, nowMs);
+    }
+  };
+
+  /** 404: gone, make it anew; 409: changed or already there, look and repeat at once; else later. */
+  #onLeaseFailure(id: number, status: number, nowMs: number): void {
+    const columns = this.#columns;
+    if (status === 404) {
+      columns.leaseVersion.set(id, 0);
+      columns.mark(id, LOOK, false);
+    } else if (status === 409) {
+      this.#options.metrics.conflicts++;
+      columns.mark(id, LOOK, true);
+    } else {
+      this.#options.metrics.errors++;
+    }
+    const failures = columns.failures.get(id);
+    columns.failures.set(id, Math.min(failures + 1, 250));
+    const isFirst = failures === 0 && (status === 404 || status === 409);
+    const pauseMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, 10));
+    this.#leases.arm(id, isFirst ? nowMs : nowMs + pauseMs * (0.5 + this.#client.random()));
+  }
+}

@@ -1,0 +1,33 @@
+/** The Lease of a simulated kubelet, as request bodies; sizes and fields are those of a kubelet. */
+
+export const LEASE_PATH = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+
+/**
+ * The Lease of `node` as of `renewTime` (MicroTime). `resourceVersion` 0 leaves it out, as a
+ * creation must; `uid` is the Node's, which owns the Lease.
+ */
+export function leaseBody(
+  node: string,
+  uid: string,
+  resourceVersion: number,
+  durationSeconds: number,
+  renewTime: string,
+): string {
+  const version = resourceVersion === 0 ? '' : `"resourceVersion":"${resourceVersion}",`;
+  return (
+    `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"${node}",` +
+    `"namespace":"kube-node-lease",${version}"ownerReferences":[{"apiVersion":"v1",` +
+    `"kind":"Node","name":"${node}","uid":"${uid}"}]},"spec":{"holderIdentity":"${node}",` +
+    `"leaseDurationSeconds":${durationSeconds},"renewTime":"${renewTime}"}}`
+  );
+}
+
+/** Milliseconds since 1970 as MicroTime: RFC 3339 with six digits. */
+export function microTime(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, -1)}000Z`;
+}
+
+/** Milliseconds since 1970 as Time: RFC 3339 in whole seconds. */
+export function secondTime(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, -5)}Z`;
+}

@@ -1,0 +1,125 @@
+/**
+ * What a simulated kubelet does about a pod: kwok's fast stages as code.
+ *
+ * | stage | when | does |
+ * |---|---|---|
+ * | pod-delete | it has a deletionTimestamp | deletes it with grace 0; finalizers stay with others |
+ * | pod-ready | Pending, no podIP, not being deleted | Running: conditions, container statuses, IPs |
+ * | pod-complete | Running and owned by a Job | Succeeded: all containers terminated with exit 0 |
+ */
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+
+/** Stage to play for a pod in this state. */
+export type PodStage = 'none' | 'ready' | 'complete' | 'delete';
+
+/** Which stage a pod (as the API shows it) is due for. */
+export function podStage(pod: JsonObject): PodStage {
+  const metadata = object(pod['metadata']);
+  const status = object(pod['status']);
+  if (metadata['deletionTimestamp'] !== undefined) return 'delete';
+  const phase = status['phase'] ?? 'Pending';
+  if (phase === 'Pending' && status['podIP'] === undefined) return 'ready';
+  const owners = objects(metadata['ownerReferences']);
+  if (phase === 'Running' && owners.some((owner) => owner['kind'] === 'Job')) return 'complete';
+  return 'none';
+}
+
+/** The status patch (strategic merge) that makes a pod Running at `now`. */
+export function readyPatch(
+  pod: JsonObject,
+  hostIp: string,
+  podIp: string,
+  now: string,
+): JsonObject {
+  const spec = object(pod['spec']);
+  const address = spec['hostNetwork'] === true ? hostIp : podIp;
+  const gates = objects(spec['readinessGates']).map((gate) =>
+    condition(text(gate['conditionType']), now),
+  );
+  const running: JsonObject = { running: { startedAt: now } };
+  const status: JsonObject = {
+    phase: 'Running',
+    conditions: [
+      condition('PodReadyToStartContainers', now),
+      condition('Initialized', now),
+      condition('Ready', now),
+      condition('ContainersReady', now),
+      ...gates,
+    ],
+    containerStatuses: containerStatuses(spec['containers'], running, true),
+    hostIP: hostIp,
+    hostIPs: [{ ip: hostIp }],
+    podIP: address,
+    podIPs: [{ ip: address }],
+    startTime: now,
+  };
+  const inits = objects(spec['initContainers']);
+  if (inits.length > 0) {
+    status['initContainerStatuses'] = inits.map((container) => {
+      const isSidecar = container['restartPolicy'] === 'Always';
+      return containerStatus(container, isSidecar ? running : completed(now, now), true);
+    });
+  }
+  return { status };
+}
+
+/** The status patch that ends a pod well at `now`. */
+export function completePatch(pod: JsonObject, now: string): JsonObject {
+  const spec = object(pod['spec']);
+  const startedAt = text(object(pod['status'])['startTime']) || now;
+  return {
+    status: {
+      phase: 'Succeeded',
+      conditions: [
+        condition('Initialized', now, 'True', 'PodCompleted'),
+        condition('Ready', now, 'False', 'PodCompleted'),
+        condition('ContainersReady', now, 'False', 'PodCompleted'),
+      ],
+      containerStatuses: containerStatuses(spec['containers'], completed(startedAt, now), false),
+    },
+  };
+}
+
+function condition(type: string, now: string, status = 'True', reason?: string): JsonObject {
+  const value: JsonObject = { type, status, lastProbeTime: null, lastTransitionTime: now };
+  if (reason !== undefined) value['reason'] = reason;
+  return value;
+}
+
+function completed(startedAt: string, finishedAt: string): JsonObject {
+  return { terminated: { exitCode: 0, reason: 'Completed', startedAt, finishedAt } };
+}
+
+function containerStatuses(
+  containers: JsonValue | undefined,
+  state: JsonObject,
+  isReady: boolean,
+): JsonValue[] {
+  return objects(containers).map((container) => containerStatus(container, state, isReady));
+}
+
+function containerStatus(container: JsonObject, state: JsonObject, isReady: boolean): JsonObject {
+  const isRunning = state['running'] !== undefined;
+  return {
+    name: container['name'],
+    image: container['image'] ?? '',
+    imageID: '',
+    ready: isReady,
+    started: isRunning,
+    restartCount: 0,
+    state,
+  };
+}
+
+function object(value: JsonValue | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+function objects(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter((item) => isObject(item)) : [];
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

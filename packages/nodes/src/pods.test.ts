@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClient } from '../test/fake-client.ts';
+import { AddressPool, addressNumber } from './addresses.ts';
+import { Pods } from './pods.ts';
+import { SimulatorMetrics } from './simulator-metrics.ts';
+
+interface World {
+  readonly client: FakeClient;
+  readonly pods: Pods;
+  readonly metrics: SimulatorMetrics;
+  readonly nodes: Map<string, number>;
+  readonly addresses: AddressPool;
+  see(id: number, pod: object): void;
+}
+
+function world(): World {
+  const client = new FakeClient(3);
+  const metrics = new SimulatorMetrics();
+  const nodes = new Map([['n', addressNumber('10.128.0.1')]]);
+  const addresses = new AddressPool('10.0.0.0/24');
+  const seen = new Set<number>();
+  const pods = new Pods({
+    client,
+    metrics,
+    addresses,
+    find: (_, name) => Number(name.slice(1)),
+    nodeAddress: (node) => nodes.get(node) ?? -1,
+  });
+  const see = (id: number, pod: object): void => {
+    const bytes = Buffer.from(JSON.stringify(pod));
+    pods.handler.onUpsert(id, !seen.has(id), bytes, 0, bytes.length);
+    seen.add(id);
+  };
+  return { client, pods, metrics, nodes, addresses, see };
+}
+
+function pod(id: number, status: object = {}, metadata: object = {}, node = 'n'): object {
+  return {
+    metadata: { name: `p${id}`, namespace: 'd', uid: `u${id}`, ...metadata },
+    spec: { nodeName: node, containers: [{ name: 'main', image: 'nginx' }] },
+    status,
+  };
+}
+
+const DYING = { deletionTimestamp: '2026-01-02T03:04:05Z' };
+
+test('a bound pod becomes Running with an address of its own, and gives it back', () => {
+  const { client, see, metrics, addresses, pods } = world();
+  see(0, pod(0));
+  const patch = client.answer(200);
+  const body = JSON.parse(patch.body);
+  assert.equal(patch.path, '/api/v1/namespaces/d/pods/p0/status');
+  assert.equal(body.metadata.uid, 'u0');
+  assert.equal(body.status.podIP, '10.0.0.1');
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }));
+  assert.deepEqual([metrics.podsBound, metrics.podsRunning, addresses.used], [1, 1, 1]);
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, DYING));
+  const removal = client.answer(200);
+  assert.equal(removal.method, 'DELETE');
+  assert.deepEqual(JSON.parse(removal.body), {
+    gracePeriodSeconds: 0,
+    preconditions: { uid: 'u0' },
+  });
+  pods.handler.onDelete(0, new Uint8Array(0), 0, 0);
+  assert.deepEqual([metrics.podsBound, metrics.podsRunning, addresses.used], [0, 0, 0]);
+});
+
+test('an address from before is not given out again', () => {
+  const { client, see } = world();
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }));
+  see(1, pod(1));
+  assert.equal(JSON.parse(client.answer(200).body).status.podIP, '10.0.0.2');
+});
+
+test('one request a pod at a time: a newer state waits for the answer', () => {
+  const { client, see } = world();
+  see(0, pod(0));
+  see(0, pod(0, {}, DYING));
+  assert.deepEqual(
+    client.sent.map(({ method }) => method),
+    ['PATCH'],
+  );
+  client.answer(200);
+  assert.deepEqual(
+    client.sent.map(({ method }) => method),
+    ['DELETE'],
+  );
+});
+
+test('a full queue is waited for, and nothing is lost', () => {
+  const { client, see } = world();
+  client.queueMax = 2;
+  for (let id = 0; id < 10; id++) see(id, pod(id));
+  const paths = new Set<string>();
+  while (client.sent.length > 0) {
+    assert(client.sent.length <= 2);
+    paths.add(client.answer(200).path);
+  }
+  assert.equal(paths.size, 10);
+});
+
+test('a server in trouble is asked again later; a refusal is final', () => {
+  const { client, see } = world();
+  see(0, pod(0));
+  client.answer(503);
+  assert.equal(client.sent.length, 0);
+  client.pass(900);
+  assert.equal(client.sent.length, 0);
+  client.pass(400);
+  client.answer(422);
+  client.pass(120_000);
+  assert.equal(client.sent.length, 0);
+});
+
+test('a pod that is seen before its node is played when the node comes', () => {
+  const { client, see, nodes, pods } = world();
+  see(5, pod(5, {}, {}, 'late'));
+  assert.equal(client.sent.length, 0);
+  nodes.set('late', addressNumber('10.128.0.9'));
+  pods.onNode('late');
+  assert.equal(JSON.parse(client.answer(200).body).status.hostIP, '10.128.0.9');
+});

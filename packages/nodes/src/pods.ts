@@ -1,0 +1,216 @@
+/**
+ * The pods of simulated nodes: each bound pod is played through its stages.
+ *
+ * A row is a row of the informer over bound pods. What is remembered hangs on the row: the address
+ * the pod was given, and how often a request about it failed. Requests under way, and those that
+ * wait for room, are kept as they were built; a newer state of the pod replaces one that waits.
+ */
+import type { Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
+import type { InformerHandler } from '@megaplane/client/informer';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import type { AddressPool } from './addresses.ts';
+import { addressNumber, addressText } from './addresses.ts';
+import { EarlyPods } from './early-pods.ts';
+import { secondTime } from './lease-object.ts';
+import { PodColumns, RUNNING } from './pod-columns.ts';
+import { completePatch, podStage, readyPatch } from './pod-stages.ts';
+import type { SimulatorMetrics } from './simulator-metrics.ts';
+
+export const RETRY_MS_MIN = 1000;
+export const RETRY_MS_MAX = 64_000;
+
+export interface PodsOptions {
+  readonly client: Client;
+  readonly metrics: SimulatorMetrics;
+  readonly addresses: AddressPool;
+  /** Row of a pod of the informer, or -1. */
+  find(namespace: string, name: string): number;
+  /** Address of a node, or -1 when this simulator does not (yet) hold the node. */
+  nodeAddress(node: string): number;
+}
+
+/** One request that a pod's stage needs. */
+interface Action {
+  readonly method: 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** See the head of the file. Give `handler` to the informer over pods with a node. */
+export class Pods {
+  readonly handler: InformerHandler;
+  readonly #options: PodsOptions;
+  readonly #client: Client;
+  readonly #early: EarlyPods = new EarlyPods();
+  readonly #columns: PodColumns = new PodColumns();
+  /** Bounded by what the client takes at once. */
+  readonly #inFlight: Map<number, Action> = new Map();
+  /** Requests that wait for room, or for the one before them; bounded by the number of pods. */
+  readonly #waiting: Map<number, Action> = new Map();
+
+  constructor(options: PodsOptions) {
+    this.#options = options;
+    this.#client = options.client;
+    options.client.onRoom(() => this.#drain());
+    this.handler = {
+      onUpsert: (id, isNew, bytes, start, end) => {
+        this.#onPod(id, isNew, JSON.parse(utf8(bytes, start, end)) as JsonObject);
+      },
+      onDelete: (id) => this.#onGone(id),
+    };
+  }
+
+  #onPod(id: number, isNew: boolean, pod: JsonObject): void {
+    const columns = this.#columns;
+    if (isNew) {
+      columns.reset(id);
+      this.#options.metrics.podsBound++;
+    }
+    const status = object(pod['status']);
+    this.#countRunning(id, status['phase'] === 'Running');
+    const node = text(object(pod['spec'])['nodeName']);
+    const hostAddress = this.#options.nodeAddress(node);
+    if (hostAddress < 0) {
+      this.#early.add(node, pod);
+      return;
+    }
+    this.#keepAddress(id, text(status['podIP']));
+    const action = this.#actionFor(id, pod, addressText(hostAddress));
+    if (action === undefined) this.#waiting.delete(id);
+    else if (this.#inFlight.has(id)) this.#waiting.set(id, action);
+    else this.#send(id, action);
+  }
+
+  /** A node is known now: plays the pods that came before it. */
+  onNode(node: string): void {
+    for (const pod of this.#early.take(node)) {
+      const metadata = object(pod['metadata']);
+      const id = this.#options.find(text(metadata['namespace']), text(metadata['name']));
+      if (id >= 0) this.#onPod(id, false, pod);
+    }
+  }
+
+  #onGone(id: number): void {
+    const columns = this.#columns;
+    this.#countRunning(id, false);
+    const address = columns.address.get(id);
+    if (address > 0) this.#options.addresses.free(address);
+    columns.retire(id);
+    this.#inFlight.delete(id);
+    this.#waiting.delete(id);
+    this.#options.metrics.podsBound--;
+  }
+
+  #countRunning(id: number, isRunning: boolean): void {
+    if (isRunning === this.#columns.has(id, RUNNING)) return;
+    this.#columns.mark(id, RUNNING, isRunning);
+    this.#options.metrics.podsRunning += isRunning ? 1 : -1;
+  }
+
+  /** An address that a pod has from before is marked, so that it is not given out again. */
+  #keepAddress(id: number, podIp: string): void {
+    if (podIp === '' || this.#columns.address.get(id) > 0) return;
+    const address = addressNumber(podIp);
+    if (address < 0) return;
+    this.#options.addresses.take(address);
+    this.#columns.address.set(id, address);
+  }
+
+  #actionFor(id: number, pod: JsonObject, hostIp: string): Action | undefined {
+    const stage = podStage(pod);
+    if (stage === 'none') return undefined;
+    const metadata = object(pod['metadata']);
+    const path = `/api/v1/namespaces/${text(metadata['namespace'])}/pods/${text(metadata['name'])}`;
+    const now = secondTime(this.#client.timers.nowMs());
+    if (stage === 'delete') {
+      const preconditions = { uid: metadata['uid'] };
+      const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions });
+      return { method: 'DELETE', path, contentType: CONTENT.json, body };
+    }
+    const patch =
+      stage === 'complete' ? completePatch(pod, now) : this.#ready(id, pod, hostIp, now);
+    const body = JSON.stringify({ metadata: { uid: metadata['uid'] }, ...patch });
+    return { method: 'PATCH', path: `${path}/status`, contentType: CONTENT.strategicPatch, body };
+  }
+
+  #ready(id: number, pod: JsonObject, hostIp: string, now: string): JsonObject {
+    const columns = this.#columns;
+    if (columns.address.get(id) === 0 && object(pod['spec'])['hostNetwork'] !== true) {
+      const address = this.#options.addresses.allocate();
+      // With no address left the pod runs without one of its own, as on the host's network.
+      if (address > 0) columns.address.set(id, address);
+    }
+    const address = columns.address.get(id);
+    return readyPatch(pod, hostIp, address > 0 ? addressText(address) : hostIp, now);
+  }
+
+  #send(id: number, action: Action): void {
+    const tag = this.#columns.tagOf(id);
+    const { method, path, contentType, body } = action;
+    if (this.#client.send(method, path, contentType, body, this.#onAnswer, tag)) {
+      this.#inFlight.set(id, action);
+      this.#waiting.delete(id);
+    } else {
+      this.#waiting.set(id, action);
+    }
+  }
+
+  /** Success shows as an event of the watch; a conflict or 404 means that one is on its way. */
+  readonly #onAnswer = (
+    status: number,
+    _bytes: Uint8Array,
+    _start: number,
+    _end: number,
+    tag: number,
+  ): void => {
+    const id = this.#columns.idOf(tag);
+    if (id < 0) return;
+    const action = this.#inFlight.get(id);
+    this.#inFlight.delete(id);
+    if (action === undefined) return;
+    const isFinal = status >= 200 && status < 500 && status !== 429;
+    if (isFinal) {
+      const isExpected = status < 300 || status === 404 || status === 409;
+      if (!isExpected) this.#options.metrics.errors++;
+      this.#columns.failures.set(id, 0);
+      const next = this.#waiting.get(id);
+      if (next !== undefined) this.#send(id, next);
+    } else {
+      this.#options.metrics.errors++;
+      this.#retry(id, tag, action);
+    }
+  };
+
+  /** kwok's rule: one second, doubled each time, a fifth of jitter, for a server in trouble. */
+  #retry(id: number, tag: number, failed: Action): void {
+    const failures = this.#columns.failures.get(id);
+    this.#columns.failures.set(id, Math.min(failures + 1, 250));
+    const pauseMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, 6));
+    this.#client.timers.after(pauseMs * (1 + 0.2 * this.#client.random()), () => {
+      if (this.#columns.idOf(tag) !== id || this.#inFlight.has(id)) return;
+      this.#send(id, this.#waiting.get(id) ?? failed);
+    });
+  }
+
+  #drain(): void {
+    for (const [id, action] of this.#waiting) {
+      if (this.#client.room() === 0) return;
+      if (!this.#inFlight.has(id)) this.#send(id, action);
+    }
+  }
+}
+
+function utf8(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
+}
+
+function object(value: JsonObject[string]): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+function text(value: JsonObject[string]): string {
+  return typeof value === 'string' ? value : '';
+}

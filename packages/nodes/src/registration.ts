@@ -1,0 +1,82 @@
+/** Registers the nodes that `--create` asks for, as many at once as the client takes. */
+import type { Client } from '@megaplane/client/client';
+import { CONTENT, STATUS_NONE } from '@megaplane/client/client';
+import { secondTime } from './lease-object.ts';
+import { nodeName } from './node-object.ts';
+import type { NodeBodies } from './node-object.ts';
+import type { SimulatorMetrics } from './simulator-metrics.ts';
+
+const PATH = '/api/v1/nodes';
+/** Places that are left in the client's queue for leases and pods, which must not wait. */
+export const ROOM_LEFT = 64;
+export const RETRY_MS = 500;
+
+export interface RegistrationOptions {
+  readonly client: Client;
+  readonly bodies: NodeBodies;
+  readonly count: number;
+  readonly metrics: SimulatorMetrics;
+  /** Whether a node of this name is there already; it is left as it is. */
+  exists(name: string): boolean;
+  log(level: 'error' | 'warn' | 'info' | 'debug', message: string): void;
+}
+
+/** One pass over the numbers from 0 to `count`. */
+export class Registration {
+  readonly #options: RegistrationOptions;
+  #next = 0;
+  #failed: number[] = [];
+  #refusals = 0;
+  #isPumping = false;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#options.client.onRoom(() => this.#pump());
+    this.#pump();
+  }
+
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    const { client, bodies, count } = this.#options;
+    const now = secondTime(client.timers.nowMs());
+    while (client.room() > ROOM_LEFT && (this.#failed.length > 0 || this.#next < count)) {
+      const index = this.#failed.pop() ?? this.#next++;
+      if (this.#options.exists(nodeName(index))) continue;
+      const body = bodies.body(index, now);
+      if (!client.send('POST', PATH, CONTENT.json, body, this.#onAnswer, index)) {
+        this.#failed.push(index);
+        break;
+      }
+    }
+    this.#isPumping = false;
+  }
+
+  readonly #onAnswer = (
+    status: number,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    index: number,
+  ): void => {
+    const { client, metrics, log } = this.#options;
+    if (status === 201) metrics.nodesCreated++;
+    if (status === 201 || status === 409) {
+      this.#pump();
+      return;
+    }
+    metrics.errors++;
+    const isPassing = status === STATUS_NONE || status === 429 || status >= 500;
+    if (isPassing) {
+      this.#failed.push(index);
+      client.timers.after(RETRY_MS * (1 + client.random()), () => this.#pump());
+    } else if (this.#refusals++ === 0) {
+      // One line: when one node is refused for what it is, all of them are.
+      const text = Buffer.from(bytes.subarray(start, end)).toString('utf8');
+      log('error', `node-${index} is refused (${status}): ${text.slice(0, 500)}`);
+    }
+  };
+}

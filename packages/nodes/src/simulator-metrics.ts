@@ -1,0 +1,69 @@
+/** What the simulator counts, and how it is told in Prometheus' text format. */
+import { LatencyHistogram } from '@megaplane/base/histogram';
+
+export class SimulatorMetrics {
+  nodes = 0;
+  nodesReady = 0;
+  nodesCreated = 0;
+  podsBound = 0;
+  podsRunning = 0;
+  renewals = 0;
+  conflicts = 0;
+  errors = 0;
+  readonly latenessMs: LatencyHistogram = new LatencyHistogram();
+
+  /** A lease was renewed so many milliseconds after its plan. */
+  renewed(latenessMs: number): void {
+    this.renewals++;
+    this.latenessMs.record(Math.max(0, latenessMs));
+  }
+
+  /** Prometheus' text format. */
+  text(): string {
+    const lateness = this.latenessMs;
+    const quantiles = [0.5, 0.9, 0.99, 1].map(
+      (quantile) =>
+        `megaplane_lease_lateness_seconds{quantile="${quantile}"} ` +
+        `${lateness.quantile(quantile) / 1000}\n`,
+    );
+    return (
+      gauge('megaplane_nodes', 'Nodes that are simulated.', this.nodes) +
+      gauge(
+        'megaplane_nodes_ready',
+        'Simulated nodes whose Ready condition is True.',
+        this.nodesReady,
+      ) +
+      gauge('megaplane_pods_bound', 'Pods bound to simulated nodes.', this.podsBound) +
+      gauge(
+        'megaplane_pods_running',
+        'Pods of simulated nodes in phase Running.',
+        this.podsRunning,
+      ) +
+      counter(
+        'megaplane_nodes_created_total',
+        'Nodes that this process registered.',
+        this.nodesCreated,
+      ) +
+      counter('megaplane_lease_renewals_total', 'Leases created or renewed.', this.renewals) +
+      counter(
+        'megaplane_lease_conflicts_total',
+        'Renewals answered with a conflict.',
+        this.conflicts,
+      ) +
+      counter('megaplane_request_errors_total', 'Requests that failed otherwise.', this.errors) +
+      '# HELP megaplane_lease_lateness_seconds From the planned renewal to its answer.\n' +
+      '# TYPE megaplane_lease_lateness_seconds summary\n' +
+      quantiles.join('') +
+      `megaplane_lease_lateness_seconds_count ${lateness.count}\n` +
+      `megaplane_lease_lateness_seconds_sum ${lateness.sum / 1000}\n`
+    );
+  }
+}
+
+function gauge(name: string, help: string, value: number): string {
+  return `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${name} ${value}\n`;
+}
+
+function counter(name: string, help: string, value: number): string {
+  return `# HELP ${name} ${help}\n# TYPE ${name} counter\n${name} ${value}\n`;
+}

@@ -1,0 +1,150 @@
+// shell: the simulator's clockwork, sockets and files
+/** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
+import type { Client } from '@megaplane/client/client';
+import type { Informer } from '@megaplane/client/informer';
+import { createInformer } from '@megaplane/client/informer';
+import { createKubeClient } from '@megaplane/client/kube-client';
+import { readPages } from '@megaplane/client/pager';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { AddressPool, parseCidr } from './addresses.ts';
+import { Kubelets } from './kubelets.ts';
+import { LEASE_PATH } from './lease-object.ts';
+import { serveMetrics } from './metrics-endpoint.ts';
+import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
+import { Pods } from './pods.ts';
+import { Registration } from './registration.ts';
+import { SimulatorMetrics } from './simulator-metrics.ts';
+
+/** How often what is due is sent: fine enough that a renewal is milliseconds late at most. */
+const TICK_MS = 5;
+
+export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
+
+export interface NodesOptions {
+  readonly kubeconfig: string;
+  /** Nodes to register, `node-0` and on; those that exist already are taken over. */
+  readonly create: number;
+  /** A Node as JSON; name, zone label and addresses are filled in. */
+  readonly template?: JsonObject;
+  readonly zones: readonly string[];
+  /** Only nodes that match are simulated; empty: all. */
+  readonly labelSelector: string;
+  /** Addresses of pods. */
+  readonly cidr: string;
+  /** 0: no leases. */
+  readonly leaseDurationSeconds: number;
+  readonly connections: number;
+  /** `host:port` of the metrics endpoint. */
+  readonly metricsAddress: string;
+  readonly log: Log;
+}
+
+export interface NodesService {
+  readonly listens: string;
+  stop(): Promise<void>;
+}
+
+/** Starts the simulator. Resolves when it plays; registering `create` nodes goes on after that. */
+export async function runNodes(options: NodesOptions): Promise<NodesService> {
+  if (parseCidr(options.cidr) === undefined) {
+    throw new Error(`--cidr: ${options.cidr} is no IPv4 network of /8 to /30, such as 10.0.0.0/9`);
+  }
+  const client = await createKubeClient({
+    kubeconfig: options.kubeconfig,
+    limits: { connections: options.connections },
+  });
+  const metrics = new SimulatorMetrics();
+  const endpoint = await serveMetrics(options.metricsAddress, () => metrics.text());
+  const world = play(client, options, metrics);
+  const interval = setInterval(() => world.kubelets.tick(), TICK_MS);
+  return {
+    listens: `${client.server}; metrics ${endpoint.url}`,
+    stop: async () => {
+      clearInterval(interval);
+      world.nodes.stop();
+      world.pods.stop();
+      client.close();
+      await endpoint.close();
+    },
+  };
+}
+
+interface World {
+  readonly kubelets: Kubelets;
+  readonly nodes: Informer;
+  readonly pods: Informer;
+}
+
+function play(client: Client, options: NodesOptions, metrics: SimulatorMetrics): World {
+  const onTrouble = (message: string): void => options.log('warn', message);
+  const kubelets = new Kubelets({
+    client,
+    leaseDurationSeconds: options.leaseDurationSeconds,
+    metrics,
+    nameOf: (id) => nodes.keyOf(id),
+    onNode: (id) => played.onNode(nodes.keyOf(id)),
+  });
+  const played: Pods = new Pods({
+    client,
+    metrics,
+    addresses: new AddressPool(options.cidr),
+    find: (namespace, name) => pods.find(namespace, name),
+    nodeAddress: (node) => {
+      const id = nodes.find('', node);
+      return id < 0 ? -1 : kubelets.addressOf(id);
+    },
+  });
+  const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
+  const registration = new Registration({
+    client,
+    metrics,
+    count: options.create,
+    bodies: new NodeBodies({ template: options.template ?? DEFAULT_TEMPLATE, zones }),
+    exists: (name) => nodes.find('', name) >= 0,
+    log: options.log,
+  });
+  let isStarted = false;
+  const nodes: Informer = createInformer({
+    client,
+    path: '/api/v1/nodes',
+    labelSelector: options.labelSelector,
+    capacity: options.create,
+    handler: {
+      ...kubelets.handler,
+      onTrouble,
+      onSynced: () => {
+        if (isStarted) return;
+        isStarted = true;
+        pods.start();
+        registration.start();
+        void startLeases(client, kubelets, nodes).catch((error: Error) => onTrouble(error.message));
+      },
+    },
+  });
+  const pods: Informer = createInformer({
+    client,
+    path: '/api/v1/pods',
+    fieldSelector: 'spec.nodeName!=',
+    handler: { ...played.handler, onTrouble },
+  });
+  nodes.start();
+  return { kubelets, nodes, pods };
+}
+
+/** Leases from before are taken over: their versions are read page by page, then renewals begin. */
+async function startLeases(client: Client, kubelets: Kubelets, nodes: Informer): Promise<void> {
+  const scan = new ObjectScan();
+  const result = await readPages({
+    client,
+    path: LEASE_PATH,
+    onItem: (bytes, start, end) => {
+      if (!scan.scan(bytes, start, end)) return;
+      const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
+      const id = nodes.find('', name);
+      if (id >= 0) kubelets.adopt(id, scan.resourceVersion);
+    },
+  });
+  if (!result.ok) throw new Error(`cannot read leases: ${result.status.message}`);
+  kubelets.start(nodes.idLimit, (id) => nodes.has(id));
+}

@@ -1,0 +1,55 @@
+// data plane: UUIDs in 16 bytes
+/** UIDs of objects as columns: sixteen bytes instead of a string of 36 characters. */
+import { Uint32Column } from '@megaplane/base/column';
+
+const WORDS = 4;
+const DASH = 0x2d;
+const TEXT_LENGTH = 36;
+
+export class UidColumn {
+  readonly #words: readonly Uint32Column[] = Array.from(
+    { length: WORDS },
+    () => new Uint32Column(),
+  );
+  /** UIDs of another form, which an API server may give out: kept as they are. */
+  readonly #odd: Map<number, string> = new Map();
+
+  /** Takes the UID in `bytes[start..end)`. */
+  set(id: number, bytes: Uint8Array, start: number, end: number): void {
+    this.#odd.delete(id);
+    if (end - start !== TEXT_LENGTH || !this.#pack(id, bytes, start)) {
+      this.#odd.set(id, start < 0 ? '' : Buffer.from(bytes.subarray(start, end)).toString('utf8'));
+    }
+  }
+
+  /** The UID as text. */
+  text(id: number): string {
+    const odd = this.#odd.get(id);
+    if (odd !== undefined) return odd;
+    const [a, b, c, d] = this.#words.map((word) => word.get(id).toString(16).padStart(8, '0'));
+    return `${a}-${b!.slice(0, 4)}-${b!.slice(4)}-${c!.slice(0, 4)}-${c!.slice(4)}${d}`;
+  }
+
+  #pack(id: number, bytes: Uint8Array, start: number): boolean {
+    let digits = 0;
+    let word = 0;
+    for (let at = 0; at < TEXT_LENGTH; at++) {
+      const byte = bytes[start + at]!;
+      if (at === 8 || at === 13 || at === 18 || at === 23) {
+        if (byte !== DASH) return false;
+        continue;
+      }
+      const digit = hexDigit(byte);
+      if (digit < 0) return false;
+      word = ((word << 4) | digit) >>> 0;
+      if ((++digits & 7) === 0) this.#words[(digits >>> 3) - 1]!.set(id, word);
+    }
+    return true;
+  }
+}
+
+/** Lower case only: what the API server writes, and what `text` gives back. */
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  return byte >= 0x61 && byte <= 0x66 ? byte - 0x57 : -1;
+}
