@@ -1,0 +1,110 @@
+/** What every comparison needs: the machine's name, pinned children, processor time, medians. */
+import { spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, totalmem, release } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export const ROOT: string = join(import.meta.dirname, '..');
+const TICKS_PER_SECOND = 100;
+
+/** One line about where a figure was measured. */
+export function machine(): string {
+  const [first] = cpus();
+  const gib = (totalmem() / 2 ** 30).toFixed(0);
+  return `${cpus().length} x ${first?.model.trim() ?? '?'}, ${gib} GiB, Linux ${release()}, Node ${process.version}`;
+}
+
+/** Keeps this process, the load generator, off the server's core. */
+export function pinSelf(core: number): void {
+  spawnSync('taskset', ['-acp', String(core), String(process.pid)]);
+}
+
+/** User and system seconds of a process, all its threads. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** Resident memory of a process in MiB. */
+export function rssMib(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
+}
+
+export interface Server {
+  readonly pid: number;
+  /** The text after `ready in … ms: `. */
+  readonly listens: string;
+  readonly readyMs: number;
+  stop(): Promise<void>;
+}
+
+/** Starts a `megaplane` subcommand on one core and waits for its ready line. */
+export async function startMegaplane(
+  args: readonly string[],
+  core: number,
+  runtimeFlags: readonly string[] = [],
+): Promise<Server> {
+  const entry = join(ROOT, 'packages/cli/src/main.ts');
+  const startMs = performance.now();
+  const command = ['-c', String(core), process.execPath, ...runtimeFlags, entry, ...args];
+  const child = spawn('taskset', command, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const errors: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => errors.push(line));
+  const lines = createInterface({ input: child.stdout });
+  const listens = await new Promise<string>((resolve, reject) => {
+    lines.on('line', (line) => {
+      const match = /^ready in \d+ ms: (.*)$/.exec(line);
+      if (match !== null) resolve(match[1] ?? '');
+    });
+    child.on('exit', (code) =>
+      reject(new Error(`${args[0]} ended (${code}): ${errors.join('\n')}`)),
+    );
+  });
+  return {
+    pid: child.pid ?? 0,
+    listens,
+    readyMs: performance.now() - startMs,
+    stop: () => stopChild(child),
+  };
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await exited;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const high = sorted[middle] ?? NaN;
+  return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? NaN) + high) / 2;
+}
+
+/** The value below which `part` of the sorted values lie. */
+export function quantile(sorted: readonly number[], part: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;
+}
+
+/** Prints rows under a head with columns of equal width. */
+export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  const widths = head.map((name, column) =>
+    Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)),
+  );
+  for (const row of [head, ...rows]) {
+    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+    process.stdout.write(`${cells.join('  ').trimEnd()}\n`);
+  }
+}
+
+/** Writes results beside the tables, where `--output FILE` asks for it. */
+export function writeResults(file: string | undefined, results: object): void {
+  if (file === undefined) return;
+  const whole = { machine: machine(), command: process.argv.slice(1).join(' '), ...results };
+  writeFileSync(file, `${JSON.stringify(whole, undefined, 2)}\n`);
+}
