@@ -1,0 +1,96 @@
+/** `megaplane up`: a whole cluster on this machine. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { COMPONENTS, chosenComponents } from '../up/plan.ts';
+import type { Component } from '../up/plan.ts';
+import { list, oneOf, wholeNumber } from '../usage.ts';
+
+export const NODES_MAX = 100_000_000;
+export const PODS_MAX = 100_000_000;
+
+interface Flags {
+  readonly nodes: number;
+  readonly pods: number;
+  readonly dataDir: string;
+  readonly ephemeral?: true;
+  readonly securePort: number;
+  readonly kubeconfig?: string;
+  readonly mergeKubeconfig?: true;
+  readonly listenClientUrls?: string;
+  readonly durability?: string;
+  readonly components?: readonly Component[];
+  readonly pagePort: number;
+  readonly exitWhen?: 'ready' | 'bound';
+  readonly output: 'text' | 'json';
+  readonly logFormat: string;
+  readonly logLevel: string;
+}
+
+function components(text: string): readonly Component[] {
+  const chosen = chosenComponents(list(text, undefined));
+  if (typeof chosen === 'string') throw new InvalidArgumentError(chosen);
+  return chosen;
+}
+
+export function upCommand(done: (exitCode: number) => void): Command {
+  return new Command('up')
+    .summary('a whole cluster on this machine')
+    .description(
+      'Starts a whole cluster on this machine: store, API server, controllers, scheduler and\n' +
+        'simulated nodes, each as the command that an operator would start.\n\n' +
+        'Example: megaplane up --nodes 1000 --data-dir ./cluster',
+    )
+    .optionsGroup('Size:')
+    .option('--nodes <count>', 'simulated nodes', wholeNumber(0, NODES_MAX), 10_000)
+    .option('--pods <count>', 'pods created once the nodes are ready', wholeNumber(0, PODS_MAX), 0)
+    .optionsGroup('Data:')
+    .option('--data-dir <dir>', 'where the cluster lives', './megaplane-data')
+    .option('--ephemeral', 'use a temporary data directory and delete it at the end')
+    .option('--durability <modes>', 'none, buffered or fsync, or by resource: leases=none,fsync')
+    .optionsGroup('Access:')
+    .option(
+      '--secure-port <port>',
+      'of the API server; 0 = a free one',
+      wholeNumber(0, 65_535),
+      6443,
+    )
+    .option('--kubeconfig <file>', 'where to write it (default: DATA-DIR/kubeconfig)')
+    .option('--merge-kubeconfig', 'also add the context "megaplane" to ~/.kube/config')
+    .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there')
+    .option(
+      '--page-port <port>',
+      'of the live page, a later step; 0 = off',
+      wholeNumber(0, 65_535),
+      8080,
+    )
+    .optionsGroup('Run:')
+    .option('--components <list>', `of ${COMPONENTS.join(', ')}; -name leaves one out`, components)
+    .addOption(
+      new Option(
+        '--exit-when <state>',
+        'stop once all nodes are ready, or all pods are bound',
+      ).argParser(oneOf(['ready', 'bound'])),
+    )
+    .option('--output <format>', 'of the timings: text or json', oneOf(['text', 'json']), 'text')
+    .option('--log-format <format>', 'text or json', oneOf(['text', 'json']), 'text')
+    .option(
+      '--log-level <level>',
+      'error, warn, info, debug',
+      oneOf(['error', 'warn', 'info', 'debug']),
+      'info',
+    )
+    .action(async (flags: Flags) => {
+      const { runUp } = await import('../up/run.ts');
+      done(
+        await runUp({
+          ...flags,
+          ephemeral: flags.ephemeral ?? false,
+          mergeKubeconfig: flags.mergeKubeconfig ?? false,
+          kubeconfig: flags.kubeconfig,
+          listenClientUrls: flags.listenClientUrls,
+          durability: flags.durability,
+          components: flags.components ?? COMPONENTS,
+          exitWhen: flags.exitWhen,
+        }),
+      );
+    });
+}

@@ -1,0 +1,48 @@
+/** The command tree. Each subcommand's code is loaded when it runs, not before. */
+import { Command, CommanderError } from 'commander';
+import { apiserverCommand } from './commands/apiserver.ts';
+import { benchCommand } from './commands/bench.ts';
+import { controllersCommand } from './commands/controllers.ts';
+import { nodesCommand } from './commands/nodes.ts';
+import { schedulerCommand } from './commands/scheduler.ts';
+import { storeCommand } from './commands/store.ts';
+import { upCommand } from './commands/up.ts';
+
+export const EXIT_DONE = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
+
+/** Runs the command line and resolves with the exit code: 0 done, 1 failed, 2 wrong usage. */
+export async function runCommandLine(args: readonly string[], version: string): Promise<number> {
+  let exitCode = EXIT_DONE;
+  const done = (code: number): void => {
+    exitCode = code;
+  };
+  const program = new Command('megaplane')
+    .description('A Kubernetes control plane that holds a million nodes.')
+    .version(version)
+    .showSuggestionAfterError()
+    .showHelpAfterError('(add --help for the flags)');
+  const commands = [
+    ...[upCommand, storeCommand, apiserverCommand, schedulerCommand],
+    ...[nodesCommand, controllersCommand, benchCommand],
+  ];
+  for (const make of commands) program.addCommand(strict(make(done)));
+  strict(program);
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    const isHelp = error.exitCode === 0 || error.code === 'commander.help';
+    return isHelp && error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
+  }
+  return exitCode;
+}
+
+/** Errors come back as exceptions, and words that no flag takes are errors. */
+function strict(command: Command): Command {
+  command.exitOverride().allowExcessArguments(false).showSuggestionAfterError();
+  command.showHelpAfterError('(add --help for the flags)');
+  for (const child of command.commands) strict(child);
+  return command;
+}

@@ -1,0 +1,47 @@
+// shell: signals, the ready line and the end of a long-running subcommand
+/**
+ * What every long-running subcommand does around its server: one line on stdout when it is ready,
+ * a graceful stop on SIGTERM or SIGINT within `STOP_MS_MAX`, an immediate one on the second
+ * signal, exit code 1 with one line when it fails.
+ */
+
+export const STOP_MS_MAX = 10_000;
+
+/** Set for children of `megaplane up`: their stdin is a pipe whose end means the parent is gone. */
+export const STOP_ON_STDIN_END = 'MEGAPLANE_STOP_ON_STDIN_END';
+
+/** A running server. */
+export interface Service {
+  /** What it listens on, or whom it serves, for the ready line. */
+  readonly listens: string;
+  /** Resolves once it is drained and flushed. */
+  stop(): Promise<void>;
+  /** Settles only when the server cannot go on; the error says why. */
+  readonly failure?: Promise<Error>;
+}
+
+/** Starts a service, announces it and waits for its end. Resolves with the exit code. */
+export async function serve(start: () => Promise<Service>): Promise<number> {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<'asked'>();
+  let signals = 0;
+  const onSignal = (): void => {
+    if (++signals > 1) process.exit(1);
+    ask('asked');
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  if (process.env[STOP_ON_STDIN_END] !== undefined) {
+    process.stdin.on('end', onSignal).on('error', onSignal).resume();
+  }
+  const service = await start();
+  process.stdout.write(`ready in ${Math.round(performance.now())} ms: ${service.listens}\n`);
+  const end = await Promise.race([asked, service.failure ?? asked]);
+  if (end !== 'asked') process.stderr.write(`megaplane: ${end.message}\n`);
+  // Not unref'd: a stop that hangs must end the process even when nothing else is left to do.
+  const overdue = setTimeout(() => {
+    process.stderr.write(`megaplane: not stopped within ${STOP_MS_MAX} ms, giving up\n`);
+    process.exit(1);
+  }, STOP_MS_MAX);
+  await service.stop();
+  clearTimeout(overdue);
+  return end === 'asked' ? 0 : 1;
+}

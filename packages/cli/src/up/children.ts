@@ -1,0 +1,131 @@
+// shell: processes, their pipes and timers
+/** Child processes under supervision: `supervision.ts` decides, this file does. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import type { WriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { STOP_ON_STDIN_END } from '../service.ts';
+import { step } from './supervision.ts';
+import type { ChildEvent, ChildState } from './supervision.ts';
+
+/** How one child is started. */
+export interface ChildPlan {
+  readonly name: string;
+  /** Arguments of the `megaplane` command. */
+  readonly args: readonly string[];
+  /** Flags for the runtime, before the entry file. */
+  readonly runtimeFlags: readonly string[];
+}
+
+const ENTRY = join(import.meta.dirname, '..', 'main.ts');
+const READY = /^ready in \d+ ms: (.*)$/;
+const LAST_LINES_MAX = 20;
+
+/** One supervised child process. */
+export class Child {
+  readonly name: string;
+  /** What the child said in its last ready line. */
+  listens = '';
+  restarts = 0;
+  readonly #plan: ChildPlan;
+  readonly #log: WriteStream;
+  readonly #report: (text: string) => void;
+  #state: ChildState = { kind: 'stopped' };
+  #process: ChildProcess | undefined;
+  #lastLines: string[] = [];
+  #waiters: (() => void)[] = [];
+
+  constructor(plan: ChildPlan, logFile: string, report: (text: string) => void) {
+    this.name = plan.name;
+    this.#plan = plan;
+    this.#report = report;
+    this.#log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** Resolves with the child's ready line; rejects with its last words if it dies before. */
+  async start(): Promise<string> {
+    this.#feed({ kind: 'start' });
+    await this.#until(() => this.#state.kind === 'ready' || isOver(this.#state));
+    if (this.#state.kind === 'ready') return this.listens;
+    const exit = this.#state.kind === 'failed' ? this.#state.exit : 'was stopped';
+    throw new Error(`${this.name}: ${this.#lastLines.at(-1) ?? exit}`);
+  }
+
+  /** Resolves when the process is gone. */
+  async stop(): Promise<void> {
+    this.#feed({ kind: 'stop' });
+    await this.#until(() => isOver(this.#state));
+    this.#log.end();
+  }
+
+  #until(isTrue: () => boolean): Promise<void> {
+    if (isTrue()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const check = (): void => {
+        if (isTrue()) resolve();
+        else this.#waiters.push(check);
+      };
+      this.#waiters.push(check);
+    });
+  }
+
+  #feed(event: ChildEvent): void {
+    const next = step(this.#state, event, performance.now());
+    this.#state = next.state;
+    for (const effect of next.effects) {
+      if (effect.kind === 'spawn') this.#spawn();
+      else if (effect.kind === 'signal') this.#process?.kill(effect.signal);
+      else if (effect.kind === 'report') this.#report(`${this.name} ${effect.text}`);
+      else this.#wakeAt(effect.timeMs);
+    }
+    for (const waiter of this.#waiters.splice(0)) waiter();
+  }
+
+  #wakeAt(timeMs: number): void {
+    setTimeout(() => this.#feed({ kind: 'tick' }), Math.max(0, timeMs - performance.now()) + 1);
+  }
+
+  #spawn(): void {
+    const args = [...this.#plan.runtimeFlags, ENTRY, ...this.#plan.args];
+    // A group of its own, so that a terminal's Ctrl-C reaches the parent alone, which stops the
+    // children in their order; the pipe on stdin tells them when the parent itself is killed.
+    const child = spawn(process.execPath, args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+      env: { ...process.env, [STOP_ON_STDIN_END]: '1' },
+    });
+    if (this.#process !== undefined) this.restarts++;
+    this.#process = child;
+    child.stdin.on('error', () => this.#log.write('stdin of the child is closed\n'));
+    createInterface({ input: child.stdout }).on('line', (line) => this.#hear(line));
+    createInterface({ input: child.stderr }).on('line', (line) => this.#note(line));
+    child.on('error', (error) => this.#note(`cannot be started: ${error.message}`));
+    child.on('close', (code, signal) => {
+      this.#feed({ kind: 'exited', exit: signal === null ? `code ${code}` : `signal ${signal}` });
+    });
+  }
+
+  #hear(line: string): void {
+    this.#log.write(`${line}\n`);
+    const listens = READY.exec(line)?.[1];
+    if (listens === undefined) return;
+    this.listens = listens;
+    this.#feed({ kind: 'ready' });
+  }
+
+  #note(line: string): void {
+    this.#log.write(`${line}\n`);
+    this.#lastLines.push(line);
+    if (this.#lastLines.length > LAST_LINES_MAX) this.#lastLines.shift();
+  }
+}
+
+function isOver(state: ChildState): boolean {
+  return state.kind === 'stopped' || state.kind === 'failed';
+}

@@ -1,0 +1,107 @@
+/** Which children `up` starts, in which order, with which flags. */
+import { join } from 'node:path';
+import type { ChildPlan } from './children.ts';
+
+export const COMPONENTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
+export type Component = (typeof COMPONENTS)[number];
+
+export interface UpOptions {
+  readonly nodes: number;
+  readonly pods: number;
+  readonly dataDir: string;
+  readonly ephemeral: boolean;
+  readonly securePort: number;
+  readonly kubeconfig: string | undefined;
+  readonly mergeKubeconfig: boolean;
+  readonly listenClientUrls: string | undefined;
+  readonly durability: string | undefined;
+  readonly components: readonly Component[];
+  readonly exitWhen: 'ready' | 'bound' | undefined;
+  readonly output: 'text' | 'json';
+  readonly logLevel: string;
+  readonly logFormat: string;
+}
+
+/**
+ * The components that `--components` names: a list of names, or of names behind `-` that are left
+ * out of all. Returns a sentence when the list says neither.
+ */
+export function chosenComponents(list: readonly string[]): readonly Component[] | string {
+  const isKnown = (name: string): name is Component => COMPONENTS.some((known) => known === name);
+  const bare = list.map((item) => item.replace(/^-/, ''));
+  const unknown = bare.find((name) => !isKnown(name));
+  if (unknown !== undefined)
+    return `no component "${unknown}"; there are ${COMPONENTS.join(', ')}.`;
+  const without = list.filter((item) => item.startsWith('-'));
+  if (without.length !== 0 && without.length !== list.length) {
+    return 'either name the components to start, or those to leave out, each behind a "-".';
+  }
+  const chosen =
+    without.length > 0
+      ? COMPONENTS.filter((name) => !list.includes(`-${name}`))
+      : COMPONENTS.filter((name) => list.includes(name));
+  if (!chosen.includes('apiserver')) return 'the API server cannot be left out.';
+  return chosen;
+}
+
+/** Where the parts of a cluster keep their files, below its data directory. */
+export function paths(dataDir: string): {
+  readonly logs: string;
+  readonly socket: string;
+  readonly kubeconfig: (user: string) => string;
+} {
+  return {
+    logs: join(dataDir, 'logs'),
+    socket: join(dataDir, 'apiserver.sock'),
+    kubeconfig: (user) => join(dataDir, `${user}.kubeconfig`),
+  };
+}
+
+/**
+ * Flags of the runtime: a small heap that shows a leak early where bytes live outside of it, and a
+ * young generation large enough that the garbage of a turn dies there.
+ */
+const RUNTIME_FLAGS: Readonly<Record<Component, readonly string[]>> = {
+  apiserver: ['--max-old-space-size=4096', '--max-semi-space-size=32'],
+  controllers: ['--max-old-space-size=2048', '--max-semi-space-size=16'],
+  scheduler: ['--max-old-space-size=2048', '--max-semi-space-size=16'],
+  nodes: ['--max-old-space-size=2048', '--max-semi-space-size=16'],
+};
+
+/** The plan of one child. */
+export function childPlan(component: Component, options: UpOptions): ChildPlan {
+  const logging = ['--log-level', options.logLevel, '--log-format', options.logFormat];
+  return {
+    name: component,
+    runtimeFlags: RUNTIME_FLAGS[component],
+    args: [component, ...componentFlags(component, options), ...logging],
+  };
+}
+
+function componentFlags(component: Component, options: UpOptions): readonly string[] {
+  const files = paths(options.dataDir);
+  const metrics = ['--metrics-address', '127.0.0.1:0'];
+  switch (component) {
+    case 'apiserver': {
+      const flags = ['--data-dir', options.dataDir, '--secure-port', String(options.securePort)];
+      flags.push('--unix-socket', files.socket);
+      if (options.durability !== undefined) flags.push('--durability', options.durability);
+      if (options.listenClientUrls !== undefined) {
+        flags.push('--listen-client-urls', options.listenClientUrls);
+      }
+      return flags;
+    }
+    case 'controllers':
+      return ['--kubeconfig', files.kubeconfig('controllers'), ...metrics];
+    case 'scheduler':
+      return ['--kubeconfig', files.kubeconfig('scheduler'), ...metrics];
+    case 'nodes':
+      return [
+        '--kubeconfig',
+        files.kubeconfig('nodes'),
+        ...metrics,
+        '--create',
+        `${options.nodes}`,
+      ];
+  }
+}

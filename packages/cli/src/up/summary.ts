@@ -1,0 +1,63 @@
+/** What `up` says when the cluster stands. */
+import type { UpOptions } from './plan.ts';
+import type { ProcessUsage } from './usage.ts';
+
+/** When what was reached; pod times count from the start of their creation. */
+export interface Timings {
+  firstAnswerMs?: number;
+  nodesReadyMs?: number;
+  podsCreatedMs?: number;
+  podsBoundMs?: number;
+  podsRunningMs?: number;
+  readonly memory: (ProcessUsage & { readonly name: string })[];
+}
+
+export interface Summary {
+  readonly options: UpOptions;
+  readonly timings: Timings;
+  readonly kubeconfig: string;
+  readonly server: string;
+}
+
+/** For people: what stands, how fast, and what to type next. */
+export function textSummary({ options, timings, kubeconfig, server }: Summary): string {
+  const lines = ['', `cluster       ${server}`, `kubeconfig    ${kubeconfig}`];
+  const add = (label: string, ms: number | undefined, what = ''): void => {
+    if (ms !== undefined) lines.push(`${label.padEnd(14)}${what}${(ms / 1000).toFixed(2)} s`);
+  };
+  add('first answer', timings.firstAnswerMs, 'after ');
+  add('nodes ready', timings.nodesReadyMs, `${options.nodes.toLocaleString('en-US')} after `);
+  add('pods bound', timings.podsBoundMs, `${options.pods.toLocaleString('en-US')} in `);
+  add('pods running', timings.podsRunningMs, `${options.pods.toLocaleString('en-US')} in `);
+  const rssMib = timings.memory.reduce((sum, { rssMib: one }) => sum + one, 0);
+  if (rssMib > 0) lines.push(`memory        ${Math.round(rssMib)} MiB in all processes`);
+  if (options.exitWhen === undefined) {
+    lines.push('', `  export KUBECONFIG=${kubeconfig}`, '  kubectl get nodes');
+    lines.push('  kubectl run hello --image=hello && kubectl get pods -o wide');
+    lines.push('', 'Ctrl-C stops it; the same command brings it back as it was.');
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** For programs: the same as one JSON object. */
+export function jsonSummary({ options, timings, kubeconfig, server }: Summary): string {
+  const round = (ms: number | undefined): number | null =>
+    ms === undefined ? null : Math.round(ms);
+  return `${JSON.stringify({
+    nodes: options.nodes,
+    pods: options.pods,
+    server,
+    kubeconfig,
+    firstAnswerMs: round(timings.firstAnswerMs),
+    nodesReadyMs: round(timings.nodesReadyMs),
+    podsCreatedMs: round(timings.podsCreatedMs),
+    podsBoundMs: round(timings.podsBoundMs),
+    podsRunningMs: round(timings.podsRunningMs),
+    processes: timings.memory.map(({ name, rssMib, rssPeakMib, cpuSeconds }) => ({
+      name,
+      rssMib: Math.round(rssMib),
+      rssPeakMib: Math.round(rssPeakMib),
+      cpuSeconds,
+    })),
+  })}\n`;
+}
