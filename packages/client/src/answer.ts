@@ -1,0 +1,82 @@
+/** Answers of the API server as values for control-plane code. */
+import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { asStatus, type Status } from '@megaplane/machinery/status';
+import { STATUS_NONE, type ClientRequest, type ClientResponse } from './client.ts';
+
+/** Characters of an undecodable answer that are shown in a message. */
+const SHOWN_TEXT_MAX = 200;
+
+/** What upstream's client calls an answer without a decodable Status, by its code. */
+const REASON_BY_CODE: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  406: 'NotAcceptable',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'RequestEntityTooLarge',
+  415: 'UnsupportedMediaType',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+};
+
+/** A failure that no server described. `code` is `STATUS_NONE` when no answer came. */
+export function madeUpStatus(code: number, message: string): Status {
+  const reason = REASON_BY_CODE[code];
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    ...(reason === undefined ? {} : { reason }),
+    ...(code === STATUS_NONE ? {} : { code }),
+  };
+}
+
+/** The Status that a failed answer carries, or one made up from its code and text. */
+export function statusOf(code: number, bytes: Uint8Array, start: number, end: number): Status {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+  const status = asStatus(parse(text));
+  if (status !== undefined) return status;
+  const shown = text.trim().slice(0, SHOWN_TEXT_MAX);
+  return madeUpStatus(code, shown === '' ? `the server answered ${code}` : shown);
+}
+
+function parse(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    // No JSON is an answer like any other (plain text of a proxy): the caller shows it.
+    return undefined;
+  }
+}
+
+export function decodeAnswer(
+  request: ClientRequest,
+  code: number,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): ClientResponse {
+  if (code === STATUS_NONE)
+    return noAnswer(request, Buffer.from(bytes).toString('utf8', start, end));
+  if (code >= 400) return { ok: false, code, status: statusOf(code, bytes, start, end) };
+  const kept = Buffer.from(bytes.subarray(start, end));
+  const wantsJson = request.accept === undefined || request.accept.includes('json');
+  const value = wantsJson && kept.length > 0 ? parse(kept.toString()) : {};
+  if (isObject(value)) return { ok: true, code, object: value, bytes: kept };
+  const shown = kept.toString('utf8', 0, SHOWN_TEXT_MAX);
+  const message = `${request.method} ${request.path}: expected a JSON object, got: ${shown}`;
+  return { ok: false, code, status: madeUpStatus(code, message) };
+}
+
+export function noAnswer(request: ClientRequest, why: string): ClientResponse {
+  const message = `${request.method} ${request.path}: ${why}`;
+  return { ok: false, code: STATUS_NONE, status: madeUpStatus(STATUS_NONE, message) };
+}

@@ -1,0 +1,156 @@
+/**
+ * The connections of a client: made when first needed, made again when lost.
+ *
+ *     idle ──► connecting ──► open ──► (draining) ──► waiting ──► connecting ...
+ *                  └──────────────────────────────────►┘
+ */
+import { unreachable } from '@megaplane/base/assert';
+import type { ClientConnection } from '@megaplane/wire/client';
+import { Backoff } from './backoff.ts';
+import type { ClientMetrics, Timers } from './client.ts';
+
+/** Connections that are added when watches take up all streams that the server allows. */
+const EXTRA_LINKS_MAX = 30;
+const BACKOFF = { baseMs: 50, capMs: 5000, jitter: 0.5, resetMs: 60_000 };
+
+interface LinksOptions {
+  readonly dial: () => ClientConnection;
+  readonly timers: Timers;
+  readonly random: () => number;
+  readonly count: number;
+  readonly metrics: ClientMetrics;
+  /** A connection was opened. */
+  readonly onRoom: () => void;
+  /** A connection could not be made, and no other is open. */
+  readonly onFailure: (message: string) => void;
+}
+
+type LinkState =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'connecting'; readonly connection: ClientConnection }
+  | { readonly kind: 'open'; readonly connection: ClientConnection }
+  | { readonly kind: 'waiting'; readonly cancel: () => void };
+
+interface Link {
+  state: LinkState;
+  readonly backoff: Backoff;
+}
+
+export class Links {
+  readonly #options: LinksOptions;
+  readonly #links: Link[] = [];
+  /** Those that the server drains; their requests go on. */
+  readonly #draining: Set<ClientConnection> = new Set();
+  #extra = 0;
+  #isClosed = false;
+  /** Why the last connection was lost or could not be made. */
+  lastFailure = '';
+
+  constructor(options: LinksOptions) {
+    this.#options = options;
+    for (let i = 0; i < options.count; i++) this.#add();
+  }
+
+  #add(): Link {
+    const link: Link = {
+      state: { kind: 'idle' },
+      backoff: new Backoff(BACKOFF, this.#options.random),
+    };
+    this.#links.push(link);
+    return link;
+  }
+
+  /** The open connection with the most room, or null; then `onRoom` or `onFailure` will tell. */
+  pick(isStream: boolean): ClientConnection | null {
+    if (this.#isClosed) return null;
+    let best: ClientConnection | null = null;
+    let openCount = 0;
+    for (const link of this.#links) {
+      if (link.state.kind === 'idle') this.#dial(link);
+      if (link.state.kind !== 'open') continue;
+      openCount++;
+      const { connection } = link.state;
+      if (connection.capacity <= 0) continue;
+      if (best === null || connection.capacity > best.capacity) best = connection;
+    }
+    if (best === null && isStream && openCount === this.#links.length) this.#addExtra();
+    return best;
+  }
+
+  get isAnyOpen(): boolean {
+    return this.#links.some((link) => link.state.kind === 'open');
+  }
+
+  #addExtra(): void {
+    if (this.#extra >= EXTRA_LINKS_MAX) return;
+    this.#extra++;
+    this.#dial(this.#add());
+  }
+
+  #dial(link: Link): void {
+    const { metrics, onRoom } = this.#options;
+    const connection = this.#options.dial();
+    link.state = { kind: 'connecting', connection };
+    connection.onOpen = (): void => {
+      metrics.connects++;
+      link.backoff.reset();
+      link.state = { kind: 'open', connection };
+      onRoom();
+    };
+    connection.onDraining = (): void => {
+      if (!isOf(link, connection)) return;
+      this.#draining.add(connection);
+      link.state = { kind: 'idle' };
+      onRoom();
+    };
+    connection.onClosed = (reason): void => {
+      this.#draining.delete(connection);
+      if (isOf(link, connection)) this.#lost(link, reason);
+    };
+  }
+
+  #lost(link: Link, reason: string): void {
+    const { timers, metrics, onFailure, onRoom } = this.#options;
+    this.lastFailure = reason;
+    const wasConnecting = link.state.kind === 'connecting';
+    if (wasConnecting) metrics.connectFailures++;
+    if (this.#isClosed) {
+      link.state = { kind: 'idle' };
+      return;
+    }
+    const pauseMs = link.backoff.next(timers.nowMs());
+    const cancel = timers.after(pauseMs, () => {
+      link.state = { kind: 'idle' };
+      onRoom();
+    });
+    link.state = { kind: 'waiting', cancel };
+    if (wasConnecting && !this.isAnyOpen) onFailure(reason);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const link of this.#links) {
+      const { state } = link;
+      link.state = { kind: 'idle' };
+      switch (state.kind) {
+        case 'idle':
+          break;
+        case 'waiting':
+          state.cancel();
+          break;
+        case 'connecting':
+        case 'open':
+          state.connection.destroy();
+          break;
+        default:
+          unreachable(state);
+      }
+    }
+    for (const connection of this.#draining) connection.destroy();
+  }
+}
+
+function isOf(link: Link, connection: ClientConnection): boolean {
+  const { state } = link;
+  return (state.kind === 'connecting' || state.kind === 'open') && state.connection === connection;
+}

@@ -1,0 +1,43 @@
+/** Header fields of requests, made once for each combination so that HPACK can index them. */
+import { prepareFields, type PreparedFields } from '@megaplane/wire/client';
+
+/** Combinations kept; a program uses a handful. */
+const KINDS_MAX = 64;
+
+export class RequestFields {
+  readonly #userAgent: string;
+  readonly #prepared: Map<string, PreparedFields> = new Map();
+  #token = '';
+
+  constructor(userAgent: string) {
+    this.#userAgent = userAgent;
+  }
+
+  /** `contentType` '' for requests without a body. */
+  prepare(contentType: string, accept: string, token: string): PreparedFields {
+    if (token !== this.#token || this.#prepared.size > KINDS_MAX) {
+      this.#prepared.clear();
+      this.#token = token;
+    }
+    const kind = `${contentType} ${accept}`;
+    let prepared = this.#prepared.get(kind);
+    if (prepared === undefined) {
+      const fields = ['user-agent', this.#userAgent, 'accept', accept];
+      if (contentType !== '') fields.push('content-type', contentType);
+      if (token !== '') fields.push('authorization', `Bearer ${token}`);
+      prepared = prepareFields(fields);
+      this.#prepared.set(kind, prepared);
+    }
+    return prepared;
+  }
+}
+
+/** Seconds of a Retry-After field among `[name, value, ...]`, at most `secondsMax`; else 0. */
+export function retryAfterOf(fields: readonly string[], secondsMax: number): number {
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    if (fields[i] !== 'retry-after') continue;
+    const seconds = Number(fields[i + 1]);
+    return seconds > 0 ? Math.min(seconds, secondsMax) : 0;
+  }
+  return 0;
+}

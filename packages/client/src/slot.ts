@@ -1,0 +1,113 @@
+/** One request from its acceptance to its end; made once, used for many requests in turn. */
+import type { ClientStream } from '@megaplane/wire/client';
+import type { Method, SendDone } from './client.ts';
+
+/** Room that a slot keeps for its next request and answer; larger ones are given back. */
+const KEPT_ROOM_BYTES_MAX: number = 16 * 1024;
+const FIRST_ROOM_BYTES = 512;
+const EMPTY = Buffer.alloc(0);
+const NOBODY: SendDone = () => {};
+
+/**
+ * `dead`: it ended (deadline, closed) while some list still held it; whoever takes it from there
+ * frees it.
+ */
+export type SlotState = 'free' | 'queued' | 'delayed' | 'flying' | 'dead';
+
+export class Slot {
+  readonly index: number;
+  state: SlotState = 'free';
+  method: Method = 'GET';
+  path = '';
+  contentType = '';
+  accept = '';
+  done: SendDone = NOBODY;
+  tag = 0;
+  deadlineMs = 0;
+  tries = 0;
+  /** The next one in the queue. */
+  next: Slot | null = null;
+  stream: ClientStream | null = null;
+  /** Of the answer. */
+  status = 0;
+  retryAfterSeconds = 0;
+  isTooLarge = false;
+  answer: Buffer = EMPTY;
+  answerLength = 0;
+  #text: string | null = null;
+  #bytes: Buffer = EMPTY;
+  #length = -1;
+
+  constructor(index: number) {
+    this.index = index;
+  }
+
+  fill(
+    method: Method,
+    path: string,
+    contentType: string,
+    accept: string,
+    body: Uint8Array | string | null,
+    done: SendDone,
+    tag: number,
+  ): void {
+    this.method = method;
+    this.path = path;
+    this.contentType = contentType;
+    this.accept = accept;
+    this.done = done;
+    this.tag = tag;
+    this.tries = 0;
+    this.next = null;
+    this.#text = null;
+    this.#length = -1;
+    if (typeof body === 'string') this.#text = body;
+    else if (body !== null) {
+      if (this.#bytes.length < body.length) {
+        this.#bytes = Buffer.allocUnsafeSlow(Math.max(FIRST_ROOM_BYTES, body.length));
+      }
+      this.#bytes.set(body);
+      this.#length = body.length;
+    }
+  }
+
+  /** The body as `ClientConnection.request` takes it. */
+  body(): Uint8Array | string | null {
+    if (this.#text !== null) return this.#text === 'stream' ? Buffer.from(this.#text) : this.#text;
+    return this.#length < 0 ? null : this.#bytes.subarray(0, this.#length);
+  }
+
+  beginAnswer(): void {
+    this.status = 0;
+    this.retryAfterSeconds = 0;
+    this.isTooLarge = false;
+    this.answerLength = 0;
+  }
+
+  /** False when the answer grows over `bytesMax`. */
+  addAnswer(bytes: Uint8Array, start: number, end: number, bytesMax: number): boolean {
+    const length = this.answerLength + end - start;
+    if (length > bytesMax) return false;
+    if (length > this.answer.length) {
+      const room = Math.max(length, 2 * this.answer.length, FIRST_ROOM_BYTES);
+      const grown = Buffer.allocUnsafeSlow(Math.min(room, Math.max(length, bytesMax)));
+      this.answer.copy(grown, 0, 0, this.answerLength);
+      this.answer = grown;
+    }
+    this.answer.set(bytes.subarray(start, end), this.answerLength);
+    this.answerLength = length;
+    return true;
+  }
+
+  /** Forgets the request and its rooms, if they are large. */
+  clear(): void {
+    this.state = 'free';
+    this.done = NOBODY;
+    this.stream = null;
+    this.next = null;
+    this.#text = null;
+    this.path = '';
+    if (this.answer.length > KEPT_ROOM_BYTES_MAX) this.answer = EMPTY;
+    if (this.#bytes.length > KEPT_ROOM_BYTES_MAX) this.#bytes = EMPTY;
+  }
+}
