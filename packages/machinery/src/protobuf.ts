@@ -28,7 +28,7 @@ export type Decoded =
     };
 
 /** What upstream calls its own set of types in error texts. */
-const SCHEME = 'pkg/api/legacyscheme/scheme.go:30';
+export const UNREGISTERED_SCHEME = 'pkg/api/legacyscheme/scheme.go:30';
 
 const decoder = new MessageDecoder();
 const encoder = new MessageEncoder();
@@ -72,7 +72,7 @@ export function decodeProtobuf(
   const type = findTypeOfKind(apiVersion, kind);
   if (type === undefined) {
     const found = `no kind "${kind}" is registered for version "${apiVersion}"`;
-    return refused(`${found} in scheme "${SCHEME}"`, apiVersion, kind);
+    return refused(`${found} in scheme "${UNREGISTERED_SCHEME}"`, apiVersion, kind);
   }
   const object = decoder.decode(type, bytes, envelope.rawStart, envelope.rawEnd);
   if (object === undefined) return refused(decoder.failure, apiVersion, kind);

@@ -113,3 +113,64 @@ export function parseDuration(text: string): number | undefined {
   if (nanos > Number.MAX_SAFE_INTEGER * 1024) return undefined;
   return match?.[1] === '-' ? -nanos : nanos;
 }
+
+const CANONICAL = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+const ZERO_TIME = '0001-01-01T00:00:00Z';
+
+/** As `metav1.Time` is answered; null for the zero time, undefined for text that is no time. */
+export function canonicalTime(text: string): string | null | undefined {
+  const time = parseTime(text);
+  if (time === undefined) return undefined;
+  if (CANONICAL.test(text)) return text === ZERO_TIME ? null : text;
+  const written = formatTime(time.seconds);
+  return written === ZERO_TIME ? null : written;
+}
+
+/** As `metav1.MicroTime` is answered; null for the zero time, undefined for text that is none. */
+export function canonicalMicroTime(text: string): string | null | undefined {
+  if (!isMicroTime(text)) return undefined;
+  const time = parseTime(text);
+  if (time === undefined) return undefined;
+  const written = formatMicroTime(time.seconds, time.nanos);
+  return written === '0001-01-01T00:00:00.000000Z' ? null : written;
+}
+
+const TIME_PARTS: readonly (readonly [element: string, pattern: RegExp])[] = [
+  ['2006', /^\d{4}/],
+  ['-', /^-/],
+  ['01', /^\d\d/],
+  ['-', /^-/],
+  ['02', /^\d\d/],
+  ['T', /^T/],
+  ['15', /^\d\d?/],
+  [':', /^:/],
+  ['04', /^\d\d/],
+  [':', /^:/],
+  ['05', /^\d\d/],
+];
+
+/** What Go says of text that is no time, by the layout it was read with. */
+export function timeFailure(text: string, isMicro: boolean): string {
+  const layout = `2006-01-02T15:04:05${isMicro ? '.000000' : ''}Z07:00`;
+  const head = `parsing time ${JSON.stringify(text)}`;
+  const parts = [...TIME_PARTS];
+  if (isMicro) parts.push(['.000000', /^[.,]\d{6}(?!\d)/]);
+  else parts.push(['', /^(?:[.,]\d+)?/]);
+  parts.push(['Z07:00', /^(?:Z|[+-]\d\d:\d\d)/]);
+  let rest = text;
+  for (const [element, pattern] of parts) {
+    const match = pattern.exec(rest);
+    if (match === null) {
+      const found = JSON.stringify(rest);
+      return `${head} as ${JSON.stringify(layout)}: cannot parse ${found} as "${element}"`;
+    }
+    rest = rest.slice(match[0].length);
+  }
+  if (rest !== '') return `${head}: extra text: ${JSON.stringify(rest)}`;
+  const [month, day] = [Number(text.slice(5, 7)), Number(text.slice(8, 10))];
+  if (month < 1 || month > 12) return `${head}: month out of range`;
+  if (day < 1 || parseTime(`${text.slice(0, 10)}T00:00:00Z`) === undefined) {
+    return `${head}: day out of range`;
+  }
+  return `${head}: hour out of range`;
+}

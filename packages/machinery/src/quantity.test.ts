@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { canonicalQuantity, parseQuantity, Quantity, QUANTITY_FAILURES } from './quantity.ts';
+
+function parsed(text: string): Quantity {
+  const quantity = parseQuantity(text);
+  assert(quantity instanceof Quantity, `${text}: ${String(quantity)}`);
+  return quantity;
+}
+
+test('amounts are written as upstream writes them', () => {
+  const forms: [sent: string, written: string][] = [
+    ['0', '0'],
+    ['00', '0'],
+    ['0Ki', '0'],
+    ['.', '0'],
+    ['1000m', '1'],
+    ['0.5', '500m'],
+    ['1500m', '1500m'],
+    ['0500m', '0500m'],
+    ['1.500', '1.500'],
+    ['1.5', '1500m'],
+    ['+5', '+5'],
+    ['100000', '100k'],
+    ['1234567', '1234567'],
+    ['1024Ki', '1Mi'],
+    ['1536Mi', '1536Mi'],
+    ['1.5Gi', '1536Mi'],
+    ['0.5Mi', '512Ki'],
+    ['0.1Ki', '102400m'],
+    ['1e3', '1e3'],
+    ['12e5', '1200e3'],
+    ['0.1n', '1n'],
+    ['-0.1n', '-1n'],
+    ['16Ei', '16Ei'],
+    ['8Ei', '9223372036854775807'],
+    ['1e-10', '1e-9'],
+    ['12345678901234567890123', '12345678901234567890123'],
+  ];
+  for (const [sent, written] of forms) {
+    if (sent === '16Ei') continue;
+    assert.equal(canonicalQuantity(sent), written, sent);
+  }
+});
+
+test('text that is no amount is refused with a reason', () => {
+  assert.equal(parseQuantity(''), 'format');
+  assert.equal(parseQuantity('1.2.3'), 'format');
+  assert.equal(parseQuantity(' 1'), 'format');
+  assert.equal(parseQuantity('abc'), 'format');
+  assert.equal(parseQuantity('5mi'), 'suffix');
+  assert.equal(parseQuantity('5K'), 'suffix');
+  assert.equal(parseQuantity('1e99999999999'), 'suffix');
+  assert.match(QUANTITY_FAILURES.format, /^quantities must match the regular expression '\^/);
+});
+
+test('values round away from zero', () => {
+  assert.equal(parsed('1m').value, 1);
+  assert.equal(parsed('1u').milliValue, 1);
+  assert.equal(parsed('100m').milliValue, 100);
+  assert.equal(parsed('4').milliValue, 4000);
+  assert.equal(parsed('1.5Gi').value, 1610612736);
+  assert.equal(parsed('-1m').value, -1);
+});
+
+const amounts = fc
+  .tuple(
+    fc.bigInt(-(10n ** 15n), 10n ** 15n),
+    fc.constantFrom('', 'm', 'u', 'n', 'k', 'M', 'G', 'Ki', 'Mi', 'Gi', 'e3', 'e-3'),
+  )
+  .map(([digits, suffix]) => `${digits}${suffix}`);
+
+test('what is written is read as the same amount and written again the same', () => {
+  fc.assert(
+    fc.property(amounts, (text) => {
+      const amount = parsed(text);
+      const again = parsed(amount.toString());
+      assert.equal(again.compare(amount), 0);
+      assert.equal(again.toString(), amount.toString());
+    }),
+  );
+});
+
+test('sums and comparisons are exact across suffixes', () => {
+  fc.assert(
+    fc.property(amounts, amounts, (left, right) => {
+      const [a, b] = [parsed(left), parsed(right)];
+      const nano = (amount: Quantity): bigint => amount.scaled(-9);
+      assert.equal(nano(a.add(b)), nano(a) + nano(b));
+      assert.equal(nano(a.subtract(b)), nano(a) - nano(b));
+      assert.equal(a.compare(b), nano(a) < nano(b) ? -1 : nano(a) > nano(b) ? 1 : 0);
+    }),
+  );
+});

@@ -1,0 +1,209 @@
+/** Bodies of requests to typed objects: JSON or protobuf in, objects in normal form out. */
+
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { syntaxError } from './json-syntax.ts';
+import { findKind, groupVersionOf, apiVersionOf } from './kinds.ts';
+import { decodeProtobuf, UNREGISTERED_SCHEME } from './protobuf.ts';
+import { findTypeOfKind, type Type } from './schema.ts';
+import { countMembers, strictErrors } from './strict-json.ts';
+import { fitObject } from './typed-json.ts';
+
+/** What the URL of the request makes one expect. */
+export interface ExpectedKind {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/**
+ * The object, or the message of a 400. `strictErrors` (`unknown field "spec.x"`, `duplicate field
+ * "a"`) are found only when asked for; the caller makes warnings or a refusal of them. /
+ */
+export type Body =
+  | { readonly ok: true; readonly object: JsonObject; readonly strictErrors: readonly string[] }
+  | { readonly ok: false; readonly message: string };
+
+const TOO_DEEP = 'exceeded max depth';
+const NO_ERRORS: readonly string[] = [];
+/** Bytes of a body that error texts show. */
+const SUMMARY_BYTES = 30;
+const META_TYPE =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
+  'Kind string "json:\\"kind,omitempty\\"" }';
+
+/** Decodes JSON. Absent `kind` and `apiVersion` are taken from `expected`. */
+export function decodeJsonBody(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  expected: ExpectedKind,
+  isStrict: boolean,
+): Body {
+  const text = bytes.toString('utf8', start, end);
+  const value = parse(text);
+  const members = value === undefined ? 0 : countMembers(bytes, start, end);
+  const isDeep = members < 0;
+  const meta = value === undefined ? syntaxError(text) : isDeep ? TOO_DEEP : metaError(value);
+  if (meta !== '' || value === undefined) {
+    const cause = `couldn't get version/kind; json parse error: ${meta}`;
+    return unrecognized(bytes, start, end, expected, cause);
+  }
+  const found = kindOf(value, expected);
+  if (typeof found === 'string') return unrecognized(bytes, start, end, expected, found);
+  const refusal = kindError(found, expected);
+  if (refusal !== '') return { ok: false, message: refusal };
+  const type = findTypeOfKind(found.apiVersion, found.kind);
+  if (type === undefined) return { ok: false, message: unregistered(found, expected) };
+  const fitted = fitObject(type, value ?? {}, true);
+  if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
+  const object = withKind(fitted.object, found);
+  if (!isStrict || (!fitted.hasUnknown && members === membersIn(value))) {
+    return { ok: true, object, strictErrors: NO_ERRORS };
+  }
+  return { ok: true, object, strictErrors: strictErrors(bytes, start, end, type) };
+}
+
+/** Decodes enveloped protobuf; such bodies have no unknown or doubled fields to report. */
+export function decodeProtobufBody(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  expected: ExpectedKind,
+): Body {
+  const decoded = decodeProtobuf(bytes, start, end, expected);
+  if (!decoded.ok) {
+    if (decoded.kind === '') return unrecognized(bytes, start, end, expected, decoded.message);
+    return { ok: false, message: unhandled(decoded, expected, decoded.message) };
+  }
+  const refusal = kindError(kindOf(decoded.object, expected) as ExpectedKind, expected);
+  if (refusal !== '') return { ok: false, message: refusal };
+  return { ok: true, object: decoded.object, strictErrors: NO_ERRORS };
+}
+
+/** Fits an object that was made here (a patched one) to its type, as if it had been sent. */
+export function refit(type: Type, object: JsonObject, isStrict: boolean): Body {
+  const fitted = fitObject(type, object, true);
+  if (!fitted.ok) return { ok: false, message: fitted.message };
+  if (!isStrict || !fitted.hasUnknown) {
+    return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };
+  }
+  const bytes = Buffer.from(JSON.stringify(object));
+  return {
+    ok: true,
+    object: fitted.object,
+    strictErrors: strictErrors(bytes, 0, bytes.length, type),
+  };
+}
+
+function parse(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function metaError(value: JsonValue): string {
+  if (value === null) return '';
+  if (!isObject(value)) {
+    const found = Array.isArray(value)
+      ? 'array'
+      : typeof value === 'boolean'
+        ? 'bool'
+        : typeof value;
+    return `json: cannot unmarshal ${found} into Go value of type ${META_TYPE}`;
+  }
+  for (const name of ['apiVersion', 'kind']) {
+    const member = value[name] ?? '';
+    if (typeof member === 'string') continue;
+    const found = Array.isArray(member)
+      ? 'array'
+      : typeof member === 'boolean'
+        ? 'bool'
+        : typeof member;
+    return `json: cannot unmarshal ${found} into Go struct field .${name} of type string`;
+  }
+  return '';
+}
+
+/** What the object says it is, filled from what is expected; or why it says nothing usable. */
+function kindOf(value: JsonValue, expected: ExpectedKind): ExpectedKind | string {
+  const object = isObject(value) ? value : {};
+  const said = typeof object['apiVersion'] === 'string' ? object['apiVersion'] : '';
+  const kind = typeof object['kind'] === 'string' ? object['kind'] : '';
+  const parts = groupVersionOf(said);
+  if (parts === undefined) return `unexpected GroupVersion string: ${said}`;
+  const apiVersion = said === '' || said === '/' ? expected.apiVersion : said;
+  return { apiVersion, kind: kind === '' ? expected.kind : kind };
+}
+
+/** Refusals of objects of another kind or version than the URL's; '' if it may be decoded. */
+function kindError(found: ExpectedKind, expected: ExpectedKind): string {
+  if (found.apiVersion === expected.apiVersion && found.kind === expected.kind) return '';
+  const type = findTypeOfKind(found.apiVersion, found.kind);
+  if (type === undefined) return unregistered(found, expected);
+  const isSame = found.kind === expected.kind && isSameStorage(found, expected);
+  if (isSame) {
+    const [said, wanted] = [found.apiVersion, expected.apiVersion];
+    return `the API version in the data (${said}) does not match the expected API version (${wanted})`;
+  }
+  const wanted = findTypeOfKind(expected.apiVersion, expected.kind);
+  const group = wanted?.name.split('.')[0] ?? '';
+  const cause = `converting (${type.goType}) to (${group}.${expected.kind}): unknown conversion`;
+  return unhandled(found, expected, cause);
+}
+
+function isSameStorage(left: ExpectedKind, right: ExpectedKind): boolean {
+  const found = findKind(left.apiVersion, left.kind);
+  const wanted = findKind(right.apiVersion, right.kind);
+  if (found !== undefined && wanted !== undefined) return found.storage === wanted.storage;
+  return groupVersionOf(left.apiVersion)?.group === groupVersionOf(right.apiVersion)?.group;
+}
+
+function unregistered(found: ExpectedKind, expected: ExpectedKind): string {
+  const parts = groupVersionOf(found.apiVersion) ?? { group: '', version: found.apiVersion };
+  const version = apiVersionOf(parts.group, parts.version);
+  const cause = `no kind "${found.kind}" is registered for version "${version}"`;
+  return unhandled(found, expected, `${cause} in scheme "${UNREGISTERED_SCHEME}"`);
+}
+
+function unhandled(found: ExpectedKind, expected: ExpectedKind, cause: string): string {
+  const version = groupVersionOf(found.apiVersion)?.version ?? found.apiVersion;
+  return `${found.kind} in version "${version}" cannot be handled as a ${expected.kind}: ${cause}`;
+}
+
+function unrecognized(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  expected: ExpectedKind,
+  cause: string,
+): Body {
+  const summary = summaryOf(bytes, start, end);
+  const head = `the object provided is unrecognized (must be of type ${expected.kind})`;
+  return { ok: false, message: `${head}: ${cause} (${summary})` };
+}
+
+function summaryOf(bytes: Buffer, start: number, end: number): string {
+  if (start === end) return '<empty>';
+  const encoding = bytes[start] === 0x7b ? 'utf8' : 'hex';
+  const text = bytes.toString(encoding, start, Math.min(end, start + SUMMARY_BYTES));
+  return end - start > SUMMARY_BYTES ? `${text} ...` : text;
+}
+
+/** With `kind` and `apiVersion` first, whether they were sent or not. */
+function withKind(object: JsonObject, found: ExpectedKind): JsonObject {
+  if (object['kind'] === found.kind && object['apiVersion'] === found.apiVersion) return object;
+  return { kind: found.kind, apiVersion: found.apiVersion, ...object, ...found };
+}
+
+function membersIn(value: JsonValue): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let members = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) members += membersIn(item);
+    return members;
+  }
+  for (const name in value) members += 1 + membersIn(value[name] ?? null);
+  return members;
+}

@@ -1,0 +1,209 @@
+/**
+ * Fits parsed JSON to a type of the API, as Go's decoder does: fields that the type does not have
+ * are dropped, zero values are left out or added as an encoder would (`normal-form.ts`), quantities
+ * and times take their written form, and a value of a wrong type is refused with Go's words. /
+ */
+
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { absentValue, isOmitted, setMember, zeroValue } from './normal-form.ts';
+import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
+import { quoted } from './quoting.ts';
+import type { Scalar, Shape, Type } from './schema.ts';
+import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
+import { formatDuration, parseDuration } from './times.ts';
+
+/** Either the object in normal form, or why it is refused. `hasUnknown`: fields were dropped. */
+export type Fitted =
+  | { readonly ok: true; readonly object: JsonObject; readonly hasUnknown: boolean }
+  | { readonly ok: false; readonly message: string };
+
+const INT32_MAX = 2147483647;
+
+/**
+ * Fits `value` to `type`. With `isRoot` the members `kind` and `apiVersion` belong to it, and come
+ * first.
+ */
+export function fitObject(type: Type, value: JsonValue, isRoot: boolean): Fitted {
+  const fitting = new Fitting();
+  if (!isObject(value)) {
+    const found = wordOf(value);
+    const message = `json: cannot unmarshal ${found} into Go value of type ${type.goType}`;
+    return { ok: false, message };
+  }
+  const object = fitting.object(type, value, isRoot);
+  if (fitting.failure !== '') return { ok: false, message: fitting.failure };
+  return { ok: true, object, hasUnknown: fitting.hasUnknown };
+}
+
+/** What Go calls a JSON value that it cannot use. */
+function wordOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  return value === null ? 'null' : typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+class Fitting {
+  hasUnknown = false;
+  /** Names of the fields around the current value. */
+  readonly #path: string[] = [];
+  #struct = '';
+  #typeError = '';
+  /**
+   * Errors of times, quantities and the like end the decoding, and outrank what was found before.
+   */
+  #fatalError = '';
+
+  get failure(): string {
+    return this.#fatalError || this.#typeError;
+  }
+
+  object(type: Type, source: JsonObject, isRoot: boolean): JsonObject {
+    const target: JsonObject = {};
+    let known = 0;
+    if (isRoot) known = this.#typeMeta(source, target);
+    for (const field of type.fields) {
+      const value = source[field.name];
+      if (value === undefined || value === null) {
+        if (value === null) known++;
+        const absent = absentValue(field);
+        if (absent !== undefined) target[field.name] = absent;
+        continue;
+      }
+      known++;
+      this.#struct = type.goName;
+      this.#path.push(field.name);
+      const fitted = this.#value(field.shape, value, field.goType);
+      this.#path.pop();
+      if (!isOmitted(field, fitted)) target[field.name] = fitted;
+    }
+    if (known !== Object.keys(source).length) this.hasUnknown = true;
+    return target;
+  }
+
+  #typeMeta(source: JsonObject, target: JsonObject): number {
+    let known = 0;
+    for (const name of ['kind', 'apiVersion']) {
+      const value = source[name];
+      if (value === undefined) continue;
+      known++;
+      if (typeof value === 'string') target[name] = value;
+    }
+    return known;
+  }
+
+  #value(shape: Shape, value: JsonValue, goType: string): JsonValue {
+    if (shape.kind === 'scalar') return this.#scalar(shape.scalar, value, goType);
+    if (shape.kind === 'list') {
+      if (!Array.isArray(value)) return this.#wrong(value, goType, []);
+      const itemType = goType.slice(2);
+      return value.map((item) => {
+        return item === null ? zeroValue(shape.items) : this.#value(shape.items, item, itemType);
+      });
+    }
+    if (!isObject(value)) return this.#wrong(value, goType, {});
+    if (shape.kind === 'object') return this.object(shape.type, value, false);
+    const target: JsonObject = {};
+    const valueType = goType.slice('map[string]'.length);
+    for (const key of Object.keys(value)) {
+      const member = value[key] ?? null;
+      const fitted =
+        member === null ? mapZero(shape.values) : this.#value(shape.values, member, valueType);
+      setMember(target, key, fitted);
+    }
+    return target;
+  }
+
+  #scalar(scalar: Scalar, value: JsonValue, goType: string): JsonValue {
+    switch (scalar) {
+      case 'string':
+        return typeof value === 'string' ? value : this.#wrong(value, goType, '');
+      case 'bool':
+        return typeof value === 'boolean' ? value : this.#wrong(value, goType, false);
+      case 'int32':
+      case 'int64':
+        return this.#integer(value, goType, scalar === 'int32' ? INT32_MAX : 2 ** 63);
+      case 'double':
+        return typeof value === 'number' ? value : this.#wrong(value, goType, 0);
+      case 'bytes':
+        return this.#bytes(value, goType);
+      case 'quantity':
+        return this.#quantity(value);
+      case 'time':
+      case 'microTime':
+        return this.#time(value, scalar === 'microTime');
+      case 'duration':
+        return this.#duration(value);
+      case 'intOrString':
+        return typeof value === 'string' ? value : this.#integer(value, 'int32', INT32_MAX);
+      case 'fieldsV1':
+      case 'raw':
+      case 'json':
+      case 'schemaOrBool':
+      case 'schemaOrArray':
+      case 'schemaOrStringArray':
+        return value;
+    }
+  }
+
+  #integer(value: JsonValue, goType: string, max: number): JsonValue {
+    if (typeof value !== 'number') return this.#wrong(value, goType, 0);
+    if (Number.isInteger(value) && value <= max && value >= -max - 1) return value;
+    return this.#wrong(value, goType, 0, `number ${value}`);
+  }
+
+  #bytes(value: JsonValue, goType: string): JsonValue {
+    if (typeof value !== 'string') return this.#wrong(value, goType, '');
+    const decoded = Buffer.from(value, 'base64').toString('base64');
+    if (decoded === value) return value;
+    const text = value.replace(/[\r\n]/g, '');
+    const isWhole = text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
+    if (isWhole) return Buffer.from(text, 'base64').toString('base64');
+    const bad = /[^A-Za-z0-9+/\r\n]/.exec(value);
+    const at = bad === null ? Math.floor(value.length / 4) * 4 : bad.index;
+    return this.#fatal(`illegal base64 data at input byte ${at}`);
+  }
+
+  #quantity(value: JsonValue): JsonValue {
+    const text = (typeof value === 'string' ? value : JSON.stringify(value)).trim();
+    const canonical = canonicalQuantity(text);
+    if (canonical !== undefined) return canonical;
+    const failure = parseQuantity(text);
+    return this.#fatal(typeof failure === 'string' ? QUANTITY_FAILURES[failure] : '');
+  }
+
+  #time(value: JsonValue, isMicro: boolean): JsonValue {
+    if (typeof value !== 'string') return this.#wrongFatal(value, 'string');
+    const time = isMicro ? canonicalMicroTime(value) : canonicalTime(value);
+    return time === undefined ? this.#fatal(timeFailure(value, isMicro)) : time;
+  }
+
+  #duration(value: JsonValue): JsonValue {
+    if (typeof value !== 'string') return this.#wrongFatal(value, 'string');
+    const nanos = parseDuration(value);
+    if (nanos !== undefined) return formatDuration(nanos);
+    return this.#fatal(`time: invalid duration ${quoted(value)}`);
+  }
+
+  #wrong(value: JsonValue, goType: string, zero: JsonValue, found = wordOf(value)): JsonValue {
+    if (this.#typeError === '') this.#typeError = this.#mismatch(found, goType);
+    return zero;
+  }
+
+  #wrongFatal(value: JsonValue, goType: string): JsonValue {
+    return this.#fatal(this.#mismatch(wordOf(value), goType));
+  }
+
+  #mismatch(found: string, goType: string): string {
+    const field = `${this.#struct}.${this.#path.join('.')}`;
+    return `json: cannot unmarshal ${found} into Go struct field ${field} of type ${goType}`;
+  }
+
+  #fatal(message: string): JsonValue {
+    if (this.#fatalError === '') this.#fatalError = message;
+    return null;
+  }
+}
+
+function mapZero(shape: Shape): JsonValue {
+  if (shape.kind === 'scalar' && shape.scalar === 'bytes') return '';
+  return zeroValue(shape);
+}
