@@ -237,7 +237,18 @@ export class Slab {
    * must not allocate or free.
    */
   compactStep(bytesMax: number, moved: Moved): number {
-    if (this.#drainRegion < 0 && !this.#startDrain()) return 0;
+    let movedBytes = 0;
+    while (movedBytes < bytesMax) {
+      if (this.#drainRegion < 0 && !this.#startDrain()) break;
+      const bytes = this.#drainSome(bytesMax - movedBytes, moved);
+      if (bytes < 0) break;
+      movedBytes += bytes;
+    }
+    return movedBytes;
+  }
+
+  /** Goes on with the region that is being emptied; -1 when the others have no room after all. */
+  #drainSome(bytesMax: number, moved: Moved): number {
     const region = this.#drainRegion;
     const regionPages = this.#regions.regionPages;
     let movedBytes = 0;
@@ -252,7 +263,7 @@ export class Slab {
       const bytes = this.#drainSpan(span, bytesMax - movedBytes, moved);
       if (bytes < 0) {
         this.#abandonDrain();
-        return movedBytes;
+        return -1;
       }
       movedBytes += bytes;
       if (this.#drainBlock === 0) this.#drainPage += pages;
