@@ -4,6 +4,8 @@
  * (`namespace/name`), the resourceVersion and nothing else; no JavaScript object per item.
  */
 import type { Client } from './client.ts';
+import { Reflector } from './reflector.ts';
+import { Rows } from './rows.ts';
 
 /** What the user of an informer gives to it. */
 export interface InformerHandler {
@@ -23,8 +25,9 @@ export interface InformerHandler {
   onDelete(id: number, bytes: Uint8Array, start: number, end: number): void;
   /**
    * The rows equal the collection as it was at one revision at or after the start. Called once
-   * after the start and again after each relist; between a lost watch and the next call the rows
-   * are an older but consistent state.
+   * after the start and again after each relist (when the server had forgotten our revision). A
+   * watch that is merely lost and taken up again is not noticed: the rows are then an older but
+   * consistent state. During a relist rows are brought up to date one by one, deletions last.
    */
   onSynced?(): void;
   /** The collection cannot be had just now; a text for people. The informer goes on by itself. */
@@ -40,7 +43,7 @@ export interface InformerOptions {
   /** KEP-5866 selector of a shard, as text. */
   readonly shardSelector?: string;
   readonly handler: InformerHandler;
-  /** Rows that are expected, so that tables start at their size; grows beyond. */
+  /** Rows that are expected. A hint: tables grow in chunks and never copy, whatever it says. */
   readonly capacity?: number;
 }
 
@@ -73,7 +76,34 @@ export interface Informer {
   has(id: number): boolean;
   /** False until the first `onSynced`. */
   readonly isSynced: boolean;
-  /** The revision up to which events have been delivered; 0 before. */
+  /** The revision up to which events have been delivered; 0 before and during a relist. */
   readonly revision: number;
   readonly metrics: InformerMetrics;
+}
+
+/** An informer that is not started yet. Its handler is called in the turns of the client. */
+export function createInformer(options: InformerOptions): Informer {
+  const rows = new Rows(options.handler, () => options.client.random());
+  const reflector = new Reflector(options, rows);
+  return {
+    start: () => reflector.start(),
+    stop: () => reflector.stop(),
+    find: (namespace, name) => rows.find(namespace, name),
+    keyOf: (id) => rows.keyOf(id),
+    resourceVersionOf: (id) => rows.versionOf(id),
+    has: (id) => rows.has(id),
+    get size() {
+      return rows.size;
+    },
+    get idLimit() {
+      return rows.idLimit;
+    },
+    get isSynced() {
+      return reflector.isSynced;
+    },
+    get revision() {
+      return reflector.revision;
+    },
+    metrics: reflector.metrics,
+  };
 }
