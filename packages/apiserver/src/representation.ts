@@ -1,5 +1,6 @@
 /** From a negotiated representation to the encoder that produces it. */
-import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import { parseIncludeObject } from '@megaplane/machinery/printing';
+import { success, type Result } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { JsonEncoder, MetadataEncoder, type Encoder } from './encoder.ts';
 import type { Filter } from './filter.ts';
@@ -7,7 +8,7 @@ import { BUILT_IN_OFFER, checkTransformShape, negotiate } from './negotiation.ts
 import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
 import type { RequestInfo } from './request-info.ts';
 import { rangeOf, type KeyRange, type Served } from './served.ts';
-import { TableEncoder, type IncludeObject } from './table-encoder.ts';
+import { TableEncoder } from './table-encoder.ts';
 import { YamlEncoder } from './yaml-encoder.ts';
 
 /** Reads the Accept header into `call.media`; the failure is a 406. */
@@ -49,17 +50,10 @@ export function encoderOf(call: Call, served: Served, isList: boolean): Result<E
 }
 
 function tableEncoder(call: Call, served: Served): Result<Encoder> {
-  const include = call.query.text('includeObject');
-  if (include !== '' && include !== 'None' && include !== 'Metadata' && include !== 'Object') {
-    return failed(
-      badRequest(
-        'Unable to convert to Table as requested: includeObject: Invalid value: ' +
-          `${JSON.stringify(include)}: must be 'Metadata', 'Object', 'None', or empty`,
-      ),
-    );
-  }
-  const wanted: IncludeObject = include === '' ? 'Metadata' : include;
-  return success(new TableEncoder(served, call.media.version, wanted, call.nowMs));
+  const include = parseIncludeObject(call.query.text('includeObject'));
+  if (!include.ok) return include;
+  const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
+  return success(new TableEncoder(served, version, include.value, call.nowMs));
 }
 
 /** The keys that a list or watch looks at: narrowed where a selector names the object. */

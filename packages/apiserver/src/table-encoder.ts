@@ -1,7 +1,13 @@
 /** Tables: what `kubectl get` prints, a row of cells per object (meta.k8s.io Table). */
-import { columnsOf, rowOf } from '@megaplane/machinery/printing';
+import {
+  columnsText,
+  partialObjectMetadata,
+  printerOf,
+  rowText,
+  type IncludeObject,
+  type Printer,
+} from '@megaplane/machinery/printing';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { objectAt } from '@megaplane/machinery/json';
 import type { Status } from '@megaplane/machinery/status';
 import {
   bookmarkMeta,
@@ -16,19 +22,20 @@ import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 
-/** What each row carries beside its cells. */
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
-
 export class TableEncoder implements Encoder {
   readonly id: string;
   readonly contentType: string = JSON_TYPE;
   readonly #served: Served;
+  readonly #printer: Printer;
+  readonly #version: 'v1' | 'v1beta1';
   readonly #apiVersion: string;
   readonly #include: IncludeObject;
   readonly #nowMs: number;
 
-  constructor(served: Served, version: string, include: IncludeObject, nowMs: number) {
+  constructor(served: Served, version: 'v1' | 'v1beta1', include: IncludeObject, nowMs: number) {
     this.#served = served;
+    this.#printer = printerOf(served.resource.group, served.resource.kind);
+    this.#version = version;
     this.#apiVersion = `meta.k8s.io/${version}`;
     this.#include = include;
     this.#nowMs = nowMs;
@@ -74,7 +81,7 @@ export class TableEncoder implements Encoder {
   }
 
   #columns(): string {
-    return JSON.stringify(columnsOf(this.#served.resource));
+    return columnsText(this.#printer);
   }
 
   #table(revision: number, columns: string, row: string): string {
@@ -87,17 +94,13 @@ export class TableEncoder implements Encoder {
 
   #row(row: Row, revision: number): string {
     const object = decodeRow(this.#served, row, revision);
-    const printed = rowOf(this.#served.resource, object, this.#nowMs);
-    return JSON.stringify({ ...printed, object: this.#included(object) });
+    const printed = this.#printer.row(object, this.#nowMs);
+    return rowText(printed, this.#included(object));
   }
 
-  #included(object: JsonObject): JsonObject | null {
-    if (this.#include === 'None') return null;
-    if (this.#include === 'Object') return object;
-    return {
-      kind: 'PartialObjectMetadata',
-      apiVersion: this.#apiVersion,
-      metadata: objectAt(object, 'metadata') ?? {},
-    };
+  #included(object: JsonObject): string {
+    if (this.#include === 'None') return 'null';
+    if (this.#include === 'Object') return JSON.stringify(object);
+    return JSON.stringify(partialObjectMetadata(object, this.#version));
   }
 }

@@ -1,0 +1,67 @@
+/**
+ * What a kind does beyond being stored: the few rules that no table holds. A kind without an entry
+ * behaves as the tables say.
+ */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { Status } from '@megaplane/machinery/status';
+import type { Call } from './call.ts';
+import { podGraceSeconds, type DeletionRules } from './deletion.ts';
+import type { Served } from './served.ts';
+import type { World } from './world.ts';
+
+/** Where a rule runs: whose request it is and what it may read. */
+export interface RuleContext {
+  readonly world: World;
+  readonly call: Call;
+  readonly served: Served;
+  readonly isDryRun: boolean;
+}
+
+/** Each rule changes the object in place, or refuses. Absent rules do nothing. */
+export interface Behaviour {
+  /** After decoding and before defaults: what a new object starts as. */
+  readonly prepareCreate?: (object: JsonObject, context: RuleContext) => void;
+  /** Before an update of the main resource is compared with what is stored. */
+  readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
+  /** Before an update of the status. */
+  readonly prepareStatus?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
+  /** The last step of a valid create: what costs something (addresses, ports). */
+  readonly allocate?: (object: JsonObject, context: RuleContext) => Status | null;
+  /** Whether the object may be deleted at all. */
+  readonly admitDelete?: (object: JsonObject, context: RuleContext) => Status | null;
+  /**
+   * For kinds whose deletion is a life of its own (namespaces): the object as it stays while it
+   * ends, or null where it can go now. Comes before the common rules.
+   */
+  readonly terminate?: (object: JsonObject, nowMs: number) => JsonObject | null;
+  /** An update that ends an object by rules of its own kind. */
+  readonly endsAfterUpdate?: (previous: JsonObject, next: JsonObject) => boolean;
+  /** What was allocated for an object that is gone. */
+  readonly release?: (object: JsonObject, world: World) => void;
+  /** Status of a new object is kept as sent. */
+  readonly keepsStatusAtCreate?: boolean;
+  /** DELETE answers the object, not a Status. */
+  readonly returnsDeleted?: boolean;
+  readonly deletion?: DeletionRules;
+}
+
+export const PLAIN_DELETION: DeletionRules = { graceSeconds: null, orphansByDefault: false };
+export const POD_DELETION: DeletionRules = {
+  graceSeconds: podGraceSeconds,
+  orphansByDefault: false,
+};
+export const ORPHANING_DELETION: DeletionRules = { graceSeconds: null, orphansByDefault: true };
+
+const NOTHING: Behaviour = {};
+
+/** Rules by `resource` or `resource.group` (the name of the storage). */
+const rules = new Map<string, Behaviour>();
+
+/** Gives a kind its rules; later ones are added to earlier ones. */
+export function defineBehaviour(storageName: string, behaviour: Behaviour): void {
+  rules.set(storageName, { ...rules.get(storageName), ...behaviour });
+}
+
+export function behaviourOf(served: Served): Behaviour {
+  return rules.get(served.resource.storage.name) ?? NOTHING;
+}

@@ -1,0 +1,137 @@
+/**
+ * What the programs of a cluster may do before there is any RBAC object: one row per rule, after
+ * upstream's roles of the same names. RBAC objects add to this.
+ */
+import { DENIED, type Attributes, type Authorizer, type Decision } from './authorization.ts';
+import type { Identity } from './identity.ts';
+
+interface Grant {
+  /** A user, or a group where it starts with `group:`. */
+  readonly subject: string;
+  readonly verbs: readonly string[];
+  /** `resource`, `resource/subresource` or `resource.group`; `*` is everything. */
+  readonly resources: readonly string[];
+  /** Paths outside of resources; a trailing `*` is a prefix. */
+  readonly paths?: readonly string[];
+}
+
+const READ = ['get', 'list', 'watch'] as const;
+const ALL = ['*'] as const;
+const AUTHENTICATED = 'group:system:authenticated';
+const UNAUTHENTICATED = 'group:system:unauthenticated';
+const HEALTH = ['/healthz', '/healthz/*', '/livez', '/livez/*', '/readyz', '/readyz/*'] as const;
+const DISCOVERY = ['/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*'] as const;
+const REVIEWS = [
+  'selfsubjectaccessreviews.authorization.k8s.io',
+  'selfsubjectrulesreviews.authorization.k8s.io',
+  'selfsubjectreviews.authentication.k8s.io',
+] as const;
+const ACCESS_REVIEWS = [
+  'tokenreviews.authentication.k8s.io',
+  'subjectaccessreviews.authorization.k8s.io',
+] as const;
+
+const GRANTS: readonly Grant[] = [
+  {
+    subject: UNAUTHENTICATED,
+    verbs: ['get'],
+    resources: [],
+    paths: [...HEALTH, '/version', '/version/'],
+  },
+  {
+    subject: AUTHENTICATED,
+    verbs: ['get'],
+    resources: [],
+    paths: [...HEALTH, ...DISCOVERY, '/', '/version', '/version/'],
+  },
+  { subject: AUTHENTICATED, verbs: ['create'], resources: REVIEWS },
+  {
+    subject: 'group:system:monitoring',
+    verbs: ['get'],
+    resources: [],
+    paths: ['/metrics', '/metrics/*'],
+  },
+  { subject: 'system:kube-scheduler', verbs: READ, resources: ALL },
+  {
+    subject: 'system:kube-scheduler',
+    verbs: ['create', 'update', 'patch', 'delete'],
+    resources: [
+      'events',
+      'events.events.k8s.io',
+      'leases.coordination.k8s.io',
+      'leasecandidates.coordination.k8s.io',
+    ],
+  },
+  {
+    subject: 'system:kube-scheduler',
+    verbs: ['create'],
+    resources: ['bindings', 'pods/binding', ...ACCESS_REVIEWS],
+  },
+  {
+    subject: 'system:kube-scheduler',
+    verbs: ['update', 'patch'],
+    resources: [
+      'pods/status',
+      'persistentvolumeclaims',
+      'persistentvolumes',
+      'resourceclaims.resource.k8s.io',
+      'resourceclaims/status.resource.k8s.io',
+    ],
+  },
+  { subject: 'system:kube-scheduler', verbs: ['delete'], resources: ['pods'] },
+  { subject: 'system:kube-controller-manager', verbs: ALL, resources: ALL },
+  { subject: 'group:system:nodes', verbs: READ, resources: ALL },
+  {
+    subject: 'group:system:nodes',
+    verbs: ['create', 'update', 'patch', 'delete'],
+    resources: [
+      'nodes',
+      'nodes/status',
+      'pods',
+      'pods/status',
+      'events',
+      'events.events.k8s.io',
+      'leases.coordination.k8s.io',
+      'csinodes.storage.k8s.io',
+      'resourceslices.resource.k8s.io',
+    ],
+  },
+  {
+    subject: 'group:system:nodes',
+    verbs: ['create'],
+    resources: [
+      'pods/eviction',
+      'serviceaccounts/token',
+      'certificatesigningrequests.certificates.k8s.io',
+      ...ACCESS_REVIEWS,
+    ],
+  },
+];
+
+/** Decides by the table above. */
+export const authorizeComponents: Authorizer = (identity, attributes): Decision => {
+  for (const grant of GRANTS) {
+    if (isSubject(grant.subject, identity) && covers(grant, attributes)) {
+      return { allowed: true, reason: '' };
+    }
+  }
+  return DENIED;
+};
+
+function isSubject(subject: string, identity: Identity): boolean {
+  if (subject.startsWith('group:')) return identity.groups.includes(subject.slice(6));
+  return identity.user === subject;
+}
+
+function covers(grant: Grant, what: Attributes): boolean {
+  if (!grant.verbs.includes('*') && !grant.verbs.includes(what.verb)) return false;
+  if (!what.isResource) return (grant.paths ?? []).some((path) => matchesPath(path, what.path));
+  const full = what.subresource === '' ? what.resource : `${what.resource}/${what.subresource}`;
+  const name = what.group === '' ? full : `${full}.${what.group}`;
+  return grant.resources.includes('*') || grant.resources.includes(name);
+}
+
+/** A path of a rule: equal, or a prefix where it ends in `*`. */
+export function matchesPath(pattern: string, path: string): boolean {
+  return pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : pattern === path;
+}

@@ -1,0 +1,57 @@
+/** `/healthz`, `/livez`, `/readyz`: named checks, alone, together, or told one by one. */
+import type { Call } from './call.ts';
+
+/** A check says what is wrong, or nothing. */
+export type HealthCheck = () => string | null;
+
+export class Health {
+  readonly #checks = new Map<string, HealthCheck>();
+  /** Checks that count for readiness only. */
+  readonly #readyOnly = new Set<string>();
+
+  add(name: string, check: HealthCheck, readyOnly = false): void {
+    this.#checks.set(name, check);
+    if (readyOnly) this.#readyOnly.add(name);
+  }
+
+  /** Answers `path`, which begins with one of the three. Null where there is no such check. */
+  answer(call: Call, path: string): boolean {
+    const [, kind = '', name = '', extra] = path.split('/');
+    if (extra !== undefined && extra !== '') return false;
+    const isReady = kind === 'readyz';
+    const names = [...this.#checks.keys()].filter((one) => isReady || !this.#readyOnly.has(one));
+    if (name !== '') {
+      if (!names.includes(name)) return false;
+      const fault = this.#checks.get(name)?.() ?? null;
+      this.#send(call, fault === null ? 200 : 500, fault === null ? 'ok' : `${name} failed`);
+      return true;
+    }
+    const excluded = new Set(call.query.all('exclude'));
+    const lines: string[] = [];
+    let failures = 0;
+    for (const one of names) {
+      if (excluded.has(one)) {
+        lines.push(`[+]${one} excluded: ok`);
+      } else if ((this.#checks.get(one)?.() ?? null) === null) {
+        lines.push(`[+]${one} ok`);
+      } else {
+        failures++;
+        lines.push(`[-]${one} failed: reason withheld`);
+      }
+    }
+    const verdict = `${kind} check ${failures === 0 ? 'passed' : 'failed'}`;
+    const isTold = failures > 0 || call.query.has('verbose');
+    this.#send(
+      call,
+      failures === 0 ? 200 : 500,
+      isTold ? `${lines.join('\n')}\n${verdict}\n` : 'ok',
+    );
+    return true;
+  }
+
+  #send(call: Call, code: number, text: string): void {
+    call.code = code;
+    const headers = call.headers('x-content-type-options', 'nosniff');
+    call.exchange.respond(code, 'text/plain; charset=utf-8', text, headers);
+  }
+}

@@ -1,0 +1,348 @@
+// data plane
+/**
+ * The short way for lease renewals: PUT of a Lease whose metadata is what is stored and whose spec
+ * is well-formed. The new stored value is the stored metadata and the sent spec, found by scanning;
+ * nothing is parsed. Whatever is unusual (other metadata, unknown fields, no revision, a mismatch)
+ * is left to the long way, which knows all the rules and words.
+ */
+import { MemberCursor, skipValue } from '@megaplane/machinery/scan';
+import { headOf, SPLICE_BYTES_MAX, splice } from '@megaplane/machinery/canonical';
+import type { Exchange } from '@megaplane/wire/exchange';
+import type { Authorizer } from './authorization.ts';
+import type { Identity } from './identity.ts';
+import { emptyRow, type Storage } from './storage.ts';
+
+const PATH_START = '/apis/coordination.k8s.io/v1/namespaces/';
+const PATH_MIDDLE = '/leases/';
+const KEY_START = '/registry/leases/';
+const API_VERSION = 'coordination.k8s.io/v1';
+
+const KIND = Buffer.from('"Lease"');
+const VERSION = Buffer.from(`"${API_VERSION}"`);
+const NAMES = {
+  kind: Buffer.from('kind'),
+  apiVersion: Buffer.from('apiVersion'),
+  metadata: Buffer.from('metadata'),
+  spec: Buffer.from('spec'),
+  resourceVersion: Buffer.from('resourceVersion'),
+  managedFields: Buffer.from('managedFields'),
+  uid: Buffer.from('uid'),
+  creationTimestamp: Buffer.from('creationTimestamp'),
+  namespace: Buffer.from('namespace'),
+  holderIdentity: Buffer.from('holderIdentity'),
+  leaseDurationSeconds: Buffer.from('leaseDurationSeconds'),
+  acquireTime: Buffer.from('acquireTime'),
+  renewTime: Buffer.from('renewTime'),
+  leaseTransitions: Buffer.from('leaseTransitions'),
+} as const;
+
+const QUOTE = 0x22;
+const BRACE_CLOSE = 0x7d;
+const BACKSLASH = 0x5c;
+/** `"2006-01-02T15:04:05.000000Z"` */
+const MICRO_TIME_BYTES = 29;
+/** A lease above this goes the long way. */
+const LEASE_BYTES_MAX = 8192;
+/** Identities whose right to update leases is remembered, per namespace. */
+const GRANTS_MAX = 1024;
+const GRANT_MS = 10_000;
+
+const HEAD = headOf(API_VERSION, 'Lease');
+const SPEC_OPEN = Buffer.from(',"spec":');
+const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
+
+export class LeaseRenewal {
+  readonly #storage: Storage;
+  readonly #authorize: Authorizer;
+  readonly #nowMs: () => number;
+  readonly #row = emptyRow();
+  readonly #top = new MemberCursor();
+  readonly #sent = new MemberCursor();
+  readonly #kept = new MemberCursor();
+  readonly #value: Buffer = Buffer.allocUnsafeSlow(LEASE_BYTES_MAX * 2);
+  readonly #grants = new Map<string, number>();
+  readonly #auditPrefix: string;
+  #count = 0;
+
+  constructor(storage: Storage, authorize: Authorizer, nowMs: () => number, uuid: string) {
+    this.#storage = storage;
+    this.#authorize = authorize;
+    this.#nowMs = nowMs;
+    this.#auditPrefix = uuid.slice(0, 24);
+  }
+
+  /** Handles the exchange if it is a plain renewal; false leaves it untouched. */
+  tryRenew(exchange: Exchange, identity: Identity): boolean {
+    const { path, body } = exchange;
+    if (!path.startsWith(PATH_START) || body.length > LEASE_BYTES_MAX) return false;
+    const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
+    if (middle < 0) return false;
+    const namespace = path.slice(PATH_START.length, middle);
+    const name = path.slice(middle + PATH_MIDDLE.length);
+    if (!isPlainName(namespace) || !isPlainName(name)) return false;
+    const type = exchange.header('content-type');
+    const accept = exchange.header('accept');
+    if (type !== undefined && type !== 'application/json') return false;
+    if (accept !== undefined && accept !== 'application/json' && accept !== '*/*') return false;
+    if (!this.#mayUpdate(identity, namespace, name)) return false;
+    const key = Buffer.from(`${KEY_START}${namespace}/${name}`, 'latin1');
+    if (!this.#storage.get(key, this.#row)) return false;
+    const length = this.#assemble(body);
+    if (length < 0) return false;
+    this.#write(exchange, key, length);
+    return true;
+  }
+
+  #mayUpdate(identity: Identity, namespace: string, name: string): boolean {
+    if (identity.isMaster) return true;
+    const grant = `${identity.user}\0${namespace}`;
+    const nowMs = this.#nowMs();
+    const until = this.#grants.get(grant);
+    if (until !== undefined && until > nowMs) return true;
+    const decision = this.#authorize(identity, {
+      verb: 'update',
+      isResource: true,
+      path: '',
+      group: 'coordination.k8s.io',
+      version: 'v1',
+      resource: 'leases',
+      subresource: '',
+      namespace,
+      name,
+    });
+    // a decision by name holds for that name only: it is not remembered
+    if (decision.allowed && decision.reason === '') {
+      if (this.#grants.size >= GRANTS_MAX) this.#grants.clear();
+      this.#grants.set(grant, nowMs + GRANT_MS);
+    }
+    return decision.allowed;
+  }
+
+  /** Puts the new stored value into `#value`; its length, or -1 for the long way. */
+  #assemble(body: Buffer): number {
+    const top = this.#top;
+    const end = body.length;
+    let metadata = -1;
+    let spec = -1;
+    let specEnd = -1;
+    if (!top.open(body, 0, end)) return -1;
+    while (top.next()) {
+      if (top.is(NAMES.metadata)) metadata = top.valueStart;
+      else if (top.is(NAMES.spec)) {
+        spec = top.valueStart;
+        specEnd = top.valueEnd;
+      } else if (top.is(NAMES.kind)) {
+        if (!equals(body, top.valueStart, top.valueEnd, KIND)) return -1;
+      } else if (top.is(NAMES.apiVersion)) {
+        if (!equals(body, top.valueStart, top.valueEnd, VERSION)) return -1;
+      } else return -1;
+    }
+    if (!top.isClosed || metadata < 0 || spec < 0) return -1;
+    const metadataEnd = this.#compareMetadata(body, metadata, end);
+    if (metadataEnd < 0 || !this.#isPlainSpec(body, spec, specEnd)) return -1;
+    const { bytes, start } = this.#row;
+    let length = bytes.copy(this.#value, 0, start, metadataEnd);
+    length += SPEC_OPEN.copy(this.#value, length);
+    length += body.copy(this.#value, length, spec, specEnd);
+    this.#value[length++] = BRACE_CLOSE;
+    return length;
+  }
+
+  /**
+   * The sent metadata must name the stored revision and otherwise be the stored one, in the same
+   * order; what the server restores by itself may be absent. Returns where the stored metadata ends, or -1.
+   */
+  #compareMetadata(body: Buffer, metadata: number, end: number): number {
+    const { bytes, start, end: rowEnd, modRevision } = this.#row;
+    const sent = this.#sent;
+    const kept = this.#kept;
+    const keptMetadata = start + HEAD.length - 1;
+    if (!sent.open(body, metadata, end) || !kept.open(bytes, keptMetadata, rowEnd)) return -1;
+    let hasRevision = false;
+    while (sent.next()) {
+      if (sent.is(NAMES.resourceVersion)) {
+        if (!isRevision(body, sent.valueStart, sent.valueEnd, modRevision)) return -1;
+        hasRevision = true;
+        continue;
+      }
+      if (!this.#findKept(body)) return -1;
+      if (!sameRange(body, sent.valueStart, sent.valueEnd, bytes, kept.valueStart, kept.valueEnd)) {
+        return -1;
+      }
+    }
+    if (!hasRevision || !sent.isClosed) return -1;
+    while (kept.next()) if (!isRestored(kept)) return -1;
+    if (!kept.isClosed) return -1;
+    return skipValue(bytes, keptMetadata, rowEnd);
+  }
+
+  /** Moves `#kept` to the field that `#sent` is at, over fields that the server restores. */
+  #findKept(body: Buffer): boolean {
+    const sent = this.#sent;
+    const kept = this.#kept;
+    const { bytes } = this.#row;
+    while (kept.next()) {
+      if (sameRange(body, sent.keyStart, sent.keyEnd, bytes, kept.keyStart, kept.keyEnd)) {
+        return true;
+      }
+      if (!isRestored(kept)) return false;
+    }
+    return false;
+  }
+
+  /** Known fields in upstream's order, each of its type, without white space. */
+  #isPlainSpec(body: Buffer, spec: number, specEnd: number): boolean {
+    const member = this.#sent;
+    if (!member.open(body, spec, specEnd)) return false;
+    let order = 0;
+    let at = spec + 1;
+    while (member.next()) {
+      // a quote right here, a colon right after the key: nothing between tokens
+      if (member.keyStart - 1 !== at || member.valueStart !== member.keyEnd + 2) return false;
+      const rank = this.#rankOf(member, body);
+      if (rank <= order) return false;
+      order = rank;
+      at = member.valueEnd + 1;
+    }
+    return member.isClosed && specEnd === at && order > 0;
+  }
+
+  #rankOf(member: MemberCursor, body: Buffer): number {
+    const start = member.valueStart;
+    const end = member.valueEnd;
+    if (member.is(NAMES.holderIdentity)) return isPlainString(body, start, end) ? 1 : 0;
+    if (member.is(NAMES.leaseDurationSeconds)) return isPositive(body, start, end) ? 2 : 0;
+    if (member.is(NAMES.acquireTime)) return isMicroTime(body, start, end) ? 3 : 0;
+    if (member.is(NAMES.renewTime)) return isMicroTime(body, start, end) ? 4 : 0;
+    if (member.is(NAMES.leaseTransitions)) return isCount(body, start, end) ? 5 : 0;
+    return 0;
+  }
+
+  #write(exchange: Exchange, key: Buffer, length: number): void {
+    const value = this.#value.subarray(0, length);
+    const expected = this.#row.modRevision;
+    const audit = this.#auditPrefix + (++this.#count).toString(16).padStart(12, '0');
+    this.#storage.put(key, value, expected, (outcome) => {
+      const headers = ['audit-id', audit, ...HEADERS_FIXED];
+      if (outcome.kind !== 'done') {
+        // in this process nothing comes between the read above and the write; only a full or
+        // failing store refuses
+        exchange.respond(503, 'text/plain; charset=utf-8', 'storage is not available\n', headers);
+        return;
+      }
+      const answer = Buffer.allocUnsafe(length + SPLICE_BYTES_MAX);
+      let size = splice(value, 0, length, HEAD.length, outcome.revision, answer, 0);
+      answer[size++] = 0x0a;
+      exchange.respond(200, 'application/json', answer.subarray(0, size), headers);
+    });
+  }
+}
+
+/** True at a field that an update leaves as it is stored, whatever the client sends. */
+function isRestored(member: MemberCursor): boolean {
+  return (
+    member.is(NAMES.uid) ||
+    member.is(NAMES.creationTimestamp) ||
+    member.is(NAMES.namespace) ||
+    member.is(NAMES.managedFields)
+  );
+}
+
+function isPlainName(name: string): boolean {
+  if (name.length === 0 || name.length > 253) return false;
+  for (let at = 0; at < name.length; at++) {
+    const code = name.charCodeAt(at);
+    const isLetter = code >= 0x61 && code <= 0x7a;
+    const isDigit = code >= 0x30 && code <= 0x39;
+    if (!isLetter && !isDigit && code !== 0x2d && code !== 0x2e) return false;
+  }
+  return true;
+}
+
+function equals(bytes: Buffer, start: number, end: number, value: Buffer): boolean {
+  return sameRange(bytes, start, end, value, 0, value.length);
+}
+
+function sameRange(
+  left: Buffer,
+  leftStart: number,
+  leftEnd: number,
+  right: Buffer,
+  rightStart: number,
+  rightEnd: number,
+): boolean {
+  const length = leftEnd - leftStart;
+  if (length !== rightEnd - rightStart) return false;
+  for (let at = 0; at < length; at++) {
+    if (left[leftStart + at] !== right[rightStart + at]) return false;
+  }
+  return true;
+}
+
+/** `"123"` that says exactly `revision`. */
+function isRevision(bytes: Buffer, start: number, end: number, revision: number): boolean {
+  if (end - start < 3 || bytes[start] !== QUOTE || bytes[start + 1] === 0x30) return false;
+  let value = 0;
+  for (let at = start + 1; at < end - 1; at++) {
+    const digit = bytes[at]! - 0x30;
+    if (digit < 0 || digit > 9) return false;
+    value = value * 10 + digit;
+  }
+  return value === revision;
+}
+
+function isPlainString(bytes: Buffer, start: number, end: number): boolean {
+  if (bytes[start] !== QUOTE) return false;
+  for (let at = start + 1; at < end - 1; at++) {
+    const byte = bytes[at]!;
+    if (byte < 0x20 || byte === BACKSLASH || byte > 0x7e) return false;
+    if (byte === 0x26 || byte === 0x3c || byte === 0x3e) return false;
+  }
+  return true;
+}
+
+function isCount(bytes: Buffer, start: number, end: number): boolean {
+  if (end - start > 9 || end === start) return false;
+  if (bytes[start] === 0x30 && end - start > 1) return false;
+  for (let at = start; at < end; at++) {
+    const digit = bytes[at]! - 0x30;
+    if (digit < 0 || digit > 9) return false;
+  }
+  return true;
+}
+
+function isPositive(bytes: Buffer, start: number, end: number): boolean {
+  return bytes[start] !== 0x30 && isCount(bytes, start, end);
+}
+
+/** The shape with six digits, and a month, day and clock within their ranges. */
+function isMicroTime(bytes: Buffer, start: number, end: number): boolean {
+  if (end - start !== MICRO_TIME_BYTES || bytes[start] !== QUOTE) return false;
+  for (let at = 0; at < 27; at++) {
+    const byte = bytes[start + 1 + at]!;
+    const mark = TIME_MARKS[at]!;
+    if (mark === 0 ? byte < 0x30 || byte > 0x39 : byte !== mark) return false;
+  }
+  const month = twoDigits(bytes, start + 6);
+  const day = twoDigits(bytes, start + 9);
+  return (
+    month >= 1 &&
+    month <= 12 &&
+    day >= 1 &&
+    day <= 28 + DAYS_OVER_28[month]! &&
+    twoDigits(bytes, start + 12) < 24 &&
+    twoDigits(bytes, start + 15) < 60 &&
+    twoDigits(bytes, start + 18) < 60
+  );
+}
+
+function twoDigits(bytes: Buffer, at: number): number {
+  return (bytes[at]! - 0x30) * 10 + bytes[at + 1]! - 0x30;
+}
+
+/** Zero where a digit stands in `2006-01-02T15:04:05.000000Z`, else the character. */
+const TIME_MARKS = Uint8Array.from(
+  [...'0000-00-00T00:00:00.000000Z'].map((c) => (c === '0' ? 0 : c.charCodeAt(0))),
+);
+/** February goes the long way on its 29th. */
+const DAYS_OVER_28 = Uint8Array.of(0, 3, 0, 3, 2, 3, 2, 3, 3, 2, 3, 2, 3);

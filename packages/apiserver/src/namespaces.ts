@@ -1,0 +1,139 @@
+/** Namespaces: their life, and what may be created in them. */
+import { forbiddenField } from '@megaplane/machinery/fielderrors';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { forbidden, invalid, notFound, type Status } from '@megaplane/machinery/status';
+import type { AdmissionPlugin } from './admission.ts';
+import { defineBehaviour } from './behaviour.ts';
+import { fromStored } from './conversion.ts';
+import { finalizersOf, timestamp, withMetadata } from './deletion.ts';
+import { decodeRow } from './encoder.ts';
+import { findServed, keyOf } from './served.ts';
+import { emptyRow } from './storage.ts';
+import { defineSubresource } from './subresource.ts';
+import { updateObject } from './updating.ts';
+import type { World } from './world.ts';
+
+/** Namespaces that may not be deleted. */
+const IMMORTAL: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
+const NAMESPACES = { group: '', name: 'namespaces' } as const;
+const NAME_LABEL = 'kubernetes.io/metadata.name';
+const FINALIZER = 'kubernetes';
+
+const row = emptyRow();
+
+/** A namespace as stored, or null. */
+export function readNamespace(world: World, name: string): JsonObject | null {
+  const served = findServed('', 'v1', 'namespaces');
+  if (served === undefined || !world.storage.get(keyOf(served, '', name), row)) return null;
+  return fromStored(decodeRow(served, row, row.modRevision), served.resource);
+}
+
+/**
+ * NamespaceLifecycle: nothing new in a namespace that is missing or on its way out. Reviews are
+ * asked about namespaces that need not exist.
+ */
+export const namespaceLifecycle: AdmissionPlugin = {
+  name: 'NamespaceLifecycle',
+  mutate: (write) => {
+    const { served, call, world, operation, object } = write;
+    if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
+    const { namespace } = call.info;
+    if (!world.storage.get(namespaceKey(namespace), row)) return notFound(NAMESPACES, namespace);
+    const start = row.bytes.indexOf('"deletionTimestamp"', row.start);
+    if (start < 0 || start >= row.end) return null;
+    const found = readNamespace(world, namespace);
+    if (stringAt(found ?? {}, 'metadata', 'deletionTimestamp') === '') return null;
+    const name =
+      stringAt(object ?? {}, 'metadata', 'name') ||
+      stringAt(object ?? {}, 'metadata', 'generateName');
+    return forbidden(
+      served.plural,
+      name,
+      `unable to create new content in namespace ${namespace} because it is being terminated`,
+      [
+        {
+          reason: 'NamespaceTerminating',
+          message: `namespace ${namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
+    );
+  },
+};
+
+function namespaceKey(name: string): Buffer {
+  return Buffer.from(`/registry/namespaces/${name}`, 'latin1');
+}
+
+/** What a namespace does beyond being stored. */
+export function defineNamespaces(): void {
+  defineBehaviour('namespaces', {
+    prepareCreate: (object) => {
+      const name = stringAt(object, 'metadata', 'name');
+      const metadata = objectAt(object, 'metadata') ?? {};
+      const labels: JsonObject = { ...objectAt(metadata, 'labels'), [NAME_LABEL]: name };
+      object['metadata'] = { ...metadata, labels };
+      const spec = objectAt(object, 'spec') ?? {};
+      const finalizers = listAt(spec, 'finalizers').filter((one) => one !== FINALIZER);
+      object['spec'] = { ...spec, finalizers: [...finalizers, FINALIZER] };
+      object['status'] = { phase: 'Active' };
+    },
+    prepareUpdate: (next, previous) => {
+      next['spec'] = { ...objectAt(next, 'spec'), finalizers: [...specFinalizers(previous)] };
+    },
+    admitDelete: (object) => {
+      const name = stringAt(object, 'metadata', 'name');
+      if (!IMMORTAL.has(name)) return null;
+      return forbidden(NAMESPACES, name, 'this namespace may not be deleted');
+    },
+    terminate: (object, nowMs) => {
+      if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
+        if (specFinalizers(object).length > 0 || finalizersOf(object).length > 0) return object;
+        return null;
+      }
+      if (specFinalizers(object).length === 0 && finalizersOf(object).length === 0) return null;
+      const marked = withMetadata(object, { deletionTimestamp: timestamp(nowMs) });
+      return { ...marked, status: { ...objectAt(object, 'status'), phase: 'Terminating' } };
+    },
+    endsAfterUpdate: (previous, next) =>
+      stringAt(previous, 'metadata', 'deletionTimestamp') !== '' &&
+      specFinalizers(next).length === 0 &&
+      finalizersOf(next).length === 0,
+    returnsDeleted: true,
+  });
+  defineSubresource('namespaces/finalize', 'update', (context) => {
+    const { body, call, served } = context;
+    const name = stringAt(body, 'metadata', 'name');
+    if (name !== '' && name !== call.info.name) {
+      call.fail(nameMismatch(served.kind, name));
+      return;
+    }
+    updateObject(context, {
+      subresource: 'finalize',
+      isPut: true,
+      change: (previous) => ({
+        ok: true,
+        value: {
+          ...previous,
+          metadata: objectAt(body, 'metadata') ?? objectAt(previous, 'metadata') ?? {},
+          spec: {
+            ...objectAt(previous, 'spec'),
+            finalizers: [...listAt(body, 'spec', 'finalizers')],
+          },
+        },
+      }),
+    });
+  });
+}
+
+function specFinalizers(object: JsonObject): readonly string[] {
+  return listAt(object, 'spec', 'finalizers').filter((one) => typeof one === 'string');
+}
+
+function nameMismatch(
+  kind: { readonly group: string; readonly name: string },
+  name: string,
+): Status {
+  return invalid(kind, name, [forbiddenField('metadata.name', 'must be the name on the URL')]);
+}

@@ -1,0 +1,88 @@
+/** PATCH: the body as a change of the stored object. */
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import {
+  applyPatch,
+  parsePatch,
+  patchKindOf,
+  patchResultInvalid,
+} from '@megaplane/machinery/patch';
+import { refit } from '@megaplane/machinery/request-body';
+import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
+import {
+  failed,
+  invalid,
+  success,
+  unsupportedPatchType,
+  type Result,
+} from '@megaplane/machinery/status';
+import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { checkSize, mediaTypeOf } from './body.ts';
+import { updateObject, type Change } from './updating.ts';
+import type { WriteOptions } from './write-options.ts';
+import type { WriteContext } from './writing.ts';
+
+/** Answers PATCH of an object or of a subresource that shows it whole. */
+export function patchObject(
+  context: WriteContext,
+  subresource: string,
+  options: WriteOptions,
+): void {
+  const change = readPatch(context, options);
+  if (!change.ok) {
+    context.call.fail(change.status);
+    return;
+  }
+  updateObject(context, { subresource, change: change.value, isPut: false });
+}
+
+/** Reads the patch once; the change that it gives may be tried on several stored objects. */
+function readPatch({ call, served }: WriteContext, options: WriteOptions): Result<Change> {
+  const size = checkSize(call);
+  if (!size.ok) return size;
+  const kind = patchKindOf(mediaTypeOf(call));
+  if (kind === undefined) return failed(unsupportedPatchType());
+  const patch = parsePatch(kind, call.exchange.body.toString('utf8'));
+  if (!patch.ok) return patch;
+  const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
+  if (type === undefined) return failed(unsupportedPatchType());
+  return success((previous) => {
+    const patched = applyPatch(patch.value, previous, type);
+    if (!patched.ok) return patched;
+    const form = resultForm(type, patched.value, options, (text) => call.warn(text));
+    if (!form.ok) return form;
+    return checkIdentity(form.value, previous, served.kind, call.info.name);
+  });
+}
+
+function resultForm(
+  type: Type,
+  patched: JsonObject,
+  options: WriteOptions,
+  warn: (text: string) => void,
+): Result<JsonObject> {
+  const form = refit(type, patched, options.fieldValidation !== 'Ignore');
+  if (!form.ok) return failed(patchResultInvalid(JSON.stringify(patched), form.message));
+  if (form.strictErrors.length > 0 && options.fieldValidation === 'Strict') {
+    const text = `strict decoding error: ${form.strictErrors.join(', ')}`;
+    return failed(patchResultInvalid(JSON.stringify(patched), text));
+  }
+  form.strictErrors.forEach(warn);
+  return success(form.object);
+}
+
+/** A patch may not rename or move the object. */
+function checkIdentity(
+  next: JsonObject,
+  previous: JsonObject,
+  kind: { readonly group: string; readonly name: string },
+  name: string,
+): Result<JsonObject> {
+  for (const field of ['name', 'namespace']) {
+    const now = stringAt(next, 'metadata', field);
+    if (now === stringAt(previous, 'metadata', field)) continue;
+    const fault = invalidValue(`metadata.${field}`, now, 'field is immutable');
+    return failed(invalid(kind, name, [fault]));
+  }
+  return success({ ...next, metadata: objectAt(next, 'metadata') ?? {} });
+}

@@ -1,0 +1,89 @@
+/** Requests for paths that are no resources: discovery, version, health, metrics, OpenAPI. */
+import { generic } from '@megaplane/machinery/status';
+import type { Call } from './call.ts';
+import {
+  aggregatedDocument,
+  coreVersions,
+  groupDocument,
+  groupList,
+  resourceList,
+  rootPaths,
+  wantsAggregated,
+  type Document,
+} from './discovery.ts';
+import { answerOpenApi } from './openapi-route.ts';
+import { VERSION } from './release.ts';
+import type { ServerParts } from './server.ts';
+import { isGroupServed } from './served.ts';
+
+/** Answers; the caller has authorized the request. */
+export function answerPath(parts: ServerParts, call: Call): void {
+  const path = call.info.path.replace(/(.)\/$/, '$1');
+  const [, first = '', second = '', third, fourth] = path.split('/');
+  if (['healthz', 'livez', 'readyz'].includes(first)) {
+    if (!parts.health.answer(call, path)) notFound(call);
+    return;
+  }
+  if (!isKnown(path, first)) {
+    notFound(call);
+    return;
+  }
+  if (call.exchange.method !== 'GET') {
+    call.fail(generic('MethodNotAllowed'));
+    return;
+  }
+  if (path === '/') call.sendObject(200, { paths: rootPaths() });
+  else if (path === '/version') call.sendObject(200, VERSION);
+  else if (path === '/metrics') {
+    call.send(200, 'text/plain; version=0.0.4; charset=utf-8', parts.metrics.render(parts.world));
+  } else if (first === 'openapi') answerOpenApi(call, path);
+  else if (first === 'api') answerCore(parts, call, second);
+  else if (fourth === undefined) answerGroups(call, second, third);
+  else notFound(call);
+}
+
+function isKnown(path: string, first: string): boolean {
+  return ['/', '/version', '/metrics'].includes(path) || ['api', 'apis', 'openapi'].includes(first);
+}
+
+function answerCore(parts: ServerParts, call: Call, version: string): void {
+  if (version === '') {
+    const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
+    sendDocument(call, isAggregated ? aggregatedDocument(true) : coreVersions(parts.address));
+    return;
+  }
+  const list = resourceList('', version);
+  if (list === null) call.fail(generic('NotFound'));
+  else sendDocument(call, list);
+}
+
+function answerGroups(call: Call, group: string, version: string | undefined): void {
+  if (group === '') {
+    const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
+    sendDocument(call, isAggregated ? aggregatedDocument(false) : groupList());
+    return;
+  }
+  const document = version === undefined ? groupDocument(group) : resourceList(group, version);
+  if (document !== null) sendDocument(call, document);
+  else if (isGroupServed(group)) call.fail(generic('NotFound'));
+  else notFound(call);
+}
+
+function notFound(call: Call): void {
+  call.sendText(404, '404 page not found\n');
+}
+
+/** Sends a kept document, or 304 where the client has it. */
+export function sendDocument(call: Call, document: Document): void {
+  const isAggregated = document.contentType.includes('as=');
+  if (!isAggregated) {
+    call.send(200, document.contentType, document.bytes);
+    return;
+  }
+  const headers = ['audit-id', call.auditId, 'etag', document.etag, 'vary', 'Accept'];
+  headers.push('cache-control', 'public');
+  const isSame = call.exchange.header('if-none-match') === document.etag;
+  call.code = isSame ? 304 : 200;
+  if (isSame) call.exchange.respond(304, null, null, headers);
+  else call.exchange.respond(200, document.contentType, document.bytes, headers);
+}

@@ -1,0 +1,76 @@
+/** Small rules of kinds that need no file of their own. */
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { defineBehaviour, ORPHANING_DELETION } from './behaviour.ts';
+import { withMetadata } from './deletion.ts';
+
+/** Kinds whose DELETE answers the object that was there (upstream's ReturnDeletedObject). */
+const RETURNING = [
+  'persistentvolumes',
+  'persistentvolumeclaims',
+  'podtemplates',
+  'resourcequotas',
+  'serviceaccounts',
+  'services',
+  'csidrivers.storage.k8s.io',
+  'csinodes.storage.k8s.io',
+  'csistoragecapacities.storage.k8s.io',
+  'storageclasses.storage.k8s.io',
+  'volumeattachments.storage.k8s.io',
+  'volumeattributesclasses.storage.k8s.io',
+  'deviceclasses.resource.k8s.io',
+  'resourceclaims.resource.k8s.io',
+  'resourceclaimtemplates.resource.k8s.io',
+  'resourceslices.resource.k8s.io',
+] as const;
+
+/** Registers them. */
+export function definePlainKinds(): void {
+  for (const name of RETURNING) defineBehaviour(name, { returnsDeleted: true });
+  defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
+  defineBehaviour('jobs.batch', { deletion: ORPHANING_DELETION });
+  defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
+  defineBehaviour('secrets', { prepareCreate: mergeStringData, prepareUpdate: mergeStringData });
+  defineBehaviour('persistentvolumes', {
+    prepareCreate: (object) => {
+      object['status'] = { phase: 'Pending' };
+      addFinalizer(object, 'kubernetes.io/pv-protection');
+    },
+  });
+  defineBehaviour('persistentvolumeclaims', {
+    prepareCreate: (object) => {
+      object['status'] = { phase: 'Pending' };
+      addFinalizer(object, 'kubernetes.io/pvc-protection');
+    },
+  });
+}
+
+/** TaintNodesByCondition: a new node takes no pods before it reports that it is ready. */
+function taintNewNode(object: JsonObject): void {
+  const spec = objectAt(object, 'spec') ?? {};
+  const taints = listAt(spec, 'taints');
+  const key = 'node.kubernetes.io/not-ready';
+  const has = taints.some(
+    (taint) => stringAt(taint, 'key') === key && stringAt(taint, 'effect') === 'NoSchedule',
+  );
+  if (!has) object['spec'] = { ...spec, taints: [...taints, { key, effect: 'NoSchedule' }] };
+}
+
+/** Text that is written once, and stored as bytes. */
+function mergeStringData(object: JsonObject): void {
+  const texts = objectAt(object, 'stringData');
+  delete object['stringData'];
+  if (texts === undefined) return;
+  const data: JsonObject = { ...objectAt(object, 'data') };
+  for (const [key, value] of Object.entries(texts)) {
+    if (typeof value === 'string') data[key] = Buffer.from(value).toString('base64');
+  }
+  object['data'] = data;
+}
+
+function addFinalizer(object: JsonObject, finalizer: string): void {
+  const finalizers = listAt(object, 'metadata', 'finalizers');
+  if (finalizers.includes(finalizer)) return;
+  const next = withMetadata(object, { finalizers: [...finalizers, finalizer] });
+  object['metadata'] = next['metadata'] ?? {};
+}

@@ -1,0 +1,207 @@
+/** Pods: their start, their binding to a node, and what may change of them. */
+import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import {
+  conflict,
+  failed,
+  storageUidConflict,
+  success,
+  successStatus,
+  unclassified,
+  type Result,
+} from '@megaplane/machinery/status';
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { notFound } from '@megaplane/machinery/status';
+import { defineBehaviour, POD_DELETION } from './behaviour.ts';
+import { timestamp } from './deletion.ts';
+import { decodeRow } from './encoder.ts';
+import { findServed, keyOf, keyText } from './served.ts';
+import { emptyRow } from './storage.ts';
+import { defineSubresource, type SubresourceContext } from './subresource.ts';
+import { refusedWrite } from './writing.ts';
+
+const BIND_TRIES_MAX = 5;
+const BINDING_RESOURCE = { group: '', name: 'pods/binding' } as const;
+const PODS = { group: '', name: 'pods' } as const;
+
+const row = emptyRow();
+
+/** Registers the rules of pods. */
+export function definePods(): void {
+  defineBehaviour('pods', {
+    returnsDeleted: true,
+    deletion: POD_DELETION,
+    prepareCreate: (object) => {
+      object['status'] = { phase: 'Pending', qosClass: qosClassOf(object) };
+    },
+    prepareStatus: (next, previous) => {
+      const metadata = objectAt(next, 'metadata');
+      const owners = valueAt(previous, 'metadata', 'ownerReferences');
+      if (metadata === undefined) return;
+      if (owners === undefined) delete metadata['ownerReferences'];
+      else metadata['ownerReferences'] = owners;
+    },
+  });
+  defineSubresource('pods/binding', 'create', (context) =>
+    bind(context, context.call.info.name, 1),
+  );
+  defineSubresource('bindings', 'create', (context) =>
+    bind(context, stringAt(context.body, 'metadata', 'name'), 1),
+  );
+}
+
+function bind(context: SubresourceContext, name: string, attempt: number): void {
+  const { call, world, body } = context;
+  const served = findServed('', 'v1', 'pods');
+  if (served === undefined) return;
+  const { namespace } = call.info;
+  const target = checkTarget(body);
+  if (!target.ok) {
+    call.fail(target.status);
+    return;
+  }
+  const key = keyOf(served, namespace, name);
+  if (!world.storage.get(key, row)) {
+    call.fail(notFound(PODS, name));
+    return;
+  }
+  const revision = row.modRevision;
+  const pod = decodeRow(served, row, revision);
+  const uid = stringAt(body, 'metadata', 'uid');
+  const ownUid = stringAt(pod, 'metadata', 'uid');
+  if (uid !== '' && uid !== ownUid) {
+    const text = keyText(served, namespace, name);
+    call.fail(storageUidConflict(BINDING_RESOURCE, name, text, uid, ownUid));
+    return;
+  }
+  const bound = boundPod(pod, body, target.value, name, call.nowMs);
+  if (!bound.ok) {
+    call.fail(bound.status);
+    return;
+  }
+  const success201 = successStatus(201) as unknown as JsonObject;
+  if (context.isDryRun) {
+    call.sendObject(201, success201);
+    return;
+  }
+  world.storage.put(key, encodeCanonical(bound.value), revision, (outcome) => {
+    if (outcome.kind === 'done') call.sendObject(201, success201);
+    else if (outcome.kind === 'conflict' && attempt < BIND_TRIES_MAX) {
+      bind(context, name, attempt + 1);
+    } else call.fail(refusedWrite(served, name, outcome));
+  });
+}
+
+/** Upstream checks these after decoding, outside of validation: a bare 500 (as recorded). */
+function checkTarget(body: JsonObject): Result<string> {
+  const kind = stringAt(body, 'target', 'kind');
+  const name = stringAt(body, 'target', 'name');
+  if (kind !== '' && kind !== 'Node') {
+    const text = `target.kind: Unsupported value: ${JSON.stringify(kind)}`;
+    return failed(unclassified(`${text}: supported values: "Node", "<empty>"`));
+  }
+  if (name === '') return failed(unclassified('target.name: Required value'));
+  return success(name);
+}
+
+function boundPod(
+  pod: JsonObject,
+  binding: JsonObject,
+  node: string,
+  name: string,
+  nowMs: number,
+): Result<JsonObject> {
+  const refuse = (why: string) => failed(conflict(BINDING_RESOURCE, name, why));
+  if (stringAt(pod, 'metadata', 'deletionTimestamp') !== '') {
+    return refuse(`pod ${name} is being deleted, cannot be assigned to a host`);
+  }
+  const current = stringAt(pod, 'spec', 'nodeName');
+  if (current !== '') return refuse(`pod ${name} is already assigned to node "${current}"`);
+  if (listAt(pod, 'spec', 'schedulingGates').length > 0) {
+    return refuse(`pod ${name} has non-empty .spec.schedulingGates`);
+  }
+  const metadata = { ...objectAt(pod, 'metadata') };
+  const annotations = {
+    ...objectAt(metadata, 'annotations'),
+    ...objectAt(binding, 'metadata', 'annotations'),
+  };
+  if (Object.keys(annotations).length > 0) metadata['annotations'] = annotations;
+  const scheduled: JsonObject = {
+    type: 'PodScheduled',
+    status: 'True',
+    lastProbeTime: null,
+    lastTransitionTime: timestamp(nowMs),
+  };
+  const generation = numberAt(metadata, 'observedGeneration');
+  if (generation > 0) scheduled['observedGeneration'] = generation;
+  const conditions: JsonValue[] = listAt(pod, 'status', 'conditions').filter(
+    (one) => stringAt(one, 'type') !== 'PodScheduled',
+  );
+  return success({
+    ...pod,
+    metadata,
+    spec: withNodeName(objectAt(pod, 'spec') ?? {}, node),
+    status: { ...objectAt(pod, 'status'), conditions: [...conditions, scheduled] },
+  });
+}
+
+/** `nodeName` where upstream's struct has it: after serviceAccount, before the host's namespaces. */
+function withNodeName(spec: JsonObject, node: string): JsonObject {
+  const next: JsonObject = {};
+  let isPlaced = false;
+  for (const [field, value] of Object.entries(spec)) {
+    if (!isPlaced && AFTER_NODE_NAME.has(field)) {
+      next['nodeName'] = node;
+      isPlaced = true;
+    }
+    next[field] = value;
+  }
+  if (!isPlaced) next['nodeName'] = node;
+  return next;
+}
+
+const AFTER_NODE_NAME: ReadonlySet<string> = new Set([
+  'hostNetwork',
+  'hostPID',
+  'hostIPC',
+  'shareProcessNamespace',
+  'securityContext',
+  'imagePullSecrets',
+  'hostname',
+  'subdomain',
+  'affinity',
+  'schedulerName',
+  'tolerations',
+  'hostAliases',
+  'priorityClassName',
+  'priority',
+  'dnsConfig',
+]);
+
+/** Guaranteed, Burstable or BestEffort by the cpu and memory of all containers. */
+export function qosClassOf(pod: JsonObject): string {
+  const containers = [
+    ...listAt(pod, 'spec', 'initContainers'),
+    ...listAt(pod, 'spec', 'containers'),
+  ];
+  let isBestEffort = true;
+  let isGuaranteed = containers.length > 0;
+  for (const container of containers) {
+    const limits = objectAt(container, 'resources', 'limits') ?? {};
+    const requests = { ...limits, ...objectAt(container, 'resources', 'requests') };
+    for (const resource of ['cpu', 'memory']) {
+      const limit = limits[resource];
+      const request = requests[resource];
+      if (!isZero(limit) || !isZero(request)) isBestEffort = false;
+      if (isZero(limit) || (request !== undefined && request !== limit)) isGuaranteed = false;
+    }
+  }
+  if (isBestEffort) return 'BestEffort';
+  return isGuaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+function isZero(quantity: JsonValue | undefined): boolean {
+  return (
+    quantity === undefined || quantity === null || /^0*(\.0*)?[a-zA-Z]*$/.test(String(quantity))
+  );
+}

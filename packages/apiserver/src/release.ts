@@ -1,0 +1,19 @@
+/** Which Kubernetes this server stands for. */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+
+/** The answer of `/version`: clients choose what they ask for by it. */
+export const VERSION: JsonObject = {
+  major: '1',
+  minor: '36',
+  emulationMajor: '1',
+  emulationMinor: '36',
+  minCompatibilityMajor: '1',
+  minCompatibilityMinor: '35',
+  gitVersion: 'v1.36.1',
+  gitCommit: 'megaplane',
+  gitTreeState: 'clean',
+  buildDate: '2026-11-01T00:00:00Z',
+  goVersion: 'none',
+  compiler: 'megaplane',
+  platform: 'linux/amd64',
+};

@@ -1,0 +1,275 @@
+/** DELETE of one object and of a collection. */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import {
+  conflict,
+  deletedStatus,
+  expired,
+  failed,
+  httpCode,
+  notFound,
+  preconditionFailed,
+  success,
+  type Result,
+} from '@megaplane/machinery/status';
+import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
+import { toStored } from './conversion.ts';
+import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
+import { decodeRow } from './encoder.ts';
+import { encodeContinue } from './continue-token.ts';
+import type { ListOptions } from './list-options.ts';
+import { selectOf } from './representation.ts';
+import { filterOf } from './selection.ts';
+import { keyOf } from './served.ts';
+import { emptyRow } from './storage.ts';
+import { refusedWrite, sendWritten, type WriteContext } from './writing.ts';
+
+const DELETE_TRIES_MAX = 5;
+
+const row = emptyRow();
+
+/** How one deletion ended. `object` is the last state, `revision` the one to show it at. */
+interface Removed {
+  readonly object: JsonObject;
+  readonly revision: number;
+  readonly isGone: boolean;
+  /** Nothing was written: the object is on its way already. */
+  readonly isPending: boolean;
+}
+
+type RemoveDone = (result: Result<Removed>) => void;
+
+/** Answers DELETE of one object. */
+export function deleteObject(context: WriteContext, options: DeleteOptions): void {
+  const { call, served } = context;
+  const { namespace, name } = call.info;
+  removeOne(context, namespace, name, options, (result) => {
+    if (!result.ok) {
+      call.fail(result.status);
+      return;
+    }
+    const { object, revision, isGone, isPending } = result.value;
+    const showsObject = behaviourOf(served).returnsDeleted === true;
+    if (showsObject || (!isGone && !isPending)) {
+      sendWritten(context, 200, toStored(object, served.resource), revision);
+      return;
+    }
+    const uid = stringAt(object, 'metadata', 'uid');
+    const status = deletedStatus(served.plural, name, uid);
+    call.media = { ...call.media, transform: 'none' };
+    call.sendObject(httpCode(status), status as unknown as JsonObject);
+  });
+}
+
+function removeOne(
+  context: WriteContext,
+  namespace: string,
+  name: string,
+  options: DeleteOptions,
+  done: RemoveDone,
+  attempt = 1,
+): void {
+  const { served, world, call } = context;
+  const key = keyOf(served, namespace, name);
+  if (!world.storage.get(key, row)) {
+    done(failed(notFound(served.plural, name)));
+    return;
+  }
+  const revision = row.modRevision;
+  const object = decodeRow(served, row, revision);
+  const refusal = refuse(context, object, name, revision, options);
+  if (refusal !== null) {
+    done(refusal);
+    return;
+  }
+  const behaviour = behaviourOf(served);
+  const rules = behaviour.deletion ?? PLAIN_DELETION;
+  const decision =
+    behaviour.terminate === undefined
+      ? decideDeletion(object, options, rules, call.nowMs)
+      : termination(object, behaviour.terminate(object, call.nowMs));
+  if (decision.kind === 'pending') {
+    done(success({ object, revision, isGone: false, isPending: true }));
+    return;
+  }
+  if (context.isDryRun) {
+    const isGone = decision.kind === 'remove';
+    done(success({ object: decision.object, revision, isGone, isPending: false }));
+    return;
+  }
+  const retry = (): void => {
+    if (attempt >= DELETE_TRIES_MAX) done(failed(conflict(served.plural, name)));
+    else removeOne(context, namespace, name, options, done, attempt + 1);
+  };
+  if (decision.kind === 'mark') markOne(context, key, revision, object, decision, done, retry);
+  else takeOne(context, key, revision, decision, done, retry);
+}
+
+function termination(object: JsonObject, staying: JsonObject | null): Deletion {
+  if (staying === null) return { kind: 'remove', object, isStored: false };
+  return { kind: 'mark', object: staying };
+}
+
+function refuse(
+  context: WriteContext,
+  object: JsonObject,
+  name: string,
+  revision: number,
+  options: DeleteOptions,
+): { readonly ok: false; readonly status: ReturnType<typeof conflict> } | null {
+  const { served } = context;
+  const uid = stringAt(object, 'metadata', 'uid');
+  if (options.uid !== null && options.uid !== uid) {
+    return failed(preconditionFailed(served.kind, name, 'UID', options.uid, uid));
+  }
+  const wanted = options.resourceVersion;
+  if (wanted !== null && wanted !== String(revision)) {
+    const found = String(revision);
+    return failed(preconditionFailed(served.kind, name, 'ResourceVersion', wanted, found));
+  }
+  const write = {
+    ...context,
+    operation: 'DELETE' as const,
+    subresource: '',
+    object: null,
+    previous: object,
+  };
+  const refusal =
+    behaviourOf(served).admitDelete?.(object, context) ??
+    context.admission.mutate(write) ??
+    context.admission.validate(write);
+  return refusal === null ? null : failed(refusal);
+}
+
+function markOne(
+  context: WriteContext,
+  key: Buffer,
+  revision: number,
+  previous: JsonObject,
+  decision: Deletion & { readonly kind: 'mark' },
+  done: RemoveDone,
+  retry: () => void,
+): void {
+  const { served, world } = context;
+  const { object } = decision;
+  if (object === previous) {
+    done(success({ object, revision, isGone: false, isPending: false }));
+    return;
+  }
+  const value = encodeCanonical(toStored(object, served.resource));
+  world.storage.put(key, value, revision, (outcome) => {
+    if (outcome.kind === 'conflict') retry();
+    else if (outcome.kind === 'done') {
+      done(success({ object, revision: outcome.revision, isGone: false, isPending: false }));
+    } else {
+      done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+    }
+  });
+}
+
+function takeOne(
+  context: WriteContext,
+  key: Buffer,
+  revision: number,
+  decision: Deletion & { readonly kind: 'remove' },
+  done: RemoveDone,
+  retry: () => void,
+): void {
+  const { served, world } = context;
+  const { object } = decision;
+  const take = (expected: number): void => {
+    world.storage.delete(key, expected, (outcome) => {
+      if (outcome.kind === 'conflict') retry();
+      else if (outcome.kind === 'done') {
+        behaviourOf(served).release?.(object, world);
+        done(success({ object, revision: outcome.revision, isGone: true, isPending: false }));
+      } else {
+        done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+      }
+    });
+  };
+  if (!decision.isStored) {
+    take(revision);
+    return;
+  }
+  // watchers of graceful kinds see the mark before the end
+  const value = encodeCanonical(toStored(object, served.resource));
+  world.storage.put(key, value, revision, (outcome) => {
+    if (outcome.kind === 'conflict') retry();
+    else if (outcome.kind === 'done') take(outcome.revision);
+    else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+  });
+}
+
+/** Answers DELETE of a collection: a list of what was deleted, at the revision of the list. */
+export function deleteCollection(
+  context: WriteContext,
+  options: DeleteOptions,
+  list: ListOptions,
+): void {
+  const { call, served, world } = context;
+  const filter = filterOf(served, list);
+  if (!filter.ok) {
+    call.fail(filter.status);
+    return;
+  }
+  const range = selectOf(served, call.info, filter.value);
+  const start =
+    list.token === null ? range.start : Buffer.from(served.prefix + list.token.start, 'latin1');
+  const names: { namespace: string; name: string; key: string }[] = [];
+  let hasMore = false;
+  const outcome = world.storage.page(start, range.end, 0, (one) => {
+    if (!filter.value.matches(one)) return true;
+    if (list.limit > 0 && names.length === list.limit) {
+      hasMore = true;
+      return false;
+    }
+    const key = one.key.toString('latin1', one.keyStart + served.prefix.length, one.keyEnd);
+    const slash = served.resource.namespaced ? key.indexOf('/') : -1;
+    const namespace = slash < 0 ? '' : key.slice(0, slash);
+    names.push({ namespace, name: key.slice(slash + 1), key });
+    return true;
+  });
+  if (outcome === 'compacted') {
+    call.fail(expired());
+    return;
+  }
+  const revision = world.storage.appliedRevision;
+  const metadata: JsonObject = { resourceVersion: String(revision) };
+  if (hasMore) metadata['continue'] = encodeContinue(names.at(-1)?.key ?? '', revision);
+  removeAll(context, options, names, metadata);
+}
+
+function removeAll(
+  context: WriteContext,
+  options: DeleteOptions,
+  names: readonly { readonly namespace: string; readonly name: string }[],
+  metadata: JsonObject,
+): void {
+  const { call, served } = context;
+  const items: JsonObject[] = [];
+  let left = names.length;
+  let refusal: ReturnType<typeof conflict> | null = null;
+  const finish = (): void => {
+    if (refusal !== null) {
+      call.fail(refusal);
+      return;
+    }
+    const { apiVersion, listKind } = served.resource;
+    call.sendObject(200, { kind: listKind, apiVersion, metadata, items });
+  };
+  if (left === 0) finish();
+  for (const { namespace, name } of names) {
+    removeOne(context, namespace, name, options, (result) => {
+      if (result.ok) {
+        const { kind: _, apiVersion: __, ...rest } = result.value.object;
+        items.push(rest);
+      } else if (result.status.code !== 404) {
+        refusal ??= result.status;
+      }
+      left--;
+      if (left === 0) finish();
+    });
+  }
+}

@@ -1,0 +1,280 @@
+/** Requests for resources: which verb, which object, which subresource, and who answers. */
+import { pinnedField, parseFieldSelector } from '@megaplane/machinery/fieldselectors';
+import { stringAt } from '@megaplane/machinery/json';
+import { badRequest, generic, type Status } from '@megaplane/machinery/status';
+import type { Admission } from './admission.ts';
+import { readBody, type Normal } from './body.ts';
+import type { Call } from './call.ts';
+import { deprecationOf } from './deprecation.ts';
+import { readListOptions } from './list-options.ts';
+import { checkName, checkNamespace } from './object-meta.ts';
+import { patchObject } from './patching.ts';
+import { getObject, listObjects } from './reading.ts';
+import { deleteCollection, deleteObject } from './removing.ts';
+import { negotiateCall } from './representation.ts';
+import type { Served } from './served.ts';
+import { findSubresource, type SubresourceContext } from './subresource.ts';
+import { updateObject } from './updating.ts';
+import { watchObjects } from './watching.ts';
+import { readDeleteOptions, readWriteOptions, type WriteOptions } from './write-options.ts';
+import { createObject, type WriteContext } from './writing.ts';
+import type { World } from './world.ts';
+
+/** The verb of a request as authorizers see it: lists that watch are watches. */
+export function effectiveVerb(call: Call): string {
+  const { info, query } = call;
+  return info.verb === 'list' && query.flag('watch') ? 'watch' : info.verb;
+}
+
+/** The name that a request is about: of the path, or the one that a field selector names. */
+export function effectiveName(call: Call, served: Served | undefined): string {
+  const { info, query } = call;
+  const text = info.verb === 'list' ? query.text('fieldSelector') : '';
+  if (text === '' || served === undefined) return info.name;
+  const { group, kind } = served.resource;
+  const parsed = parseFieldSelector(text, group, kind);
+  return 'error' in parsed ? '' : (pinnedField(parsed.value, 'metadata.name') ?? '');
+}
+
+/** Answers a request for `served`; the caller has authorized it. */
+export function answerResource(
+  world: World,
+  admission: Admission,
+  call: Call,
+  served: Served,
+): void {
+  const media = negotiateCall(call);
+  if (!media.ok) {
+    call.fail(media.status);
+    return;
+  }
+  const misuse = checkRoute(call, served);
+  if (misuse !== null) {
+    call.fail(misuse);
+    return;
+  }
+  const warning = deprecationOf(served);
+  if (warning !== '') call.warn(warning);
+  if (call.info.subresource !== '') {
+    answerSubresource(world, admission, call, served);
+    return;
+  }
+  switch (effectiveVerb(call)) {
+    case 'get':
+      getObject(world, call, served);
+      return;
+    case 'list':
+      answerList(world, call, served, false);
+      return;
+    case 'watch':
+      answerList(world, call, served, true);
+      return;
+    case 'create':
+      answerCreate(contextOf(world, admission, call, served), call, served);
+      return;
+    case 'update':
+      answerUpdate(contextOf(world, admission, call, served), '');
+      return;
+    case 'patch':
+      answerPatch(contextOf(world, admission, call, served), '');
+      return;
+    case 'delete':
+      answerDelete(contextOf(world, admission, call, served));
+      return;
+    case 'deletecollection':
+      answerDeleteCollection(contextOf(world, admission, call, served));
+      return;
+    default:
+      call.fail(generic('MethodNotAllowed'));
+  }
+}
+
+/** Methods and scopes that the resource does not have. */
+function checkRoute(call: Call, served: Served): Status | null {
+  const { info, exchange } = call;
+  const { resource } = served;
+  if (info.extra) return generic('NotFound');
+  if (exchange.method === 'HEAD' || exchange.method === 'OPTIONS') {
+    return generic('MethodNotAllowed');
+  }
+  const isNamespaceItself = resource.resource === 'namespaces' && resource.group === '';
+  if (!resource.namespaced && info.namespace !== '' && !isNamespaceItself) {
+    return generic('NotFound');
+  }
+  if (info.subresource !== '') return null;
+  const verb = effectiveVerb(call);
+  const isAcross = resource.namespaced && info.namespace === '';
+  if (isAcross && info.name !== '') return generic('NotFound');
+  if (isAcross && verb !== 'list' && verb !== 'watch') return generic('MethodNotAllowed');
+  if ((verb === 'create') !== (info.name === '') && ['create', 'update', 'patch'].includes(verb)) {
+    return generic('MethodNotAllowed');
+  }
+  return resource.verbs.includes(verb) ? null : generic('MethodNotAllowed');
+}
+
+function contextOf(world: World, admission: Admission, call: Call, served: Served): WriteContext {
+  return { world, admission, call, served, isDryRun: false };
+}
+
+function answerList(world: World, call: Call, served: Served, watch: boolean): void {
+  const options = readListOptions(call.query, watch);
+  if (!options.ok) {
+    call.fail(options.status);
+    return;
+  }
+  if (watch) watchObjects(world, call, served, options.value);
+  else listObjects(world, call, served, options.value);
+}
+
+function answerCreate(context: WriteContext, call: Call, served: Served): void {
+  const options = readWriteOptions(call, 'CreateOptions');
+  if (!options.ok) {
+    call.fail(options.status);
+    return;
+  }
+  const body = readObject(call, served.resource, options.value);
+  if ('status' in body) {
+    call.fail(body.status);
+    return;
+  }
+  const { isDryRun } = { isDryRun: options.value.dryRun };
+  if (!served.stored) {
+    const virtual = findSubresource(served.resource.storage.name, 'create');
+    if (virtual === undefined) call.fail(generic('MethodNotAllowed'));
+    else virtual({ ...context, isDryRun, options: options.value, body: body.object });
+    return;
+  }
+  createObject({ ...context, isDryRun }, body.object);
+}
+
+/** Decodes the body into its type's form, with what `fieldValidation` says about the rest. */
+export function readObject(
+  call: Call,
+  expected: { readonly apiVersion: string; readonly kind: string },
+  options: WriteOptions,
+): Normal | { readonly status: Status } {
+  const form = readBody(call, expected, options.fieldValidation !== 'Ignore');
+  if (!form.ok) return { status: form.status };
+  const { complaints } = form.value;
+  if (complaints.length > 0 && options.fieldValidation === 'Strict') {
+    const version = expected.apiVersion.split('/').at(-1) ?? '';
+    return {
+      status: badRequest(
+        `${expected.kind} in version ${JSON.stringify(version)} cannot be handled as a ` +
+          `${expected.kind}: strict decoding error: ${complaints.join(', ')}`,
+      ),
+    };
+  }
+  if (options.fieldValidation === 'Warn') for (const text of complaints) call.warn(text);
+  return form.value;
+}
+
+function answerUpdate(context: WriteContext, subresource: string): void {
+  const { call, served } = context;
+  const options = readWriteOptions(call, 'UpdateOptions');
+  if (!options.ok) {
+    call.fail(options.status);
+    return;
+  }
+  const body = readObject(call, served.resource, options.value);
+  if ('status' in body) {
+    call.fail(body.status);
+    return;
+  }
+  const { object } = body;
+  const { namespaced } = served.resource;
+  const mismatch =
+    checkName(object, call.info.name) ??
+    (namespaced ? checkNamespace(object, call.info.namespace) : null);
+  if (mismatch !== null) {
+    call.fail(mismatch);
+    return;
+  }
+  const isDryRun = options.value.dryRun;
+  const change = () => ({ ok: true as const, value: object });
+  updateObject({ ...context, isDryRun }, { subresource, change, isPut: true });
+}
+
+function answerPatch(context: WriteContext, subresource: string): void {
+  const options = readWriteOptions(context.call, 'PatchOptions');
+  if (!options.ok) {
+    context.call.fail(options.status);
+    return;
+  }
+  patchObject({ ...context, isDryRun: options.value.dryRun }, subresource, options.value);
+}
+
+function answerDelete(context: WriteContext): void {
+  const options = readDeleteOptions(context.call);
+  if (!options.ok) context.call.fail(options.status);
+  else deleteObject({ ...context, isDryRun: options.value.dryRun }, options.value);
+}
+
+function answerDeleteCollection(context: WriteContext): void {
+  const { call } = context;
+  const list = readListOptions(call.query, false);
+  const options = readDeleteOptions(call);
+  if (!list.ok) call.fail(list.status);
+  else if (!options.ok) call.fail(options.status);
+  else deleteCollection({ ...context, isDryRun: options.value.dryRun }, options.value, list.value);
+}
+
+/** Subresources that show the whole object are verbs on it; all others have code of their own. */
+function answerSubresource(world: World, admission: Admission, call: Call, served: Served): void {
+  const { info } = call;
+  const subresource = served.resource.subresources.get(info.subresource);
+  if (subresource === undefined) {
+    call.fail(generic('NotFound'));
+    return;
+  }
+  const verb = info.verb === 'list' ? 'get' : info.verb;
+  if (!subresource.verbs.includes(verb)) {
+    call.fail(generic('MethodNotAllowed'));
+    return;
+  }
+  const context = contextOf(world, admission, call, served);
+  const own = findSubresource(`${served.resource.storage.name}/${info.subresource}`, verb);
+  if (own !== undefined) {
+    runSubresource(context, subresource, own, verb);
+    return;
+  }
+  if (subresource.kind !== served.resource.kind) {
+    call.fail(generic('NotFound'));
+    return;
+  }
+  if (verb === 'get') getObject(world, call, served);
+  else if (verb === 'update') answerUpdate(context, info.subresource);
+  else if (verb === 'patch') answerPatch(context, info.subresource);
+  else call.fail(generic('MethodNotAllowed'));
+}
+
+function runSubresource(
+  context: WriteContext,
+  kind: { readonly group: string; readonly version: string; readonly kind: string },
+  run: (context: SubresourceContext) => void,
+  verb: string,
+): void {
+  const { call } = context;
+  const options = readWriteOptions(call, verb === 'create' ? 'CreateOptions' : 'UpdateOptions');
+  if (!options.ok) {
+    call.fail(options.status);
+    return;
+  }
+  const isDryRun = options.value.dryRun;
+  if (verb !== 'create' && verb !== 'update') {
+    run({ ...context, isDryRun, options: options.value, body: {} });
+    return;
+  }
+  const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+  const body = readObject(call, { apiVersion, kind: kind.kind }, options.value);
+  if ('status' in body) {
+    call.fail(body.status);
+    return;
+  }
+  const mismatch = checkNamespace(body.object, call.info.namespace);
+  if (mismatch !== null && stringAt(body.object, 'metadata', 'namespace') !== '') {
+    call.fail(mismatch);
+    return;
+  }
+  run({ ...context, isDryRun, options: options.value, body: body.object });
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createApiServer } from './assembly.ts';
+import { ExchangeModel } from './exchange-model.ts';
+import { StorageModel } from './storage-model.ts';
+
+function server() {
+  const storage = new StorageModel();
+  let uuids = 0;
+  const later: (() => void)[] = [];
+  const edge = {
+    nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5),
+    below: () => 0,
+    uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
+    defer: (work: () => void) => void later.push(work),
+  };
+  const api = createApiServer({ storage, edge, address: '127.0.0.1:6443' });
+  const ask = (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): ExchangeModel => {
+    const exchange = new ExchangeModel(method, path, body, headers);
+    api.handle(exchange);
+    return exchange;
+  };
+  const created = ask('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
+  assert.equal(created.status, 201, created.text);
+  return { api, storage, ask, later };
+}
+
+const CONFIG = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { k: 'v' } };
+const MAPS = '/api/v1/namespaces/default/configmaps';
+
+test('an object is created, read, changed, listed and deleted', () => {
+  const { ask } = server();
+  const created = ask('POST', MAPS, CONFIG);
+  assert.equal(created.status, 201);
+  const object = JSON.parse(created.text) as { metadata: Record<string, string> };
+  assert.equal(object.metadata['namespace'], 'default');
+  assert.match(object.metadata['resourceVersion'] ?? '', /^\d+$/);
+  assert.equal(ask('GET', `${MAPS}/a`).text, created.text);
+  const patched = ask(
+    'PATCH',
+    `${MAPS}/a`,
+    { data: { k: 'w' } },
+    {
+      'content-type': 'application/merge-patch+json',
+    },
+  );
+  assert.equal(patched.status, 200);
+  const list = JSON.parse(ask('GET', MAPS).text) as { kind: string; items: { data: unknown }[] };
+  assert.equal(list.kind, 'ConfigMapList');
+  assert.deepEqual(
+    list.items.map((item) => item.data),
+    [{ k: 'w' }],
+  );
+  const removed = JSON.parse(ask('DELETE', `${MAPS}/a`).text) as { status: string };
+  assert.equal(removed.status, 'Success');
+  assert.equal(ask('GET', `${MAPS}/a`).status, 404);
+});
+
+test('a watch tells changes in order, with transitions of its selector', () => {
+  const { ask } = server();
+  const watch = ask('GET', `${MAPS}?watch=1&labelSelector=x%3D1`);
+  assert.equal(watch.status, 200);
+  ask('POST', MAPS, { ...CONFIG, metadata: { name: 'a', labels: { x: '1' } } });
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  ask('PATCH', `${MAPS}/a`, { data: { k: '2' } }, merge);
+  ask('PATCH', `${MAPS}/a`, { metadata: { labels: { x: '2' } } }, merge);
+  ask('PATCH', `${MAPS}/a`, { metadata: { labels: { x: '1' } } }, merge);
+  ask('DELETE', `${MAPS}/a`);
+  const events = watch.text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { type: string });
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ['ADDED', 'MODIFIED', 'DELETED', 'ADDED', 'DELETED'],
+  );
+});
+
+test('a reader that stops keeps its place, and loses it when history is gone', () => {
+  const { ask, storage } = server();
+  const watch = ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
+  watch.room = 0;
+  ask('POST', MAPS, CONFIG);
+  ask('POST', MAPS, { ...CONFIG, metadata: { name: 'b' } });
+  assert.equal(watch.text, '');
+  watch.read(Infinity);
+  assert.equal(watch.text.trim().split('\n').length, 2);
+  watch.room = 0;
+  ask('DELETE', `${MAPS}/a`);
+  storage.compact(storage.appliedRevision + 1);
+  watch.read(Infinity);
+  assert.match(watch.text, /"type":"ERROR".*"code":410/);
+  assert.equal(watch.isEnded, true);
+});
+
+test('answers wait until what they saw is published', () => {
+  const { api, storage } = server();
+  storage.isHolding = true;
+  const exchange = new ExchangeModel('POST', MAPS, CONFIG);
+  api.handle(exchange);
+  assert.equal(exchange.connection.held, 1);
+  storage.publish();
+  assert.equal(exchange.connection.held, 0);
+});
+
+test('a lease is renewed on the short way when only its spec changes', () => {
+  const { ask, storage } = server();
+  const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+  const lease = {
+    kind: 'Lease',
+    apiVersion: 'coordination.k8s.io/v1',
+    metadata: { name: 'n' },
+    spec: { holderIdentity: 'n', renewTime: '2026-01-02T03:04:05.000000Z' },
+  };
+  const created = ask('POST', path, lease);
+  assert.equal(created.status, 201, created.text);
+  const stored = JSON.parse(created.text) as { spec: Record<string, string> };
+  stored.spec['renewTime'] = '2026-01-02T03:04:15.000000Z';
+  const before = storage.appliedRevision;
+  const renewed = ask('PUT', `${path}/n`, stored);
+  assert.equal(renewed.status, 200, renewed.text);
+  assert.equal(storage.appliedRevision, before + 1);
+  const answer = JSON.parse(renewed.text) as typeof stored & { metadata: object };
+  assert.deepEqual(answer.spec, stored.spec);
+  assert.equal(ask('GET', `${path}/n`).text, renewed.text);
+  assert.equal(ask('PUT', `${path}/n`, stored).status, 409);
+});

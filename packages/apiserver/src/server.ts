@@ -1,0 +1,139 @@
+/** The API server: from a request on the wire to the part that answers it. */
+import { generic, badRequest, unauthorized } from '@megaplane/machinery/status';
+import type { Exchange } from '@megaplane/wire/exchange';
+import type { Admission } from './admission.ts';
+import { authenticate, type TokenReader } from './authentication.ts';
+import { attributesOf, denial, type Authorizer } from './authorization.ts';
+import { Call } from './call.ts';
+import { answerPath } from './path-route.ts';
+import type { Health } from './health.ts';
+import { ANONYMOUS, type Identity } from './identity.ts';
+import type { LeaseRenewal } from './lease-renewal.ts';
+import type { Metrics } from './metrics.ts';
+import { OutputGate } from './output-gate.ts';
+import { Query } from './query.ts';
+import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
+import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
+import { findServed, isGroupServed } from './served.ts';
+import type { World } from './world.ts';
+
+/** What a server is made of; every part can be replaced in a test. */
+export interface ServerParts {
+  readonly world: World;
+  readonly admission: Admission;
+  readonly authorize: Authorizer;
+  readonly readToken: TokenReader;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  /** The short way for lease renewals; null turns it off. */
+  readonly renewals: LeaseRenewal | null;
+  /** `host:port`, as legacy discovery tells it. */
+  readonly address: string;
+  readonly anonymous: boolean;
+}
+
+export class ApiServer {
+  readonly parts: ServerParts;
+  readonly #gate: OutputGate;
+  readonly #auditPrefix: string;
+  #requests = 0;
+  /** Set while stopping: new requests are refused. */
+  isDraining = false;
+
+  constructor(parts: ServerParts) {
+    this.parts = parts;
+    this.#gate = new OutputGate(parts.world.storage);
+    // one random UUID a process, counted up: unique and cheap
+    this.#auditPrefix = parts.world.edge.uuid().slice(0, 24);
+  }
+
+  /** Answers one request; the handler of the listener. */
+  readonly handle = (exchange: Exchange): void => {
+    const { renewals, readToken, metrics } = this.parts;
+    const identity = authenticate(exchange, readToken);
+    if (identity !== null && renewals !== null && exchange.method === 'PUT') {
+      if (renewals.tryRenew(exchange, identity)) {
+        metrics.countRenewal();
+        this.#gate.guard(exchange.connection);
+        return;
+      }
+    }
+    this.#answer(exchange, identity);
+    this.#gate.guard(exchange.connection);
+  };
+
+  #answer(exchange: Exchange, identity: Identity | null): void {
+    const info = parseRequest(exchange.method, exchange.path);
+    const call = this.#call(exchange, info, identity ?? ANONYMOUS);
+    if (info === null) {
+      call.fail(badRequest('invalid URL escape in the path'));
+      return;
+    }
+    const isAnonymous = identity === ANONYMOUS;
+    if (identity === null || (isAnonymous && !this.parts.anonymous)) {
+      call.fail(unauthorized());
+      return;
+    }
+    const startMs = call.nowMs;
+    this.#route(call);
+    this.parts.metrics.count(call, startMs);
+  }
+
+  #call(exchange: Exchange, info: RequestInfo | null, identity: Identity): Call {
+    this.#requests++;
+    const audit = this.#auditPrefix + this.#requests.toString(16).padStart(12, '0');
+    const query = new Query(exchange.path.slice(queryStart(exchange.path)));
+    const fallback = info ?? NOWHERE;
+    const nowMs = this.parts.world.edge.nowMs();
+    return new Call(exchange, fallback, query, identity, nowMs, audit);
+  }
+
+  #route(call: Call): void {
+    const { info } = call;
+    const served = info.isResource
+      ? findServed(info.group, info.version, info.resource)
+      : undefined;
+    const verb = info.isResource ? effectiveVerb(call) : info.verb;
+    const name = info.isResource ? effectiveName(call, served) : info.name;
+    const attributes = attributesOf(info, verb, name);
+    const decision = this.parts.authorize(call.identity, attributes);
+    if (!decision.allowed) {
+      call.fail(denial(call.identity, attributes, decision.reason));
+      return;
+    }
+    if (!info.isResource) {
+      answerPath(this.parts, call);
+      return;
+    }
+    if (served === undefined) {
+      if (isGroupServed(info.group)) call.fail(generic('NotFound'));
+      else call.sendText(404, '404 page not found\n');
+      return;
+    }
+    answerResource(this.parts.world, this.parts.admission, call, served);
+  }
+
+  /** About once a second: bookmarks, timeouts, waiting reads. */
+  tick(nowMs: number): void {
+    this.parts.world.tick(nowMs);
+  }
+
+  /** Ends all watches, so that connections can drain. */
+  drain(): void {
+    this.isDraining = true;
+    for (const hub of this.parts.world.hubs.values()) hub.endAll();
+  }
+}
+
+const NOWHERE: RequestInfo = {
+  isResource: false,
+  path: '/',
+  verb: 'get',
+  group: '',
+  version: '',
+  namespace: '',
+  resource: '',
+  name: '',
+  subresource: '',
+  extra: false,
+};

@@ -1,0 +1,29 @@
+/**
+ * Subresources and virtual kinds that are code: bindings, evictions, scales, tokens, reviews. Each
+ * is registered under what it serves and the verb.
+ */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { WriteOptions } from './write-options.ts';
+import type { WriteContext } from './writing.ts';
+
+/** A request to a subresource; `body` is decoded for create and update, else empty. */
+export interface SubresourceContext extends WriteContext {
+  readonly options: WriteOptions;
+  readonly body: JsonObject;
+}
+
+export type SubresourceHandler = (context: SubresourceContext) => void;
+
+const handlers = new Map<string, SubresourceHandler>();
+
+/**
+ * Registers code for a subresource (`pods/binding`) or, for kinds that are not stored, for the
+ * kind itself (`selfsubjectreviews.authentication.k8s.io`).
+ */
+export function defineSubresource(path: string, verb: string, handler: SubresourceHandler): void {
+  handlers.set(`${verb} ${path}`, handler);
+}
+
+export function findSubresource(path: string, verb: string): SubresourceHandler | undefined {
+  return handlers.get(`${verb} ${path}`);
+}

@@ -1,0 +1,226 @@
+/** Updates: PUT and PATCH of an object or of one of its subresources. */
+import { canonicalText, encodeCanonical } from '@megaplane/machinery/canonical';
+import { invalidValue, printed } from '@megaplane/machinery/fielderrors';
+import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import {
+  conflict,
+  failed,
+  invalid,
+  notFound,
+  storageUidConflict,
+  success,
+  unclassified,
+  type Result,
+} from '@megaplane/machinery/status';
+import { behaviourOf } from './behaviour.ts';
+import { toStored } from './conversion.ts';
+import { endsObject } from './deletion.ts';
+import { assemble, sentUid, updateMetadata } from './object-meta.ts';
+import { parseRevision, revisionFault } from './query.ts';
+import { changeFaults, withDefaults } from './schema-gate.ts';
+import { keyOf, keyText } from './served.ts';
+import {
+  createObject,
+  readStored,
+  refusedWrite,
+  sendWritten,
+  type WriteContext,
+} from './writing.ts';
+
+/** Tries of an update that names no revision, when others write in between. */
+const UPDATE_TRIES_MAX = 5;
+
+/** Makes the new object from the stored one; called again when somebody else was faster. */
+export type Change = (previous: JsonObject) => Result<JsonObject>;
+
+/** One update. */
+export interface Update {
+  /** `''`, `status`, or another subresource that shows the whole object. */
+  readonly subresource: string;
+  readonly change: Change;
+  /** PUT: a missing name may create, and a foreign uid is a conflict of storage. */
+  readonly isPut: boolean;
+}
+
+/** Runs the update and answers. */
+export function updateObject(context: WriteContext, update: Update): void {
+  updateTry(context, update, 1);
+}
+
+function updateTry(context: WriteContext, update: Update, attempt: number): void {
+  const { call, served, world } = context;
+  const { name, namespace } = call.info;
+  const stored = readStored(world, call, served);
+  if (stored === null) {
+    updateMissing(context, update);
+    return;
+  }
+  const previous = stored.object;
+  const changed = update.change(previous);
+  if (!changed.ok) {
+    call.fail(changed.status);
+    return;
+  }
+  const checked = checkRevision(context, update, changed.value, stored.revision, previous);
+  if (!checked.ok) {
+    call.fail(checked.status);
+    return;
+  }
+  const next = nextObject(context, update, changed.value, previous);
+  if (!next.ok) {
+    call.fail(next.status);
+    return;
+  }
+  const value = toStored(next.value, served.resource);
+  if (isSame(value, toStored(previous, served.resource))) {
+    sendWritten(context, 200, value, stored.revision);
+    return;
+  }
+  if (context.isDryRun) {
+    const revision = { ...objectAt(value, 'metadata'), resourceVersion: String(stored.revision) };
+    sendWritten(context, 200, { ...value, metadata: revision }, 0);
+    return;
+  }
+  const key = keyOf(served, namespace, name);
+  const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
+  const isEnd = ends(previous, next.value);
+  const done = (outcome: Parameters<typeof refusedWrite>[2]): void => {
+    if (outcome.kind === 'done') {
+      if (isEnd) behaviourOf(served).release?.(value, world);
+      sendWritten(context, 200, value, outcome.revision);
+    } else if (outcome.kind === 'conflict' && !checked.value && attempt < UPDATE_TRIES_MAX) {
+      updateTry(context, update, attempt + 1);
+    } else {
+      call.fail(refusedWrite(served, name, outcome));
+    }
+  };
+  if (isEnd) world.storage.delete(key, stored.revision, done);
+  else world.storage.put(key, encodeCanonical(value), stored.revision, done);
+}
+
+function updateMissing(context: WriteContext, update: Update): void {
+  const { call, served } = context;
+  const { name, namespace } = call.info;
+  if (!update.isPut || update.subresource !== '' || !served.resource.createdByPut) {
+    call.fail(notFound(served.plural, name));
+    return;
+  }
+  const sent = update.change({});
+  if (!sent.ok) {
+    call.fail(sent.status);
+    return;
+  }
+  const uid = sentUid(sent.value);
+  if (uid !== '') {
+    const key = keyText(served, namespace, name);
+    call.fail(storageUidConflict(served.plural, name, key, uid, ''));
+    return;
+  }
+  const metadata = { ...objectAt(sent.value, 'metadata') };
+  delete metadata['resourceVersion'];
+  createObject(context, { ...sent.value, metadata });
+}
+
+/**
+ * Compares the revision and uid that the client sent with what is stored. Success says whether the
+ * client named a revision, in which case it hears of conflicts instead of the server trying again.
+ */
+function checkRevision(
+  { call, served }: WriteContext,
+  update: Update,
+  sent: JsonObject,
+  revision: number,
+  previous: JsonObject,
+): Result<boolean> {
+  const { name, namespace } = call.info;
+  const uid = sentUid(sent);
+  const ownUid = stringAt(previous, 'metadata', 'uid');
+  if (uid !== '' && uid !== ownUid) {
+    const key = keyText(served, namespace, name);
+    if (update.isPut) return failed(storageUidConflict(served.plural, name, key, uid, ownUid));
+    const fault = invalidValue('metadata.uid', uid, 'field is immutable');
+    return failed(invalid(served.kind, name, [fault]));
+  }
+  const text = stringAt(sent, 'metadata', 'resourceVersion');
+  const wanted = parseRevision(text);
+  if (wanted === null) return failed(unclassified(revisionFault(text)));
+  if (wanted === 0) {
+    if (!served.resource.conditionalUpdate) return success(false);
+    const fault = invalidValue(
+      'metadata.resourceVersion',
+      printed('0'),
+      'must be specified for an update',
+    );
+    return failed(invalid(served.plural, name, [fault]));
+  }
+  if (wanted !== revision) return failed(conflict(served.plural, name));
+  // a patch carries the stored revision by itself: only one that the client wrote is a condition
+  return success(update.isPut);
+}
+
+function nextObject(
+  context: WriteContext,
+  { subresource }: Update,
+  sent: JsonObject,
+  previous: JsonObject,
+): Result<JsonObject> {
+  const { served, call } = context;
+  const behaviour = behaviourOf(served);
+  let next = assemble(sent, updateMetadata(sent, previous));
+  if (subresource === 'status') {
+    next = statusUpdate(next, previous);
+    behaviour.prepareStatus?.(next, previous, context);
+  } else if (subresource === '') {
+    if (served.hasStatus) keepStatus(next, previous);
+    behaviour.prepareUpdate?.(next, previous, context);
+  }
+  next = withDefaults(served, next);
+  if (subresource === '' && served.counted) countGeneration(next, previous);
+  const write = { ...context, operation: 'UPDATE' as const, subresource, previous };
+  const refusal = context.admission.mutate({ ...write, object: next });
+  if (refusal !== null) return failed(refusal);
+  const faults = changeFaults(served, next, previous, subresource);
+  if (faults.length > 0) return failed(invalid(served.kind, call.info.name, faults));
+  const denial = context.admission.validate({ ...write, object: next });
+  return denial === null ? success(next) : failed(denial);
+}
+
+function keepStatus(next: JsonObject, previous: JsonObject): void {
+  const status = previous['status'];
+  if (status === undefined) delete next['status'];
+  else next['status'] = status;
+}
+
+/** The stored object with the status, labels and annotations that were sent. */
+function statusUpdate(next: JsonObject, previous: JsonObject): JsonObject {
+  const { status } = next;
+  const kept: JsonObject = { ...previous, metadata: objectAt(next, 'metadata') ?? {} };
+  if (status === undefined) delete kept['status'];
+  else kept['status'] = status;
+  return kept;
+}
+
+function countGeneration(next: JsonObject, previous: JsonObject): void {
+  const metadata = objectAt(next, 'metadata');
+  if (metadata === undefined) return;
+  const generation = numberAt(previous, 'metadata', 'generation');
+  const isChanged = !equals(withoutMetaAndStatus(next), withoutMetaAndStatus(previous));
+  const value = isChanged ? generation + 1 : generation;
+  if (value > 0) metadata['generation'] = value;
+  else delete metadata['generation'];
+}
+
+function withoutMetaAndStatus(object: JsonObject): JsonObject {
+  const { metadata: _, status: __, ...rest } = object;
+  return rest;
+}
+
+/** True where nothing but the order of fields differs; revisions do not count. */
+function isSame(next: JsonObject, previous: JsonObject): boolean {
+  const text = canonicalText(next);
+  const before = canonicalText(previous);
+  return (
+    text === before || equals(JSON.parse(text) as JsonObject, JSON.parse(before) as JsonObject)
+  );
+}

@@ -1,0 +1,191 @@
+/** The write path: create, update and patch of objects and of their status. */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import type { FieldError } from '@megaplane/machinery/fielderrors';
+import { required } from '@megaplane/machinery/fielderrors';
+import { stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import {
+  alreadyExists,
+  conflict,
+  failed,
+  generateNameConflict,
+  internalError,
+  invalid,
+  serviceUnavailable,
+  success,
+  type Result,
+  type Status,
+} from '@megaplane/machinery/status';
+import type { Admission } from './admission.ts';
+import { behaviourOf, type RuleContext } from './behaviour.ts';
+import type { Call } from './call.ts';
+import { fromStored, toStored } from './conversion.ts';
+import { decodeRow } from './encoder.ts';
+import {
+  assemble,
+  checkNamespace,
+  checkNewRevision,
+  createMetadata,
+  generatedName,
+  isDeleting,
+} from './object-meta.ts';
+import { newFaults, withDefaults } from './schema-gate.ts';
+import { keyOf, type Served } from './served.ts';
+import { emptyRow, EXPECT_ABSENT, type WriteOutcome } from './storage.ts';
+import type { World } from './world.ts';
+import { encoderOf } from './representation.ts';
+import { Sink } from './sink.ts';
+
+/** Names that are tried for one generateName before the client is told to try itself. */
+const GENERATED_TRIES_MAX = 8;
+
+const row = emptyRow();
+const sink = new Sink();
+
+/** What the write path needs beside the world. */
+export interface WriteContext extends RuleContext {
+  readonly admission: Admission;
+}
+
+/** Answers with an object that was just written (or would have been, in a dry run). */
+export function sendWritten(
+  context: WriteContext,
+  code: number,
+  stored: JsonObject,
+  revision: number,
+): void {
+  const { call, served } = context;
+  const encoder = encoderOf(call, served, false);
+  if (!encoder.ok) {
+    call.fail(encoder.status);
+    return;
+  }
+  const bytes = encodeCanonical(stored);
+  row.bytes = bytes;
+  row.start = 0;
+  row.end = bytes.length;
+  row.modRevision = revision;
+  sink.length = 0;
+  if (revision === 0) {
+    // a dry run has no revision of its own to show
+    call.sendObject(code, fromStored(stored, served.resource));
+    return;
+  }
+  encoder.value.object(sink, row, revision);
+  call.send(code, encoder.value.contentType, sink.take());
+}
+
+/** Turns what a storage says of a write that was not done into a Status. */
+export function refusedWrite(served: Served, name: string, outcome: WriteOutcome): Status {
+  switch (outcome.kind) {
+    case 'conflict':
+      return conflict(served.plural, name);
+    case 'full':
+      return internalError(outcome.message);
+    case 'unavailable':
+      return serviceUnavailable(outcome.message);
+    case 'done':
+      return internalError('a write that was done was taken for one that was not');
+  }
+}
+
+/** Creates the object; `object` is the decoded body in the served version. */
+export function createObject(context: WriteContext, object: JsonObject): void {
+  const { call, served } = context;
+  const faults =
+    (served.resource.namespaced ? checkNamespace(object, call.info.namespace) : null) ??
+    checkNewRevision(object);
+  if (faults !== null) {
+    call.fail(faults);
+    return;
+  }
+  createTry(context, object, 1);
+}
+
+function createTry(context: WriteContext, sent: JsonObject, attempt: number): void {
+  const { call, served, world } = context;
+  const prepared = prepareNew(context, sent);
+  if (!prepared.ok) {
+    call.fail(prepared.status);
+    return;
+  }
+  const { object, isGenerated } = prepared.value;
+  const name = stringAt(object, 'metadata', 'name');
+  const namespace = stringAt(object, 'metadata', 'namespace');
+  const key = keyOf(served, namespace, name);
+  if (world.storage.get(key, row)) {
+    if (isGenerated && attempt < GENERATED_TRIES_MAX) createTry(context, sent, attempt + 1);
+    else call.fail(nameTaken(served, name, isGenerated));
+    return;
+  }
+  const refusal = behaviourOf(served).allocate?.(object, context) ?? null;
+  if (refusal !== null) {
+    call.fail(refusal);
+    return;
+  }
+  const stored = toStored(object, served.resource);
+  if (context.isDryRun) {
+    sendWritten(context, 201, stored, 0);
+    return;
+  }
+  world.storage.put(key, encodeCanonical(stored), EXPECT_ABSENT, (outcome) => {
+    if (outcome.kind === 'done') sendWritten(context, 201, stored, outcome.revision);
+    else if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
+    else call.fail(refusedWrite(served, name, outcome));
+  });
+}
+
+function nameTaken(served: Served, name: string, isGenerated: boolean): Status {
+  if (isGenerated) return generateNameConflict(served.plural, name);
+  return alreadyExists(served.plural, name, isDeleting(decodeRow(served, row, row.modRevision)));
+}
+
+interface Prepared {
+  readonly object: JsonObject;
+  readonly isGenerated: boolean;
+}
+
+/** Everything between the decoded body and the write of a new object. */
+export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prepared> {
+  const { call, served, world } = context;
+  const behaviour = behaviourOf(served);
+  const base = stringAt(sent, 'metadata', 'generateName');
+  const isGenerated = stringAt(sent, 'metadata', 'name') === '' && base !== '';
+  const metadata = createMetadata(sent, {
+    namespace: call.info.namespace,
+    namespaced: served.resource.namespaced,
+    uid: world.edge.uuid(),
+    nowMs: call.nowMs,
+    counted: served.counted,
+  });
+  const named: JsonObject = isGenerated
+    ? { name: generatedName(base, (n) => world.edge.below(n)), ...metadata }
+    : metadata;
+  let object = assemble(sent, named);
+  if (served.hasStatus && behaviour.keepsStatusAtCreate !== true) object['status'] = {};
+  behaviour.prepareCreate?.(object, context);
+  object = withDefaults(served, object);
+  const write = { ...context, operation: 'CREATE' as const, subresource: '', previous: null };
+  const refusal = context.admission.mutate({ ...write, object });
+  if (refusal !== null) return failed(refusal);
+  const name = stringAt(object, 'metadata', 'name');
+  const faults: FieldError[] = [];
+  if (name === '') {
+    faults.push(required('metadata.name', 'name or generateName is required'));
+  }
+  faults.push(...newFaults(served, object));
+  if (faults.length > 0) return failed(invalid(served.kind, name, faults));
+  const denial = context.admission.validate({ ...write, object });
+  return denial === null ? success({ object, isGenerated }) : failed(denial);
+}
+
+/** The stored object that a request names, in the served version; null where there is none. */
+export function readStored(
+  world: World,
+  call: Call,
+  served: Served,
+): { readonly object: JsonObject; readonly revision: number } | null {
+  const { namespace, name } = call.info;
+  if (!world.storage.get(keyOf(served, namespace, name), row)) return null;
+  return { object: decodeRow(served, row, row.modRevision), revision: row.modRevision };
+}
