@@ -193,8 +193,9 @@ function summaryOf(bytes: Buffer, start: number, end: number): string {
 
 /** With `kind` and `apiVersion` first, whether they were sent or not. */
 function withKind(object: JsonObject, found: ExpectedKind): JsonObject {
-  if (object['kind'] === found.kind && object['apiVersion'] === found.apiVersion) return object;
-  return { kind: found.kind, apiVersion: found.apiVersion, ...object, ...found };
+  const { kind, apiVersion } = found;
+  if (object['kind'] === kind && object['apiVersion'] === apiVersion) return object;
+  return Object.assign({ kind, apiVersion }, object, { kind, apiVersion });
 }
 
 function membersIn(value: JsonValue): number {

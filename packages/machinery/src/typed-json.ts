@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { absentValue, isOmitted, setMember, zeroValue } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
 import { quoted } from './quoting.ts';
-import type { Scalar, Shape, Type } from './schema.ts';
+import type { Field, Scalar, Shape, Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
 import { formatDuration, parseDuration } from './times.ts';
 
@@ -73,7 +73,7 @@ class Fitting {
       this.#path.push(field.name);
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
-      if (!isOmitted(field, fitted)) target[field.name] = fitted;
+      if (!isOmitted(field, fitted)) target[field.name] = isVoid(field, fitted) ? null : fitted;
     }
     if (known !== Object.keys(source).length) this.hasUnknown = true;
     return target;
@@ -201,6 +201,13 @@ class Fitting {
     if (this.#fatalError === '') this.#fatalError = message;
     return null;
   }
+}
+
+/** A list or map that is always written is `null` when empty: storage does not tell the two apart. */
+function isVoid(field: Field, value: JsonValue): boolean {
+  if (field.omitted !== 'never') return false;
+  if (field.shape.kind === 'list') return (value as JsonValue[]).length === 0;
+  return field.shape.kind === 'map' && Object.keys(value as JsonObject).length === 0;
 }
 
 function mapZero(shape: Shape): JsonValue {

@@ -1,0 +1,254 @@
+/** Defaults of the core group. */
+
+import type { DefaultRules } from './defaulting.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+
+const FILE_MODE = 0o644;
+const HOUR_SECONDS = 3600;
+const CLIENT_IP_TIMEOUT_SECONDS = 10800;
+
+const CONTAINER = {
+  values: { terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File' },
+  step: (container: JsonObject): void => {
+    container['imagePullPolicy'] ??= pullPolicy(stringAt(container, 'image'));
+  },
+};
+
+export const CORE_DEFAULTS: DefaultRules = {
+  'core.v1.Pod': { step: defaultPod },
+  'core.v1.PodStatus': { step: mirrorPodIp },
+  'core.v1.PodSpec': {
+    values: {
+      dnsPolicy: 'ClusterFirst',
+      restartPolicy: 'Always',
+      securityContext: {},
+      terminationGracePeriodSeconds: 30,
+      schedulerName: 'default-scheduler',
+    },
+    step: (spec) => mirrorServiceAccount(spec),
+  },
+  'core.v1.Container': CONTAINER,
+  'core.v1.EphemeralContainer': CONTAINER,
+  'core.v1.ContainerPort': { values: { protocol: 'TCP' } },
+  'core.v1.Probe': {
+    values: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
+  },
+  'core.v1.HTTPGetAction': { values: { path: '/', scheme: 'HTTP' } },
+  'core.v1.GRPCAction': { values: { service: '' } },
+  'core.v1.ObjectFieldSelector': { values: { apiVersion: 'v1' } },
+  'core.v1.FileKeySelector': { values: { optional: false } },
+  'core.v1.Volume': { step: defaultVolume },
+  'core.v1.SecretVolumeSource': { values: { defaultMode: FILE_MODE } },
+  'core.v1.ConfigMapVolumeSource': { values: { defaultMode: FILE_MODE } },
+  'core.v1.DownwardAPIVolumeSource': { values: { defaultMode: FILE_MODE } },
+  'core.v1.ProjectedVolumeSource': { values: { defaultMode: FILE_MODE } },
+  'core.v1.ServiceAccountTokenProjection': { values: { expirationSeconds: HOUR_SECONDS } },
+  'core.v1.HostPathVolumeSource': { values: { type: '' } },
+  'core.v1.ISCSIVolumeSource': { values: { iscsiInterface: 'default' } },
+  'core.v1.ISCSIPersistentVolumeSource': { values: { iscsiInterface: 'default' } },
+  'core.v1.RBDVolumeSource': {
+    values: { pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' },
+  },
+  'core.v1.RBDPersistentVolumeSource': {
+    values: { pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' },
+  },
+  'core.v1.AzureDiskVolumeSource': {
+    values: { cachingMode: 'ReadWrite', fsType: 'ext4', readOnly: false, kind: 'Shared' },
+  },
+  'core.v1.ScaleIOVolumeSource': {
+    values: { storageMode: 'ThinProvisioned', fsType: 'xfs' },
+  },
+  'core.v1.ScaleIOPersistentVolumeSource': {
+    values: { storageMode: 'ThinProvisioned', fsType: 'xfs' },
+  },
+  'core.v1.Service': { step: defaultService },
+  'core.v1.ServicePort': { values: { protocol: 'TCP' } },
+  'core.v1.Secret': { values: { type: 'Opaque' }, step: encodeStringData },
+  'core.v1.PersistentVolume': { step: defaultVolumeObject },
+  'core.v1.PersistentVolumeClaim': {
+    step: (claim) => {
+      const status = objectAt(claim, 'status') ?? {};
+      status['phase'] ??= 'Pending';
+      claim['status'] = status;
+    },
+  },
+  'core.v1.PersistentVolumeClaimSpec': { values: { volumeMode: 'Filesystem' } },
+  'core.v1.EndpointPort': { values: { protocol: 'TCP' } },
+  'core.v1.Namespace': { step: labelNamespace },
+  'core.v1.NamespaceStatus': { values: { phase: 'Active' } },
+  'core.v1.NodeSpec': { step: mirrorPodCidr },
+  'core.v1.NodeStatus': {
+    step: (status) => {
+      const capacity = status['capacity'];
+      if (isObject(capacity)) status['allocatable'] ??= { ...capacity };
+    },
+  },
+  'core.v1.LimitRangeItem': { step: defaultLimitRange },
+  'core.v1.ReplicationController': { step: defaultReplicationController },
+  'core.v1.ReplicationControllerSpec': { values: { replicas: 1 } },
+};
+
+/** `Always` for images that can change under their name: without a tag, or tagged `latest`. */
+function pullPolicy(image: string): string {
+  return imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
+}
+
+const IMAGE_PATH =
+  /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
+
+/** Tag of an image's name: `latest` if it has neither tag nor digest, '' if it is no valid name. */
+export function imageTag(image: string): string {
+  const [name = '', digest] = image.split('@');
+  if (digest !== undefined && !/^[A-Za-z][A-Za-z0-9+.-]*:[0-9a-fA-F]{32,}$/.test(digest)) return '';
+  const slash = name.lastIndexOf('/');
+  const colon = name.indexOf(':', slash + 1);
+  const tag = colon < 0 ? undefined : name.slice(colon + 1);
+  if (tag !== undefined && !/^\w[\w.-]{0,127}$/.test(tag)) return '';
+  const path = colon < 0 ? name : name.slice(0, colon);
+  const first = path.slice(0, Math.max(path.indexOf('/'), 0));
+  const isDomain = /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase();
+  const repository = isDomain ? path.slice(first.length + 1) : path;
+  if (!IMAGE_PATH.test(repository) || /^[0-9a-f]{64}$/.test(path)) return '';
+  return tag ?? (digest === undefined ? 'latest' : '');
+}
+
+function mirrorServiceAccount(spec: JsonObject): void {
+  const name = stringAt(spec, 'serviceAccountName') || stringAt(spec, 'serviceAccount');
+  if (name === '') return;
+  spec['serviceAccountName'] = name;
+  spec['serviceAccount'] = name;
+}
+
+function defaultPod(pod: JsonObject): void {
+  const spec = objectAt(pod, 'spec');
+  if (spec === undefined) return;
+  const containers = [...listAt(spec, 'containers'), ...listAt(spec, 'initContainers')];
+  for (const container of containers) {
+    requestLimits(objectAt(container, 'resources'));
+    if (spec['hostNetwork'] === true) openHostPorts(container);
+  }
+  spec['enableServiceLinks'] ??= true;
+}
+
+/** What a container may use at most is what it asks for, where it does not say. */
+function requestLimits(resources: JsonObject | undefined): void {
+  const limits = resources?.['limits'];
+  if (resources === undefined || !isObject(limits)) return;
+  const requests = isObject(resources['requests']) ? resources['requests'] : {};
+  for (const [name, amount] of Object.entries(limits)) requests[name] ??= amount;
+  resources['requests'] = requests;
+}
+
+function openHostPorts(container: JsonValue): void {
+  for (const port of listAt(container, 'ports')) {
+    if (isObject(port)) port['hostPort'] ||= port['containerPort'];
+  }
+}
+
+function defaultVolume(volume: JsonObject): void {
+  const sources = Object.keys(volume).filter((name) => name !== 'name');
+  if (sources.length === 0) volume['emptyDir'] = {};
+  const image = objectAt(volume, 'image');
+  if (image !== undefined) image['pullPolicy'] ??= pullPolicy(stringAt(image, 'reference'));
+}
+
+function defaultService(service: JsonObject): void {
+  const spec = objectAt(service, 'spec');
+  if (spec === undefined) return;
+  spec['sessionAffinity'] ??= 'None';
+  if (spec['sessionAffinity'] === 'None') delete spec['sessionAffinityConfig'];
+  if (spec['sessionAffinity'] === 'ClientIP') {
+    const client = objectAt(spec, 'sessionAffinityConfig', 'clientIP');
+    if (client?.['timeoutSeconds'] === undefined) {
+      spec['sessionAffinityConfig'] = { clientIP: { timeoutSeconds: CLIENT_IP_TIMEOUT_SECONDS } };
+    }
+  }
+  spec['type'] ??= 'ClusterIP';
+  for (const port of listAt(spec, 'ports')) {
+    if (!isObject(port)) continue;
+    const target = port['targetPort'];
+    if (target === undefined || target === 0 || target === '') port['targetPort'] = port['port'];
+  }
+  const type = spec['type'];
+  const isOutside =
+    type === 'LoadBalancer' ||
+    type === 'NodePort' ||
+    (type === 'ClusterIP' && listAt(spec, 'externalIPs').length > 0);
+  if (isOutside) spec['externalTrafficPolicy'] ??= 'Cluster';
+  if (type !== 'ExternalName') spec['internalTrafficPolicy'] ??= 'Cluster';
+  if (type !== 'LoadBalancer') return;
+  spec['allocateLoadBalancerNodePorts'] ??= true;
+  for (const ingress of listAt(service, 'status', 'loadBalancer', 'ingress')) {
+    if (isObject(ingress) && stringAt(ingress, 'ip') !== '') ingress['ipMode'] ??= 'VIP';
+  }
+}
+
+function labelNamespace(namespace: JsonObject): void {
+  const metadata = objectAt(namespace, 'metadata');
+  const name = stringAt(metadata, 'name');
+  if (metadata === undefined || name === '') return;
+  metadata['labels'] = {
+    ...objectAt(metadata, 'labels'),
+    'kubernetes.io/metadata.name': name,
+  };
+}
+
+/** The single field and the list say the same; where both are sent and differ, the single wins. */
+function mirrorPodCidr(spec: JsonObject): void {
+  const [first] = listAt(spec, 'podCIDRs');
+  const single = stringAt(spec, 'podCIDR');
+  if (single !== '' && single !== first) spec['podCIDRs'] = [single];
+  else if (typeof first === 'string') spec['podCIDR'] = first;
+}
+
+function mirrorPodIp(status: JsonObject): void {
+  const first = stringAt(listAt(status, 'podIPs')[0], 'ip');
+  const single = stringAt(status, 'podIP');
+  if (single !== '' && single !== first) status['podIPs'] = [{ ip: single }];
+  else if (first !== '') status['podIP'] = first;
+}
+
+/** `stringData` is for writing only: it is merged into `data`, and never stored. */
+function encodeStringData(secret: JsonObject): void {
+  const texts = objectAt(secret, 'stringData');
+  if (texts === undefined) return;
+  const data: JsonObject = { ...objectAt(secret, 'data') };
+  for (const [key, text] of Object.entries(texts)) {
+    data[key] = Buffer.from(typeof text === 'string' ? text : '').toString('base64');
+  }
+  secret['data'] = data;
+  delete secret['stringData'];
+}
+
+function defaultVolumeObject(volume: JsonObject): void {
+  const spec = objectAt(volume, 'spec');
+  if (spec !== undefined) {
+    spec['persistentVolumeReclaimPolicy'] ??= 'Retain';
+    spec['volumeMode'] ??= 'Filesystem';
+  }
+  const status = objectAt(volume, 'status') ?? {};
+  status['phase'] ??= 'Pending';
+  volume['status'] = status;
+}
+
+function defaultLimitRange(item: JsonObject): void {
+  if (item['type'] !== 'Container') return;
+  const limits: JsonObject = { ...objectAt(item, 'max'), ...objectAt(item, 'default') };
+  const requests: JsonObject = {
+    ...objectAt(item, 'min'),
+    ...limits,
+    ...objectAt(item, 'defaultRequest'),
+  };
+  if (Object.keys(limits).length > 0) item['default'] = limits;
+  if (Object.keys(requests).length > 0) item['defaultRequest'] = requests;
+}
+
+function defaultReplicationController(controller: JsonObject): void {
+  const labels = objectAt(controller, 'spec', 'template', 'metadata', 'labels');
+  const spec = objectAt(controller, 'spec');
+  const metadata = objectAt(controller, 'metadata');
+  if (labels === undefined || spec === undefined || metadata === undefined) return;
+  if (Object.keys(objectAt(spec, 'selector') ?? {}).length === 0) spec['selector'] = { ...labels };
+  metadata['labels'] ??= { ...labels };
+}
