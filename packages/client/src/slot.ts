@@ -73,7 +73,7 @@ export class Slot {
 
   /** The body as `ClientConnection.request` takes it. */
   body(): Uint8Array | string | null {
-    if (this.#text !== null) return this.#text === 'stream' ? Buffer.from(this.#text) : this.#text;
+    if (this.#text !== null) return this.#text;
     return this.#length < 0 ? null : this.#bytes.subarray(0, this.#length);
   }
 
