@@ -1,0 +1,269 @@
+// data plane: records in append-only arenas, addressed by 16-byte granules
+/**
+ * A record is one version of one key. Records are appended to arenas of ARENA_BYTES, each arena
+ * belongs to one class (keys of one durability and history budget), so what is superseded
+ * together lies together and whole arenas come free.
+ *
+ * ```
+ *   byte  0  u32  key id             (this process only)
+ *         4  u32  previous ref       (this process only; 0 = none)
+ *         8  f64  mod revision
+ *        16  f64  create revision    (0 in a tombstone)
+ *        24  u32  version            (0 in a tombstone)
+ *        28  u32  value size
+ *        32  u32  sub: order inside the revision
+ *        36  u32  flags << 24 | key size
+ *       [40  u32 u32  lease id low, high   when FLAG_LEASE]
+ *            key, zero-padded to 4 bytes, then value, zero-padded to 16
+ * ```
+ *
+ * The log holds exactly these bytes, so writing is copying and replay is reading. A ref counts
+ * granules: the upper bits name the arena, the lower GRANULE_BITS the place in it; 2^32 of them
+ * address 64 GiB. A record larger than an arena gets a span of neighbouring arena numbers.
+ */
+
+export const ARENA_BITS = 22;
+export const ARENA_BYTES: number = 1 << ARENA_BITS;
+export const GRANULE_BITS: number = ARENA_BITS - 4;
+const GRANULE_MASK = (1 << GRANULE_BITS) - 1;
+export const HEADER_BYTES = 40;
+export const FLAG_TOMBSTONE = 1;
+export const FLAG_LEASE = 2;
+export const FLAG_GARBAGE = 4;
+export const KEY_BYTES_MAX = 0xffffff;
+/** Empty arenas kept for reuse, so that churn does not allocate: 64 MiB. */
+const SPARE_ARENAS_MAX = 16;
+const ARENAS_MAX = 1 << (32 - GRANULE_BITS);
+/** Appending streams: new records of each class, and survivors of each class. */
+export const CLASSES_MAX = 64;
+
+const EMPTY_BYTES = Buffer.alloc(0);
+const EMPTY_WORDS = new Uint32Array(0);
+const EMPTY_DOUBLES = new Float64Array(0);
+
+export class Arenas {
+  readonly bytes: Buffer[] = [EMPTY_BYTES];
+  readonly words: Uint32Array[] = [EMPTY_WORDS];
+  readonly doubles: Float64Array[] = [EMPTY_DOUBLES];
+  /** Appended bytes; a spanning arena's followers have 0. */
+  readonly used: number[] = [0];
+  /** Bytes of records that are not garbage. */
+  readonly live: number[] = [0];
+  readonly classOf: number[] = [0];
+  /** Highest revision in the arena. */
+  readonly lastRevision: number[] = [0];
+  /** How many arena numbers the arena takes; 0 = free or a follower. */
+  readonly span: number[] = [1];
+  /** Arena that stream `s` appends to, 0 = none yet. Streams: class, CLASSES_MAX + class. */
+  readonly open: Uint32Array = new Uint32Array(CLASSES_MAX * 2);
+  readonly #freeNumbers: number[] = [];
+  readonly #spares: ArrayBuffer[] = [];
+  #allocatedBytes = 0;
+  #liveBytes = 0;
+
+  /** Bytes of all arenas in use. */
+  get allocatedBytes(): number {
+    return this.#allocatedBytes;
+  }
+
+  /** Bytes of records that are not garbage. */
+  get liveBytes(): number {
+    return this.#liveBytes;
+  }
+
+  /** Bytes that a record takes, headers and padding included. */
+  static sizeOf(keySize: number, valueSize: number, hasLease: boolean): number {
+    const head = HEADER_BYTES + (hasLease ? 8 : 0);
+    return (head + ((keySize + 3) & ~3) + valueSize + 15) & ~15;
+  }
+
+  /** Makes room for one record in a stream; all of it zero except what a reused arena held. */
+  allocate(stream: number, size: number): number {
+    let arena = this.open[stream]!;
+    if (arena === 0 || this.used[arena]! + size > this.bytes[arena]!.length) {
+      arena = this.#openArena(stream, size);
+    }
+    const at = this.used[arena]!;
+    this.used[arena] = at + size;
+    this.live[arena]! += size;
+    this.#liveBytes += size;
+    return ((arena << GRANULE_BITS) | (at >>> 4)) >>> 0;
+  }
+
+  #openArena(stream: number, size: number): number {
+    const span = Math.max(1, Math.ceil(size / ARENA_BYTES));
+    let arena = 0;
+    if (span === 1 && this.#freeNumbers.length > 0) {
+      arena = this.#freeNumbers.pop()!;
+    } else {
+      arena = this.bytes.length;
+      if (arena + span > ARENAS_MAX) throw new Error('the store holds 64 GiB, its largest size');
+      for (let i = 0; i < span; i++) this.#addNumber();
+    }
+    const memory =
+      span === 1 && this.#spares.length > 0
+        ? this.#spares.pop()!
+        : new ArrayBuffer(span * ARENA_BYTES);
+    this.bytes[arena] = Buffer.from(memory);
+    this.words[arena] = new Uint32Array(memory);
+    this.doubles[arena] = new Float64Array(memory);
+    this.used[arena] = 0;
+    this.live[arena] = 0;
+    this.classOf[arena] = stream % CLASSES_MAX;
+    this.lastRevision[arena] = 0;
+    this.span[arena] = span;
+    this.#allocatedBytes += span * ARENA_BYTES;
+    this.open[stream] = arena;
+    return arena;
+  }
+
+  #addNumber(): void {
+    this.bytes.push(EMPTY_BYTES);
+    this.words.push(EMPTY_WORDS);
+    this.doubles.push(EMPTY_DOUBLES);
+    this.used.push(0);
+    this.live.push(0);
+    this.classOf.push(0);
+    this.lastRevision.push(0);
+    this.span.push(0);
+  }
+
+  /** True while some stream still appends to the arena. */
+  isOpen(arena: number): boolean {
+    const klass = this.classOf[arena]!;
+    return this.open[klass] === arena || this.open[CLASSES_MAX + klass] === arena;
+  }
+
+  /** Gives an arena back; the caller knows that no ref into it is left. */
+  release(arena: number): void {
+    const span = this.span[arena]!;
+    const memory = this.bytes[arena]!.buffer as ArrayBuffer;
+    this.#liveBytes -= this.live[arena]!;
+    this.#allocatedBytes -= span * ARENA_BYTES;
+    if (span === 1 && this.#spares.length < SPARE_ARENAS_MAX) this.#spares.push(memory);
+    for (let i = arena; i < arena + span; i++) {
+      this.bytes[i] = EMPTY_BYTES;
+      this.words[i] = EMPTY_WORDS;
+      this.doubles[i] = EMPTY_DOUBLES;
+      this.used[i] = 0;
+      this.live[i] = 0;
+      this.span[i] = 0;
+      this.#freeNumbers.push(i);
+    }
+  }
+
+  /** Drops the spare arenas, for when memory is to go back to the system now. */
+  releaseSpares(): void {
+    this.#spares.length = 0;
+  }
+
+  /** Marks a record dead. True when the arena holds nothing live any more. */
+  markGarbage(ref: number): boolean {
+    const arena = ref >>> GRANULE_BITS;
+    const words = this.words[arena]!;
+    const at = (ref & GRANULE_MASK) << 2;
+    if ((words[at + 9]! & (FLAG_GARBAGE << 24)) !== 0) return false;
+    words[at + 9]! |= FLAG_GARBAGE << 24;
+    const size = this.size(ref);
+    this.live[arena]! -= size;
+    this.#liveBytes -= size;
+    return this.live[arena] === 0;
+  }
+
+  keyId(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![(ref & GRANULE_MASK) << 2]!;
+  }
+
+  setKeyId(ref: number, id: number): void {
+    this.words[ref >>> GRANULE_BITS]![(ref & GRANULE_MASK) << 2] = id;
+  }
+
+  previous(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 1]!;
+  }
+
+  setPrevious(ref: number, previous: number): void {
+    this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 1] = previous;
+  }
+
+  modRevision(ref: number): number {
+    return this.doubles[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 1) + 1]!;
+  }
+
+  createRevision(ref: number): number {
+    return this.doubles[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 1) + 2]!;
+  }
+
+  version(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 6]!;
+  }
+
+  valueSize(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 7]!;
+  }
+
+  sub(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 8]!;
+  }
+
+  flags(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 9]! >>> 24;
+  }
+
+  keySize(ref: number): number {
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 9]! & KEY_BYTES_MAX;
+  }
+
+  leaseLow(ref: number): number {
+    if ((this.flags(ref) & FLAG_LEASE) === 0) return 0;
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 10]!;
+  }
+
+  leaseHigh(ref: number): number {
+    if ((this.flags(ref) & FLAG_LEASE) === 0) return 0;
+    return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 11]!;
+  }
+
+  isTombstone(ref: number): boolean {
+    const last = this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 9]!;
+    return (last & (FLAG_TOMBSTONE << 24)) !== 0;
+  }
+
+  /** Offset of the key in `buffer(ref)`. */
+  keyAt(ref: number): number {
+    const head = (this.flags(ref) & FLAG_LEASE) === 0 ? HEADER_BYTES : HEADER_BYTES + 8;
+    return ((ref & GRANULE_MASK) << 4) + head;
+  }
+
+  valueAt(ref: number): number {
+    return this.keyAt(ref) + ((this.keySize(ref) + 3) & ~3);
+  }
+
+  buffer(ref: number): Buffer {
+    return this.bytes[ref >>> GRANULE_BITS]!;
+  }
+
+  /** Bytes that the record takes in its arena. */
+  size(ref: number): number {
+    const words = this.words[ref >>> GRANULE_BITS]!;
+    const at = (ref & GRANULE_MASK) << 2;
+    const last = words[at + 9]!;
+    const head = (last & (FLAG_LEASE << 24)) === 0 ? HEADER_BYTES : HEADER_BYTES + 8;
+    return (head + (((last & KEY_BYTES_MAX) + 3) & ~3) + words[at + 7]! + 15) & ~15;
+  }
+}
+
+/** Arena number of a ref. */
+export function arenaOf(ref: number): number {
+  return ref >>> GRANULE_BITS;
+}
+
+/** Byte offset of a ref in its arena. */
+export function offsetOf(ref: number): number {
+  return (ref & GRANULE_MASK) << 4;
+}
+
+/** The ref of a byte offset in an arena. */
+export function refAt(arena: number, offset: number): number {
+  return ((arena << GRANULE_BITS) | (offset >>> 4)) >>> 0;
+}

@@ -1,0 +1,129 @@
+// data plane: which class a key belongs to, and what each class keeps
+/**
+ * A class is a prefix with its own durability and history budget: its records have arenas of
+ * their own, its events a log of their own, and its history a boundary of its own. Class 0 takes
+ * the keys under no listed prefix.
+ */
+import { type Arenas, CLASSES_MAX } from './arenas.ts';
+import type { Durability, StorageOptions } from './contract.ts';
+import { EventLog } from './event-log.ts';
+import type { KeyIndex } from './key-index.ts';
+import { Liveness } from './liveness.ts';
+
+export interface KeyClass {
+  readonly number: number;
+  readonly prefix: Buffer;
+  readonly durability: Durability;
+  readonly historyBytesMax: number;
+  readonly events: EventLog;
+  readonly liveness: Liveness;
+  /** Reads below fail; the larger of the global compaction and this class's own cut. */
+  boundary: number;
+  /** Events before this position need no more sweeping. */
+  sweepPosition: number;
+  /** Events before this position were shown to watchers. */
+  publishedPosition: number;
+  /** Bytes of superseded records and tombstones that are still kept. */
+  historyBytes: number;
+  /** Pairs of (arena, offset): where bytes begin that the log has not taken yet. */
+  readonly unlogged: number[];
+}
+
+export class KeyClasses {
+  readonly all: readonly KeyClass[];
+  /** By falling length of prefix, so that the first match is the longest. */
+  readonly #byLength: readonly KeyClass[];
+
+  constructor(options: StorageOptions, arenas: Arenas, keys: KeyIndex) {
+    const isLogged = options.dataDir !== null;
+    const make = (number: number, prefix: string, durability: Durability, history: number) => ({
+      number,
+      prefix: Buffer.from(prefix, 'latin1'),
+      durability: isLogged ? durability : 'none',
+      historyBytesMax: history,
+      events: new EventLog(arenas),
+      liveness: new Liveness(keys, (a, b) => keys.compareIds(a, b)),
+      boundary: 0,
+      sweepPosition: 0,
+      publishedPosition: 0,
+      historyBytes: 0,
+      unlogged: [],
+    });
+    const all: KeyClass[] = [make(0, '', options.durability, options.historyBytesMax ?? Infinity)];
+    for (const policy of options.prefixes) {
+      const durability = policy.durability ?? options.durability;
+      all.push(make(all.length, policy.prefix, durability, policy.historyBytesMax ?? Infinity));
+    }
+    if (all.length > CLASSES_MAX) {
+      throw new Error(`${all.length - 1} prefixes have policies, at most ${CLASSES_MAX - 1} may`);
+    }
+    this.all = all;
+    this.#byLength = all.slice(1).sort((a, b) => b.prefix.length - a.prefix.length);
+  }
+
+  /** Class number of a key. */
+  ofKey(bytes: Uint8Array, at: number, to: number): number {
+    for (let i = 0; i < this.#byLength.length; i++) {
+      const klass = this.#byLength[i]!;
+      if (startsWith(bytes, at, to, klass.prefix)) return klass.number;
+    }
+    return 0;
+  }
+
+  /**
+   * May keys of [at, to) .. [endAt, endTo) be in a class? Exact for prefixes; class 0 is left out
+   * only when the whole range lies in one listed prefix.
+   */
+  overlaps(
+    klass: KeyClass,
+    bytes: Uint8Array,
+    at: number,
+    to: number,
+    endAt: number,
+    endTo: number,
+  ): boolean {
+    if (endAt === endTo) return this.ofKey(bytes, at, to) === klass.number;
+    const isOpenEnd = endTo - endAt === 1 && bytes[endAt] === 0;
+    if (klass.number === 0) return !this.#isInsideOne(bytes, at, to, endAt, endTo, isOpenEnd);
+    const prefix = klass.prefix;
+    // The prefix's keys lie at or above it: the range must end above the prefix ...
+    if (!isOpenEnd && compare(bytes, endAt, endTo, prefix, prefix.length) <= 0) return false;
+    // ... and begin below its last key: at or below the prefix, or inside it.
+    return compare(bytes, at, to, prefix, prefix.length) <= 0 || startsWith(bytes, at, to, prefix);
+  }
+
+  #isInsideOne(
+    bytes: Uint8Array,
+    at: number,
+    to: number,
+    endAt: number,
+    endTo: number,
+    isOpenEnd: boolean,
+  ): boolean {
+    if (isOpenEnd) return false;
+    for (const klass of this.#byLength) {
+      if (!startsWith(bytes, at, to, klass.prefix)) continue;
+      const next = Buffer.from(klass.prefix);
+      const last = next.length - 1;
+      if (next[last]! === 0xff) continue;
+      next[last]! += 1;
+      if (compare(bytes, endAt, endTo, next, next.length) <= 0) return true;
+    }
+    return false;
+  }
+}
+
+function startsWith(bytes: Uint8Array, at: number, to: number, prefix: Uint8Array): boolean {
+  if (to - at < prefix.length) return false;
+  for (let i = 0; i < prefix.length; i++) if (bytes[at + i] !== prefix[i]) return false;
+  return true;
+}
+
+function compare(a: Uint8Array, at: number, to: number, b: Uint8Array, size: number): number {
+  const count = Math.min(to - at, size);
+  for (let i = 0; i < count; i++) {
+    const difference = a[at + i]! - b[i]!;
+    if (difference !== 0) return difference;
+  }
+  return to - at - size;
+}

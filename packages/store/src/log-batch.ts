@@ -1,0 +1,156 @@
+// data plane: what the log has not taken yet
+/**
+ * Records wait for the log where they are, in their arenas: a class remembers the places from
+ * which its bytes are unlogged. Everything else that must survive (leases, compactions) waits in
+ * `control`, as small messages. `take` moves all of it into a frame. See frame.ts for the bytes.
+ */
+import type { Arenas } from './arenas.ts';
+import type { KeyClasses } from './classes.ts';
+
+export const CONTROL_LEASE = 1;
+export const CONTROL_LEASE_END = 2;
+export const CONTROL_COMPACTION = 3;
+/** Revisions up to this one may have been given out without a record in the log. */
+export const CONTROL_RESERVED = 4;
+/** A class's own cut of history: revision, then the prefix. */
+export const CONTROL_TERM = 5;
+/** Every control message: u32 kind, u32, f64, f64, u32, u32. */
+export const CONTROL_BYTES = 32;
+
+export class LogBatch {
+  readonly #arenas: Arenas;
+  readonly #classes: KeyClasses;
+  readonly #isLogged: boolean;
+  #control: Buffer = Buffer.alloc(CONTROL_BYTES * 64);
+  #controlSize = 0;
+  /** Something applied is not published. */
+  isPending = false;
+  /** Something in here belongs to a class that promises a flush. */
+  needsFlush = false;
+
+  constructor(arenas: Arenas, classes: KeyClasses, isLogged: boolean) {
+    this.#arenas = arenas;
+    this.#classes = classes;
+    this.#isLogged = isLogged;
+  }
+
+  /** Room for a record of a class, noted as unlogged where the class is logged. */
+  allocate(klass: number, size: number): number {
+    const owner = this.#classes.all[klass]!;
+    const before = this.#arenas.open[klass]!;
+    const ref = this.#arenas.allocate(klass, size);
+    if (owner.durability === 'none') return ref;
+    const arena = this.#arenas.open[klass]!;
+    if (arena !== before) {
+      // What was taken whole must not be named any more: its arena may be freed and reused.
+      const last = owner.unlogged.length - 2;
+      if (last >= 0 && owner.unlogged[last + 1] === this.#arenas.used[before]) {
+        owner.unlogged.length = last;
+      }
+      owner.unlogged.push(arena, 0);
+    }
+    if (owner.durability === 'fsync') this.needsFlush = true;
+    return ref;
+  }
+
+  lease(idHigh: number, idLow: number, ttlSeconds: number, remainingMs: number): void {
+    this.#message(CONTROL_LEASE, ttlSeconds, remainingMs, idHigh, idLow);
+  }
+
+  leaseEnd(idHigh: number, idLow: number): void {
+    this.#message(CONTROL_LEASE_END, 0, 0, idHigh, idLow);
+  }
+
+  compaction(revision: number): void {
+    this.#message(CONTROL_COMPACTION, revision, 0, 0, 0);
+  }
+
+  reserve(revision: number): void {
+    this.#message(CONTROL_RESERVED, revision, 0, 0, 0);
+  }
+
+  term(term: number): void {
+    this.#message(CONTROL_TERM, term, 0, 0, 0);
+  }
+
+  #message(kind: number, a: number, b: number, high: number, low: number): void {
+    if (!this.#isLogged) return;
+    if (this.#controlSize + CONTROL_BYTES > this.#control.length) {
+      this.#control = Buffer.concat([this.#control, Buffer.alloc(this.#control.length)]);
+    }
+    const at = this.#controlSize;
+    this.#control.writeUInt32LE(kind, at);
+    this.#control.writeUInt32LE(0, at + 4);
+    this.#control.writeDoubleLE(a, at + 8);
+    this.#control.writeDoubleLE(b, at + 16);
+    this.#control.writeUInt32LE(high, at + 24);
+    this.#control.writeUInt32LE(low, at + 28);
+    this.#controlSize = at + CONTROL_BYTES;
+    this.isPending = true;
+    if (this.#classes.all[0]!.durability === 'fsync') this.needsFlush = true;
+  }
+
+  get controlSize(): number {
+    return this.#controlSize;
+  }
+
+  /** Moves control messages into `target`, as many as fit; returns the bytes written. */
+  takeControl(target: Buffer, at: number): number {
+    const room = Math.floor((target.length - at) / CONTROL_BYTES) * CONTROL_BYTES;
+    const size = Math.min(this.#controlSize, room);
+    this.#control.copy(target, at, 0, size);
+    this.#control.copy(this.#control, 0, size, this.#controlSize);
+    this.#controlSize -= size;
+    return size;
+  }
+
+  /**
+   * Moves unlogged record bytes into `target` from `at` on, up to its end; returns the new end.
+   * What does not fit stays; `isDrained` tells.
+   */
+  takeRecords(target: Buffer, at: number): number {
+    let to = at;
+    for (const klass of this.#classes.all) {
+      const spans = klass.unlogged;
+      let done = 0;
+      for (let i = 0; i < spans.length && to < target.length; i += 2) {
+        const arena = spans[i]!;
+        const from = spans[i + 1]!;
+        const size = Math.min(this.#arenas.used[arena]! - from, target.length - to);
+        this.#arenas.bytes[arena]!.copy(target, to, from, from + size);
+        to += size;
+        spans[i + 1] = from + size;
+        const isWhole = from + size === this.#arenas.used[arena]!;
+        if (isWhole && i + 2 < spans.length) done = i + 2;
+      }
+      if (done > 0) spans.splice(0, done);
+    }
+    return to;
+  }
+
+  /** Nothing is left for the log to take. */
+  get isDrained(): boolean {
+    if (this.#controlSize > 0) return false;
+    for (const klass of this.#classes.all) {
+      const spans = klass.unlogged;
+      for (let i = 0; i < spans.length; i += 2) {
+        if (spans[i + 1]! < this.#arenas.used[spans[i]!]!) return false;
+      }
+    }
+    return true;
+  }
+
+  /** Replay filled the arenas with bytes that the log has: only what comes now is new. */
+  skipAll(): void {
+    for (const klass of this.#classes.all) {
+      const arena = this.#arenas.open[klass.number]!;
+      klass.unlogged.length = 0;
+      if (arena !== 0 && klass.durability !== 'none') {
+        klass.unlogged.push(arena, this.#arenas.used[arena]!);
+      }
+    }
+    this.#controlSize = 0;
+    this.isPending = false;
+    this.needsFlush = false;
+  }
+}

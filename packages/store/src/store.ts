@@ -1,0 +1,479 @@
+// data plane: the revisioned map: one writer, reads of any kept revision
+/**
+ * Puts the parts together: records in arenas, ids by hash, live keys and tombstones each in an
+ * order-statistic list, events in revision order, watchers as cursors. The contract stands in
+ * contract.ts; what is not told there is how things stay together:
+ *
+ * - `head(id)` is the newest record of a key, older ones follow by `previous`;
+ * - an id is in exactly one of `live` (head is a put) and `graves` (head is a tombstone);
+ * - every record above its class's boundary is in its class's event log, in order.
+ */
+import { Arenas, FLAG_LEASE, FLAG_TOMBSTONE, GRANULE_BITS, arenaOf } from './arenas.ts';
+import { KeyClasses } from './classes.ts';
+import {
+  FAILURE,
+  type Page,
+  type RevisionedStore,
+  type StorageOptions,
+  type Watcher,
+} from './contract.ts';
+import { KeyIndex } from './key-index.ts';
+import { KeyOrder } from './key-order.ts';
+import { Leases } from './lease-table.ts';
+import { LogBatch } from './log-batch.ts';
+import { Ranges } from './ranges.ts';
+import { Sweep } from './sweep.ts';
+import { WatchHub } from './watch-hub.ts';
+
+/** Applied but unpublished bytes above which writes are refused. */
+export const LOG_BACKLOG_BYTES_MAX: number = 256 * 1024 * 1024;
+const GRANULE_MASK = (1 << GRANULE_BITS) - 1;
+
+export class Store implements RevisionedStore {
+  readonly arenas: Arenas = new Arenas();
+  readonly keys: KeyIndex;
+  readonly live: KeyOrder;
+  readonly graves: KeyOrder;
+  readonly classes: KeyClasses;
+  readonly leases: Leases;
+  readonly hub: WatchHub;
+  readonly batch: LogBatch;
+  readonly sweep: Sweep;
+  readonly #ranges: Ranges;
+  readonly #memoryBytesMax: number;
+  readonly #onPublish: ((revision: number) => void)[] = [];
+  readonly #onLogFailure: ((message: string) => void)[] = [];
+  /** Called when the first change of a turn was made; the shell then calls `flush` at its end. */
+  onDirty: () => void = () => {};
+  #isDirty = false;
+  #hasFailed = false;
+  #applied = 1;
+  #published = 1;
+  #compacted = -1;
+  #sub = 0;
+  #touchesLog = false;
+  /** Bytes of records appended and not yet published. */
+  #pendingBytes = 0;
+  puts = 0;
+  deletes = 0;
+
+  constructor(options: StorageOptions, seed: number) {
+    this.keys = new KeyIndex(this.arenas, seed);
+    this.live = new KeyOrder(this.keys);
+    this.graves = new KeyOrder(this.keys);
+    this.classes = new KeyClasses(options, this.arenas, this.keys);
+    this.#memoryBytesMax = options.memoryBytesMax ?? Infinity;
+    this.leases = new Leases(this.arenas, this.keys, {
+      deleteKeys: (ids) => this.#deleteKeys(ids),
+      logLease: (kind, lease) => this.#logLease(kind, lease),
+    });
+    this.hub = new WatchHub(this.arenas, this.keys, this.classes);
+    this.batch = new LogBatch(this.arenas, this.classes, options.dataDir !== null);
+    this.sweep = new Sweep(this);
+    this.#ranges = new Ranges(this);
+  }
+
+  get appliedRevision(): number {
+    return this.#applied;
+  }
+
+  get publishedRevision(): number {
+    return this.#published;
+  }
+
+  get compactRevision(): number {
+    return this.#compacted;
+  }
+
+  get isPending(): boolean {
+    return this.#published !== this.#applied || this.batch.isPending;
+  }
+
+  onPublish(callback: (revision: number) => void): void {
+    this.#onPublish.push(callback);
+  }
+
+  onLogFailure(callback: (message: string) => void): void {
+    this.#onLogFailure.push(callback);
+  }
+
+  get(bytes: Buffer, startAt: number, startTo: number): number {
+    this.keys.load(bytes, startAt, startTo);
+    const id = this.keys.find();
+    if (id === 0) return 0;
+    const ref = this.keys.head(id);
+    return this.arenas.isTombstone(ref) ? 0 : ref;
+  }
+
+  getAt(bytes: Buffer, startAt: number, startTo: number, revision: number): number {
+    return this.#ranges.getAt(bytes, startAt, startTo, revision);
+  }
+
+  range(
+    bytes: Buffer,
+    startAt: number,
+    startTo: number,
+    endAt: number,
+    endTo: number,
+    revision: number,
+    limit: number,
+    page: Page,
+  ): number {
+    return this.#ranges.read(bytes, startAt, startTo, endAt, endTo, revision, limit, page);
+  }
+
+  count(
+    bytes: Buffer,
+    startAt: number,
+    startTo: number,
+    endAt: number,
+    endTo: number,
+    revision: number,
+  ): number {
+    return this.#ranges.count(bytes, startAt, startTo, endAt, endTo, revision);
+  }
+
+  record(ref: number): Buffer {
+    return this.arenas.bytes[ref >>> GRANULE_BITS]!;
+  }
+
+  keyAt(ref: number): number {
+    return this.arenas.keyAt(ref);
+  }
+
+  keyTo(ref: number): number {
+    return this.arenas.keyAt(ref) + this.arenas.keySize(ref);
+  }
+
+  valueAt(ref: number): number {
+    return this.arenas.valueAt(ref);
+  }
+
+  valueTo(ref: number): number {
+    return this.arenas.valueAt(ref) + this.arenas.valueSize(ref);
+  }
+
+  modRevision(ref: number): number {
+    return this.arenas.modRevision(ref);
+  }
+
+  createRevision(ref: number): number {
+    return this.arenas.createRevision(ref);
+  }
+
+  version(ref: number): number {
+    return this.arenas.version(ref);
+  }
+
+  isTombstone(ref: number): boolean {
+    return this.arenas.isTombstone(ref);
+  }
+
+  lease(ref: number): number {
+    return this.leases.ofRecord(ref);
+  }
+
+  /** Lease id halves as written in the record, 0 and 0 for none. */
+  leaseHigh(ref: number): number {
+    return this.arenas.leaseHigh(ref);
+  }
+
+  leaseLow(ref: number): number {
+    return this.arenas.leaseLow(ref);
+  }
+
+  previous(ref: number): number {
+    const previous = this.arenas.previous(ref);
+    return previous === 0 || this.arenas.isTombstone(previous) ? 0 : previous;
+  }
+
+  admit(sizeBytes: number): number {
+    if (this.#hasFailed) return FAILURE.logFailed;
+    if (this.arenas.allocatedBytes + sizeBytes > this.#memoryBytesMax) return FAILURE.noSpace;
+    if (this.#pendingBytes + sizeBytes > LOG_BACKLOG_BYTES_MAX) return FAILURE.tooManyRequests;
+    return 0;
+  }
+
+  putIf(
+    key: Buffer,
+    keyAt: number,
+    keyTo: number,
+    expectedModRevision: number,
+    value: Buffer,
+    valueAt: number,
+    valueTo: number,
+    lease: number,
+  ): number {
+    const refused = this.admit(keyTo - keyAt + valueTo - valueAt);
+    if (refused !== 0) return refused;
+    if (expectedModRevision >= 0) {
+      const ref = this.get(key, keyAt, keyTo);
+      const found = ref === 0 ? 0 : this.arenas.modRevision(ref);
+      if (found !== expectedModRevision) return FAILURE.conflict;
+    }
+    this.begin();
+    this.put(key, keyAt, keyTo, value, valueAt, valueTo, lease);
+    return this.commit();
+  }
+
+  deleteIf(key: Buffer, keyAt: number, keyTo: number, expectedModRevision: number): number {
+    if (this.#hasFailed) return FAILURE.logFailed;
+    const ref = this.get(key, keyAt, keyTo);
+    const found = ref === 0 ? 0 : this.arenas.modRevision(ref);
+    if (expectedModRevision >= 0 && found !== expectedModRevision) return FAILURE.conflict;
+    this.begin();
+    this.delete(key, keyAt, keyTo);
+    return this.commit();
+  }
+
+  begin(): void {
+    this.#sub = 0;
+    this.#touchesLog = false;
+  }
+
+  put(
+    key: Buffer,
+    keyAt: number,
+    keyTo: number,
+    value: Buffer,
+    valueAt: number,
+    valueTo: number,
+    lease: number,
+  ): number {
+    this.keys.load(key, keyAt, keyTo);
+    let id = this.keys.find();
+    const klass = id === 0 ? this.classes.ofKey(key, keyAt, keyTo) : this.keys.classOf(id);
+    const previous = id === 0 ? 0 : this.keys.head(id);
+    const isNew = previous === 0 || this.arenas.isTombstone(previous);
+    const create = isNew ? this.#applied + 1 : this.arenas.createRevision(previous);
+    const version = isNew ? 1 : this.arenas.version(previous) + 1;
+    const ref = this.#append(klass, create, version, valueTo - valueAt, lease, 0);
+    if (valueTo > valueAt) {
+      value.copy(this.arenas.bytes[arenaOf(ref)]!, this.arenas.valueAt(ref), valueAt, valueTo);
+    }
+    if (id === 0) {
+      id = this.keys.insert(ref, klass);
+      this.live.insert(id);
+    } else {
+      this.keys.setHead(id, ref);
+      if (isNew) {
+        this.graves.remove();
+        this.live.insert(id);
+      } else {
+        this.classes.all[klass]!.historyBytes += this.arenas.size(previous);
+      }
+    }
+    this.#link(ref, id, previous);
+    if (isNew) this.classes.all[klass]!.liveness.append(this.#applied + 1, id, 1);
+    if (lease !== 0) this.leases.attach(lease, id);
+    else if (!isNew) this.leases.detach(id);
+    this.puts++;
+    return ref;
+  }
+
+  delete(key: Buffer, keyAt: number, keyTo: number): number {
+    this.keys.load(key, keyAt, keyTo);
+    const id = this.keys.find();
+    if (id === 0 || this.arenas.isTombstone(this.keys.head(id))) return 0;
+    return this.#bury(id);
+  }
+
+  /** Deletes the loaded key, which is live under `id`. */
+  #bury(id: number): number {
+    const klass = this.classes.all[this.keys.classOf(id)]!;
+    const previous = this.keys.head(id);
+    const ref = this.#append(klass.number, 0, 0, 0, 0, FLAG_TOMBSTONE);
+    this.live.remove();
+    this.keys.setHead(id, ref);
+    this.graves.insert(id);
+    this.#link(ref, id, previous);
+    klass.historyBytes += this.arenas.size(previous) + this.arenas.size(ref);
+    klass.liveness.append(this.#applied + 1, id, -1);
+    this.leases.detach(id);
+    this.deletes++;
+    return ref;
+  }
+
+  /** A new record for the loaded key, value left to the caller. */
+  #append(
+    klass: number,
+    create: number,
+    version: number,
+    valueSize: number,
+    lease: number,
+    flags: number,
+  ): number {
+    const keySize = this.keys.scratchSize;
+    const size = Arenas.sizeOf(keySize, valueSize, lease !== 0);
+    const ref = this.batch.allocate(klass, size);
+    const arena = ref >>> GRANULE_BITS;
+    const words = this.arenas.words[arena]!;
+    const doubles = this.arenas.doubles[arena]!;
+    let at = (ref & GRANULE_MASK) << 2;
+    // The last words may be padding: zero, whatever a reused arena held.
+    words[at + (size >> 2) - 1] = 0;
+    words[at + (size >> 2) - 2] = 0;
+    words[at + (size >> 2) - 3] = 0;
+    words[at + (size >> 2) - 4] = 0;
+    doubles[(at >> 1) + 1] = this.#applied + 1;
+    doubles[(at >> 1) + 2] = create;
+    words[at + 6] = version;
+    words[at + 7] = valueSize;
+    words[at + 8] = this.#sub++;
+    words[at + 9] = ((flags | (lease !== 0 ? FLAG_LEASE : 0)) << 24) | keySize;
+    at += 10;
+    if (lease !== 0) {
+      words[at++] = this.leases.idLow(lease);
+      words[at++] = this.leases.idHigh(lease);
+    }
+    const keyWords = this.keys.words;
+    for (let i = 0; i < (keySize + 3) >> 2; i++) words[at + i] = keyWords[i]!;
+    this.arenas.lastRevision[arena] = this.#applied + 1;
+    this.#pendingBytes += size;
+    return ref;
+  }
+
+  #link(ref: number, id: number, previous: number): void {
+    this.arenas.setKeyId(ref, id);
+    this.arenas.setPrevious(ref, previous);
+    const klass = this.classes.all[this.keys.classOf(id)]!;
+    klass.events.append(ref);
+    if (klass.durability !== 'none') this.#touchesLog = true;
+  }
+
+  commit(): number {
+    if (this.#sub === 0) return this.#applied;
+    this.#sub = 0;
+    this.#applied++;
+    if (!this.#touchesLog && !this.batch.isPending && this.#published === this.#applied - 1) {
+      this.#published = this.#applied;
+      this.#pendingBytes = 0;
+    } else {
+      this.batch.isPending = true;
+    }
+    this.#markDirty();
+    return this.#applied;
+  }
+
+  #markDirty(): void {
+    if (this.#isDirty) return;
+    this.#isDirty = true;
+    this.onDirty();
+  }
+
+  #deleteKeys(ids: readonly number[]): number {
+    this.begin();
+    for (const id of ids) {
+      this.keys.loadRecord(this.keys.head(id));
+      this.#bury(id);
+    }
+    return this.commit();
+  }
+
+  #logLease(kind: 'grant' | 'end', lease: number): void {
+    const { leases } = this;
+    if (kind === 'end') this.batch.leaseEnd(leases.idHigh(lease), leases.idLow(lease));
+    else {
+      const ttl = leases.ttlSeconds(lease);
+      this.batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, ttl * 1000);
+    }
+    if (this.batch.isPending) this.#markDirty();
+  }
+
+  compact(revision: number): number {
+    if (revision <= this.#compacted) return FAILURE.compacted;
+    if (revision > this.#applied) return FAILURE.futureRevision;
+    this.setCompacted(revision);
+    this.batch.compaction(revision);
+    this.#markDirty();
+    return 0;
+  }
+
+  /** Moves the boundary, as `compact` or as found in the log. */
+  setCompacted(revision: number): void {
+    this.#compacted = revision;
+    for (const klass of this.classes.all) klass.boundary = Math.max(klass.boundary, revision);
+    this.hub.reset();
+  }
+
+  compactRevisionOf(
+    bytes: Buffer,
+    startAt: number,
+    startTo: number,
+    endAt: number,
+    endTo: number,
+  ): number {
+    return this.#ranges.boundary(bytes, startAt, startTo, endAt, endTo);
+  }
+
+  watch(
+    bytes: Buffer,
+    startAt: number,
+    startTo: number,
+    endAt: number,
+    endTo: number,
+    fromRevision: number,
+    watcher: Watcher,
+  ): number {
+    const id = this.hub.open(bytes, startAt, startTo, endAt, endTo, fromRevision, watcher);
+    if (this.hub.hasRestless) this.#markDirty();
+    return id;
+  }
+
+  watchNext(id: number): number {
+    return this.hub.next(id);
+  }
+
+  watchIsCurrent(id: number): boolean {
+    return this.hub.isCurrent(id);
+  }
+
+  unwatch(id: number): void {
+    this.hub.close(id);
+  }
+
+  /** End of a turn: what was published in memory is shown. The log's part is the shell's. */
+  flush(): void {
+    this.#isDirty = false;
+    if (!this.batch.isPending) this.publish(this.#applied);
+    else this.publish(this.#published);
+  }
+
+  /** The log holds everything up to `revision` as promised. */
+  publish(revision: number): void {
+    this.#published = revision;
+    if (revision === this.#applied) {
+      this.#pendingBytes = 0;
+    }
+    for (const callback of this.#onPublish) callback(revision);
+    this.hub.publish(revision);
+    this.hub.wakeRestless();
+  }
+
+  /** The log holds so many bytes more. */
+  settle(bytes: number): void {
+    this.#pendingBytes = Math.max(0, this.#pendingBytes - bytes);
+  }
+
+  /** The log cannot go on: nothing more is acknowledged. */
+  fail(message: string): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    for (const callback of this.#onLogFailure) callback(message);
+  }
+
+  /** Replay: the store continues after this revision. */
+  restore(revision: number): void {
+    this.#applied = revision;
+    this.#published = revision;
+    this.#pendingBytes = 0;
+    for (const klass of this.classes.all) klass.publishedPosition = klass.events.next;
+    this.hub.publish(revision);
+  }
+
+  tick(nowMs: number): void {
+    this.leases.expire(nowMs);
+    this.sweep.step();
+    this.hub.wakeRestless();
+  }
+}

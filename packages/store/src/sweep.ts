@@ -1,0 +1,190 @@
+// data plane: gives memory back behind the boundaries of history, in slices
+/**
+ * Compaction is a moved number; memory follows here. Each class's events are walked in order up
+ * to its boundary: an event's previous record is garbage then, and a tombstone below the boundary
+ * takes its key along. So the work is in proportion to the garbage, not to the keys. Arenas that
+ * hold nothing alive are free at once; arenas that are mostly garbage, and old enough that no
+ * event names them, are emptied into a survivors' arena, and the refs in chains follow.
+ */
+import { ARENA_BYTES, CLASSES_MAX, FLAG_GARBAGE, arenaOf, offsetOf, refAt } from './arenas.ts';
+import type { KeyClass } from './classes.ts';
+import type { Store } from './store.ts';
+
+/** Events looked at per class and slice: about a millisecond. */
+const SWEEP_EVENTS_MAX = 4096;
+/** Share of an arena that must be garbage before its survivors are moved. */
+const GARBAGE_SHARE_MIN = 0.4;
+
+export class Sweep {
+  readonly #store: Store;
+  /** Held while a snapshot reads records: nothing moves and nothing is freed. */
+  isHeld = false;
+  /** Arenas that may be worth emptying. */
+  readonly #candidates: Set<number> = new Set();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** True while there is garbage to collect. */
+  get hasWork(): boolean {
+    if (this.isHeld) return false;
+    if (this.#candidates.size > 0) return true;
+    for (const klass of this.#store.classes.all) {
+      if (this.#isOverBudget(klass)) return true;
+      if (klass.sweepPosition >= klass.events.next) continue;
+      const ref = klass.events.at(klass.sweepPosition);
+      if (this.#store.arenas.modRevision(ref) < klass.boundary) return true;
+    }
+    return false;
+  }
+
+  #isOverBudget(klass: KeyClass): boolean {
+    return (
+      klass.historyBytes > klass.historyBytesMax && klass.sweepPosition < klass.publishedPosition
+    );
+  }
+
+  /** One slice of work. */
+  step(): void {
+    if (this.isHeld) return;
+    for (const klass of this.#store.classes.all) {
+      this.#cutHistory(klass);
+      this.#sweepClass(klass);
+      if (klass.liveness.sortNext()) return;
+    }
+    this.#evacuateOne();
+  }
+
+  /**
+   * Over budget: moves the boundary over published events, oldest first, until the history that
+   * they keep would fit.
+   */
+  #cutHistory(klass: KeyClass): void {
+    if (!this.#isOverBudget(klass)) return;
+    const { arenas } = this.#store;
+    let excess = klass.historyBytes - klass.historyBytesMax;
+    let position = Math.max(klass.sweepPosition, klass.events.seek(klass.boundary + 1));
+    const end = Math.min(klass.publishedPosition, position + SWEEP_EVENTS_MAX);
+    let boundary = klass.boundary;
+    for (; position < end && excess > 0; position++) {
+      const ref = klass.events.at(position);
+      const previous = arenas.previous(ref);
+      if (previous !== 0) excess -= arenas.size(previous);
+      boundary = arenas.modRevision(ref);
+    }
+    if (boundary === klass.boundary) return;
+    klass.boundary = boundary;
+    this.#store.hub.reset();
+  }
+
+  #sweepClass(klass: KeyClass): void {
+    const { arenas } = this.#store;
+    const { events, boundary } = klass;
+    const end = Math.min(klass.publishedPosition, klass.sweepPosition + SWEEP_EVENTS_MAX);
+    let position = klass.sweepPosition;
+    for (; position < end; position++) {
+      const ref = events.at(position);
+      if (arenas.modRevision(ref) >= boundary) break;
+      this.#forgetBefore(klass, ref);
+      if (arenas.isTombstone(ref)) this.#forgetKey(klass, ref);
+    }
+    if (position === klass.sweepPosition) return;
+    klass.sweepPosition = position;
+    events.cut(position);
+    klass.liveness.cut(boundary);
+    this.#store.hub.reset();
+  }
+
+  /** What an event replaced is out of reach. */
+  #forgetBefore(klass: KeyClass, ref: number): void {
+    const { arenas } = this.#store;
+    const previous = arenas.previous(ref);
+    if (previous === 0) return;
+    arenas.setPrevious(ref, 0);
+    this.#markGarbage(klass, previous);
+  }
+
+  /** A tombstone below the boundary goes, with its key unless that was put again. */
+  #forgetKey(klass: KeyClass, ref: number): void {
+    const { arenas, keys, graves } = this.#store;
+    const id = arenas.keyId(ref);
+    if (keys.head(id) !== ref) return;
+    keys.loadRecord(ref);
+    graves.remove();
+    keys.remove(id);
+    this.#markGarbage(klass, ref);
+  }
+
+  #markGarbage(klass: KeyClass, ref: number): void {
+    const { arenas } = this.#store;
+    const arena = arenaOf(ref);
+    klass.historyBytes -= arenas.size(ref);
+    const isEmpty = arenas.markGarbage(ref);
+    if (arenas.isOpen(arena)) return;
+    if (isEmpty) {
+      this.#candidates.delete(arena);
+      arenas.release(arena);
+    } else if (
+      arenas.live[arena]! < arenas.used[arena]! * (1 - GARBAGE_SHARE_MIN) &&
+      arenas.used[arena]! <= ARENA_BYTES
+    ) {
+      this.#candidates.add(arena);
+    }
+  }
+
+  /** Empties one candidate whose records are all older than its class's events. */
+  #evacuateOne(): void {
+    const { arenas, classes } = this.#store;
+    for (const arena of this.#candidates) {
+      const klass = classes.all[arenas.classOf[arena]!]!;
+      if (arenas.isOpen(arena)) {
+        this.#candidates.delete(arena);
+        continue;
+      }
+      if (arenas.lastRevision[arena]! >= this.#sweptRevision(klass)) continue;
+      this.#candidates.delete(arena);
+      this.#evacuate(arena);
+      this.#store.hub.reset();
+      return;
+    }
+  }
+
+  /** Events at or after this revision are still in the class's log. */
+  #sweptRevision(klass: KeyClass): number {
+    if (klass.sweepPosition >= klass.events.next) return Infinity;
+    return this.#store.arenas.modRevision(klass.events.at(klass.sweepPosition));
+  }
+
+  #evacuate(arena: number): void {
+    const { arenas } = this.#store;
+    const stream = CLASSES_MAX + arenas.classOf[arena]!;
+    const from = arenas.bytes[arena]!;
+    const end = arenas.used[arena]!;
+    for (let offset = 0; offset < end;) {
+      const ref = refAt(arena, offset);
+      const size = arenas.size(ref);
+      offset += size;
+      if ((arenas.flags(ref) & FLAG_GARBAGE) !== 0) continue;
+      const moved = arenas.allocate(stream, size);
+      from.copy(arenas.bytes[arenaOf(moved)]!, offsetOf(moved), offset - size, offset);
+      const target = arenaOf(moved);
+      const revision = arenas.modRevision(ref);
+      if (revision > arenas.lastRevision[target]!) arenas.lastRevision[target] = revision;
+      this.#redirect(ref, moved);
+    }
+    arenas.release(arena);
+  }
+
+  #redirect(ref: number, moved: number): void {
+    const { arenas, keys } = this.#store;
+    const id = arenas.keyId(moved);
+    let newer = keys.head(id);
+    if (newer === ref) {
+      keys.setHead(id, moved);
+      return;
+    }
+    while (arenas.previous(newer) !== ref) newer = arenas.previous(newer);
+    arenas.setPrevious(newer, moved);
+  }
+}

@@ -1,0 +1,384 @@
+// data plane: watchers as cursors into the event logs
+/**
+ * A watcher is a row of numbers: the range that it watches and the last event that it took. It is
+ * *live* when it took everything published, else *lagging*. Publication collects, per watched
+ * range, the refs of this turn's events (`entry` lists) and wakes the range's live watchers once.
+ * Whoever does not take all of its entries then is lagging: it will find the rest in the event
+ * log (or, watching one key, in the key's chain of versions), from its place on. So there is no
+ * queue per watcher, and a slow one costs 40 bytes.
+ */
+import type { Arenas } from './arenas.ts';
+import type { KeyClass, KeyClasses } from './classes.ts';
+import { FAILURE, type Watcher } from './contract.ts';
+import type { KeyIndex } from './key-index.ts';
+import { RANGE_KEY, WatchRanges, grown, isInside } from './watch-ranges.ts';
+
+const DEAD = 0;
+const LIVE = 1;
+const LAGGING = 2;
+const SUB_END = 0xffffffff;
+/** Events that one call of `next` looks at before it says "later": about half a millisecond. */
+const SCAN_EVENTS_MAX = 4096;
+
+export class WatchHub {
+  readonly #arenas: Arenas;
+  readonly #keys: KeyIndex;
+  readonly #classes: KeyClasses;
+  readonly #ranges = new WatchRanges();
+  // By watcher.
+  #states = new Uint8Array(64);
+  #rangeOf = new Uint32Array(64);
+  #nextInRange = new Uint32Array(64);
+  #previousInRange = new Uint32Array(64);
+  #entryOf = new Uint32Array(64);
+  /** The last event taken, or looked at and left. */
+  #lastRevision = new Float64Array(64);
+  #lastSub = new Uint32Array(64);
+  readonly #watchers: (Watcher | null)[] = [null];
+  readonly #free: number[] = [];
+  #size = 0;
+  // By range.
+  #firstWatcher = new Uint32Array(64);
+  #headEntry = new Uint32Array(64);
+  #tailEntry = new Uint32Array(64);
+  // This turn's events: refs in lists per range. Entry 0 ends a list.
+  #entryRefs = new Uint32Array(256);
+  #entryNext = new Uint32Array(256);
+  #entryEnd = 1;
+  readonly #touched: number[] = [];
+  readonly #matched: number[] = [];
+  readonly #woken: number[] = [];
+  /** Watchers that want to be called again: new with history, or out of scan budget. */
+  #restless: number[] = [];
+  // The scan that is under way: places per class, for one watcher.
+  #scanned = 0;
+  readonly #places: number[] = [];
+  #scanClasses: KeyClass[] = [];
+  #scanStart: Buffer = Buffer.alloc(0);
+  #scanEnd: Buffer = this.#scanStart;
+  #published = 1;
+
+  constructor(arenas: Arenas, keys: KeyIndex, classes: KeyClasses) {
+    this.#arenas = arenas;
+    this.#keys = keys;
+    this.#classes = classes;
+  }
+
+  /** Open watchers. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Distinct ranges watched. */
+  get rangeCount(): number {
+    return this.#ranges.size;
+  }
+
+  get hasRestless(): boolean {
+    return this.#restless.length > 0;
+  }
+
+  open(
+    bytes: Uint8Array,
+    at: number,
+    to: number,
+    endAt: number,
+    endTo: number,
+    fromRevision: number,
+    watcher: Watcher,
+  ): number {
+    const id = this.#free.length > 0 ? this.#free.pop()! : this.#watchers.length;
+    if (id >= this.#states.length) this.#grow();
+    const range = this.#ranges.open(bytes, at, to, endAt, endTo);
+    if (range >= this.#firstWatcher.length) {
+      this.#firstWatcher = grown(this.#firstWatcher, range);
+      this.#headEntry = grown(this.#headEntry, range);
+      this.#tailEntry = grown(this.#tailEntry, range);
+    }
+    const first = this.#firstWatcher[range]!;
+    this.#nextInRange[id] = first;
+    this.#previousInRange[id] = 0;
+    if (first !== 0) this.#previousInRange[first] = id;
+    this.#firstWatcher[range] = id;
+    this.#rangeOf[id] = range;
+    this.#entryOf[id] = 0;
+    this.#watchers[id] = watcher;
+    this.#size++;
+    const isFuture = fromRevision === 0 || fromRevision > this.#published;
+    this.#lastRevision[id] = fromRevision === 0 ? this.#published : fromRevision - 1;
+    this.#lastSub[id] = SUB_END;
+    this.#states[id] = isFuture ? LIVE : LAGGING;
+    if (!isFuture) this.#restless.push(id);
+    return id;
+  }
+
+  #grow(): void {
+    const size = this.#states.length * 2;
+    const states = new Uint8Array(size);
+    states.set(this.#states);
+    this.#states = states;
+    const revisions = new Float64Array(size);
+    revisions.set(this.#lastRevision);
+    this.#lastRevision = revisions;
+    this.#rangeOf = grown(this.#rangeOf, size - 1);
+    this.#nextInRange = grown(this.#nextInRange, size - 1);
+    this.#previousInRange = grown(this.#previousInRange, size - 1);
+    this.#entryOf = grown(this.#entryOf, size - 1);
+    this.#lastSub = grown(this.#lastSub, size - 1);
+  }
+
+  close(id: number): void {
+    if (this.#states[id] === DEAD) return;
+    const range = this.#rangeOf[id]!;
+    const next = this.#nextInRange[id]!;
+    const previous = this.#previousInRange[id]!;
+    if (next !== 0) this.#previousInRange[next] = previous;
+    if (previous !== 0) this.#nextInRange[previous] = next;
+    else this.#firstWatcher[range] = next;
+    // A range touched in this turn is closed when the turn's lists are cleared.
+    if (previous === 0 && next === 0 && this.#headEntry[range] === 0) this.#ranges.close(range);
+    this.#states[id] = DEAD;
+    this.#watchers[id] = null;
+    this.#free.push(id);
+    this.#size--;
+    if (this.#scanned === id) this.#scanned = 0;
+  }
+
+  /** Shows watchers the events up to a revision, class logs merged in order; wakes them. */
+  publish(revision: number): void {
+    this.#published = revision;
+    this.#scanned = 0;
+    const hasWatchers = this.#size > 0;
+    for (;;) {
+      const klass = this.#nextClass(this.#classes.all, revision);
+      if (klass === null) break;
+      if (!hasWatchers) {
+        klass.publishedPosition = klass.events.seek(revision + 1);
+        continue;
+      }
+      this.#dispatch(klass.events.at(klass.publishedPosition));
+      klass.publishedPosition++;
+    }
+    this.#wake();
+  }
+
+  /** The class whose next unpublished event is the oldest, if one is due. */
+  #nextClass(classes: readonly KeyClass[], revision: number): KeyClass | null {
+    let best: KeyClass | null = null;
+    let bestRef = 0;
+    for (let i = 0; i < classes.length; i++) {
+      const klass = classes[i]!;
+      if (klass.publishedPosition >= klass.events.next) continue;
+      const ref = klass.events.at(klass.publishedPosition);
+      if (this.#arenas.modRevision(ref) > revision) continue;
+      if (best === null || this.#isBefore(ref, bestRef)) {
+        best = klass;
+        bestRef = ref;
+      }
+    }
+    return best;
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const difference = this.#arenas.modRevision(a) - this.#arenas.modRevision(b);
+    return difference < 0 || (difference === 0 && this.#arenas.sub(a) < this.#arenas.sub(b));
+  }
+
+  #dispatch(ref: number): void {
+    const at = this.#arenas.keyAt(ref);
+    const to = at + this.#arenas.keySize(ref);
+    const count = this.#ranges.match(this.#arenas.buffer(ref), at, to, this.#matched);
+    for (let i = 0; i < count; i++) {
+      const range = this.#matched[i]!;
+      const entry = this.#entryEnd++;
+      if (entry >= this.#entryRefs.length) {
+        this.#entryRefs = grown(this.#entryRefs, entry);
+        this.#entryNext = grown(this.#entryNext, entry);
+      }
+      this.#entryRefs[entry] = ref;
+      this.#entryNext[entry] = 0;
+      if (this.#headEntry[range] === 0) {
+        this.#headEntry[range] = entry;
+        this.#touched.push(range);
+      } else {
+        this.#entryNext[this.#tailEntry[range]!] = entry;
+      }
+      this.#tailEntry[range] = entry;
+    }
+  }
+
+  #wake(): void {
+    const woken = this.#woken;
+    for (const range of this.#touched) {
+      const head = this.#headEntry[range]!;
+      for (let id = this.#firstWatcher[range]!; id !== 0; id = this.#nextInRange[id]!) {
+        if (this.#states[id] !== LIVE) continue;
+        this.#entryOf[id] = head;
+        this.#skipOld(id);
+        if (this.#entryOf[id] !== 0) woken.push(id);
+      }
+    }
+    for (let i = 0; i < woken.length; i++) {
+      const id = woken[i]!;
+      if (this.#states[id] === LIVE && this.#entryOf[id] !== 0) {
+        this.#watchers[id]!.onEvents(id);
+        if (this.#states[id] === LIVE && this.#entryOf[id] !== 0) this.#fallBehind(id);
+      }
+    }
+    woken.length = 0;
+    for (const range of this.#touched) {
+      this.#headEntry[range] = 0;
+      if (this.#firstWatcher[range] === 0) this.#ranges.close(range);
+    }
+    this.#touched.length = 0;
+    this.#entryEnd = 1;
+  }
+
+  /** A watcher that starts in the future passes over what is older. */
+  #skipOld(id: number): void {
+    let entry = this.#entryOf[id]!;
+    while (entry !== 0 && !this.#isAfterLast(id, this.#entryRefs[entry]!)) {
+      entry = this.#entryNext[entry]!;
+    }
+    this.#entryOf[id] = entry;
+  }
+
+  #isAfterLast(id: number, ref: number): boolean {
+    const difference = this.#arenas.modRevision(ref) - this.#lastRevision[id]!;
+    return difference > 0 || (difference === 0 && this.#arenas.sub(ref) > this.#lastSub[id]!);
+  }
+
+  /** Entries are left: remember the place just before the first of them. */
+  #fallBehind(id: number): void {
+    const ref = this.#entryRefs[this.#entryOf[id]!]!;
+    const revision = this.#arenas.modRevision(ref);
+    const sub = this.#arenas.sub(ref);
+    if (revision !== this.#lastRevision[id] || sub === 0) {
+      this.#lastRevision[id] = sub === 0 ? revision - 1 : revision;
+      this.#lastSub[id] = sub === 0 ? SUB_END : sub - 1;
+    }
+    this.#entryOf[id] = 0;
+    this.#states[id] = LAGGING;
+  }
+
+  /** See RevisionedStore.watchNext. */
+  next(id: number): number {
+    if (this.#states[id] === LIVE) {
+      const entry = this.#entryOf[id]!;
+      if (entry === 0) return 0;
+      const ref = this.#entryRefs[entry]!;
+      this.#entryOf[id] = this.#entryNext[entry]!;
+      this.#take(id, ref);
+      return ref;
+    }
+    if (this.#states[id] === DEAD) return 0;
+    const range = this.#rangeOf[id]!;
+    const needed =
+      this.#lastSub[id] === SUB_END ? this.#lastRevision[id]! + 1 : this.#lastRevision[id]!;
+    if (this.#scanned !== id) this.#beginScan(id, range);
+    for (const klass of this.#scanClasses) if (needed < klass.boundary) return FAILURE.compacted;
+    return this.#ranges.kind(range) === RANGE_KEY ? this.#nextOfKey(id, range) : this.#scan(id);
+  }
+
+  #take(id: number, ref: number): void {
+    this.#lastRevision[id] = this.#arenas.modRevision(ref);
+    this.#lastSub[id] = this.#arenas.sub(ref);
+  }
+
+  #beginScan(id: number, range: number): void {
+    const { start, end } = this.#ranges.bounds(range);
+    const both = Buffer.concat([start, end]);
+    this.#scanClasses = this.#classes.all.filter((klass) =>
+      this.#classes.overlaps(klass, both, 0, start.length, start.length, both.length),
+    );
+    this.#scanned = id;
+    this.#scanStart = start;
+    this.#scanEnd = end;
+    if (this.#ranges.kind(range) === RANGE_KEY) return;
+    for (let i = 0; i < this.#scanClasses.length; i++) {
+      const events = this.#scanClasses[i]!.events;
+      let place = events.seek(this.#lastRevision[id]!);
+      while (place < events.next && !this.#isAfterLast(id, events.at(place))) place++;
+      this.#places[i] = place;
+    }
+  }
+
+  #scan(id: number): number {
+    for (let budget = SCAN_EVENTS_MAX; budget > 0; budget--) {
+      let best = -1;
+      let bestRef = 0;
+      for (let i = 0; i < this.#scanClasses.length; i++) {
+        const klass = this.#scanClasses[i]!;
+        if (this.#places[i]! >= klass.publishedPosition) continue;
+        const ref = klass.events.at(this.#places[i]!);
+        if (best < 0 || this.#isBefore(ref, bestRef)) {
+          best = i;
+          bestRef = ref;
+        }
+      }
+      if (best < 0) {
+        this.#states[id] = LIVE;
+        this.#scanned = 0;
+        return 0;
+      }
+      this.#places[best]!++;
+      this.#take(id, bestRef);
+      const at = this.#arenas.keyAt(bestRef);
+      const to = at + this.#arenas.keySize(bestRef);
+      if (isInside(this.#arenas.buffer(bestRef), at, to, this.#scanStart, this.#scanEnd)) {
+        return bestRef;
+      }
+    }
+    this.#restless.push(id);
+    return 0;
+  }
+
+  /** Watching one key, the chain of its versions is the history. */
+  #nextOfKey(id: number, range: number): number {
+    const { start } = this.#ranges.bounds(range);
+    this.#keys.load(start, 0, start.length);
+    const keyId = this.#keys.find();
+    let found = 0;
+    let ref = keyId === 0 ? 0 : this.#keys.head(keyId);
+    for (; ref !== 0 && this.#isAfterLast(id, ref); ref = this.#arenas.previous(ref)) {
+      if (this.#arenas.modRevision(ref) <= this.#published) found = ref;
+    }
+    if (found === 0) this.#states[id] = LIVE;
+    else this.#take(id, found);
+    return found;
+  }
+
+  isCurrent(id: number): boolean {
+    return (
+      this.#states[id] === LIVE &&
+      this.#entryOf[id] === 0 &&
+      this.#lastRevision[id]! <= this.#published
+    );
+  }
+
+  /** Calls the watchers that have history to read. */
+  wakeRestless(): void {
+    const ids = this.#restless;
+    this.#restless = [];
+    for (const id of ids) if (this.#states[id] === LAGGING) this.#watchers[id]!.onEvents(id);
+  }
+
+  /** Forgets the scan under way: positions or refs have changed. */
+  reset(): void {
+    this.#scanned = 0;
+  }
+
+  /** The boundary that a compacted watcher fell behind. */
+  boundaryOf(id: number): number {
+    const { start, end } = this.#ranges.bounds(this.#rangeOf[id]!);
+    const both = Buffer.concat([start, end]);
+    let boundary = 0;
+    for (const klass of this.#classes.all) {
+      if (klass.boundary <= boundary) continue;
+      if (this.#classes.overlaps(klass, both, 0, start.length, start.length, both.length)) {
+        boundary = klass.boundary;
+      }
+    }
+    return boundary;
+  }
+}

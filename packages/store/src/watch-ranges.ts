@@ -1,0 +1,232 @@
+// data plane: from an event's key to the watched ranges that hold it
+/**
+ * Watched ranges, each held once however many watchers it has. A single key and a prefix are
+ * found by hash, so an event costs nothing for ranges that it does not touch: one look-up among
+ * the keys, and one per length of watched prefix at which its key could be cut (nearly always
+ * after a slash). Ranges that are neither are compared one by one.
+ */
+import { Arenas, HEADER_BYTES, arenaOf, offsetOf } from './arenas.ts';
+import { KeyIndex } from './key-index.ts';
+
+const SLASH = 0x2f;
+export const RANGE_KEY = 1;
+export const RANGE_PREFIX = 2;
+export const RANGE_OTHER = 3;
+
+/** Keys of ranges, in arenas of their own so that an idle range is no object. */
+class RangeKeys {
+  readonly #arenas = new Arenas();
+  readonly index: KeyIndex = new KeyIndex(this.#arenas, 0x5bd1e995);
+  /** Range number by id. */
+  #ranges = new Uint32Array(64);
+
+  find(bytes: Uint8Array, at: number, to: number): number {
+    if (this.index.size === 0) return 0;
+    this.index.load(bytes, at, to);
+    const id = this.index.find();
+    return id === 0 ? 0 : this.#ranges[id]!;
+  }
+
+  add(bytes: Uint8Array, at: number, to: number, range: number): number {
+    this.index.load(bytes, at, to);
+    const ref = this.#arenas.allocate(0, Arenas.sizeOf(to - at, 0, false));
+    const words = this.#arenas.words[arenaOf(ref)]!;
+    const base = offsetOf(ref) >> 2;
+    words.fill(0, base, base + (HEADER_BYTES >> 2));
+    words[base + 9] = to - at;
+    const target = this.#arenas.buffer(ref);
+    const keyAt = offsetOf(ref) + HEADER_BYTES;
+    const padded = (to - at + 3) & ~3;
+    for (let i = 0; i < padded; i++) target[keyAt + i] = this.index.scratch[i]!;
+    const id = this.index.insert(ref, 0);
+    if (id >= this.#ranges.length) this.#ranges = grown(this.#ranges, id);
+    this.#ranges[id] = range;
+    return id;
+  }
+
+  key(id: number): Buffer {
+    const ref = this.index.head(id);
+    const at = this.#arenas.keyAt(ref);
+    return this.#arenas.buffer(ref).subarray(at, at + this.#arenas.keySize(ref));
+  }
+
+  remove(id: number): void {
+    const ref = this.index.head(id);
+    this.index.loadRecord(ref);
+    this.index.remove(id);
+    const arena = arenaOf(ref);
+    const isEmpty = this.#arenas.markGarbage(ref);
+    if (isEmpty && !this.#arenas.isOpen(arena)) this.#arenas.release(arena);
+  }
+}
+
+export class WatchRanges {
+  readonly #keys = new RangeKeys();
+  readonly #prefixes = new RangeKeys();
+  /** How many watched prefixes have this length, and how many of them do not end in a slash. */
+  readonly #lengths: number[] = [];
+  readonly #oddLengths: number[] = [];
+  #prefixCount = 0;
+  readonly #others: Map<number, { readonly start: Buffer; readonly end: Buffer }> = new Map();
+  #kinds = new Uint8Array(64);
+  #keyIds = new Uint32Array(64);
+  readonly #free: number[] = [];
+  #end = 1;
+
+  /** Ranges now watched. */
+  get size(): number {
+    return this.#keys.index.size + this.#prefixCount + this.#others.size;
+  }
+
+  kind(range: number): number {
+    return this.#kinds[range]!;
+  }
+
+  /** The number of a range, new or shared. */
+  open(bytes: Uint8Array, at: number, to: number, endAt: number, endTo: number): number {
+    const isKey = endAt === endTo;
+    const isPrefix = !isKey && isPrefixRange(bytes, at, to, endAt, endTo);
+    if (!isKey && !isPrefix) return this.#openOther(bytes, at, to, endAt, endTo);
+    const table = isKey ? this.#keys : this.#prefixes;
+    const known = table.find(bytes, at, to);
+    if (known !== 0) return known;
+    const range = this.#newRange(isKey ? RANGE_KEY : RANGE_PREFIX);
+    this.#keyIds[range] = table.add(bytes, at, to, range);
+    if (isPrefix) this.#count(bytes, at, to, 1);
+    return range;
+  }
+
+  #newRange(kind: number): number {
+    const range = this.#free.length > 0 ? this.#free.pop()! : this.#end++;
+    if (range >= this.#kinds.length) {
+      const kinds = new Uint8Array(this.#kinds.length * 2);
+      kinds.set(this.#kinds);
+      this.#kinds = kinds;
+      this.#keyIds = grown(this.#keyIds, range);
+    }
+    this.#kinds[range] = kind;
+    return range;
+  }
+
+  #openOther(bytes: Uint8Array, at: number, to: number, endAt: number, endTo: number): number {
+    const start = Buffer.from(bytes.subarray(at, to));
+    const end = Buffer.from(bytes.subarray(endAt, endTo));
+    for (const [range, other] of this.#others) {
+      if (other.start.equals(start) && other.end.equals(end)) return range;
+    }
+    const range = this.#newRange(RANGE_OTHER);
+    this.#others.set(range, { start, end });
+    return range;
+  }
+
+  #count(bytes: Uint8Array, at: number, to: number, by: number): void {
+    const size = to - at;
+    while (this.#lengths.length <= size) {
+      this.#lengths.push(0);
+      this.#oddLengths.push(0);
+    }
+    this.#lengths[size]! += by;
+    if (bytes[to - 1] !== SLASH) this.#oddLengths[size]! += by;
+    this.#prefixCount += by;
+  }
+
+  close(range: number): void {
+    const kind = this.#kinds[range]!;
+    if (kind === RANGE_KEY) this.#keys.remove(this.#keyIds[range]!);
+    else if (kind === RANGE_OTHER) this.#others.delete(range);
+    else {
+      const prefix = this.#prefixes.key(this.#keyIds[range]!);
+      this.#count(prefix, 0, prefix.length, -1);
+      this.#prefixes.remove(this.#keyIds[range]!);
+    }
+    this.#kinds[range] = 0;
+    this.#free.push(range);
+  }
+
+  /** Writes the ranges that hold the key into `out`; returns how many. */
+  match(bytes: Uint8Array, at: number, to: number, out: number[]): number {
+    let count = 0;
+    const exact = this.#keys.find(bytes, at, to);
+    if (exact !== 0) out[count++] = exact;
+    if (this.#prefixCount > 0) {
+      const longest = Math.min(to - at, this.#lengths.length - 1);
+      for (let size = 0; size <= longest; size++) {
+        if (this.#lengths[size] === 0) continue;
+        if (bytes[at + size - 1] !== SLASH && this.#oddLengths[size] === 0) continue;
+        const range = this.#prefixes.find(bytes, at, at + size);
+        if (range !== 0) out[count++] = range;
+      }
+    }
+    if (this.#others.size > 0) {
+      for (const [range, other] of this.#others) {
+        if (isInside(bytes, at, to, other.start, other.end)) out[count++] = range;
+      }
+    }
+    return count;
+  }
+
+  /** First key and range_end (in etcd's sense) of a range, good until it is closed. */
+  bounds(range: number): { readonly start: Buffer; readonly end: Buffer } {
+    const kind = this.#kinds[range]!;
+    if (kind === RANGE_KEY) return { start: this.#keys.key(this.#keyIds[range]!), end: EMPTY };
+    if (kind === RANGE_OTHER) return this.#others.get(range)!;
+    const start = this.#prefixes.key(this.#keyIds[range]!);
+    return { start, end: prefixEnd(start) };
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+const FROM_KEY = Buffer.from([0]);
+
+/** range_end of all keys with a prefix, in etcd's sense. */
+export function prefixEnd(prefix: Buffer): Buffer {
+  for (let last = prefix.length - 1; last >= 0; last--) {
+    if (prefix[last] === 0xff) continue;
+    const end = Buffer.from(prefix.subarray(0, last + 1));
+    end[last]! += 1;
+    return end;
+  }
+  return FROM_KEY;
+}
+
+function isPrefixRange(
+  bytes: Uint8Array,
+  at: number,
+  to: number,
+  endAt: number,
+  endTo: number,
+): boolean {
+  const size = to - at;
+  if (size === 0 || endTo - endAt !== size || bytes[to - 1] === 0xff) return false;
+  for (let i = 0; i < size - 1; i++) if (bytes[at + i] !== bytes[endAt + i]) return false;
+  return bytes[endTo - 1] === bytes[to - 1]! + 1;
+}
+
+/** Does the range [start, end), in etcd's sense, hold a key? */
+export function isInside(
+  bytes: Uint8Array,
+  at: number,
+  to: number,
+  start: Buffer,
+  end: Buffer,
+): boolean {
+  if (end.length === 0) return order(bytes, at, to, start) === 0;
+  if (order(bytes, at, to, start) < 0) return false;
+  return (end.length === 1 && end[0] === 0) || order(bytes, at, to, end) < 0;
+}
+
+function order(bytes: Uint8Array, at: number, to: number, other: Buffer): number {
+  const count = Math.min(to - at, other.length);
+  for (let i = 0; i < count; i++) {
+    const difference = bytes[at + i]! - other[i]!;
+    if (difference !== 0) return difference;
+  }
+  return to - at - other.length;
+}
+
+/** A copy at least twice as long that holds index `needed`. */
+export function grown(column: Uint32Array, needed: number): Uint32Array<ArrayBuffer> {
+  const next = new Uint32Array(Math.max(column.length * 2, needed + 1));
+  next.set(column);
+  return next;
+}
