@@ -1,0 +1,80 @@
+// data plane
+/**
+ * Every node that is known by name, as a row of numbers.
+ *
+ *   keys       name -> id, ids reused
+ *   bits       see node-bits.ts
+ *   seenMs     observed time of the last sign of life (lease or heartbeat)
+ *   heartbeat  hash of the Ready condition's heartbeat, 0 = never seen
+ *   lease      hash of the lease's renewTime, 0 = never seen
+ *   zone       index of the zone
+ *   podHead    first pod of the node's list + 1, 0 = none (the list is pod-table.ts's)
+ *   holds      pods that name the node; a row lives while it exists or is held
+ *
+ * 33 bytes a node beside the name.
+ */
+import { Float64Column, Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
+import { KeyTable } from '@megaplane/base/keytable';
+import type { Random } from '@megaplane/base/random';
+import { EXISTS } from './node-bits.ts';
+
+export class NodeTable {
+  readonly keys: KeyTable;
+  readonly bits: Uint32Column = new Uint32Column();
+  readonly seenMs: Float64Column = new Float64Column();
+  readonly heartbeat: Uint32Column = new Uint32Column();
+  readonly lease: Uint32Column = new Uint32Column();
+  readonly zone: Uint16Column = new Uint16Column();
+  readonly podHead: Int32Column = new Int32Column();
+  readonly holds: Uint32Column = new Uint32Column();
+
+  constructor(random: Random) {
+    this.keys = new KeyTable({ random });
+  }
+
+  /** The row of a name; made if it is new. */
+  rowOf(bytes: Uint8Array, start: number, end: number): number {
+    const id = this.keys.insert(bytes, start, end);
+    if (this.keys.isNew) this.#clear(id);
+    return id;
+  }
+
+  /** The row of a name, or -1. */
+  find(name: string): number {
+    const bytes = Buffer.from(name);
+    return this.keys.find(bytes, 0, bytes.length);
+  }
+
+  nameOf(id: number): string {
+    return this.keys.keyText(id);
+  }
+
+  exists(id: number): boolean {
+    return (this.bits.get(id) & EXISTS) !== 0;
+  }
+
+  hold(id: number): void {
+    this.holds.add(id, 1);
+  }
+
+  unhold(id: number): void {
+    this.holds.set(id, this.holds.get(id) - 1);
+    this.release(id);
+  }
+
+  /** Forgets a row that nobody needs any more. */
+  release(id: number): void {
+    if (this.exists(id) || this.holds.get(id) > 0 || !this.keys.has(id)) return;
+    this.keys.remove(id);
+  }
+
+  #clear(id: number): void {
+    this.bits.set(id, 0);
+    this.seenMs.set(id, 0);
+    this.heartbeat.set(id, 0);
+    this.lease.set(id, 0);
+    this.zone.set(id, 0);
+    this.podHead.set(id, 0);
+    this.holds.set(id, 0);
+  }
+}

@@ -1,0 +1,89 @@
+/** What `runControllers` is told; the names follow kube-controller-manager's flags. */
+
+export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
+
+/** Names for `--controllers`, as kube-controller-manager knows them. */
+export const CONTROLLER_NAMES = [
+  'namespace-controller',
+  'serviceaccount-controller',
+  'root-ca-certificate-publisher-controller',
+  'node-lifecycle-controller',
+  'taint-eviction-controller',
+  'pod-garbage-collector-controller',
+  'garbage-collector-controller',
+] as const;
+export type ControllerName = (typeof CONTROLLER_NAMES)[number];
+
+/** Older names that the flag still takes. */
+const ALIASES: Readonly<Record<string, ControllerName>> = {
+  namespace: 'namespace-controller',
+  serviceaccount: 'serviceaccount-controller',
+  'root-ca-cert-publisher': 'root-ca-certificate-publisher-controller',
+  nodelifecycle: 'node-lifecycle-controller',
+  podgc: 'pod-garbage-collector-controller',
+  garbagecollector: 'garbage-collector-controller',
+};
+
+/** Defaults of kube-controller-manager where a field is left out. */
+export interface ControllersOptions {
+  readonly kubeconfig: string;
+  /** `*`, `name`, `-name`, in the order given; default all. */
+  readonly controllers?: readonly string[];
+  /** How often nodes are looked at; default 5 s. */
+  readonly nodeMonitorPeriodMs?: number;
+  /** Without a sign of life for so long a node is Unknown; default 50 s. */
+  readonly nodeMonitorGracePeriodMs?: number;
+  /** The same for nodes whose kubelet never posted; default 60 s. */
+  readonly nodeStartupGracePeriodMs?: number;
+  /** Nodes per second and zone that are tainted NoExecute; default 0.1. */
+  readonly nodeEvictionRate?: number;
+  /** The same in a large zone that is partly down; default 0.01. */
+  readonly secondaryNodeEvictionRate?: number;
+  /** Zones above this size are large; smaller ones that are partly down stop; default 50. */
+  readonly largeClusterSizeThreshold?: number;
+  /** Share of nodes not ready from which a zone is partly down; default 0.55. */
+  readonly unhealthyZoneThreshold?: number;
+  /** Ended pods above this number are deleted, oldest first; 0 = never; default 12,500. */
+  readonly terminatedPodGcThreshold?: number;
+  /** Wait for the lease `kube-system/kube-controller-manager`; default true. */
+  readonly leaderElect?: boolean;
+  /** PEM of the CA for `kube-root-ca.crt`; default the CA of the kubeconfig. */
+  readonly rootCaFile?: string;
+  readonly connections?: number;
+  /** `host:port` of /metrics and /healthz; default a free port of 127.0.0.1. */
+  readonly metricsAddress?: string;
+  readonly log: Log;
+}
+
+export interface ControllersService {
+  /** For the ready line. */
+  readonly listens: string;
+  stop(): Promise<void>;
+  /** Settles when the controllers cannot go on: leadership was lost. */
+  readonly failure: Promise<Error>;
+}
+
+/** The controllers that `--controllers` chooses, or a text that says what is wrong with it. */
+export function chosenControllers(list: readonly string[]): ReadonlySet<ControllerName> | string {
+  const chosen = new Set<ControllerName>();
+  const excluded = new Set<ControllerName>();
+  for (const item of list) {
+    if (item === '*') {
+      for (const name of CONTROLLER_NAMES) chosen.add(name);
+      continue;
+    }
+    const isExclusion = item.startsWith('-');
+    const written = isExclusion ? item.slice(1) : item;
+    const name = CONTROLLER_NAMES.find((one) => one === written) ?? ALIASES[written];
+    // Names of controllers that upstream has and this program does not are no mistake.
+    if (name === undefined && !/^[a-z][a-z-]*$/.test(written)) {
+      const known = CONTROLLER_NAMES.join(', ');
+      return `--controllers: "${item}" is no name of a controller; known are *, ${known}`;
+    }
+    if (name === undefined) continue;
+    if (isExclusion) excluded.add(name);
+    else chosen.add(name);
+  }
+  for (const name of excluded) chosen.delete(name);
+  return chosen;
+}
