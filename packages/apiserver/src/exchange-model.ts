@@ -66,7 +66,7 @@ export class ExchangeModel implements Exchange {
   isEnded = false;
   isReset = false;
   /** What the peer takes before it stops reading; tests lower it. */
-  room = Infinity;
+  room: number = Infinity;
   readonly #chunks: Buffer[] = [];
 
   constructor(

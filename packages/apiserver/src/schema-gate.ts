@@ -1,10 +1,12 @@
 /** Defaults and rules of kinds, as the writers use them. */
+import { applyDefaults } from '@megaplane/machinery/defaulting';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Served } from './served.ts';
 
-/** A copy of the object with the defaults of its kind filled in. */
-export function withDefaults(_served: Served, object: JsonObject): JsonObject {
+/** Fills in the defaults of the object's kind, in place. */
+export function withDefaults(object: JsonObject): JsonObject {
+  applyDefaults(object);
   return object;
 }
 

@@ -175,7 +175,7 @@ function nextObject(
     if (served.hasStatus) keepStatus(next, previous);
     behaviour.prepareUpdate?.(next, previous, context);
   }
-  next = withDefaults(served, next);
+  next = withDefaults(next);
   if (subresource === '' && served.counted) countGeneration(next, previous);
   const write = { ...context, operation: 'UPDATE' as const, subresource, previous };
   const refusal = context.admission.mutate({ ...write, object: next });

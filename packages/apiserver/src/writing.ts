@@ -164,7 +164,7 @@ export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prep
   let object = assemble(sent, named);
   if (served.hasStatus && behaviour.keepsStatusAtCreate !== true) object['status'] = {};
   behaviour.prepareCreate?.(object, context);
-  object = withDefaults(served, object);
+  object = withDefaults(object);
   const write = { ...context, operation: 'CREATE' as const, subresource: '', previous: null };
   const refusal = context.admission.mutate({ ...write, object });
   if (refusal !== null) return failed(refusal);

@@ -1,0 +1,153 @@
+/**
+ * What a cluster has before anybody makes anything: namespaces, priority classes, the Service of
+ * the API server itself. Made at each start where it is missing, and never changed back.
+ */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { applyDefaults } from '@megaplane/machinery/defaulting';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { findKind } from '@megaplane/machinery/kinds';
+import { timestamp } from './deletion.ts';
+import { orderedMetadata } from './object-meta.ts';
+import { keyOf, servedOf } from './served.ts';
+import { emptyRow, EXPECT_ABSENT } from './storage.ts';
+import type { World } from './world.ts';
+
+/** Where the API server is reached from inside the cluster. */
+export interface BootstrapFacts {
+  /** First address of the service range. */
+  readonly serviceAddress: string;
+  /** Address and port that the server listens on. */
+  readonly address: string;
+  readonly port: number;
+}
+
+const row = emptyRow();
+
+/** Makes what is missing. Returns how many objects that were. */
+export function bootstrap(world: World, facts: BootstrapFacts): number {
+  let made = 0;
+  for (const object of bootstrapObjects(facts)) {
+    if (ensure(world, object)) made++;
+  }
+  return made;
+}
+
+/** Stores an object if there is none of its name. True where it was made. */
+export function ensure(world: World, object: JsonObject): boolean {
+  const resource = findKind(stringAt(object, 'apiVersion'), stringAt(object, 'kind'));
+  if (resource === undefined) return false;
+  const served = servedOf(resource);
+  const namespace = stringAt(object, 'metadata', 'namespace');
+  const key = keyOf(served, namespace, stringAt(object, 'metadata', 'name'));
+  if (world.storage.get(key, row)) return false;
+  const metadata = orderedMetadata({
+    ...objectAt(object, 'metadata'),
+    uid: world.edge.uuid(),
+    creationTimestamp: timestamp(world.edge.nowMs()),
+    generation: served.counted ? 1 : 0,
+  });
+  const { kind, apiVersion, metadata: _, ...rest } = object;
+  const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
+  applyDefaults(whole);
+  let isMade = false;
+  world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
+    isMade = outcome.kind === 'done';
+  });
+  return isMade;
+}
+
+function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
+  return [
+    ...['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(namespace),
+    priorityClass(
+      'system-cluster-critical',
+      2_000_000_000,
+      'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
+    ),
+    priorityClass(
+      'system-node-critical',
+      2_000_001_000,
+      'Used for system critical pods that must not be moved from their current node.',
+    ),
+    service(facts),
+    endpoints(facts),
+    slice(facts),
+  ];
+}
+
+function namespace(name: string): JsonObject {
+  return {
+    kind: 'Namespace',
+    apiVersion: 'v1',
+    metadata: { name, labels: { 'kubernetes.io/metadata.name': name } },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  };
+}
+
+function priorityClass(name: string, value: number, description: string): JsonObject {
+  return {
+    kind: 'PriorityClass',
+    apiVersion: 'scheduling.k8s.io/v1',
+    metadata: { name },
+    value,
+    description,
+    preemptionPolicy: 'PreemptLowerPriority',
+  };
+}
+
+function service({ serviceAddress, port }: BootstrapFacts): JsonObject {
+  return {
+    kind: 'Service',
+    apiVersion: 'v1',
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      labels: { component: 'apiserver', provider: 'kubernetes' },
+    },
+    spec: {
+      ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }],
+      clusterIP: serviceAddress,
+      clusterIPs: [serviceAddress],
+      type: 'ClusterIP',
+      sessionAffinity: 'None',
+      ipFamilies: [family(serviceAddress)],
+      ipFamilyPolicy: 'SingleStack',
+      internalTrafficPolicy: 'Cluster',
+    },
+    status: { loadBalancer: {} },
+  };
+}
+
+function endpoints({ address, port }: BootstrapFacts): JsonObject {
+  return {
+    kind: 'Endpoints',
+    apiVersion: 'v1',
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' },
+    },
+    subsets: [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }],
+  };
+}
+
+function slice({ address, port }: BootstrapFacts): JsonObject {
+  return {
+    kind: 'EndpointSlice',
+    apiVersion: 'discovery.k8s.io/v1',
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      labels: { 'kubernetes.io/service-name': 'kubernetes' },
+    },
+    addressType: family(address),
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports: [{ name: 'https', port, protocol: 'TCP' }],
+  };
+}
+
+function family(address: string): string {
+  return address.includes(':') ? 'IPv6' : 'IPv4';
+}
