@@ -72,7 +72,9 @@ export class Slab {
   #drainRegion = -1;
   #drainPage = 0;
   #drainBlock = 0;
-  #drainRetryBelow: number = Infinity;
+  // Regions whose blocks found no room elsewhere, until enough more was freed.
+  readonly #isStuck: boolean[] = [];
+  #drainRetryBelow = 0;
   #isMoving = false;
 
   constructor(options: SlabOptions = {}) {
@@ -232,22 +234,20 @@ export class Slab {
 
   /**
    * Moves blocks out of the sparsest region into holes elsewhere, at most about `bytesMax` bytes
-   * in this call, and gives the region back once it is empty. Returns the bytes moved; 0 when
-   * there is nothing worth doing. `moved` must put the new ref wherever the old one was held, and
+   * in this call, and gives the region back once it is empty. Returns the bytes moved (a look in
+   * vain counts as some); 0 when there is nothing worth doing. `moved` must put the new ref wherever the old one was held, and
    * must not allocate or free.
    */
   compactStep(bytesMax: number, moved: Moved): number {
     let movedBytes = 0;
     while (movedBytes < bytesMax) {
       if (this.#drainRegion < 0 && !this.#startDrain()) break;
-      const bytes = this.#drainSome(bytesMax - movedBytes, moved);
-      if (bytes < 0) break;
-      movedBytes += bytes;
+      movedBytes += this.#drainSome(bytesMax - movedBytes, moved);
     }
     return movedBytes;
   }
 
-  /** Goes on with the region that is being emptied; -1 when the others have no room after all. */
+  /** Goes on with the region that is being emptied. */
   #drainSome(bytesMax: number, moved: Moved): number {
     const region = this.#drainRegion;
     const regionPages = this.#regions.regionPages;
@@ -263,7 +263,7 @@ export class Slab {
       const bytes = this.#drainSpan(span, bytesMax - movedBytes, moved);
       if (bytes < 0) {
         this.#abandonDrain();
-        return -1;
+        return movedBytes + PAGE_BYTES;
       }
       movedBytes += bytes;
       if (this.#drainBlock === 0) this.#drainPage += pages;
@@ -304,15 +304,26 @@ export class Slab {
   }
 
   #moveBlock(from: number, sizeBytes: number, moved: Moved): boolean {
-    this.#isMoving = true;
-    const to = this.allocate(sizeBytes);
-    this.#isMoving = false;
+    const to = this.#allocateElsewhere(sizeBytes);
     if (to === 0) return false;
     const start = this.startAt(from);
     this.bytesAt(from).copy(this.bytesAt(to), this.startAt(to), start, start + sizeBytes);
     moved(from, to, sizeBytes);
     this.free(from);
     return true;
+  }
+
+  /** Room for a block that moves: a hole of its size, or else of up to twice its size. */
+  #allocateElsewhere(sizeBytes: number): number {
+    this.#isMoving = true;
+    let to = this.allocate(sizeBytes);
+    // A size that few blocks have may have no other span; a little room lost frees a region.
+    for (let size = sizeBytes; to === 0 && size < sizeBytes * 2 && size < BLOCK_BYTES_MAX;) {
+      size = CLASS_BYTES[CLASS_OF_UNITS[(size >>> 3) + 1]!]!;
+      to = this.allocate(size);
+    }
+    this.#isMoving = false;
+    return to;
   }
 
   #markFreeBlocks(span: number): void {
@@ -331,11 +342,11 @@ export class Slab {
 
   /** Picks the region with the fewest live bytes, if the others have room for them. */
   #startDrain(): boolean {
-    if (this.#liveBytes > this.#drainRetryBelow) return false;
     const regions = this.#regions;
+    if (this.#liveBytes <= this.#drainRetryBelow) this.#isStuck.fill(false);
     let best = -1;
     for (let region = 0; region < this.#buffers.length; region++) {
-      if (!regions.isOpen(region)) continue;
+      if (!regions.isOpen(region) || this.#isStuck[region] === true) continue;
       if (best < 0 || regions.liveBytes[region]! <= regions.liveBytes[best]!) best = region;
     }
     if (best < 0) return false;
@@ -343,7 +354,6 @@ export class Slab {
     const elsewhere = regions.reservedBytes - regions.regionBytes - (this.#liveBytes - live);
     if (live > regions.regionBytes * 0.8 || elsewhere < live * 1.25) return false;
     if (elsewhere === 0) return false;
-    this.#drainRetryBelow = Infinity;
     this.#drainRegion = best;
     this.#drainPage = best === 0 ? 1 : 0;
     this.#drainBlock = 0;
@@ -351,10 +361,12 @@ export class Slab {
     return true;
   }
 
-  /** No room elsewhere after all: the region serves again, and a retry waits for more holes. */
+  /** No room elsewhere after all: the region serves again, and others are tried before it. */
   #abandonDrain(): void {
     const region = this.#drainRegion;
     this.#drainRegion = -1;
+    while (this.#isStuck.length <= region) this.#isStuck.push(false);
+    this.#isStuck[region] = true;
     this.#drainRetryBelow = this.#liveBytes - this.#regions.regionBytes / 8;
     this.#forEachOpenSpan(region, (span, sizeClass) => this.#link(span, sizeClass));
   }
