@@ -251,9 +251,12 @@ export class Dispatcher implements Client, ResponseSink {
       this.#first = slot.next;
       if (this.#first === null) this.#last = null;
       slot.next = null;
+      if (slot.state === 'dead') {
+        this.#release(slot);
+        continue;
+      }
       this.metrics.requestsQueued--;
-      if (slot.state === 'dead') this.#release(slot);
-      else this.#transmit(slot, link);
+      this.#transmit(slot, link);
     }
   }
 
@@ -340,6 +343,7 @@ export class Dispatcher implements Client, ResponseSink {
     const text = Buffer.from(why);
     const { done, tag } = slot;
     const isListed = slot.state === 'queued' || slot.state === 'delayed';
+    if (slot.state === 'queued') this.metrics.requestsQueued--;
     slot.state = 'dead';
     done(STATUS_NONE, text, 0, text.length, tag);
     if (!isListed) this.#release(slot);
@@ -395,8 +399,25 @@ export class Dispatcher implements Client, ResponseSink {
       if (slot.state === 'flying') slot.stream?.cancel();
       else this.#finish(slot, this.#whyNotSent());
     }
+    this.#dropDead();
     if (isAnyLeft) this.#keepSweeping();
     this.#pump();
+  }
+
+  /** Takes out of the queue what ended while it waited there. */
+  #dropDead(): void {
+    let slot = this.#first;
+    this.#first = null;
+    this.#last = null;
+    while (slot !== null) {
+      const { next } = slot;
+      slot.next = null;
+      if (slot.state === 'dead') this.#release(slot);
+      else if (this.#last === null) this.#first = slot;
+      else this.#last.next = slot;
+      if (slot.state === 'queued') this.#last = slot;
+      slot = next;
+    }
   }
 
   #whyNotSent(): string {
