@@ -74,6 +74,8 @@ globalThis.gc?.();
 const after = process.memoryUsage();
 longestPauseMs = 0;
 const changeMs = feed('MODIFIED', ROWS, ROWS + 2000);
+// Collector pauses are reported in a later turn.
+await new Promise((resolve) => setTimeout(resolve, 50));
 const perSecond = (count: number, ms: number): string => `${Math.round(count / ms)} K/s`;
 console.log(`rows ${informer.size}, upserts ${upserts}, synced ${informer.isSynced}`);
 console.log(`initial events ${perSecond(ROWS, fillMs)}, changes ${perSecond(ROWS, changeMs)}`);

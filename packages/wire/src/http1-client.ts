@@ -24,14 +24,8 @@ import {
   STEP_HEAD,
   STEP_MORE,
 } from './http1-parser.ts';
-import { STREAM_QUEUE_BYTES_MAX, type WireLimits } from './limits.ts';
-import type { Protocol, Transport } from './transport.ts';
-
-export interface Http1ClientOptions {
-  /** Sent as `host`. */
-  readonly authority: string;
-  readonly limits: WireLimits;
-}
+import { STREAM_QUEUE_BYTES_MAX } from './limits.ts';
+import type { ClientOptions, Protocol, Transport } from './transport.ts';
 
 type RequestState = 'waiting' | 'sent' | 'closed';
 
@@ -48,7 +42,8 @@ class Http1ClientStream implements ClientStream {
   isRequestOut: boolean;
   hasHead = false;
   isPaused = false;
-  #wantsWritable = false;
+  /** Its producer was told to wait. */
+  wantsWritable = false;
 
   constructor(
     connection: Http1Client,
@@ -100,13 +95,13 @@ class Http1ClientStream implements ClientStream {
   writable(): number {
     if (this.closed || this.isRequestOut) return 0;
     const bytes = this.early === null ? Math.max(0, this.connection.budget()) : 0;
-    if (bytes === 0) this.#wantsWritable = true;
+    if (bytes === 0) this.wantsWritable = true;
     return bytes;
   }
 
   offerWritable(): void {
-    if (!this.#wantsWritable || this.closed || this.connection.budget() <= 0) return;
-    this.#wantsWritable = false;
+    if (!this.wantsWritable || this.closed || this.connection.budget() <= 0) return;
+    this.wantsWritable = false;
     this.onWritable?.();
   }
 }
@@ -118,9 +113,10 @@ export class Http1Client implements Protocol, ClientConnection {
   onOpen: (() => void) | null = null;
   onDraining: (() => void) | null = null;
   readonly #transport: Transport;
-  readonly #options: Http1ClientOptions;
+  readonly #options: ClientOptions;
   readonly #parser: Http1Parser;
-  #state: 'connecting' | 'open' | 'draining' | 'closed' = 'connecting';
+  #state: 'open' | 'draining' | 'closed' = 'open';
+  #isAnnounced = false;
   #current: Http1ClientStream | null = null;
   #waiting: Http1ClientStream[] = [];
   /** The present answer says that the connection ends with it. */
@@ -132,14 +128,15 @@ export class Http1Client implements Protocol, ClientConnection {
   #progressMs: number;
   #pendingBytes = 0;
 
-  constructor(transport: Transport, options: Http1ClientOptions) {
+  constructor(transport: Transport, options: ClientOptions) {
     this.#transport = transport;
     this.#options = options;
     this.#parser = new Http1Parser(true, options.limits.headBytesMax);
     this.#progressMs = transport.nowMs();
+    transport.requestFlush();
   }
 
-  get state(): 'connecting' | 'open' | 'draining' | 'closed' {
+  get state(): 'open' | 'draining' | 'closed' {
     return this.#state;
   }
 
@@ -239,15 +236,6 @@ export class Http1Client implements Protocol, ClientConnection {
 
   // What the shell calls.
 
-  /** The socket is connected (and the TLS handshake done). */
-  opened(): void {
-    if (this.#state !== 'connecting') return;
-    this.#state = 'open';
-    this.#progressMs = this.#transport.nowMs();
-    this.onOpen?.();
-    this.changed();
-  }
-
   receive(bytes: Buffer, start: number, end: number): void {
     this.#parser.push(bytes, start, end);
     this.#run();
@@ -331,11 +319,15 @@ export class Http1Client implements Protocol, ClientConnection {
   }
 
   flush(): void {
-    if (this.#state === 'closed' || this.#state === 'connecting' || this.#isEnded) return;
+    if (this.#state === 'closed' || this.#isEnded) return;
+    if (!this.#isAnnounced) {
+      this.#isAnnounced = true;
+      this.onOpen?.();
+    }
     this.#run();
     if (this.#current === null) this.#begin();
     this.#flushOutput();
-    this.#current?.offerWritable();
+    if (this.#current?.wantsWritable === true && this.budget() > 0) this.#transport.requestTurn();
     if (this.#state !== 'draining' || this.#current !== null || this.#waiting.length > 0) return;
     this.#isEnded = true;
     this.#transport.end();
@@ -358,6 +350,7 @@ export class Http1Client implements Protocol, ClientConnection {
 
   drained(): void {
     this.#progressMs = this.#transport.nowMs();
+    this.#current?.offerWritable();
     this.changed();
   }
 
@@ -372,14 +365,13 @@ export class Http1Client implements Protocol, ClientConnection {
 
   closed(): void {
     if (this.#state === 'closed') return;
-    const wasConnecting = this.#state === 'connecting';
     this.#state = 'closed';
     const current = this.#current;
     this.#current = null;
     if (current !== null) this.#fail(current, 'disconnected', this.#reason);
     for (const stream of this.#waiting.splice(0)) this.#fail(stream, 'refused', this.#reason);
     this.output.discard();
-    this.onClosed?.(wasConnecting ? `no connection: ${this.#reason}` : this.#reason);
+    this.onClosed?.(this.#reason);
   }
 
   tick(nowMs: number): void {
@@ -393,7 +385,7 @@ export class Http1Client implements Protocol, ClientConnection {
 
   /** Takes no new requests; those given go on. */
   drain(): void {
-    if (this.#state !== 'open' && this.#state !== 'connecting') return;
+    if (this.#state !== 'open') return;
     this.#state = 'draining';
     this.changed();
   }

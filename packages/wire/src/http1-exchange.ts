@@ -59,6 +59,8 @@ export class Http1Exchange implements Exchange {
   /** The client waits for `100 Continue` before it sends the body. */
   awaitsContinue: boolean;
   isBodyPaused = false;
+  /** Its producer was told to wait. */
+  wantsWritable = false;
   /** Whether the handler has seen it. */
   isHandled = false;
   /** The client said that it sends no further request. */
@@ -69,7 +71,6 @@ export class Http1Exchange implements Exchange {
   #state: AnswerState = 'waiting';
   #isChunked = false;
   #isContinueDue = false;
-  #wantsWritable = false;
   #own: Http1Output | null = null;
   readonly #minor: number;
 
@@ -238,14 +239,14 @@ export class Http1Exchange implements Exchange {
   writable(): number {
     if (this.closed) return 0;
     const bytes = this.isFirst ? Math.max(0, this.#host.budget()) : 0;
-    if (bytes === 0) this.#wantsWritable = true;
+    if (bytes === 0) this.wantsWritable = true;
     return bytes;
   }
 
   /** Tells the producer once that it may go on, if it was told to wait. */
   offerWritable(): void {
-    if (!this.#wantsWritable || this.closed || this.#host.budget() <= 0) return;
-    this.#wantsWritable = false;
+    if (!this.wantsWritable || this.closed || this.#host.budget() <= 0) return;
+    this.wantsWritable = false;
     this.onWritable?.();
   }
 

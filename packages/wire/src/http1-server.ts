@@ -11,14 +11,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { assert } from '@megaplane/base/assert';
-import type {
-  CloseReason,
-  Exchange,
-  Handler,
-  PeerCertificate,
-  StreamsBody,
-  UpgradedStream,
-} from './exchange.ts';
+import type { CloseReason, PeerCertificate, UpgradedStream } from './exchange.ts';
 import { Http1Body } from './http1-body.ts';
 import { Http1Exchange, type ExchangeHost } from './http1-exchange.ts';
 import { HTTP1_FAILURES, type Http1Head } from './http1-head.ts';
@@ -32,21 +25,12 @@ import {
   STEP_MORE,
 } from './http1-parser.ts';
 import { Http1Upgrade, type UpgradeHost } from './http1-upgrade.ts';
-import type { WireLimits } from './limits.ts';
-import type { Protocol, Transport } from './transport.ts';
+import type { Protocol, ServerOptions, Transport } from './transport.ts';
 
 /** Requests of one connection that wait for their answer; above it the connection is not read. */
 export const PIPELINED_MAX = 64;
 
 const EMPTY = Buffer.alloc(0);
-
-export interface Http1ServerOptions {
-  readonly handler: Handler;
-  readonly streamsBody: StreamsBody | null;
-  readonly limits: WireLimits;
-  /** An error that a handler threw; a bug. */
-  readonly onError: (error: unknown, exchange: Exchange) => void;
-}
 
 /**
  * `ending`: nothing more is read, the connection ends with the last answer; `ended`: it was told to.
@@ -62,7 +46,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   readonly output: Http1Output = new Http1Output();
   slot: unknown = undefined;
   readonly #transport: Transport;
-  readonly #options: Http1ServerOptions;
+  readonly #options: ServerOptions;
   readonly #parser: Http1Parser;
   #state: ConnectionState = 'serving';
   /** Exchanges without a complete answer in the output, in the order of their requests. */
@@ -87,7 +71,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   #progressMs: number;
   #pendingBytes = 0;
 
-  constructor(transport: Transport, options: Http1ServerOptions) {
+  constructor(transport: Transport, options: ServerOptions) {
     this.#transport = transport;
     this.#options = options;
     this.#parser = new Http1Parser(false, options.limits.headBytesMax);
@@ -196,7 +180,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     this.#current = exchange;
     this.#enqueue(exchange);
     if (exchange.upgradeProtocol !== undefined) this.#upgrading = exchange;
-    if (hasBody && streamsBody?.(exchange.method, exchange.path) === true) {
+    if (hasBody && streamsBody(exchange.method, exchange.path)) {
       this.#handle(exchange);
       exchange.askForBody();
       return;
@@ -245,7 +229,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     try {
       this.#options.handler(exchange);
     } catch (error) {
-      this.#options.onError(error, exchange);
+      this.#options.onError(error);
       if (!exchange.closed && !exchange.isOpen) exchange.respond(500, null, null);
       else this.cut();
     }
@@ -349,10 +333,11 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   flush(): void {
     if (this.#state === 'closed' || this.#state === 'ended') return;
     this.#run();
-    this.#upgrade?.turn();
     if (this.#holds > 0) return;
     const isOut = this.#flushOutput();
-    this.#queue[0]?.offerWritable();
+    // Producers go on when other connections had their turn.
+    const wantsTurn = this.#queue[0]?.wantsWritable === true || this.#upgrade?.wantsTurn === true;
+    if (wantsTurn && this.budget() > 0) this.#transport.requestTurn();
     if (!isOut) return;
     const isDone = this.#state === 'ending' && this.#queue.length === 0;
     if (!isDone && this.#upgrade?.isEnded !== true) return;
@@ -372,6 +357,8 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
 
   drained(): void {
     this.#progressMs = this.#transport.nowMs();
+    this.#upgrade?.turn();
+    this.#queue[0]?.offerWritable();
     this.changed();
   }
 

@@ -39,7 +39,12 @@ export class Http1Upgrade implements UpgradedStream {
     } else if (!this.isEnded) this.onData?.(bytes, start, end);
   }
 
-  /** Called in each flush of the connection. */
+  /** It has something to do in the next turn. */
+  get wantsTurn(): boolean {
+    return this.#wantsWritable || (this.#early.length > 0 && !this.#isPaused);
+  }
+
+  /** Called in the turn that was asked for. */
   turn(): void {
     if (this.#early.length > 0 && !this.#isPaused) {
       const early = this.#early;

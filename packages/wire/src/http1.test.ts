@@ -19,7 +19,8 @@ function serve(handler: Handler, options: ServeOptions = {}): FakeTransport {
   const transport = new FakeTransport();
   transport.protocol = new Http1Server(transport, {
     handler,
-    streamsBody: options.streamsBody ?? null,
+    streamsBody: options.streamsBody ?? (() => false),
+    grpc: null,
     limits: { ...SERVER_LIMITS, ...options.limits },
     onError: options.onError ?? assert.ifError,
   });

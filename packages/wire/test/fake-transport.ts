@@ -13,6 +13,7 @@ export class FakeTransport implements Transport {
   isEnded = false;
   isDestroyed = false;
   wantsFlush = false;
+  wantsTurn = false;
   timeMs = 0;
   /** When set, writes are taken only by `drain`. */
   isSlow = false;
@@ -51,6 +52,9 @@ export class FakeTransport implements Transport {
   requestFlush(): void {
     this.wantsFlush = true;
   }
+  requestTurn(): void {
+    this.wantsTurn = true;
+  }
   end(): void {
     assert.equal(this.isEnded, false);
     this.isEnded = true;
@@ -64,9 +68,13 @@ export class FakeTransport implements Transport {
     return this.timeMs;
   }
 
-  /** Ends the turn. */
+  /** Ends the turn, and the turns that it leads to. */
   settle(): void {
-    while (this.wantsFlush && !this.isDestroyed) {
+    while ((this.wantsFlush || this.wantsTurn) && !this.isDestroyed) {
+      if (!this.wantsFlush) {
+        this.wantsTurn = false;
+        this.protocol?.drained();
+      }
       this.wantsFlush = false;
       this.protocol?.flush();
     }
