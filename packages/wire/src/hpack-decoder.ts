@@ -38,6 +38,8 @@ export class HpackDecoder {
   malformed = false;
   /** `size` passed the limit; the rest was decoded and dropped. */
   overflow = false;
+  /** The block changed the dynamic table: the same octets would mean something else now. */
+  changed = false;
   /** Octets that SETTINGS_HEADER_TABLE_SIZE allows: as announced and acknowledged. */
   #tableBytesMax: number;
   /** A reduction was acknowledged: the next block must start with a size update. */
@@ -65,6 +67,7 @@ export class HpackDecoder {
     this.size = 0;
     this.malformed = false;
     this.overflow = false;
+    this.changed = false;
     this.#at = start;
     let updatesAllowed = true;
     while (this.#at < end) {
@@ -73,6 +76,7 @@ export class HpackDecoder {
         if (!updatesAllowed || !this.#integerAt(bytes, end, 5)) return false;
         if (this.#integer > this.#tableBytesMax) return false;
         this.table.resize(this.#integer);
+        this.changed = true;
         this.#updateDue = false;
         continue;
       }
@@ -120,7 +124,10 @@ export class HpackDecoder {
     }
     const value = this.#stringAt(bytes, end, IN_VALUE);
     if (value === null) return false;
-    if (indexing) this.table.insert(name, value, this.#flawed);
+    if (indexing) {
+      this.changed = true;
+      this.table.insert(name, value, this.#flawed);
+    }
     this.#push(name, value, this.#flawed);
     return true;
   }

@@ -6,6 +6,7 @@
  * calls the protocol, and flushes all protocols that asked for it at the end of the turn.
  */
 import type { Handler, PeerCertificate, StreamsBody } from './exchange.ts';
+import type { GrpcRoutes } from './grpc-routes.ts';
 import type { WireLimits } from './limits.ts';
 
 /** The socket's side, implemented by the shell (and by tests, over plain arrays). */
@@ -29,6 +30,8 @@ export interface Transport {
   resume(): void;
   /** Asks for one `flush()` of the protocol at the end of this turn. Idempotent within a turn. */
   requestFlush(): void;
+  /** Asks for one `drained()` in the next round of the event loop, after other sockets had theirs. */
+  requestTurn(): void;
   /** Ends after what was written (half-close, then close when the peer ended or a second passed). */
   end(): void;
   /** Cuts the connection now. `closed()` follows. */
@@ -44,7 +47,7 @@ export interface Protocol {
   /** Write out what the turn produced. Called by the shell after `receive` and after
    *  `requestFlush`. */
   flush(): void;
-  /** The kernel took what was pending (`pending()` fell to 0). */
+  /** The kernel took what was pending (`pending()` fell to 0), or `requestTurn` asked for it. */
   drained(): void;
   /** The peer half-closed: nothing more will be received. */
   ended(): void;
@@ -67,6 +70,8 @@ export interface ServerOptions {
   readonly limits: WireLimits;
   /** An error that a handler threw; the exchange was answered 500. */
   readonly onError: (error: unknown) => void;
+  /** gRPC methods, over HTTP/2 only; null: such requests reach `handler` as any other. */
+  readonly grpc: GrpcRoutes | null;
 }
 
 /**

@@ -1,0 +1,281 @@
+// data plane
+/** A gRPC call at the server, with an object of its own: all shapes of methods. */
+import type { CloseReason, Connection, FieldList } from './exchange.ts';
+import { ERRORS, readUint32, writeUint32 } from './frames.ts';
+import { GRPC_HEAD, GRPC_PREFIX_BYTES, grpcFinishBare, grpcTrailers } from './grpc-replies.ts';
+import { parseTimeout } from './grpc-text.ts';
+import type { GrpcCall, GrpcCallHandler, GrpcCode, GrpcOptions } from './grpc.ts';
+import { fieldValue } from './http2-head.ts';
+import type { RequestHead } from './http2-head.ts';
+import type { Http2Session } from './http2-session.ts';
+import type { H2Stream, StreamOwner } from './stream.ts';
+
+/** Messages up to this size leave in one frame with their prefix. */
+const JOINED_BYTES_MAX = 16_384 - GRPC_PREFIX_BYTES;
+const joined: Buffer = Buffer.allocUnsafeSlow(16_384);
+const MESSAGE_BYTES_FIRST = 1024;
+
+/** Begins a call on a stream whose head is in. */
+export function startGrpcCall(
+  session: Http2Session,
+  connection: Connection,
+  stream: H2Stream,
+  head: RequestHead,
+  options: GrpcOptions,
+): void {
+  const call = new GrpcServerCall(session, connection, stream, options);
+  call.accept(head.route!.factory!(call));
+}
+
+/**
+ * Cuts a stream of octets into messages: `[0, length u32, message]...`. Used by both ends.
+ */
+export class MessageReader {
+  #partial: Buffer | null = null;
+  #length = 0;
+  readonly #bytesMax: number;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** True in the middle of a message. */
+  get isCut(): boolean {
+    return this.#length > 0;
+  }
+
+  /**
+   * Gives each complete message to `take`, until `take` returns false. Returns 0, or the length of
+   * a message that is too large, or -1 for a compressed one (which nobody agreed to).
+   */
+  read(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    take: (bytes: Buffer, start: number, end: number) => boolean,
+  ): number {
+    while (start < end) {
+      if (this.#length === 0) {
+        const room = end - start;
+        if (room >= GRPC_PREFIX_BYTES) {
+          const wrong = this.#judge(bytes, start);
+          if (wrong !== 0) return wrong;
+          const length = readUint32(bytes, start + 1);
+          if (room >= GRPC_PREFIX_BYTES + length) {
+            const from = start + GRPC_PREFIX_BYTES;
+            start = from + length;
+            if (!take(bytes, from, start)) return 0;
+            continue;
+          }
+        }
+      }
+      const need = this.#need();
+      const count = Math.min(need - this.#length, end - start);
+      this.#append(bytes, start, start + count);
+      start += count;
+      if (this.#length < GRPC_PREFIX_BYTES) return 0;
+      const wrong = this.#judge(this.#partial!, 0);
+      if (wrong !== 0) return wrong;
+      if (this.#length < this.#need()) continue;
+      const message = this.#partial!;
+      const length = this.#length;
+      this.#partial = null;
+      this.#length = 0;
+      if (!take(message, GRPC_PREFIX_BYTES, length)) return 0;
+    }
+    return 0;
+  }
+
+  #need(): number {
+    if (this.#length < GRPC_PREFIX_BYTES) return GRPC_PREFIX_BYTES;
+    return GRPC_PREFIX_BYTES + readUint32(this.#partial!, 1);
+  }
+
+  #judge(bytes: Buffer, at: number): number {
+    if (bytes[at] !== 0) return -1;
+    const length = readUint32(bytes, at + 1);
+    return length > this.#bytesMax ? length : 0;
+  }
+
+  #append(bytes: Buffer, start: number, end: number): void {
+    const length = this.#length + end - start;
+    if (this.#partial === null || length > this.#partial.length) {
+      const size = Math.max(length, MESSAGE_BYTES_FIRST, (this.#partial?.length ?? 0) * 2);
+      const larger = Buffer.allocUnsafeSlow(size);
+      this.#partial?.copy(larger, 0, 0, this.#length);
+      this.#partial = larger;
+    }
+    bytes.copy(this.#partial, this.#length, start, end);
+    this.#length = length;
+  }
+}
+
+/** Sends one message with its prefix; the head must have been sent. */
+export function sendMessage(
+  session: Http2Session,
+  stream: H2Stream,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): void {
+  const length = end - start;
+  joined[0] = 0;
+  writeUint32(joined, 1, length);
+  if (length <= JOINED_BYTES_MAX) {
+    joined.set(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end), 5);
+    session.sendData(stream, joined, 0, GRPC_PREFIX_BYTES + length);
+    return;
+  }
+  session.sendData(stream, joined, 0, GRPC_PREFIX_BYTES);
+  const id = stream.id;
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (id !== 0) session.sendData(stream, view, start, end);
+}
+
+export class GrpcServerCall implements GrpcCall, StreamOwner {
+  readonly connection: Connection;
+  slot: unknown = undefined;
+  readonly #session: Http2Session;
+  readonly #head: RequestHead;
+  readonly #options: GrpcOptions;
+  #stream: H2Stream | null;
+  #handler: GrpcCallHandler | null = null;
+  #reader: MessageReader | null = null;
+  #headSent = false;
+
+  constructor(
+    session: Http2Session,
+    connection: Connection,
+    stream: H2Stream,
+    options: GrpcOptions,
+  ) {
+    this.#session = session;
+    this.connection = connection;
+    this.#stream = stream;
+    this.#head = stream.head!;
+    this.#options = options;
+    stream.owner = this;
+    const timeoutMs = this.timeoutMs;
+    if (timeoutMs !== Infinity) stream.deadlineMs = session.transport.nowMs() + timeoutMs;
+  }
+
+  /** A call whose request was read already. */
+  static deferred(
+    session: Http2Session,
+    connection: Connection,
+    stream: H2Stream,
+    options: GrpcOptions,
+  ): GrpcServerCall {
+    return new GrpcServerCall(session, connection, stream, options);
+  }
+
+  /** For the session: the factory's handler. */
+  accept(handler: GrpcCallHandler): void {
+    this.#handler = handler;
+  }
+
+  get path(): string {
+    return this.#head.path;
+  }
+
+  get closed(): boolean {
+    return this.#stream === null;
+  }
+
+  metadata(name: string): string | undefined {
+    return fieldValue(this.#head.fields, name);
+  }
+
+  get timeoutMs(): number {
+    return parseTimeout(this.metadata('grpc-timeout'));
+  }
+
+  send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    const stream = this.#stream;
+    if (stream === null) return;
+    this.#sendHead(stream);
+    sendMessage(this.#session, stream, bytes, start, end);
+  }
+
+  /** Lets the client know at once that the call was accepted, before the first message. */
+  sendHead(): void {
+    if (this.#stream !== null) this.#sendHead(this.#stream);
+  }
+
+  #sendHead(stream: H2Stream): void {
+    if (this.#headSent) return;
+    this.#headSent = true;
+    this.#session.sendHeaders(stream, GRPC_HEAD, 0, GRPC_HEAD.length, false);
+  }
+
+  writable(): number {
+    return this.#stream === null ? 0 : this.#session.writable(this.#stream);
+  }
+
+  pause(): void {
+    if (this.#stream !== null) this.#stream.paused = true;
+  }
+
+  resume(): void {
+    const stream = this.#stream;
+    if (stream === null || !stream.paused) return;
+    stream.paused = false;
+    this.#session.giveStreamBack(stream);
+  }
+
+  finish(code: GrpcCode, message = '', trailers?: FieldList): void {
+    const stream = this.#stream;
+    if (stream === null) return;
+    this.#stream = null;
+    stream.deadlineMs = Infinity;
+    if (this.#headSent) this.#session.sendEnd(stream, grpcTrailers(code, message, trailers));
+    else grpcFinishBare(this.#session, stream, code, message, trailers);
+  }
+
+  onData(bytes: Buffer, start: number, end: number): void {
+    this.#reader ??= new MessageReader(this.#options.messageBytesMax);
+    const wrong = this.#reader.read(bytes, start, end, this.#deliver);
+    if (wrong > 0) {
+      this.#abort(8, this.#options.messageTooLargeText(wrong, this.#options.messageBytesMax));
+    } else if (wrong < 0) {
+      this.#abort(13, 'compressed message without a grpc-encoding');
+    }
+  }
+
+  readonly #deliver = (bytes: Buffer, start: number, end: number): boolean => {
+    this.#handler?.onMessage(bytes, start, end);
+    return this.#stream !== null;
+  };
+
+  /** Ends a call for a fault of the client or the clock; the handler hears of it. */
+  #abort(code: GrpcCode, message: string): void {
+    if (this.#stream === null) return;
+    const handler = this.#handler;
+    this.finish(code, message);
+    handler?.onCancel('aborted');
+  }
+
+  onEnd(): void {
+    if (this.#stream === null) return;
+    if (this.#reader?.isCut === true) this.#abort(13, 'the request ends inside a message');
+    else this.#handler?.onHalfClose();
+  }
+
+  onDone(): void {
+    this.#stream = null;
+  }
+
+  onLost(reason: CloseReason, code: number): void {
+    if (this.#stream === null) return;
+    this.#stream = null;
+    this.#handler?.onCancel(code === ERRORS.cancel ? 'cancelled' : reason);
+  }
+
+  onReady(): void {
+    this.#handler?.onWritable?.();
+  }
+
+  onExpired(): void {
+    this.#abort(4, 'context deadline exceeded');
+  }
+}

@@ -1,0 +1,58 @@
+// data plane
+/** Header blocks of gRPC answers: constant ones prepared, the others written here. */
+import type { FieldList } from './exchange.ts';
+import type { GrpcRefusal } from './grpc-routes.ts';
+import { encodeMessage } from './grpc-text.ts';
+import type { GrpcCode, GrpcOptions } from './grpc.ts';
+import { readUint32 } from './frames.ts';
+import { fieldBlock } from './http2-exchange.ts';
+import type { Http2Session } from './http2-session.ts';
+import type { H2Stream } from './stream.ts';
+
+export const GRPC_PREFIX_BYTES = 5;
+/** `:status: 200`, `content-type: application/grpc`. */
+export const GRPC_HEAD: Buffer = Buffer.concat([
+  Buffer.from([0x88]),
+  fieldBlock(['content-type', 'application/grpc']),
+]);
+/** `grpc-status: 0`. */
+export const GRPC_OK: Buffer = fieldBlock(['grpc-status', '0']);
+
+/** The fields at the end of a call. */
+export function grpcTrailers(code: GrpcCode, message: string, more?: FieldList): Buffer {
+  if (code === 0 && message === '' && more === undefined) return GRPC_OK;
+  const fields = ['grpc-status', String(code)];
+  if (message !== '') fields.push('grpc-message', encodeMessage(message));
+  if (more !== undefined) fields.push(...more);
+  return fieldBlock(fields);
+}
+
+/** Ends a call that has sent nothing: one block for head and trailers. */
+export function grpcFinishBare(
+  session: Http2Session,
+  stream: H2Stream,
+  code: GrpcCode,
+  message: string,
+  more?: FieldList,
+): void {
+  const block = Buffer.concat([GRPC_HEAD, grpcTrailers(code, message, more)]);
+  session.sendHeaders(stream, block, 0, block.length, true);
+}
+
+export function grpcRefuse(session: Http2Session, stream: H2Stream, refusal: GrpcRefusal): void {
+  const fields = refusal.code === 12 ? ['grpc-accept-encoding', 'identity'] : undefined;
+  grpcFinishBare(session, stream, refusal.code, refusal.message, fields);
+}
+
+/** Refuses a message whose prefix lies at `at`. */
+export function grpcRefuseLarge(
+  session: Http2Session,
+  stream: H2Stream,
+  bytes: Buffer,
+  at: number,
+  options: GrpcOptions,
+): void {
+  const length = bytes.length >= at + GRPC_PREFIX_BYTES ? readUint32(bytes, at + 1) : 0;
+  const text = options.messageTooLargeText(length, options.messageBytesMax);
+  grpcFinishBare(session, stream, 8, text);
+}

@@ -1,0 +1,353 @@
+// data plane
+/**
+ * The sending half of an HTTP/2 connection: windows, and who may write next.
+ *
+ * Bytes go straight into the output block while the stream's window, the connection's window and
+ * the output budget let them. What does not fit waits in its stream, or better, was never produced:
+ * its owner asked `writable`, got 0 and waits for `ready`. Streams that can go on stand in a round;
+ * each turn of it is one quantum, so that a long list and a small event are served alike.
+ *
+ *   round:  head -> stream -> stream -> tail      (intrusive links, a stream stands in it once)
+ *
+ * Output has two parts: `data`, which `hold` keeps back, and `control`, which flows on meanwhile.
+ * Without a hold everything is written to `data`, in order.
+ */
+import { assert } from '@megaplane/base/assert';
+import {
+  ERRORS,
+  FLAG_END_STREAM,
+  FRAME_BYTES_LEAST,
+  FRAME_HEAD_BYTES,
+  FRAMES,
+  headerFramesBytes,
+  WINDOW_DEFAULT_BYTES,
+  writeFrameHead,
+  writeHeaderFrames,
+  writeNumberFrame,
+} from './frames.ts';
+import { QUANTUM_BYTES, STREAM_QUEUE_BYTES_MAX } from './limits.ts';
+import type { WireLimits } from './limits.ts';
+import { Output } from './output.ts';
+import { H2Stream, StreamTable } from './stream.ts';
+import type { Transport } from './transport.ts';
+
+/** DATA frames smaller than this do not count as useful work: a peer may force them. */
+const USEFUL_BYTES = 256;
+/** Streams kept for reuse by the process. */
+const STREAMS_KEPT_MAX = 4096;
+const keptStreams: H2Stream[] = [];
+
+export abstract class Http2Sender {
+  readonly transport: Transport;
+  readonly limits: WireLimits;
+  readonly streams: StreamTable = new StreamTable();
+  /** Not readonly: an in-place handler writes into this one, and whoever else writes meanwhile
+   *  is diverted to another. */
+  data: Output = new Output();
+  readonly control: Output = new Output();
+  holds = 0;
+  /** The socket is gone, or GOAWAY with an error was sent: nothing is sent any more. */
+  dead = false;
+  /** What the peer lets us send on the connection. */
+  sendWindow: number = WINDOW_DEFAULT_BYTES;
+  peerInitialWindow: number = WINDOW_DEFAULT_BYTES;
+  peerFrameBytes: number = FRAME_BYTES_LEAST;
+  /** Frames without use that the peer may still send until the next tick. */
+  patience: number;
+  /** Inside `receive`: the shell flushes afterwards anyway. */
+  inTurn = false;
+  #roundHead: H2Stream | null = null;
+  #roundTail: H2Stream | null = null;
+  #pumping: H2Stream | null = null;
+
+  constructor(transport: Transport, limits: WireLimits) {
+    this.transport = transport;
+    this.limits = limits;
+    this.patience = limits.idleFramesPerSecond;
+  }
+
+  /** The stream is over on both sides, or reset; forget it. */
+  abstract forget(stream: H2Stream): void;
+
+  /** Our side of the stream is complete and the peer's is not. */
+  protected abstract onSentEarly(stream: H2Stream): void;
+
+  complete(stream: H2Stream): void {
+    const owner = stream.owner;
+    this.forget(stream);
+    owner?.onDone();
+  }
+
+  newStream(id: number, receiveWindow: number): H2Stream {
+    const stream = keptStreams.pop() ?? new H2Stream();
+    stream.id = id;
+    stream.sendWindow = this.peerInitialWindow;
+    stream.receiveWindow = receiveWindow;
+    stream.touchedMs = this.transport.nowMs();
+    this.streams.add(stream);
+    return stream;
+  }
+
+  /** Takes the stream from the table. Its owner must not use it afterwards. */
+  dropStream(stream: H2Stream): void {
+    this.streams.remove(stream.id);
+    // One that still stands in the round is found there with id 0, and only then reused.
+    const reusable = !stream.inRound && this.#pumping !== stream;
+    stream.clear();
+    if (reusable && keptStreams.length < STREAMS_KEPT_MAX) keptStreams.push(stream);
+  }
+
+  /** Octets that may still be produced before the socket must take some. */
+  budget(): number {
+    return this.limits.outputBytesMax - this.transport.pending() - this.data.size;
+  }
+
+  earn(): void {
+    if (this.patience < this.limits.idleFramesPerSecond) this.patience += 2;
+  }
+
+  /** Room for `count` octets in the data output, which then leaves at the end of the turn. */
+  reserve(count: number): Output {
+    const out = this.data;
+    if (out.at > 0 && out.at + count > out.bytes.length && this.holds === 0 && !this.dead) {
+      this.control.flush(this.transport);
+      out.flush(this.transport);
+    }
+    out.reserve(count);
+    if (!this.inTurn) this.transport.requestFlush();
+    return out;
+  }
+
+  /** Room for a frame that a hold must not keep back. */
+  reserveControl(count: number): Output {
+    if (this.holds === 0) return this.reserve(count);
+    this.control.reserve(count);
+    if (!this.inTurn) this.transport.requestFlush();
+    return this.control;
+  }
+
+  sendHeaders(
+    stream: H2Stream,
+    block: Buffer,
+    start: number,
+    end: number,
+    endStream: boolean,
+  ): void {
+    if (this.dead) return;
+    const out = this.reserve(headerFramesBytes(end - start, this.peerFrameBytes));
+    const max = this.peerFrameBytes;
+    out.at = writeHeaderFrames(out.bytes, out.at, stream.id, block, start, end, endStream, max);
+    this.earn();
+    if (endStream) this.sentEnd(stream);
+  }
+
+  /** RST_STREAM, in order with the stream's other frames; forgets the stream. */
+  sendReset(stream: H2Stream, code: number): void {
+    this.writeReset(stream.id, code);
+    this.forget(stream);
+  }
+
+  writeReset(id: number, code: number): void {
+    if (this.dead) return;
+    const out = this.reserve(FRAME_HEAD_BYTES + 4);
+    out.at = writeNumberFrame(out.bytes, out.at, FRAMES.rstStream, id, code);
+  }
+
+  writeWindowUpdate(id: number, increment: number): void {
+    if (this.dead) return;
+    const out = this.reserveControl(FRAME_HEAD_BYTES + 4);
+    out.at = writeNumberFrame(out.bytes, out.at, FRAMES.windowUpdate, id, increment);
+  }
+
+  /** What the owner may write now without a queue. 0 promises a later `ready`. */
+  writable(stream: H2Stream): number {
+    if (this.dead || stream.id === 0 || stream.endQueued || stream.endSent) return 0;
+    let room = Math.min(stream.sendWindow, this.sendWindow, this.budget());
+    if (this.#pumping !== null) {
+      room = this.#pumping === stream ? Math.min(room, stream.grant) : 0;
+    } else if (this.#roundHead !== null) {
+      room = 0;
+    }
+    if (room > 0 && stream.queuedBytes === 0) return room;
+    stream.wantsReady = true;
+    if (stream.sendWindow > 0) this.#enterRound(stream);
+    return 0;
+  }
+
+  /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest. */
+  sendData(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
+    start = this.#sendNow(stream, bytes, start, end, false);
+    if (start < end) this.#enqueue(stream, Buffer.from(bytes.subarray(start, end)));
+  }
+
+  /** Sends all of `bytes`, which belongs to the wire, and ends the stream by it. */
+  sendLast(stream: H2Stream, bytes: Buffer): void {
+    const start = this.#sendNow(stream, bytes, 0, bytes.length, true);
+    if (start === bytes.length) {
+      if (!stream.endSent) this.sendEnd(stream, null);
+      return;
+    }
+    this.#enqueue(stream, start === 0 ? bytes : bytes.subarray(start));
+    stream.endQueued = true;
+  }
+
+  /** Ends the stream after what is queued, with a block of trailers or without. */
+  sendEnd(stream: H2Stream, trailers: Buffer | null): void {
+    if (stream.queuedBytes > 0) {
+      stream.endQueued = true;
+      stream.trailers = trailers;
+    } else if (trailers !== null) {
+      this.sendHeaders(stream, trailers, 0, trailers.length, true);
+    } else if (!this.dead) {
+      const out = this.reserve(FRAME_HEAD_BYTES);
+      out.at = writeFrameHead(out.bytes, out.at, 0, FRAMES.data, FLAG_END_STREAM, stream.id);
+      this.sentEnd(stream);
+    }
+  }
+
+  sentEnd(stream: H2Stream): void {
+    stream.endSent = true;
+    if (stream.endReceived) this.complete(stream);
+    else this.onSentEarly(stream);
+  }
+
+  /** A window of the stream grew: it may stand in the round again. */
+  wakeStream(stream: H2Stream): void {
+    if (stream.sendWindow > 0 && (stream.queuedBytes > 0 || stream.wantsReady)) {
+      this.#enterRound(stream);
+    }
+  }
+
+  get hasRound(): boolean {
+    return this.#roundHead !== null;
+  }
+
+  /** Serves the round while the connection's window and the budget last. */
+  pump(): void {
+    while (this.#roundHead !== null && this.sendWindow > 0 && !this.dead && this.budget() > 0) {
+      const stream = this.#roundHead;
+      this.#roundHead = stream.next;
+      if (stream.next === null) this.#roundTail = null;
+      stream.next = null;
+      stream.inRound = false;
+      if (stream.id === 0) {
+        if (keptStreams.length < STREAMS_KEPT_MAX) keptStreams.push(stream);
+        continue;
+      }
+      this.#serve(stream);
+    }
+  }
+
+  #serve(stream: H2Stream): void {
+    stream.grant = QUANTUM_BYTES;
+    this.#pumping = stream;
+    if (stream.queuedBytes > 0) this.#sendQueued(stream);
+    if (stream.id !== 0 && stream.wantsReady && stream.queuedBytes === 0) {
+      stream.wantsReady = false;
+      stream.owner?.onReady();
+    }
+    this.#pumping = null;
+    if (stream.id !== 0) this.wakeStream(stream);
+  }
+
+  #enterRound(stream: H2Stream): void {
+    if (stream.inRound || this.#pumping === stream) return;
+    stream.inRound = true;
+    if (this.#roundTail === null) this.#roundHead = stream;
+    else this.#roundTail.next = stream;
+    this.#roundTail = stream;
+    if (!this.inTurn && this.#pumping === null) this.transport.requestFlush();
+  }
+
+  #enqueue(stream: H2Stream, bytes: Buffer): void {
+    if (this.dead || stream.id === 0) return;
+    assert(!stream.endQueued, 'nothing is written to a stream after its end');
+    if (stream.queuedBytes + bytes.length > STREAM_QUEUE_BYTES_MAX && stream.queuedBytes > 0) {
+      const owner = stream.owner;
+      this.sendReset(stream, ERRORS.enhanceYourCalm);
+      owner?.onLost('aborted', ERRORS.enhanceYourCalm);
+      return;
+    }
+    stream.queue ??= [];
+    stream.queue.push(bytes);
+    stream.queuedBytes += bytes.length;
+    if (stream.sendWindow > 0) this.#enterRound(stream);
+  }
+
+  /** Writes DATA frames directly; returns where it had to stop. Ends the stream if asked and done. */
+  #sendNow(stream: H2Stream, bytes: Buffer, start: number, end: number, last: boolean): number {
+    if (stream.queuedBytes > 0 || this.dead) return start;
+    let room = Math.min(stream.sendWindow, this.sendWindow, this.budget());
+    if (this.#pumping === null) {
+      // Others wait already: what is long must not pass them.
+      if (this.#roundHead !== null) room = Math.min(room, QUANTUM_BYTES);
+    } else {
+      room = Math.min(room, this.#pumping === stream ? Math.max(0, stream.grant) : 0);
+    }
+    return this.#sendFrames(stream, bytes, start, end, room, last);
+  }
+
+  #sendFrames(
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    room: number,
+    last: boolean,
+  ): number {
+    const frameMax = Math.min(this.peerFrameBytes, QUANTUM_BYTES);
+    while (start < end && room > 0) {
+      const length = Math.min(end - start, room, frameMax);
+      const out = this.reserve(FRAME_HEAD_BYTES + length);
+      const isLast = last && start + length === end;
+      const flags = isLast ? FLAG_END_STREAM : 0;
+      const at = writeFrameHead(out.bytes, out.at, length, FRAMES.data, flags, stream.id);
+      bytes.copy(out.bytes, at, start, start + length);
+      out.at = at + length;
+      start += length;
+      room -= length;
+      stream.sendWindow -= length;
+      stream.grant -= length;
+      this.sendWindow -= length;
+      if (length >= USEFUL_BYTES || isLast) this.earn();
+      if (isLast) this.sentEnd(stream);
+    }
+    return start;
+  }
+
+  #sendQueued(stream: H2Stream): void {
+    const queue = stream.queue!;
+    stream.touchedMs = this.transport.nowMs();
+    for (;;) {
+      const bytes = queue[stream.queueIndex]!;
+      const isLast =
+        stream.endQueued && stream.trailers === null && stream.queueIndex === queue.length - 1;
+      const room = Math.min(stream.sendWindow, this.sendWindow, stream.grant);
+      const at = this.#sendFrames(stream, bytes, stream.queueAt, bytes.length, room, isLast);
+      if (stream.id === 0) return;
+      if (stream.endSent) {
+        stream.queue = null;
+        stream.queuedBytes = 0;
+        return;
+      }
+      stream.queuedBytes -= at - stream.queueAt;
+      stream.queueAt = at;
+      if (at < bytes.length) break;
+      stream.queueIndex++;
+      stream.queueAt = 0;
+      if (stream.queueIndex === queue.length) {
+        stream.queue = null;
+        stream.queueIndex = 0;
+        break;
+      }
+    }
+    if (stream.queueIndex > 64) {
+      queue.splice(0, stream.queueIndex);
+      stream.queueIndex = 0;
+    }
+    if (stream.queuedBytes === 0 && stream.endQueued) {
+      stream.endQueued = false;
+      this.sendEnd(stream, stream.trailers);
+    }
+  }
+}

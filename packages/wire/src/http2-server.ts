@@ -1,0 +1,489 @@
+// data plane
+/**
+ * The server end of an HTTP/2 connection: streams become exchanges and gRPC calls.
+ *
+ * A gRPC client sends the same header block with each request of a method, as long as it indexes
+ * all of it or none: such a block is recognised by its bytes and not decoded again.
+ */
+import type { Connection, PeerCertificate } from './exchange.ts';
+import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
+import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
+import type { GrpcRoutes } from './grpc-routes.ts';
+import { startGrpcCall } from './grpc-call.ts';
+import { Http2Exchange } from './http2-exchange.ts';
+import { areTrailers, readRequestHead } from './http2-head.ts';
+import type { RequestHead } from './http2-head.ts';
+import { Http2Session } from './http2-session.ts';
+import type { H2Stream } from './stream.ts';
+import type { ServerOptions, Transport } from './transport.ts';
+import { assert } from '@megaplane/base/assert';
+
+const NONE: Buffer = Buffer.alloc(0);
+const NO_FIELDS: readonly string[] = [];
+/** Known header blocks of a connection, and octets of the longest. */
+const BLOCKS_KNOWN_MAX = 4;
+const BLOCK_KNOWN_BYTES_MAX = 512;
+/** After this many unknown blocks in a row a connection stops remembering most of them. */
+const MISSES_MAX = 32;
+
+interface KnownBlock {
+  readonly bytes: Buffer;
+  readonly head: RequestHead;
+  /** State of the dynamic table that gives the block its meaning. */
+  readonly epoch: number;
+}
+
+export class Http2Server extends Http2Session implements Connection {
+  readonly options: ServerOptions;
+  readonly id: number;
+  readonly protocol = 'h2' as const;
+  readonly secure: boolean;
+  readonly unix: boolean;
+  readonly remoteAddress: string;
+  slot: unknown = undefined;
+  #prefaceAt = 0;
+  #known: KnownBlock[] | null = null;
+  #knownNext = 0;
+  #misses = 0;
+  /** Octets of unfinished collected bodies. */
+  #bodiesBytes = 0;
+  #drain: 'no' | 'announced' | 'final' = 'no';
+  #idleSinceMs: number;
+  #closeCallbacks: (() => void)[] | null = null;
+  #isClosed = false;
+  readonly #grpc: GrpcRoutes | null;
+
+  constructor(transport: Transport, options: ServerOptions) {
+    super(transport, options.limits);
+    this.options = options;
+    this.id = transport.id;
+    this.secure = transport.secure;
+    this.unix = transport.unix;
+    this.remoteAddress = transport.remoteAddress;
+    this.#grpc = options.grpc;
+    this.#idleSinceMs = transport.nowMs();
+    this.sendSettings(true);
+  }
+
+  peerCertificate(): PeerCertificate | null {
+    return this.transport.peerCertificate();
+  }
+
+  hold(): void {
+    this.holds++;
+  }
+
+  release(): void {
+    assert(this.holds > 0, 'release follows hold');
+    if (--this.holds > 0 || this.dead) return;
+    if (this.data.size > 0 || this.hasRound || this.isWaiting()) this.transport.requestFlush();
+  }
+
+  onceClosed(callback: () => void): void {
+    if (this.#isClosed) queueMicrotask(callback);
+    else (this.#closeCallbacks ??= []).push(callback);
+  }
+
+  drain(): void {
+    if (this.#drain !== 'no' || this.dead) return;
+    // In two steps (RFC 9113 6.8): requests that cross with the first GOAWAY are still served.
+    this.#drain = 'announced';
+    this.sendGoaway(STREAM_ID_MAX, ERRORS.none, '');
+    this.sendPing();
+  }
+
+  protected onPingAnswered(): void {
+    if (this.#drain === 'announced') this.#endDrain();
+  }
+
+  #endDrain(): void {
+    this.#drain = 'final';
+    this.sendGoaway(this.lastId, ERRORS.none, '');
+    if (this.streams.count === 0) this.#finish();
+  }
+
+  /** Everything was answered: leave, after what is in the output. */
+  #finish(): void {
+    if (this.dead) return;
+    this.control.flush(this.transport);
+    this.data.flush(this.transport);
+    this.dead = true;
+    this.stopReading();
+    this.transport.end();
+  }
+
+  closed(): void {
+    this.#isClosed = true;
+    this.loseAll();
+    for (const callback of this.#closeCallbacks ?? []) callback();
+    this.#closeCallbacks = null;
+  }
+
+  override tick(nowMs: number): void {
+    super.tick(nowMs);
+    if (this.dead) return;
+    if (this.#drain === 'announced' && this.settingsReceived) return this.#endDrain();
+    if (this.streams.count > 0) return this.#tickBodies(nowMs);
+    if (this.#drain === 'final') return this.#finishUnheld();
+    if (nowMs - this.#idleSinceMs > this.limits.idleMsMax) this.drain();
+  }
+
+  #tickBodies(nowMs: number): void {
+    for (const stream of this.streams.list()) {
+      if (stream.id === 0 || stream.endReceived || stream.paused) continue;
+      if (stream.owner !== null && !(stream.owner instanceof Http2Exchange)) continue;
+      if (nowMs - stream.touchedMs <= this.limits.bodyIdleMsMax) continue;
+      if (stream.owner instanceof Http2Exchange && stream.owner.answered) continue;
+      this.resetStream(stream, ERRORS.cancel);
+    }
+  }
+
+  protected onIdle(): void {
+    this.#idleSinceMs = this.transport.nowMs();
+    // Not at once: the stream's last frames are being written.
+    if (this.#drain === 'final' || this.inputEnded) this.transport.requestTurn();
+  }
+
+  override drained(): void {
+    super.drained();
+    if (this.streams.count === 0 && (this.#drain === 'final' || this.inputEnded)) {
+      this.#finishUnheld();
+    }
+  }
+
+  #finishUnheld(): void {
+    if (this.holds === 0) this.#finish();
+  }
+
+  protected readPreface(bytes: Buffer, start: number, end: number): number {
+    if (this.#prefaceAt === PREFACE.length) return start;
+    while (this.#prefaceAt < PREFACE.length) {
+      if (start === end) return -1;
+      if (bytes[start++] !== PREFACE[this.#prefaceAt++]) {
+        this.fail(ERRORS.protocol, 'not the preface of HTTP/2');
+        return -1;
+      }
+    }
+    return start;
+  }
+
+  protected isIdle(id: number): boolean {
+    return (id & 1) === 0 || id > this.lastId;
+  }
+
+  protected onGoaway(_lastId: number, _code: number, _text: string): void {
+    // The client opens no more streams; those that are open go on.
+    if (this.streams.count === 0) this.onIdle();
+  }
+
+  protected onSettings(_id: number, _value: number): void {
+    // Blocks of a server do not touch the dynamic table: nothing to adapt.
+  }
+
+  protected onSentEarly(stream: H2Stream): void {
+    // The answer is complete and the request is not wanted any more (RFC 9113 8.1).
+    const id = stream.id;
+    this.rememberReset(id);
+    this.writeReset(id, ERRORS.none);
+    this.complete(stream);
+  }
+
+  protected onBlock(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    id: number,
+    endStream: boolean,
+  ): void {
+    const stream = this.streams.get(id);
+    if (stream !== null) return this.#onTrailers(stream, bytes, start, end, endStream);
+    if (id <= this.lastId || (id & 1) === 0) return this.#onLateBlock(bytes, start, end, id);
+    const known = this.#recognise(bytes, start, end);
+    if (known === null && !this.decoder.decode(bytes, start, end)) {
+      return this.fail(ERRORS.compression, 'header block that cannot be decoded');
+    }
+    if (this.#drain === 'final') return;
+    this.lastId = id;
+    if (this.streams.count >= this.limits.streamsMax) {
+      this.rememberReset(id);
+      this.useless();
+      return this.writeReset(id, ERRORS.refusedStream);
+    }
+    const fresh = this.newStream(id, this.initialReceiveWindow());
+    fresh.headReceived = true;
+    fresh.endReceived = endStream;
+    if (known === null && this.decoder.malformed) return this.resetStream(fresh, ERRORS.protocol);
+    const head = known ?? this.#readHead(bytes, start, end);
+    if (head === null || (endStream && head.bodyBytes > 0)) {
+      return this.resetStream(fresh, ERRORS.protocol);
+    }
+    fresh.bodyExpected = head.bodyBytes;
+    fresh.head = head;
+    this.#dispatch(fresh, head, known === null && this.decoder.overflow);
+  }
+
+  /** The head of a block seen before, if it still means the same. */
+  #recognise(bytes: Buffer, start: number, end: number): RequestHead | null {
+    const known = this.#known;
+    if (known === null) return null;
+    const length = end - start;
+    for (let i = 0; i < known.length; i++) {
+      const block = known[i]!;
+      if (block.bytes.length !== length || block.epoch !== this.decoder.table.epoch) continue;
+      let at = 0;
+      while (at < length && block.bytes[at] === bytes[start + at]) at++;
+      if (at < length) continue;
+      this.#misses = 0;
+      return block.head;
+    }
+    return null;
+  }
+
+  #readHead(bytes: Buffer, start: number, end: number): RequestHead | null {
+    const head = readRequestHead(this.decoder.fields);
+    if (head === null) return null;
+    if (head.grpc && this.#grpc !== null) head.route = this.#grpc.find(head.path);
+    this.#remember(bytes, start, end, head);
+    return head;
+  }
+
+  #remember(bytes: Buffer, start: number, end: number, head: RequestHead): void {
+    const decoder = this.decoder;
+    if (decoder.changed || decoder.overflow || end - start > BLOCK_KNOWN_BYTES_MAX) return;
+    if (++this.#misses > MISSES_MAX && (this.#misses & 63) !== 0) return;
+    const block = {
+      bytes: Buffer.from(bytes.subarray(start, end)),
+      head,
+      epoch: decoder.table.epoch,
+    };
+    this.#known ??= [];
+    this.#known[this.#knownNext++ % BLOCKS_KNOWN_MAX] = block;
+  }
+
+  #onLateBlock(bytes: Buffer, start: number, end: number, id: number): void {
+    if (!this.decoder.decode(bytes, start, end)) {
+      return this.fail(ERRORS.compression, 'header block that cannot be decoded');
+    }
+    if ((id & 1) === 0) return this.fail(ERRORS.protocol, `stream ${id} is not a client's`);
+    this.useless();
+    if (this.wasReset(id)) return;
+    // Which lower streams were used and which were skipped is not kept; the last one was used.
+    if (id === this.lastId) this.fail(ERRORS.streamClosed, `HEADERS on closed stream ${id}`);
+    else this.fail(ERRORS.protocol, `stream ${id} comes after stream ${this.lastId}`);
+  }
+
+  #onTrailers(
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    endStream: boolean,
+  ): void {
+    if (!this.decoder.decode(bytes, start, end)) {
+      return this.fail(ERRORS.compression, 'header block that cannot be decoded');
+    }
+    const decoder = this.decoder;
+    if (stream.endReceived) return this.resetStream(stream, ERRORS.streamClosed);
+    const wrong = !endStream || decoder.malformed || decoder.overflow;
+    if (wrong || !areTrailers(decoder.fields)) return this.resetStream(stream, ERRORS.protocol);
+    if (stream.bodyExpected >= 0 && stream.bodyReceived !== stream.bodyExpected) {
+      return this.resetStream(stream, ERRORS.protocol);
+    }
+    this.#onWhole(stream, NONE, 0, 0, decoder.fields);
+  }
+
+  #dispatch(stream: H2Stream, head: RequestHead, overflow: boolean): void {
+    if (head.grpc && this.#grpc !== null && !overflow) return this.#dispatchGrpc(stream, head);
+    if (!overflow && stream.endReceived && head.method !== 'CONNECT') {
+      return this.#handle(new Http2Exchange(this, this, stream, head));
+    }
+    const exchange = new Http2Exchange(this, this, stream, head);
+    if (overflow) {
+      return exchange.respond(
+        431,
+        'text/plain',
+        tooLarge('header fields', this.limits.headBytesMax),
+      );
+    }
+    if (head.method === 'CONNECT') {
+      return exchange.respond(501, 'text/plain', 'CONNECT is not offered here\n');
+    }
+    if (head.bodyBytes > this.limits.bodyBytesMax) {
+      if (!this.options.streamsBody(head.method, head.path)) return this.#refuseBody(exchange);
+    }
+    if (head.expectsContinue) this.sendHeaders(stream, CONTINUE, 0, CONTINUE.length, false);
+    if (this.options.streamsBody(head.method, head.path)) this.#handle(exchange);
+    else stream.collects = true;
+  }
+
+  #refuseBody(exchange: Http2Exchange): void {
+    exchange.respond(413, 'text/plain', tooLarge('the request body', this.limits.bodyBytesMax));
+  }
+
+  #handle(exchange: Http2Exchange): void {
+    try {
+      this.options.handler(exchange);
+    } catch (error) {
+      if (!exchange.answered) exchange.respond(500, null, null);
+      else exchange.reset();
+      this.options.onError(error);
+    }
+  }
+
+  protected onBody(
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    endStream: boolean,
+  ): void {
+    stream.touchedMs = this.receivedMs;
+    if (stream.head!.route?.inPlace != null && stream.owner === null) {
+      return this.#onInPlaceBody(stream, bytes, start, end, endStream);
+    }
+    if (!stream.collects) {
+      const owner = stream.owner!;
+      if (start < end) owner.onData(bytes, start, end);
+      if (endStream && stream.owner === owner) this.receivedEnd(stream, NO_FIELDS);
+      return;
+    }
+    if (endStream && stream.bodyLength === 0) {
+      return this.#onWhole(stream, bytes, start, end, NO_FIELDS);
+    }
+    if (!this.#collect(stream, bytes, start, end)) return;
+    if (endStream) this.#onWhole(stream, NONE, 0, 0, NO_FIELDS);
+  }
+
+  /** The request is complete: its last piece, or its trailers, came. */
+  #onWhole(
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    trailers: readonly string[],
+  ): void {
+    if (stream.head!.route?.inPlace != null && stream.owner === null) {
+      return this.#onInPlaceBody(stream, bytes, start, end, true);
+    }
+    if (!stream.collects) return this.receivedEnd(stream, trailers);
+    const exchange = stream.owner as Http2Exchange;
+    if (stream.bodyLength === 0 && end - start > this.limits.bodyBytesMax) {
+      return this.#refuseBody(exchange);
+    }
+    stream.endReceived = true;
+    const collected = stream.body;
+    if (collected === null) {
+      exchange.lendBody(bytes.subarray(start, end), true);
+    } else {
+      exchange.lendBody(collected.subarray(0, stream.bodyLength), false);
+      this.#releaseBody(stream);
+    }
+    this.#handle(exchange);
+    if (exchange.bodyBorrowed) exchange.lendBody(NONE, false);
+  }
+
+  receivedEnd(stream: H2Stream, trailers: readonly string[]): void {
+    stream.endReceived = true;
+    const owner = stream.owner;
+    if (stream.endSent) this.complete(stream);
+    else owner?.onEnd(trailers);
+  }
+
+  /** Appends to the stream's body. False: it was too large and answered so. */
+  #collect(stream: H2Stream, bytes: Buffer, start: number, end: number): boolean {
+    const length = stream.bodyLength + end - start;
+    const exchange = stream.owner as Http2Exchange | null;
+    if (length > this.limits.bodyBytesMax && exchange !== null) {
+      this.#releaseBody(stream);
+      this.#refuseBody(exchange);
+      return false;
+    }
+    const body = stream.body;
+    if (body === null || length > body.length) {
+      const room = Math.max(length, stream.bodyExpected, (body?.length ?? 0) * 2);
+      const size = Math.min(room, Math.max(length, FIRST_BODY_BYTES, (body?.length ?? 0) * 2));
+      if (!this.#reserveBody(stream, size - (body?.length ?? 0), exchange)) return false;
+      const larger = Buffer.allocUnsafeSlow(size);
+      body?.copy(larger, 0, 0, stream.bodyLength);
+      stream.body = larger;
+    }
+    bytes.copy(stream.body!, stream.bodyLength, start, end);
+    stream.bodyLength = length;
+    return true;
+  }
+
+  #reserveBody(stream: H2Stream, bytes: number, exchange: Http2Exchange | null): boolean {
+    if (this.#bodiesBytes + bytes <= this.limits.bodiesBytesMax) {
+      this.#bodiesBytes += bytes;
+      return true;
+    }
+    this.#releaseBody(stream);
+    if (exchange === null) {
+      this.resetStream(stream, ERRORS.enhanceYourCalm);
+    } else {
+      exchange.respond(503, 'text/plain', 'too many request bodies at once on this connection\n');
+    }
+    return false;
+  }
+
+  #releaseBody(stream: H2Stream): void {
+    if (stream.body !== null) this.#bodiesBytes -= stream.body.length;
+    stream.body = null;
+    stream.bodyLength = 0;
+  }
+
+  override forget(stream: H2Stream): void {
+    this.#releaseBody(stream);
+    super.forget(stream);
+  }
+
+  #dispatchGrpc(stream: H2Stream, head: RequestHead): void {
+    const refused = this.#grpc!.refusal(head);
+    if (refused !== null) return grpcRefuse(this, stream, refused);
+    if (head.route!.inPlace === null) {
+      startGrpcCall(this, this, stream, head, this.#grpc!.options);
+    }
+    if (!stream.endReceived || stream.id === 0) return;
+    if (head.route!.inPlace === null) stream.owner?.onEnd(NO_FIELDS);
+    else this.#onInPlaceBody(stream, NONE, 0, 0, true);
+  }
+
+  /** The request message of an in-place method: in this frame, or in what was collected. */
+  #onInPlaceBody(
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    endStream: boolean,
+  ): void {
+    const grpc = this.#grpc!;
+    if (stream.bodyLength > 0 || !endStream) {
+      if (stream.bodyLength + end - start > grpc.options.messageBytesMax + 5) {
+        const prefix = stream.bodyLength > 0 ? stream.body! : bytes;
+        return grpcRefuseLarge(
+          this,
+          stream,
+          prefix,
+          stream.bodyLength > 0 ? 0 : start,
+          grpc.options,
+        );
+      }
+      if (!this.#collect(stream, bytes, start, end) || !endStream) return;
+      const body = stream.body!;
+      const length = stream.bodyLength;
+      stream.endReceived = true;
+      this.#releaseBody(stream);
+      return grpc.inPlace.serve(this, this, stream, body, 0, length);
+    }
+    stream.endReceived = true;
+    grpc.inPlace.serve(this, this, stream, bytes, start, end);
+  }
+}
+
+const FIRST_BODY_BYTES = 16_384;
+/** `:status: 100`. */
+const CONTINUE: Buffer = Buffer.from([0x08, 3, 0x31, 0x30, 0x30]);
+
+function tooLarge(what: string, bytesMax: number): string {
+  return `${what} of more than ${bytesMax} bytes\n`;
+}

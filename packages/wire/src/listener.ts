@@ -1,0 +1,231 @@
+// shell
+/**
+ * Listens on a port or a Unix socket and serves HTTP/2, HTTP/1.1 and gRPC on it.
+ *
+ * Over TLS, ALPN decides between `h2` and `http/1.1`. Without TLS, or with a client that knows no
+ * ALPN, the first octets do: HTTP/2 opens with a request line that no HTTP/1.1 client sends.
+ */
+import { chmodSync, unlinkSync } from 'node:fs';
+import { connect as connectSocket, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { Server as TlsServer } from 'node:tls';
+import { TLSSocket } from 'node:tls';
+import type { Handler, StreamsBody } from './exchange.ts';
+import { PREFACE } from './frames.ts';
+import type { GrpcRoutes } from './grpc-routes.ts';
+import { Http1Server } from './http1-server.ts';
+import { Http2Server } from './http2-server.ts';
+import { SERVER_LIMITS } from './limits.ts';
+import type { WireLimits } from './limits.ts';
+import { monotonicMs, SocketTransport } from './socket-transport.ts';
+import type { Protocol, ServerOptions } from './transport.ts';
+
+/** Keys and certificates, PEM or DER as `node:tls` takes them. */
+export interface ListenTls {
+  readonly key: string | Buffer;
+  readonly cert: string | Buffer;
+  /** CAs of client certificates. With it clients are asked for one; they may have none, or one
+   *  that is not trusted: see `Connection.peerCertificate`. */
+  readonly clientCa?: string | Buffer | readonly (string | Buffer)[];
+}
+
+export interface ListenOptions {
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** 0 takes a free one. Give `port` or `unixPath`. */
+  readonly port?: number;
+  readonly unixPath?: string;
+  readonly tls?: ListenTls;
+  readonly handler: Handler;
+  readonly streamsBody?: StreamsBody;
+  readonly grpc?: GrpcRoutes;
+  readonly limits?: Partial<WireLimits>;
+  /** Errors thrown by handlers. Default: written to standard error. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export interface Listener {
+  /** Of the port; 0 and '' for a Unix socket. */
+  readonly address: { readonly host: string; readonly port: number; readonly unixPath: string };
+  /** Connections open now. */
+  readonly connections: number;
+  /** New connections use these from now on; the others keep what they have. */
+  reloadTls(tls: ListenTls): void;
+  /** Accepts no more, lets exchanges in flight finish for `graceMs`, then cuts what is left. */
+  close(graceMs?: number): Promise<void>;
+}
+
+const TICK_MS = 1000;
+const DRAIN_LOOK_MS = 20;
+
+/** Resolves when it listens. Rejects with a message for people when it cannot. */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const made = new SocketListener(options);
+  await made.start();
+  return made;
+}
+
+class SocketListener implements Listener {
+  readonly #options: ListenOptions;
+  readonly #serverOptions: ServerOptions;
+  readonly #server: Server | TlsServer;
+  readonly #transports = new Set<SocketTransport>();
+  #ticker: NodeJS.Timeout | null = null;
+  #closing = false;
+
+  constructor(options: ListenOptions) {
+    this.#options = options;
+    const limits = { ...SERVER_LIMITS, ...options.limits };
+    this.#serverOptions = {
+      handler: options.handler,
+      streamsBody: options.streamsBody ?? (() => false),
+      limits,
+      onError: options.onError ?? ((error) => console.error(error)),
+      grpc: options.grpc ?? null,
+    };
+    const server =
+      options.tls === undefined
+        ? createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket))
+        : createTlsServer(
+            {
+              ...tlsFields(options.tls),
+              allowHalfOpen: true,
+              ALPNProtocols: ['h2', 'http/1.1'],
+              handshakeTimeout: limits.handshakeMsMax,
+            },
+            (socket) => this.#accept(socket),
+          );
+    server.maxConnections = limits.connectionsMax;
+    // A client that breaks off its handshake, or speaks no TLS, is its own affair.
+    server.on('tlsClientError', (_error: Error, socket: TLSSocket) => socket.destroy());
+    this.#server = server;
+  }
+
+  get address(): { host: string; port: number; unixPath: string } {
+    const found = this.#server.address() as AddressInfo | string | null;
+    if (found === null || typeof found === 'string') {
+      return { host: '', port: 0, unixPath: this.#options.unixPath ?? '' };
+    }
+    return { host: found.address, port: found.port, unixPath: '' };
+  }
+
+  get connections(): number {
+    return this.#transports.size;
+  }
+
+  async start(): Promise<void> {
+    const path = this.#options.unixPath;
+    if (path !== undefined) await removeStaleSocket(path);
+    await this.#bind();
+    if (path !== undefined) chmodSync(path, 0o600);
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker.unref();
+  }
+
+  #bind(): Promise<void> {
+    const { host = '127.0.0.1', port = 0, unixPath } = this.#options;
+    const where = unixPath ?? `${host}:${port}`;
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) => {
+        reject(new Error(`cannot listen on ${where}: ${explain(error)}`, { cause: error }));
+      });
+      const listening = (): void => {
+        this.#server.removeAllListeners('error');
+        this.#server.on('error', this.#serverOptions.onError);
+        resolve();
+      };
+      if (unixPath !== undefined) this.#server.listen({ path: unixPath, backlog: 4096 }, listening);
+      else this.#server.listen({ host, port, backlog: 4096 }, listening);
+    });
+  }
+
+  reloadTls(tls: ListenTls): void {
+    const server = this.#server as TlsServer;
+    server.setSecureContext(tlsFields(tls));
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#closing) {
+      socket.destroy();
+      return;
+    }
+    const transport = new SocketTransport(socket, this.#options.unixPath !== undefined, this);
+    this.#transports.add(transport);
+    if (socket instanceof TLSSocket && socket.alpnProtocol === 'h2') {
+      transport.protocol = new Http2Server(transport, this.#serverOptions);
+      transport.protocol.flush();
+    }
+  }
+
+  /** For transports: by the first octets. */
+  choose(transport: SocketTransport, bytes: Buffer): Protocol | null {
+    const count = Math.min(bytes.length, 3);
+    if (bytes.compare(PREFACE, 0, count, 0, count) !== 0) {
+      return new Http1Server(transport, this.#serverOptions);
+    }
+    return count < 3 ? null : new Http2Server(transport, this.#serverOptions);
+  }
+
+  /** For transports. */
+  forget(transport: SocketTransport): void {
+    this.#transports.delete(transport);
+  }
+
+  #tick(): void {
+    const nowMs = monotonicMs();
+    const handshakeMsMax = this.#serverOptions.limits.handshakeMsMax;
+    for (const transport of this.#transports) transport.tick(nowMs, handshakeMsMax);
+  }
+
+  async close(graceMs = 0): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const untilMs = monotonicMs() + graceMs;
+    for (const transport of this.#transports) {
+      if (transport.protocol === null) transport.destroy();
+      else transport.protocol.drain();
+    }
+    while (this.#transports.size > 0 && monotonicMs() < untilMs) {
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
+    }
+    for (const transport of this.#transports) transport.destroy();
+    await closed;
+    if (this.#ticker !== null) clearInterval(this.#ticker);
+  }
+}
+
+function tlsFields(tls: ListenTls): object {
+  const fields = { key: tls.key, cert: tls.cert, minVersion: 'TLSv1.2' as const };
+  if (tls.clientCa === undefined) return fields;
+  return { ...fields, ca: tls.clientCa, requestCert: true, rejectUnauthorized: false };
+}
+
+function explain(error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return 'another process listens there; stop it or choose another address';
+    case 'EACCES':
+      return 'permission denied; ports below 1024 and foreign directories need rights';
+    case 'EADDRNOTAVAIL':
+      return 'this machine does not have that address';
+    default:
+      return error.message;
+  }
+}
+
+/** A socket file that nobody listens on is left over from a process that was killed. */
+function removeStaleSocket(path: string): Promise<void> {
+  return new Promise((resolve) => {
+    const probe = connectSocket(path);
+    probe.on('connect', () => {
+      probe.destroy();
+      resolve();
+    });
+    probe.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED') unlinkSync(path);
+      resolve();
+    });
+  });
+}

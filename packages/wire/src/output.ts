@@ -1,0 +1,111 @@
+// data plane
+/**
+ * Bytes on their way to a socket, in blocks that all connections share.
+ *
+ * A connection owns a block only between its first byte of a turn and the moment the kernel took
+ * it, so an idle connection owns none. What is small is copied out before it is written: else a
+ * thousand peers that read slowly would pin a whole block each.
+ */
+import type { Transport } from './transport.ts';
+
+export const BLOCK_BYTES: number = 128 * 1024;
+/** Blocks kept for reuse by the process. */
+const BLOCKS_KEPT_MAX = 64;
+const COPY_BYTES_MAX = 8192;
+const NONE: Buffer = Buffer.alloc(0);
+
+const kept: Buffer[] = [];
+
+function takeBlock(bytes: number): Buffer {
+  if (bytes > BLOCK_BYTES) return Buffer.allocUnsafeSlow(bytes);
+  return kept.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+}
+
+function giveBlock(block: Buffer): void {
+  if (block.length === BLOCK_BYTES && kept.length < BLOCKS_KEPT_MAX) kept.push(block);
+}
+
+export class Output {
+  /** Write here, from `at` on, after `reserve`; then set `at`. */
+  bytes: Buffer = NONE;
+  at = 0;
+  /** Full blocks before this one, alternating with nothing else. */
+  #full: { readonly block: Buffer; readonly length: number }[] | null = null;
+  #fullBytes = 0;
+
+  get size(): number {
+    return this.at + this.#fullBytes;
+  }
+
+  /** Makes room for `count` octets from `at` on. */
+  reserve(count: number): void {
+    if (this.at + count <= this.bytes.length) return;
+    if (this.at > 0) {
+      this.#full ??= [];
+      this.#full.push({ block: this.bytes, length: this.at });
+      this.#fullBytes += this.at;
+    } else if (this.bytes.length > 0) {
+      giveBlock(this.bytes);
+    }
+    this.bytes = takeBlock(count);
+    this.at = 0;
+  }
+
+  /** Hands everything to the transport. */
+  flush(transport: Transport): void {
+    if (this.#full !== null) {
+      const full = this.#full;
+      this.#full = null;
+      this.#fullBytes = 0;
+      for (const { block, length } of full) send(transport, block, length);
+    }
+    const block = this.bytes;
+    const length = this.at;
+    this.bytes = NONE;
+    this.at = 0;
+    if (length > 0) send(transport, block, length);
+    else if (block.length > 0) giveBlock(block);
+  }
+
+  /** Appends everything to another output, and is empty. */
+  moveTo(target: { reserve(count: number): Output }): void {
+    for (const { block, length } of this.#full ?? []) copyTo(target, block, length);
+    copyTo(target, this.bytes, this.at);
+    this.clear();
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    for (const { block } of this.#full ?? []) giveBlock(block);
+    this.#full = null;
+    this.#fullBytes = 0;
+    if (this.bytes.length > 0) giveBlock(this.bytes);
+    this.bytes = NONE;
+    this.at = 0;
+  }
+}
+
+function copyTo(
+  target: { reserve(count: number): Output },
+  block: Buffer,
+  length: number,
+): void {
+  const out = target.reserve(length);
+  block.copy(out.bytes, out.at, 0, length);
+  out.at += length;
+}
+
+function send(transport: Transport, block: Buffer, length: number): void {
+  if (length <= COPY_BYTES_MAX) {
+    const copy = Buffer.allocUnsafe(length);
+    block.copy(copy, 0, 0, length);
+    giveBlock(block);
+    transport.write(copy, 0, length, ignore);
+    return;
+  }
+  if (transport.write(block, 0, length, () => giveBlock(block))) giveBlock(block);
+}
+
+function ignore(): void {
+  // The copy needs no return.
+}

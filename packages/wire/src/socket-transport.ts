@@ -1,0 +1,242 @@
+// shell
+/**
+ * A socket as a `Transport`, for plain, Unix and TLS sockets, at both ends.
+ *
+ * The turn: all chunks of one socket event are handled, then the protocol is flushed once. What
+ * other code writes in a turn of its own (an answer after a group commit, a watch event) is flushed
+ * when that turn ends, connection by connection, once each.
+ */
+import type { Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { TLSSocket } from 'node:tls';
+import type { PeerCertificate } from './exchange.ts';
+import type { Protocol, Transport } from './transport.ts';
+
+/** After this side ended, how long the peer may take to end too. */
+const LINGER_MS = 1000;
+
+let nextId = 1;
+let now: number = performance.now();
+const transportOf = new WeakMap<Socket, SocketTransport>();
+let flushes: SocketTransport[] = [];
+let turns: SocketTransport[] = [];
+
+/** What a transport tells whoever made it. */
+export interface TransportHost {
+  /** The first bytes came and no protocol was chosen yet: choose one, or null to wait for more. */
+  choose(transport: SocketTransport, bytes: Buffer): Protocol | null;
+  /** The socket is gone. */
+  forget(transport: SocketTransport): void;
+}
+
+export class SocketTransport implements Transport {
+  readonly id: number = nextId++;
+  readonly socket: Socket;
+  readonly secure: boolean;
+  readonly unix: boolean;
+  protocol: Protocol | null = null;
+  readonly bornMs: number;
+  /** Why the socket broke, for messages. */
+  error: string | null = null;
+  readonly #host: TransportHost;
+  #early: Buffer | null = null;
+  #endedMs = 0;
+  #peerEnded = false;
+  #flushAsked = false;
+  #turnAsked = false;
+  #certificate: PeerCertificate | null | undefined = undefined;
+
+  constructor(socket: Socket, unix: boolean, host: TransportHost) {
+    this.socket = socket;
+    this.secure = socket instanceof TLSSocket;
+    this.unix = unix;
+    this.#host = host;
+    now = performance.now();
+    this.bornMs = now;
+    transportOf.set(socket, this);
+    socket.setNoDelay(true);
+    socket.on('data', onData);
+    socket.on('end', onEnd);
+    socket.on('drain', onDrain);
+    socket.on('error', onError);
+    socket.on('close', onClose);
+  }
+
+  get remoteAddress(): string {
+    return this.unix ? '' : (this.socket.remoteAddress ?? '');
+  }
+
+  peerCertificate(): PeerCertificate | null {
+    if (this.#certificate === undefined) this.#certificate = readCertificate(this.socket);
+    return this.#certificate;
+  }
+
+  write(bytes: Buffer, start: number, end: number, done: () => void): boolean {
+    const socket = this.socket;
+    if (socket.destroyed || socket.writableEnded) return true;
+    let taken = false;
+    const whole = start === 0 && end === bytes.length;
+    socket.write(whole ? bytes : bytes.subarray(start, end), () => {
+      if (!taken) done();
+    });
+    taken = socket.writableLength === 0;
+    return taken;
+  }
+
+  pending(): number {
+    return this.socket.writableLength;
+  }
+
+  pause(): void {
+    if (!this.socket.isPaused()) this.socket.pause();
+  }
+
+  resume(): void {
+    if (this.socket.isPaused()) this.socket.resume();
+  }
+
+  requestFlush(): void {
+    if (this.#flushAsked) return;
+    this.#flushAsked = true;
+    if (flushes.push(this) === 1) process.nextTick(flushAll);
+  }
+
+  requestTurn(): void {
+    if (this.#turnAsked) return;
+    this.#turnAsked = true;
+    if (turns.push(this) === 1) setImmediate(turnAll);
+  }
+
+  end(): void {
+    if (this.#endedMs > 0) return;
+    this.#endedMs = Math.max(1, now);
+    this.socket.end();
+    this.resume();
+    if (this.#peerEnded) this.socket.destroySoon();
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  nowMs(): number {
+    return now;
+  }
+
+  /** About once a second, by whoever made it. */
+  tick(nowMs: number, handshakeMsMax: number): void {
+    now = nowMs;
+    if (this.#endedMs > 0 && nowMs - this.#endedMs > LINGER_MS) this.destroy();
+    else if (this.protocol !== null) this.#turn(() => this.protocol?.tick(nowMs));
+    else if (nowMs - this.bornMs > handshakeMsMax) this.destroy();
+  }
+
+  #turn(work: () => void): void {
+    work();
+    this.protocol?.flush();
+  }
+
+  received(chunk: Buffer): void {
+    now = performance.now();
+    let bytes = chunk;
+    if (this.protocol === null) {
+      if (this.#early !== null) bytes = Buffer.concat([this.#early, chunk]);
+      this.protocol = this.#host.choose(this, bytes);
+      if (this.protocol === null) {
+        this.#early = bytes;
+        return;
+      }
+      this.#early = null;
+    }
+    this.protocol.receive(bytes, 0, bytes.length);
+    this.protocol.flush();
+  }
+
+  peerEnded(): void {
+    this.#peerEnded = true;
+    if (this.protocol === null || this.#endedMs > 0) this.socket.destroySoon();
+    else this.#turn(() => this.protocol?.ended());
+  }
+
+  drained(): void {
+    now = performance.now();
+    this.protocol?.drained();
+  }
+
+  gone(): void {
+    now = performance.now();
+    this.#host.forget(this);
+    this.protocol?.closed();
+    this.protocol = null;
+  }
+
+  flushAsked(): void {
+    this.#flushAsked = false;
+    this.protocol?.flush();
+  }
+
+  turnAsked(): void {
+    this.#turnAsked = false;
+    this.protocol?.drained();
+  }
+}
+
+/** The monotonic clock of all transports. */
+export function monotonicMs(): number {
+  return performance.now();
+}
+
+function onData(this: Socket, chunk: Buffer): void {
+  transportOf.get(this)?.received(chunk);
+}
+
+function onEnd(this: Socket): void {
+  transportOf.get(this)?.peerEnded();
+}
+
+function onDrain(this: Socket): void {
+  transportOf.get(this)?.drained();
+}
+
+function onError(this: Socket, error: Error): void {
+  const transport = transportOf.get(this);
+  if (transport !== undefined) transport.error ??= error.message;
+}
+
+function onClose(this: Socket): void {
+  transportOf.get(this)?.gone();
+}
+
+function flushAll(): void {
+  const asked = flushes;
+  flushes = [];
+  for (const transport of asked) transport.flushAsked();
+}
+
+function turnAll(): void {
+  now = performance.now();
+  const asked = turns;
+  turns = [];
+  for (const transport of asked) transport.turnAsked();
+}
+
+function readCertificate(socket: Socket): PeerCertificate | null {
+  if (!(socket instanceof TLSSocket)) return null;
+  const found = socket.getPeerX509Certificate();
+  if (found === undefined) return null;
+  const subject = found.toLegacyObject().subject as unknown as Record<string, unknown> | undefined;
+  return {
+    raw: found.raw,
+    commonName: texts(subject?.['CN'])[0] ?? '',
+    organizations: texts(subject?.['O']),
+    trusted: socket.authorized,
+    failure: socket.authorized ? '' : String(socket.authorizationError),
+    validFromMs: Date.parse(found.validFrom),
+    validToMs: Date.parse(found.validTo),
+  };
+}
+
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
