@@ -6,10 +6,15 @@ import { authorizeComponents } from './component-grants.ts';
 import { Health } from './health.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
+import { defineKinds } from './kinds.ts';
 import { namespaceLifecycle } from './namespaces.ts';
-import { defineAll } from './kinds.ts';
+import { authorizeNodes, nodeRestriction } from './node-grants.ts';
+import { defaultTolerations, priority, serviceAccounts } from './pod-admission.ts';
+import { Rbac } from './rbac.ts';
 import { ApiServer } from './server.ts';
+import { readServiceAccountToken } from './service-account-tokens.ts';
 import type { Storage } from './storage.ts';
+import type { TokenSigner } from './token-signer.ts';
 import { World, type Edge } from './world.ts';
 
 /** What may differ between servers. */
@@ -17,6 +22,9 @@ export interface ServerOptions {
   readonly storage: Storage;
   readonly edge: Edge;
   readonly address: string;
+  /** Signs and reads the tokens of service accounts; null: there are none. */
+  readonly signer?: TokenSigner | null;
+  /** Tokens of other kinds. */
   readonly readToken?: TokenReader;
   /** Asked after the built-in authorizers. */
   readonly authorizers?: readonly Authorizer[];
@@ -26,22 +34,37 @@ export interface ServerOptions {
 
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
 export function createApiServer(options: ServerOptions): ApiServer {
-  defineAll();
   const { storage, edge } = options;
+  const signer = options.signer ?? null;
   const world = new World(storage, edge);
+  const rbac = new Rbac(world);
   const authorize = firstThatAllows([
     authorizeMasters,
     authorizeComponents,
+    authorizeNodes,
+    rbac.authorize,
     ...(options.authorizers ?? []),
   ]);
+  defineKinds();
+  world.services = {
+    authorize,
+    rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
+    signer,
+  };
+  const readToken: TokenReader = (token) =>
+    options.readToken?.(token) ??
+    (signer === null ? null : readServiceAccountToken(world, signer, token));
   const health = new Health();
   health.add('ping', () => null);
-  const plugins = [namespaceLifecycle, ...(options.plugins ?? [])];
+  const plugins = [
+    ...[namespaceLifecycle, serviceAccounts, nodeRestriction, priority, defaultTolerations],
+    ...(options.plugins ?? []),
+  ];
   return new ApiServer({
     world,
     admission: new Admission(plugins),
     authorize,
-    readToken: options.readToken ?? (() => null),
+    readToken,
     health,
     metrics: new Metrics(),
     renewals: new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid()),

@@ -7,6 +7,7 @@ import { applyDefaults } from '@megaplane/machinery/defaulting';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { findKind } from '@megaplane/machinery/kinds';
+import { bootstrapRoles } from './bootstrap-roles.ts';
 import { timestamp } from './deletion.ts';
 import { orderedMetadata } from './object-meta.ts';
 import { keyOf, servedOf } from './served.ts';
@@ -73,6 +74,7 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
     service(facts),
     endpoints(facts),
     slice(facts),
+    ...bootstrapRoles(),
   ];
 }
 

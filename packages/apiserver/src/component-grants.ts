@@ -80,9 +80,9 @@ const GRANTS: readonly Grant[] = [
   },
   { subject: 'system:kube-scheduler', verbs: ['delete'], resources: ['pods'] },
   { subject: 'system:kube-controller-manager', verbs: ALL, resources: ALL },
-  { subject: 'group:system:nodes', verbs: READ, resources: ALL },
+  { subject: 'megaplane-nodes', verbs: READ, resources: ALL },
   {
-    subject: 'group:system:nodes',
+    subject: 'megaplane-nodes',
     verbs: ['create', 'update', 'patch', 'delete'],
     resources: [
       'nodes',
@@ -97,7 +97,7 @@ const GRANTS: readonly Grant[] = [
     ],
   },
   {
-    subject: 'group:system:nodes',
+    subject: 'megaplane-nodes',
     verbs: ['create'],
     resources: [
       'pods/eviction',

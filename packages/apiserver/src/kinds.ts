@@ -1,17 +1,23 @@
 /** All rules that kinds have beyond the tables, put in force once. */
+import { defineEviction } from './eviction.ts';
 import { defineNamespaces } from './namespaces.ts';
-import { defineReviews } from './reviews.ts';
-import { definePods } from './pods.ts';
 import { definePlainKinds } from './plain-kinds.ts';
+import { definePods } from './pods.ts';
+import { defineReviews } from './reviews.ts';
+import { defineScales } from './scale.ts';
+import { defineTokens } from './service-account-tokens.ts';
 
 let isDone = false;
 
 /** Registers every kind's rules; later calls do nothing. */
-export function defineAll(): void {
+export function defineKinds(): void {
   if (isDone) return;
   isDone = true;
   definePlainKinds();
   defineNamespaces();
   definePods();
+  defineScales();
+  defineEviction();
   defineReviews();
+  defineTokens();
 }

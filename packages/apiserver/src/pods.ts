@@ -2,6 +2,7 @@
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
+  badRequest,
   conflict,
   failed,
   storageUidConflict,
@@ -55,6 +56,10 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
   const served = findServed('', 'v1', 'pods');
   if (served === undefined) return;
   const { namespace } = call.info;
+  if (stringAt(body, 'metadata', 'name') !== name) {
+    call.fail(badRequest('name in URL does not match name in Binding object'));
+    return;
+  }
   const target = checkTarget(body);
   if (!target.ok) {
     call.fail(target.status);
@@ -71,7 +76,7 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
   const ownUid = stringAt(pod, 'metadata', 'uid');
   if (uid !== '' && uid !== ownUid) {
     const text = keyText(served, namespace, name);
-    call.fail(storageUidConflict(BINDING_RESOURCE, name, text, uid, ownUid));
+    call.fail(storageUidConflict(PODS, name, text, uid, ownUid));
     return;
   }
   const bound = boundPod(pod, body, target.value, name, call.nowMs);
@@ -141,8 +146,14 @@ function boundPod(
     ...pod,
     metadata,
     spec: withNodeName(objectAt(pod, 'spec') ?? {}, node),
-    status: { ...objectAt(pod, 'status'), conditions: [...conditions, scheduled] },
+    status: boundStatus(objectAt(pod, 'status') ?? {}, [...conditions, scheduled]),
   });
+}
+
+/** A bound pod is nominated for no node any more. */
+function boundStatus(status: JsonObject, conditions: JsonValue[]): JsonObject {
+  const { nominatedNodeName: _, ...rest } = status;
+  return { ...rest, conditions };
 }
 
 /** `nodeName` where upstream's struct has it: after serviceAccount, before the host's namespaces. */

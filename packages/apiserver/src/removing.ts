@@ -62,6 +62,18 @@ export function deleteObject(context: WriteContext, options: DeleteOptions): voi
   });
 }
 
+/** Deletes the object that the request names and reports instead of answering. */
+export function removeObject(
+  context: WriteContext,
+  options: DeleteOptions,
+  done: (result: Result<true>) => void,
+): void {
+  const { namespace, name } = context.call.info;
+  removeOne(context, namespace, name, options, (result) => {
+    done(result.ok ? success(true) : result);
+  });
+}
+
 function removeOne(
   context: WriteContext,
   namespace: string,

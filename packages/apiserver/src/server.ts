@@ -6,6 +6,7 @@ import { authenticate, type TokenReader } from './authentication.ts';
 import { attributesOf, denial, type Authorizer } from './authorization.ts';
 import { Call } from './call.ts';
 import { answerPath } from './path-route.ts';
+import { impersonate } from './impersonation.ts';
 import type { Health } from './health.ts';
 import { ANONYMOUS, type Identity } from './identity.ts';
 import type { LeaseRenewal } from './lease-renewal.ts';
@@ -52,7 +53,8 @@ export class ApiServer {
     const { renewals, readToken, metrics } = this.parts;
     const identity = authenticate(exchange, readToken);
     if (identity !== null && renewals !== null && exchange.method === 'PUT') {
-      if (renewals.tryRenew(exchange, identity)) {
+      const isPlain = exchange.header('impersonate-user') === undefined;
+      if (isPlain && renewals.tryRenew(exchange, identity)) {
         metrics.countRenewal();
         this.#gate.guard(exchange.connection);
         return;
@@ -96,6 +98,12 @@ export class ApiServer {
     const verb = info.isResource ? effectiveVerb(call) : info.verb;
     const name = info.isResource ? effectiveName(call, served) : info.name;
     const attributes = attributesOf(info, verb, name);
+    const acting = impersonate(call, this.parts.authorize, attributes);
+    if (!acting.ok) {
+      call.fail(acting.status);
+      return;
+    }
+    call.identity = acting.value;
     const decision = this.parts.authorize(call.identity, attributes);
     if (!decision.allowed) {
       call.fail(denial(call.identity, attributes, decision.reason));

@@ -1,5 +1,9 @@
 /** What every part of the server shares: storage, time, chance, and who is waiting for what. */
+import type { Authorizer } from './authorization.ts';
+import type { Identity } from './identity.ts';
+import type { PolicyRule } from './rbac.ts';
 import type { Storage } from './storage.ts';
+import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
 import { rangeOf } from './served.ts';
 import { WatchHub } from './watch-hub.ts';
@@ -19,6 +23,13 @@ export interface Edge {
   defer(work: () => void): void;
 }
 
+/** What virtual kinds ask: who may do what, and whose token is which. */
+export interface Services {
+  readonly authorize: Authorizer;
+  readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
+  readonly signer: TokenSigner | null;
+}
+
 interface Waiter {
   readonly revision: number;
   readonly deadlineMs: number;
@@ -30,6 +41,8 @@ export class World {
   readonly edge: Edge;
   readonly #hubs = new Map<string, WatchHub>();
   #waiters: Waiter[] = [];
+  /** Set once, when the server is put together. */
+  services: Services | null = null;
 
   constructor(storage: Storage, edge: Edge) {
     this.storage = storage;

@@ -1,0 +1,114 @@
+/** Impersonation: acting as somebody else, if one may. */
+import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import { denial, type Attributes, type Authorizer } from './authorization.ts';
+import type { Call } from './call.ts';
+import {
+  ANONYMOUS,
+  AUTHENTICATED_GROUP,
+  identityOf,
+  parseServiceAccount,
+  serviceAccountIdentity,
+  type Identity,
+} from './identity.ts';
+
+const EXTRA_PREFIX = 'impersonate-extra-';
+
+/** Whom the headers of a request name. */
+interface Wanted {
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/**
+ * The identity that a request acts as: its own without the headers, or the one that they name.
+ * `attributes` is what the request itself does, for the words of a refusal.
+ */
+export function impersonate(
+  call: Call,
+  authorize: Authorizer,
+  attributes: Attributes,
+): Result<Identity> {
+  const { exchange } = call;
+  const user = exchange.header('impersonate-user');
+  const group = exchange.header('impersonate-group');
+  if (user === undefined && group === undefined) {
+    if (exchange.header('impersonate-uid') === undefined) return success(call.identity);
+  }
+  if (user === undefined || user === '') {
+    const what = `[]string{${(group ?? '')
+      .split(', ')
+      .map((one) => JSON.stringify(one))
+      .join(', ')}}`;
+    return failed(badRequest(`requested ${what} without impersonating a user name`));
+  }
+  const wanted: Wanted = {
+    user,
+    uid: exchange.header('impersonate-uid') ?? '',
+    groups: group === undefined ? [] : group.split(/, ?/),
+    extra: readExtra(call),
+  };
+  for (const question of questionsOf(wanted)) {
+    if (authorize(call.identity, question).allowed) continue;
+    // upstream asks for the constrained form first and refuses in its words
+    const verb = `impersonate-on:user-info:${attributes.verb}`;
+    return failed(denial(call.identity, { ...attributes, verb }, ''));
+  }
+  return success(assume(wanted));
+}
+
+function readExtra(call: Call): Record<string, string[]> {
+  const extra: Record<string, string[]> = {};
+  const fields = call.exchange.fields();
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? '';
+    if (!name.startsWith(EXTRA_PREFIX)) continue;
+    const key = decodeURIComponent(name.slice(EXTRA_PREFIX.length));
+    (extra[key] ??= []).push(fields[at + 1] ?? '');
+  }
+  return extra;
+}
+
+function questionsOf({ user, uid, groups, extra }: Wanted): Attributes[] {
+  const base = {
+    verb: 'impersonate',
+    isResource: true,
+    path: '',
+    group: '',
+    version: 'v1',
+    subresource: '',
+    namespace: '',
+  };
+  const account = parseServiceAccount(user);
+  const questions: Attributes[] =
+    account === null
+      ? [{ ...base, resource: 'users', name: user }]
+      : [
+          {
+            ...base,
+            resource: 'serviceaccounts',
+            namespace: account.namespace,
+            name: account.name,
+          },
+        ];
+  for (const name of groups) questions.push({ ...base, resource: 'groups', name });
+  const auth = { ...base, group: 'authentication.k8s.io' };
+  if (uid !== '') questions.push({ ...auth, resource: 'uids', name: uid });
+  for (const [key, values] of Object.entries(extra)) {
+    for (const name of values) {
+      questions.push({ ...auth, resource: 'userextras', subresource: key, name });
+    }
+  }
+  return questions;
+}
+
+function assume({ user, uid, groups, extra }: Wanted): Identity {
+  const account = parseServiceAccount(user);
+  if (account !== null && groups.length === 0) {
+    return serviceAccountIdentity(account.namespace, account.name, uid, extra);
+  }
+  if (user === ANONYMOUS.user) return { ...ANONYMOUS, uid, extra };
+  const others = groups.filter((name) => name !== AUTHENTICATED_GROUP);
+  return identityOf(user, others, uid, extra);
+}

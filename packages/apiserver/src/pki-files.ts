@@ -1,0 +1,124 @@
+// shell: keys and certificates in the data directory
+/**
+ * The cluster's own authority and what it signs. The authority is made once and kept; serving and
+ * client certificates are made anew at each start, so they follow the machine's names and never
+ * run out while the cluster lives.
+ */
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import {
+  issueCertificate,
+  type CertificateRequest,
+  type KeyAndCertificate,
+} from './certificates.ts';
+import { MASTERS_GROUP } from './identity.ts';
+import { kubeconfigText } from './kubeconfig-file.ts';
+
+const DAY_MS = 86_400_000;
+const AUTHORITY_MS = 3650 * DAY_MS;
+const LEAF_MS = 365 * DAY_MS;
+/** Clocks of clients may be behind by this much. */
+const BACKDATE_MS = 5 * 60_000;
+
+/** Files and who is in them: the administrator, and the programs of `up`. */
+const CLIENTS = [
+  { file: 'kubeconfig', user: 'kubernetes-admin', groups: [MASTERS_GROUP] },
+  { file: 'scheduler.kubeconfig', user: 'system:kube-scheduler', groups: [] },
+  { file: 'controllers.kubeconfig', user: 'system:kube-controller-manager', groups: [] },
+  { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: [] },
+] as const;
+
+export interface Pki {
+  readonly authority: KeyAndCertificate;
+  readonly serving: KeyAndCertificate;
+  /** PEM of the private key that signs service account tokens. */
+  readonly tokenKey: string;
+}
+
+/** Reads or makes the authority, and makes a serving certificate for `names`. */
+export function openPki(dataDir: string, names: readonly string[], nowMs: number): Pki {
+  const dir = join(dataDir, 'pki');
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const authority = authorityOf(dir, nowMs);
+  const serving = issue(
+    {
+      commonName: 'kube-apiserver',
+      use: 'server',
+      names: [...new Set([...NAMES, hostname(), ...names])],
+    },
+    authority,
+    nowMs,
+    LEAF_MS,
+  );
+  return { authority, serving, tokenKey: tokenKeyOf(dir) };
+}
+
+const NAMES = [
+  'localhost',
+  'kubernetes',
+  'kubernetes.default',
+  'kubernetes.default.svc',
+  'kubernetes.default.svc.cluster.local',
+  '127.0.0.1',
+  '::1',
+] as const;
+
+function authorityOf(dir: string, nowMs: number): KeyAndCertificate {
+  const certificateFile = join(dir, 'ca.crt');
+  const keyFile = join(dir, 'ca.key');
+  if (existsSync(certificateFile) && existsSync(keyFile)) {
+    return {
+      certificate: readFileSync(certificateFile, 'utf8'),
+      key: readFileSync(keyFile, 'utf8'),
+    };
+  }
+  const request = { commonName: 'megaplane-ca', use: 'authority' } as const;
+  const authority = issue(request, null, nowMs, AUTHORITY_MS);
+  // the key first: a certificate without its key could never be used again
+  writePrivate(keyFile, authority.key);
+  writePrivate(certificateFile, authority.certificate);
+  return authority;
+}
+
+function tokenKeyOf(dir: string): string {
+  const file = join(dir, 'sa.key');
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const text = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  writePrivate(file, text);
+  return text;
+}
+
+function issue(
+  request: Pick<CertificateRequest, 'commonName' | 'use' | 'names' | 'organizations'>,
+  issuer: KeyAndCertificate | null,
+  nowMs: number,
+  lifeMs: number,
+): KeyAndCertificate {
+  const times = { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + lifeMs };
+  return issueCertificate({ ...request, ...times, serial: randomBytes(16) }, issuer);
+}
+
+/** Writes the kubeconfigs of the administrator and of the programs, readable by the owner alone. */
+export function writeKubeconfigs(
+  dataDir: string,
+  server: string,
+  authority: KeyAndCertificate,
+  nowMs: number,
+): void {
+  for (const { file, user, groups } of CLIENTS) {
+    const request = { commonName: user, use: 'client', organizations: groups } as const;
+    const credential = issue(request, authority, nowMs, LEAF_MS);
+    const facts = { server, authority: authority.certificate, user, credential };
+    writePrivate(join(dataDir, file), kubeconfigText(facts));
+  }
+}
+
+/** In one step, so that a reader never sees half a file. */
+function writePrivate(file: string, text: string): void {
+  const partial = `${file}.partial`;
+  writeFileSync(partial, text, { mode: 0o600 });
+  renameSync(partial, file);
+}

@@ -1,0 +1,231 @@
+/** Admission of pods: service account, priority, tolerations, as upstream's default plugins. */
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { forbidden, type Status } from '@megaplane/machinery/status';
+import type { Admitted, AdmissionPlugin } from './admission.ts';
+import { decodeRow } from './encoder.ts';
+import { generatedName } from './object-meta.ts';
+import { findServed, keyOf, rangeOf } from './served.ts';
+import { emptyRow } from './storage.ts';
+import type { World } from './world.ts';
+
+const NOT_EVICTED_SECONDS = 300;
+const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
+const TOKEN_SECONDS = 3607;
+const ROOT_CA = 'kube-root-ca.crt';
+
+const row = emptyRow();
+
+/** True for the creation of a pod, whose object is then there. */
+function newPod(write: Admitted): JsonObject | null {
+  const isPod = write.served.resource.storage.name === 'pods' && write.subresource === '';
+  return isPod && write.operation === 'CREATE' ? write.object : null;
+}
+
+function refuse(write: Admitted, pod: JsonObject, why: string): Status {
+  const name = stringAt(pod, 'metadata', 'name') || stringAt(pod, 'metadata', 'generateName');
+  return forbidden(write.served.plural, name, why);
+}
+
+/** The object of a core or other group's resource, or null. */
+export function readObjectOf(
+  world: World,
+  group: string,
+  plural: string,
+  namespace: string,
+  name: string,
+): JsonObject | null {
+  const served = findServed(group, 'v1', plural);
+  if (served === undefined || !world.storage.get(keyOf(served, namespace, name), row)) return null;
+  return decodeRow(served, row, row.modRevision);
+}
+
+/** ServiceAccount: every pod runs as one; its token is mounted unless it says no. */
+export const serviceAccounts: AdmissionPlugin = {
+  name: 'ServiceAccount',
+  mutate: (write) => {
+    const pod = newPod(write);
+    if (pod === null) return null;
+    const annotations = objectAt(pod, 'metadata', 'annotations') ?? {};
+    if (annotations['kubernetes.io/config.mirror'] !== undefined) return null;
+    const spec = objectAt(pod, 'spec') ?? {};
+    const name = stringAt(spec, 'serviceAccountName') || 'default';
+    const { namespace } = write.call.info;
+    const account = readObjectOf(write.world, '', 'serviceaccounts', namespace, name);
+    if (account === null) {
+      return refuse(
+        write,
+        pod,
+        `error looking up service account ${namespace}/${name}: ` +
+          `serviceaccount "${name}" not found`,
+      );
+    }
+    spec['serviceAccountName'] = name;
+    spec['serviceAccount'] = name;
+    const wish = spec['automountServiceAccountToken'] ?? account['automountServiceAccountToken'];
+    if (wish !== false) mountToken(spec, (n) => write.world.edge.below(n));
+    const secrets = listAt(account, 'imagePullSecrets');
+    if (listAt(spec, 'imagePullSecrets').length === 0 && secrets.length > 0) {
+      spec['imagePullSecrets'] = [...secrets];
+    }
+    pod['spec'] = orderedSpec(spec);
+    return null;
+  },
+};
+
+function mountToken(spec: JsonObject, below: (n: number) => number): void {
+  const isMounted = (container: JsonValue): boolean =>
+    listAt(container, 'volumeMounts').some(
+      (one) => stringAt(one, 'mountPath') === TOKEN_MOUNT_PATH,
+    );
+  const fields = ['initContainers', 'containers'];
+  const wanting = fields.flatMap((field) =>
+    listAt(spec, field).filter((container) => !isMounted(container)),
+  );
+  if (wanting.length === 0) return;
+  const volumes = listAt(spec, 'volumes');
+  const existing = volumes.find((one) => stringAt(one, 'name').startsWith('kube-api-access-'));
+  const name =
+    existing === undefined ? generatedName('kube-api-access-', below) : stringAt(existing, 'name');
+  for (const container of wanting) {
+    const own = container as JsonObject;
+    const mount = { name, readOnly: true, mountPath: TOKEN_MOUNT_PATH };
+    own['volumeMounts'] = [...listAt(own, 'volumeMounts'), mount];
+  }
+  if (existing === undefined) spec['volumes'] = [...volumes, tokenVolume(name)];
+}
+
+function tokenVolume(name: string): JsonObject {
+  const field = { apiVersion: 'v1', fieldPath: 'metadata.namespace' };
+  return {
+    name,
+    projected: {
+      sources: [
+        { serviceAccountToken: { expirationSeconds: TOKEN_SECONDS, path: 'token' } },
+        { configMap: { name: ROOT_CA, items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+        { downwardAPI: { items: [{ path: 'namespace', fieldRef: field }] } },
+      ],
+      defaultMode: 420,
+    },
+  };
+}
+
+/** Priority: the class by its name, or the cluster's default one, or 0. */
+export const priority: AdmissionPlugin = {
+  name: 'Priority',
+  mutate: (write) => {
+    const pod = newPod(write);
+    if (pod === null) return null;
+    const spec = objectAt(pod, 'spec') ?? {};
+    const name = stringAt(spec, 'priorityClassName');
+    const found =
+      name === ''
+        ? defaultClass(write.world)
+        : readObjectOf(write.world, 'scheduling.k8s.io', 'priorityclasses', '', name);
+    if (name !== '' && found === null) {
+      return refuse(write, pod, `no PriorityClass with name ${name} was found`);
+    }
+    if (found !== null) spec['priorityClassName'] = stringAt(found, 'metadata', 'name');
+    const value = found?.['value'] ?? 0;
+    const sent = spec['priority'];
+    if (sent !== undefined && sent !== null && sent !== value) {
+      return refuse(
+        write,
+        pod,
+        `the integer value of priority (${String(sent)}) must not be provided in pod spec; ` +
+          `priority admission controller computed ${String(value)} from the given PriorityClass name`,
+      );
+    }
+    spec['priority'] = value;
+    spec['preemptionPolicy'] ??= found?.['preemptionPolicy'] ?? 'PreemptLowerPriority';
+    pod['spec'] = orderedSpec(spec);
+    return null;
+  },
+};
+
+/** The class marked as default; the lowest value wins where there are several. */
+function defaultClass(world: World): JsonObject | null {
+  const served = findServed('scheduling.k8s.io', 'v1', 'priorityclasses');
+  if (served === undefined) return null;
+  const { start, end } = rangeOf(served, '');
+  let found: JsonObject | null = null;
+  world.storage.page(start, end, 0, (one) => {
+    // most clusters have none: do not parse what cannot be one
+    const at = one.bytes.indexOf('"globalDefault":true', one.start);
+    if (at >= 0 && at < one.end) {
+      const object = decodeRow(served, one, one.modRevision);
+      if (found === null || Number(object['value']) < Number(found['value'])) found = object;
+    }
+    return true;
+  });
+  return found;
+}
+
+/** DefaultTolerationSeconds: five minutes on nodes that are not ready or out of reach. */
+export const defaultTolerations: AdmissionPlugin = {
+  name: 'DefaultTolerationSeconds',
+  mutate: (write) => {
+    const pod = newPod(write);
+    if (pod === null) return null;
+    const spec = objectAt(pod, 'spec') ?? {};
+    const tolerations = [...listAt(spec, 'tolerations')];
+    for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) {
+      const has = tolerations.some((one) => {
+        const own = stringAt(one, 'key');
+        const effect = stringAt(one, 'effect');
+        return (own === key || own === '') && (effect === 'NoExecute' || effect === '');
+      });
+      if (has) continue;
+      const rule = { key, operator: 'Exists', effect: 'NoExecute' };
+      tolerations.push({ ...rule, tolerationSeconds: NOT_EVICTED_SECONDS });
+    }
+    spec['tolerations'] = tolerations;
+    pod['spec'] = orderedSpec(spec);
+    return null;
+  },
+};
+
+/** Fields that admission adds, where upstream's struct has them. */
+const SPEC_ORDER = [
+  'volumes',
+  'initContainers',
+  'containers',
+  'ephemeralContainers',
+  'restartPolicy',
+  'terminationGracePeriodSeconds',
+  'activeDeadlineSeconds',
+  'dnsPolicy',
+  'nodeSelector',
+  'serviceAccountName',
+  'serviceAccount',
+  'automountServiceAccountToken',
+  'nodeName',
+  'hostNetwork',
+  'hostPID',
+  'hostIPC',
+  'shareProcessNamespace',
+  'securityContext',
+  'imagePullSecrets',
+  'hostname',
+  'subdomain',
+  'affinity',
+  'schedulerName',
+  'tolerations',
+  'hostAliases',
+  'priorityClassName',
+  'priority',
+  'dnsConfig',
+  'readinessGates',
+  'runtimeClassName',
+  'enableServiceLinks',
+  'preemptionPolicy',
+] as const;
+
+function orderedSpec(spec: JsonObject): JsonObject {
+  const ordered: JsonObject = {};
+  for (const field of SPEC_ORDER) {
+    const value = spec[field];
+    if (value !== undefined) ordered[field] = value;
+  }
+  return { ...ordered, ...spec };
+}

@@ -1,0 +1,170 @@
+/**
+ * RBAC: what the stored roles and bindings allow.
+ *
+ * All bindings are indexed by subject with their rules resolved. The index is rebuilt when any of
+ * the four kinds has changed since it was built, at the next question; between changes a question
+ * costs a few look-ups.
+ */
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { DENIED, type Attributes, type Authorizer, type Decision } from './authorization.ts';
+import { matchesPath } from './component-grants.ts';
+import { decodeRow } from './encoder.ts';
+import { parseServiceAccount, type Identity } from './identity.ts';
+import { findServed, rangeOf } from './served.ts';
+import type { World } from './world.ts';
+
+const GROUP = 'rbac.authorization.k8s.io';
+const PLURALS = ['clusterroles', 'roles', 'clusterrolebindings', 'rolebindings'] as const;
+
+/** One rule of a role. */
+export interface PolicyRule {
+  readonly verbs: readonly string[];
+  readonly groups: readonly string[];
+  readonly resources: readonly string[];
+  readonly names: readonly string[];
+  readonly paths: readonly string[];
+}
+
+/** Rules that a binding gives: in one namespace, or everywhere ('' ). */
+interface Granted {
+  readonly namespace: string;
+  readonly rules: readonly PolicyRule[];
+  /** The role that is missing, for the words of a refusal. */
+  readonly missing: string;
+}
+
+export class Rbac {
+  readonly #world: World;
+  #bySubject: Map<string, Granted[]> | null = null;
+
+  constructor(world: World) {
+    this.#world = world;
+    for (const plural of PLURALS) {
+      const served = findServed(GROUP, 'v1', plural);
+      if (served === undefined) continue;
+      const { start, end } = rangeOf(served, '');
+      const from = world.storage.publishedRevision;
+      world.storage.watch(start, end, from, () => {
+        this.#bySubject = null;
+      });
+    }
+  }
+
+  readonly authorize: Authorizer = (identity, attributes): Decision => {
+    const missing = new Set<string>();
+    for (const granted of this.#grantsOf(identity)) {
+      const isHere = granted.namespace === '' || granted.namespace === attributes.namespace;
+      if (!isHere) continue;
+      if (granted.missing !== '') missing.add(granted.missing);
+      if (granted.rules.some((rule) => ruleAllows(rule, attributes, granted.namespace))) {
+        return { allowed: true, reason: 'RBAC' };
+      }
+    }
+    if (missing.size === 0) return DENIED;
+    const texts = [...missing].map((role) => `${role} not found`);
+    const joined = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+    return { allowed: false, reason: `RBAC: ${joined}` };
+  };
+
+  /** Every rule that an identity has in a namespace, cluster-wide ones included. */
+  rulesOf(identity: Identity, namespace: string): PolicyRule[] {
+    return this.#grantsOf(identity)
+      .filter((granted) => granted.namespace === '' || granted.namespace === namespace)
+      .flatMap((granted) => granted.rules);
+  }
+
+  #grantsOf(identity: Identity): Granted[] {
+    const index = (this.#bySubject ??= this.#build());
+    const account = parseServiceAccount(identity.user);
+    const found = [...(index.get(`User ${identity.user}`) ?? [])];
+    for (const group of identity.groups) found.push(...(index.get(`Group ${group}`) ?? []));
+    if (account !== null) {
+      const key = `ServiceAccount ${account.namespace}/${account.name}`;
+      found.push(...(index.get(key) ?? []));
+    }
+    return found;
+  }
+
+  #build(): Map<string, Granted[]> {
+    const rules = new Map<string, PolicyRule[]>();
+    for (const plural of ['clusterroles', 'roles']) {
+      for (const role of this.#read(plural)) {
+        const key = `${stringAt(role, 'metadata', 'namespace')}/${stringAt(role, 'metadata', 'name')}`;
+        rules.set(key, listAt(role, 'rules').map(parseRule));
+      }
+    }
+    const index = new Map<string, Granted[]>();
+    for (const plural of ['clusterrolebindings', 'rolebindings']) {
+      for (const binding of this.#read(plural)) addBinding(index, rules, binding);
+    }
+    return index;
+  }
+
+  #read(plural: string): JsonObject[] {
+    const served = findServed(GROUP, 'v1', plural);
+    if (served === undefined) return [];
+    const { start, end } = rangeOf(served, '');
+    const found: JsonObject[] = [];
+    this.#world.storage.page(start, end, 0, (row) => {
+      found.push(decodeRow(served, row, row.modRevision));
+      return true;
+    });
+    return found;
+  }
+}
+
+function addBinding(
+  index: Map<string, Granted[]>,
+  rules: ReadonlyMap<string, PolicyRule[]>,
+  binding: JsonObject,
+): void {
+  const namespace = stringAt(binding, 'metadata', 'namespace');
+  const isCluster = stringAt(binding, 'roleRef', 'kind') === 'ClusterRole';
+  const name = stringAt(binding, 'roleRef', 'name');
+  const found = rules.get(isCluster ? `/${name}` : `${namespace}/${name}`);
+  const plural = isCluster ? 'clusterrole' : 'role';
+  const missing = found === undefined ? `${plural}.${GROUP} ${JSON.stringify(name)}` : '';
+  const granted: Granted = { namespace, rules: found ?? [], missing };
+  for (const subject of listAt(binding, 'subjects')) {
+    const kind = stringAt(subject, 'kind');
+    const own = stringAt(subject, 'name');
+    const key =
+      kind === 'ServiceAccount'
+        ? `ServiceAccount ${stringAt(subject, 'namespace') || namespace}/${own}`
+        : `${kind} ${own}`;
+    const list = index.get(key);
+    if (list === undefined) index.set(key, [granted]);
+    else list.push(granted);
+  }
+}
+
+/** A rule as roles write it. */
+export function parseRule(rule: JsonValue): PolicyRule {
+  const texts = (field: string): string[] =>
+    listAt(rule, field).filter((one) => typeof one === 'string');
+  return {
+    verbs: texts('verbs'),
+    groups: texts('apiGroups'),
+    resources: texts('resources'),
+    names: texts('resourceNames'),
+    paths: texts('nonResourceURLs'),
+  };
+}
+
+function ruleAllows(rule: PolicyRule, what: Attributes, namespace: string): boolean {
+  if (!rule.verbs.includes('*') && !rule.verbs.includes(what.verb)) return false;
+  if (!what.isResource) {
+    return namespace === '' && rule.paths.some((path) => matchesPath(path, what.path));
+  }
+  if (!rule.groups.includes('*') && !rule.groups.includes(what.group)) return false;
+  if (rule.names.length > 0 && !rule.names.includes(what.name)) return false;
+  return rule.resources.some((resource) => coversResource(resource, what));
+}
+
+function coversResource(resource: string, what: Attributes): boolean {
+  if (resource === '*') return true;
+  const full = what.subresource === '' ? what.resource : `${what.resource}/${what.subresource}`;
+  if (resource === full) return true;
+  return what.subresource !== '' && resource === `*/${what.subresource}`;
+}

@@ -1,0 +1,218 @@
+// shell: sockets, files, clocks and the process around an API server
+/** `megaplane apiserver`: store and API server in one process, over TLS and a Unix socket. */
+import { randomInt, randomUUID } from 'node:crypto';
+import { accessSync, constants, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { createApiServer } from './assembly.ts';
+import { parseTokenFile } from './authentication.ts';
+import { bootstrap } from './bootstrap.ts';
+import { EmbeddedStorage } from './embedded-storage.ts';
+import type { Identity } from './identity.ts';
+import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
+import type { ApiServer } from './server.ts';
+import { storagePolicy } from './storage-policy.ts';
+import { TokenSigner } from './token-signer.ts';
+import { openStore, type OpenStore } from '@megaplane/store/open';
+import { listen, type Listener } from '@megaplane/wire/listener';
+
+const TICK_MS = 1000;
+/** History that is older is forgotten, as kube-apiserver has etcd do it. */
+const COMPACT_MS = 5 * 60_000;
+/** Connections get this long to finish when the server stops. */
+const DRAIN_MS = 3000;
+const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
+
+/** Flags of the command; texts are as given on the command line. */
+export interface ApiserverOptions {
+  /** Keys, kubeconfigs and the embedded store. */
+  readonly dataDir: string;
+  readonly bindAddress: string;
+  /** 0: a free one. */
+  readonly securePort: number;
+  readonly unixSocket?: string;
+  readonly durability?: string;
+  readonly historyLimit?: string;
+  readonly tokenAuthFile?: string;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly clientCaFile?: string;
+  readonly serviceClusterIpRange?: string;
+  readonly serviceAccountIssuer?: string;
+  readonly anonymousAuth?: boolean;
+  readonly memoryLimitBytes?: number;
+  readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
+}
+
+export interface ApiserverService {
+  /** `https://127.0.0.1:6443` and the socket, for the ready line. */
+  readonly listens: string;
+  readonly url: string;
+  readonly server: ApiServer;
+  /** Ends watches, drains connections, flushes the store. */
+  stop(): Promise<void>;
+  /** Settles only when the store cannot go on. */
+  readonly failure: Promise<Error>;
+}
+
+/** Starts the server. Rejects with an Error whose message says what is wrong and what to do. */
+export async function runApiserver(options: ApiserverOptions): Promise<ApiserverService> {
+  assertWritable(options.dataDir);
+  const names = isIP(options.bindAddress) === 0 ? [] : [options.bindAddress];
+  const pki = openPki(options.dataDir, names, Date.now());
+  const policy = storagePolicy(
+    options.dataDir,
+    options.durability ?? '',
+    options.historyLimit ?? '',
+  );
+  const memory = options.memoryLimitBytes;
+  const opened = await openStore(
+    memory === undefined ? policy : { ...policy, memoryBytesMax: memory },
+  );
+  try {
+    return await serve(options, pki, opened);
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+async function serve(
+  options: ApiserverOptions,
+  pki: Pki,
+  opened: OpenStore,
+): Promise<ApiserverService> {
+  const storage = new EmbeddedStorage(opened.store, () => opened.close());
+  const address = advertised(options.bindAddress);
+  const signer = new TokenSigner(pki.tokenKey, options.serviceAccountIssuer);
+  const tokens = readTokens(options.tokenAuthFile);
+  const server = createApiServer({
+    storage,
+    edge: {
+      nowMs: () => Date.now(),
+      below: (n) => randomInt(n),
+      uuid: () => randomUUID(),
+      defer: (work) => setImmediate(work),
+    },
+    address: `${address}:${options.securePort}`,
+    signer,
+    readToken: (token) => tokens.get(token) ?? null,
+    anonymous: options.anonymousAuth ?? true,
+  });
+  const listeners = await openListeners(options, pki, server);
+  const [secure] = listeners;
+  const port = secure?.address.port ?? options.securePort;
+  const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
+  bootstrap(server.parts.world, {
+    serviceAddress: firstServiceAddress(options.serviceClusterIpRange),
+    address,
+    port,
+  });
+  writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
+  const timers = startTimers(server, storage);
+  const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
+  opened.store.onLogFailure((message) => fail(new Error(message)));
+  const socket = options.unixSocket === undefined ? '' : `, unix:${options.unixSocket}`;
+  return {
+    listens: url + socket,
+    url,
+    server,
+    failure,
+    stop: async () => {
+      timers.stop();
+      server.drain();
+      await Promise.all(listeners.map((listener) => listener.close(DRAIN_MS)));
+      await storage.close();
+      if (options.unixSocket !== undefined) rmSync(options.unixSocket, { force: true });
+    },
+  };
+}
+
+async function openListeners(
+  options: ApiserverOptions,
+  pki: Pki,
+  server: ApiServer,
+): Promise<Listener[]> {
+  const limits = { bodyBytesMax: BODY_BYTES_MAX };
+  const onError = (error: unknown): void => {
+    options.log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
+  };
+  const secure = await listen({
+    host: options.bindAddress,
+    port: options.securePort,
+    tls: {
+      key: readOr(options.tlsPrivateKeyFile, pki.serving.key),
+      cert: readOr(options.tlsCertFile, pki.serving.certificate),
+      clientCa: [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)],
+    },
+    handler: server.handle,
+    limits,
+    onError,
+  }).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`--secure-port: ${why} (--secure-port 0 takes a free one)`, { cause: error });
+  });
+  if (options.unixSocket === undefined) return [secure];
+  try {
+    const unixPath = options.unixSocket;
+    return [secure, await listen({ unixPath, handler: server.handle, limits, onError })];
+  } catch (error) {
+    await secure.close();
+    throw error;
+  }
+}
+
+function startTimers(server: ApiServer, storage: EmbeddedStorage): { stop(): void } {
+  let compactTo = 0;
+  const tick = setInterval(() => server.tick(Date.now()), TICK_MS);
+  const compact = setInterval(() => {
+    if (compactTo > 0) storage.compact(compactTo);
+    compactTo = storage.publishedRevision;
+  }, COMPACT_MS);
+  return {
+    stop: () => {
+      clearInterval(tick);
+      clearInterval(compact);
+    },
+  };
+}
+
+function assertWritable(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    accessSync(dataDir, constants.W_OK);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`--data-dir: ${dataDir} cannot be written (${why}); choose another directory`, {
+      cause: error,
+    });
+  }
+}
+
+function readTokens(file: string | undefined): Map<string, Identity> {
+  return file === undefined ? new Map() : parseTokenFile(readFileSync(file, 'utf8'));
+}
+
+function readOr(file: string | undefined, text: string): string {
+  return file === undefined ? text : readFileSync(file, 'utf8');
+}
+
+function otherAuthorities(file: string | undefined): string[] {
+  return file === undefined ? [] : [readFileSync(file, 'utf8')];
+}
+
+/** The address that clients on this machine use. */
+function advertised(bindAddress: string): string {
+  if (bindAddress === '0.0.0.0') return '127.0.0.1';
+  return bindAddress === '::' ? '::1' : bindAddress;
+}
+
+/** `10.96.0.1` of `10.96.0.0/16`. */
+function firstServiceAddress(range = '10.96.0.0/16'): string {
+  const network = range.split('/')[0] ?? '';
+  if (isIP(network) !== 4) {
+    throw new Error(`--service-cluster-ip-range: ${range} is no IPv4 range such as 10.96.0.0/16`);
+  }
+  const parts = network.split('.').map(Number);
+  parts[3] = (parts[3] ?? 0) + 1;
+  return parts.join('.');
+}

@@ -1,0 +1,171 @@
+/** Service accounts and their tokens: TokenRequest, TokenReview, and reading bearer tokens. */
+import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { badRequest, conflict, generic, invalid, notFound } from '@megaplane/machinery/status';
+import { timestamp } from './deletion.ts';
+import { serviceAccountIdentity, type Identity } from './identity.ts';
+import { readObjectOf } from './pod-admission.ts';
+import { defineSubresource, type SubresourceContext } from './subresource.ts';
+import type { TokenSigner } from './token-signer.ts';
+import type { World } from './world.ts';
+
+const SECONDS_MIN = 600;
+const SECONDS_MAX: number = 2 ** 32;
+const SECONDS_DEFAULT = 3600;
+/** Tokens of exactly this many seconds are those that pods mount; upstream extends them. */
+const MOUNTED_SECONDS = 3607;
+const EXTENDED_SECONDS: number = 365 * 24 * 3600;
+
+const PLURALS: Readonly<Record<string, string>> = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' };
+
+/** Whom a token stands for, if the account (and what it is bound to) is still there. */
+export function readServiceAccountToken(
+  world: World,
+  signer: TokenSigner,
+  token: string,
+): Identity | null {
+  const claims = signer.read(token, world.edge.nowMs());
+  const own = objectAt(claims ?? {}, 'kubernetes.io');
+  if (claims === null || own === undefined) return null;
+  const namespace = stringAt(own, 'namespace');
+  const name = stringAt(own, 'serviceaccount', 'name');
+  const uid = stringAt(own, 'serviceaccount', 'uid');
+  const account = readObjectOf(world, '', 'serviceaccounts', namespace, name);
+  if (account === null || stringAt(account, 'metadata', 'uid') !== uid) return null;
+  const extra: Record<string, string[]> = {
+    'authentication.kubernetes.io/credential-id': [`JTI=${stringAt(claims, 'jti')}`],
+  };
+  for (const [kind, plural] of Object.entries(PLURALS)) {
+    const field = kind.toLowerCase();
+    const bound = objectAt(own, field);
+    if (bound === undefined) continue;
+    const where = kind === 'Node' ? '' : namespace;
+    const found = readObjectOf(world, '', plural, where, stringAt(bound, 'name'));
+    if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
+      return null;
+    extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
+    extra[`authentication.kubernetes.io/${field}-uid`] = [stringAt(bound, 'uid')];
+  }
+  return serviceAccountIdentity(namespace, name, uid, extra);
+}
+
+/** Registers serviceaccounts/token and tokenreviews. */
+export function defineTokens(): void {
+  defineSubresource('serviceaccounts/token', 'create', (context) => {
+    const signer = context.world.services?.signer ?? null;
+    if (signer === null) context.call.fail(generic('NotFound'));
+    else requestToken(context, signer);
+  });
+  defineSubresource('tokenreviews.authentication.k8s.io', 'create', (context) => {
+    const { call, body, world } = context;
+    const signer = world.services?.signer ?? null;
+    const token = stringAt(body, 'spec', 'token');
+    const identity = signer === null ? null : readServiceAccountToken(world, signer, token);
+    call.sendObject(201, { ...body, status: reviewStatus(identity, body, signer?.issuer ?? '') });
+  });
+}
+
+function reviewStatus(identity: Identity | null, body: JsonObject, issuer: string): JsonObject {
+  if (identity === null) return { user: {}, error: 'invalid bearer token' };
+  const { user, uid, groups, extra } = identity;
+  const asked = listAt(body, 'spec', 'audiences');
+  return {
+    authenticated: true,
+    user: {
+      username: user,
+      uid,
+      groups: [...groups],
+      extra: Object.fromEntries(Object.entries(extra).map(([key, list]) => [key, [...list]])),
+    },
+    audiences: asked.length > 0 ? [...asked] : [issuer],
+  };
+}
+
+function requestToken(context: SubresourceContext, signer: TokenSigner): void {
+  const { call, world, body } = context;
+  const { namespace, name } = call.info;
+  const kind = { group: 'authentication.k8s.io', name: 'TokenRequest' };
+  const wished = valueAt(body, 'spec', 'expirationSeconds');
+  const seconds = typeof wished === 'number' ? wished : SECONDS_DEFAULT;
+  if (seconds < SECONDS_MIN || seconds > SECONDS_MAX) {
+    const text =
+      seconds < SECONDS_MIN
+        ? 'may not specify a duration less than 10 minutes'
+        : 'may not specify a duration larger than 2^32 seconds';
+    call.fail(invalid(kind, '', [invalidValue('spec.expirationSeconds', seconds, text)]));
+    return;
+  }
+  const account = readObjectOf(world, '', 'serviceaccounts', namespace, name);
+  if (account === null) {
+    call.fail(notFound({ group: '', name: 'serviceaccounts' }, name));
+    return;
+  }
+  const bound = boundClaims(context, namespace);
+  if (bound === null) return;
+  const nowS = Math.floor(call.nowMs / 1000);
+  const audiences = listAt(body, 'spec', 'audiences');
+  const isMounted = seconds === MOUNTED_SECONDS && audiences.length === 0;
+  const life = isMounted ? EXTENDED_SECONDS : seconds;
+  const uid = stringAt(account, 'metadata', 'uid');
+  const token = signer.sign({
+    aud: audiences.length > 0 ? [...audiences] : [signer.issuer],
+    exp: nowS + life,
+    iat: nowS,
+    nbf: nowS,
+    jti: world.edge.uuid(),
+    sub: `system:serviceaccount:${namespace}:${name}`,
+    'kubernetes.io': {
+      namespace,
+      serviceaccount: { name, uid },
+      ...bound,
+      ...(isMounted ? { warnafter: nowS + seconds } : {}),
+    },
+  });
+  const spec = objectAt(body, 'spec') ?? {};
+  call.sendObject(201, {
+    kind: 'TokenRequest',
+    apiVersion: 'authentication.k8s.io/v1',
+    metadata: { name, namespace, creationTimestamp: timestamp(call.nowMs) },
+    spec: {
+      ...spec,
+      audiences: audiences.length > 0 ? [...audiences] : [signer.issuer],
+      expirationSeconds: seconds,
+      boundObjectRef: spec['boundObjectRef'] ?? null,
+    },
+    status: { token, expirationTimestamp: timestamp(call.nowMs + seconds * 1000) },
+  });
+}
+
+/** Claims of the object that the token is bound to; null where the request was refused. */
+function boundClaims(
+  { call, body, world }: SubresourceContext,
+  namespace: string,
+): JsonObject | null {
+  const reference = objectAt(body, 'spec', 'boundObjectRef');
+  if (reference === undefined) return {};
+  const kind = stringAt(reference, 'kind');
+  const plural = PLURALS[kind];
+  if (plural === undefined || stringAt(reference, 'apiVersion') !== 'v1') {
+    const version = stringAt(reference, 'apiVersion');
+    const gvk = version.includes('/') ? version : `/${version}`;
+    call.fail(badRequest(`cannot bind token to object of type ${gvk}, Kind=${kind}`));
+    return null;
+  }
+  const name = stringAt(reference, 'name');
+  const found = readObjectOf(world, '', plural, kind === 'Node' ? '' : namespace, name);
+  if (found === null) {
+    call.fail(notFound({ group: '', name: plural }, name));
+    return null;
+  }
+  const uid = stringAt(found, 'metadata', 'uid');
+  const wanted = stringAt(reference, 'uid');
+  if (wanted !== '' && wanted !== uid) {
+    const why =
+      `the UID in the bound object reference (${wanted}) does not match the UID in record. ` +
+      'The object might have been deleted and then recreated';
+    call.fail(conflict({ group: '', name: plural }, name, why));
+    return null;
+  }
+  return { [kind.toLowerCase()]: { name, uid } };
+}

@@ -1,0 +1,76 @@
+/** `--durability` and `--history-limit`: what is promised for which objects. */
+import { parseByteSize } from '@megaplane/base/limits';
+import { findStorage } from '@megaplane/machinery/kinds';
+import type { Durability, PrefixPolicy, StorageOptions } from '@megaplane/store/contract';
+
+/** Superseded versions of a resource that are kept, unless said otherwise. */
+const HISTORY_BYTES_MAX: number = 64 * 1024 * 1024;
+
+const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
+
+interface Policy {
+  durability?: Durability;
+  historyBytesMax?: number;
+}
+
+/**
+ * Both flags are lists: `resource=value` for a resource (`leases.coordination.k8s.io`) or a key
+ * prefix (`/registry/leases/`), a bare value for all others. Throws with the flag's name where a
+ * part is not understood.
+ */
+export function storagePolicy(
+  dataDir: string | null,
+  durabilityText: string,
+  historyText: string,
+): StorageOptions {
+  const policies = new Map<string, Policy>();
+  let durability: Durability = 'buffered';
+  let historyBytesMax = HISTORY_BYTES_MAX;
+  for (const { prefix, value } of parts('--durability', durabilityText)) {
+    if (!DURABILITIES.includes(value)) {
+      throw new Error(`--durability: ${value} is not one of ${DURABILITIES.join(', ')}`);
+    }
+    if (prefix === null) durability = value as Durability;
+    else policies.set(prefix, { ...policies.get(prefix), durability: value as Durability });
+  }
+  for (const { prefix, value } of parts('--history-limit', historyText)) {
+    const bytes = bytesOf(value);
+    if (prefix === null) historyBytesMax = bytes;
+    else policies.set(prefix, { ...policies.get(prefix), historyBytesMax: bytes });
+  }
+  for (const name of ['leases.coordination.k8s.io', 'pods', 'nodes', 'events']) {
+    const prefix = prefixOf('--history-limit', name);
+    policies.set(prefix, { historyBytesMax: HISTORY_BYTES_MAX, ...policies.get(prefix) });
+  }
+  const prefixes: PrefixPolicy[] = [...policies].map(([prefix, policy]) => ({ prefix, ...policy }));
+  return { dataDir, durability, prefixes, historyBytesMax };
+}
+
+function bytesOf(text: string): number {
+  const parsed = parseByteSize(text);
+  if (parsed.kind === 'invalid') throw new Error(`--history-limit: ${parsed.message}`);
+  return parsed.value;
+}
+
+function parts(flag: string, text: string): { prefix: string | null; value: string }[] {
+  const found: { prefix: string | null; value: string }[] = [];
+  for (const part of text.split(',')) {
+    if (part.trim() === '') continue;
+    const at = part.lastIndexOf('=');
+    const value = part.slice(at + 1).trim();
+    found.push({ prefix: at < 0 ? null : prefixOf(flag, part.slice(0, at).trim()), value });
+  }
+  return found;
+}
+
+function prefixOf(flag: string, name: string): string {
+  if (name.startsWith('/')) return name;
+  const storage = findStorage(name);
+  if (storage === undefined) {
+    throw new Error(
+      `${flag}: ${name} is no resource; write it as resource or resource.group, ` +
+        'for example leases.coordination.k8s.io',
+    );
+  }
+  return storage.prefix;
+}
