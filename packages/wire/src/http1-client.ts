@@ -123,6 +123,7 @@ export class Http1Client implements Protocol, ClientConnection {
   #endsAfter = false;
   #isInterim = false;
   #isPaused = false;
+  /** Nothing is read and written any more; what is left waits for the socket's end. */
   #isEnded = false;
   #reason = 'the connection was closed';
   #progressMs: number;
@@ -141,7 +142,12 @@ export class Http1Client implements Protocol, ClientConnection {
   }
 
   get capacity(): number {
-    return this.#state === 'open' && this.#current === null && this.#waiting.length === 0 ? 1 : 0;
+    return this.#state === 'open' &&
+      !this.#isEnded &&
+      this.#current === null &&
+      this.#waiting.length === 0
+      ? 1
+      : 0;
   }
 
   get inFlight(): number {
@@ -222,6 +228,7 @@ export class Http1Client implements Protocol, ClientConnection {
   }
 
   #cut(reason: string): void {
+    this.#isEnded = true;
     this.#reason = reason;
     this.#transport.destroy();
   }
@@ -237,15 +244,16 @@ export class Http1Client implements Protocol, ClientConnection {
   // What the shell calls.
 
   receive(bytes: Buffer, start: number, end: number): void {
+    if (this.#isEnded) return;
     this.#parser.push(bytes, start, end);
     this.#run();
   }
 
   #run(): void {
-    while (this.#state !== 'closed' && this.#current?.isPaused !== true && this.#takeStep());
+    while (!this.#isEnded && this.#current?.isPaused !== true && this.#takeStep());
     this.#parser.keep();
     const isPaused = this.#current?.isPaused === true;
-    if (isPaused === this.#isPaused || this.#state === 'closed') return;
+    if (isPaused === this.#isPaused || this.#isEnded) return;
     this.#isPaused = isPaused;
     if (isPaused) this.#transport.pause();
     else this.#transport.resume();
@@ -360,12 +368,13 @@ export class Http1Client implements Protocol, ClientConnection {
       this.#endsAfter = true;
       this.#run();
     }
-    this.#transport.destroy();
+    this.#cut(this.#reason);
   }
 
   closed(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.#isEnded = true;
     const current = this.#current;
     this.#current = null;
     if (current !== null) this.#fail(current, 'disconnected', this.#reason);

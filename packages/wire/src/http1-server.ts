@@ -312,7 +312,12 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   cut(): void {
-    this.#closeReason = 'aborted';
+    this.#destroy('aborted');
+  }
+
+  #destroy(reason: CloseReason): void {
+    this.#state = 'ended';
+    this.#closeReason = reason;
     this.#transport.destroy();
   }
 
@@ -367,7 +372,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (this.#upgrade !== null) return this.#upgrade.over();
     // Nobody can tell a client that only half-closed from one that went away; an answer without
     // an end (a watch) must not be kept for the latter.
-    if (this.#queue[0]?.isOpen === true) this.#transport.destroy();
+    if (this.#queue[0]?.isOpen === true) this.#destroy('cancelled');
     else this.#run();
   }
 
@@ -395,8 +400,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     this.#pendingBytes = pending;
     const quietMs = nowMs - this.#lastReceiveMs;
     if (nowMs - this.#progressMs > limits.stallMsMax) {
-      this.#closeReason = 'disconnected';
-      this.#transport.destroy();
+      this.#destroy('disconnected');
     } else if (this.#state !== 'serving' || this.#isPaused) {
       return;
     } else if (this.#headSinceMs >= 0 && nowMs - this.#headSinceMs > limits.headMsMax) {
