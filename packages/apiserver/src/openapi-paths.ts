@@ -1,0 +1,151 @@
+/** Paths and operations of one resource, as much as clients look at. */
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { Resource } from '@megaplane/machinery/kinds';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { schemaName, type Dialect } from './openapi-schemas.ts';
+
+const PATCH_TYPES = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+] as const;
+const BODY_TYPES = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf'];
+
+const WRITE_PARAMETERS: readonly (readonly [string, string])[] = [
+  ['dryRun', 'string'],
+  ['fieldManager', 'string'],
+  ['fieldValidation', 'string'],
+];
+const LIST_PARAMETERS: readonly (readonly [string, string])[] = [
+  ['allowWatchBookmarks', 'boolean'],
+  ['continue', 'string'],
+  ['fieldSelector', 'string'],
+  ['labelSelector', 'string'],
+  ['limit', 'integer'],
+  ['resourceVersion', 'string'],
+  ['resourceVersionMatch', 'string'],
+  ['sendInitialEvents', 'boolean'],
+  ['timeoutSeconds', 'integer'],
+  ['watch', 'boolean'],
+];
+const DELETE_PARAMETERS: readonly (readonly [string, string])[] = [
+  ['dryRun', 'string'],
+  ['gracePeriodSeconds', 'integer'],
+  ['orphanDependents', 'boolean'],
+  ['propagationPolicy', 'string'],
+];
+
+/** Verb of the API, method, action of the extension, parameters of the query. */
+const OPERATIONS: readonly (readonly [
+  string,
+  string,
+  string,
+  readonly (readonly [string, string])[],
+  'collection' | 'item',
+])[] = [
+  ['list', 'get', 'list', LIST_PARAMETERS, 'collection'],
+  ['create', 'post', 'post', WRITE_PARAMETERS, 'collection'],
+  ['deletecollection', 'delete', 'deletecollection', DELETE_PARAMETERS, 'collection'],
+  ['get', 'get', 'get', [], 'item'],
+  ['update', 'put', 'put', WRITE_PARAMETERS, 'item'],
+  ['patch', 'patch', 'patch', [...WRITE_PARAMETERS, ['force', 'boolean']], 'item'],
+  ['delete', 'delete', 'delete', DELETE_PARAMETERS, 'item'],
+];
+
+interface Target {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** Adds the paths of `resource` and its subresources to `paths`. */
+export function addPaths(paths: JsonObject, resource: Resource, dialect: Dialect): void {
+  const { group, version, kind, namespaced } = resource;
+  const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const inner = namespaced ? `${base}/namespaces/{namespace}` : base;
+  const target = { group, version, kind };
+  const collection = `${inner}/${resource.resource}`;
+  const item = `${collection}/{name}`;
+  addPath(paths, collection, resource.verbs, 'collection', target, dialect);
+  if (resource.verbs.some((verb) => verb !== 'create')) {
+    addPath(paths, item, resource.verbs, 'item', target, dialect);
+  }
+  if (namespaced && resource.verbs.includes('list')) {
+    addPath(paths, `${base}/${resource.resource}`, ['list'], 'collection', target, dialect);
+  }
+  for (const sub of resource.subresources.values()) {
+    const path = `${item}/${sub.name}`;
+    const verbs = sub.verbs.map((verb) => (verb === 'create' ? 'create' : verb));
+    const own: JsonObject = {};
+    for (const place of ['collection', 'item'] as const) {
+      const part: JsonObject = {};
+      addPath(part, path, verbs, place, sub, dialect);
+      Object.assign(own, part[path] ?? {});
+    }
+    if (Object.keys(own).length > 0) paths[path] = own;
+  }
+}
+
+function addPath(
+  paths: JsonObject,
+  path: string,
+  verbs: readonly string[],
+  place: 'collection' | 'item',
+  target: Target,
+  dialect: Dialect,
+): void {
+  const operations: JsonObject = {};
+  for (const [verb, method, action, parameters, where] of OPERATIONS) {
+    if (where !== place || !verbs.includes(verb)) continue;
+    const isBodied = ['post', 'put', 'patch'].includes(method);
+    const operation: JsonObject = {
+      operationId: `${action}${path.replaceAll(/[^A-Za-z0-9]+(.)?/g, (_, next?: string) => (next ?? '').toUpperCase())}`,
+      'x-kubernetes-action': action,
+      'x-kubernetes-group-version-kind': { ...targetObject(target) },
+      parameters: parameters.map(([name, type]) => parameter(name, type, dialect)),
+      responses: { '200': { description: 'OK' } },
+    };
+    if (isBodied) addBody(operation, method, target, dialect);
+    operations[method] = operation;
+  }
+  if (Object.keys(operations).length === 0) return;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '');
+  if (names.length > 0) {
+    operations['parameters'] = names.map((name) => ({
+      ...parameter(name, 'string', dialect),
+      in: 'path',
+      required: true,
+    }));
+  }
+  paths[path] = operations;
+}
+
+function targetObject({ group, version, kind }: Target): JsonObject {
+  return { group, kind, version };
+}
+
+function parameter(name: string, type: string, dialect: Dialect): JsonObject {
+  const base: JsonObject = { name, in: 'query' };
+  return dialect.wrapsReferences
+    ? { ...base, schema: { type, uniqueItems: true } }
+    : { ...base, type, uniqueItems: true };
+}
+
+function addBody(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
+  const types: readonly string[] = method === 'patch' ? PATCH_TYPES : BODY_TYPES;
+  const apiVersion = target.group === '' ? target.version : `${target.group}/${target.version}`;
+  const type = findTypeOfKind(apiVersion, target.kind);
+  const isTyped = method !== 'patch' && type !== undefined;
+  const schema: JsonObject = isTyped
+    ? { $ref: dialect.prefix + schemaName(type) }
+    : { type: 'object' };
+  if (dialect.wrapsReferences) {
+    const content: JsonObject = {};
+    for (const one of types) content[one] = { schema };
+    operation['requestBody'] = { content };
+    return;
+  }
+  operation['consumes'] = method === 'patch' ? [...types] : ['*/*'];
+  const parameters = operation['parameters'] as JsonValue[];
+  operation['parameters'] = [{ name: 'body', in: 'body', required: true, schema }, ...parameters];
+}
