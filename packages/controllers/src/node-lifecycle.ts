@@ -49,7 +49,7 @@ export interface LifecycleRules extends ZoneRules {
   readonly startupGraceMs: number;
 }
 
-/** What should happen; ids are rows of the node table. Each is answered by a call of the machine. */
+/** What should happen; ids are rows of the node table. Each is answered by a call. */
 export interface LifecycleEffects {
   /** Read the node and its lease from the server, then call `confirmed`. */
   confirm(id: number): void;

@@ -1,0 +1,118 @@
+/** Which resources the server has, from aggregated discovery or the older lists. */
+import type { Client, ClientResponse } from '@megaplane/client/client';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
+
+export interface ApiResource {
+  readonly group: string;
+  readonly version: string;
+  /** The plural of URLs. */
+  readonly resource: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly verbs: readonly string[];
+}
+
+const AGGREGATED =
+  'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
+
+export function groupVersionOf({ group, version }: ApiResource): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** Path of the collection, in one namespace or in all. */
+export function collectionPath(resource: ApiResource, namespace = ''): string {
+  const { group, version } = resource;
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const scope = namespace === '' ? '' : `/namespaces/${namespace}`;
+  return `${root}${scope}/${resource.resource}`;
+}
+
+export function objectPath(resource: ApiResource, namespace: string, name: string): string {
+  return `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
+}
+
+/**
+ * All resources in the version that the server prefers, without subresources. `failed` names the
+ * groups that could not be read: what they hold is unknown, which is not the same as nothing.
+ */
+export async function discover(
+  client: Client,
+): Promise<{ readonly resources: readonly ApiResource[]; readonly failed: readonly string[] }> {
+  const found: ApiResource[] = [];
+  const failed: string[] = [];
+  for (const path of ['/api', '/apis']) {
+    const answer = await client.request({ method: 'GET', path, accept: AGGREGATED });
+    if (!answer.ok) failed.push(path);
+    else if (stringAt(answer.object, 'kind') === 'APIGroupDiscoveryList') {
+      for (const group of listAt(answer.object, 'items')) readGroup(group, found);
+    } else {
+      await readLegacy(client, path, answer, found, failed);
+    }
+  }
+  return { resources: found, failed };
+}
+
+function readGroup(group: JsonValue, found: ApiResource[]): void {
+  const name = stringAt(group, 'metadata', 'name');
+  const known = new Set<string>();
+  for (const version of listAt(group, 'versions')) {
+    for (const item of listAt(version, 'resources')) {
+      const resource = stringAt(item, 'resource');
+      if (known.has(resource)) continue;
+      known.add(resource);
+      found.push({
+        group: name,
+        version: stringAt(version, 'version'),
+        resource,
+        kind: stringAt(item, 'responseKind', 'kind'),
+        namespaced: stringAt(item, 'scope') === 'Namespaced',
+        verbs: listAt(item, 'verbs').filter((verb) => typeof verb === 'string'),
+      });
+    }
+  }
+}
+
+async function readLegacy(
+  client: Client,
+  path: string,
+  answer: Extract<ClientResponse, { readonly ok: true }>,
+  found: ApiResource[],
+  failed: string[],
+): Promise<void> {
+  for (const [group, versions] of legacyVersions(path, answer.object)) {
+    const known = new Set<string>();
+    for (const version of versions) {
+      const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+      const list = await client.request({ method: 'GET', path: root });
+      if (!list.ok) {
+        failed.push(root);
+        continue;
+      }
+      for (const item of listAt(list.object, 'resources')) {
+        const resource = stringAt(item, 'name');
+        if (resource.includes('/') || known.has(resource)) continue;
+        known.add(resource);
+        found.push({
+          group,
+          version,
+          resource,
+          kind: stringAt(item, 'kind'),
+          namespaced: valueAt(item, 'namespaced') === true,
+          verbs: listAt(item, 'verbs').filter((verb) => typeof verb === 'string'),
+        });
+      }
+    }
+  }
+}
+
+function legacyVersions(path: string, object: JsonObject): [string, string[]][] {
+  if (path === '/api') {
+    return [['', listAt(object, 'versions').filter((version) => typeof version === 'string')]];
+  }
+  return listAt(object, 'groups').map((group) => {
+    const preferred = stringAt(group, 'preferredVersion', 'version');
+    const all = listAt(group, 'versions').map((version) => stringAt(version, 'version'));
+    return [stringAt(group, 'name'), [...new Set([preferred, ...all])]];
+  });
+}

@@ -1,0 +1,344 @@
+/**
+ * Deletes what nobody owns any more.
+ *
+ * The graph tells which objects to look at; before anything is deleted the object, and each owner
+ * that is not in sight, are read from the server. An owner whose kind is unknown, or that cannot
+ * be read, is never taken for gone.
+ */
+import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
+import type { Informer } from '@megaplane/client/informer';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { Random } from '@megaplane/base/random';
+import type { Announce } from './announce.ts';
+import { collectionPath, groupVersionOf, objectPath, type ApiResource } from './api-resources.ts';
+import {
+  FOREGROUND,
+  GarbageGraph,
+  ORPHANING,
+  referencesOf,
+  type OwnerReference,
+} from './garbage-graph.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 64;
+const ROWS_PER_RESOURCE = 2 ** 32;
+/** An owner of unknown kind may become known when its definition is installed. */
+const UNKNOWN_AGAIN_MS = 30_000;
+/** Events come and go by themselves and own nothing. */
+const IGNORED = new Set(['events', 'events.events.k8s.io']);
+
+type Verdict = 'solid' | 'waiting' | 'dangling' | 'unknown' | 'unreadable';
+
+interface Watched {
+  readonly resource: ApiResource;
+  readonly informer: Informer;
+}
+
+type Live = Extract<ClientResponse, { readonly ok: true }>;
+
+export interface GarbageCollectorOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly random: Random;
+  readonly announce: Announce;
+  readonly onError: (error: unknown) => void;
+}
+
+export class GarbageCollector {
+  readonly #options: GarbageCollectorOptions;
+  readonly graph: GarbageGraph;
+  readonly #watched: Watched[] = [];
+  readonly #byKind: Map<string, number> = new Map();
+  readonly #workers: Workers<number>;
+  deletions = 0;
+
+  constructor(options: GarbageCollectorOptions) {
+    this.#options = options;
+    this.graph = new GarbageGraph(options.random, {
+      check: (resource, row) => this.#workers.add(resource * ROWS_PER_RESOURCE + row),
+      locate: (resource, row, reference) => this.#locate(resource, row, reference),
+    });
+    this.#workers = new Workers(
+      options.client.timers,
+      WORKERS,
+      (key) => this.#work(Math.floor(key / ROWS_PER_RESOURCE), key % ROWS_PER_RESOURCE),
+      options.onError,
+    );
+  }
+
+  /** Watches what is not watched yet; true if there was something new. */
+  addResources(resources: readonly ApiResource[]): boolean {
+    const before = this.#watched.length;
+    for (const resource of resources) {
+      const name =
+        resource.group === '' ? resource.resource : `${resource.resource}.${resource.group}`;
+      const isWanted = ['delete', 'list', 'watch'].every((verb) => resource.verbs.includes(verb));
+      const kind = `${groupVersionOf(resource)} ${resource.kind}`;
+      if (!isWanted || IGNORED.has(name) || this.#byKind.has(kind)) continue;
+      const index = this.graph.addResource();
+      const informer = this.#options.informers.subscribe(
+        { path: collectionPath(resource) },
+        {
+          onUpsert: (row, isNew, bytes, start, end) =>
+            this.graph.upsert(index, row, isNew, bytes, start, end),
+          onDelete: (row) => this.graph.remove(index, row),
+        },
+      );
+      this.#watched.push({ resource, informer });
+      this.#byKind.set(kind, index);
+    }
+    return this.#watched.length > before;
+  }
+
+  /** Begins to delete; before, only the graph is built. */
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  /** Objects that wait to be looked at. */
+  get pending(): number {
+    return this.#workers.queue.size;
+  }
+
+  /** References name a version; any version of the same group and kind is the same object. */
+  #resourceOf({ apiVersion, kind }: OwnerReference): number | undefined {
+    const exact = this.#byKind.get(`${apiVersion} ${kind}`);
+    if (exact !== undefined) return exact;
+    const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
+    const found = this.#watched.findIndex(
+      ({ resource }) => resource.kind === kind && resource.group === group,
+    );
+    return found < 0 ? undefined : found;
+  }
+
+  #locate(dependent: number, row: number, owner: OwnerReference): [number, number] | undefined {
+    const index = this.#resourceOf(owner);
+    const watched = index === undefined ? undefined : this.#watched[index];
+    if (index === undefined || watched === undefined) return undefined;
+    const namespace = watched.resource.namespaced ? this.#namespaceOf(dependent, row) : '';
+    const found = watched.informer.find(namespace, owner.name);
+    return found < 0 ? undefined : [index, found];
+  }
+
+  #namespaceOf(resource: number, row: number): string {
+    const watched = this.#watched[resource];
+    if (watched === undefined || !watched.resource.namespaced) return '';
+    return watched.informer.keyOf(row).split('/')[0] ?? '';
+  }
+
+  #nameOf(resource: number, row: number): [namespace: string, name: string] {
+    const watched = this.#watched[resource];
+    const key = watched?.informer.keyOf(row) ?? '';
+    if (watched === undefined || !watched.resource.namespaced) return ['', key];
+    const slash = key.indexOf('/');
+    return [key.slice(0, slash), key.slice(slash + 1)];
+  }
+
+  async #work(resource: number, row: number): Promise<WorkResult> {
+    const watched = this.#watched[resource];
+    if (watched === undefined || !watched.informer.has(row)) return 'done';
+    const [namespace, name] = this.#nameOf(resource, row);
+    const path = objectPath(watched.resource, namespace, name);
+    const uid = this.graph.uidOf(resource, row);
+    if (this.graph.flagsOf(resource, row) === 0 && this.graph.isAbandoned(resource, row)) {
+      const version = watched.informer.resourceVersionOf(row);
+      const gone = await this.#delete(path, uid, String(version), 'Background');
+      if (gone !== 'retry') return gone;
+      // It has changed since: look at it as it is now.
+    }
+    const answer = await this.#options.client.request({ method: 'GET', path });
+    if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
+    if (stringAt(answer.object, 'metadata', 'uid') !== uid) return 'done';
+    if (stringAt(answer.object, 'metadata', 'deletionTimestamp') !== '') {
+      return this.#finishDeletion(resource, row, path, answer);
+    }
+    return this.#judge(resource, row, path, answer);
+  }
+
+  async #judge(resource: number, row: number, path: string, live: Live): Promise<WorkResult> {
+    const references = referencesOf(listAt(live.object, 'metadata', 'ownerReferences'));
+    if (references.length === 0) return 'done';
+    const verdicts: Verdict[] = [];
+    for (const reference of references) {
+      verdicts.push(await this.#verdictOn(resource, row, reference));
+    }
+    if (verdicts.includes('unreadable')) return 'retry';
+    const has = (verdict: Verdict): boolean => verdicts.includes(verdict);
+    const again: WorkResult = has('unknown') ? { againMs: UNKNOWN_AGAIN_MS } : 'done';
+    if (has('solid') || has('unknown')) {
+      if (!has('dangling') && !has('waiting')) return again;
+      const isKept = (verdict: Verdict): boolean => verdict === 'solid' || verdict === 'unknown';
+      const kept = references.filter((_, index) => isKept(verdicts[index] ?? 'solid'));
+      const result = await this.#keepReferences(path, live, kept);
+      return result === 'done' ? again : result;
+    }
+    const uid = stringAt(live.object, 'metadata', 'uid');
+    const version = stringAt(live.object, 'metadata', 'resourceVersion');
+    const isForeground = has('waiting') && this.graph.hasDependents(resource, row);
+    const policy = isForeground ? 'Foreground' : policyOf(live.object);
+    return this.#delete(path, uid, version, policy);
+  }
+
+  async #verdictOn(resource: number, row: number, owner: OwnerReference): Promise<Verdict> {
+    if (this.graph.isAbsent(owner.uid)) return 'dangling';
+    const index = this.#resourceOf(owner);
+    const watched = index === undefined ? undefined : this.#watched[index];
+    if (index === undefined || watched === undefined) return 'unknown';
+    const namespace = this.#namespaceOf(resource, row);
+    // A cluster-scoped object cannot name an owner in a namespace; upstream keeps such objects.
+    if (watched.resource.namespaced && namespace === '') return 'unknown';
+    const place = this.#locate(resource, row, owner);
+    if (place !== undefined && this.graph.hasUid(place[0], place[1], owner.uid)) {
+      return (this.graph.flagsOf(place[0], place[1]) & FOREGROUND) === 0 ? 'solid' : 'waiting';
+    }
+    const path = objectPath(
+      watched.resource,
+      watched.resource.namespaced ? namespace : '',
+      owner.name,
+    );
+    const answer = await this.#options.client.request({ method: 'GET', path });
+    if (!answer.ok && answer.code !== 404) return 'unreadable';
+    if (answer.ok && stringAt(answer.object, 'metadata', 'uid') === owner.uid) {
+      return isForeground(answer.object) ? 'waiting' : 'solid';
+    }
+    this.#tellForeign(resource, row, owner, index, watched.informer);
+    return 'dangling';
+  }
+
+  /** An owner in another namespace counts as gone; the dependent's user is told so once. */
+  #tellForeign(
+    resource: number,
+    row: number,
+    owner: OwnerReference,
+    index: number,
+    informer: Informer,
+  ): void {
+    const [namespace, name] = this.#nameOf(resource, row);
+    const found = this.graph.searchOnce(index, owner.uid, informer.idLimit);
+    if (found < 0) {
+      this.graph.markAbsent(owner.uid);
+      return;
+    }
+    const { apiVersion, kind, uid } = owner;
+    const where = `namespace: ${namespace}, name: ${owner.name}, uid: ${uid}`;
+    const text =
+      `ownerRef [${apiVersion}/${kind}, ${where}] does not exist ` + `in namespace "${namespace}"`;
+    const dependent = this.#watched[resource]?.resource.kind ?? '';
+    const reason = 'OwnerRefInvalidNamespace';
+    const ownUid = this.graph.uidOf(resource, row);
+    this.#options.announce(dependent, namespace, name, 'Warning', reason, text, ownUid);
+  }
+
+  async #keepReferences(
+    path: string,
+    live: Live,
+    kept: readonly OwnerReference[],
+  ): Promise<WorkResult> {
+    const uids = new Set(kept.map(({ uid }) => uid));
+    const ownerReferences = listAt(live.object, 'metadata', 'ownerReferences').filter((one) =>
+      uids.has(stringAt(one, 'uid')),
+    );
+    return this.#patchMetadata(path, live, {
+      ownerReferences: ownerReferences.length === 0 ? null : [...ownerReferences],
+    });
+  }
+
+  async #patchMetadata(path: string, live: Live, change: JsonObject): Promise<WorkResult> {
+    const resourceVersion = stringAt(live.object, 'metadata', 'resourceVersion');
+    const written = await this.#options.client.request({
+      method: 'PATCH',
+      path,
+      contentType: CONTENT.mergePatch,
+      body: { metadata: { resourceVersion, ...change } },
+    });
+    return written.ok || written.code === 404 ? 'done' : 'retry';
+  }
+
+  async #delete(
+    path: string,
+    uid: string,
+    resourceVersion: string,
+    propagationPolicy: string,
+  ): Promise<WorkResult> {
+    const preconditions = { uid, resourceVersion };
+    const body = { propagationPolicy, preconditions };
+    const gone = await this.#options.client.request({ method: 'DELETE', path, body });
+    if (gone.ok) this.deletions++;
+    return gone.ok || gone.code === 404 ? 'done' : 'retry';
+  }
+
+  /** The object is being deleted: it may wait for its dependents, or for their release. */
+  async #finishDeletion(
+    resource: number,
+    row: number,
+    path: string,
+    live: Live,
+  ): Promise<WorkResult> {
+    const flags = this.graph.flagsOf(resource, row);
+    if ((flags & ORPHANING) !== 0) {
+      if (!(await this.#orphan(resource, row))) return 'retry';
+      return this.#dropFinalizer(path, live, 'orphan');
+    }
+    if ((flags & FOREGROUND) === 0) return 'done';
+    const blocking: [number, number][] = [];
+    this.graph.dependents(resource, row, (other, otherRow, isBlocking) => {
+      if (isBlocking) blocking.push([other, otherRow]);
+    });
+    if (blocking.length === 0) return this.#dropFinalizer(path, live, 'foregroundDeletion');
+    for (const [other, otherRow] of blocking) {
+      if (this.graph.flagsOf(other, otherRow) !== 0) continue;
+      this.#workers.add(other * ROWS_PER_RESOURCE + otherRow);
+    }
+    return 'done';
+  }
+
+  /** Takes the owner out of every dependent; true when all of them are free. */
+  async #orphan(resource: number, row: number): Promise<boolean> {
+    const uid = this.graph.uidOf(resource, row);
+    const paths: string[] = [];
+    this.graph.dependents(resource, row, (other, otherRow) => {
+      const [namespace, name] = this.#nameOf(other, otherRow);
+      const watched = this.#watched[other];
+      if (watched !== undefined) paths.push(objectPath(watched.resource, namespace, name));
+    });
+    let isFree = true;
+    for (const path of paths) {
+      const live = await this.#options.client.request({ method: 'GET', path });
+      if (!live.ok) {
+        if (live.code !== 404) isFree = false;
+        continue;
+      }
+      const all = referencesOf(listAt(live.object, 'metadata', 'ownerReferences'));
+      const kept = all.filter((one) => one.uid !== uid);
+      if (kept.length === all.length) continue;
+      if ((await this.#keepReferences(path, live, kept)) !== 'done') isFree = false;
+    }
+    return isFree;
+  }
+
+  async #dropFinalizer(path: string, live: Live, finalizer: string): Promise<WorkResult> {
+    const before = listAt(live.object, 'metadata', 'finalizers');
+    const after = before.filter((one) => one !== finalizer);
+    if (after.length === before.length) return 'done';
+    return this.#patchMetadata(path, live, { finalizers: after.length === 0 ? null : [...after] });
+  }
+}
+
+function isForeground(object: JsonObject): boolean {
+  return (
+    stringAt(object, 'metadata', 'deletionTimestamp') !== '' &&
+    listAt(object, 'metadata', 'finalizers').includes('foregroundDeletion')
+  );
+}
+
+function policyOf(object: JsonObject): string {
+  const finalizers = listAt(object, 'metadata', 'finalizers');
+  if (finalizers.includes('orphan')) return 'Orphan';
+  return finalizers.includes('foregroundDeletion') ? 'Foreground' : 'Background';
+}

@@ -1,0 +1,201 @@
+/** All controllers of one process: which are wanted, what they share, and when they begin. */
+import type { Random } from '@megaplane/base/random';
+import type { Client } from '@megaplane/client/client';
+import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
+import { findKind } from '@megaplane/machinery/kinds';
+import { formatTime } from '@megaplane/machinery/times';
+import type { Announce } from './announce.ts';
+import { discover } from './api-resources.ts';
+import { GarbageCollector } from './garbage-collector.ts';
+import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts';
+import { NamespacePart } from './namespace-part.ts';
+import type { LifecycleRules } from './node-lifecycle.ts';
+import { NodePart } from './node-part.ts';
+import type { ControllerName, ControllersOptions, Log } from './options.ts';
+import { SharedInformers } from './shared-informers.ts';
+
+/** How often it is looked whether all informers have their first state. */
+const SYNC_LOOK_MS = 20;
+const DISCOVERY_MS = 30_000;
+
+export interface ManagerOptions {
+  readonly client: Client;
+  readonly chosen: ReadonlySet<ControllerName>;
+  readonly options: ControllersOptions;
+  /** PEM; empty where none is known. */
+  readonly rootCa: string;
+  readonly random: Random;
+  readonly monotonicMs: () => number;
+  readonly log: Log;
+}
+
+/** The rules of the node lifecycle, with upstream's defaults. */
+export function rulesOf(options: ControllersOptions): LifecycleRules {
+  return {
+    periodMs: options.nodeMonitorPeriodMs ?? 5_000,
+    graceMs: options.nodeMonitorGracePeriodMs ?? 50_000,
+    startupGraceMs: options.nodeStartupGracePeriodMs ?? 60_000,
+    evictionRate: options.nodeEvictionRate ?? 0.1,
+    secondaryEvictionRate: options.secondaryNodeEvictionRate ?? 0.01,
+    unhealthyThreshold: options.unhealthyZoneThreshold ?? 0.55,
+    largeClusterSize: options.largeClusterSizeThreshold ?? 50,
+  };
+}
+
+export class Manager {
+  readonly #given: ManagerOptions;
+  readonly #informers: SharedInformers;
+  readonly #recorders: Map<string, EventRecorder> = new Map();
+  readonly #parts: { start(): void; stop(): void }[] = [];
+  readonly nodePart: NodePart | undefined;
+  readonly garbage: GarbageCollector | undefined;
+  #cancel: () => void = () => {};
+  #isStopped = false;
+  #isStarted = false;
+
+  constructor(given: ManagerOptions) {
+    this.#given = given;
+    this.#informers = new SharedInformers(given.client, (text) => given.log('warn', text));
+    this.nodePart = this.#newNodePart();
+    this.#addNamespacePart();
+    if (given.chosen.has('garbage-collector-controller')) {
+      this.garbage = new GarbageCollector({
+        client: given.client,
+        informers: this.#informers,
+        random: given.random,
+        announce: this.#announce('garbage-collector-controller'),
+        onError: this.#onError,
+      });
+      this.#parts.push(this.garbage);
+    }
+  }
+
+  readonly #onError = (error: unknown): void => {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#given.log('error', `a controller failed and goes on: ${text}`);
+  };
+
+  readonly #now = (): string => formatTime(Math.floor(this.#given.client.timers.nowMs() / 1000));
+
+  #announce(component: string): Announce {
+    const { client } = this.#given;
+    const recorder = createEventRecorder({ client, component });
+    this.#recorders.set(component, recorder);
+    return (kind, namespace, name, type, reason, message, uid) => {
+      const apiVersion = findKind('v1', kind)?.apiVersion ?? '';
+      const subject = { kind, apiVersion, namespace, name, ...(uid === undefined ? {} : { uid }) };
+      recorder.event(subject, type, reason, message);
+    };
+  }
+
+  #newNodePart(): NodePart | undefined {
+    const { chosen, options } = this.#given;
+    const isLifecycle = chosen.has('node-lifecycle-controller');
+    const isEviction = chosen.has('taint-eviction-controller');
+    const isPodGc = chosen.has('pod-garbage-collector-controller');
+    if (!isLifecycle && !isEviction && !isPodGc) return undefined;
+    const part = new NodePart({
+      ...this.#given,
+      informers: this.#informers,
+      rules: rulesOf(options),
+      terminatedPodThreshold: options.terminatedPodGcThreshold ?? 12_500,
+      isLifecycle,
+      isEviction,
+      isPodGc,
+      announce: (component) => this.#announce(component),
+      now: this.#now,
+      onError: this.#onError,
+    });
+    this.#parts.push(part);
+    return part;
+  }
+
+  #addNamespacePart(): void {
+    const { chosen, client, rootCa, log } = this.#given;
+    const defaults = [];
+    if (chosen.has('serviceaccount-controller')) defaults.push(defaultServiceAccount());
+    if (chosen.has('root-ca-certificate-publisher-controller')) {
+      if (rootCa !== '') defaults.push(rootCaConfigMap(rootCa));
+      else log('info', 'no CA is known (--root-ca-file): kube-root-ca.crt is not published');
+    }
+    const isDeletion = chosen.has('namespace-controller');
+    if (!isDeletion && defaults.length === 0) return;
+    this.#parts.push(
+      new NamespacePart({
+        client,
+        informers: this.#informers,
+        isDeletion,
+        defaults,
+        now: this.#now,
+        onError: this.#onError,
+      }),
+    );
+  }
+
+  /** Begins: the parts act once everything is in view. */
+  start(): void {
+    if (this.garbage !== undefined) void this.#refreshResources().catch(this.#onError);
+    else this.#startInformers();
+  }
+
+  /** Watches what discovery tells; again from time to time, as definitions come and go. */
+  async #refreshResources(): Promise<void> {
+    const { resources, failed } = await discover(this.#given.client);
+    if (this.#isStopped) return;
+    if (failed.length > 0) this.#given.log('warn', `discovery failed: ${failed.join(', ')}`);
+    this.garbage?.addResources(resources);
+    this.#startInformers();
+    this.#given.client.timers.after(failed.length > 0 ? 1_000 : DISCOVERY_MS, () => {
+      if (!this.#isStopped) void this.#refreshResources().catch(this.#onError);
+    });
+  }
+
+  #startInformers(): void {
+    this.#informers.start();
+    this.#awaitSync();
+  }
+
+  #awaitSync(): void {
+    if (this.#isStopped || this.#isStarted) return;
+    this.#cancel();
+    if (!this.#informers.isSynced) {
+      this.#cancel = this.#given.client.timers.after(SYNC_LOOK_MS, () => this.#awaitSync());
+      return;
+    }
+    this.#isStarted = true;
+    for (const part of this.#parts) part.start();
+    this.#given.log('info', 'controllers are at work');
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+    for (const part of this.#parts) part.stop();
+    this.#informers.stop();
+  }
+
+  /** In Prometheus' text format. */
+  metricsText(): string {
+    const lines: string[] = [];
+    const put = (name: string, type: string, value: number): void => {
+      lines.push(`# TYPE ${name} ${type}`, `${name} ${value}`);
+    };
+    const { nodePart, garbage } = this;
+    if (nodePart !== undefined) {
+      for (const name of ['ready', 'notReady'] as const) {
+        const metric = name === 'ready' ? 'ready_nodes' : 'unhealthy_nodes';
+        const sum = nodePart.lifecycle.zones.reduce((all, zone) => all + zone[name], 0);
+        put(`node_collector_${metric}_in_cluster`, 'gauge', sum);
+      }
+      put('megaplane_node_lifecycle_stalls_total', 'counter', nodePart.lifecycle.stalls);
+      put('megaplane_node_lifecycle_distrusts_total', 'counter', nodePart.lifecycle.distrusts);
+      put('taint_eviction_controller_pod_deletions_total', 'counter', nodePart.evictions);
+    }
+    if (garbage !== undefined) {
+      put('megaplane_garbage_references', 'gauge', garbage.graph.edges);
+      put('megaplane_garbage_pending', 'gauge', garbage.pending);
+      put('megaplane_garbage_deletions_total', 'counter', garbage.deletions);
+    }
+    return lines.join('\n') + '\n';
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * Empties namespaces that are being deleted, then takes their finalizer away.
+ *
+ * Pods go first, and the rest only when none is left: what pods lean on (secrets, network policies)
+ * must not vanish under those that still run. Each round deletes what is left of every namespaced
+ * resource, writes down in the namespace's conditions what holds it up, and comes again until
+ * nothing is left.
+ */
+import type { Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
+import { collectionPath, discover, objectPath, type ApiResource } from './api-resources.ts';
+import { deletionConditions } from './namespace-status.ts';
+import type { WorkResult } from './workers.ts';
+
+const LEFT_AGAIN_MS = 1_000;
+/** Objects of one resource that a round looks at for their finalizers. */
+const LOOK_MAX = 100;
+const PODS_GRACE_AGAIN_MS = 500;
+
+interface Round {
+  readonly errors: string[];
+  readonly remaining: Map<string, number>;
+  readonly finalizers: Map<string, number>;
+}
+
+/** Deletes one namespace; to be called until it says `done`. */
+export async function deleteNamespace(
+  client: Client,
+  name: string,
+  now: () => string,
+): Promise<WorkResult> {
+  const path = `/api/v1/namespaces/${name}`;
+  const answer = await client.request({ method: 'GET', path });
+  if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
+  const namespace = answer.object;
+  if (stringAt(namespace, 'metadata', 'deletionTimestamp') === '') return 'done';
+  if (!listAt(namespace, 'spec', 'finalizers').includes('kubernetes')) return 'done';
+  const { resources, failed } = await discover(client);
+  const round: Round = { errors: [], remaining: new Map(), finalizers: new Map() };
+  await emptyNamespace(client, name, resources, round);
+  const findings = { ...round, undiscovered: failed };
+  const conditions = deletionConditions(namespace, findings, now());
+  if (conditions !== undefined) {
+    const body = { status: { conditions } };
+    const contentType = CONTENT.mergePatch;
+    const written = await client.request({
+      method: 'PATCH',
+      path: `${path}/status`,
+      contentType,
+      body,
+    });
+    if (!written.ok && written.code === 404) return 'done';
+  }
+  const isBroken = failed.length > 0 || round.errors.length > 0;
+  if (isBroken) return 'retry';
+  if (round.remaining.size > 0) {
+    const isPods = round.remaining.has('pods.');
+    return { againMs: isPods ? PODS_GRACE_AGAIN_MS : LEFT_AGAIN_MS };
+  }
+  return finalize(client, name);
+}
+
+async function emptyNamespace(
+  client: Client,
+  namespace: string,
+  resources: readonly ApiResource[],
+  round: Round,
+): Promise<void> {
+  const deletable = resources.filter(
+    ({ namespaced, verbs }) => namespaced && verbs.includes('delete') && verbs.includes('list'),
+  );
+  const isPods = ({ group, resource }: ApiResource): boolean => group === '' && resource === 'pods';
+  for (const resource of deletable.filter(isPods)) {
+    await emptyResource(client, namespace, resource, round);
+  }
+  if (round.remaining.size > 0) {
+    // What cannot go yet is told all the same, or the conditions would promise too much.
+    return;
+  }
+  const others = deletable.filter((resource) => !isPods(resource));
+  await Promise.all(others.map((resource) => emptyResource(client, namespace, resource, round)));
+}
+
+async function emptyResource(
+  client: Client,
+  namespace: string,
+  resource: ApiResource,
+  round: Round,
+): Promise<void> {
+  const name = `${resource.resource}.${resource.group}`;
+  const path = collectionPath(resource, namespace);
+  const look = `${path}?limit=${LOOK_MAX}`;
+  const before = await client.request({ method: 'GET', path: look });
+  if (!before.ok) {
+    if (before.code !== 404 && before.code !== 405) round.errors.push(textOf(before.status, name));
+    return;
+  }
+  if (listAt(before.object, 'items').length === 0) return;
+  await deleteAll(client, namespace, resource, before.object, round);
+  const after = await client.request({ method: 'GET', path: look });
+  if (!after.ok) {
+    round.errors.push(textOf(after.status, name));
+    return;
+  }
+  const items = listAt(after.object, 'items');
+  const more = numberAt(after.object, 'metadata', 'remainingItemCount');
+  if (items.length === 0) return;
+  round.remaining.set(name, items.length + more);
+  for (const item of items) {
+    for (const finalizer of listAt(item, 'metadata', 'finalizers')) {
+      if (typeof finalizer !== 'string') continue;
+      round.finalizers.set(finalizer, (round.finalizers.get(finalizer) ?? 0) + 1);
+    }
+  }
+}
+
+async function deleteAll(
+  client: Client,
+  namespace: string,
+  resource: ApiResource,
+  list: JsonObject,
+  round: Round,
+): Promise<void> {
+  const body = { propagationPolicy: 'Background' };
+  if (resource.verbs.includes('deletecollection')) {
+    const path = collectionPath(resource, namespace);
+    const gone = await client.request({ method: 'DELETE', path, body });
+    if (!gone.ok && gone.code !== 404) round.errors.push(textOf(gone.status, resource.resource));
+    return;
+  }
+  for (const item of listAt(list, 'items')) {
+    const path = objectPath(resource, namespace, stringAt(item, 'metadata', 'name'));
+    const gone = await client.request({ method: 'DELETE', path, body });
+    if (!gone.ok && gone.code !== 404) round.errors.push(textOf(gone.status, resource.resource));
+  }
+}
+
+function textOf(status: { readonly message?: string }, resource: string): string {
+  return `${resource}: ${status.message ?? 'no answer'}`;
+}
+
+/** Takes the finalizer away, with the newest state of the namespace. */
+async function finalize(client: Client, name: string): Promise<WorkResult> {
+  const path = `/api/v1/namespaces/${name}`;
+  const answer = await client.request({ method: 'GET', path });
+  if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
+  const finalizers = listAt(answer.object, 'spec', 'finalizers').filter(
+    (one) => one !== 'kubernetes',
+  );
+  const body = { ...answer.object, spec: { finalizers: [...finalizers] } };
+  const written = await client.request({ method: 'PUT', path: `${path}/finalize`, body });
+  return written.ok || written.code === 404 ? 'done' : 'retry';
+}

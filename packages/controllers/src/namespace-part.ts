@@ -1,0 +1,104 @@
+/** Deletion of namespaces, and the objects that every namespace has. */
+import type { Client } from '@megaplane/client/client';
+import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { ensureDefault, type NamespaceDefault } from './namespace-defaults.ts';
+import { deleteNamespace } from './namespace-deletion.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers } from './workers.ts';
+
+const DELETION_WORKERS = 10;
+const DEFAULT_WORKERS = 16;
+/** Creations that were under way when the deletion began may finish before the first round. */
+const DELETION_DELAY_MS = 100;
+
+export interface NamespacePartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly isDeletion: boolean;
+  readonly defaults: readonly NamespaceDefault[];
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+export class NamespacePart {
+  readonly #options: NamespacePartOptions;
+  readonly #namespaces: Informer;
+  readonly #scan = new ObjectScan();
+  readonly #terminating: Set<string> = new Set();
+  readonly #deletions: Workers<string>;
+  readonly #ensured: readonly Workers<string>[];
+
+  constructor(options: NamespacePartOptions) {
+    this.#options = options;
+    const { client, informers, now, onError } = options;
+    const { timers } = client;
+    this.#deletions = new Workers(
+      timers,
+      DELETION_WORKERS,
+      (name) => deleteNamespace(client, name, now),
+      onError,
+    );
+    this.#ensured = options.defaults.map(
+      (one) =>
+        new Workers(
+          timers,
+          DEFAULT_WORKERS,
+          async (name) => (this.#terminating.has(name) ? 'done' : ensureDefault(client, name, one)),
+          onError,
+        ),
+    );
+    this.#namespaces = informers.subscribe(
+      { path: '/api/v1/namespaces' },
+      this.#namespaceHandler(),
+    );
+    for (const [index, one] of options.defaults.entries()) this.#watchDefault(one, index);
+  }
+
+  #namespaceHandler(): InformerHandler {
+    return {
+      onUpsert: (row, _isNew, bytes, start, end) => {
+        const name = this.#namespaces.keyOf(row);
+        this.#scan.scan(bytes, start, end);
+        if (this.#scan.deletionTimestampStart < 0) {
+          for (const workers of this.#ensured) workers.add(name);
+          return;
+        }
+        this.#terminating.add(name);
+        if (this.#options.isDeletion) this.#deletions.addAfter(name, DELETION_DELAY_MS);
+      },
+      onDelete: (row) => {
+        const name = this.#namespaces.keyOf(row);
+        this.#terminating.delete(name);
+        this.#deletions.queue.drop(name);
+      },
+    };
+  }
+
+  #watchDefault(one: NamespaceDefault, index: number): void {
+    const informer = this.#options.informers.subscribe(
+      { path: `/api/v1/${one.resource}` },
+      {
+        onUpsert: (row, isNew) => this.#defaultChanged(informer.keyOf(row), one, index, isNew),
+        onDelete: (row) => this.#defaultChanged(informer.keyOf(row), one, index, false),
+      },
+    );
+  }
+
+  /** Its own creation needs no look; a change or a deletion does. */
+  #defaultChanged(key: string, one: NamespaceDefault, index: number, isNew: boolean): void {
+    const slash = key.indexOf('/');
+    if (isNew || key.length - slash - 1 !== one.name.length || !key.endsWith(one.name)) return;
+    this.#ensured[index]?.add(key.slice(0, slash));
+  }
+
+  start(): void {
+    this.#deletions.start();
+    for (const workers of this.#ensured) workers.start();
+  }
+
+  stop(): void {
+    this.#deletions.stop();
+    for (const workers of this.#ensured) workers.stop();
+  }
+}

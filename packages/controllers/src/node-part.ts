@@ -1,0 +1,269 @@
+/** Node lifecycle, taint eviction and pod garbage collection, wired to informers and writers. */
+import { Int32Column } from '@megaplane/base/column';
+import type { Client } from '@megaplane/client/client';
+import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import type { JsonValue } from '@megaplane/machinery/json-value';
+import type { Announce } from './announce.ts';
+import { leaseHash } from './lease-scan.ts';
+import { NO_EXECUTE_ANY } from './node-bits.ts';
+import { NodeLifecycle, type LifecycleRules } from './node-lifecycle.ts';
+import { NodeScan } from './node-scan.ts';
+import { NodeTable } from './node-table.ts';
+import { NodeWriter } from './node-writer.ts';
+import type { Log } from './options.ts';
+import { PodGc } from './pod-gc.ts';
+import { PodTable } from './pod-table.ts';
+import { PodWriter } from './pod-writer.ts';
+import type { Random } from '@megaplane/base/random';
+import type { SharedInformers } from './shared-informers.ts';
+import { TaintEviction } from './taint-eviction.ts';
+
+const LEASE_NAMESPACE = Buffer.from('kube-node-lease/');
+/** How often the taint queues and the evictions that are due are looked at. */
+const DRAIN_MS = 100;
+const POD_GC_MS = 20_000;
+
+export interface NodePartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly random: Random;
+  readonly rules: LifecycleRules;
+  readonly terminatedPodThreshold: number;
+  readonly isLifecycle: boolean;
+  readonly isEviction: boolean;
+  readonly isPodGc: boolean;
+  /** By component: `node-controller`, `taint-eviction-controller`. */
+  readonly announce: (component: string) => Announce;
+  readonly monotonicMs: () => number;
+  readonly now: () => string;
+  readonly log: Log;
+  readonly onError: (error: unknown) => void;
+}
+
+export class NodePart {
+  readonly #options: NodePartOptions;
+  readonly nodes: NodeTable;
+  readonly pods: PodTable;
+  readonly lifecycle: NodeLifecycle;
+  readonly eviction: TaintEviction;
+  readonly #podGc: PodGc;
+  readonly #podWriter: PodWriter;
+  readonly #nodeInformer: Informer;
+  readonly #leaseInformer: Informer;
+  readonly #podInformer: Informer;
+  /** Rows of the nodes' and the leases' informers -> row of the node table + 1; leases hold it. */
+  readonly #ofNode = new Int32Column();
+  readonly #ofLease = new Int32Column();
+  readonly #scan = new NodeScan();
+  readonly #troubled: Set<string> = new Set();
+  readonly #cancels: Set<() => void> = new Set();
+  #isStopped = false;
+  evictions = 0;
+
+  constructor(options: NodePartOptions) {
+    this.#options = options;
+    const { informers, random } = options;
+    this.nodes = new NodeTable(random);
+    this.pods = new PodTable(this.nodes, random);
+    const writer = this.#newNodeWriter();
+    this.lifecycle = new NodeLifecycle(this.nodes, options.rules, writer);
+    writer.attach(this.lifecycle);
+    this.#podWriter = new PodWriter({
+      ...options,
+      announce: options.announce('taint-eviction-controller'),
+    });
+    this.eviction = this.#newEviction();
+    this.#podGc = this.#newPodGc();
+    this.#nodeInformer = informers.subscribe({ path: '/api/v1/nodes' }, this.#nodeHandler());
+    this.#podInformer = informers.subscribe({ path: '/api/v1/pods' }, this.#podHandler());
+    this.#leaseInformer = informers.subscribe(
+      { path: '/apis/coordination.k8s.io/v1/leases' },
+      this.#leaseHandler(),
+    );
+  }
+
+  #newNodeWriter(): NodeWriter {
+    const { announce, log } = this.#options;
+    return new NodeWriter({
+      ...this.#options,
+      nodes: this.nodes,
+      announce: announce('node-controller'),
+      podsOn: (node) => this.#podsOn(node),
+      onDisruption: (isTotal) =>
+        log(
+          'warn',
+          isTotal
+            ? 'no node is ready in any zone: evictions are stopped until some are'
+            : 'some nodes are ready again: evictions may go on',
+        ),
+    });
+  }
+
+  #podsOn(node: number): string[] {
+    const keys: string[] = [];
+    for (let pod = this.pods.first(node); pod >= 0; pod = this.pods.after(pod)) {
+      keys.push(this.#podInformer.keyOf(pod));
+    }
+    return keys;
+  }
+
+  #newEviction(): TaintEviction {
+    return new TaintEviction(this.pods, {
+      evict: (pod) => {
+        this.evictions++;
+        this.#podWriter.evict(this.#podInformer.keyOf(pod), () =>
+          this.eviction.evictionFailed(pod, this.#options.monotonicMs()),
+        );
+      },
+      cancel: (pod) => {
+        const key = this.#podInformer.keyOf(pod);
+        this.#podWriter.announceEviction(key, `Cancelling deletion of Pod ${key}`);
+      },
+    });
+  }
+
+  #newPodGc(): PodGc {
+    const remove = (pod: number): void =>
+      this.#podWriter.remove(this.#podInformer.keyOf(pod), 'other');
+    return new PodGc(this.nodes, this.pods, this.#options.terminatedPodThreshold, {
+      confirmGone: (node) => void this.#confirmGone(node).catch(this.#options.onError),
+      orphaned: (pod) => this.#podWriter.remove(this.#podInformer.keyOf(pod), 'orphaned'),
+      unscheduled: remove,
+      outOfService: remove,
+      terminated: remove,
+    });
+  }
+
+  async #confirmGone(node: number): Promise<void> {
+    const path = `/api/v1/nodes/${this.nodes.nameOf(node)}`;
+    const answer = await this.#options.client.request({ method: 'GET', path });
+    if (answer.code === 404) this.#podGc.nodeGone(node);
+    else if (answer.ok) this.#podGc.nodeFound(node, this.#options.monotonicMs());
+  }
+
+  #nodeHandler(): InformerHandler {
+    return {
+      onUpsert: (row, isNew, bytes, start, end) => {
+        if (!this.#scan.scan(bytes, start, end)) return;
+        if (isNew) {
+          const key = Buffer.from(this.#nodeInformer.keyOf(row));
+          this.#ofNode.set(row, this.nodes.rowOf(key, 0, key.length) + 1);
+        }
+        const id = this.#ofNode.get(row) - 1;
+        if (id >= 0) this.#nodeChanged(id, bytes);
+      },
+      onDelete: (row) => {
+        const id = this.#ofNode.get(row) - 1;
+        if (id < 0) return;
+        this.eviction.nodeRemoved(id);
+        this.lifecycle.removed(id);
+        this.nodes.release(id);
+      },
+      ...this.#trust('nodes'),
+    };
+  }
+
+  #nodeChanged(id: number, bytes: Uint8Array): void {
+    const scan = this.#scan;
+    const text = (start: number, end: number): string =>
+      Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1', start, end);
+    const zone = `${text(scan.regionStart, scan.regionEnd)}:${text(scan.zoneStart, scan.zoneEnd)}`;
+    const taints = text(scan.taintsStart, scan.taintsEnd);
+    const { bits } = scan;
+    const before = this.lifecycle.upsert(id, scan, zone);
+    if (((before | bits) & NO_EXECUTE_ANY) === 0 || !this.#options.isEviction) return;
+    const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
+    this.eviction.taintsChanged(id, list, this.#options.monotonicMs());
+  }
+
+  #podHandler(): InformerHandler {
+    return {
+      onUpsert: (row, isNew, bytes, start, end) => {
+        const isOther = this.pods.upsert(row, isNew, bytes, start, end);
+        if (isOther && this.#options.isEviction) {
+          this.eviction.podChanged(row, this.#options.monotonicMs());
+        }
+      },
+      onDelete: (row) => {
+        this.eviction.podRemoved(row);
+        this.pods.remove(row);
+      },
+    };
+  }
+
+  #leaseHandler(): InformerHandler {
+    return {
+      onUpsert: (row, isNew, bytes, start, end) => {
+        if (isNew) this.#ofLease.set(row, this.#holdNodeOfLease(row));
+        const node = this.#ofLease.get(row) - 1;
+        if (node >= 0) this.lifecycle.renewed(node, leaseHash(bytes, start, end));
+      },
+      onDelete: (row) => {
+        const node = this.#ofLease.get(row) - 1;
+        if (node >= 0) this.nodes.unhold(node);
+      },
+      ...this.#trust('leases'),
+    };
+  }
+
+  #holdNodeOfLease(row: number): number {
+    const key = Buffer.from(this.#leaseInformer.keyOf(row));
+    const from = LEASE_NAMESPACE.length;
+    if (key.subarray(0, from).compare(LEASE_NAMESPACE) !== 0) return 0;
+    const node = this.nodes.rowOf(key, from, key.length);
+    this.nodes.hold(node);
+    return node + 1;
+  }
+
+  /** Nodes are judged only while nodes and leases are both in full view. */
+  #trust(name: string): Pick<InformerHandler, 'onSynced' | 'onTrouble'> {
+    return {
+      onTrouble: () => {
+        this.#troubled.add(name);
+        this.lifecycle.distrust();
+      },
+      onSynced: () => {
+        this.#troubled.delete(name);
+        if (this.#troubled.size === 0) this.lifecycle.trust();
+      },
+    };
+  }
+
+  /** Begins to act; nodes, leases and pods are in view. */
+  start(): void {
+    const { isLifecycle, isEviction, isPodGc, monotonicMs, rules } = this.#options;
+    if (isLifecycle) {
+      this.lifecycle.pass(monotonicMs());
+      this.#every(rules.periodMs, () => this.lifecycle.pass(monotonicMs()));
+      this.#every(DRAIN_MS, () => this.lifecycle.drain(monotonicMs()));
+    }
+    if (isEviction) this.#every(DRAIN_MS, () => this.eviction.tick(monotonicMs()));
+    if (isPodGc) {
+      this.#every(POD_GC_MS, () => this.#podGc.pass(monotonicMs(), this.#podInformer.idLimit));
+    }
+  }
+
+  #every(periodMs: number, action: () => void): void {
+    let cancel = (): void => {};
+    const fire = (): void => {
+      this.#cancels.delete(cancel);
+      if (this.#isStopped) return;
+      try {
+        action();
+      } catch (error) {
+        this.#options.onError(error);
+      }
+      arm();
+    };
+    const arm = (): void => {
+      cancel = this.#options.client.timers.after(periodMs, fire);
+      this.#cancels.add(cancel);
+    };
+    arm();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const cancel of this.#cancels) cancel();
+  }
+}

@@ -1,0 +1,112 @@
+/** Deletions of pods that the machines decide, with what has to be written before. */
+import { CONTENT, type Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { stringAt } from '@megaplane/machinery/json';
+import type { Announce } from './announce.ts';
+import { Lanes } from './lanes.ts';
+
+const LANES = 64;
+const TRIES_MAX = 5;
+
+export interface PodWriterOptions {
+  readonly client: Client;
+  readonly announce: Announce;
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Keys are `namespace/name`. */
+export class PodWriter {
+  readonly #options: PodWriterOptions;
+  readonly #lanes: Lanes;
+  /** Pods with a deletion under way. */
+  readonly #busy: Set<string> = new Set();
+
+  constructor(options: PodWriterOptions) {
+    this.#options = options;
+    this.#lanes = new Lanes(LANES, options.onError);
+  }
+
+  /** Taint eviction: the pod is told why, then deleted with its own grace. */
+  evict(key: string, onFailed: () => void): void {
+    this.#once(key, async (namespace, name, path) => {
+      this.announceEviction(key, `Marking for deletion Pod ${namespace}/${name}`);
+      const condition = {
+        reason: 'DeletionByTaintManager',
+        message: 'Taint manager: deleting due to NoExecute taint',
+      };
+      for (let tries = 0; tries < TRIES_MAX; tries++) {
+        const isMarked = await this.#mark(path, condition, undefined);
+        if (isMarked && (await this.#delete(path, {}))) return;
+      }
+      onFailed();
+    });
+  }
+
+  announceEviction(key: string, message: string): void {
+    const [namespace = '', name = ''] = key.split('/');
+    const reason = 'TaintManagerEviction';
+    this.#options.announce('Pod', namespace, name, 'Normal', reason, message);
+  }
+
+  /** Pod garbage collection: gone at once, as no kubelet will do it. */
+  remove(key: string, why: 'orphaned' | 'other'): void {
+    this.#once(key, async (_namespace, _name, path) => {
+      const answer = await this.#options.client.request({ method: 'GET', path });
+      if (!answer.ok) return;
+      const phase = stringAt(answer.object, 'status', 'phase');
+      const isEnded = phase === 'Succeeded' || phase === 'Failed';
+      const condition =
+        why === 'orphaned'
+          ? { reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }
+          : undefined;
+      if (condition !== undefined || !isEnded) {
+        const isMarked = await this.#mark(path, condition, isEnded ? undefined : 'Failed');
+        if (!isMarked) return;
+      }
+      const uid = stringAt(answer.object, 'metadata', 'uid');
+      await this.#delete(path, { gracePeriodSeconds: 0, preconditions: { uid } });
+    });
+  }
+
+  #once(key: string, task: (namespace: string, name: string, path: string) => Promise<void>): void {
+    if (this.#busy.has(key)) return;
+    this.#busy.add(key);
+    const [namespace = '', name = ''] = key.split('/');
+    this.#lanes.run(async () => {
+      try {
+        await task(namespace, name, `/api/v1/namespaces/${namespace}/pods/${name}`);
+      } finally {
+        this.#busy.delete(key);
+      }
+    });
+  }
+
+  /** True where the pod is marked, or gone. */
+  async #mark(
+    path: string,
+    condition: JsonObject | undefined,
+    phase: string | undefined,
+  ): Promise<boolean> {
+    const status: JsonObject = {};
+    if (phase !== undefined) status['phase'] = phase;
+    if (condition !== undefined) {
+      const lastTransitionTime = this.#options.now();
+      status['conditions'] = [
+        { type: 'DisruptionTarget', status: 'True', lastTransitionTime, ...condition },
+      ];
+    }
+    const written = await this.#options.client.request({
+      method: 'PATCH',
+      path: `${path}/status`,
+      contentType: CONTENT.strategicPatch,
+      body: { status },
+    });
+    return written.ok || written.code === 404;
+  }
+
+  async #delete(path: string, body: JsonObject): Promise<boolean> {
+    const gone = await this.#options.client.request({ method: 'DELETE', path, body });
+    return gone.ok || gone.code === 404;
+  }
+}

@@ -1,0 +1,78 @@
+/** One informer per collection, whoever wants it: a million leases are watched once. */
+import type { Client } from '@megaplane/client/client';
+import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
+
+/** Queries narrow a collection; two of the same collection are two informers. */
+export interface Collection {
+  readonly path: string;
+  readonly fieldSelector?: string;
+}
+
+class Shared {
+  readonly informer: Informer;
+  readonly handlers: InformerHandler[] = [];
+
+  constructor(client: Client, collection: Collection, onTrouble: (message: string) => void) {
+    const handlers = this.handlers;
+    this.informer = createInformer({
+      client,
+      ...collection,
+      handler: {
+        onUpsert(id, isNew, bytes, start, end) {
+          for (const one of handlers) one.onUpsert(id, isNew, bytes, start, end);
+        },
+        onDelete(id, bytes, start, end) {
+          for (const one of handlers) one.onDelete(id, bytes, start, end);
+        },
+        onSynced() {
+          for (const one of handlers) one.onSynced?.();
+        },
+        onTrouble(message) {
+          for (const one of handlers) one.onTrouble?.(message);
+          onTrouble(`${collection.path}: ${message}`);
+        },
+      },
+    });
+  }
+}
+
+export class SharedInformers {
+  readonly #client: Client;
+  readonly #onTrouble: (message: string) => void;
+  readonly #shared: Map<string, Shared> = new Map();
+  readonly #started: Set<string> = new Set();
+
+  constructor(client: Client, onTrouble: (message: string) => void) {
+    this.#client = client;
+    this.#onTrouble = onTrouble;
+  }
+
+  /** Adds a handler; must come before the collection is started. Handlers are called in order. */
+  subscribe(collection: Collection, handler: InformerHandler): Informer {
+    const key = `${collection.path}?${collection.fieldSelector ?? ''}`;
+    let shared = this.#shared.get(key);
+    if (shared === undefined) {
+      shared = new Shared(this.#client, collection, this.#onTrouble);
+      this.#shared.set(key, shared);
+    }
+    shared.handlers.push(handler);
+    return shared.informer;
+  }
+
+  /** Starts what is not started yet. */
+  start(): void {
+    for (const [key, { informer }] of this.#shared) {
+      if (this.#started.has(key)) continue;
+      this.#started.add(key);
+      informer.start();
+    }
+  }
+
+  get isSynced(): boolean {
+    return [...this.#shared.values()].every(({ informer }) => informer.isSynced);
+  }
+
+  stop(): void {
+    for (const { informer } of this.#shared.values()) informer.stop();
+  }
+}

@@ -1,0 +1,92 @@
+import type { Timers } from '@megaplane/client/client';
+import { WorkQueue } from './work-queue.ts';
+
+/** How a piece of work ended: `again` comes back after a time of its own choice. */
+export type WorkResult = 'done' | 'retry' | { readonly againMs: number };
+
+/**
+ * Works on a queue of keys with a bounded number of workers. `work` must not reject; if it does
+ * nevertheless, the error goes to `onError` and the key is tried again.
+ */
+export class Workers<K> {
+  readonly queue: WorkQueue<K> = new WorkQueue<K>();
+  readonly #timers: Timers;
+  readonly #width: number;
+  readonly #work: (key: K) => Promise<WorkResult>;
+  readonly #onError: (error: unknown) => void;
+  #running = 0;
+  #isStopped = false;
+  #isPaused = true;
+  #wakeMs = Infinity;
+  #cancelWake: () => void = () => {};
+
+  constructor(
+    timers: Timers,
+    width: number,
+    work: (key: K) => Promise<WorkResult>,
+    onError: (error: unknown) => void,
+  ) {
+    this.#timers = timers;
+    this.#width = width;
+    this.#work = work;
+    this.#onError = onError;
+  }
+
+  /** Nothing is worked on before; keys can be added. */
+  start(): void {
+    this.#isPaused = false;
+    this.#pump();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelWake();
+  }
+
+  add(key: K): void {
+    this.queue.add(key);
+    this.#pump();
+  }
+
+  addAfter(key: K, delayMs: number): void {
+    this.queue.addAt(key, this.#timers.nowMs() + delayMs);
+    this.#pump();
+  }
+
+  #pump(): void {
+    while (!this.#isStopped && !this.#isPaused && this.#running < this.#width) {
+      const key = this.queue.take(this.#timers.nowMs());
+      if (key === undefined) break;
+      this.#running++;
+      void this.#one(key);
+    }
+    this.#arm();
+  }
+
+  async #one(key: K): Promise<void> {
+    let result: WorkResult = 'retry';
+    try {
+      result = await this.#work(key);
+    } catch (error) {
+      this.#onError(error);
+    }
+    this.#running--;
+    if (result === 'retry') this.queue.retry(key, this.#timers.nowMs());
+    else {
+      this.queue.done(key);
+      if (result !== 'done') this.queue.addAt(key, this.#timers.nowMs() + result.againMs);
+    }
+    this.#pump();
+  }
+
+  #arm(): void {
+    const atMs = this.#isStopped || this.#isPaused ? Infinity : this.queue.nextMs;
+    if (atMs >= this.#wakeMs || atMs === Infinity) return;
+    this.#cancelWake();
+    this.#wakeMs = atMs;
+    this.#cancelWake = this.#timers.after(Math.max(0, atMs - this.#timers.nowMs()), () => {
+      this.#wakeMs = Infinity;
+      this.#pump();
+    });
+  }
+}
