@@ -1,0 +1,187 @@
+/**
+ * One try to place one pod, by full evaluation: filters over nodes, scores over what is left. The
+ * order of plugins and nodes, the texts and the rounding are those of kube-scheduler.
+ */
+import type { NodeInfo } from './node-info.ts';
+import type { PodInfo } from './pod-info.ts';
+import type { Filter, Rejection, Scorer } from './plugin.ts';
+import { unresolvable } from './plugin.ts';
+import type { Profile } from './profile.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** Pods that wait for a node to be freed. */
+export interface Nominations {
+  on(node: string): readonly PodInfo[];
+}
+
+export interface ActiveFilter {
+  readonly plugin: string;
+  readonly filter: Filter;
+}
+
+/** The verdict on a node, and whose it is. */
+export interface Verdict extends Rejection {
+  readonly plugin: string;
+}
+
+/** Scores of one node, weighted, by plugin; plugins that add nothing are left out. */
+export interface NodeScore {
+  readonly total: number;
+  readonly plugins: ReadonlyMap<string, number>;
+}
+
+/** What a cycle that found no node hands to the plugins of PostFilter. */
+export interface FailedCycle {
+  readonly cycle: Cycle;
+  /** Nodes that were looked at. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** Goes for all other nodes. */
+  readonly absent: Verdict | null;
+  /** A plugin ended the preparation, so that plugins after it know nothing of the pod. */
+  readonly isCutShort: boolean;
+}
+
+/** How the preparation ended. */
+export type Preparation =
+  | { readonly kind: 'ready'; readonly names: ReadonlySet<string> | null; readonly by: string[] }
+  | { readonly kind: 'rejected'; readonly verdict: Verdict; readonly isCutShort: boolean };
+
+export class Cycle {
+  readonly pod: PodInfo;
+  readonly snapshot: Snapshot;
+  readonly profile: Profile;
+  readonly #nominations: Nominations;
+  #filters: readonly ActiveFilter[] = [];
+
+  constructor(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations) {
+    this.pod = pod;
+    this.snapshot = snapshot;
+    this.profile = profile;
+    this.#nominations = nominations;
+  }
+
+  get filters(): readonly ActiveFilter[] {
+    return this.#filters;
+  }
+
+  /** PreFilter of all plugins. */
+  prepare(): Preparation {
+    const filters = new Map<string, Filter>();
+    const by: string[] = [];
+    let names: ReadonlySet<string> | null = null;
+    let first: Verdict | null = null;
+    for (const plugin of this.profile.preFilter) {
+      const outcome = plugin.preFilter?.(this.pod, this.snapshot) ?? { kind: 'skip' };
+      if (outcome.kind === 'skip') continue;
+      if (outcome.kind === 'rejected') {
+        const verdict = { ...outcome.rejection, plugin: plugin.name };
+        if (verdict.code !== 'unschedulable') {
+          return { kind: 'rejected', verdict, isCutShort: true };
+        }
+        first ??= verdict;
+        continue;
+      }
+      filters.set(plugin.name, outcome.filter);
+      if (outcome.nodeNames === undefined) continue;
+      by.push(plugin.name);
+      names = names === null ? outcome.nodeNames : intersection(names, outcome.nodeNames);
+      if (names.size === 0) {
+        const text =
+          by.length === 1
+            ? `node(s) didn't satisfy plugin ${by[0]}`
+            : `node(s) didn't satisfy plugin(s) [${by.join(' ')}] simultaneously`;
+        const verdict = { ...unresolvable(text), plugin: plugin.name };
+        return { kind: 'rejected', verdict, isCutShort: true };
+      }
+    }
+    this.#filters = this.profile.filter.flatMap(({ name }) => {
+      const filter = filters.get(name);
+      return filter === undefined ? [] : [{ plugin: name, filter }];
+    });
+    if (first !== null) return { kind: 'rejected', verdict: first, isCutShort: false };
+    return { kind: 'ready', names, by };
+  }
+
+  /**
+   * Null if the pod may go there: with the pods that are nominated to the node and not less
+   * important counted in, and without them too.
+   */
+  filterNode(node: NodeInfo, filters: readonly ActiveFilter[] = this.#filters): Verdict | null {
+    const nominated = this.#nominations
+      .on(node.name)
+      .filter(({ key, priority }) => priority >= this.pod.priority && key !== this.pod.key);
+    if (nominated.length > 0) {
+      const crowded = node.clone();
+      const copies = cloneFilters(filters);
+      for (const pod of nominated) addPod(copies, pod, crowded);
+      const verdict = runFilters(copies, crowded);
+      if (verdict !== null) return verdict;
+    }
+    return runFilters(filters, node);
+  }
+
+  /** Weighted scores of the feasible nodes, or the rejection of a plugin that cannot score. */
+  score(feasible: readonly NodeInfo[]): NodeScore[] | Verdict {
+    const scorers: { name: string; weight: number; scorer: Scorer }[] = [];
+    for (const plugin of this.profile.preScore) {
+      const outcome = plugin.preScore?.(this.pod, this.snapshot, feasible) ?? { kind: 'skip' };
+      if (outcome.kind === 'rejected') {
+        const reasons = outcome.rejection.reasons.map(
+          (reason) => `running PreScore plugin "${plugin.name}": ${reason}`,
+        );
+        return { code: 'error', reasons, plugin: plugin.name };
+      }
+      const weight = this.profile.weights.get(plugin.name);
+      if (outcome.kind === 'skip' || weight === undefined) continue;
+      scorers.push({ name: plugin.name, weight, scorer: outcome.scorer });
+    }
+    // Without any plugin that scores, every feasible node gets 1.
+    if (this.profile.weights.size === 0) {
+      return feasible.map(() => ({ total: 1, plugins: new Map() }));
+    }
+    const columns = scorers.map(({ name, weight, scorer }) => {
+      const raw = feasible.map((node) => scorer.score(node));
+      const scores = scorer.normalize?.(raw) ?? raw;
+      return { name, scores: scores.map((score) => score * weight) };
+    });
+    return feasible.map((_, index) => {
+      const plugins = new Map<string, number>();
+      let total = 0;
+      for (const { name, scores } of columns) {
+        const score = scores[index] ?? 0;
+        total += score;
+        if (score !== 0) plugins.set(name, score);
+      }
+      return { total, plugins };
+    });
+  }
+}
+
+function intersection(left: ReadonlySet<string>, right: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set([...left].filter((name) => right.has(name)));
+}
+
+/** The first plugin that says no speaks for the node. */
+function runFilters(filters: readonly ActiveFilter[], node: NodeInfo): Verdict | null {
+  for (const { plugin, filter } of filters) {
+    const rejection = filter.filter(node);
+    if (rejection !== null) return { ...rejection, plugin };
+  }
+  return null;
+}
+
+/** Copies for what-ifs. Filters that cannot count pods are shared. */
+export function cloneFilters(filters: readonly ActiveFilter[]): ActiveFilter[] {
+  return filters.map(({ plugin, filter }) => ({ plugin, filter: filter.clone?.() ?? filter }));
+}
+
+/** Puts a pod on a copied node and tells the copied filters. */
+export function addPod(filters: readonly ActiveFilter[], pod: PodInfo, node: NodeInfo): void {
+  node.addPod(pod);
+  for (const { filter } of filters) filter.addPod?.(pod, node);
+}
+
+export function removePod(filters: readonly ActiveFilter[], pod: PodInfo, node: NodeInfo): void {
+  node.removePod(pod.key);
+  for (const { filter } of filters) filter.removePod?.(pod, node);
+}

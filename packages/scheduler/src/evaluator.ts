@@ -1,0 +1,248 @@
+/**
+ * The oracle: decides about a pod by looking at every node. All faster ways must find a node that
+ * is among its best ones, or fail with its text.
+ */
+import {
+  Cycle,
+  type FailedCycle,
+  type Nominations,
+  type NodeScore,
+  type Verdict,
+} from './cycle.ts';
+import { fitErrorText, preFilterErrorText } from './fit-error.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { PodInfo } from './pod-info.ts';
+import type { Nomination } from './plugin.ts';
+import { unresolvable } from './plugin.ts';
+import type { Profile } from './profile.ts';
+import type { Snapshot } from './snapshot.ts';
+
+export type Decision =
+  | { readonly kind: 'gated'; readonly reason: string }
+  | {
+      readonly kind: 'placed';
+      readonly feasible: readonly NodeInfo[];
+      /** In the order of `feasible`; null when there was nothing to choose from. */
+      readonly scores: readonly NodeScore[] | null;
+      readonly best: readonly string[];
+      /** By upstream's rule for ties. */
+      readonly chosen: string;
+    }
+  | {
+      readonly kind: 'failed';
+      readonly message: string;
+      readonly reasons: ReadonlyMap<string, number>;
+      readonly nomination: Nomination | null;
+      /** An earlier nomination of the pod is void. */
+      readonly clearsNomination: boolean;
+      readonly isError: boolean;
+      /** Plugins that rejected; they decide which events wake the pod. */
+      readonly rejecters: ReadonlySet<string>;
+      readonly verdicts: ReadonlyMap<string, Verdict>;
+    };
+
+/** Fewer nodes than this are all looked at, whatever the percentage. */
+const FEASIBLE_MIN = 100;
+const PERCENTAGE_MIN = 5;
+
+/** How many feasible nodes are enough; `percentage` 0 adapts to the size of the cluster. */
+export function feasibleWanted(nodes: number, percentage: number): number {
+  if (nodes < FEASIBLE_MIN) return nodes;
+  const adaptive = Math.max(PERCENTAGE_MIN, 50 - Math.trunc(nodes / 125));
+  const wanted = Math.trunc((nodes * (percentage === 0 ? adaptive : percentage)) / 100);
+  return Math.max(FEASIBLE_MIN, wanted);
+}
+
+/** First of the best in pre-order of the binary tree that upstream's heap lays over the list. */
+export function firstBest(scores: readonly NodeScore[]): number {
+  const max = scores.reduce((most, { total }) => Math.max(most, total), -Infinity);
+  const stack = [0];
+  for (let index = stack.pop(); index !== undefined; index = stack.pop()) {
+    const score = scores[index];
+    if (score === undefined) continue;
+    if (score.total === max) return index;
+    stack.push(2 * index + 2, 2 * index + 1);
+  }
+  return -1;
+}
+
+export class Evaluator {
+  readonly #percentage: number;
+  #start = 0;
+
+  /** `percentage`: percentageOfNodesToScore; 100 is exact, 0 adaptive. */
+  constructor(percentage = 100) {
+    this.#percentage = percentage;
+  }
+
+  decide(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations): Decision {
+    for (const plugin of profile.preEnqueue) {
+      const reason = plugin.preEnqueue?.(pod) ?? null;
+      if (reason !== null) return { kind: 'gated', reason };
+    }
+    const cycle = new Cycle(pod, snapshot, profile, nominations);
+    if (snapshot.nodes.length === 0) return noNodes();
+    const preparation = cycle.prepare();
+    if (preparation.kind === 'rejected') {
+      return this.#failBeforeNodes(cycle, preparation.verdict, preparation.isCutShort);
+    }
+    const { names, by } = preparation;
+    const verdicts = new Map<string, Verdict>();
+    const found = this.#find(cycle, names, verdicts);
+    if (!Array.isArray(found)) return failed(errorOf(found), cycle, verdicts, null);
+    if (found.length === 0) {
+      const text = `node(s) didn't satisfy plugin(s) [${by.toSorted().join(' ')}]`;
+      const absent = names === null ? null : { ...unresolvable(text), plugin: by[0] ?? '' };
+      return this.#fail({ cycle, verdicts, absent, isCutShort: false });
+    }
+    return place(cycle, found, verdicts);
+  }
+
+  /** Feasible nodes in the order in which they were met; a verdict if the pod itself is at fault. */
+  #find(
+    cycle: Cycle,
+    names: ReadonlySet<string> | null,
+    verdicts: Map<string, Verdict>,
+  ): NodeInfo[] | Verdict {
+    const { snapshot, profile, pod } = cycle;
+    const nominated = snapshot.node(pod.pod.status?.nominatedNodeName ?? '');
+    if (nominated !== undefined) {
+      const verdict = cycle.filterNode(nominated);
+      if (verdict === null) return [nominated];
+      if (verdict.code === 'error') return verdict;
+      verdicts.set(nominated.name, verdict);
+    }
+    const nodes =
+      names === null ? snapshot.nodes : snapshot.nodes.filter(({ name }) => names.has(name));
+    const percentage = profile.percentageOfNodesToScore ?? this.#percentage;
+    const wanted = profile.weights.size === 0 ? 1 : feasibleWanted(nodes.length, percentage);
+    const feasible: NodeInfo[] = [];
+    let processed = 0;
+    for (let step = 0; step < nodes.length; step++) {
+      const node = nodes[(this.#start + step) % nodes.length];
+      if (node === undefined) break;
+      const verdict = cycle.filterNode(node);
+      if (verdict === null && feasible.length === wanted) break;
+      processed++;
+      if (verdict === null) feasible.push(node);
+      else if (verdict.code === 'error') return verdict;
+      else verdicts.set(node.name, verdict);
+    }
+    this.#start = (this.#start + processed) % snapshot.nodes.length;
+    return feasible;
+  }
+
+  #failBeforeNodes(cycle: Cycle, verdict: Verdict, isCutShort: boolean): Decision {
+    const verdicts = new Map<string, Verdict>();
+    if (verdict.code === 'error') return failed(errorOf(verdict), cycle, verdicts, null);
+    const message = verdict.reasons.join(', ');
+    const after = postFilter({ cycle, verdicts, absent: verdict, isCutShort });
+    return {
+      kind: 'failed',
+      message: preFilterErrorText(cycle.snapshot.nodes.length, message, after.text),
+      reasons: new Map([[message, -1]]),
+      nomination: after.nomination,
+      clearsNomination: after.clearsNomination,
+      isError: false,
+      rejecters: new Set([verdict.plugin]),
+      verdicts,
+    };
+  }
+
+  #fail(failure: FailedCycle): Decision {
+    const { cycle, verdicts, absent } = failure;
+    const after = postFilter(failure);
+    return failed(after, cycle, verdicts, absent);
+  }
+}
+
+interface Aftermath {
+  readonly text: string;
+  readonly nomination: Nomination | null;
+  readonly clearsNomination: boolean;
+  readonly isError?: boolean;
+}
+
+function errorOf(verdict: Verdict): Aftermath {
+  const text = verdict.reasons.join(', ');
+  return { text, nomination: null, clearsNomination: false, isError: true };
+}
+
+/** Plugins of PostFilter in turn, until one finds a way or gives up for all. */
+function postFilter(failure: FailedCycle): Aftermath {
+  const texts: string[] = [];
+  let clearsNomination = false;
+  for (const plugin of failure.cycle.profile.postFilter) {
+    const outcome = plugin.postFilter?.(failure);
+    if (outcome === undefined) continue;
+    if (outcome.kind === 'nominated') {
+      return { text: '', nomination: outcome.nomination, clearsNomination: false };
+    }
+    const { code, reasons } = outcome.rejection;
+    if (code !== 'unschedulable') {
+      return { text: reasons.join(', '), nomination: null, clearsNomination: false };
+    }
+    texts.push(...reasons);
+    clearsNomination ||= outcome.clearsNomination ?? false;
+  }
+  return { text: texts.join(', '), nomination: null, clearsNomination };
+}
+
+function noNodes(): Decision {
+  const message = 'no nodes available to schedule pods';
+  return {
+    kind: 'failed',
+    message,
+    reasons: new Map([[message, -1]]),
+    nomination: null,
+    clearsNomination: false,
+    isError: false,
+    rejecters: new Set(),
+    verdicts: new Map(),
+  };
+}
+
+function failed(
+  after: Aftermath,
+  { snapshot }: Cycle,
+  verdicts: ReadonlyMap<string, Verdict>,
+  absent: Verdict | null,
+): Decision {
+  const reasons = new Map<string, number>();
+  const rejecters = new Set<string>();
+  const count = ({ reasons: texts, plugin }: Verdict, nodes: number): void => {
+    rejecters.add(plugin);
+    for (const text of texts) reasons.set(text, (reasons.get(text) ?? 0) + nodes);
+  };
+  for (const verdict of verdicts.values()) count(verdict, 1);
+  const unseen = snapshot.nodes.length - verdicts.size;
+  if (absent !== null && unseen > 0) count(absent, unseen);
+  const isError = after.isError === true;
+  return {
+    kind: 'failed',
+    message: isError ? after.text : fitErrorText(snapshot.nodes.length, reasons, after.text),
+    reasons: isError ? new Map([[after.text, -1]]) : reasons,
+    nomination: after.nomination,
+    clearsNomination: after.clearsNomination,
+    isError,
+    rejecters: isError ? new Set() : rejecters,
+    verdicts,
+  };
+}
+
+function place(
+  cycle: Cycle,
+  feasible: readonly NodeInfo[],
+  verdicts: ReadonlyMap<string, Verdict>,
+): Decision {
+  const [only] = feasible;
+  if (only !== undefined && feasible.length === 1) {
+    return { kind: 'placed', feasible, scores: null, best: [only.name], chosen: only.name };
+  }
+  const scores = cycle.score(feasible);
+  if (!Array.isArray(scores)) return failed(errorOf(scores), cycle, verdicts, null);
+  const max = scores.reduce((most, { total }) => Math.max(most, total), -Infinity);
+  const best = feasible.filter((_, index) => scores[index]?.total === max).map(({ name }) => name);
+  const chosen = feasible[firstBest(scores)]?.name ?? '';
+  return { kind: 'placed', feasible, scores, best, chosen };
+}

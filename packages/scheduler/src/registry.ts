@@ -1,0 +1,81 @@
+/** All plugins, in the order in which they run by default. */
+import type { Plugin } from './plugin.ts';
+import { BalancedAllocation, type BalancedAllocationArgs } from './plugins/balanced-allocation.ts';
+import { DefaultPreemption, type DefaultPreemptionArgs } from './plugins/default-preemption.ts';
+import { dynamicResources } from './plugins/dynamic-resources.ts';
+import { imageLocality } from './plugins/image-locality.ts';
+import { InterPodAffinity, type InterPodAffinityArgs } from './plugins/inter-pod-affinity.ts';
+import { NodeAffinity, type NodeAffinityArgs } from './plugins/node-affinity.ts';
+import { nodeName } from './plugins/node-name.ts';
+import { nodePorts } from './plugins/node-ports.ts';
+import { NodeResourcesFit, type NodeResourcesFitArgs } from './plugins/node-resources-fit.ts';
+import { nodeUnschedulable } from './plugins/node-unschedulable.ts';
+import { PodTopologySpread, type PodTopologySpreadArgs } from './plugins/pod-topology-spread.ts';
+import { schedulingGates } from './plugins/scheduling-gates.ts';
+import { taintToleration } from './plugins/taint-toleration.ts';
+import type { Compatibility } from './profile.ts';
+
+export interface PluginArgs {
+  readonly DefaultPreemption?: DefaultPreemptionArgs;
+  readonly InterPodAffinity?: InterPodAffinityArgs;
+  readonly NodeAffinity?: NodeAffinityArgs;
+  readonly NodeResourcesBalancedAllocation?: BalancedAllocationArgs;
+  readonly NodeResourcesFit?: NodeResourcesFitArgs;
+  readonly PodTopologySpread?: PodTopologySpreadArgs;
+}
+
+/** The multiPoint list of the default profile. */
+export const PLUGIN_NAMES: readonly string[] = [
+  'SchedulingGates',
+  'PrioritySort',
+  'NodeUnschedulable',
+  'NodeName',
+  'TaintToleration',
+  'NodeAffinity',
+  'NodePorts',
+  'NodeResourcesFit',
+  'VolumeRestrictions',
+  'NodeVolumeLimits',
+  'VolumeBinding',
+  'VolumeZone',
+  'PodTopologySpread',
+  'InterPodAffinity',
+  'DynamicResources',
+  'DefaultPreemption',
+  'NodeResourcesBalancedAllocation',
+  'ImageLocality',
+  'DefaultBinder',
+];
+
+/** Of plugins that score; 1 where nothing is said. */
+export const DEFAULT_WEIGHTS: Readonly<Record<string, number>> = {
+  TaintToleration: 3,
+  NodeAffinity: 2,
+  PodTopologySpread: 2,
+  InterPodAffinity: 2,
+};
+
+export function createPlugins(
+  args: PluginArgs,
+  compatibility: Compatibility,
+): ReadonlyMap<string, Plugin> {
+  const plugins: Plugin[] = [
+    schedulingGates,
+    nodeUnschedulable,
+    nodeName,
+    taintToleration,
+    new NodeAffinity(args.NodeAffinity ?? {}),
+    nodePorts,
+    new NodeResourcesFit(args.NodeResourcesFit ?? {}),
+    new PodTopologySpread(args.PodTopologySpread ?? {}),
+    new InterPodAffinity(args.InterPodAffinity ?? {}, compatibility.keepsNamespaceSelector),
+    dynamicResources,
+    new DefaultPreemption(args.DefaultPreemption ?? {}),
+    new BalancedAllocation(
+      args.NodeResourcesBalancedAllocation ?? {},
+      compatibility.isBalanceChangeScored,
+    ),
+    imageLocality,
+  ];
+  return new Map(plugins.map((plugin) => [plugin.name, plugin]));
+}

@@ -1,0 +1,199 @@
+/**
+ * What a pod asks for and what a node gives, in integers: thousandths of a CPU, bytes, counts.
+ *
+ * Sums are taken on exact quantities and rounded up once per pod, as upstream does: two containers
+ * of 100.1m are 201m, not 202m.
+ */
+import { parseQuantity, Quantity } from '@megaplane/machinery/quantity';
+import type { Container, ContainerStatus, PodObject, Quantities } from './objects.ts';
+
+export interface Resources {
+  milliCpu: number;
+  memory: number;
+  ephemeral: number;
+  /** Extended resources, huge pages, attachable volumes: everything else that is counted. */
+  readonly scalars: Map<string, number>;
+}
+
+/** A container that does not mention CPU is scored as if it asked for this. */
+export const DEFAULT_MILLI_CPU = 100;
+/** A container that does not mention memory is scored as if it asked for this. */
+export const DEFAULT_MEMORY_BYTES: number = 200 * 1024 * 1024;
+
+const ZERO = new Quantity(0n, 0, 'DecimalSI');
+const DEFAULTS: ReadonlyMap<string, Quantity> = new Map([
+  ['cpu', quantityOf('100m')],
+  ['memory', quantityOf('200Mi')],
+]);
+
+type Amounts = Map<string, Quantity>;
+
+function quantityOf(text: string | number): Quantity {
+  const parsed = parseQuantity(String(text));
+  return typeof parsed === 'string' ? ZERO : parsed;
+}
+
+function amountsOf(quantities: Quantities | undefined): Amounts {
+  const amounts: Amounts = new Map();
+  for (const [name, text] of Object.entries(quantities ?? {})) amounts.set(name, quantityOf(text));
+  return amounts;
+}
+
+function add(target: Amounts, other: ReadonlyMap<string, Quantity>): void {
+  for (const [name, amount] of other) {
+    const present = target.get(name);
+    target.set(name, present === undefined ? amount : present.add(amount));
+  }
+}
+
+function raise(target: Amounts, other: ReadonlyMap<string, Quantity>): void {
+  for (const [name, amount] of other) {
+    const present = target.get(name);
+    if (present === undefined || amount.compare(present) > 0) target.set(name, amount);
+  }
+}
+
+/** Whether a resource is counted by name: not a native one without a prefix. */
+export function isScalar(name: string): boolean {
+  if (name.startsWith('hugepages-') || name.startsWith('attachable-volumes-')) return true;
+  return name.includes('/') && !name.startsWith('requests.');
+}
+
+/** An extended resource, which profiles may tell the fit to ignore. */
+export function isExtended(name: string): boolean {
+  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.');
+}
+
+export interface RequestOptions {
+  /** What a container that does not mention a resource is taken to ask for. */
+  readonly defaults?: ReadonlyMap<string, Quantity>;
+  /** Leave `spec.resources` of the pod aside. */
+  readonly isPodLevelIgnored?: boolean;
+}
+
+function isResizeInfeasible(pod: PodObject): boolean {
+  const conditions = pod.status?.conditions ?? [];
+  return conditions.some(
+    ({ type, reason }) => type === 'PodResizePending' && reason === 'Infeasible',
+  );
+}
+
+/** In-place resize: the larger of what is wanted, what was granted and what is in effect. */
+function containerAmounts(pod: PodObject, container: Container, status?: ContainerStatus): Amounts {
+  const wanted = amountsOf(container.resources?.requests);
+  if (status?.resources === undefined) return wanted;
+  const amounts = isResizeInfeasible(pod) ? new Map<string, Quantity>() : wanted;
+  raise(amounts, amountsOf(status.resources.requests));
+  raise(amounts, amountsOf(status.allocatedResources));
+  return amounts;
+}
+
+function withDefaults(amounts: Amounts, options: RequestOptions): Amounts {
+  for (const [name, amount] of options.defaults ?? []) {
+    if (!amounts.has(name)) amounts.set(name, amount);
+  }
+  return amounts;
+}
+
+const POD_LEVEL = /^(cpu$|memory$|hugepages-)/;
+
+function podLevelOf(pod: PodObject): [string, string | number][] {
+  const requests = Object.entries(pod.spec.resources?.requests ?? {});
+  return requests.filter(([name]) => POD_LEVEL.test(name));
+}
+
+/** The effective request of a pod (KEP-753 sidecars, KEP-2837 pod level, overhead). */
+export function podAmounts(pod: PodObject, options: RequestOptions): Map<string, Quantity> {
+  const sum: Amounts = new Map();
+  const peak: Amounts = new Map();
+  const sidecars: Amounts = new Map();
+  const statusOf = (name: string): ContainerStatus | undefined =>
+    pod.status?.containerStatuses?.find((status) => status.name === name) ??
+    pod.status?.initContainerStatuses?.find((status) => status.name === name);
+  for (const container of pod.spec.containers ?? []) {
+    add(sum, withDefaults(containerAmounts(pod, container, statusOf(container.name)), options));
+  }
+  for (const container of pod.spec.initContainers ?? []) {
+    if (container.restartPolicy === 'Always') {
+      const status = statusOf(container.name);
+      const amounts = withDefaults(containerAmounts(pod, container, status), options);
+      add(sum, amounts);
+      add(sidecars, amounts);
+      raise(peak, sidecars);
+    } else {
+      const amounts = withDefaults(amountsOf(container.resources?.requests), options);
+      add(amounts, sidecars);
+      raise(peak, amounts);
+    }
+  }
+  raise(sum, peak);
+  if (options.isPodLevelIgnored !== true) {
+    for (const [name, text] of podLevelOf(pod)) sum.set(name, quantityOf(text));
+  }
+  add(sum, amountsOf(pod.spec.overhead));
+  return sum;
+}
+
+export function emptyResources(): Resources {
+  return { milliCpu: 0, memory: 0, ephemeral: 0, scalars: new Map() };
+}
+
+/** Fractions are rounded up. What is not counted at all (`storage`, `pods`) is left out. */
+export function resourcesOf(amounts: ReadonlyMap<string, Quantity>): Resources {
+  const resources = emptyResources();
+  for (const [name, amount] of amounts) {
+    if (name === 'cpu') resources.milliCpu = amount.milliValue;
+    else if (name === 'memory') resources.memory = amount.value;
+    else if (name === 'ephemeral-storage') resources.ephemeral = amount.value;
+    else if (isScalar(name)) resources.scalars.set(name, amount.value);
+  }
+  return resources;
+}
+
+/** What the fit compares and what a placed pod takes from its node. */
+export function podRequests(pod: PodObject): Resources {
+  return resourcesOf(podAmounts(pod, {}));
+}
+
+/**
+ * What a placed pod counts for in the allocation scores, with defaults for CPU and memory. With
+ * pod-level requests the defaults fill in only what nobody mentions.
+ */
+export function podRequestsNonZero(pod: PodObject): Resources {
+  if (podLevelOf(pod).length === 0) return resourcesOf(podAmounts(pod, { defaults: DEFAULTS }));
+  const requests = podAmounts(pod, {});
+  const missing = new Map([...DEFAULTS].filter(([name]) => !requests.has(name)));
+  return resourcesOf(podAmounts(pod, { defaults: missing }));
+}
+
+/** What an incoming pod counts for in the allocation scores: the pod level is not looked at. */
+export function podRequestsForScore(pod: PodObject): Resources {
+  return resourcesOf(podAmounts(pod, { defaults: DEFAULTS, isPodLevelIgnored: true }));
+}
+
+/** Allocatable of a node; `pods` apart, because it is no request of a pod. */
+export function allocatableOf(quantities: Quantities | undefined): {
+  readonly resources: Resources;
+  readonly pods: number;
+} {
+  const amounts = amountsOf(quantities);
+  return { resources: resourcesOf(amounts), pods: amounts.get('pods')?.value ?? 0 };
+}
+
+/** Adds `sign` times `other`. A scalar that falls to zero stays, as an entry of zero. */
+export function accumulate(target: Resources, other: Resources, sign: 1 | -1): void {
+  target.milliCpu += sign * other.milliCpu;
+  target.memory += sign * other.memory;
+  target.ephemeral += sign * other.ephemeral;
+  for (const [name, amount] of other.scalars) {
+    target.scalars.set(name, (target.scalars.get(name) ?? 0) + sign * amount);
+  }
+}
+
+/** One resource by its API name; absent counts as zero. */
+export function amountIn(resources: Resources, name: string): number {
+  if (name === 'cpu') return resources.milliCpu;
+  if (name === 'memory') return resources.memory;
+  if (name === 'ephemeral-storage') return resources.ephemeral;
+  return resources.scalars.get(name) ?? 0;
+}

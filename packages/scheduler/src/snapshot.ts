@@ -1,0 +1,16 @@
+/** The cluster as one cycle sees it. */
+import type { KubeObject, Labels } from './objects.ts';
+import type { NodeInfo } from './node-info.ts';
+
+export interface Snapshot {
+  /** In the order in which they are examined. */
+  readonly nodes: readonly NodeInfo[];
+  node(name: string): NodeInfo | undefined;
+  /** Labels of a namespace; undefined if it does not exist. */
+  namespaceLabels(name: string): Labels | undefined;
+  /** Names of all namespaces. */
+  readonly namespaces: Iterable<string>;
+  /** An object of another kind by `namespace/name`, or `name`. */
+  object(kind: string, key: string): KubeObject | undefined;
+  objects(kind: string): Iterable<KubeObject>;
+}
