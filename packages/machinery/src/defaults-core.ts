@@ -165,6 +165,8 @@ function defaultService(service: JsonObject): void {
     }
   }
   spec['type'] ??= 'ClusterIP';
+  const address = stringAt(spec, 'clusterIP');
+  if (address !== '' && spec['clusterIPs'] === undefined) spec['clusterIPs'] = [address];
   for (const port of listAt(spec, 'ports')) {
     if (!isObject(port)) continue;
     const target = port['targetPort'];

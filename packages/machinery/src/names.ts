@@ -83,11 +83,16 @@ function findings(form: NameForm, value: string): string[] {
 
 /** The text for a name that is too long, where a whole field is not concerned. */
 export function tooLongText(lengthMax: number): string {
-  return `must be no more than ${lengthMax} characters`;
+  return `must be no more than ${lengthMax} bytes`;
 }
 
 export function dnsLabelErrors(value: string): string[] {
-  return findings(DNS_LABEL, value);
+  const found = findings(DNS_LABEL, value);
+  // A name that is a subdomain can only fail as a label by its dots, once its length is judged.
+  if (!matches(DNS_LABEL, value) && matches(DNS_SUBDOMAIN, value)) {
+    found[found.length - 1] = 'must not contain dots';
+  }
+  return found;
 }
 
 export function dnsSubdomainErrors(value: string): string[] {
@@ -108,7 +113,7 @@ export function qualifiedNameErrors(value: string): string[] {
   if (parts.length > 2) {
     const form = formText(QUALIFIED_NAME);
     return [
-      `a qualified name ${form} with an optional DNS subdomain prefix and '/' ` +
+      `a valid label key ${form} with an optional DNS subdomain prefix and '/' ` +
         "(e.g. 'example.com/MyName')",
     ];
   }
@@ -125,4 +130,63 @@ export function qualifiedNameErrors(value: string): string[] {
   }
   if (!matches(QUALIFIED_NAME, name)) found.push(`name part ${formText(QUALIFIED_NAME)}`);
   return found;
+}
+
+const CONFIG_KEY: NameForm = {
+  pattern: '[-._a-zA-Z0-9]+',
+  text: "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+  examples: ['key.name', 'KEY_NAME', 'key-name'],
+  lengthMax: 253,
+};
+
+/** Keys of config maps and secrets. */
+export function configKeyErrors(value: string): string[] {
+  const found = findings(CONFIG_KEY, value);
+  if (value === '.' || value === '..') found.push(`must not be '${value}'`);
+  else if (value.startsWith('..')) found.push("must not start with '..'");
+  return found;
+}
+
+/** Names that are only required to fit into a URL's path: roles, and every name at least. */
+export function pathSegmentErrors(value: string, isPrefix = false): string[] {
+  if (!isPrefix && (value === '.' || value === '..')) return [`may not be '${value}'`];
+  return ['/', '%'].filter((bad) => value.includes(bad)).map((bad) => `may not contain '${bad}'`);
+}
+
+/** Names of ports: what a service or a probe may refer to. */
+export function portNameErrors(value: string): string[] {
+  const found: string[] = [];
+  if (value.length > 15) found.push(tooLongText(15));
+  if (!/^[-a-z0-9]+$/.test(value)) {
+    found.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)');
+  }
+  if (!/[a-z]/.test(value)) found.push('must contain at least one letter (a-z)');
+  if (value.includes('--')) found.push('must not contain consecutive hyphens');
+  if (value.startsWith('-') || value.endsWith('-')) {
+    found.push('must not begin or end with a hyphen');
+  }
+  return found;
+}
+
+/** Names of environment variables: anything printable but `=`. */
+export function envNameErrors(value: string): string[] {
+  if (value === '') return ['environment variable name must be non-empty'];
+  if (/^[ -<>-~]*$/.test(value)) return [];
+  return [
+    'a valid environment variable name must consist only of printable ASCII characters other ' +
+      "than '='",
+  ];
+}
+
+/** The form of a generated name's base: a trailing dash is allowed, as something follows it. */
+export function withoutTrailingDash(prefix: string): string {
+  return prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix;
+}
+
+export function rangeText(min: number, max: number): string {
+  return `must be between ${min} and ${max}, inclusive`;
+}
+
+export function portNumberErrors(port: number): string[] {
+  return port >= 1 && port <= 65535 ? [] : [rangeText(1, 65535)];
 }

@@ -1,0 +1,172 @@
+/** Jobs and cron jobs. */
+
+import { invalidValue, notSupported, required } from './fielderrors.ts';
+import { numberAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject } from './json-value.ts';
+import type { RuleTable } from './validation.ts';
+import { checkPodTemplate } from './validation-pods.ts';
+import {
+  checkSelector,
+  immutable,
+  isSame,
+  nonNegative,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
+import { selectorMatches } from './validation-workloads.ts';
+
+const CRON_NAME_MAX = 52;
+const INDEXED_PARALLELISM_MAX = 100000;
+const COUNTS = [
+  'parallelism',
+  'completions',
+  'activeDeadlineSeconds',
+  'backoffLimit',
+  'ttlSecondsAfterFinished',
+  'backoffLimitPerIndex',
+  'maxFailedIndexes',
+];
+const FROZEN = [
+  'completionMode',
+  'podFailurePolicy',
+  'backoffLimitPerIndex',
+  'managedBy',
+  'successPolicy',
+];
+
+export const BATCH_RULES: RuleTable = {
+  'jobs.batch': { create: checkJob, change: changeJob },
+  'cronjobs.batch': { create: checkCronJob },
+};
+
+function checkJob(found: Findings, job: JsonObject): void {
+  const spec = objectAt(job, 'spec') ?? {};
+  checkJobSpec(found, 'spec', spec);
+  const selector = objectAt(spec, 'selector');
+  // Absent only before the selector is generated, which happens for all but manual ones.
+  if (selector === undefined) {
+    if (spec['manualSelector'] === true) found.push(required('spec.selector'));
+    return;
+  }
+  checkSelector(found, 'spec.selector', selector);
+  const labels = objectAt(spec, 'template', 'metadata', 'labels') ?? {};
+  if (selectorMatches(selector, labels)) return;
+  const text = '`selector` does not match template `labels`';
+  found.push(invalidValue('spec.template.metadata.labels', labels, text));
+}
+
+function checkJobSpec(found: Findings, path: string, spec: JsonObject): void {
+  for (const field of COUNTS) nonNegative(found, `${path}.${field}`, spec[field]);
+  checkCompletion(found, path, spec);
+  const policies = ['Failed', 'TerminatingOrFailed'];
+  oneOf(found, `${path}.podReplacementPolicy`, spec['podReplacementPolicy'], policies, true);
+  checkPodTemplate(found, `${path}.template`, objectAt(spec, 'template') ?? {});
+  const at = `${path}.template.spec.restartPolicy`;
+  const policy = stringAt(spec, 'template', 'spec', 'restartPolicy');
+  if (policy === 'Always' || policy === '') {
+    found.push(required(at, 'valid values: "OnFailure", "Never"'));
+  } else if (policy !== 'OnFailure' && policy !== 'Never') {
+    found.push(notSupported(at, policy, ['OnFailure', 'Never']));
+  } else if (spec['podFailurePolicy'] !== undefined && policy !== 'Never') {
+    const text = 'only "Never" is supported when podFailurePolicy is specified';
+    found.push(invalidValue(at, policy, text));
+  }
+}
+
+function checkCompletion(found: Findings, path: string, spec: JsonObject): void {
+  const mode = spec['completionMode'];
+  oneOf(found, `${path}.completionMode`, mode, ['NonIndexed', 'Indexed'], true);
+  if (mode === 'Indexed') {
+    if (spec['completions'] === undefined) {
+      found.push(required(`${path}.completions`, 'when completion mode is Indexed'));
+    }
+    const parallelism = numberAt(spec, 'parallelism');
+    if (parallelism > INDEXED_PARALLELISM_MAX) {
+      const text =
+        `must be less than or equal to ${INDEXED_PARALLELISM_MAX} when completion mode is ` +
+        'Indexed';
+      found.push(invalidValue(`${path}.parallelism`, parallelism, text));
+    }
+    return;
+  }
+  for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes', 'successPolicy']) {
+    const value = spec[field];
+    if (value === undefined) continue;
+    found.push(invalidValue(`${path}.${field}`, value, 'requires indexed completion mode'));
+  }
+}
+
+/** The template of a suspended job that has not started may still be directed elsewhere. */
+const DIRECTABLE = ['affinity', 'nodeSelector', 'tolerations', 'schedulingGates'];
+
+function changeJob(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const spec = objectAt(next, 'spec') ?? {};
+  const stored = objectAt(previous, 'spec') ?? {};
+  checkCompletionsChange(found, spec, stored);
+  immutable(found, 'spec.selector', spec['selector'], stored['selector']);
+  const isDirectable =
+    stored['suspend'] === true && objectAt(previous, 'status')?.['startTime'] === undefined;
+  const after = isDirectable ? withoutDirections(spec, stored) : spec['template'];
+  if (!isSame(after, stored['template'])) {
+    found.push(invalidValue('spec.template', spec['template'], 'field is immutable'));
+  }
+  for (const field of FROZEN) immutable(found, `spec.${field}`, spec[field], stored[field]);
+}
+
+function checkCompletionsChange(found: Findings, spec: JsonObject, stored: JsonObject): void {
+  const path = 'spec.completions';
+  if (spec['completionMode'] !== 'Indexed') {
+    immutable(found, path, spec['completions'], stored['completions']);
+  } else if (
+    spec['completions'] !== stored['completions'] &&
+    spec['completions'] !== undefined &&
+    spec['completions'] !== spec['parallelism']
+  ) {
+    const text = 'can only be modified in tandem with spec.parallelism';
+    found.push(invalidValue(path, spec['completions'], text));
+  }
+}
+
+function withoutDirections(spec: JsonObject, stored: JsonObject): JsonObject {
+  const template = objectAt(spec, 'template') ?? {};
+  const old = objectAt(stored, 'template') ?? {};
+  const podSpec: JsonObject = { ...objectAt(template, 'spec') };
+  for (const field of DIRECTABLE) podSpec[field] = objectAt(old, 'spec')?.[field];
+  const metadata = { ...objectAt(template, 'metadata') };
+  for (const field of ['labels', 'annotations'])
+    metadata[field] = objectAt(old, 'metadata')?.[field];
+  return { ...template, metadata, spec: podSpec };
+}
+
+function checkCronJob(found: Findings, cronJob: JsonObject): void {
+  const spec = objectAt(cronJob, 'spec') ?? {};
+  const schedule = stringAt(spec, 'schedule');
+  if (schedule === '') found.push(required('spec.schedule'));
+  else checkSchedule(found, schedule);
+  nonNegative(found, 'spec.startingDeadlineSeconds', spec['startingDeadlineSeconds']);
+  const policies = ['Allow', 'Forbid', 'Replace'];
+  oneOf(found, 'spec.concurrencyPolicy', spec['concurrencyPolicy'], policies);
+  checkJobSpec(found, 'spec.jobTemplate.spec', objectAt(spec, 'jobTemplate', 'spec') ?? {});
+  nonNegative(found, 'spec.successfulJobsHistoryLimit', spec['successfulJobsHistoryLimit']);
+  nonNegative(found, 'spec.failedJobsHistoryLimit', spec['failedJobsHistoryLimit']);
+  const name = stringAt(cronJob, 'metadata', 'name');
+  if (name.length <= CRON_NAME_MAX) return;
+  const text = `must be no more than ${CRON_NAME_MAX} characters`;
+  found.push(invalidValue('metadata.name', name, text));
+}
+
+const CRON_WORDS = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly|every .+)$/;
+
+function checkSchedule(found: Findings, schedule: string): void {
+  if (schedule.includes('TZ')) {
+    const text = 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
+    found.push(invalidValue('spec.schedule', schedule, text));
+    return;
+  }
+  const fields = schedule.trim().split(/\s+/);
+  if (schedule.startsWith('@') ? CRON_WORDS.test(schedule) : fields.length === 5) return;
+  const text = schedule.startsWith('@')
+    ? `unrecognized descriptor: ${schedule}`
+    : `expected exactly 5 fields, found ${fields.length}: [${fields.join(' ')}]`;
+  found.push(invalidValue('spec.schedule', schedule, text));
+}

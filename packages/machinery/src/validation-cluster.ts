@@ -1,0 +1,383 @@
+/** Kinds that configure a cluster: access, leases, disruption, priorities, storage, admission. */
+
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  tooMany,
+} from './fielderrors.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
+import type { RuleTable } from './validation.ts';
+import { SEGMENT_NAME } from './validation-metadata.ts';
+import {
+  checkDnsLabel,
+  checkIntOrPercent,
+  checkSelector,
+  eachObject,
+  immutable,
+  invalidEach,
+  isSame,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
+
+const RBAC = 'rbac.authorization.k8s.io';
+const USER_PRIORITY_MAX = 1000000000;
+const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
+  'system-cluster-critical': 2000000000,
+  'system-node-critical': 2000001000,
+};
+const ENDPOINTS_MAX = 1000;
+const ADDRESSES_MAX = 100;
+const SLICE_PORTS_MAX = 20000;
+
+export const CLUSTER_RULES: RuleTable = {
+  'roles.rbac.authorization.k8s.io': {
+    name: SEGMENT_NAME,
+    create: (found, role) => checkPolicyRules(found, role, true),
+  },
+  'clusterroles.rbac.authorization.k8s.io': { name: SEGMENT_NAME, create: checkClusterRole },
+  'rolebindings.rbac.authorization.k8s.io': {
+    name: SEGMENT_NAME,
+    create: (found, binding) => checkBinding(found, binding, true),
+    change: keepRoleRef,
+  },
+  'clusterrolebindings.rbac.authorization.k8s.io': {
+    name: SEGMENT_NAME,
+    create: (found, binding) => checkBinding(found, binding, false),
+    change: keepRoleRef,
+  },
+  'leases.coordination.k8s.io': { create: checkLease },
+  'poddisruptionbudgets.policy': { create: checkBudget },
+  'priorityclasses.scheduling.k8s.io': {
+    create: checkPriority,
+    update: keepPriority,
+  },
+  'runtimeclasses.node.k8s.io': {
+    create: checkRuntimeClass,
+    change: (found, next, previous) => {
+      immutable(found, 'handler', next['handler'], previous['handler']);
+    },
+  },
+  'endpointslices.discovery.k8s.io': {
+    create: checkSlice,
+    change: (found, next, previous) => {
+      immutable(found, 'addressType', next['addressType'], previous['addressType']);
+    },
+  },
+  'horizontalpodautoscalers.autoscaling': { create: checkAutoscaler },
+  'validatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
+  'ingresses.networking.k8s.io': { create: checkIngress },
+  'ingressclasses.networking.k8s.io': {
+    change: (found, next, previous) => {
+      const [after, before] = [stringAt(next, 'spec', 'controller'), controllerOf(previous)];
+      immutable(found, 'spec.controller', after, before);
+    },
+  },
+};
+
+function controllerOf(ingressClass: JsonObject): string {
+  return stringAt(ingressClass, 'spec', 'controller');
+}
+
+function checkPolicyRules(found: Findings, role: JsonObject, isNamespaced: boolean): void {
+  eachObject(listAt(role, 'rules'), 'rules', (rule, at) => {
+    const urls = listAt(rule, 'nonResourceURLs');
+    if (listAt(rule, 'verbs').length === 0) {
+      found.push(required(`${at}.verbs`, 'verbs must contain at least one value'));
+    }
+    const counts = ['apiGroups', 'resources', 'resourceNames'].map(
+      (field) => listAt(rule, field).length,
+    );
+    if (urls.length > 0) {
+      const path = `${at}.nonResourceURLs`;
+      if (isNamespaced) {
+        const text = 'namespaced rules cannot apply to non-resource URLs';
+        found.push(invalidValue(path, [...urls], text));
+      }
+      if (counts.some((count) => count > 0)) {
+        const text = 'rules cannot apply to both regular resources and non-resource URLs';
+        found.push(invalidValue(path, [...urls], text));
+      }
+      return;
+    }
+    if (counts[0] === 0) {
+      const text = 'resource rules must supply at least one api group';
+      found.push(required(`${at}.apiGroups`, text));
+    }
+    if (counts[1] === 0) {
+      const text = 'resource rules must supply at least one resource';
+      found.push(required(`${at}.resources`, text));
+    }
+  });
+}
+
+function checkClusterRole(found: Findings, role: JsonObject): void {
+  checkPolicyRules(found, role, false);
+  const aggregation = objectAt(role, 'aggregationRule');
+  if (aggregation === undefined) return;
+  const path = 'aggregationRule.clusterRoleSelectors';
+  const selectors = listAt(aggregation, 'clusterRoleSelectors');
+  if (selectors.length === 0) {
+    const text = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
+    found.push(required(path, text));
+  }
+  eachObject(selectors, path, (selector, at) => checkSelector(found, at, selector));
+}
+
+function checkBinding(found: Findings, binding: JsonObject, isNamespaced: boolean): void {
+  const group = stringAt(binding, 'roleRef', 'apiGroup');
+  if (group !== RBAC) found.push(notSupported('roleRef.apiGroup', group, [RBAC]));
+  const kinds = isNamespaced ? ['Role', 'ClusterRole'] : ['ClusterRole'];
+  const kind = stringAt(binding, 'roleRef', 'kind');
+  if (!kinds.includes(kind)) found.push(notSupported('roleRef.kind', kind, kinds));
+  const name = stringAt(binding, 'roleRef', 'name');
+  if (name === '') found.push(required('roleRef.name'));
+  else invalidEach(found, 'roleRef.name', name, pathSegmentErrors(name));
+  eachObject(listAt(binding, 'subjects'), 'subjects', (subject, at) => {
+    checkSubject(found, at, subject, isNamespaced);
+  });
+}
+
+function checkSubject(
+  found: Findings,
+  path: string,
+  subject: JsonObject,
+  isNamespaced: boolean,
+): void {
+  const name = stringAt(subject, 'name');
+  const group = stringAt(subject, 'apiGroup');
+  const kind = stringAt(subject, 'kind');
+  if (name === '') found.push(required(`${path}.name`));
+  if (kind === 'ServiceAccount') {
+    if (name !== '') invalidEach(found, `${path}.name`, name, dnsSubdomainErrors(name));
+    if (group !== '') found.push(notSupported(`${path}.apiGroup`, group, ['']));
+    if (!isNamespaced && stringAt(subject, 'namespace') === '') {
+      found.push(required(`${path}.namespace`));
+    }
+  } else if (kind === 'User' || kind === 'Group') {
+    if (group !== RBAC) found.push(notSupported(`${path}.apiGroup`, group, [RBAC]));
+  } else {
+    found.push(notSupported(`${path}.kind`, kind, ['ServiceAccount', 'User', 'Group']));
+  }
+}
+
+function keepRoleRef(found: Findings, next: JsonObject, previous: JsonObject): void {
+  if (isSame(next['roleRef'], previous['roleRef'])) return;
+  const { apiGroup, kind, name } = objectAt(next, 'roleRef') ?? {};
+  const value = { APIGroup: apiGroup ?? '', Kind: kind ?? '', Name: name ?? '' };
+  found.push(invalidValue('roleRef', value, 'cannot change roleRef'));
+}
+
+function checkLease(found: Findings, lease: JsonObject): void {
+  const spec = objectAt(lease, 'spec') ?? {};
+  const duration = spec['leaseDurationSeconds'];
+  if (typeof duration === 'number' && duration <= 0) {
+    found.push(invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
+  }
+  const transitions = spec['leaseTransitions'];
+  if (typeof transitions === 'number' && transitions < 0) {
+    const text = 'must be greater than or equal to 0';
+    found.push(invalidValue('spec.leaseTransitions', transitions, text));
+  }
+}
+
+function checkBudget(found: Findings, budget: JsonObject): void {
+  const spec = objectAt(budget, 'spec') ?? {};
+  if (spec['minAvailable'] !== undefined && spec['maxUnavailable'] !== undefined) {
+    const text = 'minAvailable and maxUnavailable cannot be both set';
+    found.push(invalidValue('spec', spec, text));
+  }
+  checkIntOrPercent(found, 'spec.minAvailable', spec['minAvailable']);
+  checkIntOrPercent(found, 'spec.maxUnavailable', spec['maxUnavailable']);
+  checkSelector(found, 'spec.selector', objectAt(spec, 'selector'));
+  const policies = ['AlwaysAllow', 'IfHealthyBudget'];
+  const policy = spec['unhealthyPodEvictionPolicy'];
+  oneOf(found, 'spec.unhealthyPodEvictionPolicy', policy, policies, true);
+}
+
+function checkPriority(found: Findings, priority: JsonObject): void {
+  const name = stringAt(priority, 'metadata', 'name');
+  const value = numberAt(priority, 'value');
+  if (name.startsWith('system-')) {
+    if (SYSTEM_PRIORITIES[name] !== value) {
+      const text =
+        "priority class names with 'system-' prefix are reserved for system use only. error: " +
+        `${name} is not a known system priority class`;
+      found.push(forbiddenField('metadata.name', text));
+    }
+  } else if (value > USER_PRIORITY_MAX) {
+    const text = `maximum allowed value of a user defined priority is ${USER_PRIORITY_MAX}`;
+    found.push(forbiddenField('value', text));
+  }
+  const policies = ['PreemptLowerPriority', 'Never'];
+  oneOf(found, 'preemptionPolicy', priority['preemptionPolicy'], policies, true);
+}
+
+function keepPriority(found: Findings, next: JsonObject, previous: JsonObject): void {
+  if (numberAt(next, 'value') !== numberAt(previous, 'value')) {
+    found.push(forbiddenField('value', 'may not be changed in an update.'));
+  }
+  immutable(found, 'preemptionPolicy', next['preemptionPolicy'], previous['preemptionPolicy']);
+}
+
+function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
+  const handler = stringAt(runtimeClass, 'handler');
+  if (handler === '') found.push(required('handler'));
+  else invalidEach(found, 'handler', handler, dnsLabelErrors(handler));
+}
+
+function checkSlice(found: Findings, slice: JsonObject): void {
+  const type = stringAt(slice, 'addressType');
+  oneOf(found, 'addressType', type, ['FQDN', 'IPv4', 'IPv6']);
+  const ports = listAt(slice, 'ports');
+  if (ports.length > SLICE_PORTS_MAX) {
+    found.push(tooMany('ports', ports.length, SLICE_PORTS_MAX));
+  } else checkSlicePorts(found, ports);
+  const endpoints = listAt(slice, 'endpoints');
+  if (endpoints.length > ENDPOINTS_MAX) {
+    found.push(tooMany('endpoints', endpoints.length, ENDPOINTS_MAX));
+    return;
+  }
+  eachObject(endpoints, 'endpoints', (endpoint, at) => {
+    const addresses = listAt(endpoint, 'addresses');
+    const path = `${at}.addresses`;
+    if (addresses.length === 0) found.push(required(path, 'must contain at least 1 address'));
+    else if (addresses.length > ADDRESSES_MAX) {
+      found.push(tooMany(path, addresses.length, ADDRESSES_MAX));
+    }
+    for (const [index, address] of addresses.entries()) {
+      checkSliceAddress(found, path, index, address, type);
+    }
+    const node = stringAt(endpoint, 'nodeName');
+    if (node !== '') invalidEach(found, `${at}.nodeName`, node, dnsSubdomainErrors(node));
+    const hostname = stringAt(endpoint, 'hostname');
+    if (hostname !== '') checkDnsLabel(found, `${at}.hostname`, hostname);
+  });
+}
+
+function checkSlicePorts(found: Findings, ports: readonly JsonValue[]): void {
+  const names = new Set<string>();
+  eachObject(ports, 'ports', (port, at) => {
+    const name = stringAt(port, 'name');
+    if (name !== '') checkDnsLabel(found, `${at}.name`, name);
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    oneOf(found, `${at}.protocol`, port['protocol'], ['SCTP', 'TCP', 'UDP']);
+  });
+}
+
+function checkSliceAddress(
+  found: Findings,
+  path: string,
+  index: number,
+  value: JsonValue,
+  type: string,
+): void {
+  const address = typeof value === 'string' ? value : '';
+  if (type !== 'IPv4' && type !== 'IPv6') return;
+  if (isIP(address) === 0) {
+    const text = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
+    found.push(invalidValue(`${path}[${index}]`, address, text));
+  } else if (type === 'IPv4' && !isIPv4(address)) {
+    found.push(invalidValue(path, address, 'must be an IPv4 address'));
+  } else if (type === 'IPv6' && !isIPv6(address)) {
+    found.push(invalidValue(path, address, 'must be an IPv6 address'));
+  }
+}
+
+function checkAutoscaler(found: Findings, autoscaler: JsonObject): void {
+  const spec = objectAt(autoscaler, 'spec') ?? {};
+  const min = spec['minReplicas'];
+  const max = numberAt(spec, 'maxReplicas');
+  if (typeof min === 'number' && min < 1) {
+    found.push(invalidValue('spec.minReplicas', min, 'must be greater than or equal to 1'));
+  }
+  const path = 'spec.maxReplicas';
+  if (max === 0) found.push(required(path, 'must be set and greater than 0'));
+  else if (max < 0) found.push(invalidValue(path, max, 'must be greater than or equal to 1'));
+  if (typeof min === 'number' && max < min) {
+    found.push(invalidValue(path, max, 'must be greater than or equal to `minReplicas`'));
+  }
+  for (const field of ['kind', 'name']) {
+    const value = stringAt(spec, 'scaleTargetRef', field);
+    const at = `spec.scaleTargetRef.${field}`;
+    if (value === '') found.push(required(at));
+    else invalidEach(found, at, value, pathSegmentErrors(value));
+  }
+}
+
+const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
+
+function checkWebhooks(found: Findings, configuration: JsonObject): void {
+  const names = new Set<string>();
+  eachObject(listAt(configuration, 'webhooks'), 'webhooks', (webhook, at) => {
+    const name = stringAt(webhook, 'name');
+    checkWebhookName(found, `${at}.name`, name);
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    const effects = webhook['sideEffects'];
+    if (effects === undefined || effects === null || effects === '') {
+      const text = 'must specify one of None, NoneOnDryRun';
+      found.push(required(`${at}.sideEffects`, text));
+    } else oneOf(found, `${at}.sideEffects`, effects, SIDE_EFFECTS);
+    oneOf(found, `${at}.failurePolicy`, webhook['failurePolicy'], ['Fail', 'Ignore'], true);
+    const matches = ['Equivalent', 'Exact'];
+    oneOf(found, `${at}.matchPolicy`, webhook['matchPolicy'], matches, true);
+    const seconds = webhook['timeoutSeconds'];
+    if (typeof seconds === 'number' && (seconds < 1 || seconds > 30)) {
+      const text = 'the timeout value must be between 1 and 30 seconds';
+      found.push(invalidValue(`${at}.timeoutSeconds`, seconds, text));
+    }
+    if (listAt(webhook, 'admissionReviewVersions').length === 0) {
+      const text = 'must specify one of v1, v1beta1';
+      found.push(required(`${at}.admissionReviewVersions`, text));
+    }
+    checkSelector(found, `${at}.namespaceSelector`, objectAt(webhook, 'namespaceSelector'));
+    checkSelector(found, `${at}.objectSelector`, objectAt(webhook, 'objectSelector'));
+  });
+}
+
+function checkWebhookName(found: Findings, path: string, name: string): void {
+  if (name === '') {
+    found.push(required(path));
+    return;
+  }
+  const texts = dnsSubdomainErrors(name);
+  if (texts.length > 0) found.push(invalidValue(path, name, texts.join(',')));
+  else if (name.split('.').length < 3) {
+    const text = 'should be a domain with at least three segments separated by dots';
+    found.push(invalidValue(path, name, text));
+  }
+}
+
+function checkIngress(found: Findings, ingress: JsonObject): void {
+  const spec = objectAt(ingress, 'spec') ?? {};
+  const rules = listAt(spec, 'rules');
+  if (rules.length === 0 && spec['defaultBackend'] === undefined) {
+    const text = 'either `defaultBackend` or `rules` must be specified';
+    found.push(invalidValue('spec', rules.length === 0 ? {} : spec, text));
+  }
+  eachObject(rules, 'spec.rules', (rule, at) => {
+    const http = objectAt(rule, 'http');
+    if (http === undefined) return;
+    const paths = listAt(http, 'paths');
+    if (paths.length === 0) found.push(required(`${at}.http.paths`));
+    eachObject(paths, `${at}.http.paths`, (path, pathAt) => {
+      if (stringAt(path, 'pathType') === '') {
+        found.push(required(`${pathAt}.pathType`, 'pathType must be specified'));
+        return;
+      }
+      const types = ['Exact', 'Prefix', 'ImplementationSpecific'];
+      oneOf(found, `${pathAt}.pathType`, path['pathType'], types);
+    });
+  });
+  const name = stringAt(spec, 'ingressClassName');
+  if (name !== '') invalidEach(found, 'spec.ingressClassName', name, dnsSubdomainErrors(name));
+}

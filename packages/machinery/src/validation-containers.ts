@@ -1,0 +1,403 @@
+/** Containers of pods and of templates. */
+
+import { duplicate, fieldNotFound, forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import {
+  configKeyErrors,
+  dnsSubdomainErrors,
+  envNameErrors,
+  portNameErrors,
+  portNumberErrors,
+  qualifiedNameErrors,
+} from './names.ts';
+import { parseQuantity, Quantity } from './quantity.ts';
+import {
+  checkDnsLabel,
+  eachObject,
+  invalidEach,
+  nonNegative,
+  nonNegativeAmount,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
+
+const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
+const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'];
+const HANDLERS = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'];
+const PROBE_COUNTS = [
+  'initialDelaySeconds',
+  'timeoutSeconds',
+  'periodSeconds',
+  'successThreshold',
+  'failureThreshold',
+];
+const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'];
+const INIT_ONLY_SIDECAR = 'may not be set for init containers without restartPolicy=Always';
+
+/** What the containers of one pod may refer to. */
+export interface PodScope {
+  readonly volumes: ReadonlySet<string>;
+}
+
+export function checkContainers(
+  found: Findings,
+  path: string,
+  containers: readonly JsonValue[],
+  scope: PodScope,
+): void {
+  if (containers.length === 0) {
+    found.push(required(path));
+    return;
+  }
+  const names = new Set<string>();
+  eachObject(containers, path, (container, at) => {
+    checkContainer(found, at, container, scope);
+    const name = stringAt(container, 'name');
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));
+    for (const probe of PROBES) checkProbe(found, `${at}.${probe}`, probe, container);
+    if (container['restartPolicy'] !== undefined && !hasRestartRules(container)) {
+      const supported = ['Always', 'Never', 'OnFailure'];
+      oneOf(found, `${at}.restartPolicy`, container['restartPolicy'], supported);
+    }
+  });
+  checkHostPorts(found, path, containers);
+}
+
+function hasRestartRules(container: JsonObject): boolean {
+  return listAt(container, 'restartPolicyRules').length > 0;
+}
+
+/** Init containers share the names of the others and have no probes, unless they keep running. */
+export function checkInitContainers(
+  found: Findings,
+  path: string,
+  containers: readonly JsonValue[],
+  regular: readonly JsonValue[],
+  scope: PodScope,
+): void {
+  const names = new Set(regular.map((container) => stringAt(container, 'name')));
+  eachObject(containers, path, (container, at) => {
+    checkContainer(found, at, container, scope);
+    const name = stringAt(container, 'name');
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    else if (name !== '') names.add(name);
+    checkHostPorts(found, path, [container]);
+    const isSidecar = container['restartPolicy'] === 'Always';
+    if (isSidecar) checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));
+    for (const field of ['lifecycle', ...PROBES]) {
+      if (container[field] === undefined) continue;
+      if (!isSidecar) found.push(forbiddenField(`${at}.${field}`, INIT_ONLY_SIDECAR));
+      else if (field !== 'lifecycle') checkProbe(found, `${at}.${field}`, field, container);
+    }
+  });
+}
+
+function checkContainer(
+  found: Findings,
+  path: string,
+  container: JsonObject,
+  scope: PodScope,
+): void {
+  const name = stringAt(container, 'name');
+  if (name === '') found.push(required(`${path}.name`));
+  else checkDnsLabel(found, `${path}.name`, name);
+  if (stringAt(container, 'image') === '') found.push(required(`${path}.image`));
+  const messages = ['File', 'FallbackToLogsOnError'];
+  const policy = container['terminationMessagePolicy'];
+  oneOf(found, `${path}.terminationMessagePolicy`, policy, messages);
+  checkPorts(found, `${path}.ports`, listAt(container, 'ports'));
+  checkEnv(found, `${path}.env`, listAt(container, 'env'));
+  checkEnvFrom(found, `${path}.envFrom`, listAt(container, 'envFrom'));
+  checkMounts(found, `${path}.volumeMounts`, listAt(container, 'volumeMounts'), scope);
+  oneOf(found, `${path}.imagePullPolicy`, container['imagePullPolicy'], PULL_POLICIES);
+  checkResources(found, `${path}.resources`, objectAt(container, 'resources'));
+}
+
+function checkPorts(found: Findings, path: string, ports: readonly JsonValue[]): void {
+  const names = new Set<string>();
+  eachObject(ports, path, (port, at) => {
+    const name = stringAt(port, 'name');
+    const texts = name === '' ? [] : portNameErrors(name);
+    invalidEach(found, `${at}.name`, name, texts);
+    if (name !== '' && texts.length === 0 && names.has(name)) {
+      found.push(duplicate(`${at}.name`, name));
+    }
+    names.add(name);
+    const containerPort = port['containerPort'];
+    if (typeof containerPort !== 'number' || containerPort === 0) {
+      found.push(required(`${at}.containerPort`));
+    } else {
+      invalidEach(found, `${at}.containerPort`, containerPort, portNumberErrors(containerPort));
+    }
+    const hostPort = port['hostPort'];
+    if (typeof hostPort === 'number' && hostPort !== 0) {
+      invalidEach(found, `${at}.hostPort`, hostPort, portNumberErrors(hostPort));
+    }
+    oneOf(found, `${at}.protocol`, port['protocol'], PROTOCOLS);
+  });
+}
+
+/** One port of a node, protocol and address can be had once in a pod. */
+function checkHostPorts(found: Findings, path: string, containers: readonly JsonValue[]): void {
+  const taken = new Set<string>();
+  eachObject(containers, path, (container, at) => {
+    eachObject(listAt(container, 'ports'), `${at}.ports`, (port, portPath) => {
+      const hostPort = port['hostPort'];
+      if (typeof hostPort !== 'number' || hostPort === 0) return;
+      const text = `${stringAt(port, 'protocol')}/${stringAt(port, 'hostIP')}/${hostPort}`;
+      if (taken.has(text)) found.push(duplicate(`${portPath}.hostPort`, text));
+      taken.add(text);
+    });
+  });
+}
+
+const ENV_SOURCES = [
+  'fieldRef',
+  'resourceFieldRef',
+  'configMapKeyRef',
+  'secretKeyRef',
+  'fileKeyRef',
+];
+
+function checkEnv(found: Findings, path: string, variables: readonly JsonValue[]): void {
+  eachObject(variables, path, (variable, at) => {
+    const name = stringAt(variable, 'name');
+    if (name === '') found.push(required(`${at}.name`));
+    else invalidEach(found, `${at}.name`, name, envNameErrors(name));
+    const source = objectAt(variable, 'valueFrom');
+    if (source === undefined) return;
+    const from = `${at}.valueFrom`;
+    checkKeyReference(found, `${from}.configMapKeyRef`, objectAt(source, 'configMapKeyRef'));
+    checkKeyReference(found, `${from}.secretKeyRef`, objectAt(source, 'secretKeyRef'));
+    const count = ENV_SOURCES.filter((field) => source[field] !== undefined).length;
+    if (count === 0) {
+      const list = '`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`';
+      found.push(invalidValue(from, '', `must specify one of: ${list} or \`fileKeyRef\``));
+    } else if (stringAt(variable, 'value') !== '') {
+      found.push(invalidValue(from, '', 'may not be specified when `value` is not empty'));
+    } else if (count > 1) {
+      const text = 'may not have more than one field specified at a time';
+      found.push(invalidValue(from, '', text));
+    }
+  });
+}
+
+function checkKeyReference(found: Findings, path: string, reference: JsonObject | undefined): void {
+  if (reference === undefined) return;
+  const key = stringAt(reference, 'key');
+  if (key === '') found.push(required(`${path}.key`));
+  else invalidEach(found, `${path}.key`, key, configKeyErrors(key));
+}
+
+function checkEnvFrom(found: Findings, path: string, sources: readonly JsonValue[]): void {
+  eachObject(sources, path, (source, at) => {
+    const prefix = stringAt(source, 'prefix');
+    if (prefix !== '') invalidEach(found, `${at}.prefix`, prefix, envNameErrors(prefix));
+    const present = ['configMapRef', 'secretRef'].filter((field) => source[field] !== undefined);
+    for (const field of present) {
+      const name = stringAt(source, field, 'name');
+      if (name === '') found.push(required(`${at}.${field}.name`));
+      else invalidEach(found, `${at}.${field}.name`, name, dnsSubdomainErrors(name));
+    }
+    if (present.length === 0) {
+      const text = 'must specify one of: `configMapRef` or `secretRef`';
+      found.push(invalidValue(at, '', text));
+    } else if (present.length > 1) {
+      const text = 'may not have more than one field specified at a time';
+      found.push(invalidValue(at, '', text));
+    }
+  });
+}
+
+function checkMounts(
+  found: Findings,
+  path: string,
+  mounts: readonly JsonValue[],
+  scope: PodScope,
+): void {
+  const paths = new Set<string>();
+  eachObject(mounts, path, (mount, at) => {
+    const name = stringAt(mount, 'name');
+    if (name === '') found.push(required(`${at}.name`));
+    if (!scope.volumes.has(name)) found.push(fieldNotFound(`${at}.name`, name));
+    const mountPath = stringAt(mount, 'mountPath');
+    if (mountPath === '') found.push(required(`${at}.mountPath`));
+    if (paths.has(mountPath)) {
+      found.push(invalidValue(`${at}.mountPath`, mountPath, 'must be unique'));
+    }
+    paths.add(mountPath);
+    checkDescendingPath(found, `${path}.subPath`, stringAt(mount, 'subPath'));
+    checkDescendingPath(found, `${path}.subPathExpr`, stringAt(mount, 'subPathExpr'));
+    if (stringAt(mount, 'subPathExpr') !== '' && stringAt(mount, 'subPath') !== '') {
+      const text = 'subPathExpr and subPath are mutually exclusive';
+      found.push(invalidValue(`${at}.subPathExpr`, stringAt(mount, 'subPathExpr'), text));
+    }
+  });
+}
+
+/** A path below a volume: relative, and never up. */
+export function checkDescendingPath(found: Findings, path: string, value: string): void {
+  if (value.startsWith('/')) found.push(invalidValue(path, value, 'must be a relative path'));
+  if (value.split('/').includes('..')) {
+    found.push(invalidValue(path, value, "must not contain '..'"));
+  }
+}
+
+function checkLifecycle(found: Findings, path: string, lifecycle: JsonObject | undefined): void {
+  for (const field of ['postStart', 'preStop']) {
+    const handler = objectAt(lifecycle, field);
+    if (handler !== undefined) checkHandler(found, `${path}.${field}`, handler);
+  }
+}
+
+function checkProbe(found: Findings, path: string, kind: string, container: JsonObject): void {
+  const probe = objectAt(container, kind);
+  if (probe === undefined) return;
+  checkHandler(found, path, probe);
+  for (const field of PROBE_COUNTS) nonNegative(found, `${path}.${field}`, probe[field]);
+  const grace = probe['terminationGracePeriodSeconds'];
+  if (typeof grace === 'number' && grace <= 0) {
+    const text = 'must be greater than 0';
+    found.push(invalidValue(`${path}.terminationGracePeriodSeconds`, grace, text));
+  }
+  if (kind === 'readinessProbe') {
+    if (grace !== undefined) {
+      const text = 'must not be set for readinessProbes';
+      found.push(invalidValue(`${path}.terminationGracePeriodSeconds`, grace, text));
+    }
+  } else if (probe['successThreshold'] !== 1) {
+    found.push(invalidValue(`${path}.successThreshold`, probe['successThreshold'], 'must be 1'));
+  }
+}
+
+function checkHandler(found: Findings, path: string, handler: JsonObject): void {
+  const present = HANDLERS.filter((field) => handler[field] !== undefined);
+  for (const [index, field] of present.entries()) {
+    const at = `${path}.${field}`;
+    if (index > 0) found.push(forbiddenField(at, 'may not specify more than 1 handler type'));
+    else if (field === 'exec') {
+      if (listAt(handler, 'exec', 'command').length === 0) found.push(required(`${at}.command`));
+    } else if (field === 'httpGet') checkHttpGet(found, at, objectAt(handler, 'httpGet') ?? {});
+    else if (field === 'tcpSocket') checkPort(found, `${at}.port`, handler, 'tcpSocket');
+    else if (field === 'grpc') checkPort(found, `${at}.port`, handler, 'grpc');
+  }
+  if (present.length === 0) found.push(required(path, 'must specify a handler type'));
+}
+
+function checkHttpGet(found: Findings, path: string, action: JsonObject): void {
+  if (stringAt(action, 'path') === '') found.push(required(`${path}.path`));
+  checkPortReference(found, `${path}.port`, action['port']);
+  oneOf(found, `${path}.scheme`, action['scheme'], ['HTTP', 'HTTPS']);
+  for (const header of listAt(action, 'httpHeaders')) {
+    const name = stringAt(header, 'name');
+    if (/^[-A-Za-z0-9]+$/.test(name)) continue;
+    const text =
+      "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. " +
+      "'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+    found.push(invalidValue(`${path}.httpHeaders`, name, text));
+  }
+}
+
+function checkPort(found: Findings, path: string, handler: JsonObject, field: string): void {
+  checkPortReference(found, path, objectAt(handler, field)?.['port']);
+}
+
+/** A port by number or by name. */
+export function checkPortReference(
+  found: Findings,
+  path: string,
+  port: JsonValue | undefined,
+): void {
+  if (typeof port === 'string') invalidEach(found, path, port, portNameErrors(port));
+  else {
+    const number = typeof port === 'number' ? port : 0;
+    invalidEach(found, path, number, portNumberErrors(number));
+  }
+}
+
+const STANDARD_RESOURCES = ['cpu', 'memory', 'ephemeral-storage'];
+
+/** Amounts that a container, or a whole pod, asks for and may use at most. */
+export function checkResources(
+  found: Findings,
+  path: string,
+  resources: JsonObject | undefined,
+): void {
+  const limits = objectAt(resources, 'limits') ?? {};
+  const requests = objectAt(resources, 'requests') ?? {};
+  for (const [name, amount] of Object.entries(limits)) {
+    checkAmount(found, `${path}.limits[${name}]`, name, amount);
+  }
+  for (const [name, amount] of Object.entries(requests)) {
+    checkAmount(found, `${path}.requests[${name}]`, name, amount);
+    const limit = limits[name];
+    const isShared = isOvercommitted(name);
+    if (limit === undefined) {
+      if (isShared) continue;
+      const text = 'Limit must be set for non overcommitable resources';
+      found.push(required(`${path}.limits`, text));
+      continue;
+    }
+    const order = compareAmounts(amount, limit);
+    const relation =
+      !isShared && order !== 0 ? 'equal to' : order > 0 ? 'less than or equal to' : '';
+    if (relation === '') continue;
+    const text = `must be ${relation} ${name} limit of ${textOf(limit)}`;
+    found.push(invalidValue(`${path}.requests`, textOf(amount), text));
+  }
+}
+
+function isOvercommitted(name: string): boolean {
+  const isNative = !name.includes('/') || name.includes('kubernetes.io/');
+  return isNative && !name.startsWith('hugepages-');
+}
+
+function compareAmounts(left: JsonValue | undefined, right: JsonValue | undefined): number {
+  const [one, other] = [parseQuantity(textOf(left)), parseQuantity(textOf(right))];
+  return one instanceof Quantity && other instanceof Quantity ? one.compare(other) : 0;
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function checkAmount(
+  found: Findings,
+  path: string,
+  name: string,
+  amount: JsonValue | undefined,
+): void {
+  const texts = qualifiedNameErrors(name);
+  invalidEach(found, path, name, texts);
+  if (texts.length === 0 && !name.includes('/')) {
+    const isStandard = STANDARD_RESOURCES.includes(name) || name.startsWith('hugepages-');
+    if (!isStandard) {
+      const text = 'must be a standard resource type or fully qualified';
+      found.push(invalidValue(path, name, text));
+      found.push(invalidValue(path, name, 'must be a standard resource for containers'));
+    }
+  }
+  nonNegativeAmount(found, path, amount);
+  if (!name.includes('/') || name.includes('kubernetes.io/')) return;
+  const parsed = parseQuantity(textOf(amount));
+  if (parsed instanceof Quantity && !parsed.isExact(0)) {
+    found.push(invalidValue(path, textOf(amount), 'must be an integer'));
+  }
+}
+
+/** Images of pods, though not of templates, may not have space around them. */
+export function checkImageSpace(
+  found: Findings,
+  path: string,
+  containers: readonly JsonValue[],
+): void {
+  eachObject(containers, path, (container, at) => {
+    const image = isObject(container) ? stringAt(container, 'image') : '';
+    if (image === image.trim()) return;
+    const text = 'must not have leading or trailing whitespace';
+    found.push(invalidValue(`${at}.image`, image, text));
+  });
+}

@@ -1,0 +1,268 @@
+/** The core group, but for pods, services, events and quotas: nodes, namespaces, configuration. */
+
+import { forbiddenField, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
+import { syntaxError } from './json-syntax.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { configKeyErrors, dnsSubdomainErrors, qualifiedNameErrors } from './names.ts';
+import { parseQuantity, Quantity } from './quantity.ts';
+import type { RuleTable } from './validation.ts';
+import { LABEL_NAME } from './validation-metadata.ts';
+import { checkTaints } from './validation-pods.ts';
+import {
+  checkSelector,
+  immutable,
+  invalidEach,
+  isSame,
+  nonNegativeAmount,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
+
+const DATA_BYTES_MAX = 1048576;
+const FROZEN = 'field is immutable when `immutable` is set';
+const POD_CIDR_TEXT = 'node updates may not change podCIDR except from "" to valid';
+const ACCESS_MODES = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
+
+export const CORE_RULES: RuleTable = {
+  nodes: {
+    create: checkNode,
+    change: changeNode,
+    subresources: { status: (found, next) => checkNodeStatus(found, next) },
+  },
+  namespaces: {
+    name: LABEL_NAME,
+    create: (found, object) => checkSpecFinalizers(found, object),
+    update: () => undefined,
+    subresources: { status: checkNamespaceStatus, finalize: checkSpecFinalizers },
+  },
+  configmaps: { create: checkConfigMap, change: changeConfigMap },
+  secrets: { create: checkSecret, change: changeSecret },
+  endpoints: { create: checkEndpoints },
+  persistentvolumeclaims: { create: checkClaim, change: changeClaim },
+  persistentvolumes: { create: checkVolumeObject },
+};
+
+function checkNode(found: Findings, node: JsonObject): void {
+  // The path is upstream's, and off by a level.
+  checkTaints(found, 'metadata.taints', listAt(node, 'spec', 'taints'));
+  checkNodeStatus(found, node);
+}
+
+function checkNodeStatus(found: Findings, node: JsonObject): void {
+  for (const field of ['capacity', 'allocatable']) {
+    for (const [name, amount] of Object.entries(objectAt(node, 'status', field) ?? {})) {
+      nonNegativeAmount(found, `status.${field}[${name}]`, amount);
+    }
+  }
+  const seen = new Set<string>();
+  for (const [index, address] of listAt(node, 'status', 'addresses').entries()) {
+    const text = JSON.stringify(address);
+    if (seen.has(text)) {
+      const body = `Duplicate value: ${text}`;
+      found.push({ kind: 'duplicate', field: `status.addresses[${index}]`, body });
+    }
+    seen.add(text);
+  }
+}
+
+function changeNode(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const cidrs = listAt(previous, 'spec', 'podCIDRs');
+  const nextCidrs = listAt(next, 'spec', 'podCIDRs');
+  if (cidrs.length > 0 && !isSame([...nextCidrs], [...cidrs])) {
+    found.push(forbiddenField('spec.podCIDRs', POD_CIDR_TEXT));
+  }
+  const provider = stringAt(previous, 'spec', 'providerID');
+  if (provider !== '' && provider !== stringAt(next, 'spec', 'providerID')) {
+    const text = 'node updates may not change providerID except from "" to valid';
+    found.push(forbiddenField('spec.providerID', text));
+  }
+  if (stringAt(next, 'spec', 'externalID') !== stringAt(previous, 'spec', 'externalID')) {
+    found.push(forbiddenField('spec.externalID', 'may not be updated'));
+  }
+}
+
+function checkSpecFinalizers(found: Findings, namespace: JsonObject): void {
+  for (const finalizer of listAt(namespace, 'spec', 'finalizers')) {
+    const name = typeof finalizer === 'string' ? finalizer : '';
+    invalidEach(found, 'spec.finalizers', name, qualifiedNameErrors(name));
+  }
+}
+
+function checkNamespaceStatus(found: Findings, next: JsonObject): void {
+  const phase = stringAt(next, 'status', 'phase');
+  const isDeleted = objectAt(next, 'metadata')?.['deletionTimestamp'] !== undefined;
+  const wanted = isDeleted ? 'Terminating' : 'Active';
+  if (phase === wanted) return;
+  const state = isDeleted ? 'is not empty' : 'is empty';
+  const text = `may only be '${wanted}' if \`deletionTimestamp\` ${state}`;
+  found.push(invalidValue('status.Phase', phase, text));
+}
+
+/** Checks the keys of a map; gives the bytes of its values. */
+function checkData(
+  found: Findings,
+  path: string,
+  data: JsonObject | undefined,
+  isBinary: boolean,
+): number {
+  let bytes = 0;
+  for (const [key, value] of Object.entries(data ?? {})) {
+    invalidEach(found, `${path}[${key}]`, key, configKeyErrors(key));
+    const text = typeof value === 'string' ? value : '';
+    bytes += Buffer.byteLength(text, isBinary ? 'base64' : 'utf8');
+  }
+  return bytes;
+}
+
+function checkConfigMap(found: Findings, map: JsonObject): void {
+  const data = objectAt(map, 'data');
+  const binary = objectAt(map, 'binaryData');
+  let bytes = checkData(found, 'data', data, false);
+  for (const key of Object.keys(data ?? {})) {
+    if (binary?.[key] === undefined) continue;
+    found.push(invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData'));
+  }
+  bytes += checkData(found, 'binaryData', binary, true);
+  if (bytes > DATA_BYTES_MAX) found.push(tooLong('', DATA_BYTES_MAX));
+}
+
+function changeConfigMap(found: Findings, next: JsonObject, previous: JsonObject): void {
+  if (previous['immutable'] !== true) return;
+  if (next['immutable'] !== true) found.push(forbiddenField('immutable', FROZEN));
+  for (const field of ['data', 'binaryData']) {
+    if (!isSame(next[field], previous[field])) found.push(forbiddenField(field, FROZEN));
+  }
+}
+
+/** Keys that secrets of a type must hold. */
+const SECRET_KEYS: Readonly<Record<string, readonly string[]>> = {
+  'kubernetes.io/dockercfg': ['.dockercfg'],
+  'kubernetes.io/dockerconfigjson': ['.dockerconfigjson'],
+  'kubernetes.io/ssh-auth': ['ssh-privatekey'],
+  'kubernetes.io/tls': ['tls.crt', 'tls.key'],
+};
+const TOKEN_ANNOTATION = 'kubernetes.io/service-account.name';
+
+function checkSecret(found: Findings, secret: JsonObject): void {
+  const data = objectAt(secret, 'data') ?? {};
+  if (checkData(found, 'data', data, true) > DATA_BYTES_MAX) {
+    found.push(tooLong('data', DATA_BYTES_MAX));
+  }
+  const type = stringAt(secret, 'type');
+  if (type === 'kubernetes.io/service-account-token') {
+    if (stringAt(secret, 'metadata', 'annotations', TOKEN_ANNOTATION) === '') {
+      found.push(required(`metadata.annotations[${TOKEN_ANNOTATION}]`));
+    }
+  } else if (type === 'kubernetes.io/basic-auth') {
+    if (data['username'] === undefined && data['password'] === undefined) {
+      found.push(required('data[username]'), required('data[password]'));
+    }
+  }
+  for (const key of SECRET_KEYS[type] ?? []) {
+    const isEmpty = type === 'kubernetes.io/ssh-auth' && data[key] === '';
+    if (data[key] === undefined || isEmpty) found.push(required(`data[${key}]`));
+    else if (key.startsWith('.docker')) checkJsonValue(found, `data[${key}]`, data[key]);
+  }
+}
+
+function checkJsonValue(found: Findings, path: string, value: JsonValue): void {
+  const text = Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('utf8');
+  const failure = syntaxError(text);
+  if (failure !== '') found.push(invalidValue(path, '<secret contents redacted>', failure));
+}
+
+function changeSecret(found: Findings, next: JsonObject, previous: JsonObject): void {
+  immutable(found, 'type', next['type'], previous['type']);
+  if (previous['immutable'] !== true) return;
+  if (next['immutable'] !== true) found.push(forbiddenField('immutable', FROZEN));
+  if (!isSame(next['data'], previous['data'])) found.push(forbiddenField('data', FROZEN));
+}
+
+function checkEndpoints(found: Findings, endpoints: JsonObject): void {
+  for (const [index, subset] of listAt(endpoints, 'subsets').entries()) {
+    const path = `subsets[${index}]`;
+    if (listAt(subset, 'addresses').length + listAt(subset, 'notReadyAddresses').length > 0) {
+      continue;
+    }
+    found.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
+  }
+}
+
+function checkClaim(found: Findings, claim: JsonObject): void {
+  checkClaimSpec(found, 'spec', objectAt(claim, 'spec') ?? {});
+}
+
+export function checkClaimSpec(found: Findings, path: string, spec: JsonObject): void {
+  const modes = listAt(spec, 'accessModes');
+  const modesPath = `${path}.accessModes`;
+  if (modes.length === 0) found.push(required(modesPath, 'at least 1 access mode is required'));
+  checkSelector(found, `${path}.selector`, objectAt(spec, 'selector'));
+  for (const mode of modes) {
+    if (typeof mode === 'string' && ACCESS_MODES.includes(mode)) continue;
+    found.push(notSupported(modesPath, mode, ACCESS_MODES));
+  }
+  if (modes.includes('ReadWriteOncePod') && modes.length > 1) {
+    const text = 'may not use ReadWriteOncePod with other access modes';
+    found.push(forbiddenField(modesPath, text));
+  }
+  checkStorage(
+    found,
+    `${path}.resources[storage]`,
+    stringAt(spec, 'resources', 'requests', 'storage'),
+  );
+  const className = stringAt(spec, 'storageClassName');
+  if (className !== '') {
+    invalidEach(found, `${path}.storageClassName`, className, dnsSubdomainErrors(className));
+  }
+  oneOf(found, `${path}.volumeMode`, spec['volumeMode'], ['Block', 'Filesystem'], true);
+}
+
+function checkStorage(found: Findings, path: string, text: string): void {
+  if (text === '') {
+    found.push(required(path));
+    return;
+  }
+  const amount = parseQuantity(text);
+  if (amount instanceof Quantity && amount.sign > 0) return;
+  found.push(invalidValue(path, text, 'must be greater than zero'));
+}
+
+const CLAIM_TEXT =
+  'spec is immutable after creation except resources.requests and volumeAttributesClassName for ' +
+  'bound claims';
+
+function changeClaim(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const isBound = stringAt(previous, 'status', 'phase') === 'Bound';
+  const frozen = (claim: JsonObject): JsonObject => {
+    const spec = { ...objectAt(claim, 'spec') };
+    if (stringAt(previous, 'spec', 'volumeName') === '') delete spec['volumeName'];
+    if (!isBound) return spec;
+    delete spec['resources'];
+    delete spec['volumeAttributesClassName'];
+    return spec;
+  };
+  if (!isSame(frozen(next), frozen(previous))) found.push(forbiddenField('spec', CLAIM_TEXT));
+  const [after, before] = [next, previous].map((claim) =>
+    parseQuantity(stringAt(claim, 'spec', 'resources', 'requests', 'storage')),
+  );
+  if (!(after instanceof Quantity) || !(before instanceof Quantity)) return;
+  if (after.compare(before) >= 0) return;
+  const text = 'field can not be less than status.capacity';
+  found.push(forbiddenField('spec.resources.requests.storage', text));
+}
+
+function checkVolumeObject(found: Findings, volume: JsonObject): void {
+  const spec = objectAt(volume, 'spec') ?? {};
+  const modes = listAt(spec, 'accessModes');
+  if (modes.length === 0) found.push(required('spec.accessModes'));
+  for (const mode of modes) {
+    if (typeof mode === 'string' && ACCESS_MODES.includes(mode)) continue;
+    found.push(notSupported('spec.accessModes', mode, ACCESS_MODES));
+  }
+  const capacity = objectAt(spec, 'capacity') ?? {};
+  if (Object.keys(capacity).length === 0) found.push(required('spec.capacity'));
+  const policies = ['Delete', 'Recycle', 'Retain'];
+  const policy = spec['persistentVolumeReclaimPolicy'];
+  oneOf(found, 'spec.persistentVolumeReclaimPolicy', policy, policies, true);
+}

@@ -1,0 +1,235 @@
+/** What may change in a pod: almost nothing. */
+
+import { forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { rangeText } from './names.ts';
+import type { RuleTable } from './validation.ts';
+import { checkImageSpace } from './validation-containers.ts';
+import { checkPodSpec, checkPodTemplate, checkTolerations } from './validation-pods.ts';
+import { eachObject, isSame, type Findings } from './validation-rules.ts';
+
+const INT32_MAX = 2147483647;
+const UPDATABLE =
+  '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,' +
+  '`spec.tolerations` (only additions to existing tolerations),' +
+  '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
+
+export const POD_RULES: RuleTable = {
+  pods: {
+    create: createPod,
+    update: updatePod,
+    subresources: { status: () => undefined, ephemeralcontainers: updateEphemeral },
+  },
+  podtemplates: {
+    create: (found, object) => {
+      checkPodTemplate(found, 'template', objectAt(object, 'template') ?? {});
+    },
+  },
+};
+
+function createPod(found: Findings, pod: JsonObject): void {
+  const spec = objectAt(pod, 'spec') ?? {};
+  checkPod(found, spec);
+  if (listAt(spec, 'ephemeralContainers').length > 0) {
+    found.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
+  }
+  if (stringAt(spec, 'nodeName') !== '' && listAt(spec, 'schedulingGates').length > 0) {
+    const text = 'cannot be set until all schedulingGates have been cleared';
+    found.push(forbiddenField('spec.nodeName', text));
+  }
+}
+
+function checkPod(found: Findings, spec: JsonObject): void {
+  checkPodSpec(found, 'spec', spec, false);
+  checkImageSpace(found, 'spec.containers', listAt(spec, 'containers'));
+  checkImageSpace(found, 'spec.initContainers', listAt(spec, 'initContainers'));
+}
+
+function updatePod(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const spec = objectAt(next, 'spec') ?? {};
+  const stored = objectAt(previous, 'spec') ?? {};
+  checkPod(found, spec);
+  for (const field of ['containers', 'initContainers']) {
+    if (!checkImages(found, `spec.${field}`, listAt(spec, field), listAt(stored, field))) return;
+  }
+  if (!checkDeadline(found, spec, stored)) return;
+  checkAddedTolerations(found, spec, stored);
+  checkRemovedGates(found, spec, stored);
+  const munged = withUpdatable(spec, stored);
+  if (listAt(stored, 'schedulingGates').length > 0) allowTightening(found, munged, stored);
+  if (isSame(munged, stored)) return;
+  const text = `pod updates may not change fields other than ${UPDATABLE}`;
+  found.push(forbiddenField('spec', `${text}\n${changedFields(munged, stored)}`));
+}
+
+/** False where nothing more can be said. */
+function checkImages(
+  found: Findings,
+  path: string,
+  containers: readonly JsonValue[],
+  stored: readonly JsonValue[],
+): boolean {
+  if (containers.length !== stored.length) {
+    found.push(forbiddenField(path, 'pod updates may not add or remove containers'));
+    return false;
+  }
+  eachObject(containers, path, (container, at) => {
+    const image = stringAt(container, 'image');
+    if (image === '') found.push(required(`${at}.image`));
+    if (image === image.trim()) return;
+    const text = 'must not have leading or trailing whitespace';
+    found.push(invalidValue(`${at}.image`, image, text));
+  });
+  return true;
+}
+
+function checkDeadline(found: Findings, spec: JsonObject, stored: JsonObject): boolean {
+  const path = 'spec.activeDeadlineSeconds';
+  const before = stored['activeDeadlineSeconds'];
+  const after = spec['activeDeadlineSeconds'];
+  if (typeof after !== 'number') {
+    if (before === undefined) return true;
+    const text = 'must not update from a positive integer to nil value';
+    found.push(invalidValue(path, null, text));
+    return true;
+  }
+  if (after < 0 || after > INT32_MAX) {
+    found.push(invalidValue(path, after, rangeText(0, INT32_MAX)));
+    return false;
+  }
+  if (typeof before !== 'number' || before >= after) return true;
+  found.push(invalidValue(path, after, 'must be less than or equal to previous value'));
+  return false;
+}
+
+function checkAddedTolerations(found: Findings, spec: JsonObject, stored: JsonObject): void {
+  const tolerations = listAt(spec, 'tolerations');
+  for (const old of listAt(stored, 'tolerations')) {
+    if (tolerations.some((toleration) => isSameToleration(toleration, old))) continue;
+    const text = 'existing toleration can not be modified except its tolerationSeconds';
+    found.push(forbiddenField('spec.tolerations', text));
+    return;
+  }
+  checkTolerations(found, 'spec.tolerations', tolerations);
+}
+
+function isSameToleration(left: JsonValue, right: JsonValue): boolean {
+  if (!isObject(left) || !isObject(right)) return false;
+  return isSame({ ...left, tolerationSeconds: null }, { ...right, tolerationSeconds: null });
+}
+
+function checkRemovedGates(found: Findings, spec: JsonObject, stored: JsonObject): void {
+  const known = new Set(listAt(stored, 'schedulingGates').map((gate) => stringAt(gate, 'name')));
+  eachObject(listAt(spec, 'schedulingGates'), 'spec.schedulingGates', (gate, at) => {
+    const name = stringAt(gate, 'name');
+    if (known.has(name)) return;
+    const text = `only deletion is allowed, but found new scheduling gate '${name}'`;
+    found.push(forbiddenField(`${at}.name`, text));
+  });
+}
+
+/** The new spec with everything that may change as it was. */
+function withUpdatable(spec: JsonObject, stored: JsonObject): JsonObject {
+  const munged: JsonObject = {
+    ...spec,
+    activeDeadlineSeconds: stored['activeDeadlineSeconds'],
+    schedulingGates: stored['schedulingGates'],
+    tolerations: stored['tolerations'],
+  };
+  for (const field of ['containers', 'initContainers']) {
+    const before = listAt(stored, field);
+    munged[field] = listAt(spec, field).map((container, index) => {
+      const old = before[index];
+      return isObject(container) && isObject(old)
+        ? { ...container, image: old['image'] }
+        : container;
+    });
+  }
+  const grace = stored['terminationGracePeriodSeconds'];
+  if (typeof grace === 'number' && grace < 0 && spec['terminationGracePeriodSeconds'] === 1) {
+    munged['terminationGracePeriodSeconds'] = grace;
+  }
+  return munged;
+}
+
+/** A pod that waits for its gates may be made more choosy about nodes. */
+function allowTightening(found: Findings, munged: JsonObject, stored: JsonObject): void {
+  const before = objectAt(stored, 'nodeSelector') ?? {};
+  const after = objectAt(munged, 'nodeSelector') ?? {};
+  if (!isSame(after, before)) {
+    if (Object.keys(before).some((key) => before[key] !== after[key])) {
+      const text = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
+      found.push(invalidValue('spec.nodeSelector', after, text));
+    }
+    munged['nodeSelector'] = stored['nodeSelector'];
+  }
+  const old = objectAt(stored, 'affinity', 'nodeAffinity');
+  const next = objectAt(munged, 'affinity', 'nodeAffinity');
+  if (isSame(old, next)) return;
+  checkNodeAffinityChange(found, next, old);
+  const affinity = { ...objectAt(munged, 'affinity'), nodeAffinity: old };
+  munged['affinity'] = isSame(affinity, { nodeAffinity: undefined }) ? undefined : affinity;
+}
+
+const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
+
+function checkNodeAffinityChange(
+  found: Findings,
+  next: JsonObject | undefined,
+  old: JsonObject | undefined,
+): void {
+  const path = `spec.affinity.nodeAffinity.${REQUIRED}.nodeSelectorTerms`;
+  const before = listAt(old, REQUIRED, 'nodeSelectorTerms');
+  const after = listAt(next, REQUIRED, 'nodeSelectorTerms');
+  if (before.length === 0) return;
+  if (before.length !== after.length) {
+    const text = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
+    found.push(invalidValue(path, [...after], text));
+    return;
+  }
+  for (const [index, term] of after.entries()) {
+    if (!hasOnlyAdditions(term, before[index])) {
+      const text = 'only additions are allowed (no mutations or deletions)';
+      found.push(invalidValue(`${path}[${index}]`, term, text));
+    }
+  }
+}
+
+function hasOnlyAdditions(next: JsonValue, old: JsonValue | undefined): boolean {
+  return ['matchExpressions', 'matchFields'].every((field) => {
+    const before = listAt(old, field);
+    const after = listAt(next, field);
+    if (before.length === 0 && after.length > 0) {
+      return listAt(old, 'matchExpressions').length + listAt(old, 'matchFields').length > 0;
+    }
+    return before.every((item, index) => isSame(item, after[index]));
+  });
+}
+
+/** Names of what differs; upstream prints a comparison of its internal types here. */
+function changedFields(next: JsonObject, stored: JsonObject): string {
+  const names = new Set([...Object.keys(next), ...Object.keys(stored)]);
+  const changed = [...names].filter((name) => !isSame(next[name], stored[name]));
+  return changed.map((name) => `spec.${name}`).join(', ');
+}
+
+function updateEphemeral(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const path = 'spec.ephemeralContainers';
+  const after = listAt(next, 'spec', 'ephemeralContainers');
+  for (const old of listAt(previous, 'spec', 'ephemeralContainers')) {
+    const name = stringAt(old, 'name');
+    const same = after.find((container) => stringAt(container, 'name') === name);
+    if (same === undefined) {
+      const text = `existing ephemeral containers "${name}" may not be removed\n`;
+      found.push(forbiddenField(path, text));
+    } else if (!isSame(same, old)) {
+      const text = `existing ephemeral containers "${name}" may not be changed\n`;
+      found.push(forbiddenField(path, text));
+    }
+  }
+  eachObject(after, path, (container, at) => {
+    if (stringAt(container, 'name') === '') found.push(required(`${at}.name`));
+    if (stringAt(container, 'image') === '') found.push(required(`${at}.image`));
+  });
+}

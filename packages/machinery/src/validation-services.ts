@@ -1,0 +1,250 @@
+/** Services: ports, types and addresses. */
+
+import { isIP, isIPv6 } from 'node:net';
+import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors, rangeText } from './names.ts';
+import type { RuleTable } from './validation.ts';
+import { checkPortReference } from './validation-containers.ts';
+import { SERVICE_NAME } from './validation-metadata.ts';
+import {
+  checkDnsLabel,
+  checkLabels,
+  eachObject,
+  invalidEach,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
+
+const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
+const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
+const FAMILIES = ['IPv4', 'IPv6'];
+const POLICIES = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
+const AFFINITY_SECONDS_MAX = 86400;
+const UNCHANGEABLE = 'may not change once set';
+const IP_TEXT = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
+
+export const SERVICE_RULES: RuleTable = {
+  services: { name: SERVICE_NAME, create: checkService, change: changeService },
+};
+
+function isHeadless(service: JsonObject): boolean {
+  return listAt(service, 'spec', 'clusterIPs')[0] === 'None';
+}
+
+function checkService(found: Findings, service: JsonObject): void {
+  const spec = objectAt(service, 'spec') ?? {};
+  const type = stringAt(spec, 'type');
+  const ports = listAt(spec, 'ports');
+  const isNone = isHeadless(service) || stringAt(spec, 'clusterIP') === 'None';
+  if (ports.length === 0 && !isNone && type !== 'ExternalName') {
+    found.push(required('spec.ports'));
+  }
+  if (isNone && (type === 'LoadBalancer' || type === 'NodePort')) {
+    const text = `may not be set to 'None' for ${type} services`;
+    found.push(invalidValue('spec.clusterIPs[0]', 'None', text));
+  }
+  if (type === 'ExternalName') checkExternalName(found, spec);
+  checkPorts(found, ports);
+  checkLabels(found, 'spec.selector', objectAt(spec, 'selector'));
+  oneOf(found, 'spec.sessionAffinity', spec['sessionAffinity'], ['ClientIP', 'None']);
+  checkAffinitySeconds(found, spec);
+  if (type !== 'ExternalName') checkAddresses(found, spec);
+  for (const [index, ip] of listAt(spec, 'externalIPs').entries()) {
+    checkAddress(found, `spec.externalIPs[${index}]`, ip);
+  }
+  oneOf(found, 'spec.type', spec['type'], TYPES);
+  checkUniquePorts(found, ports, type);
+  checkBalancer(found, spec, type);
+  checkTraffic(found, spec, type, ports);
+}
+
+function checkExternalName(found: Findings, spec: JsonObject): void {
+  for (const field of ['clusterIPs', 'ipFamilies']) {
+    if (listAt(spec, field).length === 0) continue;
+    found.push(forbiddenField(`spec.${field}`, 'may not be set for ExternalName services'));
+  }
+  if (spec['ipFamilyPolicy'] !== undefined) {
+    found.push(forbiddenField('spec.ipFamilyPolicy', 'may not be set for ExternalName services'));
+  }
+  const name = stringAt(spec, 'externalName').replace(/\.$/, '');
+  if (name === '') found.push(required('spec.externalName'));
+  else invalidEach(found, 'spec.externalName', name, dnsSubdomainErrors(name));
+}
+
+function checkPorts(found: Findings, ports: readonly JsonValue[]): void {
+  const names = new Set<string>();
+  eachObject(ports, 'spec.ports', (port, at) => {
+    const name = stringAt(port, 'name');
+    if (name === '') {
+      if (ports.length > 1) found.push(required(`${at}.name`));
+    } else {
+      checkDnsLabel(found, `${at}.name`, name);
+      if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+      names.add(name);
+    }
+    const number = typeof port['port'] === 'number' ? port['port'] : 0;
+    invalidEach(found, `${at}.port`, number, portNumberErrors(number));
+    oneOf(found, `${at}.protocol`, port['protocol'], PROTOCOLS);
+    checkPortReference(found, `${at}.targetPort`, port['targetPort']);
+    const protocol = port['appProtocol'];
+    if (typeof protocol === 'string') {
+      invalidEach(found, `${at}.appProtocol`, protocol, qualifiedNameErrors(protocol));
+    }
+  });
+}
+
+function checkUniquePorts(found: Findings, ports: readonly JsonValue[], type: string): void {
+  const nodePorts = new Set<string>();
+  const numbers = new Set<string>();
+  eachObject(ports, 'spec.ports', (port, at) => {
+    const nodePort = port['nodePort'];
+    if (typeof nodePort !== 'number' || nodePort === 0) return;
+    if (type === 'ClusterIP') {
+      const text = "may not be used when `type` is 'ClusterIP'";
+      found.push(forbiddenField(`${at}.nodePort`, text));
+    }
+    const key = `${stringAt(port, 'protocol')}/${nodePort}`;
+    if (nodePorts.has(key)) found.push(duplicate(`${at}.nodePort`, nodePort));
+    nodePorts.add(key);
+  });
+  eachObject(ports, 'spec.ports', (port, at) => {
+    const protocol = stringAt(port, 'protocol');
+    const number = numberAt(port, 'port');
+    const key = `${protocol}/${number}`;
+    if (numbers.has(key)) {
+      const value = { Name: '', Protocol: protocol, AppProtocol: null, Port: number };
+      found.push(duplicate(at, { ...value, TargetPort: 0, NodePort: 0 }));
+    }
+    numbers.add(key);
+  });
+}
+
+function checkAffinitySeconds(found: Findings, spec: JsonObject): void {
+  if (spec['sessionAffinity'] !== 'ClientIP') return;
+  const path = 'spec.sessionAffinityConfig.clientIP.timeoutSeconds';
+  const seconds = objectAt(spec, 'sessionAffinityConfig', 'clientIP')?.['timeoutSeconds'];
+  if (typeof seconds !== 'number') found.push(required(path));
+  else if (seconds <= 0 || seconds > AFFINITY_SECONDS_MAX) {
+    const text = `must be greater than 0 and less than ${AFFINITY_SECONDS_MAX}`;
+    found.push(invalidValue(path, seconds, text));
+  }
+}
+
+function checkAddress(found: Findings, path: string, value: JsonValue): void {
+  const text = typeof value === 'string' ? value : '';
+  if (isIP(text) === 0) found.push(invalidValue(path, text, IP_TEXT));
+}
+
+function checkAddresses(found: Findings, spec: JsonObject): void {
+  const path = 'spec.clusterIPs';
+  const single = stringAt(spec, 'clusterIP');
+  const list = listAt(spec, 'clusterIPs');
+  if (single !== '') {
+    if (list.length === 0) found.push(required(path));
+    else if (list[0] !== single) {
+      found.push(invalidValue(path, [...list], 'first value must match `clusterIP`'));
+    }
+  } else if (list.length > 0) {
+    const text = 'must be empty when `clusterIP` is not specified';
+    found.push(invalidValue(path, [...list], text));
+  }
+  checkFamilies(found, spec);
+  const before = found.length;
+  for (const [index, ip] of list.entries()) {
+    if (index > 0 || ip !== 'None') checkAddress(found, `${path}[${index}]`, ip);
+    else if (list.length > 1) {
+      found.push(invalidValue(path, [...list], "'None' must be the first and only value"));
+    }
+  }
+  if (list.length > 2) found.push(invalidValue(path, [...list], 'may only hold up to 2 values'));
+  if (found.length > before) return;
+  const isSixth = list.map((ip) => typeof ip === 'string' && isIPv6(ip));
+  if (list.length === 2 && isSixth[0] === isSixth[1]) {
+    const text = 'may specify no more than one IP for each IP family';
+    found.push(invalidValue(path, [...list], text));
+  }
+}
+
+function checkFamilies(found: Findings, spec: JsonObject): void {
+  const seen = new Set<JsonValue>();
+  for (const [index, family] of listAt(spec, 'ipFamilies').entries()) {
+    const path = `spec.ipFamilies[${index}]`;
+    if (typeof family !== 'string' || !FAMILIES.includes(family)) {
+      found.push(notSupported(path, family, FAMILIES));
+    }
+    if (seen.has(family)) found.push(duplicate(path, family));
+    seen.add(family);
+  }
+  oneOf(found, 'spec.ipFamilyPolicy', spec['ipFamilyPolicy'], POLICIES, true);
+}
+
+function checkBalancer(found: Findings, spec: JsonObject, type: string): void {
+  const only = "may only be used when `type` is 'LoadBalancer'";
+  const isBalancer = type === 'LoadBalancer';
+  if (listAt(spec, 'loadBalancerSourceRanges').length > 0 && !isBalancer) {
+    found.push(forbiddenField('spec.LoadBalancerSourceRanges', only));
+  }
+  if (spec['allocateLoadBalancerNodePorts'] !== undefined && !isBalancer) {
+    found.push(forbiddenField('spec.allocateLoadBalancerNodePorts', only));
+  }
+  if (spec['loadBalancerClass'] !== undefined && !isBalancer) {
+    found.push(forbiddenField('spec.loadBalancerClass', only));
+  }
+}
+
+function checkTraffic(
+  found: Findings,
+  spec: JsonObject,
+  type: string,
+  ports: readonly JsonValue[],
+): void {
+  const isOutside =
+    type === 'LoadBalancer' || type === 'NodePort' || listAt(spec, 'externalIPs').length > 0;
+  const policies = ['Cluster', 'Local'];
+  const path = 'spec.externalTrafficPolicy';
+  if (isOutside && type !== 'ExternalName') {
+    oneOf(found, path, spec['externalTrafficPolicy'], policies);
+  } else if (stringAt(spec, 'externalTrafficPolicy') !== '') {
+    const text = 'may only be set for externally-accessible services';
+    found.push(invalidValue(path, spec['externalTrafficPolicy'], text));
+  }
+  const inside = spec['internalTrafficPolicy'];
+  oneOf(found, 'spec.internalTrafficPolicy', inside, policies, type === 'ExternalName');
+  const health = spec['healthCheckNodePort'];
+  if (typeof health === 'number' && health < 0) {
+    found.push(invalidValue('spec.healthCheckNodePort', health, rangeText(0, 65535)));
+  }
+  if (typeof health !== 'number' || health === 0 || ports.length === 0) return;
+  if (type === 'LoadBalancer' && spec['externalTrafficPolicy'] === 'Local') return;
+  const text =
+    "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+  found.push(invalidValue('spec.healthCheckNodePort', health, text));
+}
+
+function changeService(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const types = [stringAt(next, 'spec', 'type'), stringAt(previous, 'spec', 'type')];
+  if (types.includes('ExternalName')) return;
+  if (isHeadless(next) && isHeadless(previous)) return;
+  const after = listAt(next, 'spec', 'clusterIPs');
+  const before = listAt(previous, 'spec', 'clusterIPs');
+  const path = 'spec.clusterIPs';
+  if (after.length === before.length) {
+    for (const [index, ip] of before.entries()) {
+      if (ip === after[index]) continue;
+      found.push(invalidValue(`${path}[${index}]`, [...after], UNCHANGEABLE));
+    }
+    return;
+  }
+  if (after.length === 0) {
+    found.push(invalidValue(`${path}[0]`, [...after], 'primary clusterIP can not be unset'));
+  } else if (before.length > 0 && after[0] !== before[0]) {
+    found.push(invalidValue(`${path}[0]`, [...after], UNCHANGEABLE));
+  }
+  if (before.length <= after.length || after.length !== 1) return;
+  const policy = objectAt(next, 'spec')?.['ipFamilyPolicy'];
+  if (policy === 'SingleStack') return;
+  const text = "must be set to 'SingleStack' when releasing the secondary clusterIP";
+  found.push(invalidValue('spec.ipFamilyPolicy', policy, text));
+}

@@ -1,0 +1,162 @@
+/** Volumes of pods and of templates. */
+
+import { duplicate, forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { rangeText } from './names.ts';
+import { checkDescendingPath } from './validation-containers.ts';
+import { checkDnsLabel, eachObject, oneOf, type Findings } from './validation-rules.ts';
+
+const FILE_MODE_MAX = 0o777;
+const HOST_PATH_TYPES = [
+  'BlockDevice',
+  'CharDevice',
+  'Directory',
+  'DirectoryOrCreate',
+  'File',
+  'FileOrCreate',
+  'Socket',
+];
+
+type SourceCheck = (found: Findings, path: string, source: JsonObject) => void;
+
+const SOURCES: Readonly<Record<string, SourceCheck>> = {
+  emptyDir: () => undefined,
+  hostPath: checkHostPath,
+  configMap: (found, path, source) => {
+    if (stringAt(source, 'name') === '') found.push(required(`${path}.name`));
+    checkItems(found, path, source);
+  },
+  secret: (found, path, source) => {
+    if (stringAt(source, 'secretName') === '') found.push(required(`${path}.secretName`));
+    checkItems(found, path, source);
+  },
+  persistentVolumeClaim: (found, path, source) => {
+    if (stringAt(source, 'claimName') === '') found.push(required(`${path}.claimName`));
+  },
+  nfs: checkNfs,
+  csi: (found, path, source) => {
+    if (stringAt(source, 'driver') === '') found.push(required(`${path}.driver`));
+  },
+  projected: checkProjected,
+  downwardAPI: (found, path, source) => {
+    checkMode(found, `${path}.defaultMode`, source['defaultMode']);
+  },
+  ephemeral: (found, path, source) => {
+    const template = objectAt(source, 'volumeClaimTemplate');
+    if (template === undefined) found.push(required(`${path}.volumeClaimTemplate`));
+  },
+};
+
+/** Checks a pod's volumes; gives the names that containers may mount. */
+export function checkVolumes(
+  found: Findings,
+  path: string,
+  volumes: readonly JsonValue[],
+): Set<string> {
+  const names = new Set<string>();
+  eachObject(volumes, path, (volume, at) => {
+    const before = found.length;
+    checkSource(found, at, volume);
+    const name = stringAt(volume, 'name');
+    if (name === '') found.push(required(`${at}.name`));
+    else checkDnsLabel(found, `${at}.name`, name);
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    if (found.length === before) names.add(name);
+  });
+  return names;
+}
+
+function checkSource(found: Findings, path: string, volume: JsonObject): void {
+  const sources = Object.keys(volume).filter((field) => field !== 'name' && field !== 'emptyDir');
+  if (volume['emptyDir'] !== undefined) sources.unshift('emptyDir');
+  for (const [index, field] of sources.entries()) {
+    const at = `${path}.${field}`;
+    if (index > 0) found.push(forbiddenField(at, 'may not specify more than 1 volume type'));
+    else SOURCES[field]?.(found, at, objectAt(volume, field) ?? {});
+  }
+  if (sources.length === 0) found.push(required(path, 'must specify a volume type'));
+}
+
+function checkHostPath(found: Findings, path: string, source: JsonObject): void {
+  const hostPath = stringAt(source, 'path');
+  if (hostPath === '') found.push(required(`${path}.path`));
+  else if (hostPath.split('/').includes('..')) {
+    found.push(invalidValue(`${path}.path`, hostPath, "must not contain '..'"));
+  }
+  oneOf(found, `${path}.type`, source['type'], HOST_PATH_TYPES, true);
+}
+
+function checkNfs(found: Findings, path: string, source: JsonObject): void {
+  if (stringAt(source, 'server') === '') found.push(required(`${path}.server`));
+  const exported = stringAt(source, 'path');
+  if (exported === '') found.push(required(`${path}.path`));
+  else if (!exported.startsWith('/')) {
+    found.push(invalidValue(`${path}.path`, exported, 'must be an absolute path'));
+  }
+}
+
+function checkMode(found: Findings, path: string, mode: JsonValue | undefined): void {
+  if (typeof mode !== 'number' || (mode >= 0 && mode <= FILE_MODE_MAX)) return;
+  const text = 'must be a number between 0 and 0777 (octal), both inclusive';
+  found.push(invalidValue(path, mode, text));
+}
+
+function checkItems(found: Findings, path: string, source: JsonObject): void {
+  checkMode(found, `${path}.defaultMode`, source['defaultMode']);
+  eachObject(listAt(source, 'items'), `${path}.items`, (item, at) => {
+    if (stringAt(item, 'key') === '') found.push(required(`${at}.key`));
+    const target = stringAt(item, 'path');
+    if (target === '') found.push(required(`${at}.path`));
+    checkDescendingPath(found, `${at}.path`, target);
+    checkMode(found, `${at}.mode`, item['mode']);
+  });
+}
+
+const TOKEN_SECONDS_MIN = 600;
+
+function checkProjected(found: Findings, path: string, source: JsonObject): void {
+  checkMode(found, `${path}.defaultMode`, source['defaultMode']);
+  eachObject(listAt(source, 'sources'), `${path}.sources`, (item, at) => {
+    const kinds = Object.keys(item);
+    if (kinds.length > 1) {
+      for (const kind of kinds.slice(1)) {
+        found.push(forbiddenField(`${at}.${kind}`, 'may not specify more than 1 volume type'));
+      }
+    }
+    for (const kind of ['configMap', 'secret']) {
+      const projection = objectAt(item, kind);
+      if (projection === undefined) continue;
+      if (stringAt(projection, 'name') === '') found.push(required(`${at}.${kind}.name`));
+      checkItems(found, `${at}.${kind}`, projection);
+    }
+    const token = objectAt(item, 'serviceAccountToken');
+    if (token !== undefined) checkToken(found, `${at}.serviceAccountToken`, token);
+  });
+}
+
+function checkToken(found: Findings, path: string, token: JsonObject): void {
+  const seconds = token['expirationSeconds'];
+  if (typeof seconds === 'number' && seconds < TOKEN_SECONDS_MIN) {
+    const text = 'may not specify a duration less than 10 minutes';
+    found.push(invalidValue(`${path}.expirationSeconds`, seconds, text));
+  } else if (typeof seconds === 'number' && seconds > 2 ** 32) {
+    const text = 'may not specify a duration larger than 2^32 seconds';
+    found.push(invalidValue(`${path}.expirationSeconds`, seconds, text));
+  }
+  if (stringAt(token, 'path') === '') found.push(required(`${path}.path`));
+  else checkDescendingPath(found, `${path}.path`, stringAt(token, 'path'));
+}
+
+/** Users and groups that a security context names. */
+export function checkIdentity(
+  found: Findings,
+  path: string,
+  context: JsonObject | undefined,
+): void {
+  for (const field of ['fsGroup', 'runAsUser', 'runAsGroup']) {
+    const id = context?.[field];
+    if (typeof id !== 'number' || (id >= 0 && id <= 2147483647)) continue;
+    found.push(invalidValue(`${path}.${field}`, id, rangeText(0, 2147483647)));
+  }
+}

@@ -1,0 +1,286 @@
+/** The apps group and its elder sister, the replication controller. */
+
+import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
+import { isObject, type JsonObject } from './json-value.ts';
+import type { RuleTable } from './validation.ts';
+import { checkClaimSpec } from './validation-core.ts';
+import { LABEL_NAME } from './validation-metadata.ts';
+import { checkPodTemplate } from './validation-pods.ts';
+import {
+  checkDnsLabel,
+  checkIntOrPercent,
+  checkSelector,
+  eachObject,
+  immutable,
+  isSame,
+  nonNegative,
+  type Findings,
+} from './validation-rules.ts';
+
+const MISMATCH = '`selector` does not match template `labels`';
+const STATEFUL_TEXT =
+  "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', " +
+  "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and " +
+  "'minReadySeconds' are forbidden";
+
+export const WORKLOAD_RULES: RuleTable = {
+  'deployments.apps': { create: checkDeployment, change: keepSelector },
+  'replicasets.apps': { create: checkReplicaSet, change: keepSelector },
+  'daemonsets.apps': { create: checkDaemonSet, change: keepSelector },
+  'statefulsets.apps': {
+    name: LABEL_NAME,
+    create: checkStatefulSet,
+    change: changeStatefulSet,
+  },
+  'controllerrevisions.apps': {
+    create: checkRevision,
+    change: (found, next, previous) => immutable(found, 'data', next['data'], previous['data']),
+  },
+  replicationcontrollers: { create: checkReplicationController },
+};
+
+function specOf(object: JsonObject): JsonObject {
+  return objectAt(object, 'spec') ?? {};
+}
+
+function keepSelector(found: Findings, next: JsonObject, previous: JsonObject): void {
+  immutable(found, 'spec.selector', specOf(next)['selector'], specOf(previous)['selector']);
+}
+
+/** True if a `LabelSelector` matches; an unreadable one matches nothing. */
+export function selectorMatches(selector: JsonObject, labels: JsonObject): boolean {
+  const wanted = Object.entries(objectAt(selector, 'matchLabels') ?? {});
+  if (wanted.some(([key, value]) => labels[key] !== value)) return false;
+  return listAt(selector, 'matchExpressions').every((requirement) => {
+    const value = labels[stringAt(requirement, 'key')];
+    const isIn = value !== undefined && listAt(requirement, 'values').includes(value);
+    const operator = stringAt(requirement, 'operator');
+    if (operator === 'In') return isIn;
+    if (operator === 'NotIn') return !isIn;
+    return operator === 'Exists' ? value !== undefined : value === undefined;
+  });
+}
+
+/** The selector, and the template that it must match. `kind` is what upstream calls it. */
+function checkSelected(found: Findings, spec: JsonObject, kind: string): void {
+  const selector = objectAt(spec, 'selector');
+  if (selector === undefined) {
+    found.push(required('spec.selector'));
+    checkTemplateLabels(found, spec, () => false);
+  } else {
+    checkSelector(found, 'spec.selector', selector);
+    const size =
+      Object.keys(objectAt(selector, 'matchLabels') ?? {}).length +
+      listAt(selector, 'matchExpressions').length;
+    if (size === 0) {
+      const text = `empty selector is invalid for ${kind}`;
+      found.push(invalidValue('spec.selector', selector, text));
+    } else checkTemplateLabels(found, spec, (labels) => selectorMatches(selector, labels));
+  }
+}
+
+function checkTemplateLabels(
+  found: Findings,
+  spec: JsonObject,
+  isMatch: (labels: JsonObject) => boolean,
+): void {
+  const labels = objectAt(spec, 'template', 'metadata', 'labels');
+  if (isMatch(labels ?? {})) return;
+  const value = labels ?? printed('null');
+  found.push(invalidValue('spec.template.metadata.labels', value, MISMATCH));
+}
+
+/** Pods of a workload live as long as it wants them to. */
+function checkTemplate(found: Findings, spec: JsonObject, kind: string): void {
+  const template = objectAt(spec, 'template') ?? {};
+  checkPodTemplate(found, 'spec.template', template);
+  const policy = stringAt(template, 'spec', 'restartPolicy');
+  if (policy !== 'Always') {
+    found.push(notSupported('spec.template.spec.restartPolicy', policy, ['Always']));
+  }
+  if (objectAt(template, 'spec')?.['activeDeadlineSeconds'] === undefined) return;
+  const text = `activeDeadlineSeconds in ${kind} is not Supported`;
+  found.push(forbiddenField('spec.template.spec.activeDeadlineSeconds', text));
+}
+
+function checkDeployment(found: Findings, deployment: JsonObject): void {
+  const spec = specOf(deployment);
+  nonNegative(found, 'spec.replicas', spec['replicas']);
+  checkSelected(found, spec, 'deployment');
+  checkTemplate(found, spec, 'ReplicaSet');
+  checkDeploymentStrategy(found, objectAt(spec, 'strategy') ?? {});
+  nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
+  nonNegative(found, 'spec.revisionHistoryLimit', spec['revisionHistoryLimit']);
+  const deadline = spec['progressDeadlineSeconds'];
+  nonNegative(found, 'spec.progressDeadlineSeconds', deadline);
+  if (typeof deadline !== 'number' || deadline > numberAt(spec, 'minReadySeconds')) return;
+  const text = 'must be greater than minReadySeconds';
+  found.push(invalidValue('spec.progressDeadlineSeconds', deadline, text));
+}
+
+function checkDeploymentStrategy(found: Findings, strategy: JsonObject): void {
+  const path = 'spec.strategy.rollingUpdate';
+  const type = stringAt(strategy, 'type');
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  if (type === 'Recreate') {
+    if (rolling === undefined) return;
+    const text = "may not be specified when strategy `type` is 'Recreate'";
+    found.push(forbiddenField(path, text));
+  } else if (type === 'RollingUpdate') {
+    if (rolling === undefined) {
+      found.push(required(path, 'this should be defaulted and never be nil'));
+    } else checkRollout(found, path, rolling, '`maxSurge`');
+  } else {
+    const value = printed(JSON.stringify({ Type: type, RollingUpdate: rolling ?? null }));
+    found.push(notSupported('spec.strategy', value, ['Recreate', 'RollingUpdate']));
+  }
+}
+
+/** A rollout needs room on one side: pods that may be missing, or pods beyond the number. */
+function checkRollout(found: Findings, path: string, rolling: JsonObject, surge: string): void {
+  const missing = rolling['maxUnavailable'];
+  const before = found.length;
+  const unavailable = checkIntOrPercent(found, `${path}.maxUnavailable`, missing);
+  const extra = checkIntOrPercent(found, `${path}.maxSurge`, rolling['maxSurge']);
+  if (unavailable !== 0 || extra !== 0 || found.length > before) return;
+  found.push(invalidValue(`${path}.maxUnavailable`, missing, `may not be 0 when ${surge} is 0`));
+}
+
+function checkReplicaSet(found: Findings, set: JsonObject): void {
+  const spec = specOf(set);
+  nonNegative(found, 'spec.replicas', spec['replicas']);
+  nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
+  checkSelected(found, spec, 'deployment');
+  checkTemplate(found, spec, 'ReplicaSet');
+}
+
+function checkDaemonSet(found: Findings, set: JsonObject): void {
+  const spec = specOf(set);
+  checkSelected(found, spec, 'daemonset');
+  checkTemplate(found, spec, 'DaemonSet');
+  nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
+  const strategy = objectAt(spec, 'updateStrategy') ?? {};
+  const path = 'spec.updateStrategy';
+  if (strategy['type'] === 'RollingUpdate') {
+    const rolling = objectAt(strategy, 'rollingUpdate');
+    if (rolling === undefined) found.push(required(`${path}.rollingUpdate`));
+    else checkDaemonRollout(found, `${path}.rollingUpdate`, rolling);
+  } else if (strategy['type'] !== 'OnDelete') {
+    const type = stringAt(strategy, 'type');
+    found.push(notSupported(`${path}.type`, type, ['RollingUpdate', 'OnDelete']));
+  }
+  nonNegative(found, 'spec.revisionHistoryLimit', spec['revisionHistoryLimit']);
+}
+
+/** A node runs the old pod or the new one; only one of the two numbers may be set. */
+function checkDaemonRollout(found: Findings, path: string, rolling: JsonObject): void {
+  const unavailable = checkIntOrPercent(found, `${path}.maxUnavailable`, rolling['maxUnavailable']);
+  const surge = checkIntOrPercent(found, `${path}.maxSurge`, rolling['maxSurge']);
+  if (unavailable !== 0 && surge !== 0) {
+    const text = 'may not be set when maxUnavailable is non-zero';
+    found.push(invalidValue(`${path}.maxSurge`, rolling['maxSurge'], text));
+  } else if (unavailable === 0 && surge === 0) {
+    const text = 'cannot be 0 when maxUnavailable is 0';
+    found.push(invalidValue(`${path}.maxSurge`, rolling['maxSurge'], text));
+  }
+}
+
+function checkStatefulSet(found: Findings, set: JsonObject): void {
+  const spec = specOf(set);
+  checkStatefulPolicies(found, spec);
+  nonNegative(found, 'spec.replicas', spec['replicas']);
+  nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
+  const ordinals = objectAt(spec, 'ordinals');
+  nonNegative(found, 'spec.ordinals.start', ordinals?.['start']);
+  const service = stringAt(spec, 'serviceName');
+  if (service !== '') checkDnsLabel(found, 'spec.serviceName', service);
+  eachObject(listAt(spec, 'volumeClaimTemplates'), 'spec.volumeClaimTemplates', (claim, at) => {
+    checkClaimSpec(found, `${at}.spec`, objectAt(claim, 'spec') ?? {});
+  });
+  checkSelected(found, spec, 'statefulset');
+  checkTemplate(found, withClaimVolumes(spec), 'StatefulSet');
+}
+
+/** Containers may mount the volumes that will be made from the claim templates. */
+function withClaimVolumes(spec: JsonObject): JsonObject {
+  const template = objectAt(spec, 'template') ?? {};
+  const podSpec = objectAt(template, 'spec') ?? {};
+  const names = listAt(spec, 'volumeClaimTemplates').map((claim) =>
+    stringAt(claim, 'metadata', 'name'),
+  );
+  if (names.length === 0) return spec;
+  const own = listAt(podSpec, 'volumes').filter((item) => !names.includes(stringAt(item, 'name')));
+  const made = names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+  return { ...spec, template: { ...template, spec: { ...podSpec, volumes: [...made, ...own] } } };
+}
+
+function checkStatefulPolicies(found: Findings, spec: JsonObject): void {
+  const policy = stringAt(spec, 'podManagementPolicy');
+  if (policy === '') found.push(required('spec.podManagementPolicy'));
+  else if (policy !== 'OrderedReady' && policy !== 'Parallel') {
+    const text = "must be 'OrderedReady' or 'Parallel'";
+    found.push(invalidValue('spec.podManagementPolicy', policy, text));
+  }
+  const strategy = objectAt(spec, 'updateStrategy') ?? {};
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const path = 'spec.updateStrategy';
+  if (strategy['type'] === 'RollingUpdate') {
+    nonNegative(found, `${path}.rollingUpdate.partition`, rolling?.['partition']);
+  } else if (strategy['type'] === 'OnDelete') {
+    const text = "only allowed for updateStrategy 'RollingUpdate'";
+    if (rolling !== undefined) found.push(invalidValue(`${path}.rollingUpdate`, rolling, text));
+  } else {
+    const value = { Type: stringAt(strategy, 'type'), RollingUpdate: rolling ?? null };
+    found.push(invalidValue(path, value, "must be 'RollingUpdate' or 'OnDelete'"));
+  }
+  const retention = objectAt(spec, 'persistentVolumeClaimRetentionPolicy') ?? {};
+  for (const field of ['whenDeleted', 'whenScaled']) {
+    const value = stringAt(retention, field);
+    if (value === 'Retain' || value === 'Delete') continue;
+    const at = `spec.persistentVolumeClaimRetentionPolicy.${field}`;
+    found.push(notSupported(at, value, ['Retain', 'Delete']));
+  }
+}
+
+const STATEFUL_FIELDS = [
+  'replicas',
+  'ordinals',
+  'template',
+  'updateStrategy',
+  'revisionHistoryLimit',
+  'persistentVolumeClaimRetentionPolicy',
+  'minReadySeconds',
+];
+
+function changeStatefulSet(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const frozen = (set: JsonObject): JsonObject => {
+    const spec = { ...specOf(set) };
+    for (const field of STATEFUL_FIELDS) delete spec[field];
+    return spec;
+  };
+  if (!isSame(frozen(next), frozen(previous))) found.push(forbiddenField('spec', STATEFUL_TEXT));
+}
+
+function checkRevision(found: Findings, revision: JsonObject): void {
+  nonNegative(found, 'revision', revision['revision']);
+  const data = revision['data'];
+  if (data === undefined || data === null) found.push(required('data', 'data is mandatory'));
+  else if (!isObject(data)) found.push(required('data', 'data must be a valid JSON object'));
+}
+
+function checkReplicationController(found: Findings, controller: JsonObject): void {
+  const spec = specOf(controller);
+  nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
+  const selector = objectAt(spec, 'selector') ?? {};
+  if (Object.keys(selector).length === 0) found.push(required('spec.selector'));
+  nonNegative(found, 'spec.replicas', spec['replicas']);
+  if (objectAt(spec, 'template') === undefined) {
+    found.push(required('spec.template'));
+    return;
+  }
+  checkTemplateLabels(found, spec, (labels) =>
+    Object.entries(selector).every(([key, value]) => labels[key] === value),
+  );
+  checkTemplate(found, spec, 'ReplicationController');
+}

@@ -1,0 +1,222 @@
+// shell
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { applyDefaults } from './defaulting.ts';
+import { fieldErrorText, type FieldError } from './fielderrors.ts';
+import { listAt, objectAt, stringAt, valueAt } from './json.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { findKind, findResource, type Resource } from './kinds.ts';
+import { applyMergePatch } from './patch-merge.ts';
+import { decodeJsonBody, refit } from './request-body.ts';
+import { findTypeOfKind } from './schema.ts';
+import { validateCreate, validateUpdate } from './validation.ts';
+
+const TRANSCRIPTS = join(import.meta.dirname, '../../../../shared/data/transcripts/apiserver');
+const NO_TRANSCRIPTS = existsSync(TRANSCRIPTS)
+  ? false
+  : 'needs recorded answers of kube-apiserver beside the repository (../shared/data/transcripts)';
+
+function prepared(apiVersion: string, kind: string, fields: JsonObject): JsonObject {
+  const bytes = Buffer.from(JSON.stringify({ apiVersion, kind, ...fields }));
+  const body = decodeJsonBody(bytes, 0, bytes.length, { apiVersion, kind }, false);
+  assert(body.ok, body.ok ? '' : body.message);
+  applyDefaults(body.object);
+  return body.object;
+}
+
+function faultsOf(apiVersion: string, kind: string, fields: JsonObject): string[] {
+  const resource = findKind(apiVersion, kind);
+  assert(resource !== undefined);
+  const metadata = { name: 'x', ...(resource.namespaced ? { namespace: 'n' } : {}) };
+  const object = prepared(apiVersion, kind, { metadata, ...fields });
+  return validateCreate(resource, object).map(fieldErrorText);
+}
+
+test('names have the form of their kind', () => {
+  const named = (apiVersion: string, kind: string, name: string): string[] => {
+    const resource = findKind(apiVersion, kind);
+    assert(resource !== undefined);
+    const namespace = resource.namespaced ? { namespace: 'n' } : {};
+    const object = { apiVersion, kind, metadata: { name, ...namespace } };
+    const found = validateCreate(resource, object).map(fieldErrorText);
+    return found.filter((text) => text.startsWith('metadata.name'));
+  };
+  assert.deepEqual(named('v1', 'ConfigMap', 'a.b-c'), []);
+  assert.match(
+    named('v1', 'ConfigMap', 'A')[0] ?? '',
+    /a lowercase RFC 1123 subdomain must consist/,
+  );
+  assert.deepEqual(named('v1', 'Namespace', 'a.b'), [
+    'metadata.name: Invalid value: "a.b": must not contain dots',
+  ]);
+  assert.match(named('v1', 'Service', '1a')[0] ?? '', /a DNS-1035 label must consist of/);
+  const rbac = 'rbac.authorization.k8s.io/v1';
+  assert.deepEqual(named(rbac, 'ClusterRole', 'system:Any Thing'), []);
+  assert.deepEqual(named(rbac, 'ClusterRole', 'a/b'), [
+    `metadata.name: Invalid value: "a/b": may not contain '/'`,
+  ]);
+  const long = 'a'.repeat(254);
+  assert.match(named('v1', 'Node', long)[0] ?? '', /must be no more than 253 bytes$/);
+});
+
+test('every finding of a pod is listed, at its path', () => {
+  const container = {
+    name: 'C',
+    image: ' i',
+    ports: [{ containerPort: 70000, name: 'a--b' }],
+    env: [{ name: 'A=B' }],
+    volumeMounts: [{ name: 'none', mountPath: '' }],
+    resources: { requests: { cpu: '2' }, limits: { cpu: '1' } },
+    livenessProbe: {},
+  };
+  const spec = {
+    containers: [container],
+    restartPolicy: 'Sometimes',
+    tolerations: [{ operator: 'Equal' }],
+    volumes: [{ name: 'v', emptyDir: {}, hostPath: { path: '/' } }],
+  };
+  const fields = faultsOf('v1', 'Pod', { spec }).map((text) => text.split(': ').slice(0, 2));
+  assert.deepEqual(fields, [
+    ['spec.volumes[0].hostPath', 'Forbidden'],
+    ['spec.containers[0].name', 'Invalid value'],
+    ['spec.containers[0].ports[0].name', 'Invalid value'],
+    ['spec.containers[0].ports[0].containerPort', 'Invalid value'],
+    ['spec.containers[0].env[0].name', 'Invalid value'],
+    ['spec.containers[0].volumeMounts[0].name', 'Not found'],
+    ['spec.containers[0].volumeMounts[0].mountPath', 'Required value'],
+    ['spec.containers[0].resources.requests', 'Invalid value'],
+    ['spec.containers[0].livenessProbe', 'Required value'],
+    ['spec.restartPolicy', 'Unsupported value'],
+    ['spec.tolerations[0].operator', 'Invalid value'],
+    ['spec.containers[0].image', 'Invalid value'],
+  ]);
+});
+
+test('amounts are compared as amounts, not as text', () => {
+  const resources = {
+    requests: { cpu: '1000m', memory: '1Gi' },
+    limits: { cpu: '1', memory: '1024Mi' },
+  };
+  const spec = { containers: [{ name: 'c', image: 'i', resources }] };
+  assert.deepEqual(faultsOf('v1', 'Pod', { spec }), []);
+});
+
+test('a change that changes nothing is fine, for every kind', () => {
+  const metadata = { name: 'x', namespace: 'n', uid: 'u', labels: { a: 'b' } };
+  const spec = { containers: [{ name: 'c', image: 'i' }], tolerations: [{ operator: 'Exists' }] };
+  const pod = prepared('v1', 'Pod', { metadata, spec });
+  const resource = findKind('v1', 'Pod');
+  assert(resource !== undefined);
+  assert.deepEqual(validateUpdate(resource, structuredClone(pod), pod, ''), []);
+});
+
+/** One step of a recorded case, played against the rules alone. */
+interface Step {
+  readonly request?: {
+    readonly method?: string;
+    readonly path?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly body?: JsonObject;
+  };
+  readonly expect?: { readonly status?: JsonValue; readonly body?: JsonValue };
+}
+
+const PATH =
+  /^\/(?:api\/(v1)|apis\/([^/]+)\/([^/]+))(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/?]+))?$/;
+
+/** Cases that fail or pass for what happens outside of the rules: address allocation, type changes. */
+const OTHER_REASONS = ['defaults/service-errors.json', 'kinds/service-update.json'];
+
+class Player {
+  readonly #stored = new Map<string, JsonObject>();
+
+  /** What the rules find; undefined where the step is not about them. */
+  play(step: Step): FieldError[] | undefined {
+    const { method, path = '', headers, body } = step.request ?? {};
+    const match = PATH.exec(path);
+    if (match === null || !isObject(body)) return undefined;
+    const [, core, group = '', version = '', namespace = '', plural = '', name = ''] = match;
+    const resource = findResource(group, core ?? version, plural);
+    if (resource?.served !== true || /review/.test(plural)) return undefined;
+    const key = `${namespace}/${plural}/${name || stringAt(body, 'metadata', 'name')}`;
+    if (method === 'POST') return this.#create(resource, key, namespace, body, step);
+    const isMerge = (headers?.['content-type'] ?? '').startsWith('application/merge-patch');
+    const stored = this.#stored.get(key);
+    if (stored === undefined || !(method === 'PUT' || isMerge)) return undefined;
+    const next = isMerge ? applyMergePatch(stored, body) : body;
+    const type = findTypeOfKind(resource.apiVersion, resource.kind);
+    const fitted = type === undefined ? undefined : refit(type, next, false);
+    if (fitted?.ok !== true) return undefined;
+    this.#complete(resource, fitted.object, namespace);
+    const found = validateUpdate(resource, fitted.object, stored, '');
+    if (step.expect?.status === 200) this.#stored.set(key, fitted.object);
+    return found;
+  }
+
+  #create(
+    resource: Resource,
+    key: string,
+    namespace: string,
+    body: JsonObject,
+    step: Step,
+  ): FieldError[] | undefined {
+    const bytes = Buffer.from(JSON.stringify(body));
+    const decoded = decodeJsonBody(bytes, 0, bytes.length, resource, false);
+    if (!decoded.ok) return undefined;
+    this.#complete(resource, decoded.object, namespace);
+    if (step.expect?.status === 201) this.#stored.set(key, decoded.object);
+    return validateCreate(resource, decoded.object);
+  }
+
+  #complete(resource: Resource, object: JsonObject, namespace: string): void {
+    const metadata = objectAt(object, 'metadata') ?? {};
+    object['metadata'] = metadata;
+    if (resource.namespaced) metadata['namespace'] = namespace;
+    metadata['uid'] ??= 'u';
+    const prefix = stringAt(metadata, 'generateName');
+    if (prefix !== '') metadata['name'] ??= `${prefix}abcde`;
+    applyDefaults(object);
+    const spec = objectAt(object, 'spec');
+    if (resource.kind !== 'Pod' || spec === undefined) return;
+    spec['serviceAccountName'] ??= 'default';
+    spec['serviceAccount'] ??= 'default';
+  }
+}
+
+function expectedCauses(step: Step): string[] | undefined {
+  const body = step.expect?.body;
+  const causes = valueAt(objectAt(body, '$subset') ?? body, 'details', 'causes');
+  const items = isObject(causes) ? listAt(causes, 'items') : listAt({ causes }, 'causes');
+  if (items.length === 0) return undefined;
+  return items.map((cause) => `${stringAt(cause, 'field')}: ${stringAt(cause, 'message') || '*'}`);
+}
+
+test('recorded refusals and acceptances come out of the rules', { skip: NO_TRANSCRIPTS }, () => {
+  let compared = 0;
+  const differing: string[] = [];
+  for (const file of globSync('*/*.json', { cwd: TRANSCRIPTS }).sort()) {
+    if (file.startsWith('crd/') || OTHER_REASONS.includes(file)) continue;
+    const text = readFileSync(join(TRANSCRIPTS, file), 'utf8');
+    const known = text.replaceAll('${ns}', 't-ns').replaceAll('${id}', 'abc');
+    const player = new Player();
+    for (const step of (JSON.parse(known) as { steps: Step[] }).steps) {
+      if (/"\$(object|repeat|list)"/.test(JSON.stringify(step.request?.body ?? ''))) continue;
+      const found = player.play(step);
+      const status = step.expect?.status;
+      const wanted = status === 422 ? expectedCauses(step) : status === 201 ? [] : undefined;
+      if (found === undefined || (wanted === undefined && status !== 200)) continue;
+      const texts = found.map((error) => {
+        const isOpen = wanted?.includes(`${error.field}: *`) === true;
+        return isOpen ? `${error.field}: *` : fieldErrorText(error);
+      });
+      const place = `${file} ${step.request?.method ?? ''} ${step.request?.path ?? ''}`;
+      const [got, recorded] = [texts.sort(), (wanted ?? []).sort()].map((list) => list.join('\n'));
+      if (got !== recorded) differing.push(`${place}\n${recorded ?? ''}\n--- got\n${got ?? ''}`);
+      compared++;
+    }
+  }
+  assert.deepEqual(differing, []);
+  assert.ok(compared > 300, `only ${compared} answers compared`);
+});

@@ -1,0 +1,105 @@
+/**
+ * What is wrong with an object that somebody wants to store: upstream's checks with their texts and
+ * field paths.
+ *
+ * Objects must be in normal form with defaults filled in. Rules hang on storages (`pods`,
+ * `deployments.apps`) in the tables of `validation-*.ts`; a kind without an entry has its metadata
+ * checked, and its name as a subdomain. /
+ */
+
+import type { FieldError } from './fielderrors.ts';
+import { objectAt } from './json.ts';
+import type { JsonObject } from './json-value.ts';
+import { isStored, type Resource } from './kinds.ts';
+import { BATCH_RULES } from './validation-batch.ts';
+import { CLUSTER_RULES } from './validation-cluster.ts';
+import { CORE_RULES } from './validation-core.ts';
+import {
+  checkMetadata,
+  checkMetadataUpdate,
+  SEGMENT_NAME,
+  SUBDOMAIN_NAME,
+  type NameRule,
+} from './validation-metadata.ts';
+import { EVENT_RULES } from './validation-events.ts';
+import { LIMIT_RULES } from './validation-limits.ts';
+import { POD_RULES } from './validation-pod-update.ts';
+import type { Findings } from './validation-rules.ts';
+import { SERVICE_RULES } from './validation-services.ts';
+import { STORAGE_RULES } from './validation-storage.ts';
+import { WORKLOAD_RULES } from './validation-workloads.ts';
+
+/** What a kind demands beyond its metadata. */
+export interface KindRules {
+  /** Form of its names; a subdomain unless said otherwise. */
+  readonly name?: NameRule;
+  /** Finalizers may have any qualified name: kinds that upstream checks outside its core. */
+  readonly isForeign?: boolean;
+  /** Holds for new objects, and for updated ones too unless `update` is given. */
+  readonly create?: (found: Findings, object: JsonObject) => void;
+  /** Replaces `create` for updates of the object itself. */
+  readonly update?: (found: Findings, next: JsonObject, previous: JsonObject) => void;
+  /** Comes on top of `create` for updates of the object itself: what must not change. */
+  readonly change?: (found: Findings, next: JsonObject, previous: JsonObject) => void;
+  /** Updates through a subresource, by its name; others check metadata only. */
+  readonly subresources?: Readonly<
+    Record<string, (found: Findings, next: JsonObject, previous: JsonObject) => void>
+  >;
+}
+export type RuleTable = Readonly<Record<string, KindRules>>;
+
+const RULES: RuleTable = {
+  ...CORE_RULES,
+  ...EVENT_RULES,
+  ...LIMIT_RULES,
+  ...POD_RULES,
+  ...SERVICE_RULES,
+  ...WORKLOAD_RULES,
+  ...BATCH_RULES,
+  ...CLUSTER_RULES,
+  ...STORAGE_RULES,
+};
+const PLAIN: KindRules = {};
+
+/** What is wrong with a new object; its name is final. Reviews and bindings are not judged here. */
+export function validateCreate(resource: Resource, object: JsonObject): FieldError[] {
+  if (!isStored(resource)) return [];
+  const rules = RULES[resource.storage.name] ?? PLAIN;
+  const metadata = objectAt(object, 'metadata') ?? {};
+  const found: Findings = [];
+  const nameRule = rules.name ?? SUBDOMAIN_NAME;
+  checkMetadata(found, metadata, resource.namespaced, nameRule, rules.isForeign !== true);
+  rules.create?.(found, object);
+  // Upstream's generic check comes only after the kind's own has passed.
+  if (found.length === 0) {
+    checkMetadata(found, metadata, resource.namespaced, SEGMENT_NAME, false);
+  }
+  return found;
+}
+
+/**
+ * What is wrong with a change; `subresource` is '' for the object itself. System fields of metadata
+ * (uid, creation time, deletion) must have been carried over before, as far as the client left them
+ * out. /
+ */
+export function validateUpdate(
+  resource: Resource,
+  next: JsonObject,
+  previous: JsonObject,
+  subresource: string,
+): FieldError[] {
+  const rules = RULES[resource.storage.name] ?? PLAIN;
+  const nextMetadata = objectAt(next, 'metadata') ?? {};
+  const previousMetadata = objectAt(previous, 'metadata') ?? {};
+  const found: Findings = [];
+  // Once for all kinds and once by the kind itself: upstream's causes list such findings twice.
+  checkMetadataUpdate(found, nextMetadata, previousMetadata, false);
+  checkMetadataUpdate(found, nextMetadata, previousMetadata, rules.isForeign !== true);
+  if (subresource !== '') rules.subresources?.[subresource]?.(found, next, previous);
+  else if (rules.update !== undefined) rules.update(found, next, previous);
+  else {
+    rules.create?.(found, next);
+    rules.change?.(found, next, previous);
+  }
+  return found;
+}
