@@ -92,6 +92,10 @@ export interface StreamHandle {
 
 /** Timers and clock as a component is given them, so that tests can own both. */
 export interface Timers {
+  /**
+   * Milliseconds since 1970-01-01 UTC that never go back: good for time stamps and for durations.
+   * It jumps forward with the wall clock, as after a machine has slept.
+   */
   nowMs(): number;
   /** Runs `fire` once, at least `delayMs` from now; returns what cancels it. */
   after(delayMs: number, fire: () => void): () => void;

@@ -58,6 +58,14 @@ export interface DispatcherOptions {
   readonly timers: Timers;
   readonly random: () => number;
   readonly limits: ClientLimits;
+  /** A connection carries one request at a time: make more of them when they are busy. */
+  readonly isSerial?: boolean;
+}
+
+/** Slots that go out again at the same time. */
+interface DelayedGroup {
+  readonly slots: Slot[];
+  readonly cancel: () => void;
 }
 
 export class Dispatcher implements Client, ResponseSink {
@@ -73,7 +81,7 @@ export class Dispatcher implements Client, ResponseSink {
   #first: Slot | null = null;
   #last: Slot | null = null;
   /** Slots that wait for a time, by the step in which they go out. */
-  readonly #delayed: Map<number, Slot[]> = new Map();
+  readonly #delayed: Map<number, DelayedGroup> = new Map();
   readonly #streams: Set<StreamRequest> = new Set();
   readonly #waitingStreams: StreamRequest[] = [];
   readonly #roomCallbacks: (() => void)[] = [];
@@ -93,6 +101,7 @@ export class Dispatcher implements Client, ResponseSink {
       timers: options.timers,
       random: options.random,
       count: options.limits.connections,
+      isSerial: options.isSerial ?? false,
       metrics: this.metrics,
       onRoom: () => this.#pump(),
       onFailure: (message) => this.#failStreams(message),
@@ -171,6 +180,7 @@ export class Dispatcher implements Client, ResponseSink {
     }
     this.#first = null;
     this.#last = null;
+    for (const { cancel } of this.#delayed.values()) cancel();
     this.#delayed.clear();
     for (const stream of this.#streams) stream.cancel();
     this.#waitingStreams.length = 0;
@@ -360,19 +370,19 @@ export class Dispatcher implements Client, ResponseSink {
     const step = Math.ceil((this.timers.nowMs() + pauseMs) / DELAY_STEP_MS);
     const group = this.#delayed.get(step);
     if (group !== undefined) {
-      group.push(slot);
+      group.slots.push(slot);
       return;
     }
-    this.#delayed.set(step, [slot]);
-    this.timers.after(step * DELAY_STEP_MS - this.timers.nowMs(), () => {
-      const due = this.#delayed.get(step) ?? [];
+    const cancel = this.timers.after(step * DELAY_STEP_MS - this.timers.nowMs(), () => {
+      const { slots } = this.#delayed.get(step) ?? { slots: [] };
       this.#delayed.delete(step);
-      for (const next of due) {
+      for (const next of slots) {
         if (next.state === 'delayed') this.#enqueue(next, true);
         else this.#release(next);
       }
       this.#pump();
     });
+    this.#delayed.set(step, { slots: [slot], cancel });
   }
 
   /** No connection can be made: whoever streams is told, requests wait for their deadlines. */

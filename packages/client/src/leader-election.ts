@@ -68,6 +68,7 @@ class Candidate implements LeaderElection {
   #isLeading = false;
   #isStopped = false;
   #isStarted = false;
+  #running: Promise<void> = Promise.resolve();
   /** When the last renewal that succeeded was begun. */
   #renewedMs = 0;
   #cancelRetry: () => void = () => {};
@@ -94,7 +95,7 @@ class Candidate implements LeaderElection {
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    void this.#round();
+    this.#running = this.#round();
   }
 
   async stop(): Promise<void> {
@@ -103,6 +104,8 @@ class Candidate implements LeaderElection {
     this.#cancelRetry();
     if (!this.#isLeading) return;
     this.#stopLeading();
+    // A renewal under way would come after the release and undo it.
+    await this.#running;
     const spec = objectAt(this.#observed ?? undefined, 'spec') ?? {};
     const now = microTime(this.#options.client.timers.nowMs());
     // An empty holder and one second, as upstream's candidates release a lease.
@@ -134,7 +137,7 @@ class Candidate implements LeaderElection {
     }
     const jitter = this.#isLeading ? 1 : 1 + client.random() * ACQUIRE_JITTER;
     this.#cancelRetry = client.timers.after(this.#retryPeriodMs * jitter, () => {
-      void this.#round();
+      this.#running = this.#round();
     });
   }
 

@@ -18,6 +18,8 @@ interface LinksOptions {
   readonly timers: Timers;
   readonly random: () => number;
   readonly count: number;
+  /** Connections are added for requests too, not only for watches. */
+  readonly isSerial: boolean;
   readonly metrics: ClientMetrics;
   /** A connection was opened. */
   readonly onRoom: () => void;
@@ -73,7 +75,8 @@ export class Links {
       if (connection.capacity <= 0) continue;
       if (best === null || connection.capacity > best.capacity) best = connection;
     }
-    if (best === null && isStream && openCount === this.#links.length) this.#addExtra();
+    const mayAdd = isStream || this.#options.isSerial;
+    if (best === null && mayAdd && openCount === this.#links.length) this.#addExtra();
     return best;
   }
 

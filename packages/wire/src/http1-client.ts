@@ -115,8 +115,8 @@ export class Http1Client implements Protocol, ClientConnection {
   readonly #transport: Transport;
   readonly #options: ClientOptions;
   readonly #parser: Http1Parser;
-  #state: 'open' | 'draining' | 'closed' = 'open';
-  #isAnnounced = false;
+  #state: 'connecting' | 'open' | 'draining' | 'closed' = 'connecting';
+  #isConnected = false;
   #current: Http1ClientStream | null = null;
   #waiting: Http1ClientStream[] = [];
   /** The present answer says that the connection ends with it. */
@@ -126,6 +126,7 @@ export class Http1Client implements Protocol, ClientConnection {
   /** Nothing is read and written any more; what is left waits for the socket's end. */
   #isEnded = false;
   #reason = 'the connection was closed';
+  readonly #bornMs: number;
   #progressMs: number;
   #pendingBytes = 0;
 
@@ -133,11 +134,12 @@ export class Http1Client implements Protocol, ClientConnection {
     this.#transport = transport;
     this.#options = options;
     this.#parser = new Http1Parser(true, options.limits.headBytesMax);
-    this.#progressMs = transport.nowMs();
+    this.#bornMs = transport.nowMs();
+    this.#progressMs = this.#bornMs;
     transport.requestFlush();
   }
 
-  get state(): 'open' | 'draining' | 'closed' {
+  get state(): 'connecting' | 'open' | 'draining' | 'closed' {
     return this.#state;
   }
 
@@ -328,10 +330,7 @@ export class Http1Client implements Protocol, ClientConnection {
 
   flush(): void {
     if (this.#state === 'closed' || this.#isEnded) return;
-    if (!this.#isAnnounced) {
-      this.#isAnnounced = true;
-      this.onOpen?.();
-    }
+    if (!this.#isConnected && !this.#hasConnected()) return;
     this.#run();
     if (this.#current === null) this.#begin();
     this.#flushOutput();
@@ -339,6 +338,15 @@ export class Http1Client implements Protocol, ClientConnection {
     if (this.#state !== 'draining' || this.#current !== null || this.#waiting.length > 0) return;
     this.#isEnded = true;
     this.#transport.end();
+  }
+
+  /** Looks whether the socket is connected; the shell asks for a flush when that comes about. */
+  #hasConnected(): boolean {
+    this.#isConnected = this.#options.whyClosed?.().reached ?? true;
+    if (!this.#isConnected) return false;
+    if (this.#state === 'connecting') this.#state = 'open';
+    this.onOpen?.();
+    return true;
   }
 
   #begin(): void {
@@ -375,26 +383,31 @@ export class Http1Client implements Protocol, ClientConnection {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#isEnded = true;
+    const why = this.#options.whyClosed?.().text ?? '';
+    const reason = why === '' ? this.#reason : why;
     const current = this.#current;
     this.#current = null;
-    if (current !== null) this.#fail(current, 'disconnected', this.#reason);
-    for (const stream of this.#waiting.splice(0)) this.#fail(stream, 'refused', this.#reason);
+    if (current !== null) this.#fail(current, 'disconnected', reason);
+    for (const stream of this.#waiting.splice(0)) this.#fail(stream, 'refused', reason);
     this.output.discard();
-    this.onClosed?.(this.#reason);
+    this.onClosed?.(reason);
   }
 
   tick(nowMs: number): void {
     const pending = this.#transport.pending();
     if (pending === 0 || pending < this.#pendingBytes) this.#progressMs = nowMs;
     this.#pendingBytes = pending;
-    if (nowMs - this.#progressMs > this.#options.limits.stallMsMax) {
-      this.#cut(`the server took nothing for ${this.#options.limits.stallMsMax} ms`);
+    const { handshakeMsMax, stallMsMax } = this.#options.limits;
+    if (!this.#isConnected && nowMs - this.#bornMs > handshakeMsMax) {
+      this.#cut(`no connection within ${handshakeMsMax} ms`);
+    } else if (nowMs - this.#progressMs > stallMsMax) {
+      this.#cut(`the server took nothing for ${stallMsMax} ms`);
     }
   }
 
   /** Takes no new requests; those given go on. */
   drain(): void {
-    if (this.#state !== 'open') return;
+    if (this.#state === 'draining' || this.#state === 'closed') return;
     this.#state = 'draining';
     this.changed();
   }

@@ -1,0 +1,24 @@
+// shell: the machine's clock and timers
+import type { Timers } from './client.ts';
+
+/** Difference to the wall clock from which on ours follows it. */
+const DRIFT_MS_MAX = 500;
+/** Longest delay that a timer of the platform takes. */
+const DELAY_MS_MAX: number = 2 ** 31 - 1;
+
+let offsetMs: number = Date.now() - performance.now();
+
+/** Real time. The clock runs with the monotonic one and is set forward, never back. */
+export const systemTimers: Timers = {
+  nowMs: () => {
+    const nowMs = performance.now() + offsetMs;
+    const aheadMs = Date.now() - nowMs;
+    if (aheadMs < DRIFT_MS_MAX) return nowMs;
+    offsetMs += aheadMs;
+    return nowMs + aheadMs;
+  },
+  after: (delayMs, fire) => {
+    const timer = setTimeout(fire, Math.min(DELAY_MS_MAX, Math.max(0, Math.ceil(delayMs))));
+    return () => clearTimeout(timer);
+  },
+};
