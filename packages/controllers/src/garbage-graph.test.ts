@@ -77,6 +77,17 @@ test('an owner that waits in the foreground is looked at when a dependent goes',
   assert.equal(world.graph.hasDependents(0, 0), false);
 });
 
+test('an owner that waits is looked at when a dependent lets go of it', () => {
+  const world = new World();
+  world.put(0, []);
+  world.put(3, []);
+  world.put(1, [0, 3]);
+  world.put(0, [], { deletionTimestamp: 'x', finalizers: ['foregroundDeletion'] });
+  world.checked.clear();
+  world.put(1, [3]);
+  assert.deepEqual([...world.checked], [0]);
+});
+
 test('what the server has not is remembered for all dependents', () => {
   const world = new World();
   world.put(1, [7]);

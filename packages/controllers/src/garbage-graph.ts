@@ -143,6 +143,7 @@ export class GarbageGraph {
     const hash = from < 0 ? 0 : hashOf(bytes, from, to);
     if (rows.refs.get(row) === hash) return;
     rows.refs.set(row, hash);
+    this.#checkWaitingOwners(rows, row);
     this.#dropEdges(rows, row);
     if (hash === 0) return;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(
@@ -182,18 +183,21 @@ export class GarbageGraph {
       this.#state.set(owner, this.#state.get(owner) | ABSENT);
       this.#checkDependents(owner);
     }
-    for (let edge = rows.edge.get(row); edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
-      this.#checkWaitingOwner(this.#edgeOwner.get(edge - 1));
-    }
+    this.#checkWaitingOwners(rows, row);
     this.#dropEdges(rows, row);
     this.#clear(rows, row);
   }
 
-  #checkWaitingOwner(owner: number): void {
-    const resource = this.#placeResource.get(owner) - 1;
-    if (resource < 0) return;
-    const row = this.#placeRow.get(owner);
-    if (this.#rows[resource]!.flags.get(row) !== 0) this.#effects.check(resource, row);
+  /** Owners that wait for their dependents may have one less to wait for. */
+  #checkWaitingOwners(rows: Rows, dependent: number): void {
+    let edge = rows.edge.get(dependent);
+    for (; edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
+      const owner = this.#edgeOwner.get(edge - 1);
+      const resource = this.#placeResource.get(owner) - 1;
+      if (resource < 0) continue;
+      const row = this.#placeRow.get(owner);
+      if (this.#rows[resource]!.flags.get(row) !== 0) this.#effects.check(resource, row);
+    }
   }
 
   #checkDependents(owner: number): void {
