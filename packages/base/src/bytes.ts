@@ -84,6 +84,9 @@ export function startsWith(
  *
  * HalfSipHash-1-3 (Aumasson and Bernstein; the variant that Linux uses for its hash tables): names
  * come from users, and without a secret anybody could choose a million that collide.
+ *
+ * The bytes are left in `words` as little-endian words, the last one filled up with zeros, so that
+ * a table can compare and store them by words; it has room for length / 4 + 1.
  */
 export function hashBytes(
   seedLow: number,
@@ -91,6 +94,7 @@ export function hashBytes(
   bytes: Uint8Array,
   start: number,
   end: number,
+  words: Int32Array,
 ): number {
   let v0 = seedLow | 0;
   let v1 = seedHigh | 0;
@@ -99,8 +103,10 @@ export function hashBytes(
   const wordsEnd = end - ((end - start) & 3);
   let word = 0;
   let at = start;
+  let index = 0;
   for (; at < wordsEnd; at += 4) {
     word = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+    words[index++] = word;
     v3 ^= word;
     v0 = (v0 + v1) | 0;
     v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
@@ -114,10 +120,11 @@ export function hashBytes(
     v2 = (v2 << 16) | (v2 >>> 16);
     v0 ^= word;
   }
-  word = (end - start) << 24;
-  if (at < end) word |= bytes[at]!;
+  word = at < end ? bytes[at]! : 0;
   if (at + 1 < end) word |= bytes[at + 1]! << 8;
   if (at + 2 < end) word |= bytes[at + 2]! << 16;
+  words[index] = word;
+  word |= (end - start) << 24;
   // The last word takes one round like the others, then the closing takes three more.
   v3 ^= word;
   for (let round = 0; round < 4; round++) {

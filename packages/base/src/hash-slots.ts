@@ -13,13 +13,13 @@ import { assert } from './assert.ts';
  *
  *   directory   hash >>> (32 - depth) -> segment
  *   slot        [hash, ref]; ref 0 = empty
- *   chunk       64 segments, 1 MiB; the first ones are smaller, for small tables
+ *   chunk       256 segments, 4 MiB; the first one starts small, for small tables
  */
 const SEGMENT_SLOTS = 2048;
 const SLOT_MASK: number = SEGMENT_SLOTS - 1;
 const SEGMENT_WORDS: number = SEGMENT_SLOTS * 2;
 const SEGMENT_LOAD_MAX: number = (SEGMENT_SLOTS * 3) / 4;
-const CHUNK_BITS = 6;
+const CHUNK_BITS = 8;
 const CHUNK_MASK: number = (1 << CHUNK_BITS) - 1;
 const CHUNK_WORDS: number = SEGMENT_WORDS << CHUNK_BITS;
 /** 2^24 segments of 2048 slots: beyond any number of refs. */

@@ -1,6 +1,6 @@
 // data plane: a hash table of byte keys
 import { assert } from './assert.ts';
-import { compareBytes, copyBytes, equalBytes, hashBytes } from './bytes.ts';
+import { compareBytes, copyBytes, hashBytes } from './bytes.ts';
 import { Uint32Column } from './column.ts';
 import type { Random } from './random.ts';
 import { HashSlots } from './hash-slots.ts';
@@ -13,7 +13,7 @@ import { Slab } from './slab.ts';
  * hang columns beside the table, indexed by id, and ordered indexes (`OrderedIndex`) above it.
  *
  *   slots      hash -> (32-bit hash, ref of the key's block), in segments that split one at a time
- *   block      [id: u32][length: u32][key bytes], in a slab
+ *   block      [id: u32][length: u32][key bytes, zeros up to a whole word], in a slab
  *   refOf      id -> ref of the key's block, 0 for an id that is not in use
  *
  * No operation touches more than one segment (16 KiB), so none is slow because the table is large.
@@ -38,6 +38,8 @@ export class KeyTable {
   readonly #freeIds = new Uint32Column();
   readonly #seedLow: number;
   readonly #seedHigh: number;
+  // The key at hand as words, left by the hash: keys are compared and stored by words.
+  #key: Int32Array = new Int32Array(64);
   #freeCount = 0;
   #idEnd = 0;
   #size = 0;
@@ -65,8 +67,7 @@ export class KeyTable {
 
   /** The id of a key, or -1. */
   find(bytes: Uint8Array, start: number, end: number): number {
-    const hash = hashBytes(this.#seedLow, this.#seedHigh, bytes, start, end);
-    const ref = this.#search(hash, bytes, start, end);
+    const ref = this.#search(this.#hash(bytes, start, end), end - start);
     return ref === 0 ? -1 : this.#idAt(ref);
   }
 
@@ -75,20 +76,20 @@ export class KeyTable {
    * it is longer than `KEY_BYTES_MAX`; the table is then as it was.
    */
   insert(bytes: Uint8Array, start: number, end: number): number {
-    const hash = hashBytes(this.#seedLow, this.#seedHigh, bytes, start, end);
-    const found = this.#search(hash, bytes, start, end);
+    const hash = this.#hash(bytes, start, end);
+    const found = this.#search(hash, end - start);
     this.isNew = false;
     if (found !== 0) return this.#idAt(found);
     if (end - start > KEY_BYTES_MAX) return -1;
     const slab = this.#slab;
-    const ref = slab.allocate(HEADER_BYTES + end - start);
+    const ref = slab.allocate(HEADER_BYTES + wordsOf(end - start) * 4);
     if (ref === 0) return -1;
     const id = this.#freeCount > 0 ? this.#freeIds.get(--this.#freeCount) : this.#idEnd++;
     const words = slab.wordsAt(ref);
     const word = slab.wordAt(ref);
     words[word] = id;
     words[word + 1] = end - start;
-    copyBytes(bytes, start, end, slab.bytesAt(ref), slab.startAt(ref) + HEADER_BYTES);
+    for (let i = wordsOf(end - start) - 1; i >= 0; i--) words[word + 2 + i] = this.#key[i]!;
     this.#slots.insert(hash, ref);
     this.#refOf.set(id, ref);
     this.#size++;
@@ -172,15 +173,26 @@ export class KeyTable {
     this.#refOf.set(slab.wordsAt(to)[slab.wordAt(to)]!, to);
   };
 
-  #search(hash: number, bytes: Uint8Array, start: number, end: number): number {
+  #hash(bytes: Uint8Array, start: number, end: number): number {
+    // Keys are short; the room for the longest one seen is kept.
+    if (end - start >= this.#key.length * 4) this.#key = new Int32Array((end - start) / 2 + 1);
+    return hashBytes(this.#seedLow, this.#seedHigh, bytes, start, end, this.#key);
+  }
+
+  /** The block of the key that was hashed last. */
+  #search(hash: number, length: number): number {
     const slots = this.#slots;
     const slab = this.#slab;
+    const key = this.#key;
     let ref = slots.first(hash);
     while (ref !== 0) {
-      const length = slab.wordsAt(ref)[slab.wordAt(ref) + 1]!;
-      const keyStart = slab.startAt(ref) + HEADER_BYTES;
-      const key = slab.bytesAt(ref);
-      if (equalBytes(key, keyStart, keyStart + length, bytes, start, end)) return ref;
+      const words = slab.wordsAt(ref);
+      const word = slab.wordAt(ref) + 1;
+      if (words[word] === length) {
+        let i = wordsOf(length);
+        while (i > 0 && words[word + i] === key[i - 1]) i--;
+        if (i === 0) return ref;
+      }
       ref = slots.next(hash);
     }
     return 0;
@@ -194,6 +206,10 @@ export class KeyTable {
     const slab = this.#slab;
     const start = slab.startAt(ref) + HEADER_BYTES;
     const end = start + slab.wordsAt(ref)[slab.wordAt(ref) + 1]!;
-    return hashBytes(this.#seedLow, this.#seedHigh, slab.bytesAt(ref), start, end);
+    return this.#hash(slab.bytesAt(ref), start, end);
   }
+}
+
+function wordsOf(length: number): number {
+  return (length + 3) >>> 2;
 }

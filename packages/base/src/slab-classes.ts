@@ -17,22 +17,23 @@ function spanPagesFor(sizeBytes: number): number {
 }
 
 /**
- * Block sizes: multiples of 8 up to 128 bytes, then steps of about a sixteenth, each widened to
- * the largest size of which as many still fit into a span. A block wastes 3 % on average.
+ * Block sizes: each doubling from 128 on in sixteen steps, below that multiples of 8, each widened
+ * to the largest size of which as many still fit into a span. A block wastes 3 % on average, and
+ * powers of two, which people like, waste nothing.
  */
 function blockSizes(): number[] {
   const sizes: number[] = [];
-  let wanted = 8;
-  while (wanted <= BLOCK_BYTES_MAX) {
+  for (let wanted = 8; wanted <= BLOCK_BYTES_MAX; wanted += Math.max(8, powerOf2(wanted) / 16)) {
     const spanBytes = spanPagesFor(wanted) * PAGE_BYTES;
-    const count = Math.floor(spanBytes / wanted);
-    const size = wanted <= 128 ? wanted : Math.floor(spanBytes / count / 8) * 8;
-    sizes.push(Math.min(size, BLOCK_BYTES_MAX));
-    if (size >= BLOCK_BYTES_MAX) break;
-    wanted = size < 128 ? size + 8 : Math.ceil((size + size / 16) / 8) * 8;
-    if (wanted > BLOCK_BYTES_MAX) wanted = BLOCK_BYTES_MAX;
+    const size = Math.floor(spanBytes / Math.floor(spanBytes / wanted) / 8) * 8;
+    if (wanted <= 128) sizes.push(wanted);
+    else if (size !== sizes.at(-1)) sizes.push(size);
   }
   return sizes;
+}
+
+function powerOf2(size: number): number {
+  return 2 ** Math.floor(Math.log2(size));
 }
 
 /** Bytes of a block, by class. */

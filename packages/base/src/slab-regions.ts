@@ -75,8 +75,8 @@ export class Regions {
     return this.buffers[region]!.length > 0;
   }
 
-  /** Takes one more region from the system. */
-  open(): void {
+  /** Takes one more region from the system and returns its number. */
+  open(): number {
     let region = 0;
     while (region < this.buffers.length && this.isOpen(region)) region++;
     const memory = new ArrayBuffer(this.regionBytes);
@@ -87,6 +87,7 @@ export class Regions {
     this.#firstFree[region] = Math.max(1, region * this.regionPages);
     this.#runMax[region] = this.#pagesOf(region);
     this.reservedBytes += this.regionBytes;
+    return region;
   }
 
   /** Gives an empty region back to the system. */

@@ -132,6 +132,19 @@ test('at the limit a slab refuses, except what is urgent, and serves again after
   assert.equal(slab.store(Buffer.from('abc'), 1, 3, true) !== 0, true);
 });
 
+test('a reserve is taken at once and kept', () => {
+  const slab = new Slab({ regionBytes: REGION, bytesMax: 8 * REGION });
+  slab.reserve(3.5 * REGION);
+  assert.equal(slab.reservedBytes, 3 * REGION);
+  const refs = Array.from({ length: 500 }, () => slab.allocate(10_000));
+  assert.ok(slab.reservedBytes > 4 * REGION);
+  for (const ref of refs) slab.free(ref);
+  while (slab.compactStep(1e6, () => assert.fail('a block moved that is not there')) > 0);
+  assert.ok(slab.reservedBytes >= 3 * REGION && slab.reservedBytes <= 4 * REGION);
+  slab.reserve(100 * REGION);
+  assert.equal(slab.reservedBytes, 8 * REGION);
+});
+
 test('freeing twice, or what was never given out, is a bug that shows', () => {
   const slab = new Slab({ regionBytes: REGION });
   const ref = slab.allocate(100_000);

@@ -44,6 +44,7 @@ export type Moved = (from: number, to: number, sizeBytes: number) => void;
 const SLAB_BYTES_MAX: number = 2 ** 35;
 const REGION_BYTES_DEFAULT: number = 2 ** 25;
 const PAGE_UNITS_BITS = 10;
+const SYSTEM_PAGE_BYTES = 4096;
 
 export class Slab {
   readonly #bytesMax: number;
@@ -76,6 +77,7 @@ export class Slab {
   readonly #isStuck: boolean[] = [];
   #drainRetryBelow = 0;
   #isMoving = false;
+  #reserveBytes = 0;
 
   constructor(options: SlabOptions = {}) {
     const regionBytes = options.regionBytes ?? REGION_BYTES_DEFAULT;
@@ -90,6 +92,20 @@ export class Slab {
     this.#spanOf = this.#regions.runOf;
     this.#regionShift = bits - 3;
     this.#regionMask = 2 ** this.#regionShift - 1;
+  }
+
+  /**
+   * Takes regions from the system ahead of use, until `sizeBytes` are held (or the limit is
+   * reached), and touches each page, so that later allocations meet no page fault. Each region
+   * takes milliseconds: this is for the start of a process. Reserved regions are not given back.
+   */
+  reserve(sizeBytes: number): void {
+    const regions = this.#regions;
+    this.#reserveBytes = Math.max(this.#reserveBytes, Math.min(sizeBytes, this.#bytesMax));
+    while (regions.reservedBytes + regions.regionBytes <= this.#reserveBytes) {
+      const bytes = this.#buffers[regions.open()]!;
+      for (let at = 0; at < bytes.length; at += SYSTEM_PAGE_BYTES) bytes[at] = 0;
+    }
   }
 
   /** Bytes of blocks in use, each counted as its whole block. */
@@ -354,6 +370,7 @@ export class Slab {
     const elsewhere = regions.reservedBytes - regions.regionBytes - (this.#liveBytes - live);
     if (live > regions.regionBytes * 0.8 || elsewhere < live * 1.25) return false;
     if (elsewhere === 0) return false;
+    if (regions.reservedBytes - regions.regionBytes < this.#reserveBytes) return false;
     this.#drainRegion = best;
     this.#drainPage = best === 0 ? 1 : 0;
     this.#drainBlock = 0;
@@ -447,7 +464,9 @@ export class Slab {
 
   /** One empty region stays, so that use around a boundary does not take and return it at will. */
   #releaseRegion(region: number): void {
-    const others = this.#regions.reservedBytes - this.#regions.regionBytes - this.#liveBytes;
-    if (others >= this.#regions.regionBytes / 4) this.#regions.close(region);
+    const { regionBytes, reservedBytes } = this.#regions;
+    const remaining = reservedBytes - regionBytes;
+    const isSpare = remaining - this.#liveBytes < regionBytes / 4;
+    if (!isSpare && remaining >= this.#reserveBytes) this.#regions.close(region);
   }
 }
