@@ -51,9 +51,7 @@ export function parseTokenFile(text: string): Map<string, Identity> {
   const tokens = new Map<string, Identity>();
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
-    const columns = [...line.matchAll(/"([^"]*)"|([^,]+)/g)].map(
-      ([, quotedText, plain]) => quotedText ?? plain?.trim() ?? '',
-    );
+    const columns = csvColumns(line);
     const [token = '', user = '', uid, groups = ''] = columns;
     if (uid === undefined) {
       throw new Error(
@@ -64,4 +62,13 @@ export function parseTokenFile(text: string): Map<string, Identity> {
     tokens.set(token, identityOf(user, groups === '' ? [] : groups.split(','), uid));
   }
   return tokens;
+}
+
+/** Columns of one line; a quoted one may hold commas. */
+function csvColumns(line: string): string[] {
+  const columns: string[] = [];
+  for (const [, quotedText, plain = ''] of line.matchAll(/(?:^|,)(?:"([^"]*)"|([^,]*))/g)) {
+    columns.push(quotedText ?? plain.trim());
+  }
+  return columns;
 }

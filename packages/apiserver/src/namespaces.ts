@@ -40,8 +40,7 @@ export const namespaceLifecycle: AdmissionPlugin = {
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
     const { namespace } = call.info;
     if (!world.storage.get(namespaceKey(namespace), row)) return notFound(NAMESPACES, namespace);
-    const start = row.bytes.indexOf('"deletionTimestamp"', row.start);
-    if (start < 0 || start >= row.end) return null;
+    if (!row.bytes.subarray(row.start, row.end).includes('"deletionTimestamp"')) return null;
     const found = readNamespace(world, namespace);
     if (stringAt(found ?? {}, 'metadata', 'deletionTimestamp') === '') return null;
     const name =

@@ -151,8 +151,7 @@ function defaultClass(world: World): JsonObject | null {
   let found: JsonObject | null = null;
   world.storage.page(start, end, 0, (one) => {
     // most clusters have none: do not parse what cannot be one
-    const at = one.bytes.indexOf('"globalDefault":true', one.start);
-    if (at >= 0 && at < one.end) {
+    if (one.bytes.subarray(one.start, one.end).includes('"globalDefault":true')) {
       const object = decodeRow(served, one, one.modRevision);
       if (found === null || Number(object['value']) < Number(found['value'])) found = object;
     }

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PeerCertificate } from '@megaplane/wire/exchange';
+import { authenticate, parseTokenFile } from './authentication.ts';
+import { ConnectionModel, ExchangeModel } from './exchange-model.ts';
+import { ANONYMOUS, identityOf } from './identity.ts';
+
+function certificate(trusted: boolean): PeerCertificate {
+  return {
+    raw: Buffer.alloc(0),
+    commonName: 'jane',
+    organizations: ['ops'],
+    trusted,
+    failure: trusted ? '' : 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    validFromMs: 0,
+    validToMs: 1,
+  };
+}
+
+function ask(connection: ConnectionModel, headers: Record<string, string> = {}) {
+  const exchange = new ExchangeModel('GET', '/api', undefined, headers, connection);
+  return authenticate(exchange, (token) => (token === 'good' ? identityOf('bot', []) : null));
+}
+
+test('a client certificate of this cluster is its user, one of another cluster nobody', () => {
+  const own = ask(new ConnectionModel(false, certificate(true)));
+  assert.deepEqual([own?.user, own?.groups], ['jane', ['ops', 'system:authenticated']]);
+  assert.equal(ask(new ConnectionModel(false, certificate(false))), null);
+});
+
+test('tokens are read, wrong ones refused, and nothing at all is anonymous', () => {
+  const plain = new ConnectionModel(false);
+  assert.equal(ask(plain, { authorization: 'Bearer good' })?.user, 'bot');
+  assert.equal(ask(plain, { authorization: 'Bearer bad' }), null);
+  assert.equal(ask(plain, { authorization: 'Basic eDp5' }), null);
+  assert.equal(ask(plain), ANONYMOUS);
+  assert.equal(ask(new ConnectionModel(true))?.isMaster, true);
+});
+
+test('a token file has a user, a uid and groups per line', () => {
+  const tokens = parseTokenFile('t1,ann,,"system:masters,dev"\n\nt2,bob,7\n');
+  assert.deepEqual(tokens.get('t1')?.groups, ['system:masters', 'dev', 'system:authenticated']);
+  assert.equal(tokens.get('t1')?.isMaster, true);
+  assert.equal(tokens.get('t2')?.uid, '7');
+  assert.throws(() => parseTokenFile('t1,ann\n'), /line 1 has 2 columns/);
+});
