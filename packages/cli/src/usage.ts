@@ -2,6 +2,8 @@
  * Parsers of flag values. Each throws commander's `InvalidArgumentError`, which becomes one line
  * that names the flag and exit code 2.
  */
+import { parseByteSize, parseDurationMs } from '@megaplane/base/limits';
+import type { Parsed } from '@megaplane/base/limits';
 import { InvalidArgumentError } from 'commander';
 
 /** A parser of whole numbers from `min` to `max`, both included. */
@@ -27,21 +29,19 @@ export function oneOf<Word extends string>(words: readonly Word[]): (text: strin
   };
 }
 
-const DURATION_UNITS_MS = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
-
-/** Parses a duration as Go writes it (`1m30s`, `500ms`, `0`), in milliseconds. */
+/** A duration as Go writes it (`1m30s`, `500ms`, `0`), in milliseconds. */
 export function durationMs(text: string): number {
-  if (text === '0') return 0;
-  let totalMs = 0;
-  let end = 0;
-  for (const part of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/gy)) {
-    totalMs += Number(part[1]) * DURATION_UNITS_MS[part[2] as keyof typeof DURATION_UNITS_MS];
-    end = part.index + part[0].length;
-  }
-  if (end === 0 || end !== text.length) {
-    throw new InvalidArgumentError('a duration such as 40s, 1m30s or 500ms is needed.');
-  }
-  return totalMs;
+  return parsed(parseDurationMs(text));
+}
+
+/** A size such as `512MiB` or `1073741824`, in bytes. */
+export function sizeBytes(text: string): number {
+  return parsed(parseByteSize(text));
+}
+
+function parsed(result: Parsed): number {
+  if (result.kind === 'invalid') throw new InvalidArgumentError(result.message);
+  return result.value;
 }
 
 /** Collects a flag that may be given several times, or once with commas. */
@@ -52,4 +52,28 @@ export function list(text: string, previous: readonly string[] | undefined): rea
 /** Words with commas between them. */
 export function words(text: string): readonly string[] {
   return text.split(',').filter((item) => item !== '');
+}
+
+/** A number from 0 on, with or without a fraction. */
+export function positive(text: string): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
+  if (Number.isNaN(value)) throw new InvalidArgumentError('a number such as 0.1 is needed.');
+  return value;
+}
+
+/** The value of a flag that may be written `--flag`, `--flag=true` or `--flag=false`. */
+export function flagValue(text: string): boolean {
+  if (text !== 'true' && text !== 'false')
+    throw new InvalidArgumentError('true or false is needed.');
+  return text === 'true';
+}
+
+/** Those of the named flags that were given: an absent flag must stay absent, not undefined. */
+export function given<Flags extends object, Name extends keyof Flags>(
+  flags: Flags,
+  names: readonly Name[],
+): { [Given in Name]?: NonNullable<Flags[Given]> } {
+  const found: Partial<Record<Name, unknown>> = {};
+  for (const name of names) if (flags[name] !== undefined) found[name] = flags[name];
+  return found as { [Given in Name]?: NonNullable<Flags[Given]> };
 }

@@ -65,14 +65,16 @@ test('a lease is created, then renewed every quarter of its duration with the la
   run(one, 10);
   const created = one.client.answer(201, lease(17));
   assert.equal(created.method, 'POST');
-  run(one, PERIOD_MS - 20);
-  assert.equal(one.client.sent.length, 0);
-  run(one, PERIOD_MS * 0.04 + 40);
+  run(one, PERIOD_MS + 20);
   const renewed = one.client.answer(200, lease(18));
   assert.equal(renewed.method, 'PUT');
   assert.match(renewed.path, /leases\/node-3$/);
   assert.equal(JSON.parse(renewed.body).metadata.resourceVersion, '17');
-  assert.equal(one.metrics.renewals, 2);
+  run(one, PERIOD_MS - 20);
+  assert.equal(one.client.sent.length, 0);
+  run(one, PERIOD_MS * 0.04 + 40);
+  one.client.answer(200, lease(19));
+  assert.deepEqual([one.metrics.leasesCreated, one.metrics.renewals], [1, 2]);
 });
 
 test('a conflict is answered by one look and a renewal with what was seen', () => {
@@ -176,5 +178,5 @@ test('an answer for a row that has a new owner by then changes nothing', () => {
   run(one, 10);
   const created = one.client.answer(201, lease(100));
   assert.equal(created.method, 'POST');
-  assert.equal(one.metrics.renewals, 1);
+  assert.equal(one.metrics.leasesCreated, 1);
 });

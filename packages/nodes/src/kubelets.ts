@@ -146,8 +146,14 @@ export class Kubelets {
 
   /** A lease that is not there yet is made at once; one from before waits for its turn. */
   #planFirst(id: number, nowMs: number): void {
-    const isKnown = this.#columns.leaseVersion.get(id) > 0;
-    this.#plan(id, nowMs + (isKnown ? this.#client.random() * this.#periodMs : 0));
+    if (this.#columns.leaseVersion.get(id) > 0) this.#planAnywhere(id, nowMs);
+    else if (this.#client.room() > 0) this.#renew(id);
+    else this.#plan(id, nowMs);
+  }
+
+  /** Somewhere in the next period: what came up together must not renew together. */
+  #planAnywhere(id: number, nowMs: number): void {
+    this.#plan(id, nowMs + this.#client.random() * this.#periodMs);
   }
 
   #plan(id: number, dueMs: number): void {
@@ -233,20 +239,24 @@ export class Kubelets {
     const id = columns.idOf(tag);
     if (id < 0) return;
     const nowMs = this.#nowMs();
-    if (status === 200 || status === 201) {
-      const wasLook = columns.has(id, LOOK);
-      columns.mark(id, LOOK, false);
-      this.#scan.scan(bytes, start, end);
-      columns.leaseVersion.set(id, this.#scan.resourceVersion);
-      if (wasLook) {
-        this.#leases.arm(id, nowMs);
-        return;
-      }
-      this.#options.metrics.renewed(nowMs - columns.plannedMs.get(id));
-      columns.failures.set(id, 0);
-      this.#planNext(id, nowMs);
-    } else {
+    if (status !== 200 && status !== 201) {
       this.#onLeaseFailure(id, status, nowMs);
+      return;
+    }
+    this.#scan.scan(bytes, start, end);
+    columns.leaseVersion.set(id, this.#scan.resourceVersion);
+    if (columns.has(id, LOOK)) {
+      columns.mark(id, LOOK, false);
+      this.#leases.arm(id, nowMs);
+      return;
+    }
+    columns.failures.set(id, 0);
+    if (status === 201) {
+      this.#options.metrics.leasesCreated++;
+      this.#planAnywhere(id, nowMs);
+    } else {
+      this.#options.metrics.renewed(nowMs - columns.plannedMs.get(id));
+      this.#planNext(id, nowMs);
     }
   };
 

@@ -7,6 +7,7 @@ export class SimulatorMetrics {
   nodesCreated = 0;
   podsBound = 0;
   podsRunning = 0;
+  leasesCreated = 0;
   renewals = 0;
   conflicts = 0;
   errors = 0;
@@ -44,7 +45,8 @@ export class SimulatorMetrics {
         'Nodes that this process registered.',
         this.nodesCreated,
       ) +
-      counter('megaplane_lease_renewals_total', 'Leases created or renewed.', this.renewals) +
+      counter('megaplane_leases_created_total', 'Leases that were made.', this.leasesCreated) +
+      counter('megaplane_lease_renewals_total', 'Leases renewed.', this.renewals) +
       counter(
         'megaplane_lease_conflicts_total',
         'Renewals answered with a conflict.',

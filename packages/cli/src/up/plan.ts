@@ -92,9 +92,10 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       return flags;
     }
     case 'controllers':
-      return ['--kubeconfig', files.kubeconfig('controllers'), ...metrics];
+      // Alone on its data directory, so there is nobody to wait for.
+      return ['--kubeconfig', files.kubeconfig('controllers'), '--leader-elect=false', ...metrics];
     case 'scheduler':
-      return ['--kubeconfig', files.kubeconfig('scheduler'), ...metrics];
+      return ['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics];
     case 'nodes':
       return [
         '--kubeconfig',

@@ -27,9 +27,7 @@ export function podBody(index: number, ownerUid: string): string {
 export async function createPods(client: Client, count: number): Promise<void> {
   if (count === 0) return;
   const first = await client.request({ method: 'POST', path: PATH, body: podBody(0, '') });
-  const found = first.ok
-    ? first
-    : await client.request({ method: 'GET', path: `${PATH}/res-0` });
+  const found = first.ok ? first : await client.request({ method: 'GET', path: `${PATH}/res-0` });
   if (!found.ok) throw new Error(`cannot create pod res-0: ${found.status.message}`);
   const uid = (found.object['metadata'] as { readonly uid?: string }).uid ?? '';
   await createOwned(client, count, uid);
@@ -43,7 +41,8 @@ function createOwned(client: Client, count: number, ownerUid: string): Promise<v
     const pump = (): void => {
       while (client.room() > 0 && (again.length > 0 || next < count)) {
         const index = again.pop() ?? next++;
-        if (client.send('POST', PATH, CONTENT.json, podBody(index, ownerUid), onAnswer, index)) continue;
+        if (client.send('POST', PATH, CONTENT.json, podBody(index, ownerUid), onAnswer, index))
+          continue;
         again.push(index);
         return;
       }

@@ -1,0 +1,79 @@
+/** `megaplane apiserver`: store and API server in one process. */
+import { Command } from 'commander';
+import { addLogOptions, logger } from '../logging.ts';
+import type { LogFlags } from '../logging.ts';
+import { serve } from '../service.ts';
+import { flagValue, given, sizeBytes, wholeNumber } from '../usage.ts';
+
+interface Flags extends LogFlags {
+  readonly dataDir: string;
+  readonly bindAddress: string;
+  readonly securePort: number;
+  readonly unixSocket?: string;
+  readonly listenClientUrls?: string;
+  readonly durability?: string;
+  readonly historyLimit?: string;
+  readonly memoryLimit?: number;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly clientCaFile?: string;
+  readonly tokenAuthFile?: string;
+  readonly anonymousAuth: boolean;
+  readonly serviceClusterIpRange?: string;
+  readonly serviceAccountIssuer?: string;
+}
+
+export function apiserverCommand(done: (exitCode: number) => void): Command {
+  const command = new Command('apiserver')
+    .summary('the Kubernetes API, on an embedded store')
+    .description(
+      'Serves the Kubernetes API over TLS from a store in the same process.\n\n' +
+        'Example: megaplane apiserver --data-dir ./cluster --secure-port 6443',
+    )
+    .optionsGroup('Data:')
+    .option('--data-dir <dir>', 'keys, kubeconfigs and the embedded store', './megaplane-data')
+    .option(
+      '--durability <modes>',
+      'none, buffered or fsync, or by resource: leases.coordination.k8s.io=none,fsync',
+    )
+    .option('--history-limit <sizes>', 'bytes of old versions kept, or by resource: pods=64MiB')
+    .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
+    .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there')
+    .optionsGroup('Serving:')
+    .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
+    .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
+    .option(
+      '--unix-socket <path>',
+      'also listen there; the owner of the file is cluster administrator',
+    )
+    .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
+    .option('--tls-private-key-file <file>', 'its key')
+    .optionsGroup('Access:')
+    .option('--client-ca-file <file>', 'further authorities of client certificates')
+    .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')
+    .option(
+      '--anonymous-auth [bool]',
+      'whether requests without a credential reach /version and health',
+      flagValue,
+      true,
+    )
+    .optionsGroup('Cluster:')
+    .option('--service-cluster-ip-range <network>', 'addresses of services')
+    .option('--service-account-issuer <url>', 'of the tokens that are issued');
+  return addLogOptions(command).action(async (flags: Flags) => {
+    done(
+      await serve(async () => {
+        const { runApiserver } = await import('@megaplane/apiserver/run');
+        const { dataDir, bindAddress, securePort, anonymousAuth } = flags;
+        return runApiserver({
+          ...{ dataDir, bindAddress, securePort, anonymousAuth },
+          ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'tokenAuthFile']),
+          ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
+          ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer']),
+          ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
+          log: logger(flags),
+        });
+      }),
+    );
+  });
+}

@@ -1,0 +1,32 @@
+/** `megaplane bench`: comparisons with the real programs, from the `bench` folder of a checkout. */
+import { Command } from 'commander';
+
+/** Each is a program of its own, `bench/<name>.ts`, with flags of its own. */
+const BENCHES = {
+  store: 'puts over gRPC, beside etcd on the same core',
+  wire: 'unary gRPC, beside node:http2 on the same core; memory of idle connections',
+  leases: 'renewals of leases through the API server',
+  up: 'a whole cluster from nothing: timings, memory, processor time',
+} as const;
+
+export function benchCommand(done: (exitCode: number) => void): Command {
+  const bench = new Command('bench')
+    .summary('comparisons with the real programs')
+    .description(
+      'Measures one part, beside the program that it stands for where there is one.\n\n' +
+        'Example: megaplane bench up --nodes 1000 --runs 1',
+    );
+  for (const [name, summary] of Object.entries(BENCHES)) {
+    bench
+      .command(`${name} [flags...]`)
+      .summary(summary)
+      .description(`${summary}\n\nExample: megaplane bench ${name}`)
+      .allowUnknownOption()
+      .helpOption(false)
+      .action(async (flags: readonly string[]) => {
+        const { runBench } = await import('../bench-program.ts');
+        done(await runBench(name, flags));
+      });
+  }
+  return bench;
+}

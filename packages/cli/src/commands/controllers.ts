@@ -1,0 +1,99 @@
+/** `megaplane controllers`: the controllers that a cluster cannot live without. */
+import { Command } from 'commander';
+import { addLogOptions, logger } from '../logging.ts';
+import type { LogFlags } from '../logging.ts';
+import { serve } from '../service.ts';
+import { durationMs, flagValue, positive, wholeNumber, words } from '../usage.ts';
+
+interface Flags extends LogFlags {
+  readonly kubeconfig: string;
+  readonly controllers: readonly string[];
+  readonly nodeMonitorPeriod: number;
+  readonly nodeMonitorGracePeriod: number;
+  readonly nodeStartupGracePeriod: number;
+  readonly nodeEvictionRate: number;
+  readonly secondaryNodeEvictionRate: number;
+  readonly largeClusterSizeThreshold: number;
+  readonly unhealthyZoneThreshold: number;
+  readonly terminatedPodGcThreshold: number;
+  readonly leaderElect?: boolean;
+  readonly rootCaFile?: string;
+  readonly metricsAddress: string;
+}
+
+export function controllersCommand(done: (exitCode: number) => void): Command {
+  const command = new Command('controllers')
+    .summary('the controllers that a cluster cannot live without')
+    .description(
+      'Keeps namespaces, service accounts, node health and what owners leave behind in order.\n\n' +
+        'Example: megaplane controllers --kubeconfig ./megaplane-data/kubeconfig',
+    )
+    .optionsGroup('Cluster:')
+    .requiredOption('--kubeconfig <file>', 'how to reach the API server')
+    .option('--root-ca-file <file>', 'for kube-root-ca.crt (default: the CA of the kubeconfig)')
+    .optionsGroup('Controllers:')
+    .option('--controllers <list>', 'which ones: *, name, or -name', words, ['*'])
+    .option('--node-monitor-period <duration>', 'how often nodes are looked at', durationMs, 5000)
+    .option(
+      '--node-monitor-grace-period <duration>',
+      'silence that makes a node Unknown',
+      durationMs,
+      50_000,
+    )
+    .option(
+      '--node-startup-grace-period <duration>',
+      'the same for a node that never spoke',
+      durationMs,
+      60_000,
+    )
+    .option('--node-eviction-rate <rate>', 'nodes per second and zone', positive, 0.1)
+    .option(
+      '--secondary-node-eviction-rate <rate>',
+      'the same in a large unhealthy zone',
+      positive,
+      0.01,
+    )
+    .option(
+      '--large-cluster-size-threshold <nodes>',
+      'zones above it are large',
+      wholeNumber(0, 1e9),
+      50,
+    )
+    .option('--unhealthy-zone-threshold <share>', 'of nodes not ready', positive, 0.55)
+    .option(
+      '--terminated-pod-gc-threshold <pods>',
+      'ended pods kept; 0 = all',
+      wholeNumber(0, 1e9),
+      12_500,
+    )
+    .optionsGroup('Run:')
+    .option('--leader-elect [bool]', 'wait for the lease before doing anything', flagValue, true)
+    .option(
+      '--metrics-address <host:port>',
+      'of /metrics and /healthz; port 0 = a free one',
+      '127.0.0.1:0',
+    );
+  return addLogOptions(command).action(async (flags: Flags) => {
+    done(
+      await serve(async () => {
+        const { runControllers } = await import('@megaplane/controllers/run');
+        return runControllers({
+          kubeconfig: flags.kubeconfig,
+          controllers: flags.controllers,
+          nodeMonitorPeriodMs: flags.nodeMonitorPeriod,
+          nodeMonitorGracePeriodMs: flags.nodeMonitorGracePeriod,
+          nodeStartupGracePeriodMs: flags.nodeStartupGracePeriod,
+          nodeEvictionRate: flags.nodeEvictionRate,
+          secondaryNodeEvictionRate: flags.secondaryNodeEvictionRate,
+          largeClusterSizeThreshold: flags.largeClusterSizeThreshold,
+          unhealthyZoneThreshold: flags.unhealthyZoneThreshold,
+          terminatedPodGcThreshold: flags.terminatedPodGcThreshold,
+          leaderElect: flags.leaderElect ?? true,
+          ...(flags.rootCaFile === undefined ? {} : { rootCaFile: flags.rootCaFile }),
+          metricsAddress: flags.metricsAddress,
+          log: logger(flags),
+        });
+      }),
+    );
+  });
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
+import { processUsage } from '../src/up/usage.ts';
+import { startCluster } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+
+const CONNECTIONS = 5000;
+const RSS_GROWTH_MIB_MAX = 200;
+
+interface Access {
+  readonly port: number;
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+function access(cluster: Cluster): Access {
+  const config = parse(readFileSync(cluster.kubeconfig, 'utf8'));
+  const decode = (text: string): string => Buffer.from(text, 'base64').toString();
+  const { cluster: server } = config.clusters[0];
+  const { user } = config.users[0];
+  return {
+    port: Number(new URL(server.server).port),
+    ca: decode(server['certificate-authority-data']),
+    cert: decode(user['client-certificate-data']),
+    key: decode(user['client-key-data']),
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+function call(who: Access, method: string, path: string, body?: object): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' };
+    const outgoing = request(
+      { ...who, host: '127.0.0.1', method, path, headers, agent: false },
+      (response) => {
+        let text = '';
+        response.on('data', (chunk: Buffer) => (text += chunk.toString()));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text }));
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+let cluster: Cluster;
+let admin: Access;
+
+before(async () => {
+  cluster = await startCluster(['--nodes', '3', '--listen-client-urls', 'http://127.0.0.1:0']);
+  admin = access(cluster);
+});
+after(() => cluster.remove());
+
+function apiserverPid(): number {
+  const children = execFileSync('pgrep', ['-P', String(cluster.up.pid)], { encoding: 'utf8' });
+  for (const pid of children.trim().split('\n')) {
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0apiserver\0')) return Number(pid);
+  }
+  throw new Error('no API server among the children');
+}
+
+test('nothing answers without a credential except version and health', async () => {
+  const stranger = { ...admin, cert: '', key: '' };
+  const get = (path: string): Promise<Answer> => call(stranger, 'GET', path);
+  assert.equal((await get('/version')).status, 200);
+  assert.equal((await get('/readyz')).status, 200);
+  for (const path of ['/api/v1/nodes', '/apis', '/metrics', '/api/v1/namespaces/default/secrets']) {
+    const { status, body } = await get(path);
+    assert(status === 401 || status === 403, `${path}: ${status}`);
+    assert.equal(JSON.parse(body).kind, 'Status');
+  }
+});
+
+test('a certificate of another cluster is no credential', async () => {
+  const other = await startCluster(['--nodes', '0']);
+  try {
+    const { cert, key } = access(other);
+    const { status, body } = await call({ ...admin, cert, key }, 'GET', '/api/v1/nodes');
+    assert.equal(status, 401, body);
+    assert.equal(JSON.parse(body).reason, 'Unauthorized');
+  } finally {
+    await other.remove();
+  }
+});
+
+test('garbage on a port hurts nobody', async () => {
+  const ports = [admin.port, ...cluster.server.matchAll(/:(\d+)/g).map(([, port]) => Number(port))];
+  for (const port of ports) {
+    for (const garbage of [Buffer.alloc(70_000, 0x16), Buffer.from('GET / HTTP/9.9\r\n\r\n\r\n')]) {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => socket.destroy());
+      socket.write(garbage);
+      await sleep(20);
+      socket.destroy();
+    }
+  }
+  assert.equal((await call(admin, 'GET', '/api/v1/nodes')).status, 200);
+});
+
+test('five thousand connections leave the server answering', async () => {
+  const sockets: Socket[] = [];
+  for (let index = 0; index < CONNECTIONS; index++) {
+    const socket = connect(admin.port, '127.0.0.1');
+    socket.on('error', () => socket.destroy());
+    sockets.push(socket);
+  }
+  await sleep(1000);
+  assert.equal((await call(admin, 'GET', '/api/v1/nodes/node-0')).status, 200);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('a watch that is not read costs bounded memory and slows nobody down', async () => {
+  const path = '/api/v1/namespaces/default/configmaps';
+  const stuck = connectTls({ ...admin, host: '127.0.0.1', ALPNProtocols: ['http/1.1'] });
+  await new Promise((resolve) => stuck.once('secureConnect', resolve));
+  stuck.pause();
+  stuck.write(`GET ${path}?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n`);
+  const pid = apiserverPid();
+  const data = { blob: 'x'.repeat(100_000) };
+  const made = await call(admin, 'POST', path, { metadata: { name: 'big' }, data });
+  assert.equal(made.status, 201, made.body);
+  const beforeMib = processUsage(pid)?.rssMib ?? 0;
+  for (let round = 0; round < 1000; round++) {
+    const body = { metadata: { name: 'big', labels: { round: String(round) } }, data };
+    const { status } = await call(admin, 'PUT', `${path}/big`, body);
+    assert.equal(status, 200);
+  }
+  const grownMib = (processUsage(pid)?.rssMib ?? 0) - beforeMib;
+  assert(grownMib < RSS_GROWTH_MIB_MAX, `${grownMib} MiB more for a watch that nobody reads`);
+  stuck.destroy();
+});
+
+test('what was acknowledged survives a kill -9 of everything', async () => {
+  const path = '/api/v1/namespaces/default/configmaps';
+  for (let index = 0; index < 20; index++) {
+    const { status } = await call(admin, 'POST', path, { metadata: { name: `kept-${index}` } });
+    assert.equal(status, 201);
+  }
+  process.kill(apiserverPid(), 'SIGKILL');
+  await cluster.stop('SIGKILL');
+  const again = await startCluster(['--nodes', '3'], cluster.dataDir);
+  try {
+    const { body } = await call(access(again), 'GET', path);
+    const names = JSON.parse(body).items.map(
+      (item: { metadata: { name: string } }) => item.metadata.name,
+    );
+    for (let index = 0; index < 20; index++)
+      assert(names.includes(`kept-${index}`), join('kept', `${index}`));
+  } finally {
+    await again.stop();
+  }
+});

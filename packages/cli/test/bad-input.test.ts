@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { megaplane, startCluster } from './cluster.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'megaplane-bad-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function says(args: readonly string[], exitCode: number, ...words: readonly RegExp[]): void {
+  const result = megaplane(...args);
+  const text = `megaplane ${args.join(' ')}: ${result.stderr}`;
+  assert.equal(result.status, exitCode, text);
+  for (const word of words) assert.match(result.stderr, word, text);
+  assert(!/\n\s+at /.test(result.stderr), `a stack trace instead of a message: ${text}`);
+}
+
+test('wrong usage is named, with the nearest flag, and exits with 2', () => {
+  says(['up', '--nodes', '-5'], 2, /--nodes/, /between 0 and/);
+  says(['up', '--nodes', 'many'], 2, /--nodes/, /whole number/);
+  says(['up', '--node', '5'], 2, /unknown option '--node'/, /--nodes/);
+  says(['up', '--components', 'kubelet'], 2, /no component "kubelet"/);
+  says(['up', '--exit-when', 'done'], 2, /ready, bound/);
+  says(['down'], 2, /unknown command 'down'/);
+  says(['nodes'], 2, /--kubeconfig/);
+});
+
+test('help and version are no errors', () => {
+  for (const command of [
+    'up',
+    'store',
+    'apiserver',
+    'scheduler',
+    'nodes',
+    'controllers',
+    'bench',
+  ]) {
+    const result = megaplane(command, '--help');
+    assert.equal(result.status, 0, result.stderr);
+    assert.match(result.stdout, /Example: megaplane /);
+  }
+  assert.match(megaplane('--version').stdout, /^\d+\.\d+\.\d+/);
+});
+
+test('a cluster that does not fit is refused with the memory it would take', () => {
+  says(
+    ['up', '--nodes', '10000000', '--ephemeral'],
+    1,
+    /10000000 nodes would take about \d+\.\d GiB/,
+  );
+});
+
+test('a data directory that cannot be written is named', () => {
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  says(['up', '--data-dir', join(file, 'data')], 1, /--data-dir/, /cannot write/);
+});
+
+test('a kubeconfig of another cluster is left alone', () => {
+  const file = join(folder, 'config');
+  writeFileSync(
+    file,
+    'apiVersion: v1\nkind: Config\nclusters: [{name: production, cluster: {}}]\n',
+  );
+  const before = readFileSync(file, 'utf8');
+  says(['up', '--ephemeral', '--kubeconfig', file], 1, /exists already/, /production/);
+  assert.equal(readFileSync(file, 'utf8'), before);
+});
+
+test('a port that is taken is named', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  says(
+    ['up', '--ephemeral', '--secure-port', String(port)],
+    1,
+    new RegExp(String(port)),
+    /taken|in use/,
+  );
+  server.close();
+});
+
+test('a data directory in use is refused while it is, and opens again after a kill -9', async () => {
+  const dataDir = join(folder, 'used');
+  mkdirSync(dataDir);
+  const cluster = await startCluster(['--nodes', '1'], dataDir);
+  says(['up', '--data-dir', dataDir, '--secure-port', '0'], 1, /used|in use|locked/);
+  await cluster.stop('SIGKILL');
+  const again = await startCluster(['--nodes', '1'], dataDir);
+  assert.equal(await again.stop(), 0);
+});
+
+test('a Node that is too old is told what to do', () => {
+  // Without the packages of the checkout beside it, and seen from an old version.
+  copyFileSync(join(import.meta.dirname, '../bin/megaplane.cjs'), join(folder, 'megaplane.cjs'));
+  const script =
+    `Object.defineProperty(process.versions, 'node', { value: '18.20.0' });` +
+    `require(${JSON.stringify(join(folder, 'megaplane.cjs'))});`;
+  const result = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: folder });
+  assert.equal(result.status, 1);
+  assert.match(result.stderr, /needs Node 26.*npm ci/);
+});

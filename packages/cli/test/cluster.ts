@@ -1,0 +1,92 @@
+/** A small cluster for tests: `megaplane up` as a child, on a free port, in a temporary directory. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess, SpawnSyncReturns } from 'node:child_process';
+import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const ENTRY = join(import.meta.dirname, '..', 'src', 'main.ts');
+
+export interface Cluster {
+  readonly dataDir: string;
+  readonly kubeconfig: string;
+  readonly server: string;
+  readonly up: ChildProcess;
+  /** Stops it and waits for its end; resolves with the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  /** Stops it and removes its data. */
+  remove(): Promise<void>;
+}
+
+/** Starts `megaplane up` with `flags` and waits for its summary. */
+export async function startCluster(
+  flags: readonly string[],
+  dataDir: string = mkdtempSync(join(tmpdir(), 'megaplane-test-')),
+): Promise<Cluster> {
+  const args = ['up', '--data-dir', dataDir, '--secure-port', '0', '--output', 'json', ...flags];
+  const up = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let errors = '';
+  up.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  const summary = await new Promise<{ server: string; kubeconfig: string }>((resolve, reject) => {
+    let text = '';
+    up.stdout.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      if (text.includes('\n')) resolve(JSON.parse(text));
+    });
+    up.once('exit', (code) => reject(new Error(`up ended with ${code}: ${errors}`)));
+  });
+  const stop = async (signal: NodeJS.Signals = 'SIGINT'): Promise<number | null> => {
+    if (up.exitCode !== null || up.signalCode !== null) return up.exitCode;
+    const exited = new Promise<number | null>((resolve) => up.once('exit', resolve));
+    up.kill(signal);
+    return exited;
+  };
+  return {
+    ...summary,
+    dataDir,
+    up,
+    stop,
+    remove: async () => {
+      await stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs `megaplane` to its end. */
+export function megaplane(...args: readonly string[]): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, [ENTRY, ...args], { encoding: 'utf8', timeout: 60_000 });
+}
+
+/** The kubectls of this machine: the one on PATH, and those of other minors beside it. */
+export function kubectls(): readonly string[] {
+  const found = spawnSync('sh', ['-c', 'command -v kubectl'], { encoding: 'utf8' }).stdout.trim();
+  if (found === '') return [];
+  const folder = dirname(realpathSync(found));
+  const others = readdirSync(folder).filter((name) => /^kubectl\.1\.\d+$/.test(name));
+  return [found, ...others.map((name) => join(folder, name))];
+}
+
+export const NO_KUBECTL = 'needs kubectl: apt-get install kubernetes-client';
+
+/** A kubectl bound to one cluster, with a cache of its own. */
+export function kubectlOf(program: string, cluster: Cluster): (...args: string[]) => string {
+  const home = join(cluster.dataDir, 'home');
+  const env = { PATH: process.env['PATH'], HOME: home, KUBECONFIG: cluster.kubeconfig };
+  return (...args) => execFileSync(program, args, { encoding: 'utf8', env, timeout: 30_000 });
+}
+
+/** Calls `look` until it gives something, for at most `timeoutMs`. */
+export async function eventually<Found>(
+  what: string,
+  look: () => Found | undefined,
+  timeoutMs = 15_000,
+): Promise<Found> {
+  const endMs = Date.now() + timeoutMs;
+  for (;;) {
+    const found = look();
+    if (found !== undefined) return found;
+    if (Date.now() > endMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
