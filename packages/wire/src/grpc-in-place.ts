@@ -64,13 +64,11 @@ const diverted: Output = new Output();
 export class GrpcInPlace implements InPlaceCall {
   readonly #options: GrpcOptions;
   #connection: Connection | null = null;
-  #session: Http2Session | null = null;
   #stream: H2Stream | null = null;
   #code: GrpcCode = 0;
   #message = '';
   #large: Uint8Array | null = null;
   #take: ((call: GrpcCall) => void) | null = null;
-  #busy = false;
 
   constructor(options: GrpcOptions) {
     this.#options = options;
@@ -118,15 +116,12 @@ export class GrpcInPlace implements InPlaceCall {
     const at = out.at;
     const from = at + HEAD_BYTES;
     this.#connection = connection;
-    this.#session = session;
     this.#stream = stream;
-    this.#busy = true;
     session.data = diverted;
     const head = stream.head!;
     const handler = head.route!.inPlace!;
     const to = handler(bytes, start + GRPC_PREFIX_BYTES, end, out.bytes, from, this);
     session.data = out;
-    this.#busy = false;
     const size = to - from + GRPC_PREFIX_BYTES;
     const fits =
       size >= GRPC_PREFIX_BYTES &&

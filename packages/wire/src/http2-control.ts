@@ -60,6 +60,11 @@ export abstract class Http2Control extends Http2Sender {
   protected abstract isIdle(id: number): boolean;
   protected abstract onGoaway(lastId: number, code: number, text: string): void;
   protected abstract onSettings(id: number, value: number): void;
+  /** All settings of a frame were applied and acknowledged. */
+  protected onSettingsDone(): void {
+    // For those who wait for it.
+  }
+
   /** No stream is left. */
   protected abstract onIdle(): void;
   protected abstract onPingAnswered(): void;
@@ -154,6 +159,7 @@ export abstract class Http2Control extends Http2Sender {
     if (this.dead) return;
     const out = this.reserveControl(FRAME_HEAD_BYTES);
     out.at = writeFrameHead(out.bytes, out.at, 0, FRAMES.settings, FLAG_ACK, 0);
+    this.onSettingsDone();
   }
 
   #setting(id: number, value: number): void {

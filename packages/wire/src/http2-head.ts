@@ -74,7 +74,7 @@ export function readRequestHead(all: readonly string[]): RequestHead | null {
   let at = 0;
   for (; at < all.length && all[at]!.charCodeAt(0) === 58; at += 2) {
     const value = all[at + 1]!;
-    switch (all[at]) {
+    switch (all[at]!) {
       case ':method':
         if (method !== null) return null;
         method = value;

@@ -54,6 +54,9 @@ export abstract class Http2Sender {
   peerFrameBytes: number = FRAME_BYTES_LEAST;
   /** Frames without use that the peer may still send until the next tick. */
   patience: number;
+  /** DATA of this turn: a producer whose peer reads as fast as it writes must not keep the turn
+   *  for itself. */
+  sentInTurn = 0;
   /** Inside `receive`: the shell flushes afterwards anyway. */
   inTurn = false;
   #roundHead: H2Stream | null = null;
@@ -99,7 +102,8 @@ export abstract class Http2Sender {
 
   /** Octets that may still be produced before the socket must take some. */
   budget(): number {
-    return this.limits.outputBytesMax - this.transport.pending() - this.data.size;
+    const fresh = Math.max(this.sentInTurn, this.data.size);
+    return this.limits.outputBytesMax - this.transport.pending() - fresh;
   }
 
   earn(): void {
@@ -184,10 +188,21 @@ export abstract class Http2Sender {
   sendLast(stream: H2Stream, bytes: Buffer): void {
     const start = this.#sendNow(stream, bytes, 0, bytes.length, true);
     if (start === bytes.length) {
-      if (!stream.endSent) this.sendEnd(stream, null);
+      if (start === 0) this.sendEnd(stream, null);
       return;
     }
     this.#enqueue(stream, start === 0 ? bytes : bytes.subarray(start));
+    stream.endQueued = true;
+  }
+
+  /** The same with bytes that stay the caller's. */
+  sendLastCopy(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
+    const from = this.#sendNow(stream, bytes, start, end, true);
+    if (from === end) {
+      if (start === end) this.sendEnd(stream, null);
+      return;
+    }
+    this.#enqueue(stream, Buffer.from(bytes.subarray(from, end)));
     stream.endQueued = true;
   }
 
@@ -309,6 +324,7 @@ export abstract class Http2Sender {
       stream.sendWindow -= length;
       stream.grant -= length;
       this.sendWindow -= length;
+      this.sentInTurn += length;
       if (length >= USEFUL_BYTES || isLast) this.earn();
       if (isLast) this.sentEnd(stream);
     }

@@ -5,6 +5,7 @@
  * A gRPC client sends the same header block with each request of a method, as long as it indexes
  * all of it or none: such a block is recognised by its bytes and not decoded again.
  */
+import { assert } from '@megaplane/base/assert';
 import type { Connection, PeerCertificate } from './exchange.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
@@ -14,25 +15,12 @@ import { Http2Exchange } from './http2-exchange.ts';
 import { areTrailers, readRequestHead } from './http2-head.ts';
 import type { RequestHead } from './http2-head.ts';
 import { Http2Session } from './http2-session.ts';
+import { KnownBlocks } from './known-blocks.ts';
 import type { H2Stream } from './stream.ts';
 import type { ServerOptions, Transport } from './transport.ts';
-import { assert } from '@megaplane/base/assert';
 
 const NONE: Buffer = Buffer.alloc(0);
 const NO_FIELDS: readonly string[] = [];
-/** Known header blocks of a connection, and octets of the longest. */
-const BLOCKS_KNOWN_MAX = 4;
-const BLOCK_KNOWN_BYTES_MAX = 512;
-/** After this many unknown blocks in a row a connection stops remembering most of them. */
-const MISSES_MAX = 32;
-
-interface KnownBlock {
-  readonly bytes: Buffer;
-  readonly head: RequestHead;
-  /** State of the dynamic table that gives the block its meaning. */
-  readonly epoch: number;
-}
-
 export class Http2Server extends Http2Session implements Connection {
   readonly options: ServerOptions;
   readonly id: number;
@@ -42,9 +30,7 @@ export class Http2Server extends Http2Session implements Connection {
   readonly remoteAddress: string;
   slot: unknown = undefined;
   #prefaceAt = 0;
-  #known: KnownBlock[] | null = null;
-  #knownNext = 0;
-  #misses = 0;
+  readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
   /** Octets of unfinished collected bodies. */
   #bodiesBytes = 0;
   #drain: 'no' | 'announced' | 'final' = 'no';
@@ -141,14 +127,12 @@ export class Http2Server extends Http2Session implements Connection {
   protected onIdle(): void {
     this.#idleSinceMs = this.transport.nowMs();
     // Not at once: the stream's last frames are being written.
-    if (this.#drain === 'final' || this.inputEnded) this.transport.requestTurn();
+    if (this.#drain === 'final') this.transport.requestTurn();
   }
 
   override drained(): void {
     super.drained();
-    if (this.streams.count === 0 && (this.#drain === 'final' || this.inputEnded)) {
-      this.#finishUnheld();
-    }
+    if (this.streams.count === 0 && this.#drain === 'final') this.#finishUnheld();
   }
 
   #finishUnheld(): void {
@@ -198,7 +182,7 @@ export class Http2Server extends Http2Session implements Connection {
     const stream = this.streams.get(id);
     if (stream !== null) return this.#onTrailers(stream, bytes, start, end, endStream);
     if (id <= this.lastId || (id & 1) === 0) return this.#onLateBlock(bytes, start, end, id);
-    const known = this.#recognise(bytes, start, end);
+    const known = this.#known.find(this.decoder, bytes, start, end);
     if (known === null && !this.decoder.decode(bytes, start, end)) {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
     }
@@ -222,42 +206,12 @@ export class Http2Server extends Http2Session implements Connection {
     this.#dispatch(fresh, head, known === null && this.decoder.overflow);
   }
 
-  /** The head of a block seen before, if it still means the same. */
-  #recognise(bytes: Buffer, start: number, end: number): RequestHead | null {
-    const known = this.#known;
-    if (known === null) return null;
-    const length = end - start;
-    for (let i = 0; i < known.length; i++) {
-      const block = known[i]!;
-      if (block.bytes.length !== length || block.epoch !== this.decoder.table.epoch) continue;
-      let at = 0;
-      while (at < length && block.bytes[at] === bytes[start + at]) at++;
-      if (at < length) continue;
-      this.#misses = 0;
-      return block.head;
-    }
-    return null;
-  }
-
   #readHead(bytes: Buffer, start: number, end: number): RequestHead | null {
     const head = readRequestHead(this.decoder.fields);
     if (head === null) return null;
     if (head.grpc && this.#grpc !== null) head.route = this.#grpc.find(head.path);
-    this.#remember(bytes, start, end, head);
+    this.#known.keep(this.decoder, bytes, start, end, head);
     return head;
-  }
-
-  #remember(bytes: Buffer, start: number, end: number, head: RequestHead): void {
-    const decoder = this.decoder;
-    if (decoder.changed || decoder.overflow || end - start > BLOCK_KNOWN_BYTES_MAX) return;
-    if (++this.#misses > MISSES_MAX && (this.#misses & 63) !== 0) return;
-    const block = {
-      bytes: Buffer.from(bytes.subarray(start, end)),
-      head,
-      epoch: decoder.table.epoch,
-    };
-    this.#known ??= [];
-    this.#known[this.#knownNext++ % BLOCKS_KNOWN_MAX] = block;
   }
 
   #onLateBlock(bytes: Buffer, start: number, end: number, id: number): void {
@@ -338,7 +292,7 @@ export class Http2Server extends Http2Session implements Connection {
     endStream: boolean,
   ): void {
     stream.touchedMs = this.receivedMs;
-    if (stream.head!.route?.inPlace != null && stream.owner === null) {
+    if (stream.owner === null && isInPlace(stream)) {
       return this.#onInPlaceBody(stream, bytes, start, end, endStream);
     }
     if (!stream.collects) {
@@ -362,7 +316,7 @@ export class Http2Server extends Http2Session implements Connection {
     end: number,
     trailers: readonly string[],
   ): void {
-    if (stream.head!.route?.inPlace != null && stream.owner === null) {
+    if (stream.owner === null && isInPlace(stream)) {
       return this.#onInPlaceBody(stream, bytes, start, end, true);
     }
     if (!stream.collects) return this.receivedEnd(stream, trailers);
@@ -478,6 +432,11 @@ export class Http2Server extends Http2Session implements Connection {
     stream.endReceived = true;
     grpc.inPlace.serve(this, this, stream, bytes, start, end);
   }
+}
+
+function isInPlace(stream: H2Stream): boolean {
+  const route = stream.head!.route;
+  return route !== null && route.inPlace !== null;
 }
 
 const FIRST_BODY_BYTES = 16_384;

@@ -41,8 +41,6 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   #partialLength = 0;
   /** What of a chunk waits until the output has room. */
   #waiting: Buffer | null = null;
-  /** The peer half-closed. */
-  protected inputEnded = false;
   /** The block whose CONTINUATIONs come: its stream (0: none), flags, octets so far. */
   #blockStream = 0;
   #blockFlags = 0;
@@ -95,6 +93,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   flush(): void {
     if (this.hasRound && !this.dead) this.pump();
     this.control.flush(this.transport);
+    this.sentInTurn = 0;
     if (this.holds === 0) {
       this.data.flush(this.transport);
       if (this.hasRound && this.sendWindow > 0 && this.budget() > 0) this.transport.requestTurn();
@@ -118,9 +117,13 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   }
 
   ended(): void {
-    this.inputEnded = true;
-    // A client that half-closes may still want its answers (RFC 9113 has no word against it).
-    if (this.streams.count === 0) this.transport.end();
+    // A peer that can send no more (window updates, say) is gone, whatever it might still read.
+    if (this.dead) return;
+    this.flush();
+    this.dead = true;
+    this.stopReading();
+    for (const stream of this.streams.list()) this.loseStream(stream, 'disconnected', 0);
+    this.transport.end();
   }
 
   #hasRoom(): boolean {

@@ -7,7 +7,7 @@
  */
 import { chmodSync, unlinkSync } from 'node:fs';
 import { connect as connectSocket, createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import type { Server as TlsServer } from 'node:tls';
 import { TLSSocket } from 'node:tls';
@@ -103,7 +103,7 @@ class SocketListener implements Listener {
   }
 
   get address(): { host: string; port: number; unixPath: string } {
-    const found = this.#server.address() as AddressInfo | string | null;
+    const found = this.#server.address();
     if (found === null || typeof found === 'string') {
       return { host: '', port: 0, unixPath: this.#options.unixPath ?? '' };
     }
@@ -203,7 +203,7 @@ function tlsFields(tls: ListenTls): object {
 }
 
 function explain(error: NodeJS.ErrnoException): string {
-  switch (error.code) {
+  switch (error.code ?? '') {
     case 'EADDRINUSE':
       return 'another process listens there; stop it or choose another address';
     case 'EACCES':

@@ -85,11 +85,7 @@ export class Output {
   }
 }
 
-function copyTo(
-  target: { reserve(count: number): Output },
-  block: Buffer,
-  length: number,
-): void {
+function copyTo(target: { reserve(count: number): Output }, block: Buffer, length: number): void {
   const out = target.reserve(length);
   block.copy(out.bytes, out.at, 0, length);
   out.at += length;

@@ -82,4 +82,7 @@ export interface ClientOptions {
   /** `host` or `:authority` of all requests. */
   readonly authority: string;
   readonly limits: WireLimits;
+  /** Asked once at the end: why the socket is gone, for people ('' if unknown), and whether it was
+   *  ever connected: if not, the server has seen nothing. */
+  readonly whyClosed?: () => { readonly text: string; readonly reached: boolean };
 }
