@@ -116,8 +116,9 @@ export function updateMetadata(next: JsonObject, previous: JsonObject): JsonObje
   const sent = objectAt(next, 'metadata') ?? {};
   const stored = objectAt(previous, 'metadata') ?? {};
   const metadata: JsonObject = { ...sent };
+  // a uid that was sent is kept for validation, which refuses one that is not the stored one
+  metadata['uid'] = sent['uid'] ?? stored['uid'];
   const restored = [
-    'uid',
     'creationTimestamp',
     'deletionTimestamp',
     'deletionGracePeriodSeconds',

@@ -1,5 +1,5 @@
 /** PATCH: the body as a change of the stored object. */
-import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   applyPatch,
@@ -9,15 +9,9 @@ import {
 } from '@megaplane/machinery/patch';
 import { refit } from '@megaplane/machinery/request-body';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
-import {
-  failed,
-  invalid,
-  success,
-  unsupportedPatchType,
-  type Result,
-} from '@megaplane/machinery/status';
-import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { failed, success, unsupportedPatchType, type Result } from '@megaplane/machinery/status';
 import { checkSize, mediaTypeOf } from './body.ts';
+import { checkName, checkNamespace } from './object-meta.ts';
 import { updateObject, type Change } from './updating.ts';
 import type { WriteOptions } from './write-options.ts';
 import type { WriteContext } from './writing.ts';
@@ -37,7 +31,8 @@ export function patchObject(
 }
 
 /** Reads the patch once; the change that it gives may be tried on several stored objects. */
-function readPatch({ call, served }: WriteContext, options: WriteOptions): Result<Change> {
+function readPatch(context: WriteContext, options: WriteOptions): Result<Change> {
+  const { call, served } = context;
   const size = checkSize(call);
   if (!size.ok) return size;
   const kind = patchKindOf(mediaTypeOf(call));
@@ -51,7 +46,7 @@ function readPatch({ call, served }: WriteContext, options: WriteOptions): Resul
     if (!patched.ok) return patched;
     const form = resultForm(type, patched.value, options, (text) => call.warn(text));
     if (!form.ok) return form;
-    return checkIdentity(form.value, previous, served.kind, call.info.name);
+    return checkIdentity(form.value, context);
   });
 }
 
@@ -72,17 +67,11 @@ function resultForm(
 }
 
 /** A patch may not rename or move the object. */
-function checkIdentity(
-  next: JsonObject,
-  previous: JsonObject,
-  kind: { readonly group: string; readonly name: string },
-  name: string,
-): Result<JsonObject> {
-  for (const field of ['name', 'namespace']) {
-    const now = stringAt(next, 'metadata', field);
-    if (now === stringAt(previous, 'metadata', field)) continue;
-    const fault = invalidValue(`metadata.${field}`, now, 'field is immutable');
-    return failed(invalid(kind, name, [fault]));
-  }
+function checkIdentity(next: JsonObject, context: WriteContext): Result<JsonObject> {
+  const { call, served } = context;
+  const fault =
+    checkName(next, call.info.name) ??
+    (served.resource.namespaced ? checkNamespace(next, call.info.namespace) : null);
+  if (fault !== null) return failed(fault);
   return success({ ...next, metadata: objectAt(next, 'metadata') ?? {} });
 }

@@ -1,5 +1,7 @@
 /** Defaults and rules of kinds, as the writers use them. */
 import { applyDefaults } from '@megaplane/machinery/defaulting';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Served } from './served.ts';
@@ -11,16 +13,21 @@ export function withDefaults(object: JsonObject): JsonObject {
 }
 
 /** What is wrong with a new object. */
-export function newFaults(_served: Served, _object: JsonObject): readonly FieldError[] {
-  return [];
+export function newFaults(served: Served, object: JsonObject): readonly FieldError[] {
+  return validateCreate(served.resource, object);
 }
 
-/** What is wrong with a change; `subresource` is '' for the object itself. */
+/**
+ * What is wrong with a change; `subresource` is '' for the object itself. The revision is stripped
+ * from objects that are to be stored, and looked for by the rules.
+ */
 export function changeFaults(
-  _served: Served,
-  _next: JsonObject,
-  _previous: JsonObject,
-  _subresource: string,
+  served: Served,
+  next: JsonObject,
+  previous: JsonObject,
+  subresource: string,
 ): readonly FieldError[] {
-  return [];
+  const resourceVersion = stringAt(previous, 'metadata', 'resourceVersion');
+  const revised = { ...next, metadata: { ...objectAt(next, 'metadata'), resourceVersion } };
+  return validateUpdate(served.resource, revised, previous, subresource);
 }

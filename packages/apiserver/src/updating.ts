@@ -138,9 +138,8 @@ function checkRevision(
   const ownUid = stringAt(previous, 'metadata', 'uid');
   if (uid !== '' && uid !== ownUid) {
     const key = keyText(served, namespace, name);
+    // of a patch, validation says that the field is immutable
     if (update.isPut) return failed(storageUidConflict(served.plural, name, key, uid, ownUid));
-    const fault = invalidValue('metadata.uid', uid, 'field is immutable');
-    return failed(invalid(served.kind, name, [fault]));
   }
   const text = stringAt(sent, 'metadata', 'resourceVersion');
   const wanted = parseRevision(text);

@@ -33,14 +33,15 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
   }
   for (const [index, letter] of [...manager].entries()) {
     if (/[\p{C}\p{Zl}\p{Zp}]/u.test(letter)) {
-      const text = `should only contain printable characters (index ${index})`;
+      const code = letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+      const text = `invalid character U+${code} (at position ${index})`;
       errors.push(invalidValue('fieldManager', manager, text));
       break;
     }
   }
   const validation = query.text('fieldValidation');
   if (validation !== '' && !['Ignore', 'Warn', 'Strict'].includes(validation)) {
-    errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Warn', 'Strict']));
+    errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn']));
   }
   if (kind === 'PatchOptions' && query.has('force')) {
     errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));

@@ -170,10 +170,8 @@ export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prep
   if (refusal !== null) return failed(refusal);
   const name = stringAt(object, 'metadata', 'name');
   const faults: FieldError[] = [];
-  if (name === '') {
-    faults.push(required('metadata.name', 'name or generateName is required'));
-  }
-  faults.push(...newFaults(served, object));
+  if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
+  else faults.push(...newFaults(served, object));
   if (faults.length > 0) return failed(invalid(served.kind, name, faults));
   const denial = context.admission.validate({ ...write, object });
   return denial === null ? success({ object, isGenerated }) : failed(denial);
