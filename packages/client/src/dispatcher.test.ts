@@ -161,7 +161,7 @@ test('connections are made again after growing pauses', () => {
     }
     timers.advance(10);
   }
-  assert.ok(tries >= 7 && tries <= 12, `${tries} tries in 20 s`);
+  assert.ok(tries >= 12 && tries <= 20, `${tries} tries in 20 s`);
 });
 
 test('a request that no connection carries ends at its deadline with the reason', () => {

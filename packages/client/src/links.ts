@@ -11,7 +11,7 @@ import type { ClientMetrics, Timers } from './client.ts';
 
 /** Connections that are added when watches take up all streams that the server allows. */
 const EXTRA_LINKS_MAX = 30;
-const BACKOFF = { baseMs: 50, capMs: 5000, jitter: 0.5, resetMs: 60_000 };
+const BACKOFF = { baseMs: 50, capMs: 1500, jitter: 0.5, resetMs: 60_000 };
 
 interface LinksOptions {
   readonly dial: () => ClientConnection;

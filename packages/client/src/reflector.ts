@@ -35,6 +35,11 @@ import {
 
 /** Upstream's pauses after failures, and after how long they begin anew. */
 const BACKOFF = { baseMs: 800, capMs: 30_000, jitter: 1, resetMs: 120_000 };
+/**
+ * Pauses after the connection was lost. Short ones: the program's own connection is the only one that
+ * comes back, and its pauses protect the server; here they would only add to them.
+ */
+const RECONNECT = { baseMs: 100, capMs: 2000, jitter: 0.5, resetMs: 60_000 };
 /** A watch is asked for so many seconds, drawn from this range, so that watches end at all times. */
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MAX = 600;
@@ -118,6 +123,7 @@ export class Reflector {
   readonly #rows: Rows;
   readonly #frames = new WatchFrames();
   readonly #backoff: Backoff;
+  readonly #reconnect: Backoff;
   #state: ReflectorState = { kind: 'idle' };
   /** The server knows watches that begin with the whole collection, as far as we know. */
   #hasWatchList = true;
@@ -129,6 +135,7 @@ export class Reflector {
     this.#handler = options.handler;
     this.#rows = rows;
     this.#backoff = new Backoff(BACKOFF, () => options.client.random());
+    this.#reconnect = new Backoff(RECONNECT, () => options.client.random());
   }
 
   start(): void {
@@ -204,8 +211,7 @@ export class Reflector {
     if (this.#state.kind !== 'initial' || this.#state.watch !== watch) return;
     const silentMs = timers.nowMs() - watch.lastDataMs;
     if (silentMs >= INITIAL_SILENCE_MS) {
-      watch.close();
-      return this.watchEnded(watch, `nothing came for ${INITIAL_SILENCE_MS / 1000} s`);
+      return this.#giveUp(watch, `nothing came for ${INITIAL_SILENCE_MS / 1000} s`);
     }
     const cancelEnd = watch.cancelGuard;
     const cancelSilence = timers.after(INITIAL_SILENCE_MS - silentMs, () => {
@@ -280,8 +286,7 @@ export class Reflector {
     // Any event may end the watch, and a handler may stop the informer.
     while (this.#isCurrent(watch) && frames.next()) this.#event(watch);
     if (!frames.isTooLong || !this.#isCurrent(watch)) return;
-    watch.close();
-    this.watchEnded(watch, `an event is larger than ${FRAME_BYTES_MAX} bytes`);
+    this.#giveUp(watch, `an event is larger than ${FRAME_BYTES_MAX} bytes`);
   }
 
   #isCurrent(watch: Watch): boolean {
@@ -296,9 +301,8 @@ export class Reflector {
     const rows = this.#rows;
     const isRead = type !== EVENT_GARBAGE && rows.object.read(bytes, objectStart, objectEnd);
     if (!isRead || rows.object.resourceVersion < 0) {
-      watch.close();
       const shown = bytes.toString('utf8', objectStart, Math.min(objectEnd, objectStart + 100));
-      return this.watchEnded(watch, `the server sent what is no watch event: ${shown}`);
+      return this.#giveUp(watch, `the server sent what is no watch event: ${shown}`);
     }
     const { resourceVersion } = rows.object;
     const isInitial = this.#state.kind === 'initial';
@@ -319,6 +323,12 @@ export class Reflector {
     this.metrics.events++;
     if (!isNews) this.metrics.repeated++;
     if (!isInitial) this.revision = Math.max(this.revision, resourceVersion);
+  }
+
+  /** The server answers, but not as it should. */
+  #giveUp(watch: Watch, message: string): void {
+    watch.close();
+    this.#wait(`watch of ${this.#options.path}: ${message}`, 0);
   }
 
   #bookmark(
@@ -349,7 +359,7 @@ export class Reflector {
     this.metrics.expired++;
     this.revision = 0;
     // A server that forgets faster than it lists must not be asked in a tight loop.
-    this.#wait('', this.#backoff.next(this.#client.timers.nowMs()));
+    this.#wait('', 0);
   }
 
   /** A watch is over, for whatever reason. */
@@ -358,7 +368,7 @@ export class Reflector {
     const { path } = this.#options;
     const isInitial = this.#state.kind === 'initial';
     if (watch.status !== 0 && watch.status !== 200) return this.#refused(watch, isInitial);
-    if (error !== null) return this.#wait(`watch of ${path}: ${error}`, 0);
+    if (error !== null) return this.#reconnectAfter(`watch of ${path}: ${error}`);
     if (isInitial) return this.#wait(`watch of ${path} ended before all objects were sent`, 0);
     const ageMs = this.#client.timers.nowMs() - watch.startMs;
     if (ageMs < SHORT_WATCH_MS && watch.events === 0) {
@@ -384,11 +394,18 @@ export class Reflector {
     );
   }
 
-  /** Tries again after a pause. */
+  #reconnectAfter(message: string): void {
+    this.#pause(this.#reconnect.next(this.#client.timers.nowMs()), message);
+  }
+
+  /** Tries again after a pause that grows from failure to failure. */
   #wait(message: string, leastMs: number): void {
-    const { timers } = this.#client;
-    const pauseMs = Math.max(leastMs, message === '' ? 0 : this.#backoff.next(timers.nowMs()));
-    const cancel = timers.after(pauseMs, () => this.#begin());
+    const pauseMs = this.#backoff.next(this.#client.timers.nowMs());
+    this.#pause(Math.max(leastMs, pauseMs), message);
+  }
+
+  #pause(pauseMs: number, message: string): void {
+    const cancel = this.#client.timers.after(pauseMs, () => this.#begin());
     this.#state = { kind: 'waiting', cancel };
     if (message !== '') this.#handler.onTrouble?.(message);
   }
