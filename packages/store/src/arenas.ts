@@ -80,10 +80,12 @@ export class Arenas {
   /** Makes room for one record in a stream; all of it zero except what a reused arena held. */
   allocate(stream: number, size: number): number {
     let arena = this.open[stream]!;
-    if (arena === 0 || this.used[arena]! + size > this.bytes[arena]!.length) {
+    let at = this.used[arena]!;
+    // Refs name places in the first ARENA_BYTES only: behind a giant nothing is added.
+    if (arena === 0 || at >= ARENA_BYTES || at + size > this.bytes[arena]!.length) {
       arena = this.#openArena(stream, size);
+      at = 0;
     }
-    const at = this.used[arena]!;
     this.used[arena] = at + size;
     this.live[arena]! += size;
     this.#liveBytes += size;

@@ -65,4 +65,36 @@ export class EventLog {
       this.#base += CHUNK_EVENTS;
     }
   }
+
+  /**
+   * Puts events that were appended out of order (by a snapshot) in order: natively, by doubles
+   * that hold the revision and the place; subs decide within a revision.
+   */
+  sort(): void {
+    const count = this.next - this.first;
+    if (count === 0) return;
+    const arenas = this.#arenas;
+    const refs = new Uint32Array(count);
+    const packed = new Float64Array(count);
+    let lowest = Infinity;
+    for (let i = 0; i < count; i++) {
+      refs[i] = this.at(this.first + i);
+      lowest = Math.min(lowest, arenas.modRevision(refs[i]!));
+    }
+    for (let i = 0; i < count; i++) {
+      packed[i] = (arenas.modRevision(refs[i]!) - lowest) * count + i;
+    }
+    packed.sort();
+    for (let i = 0; i < count; i++) {
+      const ref = refs[packed[i]! % count]!;
+      const revision = arenas.modRevision(ref);
+      let place = this.first + i;
+      for (; place > this.first; place--) {
+        const before = this.at(place - 1);
+        if (arenas.modRevision(before) !== revision || arenas.sub(before) < arenas.sub(ref)) break;
+        this.replace(place, before);
+      }
+      this.replace(place, ref);
+    }
+  }
 }

@@ -64,6 +64,11 @@ export class Liveness {
     this.#size++;
   }
 
+  clear(): void {
+    this.#blocks = [];
+    this.#size = 0;
+  }
+
   /** Forgets entries up to a boundary, whole blocks at a time. */
   cut(boundary: number): void {
     let gone = 0;

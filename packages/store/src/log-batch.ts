@@ -12,8 +12,10 @@ export const CONTROL_LEASE_END = 2;
 export const CONTROL_COMPACTION = 3;
 /** Revisions up to this one may have been given out without a record in the log. */
 export const CONTROL_RESERVED = 4;
-/** A class's own cut of history: revision, then the prefix. */
+/** How often the directory was opened. */
 export const CONTROL_TERM = 5;
+/** A class's own cut of history; the class is named by the CRC-32 of its prefix. */
+export const CONTROL_CUT = 6;
 /** Every control message: u32 kind, u32, f64, f64, u32, u32. */
 export const CONTROL_BYTES = 32;
 
@@ -79,12 +81,7 @@ export class LogBatch {
       this.#control = Buffer.concat([this.#control, Buffer.alloc(this.#control.length)]);
     }
     const at = this.#controlSize;
-    this.#control.writeUInt32LE(kind, at);
-    this.#control.writeUInt32LE(0, at + 4);
-    this.#control.writeDoubleLE(a, at + 8);
-    this.#control.writeDoubleLE(b, at + 16);
-    this.#control.writeUInt32LE(high, at + 24);
-    this.#control.writeUInt32LE(low, at + 28);
+    writeControl(this.#control, at, kind, a, b, high, low);
     this.#controlSize = at + CONTROL_BYTES;
     this.isPending = true;
     if (this.#classes.all[0]!.durability === 'fsync') this.needsFlush = true;
@@ -153,4 +150,22 @@ export class LogBatch {
     this.isPending = false;
     this.needsFlush = false;
   }
+}
+
+/** One control message. */
+export function writeControl(
+  bytes: Buffer,
+  at: number,
+  kind: number,
+  a: number,
+  b: number,
+  high: number,
+  low: number,
+): void {
+  bytes.writeUInt32LE(kind, at);
+  bytes.writeUInt32LE(0, at + 4);
+  bytes.writeDoubleLE(a, at + 8);
+  bytes.writeDoubleLE(b, at + 16);
+  bytes.writeUInt32LE(high, at + 24);
+  bytes.writeUInt32LE(low, at + 28);
 }

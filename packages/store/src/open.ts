@@ -1,41 +1,142 @@
 // shell: opens a store, runs its clockwork, closes it
 /**
- * The store's edge to the world: the end of a turn, time, the log's worker. A turn is what the
- * event loop does between two looks at the sockets: all writes of it form one batch for the log.
+ * The store's edge to the world: the end of a turn, time, the log. A turn is what the event loop
+ * does between two looks at the sockets: all writes of it form one batch for the log.
  */
-import { randomInt } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { StorageOptions } from './contract.ts';
+import { type DirectoryLock, lockDirectory } from './lock.ts';
+import { Log } from './log.ts';
+import { replayDirectory } from './replay.ts';
+import { Restorer } from './restorer.ts';
+import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
 
 /** Granularity of lease expiry. */
 const TICK_MS = 100;
-/** Pause between slices while memory is to be given back. */
+/** Pause between slices while memory is to be given back or a snapshot is written. */
 const SLICE_PAUSE_MS = 1;
 
 export interface OpenStore {
   readonly store: Store;
-  /** Ends the clockwork and, with a log, flushes and closes it. */
+  /** Eight bytes each; stay the same for a data directory. */
+  readonly clusterId: Buffer;
+  readonly memberId: Buffer;
+  /** Counts the starts of the data directory, from 2 on as etcd's terms do. */
+  readonly term: number;
+  /** What the start read: records and bytes of the log, bytes of a torn tail cut off. */
+  readonly replayed: {
+    readonly records: number;
+    readonly bytes: number;
+    readonly cutBytes: number;
+  };
+  /** Null without a data directory. */
+  readonly log: Log | null;
+  /** Writes a snapshot and removes the log that it replaces, in the background. */
+  snapshot(): void;
+  /** Ends the clockwork and, with a log, flushes and closes it and gives the lock back. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a store. With a data directory: takes its lock, replays the log and starts the log
- * worker. Throws an Error whose message says what is wrong and what to do.
+ * Opens a store. With a data directory: takes its lock, replays the log and starts the log's
+ * thread. Throws an Error whose message says what is wrong and what to do.
  */
-export async function openStore(options: StorageOptions): Promise<OpenStore> {
+export function openStore(options: StorageOptions): OpenStore {
   const store = new Store(options, randomInt(2 ** 32));
-  const clockwork = startClockwork(store);
-  await Promise.resolve();
+  if (options.dataDir === null) return openInMemory(store);
+  const dir = options.dataDir;
+  makeDirectory(dir);
+  const lock = lockDirectory(dir);
+  try {
+    return openWithLog(store, dir, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function openInMemory(store: Store): OpenStore {
+  const clockwork = startClockwork(store, null, null);
   return {
     store,
-    close: async () => {
+    clusterId: randomBytes(8),
+    memberId: randomBytes(8),
+    term: 2,
+    replayed: { records: 0, bytes: 0, cutBytes: 0 },
+    log: null,
+    snapshot: () => {},
+    close: () => {
       clockwork.stop();
-      await Promise.resolve();
+      return Promise.resolve();
     },
   };
 }
 
-function startClockwork(store: Store): { stop(): void } {
+function makeDirectory(dir: string): void {
+  try {
+    makeWithParents(dir);
+    if (!statSync(dir).isDirectory()) throw new Error('it is not a directory');
+    accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new Error(
+      `the data directory ${dir} cannot be used: ${(error as Error).message}; ` +
+        'choose one that this user may write to',
+      { cause: error },
+    );
+  }
+}
+
+/** The recursive option of mkdir never returns below /proc, so parents are made one by one. */
+function makeWithParents(dir: string): void {
+  if (existsSync(dir)) return;
+  if (dirname(dir) !== dir) makeWithParents(dirname(dir));
+  mkdirSync(dir, { mode: 0o700 });
+}
+
+function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore {
+  const restorer = new Restorer(store, performance.now());
+  const found = replayDirectory(dir, restorer);
+  if (found !== null) restorer.finish();
+  const clusterId = found?.clusterId ?? randomBytes(8);
+  const memberId = found?.memberId ?? randomBytes(8);
+  const log = new Log(store, {
+    dir,
+    clusterId,
+    memberId,
+    segment: found?.nextSegment ?? 0,
+    chain: found?.chain ?? 0,
+    reserved: restorer.reserved,
+  });
+  const term = restorer.term + 1;
+  store.batch.term(term);
+  const snapshots = new Snapshots(store, log, term);
+  const clockwork = startClockwork(store, log, snapshots);
+  store.onDirty();
+  const bytes = found?.bytes ?? 0;
+  return {
+    store,
+    clusterId,
+    memberId,
+    term,
+    replayed: { records: restorer.records, bytes, cutBytes: found?.cutBytes ?? 0 },
+    log,
+    snapshot: () => snapshots.begin(),
+    close: async () => {
+      clockwork.stop();
+      await log.close();
+      lock.release();
+    },
+  };
+}
+
+function startClockwork(
+  store: Store,
+  log: Log | null,
+  snapshots: Snapshots | null,
+): { stop(): void } {
   let isFlushDue = false;
   let isStopped = false;
   store.onDirty = () => {
@@ -44,12 +145,15 @@ function startClockwork(store: Store): { stop(): void } {
     setImmediate(() => {
       isFlushDue = false;
       store.flush();
+      log?.submit();
     });
   };
   const tick = (): void => {
     store.tick(performance.now());
+    snapshots?.step();
     if (isStopped) return;
-    timer = setTimeout(tick, store.sweep.hasWork ? SLICE_PAUSE_MS : TICK_MS);
+    const isBusy = store.sweep.hasWork || snapshots?.isRunning === true;
+    timer = setTimeout(tick, isBusy ? SLICE_PAUSE_MS : TICK_MS);
     timer.unref();
   };
   let timer = setTimeout(tick, TICK_MS);

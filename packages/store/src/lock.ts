@@ -1,0 +1,106 @@
+// shell: one process per data directory
+/**
+ * The lock is a file that names its holder by process id, start time and boot: a holder that was
+ * killed does not lock anybody out, and a process id that was given to another program does not
+ * either.
+ */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ATTEMPTS_MAX = 5;
+
+export interface DirectoryLock {
+  release(): void;
+}
+
+/** Takes the lock of a directory. Throws an Error that names the holder when there is one. */
+export function lockDirectory(dir: string): DirectoryLock {
+  const path = join(dir, 'lock');
+  const mine = `${process.pid} ${startTime(process.pid) ?? '-'} ${bootId()}\n`;
+  const draft = join(dir, `lock.${process.pid}`);
+  writeFileSync(draft, mine);
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      if (tryLink(draft, path)) return { release: () => release(path, mine) };
+      const theirs = readOrNull(path);
+      if (theirs === null) continue;
+      if (isHeld(theirs)) {
+        const pid = theirs.split(' ')[0] ?? '?';
+        throw new Error(
+          `the data directory ${dir} is in use by process ${pid}; ` +
+            'stop that process, or give this one another directory',
+        );
+      }
+      // Only one of two that see the same stale lock can take it out of the way.
+      const stale = join(dir, `lock.stale.${process.pid}`);
+      if (tryRename(path, stale)) {
+        if (readOrNull(stale) !== theirs) renameSync(stale, path);
+        else rmSync(stale);
+      }
+    }
+    throw new Error(`the data directory ${dir} is being opened by another process right now`);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function tryLink(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function tryRename(from: string, to: string): boolean {
+  try {
+    renameSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+function release(path: string, mine: string): void {
+  if (readOrNull(path) === mine) rmSync(path, { force: true });
+}
+
+function readOrNull(path: string): string | null {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function isHeld(line: string): boolean {
+  const [pid = '', start = '', boot = ''] = line.trim().split(' ');
+  if (boot !== '-' && boot !== bootId()) return false;
+  const now = startTime(Number(pid));
+  if (now !== null) return start === '-' || now === start;
+  return start === '-' && isAlive(Number(pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Ticks from boot to the start of a process, where there is a /proc; null when it is gone. */
+function startTime(pid: number): string | null {
+  const stat = readOrNull(`/proc/${pid}/stat`);
+  if (stat === null) return null;
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
+}
+
+/** Names the running boot of the machine; `-` where that is not told. */
+export function bootId(): string {
+  return readOrNull('/proc/sys/kernel/random/boot_id')?.trim() ?? '-';
+}

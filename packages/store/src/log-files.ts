@@ -1,0 +1,54 @@
+/** What the log's two threads agree on: names of files, slots of shared memory, jobs. */
+import { FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frame.ts';
+
+/** A segment is closed, and the next begun, after it has grown beyond this. */
+export const LOG_SEGMENT_BYTES: number = 256 * 1024 * 1024;
+/** Frames on their way to the worker at most; a power of two. */
+export const SLOTS = 4;
+export const SLOT_BYTES: number = FRAME_BYTES_MAX + FRAME_HEADER_BYTES;
+
+export const JOB_FRAME = 1;
+/** Begins a new segment; the slot's frame header tells the last revision before it. */
+export const JOB_CUT = 2;
+export const JOB_SNAPSHOT_FRAME = 3;
+export const JOB_SNAPSHOT_END = 4;
+export const JOB_CLOSE = 5;
+
+// Words of the shared control block.
+/** Jobs given so far (counts, wrapping). */
+export const WORD_SUBMITTED = 0;
+/** Jobs done so far. */
+export const WORD_DONE = 1;
+/** 0 starting, 1 running, -1 failed. */
+export const WORD_STATE = 2;
+/** From here on two words per slot: the job, and 1 when it needs a flush. */
+export const WORD_JOBS = 8;
+export const WORDS: number = WORD_JOBS + SLOTS * 2;
+
+export interface WorkerStart {
+  readonly dir: string;
+  readonly words: SharedArrayBuffer;
+  readonly slots: readonly SharedArrayBuffer[];
+  readonly clusterId: Uint8Array;
+  readonly memberId: Uint8Array;
+  /** Number of the segment that the worker begins. */
+  readonly segment: number;
+  readonly firstRevision: number;
+  /** Checksum of the last frame in the segment before. */
+  readonly chain: number;
+}
+
+export function logName(segment: number): string {
+  return `log-${segment.toString(16).padStart(8, '0')}.mpl`;
+}
+
+/** Snapshot of everything before the segment of the same number. */
+export function snapshotName(segment: number): string {
+  return `snapshot-${segment.toString(16).padStart(8, '0')}.mps`;
+}
+
+/** Segment number of a log's or snapshot's name, null for other files. */
+export function isLogFile(name: string): number | null {
+  const match = /^(?:log-([0-9a-f]{8})\.mpl|snapshot-([0-9a-f]{8})\.mps)$/.exec(name);
+  return match === null ? null : Number.parseInt(match[1] ?? match[2] ?? '', 16);
+}

@@ -1,0 +1,206 @@
+// shell: the thread that writes the log
+/**
+ * Frames come in slots of shared memory, in order. The worker takes all that wait as one group:
+ * seals them (checksums, chain), writes them with one call, flushes once if any of them asks for
+ * it, and counts them as done. While it works the next group gathers, so groups size themselves.
+ * It blocks between groups; it has no event loop of its own to serve.
+ *
+ * Any failure of the disk is final: the state says so, the count stops, the message goes up.
+ */
+import {
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+  writevSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import {
+  FILE_HEADER_BYTES,
+  FORMAT_VERSION,
+  FRAME_HEADER_BYTES,
+  KIND_LOG,
+  KIND_SNAPSHOT,
+  encodeFileHeader,
+  sealFrame,
+} from './frame.ts';
+import {
+  JOB_CLOSE,
+  JOB_CUT,
+  JOB_FRAME,
+  JOB_SNAPSHOT_END,
+  JOB_SNAPSHOT_FRAME,
+  LOG_SEGMENT_BYTES,
+  SLOTS,
+  WORD_DONE,
+  WORD_JOBS,
+  WORD_STATE,
+  WORD_SUBMITTED,
+  type WorkerStart,
+  isLogFile,
+  logName,
+  snapshotName,
+} from './log-files.ts';
+
+interface Output {
+  fd: number;
+  size: number;
+  chain: number;
+}
+
+const start = workerData as WorkerStart;
+const words = new Int32Array(start.words);
+const slots: readonly Buffer[] = start.slots.map((memory) => Buffer.from(memory));
+const identity = {
+  version: FORMAT_VERSION,
+  clusterId: Buffer.from(start.clusterId),
+  memberId: Buffer.from(start.memberId),
+};
+const log: Output = { fd: -1, size: 0, chain: start.chain };
+let segment = start.segment;
+let retiredFd = -1;
+let snapshot: Output | null = null;
+
+function writeAll(fd: number, buffers: readonly Buffer[]): void {
+  const total = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
+  let done = writevSync(fd, buffers);
+  if (done === total) return;
+  const rest = Buffer.concat(buffers);
+  while (done < total) done += writeSync(fd, rest, done);
+}
+
+function syncDirectory(): void {
+  const fd = openSync(start.dir, 'r');
+  fsyncSync(fd);
+  closeSync(fd);
+}
+
+function openSegment(firstRevision: number): void {
+  const path = join(start.dir, logName(segment));
+  const header = { ...identity, kind: KIND_LOG, segment, firstRevision, chain: log.chain };
+  const fd = openSync(path, 'wx', 0o600);
+  writeAll(fd, [encodeFileHeader(header)]);
+  fdatasyncSync(fd);
+  syncDirectory();
+  // The one before stays open for one more round: the main thread may be flushing it.
+  if (retiredFd >= 0) closeSync(retiredFd);
+  retiredFd = log.fd;
+  if (retiredFd >= 0) fdatasyncSync(retiredFd);
+  log.fd = fd;
+  log.size = FILE_HEADER_BYTES;
+  parentPort?.postMessage({ kind: 'segment', fd, segment });
+}
+
+function frameIn(slot: number): Buffer {
+  const bytes = slots[slot] as Buffer;
+  return bytes.subarray(0, FRAME_HEADER_BYTES + bytes.readUInt32LE(16));
+}
+
+function writeFrames(from: number, to: number): void {
+  const frames: Buffer[] = [];
+  let needsFlush = false;
+  for (let number = from; number !== to; number = (number + 1) | 0) {
+    const slot = number & (SLOTS - 1);
+    const frame = frameIn(slot);
+    log.chain = sealFrame(frame, log.chain);
+    log.size += frame.length;
+    frames.push(frame);
+    if (words[WORD_JOBS + slot * 2 + 1] === 1) needsFlush = true;
+  }
+  writeAll(log.fd, frames);
+  if (needsFlush) fdatasyncSync(log.fd);
+}
+
+function cut(firstRevision: number): void {
+  segment++;
+  openSegment(firstRevision);
+}
+
+function writeSnapshot(frame: Buffer): void {
+  if (snapshot === null) {
+    const fd = openSync(join(start.dir, 'snapshot.part'), 'w', 0o600);
+    snapshot = { fd, size: 0, chain: 0 };
+    const header = { ...identity, kind: KIND_SNAPSHOT, segment, firstRevision: 0, chain: 0 };
+    writeAll(fd, [encodeFileHeader(header)]);
+  }
+  snapshot.chain = sealFrame(frame, snapshot.chain);
+  writeAll(snapshot.fd, [frame]);
+}
+
+/** The snapshot is whole: names it, then removes what it replaces. */
+function endSnapshot(): void {
+  if (snapshot === null) return;
+  fdatasyncSync(snapshot.fd);
+  closeSync(snapshot.fd);
+  snapshot = null;
+  renameSync(join(start.dir, 'snapshot.part'), join(start.dir, snapshotName(segment)));
+  syncDirectory();
+  for (const name of readdirSync(start.dir)) {
+    const number = isLogFile(name);
+    if (number !== null && number < segment) rmSync(join(start.dir, name));
+  }
+  parentPort?.postMessage({ kind: 'snapshot', segment });
+}
+
+/** Does one job, or all frames in a row; returns the number of the next one. */
+function work(from: number, to: number): number {
+  const slot = from & (SLOTS - 1);
+  const job = words[WORD_JOBS + slot * 2];
+  if (job === JOB_FRAME) {
+    let end = from;
+    while (end !== to && words[WORD_JOBS + (end & (SLOTS - 1)) * 2] === JOB_FRAME)
+      end = (end + 1) | 0;
+    writeFrames(from, end);
+    const last = slots[(end - 1) & (SLOTS - 1)] as Buffer;
+    const isWhole = last.readUInt32LE(48) === 0;
+    if (isWhole && log.size > LOG_SEGMENT_BYTES) cut(last.readDoubleLE(32) + 1);
+    return end;
+  }
+  if (job === JOB_CUT) cut((slots[slot] as Buffer).readDoubleLE(32) + 1);
+  if (job === JOB_SNAPSHOT_FRAME) writeSnapshot(frameIn(slot));
+  if (job === JOB_SNAPSHOT_END) endSnapshot();
+  if (job === JOB_CLOSE) fdatasyncSync(log.fd);
+  return (from + 1) | 0;
+}
+
+function isClose(number: number): boolean {
+  return words[WORD_JOBS + (number & (SLOTS - 1)) * 2] === JOB_CLOSE;
+}
+
+function explain(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const what =
+    code === 'ENOSPC' ? 'the disk is full; free space on it, then start again' : String(message);
+  return `the log in ${start.dir} cannot be written: ${what}`;
+}
+
+function run(): void {
+  openSegment(start.firstRevision);
+  Atomics.store(words, WORD_STATE, 1);
+  Atomics.notify(words, WORD_STATE);
+  let done = 0;
+  for (;;) {
+    Atomics.wait(words, WORD_SUBMITTED, done);
+    const submitted = Atomics.load(words, WORD_SUBMITTED);
+    while (done !== submitted) {
+      const isLast = isClose(done);
+      done = work(done, submitted);
+      Atomics.store(words, WORD_DONE, done);
+      Atomics.notify(words, WORD_DONE);
+      if (isLast) return;
+    }
+  }
+}
+
+try {
+  run();
+} catch (error) {
+  Atomics.store(words, WORD_STATE, -1);
+  parentPort?.postMessage({ kind: 'failed', message: explain(error) });
+  Atomics.notify(words, WORD_DONE);
+}

@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import type { PrefixPolicy, StorageOptions } from './contract.ts';
+import { FILE_HEADER_BYTES, FORMAT_VERSION, encodeFileHeader } from './frame.ts';
+import { type OpenStore, openStore } from './open.ts';
+import { newPage } from './ranges.ts';
+import type { Store } from './store.ts';
+
+const made: string[] = [];
+
+function newDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-store-'));
+  made.push(dir);
+  return dir;
+}
+
+afterEach(() => {
+  for (const dir of made.splice(0)) rmSync(dir, { recursive: true, force: true });
+});
+
+function options(dataDir: string, prefixes: readonly PrefixPolicy[] = []): StorageOptions {
+  return { dataDir, durability: 'fsync', prefixes };
+}
+
+function put(store: Store, key: string, value: string, lease = 0): number {
+  const bytes = Buffer.from(key + value, 'latin1');
+  return store.putIf(bytes, 0, key.length, -1, bytes, key.length, bytes.length, lease);
+}
+
+function remove(store: Store, key: string): number {
+  const bytes = Buffer.from(key, 'latin1');
+  return store.deleteIf(bytes, 0, key.length, -1);
+}
+
+/** All live keys as `key=value@mod/create/version`, joined. */
+function dump(store: Store, revision = 0): string {
+  const page = newPage();
+  const all = Buffer.from([0, 0]);
+  assert.equal(store.range(all, 0, 1, 1, 2, revision, 0, page), 0);
+  assert.equal(page.length, page.count);
+  const rows: string[] = [];
+  for (const ref of page.refs.subarray(0, page.length)) {
+    const bytes = store.record(ref);
+    const key = bytes.latin1Slice(store.keyAt(ref), store.keyTo(ref));
+    const value = bytes.latin1Slice(store.valueAt(ref), store.valueTo(ref)).slice(0, 20);
+    const numbers = [store.modRevision(ref), store.createRevision(ref), store.version(ref)];
+    rows.push(`${key}=${value}@${numbers.join('/')}`);
+  }
+  return rows.join(' ');
+}
+
+async function published(store: Store): Promise<void> {
+  for (let i = 0; store.isPending; i++) {
+    assert(i < 5000, 'the log did not answer');
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+async function withStore<T>(opened: OpenStore, use: (store: Store) => T | Promise<T>): Promise<T> {
+  try {
+    return await use(opened.store);
+  } finally {
+    await opened.close();
+  }
+}
+
+test('a store finds its keys, versions, history, leases and identity again', async () => {
+  const dir = newDir();
+  const first = openStore(options(dir));
+  const before = await withStore(first, async (store) => {
+    for (let i = 0; i < 300; i++) put(store, `/pods/${i % 100}`, `v${i}`);
+    remove(store, '/pods/7');
+    const lease = store.leases.grant(0x12345678, 0x9abcdef0, 1000, performance.now());
+    put(store, '/leased', 'x', lease);
+    put(store, '/large', 'y'.repeat(9_000_000));
+    assert(store.isPending);
+    await published(store);
+    assert.equal(store.publishedRevision, store.appliedRevision);
+    store.compact(150);
+    return [dump(store), dump(store, 200), dump(store, 150), store.appliedRevision];
+  });
+  const second = openStore(options(dir));
+  assert.deepEqual(second.clusterId, first.clusterId);
+  assert.deepEqual(second.memberId, first.memberId);
+  assert.equal(second.term, first.term + 1);
+  await withStore(second, (store) => {
+    assert.deepEqual(before, [
+      dump(store),
+      dump(store, 200),
+      dump(store, 150),
+      store.appliedRevision,
+    ]);
+    assert.equal(store.compactRevision, 150);
+    const lease = store.leases.find(0x12345678, 0x9abcdef0);
+    const keys: string[] = [];
+    store.leases.eachKey(lease, (ref) => {
+      keys.push(store.record(ref).latin1Slice(store.keyAt(ref), store.keyTo(ref)));
+    });
+    assert.deepEqual(keys, ['/leased']);
+    assert(store.leases.remainingMs(lease, performance.now()) > 990_000);
+  });
+});
+
+test('watchers and publication wait for the log', async () => {
+  const opened = openStore(options(newDir()));
+  await withStore(opened, async (store) => {
+    const events: number[] = [];
+    const key = Buffer.from('k\0', 'latin1');
+    store.watch(key, 0, 1, 1, 1, 0, {
+      onEvents: (id) => {
+        for (let ref = store.watchNext(id); ref > 0; ref = store.watchNext(id)) {
+          events.push(store.modRevision(ref));
+          assert(store.publishedRevision >= store.modRevision(ref));
+        }
+      },
+    });
+    const revision = put(store, 'k', 'v');
+    assert.equal(store.publishedRevision, revision - 1);
+    assert.deepEqual(events, []);
+    await published(store);
+    assert.deepEqual(events, [revision]);
+  });
+});
+
+test('a snapshot replaces the log before it, and a restart finds the same', async () => {
+  const dir = newDir();
+  const prefixes = [{ prefix: '/leases/', historyBytesMax: 4000 }];
+  const first = openStore(options(dir, prefixes));
+  const before = await withStore(first, async (store) => {
+    for (let i = 0; i < 3000; i++) {
+      put(store, `/leases/${i % 50}`, `v${i}`.padEnd(100, '.'));
+      if (i % 3 === 0) put(store, `/pods/${(i * 7919) % 1000}`, `v${i}`);
+      if (i % 30 === 0) remove(store, `/pods/${(i * 7919) % 1000}`);
+    }
+    put(store, '/large', 'y'.repeat(9_000_000));
+    await published(store);
+    store.compact(500);
+    first.snapshot();
+    for (let i = 0; i < 100; i++) put(store, `/pods/${i}`, `after ${i}`);
+    while (!readdirSync(dir).some((name) => name.endsWith('.mps'))) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    for (let i = 0; i < 100; i++) put(store, `/pods/${i * 2}`, `later ${i}`);
+    return [dump(store), store.appliedRevision] as const;
+  });
+  assert(!existsSync(join(dir, 'log-00000000.mpl')));
+  const second = openStore(options(dir, prefixes));
+  await withStore(second, (store) => {
+    assert.deepEqual([dump(store), store.appliedRevision], before);
+    const pods = Buffer.from('/pods//pods0', 'latin1');
+    const leases = Buffer.from('/leases//leases0', 'latin1');
+    assert(store.count(pods, 0, 6, 6, 12, 600) > 0);
+    assert.equal(store.count(leases, 0, 8, 8, 16, 600), -1);
+    const page = newPage();
+    store.range(pods, 0, 6, 6, 12, 2000, 0, page);
+    assert.equal(page.length, page.count);
+  });
+});
+
+test('keys of a prefix without a log are gone, and no revision comes twice', async () => {
+  const dir = newDir();
+  const prefixes = [{ prefix: '/none/', durability: 'none' as const }];
+  const last = await withStore(openStore(options(dir, prefixes)), async (store) => {
+    put(store, '/kept', 'a');
+    await published(store);
+    const revision = put(store, '/none/x', 'b');
+    assert.equal(store.publishedRevision, revision);
+    return revision;
+  });
+  await withStore(openStore(options(dir, prefixes)), (store) => {
+    assert.match(dump(store), /^\/kept=a@\d+\/\d+\/1$/);
+    assert(put(store, '/none/x', 'c') > last);
+  });
+});
+
+test('a second process is told who holds the directory', async () => {
+  const dir = newDir();
+  await withStore(openStore(options(dir)), () => {
+    assert.throws(() => openStore(options(dir)), {
+      message:
+        `the data directory ${dir} is in use by process ${process.pid}; ` +
+        'stop that process, or give this one another directory',
+    });
+  });
+  writeFileSync(join(dir, 'lock'), `${process.pid} 1 stale-boot\n`);
+  await withStore(openStore(options(dir)), (store) => void put(store, 'k', 'v'));
+  assert(!existsSync(join(dir, 'lock')));
+});
+
+/** Writes ten frames and returns the path of their segment. */
+async function tenFrames(dir: string): Promise<string> {
+  await withStore(openStore(options(dir)), async (store) => {
+    for (let i = 0; i < 10; i++) {
+      put(store, `key${i}`, `value${i}`);
+      await published(store);
+    }
+  });
+  return join(dir, 'log-00000000.mpl');
+}
+
+test('a torn tail is cut off, kept in a copy, and what is before it is there', async () => {
+  const whole = newDir();
+  const path = await tenFrames(whole);
+  const size = readFileSync(path).length;
+  for (const lost of [1, 15, 16, 60, 100, 170, 300]) {
+    const dir = newDir();
+    const copy = join(dir, 'log-00000000.mpl');
+    copyFileSync(path, copy);
+    truncateSync(copy, size - lost);
+    const opened = openStore(options(dir));
+    await withStore(opened, async (store) => {
+      assert(opened.replayed.cutBytes > 0 || (size - lost - FILE_HEADER_BYTES) % 16 === 0);
+      const keys = dump(store).split(' ').length;
+      assert(keys >= 7 && keys < 10, `${keys} keys with ${lost} bytes lost`);
+      assert.equal(store.appliedRevision, keys + 1);
+      assert.equal(put(store, 'new', 'x'), keys + 2);
+      await published(store);
+    });
+    await withStore(openStore(options(dir)), (store) => assert.match(dump(store), /new=x/));
+  }
+});
+
+test('a flipped byte in the middle is refused with file, offset and advice', async () => {
+  const dir = newDir();
+  const path = await tenFrames(dir);
+  const bytes = readFileSync(path);
+  for (let at = FILE_HEADER_BYTES; at < bytes.length - 400; at += 37) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = (damaged[at] ?? 0) ^ 0x10;
+    writeFileSync(path, damaged);
+    const place = new RegExp(`${path} is damaged at byte \\d+: .*megaplane store verify --repair`);
+    assert.throws(() => openStore(options(dir)), { message: place });
+    assert.deepEqual(readFileSync(path), damaged);
+  }
+});
+
+test('a log of a newer version and a directory of etcd are refused', () => {
+  const dir = newDir();
+  const id = Buffer.alloc(8);
+  const header = { version: FORMAT_VERSION + 1, kind: 1, segment: 0, firstRevision: 2, chain: 0 };
+  writeFileSync(
+    join(dir, 'log-00000000.mpl'),
+    encodeFileHeader({ ...header, clusterId: id, memberId: id }),
+  );
+  assert.throws(() => openStore(options(dir)), /written by a newer version \(format 2/);
+  const foreign = newDir();
+  writeFileSync(join(foreign, 'member'), '');
+  assert.throws(() => openStore(options(foreign)), /megaplane store import/);
+  assert.throws(() => openStore(options('/proc/nowhere')), /cannot be used/);
+});
+
+const CHILD = `
+import { openStore } from ${JSON.stringify(new URL('./open.ts', import.meta.url).href)};
+const { store } = openStore({ dataDir: process.argv[1], durability: 'fsync', prefixes: [] });
+let next = store.appliedRevision;
+store.onPublish((revision) => {
+  process.stdout.write(revision + '\\n');
+  setTimeout(write, 1);
+});
+function write() {
+  for (let i = 0; i < 20; i++) {
+    const text = 'key' + (next % 97) + 'value' + next++;
+    const at = text.indexOf('value');
+    const bytes = Buffer.from(text);
+    store.putIf(bytes, 0, at, -1, bytes, at, bytes.length, 0);
+  }
+}
+store.onDirty();
+setInterval(() => {}, 1000);
+`;
+
+test('kill -9 loses nothing that was published, and revisions go on after it', async () => {
+  const dir = newDir();
+  const rounds = process.env['MEGAPLANE_LONG'] === undefined ? 4 : 1000;
+  let floor = 1;
+  for (let round = 0; round < rounds; round++) {
+    const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', CHILD, dir], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let seen = '';
+    child.stdout.setEncoding('latin1').on('data', (text: string) => (seen += text));
+    while (seen.length < 400) await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, round * 3));
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    const last = Number(seen.trimEnd().split('\n').at(-1));
+    assert(last > floor);
+    await withStore(openStore(options(dir)), (store) => {
+      assert(store.appliedRevision >= last, `${store.appliedRevision} after ${last}`);
+      // The value names the revision before its own: nothing was given out twice.
+      for (const row of dump(store).split(' ')) {
+        const [, value, mod] = /value(\d+)@(\d+)/.exec(row) ?? [];
+        assert.equal(Number(mod), Number(value) + 1);
+      }
+      floor = store.appliedRevision;
+    });
+  }
+});

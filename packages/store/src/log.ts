@@ -1,0 +1,282 @@
+// shell: the store's side of the log
+/**
+ * Moves what the store has applied into slots of shared memory, one frame per slot, and publishes
+ * when the worker says that a frame is as durable as its classes promise. When all slots are on
+ * their way nothing is copied: the records wait in their arenas and go with the next frame, so a
+ * slow disk makes larger groups, not longer queues.
+ */
+import { fdatasync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { FLAG_GOES_ON, FRAME_HEADER_BYTES, writeFrameHeader } from './frame.ts';
+import {
+  JOB_CLOSE,
+  JOB_CUT,
+  JOB_FRAME,
+  JOB_SNAPSHOT_END,
+  JOB_SNAPSHOT_FRAME,
+  SLOTS,
+  SLOT_BYTES,
+  WORDS,
+  WORD_DONE,
+  WORD_JOBS,
+  WORD_SUBMITTED,
+  type WorkerStart,
+} from './log-files.ts';
+import type { Store } from './store.ts';
+
+/** Buffered writes are flushed at latest after this. */
+export const BUFFERED_FLUSH_MS = 100;
+/** How far ahead revisions are reserved that leave no record in the log. */
+const RESERVED_REVISIONS = 10_000_000;
+
+type WorkerNews =
+  | { readonly kind: 'segment'; readonly fd: number; readonly segment: number }
+  | { readonly kind: 'snapshot'; readonly segment: number }
+  | { readonly kind: 'failed'; readonly message: string };
+
+export interface LogOptions {
+  readonly dir: string;
+  readonly clusterId: Buffer;
+  readonly memberId: Buffer;
+  readonly segment: number;
+  readonly chain: number;
+  readonly reserved: number;
+}
+
+export class Log {
+  readonly #store: Store;
+  readonly #worker: Worker;
+  readonly #words = new Int32Array(new SharedArrayBuffer(WORDS * 4));
+  readonly #slots: readonly Buffer[];
+  /** Per slot: the revision that its completion makes durable, 0 for none. */
+  readonly #revisions = new Float64Array(SLOTS);
+  readonly #sizes = new Float64Array(SLOTS);
+  #submitted = 0;
+  #done = 0;
+  #frameNumber = 0;
+  #framesUnderWay = 0;
+  #needsFlush = false;
+  #reserved: number;
+  #fd = -1;
+  #isUnflushed = false;
+  #isFlushing = false;
+  readonly #flushTimer: NodeJS.Timeout;
+  #isStopping = false;
+  #isWaiting = false;
+  /** Called when the worker has finished a snapshot, and when slots are free again. */
+  onSnapshot: () => void = () => {};
+  segment: number;
+  /** Bytes written to the current segment and the ones since the last snapshot. */
+  bytesSinceSnapshot = 0;
+  flushes = 0;
+  flushSeconds = 0;
+
+  constructor(store: Store, options: LogOptions) {
+    this.#store = store;
+    this.#reserved = options.reserved;
+    this.segment = options.segment;
+    const memory = Array.from({ length: SLOTS }, () => new SharedArrayBuffer(SLOT_BYTES));
+    this.#slots = memory.map((slot) => Buffer.from(slot));
+    const start: WorkerStart = {
+      dir: options.dir,
+      words: this.#words.buffer,
+      slots: memory,
+      clusterId: options.clusterId,
+      memberId: options.memberId,
+      segment: options.segment,
+      firstRevision: store.appliedRevision + 1,
+      chain: options.chain,
+    };
+    this.#worker = new Worker(new URL('./log-worker.ts', import.meta.url), { workerData: start });
+    this.#worker.on('message', (news: WorkerNews) => this.#onNews(news));
+    this.#worker.on('error', (error: Error) => store.fail(`the log's thread: ${error.message}`));
+    this.#worker.unref();
+    this.#flushTimer = setInterval(() => this.#flushBuffered(), BUFFERED_FLUSH_MS);
+    this.#flushTimer.unref();
+    if (store.classes.all.some((klass) => klass.durability === 'none')) this.#reserve();
+  }
+
+  #reserve(): void {
+    this.#reserved = this.#store.appliedRevision + RESERVED_REVISIONS;
+    this.#store.batch.reserve(this.#reserved);
+  }
+
+  #onNews(news: WorkerNews): void {
+    switch (news.kind) {
+      case 'segment':
+        this.#fd = news.fd;
+        this.segment = news.segment;
+        break;
+      case 'snapshot':
+        this.onSnapshot();
+        break;
+      case 'failed':
+        this.#store.fail(news.message);
+        break;
+    }
+  }
+
+  /** The time that leases go by. */
+  get nowMs(): number {
+    return performance.now();
+  }
+
+  /** Jobs that are not done; at most SLOTS. */
+  get busySlots(): number {
+    return this.#submitted - this.#done;
+  }
+
+  /** End of a turn: hands over what was applied, as far as slots are free. */
+  submit(): void {
+    this.#collect();
+    const { batch } = this.#store;
+    if (
+      this.#reserved > 0 &&
+      this.#store.appliedRevision > this.#reserved - RESERVED_REVISIONS / 2
+    ) {
+      this.#reserve();
+    }
+    while (this.busySlots < SLOTS && !batch.isDrained) this.#submitFrame();
+    if (batch.isPending && this.#framesUnderWay === 0 && batch.isDrained) this.#publishAll();
+    this.#wait();
+  }
+
+  #submitFrame(): void {
+    const store = this.#store;
+    const slot = this.#slots[this.#submitted & (SLOTS - 1)] as Buffer;
+    const controlSize = store.batch.takeControl(slot, FRAME_HEADER_BYTES);
+    const end = store.batch.takeRecords(slot, FRAME_HEADER_BYTES + controlSize);
+    const size = end - FRAME_HEADER_BYTES;
+    const isWhole = store.batch.isDrained;
+    const flags = isWhole ? 0 : FLAG_GOES_ON;
+    this.#frameNumber++;
+    writeFrameHeader(
+      slot,
+      size,
+      controlSize,
+      this.#frameNumber,
+      store.appliedRevision,
+      Date.now(),
+      flags,
+    );
+    if (store.batch.needsFlush) this.#needsFlush = true;
+    const needsFlush = this.#needsFlush && isWhole;
+    if (isWhole) {
+      store.batch.needsFlush = false;
+      this.#needsFlush = false;
+    }
+    this.#framesUnderWay++;
+    this.bytesSinceSnapshot += end;
+    if (!needsFlush) this.#isUnflushed = true;
+    this.#give(JOB_FRAME, needsFlush, isWhole ? store.appliedRevision : 0, size);
+  }
+
+  #give(job: number, needsFlush: boolean, revision: number, size: number): void {
+    const index = this.#submitted & (SLOTS - 1);
+    this.#words[WORD_JOBS + index * 2] = job;
+    this.#words[WORD_JOBS + index * 2 + 1] = needsFlush ? 1 : 0;
+    this.#revisions[index] = revision;
+    this.#sizes[index] = size;
+    this.#submitted++;
+    Atomics.store(this.#words, WORD_SUBMITTED, this.#submitted);
+    Atomics.notify(this.#words, WORD_SUBMITTED);
+  }
+
+  /** Takes note of finished jobs and publishes what they made durable. */
+  #collect(): void {
+    const done = Atomics.load(this.#words, WORD_DONE);
+    let revision = 0;
+    while (this.#done !== done) {
+      const index = this.#done & (SLOTS - 1);
+      if (this.#words[WORD_JOBS + index * 2] === JOB_FRAME) {
+        this.#framesUnderWay--;
+        this.#store.settle(this.#sizes[index] as number);
+      }
+      revision = Math.max(revision, this.#revisions[index] as number);
+      this.#done++;
+    }
+    if (revision === 0) return;
+    if (this.#framesUnderWay === 0 && this.#store.batch.isDrained) this.#publishAll();
+    else this.#store.publish(revision);
+  }
+
+  #publishAll(): void {
+    this.#store.batch.isPending = false;
+    this.#store.publish(this.#store.appliedRevision);
+  }
+
+  /** Asks to be called when the worker finishes something. */
+  #wait(): void {
+    if (this.#isWaiting || this.#done === this.#submitted) return;
+    const result = Atomics.waitAsync(this.#words, WORD_DONE, this.#done);
+    this.#isWaiting = true;
+    if (!result.async) {
+      setImmediate(() => this.#resume());
+      return;
+    }
+    void result.value.then(() => this.#resume());
+  }
+
+  #resume(): void {
+    this.#isWaiting = false;
+    this.submit();
+  }
+
+  #flushBuffered(): void {
+    if (!this.#isUnflushed || this.#isFlushing || this.#fd < 0) return;
+    this.#isUnflushed = false;
+    this.#isFlushing = true;
+    const startMs = performance.now();
+    fdatasync(this.#fd, (error) => {
+      this.#isFlushing = false;
+      this.flushes++;
+      this.flushSeconds += (performance.now() - startMs) / 1000;
+      if (error !== null && !this.#isStopping) {
+        this.#store.fail(`the log cannot be flushed: ${error.message}`);
+      }
+    });
+  }
+
+  /** Begins a new segment: what was applied up to now stays in the ones before. */
+  cut(): void {
+    this.submit();
+    const slot = this.#slots[this.#submitted & (SLOTS - 1)] as Buffer;
+    writeFrameHeader(slot, 0, 0, 0, this.#store.appliedRevision, 0, 0);
+    this.#give(JOB_CUT, false, 0, 0);
+    this.#wait();
+  }
+
+  /** The memory for the next snapshot frame's payload; `giveSnapshot` sends it. */
+  snapshotSlot(): Buffer {
+    return this.#slots[this.#submitted & (SLOTS - 1)] as Buffer;
+  }
+
+  giveSnapshot(size: number, controlSize: number, revision: number, goesOn: boolean): void {
+    const flags = goesOn ? FLAG_GOES_ON : 0;
+    writeFrameHeader(this.snapshotSlot(), size, controlSize, 0, revision, Date.now(), flags);
+    this.#give(JOB_SNAPSHOT_FRAME, false, 0, 0);
+    this.#wait();
+  }
+
+  endSnapshot(): void {
+    this.#give(JOB_SNAPSHOT_END, false, 0, 0);
+    this.bytesSinceSnapshot = 0;
+    this.#wait();
+  }
+
+  /** Writes out what is left, flushes, ends the worker. */
+  async close(): Promise<void> {
+    this.#isStopping = true;
+    clearInterval(this.#flushTimer);
+    this.#worker.ref();
+    const ended = new Promise<void>((resolve) => this.#worker.once('exit', () => resolve()));
+    while (!this.#store.batch.isDrained || this.busySlots > 0) {
+      if (this.#words[2] === -1) return;
+      this.submit();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    this.#give(JOB_CLOSE, true, 0, 0);
+    await ended;
+    this.#collect();
+  }
+}

@@ -1,0 +1,277 @@
+// shell: reads log and snapshot files into a store
+/**
+ * Files are read in large pieces; each frame is checked and its payload handed on in place.
+ *
+ * What a crash leaves is a torn tail: the last segment ends in the middle of a frame. It is cut
+ * off and kept beside the log. Anything else that does not check is damage: a frame that is bad
+ * although a good one follows, or a bad frame in a segment that is not the last. Then nothing is
+ * changed and the error says where and what to do.
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  readdirSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import {
+  FILE_HEADER_BYTES,
+  FLAG_GOES_ON,
+  FORMAT_VERSION,
+  FRAME_BAD_CHAIN,
+  FRAME_HEADER_BYTES,
+  FRAME_OK,
+  FRAME_SHORT,
+  type FileHeader,
+  checkFrame,
+  decodeFileHeader,
+} from './frame.ts';
+import { SLOT_BYTES, isLogFile, logName, snapshotName } from './log-files.ts';
+import type { Restorer } from './restorer.ts';
+
+/** Bytes read at a time; at least two of the largest frames. */
+const READ_BYTES: number = SLOT_BYTES * 2;
+
+/** What replay learned about the files. */
+export interface Replayed {
+  readonly clusterId: Buffer;
+  readonly memberId: Buffer;
+  /** Number for the next segment. */
+  readonly nextSegment: number;
+  readonly chain: number;
+  /** Segments on the disk, bytes of them, and what was cut off the tail. */
+  readonly bytes: number;
+  readonly cutBytes: number;
+}
+
+/** Reads everything in a directory. Null when there is nothing: a new store. */
+export function replayDirectory(dir: string, restorer: Restorer): Replayed | null {
+  const names = readdirSync(dir);
+  const snapshots = names.filter(
+    (name) => name.startsWith('snapshot-') && isLogFile(name) !== null,
+  );
+  const segments = names
+    .filter((name) => name.startsWith('log-') && isLogFile(name) !== null)
+    .map((name) => isLogFile(name) ?? 0)
+    .sort((a, b) => a - b);
+  if (snapshots.length === 0 && segments.length === 0) {
+    refuseForeign(dir, names);
+    return null;
+  }
+  const newest = Math.max(0, ...snapshots.map((name) => isLogFile(name) ?? 0));
+  const needed = segments.filter((segment) => segment >= newest);
+  refuseGaps(dir, newest, snapshots.length > 0, needed);
+  const reader = new FileReader(dir, restorer);
+  if (snapshots.length > 0) reader.read(snapshotName(newest), false);
+  for (const segment of needed) reader.read(logName(segment), segment === needed.at(-1));
+  const header = reader.header;
+  if (header === null) throw new Error(`${dir}: no file in it has a whole header`);
+  return {
+    clusterId: header.clusterId,
+    memberId: header.memberId,
+    nextSegment: reader.nextSegment,
+    chain: reader.chain,
+    bytes: reader.bytes,
+    cutBytes: reader.cutBytes,
+  };
+}
+
+function refuseForeign(dir: string, names: readonly string[]): void {
+  if (!names.includes('member') && !existsSync(join(dir, 'member', 'snap', 'db'))) return;
+  throw new Error(
+    `${dir} is a data directory of etcd; start with an empty directory and bring the data over ` +
+      'with "megaplane store import"',
+  );
+}
+
+function refuseGaps(dir: string, from: number, hasSnapshot: boolean, found: number[]): void {
+  let expected = hasSnapshot ? from : 0;
+  for (const segment of found) {
+    if (segment !== expected) {
+      throw new Error(
+        `${dir}: ${logName(expected)} is missing, but ${logName(segment)} is there; ` +
+          'put the missing file back or restore a backup',
+      );
+    }
+    expected++;
+  }
+}
+
+class FileReader {
+  readonly #dir: string;
+  readonly #restorer: Restorer;
+  readonly #buffer: Buffer = Buffer.from(new ArrayBuffer(READ_BYTES));
+  /** Payloads of a group that is not whole yet, and where it began. */
+  #group: { readonly payload: Buffer; readonly controlSize: number }[] = [];
+  #groupAt = 0;
+  #groupChain = 0;
+  #hasLog = false;
+  chain = 0;
+  header: FileHeader | null = null;
+  bytes = 0;
+  cutBytes = 0;
+  nextSegment = 0;
+
+  constructor(dir: string, restorer: Restorer) {
+    this.#dir = dir;
+    this.#restorer = restorer;
+  }
+
+  read(name: string, isLast: boolean): void {
+    const path = join(this.#dir, name);
+    const fd = openSync(path, 'r+');
+    try {
+      const size = fstatSync(fd).size;
+      this.bytes += size;
+      const header = this.#readHeader(fd, path, size, isLast);
+      if (header === null) return;
+      const isLog = name.startsWith('log-');
+      if (isLog && this.#hasLog && header.chain !== this.chain) {
+        throw damage(path, 0, 'it does not follow the segment before it');
+      }
+      this.header = header;
+      this.chain = isLog ? header.chain : 0;
+      this.#hasLog = isLog;
+      this.nextSegment = header.segment + (isLog ? 1 : 0);
+      this.#readFrames(fd, path, size, isLast);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  #readHeader(fd: number, path: string, size: number, isLast: boolean): FileHeader | null {
+    const bytes = Buffer.alloc(FILE_HEADER_BYTES);
+    readSync(fd, bytes, 0, FILE_HEADER_BYTES, 0);
+    const header = decodeFileHeader(bytes);
+    if (header !== null && header.version > FORMAT_VERSION) {
+      throw new Error(
+        `${path} was written by a newer version (format ${header.version}, this program knows ` +
+          `up to ${FORMAT_VERSION}); start the newer program again`,
+      );
+    }
+    if (header !== null) return header;
+    // A crash between making the file and writing its header leaves it short and empty.
+    if (isLast && size <= FILE_HEADER_BYTES && this.header !== null) {
+      this.cutBytes += size;
+      unlinkSync(path);
+      return null;
+    }
+    throw damage(path, 0, 'its header is damaged');
+  }
+
+  #readFrames(fd: number, path: string, size: number, isLast: boolean): void {
+    let at = FILE_HEADER_BYTES;
+    while (at < size) {
+      const count = readSync(fd, this.#buffer, 0, READ_BYTES, at);
+      let from = 0;
+      let state = FRAME_OK;
+      while (from < count) {
+        state = checkFrame(this.#buffer, from, count, this.chain);
+        if (state !== FRAME_OK) break;
+        from = this.#take(from, at + from);
+      }
+      at += from;
+      if (state === FRAME_OK || (state === FRAME_SHORT && at + count - from < size)) continue;
+      this.#endOfGood(fd, path, at, size, isLast, state);
+      return;
+    }
+    if (this.#group.length > 0) this.#endOfGood(fd, path, at, size, isLast, FRAME_SHORT);
+  }
+
+  /** One good frame; returns where the next one starts. */
+  #take(from: number, fileAt: number): number {
+    const bytes = this.#buffer;
+    const size = bytes.readUInt32LE(from + 16);
+    const controlSize = bytes.readUInt32LE(from + 20);
+    const start = from + FRAME_HEADER_BYTES;
+    const before = this.chain;
+    this.chain = bytes.readUInt32LE(from + 4);
+    const goesOn = (bytes.readUInt32LE(from + 48) & FLAG_GOES_ON) !== 0;
+    if (!goesOn && this.#group.length === 0) {
+      this.#restorer.apply(bytes, start, start + controlSize, start + size);
+      return start + size;
+    }
+    if (this.#group.length === 0) {
+      this.#groupAt = fileAt;
+      this.#groupChain = before;
+    }
+    this.#group.push({ payload: Buffer.from(bytes.subarray(start, start + size)), controlSize });
+    if (!goesOn) this.#applyGroup();
+    return start + size;
+  }
+
+  #applyGroup(): void {
+    const control: Buffer[] = [];
+    const records: Buffer[] = [];
+    for (const { payload, controlSize } of this.#group) {
+      control.push(payload.subarray(0, controlSize));
+      records.push(payload.subarray(controlSize));
+    }
+    const controlSize = control.reduce((sum, part) => sum + part.length, 0);
+    const size = records.reduce((sum, part) => sum + part.length, controlSize);
+    const whole = Buffer.from(new ArrayBuffer(size));
+    let at = 0;
+    for (const part of [...control, ...records]) at += part.copy(whole, at);
+    this.#restorer.apply(whole, 0, controlSize, size);
+    this.#group = [];
+  }
+
+  /** The first frame that does not check stands at `at`: a torn tail, or damage. */
+  #endOfGood(
+    fd: number,
+    path: string,
+    at: number,
+    size: number,
+    isLast: boolean,
+    state: number,
+  ): void {
+    const what =
+      state === FRAME_BAD_CHAIN
+        ? 'the record there does not follow the one before it'
+        : 'the checksum there does not fit';
+    if (!isLast) throw damage(path, at, what);
+    const next = this.#findFrame(fd, at + 16, size);
+    if (next >= 0) throw damage(path, at, `${what}, and good records follow at byte ${next}`);
+    if (this.#group.length === 0) {
+      this.#cut(fd, path, at, size);
+      return;
+    }
+    this.#group = [];
+    this.chain = this.#groupChain;
+    this.#cut(fd, path, this.#groupAt, size);
+  }
+
+  /** Where a whole frame stands in the rest of a file, -1 when nowhere. */
+  #findFrame(fd: number, from: number, size: number): number {
+    for (let at = from; at < size; at += READ_BYTES - SLOT_BYTES) {
+      const count = readSync(fd, this.#buffer, 0, READ_BYTES, at);
+      const end = Math.min(count, READ_BYTES - SLOT_BYTES);
+      for (let place = 0; place < end; place += 16) {
+        if (checkFrame(this.#buffer, place, count, -1) === FRAME_OK) return at + place;
+      }
+    }
+    return -1;
+  }
+
+  #cut(fd: number, path: string, at: number, size: number): void {
+    const rest = Buffer.alloc(size - at);
+    readSync(fd, rest, 0, rest.length, at);
+    writeFileSync(`${path}.torn`, rest);
+    ftruncateSync(fd, at);
+    fsyncSync(fd);
+    this.cutBytes += rest.length;
+  }
+}
+
+function damage(path: string, at: number, what: string): Error {
+  return new Error(
+    `${path} is damaged at byte ${at}: ${what}. Nothing was changed. Restore a backup, or cut ` +
+      'the file there with "megaplane store verify --repair" (what follows is kept in a copy)',
+  );
+}

@@ -1,0 +1,172 @@
+// data plane: fills a store with records from the log, in bulk
+/**
+ * Records arrive as they were laid out in memory, so restoring one is a look-up, a copy and a
+ * link. What a running store keeps in order at every step is put in order once, at the end: the
+ * lists of live keys and tombstones are sorted and loaded, event logs are sorted only where a
+ * snapshot brought records out of order, leases are attached from the live records.
+ */
+import { crc32 } from 'node:zlib';
+import { FLAG_LEASE, FLAG_TOMBSTONE, arenaOf, offsetOf } from './arenas.ts';
+import type { KeyClass } from './classes.ts';
+import { sortIds } from './key-sort.ts';
+import {
+  CONTROL_BYTES,
+  CONTROL_COMPACTION,
+  CONTROL_CUT,
+  CONTROL_LEASE,
+  CONTROL_LEASE_END,
+  CONTROL_RESERVED,
+  CONTROL_TERM,
+} from './log-batch.ts';
+import type { Store } from './store.ts';
+
+export class Restorer {
+  readonly #store: Store;
+  readonly #nowMs: number;
+  lastRevision = 1;
+  reserved = 0;
+  term = 1;
+  records = 0;
+  #isOutOfOrder = false;
+
+  constructor(store: Store, nowMs: number) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** One payload: control messages up to `recordsAt`, then records; `at` is 16-byte aligned. */
+  apply(bytes: Buffer, at: number, recordsAt: number, end: number): void {
+    for (let message = at; message < recordsAt; message += CONTROL_BYTES) {
+      this.#control(bytes, message);
+    }
+    const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
+    const doubles = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length >> 3);
+    for (let record = recordsAt; record < end;) {
+      record += this.#record(bytes, words, doubles, record);
+    }
+  }
+
+  #control(bytes: Buffer, at: number): void {
+    const kind = bytes.readUInt32LE(at);
+    const a = bytes.readDoubleLE(at + 8);
+    const b = bytes.readDoubleLE(at + 16);
+    const high = bytes.readUInt32LE(at + 24);
+    const low = bytes.readUInt32LE(at + 28);
+    const { leases } = this.#store;
+    if (kind === CONTROL_LEASE) leases.add(high, low, a, this.#nowMs + b);
+    if (kind === CONTROL_LEASE_END) {
+      const lease = leases.find(high, low);
+      if (lease !== 0) leases.remove(lease);
+    }
+    if (kind === CONTROL_COMPACTION && a > this.#store.compactRevision) this.#store.setCompacted(a);
+    if (kind === CONTROL_CUT) this.#cut(a, low);
+    if (kind === CONTROL_RESERVED) this.reserved = Math.max(this.reserved, a);
+    if (kind === CONTROL_TERM) this.term = Math.max(this.term, a);
+  }
+
+  /** A snapshot lacks history of a prefix; of all of them if the prefix is not known any more. */
+  #cut(revision: number, prefixCrc: number): void {
+    const { all } = this.#store.classes;
+    const named = all.filter((klass) => crc32(klass.prefix) === prefixCrc);
+    for (const klass of named.length > 0 ? named : all) {
+      klass.boundary = Math.max(klass.boundary, revision);
+    }
+  }
+
+  #record(bytes: Buffer, words: Uint32Array, doubles: Float64Array, at: number): number {
+    const { arenas, keys, classes } = this.#store;
+    const word = at >> 2;
+    const last = words[word + 9]!;
+    const flags = last >>> 24;
+    const keySize = last & 0xffffff;
+    const keyAt = at + ((flags & FLAG_LEASE) === 0 ? 40 : 48);
+    const size = (keyAt - at + ((keySize + 3) & ~3) + words[word + 7]! + 15) & ~15;
+    const revision = doubles[(at >> 3) + 1]!;
+    keys.load(bytes, keyAt, keyAt + keySize);
+    let id = keys.find();
+    const klass = id === 0 ? classes.ofKey(bytes, keyAt, keyAt + keySize) : keys.classOf(id);
+    const ref = arenas.allocate(klass, size);
+    const arena = arenaOf(ref);
+    bytes.copy(arenas.bytes[arena]!, offsetOf(ref), at, at + size);
+    if (revision > arenas.lastRevision[arena]!) arenas.lastRevision[arena] = revision;
+    if (revision > this.lastRevision) this.lastRevision = revision;
+    this.records++;
+    const head = id === 0 ? 0 : keys.head(id);
+    if (id === 0) id = keys.insert(ref, klass);
+    this.#link(ref, id, head, klass, revision, flags);
+    return size;
+  }
+
+  #link(
+    ref: number,
+    id: number,
+    head: number,
+    klass: number,
+    revision: number,
+    flags: number,
+  ): void {
+    const { arenas, keys, classes } = this.#store;
+    const owner = classes.all[klass]!;
+    arenas.setKeyId(ref, id);
+    arenas.setPrevious(ref, head);
+    keys.setHead(id, ref);
+    const wasLive = head !== 0 && !arenas.isTombstone(head);
+    const isLive = (flags & FLAG_TOMBSTONE) === 0;
+    if (wasLive) owner.historyBytes += arenas.size(head);
+    if (!isLive) owner.historyBytes += arenas.size(ref);
+    // Nobody can ask for events below the boundary; the sweep wants to see superseding ones.
+    if (revision < owner.boundary && head === 0 && isLive) return;
+    const { events, liveness } = owner;
+    if (events.next > 0 && arenas.modRevision(events.at(events.next - 1)) > revision) {
+      this.#isOutOfOrder = true;
+    }
+    events.append(ref);
+    if (wasLive !== isLive) liveness.append(revision, id, isLive ? 1 : -1);
+  }
+
+  /** All is in: puts the orders right. Revisions go on after the highest of what was seen. */
+  finish(): void {
+    const store = this.#store;
+    if (this.#isOutOfOrder) for (const klass of store.classes.all) this.#sortEvents(klass);
+    const { keys, arenas } = store;
+    const live = new Uint32Array(keys.size);
+    const graves = new Uint32Array(keys.size);
+    let liveCount = 0;
+    let graveCount = 0;
+    for (let id = 1; id < keys.idEnd; id++) {
+      const head = keys.head(id);
+      if (head === 0) continue;
+      if (arenas.isTombstone(head)) {
+        graves[graveCount++] = id;
+        continue;
+      }
+      live[liveCount++] = id;
+      const lease = store.leases.ofRecord(head);
+      if (lease !== 0) store.leases.attach(lease, id);
+    }
+    sortIds(keys, arenas, live, liveCount);
+    sortIds(keys, arenas, graves, graveCount);
+    store.live.load(live, liveCount);
+    store.graves.load(graves, graveCount);
+    store.batch.skipAll();
+    const revision = Math.max(this.lastRevision, this.reserved);
+    store.restore(revision);
+    // Keys of unlogged classes are gone without an event: whoever watched them must list again.
+    for (const klass of store.classes.all) {
+      if (klass.durability === 'none') klass.boundary = Math.max(klass.boundary, revision);
+    }
+  }
+
+  #sortEvents(klass: KeyClass): void {
+    const { arenas } = this.#store;
+    const { events, liveness } = klass;
+    events.sort();
+    liveness.clear();
+    for (let position = events.first; position < events.next; position++) {
+      const ref = events.at(position);
+      const isGone = arenas.isTombstone(ref);
+      if (!isGone && arenas.version(ref) !== 1) continue;
+      liveness.append(arenas.modRevision(ref), arenas.keyId(ref), isGone ? -1 : 1);
+    }
+  }
+}

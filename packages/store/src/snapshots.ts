@@ -1,0 +1,217 @@
+// data plane: writes all kept records to a file, in slices, while the store goes on
+/**
+ * Old versions never change, so a snapshot "as of revision S" needs no copy: keys are walked in
+ * order, live and buried ones merged, and of each chain everything up to S is written, oldest
+ * first. Until it is done the sweep is held, so that nothing that S needs is freed or moved. The
+ * log is cut at S; once the snapshot is named the segments before the cut are removed.
+ */
+import { crc32 } from 'node:zlib';
+import { arenaOf, offsetOf } from './arenas.ts';
+import { FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frame.ts';
+import type { Log } from './log.ts';
+import {
+  CONTROL_BYTES,
+  CONTROL_COMPACTION,
+  CONTROL_CUT,
+  CONTROL_LEASE,
+  CONTROL_TERM,
+  writeControl,
+} from './log-batch.ts';
+import { SLOTS } from './log-files.ts';
+import type { Store } from './store.ts';
+
+/** Keys per slice: a millisecond or two. */
+const SLICE_KEYS = 2000;
+/** The log is replaced by a snapshot when it has grown by this, and by what the store holds. */
+const SNAPSHOT_LOG_BYTES_MIN: number = 1024 * 1024 * 1024;
+/** Slots that the snapshot leaves to the log. */
+const SLOTS_LEFT = 2;
+
+export class Snapshots {
+  readonly #store: Store;
+  readonly #log: Log;
+  readonly #term: number;
+  #isWanted = false;
+  #isWriting = false;
+  #isEnding = false;
+  #revision = 0;
+  #payload: Buffer = Buffer.alloc(0);
+  #filled = 0;
+  #controlSize = 0;
+  /** Control messages that are not written yet. */
+  #control: Buffer[] = [];
+  /** The first key that was not looked at; null when all were. */
+  #nextKey: Buffer | null = null;
+  /** Refs to write, the next one last; and bytes of it that are in earlier frames. */
+  readonly #refs: number[] = [];
+  #written = 0;
+
+  constructor(store: Store, log: Log, term: number) {
+    this.#store = store;
+    this.#log = log;
+    this.#term = term;
+    log.onSnapshot = () => {
+      this.#isEnding = false;
+    };
+  }
+
+  get isRunning(): boolean {
+    return this.#isWanted || this.#isWriting || this.#isEnding;
+  }
+
+  /** Asks for one: it starts with the next slice, unless one is running. */
+  begin(): void {
+    this.#isWanted = true;
+  }
+
+  #start(): void {
+    const store = this.#store;
+    if (this.#isEnding || !store.batch.isDrained) return;
+    if (this.#log.busySlots > SLOTS - SLOTS_LEFT) return;
+    this.#isWanted = false;
+    this.#log.cut();
+    store.sweep.isHeld = true;
+    this.#isWriting = true;
+    this.#revision = store.appliedRevision;
+    this.#payload = Buffer.alloc(FRAME_BYTES_MAX);
+    this.#filled = 0;
+    this.#nextKey = Buffer.from([0]);
+    this.#control = this.#controlMessages();
+  }
+
+  #controlMessages(): Buffer[] {
+    const store = this.#store;
+    const messages: Buffer[] = [];
+    const add = (kind: number, a: number, b: number, high: number, low: number): void => {
+      const message = Buffer.alloc(CONTROL_BYTES);
+      writeControl(message, 0, kind, a, b, high, low);
+      messages.push(message);
+    };
+    add(CONTROL_TERM, this.#term, 0, 0, 0);
+    if (store.compactRevision >= 0) add(CONTROL_COMPACTION, store.compactRevision, 0, 0, 0);
+    for (const klass of store.classes.all) {
+      if (klass.boundary > store.compactRevision) {
+        add(CONTROL_CUT, klass.boundary, 0, 0, crc32(klass.prefix));
+      }
+    }
+    const { leases } = store;
+    leases.each((lease) => {
+      const ttl = leases.ttlSeconds(lease);
+      const left = Math.max(0, leases.remainingMs(lease, this.#log.nowMs));
+      add(CONTROL_LEASE, ttl, left, leases.idHigh(lease), leases.idLow(lease));
+    });
+    return messages;
+  }
+
+  /** One slice, or the start when the log has grown enough. */
+  step(): void {
+    if (!this.#isWriting) {
+      const grown = this.#log.bytesSinceSnapshot;
+      if (grown > Math.max(SNAPSHOT_LOG_BYTES_MIN, this.#store.arenas.liveBytes)) this.begin();
+      if (this.#isWanted) this.#start();
+      return;
+    }
+    if (this.#log.busySlots > SLOTS - SLOTS_LEFT) return;
+    if (!this.#fillControl()) return;
+    if (this.#refs.length === 0) this.#collect();
+    while (this.#refs.length > 0) {
+      if (!this.#writeRecord()) return;
+    }
+    if (this.#nextKey !== null) return;
+    this.#send(false);
+    this.#log.endSnapshot();
+    this.#store.sweep.isHeld = false;
+    this.#payload = Buffer.alloc(0);
+    this.#isWriting = false;
+    this.#isEnding = true;
+  }
+
+  /** False when a frame was sent and the rest must wait for the next slice. */
+  #fillControl(): boolean {
+    if (this.#control.length === 0) return true;
+    const count = Math.min(this.#control.length, FRAME_BYTES_MAX / CONTROL_BYTES);
+    for (const message of this.#control.splice(0, count)) {
+      this.#filled += message.copy(this.#payload, this.#filled);
+    }
+    this.#controlSize = this.#filled;
+    if (this.#control.length === 0) return true;
+    this.#send(false);
+    return false;
+  }
+
+  /** Puts the records of the next keys on the list, so that the first is written first. */
+  #collect(): void {
+    const { keys, live, graves, arenas } = this.#store;
+    if (this.#nextKey === null) return;
+    keys.load(this.#nextKey, 0, this.#nextKey.length);
+    live.seek();
+    graves.seek();
+    const refs = this.#refs;
+    let id = 0;
+    for (let count = 0; count < SLICE_KEYS; count++) {
+      id = this.#nextId();
+      if (id === 0) break;
+      const first = refs.length;
+      for (let ref = keys.head(id); ref !== 0; ref = arenas.previous(ref)) {
+        if (arenas.modRevision(ref) <= this.#revision) refs.push(ref);
+      }
+      // The list is reversed as a whole below; within a key the oldest must come first.
+      reverse(refs, first, refs.length);
+    }
+    this.#nextKey = id === 0 ? null : keyAfter(this.#store, id);
+    reverse(refs, 0, refs.length);
+  }
+
+  #nextId(): number {
+    const { keys, live, graves } = this.#store;
+    const liveId = live.current();
+    const graveId = graves.current();
+    if (liveId === 0 && graveId === 0) return 0;
+    const isLive = graveId === 0 || (liveId !== 0 && keys.compareIds(liveId, graveId) < 0);
+    if (isLive) live.slot++;
+    else graves.slot++;
+    return isLive ? liveId : graveId;
+  }
+
+  /** Writes the last ref of the list; false when it waits for room in the next slice. */
+  #writeRecord(): boolean {
+    const { arenas } = this.#store;
+    const ref = this.#refs.at(-1)!;
+    const size = arenas.size(ref) - this.#written;
+    const room = FRAME_BYTES_MAX - this.#filled;
+    const from = offsetOf(ref) + this.#written;
+    const count = Math.min(size, room);
+    arenas.bytes[arenaOf(ref)]!.copy(this.#payload, this.#filled, from, from + count);
+    this.#filled += count;
+    if (count === size) {
+      this.#refs.pop();
+      this.#written = 0;
+      return true;
+    }
+    this.#written += count;
+    this.#send(true);
+    return false;
+  }
+
+  #send(goesOn: boolean): void {
+    const slot = this.#log.snapshotSlot();
+    this.#payload.copy(slot, FRAME_HEADER_BYTES, 0, this.#filled);
+    this.#log.giveSnapshot(this.#filled, this.#controlSize, this.#revision, goesOn);
+    this.#filled = 0;
+    this.#controlSize = 0;
+  }
+}
+
+function keyAfter(store: Store, id: number): Buffer {
+  const ref = store.keys.head(id);
+  const key = store.record(ref).subarray(store.keyAt(ref), store.keyTo(ref));
+  return Buffer.concat([key, Buffer.from([0])]);
+}
+
+function reverse(list: number[], from: number, to: number): void {
+  for (let i = from, j = to - 1; i < j; i++, j--) {
+    const one = list[i]!;
+    list[i] = list[j]!;
+    list[j] = one;
+  }
+}
