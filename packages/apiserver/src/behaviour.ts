@@ -43,6 +43,8 @@ export interface Behaviour {
   /** DELETE answers the object, not a Status. */
   readonly returnsDeleted?: boolean;
   readonly deletion?: DeletionRules;
+  /** Told when the default of propagation decides what happens to dependents. */
+  readonly deleteWarning?: string;
 }
 
 export const PLAIN_DELETION: DeletionRules = { graceSeconds: null, orphansByDefault: false };

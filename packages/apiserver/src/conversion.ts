@@ -39,8 +39,14 @@ function convert(
     renamed[isEvent ? rename(field, from) : field] = value;
   }
   renamed['apiVersion'] = apiVersion;
+  if (isEvent && from === 0) dropEmpty(renamed, ['reportingController', 'reportingInstance']);
   if (resource.kind === 'HorizontalPodAutoscaler') return convertScaler(renamed, from);
   return renamed;
+}
+
+/** Fields that the older version always writes and the newer one leaves out when empty. */
+function dropEmpty(object: JsonObject, fields: readonly string[]): void {
+  for (const field of fields) if (object[field] === '') delete object[field];
 }
 
 function rename(field: string, from: 0 | 1): string {

@@ -2,10 +2,14 @@
 import { defineEviction } from './eviction.ts';
 import { defineNamespaces } from './namespaces.ts';
 import { definePlainKinds } from './plain-kinds.ts';
+import { definePodLogs } from './pod-logs.ts';
 import { definePods } from './pods.ts';
 import { defineReviews } from './reviews.ts';
 import { defineScales } from './scale.ts';
+import { defineServices } from './services.ts';
 import { defineTokens } from './service-account-tokens.ts';
+
+import { defineWorkloads } from './workloads.ts';
 
 let isDone = false;
 
@@ -20,4 +24,7 @@ export function defineKinds(): void {
   defineEviction();
   defineReviews();
   defineTokens();
+  defineServices();
+  defineWorkloads();
+  definePodLogs();
 }

@@ -1,7 +1,7 @@
 /** Namespaces: their life, and what may be created in them. */
 import { forbiddenField } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { forbidden, invalid, notFound, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin } from './admission.ts';
 import { defineBehaviour } from './behaviour.ts';
@@ -124,6 +124,11 @@ export function defineNamespaces(): void {
       }),
     });
   });
+}
+
+function withFinalizers(spec: JsonObject, finalizers: readonly JsonValue[]): JsonObject {
+  const { finalizers: _, ...rest } = spec;
+  return finalizers.length === 0 ? rest : { ...rest, finalizers: [...finalizers] };
 }
 
 function specFinalizers(object: JsonObject): readonly string[] {

@@ -155,3 +155,30 @@ export function sentUid(object: JsonObject): string {
 export function isDeleting(object: JsonObject): boolean {
   return valueAt(object, 'metadata', 'deletionTimestamp') !== undefined;
 }
+
+/**
+ * Drops owner references that name a uid a second time. Returns the text of the warning that this
+ * deserves, or ''.
+ */
+export function dedupeOwners(metadata: JsonObject): string {
+  const owners = metadata['ownerReferences'];
+  if (!Array.isArray(owners)) return '';
+  const seen = new Set<string>();
+  const doubled = new Set<string>();
+  const kept = owners.filter((owner) => {
+    const uid = stringAt(owner, 'uid');
+    if (uid === '' || !seen.has(uid)) {
+      seen.add(uid);
+      return true;
+    }
+    doubled.add(uid);
+    return false;
+  });
+  if (doubled.size === 0) return '';
+  metadata['ownerReferences'] = kept;
+  return (
+    '.metadata.ownerReferences contains duplicate entries; API server dedups owner references in ' +
+    '1.20+, and may reject such requests as early as 1.24; please fix your requests; ' +
+    `duplicate UID(s) observed: ${[...doubled].join(', ')}`
+  );
+}

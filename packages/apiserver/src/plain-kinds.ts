@@ -28,7 +28,6 @@ const RETURNING = [
 export function definePlainKinds(): void {
   for (const name of RETURNING) defineBehaviour(name, { returnsDeleted: true });
   defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
-  defineBehaviour('jobs.batch', { deletion: ORPHANING_DELETION });
   defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
   defineBehaviour('secrets', { prepareCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('persistentvolumes', {

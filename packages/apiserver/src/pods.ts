@@ -32,8 +32,12 @@ export function definePods(): void {
   defineBehaviour('pods', {
     returnsDeleted: true,
     deletion: POD_DELETION,
-    prepareCreate: (object) => {
-      object['status'] = { phase: 'Pending', qosClass: qosClassOf(object) };
+    prepareCreate: (object, { call }) => {
+      object['status'] = {
+        phase: 'Pending',
+        ...gateStatus(object, call.nowMs),
+        qosClass: qosClassOf(object),
+      };
     },
     prepareStatus: (next, previous) => {
       const metadata = objectAt(next, 'metadata');
@@ -49,6 +53,20 @@ export function definePods(): void {
   defineSubresource('bindings', 'create', (context) =>
     bind(context, stringAt(context.body, 'metadata', 'name'), 1),
   );
+}
+
+/** A gated pod says so from its first moment. */
+function gateStatus(pod: JsonObject, nowMs: number): JsonObject {
+  if (listAt(pod, 'spec', 'schedulingGates').length === 0) return {};
+  const condition = {
+    type: 'PodScheduled',
+    status: 'False',
+    lastProbeTime: null,
+    lastTransitionTime: timestamp(nowMs),
+    reason: 'SchedulingGated',
+    message: 'Scheduling is blocked due to non-empty scheduling gates',
+  };
+  return { conditions: [condition] };
 }
 
 function bind(context: SubresourceContext, name: string, attempt: number): void {
@@ -131,6 +149,8 @@ function boundPod(
     ...objectAt(binding, 'metadata', 'annotations'),
   };
   if (Object.keys(annotations).length > 0) metadata['annotations'] = annotations;
+  const labels = { ...objectAt(metadata, 'labels'), ...objectAt(binding, 'metadata', 'labels') };
+  if (Object.keys(labels).length > 0) metadata['labels'] = labels;
   const scheduled: JsonObject = {
     type: 'PodScheduled',
     status: 'True',

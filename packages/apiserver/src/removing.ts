@@ -44,6 +44,9 @@ type RemoveDone = (result: Result<Removed>) => void;
 export function deleteObject(context: WriteContext, options: DeleteOptions): void {
   const { call, served } = context;
   const { namespace, name } = call.info;
+  const warning = behaviourOf(served).deleteWarning ?? '';
+  const isDefault = options.propagationPolicy === '' && options.orphanDependents === null;
+  if (warning !== '' && isDefault) call.warn(warning);
   removeOne(context, namespace, name, options, (result) => {
     if (!result.ok) {
       call.fail(result.status);

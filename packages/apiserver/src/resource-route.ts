@@ -9,6 +9,7 @@ import { deprecationOf } from './deprecation.ts';
 import { readListOptions } from './list-options.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { patchObject } from './patching.ts';
+import { durationMs } from './query.ts';
 import { getObject, listObjects } from './reading.ts';
 import { deleteCollection, deleteObject } from './removing.ts';
 import { negotiateCall } from './representation.ts';
@@ -51,6 +52,15 @@ export function answerResource(
   const misuse = checkRoute(call, served);
   if (misuse !== null) {
     call.fail(misuse);
+    return;
+  }
+  const timeout = call.query.text('timeout');
+  if (timeout !== '' && durationMs(timeout) === null) {
+    call.fail(
+      badRequest(
+        `invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(timeout)}`,
+      ),
+    );
     return;
   }
   const warning = deprecationOf(served);

@@ -75,7 +75,8 @@ function build(resource: Resource): Served {
     head: headOf(storage.apiVersion, storage.kind),
     prefix: storage.prefix,
     plural: { group, name: resource.resource },
-    kind: { group, name: resource.kind },
+    // upstream keeps events of both groups as one kind of the core group
+    kind: { group: resource.kind === 'Event' ? '' : group, name: resource.kind },
     counted: (hasStatus && !UNCOUNTED.has(path)) || COUNTED.has(path),
     hasStatus,
   };

@@ -175,13 +175,16 @@ function nextObject(
     behaviour.prepareUpdate?.(next, previous, context);
   }
   next = withDefaults(next);
-  if (subresource === '' && served.counted) countGeneration(next, previous);
+  if (subresource !== 'status' && served.counted) countGeneration(next, previous);
   const write = { ...context, operation: 'UPDATE' as const, subresource, previous };
   const refusal = context.admission.mutate({ ...write, object: next });
   if (refusal !== null) return failed(refusal);
   const faults = changeFaults(served, next, previous, subresource);
   if (faults.length > 0) return failed(invalid(served.kind, call.info.name, faults));
-  const denial = context.admission.validate({ ...write, object: next });
+  const denial =
+    context.admission.validate({ ...write, object: next }) ??
+    (subresource === '' ? behaviour.allocate?.(next, context) : null) ??
+    null;
   return denial === null ? success(next) : failed(denial);
 }
 

@@ -3,6 +3,8 @@ import { encodeCanonical } from '@megaplane/machinery/canonical';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { required } from '@megaplane/machinery/fielderrors';
 import { stringAt } from '@megaplane/machinery/json';
+import { emptyObject } from '@megaplane/machinery/normal-form';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   alreadyExists,
@@ -26,6 +28,7 @@ import {
   checkNamespace,
   checkNewRevision,
   createMetadata,
+  dedupeOwners,
   generatedName,
   isDeleting,
 } from './object-meta.ts';
@@ -161,8 +164,11 @@ export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prep
   const named: JsonObject = isGenerated
     ? { name: generatedName(base, (n) => world.edge.below(n)), ...metadata }
     : metadata;
+  const warning = dedupeOwners(named);
+  if (warning !== '') call.warn(warning);
   let object = assemble(sent, named);
-  if (served.hasStatus && behaviour.keepsStatusAtCreate !== true) object['status'] = {};
+  if (served.hasStatus && behaviour.keepsStatusAtCreate !== true)
+    object['status'] = emptyStatus(served);
   behaviour.prepareCreate?.(object, context);
   object = withDefaults(object);
   const write = { ...context, operation: 'CREATE' as const, subresource: '', previous: null };
@@ -175,6 +181,13 @@ export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prep
   if (faults.length > 0) return failed(invalid(served.kind, name, faults));
   const denial = context.admission.validate({ ...write, object });
   return denial === null ? success({ object, isGenerated }) : failed(denial);
+}
+
+/** What a status without anything in it is written as. */
+function emptyStatus(served: Served): JsonObject {
+  const { apiVersion, kind } = served.resource;
+  const shape = findTypeOfKind(apiVersion, kind)?.field('status')?.shape;
+  return shape?.kind === 'object' ? emptyObject(shape.type) : {};
 }
 
 /** The stored object that a request names, in the served version; null where there is none. */

@@ -32,5 +32,5 @@ function stringKeys(value: JsonValue): JsonValue {
 
 /** An object as YAML with its keys sorted, as upstream prints it. */
 export function yamlText(object: JsonObject): string {
-  return library().stringify(object, { sortMapEntries: true, version: '1.1' });
+  return library().stringify(object, { sortMapEntries: true, version: '1.1', singleQuote: true });
 }

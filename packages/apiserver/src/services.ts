@@ -1,0 +1,203 @@
+/**
+ * Services: cluster addresses and node ports.
+ *
+ * What is taken is read from the stored Services each time one is given out: they are few, and so
+ * two Services can never have the same, whatever happened before.
+ */
+import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { internalError, invalid, type Status } from '@megaplane/machinery/status';
+import { defineBehaviour, type RuleContext } from './behaviour.ts';
+import { decodeRow } from './encoder.ts';
+import { rangeOf } from './served.ts';
+
+const PORT_FIRST = 30_000;
+const PORT_LAST = 32_767;
+/** The first addresses of the range are left to those who ask for one by name. */
+const RESERVED_ADDRESSES = 256;
+
+/** Registers the rules of Services; `range` is IPv4 in CIDR form. */
+export function defineServices(range = '10.96.0.0/16'): void {
+  const [network = '', bits = ''] = range.split('/');
+  const base = addressNumber(network);
+  const size = 2 ** (32 - Number(bits));
+  defineBehaviour('services', {
+    prepareCreate: (object) => {
+      object['status'] = { loadBalancer: {} };
+    },
+    prepareUpdate: (next, previous) => adaptType(next, previous),
+    allocate: (object, context) => {
+      const taken = takenBy(context);
+      return giveAddress(object, taken, context, base, size) ?? givePorts(object, taken, context);
+    },
+  });
+}
+
+interface Taken {
+  readonly addresses: ReadonlySet<string>;
+  readonly ports: Set<number>;
+}
+
+function takenBy({ world, served, call }: RuleContext): Taken {
+  const addresses = new Set<string>();
+  const ports = new Set<number>();
+  const { start, end } = rangeOf(served, '');
+  world.storage.page(start, end, 0, (row) => {
+    const service = decodeRow(served, row, row.modRevision);
+    const isOwn =
+      stringAt(service, 'metadata', 'name') === call.info.name &&
+      stringAt(service, 'metadata', 'namespace') === call.info.namespace;
+    for (const address of listAt(service, 'spec', 'clusterIPs')) {
+      if (typeof address === 'string' && address !== 'None' && !isOwn) addresses.add(address);
+    }
+    for (const port of listAt(service, 'spec', 'ports')) {
+      const number = (port as JsonObject)['nodePort'];
+      if (typeof number === 'number' && !isOwn) ports.add(number);
+    }
+    return true;
+  });
+  return { addresses, ports };
+}
+
+function giveAddress(
+  object: JsonObject,
+  taken: Taken,
+  context: RuleContext,
+  base: number,
+  size: number,
+): Status | null {
+  const spec = objectAt(object, 'spec') ?? {};
+  if (stringAt(spec, 'type') === 'ExternalName') return null;
+  const wanted = stringAt(spec, 'clusterIP') || stringAt(listAt(spec, 'clusterIPs')[0]);
+  if (wanted === 'None') {
+    spec['clusterIPs'] = ['None'];
+    const isOpen = objectAt(spec, 'selector') === undefined;
+    spec['ipFamilies'] ??= isOpen ? ['IPv4', 'IPv6'] : ['IPv4'];
+    spec['ipFamilyPolicy'] ??= isOpen ? 'RequireDualStack' : 'SingleStack';
+    return null;
+  }
+  let address = wanted;
+  if (wanted === '') {
+    address = freeAddress(taken, context, base, size);
+    if (address === '') return internalError('failed to allocate a serviceIP: range is full');
+  } else {
+    const fault = addressFault(wanted, taken, base, size);
+    if (fault !== '') {
+      const name = stringAt(object, 'metadata', 'name');
+      const error = invalidValue('spec.clusterIPs', [wanted], fault);
+      return invalid({ group: '', name: 'Service' }, name, [error]);
+    }
+  }
+  spec['clusterIP'] = address;
+  spec['clusterIPs'] = [address];
+  spec['ipFamilies'] ??= ['IPv4'];
+  spec['ipFamilyPolicy'] ??= 'SingleStack';
+  return null;
+}
+
+function freeAddress(taken: Taken, { world }: RuleContext, base: number, size: number): string {
+  const reserved = Math.min(RESERVED_ADDRESSES, Math.floor(size / 16));
+  const room = size - reserved - 1;
+  const first = world.edge.below(Math.max(1, room));
+  for (let step = 0; step < room; step++) {
+    const address = addressText(base + reserved + ((first + step) % room));
+    if (!taken.addresses.has(address)) return address;
+  }
+  return '';
+}
+
+function addressFault(wanted: string, taken: Taken, base: number, size: number): string {
+  const number = addressNumber(wanted);
+  const low = addressText(base);
+  const bits = 32 - Math.log2(size);
+  if (!(number > base && number < base + size - 1)) {
+    return `failed to allocate IP ${wanted}: the provided IP (${wanted}) is not in the valid range. The range of valid IPs is ${low}/${bits}`;
+  }
+  return taken.addresses.has(wanted)
+    ? `failed to allocate IP ${wanted}: provided IP is already allocated`
+    : '';
+}
+
+function givePorts(object: JsonObject, taken: Taken, { world }: RuleContext): Status | null {
+  const spec = objectAt(object, 'spec') ?? {};
+  const type = stringAt(spec, 'type');
+  const isWanted =
+    type === 'NodePort' ||
+    (type === 'LoadBalancer' && spec['allocateLoadBalancerNodePorts'] !== false);
+  if (!isWanted) return null;
+  const ports: JsonValue[] = [];
+  for (const port of listAt(spec, 'ports')) {
+    const own = port as JsonObject;
+    const asked = typeof own['nodePort'] === 'number' ? own['nodePort'] : 0;
+    const number = asked > 0 ? asked : freePort(taken, (n) => world.edge.below(n));
+    if (number === 0) return internalError('failed to allocate a nodePort: range is full');
+    if (asked > 0 && taken.ports.has(asked)) {
+      const name = stringAt(object, 'metadata', 'name');
+      const error = invalidValue(
+        'spec.ports[0].nodePort',
+        asked,
+        'provided port is already allocated',
+      );
+      return invalid({ group: '', name: 'Service' }, name, [error]);
+    }
+    taken.ports.add(number);
+    ports.push({ ...own, nodePort: number });
+  }
+  spec['ports'] = ports;
+  return null;
+}
+
+function freePort(taken: Taken, below: (n: number) => number): number {
+  const room = PORT_LAST - PORT_FIRST + 1;
+  const first = below(room);
+  for (let step = 0; step < room; step++) {
+    const port = PORT_FIRST + ((first + step) % room);
+    if (!taken.ports.has(port)) return port;
+  }
+  return 0;
+}
+
+/** What a change of type leaves behind: fields that the new type does not have. */
+function adaptType(next: JsonObject, previous: JsonObject): void {
+  const spec = objectAt(next, 'spec') ?? {};
+  const before = objectAt(previous, 'spec') ?? {};
+  const type = stringAt(spec, 'type') || 'ClusterIP';
+  const isSame = type === (stringAt(before, 'type') || 'ClusterIP');
+  if (type !== 'ExternalName') keepAddress(spec, before);
+  if (isSame) return;
+  if (type === 'ClusterIP' || type === 'ExternalName') {
+    spec['ports'] = listAt(spec, 'ports').map((port) => {
+      const { nodePort: _, ...rest } = port as JsonObject;
+      return rest;
+    });
+    delete spec['externalTrafficPolicy'];
+    delete spec['allocateLoadBalancerNodePorts'];
+    delete spec['healthCheckNodePort'];
+  }
+  if (type === 'ExternalName') {
+    for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy']) {
+      delete spec[field];
+    }
+    delete spec['internalTrafficPolicy'];
+    if (listAt(spec, 'ports').length === 0) delete spec['ports'];
+  }
+}
+
+/** An update that names no address keeps the one that there is. */
+function keepAddress(spec: JsonObject, before: JsonObject): void {
+  if (stringAt(before, 'type') === 'ExternalName') return;
+  if (stringAt(spec, 'clusterIP') !== '') return;
+  for (const field of ['clusterIP', 'clusterIPs'] as const) {
+    const value = before[field];
+    if (value !== undefined) spec[field] = value;
+  }
+}
+
+function addressNumber(address: string): number {
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
+}
+
+function addressText(number: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
+}

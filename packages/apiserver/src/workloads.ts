@@ -1,0 +1,53 @@
+/** Jobs and daemon sets: what their creation and their deletion do by themselves. */
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { defineBehaviour, ORPHANING_DELETION } from './behaviour.ts';
+
+const UID_LABEL = 'batch.kubernetes.io/controller-uid';
+const JOB_WARNING =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background ' +
+  'to remove them or set propagationPolicy=Orphan to suppress this warning';
+
+/** Registers them. */
+export function defineWorkloads(): void {
+  defineBehaviour('jobs.batch', {
+    deletion: ORPHANING_DELETION,
+    prepareCreate: selectOwnPods,
+    deleteWarning: JOB_WARNING,
+  });
+  defineBehaviour('daemonsets.apps', {
+    prepareCreate: (object) => {
+      const metadata = objectAt(object, 'metadata') ?? {};
+      const annotations: JsonObject = {
+        ...objectAt(metadata, 'annotations'),
+        'deprecated.daemonset.template.generation': '1',
+      };
+      object['metadata'] = { ...metadata, annotations };
+    },
+  });
+}
+
+/** A job owns the pods that carry its uid, unless it brings a selector of its own. */
+function selectOwnPods(job: JsonObject): void {
+  const spec = objectAt(job, 'spec');
+  if (spec === undefined || spec['manualSelector'] === true) return;
+  const uid = stringAt(job, 'metadata', 'uid');
+  const name = stringAt(job, 'metadata', 'name');
+  const labels: JsonObject = {
+    [UID_LABEL]: uid,
+    'batch.kubernetes.io/job-name': name,
+    'controller-uid': uid,
+    'job-name': name,
+  };
+  const template = objectAt(spec, 'template') ?? {};
+  const templateMeta = objectAt(template, 'metadata') ?? {};
+  const own: JsonObject = { ...objectAt(templateMeta, 'labels'), ...labels };
+  spec['template'] = { ...template, metadata: { ...templateMeta, labels: own } };
+  spec['selector'] ??= {};
+  const selector = objectAt(spec, 'selector') ?? {};
+  const matchLabels: JsonObject = { ...objectAt(selector, 'matchLabels'), [UID_LABEL]: uid };
+  spec['selector'] = { ...selector, matchLabels };
+  const metadata = objectAt(job, 'metadata') ?? {};
+  const jobLabels = objectAt(metadata, 'labels');
+  if (jobLabels === undefined) job['metadata'] = { ...metadata, labels: { ...own } };
+}
