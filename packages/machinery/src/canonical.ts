@@ -145,6 +145,8 @@ export function storedForm(
   }
   const first = bytes[start];
   if (first === 0x7b || first === 0x20 || first === 0x0a || first === 0x09) return 'json';
-  if (first === 0x6b && bytes[start + 1] === 0x38 && bytes[start + 2] === 0x73) return 'protobuf';
+  if (first === 0x6b && bytes[start + 1] === 0x38 && bytes[start + 2] === 0x73) {
+    return bytes[start + 3] === 0 ? 'protobuf' : 'unknown';
+  }
   return 'unknown';
 }

@@ -37,7 +37,7 @@ test('a pod gets what every pod has', () => {
   });
 });
 
-test('containers ask for their limits, host ports are the container ports on the host network', () => {
+test('containers ask for their limits; on the host network, host ports are theirs', () => {
   const pod = defaulted('v1', 'Pod', {
     spec: {
       hostNetwork: true,

@@ -1,57 +1,28 @@
 /**
  * The form in which an object of a type is written: members in the order of upstream's structs,
  * zero values left out or written as Go's JSON encoder does. It is the same whether the object came
- * as JSON or as protobuf. /
+ * as JSON or as protobuf.
  */
 
 import type { JsonObject, JsonValue } from './json-value.ts';
-import type { Field, Scalar, Type } from './schema.ts';
-
-/**
- * JSON of the zero value of scalars that are structs in Go, and so are written even if `omitempty`.
- */
-const STRUCT_ZEROS: ReadonlyMap<Scalar, JsonValue> = new Map<Scalar, JsonValue>([
-  ['time', null],
-  ['microTime', null],
-  ['duration', '0s'],
-  ['quantity', '0'],
-  ['intOrString', 0],
-  ['raw', null],
-  ['json', null],
-  ['fieldsV1', null],
-  ['schemaOrBool', false],
-  ['schemaOrArray', null],
-  ['schemaOrStringArray', null],
-]);
-
-const PLAIN_ZEROS: ReadonlyMap<Scalar, JsonValue> = new Map<Scalar, JsonValue>([
-  ['string', ''],
-  ['int32', 0],
-  ['int64', 0],
-  ['double', 0],
-  ['bool', false],
-  ['bytes', null],
-]);
+import type { Field, Shape, Type } from './schema.ts';
+import { zeroOf } from './zero-values.ts';
 
 /** What stands for a field that is absent: undefined where nothing is written. */
 export function absentValue(field: Field): JsonValue | undefined {
-  if (field.omitted === 'zero') return undefined;
-  if (field.isPointer) return field.omitted === 'never' ? null : undefined;
-  const shape = field.shape;
-  if (shape.kind === 'object') return emptyObject(shape.type);
-  if (shape.kind === 'scalar') {
-    const zero = STRUCT_ZEROS.get(shape.scalar);
-    if (zero !== undefined) return zero;
-    return field.omitted === 'never' ? PLAIN_ZEROS.get(shape.scalar) : undefined;
-  }
-  return field.omitted === 'never' ? null : undefined;
+  return field.absentType === undefined ? field.absent : emptyObject(field.absentType);
 }
 
-/** The zero value of a list item or map value. */
-export function zeroValue(shape: Field['shape']): JsonValue {
+/** The zero value of a list item. */
+export function zeroItem(shape: Shape): JsonValue {
   if (shape.kind === 'object') return emptyObject(shape.type);
-  if (shape.kind !== 'scalar') return null;
-  return STRUCT_ZEROS.get(shape.scalar) ?? PLAIN_ZEROS.get(shape.scalar) ?? null;
+  return shape.kind === 'scalar' ? zeroOf(shape.scalar) : null;
+}
+
+/** The zero value in a map: as of an item, but bytes are empty there. */
+export function zeroMember(shape: Shape): JsonValue {
+  if (shape.kind === 'scalar' && shape.scalar === 'bytes') return '';
+  return zeroItem(shape);
 }
 
 /** What a struct without any field set is written as; a new object each time. */
@@ -66,18 +37,17 @@ export function emptyObject(type: Type): JsonObject {
 
 /** True for a value that is present but that the encoder leaves out. */
 export function isOmitted(field: Field, value: JsonValue): boolean {
-  if (field.isPointer || field.omitted === 'never') return false;
-  if (value === null) return field.omitted === 'zero' || field.shape.kind !== 'scalar';
-  const shape = field.shape;
-  if (shape.kind === 'list') return (value as JsonValue[]).length === 0;
-  if (shape.kind === 'map') return isEmpty(value as JsonObject);
-  if (shape.kind === 'object') return field.omitted === 'zero' && isEmpty(value as JsonObject);
-  if (STRUCT_ZEROS.has(shape.scalar)) return false;
-  return value === '' || value === 0 || value === false;
+  const omission = field.omission;
+  if (omission === 'kept') return false;
+  if (omission === 'zero') return value === '' || value === 0 || value === false || value === null;
+  if (value === null) return true;
+  return omission === 'void' && isEmpty(value);
 }
 
-function isEmpty(object: JsonObject): boolean {
-  for (const _ in object) return false;
+/** A list or an object without members. */
+export function isEmpty(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  for (const _ in value as JsonObject) return false;
   return true;
 }
 

@@ -8,7 +8,7 @@
 
 import { readText } from '@megaplane/wire/protobuf';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { absentValue, isOmitted, setMember, zeroValue } from './normal-form.ts';
+import { absentValue, isOmitted, setMember, zeroMember } from './normal-form.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { formatDuration, formatMicroTime, formatTime } from './times.ts';
 
@@ -199,7 +199,7 @@ export class MessageDecoder {
         } else value = this.#value(shape, wireType, end, depth, 'value');
       } else this.#skip(wireType, end, 0);
     }
-    if (this.failure === '') setMember(values, key, value ?? mapZero(shape));
+    if (this.failure === '') setMember(values, key, value ?? zeroMember(shape));
   }
 
   #value(shape: Shape, wireType: number, end: number, depth: number, name: string): JsonValue {
@@ -410,11 +410,6 @@ const EOF = 'unexpected EOF';
 /** Fields of the small messages, by number; shared by all decoders, as decoding never yields. */
 const numbers: number[] = [0, 0, 0, 0];
 const texts: string[] = ['', '', '', ''];
-
-function mapZero(shape: Shape): JsonValue {
-  if (shape.kind === 'scalar' && shape.scalar === 'bytes') return '';
-  return zeroValue(shape);
-}
 
 /** Bytes that hold no JSON (an enveloped object) come as null: no built-in kind keeps such. */
 function parseRaw(bytes: Buffer, start: number, end: number): JsonValue {

@@ -6,7 +6,7 @@ import { findKind, groupVersionOf, apiVersionOf } from './kinds.ts';
 import { decodeProtobuf, UNREGISTERED_SCHEME } from './protobuf.ts';
 import { findTypeOfKind, type Type } from './schema.ts';
 import { countMembers, strictErrors } from './strict-json.ts';
-import { fitObject } from './typed-json.ts';
+import { countMembersIn, fitObject } from './typed-json.ts';
 
 /** What the URL of the request makes one expect. */
 export interface ExpectedKind {
@@ -56,7 +56,7 @@ export function decodeJsonBody(
   const fitted = fitObject(type, value ?? {}, true);
   if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
   const object = withKind(fitted.object, found);
-  if (!isStrict || (!fitted.hasUnknown && members === membersIn(value))) {
+  if (!isStrict || fitted.members === members) {
     return { ok: true, object, strictErrors: NO_ERRORS };
   }
   return { ok: true, object, strictErrors: strictErrors(bytes, start, end, type) };
@@ -83,7 +83,7 @@ export function decodeProtobufBody(
 export function refit(type: Type, object: JsonObject, isStrict: boolean): Body {
   const fitted = fitObject(type, object, true);
   if (!fitted.ok) return { ok: false, message: fitted.message };
-  if (!isStrict || !fitted.hasUnknown) {
+  if (!isStrict || fitted.members === countMembersIn(object)) {
     return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };
   }
   const bytes = Buffer.from(JSON.stringify(object));
@@ -145,7 +145,8 @@ function kindError(found: ExpectedKind, expected: ExpectedKind): string {
   const isSame = found.kind === expected.kind && isSameStorage(found, expected);
   if (isSame) {
     const [said, wanted] = [found.apiVersion, expected.apiVersion];
-    return `the API version in the data (${said}) does not match the expected API version (${wanted})`;
+    const text = `does not match the expected API version (${wanted})`;
+    return `the API version in the data (${said}) ${text}`;
   }
   const wanted = findTypeOfKind(expected.apiVersion, expected.kind);
   const group = wanted?.name.split('.')[0] ?? '';
@@ -196,15 +197,4 @@ function withKind(object: JsonObject, found: ExpectedKind): JsonObject {
   const { kind, apiVersion } = found;
   if (object['kind'] === kind && object['apiVersion'] === apiVersion) return object;
   return Object.assign({ kind, apiVersion }, object, { kind, apiVersion });
-}
-
-function membersIn(value: JsonValue): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  let members = 0;
-  if (Array.isArray(value)) {
-    for (const item of value) members += membersIn(item);
-    return members;
-  }
-  for (const name in value) members += 1 + membersIn(value[name] ?? null);
-  return members;
 }

@@ -6,7 +6,9 @@
  * structs (protobuf numbers, what an encoder omits) and OpenAPI (list types and merge keys). /
  */
 
+import type { JsonValue } from './json-value.ts';
 import { TYPES } from './tables/types.ts';
+import { zeroOf, zeroOfStruct } from './zero-values.ts';
 
 /**
  * Values that have no fields of their own. `intOrString` and the `schemaOr...` ones are unions in
@@ -38,6 +40,17 @@ export type Shape =
   | { readonly kind: 'list'; readonly items: Shape; readonly isMessage: boolean }
   | { readonly kind: 'map'; readonly values: Shape };
 
+/** When a value that is present is left out. */
+export type Omission =
+  /** Never: it is written whatever it is. */
+  | 'kept'
+  /** When it is `null`, `''`, `0` or `false`. */
+  | 'zero'
+  /** When it is a list or a map without members. */
+  | 'void'
+  /** When it is `null`. */
+  | 'null';
+
 export interface Field {
   readonly name: string;
   /** Protobuf field number, 0 if the field has none (JSON only). */
@@ -53,6 +66,13 @@ export interface Field {
    * need be. /
    */
   readonly omitted: 'empty' | 'zero' | 'never';
+  /** The same, ready for a loop over many fields. */
+  readonly omission: Omission;
+  /**
+   * What is written where the field is absent; undefined: nothing. `absentType`: its empty object.
+   */
+  readonly absent: JsonValue | undefined;
+  readonly absentType: Type | undefined;
   readonly isRequired: boolean;
   readonly listType: '' | 'atomic' | 'set' | 'map';
   readonly listMapKeys: readonly string[];
@@ -151,13 +171,18 @@ function parseField(column: string): Field {
   const numbers = number.split('.').map(Number);
   const isPointer = code.startsWith('*');
   const [shape, goType] = parseShape(isPointer ? code.slice(1) : code);
+  const omitted = flags.includes('z') ? 'zero' : flags.includes('o') ? 'empty' : 'never';
+  const isStruct = shape.kind === 'object' && !isPointer && omitted !== 'zero';
   return {
     name,
     number: numbers.at(-1) ?? 0,
     within: numbers.length > 1 ? numbers.slice(0, -1) : NO_NUMBERS,
     shape,
     isPointer,
-    omitted: flags.includes('z') ? 'zero' : flags.includes('o') ? 'empty' : 'never',
+    omitted,
+    omission: omissionOf(shape, isPointer, omitted),
+    absent: absentOf(shape, isPointer, omitted),
+    absentType: isStruct ? shape.type : undefined,
     isRequired: flags.includes('r'),
     listType: listType as Field['listType'],
     listMapKeys: keys === '' ? NO_NAMES : keys.split('+'),
@@ -166,6 +191,25 @@ function parseField(column: string): Field {
     patchStrategies: strategies === '' ? NO_NAMES : strategies.split('+'),
     goType,
   };
+}
+
+function omissionOf(shape: Shape, isPointer: boolean, omitted: Field['omitted']): Omission {
+  if (isPointer || omitted === 'never') return 'kept';
+  if (shape.kind === 'list' || shape.kind === 'map') return 'void';
+  if (shape.kind === 'object') return omitted === 'zero' ? 'void' : 'null';
+  if (zeroOfStruct(shape.scalar) === undefined) return 'zero';
+  return omitted === 'zero' ? 'null' : 'kept';
+}
+
+function absentOf(
+  shape: Shape,
+  isPointer: boolean,
+  omitted: Field['omitted'],
+): JsonValue | undefined {
+  if (omitted === 'zero') return undefined;
+  if (isPointer || shape.kind !== 'scalar') return omitted === 'never' ? null : undefined;
+  const zero = zeroOfStruct(shape.scalar);
+  return zero === undefined && omitted === 'never' ? zeroOf(shape.scalar) : zero;
 }
 
 /** See `tools/types.ts` for the code. */

@@ -24,7 +24,30 @@ const SECONDS_MAX = 253402300799;
 
 function dateText(seconds: number): string {
   const inRange = Math.min(Math.max(Math.trunc(seconds), SECONDS_MIN), SECONDS_MAX);
-  return new Date(inRange * 1000).toISOString().slice(0, 19);
+  const days = Math.floor(inRange / 86400);
+  const rest = inRange - days * 86400;
+  const hour = Math.floor(rest / 3600);
+  const minute = Math.floor(rest / 60) % 60;
+  return `${dayText(days)}T${two(hour)}:${two(minute)}:${two(rest % 60)}`;
+}
+
+/** The last day asked for: times of one day come in crowds. */
+let lastDay = Number.NaN;
+let lastDayText = '';
+
+function dayText(days: number): string {
+  if (days === lastDay) return lastDayText;
+  lastDayText = new Date(days * 86400000).toISOString().slice(0, 10);
+  lastDay = days;
+  return lastDayText;
+}
+
+const TWO_DIGITS: readonly string[] = Array.from({ length: 100 }, (_, value) =>
+  String(value).padStart(2, '0'),
+);
+
+function two(value: number): string {
+  return TWO_DIGITS[value] ?? '00';
 }
 
 /** A point in time: `nanos` is 0..999,999,999 after `seconds`. */
@@ -37,25 +60,69 @@ const RFC_3339 =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(Z|([+-])(\d\d):(\d\d))$/;
 const DAYS_OF_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
+/** Digits of a range of text as a number; NaN if there is something else. */
+function digitsAt(text: string, start: number, end: number): number {
+  let value = 0;
+  for (let at = start; at < end; at++) {
+    const digit = text.charCodeAt(at) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+/** Days from 1970-01-01 to a date of the Gregorian calendar, before it too. */
+function daysTo(year: number, month: number, day: number): number {
+  const shifted = month <= 2 ? year - 1 : year;
+  const era = Math.floor(shifted / 400);
+  const ofEra = shifted - era * 400;
+  const ofYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const inEra = ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear;
+  return era * 146097 + inEra - 719468;
+}
+
+/** Seconds since 1970 of `2026-01-02T03:04:05` at the start of a text; NaN if it is none. */
+function secondsOf(text: string): number {
+  const isShaped =
+    text.charCodeAt(4) === 0x2d &&
+    text.charCodeAt(7) === 0x2d &&
+    text.charCodeAt(10) === 0x54 &&
+    text.charCodeAt(13) === 0x3a &&
+    text.charCodeAt(16) === 0x3a;
+  if (!isShaped) return Number.NaN;
+  const year = digitsAt(text, 0, 4);
+  const month = digitsAt(text, 5, 7);
+  const day = digitsAt(text, 8, 10);
+  const hour = digitsAt(text, 11, 13);
+  const minute = digitsAt(text, 14, 16);
+  const second = digitsAt(text, 17, 19);
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = month === 2 && isLeap ? 29 : (DAYS_OF_MONTH[month - 1] ?? 0);
+  if (!(day >= 1 && day <= days && hour <= 23 && minute <= 59 && second <= 59)) return Number.NaN;
+  return daysTo(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+}
+
+const UTC = 0x5a;
+
 /**
  * Reads RFC 3339, with any zone and any fraction; undefined for anything else, also for days that
  * do not exist.
  */
 export function parseTime(text: string): Instant | undefined {
+  const seconds = secondsOf(text);
+  if (Number.isNaN(seconds)) return undefined;
+  if (text.length === 20 && text.charCodeAt(19) === UTC) return { seconds, nanos: 0 };
+  if (text.length === 27 && text.charCodeAt(26) === UTC && text.charCodeAt(19) === 0x2e) {
+    const micros = digitsAt(text, 20, 26);
+    if (!Number.isNaN(micros)) return { seconds, nanos: micros * 1000 };
+  }
   const match = RFC_3339.exec(text);
   if (match === null) return undefined;
   const part = (index: number): number => Number(match[index] ?? 0);
-  const [year, month, day] = [part(1), part(2), part(3)];
-  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
-  const days = month === 2 && isLeap ? 29 : (DAYS_OF_MONTH[month - 1] ?? 0);
-  if (day < 1 || day > days || part(4) > 23 || part(5) > 59 || part(6) > 59) return undefined;
   if (part(10) > 23 || part(11) > 59) return undefined;
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  date.setUTCHours(part(4), part(5), part(6));
   const offset = (part(10) * 3600 + part(11) * 60) * (match[9] === '-' ? -1 : 1);
   const nanos = Number((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
-  return { seconds: date.getTime() / 1000 - offset, nanos };
+  return { seconds: seconds - offset, nanos };
 }
 
 /** True for text that `metav1.MicroTime` reads: exactly six fractional digits. */
@@ -114,25 +181,29 @@ export function parseDuration(text: string): number | undefined {
   return match?.[1] === '-' ? -nanos : nanos;
 }
 
-const CANONICAL = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const ZERO_TIME = '0001-01-01T00:00:00Z';
+const ZERO_MICRO_TIME = '0001-01-01T00:00:00.000000Z';
 
 /** As `metav1.Time` is answered; null for the zero time, undefined for text that is no time. */
 export function canonicalTime(text: string): string | null | undefined {
+  if (text.length === 20 && text.charCodeAt(19) === UTC) {
+    if (Number.isNaN(secondsOf(text))) return undefined;
+    return text === ZERO_TIME ? null : text;
+  }
   const time = parseTime(text);
   if (time === undefined) return undefined;
-  if (CANONICAL.test(text)) return text === ZERO_TIME ? null : text;
   const written = formatTime(time.seconds);
   return written === ZERO_TIME ? null : written;
 }
 
 /** As `metav1.MicroTime` is answered; null for the zero time, undefined for text that is none. */
 export function canonicalMicroTime(text: string): string | null | undefined {
-  if (!isMicroTime(text)) return undefined;
   const time = parseTime(text);
   if (time === undefined) return undefined;
-  const written = formatMicroTime(time.seconds, time.nanos);
-  return written === '0001-01-01T00:00:00.000000Z' ? null : written;
+  const isPlain = text.length === 27 && text.charCodeAt(26) === UTC && text.charCodeAt(19) === 0x2e;
+  if (!isPlain && !isMicroTime(text)) return undefined;
+  const written = isPlain ? text : formatMicroTime(time.seconds, time.nanos);
+  return written === ZERO_MICRO_TIME ? null : written;
 }
 
 const TIME_PARTS: readonly (readonly [element: string, pattern: RegExp])[] = [

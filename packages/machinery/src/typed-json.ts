@@ -5,16 +5,19 @@
  */
 
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
-import { absentValue, isOmitted, setMember, zeroValue } from './normal-form.ts';
+import { absentValue, isEmpty, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
 import { quoted } from './quoting.ts';
 import type { Field, Scalar, Shape, Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
 import { formatDuration, parseDuration } from './times.ts';
 
-/** Either the object in normal form, or why it is refused. `hasUnknown`: fields were dropped. */
+/**
+ * Either the object in normal form, or why it is refused. `members` counts the members of all
+ * objects that the type knows: fewer than there were, and some have been dropped.
+ */
 export type Fitted =
-  | { readonly ok: true; readonly object: JsonObject; readonly hasUnknown: boolean }
+  | { readonly ok: true; readonly object: JsonObject; readonly members: number }
   | { readonly ok: false; readonly message: string };
 
 const INT32_MAX = 2147483647;
@@ -32,7 +35,7 @@ export function fitObject(type: Type, value: JsonValue, isRoot: boolean): Fitted
   }
   const object = fitting.object(type, value, isRoot);
   if (fitting.failure !== '') return { ok: false, message: fitting.failure };
-  return { ok: true, object, hasUnknown: fitting.hasUnknown };
+  return { ok: true, object, members: fitting.members };
 }
 
 /** What Go calls a JSON value that it cannot use. */
@@ -42,7 +45,7 @@ function wordOf(value: JsonValue): string {
 }
 
 class Fitting {
-  hasUnknown = false;
+  members = 0;
   /** Names of the fields around the current value. */
   readonly #path: string[] = [];
   #struct = '';
@@ -58,36 +61,33 @@ class Fitting {
 
   object(type: Type, source: JsonObject, isRoot: boolean): JsonObject {
     const target: JsonObject = {};
-    let known = 0;
-    if (isRoot) known = this.#typeMeta(source, target);
+    if (isRoot) this.#typeMeta(source, target);
+    this.#struct = type.goName;
     for (const field of type.fields) {
       const value = source[field.name];
       if (value === undefined || value === null) {
-        if (value === null) known++;
+        if (value === null) this.members++;
         const absent = absentValue(field);
         if (absent !== undefined) target[field.name] = absent;
         continue;
       }
-      known++;
-      this.#struct = type.goName;
+      this.members++;
       this.#path.push(field.name);
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
+      this.#struct = type.goName;
       if (!isOmitted(field, fitted)) target[field.name] = isVoid(field, fitted) ? null : fitted;
     }
-    if (known !== Object.keys(source).length) this.hasUnknown = true;
     return target;
   }
 
-  #typeMeta(source: JsonObject, target: JsonObject): number {
-    let known = 0;
+  #typeMeta(source: JsonObject, target: JsonObject): void {
     for (const name of ['kind', 'apiVersion']) {
       const value = source[name];
       if (value === undefined) continue;
-      known++;
+      this.members++;
       if (typeof value === 'string') target[name] = value;
     }
-    return known;
   }
 
   #value(shape: Shape, value: JsonValue, goType: string): JsonValue {
@@ -96,7 +96,7 @@ class Fitting {
       if (!Array.isArray(value)) return this.#wrong(value, goType, []);
       const itemType = goType.slice(2);
       return value.map((item) => {
-        return item === null ? zeroValue(shape.items) : this.#value(shape.items, item, itemType);
+        return item === null ? zeroItem(shape.items) : this.#value(shape.items, item, itemType);
       });
     }
     if (!isObject(value)) return this.#wrong(value, goType, {});
@@ -104,9 +104,10 @@ class Fitting {
     const target: JsonObject = {};
     const valueType = goType.slice('map[string]'.length);
     for (const key of Object.keys(value)) {
+      this.members++;
       const member = value[key] ?? null;
       const fitted =
-        member === null ? mapZero(shape.values) : this.#value(shape.values, member, valueType);
+        member === null ? zeroMember(shape.values) : this.#value(shape.values, member, valueType);
       setMember(target, key, fitted);
     }
     return target;
@@ -140,6 +141,7 @@ class Fitting {
       case 'schemaOrBool':
       case 'schemaOrArray':
       case 'schemaOrStringArray':
+        this.members += countMembersIn(value);
         return value;
     }
   }
@@ -203,14 +205,22 @@ class Fitting {
   }
 }
 
-/** A list or map that is always written is `null` when empty: storage does not tell the two apart. */
+/**
+ * A list or map that is always written is `null` when empty: storage does not tell the two apart.
+ */
 function isVoid(field: Field, value: JsonValue): boolean {
   if (field.omitted !== 'never') return false;
-  if (field.shape.kind === 'list') return (value as JsonValue[]).length === 0;
-  return field.shape.kind === 'map' && Object.keys(value as JsonObject).length === 0;
+  return (field.shape.kind === 'list' || field.shape.kind === 'map') && isEmpty(value);
 }
 
-function mapZero(shape: Shape): JsonValue {
-  if (shape.kind === 'scalar' && shape.scalar === 'bytes') return '';
-  return zeroValue(shape);
+/** Members of all objects within a value. */
+export function countMembersIn(value: JsonValue | undefined): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let members = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) members += countMembersIn(item);
+    return members;
+  }
+  for (const name in value) members += 1 + countMembersIn(value[name]);
+  return members;
 }

@@ -126,7 +126,9 @@ interface Step {
 const PATH =
   /^\/(?:api\/(v1)|apis\/([^/]+)\/([^/]+))(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/?]+))?$/;
 
-/** Cases that fail or pass for what happens outside of the rules: address allocation, type changes. */
+/**
+ * Cases that fail or pass for what happens outside of the rules: address allocation, type changes.
+ */
 const OTHER_REASONS = ['defaults/service-errors.json', 'kinds/service-update.json'];
 
 class Player {
