@@ -17,6 +17,8 @@ import { SharedInformers } from './shared-informers.ts';
 /** How often it is looked whether all informers have their first state. */
 const SYNC_LOOK_MS = 20;
 const DISCOVERY_MS = 30_000;
+/** Troubles of the informers within this time are one line of the log. */
+const TROUBLE_MS = 1_000;
 
 export interface ManagerOptions {
   readonly client: Client;
@@ -52,10 +54,11 @@ export class Manager {
   #cancel: () => void = () => {};
   #isStopped = false;
   #isStarted = false;
+  #troubles = 0;
 
   constructor(given: ManagerOptions) {
     this.#given = given;
-    this.#informers = new SharedInformers(given.client, (text) => given.log('warn', text));
+    this.#informers = new SharedInformers(given.client, (text) => this.#onTrouble(text));
     this.nodePart = this.#newNodePart();
     this.#addNamespacePart();
     if (given.chosen.has('garbage-collector-controller')) {
@@ -74,6 +77,16 @@ export class Manager {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     this.#given.log('error', `a controller failed and goes on: ${text}`);
   };
+
+  /** A lost connection is told by every watch on it: one line for all of them. */
+  #onTrouble(text: string): void {
+    if (this.#troubles++ > 0) return;
+    this.#given.client.timers.after(TROUBLE_MS, () => {
+      const others = this.#troubles > 1 ? ` (and ${this.#troubles - 1} more)` : '';
+      this.#troubles = 0;
+      if (!this.#isStopped) this.#given.log('warn', text + others);
+    });
+  }
 
   readonly #now = (): string => formatTime(Math.floor(this.#given.client.timers.nowMs() / 1000));
 

@@ -70,7 +70,12 @@ function startElection(
     onStartedLeading: () => manager.start(),
     onStoppedLeading: () => {
       manager.stop();
-      if (!isStopping) fail(new Error('the lease kube-controller-manager was lost to another'));
+      if (!isStopping)
+        fail(
+          new Error(
+            'the lease kube-system/kube-controller-manager was not renewed in time, or another took it',
+          ),
+        );
     },
     onNewLeader: (identity) => options.log('info', `controllers are led by ${identity}`),
   });
