@@ -212,6 +212,7 @@ class Recorder implements EventRecorder {
   #freshName(object: JsonObject): string {
     const nanoseconds = BigInt(Math.floor(this.#options.client.timers.nowMs())) * 1_000_000n;
     this.#serial = (this.#serial + 1) % 1_000_000;
-    return `${stringAt(object, 'involvedObject', 'name')}.${(nanoseconds + BigInt(this.#serial)).toString(16)}`;
+    const stamp = (nanoseconds + BigInt(this.#serial)).toString(16);
+    return `${stringAt(object, 'involvedObject', 'name')}.${stamp}`;
   }
 }

@@ -41,7 +41,8 @@ function line(type: string, index: number, version: number): string {
   return (
     `{"type":"${type}","object":{"kind":"Pod","apiVersion":"v1","metadata":{` +
     `"resourceVersion":"${version}","name":"${name}","namespace":"team-${index % 100}",` +
-    `"uid":"5f0c3a8e-7d0b-4a60-9d39-0d5f5b0f8d11"},"spec":${FILLER},"status":{"phase":"Running"}}}\n`
+    `"uid":"5f0c3a8e-7d0b-4a60-9d39-0d5f5b0f8d11"},"spec":${FILLER},` +
+    `"status":{"phase":"Running"}}}\n`
   );
 }
 
@@ -68,7 +69,9 @@ globalThis.gc?.();
 const before = process.memoryUsage();
 sink.onHead(200, 0);
 const fillMs = feed('ADDED', ROWS, 1000);
-const end = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"${ROWS + 1000}","annotations":{"k8s.io/initial-events-end":"true"}}}}\n`;
+const end =
+  `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"${ROWS + 1000}",` +
+  `"annotations":{"k8s.io/initial-events-end":"true"}}}}\n`;
 sink.onData(Buffer.from(end), 0, end.length);
 globalThis.gc?.();
 const after = process.memoryUsage();

@@ -2,8 +2,8 @@
  * One holder at a time, over a Lease of coordination.k8s.io/v1, by the rules of client-go.
  *
  * Clocks of candidates need not agree: a candidate looks how long it itself has seen no change of
- * the lease, and takes over only when that is longer than the lease lasts. The holder gives up after
- * the (shorter) renew deadline, so that it has stopped before anybody else starts.
+ * the lease, and takes over only when that is longer than the lease lasts. The holder gives up
+ * after the (shorter) renew deadline, so that it has stopped before anybody else starts.
  */
 import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';

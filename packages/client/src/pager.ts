@@ -26,8 +26,9 @@ export interface PagerOptions {
   /** As in the list request; left out when empty (the most recent state). */
   readonly resourceVersion?: string;
   /**
-   * When the pages take longer than the server keeps their revision: true ends with 410, false (the
-   * default) goes on with the present state, so that objects which changed meanwhile may be missing.
+   * When the pages take longer than the server keeps their revision: true ends with 410, false
+   * (the default) goes on with the present state, so that objects which changed meanwhile may be
+   * missing.
    */
   readonly mustBeConsistent?: boolean;
   /** One object's JSON, valid only during the call. List items carry no kind and apiVersion. */

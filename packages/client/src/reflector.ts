@@ -36,11 +36,11 @@ import {
 /** Upstream's pauses after failures, and after how long they begin anew. */
 const BACKOFF = { baseMs: 800, capMs: 30_000, jitter: 1, resetMs: 120_000 };
 /**
- * Pauses after the connection was lost. Short ones: the program's own connection is the only one that
- * comes back, and its pauses protect the server; here they would only add to them.
+ * Pauses after the connection was lost. Short ones: the program's own connection is the only one
+ * that comes back, and its pauses protect the server; here they would only add to them.
  */
 const RECONNECT = { baseMs: 100, capMs: 2000, jitter: 0.5, resetMs: 60_000 };
-/** A watch is asked for so many seconds, drawn from this range, so that watches end at all times. */
+/** A watch is asked for so many seconds, drawn from this range, lest all watches end at once. */
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MAX = 600;
 /** How long after its time a watch that did not end is taken for dead. */

@@ -138,7 +138,7 @@ test('servers that do not speak HTTP, or speak out of turn, are cut off', () => 
   }
 });
 
-test('giving up the request under way cuts the connection, giving up a waiting one does not', () => {
+test('giving up the request under way cuts the connection, a waiting one does not', () => {
   const { peer, client } = dial();
   const sink = new Recorder();
   const first = client.request('GET', '/', FIELDS, null, sink, 0);

@@ -39,7 +39,7 @@ export interface ExchangeHost extends Connection {
   beginUpgrade(): UpgradedStream;
 }
 
-/** `waiting` for an answer, `open` while one is written, `answered`, `closed` for whatever cause. */
+/** `waiting` for an answer, `open` while one is written, `answered`, `closed` by any cause. */
 type AnswerState = 'waiting' | 'open' | 'answered' | 'closed';
 
 export class Http1Exchange implements Exchange {

@@ -33,7 +33,8 @@ export const PIPELINED_MAX = 64;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * `ending`: nothing more is read, the connection ends with the last answer; `ended`: it was told to.
+ * `ending`: nothing more is read, the connection ends with the last answer; `ended`: it was told
+ * to.
  */
 type ConnectionState = 'serving' | 'ending' | 'ended' | 'upgraded' | 'closed';
 

@@ -71,6 +71,7 @@ function run(name: string, request: string): void {
 run('GET with 5 fields', `GET ${LEASES} HTTP/1.1\r\n${HEAD}\r\n`);
 run(
   'PUT of a lease',
-  `PUT ${LEASES} HTTP/1.1\r\n${HEAD}Content-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
+  `PUT ${LEASES} HTTP/1.1\r\n${HEAD}Content-Type: application/json\r\n` +
+    `Content-Length: ${BODY.length}\r\n\r\n${BODY}`,
 );
 console.log(`${writtenBytes} bytes written`);

@@ -90,7 +90,8 @@ test('answers given in any order leave in the order of the requests', () => {
 });
 
 const STREAM =
-  `\r\nPOST /first?x HTTP/1.1\r\n${HOST}Content-Length: 5\r\nX-Long: ${'v'.repeat(50)}\r\n\r\nhello` +
+  `\r\nPOST /first?x HTTP/1.1\r\n${HOST}Content-Length: 5\r\n` +
+  `X-Long: ${'v'.repeat(50)}\r\n\r\nhello` +
   `PUT /second HTTP/1.1\r\nhOST:a\r\ntransfer-encoding: Chunked\r\n\r\n` +
   `3;name="v"\r\nabc\r\n00a\r\n0123456789\r\n0\r\nX-Trailer: 1\r\n\r\n` +
   `GET http://example.com/third HTTP/1.1\r\nHost:\t b \t\r\n\r\nDELETE /4 HTTP/1.1\r\n${HOST}\r\n`;
@@ -322,7 +323,8 @@ test('a streamed answer is chunked, flushes at once, and the next answer follows
   second.respond(200, null, 'two');
   peer.settle();
   const head =
-    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-a: b\r\ntransfer-encoding: chunked\r\n\r\n';
+    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-a: b\r\n' +
+    'transfer-encoding: chunked\r\n\r\n';
   assert.equal(peer.text, head);
   watch.write(Buffer.from('event one\n'));
   watch.write(Buffer.from('..event two\n'), 2);
@@ -477,7 +479,8 @@ test('an upgrade hands over the connection with what came behind the request', (
   peer.settle();
   assert.ok(
     peer.text.endsWith(
-      'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: spdy/3.1\r\nx-stream: v4\r\n\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\n' +
+        'upgrade: spdy/3.1\r\nx-stream: v4\r\n\r\n',
     ),
   );
   peer.receive(' late');

@@ -56,8 +56,8 @@ const SHORT_TEXT_BYTES_MAX = 24;
  *     }
  *     if (reader.failure !== FAILURE_NONE) ...
  *
- * Malformed input sets `failure` and moves to the end, so loops end by themselves; values read after
- * a failure are 0 or empty. After `next()` exactly one value read or `skip()` must follow.
+ * Malformed input sets `failure` and moves to the end, so loops end by themselves; values read
+ * after a failure are 0 or empty. After `next()` exactly one value read or `skip()` must follow.
  */
 export class ProtobufReader {
   bytes: Uint8Array = new Uint8Array(0);
