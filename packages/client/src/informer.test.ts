@@ -363,6 +363,6 @@ test('after any schedule of changes, cuts and restarts the rows equal the collec
       assert.ok(seen.informer.isSynced);
       assert.ok(server.requests.length < 300);
     }),
-    { numRuns: process.env['MEGAPLANE_LONG'] === '1' ? 20_000 : 400 },
+    { numRuns: process.env['MEGAPLANE_LONG'] === '1' ? 20_000 : 250 },
   );
 });
