@@ -29,7 +29,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
     )
     .optionsGroup('Cluster:')
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
-    .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 4)
+    .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 2)
     .optionsGroup('Nodes:')
     .option('--create <count>', 'register node-0 and on', wholeNumber(0, 100_000_000), 0)
     .option('--node-template <file>', 'a Node in YAML or JSON that the created ones look like')

@@ -1,6 +1,6 @@
 // shell: the terminal
 /** Progress of long work: a bar where somebody looks at a terminal, a line now and then elsewhere. */
-import { Format, SingleBar } from 'cli-progress';
+import cliProgress from 'cli-progress';
 
 const LINE_EVERY_MS = 2000;
 
@@ -16,12 +16,12 @@ export function progress(label: string, total: number): Progress {
 }
 
 function bar(label: string, total: number): Progress {
-  const single = new SingleBar({
+  const single = new cliProgress.SingleBar({
     stream: process.stderr,
     hideCursor: true,
     etaBuffer: 50,
     format: (options, parameters) => {
-      const drawn = Format.BarFormat(parameters.progress, {
+      const drawn = cliProgress.Format.BarFormat(parameters.progress, {
         ...options,
         barCompleteString: '█'.repeat(40),
         barIncompleteString: '░'.repeat(40),
