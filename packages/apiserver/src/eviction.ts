@@ -91,7 +91,8 @@ function charge(
   if (budget === undefined) return null;
   if (second !== undefined) {
     return unclassified(
-      'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
+      'This pod has more than one PodDisruptionBudget, which the eviction subresource does ' +
+        'not support.',
     );
   }
   const { object, revision } = budget;
@@ -117,7 +118,9 @@ function charge(
     );
   }
   if (allowed <= 0) {
-    const text = `The disruption budget ${name} needs ${desired} healthy pods and has ${healthy} currently`;
+    const text =
+      `The disruption budget ${name} needs ${desired} healthy pods ` +
+      `and has ${healthy} currently`;
     return refuse(text, 0);
   }
   if (options.dryRun) return null;

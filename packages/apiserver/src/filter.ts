@@ -99,7 +99,7 @@ export class Filter {
 
   #equals(row: Row, index: number): boolean {
     const value = this.#values[index]!;
-    switch (this.#ways[index]) {
+    switch (this.#ways[index] ?? PARSED) {
       case NAME:
         return same(row.key, this.#nameStart(row), row.keyEnd, value);
       case NAMESPACE:

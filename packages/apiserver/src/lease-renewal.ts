@@ -150,7 +150,8 @@ export class LeaseRenewal {
 
   /**
    * The sent metadata must name the stored revision and otherwise be the stored one, in the same
-   * order; what the server restores by itself may be absent. Returns where the stored metadata ends, or -1.
+   * order; what the server restores by itself may be absent. Returns where the stored metadata
+   * ends, or -1.
    */
   #compareMetadata(body: Buffer, metadata: number, end: number): number {
     const { bytes, start, end: rowEnd, modRevision } = this.#row;
@@ -342,7 +343,7 @@ function twoDigits(bytes: Buffer, at: number): number {
 
 /** Zero where a digit stands in `2006-01-02T15:04:05.000000Z`, else the character. */
 const TIME_MARKS = Uint8Array.from(
-  [...'0000-00-00T00:00:00.000000Z'].map((c) => (c === '0' ? 0 : c.charCodeAt(0))),
+  Buffer.from('0000-00-00T00:00:00.000000Z').map((byte) => (byte === 0x30 ? 0 : byte)),
 );
 /** February goes the long way on its 29th. */
 const DAYS_OVER_28 = Uint8Array.of(0, 3, 0, 3, 2, 3, 2, 3, 3, 2, 3, 2, 3);

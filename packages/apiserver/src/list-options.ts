@@ -10,7 +10,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import { decodeContinue, type ContinueToken } from './continue-token.ts';
-import { parseRevision, Query, revisionFault } from './query.ts';
+import { parseRevision, revisionFault, type Query } from './query.ts';
 
 /** One list or watch, checked. `revision` is 0 for "unset" and for `"0"`; see `isUnset`. */
 export interface ListOptions {

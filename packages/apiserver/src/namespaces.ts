@@ -116,10 +116,10 @@ export function defineNamespaces(): void {
         value: {
           ...previous,
           metadata: objectAt(body, 'metadata') ?? objectAt(previous, 'metadata') ?? {},
-          spec: {
-            ...objectAt(previous, 'spec'),
-            finalizers: [...listAt(body, 'spec', 'finalizers')],
-          },
+          spec: withFinalizers(
+            objectAt(previous, 'spec') ?? {},
+            listAt(body, 'spec', 'finalizers'),
+          ),
         },
       }),
     });

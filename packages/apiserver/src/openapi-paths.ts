@@ -99,7 +99,7 @@ function addPath(
     if (where !== place || !verbs.includes(verb)) continue;
     const isBodied = ['post', 'put', 'patch'].includes(method);
     const operation: JsonObject = {
-      operationId: `${action}${path.replaceAll(/[^A-Za-z0-9]+(.)?/g, (_, next?: string) => (next ?? '').toUpperCase())}`,
+      operationId: action + camelCase(path),
       'x-kubernetes-action': action,
       'x-kubernetes-group-version-kind': { ...targetObject(target) },
       parameters: parameters.map(([name, type]) => parameter(name, type, dialect)),
@@ -118,6 +118,10 @@ function addPath(
     }));
   }
   paths[path] = operations;
+}
+
+function camelCase(path: string): string {
+  return path.replaceAll(/[^A-Za-z0-9]+(.)?/g, (_, next?: string) => (next ?? '').toUpperCase());
 }
 
 function targetObject({ group, version, kind }: Target): JsonObject {

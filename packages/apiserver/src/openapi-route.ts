@@ -11,7 +11,7 @@ import type { Call } from './call.ts';
 import { parseAccept } from './negotiation.ts';
 import { addPaths } from './openapi-paths.ts';
 import { addSchemas, VERSION_2, VERSION_3, type Dialect } from './openapi-schemas.ts';
-import { VERSION } from './release.ts';
+import { GIT_VERSION } from './release.ts';
 
 const YEAR_MS: number = 365 * 24 * 3600 * 1000;
 const JSON_NAMES: ReadonlySet<string> = new Set(['application/json', '*/*', 'application/*']);
@@ -109,7 +109,7 @@ function isDocument(name: string): boolean {
 }
 
 function nameHash(name: string): string {
-  return hashOf(`${String(VERSION['gitVersion'])} ${name}`);
+  return hashOf(`${GIT_VERSION} ${name}`);
 }
 
 function hashOf(text: string): string {
@@ -135,7 +135,7 @@ function resourcesOf(name: string): readonly Resource[] {
   return [];
 }
 
-const INFO: JsonObject = { title: 'Kubernetes', version: VERSION['gitVersion'] ?? '' };
+const INFO: JsonObject = { title: 'Kubernetes', version: GIT_VERSION };
 
 function version3(resources: readonly Resource[]): JsonObject {
   const { paths, schemas } = contents(resources, VERSION_3);

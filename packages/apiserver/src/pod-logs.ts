@@ -50,7 +50,8 @@ function containerFault(pod: JsonObject, name: string, wanted: string): string {
     return names.includes(wanted) ? '' : `container ${wanted} is not valid for pod ${name}`;
   const containers = listAt(pod, 'spec', 'containers').map((one) => stringAt(one, 'name'));
   if (containers.length <= 1) return '';
-  return `a container name must be specified for pod ${name}, choose one of: [${containers.join(' ')}]`;
+  const choice = containers.join(' ');
+  return `a container name must be specified for pod ${name}, choose one of: [${choice}]`;
 }
 
 function connect(context: SubresourceContext): void {

@@ -176,7 +176,7 @@ function boundStatus(status: JsonObject, conditions: JsonValue[]): JsonObject {
   return { ...rest, conditions };
 }
 
-/** `nodeName` where upstream's struct has it: after serviceAccount, before the host's namespaces. */
+/** `nodeName` where upstream's struct has it: after serviceAccount, before hostNetwork. */
 function withNodeName(spec: JsonObject, node: string): JsonObject {
   const next: JsonObject = {};
   let isPlaced = false;
@@ -232,7 +232,6 @@ export function qosClassOf(pod: JsonObject): string {
 }
 
 function isZero(quantity: JsonValue | undefined): boolean {
-  return (
-    quantity === undefined || quantity === null || /^0*(\.0*)?[a-zA-Z]*$/.test(String(quantity))
-  );
+  if (typeof quantity === 'number') return quantity === 0;
+  return typeof quantity !== 'string' || /^0*(\.0*)?[a-zA-Z]*$/.test(quantity);
 }

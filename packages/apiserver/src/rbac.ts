@@ -90,8 +90,9 @@ export class Rbac {
     const rules = new Map<string, PolicyRule[]>();
     for (const plural of ['clusterroles', 'roles']) {
       for (const role of this.#read(plural)) {
-        const key = `${stringAt(role, 'metadata', 'namespace')}/${stringAt(role, 'metadata', 'name')}`;
-        rules.set(key, listAt(role, 'rules').map(parseRule));
+        const namespace = stringAt(role, 'metadata', 'namespace');
+        const name = stringAt(role, 'metadata', 'name');
+        rules.set(`${namespace}/${name}`, listAt(role, 'rules').map(parseRule));
       }
     }
     const index = new Map<string, Granted[]>();

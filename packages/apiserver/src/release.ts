@@ -1,6 +1,8 @@
 /** Which Kubernetes this server stands for. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 
+export const GIT_VERSION = 'v1.36.1';
+
 /** The answer of `/version`: clients choose what they ask for by it. */
 export const VERSION: JsonObject = {
   major: '1',
@@ -9,7 +11,7 @@ export const VERSION: JsonObject = {
   emulationMinor: '36',
   minCompatibilityMajor: '1',
   minCompatibilityMinor: '35',
-  gitVersion: 'v1.36.1',
+  gitVersion: GIT_VERSION,
   gitCommit: 'megaplane',
   gitTreeState: 'clean',
   buildDate: '2026-11-01T00:00:00Z',

@@ -65,9 +65,7 @@ export async function runApiserver(options: ApiserverOptions): Promise<Apiserver
     options.historyLimit ?? '',
   );
   const memory = options.memoryLimitBytes;
-  const opened = await openStore(
-    memory === undefined ? policy : { ...policy, memoryBytesMax: memory },
-  );
+  const opened = openStore(memory === undefined ? policy : { ...policy, memoryBytesMax: memory });
   try {
     return await serve(options, pki, opened);
   } catch (error) {

@@ -126,7 +126,7 @@ function selectorText(object: JsonObject): string {
     ? objectAt(object, 'spec', 'selector')
     : objectAt(object, 'spec', 'selector', 'matchLabels');
   return Object.entries(labels ?? {})
-    .map(([key, value]) => `${key}=${String(value)}`)
+    .map(([key, value]) => `${key}=${typeof value === 'string' ? value : ''}`)
     .sort()
     .join(',');
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApiServer } from './assembly.ts';
-import { ExchangeModel } from './exchange-model.ts';
-import { StorageModel } from './storage-model.ts';
+import { ExchangeModel } from './exchange-model.sim.ts';
+import { StorageModel } from './storage-model.sim.ts';
 
 function server() {
   const storage = new StorageModel();

@@ -112,7 +112,10 @@ function addressFault(wanted: string, taken: Taken, base: number, size: number):
   const low = addressText(base);
   const bits = 32 - Math.log2(size);
   if (!(number > base && number < base + size - 1)) {
-    return `failed to allocate IP ${wanted}: the provided IP (${wanted}) is not in the valid range. The range of valid IPs is ${low}/${bits}`;
+    return (
+      `failed to allocate IP ${wanted}: the provided IP (${wanted}) is not in the valid range. ` +
+      `The range of valid IPs is ${low}/${bits}`
+    );
   }
   return taken.addresses.has(wanted)
     ? `failed to allocate IP ${wanted}: provided IP is already allocated`

@@ -141,14 +141,14 @@ export class WatchHub implements WatchHome {
   #loseAll(feed: StorageWatch): void {
     feed.close();
     this.#feed = null;
-    for (const watcher of [...this.#watchers]) if (watcher.isLive) watcher.lose();
+    for (const watcher of Array.from(this.#watchers)) if (watcher.isLive) watcher.lose();
     if (this.#watchers.size > 0) this.#openFeed();
   }
 
   /** About once a second: bookmarks that are due, and watches whose time is over. */
   tick(nowMs: number): void {
     this.settle();
-    for (const watcher of [...this.#watchers]) {
+    for (const watcher of Array.from(this.#watchers)) {
       const { deadlineMs, exchange } = watcher.request;
       if (exchange.closed) {
         this.#forget(watcher);
@@ -166,7 +166,7 @@ export class WatchHub implements WatchHome {
 
   /** Ends every watch cleanly; clients open new ones elsewhere. */
   endAll(): void {
-    for (const watcher of [...this.#watchers]) {
+    for (const watcher of Array.from(this.#watchers)) {
       watcher.end();
       this.#forget(watcher);
     }

@@ -31,7 +31,7 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
   if (manager.length > MANAGER_LENGTH_MAX) {
     errors.push(tooLong('fieldManager', MANAGER_LENGTH_MAX));
   }
-  for (const [index, letter] of [...manager].entries()) {
+  for (const [index, letter] of Array.from(manager).entries()) {
     if (/[\p{C}\p{Zl}\p{Zp}]/u.test(letter)) {
       const code = letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
       const text = `invalid character U+${code} (at position ${index})`;

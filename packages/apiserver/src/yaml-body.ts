@@ -2,7 +2,15 @@
 import { createRequire } from 'node:module';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
-type Yaml = typeof import('yaml');
+interface Yaml {
+  parseDocument(text: string, options: object): YamlDocument;
+  stringify(value: unknown, options: object): string;
+}
+
+interface YamlDocument {
+  readonly errors: readonly Error[];
+  toJS(): unknown;
+}
 
 const load = createRequire(import.meta.url);
 let yaml: Yaml | null = null;

@@ -72,7 +72,7 @@ export class ExchangeModel implements Exchange {
   constructor(
     method: string,
     path: string,
-    body: unknown = undefined,
+    body?: unknown,
     headers: Readonly<Record<string, string>> = {},
     connection: ConnectionModel = new ConnectionModel(),
   ) {
