@@ -133,8 +133,8 @@ export const priority: AdmissionPlugin = {
         write,
         pod,
         `the integer value of priority (${JSON.stringify(sent)}) must not be provided in pod spec; ` +
-          `priority admission controller ` +
-          `computed ${JSON.stringify(value)} from the given PriorityClass name`,
+          `priority admission controller computed ${JSON.stringify(value)} ` +
+          'from the given PriorityClass name',
       );
     }
     spec['priority'] = value;
