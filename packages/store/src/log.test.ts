@@ -293,7 +293,10 @@ test('kill -9 loses nothing that was published, and revisions go on after it', a
     });
     let seen = '';
     child.stdout.setEncoding('latin1').on('data', (text: string) => (seen += text));
-    while (seen.length < 400) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (seen.length < 400) {
+      assert(child.exitCode === null, `the child ended with ${child.exitCode}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
     await new Promise((resolve) => setTimeout(resolve, round * 3));
     child.kill('SIGKILL');
     await once(child, 'close');

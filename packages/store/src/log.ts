@@ -87,7 +87,11 @@ export class Log {
       firstRevision: store.appliedRevision + 1,
       chain: options.chain,
     };
-    this.#worker = new Worker(new URL('./log-worker.ts', import.meta.url), { workerData: start });
+    this.#worker = new Worker(new URL('./log-worker.ts', import.meta.url), {
+      workerData: start,
+      // Flags of the main thread such as --eval must not reach the worker.
+      execArgv: [],
+    });
     this.#worker.on('message', (news: WorkerNews) => this.#onNews(news));
     this.#worker.on('error', (error: Error) => store.fail(`the log's thread: ${error.message}`));
     this.#worker.unref();

@@ -49,6 +49,8 @@ export class Store implements RevisionedStore {
   #hasFailed = false;
   #applied = 1;
   #published = 1;
+  /** What the last `onPublish` said. */
+  #toldRevision = 1;
   #compacted = -1;
   #sub = 0;
   #touchesLog = false;
@@ -435,16 +437,21 @@ export class Store implements RevisionedStore {
   /** End of a turn: what was published in memory is shown. The log's part is the shell's. */
   flush(): void {
     this.#isDirty = false;
-    if (!this.batch.isPending) this.publish(this.#applied);
-    else this.publish(this.#published);
+    if (!this.batch.isPending) this.#pendingBytes = 0;
+    if (this.#toldRevision !== this.#published && !this.batch.isPending) {
+      this.publish(this.#published);
+      return;
+    }
+    // Unlogged classes may be ahead of what was told while other writes are pending.
+    this.hub.publish(this.#published);
+    this.hub.wakeRestless();
   }
 
   /** The log holds everything up to `revision` as promised. */
   publish(revision: number): void {
     this.#published = revision;
-    if (revision === this.#applied) {
-      this.#pendingBytes = 0;
-    }
+    this.#toldRevision = revision;
+    if (revision === this.#applied) this.#pendingBytes = 0;
     for (const callback of this.#onPublish) callback(revision);
     this.hub.publish(revision);
     this.hub.wakeRestless();
@@ -459,6 +466,7 @@ export class Store implements RevisionedStore {
   fail(message: string): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
+    if (this.#onLogFailure.length === 0) throw new Error(message);
     for (const callback of this.#onLogFailure) callback(message);
   }
 
@@ -466,6 +474,7 @@ export class Store implements RevisionedStore {
   restore(revision: number): void {
     this.#applied = revision;
     this.#published = revision;
+    this.#toldRevision = revision;
     this.#pendingBytes = 0;
     for (const klass of this.classes.all) klass.publishedPosition = klass.events.next;
     this.hub.publish(revision);
