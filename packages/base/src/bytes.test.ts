@@ -30,7 +30,7 @@ test('ranges compare, match and share beginnings as arrays of numbers do', () =>
 });
 
 test('a copy moves exactly the range, short or long', () => {
-  for (const length of [0, 1, 7, 128, 129, 4000]) {
+  for (const length of [0, 1, 7, 23, 24, 129, 4000]) {
     const source = Uint8Array.from({ length: length + 20 }, (_, i) => i % 251);
     const target = new Uint8Array(length + 20).fill(255);
     bytes.copyBytes(source, 3, 3 + length, target, 10);

@@ -54,6 +54,8 @@ export function commonPrefix(
   return i;
 }
 
+const nativeCopy = Buffer.prototype.copy;
+
 /** Copies a range to `target` at `offset`. The ranges do not overlap. */
 export function copyBytes(
   bytes: Uint8Array,
@@ -62,9 +64,9 @@ export function copyBytes(
   target: Uint8Array,
   offset: number,
 ): void {
-  // `set` needs a view, and a view is an object: worth it only for long ranges.
-  if (end - start > 128) target.set(bytes.subarray(start, end), offset);
-  else for (let i = start; i < end; i++) target[offset + i - start] = bytes[i]!;
+  if (end - start < 24) for (let i = start; i < end; i++) target[offset + i - start] = bytes[i]!;
+  // Unlike `set`, it needs no view of the range, which would be an object. Any array will do.
+  else nativeCopy.call(bytes, target, offset, start, end);
 }
 
 /** Whether a range begins with the bytes of `prefix`. */
