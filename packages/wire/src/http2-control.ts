@@ -106,7 +106,7 @@ export abstract class Http2Control extends Http2Sender {
 
   protected onPriority(bytes: Buffer, start: number, end: number, id: number): void {
     if (id === 0) return this.fail(ERRORS.protocol, 'PRIORITY on stream 0');
-    this.useless();
+    if (!this.useless()) return;
     if (end - start !== 5) {
       const stream = this.streams.get(id);
       if (stream !== null) this.resetStream(stream, ERRORS.frameSize);
@@ -121,8 +121,8 @@ export abstract class Http2Control extends Http2Sender {
   protected onReset(bytes: Buffer, start: number, end: number, id: number): void {
     if (end - start !== 4) return this.fail(ERRORS.frameSize, 'RST_STREAM of a wrong length');
     if (id === 0) return this.fail(ERRORS.protocol, 'RST_STREAM on stream 0');
+    if (!this.useless()) return;
     const stream = this.streams.get(id);
-    this.useless();
     if (stream === null) {
       if (this.isIdle(id)) this.fail(ERRORS.protocol, `RST_STREAM on idle stream ${id}`);
       return;
@@ -151,7 +151,7 @@ export abstract class Http2Control extends Http2Sender {
     if (length > SETTINGS_ENTRIES_MAX * 6) {
       return this.fail(ERRORS.enhanceYourCalm, `more than ${SETTINGS_ENTRIES_MAX} settings`);
     }
-    if (this.settingsReceived) this.useless();
+    if (this.settingsReceived && !this.useless()) return;
     this.settingsReceived = true;
     for (let at = start; at < end && !this.dead; at += 6) {
       this.#setting((bytes[at]! << 8) | bytes[at + 1]!, readUint32(bytes, at + 2));
@@ -204,7 +204,7 @@ export abstract class Http2Control extends Http2Sender {
       this.onPingAnswered();
       return;
     }
-    this.useless();
+    if (!this.useless()) return;
     const out = this.reserveControl(FRAME_HEAD_BYTES + 8);
     const at = writeFrameHead(out.bytes, out.at, 8, FRAMES.ping, FLAG_ACK, 0);
     bytes.copy(out.bytes, at, start, end);
@@ -232,7 +232,7 @@ export abstract class Http2Control extends Http2Sender {
   protected onWindowUpdate(bytes: Buffer, start: number, end: number, id: number): void {
     if (end - start !== 4) return this.fail(ERRORS.frameSize, 'WINDOW_UPDATE of a wrong length');
     const increment = readUint32(bytes, start) & WINDOW_MAX_BYTES;
-    this.useless();
+    if (!this.useless()) return;
     if (id === 0) {
       if (increment === 0) return this.fail(ERRORS.protocol, 'WINDOW_UPDATE of 0');
       this.sendWindow += increment;
@@ -254,12 +254,12 @@ export abstract class Http2Control extends Http2Sender {
     this.wakeStream(stream);
   }
 
-  /** Counts a frame that asks for work and brings none. */
-  protected useless(): void {
-    if (--this.patience < 0) {
-      const most = this.limits.idleFramesPerSecond;
-      this.fail(ERRORS.enhanceYourCalm, `more than ${most} frames a second without use`);
-    }
+  /** Counts a frame that asks for work and brings none. False: it was one too many. */
+  protected useless(): boolean {
+    if (--this.patience >= 0) return true;
+    const most = this.limits.idleFramesPerSecond;
+    this.fail(ERRORS.enhanceYourCalm, `more than ${most} frames a second without use`);
+    return false;
   }
 
   /** A stream error of this side's making: RST_STREAM, and its owner hears of it. */

@@ -209,7 +209,6 @@ export class Http2Exchange implements Exchange, StreamOwner {
     const flags = FLAG_END_HEADERS | (endStream ? FLAG_END_STREAM : 0);
     writeFrameHead(out.bytes, at, end - at - 9, FRAMES.headers, flags, stream.id);
     out.at = end;
-    session.earn();
     if (endStream) session.sentEnd(stream);
   }
 }

@@ -141,7 +141,6 @@ export abstract class Http2Sender {
     const out = this.reserve(headerFramesBytes(end - start, this.peerFrameBytes));
     const max = this.peerFrameBytes;
     out.at = writeHeaderFrames(out.bytes, out.at, stream.id, block, start, end, endStream, max);
-    this.earn();
     if (endStream) this.sentEnd(stream);
   }
 
@@ -222,6 +221,7 @@ export abstract class Http2Sender {
 
   sentEnd(stream: H2Stream): void {
     stream.endSent = true;
+    this.earn();
     if (stream.endReceived) this.complete(stream);
     else this.onSentEarly(stream);
   }
@@ -325,7 +325,7 @@ export abstract class Http2Sender {
       stream.grant -= length;
       this.sendWindow -= length;
       this.sentInTurn += length;
-      if (length >= USEFUL_BYTES || isLast) this.earn();
+      if (length >= USEFUL_BYTES) this.earn();
       if (isLast) this.sentEnd(stream);
     }
     return start;

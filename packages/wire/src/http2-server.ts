@@ -219,8 +219,7 @@ export class Http2Server extends Http2Session implements Connection {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
     }
     if ((id & 1) === 0) return this.fail(ERRORS.protocol, `stream ${id} is not a client's`);
-    this.useless();
-    if (this.wasReset(id)) return;
+    if (!this.useless() || this.wasReset(id)) return;
     // Which lower streams were used and which were skipped is not kept; the last one was used.
     if (id === this.lastId) this.fail(ERRORS.streamClosed, `HEADERS on closed stream ${id}`);
     else this.fail(ERRORS.protocol, `stream ${id} comes after stream ${this.lastId}`);

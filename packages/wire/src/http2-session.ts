@@ -266,8 +266,8 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     if (!stream.headReceived) return this.resetStream(stream, ERRORS.protocol);
     stream.receiveWindow -= size;
     if (stream.receiveWindow < 0) return this.resetStream(stream, ERRORS.flowControl);
-    if (start === end && !endStream) this.useless();
-    else this.earn();
+    if (start < end) this.earn();
+    else if (!endStream && !this.useless()) return;
     stream.bodyReceived += end - start;
     if (stream.bodyExpected >= 0 && stream.bodyReceived !== stream.bodyExpected) {
       if (endStream || stream.bodyReceived > stream.bodyExpected) {
@@ -281,7 +281,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
 
   #dataWithoutStream(id: number): void {
     if (this.isIdle(id)) return this.fail(ERRORS.protocol, `DATA on idle stream ${id}`);
-    this.useless();
+    if (!this.useless()) return;
     if (!this.wasReset(id)) this.writeReset(id, ERRORS.streamClosed);
   }
 

@@ -8,9 +8,8 @@
 import { chmodSync, unlinkSync } from 'node:fs';
 import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
+import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import type { Server as TlsServer } from 'node:tls';
-import { TLSSocket } from 'node:tls';
 import type { Handler, StreamsBody } from './exchange.ts';
 import { PREFACE } from './frames.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
@@ -71,6 +70,8 @@ class SocketListener implements Listener {
   readonly #serverOptions: ServerOptions;
   readonly #server: Server | TlsServer;
   readonly #transports = new Set<SocketTransport>();
+  /** Every socket, also while its TLS handshake is under way. */
+  readonly #sockets = new Set<Socket>();
   #ticker: NodeJS.Timeout | null = null;
   #closing = false;
 
@@ -90,13 +91,18 @@ class SocketListener implements Listener {
         : createTlsServer(
             {
               ...tlsFields(options.tls),
-              allowHalfOpen: true,
+              // A peer that leaves during the handshake is gone; see `#accept` for later.
+              allowHalfOpen: false,
               ALPNProtocols: ['h2', 'http/1.1'],
               handshakeTimeout: limits.handshakeMsMax,
             },
             (socket) => this.#accept(socket),
           );
     server.maxConnections = limits.connectionsMax;
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
     // A client that breaks off its handshake, or speaks no TLS, is its own affair.
     server.on('tlsClientError', (_error: Error, socket: TLSSocket) => socket.destroy());
     this.#server = server;
@@ -150,6 +156,7 @@ class SocketListener implements Listener {
       socket.destroy();
       return;
     }
+    socket.allowHalfOpen = true;
     const transport = new SocketTransport(socket, this.#options.unixPath !== undefined, this);
     this.#transports.add(transport);
     if (socket instanceof TLSSocket && socket.alpnProtocol === 'h2') {
@@ -191,6 +198,7 @@ class SocketListener implements Listener {
       await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
     }
     for (const transport of this.#transports) transport.destroy();
+    for (const socket of this.#sockets) socket.destroy();
     await closed;
     if (this.#ticker !== null) clearInterval(this.#ticker);
   }
