@@ -37,7 +37,7 @@ import { Slot } from './slot.ts';
 import { StreamRequest } from './stream-request.ts';
 
 /** How often deadlines are looked at. */
-const SWEEP_MS = 1000;
+const SWEEP_MS = 250;
 /** Steps in which repeated requests wait; they go out in groups. */
 const DELAY_STEP_MS = 100;
 /** Longest wait that a Retry-After is granted. */

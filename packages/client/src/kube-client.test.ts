@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { listen } from '@megaplane/wire/listener';
 import { ApiOverWire } from '../test/api-over-wire.ts';
 import { FakeServer } from '../test/fake-server.ts';
 import { CONTENT, type ClientLimits } from './client.ts';
@@ -147,6 +149,82 @@ users: [{name: u, user: {tokenFile: token}}]
   assert.equal(response.ok, true);
   assert.deepEqual([...api.tokens], ['Bearer secret']);
 });
+
+function hasOpenssl(): boolean {
+  try {
+    execFileSync('openssl', ['version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    // Absent: the test says so.
+    return false;
+  }
+}
+
+/** A CA, a server's and a client's certificate in `home`. */
+function makeCertificates(home: string, ca: string): void {
+  const openssl = (...words: string[]): void => {
+    execFileSync('openssl', words, { cwd: home, stdio: 'ignore' });
+  };
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+  const root = ['-keyout', `${ca}.key`, '-out', `${ca}.crt`, '-subj', `/CN=${ca}`];
+  openssl('req', '-x509', ...key, ...root);
+  for (const [name, subject] of Object.entries({ server: '/CN=kubernetes', client: '/CN=admin' })) {
+    const san = ['-addext', 'subjectAltName=DNS:kubernetes'];
+    const issue = ['-CA', `${ca}.crt`, '-CAkey', `${ca}.key`, '-subj', subject, ...san];
+    openssl('req', '-x509', ...key, ...issue, '-keyout', `${name}.key`, '-out', `${name}.crt`);
+  }
+}
+
+test(
+  'over TLS both sides prove who they are, and a foreign CA is refused with the reason',
+  { skip: hasOpenssl() ? false : 'needs openssl (apt-get install openssl)' },
+  async (context) => {
+    const home = directory(context);
+    makeCertificates(home, 'ca');
+    const pem = (name: string): string => readFileSync(join(home, name), 'utf8');
+    const names: string[] = [];
+    const listener = await listen({
+      port: 0,
+      tls: { key: pem('server.key'), cert: pem('server.crt'), clientCa: pem('ca.crt') },
+      handler: (exchange) => {
+        const certificate = exchange.connection.peerCertificate();
+        names.push(`${certificate?.commonName} ${certificate?.trusted}`);
+        exchange.respond(200, 'application/json', '{}');
+      },
+    });
+    context.after(() => listener.close());
+    const foreign = directory(context);
+    makeCertificates(foreign, 'other');
+    const kubeconfig = (authority: string, name: string): string => {
+      const path = join(home, 'kubeconfig');
+      const server = `https://127.0.0.1:${listener.address.port}`;
+      writeFileSync(
+        path,
+        `current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters:
+- {name: c, cluster: {server: "${server}", certificate-authority: ${authority}, ${name}}}
+users: [{name: u, user: {client-certificate: client.crt, client-key: client.key}}]
+`,
+      );
+      return path;
+    };
+    const ask = async (path: string): Promise<string> => {
+      const limits = { requestTimeoutMs: 300 };
+      const client = await createKubeClient({ kubeconfig: path, limits });
+      const response = await client.request({ method: 'GET', path: '/' });
+      client.close();
+      return response.ok ? 'ok' : (response.status.message ?? '');
+    };
+    assert.equal(await ask(kubeconfig('ca.crt', 'tls-server-name: kubernetes')), 'ok');
+    assert.deepEqual(names, ['admin true']);
+    const foreignCa = join(foreign, 'other.crt');
+    const noMatch = await ask(kubeconfig(foreignCa, 'tls-server-name: kubernetes'));
+    assert.match(noMatch, /certificate|self.signed/i);
+    assert.match(await ask(kubeconfig('ca.crt', 'tls-server-name: other')), /other.*cert|altname/i);
+    assert.equal(await ask(kubeconfig(foreignCa, 'insecure-skip-tls-verify: true')), 'ok');
+  },
+);
 
 test('a kubeconfig that is not there is refused with its path', async () => {
   assert.throws(() => readKubeconfig('/no/such/file'), /cannot read kubeconfig \/no\/such\/file/);
