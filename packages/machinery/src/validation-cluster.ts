@@ -71,8 +71,6 @@ export const CLUSTER_RULES: RuleTable = {
     },
   },
   'horizontalpodautoscalers.autoscaling': { create: checkAutoscaler },
-  'validatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
-  'mutatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
   'ingresses.networking.k8s.io': { create: checkIngress },
   'ingressclasses.networking.k8s.io': {
     change: (found, next, previous) => {
@@ -310,50 +308,6 @@ function checkAutoscaler(found: Findings, autoscaler: JsonObject): void {
     const at = `spec.scaleTargetRef.${field}`;
     if (value === '') found.push(required(at));
     else invalidEach(found, at, value, pathSegmentErrors(value));
-  }
-}
-
-const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
-
-function checkWebhooks(found: Findings, configuration: JsonObject): void {
-  const names = new Set<string>();
-  eachObject(listAt(configuration, 'webhooks'), 'webhooks', (webhook, at) => {
-    const name = stringAt(webhook, 'name');
-    checkWebhookName(found, `${at}.name`, name);
-    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
-    names.add(name);
-    const effects = webhook['sideEffects'];
-    if (effects === undefined || effects === null || effects === '') {
-      const text = 'must specify one of None, NoneOnDryRun';
-      found.push(required(`${at}.sideEffects`, text));
-    } else oneOf(found, `${at}.sideEffects`, effects, SIDE_EFFECTS);
-    oneOf(found, `${at}.failurePolicy`, webhook['failurePolicy'], ['Fail', 'Ignore'], true);
-    const matches = ['Equivalent', 'Exact'];
-    oneOf(found, `${at}.matchPolicy`, webhook['matchPolicy'], matches, true);
-    const seconds = webhook['timeoutSeconds'];
-    if (typeof seconds === 'number' && (seconds < 1 || seconds > 30)) {
-      const text = 'the timeout value must be between 1 and 30 seconds';
-      found.push(invalidValue(`${at}.timeoutSeconds`, seconds, text));
-    }
-    if (listAt(webhook, 'admissionReviewVersions').length === 0) {
-      const text = 'must specify one of v1, v1beta1';
-      found.push(required(`${at}.admissionReviewVersions`, text));
-    }
-    checkSelector(found, `${at}.namespaceSelector`, objectAt(webhook, 'namespaceSelector'));
-    checkSelector(found, `${at}.objectSelector`, objectAt(webhook, 'objectSelector'));
-  });
-}
-
-function checkWebhookName(found: Findings, path: string, name: string): void {
-  if (name === '') {
-    found.push(required(path));
-    return;
-  }
-  const texts = dnsSubdomainErrors(name);
-  if (texts.length > 0) found.push(invalidValue(path, name, texts.join(',')));
-  else if (name.split('.').length < 3) {
-    const text = 'should be a domain with at least three segments separated by dots';
-    found.push(invalidValue(path, name, text));
   }
 }
 

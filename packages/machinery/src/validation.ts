@@ -11,6 +11,7 @@ import type { FieldError } from './fielderrors.ts';
 import { objectAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { isStored, type Resource } from './kinds.ts';
+import { ADMISSION_RULES } from './validation-admission.ts';
 import { BATCH_RULES } from './validation-batch.ts';
 import { CLUSTER_RULES } from './validation-cluster.ts';
 import { CORE_RULES } from './validation-core.ts';
@@ -58,6 +59,7 @@ const RULES: RuleTable = {
   ...BATCH_RULES,
   ...CLUSTER_RULES,
   ...STORAGE_RULES,
+  ...ADMISSION_RULES,
 };
 const PLAIN: KindRules = {};
 

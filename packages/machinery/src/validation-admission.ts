@@ -1,0 +1,135 @@
+/** Admission webhooks: when they are called, and where. */
+
+import { duplicate, invalidValue, required } from './fielderrors.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject } from './json-value.ts';
+import { dnsSubdomainErrors } from './names.ts';
+import type { RuleTable } from './validation.ts';
+import { checkSelector, eachObject, oneOf, type Findings } from './validation-rules.ts';
+
+export const ADMISSION_RULES: RuleTable = {
+  'validatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
+};
+
+const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
+
+function checkWebhooks(found: Findings, configuration: JsonObject): void {
+  const names = new Set<string>();
+  eachObject(listAt(configuration, 'webhooks'), 'webhooks', (webhook, at) => {
+    const name = stringAt(webhook, 'name');
+    checkWebhookName(found, `${at}.name`, name);
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    const effects = webhook['sideEffects'];
+    if (effects === undefined || effects === null || effects === '') {
+      const text = 'must specify one of None, NoneOnDryRun';
+      found.push(required(`${at}.sideEffects`, text));
+    } else oneOf(found, `${at}.sideEffects`, effects, SIDE_EFFECTS);
+    oneOf(found, `${at}.failurePolicy`, webhook['failurePolicy'], ['Fail', 'Ignore'], true);
+    const matches = ['Equivalent', 'Exact'];
+    oneOf(found, `${at}.matchPolicy`, webhook['matchPolicy'], matches, true);
+    const seconds = webhook['timeoutSeconds'];
+    if (typeof seconds === 'number' && (seconds < 1 || seconds > 30)) {
+      const text = 'the timeout value must be between 1 and 30 seconds';
+      found.push(invalidValue(`${at}.timeoutSeconds`, seconds, text));
+    }
+    if (listAt(webhook, 'admissionReviewVersions').length === 0) {
+      const text = 'must specify one of v1, v1beta1';
+      found.push(required(`${at}.admissionReviewVersions`, text));
+    }
+    eachObject(listAt(webhook, 'rules'), `${at}.rules`, (rule, ruleAt) => {
+      checkRule(found, ruleAt, rule);
+    });
+    checkClient(found, `${at}.clientConfig`, objectAt(webhook, 'clientConfig') ?? {});
+    checkSelector(found, `${at}.namespaceSelector`, objectAt(webhook, 'namespaceSelector'));
+    checkSelector(found, `${at}.objectSelector`, objectAt(webhook, 'objectSelector'));
+  });
+}
+
+function checkWebhookName(found: Findings, path: string, name: string): void {
+  if (name === '') {
+    found.push(required(path));
+    return;
+  }
+  const texts = dnsSubdomainErrors(name);
+  if (texts.length > 0) found.push(invalidValue(path, name, texts.join(',')));
+  else if (name.split('.').length < 3) {
+    const text = 'should be a domain with at least three segments separated by dots';
+    found.push(invalidValue(path, name, text));
+  }
+}
+
+const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
+
+function checkRule(found: Findings, path: string, rule: JsonObject): void {
+  const operations = listAt(rule, 'operations');
+  if (operations.length === 0) found.push(required(`${path}.operations`));
+  checkAlone(found, `${path}.operations`, rule, 'operations', 'operations');
+  for (const [index, operation] of operations.entries()) {
+    oneOf(found, `${path}.operations[${index}]`, operation, OPERATIONS);
+  }
+  for (const [field, text] of [
+    ['apiGroups', 'API groups'],
+    ['apiVersions', 'API versions'],
+  ] as const) {
+    if (listAt(rule, field).length === 0) found.push(required(`${path}.${field}`));
+    checkAlone(found, `${path}.${field}`, rule, field, text);
+  }
+  if (listAt(rule, 'resources').length === 0) found.push(required(`${path}.resources`));
+  oneOf(found, `${path}.scope`, rule['scope'], ['*', 'Cluster', 'Namespaced'], true);
+}
+
+/** A star stands for everything, and so for itself. */
+function checkAlone(
+  found: Findings,
+  path: string,
+  rule: JsonObject,
+  field: string,
+  text: string,
+): void {
+  const list = listAt(rule, field);
+  if (list.length < 2 || !list.includes('*')) return;
+  found.push(invalidValue(path, [...list], `if '*' is present, must not specify other ${text}`));
+}
+
+function checkClient(found: Findings, path: string, client: JsonObject): void {
+  const url = client['url'];
+  const service = objectAt(client, 'service');
+  if ((url === undefined) === (service === undefined)) {
+    found.push(required(path, 'exactly one of url or service is required'));
+  } else if (typeof url === 'string') checkUrl(found, `${path}.url`, url);
+  else {
+    for (const field of ['name', 'namespace']) {
+      if (stringAt(service, field) !== '') continue;
+      found.push(required(`${path}.service.${field}`, `service ${field} is required`));
+    }
+  }
+}
+
+function checkUrl(found: Findings, path: string, text: string): void {
+  const format = 'desired format: https://host[/path]';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) {
+    found.push(required(path, `url must be a valid URL: parse error; ${format}`));
+    return;
+  }
+  if (url.protocol !== 'https:') {
+    const value = url.protocol.slice(0, -1);
+    found.push(invalidValue(path, value, `'https' is the only allowed URL scheme; ${format}`));
+  }
+  if (url.host === '') {
+    found.push(invalidValue(path, '', `host must be specified; ${format}`));
+  }
+  if (url.username !== '') {
+    const detail = 'user information is not permitted in the URL';
+    found.push(invalidValue(path, url.username, detail));
+  }
+  if (url.hash !== '') {
+    found.push(invalidValue(path, url.hash.slice(1), 'fragments are not permitted in the URL'));
+  }
+  if (url.search !== '') {
+    const detail = 'query parameters are not permitted in the URL';
+    found.push(invalidValue(path, url.search.slice(1), detail));
+  }
+}
