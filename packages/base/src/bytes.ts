@@ -82,33 +82,53 @@ export function startsWith(
 }
 
 /**
- * A 32-bit hash of a byte range under a 64-bit secret, as a signed integer.
- *
- * HalfSipHash-1-3 (Aumasson and Bernstein; the variant that Linux uses for its hash tables): names
- * come from users, and without a secret anybody could choose a million that collide.
- *
- * The bytes are left in `words` as little-endian words, the last one filled up with zeros, so that
- * a table can compare and store them by words; it has room for length / 4 + 1.
+ * Reads a range as little-endian words, the last one filled up with zeros, and returns how many
+ * there are: always one more than length / 4 rounded down. `words` has room for them.
  */
-export function hashBytes(
-  seedLow: number,
-  seedHigh: number,
+export function loadWords(
   bytes: Uint8Array,
   start: number,
   end: number,
   words: Int32Array,
 ): number {
+  const wordsEnd = end - ((end - start) & 3);
+  let count = 0;
+  let at = start;
+  for (; at < wordsEnd; at += 4) {
+    words[count++] =
+      bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+  }
+  let word = at < end ? bytes[at]! : 0;
+  if (at + 1 < end) word |= bytes[at + 1]! << 8;
+  if (at + 2 < end) word |= bytes[at + 2]! << 16;
+  words[count] = word;
+  return count + 1;
+}
+
+/**
+ * A 32-bit hash, under a 64-bit secret, of `length` bytes that `loadWords` read; signed.
+ *
+ * HalfSipHash-1-3 (Aumasson and Bernstein; the variant that Linux uses for its hash tables): names
+ * come from users, and without a secret anybody could choose a million that collide. A secret
+ * that only starts a plain multiply-and-shift hash does not help: differences can be chosen that
+ * cancel whatever it is.
+ */
+export function hashWords(
+  seedLow: number,
+  seedHigh: number,
+  words: Int32Array,
+  length: number,
+): number {
   let v0 = seedLow | 0;
   let v1 = seedHigh | 0;
   let v2 = seedLow ^ 0x6c796765;
   let v3 = seedHigh ^ 0x74656462;
-  const wordsEnd = end - ((end - start) & 3);
-  let word = 0;
-  let at = start;
-  let index = 0;
-  for (; at < wordsEnd; at += 4) {
-    word = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
-    words[index++] = word;
+  const last = length >>> 2;
+  // A round for each word, the length in the top byte of the last one, then three more.
+  for (let index = 0; index < last + 4; index++) {
+    let word = 0;
+    if (index < last) word = words[index]!;
+    else if (index === last) word = words[index]! | (length << 24);
     v3 ^= word;
     v0 = (v0 + v1) | 0;
     v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
@@ -121,29 +141,7 @@ export function hashBytes(
     v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
     v2 = (v2 << 16) | (v2 >>> 16);
     v0 ^= word;
-  }
-  word = at < end ? bytes[at]! : 0;
-  if (at + 1 < end) word |= bytes[at + 1]! << 8;
-  if (at + 2 < end) word |= bytes[at + 2]! << 16;
-  words[index] = word;
-  word |= (end - start) << 24;
-  // The last word takes one round like the others, then the closing takes three more.
-  v3 ^= word;
-  for (let round = 0; round < 4; round++) {
-    v0 = (v0 + v1) | 0;
-    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
-    v0 = (v0 << 16) | (v0 >>> 16);
-    v2 = (v2 + v3) | 0;
-    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
-    v0 = (v0 + v3) | 0;
-    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
-    v2 = (v2 + v1) | 0;
-    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
-    v2 = (v2 << 16) | (v2 >>> 16);
-    if (round === 0) {
-      v0 ^= word;
-      v2 ^= 0xff;
-    }
+    if (index === last) v2 ^= 0xff;
   }
   return v1 ^ v3;
 }

@@ -91,9 +91,8 @@ function fill(): void {
   // apart from the inserts.
   const reserveMs = performance.now();
   slab.reserve(ENTRIES * VALUE_BYTES * 1.01);
-  process.stdout.write(
-    `taking ${slab.reservedBytes >>> 20} MiB from the system ${Math.round(performance.now() - reserveMs)} ms\n`,
-  );
+  const tookMs = Math.round(performance.now() - reserveMs);
+  process.stdout.write(`taking ${slab.reservedBytes >>> 20} MiB from the system ${tookMs} ms\n`);
   const cpu = process.cpuUsage();
   const startMs = performance.now();
   let worstMs = 0;
@@ -165,12 +164,14 @@ function memory(): void {
     keys.memoryBytes + index.memoryBytes + columnBytes + slab.reservedBytes + slab.bookkeepingBytes;
   const input = requests.length + reads.length + order.byteLength + lengths.length;
   const { external, heapUsed, rss } = process.memoryUsage();
+  const keyBlocks = keys.memoryBytes - keys.indexBytes - keyBytes;
+  const valueBlocks = slab.reservedBytes + slab.bookkeepingBytes - ENTRIES * VALUE_BYTES;
   const per = (bytes: number): string => (bytes / ENTRIES).toFixed(1);
   process.stdout.write(
     `bytes an entry beyond key and value: ${per(total - payload)}` +
-      ` (hash ${per(keys.indexBytes)}, key blocks ${per(keys.memoryBytes - keys.indexBytes - keyBytes)},` +
+      ` (hash ${per(keys.indexBytes)}, key blocks ${per(keyBlocks)},` +
       ` order ${per(index.memoryBytes)}, columns ${per(columnBytes)},` +
-      ` value blocks ${per(slab.reservedBytes + slab.bookkeepingBytes - ENTRIES * VALUE_BYTES)})\n` +
+      ` value blocks ${per(valueBlocks)})\n` +
       `  whole process: heap ${per(heapUsed)}, outside ${per(external - input)},` +
       ` resident ${per(rss - input)} an entry\n`,
   );

@@ -1,6 +1,6 @@
 // data plane: a hash table of byte keys
 import { assert } from './assert.ts';
-import { compareBytes, copyBytes, hashBytes } from './bytes.ts';
+import { compareBytes, copyBytes, hashWords, loadWords } from './bytes.ts';
 import { Uint32Column } from './column.ts';
 import type { Random } from './random.ts';
 import { HashSlots } from './hash-slots.ts';
@@ -176,7 +176,8 @@ export class KeyTable {
   #hash(bytes: Uint8Array, start: number, end: number): number {
     // Keys are short; the room for the longest one seen is kept.
     if (end - start >= this.#key.length * 4) this.#key = new Int32Array((end - start) / 2 + 1);
-    return hashBytes(this.#seedLow, this.#seedHigh, bytes, start, end, this.#key);
+    loadWords(bytes, start, end, this.#key);
+    return hashWords(this.#seedLow, this.#seedHigh, this.#key, end - start);
   }
 
   /** The block of the key that was hashed last. */

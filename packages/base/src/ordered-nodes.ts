@@ -26,7 +26,7 @@ export const PREFIX_BYTES_MAX = 96;
 export const HEADS = 32;
 export const IDS: number = HEADS + NODE_ENTRIES_MAX;
 export const LEAF_WORDS: number = IDS + NODE_ENTRIES_MAX;
-export const CHILDREN: number = LEAF_WORDS;
+export const CHILDREN: number = IDS + NODE_ENTRIES_MAX;
 export const COUNTS: number = CHILDREN + NODE_ENTRIES_MAX;
 export const INNER_WORDS: number = COUNTS + NODE_ENTRIES_MAX;
 

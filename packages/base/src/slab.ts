@@ -251,8 +251,8 @@ export class Slab {
   /**
    * Moves blocks out of the sparsest region into holes elsewhere, at most about `bytesMax` bytes
    * in this call, and gives the region back once it is empty. Returns the bytes moved (a look in
-   * vain counts as some); 0 when there is nothing worth doing. `moved` must put the new ref wherever the old one was held, and
-   * must not allocate or free.
+   * vain counts as some); 0 when there is nothing worth doing. `moved` must put the new ref
+   * wherever the old one was held, and must not allocate or free.
    */
   compactStep(bytesMax: number, moved: Moved): number {
     let movedBytes = 0;
