@@ -114,6 +114,25 @@ test('the queue refuses at its limit and says when there is room again', () => {
   assert.equal(client.room(), 5);
 });
 
+test('a producer that looks at the room alone is told too', () => {
+  const { client, connections, requests, send } = bench();
+  let calls = 0;
+  client.onRoom(() => calls++);
+  while (client.room() > 0) send('/a');
+  connections[0]?.opened();
+  for (let i = 0; i < 5; i++) requests()[0]?.answer(200);
+  assert.equal(calls, 1);
+});
+
+test('control-plane requests find a place beside hot producers', async () => {
+  const { client, connections, requests, send } = bench();
+  while (send('/a'));
+  const response = client.request({ method: 'GET', path: '/mine' });
+  connections[0]?.opened();
+  for (let i = 0; i < 30; i++) requests()[0]?.answer(200, '{}');
+  assert.equal((await response).ok, true);
+});
+
 test('what the server surely did not do is repeated, what it may have done is not', () => {
   const { client, connections, requests, answers, send } = bench();
   send('/refused', 1);

@@ -36,6 +36,8 @@ import { RequestFields, retryAfterOf } from './request-fields.ts';
 import { Slot } from './slot.ts';
 import { StreamRequest } from './stream-request.ts';
 
+/** Places in the queue for `request` alone: control-plane code must get on beside hot producers. */
+const REQUESTS_RESERVED = 1000;
 /** How often deadlines are looked at. */
 const SWEEP_MS = 250;
 /** Steps in which repeated requests wait; they go out in groups. */
@@ -132,7 +134,7 @@ export class Dispatcher implements Client, ResponseSink {
   room(): number {
     if (this.#isClosed) return 0;
     const inFlightRoom = Math.max(0, this.#limits.inFlightMax - this.metrics.requestsInFlight);
-    return inFlightRoom + this.#limits.queueMax - this.metrics.requestsQueued;
+    return Math.max(0, inFlightRoom + this.#limits.queueMax - this.metrics.requestsQueued);
   }
 
   onRoom(callback: () => void): void {
@@ -149,7 +151,9 @@ export class Dispatcher implements Client, ResponseSink {
       const done: SendDone = (status, answer, start, end) =>
         resolve(decodeAnswer(request, status, answer, start, end));
       if (this.#isClosed) return resolve(noAnswer(request, CLOSED_TEXT));
-      if (this.room() <= 0) return resolve(noAnswer(request, 'too many requests are waiting'));
+      if (this.metrics.requestsQueued >= this.#limits.queueMax + REQUESTS_RESERVED) {
+        return resolve(noAnswer(request, 'too many requests are waiting'));
+      }
       const { method, path, accept = '' } = request;
       this.#start(method, path, contentType, accept, bytes, done, 0, timeoutMs);
     });
@@ -208,6 +212,8 @@ export class Dispatcher implements Client, ResponseSink {
     this.#enqueue(slot, false);
     this.#keepSweeping();
     this.#pump();
+    // Producers that look at `room()` are told as those whose `send` was refused.
+    if (this.room() === 0) this.#wasFull = true;
   }
 
   #enqueue(slot: Slot, isRepeated: boolean): void {

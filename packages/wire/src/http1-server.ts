@@ -67,7 +67,8 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   #farewell = '';
   #closeReason: CloseReason = 'cancelled';
   readonly #closeCallbacks: (() => void)[] = [];
-  #lastReceiveMs: number;
+  /** When the peer last sent something or an answer was last completed. */
+  #activeMs: number;
   #headSinceMs = -1;
   #progressMs: number;
   #pendingBytes = 0;
@@ -80,7 +81,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     this.secure = transport.secure;
     this.unix = transport.unix;
     this.remoteAddress = transport.remoteAddress;
-    this.#lastReceiveMs = transport.nowMs();
+    this.#activeMs = transport.nowMs();
     this.#progressMs = transport.nowMs();
   }
 
@@ -106,7 +107,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   // The socket's news.
 
   receive(bytes: Buffer, start: number, end: number): void {
-    this.#lastReceiveMs = this.#transport.nowMs();
+    this.#activeMs = this.#transport.nowMs();
     if (this.#upgrade !== null) return this.#upgrade.receive(bytes, start, end);
     if (this.#state !== 'serving') return;
     this.#parser.push(bytes, start, end);
@@ -297,6 +298,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   finished(exchange: Http1Exchange): void {
+    this.#activeMs = this.#transport.nowMs();
     if (exchange === this.#upgrading) this.#upgrading = null;
     while (this.#queue[0]?.closed === true) {
       const done = this.#queue.shift();
@@ -399,7 +401,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     const pending = this.#transport.pending();
     if (pending === 0 || pending < this.#pendingBytes) this.#progressMs = nowMs;
     this.#pendingBytes = pending;
-    const quietMs = nowMs - this.#lastReceiveMs;
+    const quietMs = nowMs - this.#activeMs;
     if (nowMs - this.#progressMs > limits.stallMsMax) {
       this.#destroy('disconnected');
     } else if (this.#state !== 'serving' || this.#isPaused) {

@@ -564,6 +564,14 @@ test('slow heads, silent bodies, idle connections and stalled readers run into t
   idle.protocol?.tick(SERVER_LIMITS.idleMsMax + 1);
   idle.settle();
   assert.equal(idle.isEnded, true);
+  const late: Exchange[] = [];
+  const slow = serve((exchange) => late.push(exchange));
+  slow.receive(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+  slow.timeMs = SERVER_LIMITS.idleMsMax;
+  late[0]?.respond(204, null, null);
+  slow.protocol?.tick(SERVER_LIMITS.idleMsMax + 1000);
+  slow.settle();
+  assert.equal(slow.isEnded, false, 'idleness counts from the answer');
   const stalled = serve(echo);
   stalled.isSlow = true;
   stalled.receive(`GET / HTTP/1.1\r\n${HOST}\r\n`);
