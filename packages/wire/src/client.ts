@@ -75,7 +75,7 @@ export interface ClientConnection {
   /**
    * Starts a request. Leaves at the end of this turn, together with all others of the turn.
    *
-   * `fields` must not hold pseudo-fields, content-length, or hop-by-hop fields; names in lower case.
+   * `fields` must not hold pseudo-fields, content-length or hop-by-hop fields; lower-case names.
    * `body` is copied (a string is sent as UTF-8), null is no body. When the server's limit of
    * streams is reached, requests wait in order, at most `REQUESTS_WAITING_MAX`, then they fail as
    * `refused`.

@@ -59,7 +59,7 @@ export interface Connection {
    * Keeps back all answers of this connection until a matching `release()`; calls nest.
    *
    * Answers are serialised meanwhile and leave in one write at the last release, in order. What
-   * keeps the connection itself alive (PING and SETTINGS acknowledgements, window updates) flows on.
+   * keeps the connection itself alive (acknowledgements of PING and SETTINGS, windows) flows on.
    * Held bytes count against the connection's output budget: over it the connection stops reading.
    * Used to let nothing out before it is durable; hold for milliseconds, not for seconds.
    */

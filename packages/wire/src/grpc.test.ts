@@ -311,17 +311,20 @@ test('this client calls a server of @grpc/grpc-js', async () => {
   } as const;
   const chat = { ...method, path: '/t.S/Chat', requestStream: true, responseStream: true };
   const fail = { ...method, path: '/t.S/Fail' };
-  server.addService({ Echo: method, Chat: chat, Fail: fail } as grpcJs.ServiceDefinition, {
-    Echo: ((call, done) => done(null, call.request)) as grpcJs.handleUnaryCall<Buffer, Buffer>,
-    Fail: ((_call, done) => done({ code: 5, details: TEXT })) as grpcJs.handleUnaryCall<
-      Buffer,
-      Buffer
-    >,
-    Chat: ((call) => {
-      call.on('data', (message: Buffer) => call.write(message));
-      call.on('end', () => call.end());
-    }) as grpcJs.handleBidiStreamingCall<Buffer, Buffer>,
-  });
+  server.addService(
+    { Echo: method, Chat: chat, Fail: fail },
+    {
+      Echo: ((call, done) => done(null, call.request)) as grpcJs.handleUnaryCall<Buffer, Buffer>,
+      Fail: ((_call, done) => done({ code: 5, details: TEXT })) as grpcJs.handleUnaryCall<
+        Buffer,
+        Buffer
+      >,
+      Chat: ((call) => {
+        call.on('data', (message: Buffer) => call.write(message));
+        call.on('end', () => call.end());
+      }) as grpcJs.handleBidiStreamingCall<Buffer, Buffer>,
+    },
+  );
   const port = await new Promise<number>((resolve, reject) => {
     const plain = grpcJs.ServerCredentials.createInsecure();
     server.bindAsync('127.0.0.1:0', plain, (error, found) =>

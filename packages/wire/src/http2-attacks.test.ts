@@ -271,6 +271,28 @@ test('a PING is answered ahead of what a hold or a window keeps back', () => {
   );
 });
 
+test('a connection that was not read for a hold is read again after it', () => {
+  let held = 0;
+  const peer = new Peer((exchange) => {
+    exchange.connection.hold();
+    held++;
+    exchange.respond(200, null, 'w'.repeat(10_000));
+  });
+  peer.send(Buffer.concat([HELLO, frame(FRAMES.windowUpdate, 0, 0, number(1 << 30))]));
+  const gets = Array.from({ length: 200 }, (_, i) => get(i * 2 + 1));
+  peer.send(Buffer.concat(gets));
+  assert(peer.paused);
+  assert(held < 40, `${held} exchanges are held`);
+  while (held > 0) {
+    held--;
+    peer.server.release();
+    if (peer.server.holds === 0) peer.settle();
+  }
+  assert(!peer.paused);
+  const heads = peer.frames().filter((one) => one.type === FRAMES.headers);
+  assert.equal(heads.length, 200);
+});
+
 test('what is held never leaves when the connection fails', () => {
   const peer = new Peer((exchange) => {
     exchange.connection.hold();

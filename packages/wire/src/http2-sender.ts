@@ -289,7 +289,7 @@ export abstract class Http2Sender {
     if (stream.sendWindow > 0) this.#enterRound(stream);
   }
 
-  /** Writes DATA frames directly; returns where it had to stop. Ends the stream if asked and done. */
+  /** Writes DATA frames directly; returns where it had to stop. Ends the stream if `last`. */
   #sendNow(stream: H2Stream, bytes: Buffer, start: number, end: number, last: boolean): number {
     if (stream.queuedBytes > 0 || this.dead) return start;
     let room = Math.min(stream.sendWindow, this.sendWindow, this.budget());

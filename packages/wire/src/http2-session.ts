@@ -41,6 +41,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   #partialLength = 0;
   /** What of a chunk waits until the output has room. */
   #waiting: Buffer | null = null;
+  #inputPaused = false;
   /** The block whose CONTINUATIONs come: its stream (0: none), flags, octets so far. */
   #blockStream = 0;
   #blockFlags = 0;
@@ -98,8 +99,8 @@ export abstract class Http2Session extends Http2Control implements Protocol {
       this.data.flush(this.transport);
       if (this.hasRound && this.sendWindow > 0 && this.budget() > 0) this.transport.requestTurn();
     }
-    if (!this.#hasRoom()) this.transport.pause();
-    else if (this.#waiting !== null) this.transport.requestTurn();
+    if (!this.#hasRoom()) this.#pauseInput();
+    else if (this.#inputPaused) this.transport.requestTurn();
   }
 
   drained(): void {
@@ -113,7 +114,10 @@ export abstract class Http2Session extends Http2Control implements Protocol {
       this.pump();
     }
     this.transport.requestFlush();
-    if (this.#waiting === null && this.#hasRoom()) this.transport.resume();
+    if (this.#inputPaused && this.#waiting === null && this.#hasRoom()) {
+      this.#inputPaused = false;
+      this.transport.resume();
+    }
   }
 
   ended(): void {
@@ -124,6 +128,11 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.stopReading();
     for (const stream of this.streams.list()) this.loseStream(stream, 'disconnected', 0);
     this.transport.end();
+  }
+
+  #pauseInput(): void {
+    this.#inputPaused = true;
+    this.transport.pause();
   }
 
   #hasRoom(): boolean {
@@ -200,8 +209,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
         }
         if (this.#hasRoom()) continue;
         this.#waiting = Buffer.from(bytes.subarray(at, end));
-        this.transport.pause();
-        return;
+        return this.#pauseInput();
       }
     }
     if (at < end) this.#keepPartial(bytes, at, end);

@@ -7,17 +7,18 @@
 
 /** Largest payload of a frame that this side accepts (SETTINGS_MAX_FRAME_SIZE), the RFC's least. */
 export const FRAME_BYTES_MAX = 16_384;
-/** Bytes of one stream per turn of the round: a large list must not starve the watches beside it. */
+/** Bytes of one stream per turn of the round: a large list must not starve watches beside it. */
 export const QUANTUM_BYTES = 16_384;
 /** Queued bytes of one answer beyond what the peer takes; above it the exchange is reset. */
 export const STREAM_QUEUE_BYTES_MAX: number = 64 * 1024 * 1024;
 
 export interface WireLimits {
-  /** Streams that a peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS); more are refused. */
+  /** Streams that a peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS); more are
+   *  refused. */
   readonly streamsMax: number;
   /** Octets of a request's or response's fields, counted as in RFC 9113 6.5.2; 431 above it. */
   readonly headBytesMax: number;
-  /** Octets of the compressed header block with all its CONTINUATIONs; the connection ends above it. */
+  /** Octets of a compressed header block with its CONTINUATIONs; above it the connection ends. */
   readonly blockBytesMax: number;
   /** Octets of a collected request body; 413 above it. */
   readonly bodyBytesMax: number;
@@ -32,8 +33,8 @@ export interface WireLimits {
   readonly connectionWindowBytes: number;
   /** Table that peers may use to compress their fields (SETTINGS_HEADER_TABLE_SIZE), octets. */
   readonly headerTableBytes: number;
-  /** Answers-free frames (PING, SETTINGS, RST_STREAM, PRIORITY, empty DATA, WINDOW_UPDATE of
-   *  idle kind) that a peer may send per second beyond its useful work; ENHANCE_YOUR_CALM above it. */
+  /** Frames without use of their own (PING, SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, empty
+   *  DATA) that a peer may send per second beyond its useful work; ENHANCE_YOUR_CALM above it. */
   readonly idleFramesPerSecond: number;
   /** Time for the TLS handshake and the preface; the connection is cut after it. */
   readonly handshakeMsMax: number;

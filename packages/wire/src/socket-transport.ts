@@ -57,7 +57,6 @@ export class SocketTransport implements Transport {
     socket.setNoDelay(true);
     socket.on('data', onData);
     socket.on('end', onEnd);
-    socket.on('drain', onDrain);
     socket.on('error', onError);
     socket.on('close', onClose);
   }
@@ -77,7 +76,10 @@ export class SocketTransport implements Transport {
     let taken = false;
     const whole = start === 0 && end === bytes.length;
     socket.write(whole ? bytes : bytes.subarray(start, end), () => {
-      if (!taken) done();
+      if (taken) return;
+      done();
+      // Not by 'drain': that comes only after a write beyond the high-water mark.
+      if (socket.writableLength === 0 && !socket.destroyed) this.#drained();
     });
     taken = socket.writableLength === 0;
     return taken;
@@ -158,7 +160,7 @@ export class SocketTransport implements Transport {
     else this.#turn(() => this.protocol?.ended());
   }
 
-  drained(): void {
+  #drained(): void {
     now = performance.now();
     this.protocol?.drained();
   }
@@ -192,10 +194,6 @@ function onData(this: Socket, chunk: Buffer): void {
 
 function onEnd(this: Socket): void {
   transportOf.get(this)?.peerEnded();
-}
-
-function onDrain(this: Socket): void {
-  transportOf.get(this)?.drained();
 }
 
 function onError(this: Socket, error: Error): void {

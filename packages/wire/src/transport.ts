@@ -30,9 +30,9 @@ export interface Transport {
   resume(): void;
   /** Asks for one `flush()` of the protocol at the end of this turn. Idempotent within a turn. */
   requestFlush(): void;
-  /** Asks for one `drained()` in the next round of the event loop, after other sockets had theirs. */
+  /** Asks for one `drained()` in the event loop's next round, after other sockets had theirs. */
   requestTurn(): void;
-  /** Ends after what was written (half-close, then close when the peer ended or a second passed). */
+  /** Ends after what was written: half-close, then close when the peer ended or a second passed. */
   end(): void;
   /** Cuts the connection now. `closed()` follows. */
   destroy(): void;
