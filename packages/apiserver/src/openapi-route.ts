@@ -10,6 +10,7 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { Call } from './call.ts';
 import { parseAccept } from './negotiation.ts';
 import { addPaths } from './openapi-paths.ts';
+import { encodeOpenApiV2, OPENAPI_V2_ANSWER, OPENAPI_V2_PROTOBUF } from './openapi-protobuf.ts';
 import { addSchemas, VERSION_2, VERSION_3, type Dialect } from './openapi-schemas.ts';
 import { GIT_VERSION } from './release.ts';
 
@@ -63,6 +64,11 @@ function answerDocument(call: Call, name: string): void {
 }
 
 function answerVersion2(call: Call): void {
+  const accept = call.exchange.header('accept') ?? '';
+  if (parseAccept(accept)[0]?.type === OPENAPI_V2_PROTOBUF) {
+    sendTagged(call, document('v2 protobuf'), nameHash('v2 protobuf'), OPENAPI_V2_ANSWER);
+    return;
+  }
   if (!acceptsJson(call)) {
     call.send(406, null, null);
     return;
@@ -119,10 +125,15 @@ function hashOf(text: string): string {
 function document(name: string): Buffer {
   let bytes = documents.get(name);
   if (bytes === undefined) {
-    const object = name === 'v2' ? version2() : version3(resourcesOf(name));
-    documents.set(name, (bytes = Buffer.from(JSON.stringify(object))));
+    documents.set(name, (bytes = build(name)));
   }
   return bytes;
+}
+
+function build(name: string): Buffer {
+  if (name === 'v2 protobuf') return encodeOpenApiV2(version2());
+  const object = name === 'v2' ? version2() : version3(resourcesOf(name));
+  return Buffer.from(JSON.stringify(object));
 }
 
 function resourcesOf(name: string): readonly Resource[] {

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeOpenApiV2 } from './openapi-protobuf.ts';
+
+/** Reads any message as a list of [field, value]; nested messages stay bytes. */
+function fields(bytes: Buffer): [number, number | Buffer][] {
+  const found: [number, number | Buffer][] = [];
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++] ?? 0;
+      value += (byte & 127) * 2 ** shift;
+      if (byte < 128) return value;
+    }
+  };
+  while (at < bytes.length) {
+    const tag = varint();
+    if ((tag & 7) === 0) {
+      found.push([tag >>> 3, varint()]);
+    } else {
+      const length = varint();
+      found.push([tag >>> 3, bytes.subarray(at, (at += length))]);
+    }
+  }
+  return found;
+}
+
+function child(bytes: Buffer, ...path: readonly number[]): Buffer {
+  let here = bytes;
+  for (const field of path) {
+    const found = fields(here).find(([number]) => number === field)?.[1];
+    assert(Buffer.isBuffer(found), `field ${field}`);
+    here = found;
+  }
+  return here;
+}
+
+test('definitions, merge keys and dryRun parameters stand where kubectl looks for them', () => {
+  const document = encodeOpenApiV2({
+    swagger: '2.0',
+    info: { title: 'T', version: 'v1' },
+    paths: {
+      '/api/v1/pods/{name}': {
+        patch: {
+          parameters: [
+            { name: 'body', in: 'body', required: true },
+            { name: 'dryRun', in: 'query', type: 'string' },
+          ],
+          'x-kubernetes-group-version-kind': { group: '', kind: 'Pod', version: 'v1' },
+        },
+      },
+    },
+    definitions: {
+      Pod: {
+        type: 'object',
+        required: ['spec'],
+        properties: {
+          list: {
+            type: 'array',
+            items: { $ref: '#/definitions/Item' },
+            'x-kubernetes-patch-merge-key': 'name',
+          },
+          labels: { type: 'object', additionalProperties: { type: 'string' } },
+        },
+      },
+    },
+  });
+  assert.equal(child(document, 1).toString(), '2.0');
+  const path = child(document, 8, 2);
+  assert.equal(child(path, 1).toString(), '/api/v1/pods/{name}');
+  const patch = child(path, 2, 8);
+  assert.equal(child(patch, 8, 1, 2, 3, 4).toString(), 'dryRun');
+  assert.equal(child(patch, 13, 1).toString(), 'x-kubernetes-group-version-kind');
+  assert.deepEqual(JSON.parse(child(patch, 13, 2, 2).toString()).kind, 'Pod');
+  const pod = child(document, 9, 1);
+  assert.equal(child(pod, 1).toString(), 'Pod');
+  assert.equal(child(pod, 2, 22, 1).toString(), 'object');
+  assert.equal(child(pod, 2, 19).toString(), 'spec');
+  const list = child(pod, 2, 25, 1, 2);
+  assert.equal(child(list, 23, 1, 1).toString(), '#/definitions/Item');
+  assert.equal(child(list, 31, 2, 2).toString(), '"name"');
+  const [, labels] = fields(child(pod, 2, 25)).filter(([field]) => field === 1);
+  assert(Buffer.isBuffer(labels?.[1]));
+  assert.equal(child(labels[1], 2, 21, 1, 22, 1).toString(), 'string');
+});
+
+test('a document whose extensions swell as text within text still fits', () => {
+  const quotes = '"'.repeat(10_000);
+  const document = encodeOpenApiV2({ definitions: { A: { 'x-note': [quotes] } } });
+  const text = child(document, 9, 1, 2, 31, 2, 2).toString();
+  assert.deepEqual(JSON.parse(text), [quotes]);
+});
