@@ -55,7 +55,8 @@ export class NodePart {
   readonly #ofNode = new Int32Column();
   readonly #ofLease = new Int32Column();
   readonly #scan = new NodeScan();
-  readonly #troubled: Set<string> = new Set();
+  /** When the watch of leases was cut off; -1 while it is whole. */
+  #troubleMs = -1;
   readonly #cancels: Set<() => void> = new Set();
   #isStopped = false;
   evictions = 0;
@@ -159,7 +160,6 @@ export class NodePart {
         this.lifecycle.removed(id);
         this.nodes.release(id);
       },
-      ...this.#trust('nodes'),
     };
   }
 
@@ -196,13 +196,16 @@ export class NodePart {
       onUpsert: (row, isNew, bytes, start, end) => {
         if (isNew) this.#ofLease.set(row, this.#holdNodeOfLease(row));
         const node = this.#ofLease.get(row) - 1;
-        if (node >= 0) this.lifecycle.renewed(node, leaseHash(bytes, start, end));
+        if (node < 0) return;
+        if (this.#troubleMs >= 0) this.#trustAgain();
+        this.lifecycle.renewed(node, leaseHash(bytes, start, end));
       },
       onDelete: (row) => {
         const node = this.#ofLease.get(row) - 1;
         if (node >= 0) this.nodes.unhold(node);
       },
-      ...this.#trust('leases'),
+      onTrouble: () => this.#onLeaseTrouble(),
+      onSynced: () => this.#trustAgain(),
     };
   }
 
@@ -215,26 +218,35 @@ export class NodePart {
     return node + 1;
   }
 
-  /** Nodes are judged only while nodes and leases are both in full view. */
-  #trust(name: string): Pick<InformerHandler, 'onSynced' | 'onTrouble'> {
-    return {
-      onTrouble: () => {
-        this.#troubled.add(name);
-        this.lifecycle.distrust();
-      },
-      onSynced: () => {
-        this.#troubled.delete(name);
-        if (this.#troubled.size === 0) this.lifecycle.trust();
-      },
-    };
+  /**
+   * While the watch of leases is cut off no node is judged. A lease that comes through it, a new
+   * list, or a whole grace without further trouble (then there may be nobody left who renews)
+   * ends that.
+   */
+  #onLeaseTrouble(): void {
+    this.#troubleMs = this.#options.monotonicMs();
+    this.lifecycle.distrust();
+  }
+
+  #trustAgain(): void {
+    this.#troubleMs = -1;
+    this.lifecycle.trust();
+  }
+
+  #pass(): void {
+    const nowMs = this.#options.monotonicMs();
+    if (this.#troubleMs >= 0 && nowMs - this.#troubleMs > this.#options.rules.graceMs) {
+      this.#trustAgain();
+    }
+    this.lifecycle.pass(nowMs);
   }
 
   /** Begins to act; nodes, leases and pods are in view. */
   start(): void {
     const { isLifecycle, isEviction, isPodGc, monotonicMs, rules } = this.#options;
     if (isLifecycle) {
-      this.lifecycle.pass(monotonicMs());
-      this.#every(rules.periodMs, () => this.lifecycle.pass(monotonicMs()));
+      this.#pass();
+      this.#every(rules.periodMs, () => this.#pass());
       this.#every(DRAIN_MS, () => this.lifecycle.drain(monotonicMs()));
     }
     if (isEviction) this.#every(DRAIN_MS, () => this.eviction.tick(monotonicMs()));

@@ -71,11 +71,7 @@ function startElection(
     onStoppedLeading: () => {
       manager.stop();
       if (!isStopping)
-        fail(
-          new Error(
-            'the lease kube-system/kube-controller-manager was not renewed in time, or another took it',
-          ),
-        );
+        fail(new Error('the lease kube-system/kube-controller-manager was not renewed in time'));
     },
     onNewLeader: (identity) => options.log('info', `controllers are led by ${identity}`),
   });
