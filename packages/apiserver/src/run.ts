@@ -1,7 +1,7 @@
 // shell: sockets, files, clocks and the process around an API server
 /** `megaplane apiserver`: store and API server in one process, over TLS and a Unix socket. */
 import { randomInt, randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createApiServer } from './assembly.ts';
 import { parseTokenFile } from './authentication.ts';
@@ -120,7 +120,6 @@ async function serve(
       server.drain();
       await Promise.all(listeners.map((listener) => listener.close(DRAIN_MS)));
       await storage.close();
-      if (options.unixSocket !== undefined) rmSync(options.unixSocket, { force: true });
     },
   };
 }
