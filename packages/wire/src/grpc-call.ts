@@ -27,6 +27,11 @@ export function startGrpcCall(
   call.accept(head.route!.factory!(call));
 }
 
+/** Takes each message that a reader finds; false: no more. */
+export interface MessageTaker {
+  takeMessage(bytes: Buffer, start: number, end: number): boolean;
+}
+
 /**
  * Cuts a stream of octets into messages: `[0, length u32, message]...`. Used by both ends.
  */
@@ -45,15 +50,10 @@ export class MessageReader {
   }
 
   /**
-   * Gives each complete message to `take`, until `take` returns false. Returns 0, or the length of
+   * Gives each complete message to `taker`, until it returns false. Returns 0, or the length of
    * a message that is too large, or -1 for a compressed one (which nobody agreed to).
    */
-  read(
-    bytes: Buffer,
-    start: number,
-    end: number,
-    take: (bytes: Buffer, start: number, end: number) => boolean,
-  ): number {
+  read(bytes: Buffer, start: number, end: number, taker: MessageTaker): number {
     while (start < end) {
       if (this.#length === 0) {
         const room = end - start;
@@ -64,7 +64,7 @@ export class MessageReader {
           if (room >= GRPC_PREFIX_BYTES + length) {
             const from = start + GRPC_PREFIX_BYTES;
             start = from + length;
-            if (!take(bytes, from, start)) return 0;
+            if (!taker.takeMessage(bytes, from, start)) return 0;
             continue;
           }
         }
@@ -81,7 +81,7 @@ export class MessageReader {
       const length = this.#length;
       this.#partial = null;
       this.#length = 0;
-      if (!take(message, GRPC_PREFIX_BYTES, length)) return 0;
+      if (!taker.takeMessage(message, GRPC_PREFIX_BYTES, length)) return 0;
     }
     return 0;
   }
@@ -132,7 +132,7 @@ export function sendMessage(
   if (id !== 0) session.sendData(stream, view, start, end);
 }
 
-export class GrpcServerCall implements GrpcCall, StreamOwner {
+export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
   readonly connection: Connection;
   slot: unknown = undefined;
   readonly #session: Http2Session;
@@ -234,7 +234,7 @@ export class GrpcServerCall implements GrpcCall, StreamOwner {
 
   onData(bytes: Buffer, start: number, end: number): void {
     this.#reader ??= new MessageReader(this.#options.messageBytesMax);
-    const wrong = this.#reader.read(bytes, start, end, this.#deliver);
+    const wrong = this.#reader.read(bytes, start, end, this);
     if (wrong > 0) {
       this.#abort(8, this.#options.messageTooLargeText(wrong, this.#options.messageBytesMax));
     } else if (wrong < 0) {
@@ -242,10 +242,10 @@ export class GrpcServerCall implements GrpcCall, StreamOwner {
     }
   }
 
-  readonly #deliver = (bytes: Buffer, start: number, end: number): boolean => {
+  takeMessage(bytes: Buffer, start: number, end: number): boolean {
     this.#handler?.onMessage(bytes, start, end);
     return this.#stream !== null;
-  };
+  }
 
   /** Ends a call for a fault of the client or the clock; the handler hears of it. */
   #abort(code: GrpcCode, message: string): void {

@@ -3,8 +3,9 @@
 import { assert } from '@megaplane/base/assert';
 import type { ClientConnection, PreparedFields, RequestFailure, ResponseSink } from './client.ts';
 import type { FieldList } from './exchange.ts';
-import { writeUint32 } from './frames.ts';
+import { readUint32, writeUint32 } from './frames.ts';
 import { MessageReader } from './grpc-call.ts';
+import type { MessageTaker } from './grpc-call.ts';
 import { GRPC_PREFIX_BYTES } from './grpc-replies.ts';
 import { decodeMessage, formatTimeout } from './grpc-text.ts';
 import type { GrpcClient, GrpcClientCall, GrpcCode, GrpcSink, GrpcStatus } from './grpc.ts';
@@ -36,25 +37,19 @@ const CODE_OF_STATUS: Readonly<Record<number, GrpcCode>> = {
   504: 14,
 };
 
-class Call extends Http2Request implements GrpcClientCall {
+class Call extends Http2Request implements GrpcClientCall, MessageTaker {
   readonly grpcSink: GrpcSink;
-  readonly reader: MessageReader;
+  /** Made for the first piece that is not one whole message. */
+  reader: MessageReader | null = null;
   status = 0;
   fields: FieldList = NO_FIELDS;
   expired = false;
   /** The reader's verdict on a wrong message. */
   wrong: GrpcStatus | null = null;
 
-  constructor(
-    connection: Http2Client,
-    responses: ResponseSink,
-    sink: GrpcSink,
-    reader: MessageReader,
-    tag: number,
-  ) {
+  constructor(connection: Http2Client, responses: ResponseSink, sink: GrpcSink, tag: number) {
     super(connection, responses, tag);
     this.grpcSink = sink;
-    this.reader = reader;
   }
 
   send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
@@ -72,10 +67,10 @@ class Call extends Http2Request implements GrpcClientCall {
     super.onExpired();
   }
 
-  readonly take = (bytes: Buffer, start: number, end: number): boolean => {
+  takeMessage(bytes: Buffer, start: number, end: number): boolean {
     this.grpcSink.onMessage(this, bytes, start, end);
     return !this.closed;
-  };
+  }
 }
 
 /** Writes prefix and message to the scratch; returns their octets. */
@@ -104,6 +99,7 @@ class H2GrpcClient implements GrpcClient, ResponseSink {
   readonly connection: Http2Client;
   readonly #messageBytesMax: number;
   readonly #metadata: FieldList;
+  #last: GrpcStatus | null = null;
   /** One per path, so that the whole block of a method is made once. */
   readonly #prepared = new Map<string, PreparedFields>();
 
@@ -137,8 +133,7 @@ class H2GrpcClient implements GrpcClient, ResponseSink {
     options: { readonly tag?: number; readonly timeoutMs?: number } | undefined,
     body: Buffer | null,
   ): Call {
-    const reader = new MessageReader(this.#messageBytesMax);
-    const call = new Call(this.connection, this, sink, reader, options?.tag ?? 0);
+    const call = new Call(this.connection, this, sink, options?.tag ?? 0);
     const timeoutMs = options?.timeoutMs;
     const extra = timeoutMs === undefined ? NO_FIELDS : ['grpc-timeout', formatTimeout(timeoutMs)];
     const fields = this.#fieldsOf(path);
@@ -164,7 +159,14 @@ class H2GrpcClient implements GrpcClient, ResponseSink {
 
   onData(stream: Call, bytes: Buffer, start: number, end: number): void {
     if (stream.status !== 200 || stream.wrong !== null) return;
-    const wrong = stream.reader.read(bytes, start, end, stream.take);
+    const size = end - start - GRPC_PREFIX_BYTES;
+    if (stream.reader === null && size >= 0 && size <= this.#messageBytesMax) {
+      if (bytes[start] === 0 && readUint32(bytes, start + 1) === size) {
+        return stream.grpcSink.onMessage(stream, bytes, start + GRPC_PREFIX_BYTES, end);
+      }
+    }
+    stream.reader ??= new MessageReader(this.#messageBytesMax);
+    const wrong = stream.reader.read(bytes, start, end, stream);
     if (wrong === 0 || stream.closed) return;
     const message =
       wrong < 0
@@ -175,7 +177,15 @@ class H2GrpcClient implements GrpcClient, ResponseSink {
   }
 
   onEnd(stream: Call, failure: RequestFailure | null, trailers: FieldList): void {
-    stream.grpcSink.onStatus(stream, statusOf(stream, failure, trailers));
+    // The same array means the same block: most calls end alike.
+    const last = this.#last;
+    const plain = failure === null && stream.wrong === null && stream.reader === null;
+    if (plain && last !== null && last.trailers === trailers && trailers.length > 0) {
+      return stream.grpcSink.onStatus(stream, last);
+    }
+    const status = statusOf(stream, failure, trailers);
+    if (plain && !stream.expired && stream.status === 200) this.#last = status;
+    stream.grpcSink.onStatus(stream, status);
   }
 }
 
@@ -193,7 +203,7 @@ function statusOf(call: Call, failure: RequestFailure | null, trailers: FieldLis
     const message = `the server answered HTTP ${call.status} without a gRPC status`;
     return { code: CODE_OF_STATUS[call.status] ?? 2, message, trailers, failure };
   }
-  if (code === '0' && call.reader.isCut) {
+  if (code === '0' && call.reader?.isCut === true) {
     return { code: 13, message: 'the response ends inside a message', trailers, failure };
   }
   const message = decodeMessage(fieldValue(fields, 'grpc-message') ?? '');

@@ -43,10 +43,11 @@ const NAMES = ['none', 'protocol error', 'internal error', 'flow control error']
 NAMES.push('settings timeout', 'stream closed', 'frame size error', 'refused stream', 'cancel');
 NAMES.push('compression error', 'connect error', 'enhance your calm', 'inadequate security');
 
-/** Encoded fields: what comes before `:path`, and after it. */
+/** Encoded fields: what comes before `:path`, and after it; or with the path, all in `before`. */
 interface Prepared {
   readonly epoch: number;
   readonly method: string;
+  readonly path: string | null;
   readonly before: Buffer;
   readonly after: Buffer;
 }
@@ -187,6 +188,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
   readonly #encoder: HpackEncoder = new HpackEncoder(ENCODER_TABLE_BYTES);
   readonly #prepared = new Map<PreparedFields, Prepared>();
   readonly #known: KnownBlocks<ResponseHead> = new KnownBlocks();
+  readonly #knownTrailers: KnownBlocks<FieldList> = new KnownBlocks();
   #streamsMax = STREAMS_UNTIL_SETTINGS;
   #waiting: Http2Request[] = [];
   #waitingAt = 0;
@@ -298,7 +300,11 @@ export class Http2Client extends Http2Session implements ClientConnection {
     const encoder = this.#encoder;
     const epoch = encoder.table.epoch;
     let known = this.#prepared.get(prepared);
-    const fresh = known === undefined || known.epoch !== epoch || known.method !== method;
+    const fresh =
+      known === undefined ||
+      known.epoch !== epoch ||
+      known.method !== method ||
+      known.path !== (indexPath ? path : null);
     let bytesMax = 64 + path.length;
     for (let i = 0; i < extra.length; i += 2) bytesMax += fieldBytesMax(extra[i]!, extra[i + 1]!);
     if (fresh) bytesMax += this.#preparedBytesMax(prepared, method);
@@ -312,8 +318,8 @@ export class Http2Client extends Http2Session implements ClientConnection {
     if (fresh) at = this.#writeBefore(bytes, at, method);
     else at += known!.before.copy(bytes, at);
     const middle = at;
-    if (indexPath) at = encoder.write(bytes, at, ':path', path);
-    else at = encoder.writeOnce(bytes, at, ':path', path, false);
+    if (!indexPath) at = encoder.writeOnce(bytes, at, ':path', path, false);
+    else if (fresh) at = encoder.write(bytes, at, ':path', path);
     const after = at;
     if (fresh) at = this.#writeAfter(bytes, at, prepared.fields);
     else at += known!.after.copy(bytes, at);
@@ -322,8 +328,9 @@ export class Http2Client extends Http2Session implements ClientConnection {
       known = {
         epoch,
         method,
-        before: Buffer.from(bytes.subarray(first, middle)),
-        after: Buffer.from(bytes.subarray(after, at)),
+        path: indexPath ? path : null,
+        before: Buffer.from(bytes.subarray(first, indexPath ? at : middle)),
+        after: Buffer.from(bytes.subarray(indexPath ? at : after, at)),
       };
       this.#remember(prepared, known);
     }
@@ -522,6 +529,10 @@ export class Http2Client extends Http2Session implements ClientConnection {
   ): void {
     const stream = this.streams.get(id);
     const wantsHead = stream !== null && !stream.headReceived;
+    if (stream !== null && !wantsHead && endStream) {
+      const trailers = this.#knownTrailers.find(this.decoder, bytes, start, end);
+      if (trailers !== null && !stream.endReceived) return this.#receivedEnd(stream, trailers);
+    }
     const known = wantsHead ? this.#known.find(this.decoder, bytes, start, end) : null;
     if (known === null && !this.decoder.decode(bytes, start, end)) {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
@@ -534,7 +545,12 @@ export class Http2Client extends Http2Session implements ClientConnection {
     if (known === null && (this.decoder.malformed || this.decoder.overflow)) {
       return this.resetStream(stream, ERRORS.protocol);
     }
-    if (!wantsHead) return this.#onTrailers(stream, endStream);
+    if (!wantsHead) {
+      if (!this.#mayEnd(stream, endStream)) return this.resetStream(stream, ERRORS.protocol);
+      const trailers = this.decoder.fields;
+      this.#knownTrailers.keep(this.decoder, bytes, start, end, trailers);
+      return this.#receivedEnd(stream, trailers);
+    }
     const head = known ?? this.#readHead(bytes, start, end);
     if (head === null || (head.status < 200 && endStream)) {
       return this.resetStream(stream, ERRORS.protocol);
@@ -555,11 +571,8 @@ export class Http2Client extends Http2Session implements ClientConnection {
     return head;
   }
 
-  #onTrailers(stream: H2Stream, endStream: boolean): void {
-    if (!endStream || stream.endReceived || !areTrailers(this.decoder.fields)) {
-      return this.resetStream(stream, ERRORS.protocol);
-    }
-    this.#receivedEnd(stream, this.decoder.fields);
+  #mayEnd(stream: H2Stream, endStream: boolean): boolean {
+    return endStream && !stream.endReceived && areTrailers(this.decoder.fields);
   }
 
   protected onBody(

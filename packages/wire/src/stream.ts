@@ -90,21 +90,27 @@ export class H2Stream {
 }
 
 /**
- *   ids      Int32Array  hash(id) & mask -> identifier, 0 = empty, linear probing
+ *   ids      Int32Array  hash(id) -> identifier, 0 = empty, linear probing
  *   streams  the stream beside it
  *
- * Identifiers of one side are odd or even throughout, so id >>> 1 spreads them perfectly until the
- * table wraps; deletion shifts back, so there are no tombstones.
+ * Open streams have neighbouring identifiers. Left in order they would form one long run, which a
+ * deletion must walk to its end; the multiplication scatters them. Deletion shifts back, so there
+ * are no tombstones.
  */
 export class StreamTable {
   count = 0;
   #ids = new Int32Array(8);
   #streams: (H2Stream | null)[] = [null, null, null, null, null, null, null, null];
   #mask = 7;
+  #shift = 29;
+
+  #home(id: number): number {
+    return Math.imul(id, 0x9e37_79b1) >>> this.#shift;
+  }
 
   get(id: number): H2Stream | null {
     const ids = this.#ids;
-    let slot = (id >>> 1) & this.#mask;
+    let slot = this.#home(id);
     for (;;) {
       const found = ids[slot]!;
       if (found === id) return this.#streams[slot]!;
@@ -123,7 +129,7 @@ export class StreamTable {
   remove(id: number): void {
     const ids = this.#ids;
     const mask = this.#mask;
-    let slot = (id >>> 1) & mask;
+    let slot = this.#home(id);
     while (ids[slot] !== id) {
       if (ids[slot] === 0) return;
       slot = (slot + 1) & mask;
@@ -134,7 +140,7 @@ export class StreamTable {
       slot = (slot + 1) & mask;
       const other = ids[slot]!;
       if (other === 0) break;
-      const home = (other >>> 1) & mask;
+      const home = this.#home(other);
       if (((slot - home) & mask) < ((slot - hole) & mask)) continue;
       ids[hole] = other;
       this.#streams[hole] = this.#streams[slot]!;
@@ -152,7 +158,7 @@ export class StreamTable {
   }
 
   #place(stream: H2Stream): void {
-    let slot = (stream.id >>> 1) & this.#mask;
+    let slot = this.#home(stream.id);
     while (this.#ids[slot] !== 0) slot = (slot + 1) & this.#mask;
     this.#ids[slot] = stream.id;
     this.#streams[slot] = stream;
@@ -162,6 +168,7 @@ export class StreamTable {
     const old = this.#streams;
     const length = old.length * 2;
     this.#mask = length - 1;
+    this.#shift--;
     this.#ids = new Int32Array(length);
     this.#streams = Array.from({ length }, () => null);
     for (const stream of old) if (stream !== null) this.#place(stream);
