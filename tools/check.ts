@@ -39,7 +39,8 @@ function run(step: Step): boolean {
     process.stdout.write(
       `${step.name}: ${result.status === 0 ? 'ok' : 'FAILED'} in ${seconds} s\n`,
     );
-    if (result.status !== 0) process.stdout.write(`${result.stdout}${result.stderr}`);
+    if (result.status !== 0)
+      process.stdout.write(`${String(result.stdout)}${String(result.stderr)}`);
   }
   return result.status === 0;
 }

@@ -12,8 +12,8 @@ interface World {
   readonly kubelets: Kubelets;
   readonly metrics: SimulatorMetrics;
   readonly seen: Set<number>;
-  see(id: number, ready?: boolean): void;
-  forget(id: number): void;
+  readonly see: (id: number, ready?: boolean) => void;
+  readonly forget: (id: number) => void;
 }
 
 function world(): World {

@@ -48,9 +48,9 @@ test('a pod becomes Running with its gates, sidecars and addresses', () => {
   ]);
   assert.deepEqual(status['podIPs'], [{ ip: '10.0.0.7' }]);
   assert.equal(status['hostIP'], '10.128.0.1');
-  const [setup, proxy] = status['initContainerStatuses'] as JsonObject[];
-  assert.equal((setup?.['state'] as JsonObject)['running'], undefined);
-  assert.deepEqual((proxy?.['state'] as JsonObject)['running'], { startedAt: NOW });
+  const [setup = {}, proxy = {}] = status['initContainerStatuses'] as JsonObject[];
+  assert.equal((setup['state'] as JsonObject)['running'], undefined);
+  assert.deepEqual((proxy['state'] as JsonObject)['running'], { startedAt: NOW });
   assert.equal((status['containerStatuses'] as JsonObject[])[0]?.['ready'], true);
 });
 

@@ -11,7 +11,7 @@ interface World {
   readonly metrics: SimulatorMetrics;
   readonly nodes: Map<string, number>;
   readonly addresses: AddressPool;
-  see(id: number, pod: object): void;
+  readonly see: (id: number, pod: object) => void;
 }
 
 function world(): World {

@@ -18,7 +18,7 @@ export interface RegistrationOptions {
   readonly metrics: SimulatorMetrics;
   /** Whether a node of this name is there already; it is left as it is. */
   exists(name: string): boolean;
-  log(level: 'error' | 'warn' | 'info' | 'debug', message: string): void;
+  readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 }
 
 /** One pass over the numbers from 0 to `count`. */
