@@ -97,6 +97,10 @@ export interface RevisionedStore {
   readonly compactRevision: number;
   /** True while some applied write is not published. */
   readonly isPending: boolean;
+  /** Counts changes, those without a revision (leases) included; for answers that must wait. */
+  readonly appliedChange: number;
+  /** Answers that saw no later change than this may leave. */
+  readonly publishedChange: number;
   /** Called after each publication, before watchers; never inside a write. */
   onPublish(callback: (revision: number) => void): void;
   /** Called once when the log cannot go on; nothing will be published any more. */
@@ -228,6 +232,8 @@ export interface RevisionedStore {
   watchNext(id: number): number;
   /** All events up to `publishedRevision` were returned: a progress mark would be true. */
   watchIsCurrent(id: number): boolean;
+  /** The last record that `watchNext` returned counts as not taken: there is no room for it. */
+  watchPutBack(id: number): void;
   unwatch(id: number): void;
 
   readonly leases: LeaseTable;

@@ -25,6 +25,8 @@ export class LogBatch {
   readonly #isLogged: boolean;
   #control: Buffer = Buffer.alloc(CONTROL_BYTES * 64);
   #controlSize = 0;
+  /** Counts what was noted for the log. */
+  changes = 0;
   /** Something applied is not published. */
   isPending = false;
   /** Something in here belongs to a class that promises a flush. */
@@ -41,6 +43,7 @@ export class LogBatch {
     const owner = this.#classes.all[klass]!;
     const before = this.#arenas.open[klass]!;
     const ref = this.#arenas.allocate(klass, size);
+    this.changes++;
     if (owner.durability === 'none') return ref;
     const arena = this.#arenas.open[klass]!;
     if (arena !== before) {
@@ -76,6 +79,7 @@ export class LogBatch {
   }
 
   #message(kind: number, a: number, b: number, high: number, low: number): void {
+    this.changes++;
     if (!this.#isLogged) return;
     if (this.#controlSize + CONTROL_BYTES > this.#control.length) {
       this.#control = Buffer.concat([this.#control, Buffer.alloc(this.#control.length)]);

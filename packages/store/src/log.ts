@@ -50,6 +50,7 @@ export class Log {
   readonly #slots: readonly Buffer[];
   /** Per slot: the revision that its completion makes durable, 0 for none. */
   readonly #revisions = new Float64Array(SLOTS);
+  readonly #changes = new Float64Array(SLOTS);
   readonly #sizes = new Float64Array(SLOTS);
   #submitted = 0;
   #done = 0;
@@ -180,6 +181,7 @@ export class Log {
     this.#words[WORD_JOBS + index * 2] = job;
     this.#words[WORD_JOBS + index * 2 + 1] = needsFlush ? 1 : 0;
     this.#revisions[index] = revision;
+    this.#changes[index] = this.#store.appliedChange;
     this.#sizes[index] = size;
     this.#submitted++;
     Atomics.store(this.#words, WORD_SUBMITTED, this.#submitted);
@@ -190,18 +192,22 @@ export class Log {
   #collect(): void {
     const done = Atomics.load(this.#words, WORD_DONE);
     let revision = 0;
+    let change = 0;
     while (this.#done !== done) {
       const index = this.#done & (SLOTS - 1);
       if (this.#words[WORD_JOBS + index * 2] === JOB_FRAME) {
         this.#framesUnderWay--;
         this.#store.settle(this.#sizes[index] as number);
       }
-      revision = Math.max(revision, this.#revisions[index] as number);
+      if ((this.#revisions[index] as number) > 0) {
+        revision = this.#revisions[index] as number;
+        change = this.#changes[index] as number;
+      }
       this.#done++;
     }
     if (revision === 0) return;
     if (this.#framesUnderWay === 0 && this.#store.batch.isDrained) this.#publishAll();
-    else this.#store.publish(revision);
+    else this.#store.publish(revision, change);
   }
 
   #publishAll(): void {

@@ -26,10 +26,16 @@ export class Ranges {
     const store = this.#store;
     const failure = this.#check(bytes, at, to, 0, 0, revision);
     if (failure !== 0) return failure;
-    if (revision <= 0 || revision === store.appliedRevision) return store.get(bytes, at, to);
+    if (!this.#isPast(revision)) return store.get(bytes, at, to);
     store.keys.load(bytes, at, to);
     const id = store.keys.find();
     return id === 0 ? 0 : this.#recordAt(id, revision);
+  }
+
+  /** Inside a transaction that has changed something, even the newest revision is the past. */
+  #isPast(revision: number): boolean {
+    const store = this.#store;
+    return revision > 0 && (revision !== store.appliedRevision || store.hasUncommitted);
   }
 
   /** The record of a key that was live at a revision, 0 for none. */
@@ -98,7 +104,7 @@ export class Ranges {
   ): number {
     const { keys, live, classes } = this.#store;
     const isOpenEnd = endTo - endAt === 1 && bytes[endAt] === 0;
-    const isPast = revision > 0 && revision !== this.#store.appliedRevision;
+    const isPast = this.#isPast(revision);
     let upper = live.size;
     let upperChange = 0;
     if (!isOpenEnd) {
@@ -151,7 +157,7 @@ export class Ranges {
     if (page.refs.length < wanted) page.refs = new Uint32Array(Math.max(wanted, PAGE_REFS_MIN));
     page.more = wanted < page.count;
     // Both lists' places are found from the first key, which `#count` has left loaded.
-    if (revision <= 0 || revision === this.#store.appliedRevision) this.#fillNow(page, wanted);
+    if (!this.#isPast(revision)) this.#fillNow(page, wanted);
     else this.#fillPast(page, wanted, revision);
     return 0;
   }

@@ -49,6 +49,7 @@ export class Store implements RevisionedStore {
   #hasFailed = false;
   #applied = 1;
   #published = 1;
+  #publishedChange = 0;
   /** What the last `onPublish` said. */
   #toldRevision = 1;
   #compacted = -1;
@@ -85,6 +86,21 @@ export class Store implements RevisionedStore {
 
   get compactRevision(): number {
     return this.#compacted;
+  }
+
+  /** True between `begin` and `commit` once something has changed. */
+  get hasUncommitted(): boolean {
+    return this.#sub > 0;
+  }
+
+  /** Counts everything that the log must take, revisions or not. */
+  get appliedChange(): number {
+    return this.batch.changes;
+  }
+
+  /** The log holds changes up to this one: answers that saw no later one may leave. */
+  get publishedChange(): number {
+    return this.#publishedChange;
   }
 
   get isPending(): boolean {
@@ -349,6 +365,7 @@ export class Store implements RevisionedStore {
     this.#applied++;
     if (!this.#touchesLog && !this.batch.isPending && this.#published === this.#applied - 1) {
       this.#published = this.#applied;
+      this.#publishedChange = this.batch.changes;
       this.#pendingBytes = 0;
     } else {
       this.batch.isPending = true;
@@ -430,6 +447,11 @@ export class Store implements RevisionedStore {
     return this.hub.isCurrent(id);
   }
 
+  /** The last record that `watchNext` returned counts as not taken. */
+  watchPutBack(id: number): void {
+    this.hub.putBack(id);
+  }
+
   unwatch(id: number): void {
     this.hub.close(id);
   }
@@ -448,8 +470,9 @@ export class Store implements RevisionedStore {
   }
 
   /** The log holds everything up to `revision` as promised. */
-  publish(revision: number): void {
+  publish(revision: number, change: number = this.batch.changes): void {
     this.#published = revision;
+    this.#publishedChange = change;
     this.#toldRevision = revision;
     if (revision === this.#applied) this.#pendingBytes = 0;
     for (const callback of this.#onPublish) callback(revision);

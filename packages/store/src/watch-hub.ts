@@ -250,15 +250,33 @@ export class WatchHub {
 
   /** Entries are left: remember the place just before the first of them. */
   #fallBehind(id: number): void {
-    const ref = this.#entryRefs[this.#entryOf[id]!]!;
+    this.#placeBefore(id, this.#entryRefs[this.#entryOf[id]!]!);
+  }
+
+  #placeBefore(id: number, ref: number): void {
     const revision = this.#arenas.modRevision(ref);
     const sub = this.#arenas.sub(ref);
-    if (revision !== this.#lastRevision[id] || sub === 0) {
-      this.#lastRevision[id] = sub === 0 ? revision - 1 : revision;
-      this.#lastSub[id] = sub === 0 ? SUB_END : sub - 1;
+    if (sub === 0) {
+      this.#lastRevision[id] = revision - 1;
+      this.#lastSub[id] = SUB_END;
+    } else if (revision !== this.#lastRevision[id] || sub <= this.#lastSub[id]!) {
+      this.#lastRevision[id] = revision;
+      this.#lastSub[id] = sub - 1;
     }
     this.#entryOf[id] = 0;
     this.#states[id] = LAGGING;
+  }
+
+  /** See RevisionedStore.watchPutBack. */
+  putBack(id: number): void {
+    if (this.#states[id] === DEAD) return;
+    const revision = this.#lastRevision[id]!;
+    const sub = this.#lastSub[id]!;
+    this.#lastRevision[id] = sub === 0 ? revision - 1 : revision;
+    this.#lastSub[id] = sub === 0 ? SUB_END : sub - 1;
+    this.#entryOf[id] = 0;
+    this.#states[id] = LAGGING;
+    if (this.#scanned === id) this.#scanned = 0;
   }
 
   /** See RevisionedStore.watchNext. */

@@ -1,0 +1,81 @@
+/** etcd's errors: clients know them by the exact text, so both columns are its own. */
+import { GRPC_CODES } from '@megaplane/wire/grpc';
+import type { GrpcCode } from '@megaplane/wire/grpc';
+
+export interface EtcdFailure {
+  readonly code: GrpcCode;
+  readonly text: string;
+}
+
+function failure(code: GrpcCode, text: string): EtcdFailure {
+  return { code, text: `etcdserver: ${text}` };
+}
+
+const { invalidArgument, outOfRange, notFound, failedPrecondition } = GRPC_CODES;
+
+type EtcdFailureName =
+  | 'emptyKey'
+  | 'keyNotFound'
+  | 'valueProvided'
+  | 'leaseProvided'
+  | 'tooManyOps'
+  | 'duplicateKey'
+  | 'invalidSort'
+  | 'tooLarge'
+  | 'compacted'
+  | 'futureRevision'
+  | 'leaseTtlTooLarge'
+  | 'noSpace'
+  | 'tooManyRequests'
+  | 'leaseNotFound'
+  | 'memberNotFound'
+  | 'leaseExists'
+  | 'authNotEnabled'
+  | 'stopped'
+  | 'notSupported'
+  | 'malformed';
+
+export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
+  emptyKey: failure(invalidArgument, 'key is not provided'),
+  keyNotFound: failure(invalidArgument, 'key not found'),
+  valueProvided: failure(invalidArgument, 'value is provided'),
+  leaseProvided: failure(invalidArgument, 'lease is provided'),
+  tooManyOps: failure(invalidArgument, 'too many operations in txn request'),
+  duplicateKey: failure(invalidArgument, 'duplicate key given in txn request'),
+  invalidSort: failure(invalidArgument, 'invalid sort option'),
+  tooLarge: failure(invalidArgument, 'request is too large'),
+  compacted: failure(outOfRange, 'mvcc: required revision has been compacted'),
+  futureRevision: failure(outOfRange, 'mvcc: required revision is a future revision'),
+  leaseTtlTooLarge: failure(outOfRange, 'too large lease TTL'),
+  noSpace: failure(GRPC_CODES.resourceExhausted, 'mvcc: database space exceeded'),
+  tooManyRequests: failure(GRPC_CODES.resourceExhausted, 'too many requests'),
+  leaseNotFound: failure(notFound, 'requested lease not found'),
+  memberNotFound: failure(notFound, 'member not found'),
+  leaseExists: failure(failedPrecondition, 'lease already exists'),
+  authNotEnabled: failure(failedPrecondition, 'authentication is not enabled'),
+  stopped: failure(GRPC_CODES.unavailable, 'server stopped'),
+  notSupported: failure(
+    GRPC_CODES.unimplemented,
+    'this server has one member and does not offer this call',
+  ),
+  malformed: {
+    code: GRPC_CODES.internal,
+    text: 'grpc: error unmarshalling request: the message is not valid protobuf',
+  },
+};
+
+/** The failures of the store by their numbers. */
+const BY_NUMBER: Readonly<Record<number, EtcdFailure>> = {
+  [-1]: ETCD.compacted,
+  [-2]: ETCD.futureRevision,
+  [-4]: ETCD.leaseNotFound,
+  [-5]: ETCD.leaseExists,
+  [-6]: ETCD.leaseTtlTooLarge,
+  [-7]: ETCD.noSpace,
+  [-8]: ETCD.tooManyRequests,
+  [-9]: ETCD.stopped,
+};
+
+export function storeFailure(number: number): EtcdFailure {
+  return BY_NUMBER[number] ?? ETCD.stopped;
+}

@@ -1,0 +1,426 @@
+// data plane: Txn, read in place in several passes
+/**
+ * The request is walked four times, each pass over the same bytes: what is wrong with it whatever
+ * the store holds; which branches the compares choose, all of them against the state before the
+ * transaction; what is wrong with the chosen operations as the store stands; and then, when
+ * nothing can fail any more, the operations, with the response written as they run.
+ */
+import { newPage } from '@megaplane/store/ranges';
+import type { InPlaceHandler } from '@megaplane/wire/grpc';
+import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
+import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
+import {
+  closeMessage,
+  openMessage,
+  sizeInt64,
+  sizeVarint,
+  writeInt64,
+  writeVarint,
+} from '@megaplane/wire/protobuf-write';
+import { Compare } from './compare.ts';
+import type { EtcdContext } from './context.ts';
+import { ETCD, type EtcdFailure } from './failures.ts';
+import { keyValueSize, writeKeyValue } from './key-value.ts';
+import { DeleteRequest, PutRequest, refusal } from './put.ts';
+import { RangeRequest, rangeBodySize, writeRangeBody } from './range.ts';
+import { type KeySets, findDuplicate } from './txn-keys.ts';
+
+export const FIELD_COMPARE = 1;
+export const FIELD_SUCCESS = 2;
+export const FIELD_FAILURE = 3;
+export const OP_RANGE = 1;
+export const OP_PUT = 2;
+export const OP_DELETE = 3;
+export const OP_TXN = 4;
+/** Transactions inside transactions; etcd bounds them by the count of operations only. */
+const DEPTH_MAX = 32;
+
+export class TxnRunner {
+  readonly #context: EtcdContext;
+  /** Per depth, one to walk a transaction's fields and one for an operation's. */
+  readonly #walkers: ProtobufReader[] = [];
+  readonly #opReader = new ProtobufReader();
+  readonly #compare = new Compare();
+  readonly #range = new RangeRequest();
+  readonly #put = new PutRequest();
+  readonly #delete = new DeleteRequest();
+  readonly #page = newPage();
+  /** Branches chosen, in the order in which transactions are met. */
+  readonly #chosen: number[] = [];
+  #turn = 0;
+  #bytes: Buffer = Buffer.alloc(0);
+  // The member of the operation that `#readOp` read.
+  #op = 0;
+  #opAt = 0;
+  #opTo = 0;
+  #hasPut = false;
+  #needsKeyCheck = false;
+  #cost = 0;
+  out: Buffer = Buffer.alloc(64 * 1024);
+  #at = 0;
+  /** Revision of operations' headers: the next one after the first change. */
+  #hasChanged = false;
+
+  constructor(context: EtcdContext) {
+    this.#context = context;
+  }
+
+  #walker(depth: number): ProtobufReader {
+    while (this.#walkers.length <= depth) this.#walkers.push(new ProtobufReader());
+    return this.#walkers[depth]!;
+  }
+
+  /** Finds the member of an operation; the last one sent counts. */
+  #readOp(start: number, end: number): boolean {
+    const reader = this.#opReader.reset(this.#bytes, start, end);
+    this.#op = 0;
+    while (reader.next()) {
+      if (reader.wireType !== WIRE_BYTES) {
+        reader.skip();
+        continue;
+      }
+      reader.chunk();
+      if (reader.field > OP_TXN) continue;
+      this.#op = reader.field;
+      this.#opAt = reader.chunkStart;
+      this.#opTo = reader.chunkEnd;
+    }
+    return reader.failure === FAILURE_NONE;
+  }
+
+  /** First pass. Null when nothing is wrong. */
+  validate(bytes: Buffer, start: number, end: number): EtcdFailure | null {
+    this.#bytes = bytes;
+    this.#hasPut = false;
+    this.#needsKeyCheck = false;
+    this.#cost = 0;
+    const budget = this.#context.limits.txnOpsMax;
+    const invalid = this.#validate(start, end, budget, 0);
+    if (invalid !== null) return invalid;
+    if (end - start > this.#context.limits.requestBytesMax) return ETCD.tooLarge;
+    return this.#needsKeyCheck && this.#hasDuplicate(start, end) ? ETCD.duplicateKey : null;
+  }
+
+  /** What the branches may put, for the quota; 0 without puts. */
+  get cost(): number {
+    return this.#hasPut ? this.#cost : 0;
+  }
+
+  get hasPut(): boolean {
+    return this.#hasPut;
+  }
+
+  #validate(start: number, end: number, budget: number, depth: number): EtcdFailure | null {
+    const counts = this.#count(start, end, depth);
+    if (counts < 0 || depth > DEPTH_MAX) return ETCD.malformed;
+    if (counts > budget) return ETCD.tooManyOps;
+    const walker = this.#walker(depth).reset(this.#bytes, start, end);
+    while (walker.next()) {
+      if (walker.wireType !== WIRE_BYTES) {
+        walker.skip();
+        continue;
+      }
+      walker.chunk();
+      let invalid: EtcdFailure | null = null;
+      if (walker.field === FIELD_COMPARE) {
+        if (!this.#compare.decode(this.#bytes, walker.chunkStart, walker.chunkEnd)) {
+          invalid = ETCD.malformed;
+        } else if (this.#compare.keyAt === this.#compare.keyTo) invalid = ETCD.emptyKey;
+      } else if (walker.field <= FIELD_FAILURE) {
+        invalid = this.#validateOp(walker.chunkStart, walker.chunkEnd, budget - counts, depth);
+      }
+      if (invalid !== null) return invalid;
+    }
+    return null;
+  }
+
+  /** The largest of the three lists; -1 when the bytes are no message. */
+  #count(start: number, end: number, depth: number): number {
+    const walker = this.#walker(depth).reset(this.#bytes, start, end);
+    let compares = 0;
+    let successes = 0;
+    let failures = 0;
+    while (walker.next()) {
+      if (walker.wireType === WIRE_BYTES) {
+        if (walker.field === FIELD_COMPARE) compares++;
+        if (walker.field === FIELD_SUCCESS) successes++;
+        if (walker.field === FIELD_FAILURE) failures++;
+      }
+      walker.skip();
+    }
+    if (walker.failure !== FAILURE_NONE) return -1;
+    if (successes > 1 || failures > 1) this.#needsKeyCheck = true;
+    return Math.max(compares, successes, failures);
+  }
+
+  #validateOp(start: number, end: number, budget: number, depth: number): EtcdFailure | null {
+    if (!this.#readOp(start, end)) return ETCD.malformed;
+    const bytes = this.#bytes;
+    switch (this.#op) {
+      case OP_RANGE:
+        if (!this.#range.decode(bytes, this.#opAt, this.#opTo)) return ETCD.malformed;
+        return this.#range.invalid();
+      case OP_PUT:
+        if (!this.#put.decode(bytes, this.#opAt, this.#opTo)) return ETCD.malformed;
+        this.#hasPut = true;
+        this.#cost += this.#put.cost;
+        return this.#put.invalid();
+      case OP_DELETE:
+        if (!this.#delete.decode(bytes, this.#opAt, this.#opTo)) return ETCD.malformed;
+        return this.#delete.keyAt === this.#delete.keyTo ? ETCD.emptyKey : null;
+      case OP_TXN:
+        this.#needsKeyCheck = true;
+        return this.#validate(this.#opAt, this.#opTo, budget, depth + 1);
+      default:
+        return ETCD.keyNotFound;
+    }
+  }
+
+  #hasDuplicate(start: number, end: number): boolean {
+    for (const field of [FIELD_SUCCESS, FIELD_FAILURE]) {
+      if (this.#branchKeys(start, end, field, 0) === null) return true;
+    }
+    return false;
+  }
+
+  /** Keys that a branch puts and ranges that it deletes; null when two of them collide. */
+  #branchKeys(start: number, end: number, field: number, depth: number): KeySets | null {
+    const puts: string[] = [];
+    const deletes: (readonly [string, string])[] = [];
+    const nested: (readonly [KeySets, KeySets])[] = [];
+    const walker = new ProtobufReader().reset(this.#bytes, start, end);
+    while (walker.next()) {
+      if (walker.wireType !== WIRE_BYTES || walker.field !== field) {
+        walker.skip();
+        continue;
+      }
+      walker.chunk();
+      this.#readOp(walker.chunkStart, walker.chunkEnd);
+      const { keyAt, keyTo, endAt, endTo } = this.#opKeys();
+      const key = this.#bytes.latin1Slice(keyAt, keyTo);
+      if (this.#op === OP_PUT) puts.push(key);
+      if (this.#op === OP_DELETE) deletes.push([key, this.#bytes.latin1Slice(endAt, endTo)]);
+      if (this.#op !== OP_TXN) continue;
+      const { 0: at, 1: to } = [this.#opAt, this.#opTo] as const;
+      const then = this.#branchKeys(at, to, FIELD_SUCCESS, depth + 1);
+      const otherwise = this.#branchKeys(at, to, FIELD_FAILURE, depth + 1);
+      if (then === null || otherwise === null) return null;
+      nested.push([then, otherwise]);
+    }
+    return findDuplicate(puts, deletes, nested);
+  }
+
+  #opKeys(): { keyAt: number; keyTo: number; endAt: number; endTo: number } {
+    if (this.#op === OP_PUT) {
+      this.#put.decode(this.#bytes, this.#opAt, this.#opTo);
+      return { keyAt: this.#put.keyAt, keyTo: this.#put.keyTo, endAt: 0, endTo: 0 };
+    }
+    if (this.#op === OP_DELETE) {
+      this.#delete.decode(this.#bytes, this.#opAt, this.#opTo);
+      return this.#delete;
+    }
+    return { keyAt: 0, keyTo: 0, endAt: 0, endTo: 0 };
+  }
+
+  /** Second pass. */
+  choose(start: number, end: number): void {
+    this.#chosen.length = 0;
+    this.#choose(start, end, 0);
+  }
+
+  #choose(start: number, end: number, depth: number): void {
+    const walker = this.#walker(depth).reset(this.#bytes, start, end);
+    let holds = true;
+    while (walker.next()) {
+      const isCompare = walker.field === FIELD_COMPARE && walker.wireType === WIRE_BYTES;
+      walker.skip();
+      if (!isCompare || !holds) continue;
+      this.#compare.decode(this.#bytes, walker.chunkStart, walker.chunkEnd);
+      holds = this.#compare.holds(this.#context);
+    }
+    const branch = holds ? FIELD_SUCCESS : FIELD_FAILURE;
+    this.#chosen.push(branch);
+    walker.reset(this.#bytes, start, end);
+    while (walker.next()) {
+      walker.skip();
+      if (walker.field !== branch || walker.wireType !== WIRE_BYTES) continue;
+      this.#readOp(walker.chunkStart, walker.chunkEnd);
+      if (this.#op === OP_TXN) this.#choose(this.#opAt, this.#opTo, depth + 1);
+    }
+  }
+
+  /** Third pass. Null when the chosen operations cannot fail. */
+  check(start: number, end: number): EtcdFailure | null {
+    this.#turn = 0;
+    return this.#check(start, end, 0);
+  }
+
+  #check(start: number, end: number, depth: number): EtcdFailure | null {
+    const branch = this.#chosen[this.#turn++];
+    const walker = this.#walker(depth).reset(this.#bytes, start, end);
+    while (walker.next()) {
+      walker.skip();
+      if (walker.field !== branch || walker.wireType !== WIRE_BYTES) continue;
+      this.#readOp(walker.chunkStart, walker.chunkEnd);
+      const failure = this.#checkOp(depth);
+      if (failure !== null) return failure;
+    }
+    return null;
+  }
+
+  #checkOp(depth: number): EtcdFailure | null {
+    if (this.#op === OP_TXN) return this.#check(this.#opAt, this.#opTo, depth + 1);
+    if (this.#op === OP_PUT) {
+      this.#put.decode(this.#bytes, this.#opAt, this.#opTo);
+      return this.#put.check(this.#context);
+    }
+    if (this.#op !== OP_RANGE) return null;
+    const range = this.#range;
+    range.decode(this.#bytes, this.#opAt, this.#opTo);
+    const { revision } = range;
+    if (revision === 0) return null;
+    const { store } = this.#context;
+    if (revision > store.appliedRevision) return ETCD.futureRevision;
+    const { keyAt, keyTo, endAt, endTo } = range;
+    const boundary = store.compactRevisionOf(this.#bytes, keyAt, keyTo, endAt, endTo);
+    // Unlike in a plain Range, a negative revision is not "now" here (etcd's quirk).
+    return revision < boundary ? ETCD.compacted : null;
+  }
+
+  /** Fourth pass: runs it and leaves the TxnResponse's fields after the header in `out`. */
+  apply(start: number, end: number): number {
+    this.#turn = 0;
+    this.#at = 0;
+    this.#hasChanged = false;
+    this.#apply(start, end, 0);
+    return this.#at;
+  }
+
+  #apply(start: number, end: number, depth: number): void {
+    const branch = this.#chosen[this.#turn++]!;
+    if (branch === FIELD_SUCCESS) {
+      this.#room(2);
+      this.out[this.#at++] = 0x10;
+      this.out[this.#at++] = 1;
+    }
+    const walker = this.#walker(depth).reset(this.#bytes, start, end);
+    while (walker.next()) {
+      walker.skip();
+      if (walker.field !== branch || walker.wireType !== WIRE_BYTES) continue;
+      this.#readOp(walker.chunkStart, walker.chunkEnd);
+      if (this.#op === OP_RANGE) this.#applyRange();
+      else if (this.#op === OP_PUT) this.#applyPut();
+      else if (this.#op === OP_DELETE) this.#applyDelete();
+      else this.#applyTxn(depth);
+    }
+  }
+
+  #room(size: number): void {
+    if (this.#at + size <= this.out.length) return;
+    const larger = Buffer.allocUnsafeSlow((this.#at + size) * 2);
+    this.out.copy(larger, 0, 0, this.#at);
+    this.out = larger;
+  }
+
+  get #revision(): number {
+    return this.#context.store.appliedRevision + (this.#hasChanged ? 1 : 0);
+  }
+
+  /** Opens responses[i].response_x, whose content is an operation's header and `bodySize`. */
+  #openOp(field: number, bodySize: number): void {
+    const revision = this.#revision;
+    const headerSize = 1 + sizeInt64(revision);
+    const size = 2 + headerSize + bodySize;
+    this.#room(size + 32);
+    const { out } = this;
+    let at = this.#at;
+    out[at++] = 0x1a;
+    at = writeVarint(out, at, 1 + sizeVarint(size) + size);
+    out[at++] = (field << 3) | 2;
+    at = writeVarint(out, at, size);
+    out[at++] = 0x0a;
+    out[at++] = headerSize;
+    out[at++] = 0x18;
+    this.#at = writeInt64(out, at, revision);
+  }
+
+  #applyRange(): void {
+    const range = this.#range;
+    const page = this.#page;
+    range.decode(this.#bytes, this.#opAt, this.#opTo);
+    range.read(this.#context, page);
+    this.#openOp(OP_RANGE, rangeBodySize(this.#context, page, range.keysOnly));
+    this.#at = writeRangeBody(this.#context, page, range.keysOnly, this.out, this.#at);
+  }
+
+  #applyPut(): void {
+    const put = this.#put;
+    put.decode(this.#bytes, this.#opAt, this.#opTo);
+    put.apply(this.#context);
+    this.#hasChanged = true;
+    const { store } = this.#context;
+    const { previous } = put;
+    if (previous === 0) {
+      this.#openOp(OP_PUT, 0);
+      return;
+    }
+    const size = keyValueSize(store, previous, false);
+    this.#openOp(OP_PUT, 1 + sizeVarint(size) + size);
+    this.#at = writeKeyValue(store, previous, false, this.out, this.#at, 2);
+  }
+
+  #applyDelete(): void {
+    const request = this.#delete;
+    request.decode(this.#bytes, this.#opAt, this.#opTo);
+    request.apply(this.#context);
+    if (request.deleted.length > 0) this.#hasChanged = true;
+    this.#room(request.bodySize(this.#context) + 64);
+    // The exact size is known by writing: bodySize is an upper bound.
+    const start = this.#at;
+    const bodyEnd = request.writeBody(this.#context, this.out, start + 40);
+    const size = bodyEnd - (start + 40);
+    this.#openOp(OP_DELETE, size);
+    this.out.copyWithin(this.#at, start + 40, bodyEnd);
+    this.#at += size;
+  }
+
+  /** A nested response has an empty header, as in etcd. */
+  #applyTxn(depth: number): void {
+    this.#room(64);
+    const response = openMessage(this.out, this.#at, 3);
+    const txn = openMessage(this.out, response, OP_TXN);
+    this.out[txn] = 0x0a;
+    this.out[txn + 1] = 0;
+    this.#at = txn + 2;
+    this.#apply(this.#opAt, this.#opTo, depth + 1);
+    this.#room(32);
+    this.#at = closeMessage(this.out, txn, this.#at);
+    this.#at = closeMessage(this.out, response, this.#at);
+  }
+}
+
+/** KV.Txn, in place. */
+export function txnHandler(context: EtcdContext): InPlaceHandler {
+  const runner = new TxnRunner(context);
+  const { store } = context;
+  return (bytes, start, end, out, offset, call) => {
+    const invalid = runner.validate(bytes, start, end);
+    if (invalid !== null) return context.fail(call, invalid);
+    const refused = runner.hasPut ? refusal(context, runner.cost) : null;
+    if (refused !== null) return context.fail(call, refused);
+    runner.choose(start, end);
+    const failure = runner.check(start, end);
+    if (failure !== null) return context.fail(call, failure);
+    store.begin();
+    const size = runner.apply(start, end);
+    const revision = store.commit();
+    context.guard(call.connection);
+    const total = size + context.headerRoom;
+    const target = total <= IN_PLACE_ROOM_BYTES ? out : Buffer.allocUnsafeSlow(total);
+    let at = context.writeHeader(target, target === out ? offset : 0, revision);
+    if (size <= 64) for (let i = 0; i < size; i++) target[at + i] = runner.out[i]!;
+    else runner.out.copy(target, at, 0, size);
+    at += size;
+    return target === out ? at : call.reply(target.subarray(0, at));
+  };
+}

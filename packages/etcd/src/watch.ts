@@ -1,0 +1,362 @@
+// data plane: Watch streams
+/**
+ * One call carries many watches. A watch has no queue: when its range had events, or when the
+ * stream has room again, it reads on from its cursor and writes whole revisions. What does not
+ * fit now stays in the store's history.
+ */
+import type { Store } from '@megaplane/store/store';
+import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
+import { writeInt64, writeTextField } from '@megaplane/wire/protobuf-write';
+import type { EtcdContext } from './context.ts';
+import { ETCD } from './failures.ts';
+import { WatchEvents } from './watch-events.ts';
+import { WATCH_CANCEL, WATCH_CREATE, WATCH_PROGRESS, WatchRequest } from './watch-request.ts';
+
+/** A response ends with the revision that takes it beyond this. */
+const RESPONSE_BYTES = 256 * 1024;
+const FRAGMENT_BYTES = 1_500_000;
+const RANGE_EMPTY = 'mvcc: watcher range is empty';
+const DUPLICATE_ID = 'mvcc: duplicate watch ID provided on the WatchStream';
+const ZERO_KEY = Buffer.from([0]);
+
+interface Watch {
+  readonly id: number;
+  readonly prevKv: boolean;
+  readonly noPut: boolean;
+  readonly noDelete: boolean;
+  readonly fragment: boolean;
+  readonly progressNotify: boolean;
+  /** Cursor in the store. */
+  cursor: number;
+  hasSent: boolean;
+}
+
+/** All watch streams of a server. */
+export class WatchService {
+  readonly context: EtcdContext;
+  readonly events: WatchEvents;
+  readonly request: WatchRequest = new WatchRequest();
+  readonly #streams: Set<WatchStream> = new Set();
+  /** Response under construction, shared: one is built and sent at a time. */
+  out: Buffer = Buffer.alloc(512 * 1024);
+  /** Ends of the events in `out`, for fragments. */
+  readonly ends: number[] = [];
+
+  constructor(context: EtcdContext) {
+    this.context = context;
+    this.events = new WatchEvents(context.store);
+    context.store.onPublish(() => this.events.clear());
+  }
+
+  readonly factory: GrpcCallFactory = (call) => {
+    const stream = new WatchStream(this, call);
+    this.#streams.add(stream);
+    return stream;
+  };
+
+  forget(stream: WatchStream): void {
+    this.#streams.delete(stream);
+  }
+
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  /** The interval for watches that asked for progress. */
+  notifyProgress(): void {
+    for (const stream of this.#streams) stream.notifyProgress();
+  }
+
+  /** Once a turn or so: streams whose progress request could not be answered yet. */
+  retryProgress(): void {
+    for (const stream of this.#streams) stream.answerProgress();
+  }
+
+  room(used: number, size: number): void {
+    if (used + size <= this.out.length) return;
+    const larger = Buffer.allocUnsafeSlow((used + size) * 2);
+    this.out.copy(larger, 0, 0, used);
+    this.out = larger;
+  }
+}
+
+class WatchStream implements GrpcCallHandler {
+  readonly #service: WatchService;
+  readonly #call: GrpcCall;
+  readonly #store: Store;
+  readonly #byId: Map<number, Watch> = new Map();
+  readonly #byCursor: Map<number, Watch> = new Map();
+  #nextId = 0;
+  #isProgressWanted = false;
+  /** Watches that stopped because the stream was full. */
+  readonly #stalled: Set<Watch> = new Set();
+
+  constructor(service: WatchService, call: GrpcCall) {
+    this.#service = service;
+    this.#call = call;
+    this.#store = service.context.store;
+  }
+
+  onMessage(bytes: Buffer, start: number, end: number): void {
+    const { request } = this.#service;
+    if (!request.decode(bytes, start, end)) {
+      this.#close();
+      this.#call.finish(ETCD.malformed.code, ETCD.malformed.text);
+      return;
+    }
+    if (request.kind === WATCH_CREATE) this.#create(request);
+    if (request.kind === WATCH_CANCEL) this.#cancel(request.watchId);
+    if (request.kind === WATCH_PROGRESS) {
+      this.#isProgressWanted = true;
+      this.answerProgress();
+    }
+  }
+
+  /** etcd goes on delivering after the client's half-close. */
+  onHalfClose(): void {}
+
+  onCancel(): void {
+    this.#close();
+  }
+
+  onWritable(): void {
+    const stalled = [...this.#stalled];
+    this.#stalled.clear();
+    for (const watch of stalled) this.#pump(watch);
+    this.answerProgress();
+  }
+
+  #close(): void {
+    for (const watch of this.#byId.values()) this.#store.unwatch(watch.cursor);
+    this.#byId.clear();
+    this.#byCursor.clear();
+    this.#stalled.clear();
+    this.#service.forget(this);
+  }
+
+  #create(request: WatchRequest): void {
+    const published = this.#store.publishedRevision;
+    const range = rangeOf(request);
+    if (range === null) {
+      this.#send(-1, published, true, true, 0, RANGE_EMPTY);
+      return;
+    }
+    if (request.startRevision < 0) {
+      this.#send(-1, published, true, true, 0, ETCD.compacted.text);
+      return;
+    }
+    if (request.watchId !== 0 && this.#byId.has(request.watchId)) {
+      this.#send(-1, published, true, true, 0, DUPLICATE_ID);
+      return;
+    }
+    const id = request.watchId !== 0 ? request.watchId : this.#freeId();
+    this.#send(id, published, true, false, 0, '');
+    const { prevKv, noPut, noDelete, fragment, progressNotify, startRevision } = request;
+    const options = { prevKv, noPut, noDelete, fragment, progressNotify };
+    const watch: Watch = { id, ...options, cursor: 0, hasSent: false };
+    const { bytes, at, to, endAt, endTo } = range;
+    watch.cursor = this.#store.watch(bytes, at, to, endAt, endTo, startRevision, this);
+    this.#byId.set(id, watch);
+    this.#byCursor.set(watch.cursor, watch);
+  }
+
+  #freeId(): number {
+    while (this.#byId.has(this.#nextId)) this.#nextId++;
+    return this.#nextId++;
+  }
+
+  #cancel(id: number): void {
+    const watch = this.#byId.get(id);
+    if (watch === undefined) return;
+    this.#forget(watch);
+    this.#send(id, this.#store.publishedRevision, false, true, 0, '');
+  }
+
+  #forget(watch: Watch): void {
+    this.#store.unwatch(watch.cursor);
+    this.#byId.delete(watch.id);
+    this.#byCursor.delete(watch.cursor);
+    this.#stalled.delete(watch);
+  }
+
+  /** The store: a cursor has events. */
+  onEvents(cursor: number): void {
+    const watch = this.#byCursor.get(cursor);
+    if (watch === undefined || this.#stalled.has(watch)) return;
+    this.#pump(watch);
+    if (this.#isProgressWanted) this.answerProgress();
+  }
+
+  /** Sends what there is, as far as the stream has room. */
+  #pump(watch: Watch): void {
+    while (!this.#call.closed) {
+      if (this.#call.writable() <= 0) {
+        this.#stalled.add(watch);
+        return;
+      }
+      if (!this.#sendEvents(watch)) return;
+    }
+  }
+
+  /** One response of whole revisions. False when nothing is left to read now. */
+  #sendEvents(watch: Watch): boolean {
+    const service = this.#service;
+    const { events, ends } = service;
+    const start = 64;
+    let at = start;
+    let revision = 0;
+    let isMore = false;
+    ends.length = 0;
+    for (;;) {
+      const ref = this.#store.watchNext(watch.cursor);
+      if (ref < 0) {
+        this.#compacted(watch);
+        return false;
+      }
+      if (ref === 0) break;
+      const mod = this.#store.modRevision(ref);
+      if (mod !== revision && at - start > RESPONSE_BYTES) {
+        this.#store.watchPutBack(watch.cursor);
+        isMore = true;
+        break;
+      }
+      revision = mod;
+      if (this.#store.isTombstone(ref) ? watch.noDelete : watch.noPut) continue;
+      events.find(ref, watch.prevKv);
+      const size = events.to - events.at;
+      service.room(at, size);
+      events.bytes.copy(service.out, at, events.at, events.to);
+      at += size;
+      ends.push(at);
+    }
+    if (at === start) return isMore;
+    watch.hasSent = true;
+    // What was read is complete up to here; a client goes on after it.
+    const isCurrent = !isMore && this.#store.watchIsCurrent(watch.cursor);
+    const header = isCurrent ? this.#store.publishedRevision : revision;
+    this.#sendBatch(watch, header, start, at);
+    return isMore;
+  }
+
+  #sendBatch(watch: Watch, revision: number, start: number, end: number): void {
+    const { out, ends } = this.#service;
+    if (!watch.fragment || end - start <= FRAGMENT_BYTES) {
+      this.#sendPart(watch.id, revision, out, start, end, false);
+      return;
+    }
+    let from = start;
+    for (let i = 0; i < ends.length; i++) {
+      const to = ends[i]!;
+      const isLast = i === ends.length - 1;
+      if (!isLast && ends[i + 1]! - from <= FRAGMENT_BYTES) continue;
+      // The head of a part overwrites the end of the part before, which is sent already.
+      this.#sendPart(watch.id, revision, out, from, to, !isLast);
+      from = to;
+    }
+  }
+
+  #sendPart(
+    id: number,
+    revision: number,
+    out: Buffer,
+    start: number,
+    end: number,
+    fragment: boolean,
+  ): void {
+    const head = Buffer.alloc(64);
+    let at = this.#service.context.writeHeader(head, 0, revision);
+    at = writeId(head, at, id);
+    if (fragment) {
+      head[at++] = 0x38;
+      head[at++] = 1;
+    }
+    head.copy(out, start - at, 0, at);
+    this.#call.send(out, start - at, end);
+  }
+
+  #compacted(watch: Watch): void {
+    const boundary = this.#store.hub.boundaryOf(watch.cursor);
+    this.#forget(watch);
+    this.#send(watch.id, 0, false, true, boundary, '');
+  }
+
+  /** A response without events. */
+  #send(
+    id: number,
+    revision: number,
+    created: boolean,
+    canceled: boolean,
+    compactRevision: number,
+    reason: string,
+  ): void {
+    const out = Buffer.alloc(160);
+    let at = this.#service.context.writeHeader(out, 0, revision);
+    at = writeId(out, at, id);
+    if (created) {
+      out[at++] = 0x18;
+      out[at++] = 1;
+    }
+    if (canceled) {
+      out[at++] = 0x20;
+      out[at++] = 1;
+    }
+    if (compactRevision !== 0) {
+      out[at++] = 0x28;
+      at = writeInt64(out, at, compactRevision);
+    }
+    if (reason !== '') at = writeTextField(out, at, 6, reason);
+    this.#call.send(out, 0, at);
+  }
+
+  get #isCurrent(): boolean {
+    for (const watch of this.#byId.values()) {
+      if (!this.#store.watchIsCurrent(watch.cursor)) return false;
+    }
+    return this.#byId.size > 0;
+  }
+
+  /** A progress request is answered when every watch of the stream has been fed. */
+  answerProgress(): void {
+    if (!this.#isProgressWanted || this.#call.closed || !this.#isCurrent) return;
+    this.#isProgressWanted = false;
+    this.#send(-1, this.#store.publishedRevision, false, false, 0, '');
+  }
+
+  notifyProgress(): void {
+    for (const watch of this.#byId.values()) {
+      const isDue = watch.progressNotify && !watch.hasSent;
+      watch.hasSent = false;
+      if (isDue && this.#store.watchIsCurrent(watch.cursor)) {
+        this.#send(watch.id, this.#store.publishedRevision, false, false, 0, '');
+      }
+    }
+  }
+}
+
+function writeId(out: Buffer, at: number, id: number): number {
+  if (id === 0) return at;
+  out[at] = 0x10;
+  return writeInt64(out, at + 1, id);
+}
+
+interface WatchRange {
+  readonly bytes: Buffer;
+  readonly at: number;
+  readonly to: number;
+  readonly endAt: number;
+  readonly endTo: number;
+}
+
+/** The range of a create request; null when it is empty. An empty key is the key "\0". */
+function rangeOf(request: WatchRequest): WatchRange | null {
+  const { bytes, keyAt, keyTo, endAt, endTo } = request;
+  const isFromKey = endTo - endAt === 1 && bytes[endAt] === 0;
+  if (keyAt === keyTo) {
+    const both = Buffer.concat([ZERO_KEY, bytes.subarray(endAt, endTo)]);
+    return { bytes: both, at: 0, to: 1, endAt: 1, endTo: both.length };
+  }
+  if (endAt !== endTo && !isFromKey && bytes.compare(bytes, endAt, endTo, keyAt, keyTo) >= 0) {
+    return null;
+  }
+  return { bytes, at: keyAt, to: keyTo, endAt, endTo };
+}
