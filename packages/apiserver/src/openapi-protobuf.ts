@@ -121,7 +121,8 @@ class Encoder {
   /** Bodies are left out: readers of this form look at the names of the others. */
   #parameter(field: number, value: JsonValue): void {
     const parameter = object(value);
-    const place = PARAMETER_IN[String(parameter['in'])];
+    const where = parameter['in'];
+    const place = typeof where === 'string' ? PARAMETER_IN[where] : undefined;
     if (place === undefined) return;
     const write = (): void => {
       if (parameter['required'] === true) {

@@ -13,6 +13,7 @@ import {
 } from '@megaplane/machinery/status';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { notFound } from '@megaplane/machinery/status';
+import { spliceBinding } from './binding-splice.ts';
 import { defineBehaviour, POD_DELETION } from './behaviour.ts';
 import { timestamp } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
@@ -89,8 +90,15 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
     return;
   }
   const revision = row.modRevision;
-  const pod = decodeRow(served, row, revision);
   const uid = stringAt(body, 'metadata', 'uid');
+  const spliced = isPlainBinding(body, target.value)
+    ? spliceBinding(row, target.value, uid, timestamp(call.nowMs))
+    : null;
+  if (spliced !== null) {
+    writeBound(context, name, key, spliced, revision, attempt);
+    return;
+  }
+  const pod = decodeRow(served, row, revision);
   const ownUid = stringAt(pod, 'metadata', 'uid');
   if (uid !== '' && uid !== ownUid) {
     const text = keyText(served, namespace, name);
@@ -102,12 +110,34 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
     call.fail(bound.status);
     return;
   }
+  writeBound(context, name, key, encodeCanonical(bound.value), revision, attempt);
+}
+
+/** Nothing to merge into the pod, and a name that needs no escapes. */
+function isPlainBinding(body: JsonObject, node: string): boolean {
+  const metadata = objectAt(body, 'metadata');
+  return (
+    metadata?.['annotations'] === undefined &&
+    metadata?.['labels'] === undefined &&
+    /^[a-z0-9.-]+$/.test(node)
+  );
+}
+
+function writeBound(
+  context: SubresourceContext,
+  name: string,
+  key: Buffer,
+  bytes: Buffer,
+  revision: number,
+  attempt: number,
+): void {
+  const { call, world, served } = context;
   const success201 = successStatus(201) as unknown as JsonObject;
   if (context.isDryRun) {
     call.sendObject(201, success201);
     return;
   }
-  world.storage.put(key, encodeCanonical(bound.value), revision, (outcome) => {
+  world.storage.put(key, bytes, revision, (outcome) => {
     if (outcome.kind === 'done') call.sendObject(201, success201);
     else if (outcome.kind === 'conflict' && attempt < BIND_TRIES_MAX) {
       bind(context, name, attempt + 1);

@@ -1,5 +1,5 @@
 /** Updates: PUT and PATCH of an object or of one of its subresources. */
-import { canonicalText, encodeCanonical } from '@megaplane/machinery/canonical';
+import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { invalidValue, printed } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -22,6 +22,7 @@ import { changeFaults, withDefaults } from './schema-gate.ts';
 import { keyOf, keyText } from './served.ts';
 import {
   createObject,
+  isStoredAs,
   readStored,
   refusedWrite,
   sendWritten,
@@ -73,8 +74,9 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
     return;
   }
   const value = toStored(next.value, served.resource);
-  if (isSame(value, toStored(previous, served.resource))) {
-    sendWritten(context, 200, value, stored.revision);
+  const bytes = encodeCanonical(value);
+  if (isStoredAs(bytes)) {
+    sendWritten(context, 200, value, stored.revision, bytes);
     return;
   }
   if (context.isDryRun) {
@@ -88,7 +90,7 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
   const done = (outcome: Parameters<typeof refusedWrite>[2]): void => {
     if (outcome.kind === 'done') {
       if (isEnd) behaviourOf(served).release?.(value, world);
-      sendWritten(context, 200, value, outcome.revision);
+      sendWritten(context, 200, value, outcome.revision, bytes);
     } else if (outcome.kind === 'conflict' && !checked.value && attempt < UPDATE_TRIES_MAX) {
       updateTry(context, update, attempt + 1);
     } else {
@@ -96,7 +98,7 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
     }
   };
   if (isEnd) world.storage.delete(key, stored.revision, done);
-  else world.storage.put(key, encodeCanonical(value), stored.revision, done);
+  else world.storage.put(key, bytes, stored.revision, done);
 }
 
 function updateMissing(context: WriteContext, update: Update): void {
@@ -216,13 +218,4 @@ function countGeneration(next: JsonObject, previous: JsonObject): void {
 function withoutMetaAndStatus(object: JsonObject): JsonObject {
   const { metadata: _, status: __, ...rest } = object;
   return rest;
-}
-
-/** True where nothing but the order of fields differs; revisions do not count. */
-function isSame(next: JsonObject, previous: JsonObject): boolean {
-  const text = canonicalText(next);
-  const before = canonicalText(previous);
-  return (
-    text === before || equals(JSON.parse(text) as JsonObject, JSON.parse(before) as JsonObject)
-  );
 }

@@ -2,7 +2,7 @@
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { required } from '@megaplane/machinery/fielderrors';
-import { stringAt } from '@megaplane/machinery/json';
+import { equals, stringAt } from '@megaplane/machinery/json';
 import { emptyObject } from '@megaplane/machinery/normal-form';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -50,12 +50,16 @@ export interface WriteContext extends RuleContext {
   readonly admission: Admission;
 }
 
-/** Answers with an object that was just written (or would have been, in a dry run). */
+/**
+ * Answers with an object that was just written (or would have been, in a dry run). `bytes` are its
+ * stored form where the caller has it.
+ */
 export function sendWritten(
   context: WriteContext,
   code: number,
   stored: JsonObject,
   revision: number,
+  bytes: Buffer | null = null,
 ): void {
   const { call, served } = context;
   const encoder = encoderOf(call, served, false);
@@ -63,17 +67,17 @@ export function sendWritten(
     call.fail(encoder.status);
     return;
   }
-  const bytes = encodeCanonical(stored);
-  row.bytes = bytes;
-  row.start = 0;
-  row.end = bytes.length;
-  row.modRevision = revision;
-  sink.length = 0;
   if (revision === 0) {
     // a dry run has no revision of its own to show
     call.sendObject(code, fromStored(stored, served.resource));
     return;
   }
+  const value = bytes ?? encodeCanonical(stored);
+  row.bytes = value;
+  row.start = 0;
+  row.end = value.length;
+  row.modRevision = revision;
+  sink.length = 0;
   encoder.value.object(sink, row, revision);
   call.send(code, encoder.value.contentType, sink.take());
 }
@@ -131,8 +135,9 @@ function createTry(context: WriteContext, sent: JsonObject, attempt: number): vo
     sendWritten(context, 201, stored, 0);
     return;
   }
-  world.storage.put(key, encodeCanonical(stored), EXPECT_ABSENT, (outcome) => {
-    if (outcome.kind === 'done') sendWritten(context, 201, stored, outcome.revision);
+  const bytes = encodeCanonical(stored);
+  world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
+    if (outcome.kind === 'done') sendWritten(context, 201, stored, outcome.revision, bytes);
     else if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
     else call.fail(refusedWrite(served, name, outcome));
   });
@@ -188,6 +193,17 @@ function emptyStatus(served: Served): JsonObject {
   const { apiVersion, kind } = served.resource;
   const shape = findTypeOfKind(apiVersion, kind)?.field('status')?.shape;
   return shape?.kind === 'object' ? emptyObject(shape.type) : {};
+}
+
+/**
+ * True where `bytes` say what the object says that `readStored` found last, in this turn: the same
+ * text, or the same fields in another order.
+ */
+export function isStoredAs(bytes: Buffer): boolean {
+  if (bytes.length !== row.end - row.start) return false;
+  if (row.bytes.compare(bytes, 0, bytes.length, row.start, row.end) === 0) return true;
+  const stored = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
+  return equals(JSON.parse(bytes.toString('utf8')) as JsonObject, stored);
 }
 
 /** The stored object that a request names, in the served version; null where there is none. */
