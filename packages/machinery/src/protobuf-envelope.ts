@@ -1,4 +1,7 @@
+/** `runtime.Unknown`: the message around an object that names its type, after the magic `k8s\0`. */
+
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
+import type { BackwardWriter } from './backward-writer.ts';
 
 /** The parts of a `runtime.Unknown` message; `raw` is a range of the bytes that were read. */
 export interface Envelope {
@@ -40,4 +43,29 @@ export function readEnvelope(bytes: Buffer, start: number, end: number): Envelop
   }
   if (outer.failure !== FAILURE_NONE) return undefined;
   return { apiVersion, kind, rawStart, rawEnd };
+}
+
+const MAGIC = Uint8Array.of(0x6b, 0x38, 0x73, 0x00);
+
+/** Writes what stands behind the object: `contentEncoding` and `contentType`, both empty. */
+export function openEnvelope(out: BackwardWriter): void {
+  out.varint(0);
+  out.varint(0x22);
+  out.varint(0);
+  out.varint(0x1a);
+}
+
+/** Writes what stands before the object, which has been written since `mark`. */
+export function closeEnvelope(
+  out: BackwardWriter,
+  mark: number,
+  apiVersion: string,
+  kind: string,
+): void {
+  out.length(2, mark);
+  const typeMark = out.mark();
+  out.string(2, kind);
+  out.string(1, apiVersion);
+  out.length(1, typeMark);
+  out.copy(MAGIC);
 }

@@ -7,12 +7,15 @@
  * first used. /
  */
 
+import { decodeCanonical } from './canonical.ts';
 import { stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { MessageDecoder } from './protobuf-decode.ts';
 import { MessageEncoder } from './protobuf-encode.ts';
-import { readEnvelope } from './protobuf-envelope.ts';
+import { closeEnvelope, openEnvelope, readEnvelope } from './protobuf-envelope.ts';
 import { findTypeOfKind } from './schema.ts';
+import { Transcoder } from './transcode.ts';
+import { planOf } from './transcode-programs.ts';
 
 /**
  * A decoded body, or why it is refused: `message` is upstream's text, the type is '' if not known
@@ -32,6 +35,7 @@ export const UNREGISTERED_SCHEME = 'pkg/api/legacyscheme/scheme.go:30';
 
 const decoder = new MessageDecoder();
 const encoder = new MessageEncoder();
+const transcoder = new Transcoder();
 
 /** True if the bytes start with `k8s\0`. */
 export function isProtobuf(bytes: Uint8Array, start: number, end: number): boolean {
@@ -123,4 +127,47 @@ export function encodeItem(
 ): Buffer | undefined {
   const type = findTypeOfKind(apiVersion, kind);
   return type === undefined ? undefined : encoder.encode(type, object);
+}
+
+/**
+ * The same from stored JSON bytes, with their revision, at half the cost: no object is made. For
+ * types that have shapes beyond the fast way, and for bytes that do not fit, it decodes after all.
+ */
+export function encodeStoredItem(
+  apiVersion: string,
+  kind: string,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  resourceVersion: number,
+): Buffer | undefined {
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type === undefined) return undefined;
+  const out = transcoder.out;
+  out.reset();
+  if (transcoder.write(planOf(type), bytes, start, end, String(resourceVersion))) return out.take();
+  return encoder.encode(type, decodeCanonical(bytes, start, end, resourceVersion));
+}
+
+/** As `encodeStoredItem`, in the envelope: the answer to a get, or the object of a watch event. */
+export function encodeStored(
+  apiVersion: string,
+  kind: string,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  resourceVersion: number,
+): Buffer | undefined {
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type === undefined) return undefined;
+  const out = transcoder.out;
+  out.reset();
+  openEnvelope(out);
+  const mark = out.mark();
+  if (transcoder.write(planOf(type), bytes, start, end, String(resourceVersion))) {
+    closeEnvelope(out, mark, apiVersion, kind);
+    return out.take();
+  }
+  const object = decodeCanonical(bytes, start, end, resourceVersion);
+  return encoder.envelope(type, object, apiVersion, kind);
 }

@@ -1,0 +1,90 @@
+// shell
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { encodeCanonical } from './canonical.ts';
+import { stringAt } from './json.ts';
+import { isObject, type JsonObject } from './json-value.ts';
+import { findKind, isStored } from './kinds.ts';
+import { encodeItem, encodeProtobuf, encodeStored, encodeStoredItem } from './protobuf.ts';
+
+const GOLDEN = join(homedir(), 'go/pkg/mod/k8s.io/api@v0.36.1/testdata/HEAD');
+const NO_GOLDEN = existsSync(GOLDEN)
+  ? false
+  : 'needs the vectors of k8s.io/api: go mod download k8s.io/api@v0.36.1';
+
+function compare(object: JsonObject, resourceVersion: number): void {
+  const [apiVersion, kind] = [stringAt(object, 'apiVersion'), stringAt(object, 'kind')];
+  const bytes = Buffer.concat([Buffer.from('xx'), encodeCanonical(object), Buffer.from('xx')]);
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  const served = { ...object, metadata: { ...metadata, resourceVersion: `${resourceVersion}` } };
+  const range = [bytes, 2, bytes.length - 2, resourceVersion] as const;
+  assert.deepEqual(
+    encodeStoredItem(apiVersion, kind, ...range),
+    encodeItem(apiVersion, kind, served),
+    kind,
+  );
+  assert.deepEqual(encodeStored(apiVersion, kind, ...range), encodeProtobuf(served), kind);
+}
+
+test(
+  'stored bytes of every golden kind become the bytes of its object',
+  { skip: NO_GOLDEN },
+  () => {
+    let compared = 0;
+    for (const file of readdirSync(GOLDEN).filter((name) => name.endsWith('.json'))) {
+      const object = JSON.parse(readFileSync(join(GOLDEN, file), 'utf8')) as JsonObject;
+      const resource = findKind(stringAt(object, 'apiVersion'), stringAt(object, 'kind'));
+      if (resource === undefined || !isStored(resource)) continue;
+      compare(object, 42);
+      compared++;
+    }
+    assert.ok(compared > 80, `only ${compared}`);
+  },
+);
+
+const text = fc.string({ unit: 'binary', maxLength: 70 });
+const configMaps = fc.record({
+  kind: fc.constant('ConfigMap'),
+  apiVersion: fc.constant('v1'),
+  metadata: fc.record({
+    name: text,
+    generation: fc.maxSafeInteger(),
+    labels: fc.dictionary(text, text, { noNullPrototype: true }),
+    finalizers: fc.array(text),
+  }),
+  data: fc.dictionary(text, text, { noNullPrototype: true }),
+  immutable: fc.boolean(),
+  unknown: fc.constantFrom('', 'x'),
+});
+
+test('any text, key and number passes as through an object', () => {
+  fc.assert(fc.property(configMaps, fc.nat(), (object, revision) => compare(object, revision + 1)));
+});
+
+test('null, empty and absent are told apart as through an object', () => {
+  const pods: JsonObject[] = [
+    {},
+    { metadata: null, spec: null },
+    { spec: { containers: [null, {}, { name: null, resources: null, ports: [] }] } },
+    { spec: { nodeSelector: {}, tolerations: [], volumes: [{ name: 'v' }, { emptyDir: {} }] } },
+    { spec: { containers: [{ livenessProbe: { httpGet: { port: 'http' } }, stdin: true }] } },
+    { spec: { priority: -5, overhead: { cpu: '1', memory: null } }, status: { startTime: null } },
+    { status: { containerStatuses: [{ state: {}, lastState: { running: { startedAt: null } } }] } },
+  ];
+  for (const pod of pods) compare({ kind: 'Pod', apiVersion: 'v1', metadata: {}, ...pod }, 7);
+});
+
+test('bytes with white space and doubled keys read as JSON reads them', () => {
+  const json = ' { "metadata" : { "labels" : { "b" : "1" , "a" : "2" , "b" : "3" } } } ';
+  const bytes = Buffer.from(json);
+  const object = JSON.parse(json) as JsonObject;
+  object['metadata'] = { ...(object['metadata'] as JsonObject), resourceVersion: '1' };
+  assert.deepEqual(
+    encodeStoredItem('v1', 'ConfigMap', bytes, 0, bytes.length, 1),
+    encodeItem('v1', 'ConfigMap', object),
+  );
+});
