@@ -28,8 +28,17 @@ export class Cluster implements Snapshot {
   readonly #images = new Map<string, ImageRecord>();
   /** Nodes whose entry changed since the last `refresh`. */
   readonly #changed = new Set<string>();
+  readonly #hasFreshImages: boolean;
   #list: string[] = [];
   #snapshot: NodeInfo[] = [];
+
+  /**
+   * `hasFreshImages`: nodes know at once on how many nodes their images are. Upstream's find out
+   * only when something about themselves changes.
+   */
+  constructor(hasFreshImages = false) {
+    this.#hasFreshImages = hasFreshImages;
+  }
 
   get nodes(): readonly NodeInfo[] {
     return this.#snapshot;
@@ -87,7 +96,7 @@ export class Cluster implements Snapshot {
     const isSame = listed.size === this.#nodes.size && listed.isSupersetOf(this.#nodes);
     // Upstream rebuilds the list only when nodes come or go, not when one changes its zone.
     if (!isSame) this.#list = this.#tree.list();
-    for (const name of this.#changed) {
+    for (const name of this.#hasFreshImages ? this.#list : this.#changed) {
       const info = this.#nodes.get(name);
       if (info !== undefined) this.#nodes.set(name, info.withNode(info.node, this.#imagesOf(info)));
     }

@@ -98,7 +98,7 @@ export class Evaluator {
     return place(cycle, found, verdicts);
   }
 
-  /** Feasible nodes in the order in which they were met; a verdict if the pod itself is at fault. */
+  /** Feasible nodes in the order in which they were met; a verdict if the pod is at fault. */
   #find(
     cycle: Cycle,
     names: ReadonlySet<string> | null,

@@ -1,4 +1,4 @@
-/** Selectors of nodes: terms of expressions over labels and of fields, as node affinity has them. */
+/** Selectors of nodes: terms of expressions over labels, and of fields, as in node affinity. */
 import { matchesLabels, requirementOf, type Requirement } from '@megaplane/machinery/selectors';
 import type {
   Labels,

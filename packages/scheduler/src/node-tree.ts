@@ -1,4 +1,4 @@
-/** The order in which nodes are examined: one of each zone in turn, zones as they were first seen. */
+/** The order in which nodes are examined: one of each zone in turn, zones as first seen. */
 import type { Labels } from './objects.ts';
 
 /** The deprecated label wins where both are set. */

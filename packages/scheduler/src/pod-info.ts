@@ -55,15 +55,16 @@ export class PodInfo {
   readonly preferredAffinity: readonly PodTerm[];
   readonly preferredAntiAffinity: readonly PodTerm[];
 
-  constructor(pod: PodObject) {
+  /** `sibling`: a pod of the same class, whose sums need not be taken again. */
+  constructor(pod: PodObject, sibling?: PodInfo) {
     this.pod = pod;
     this.namespace = namespaceOf(pod);
     this.key = `${this.namespace}/${pod.metadata.name}`;
     this.labels = pod.metadata.labels ?? {};
     this.priority = pod.spec.priority ?? 0;
-    this.requests = podRequests(pod);
-    this.requestsNonZero = podRequestsNonZero(pod);
-    this.ports = hostPortsOf(pod);
+    this.requests = sibling?.requests ?? podRequests(pod);
+    this.requestsNonZero = sibling?.requestsNonZero ?? podRequestsNonZero(pod);
+    this.ports = sibling?.ports ?? hostPortsOf(pod);
     const { podAffinity, podAntiAffinity } = pod.spec.affinity ?? {};
     this.requiredAffinity = this.#required(
       podAffinity?.requiredDuringSchedulingIgnoredDuringExecution,

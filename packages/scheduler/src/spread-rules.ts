@@ -37,7 +37,7 @@ export class SpreadRule {
   }
 }
 
-/** Keys of matchLabelKeys that the pod has narrow the selector; those it has not are passed over. */
+/** Those keys of matchLabelKeys that the pod has narrow the selector. */
 function withLabelKeys(
   selector: LabelSelector,
   keys: readonly string[] | undefined,
@@ -64,7 +64,7 @@ export function ownRules(pod: PodInfo, action: string): SpreadRule[] {
 
 export function defaultRules(
   pod: PodInfo,
-  snapshot: Snapshot,
+  snapshot: Pick<Snapshot, 'object' | 'objects'>,
   defaults: readonly SpreadConstraint[],
   action: string,
 ): SpreadRule[] {
@@ -80,7 +80,10 @@ function mapRequirements(labels: Labels): Requirement[] {
 }
 
 /** What the pod's siblings have in common: its Services' selectors and its controller's. */
-export function defaultSelector(pod: PodInfo, snapshot: Snapshot): LabelSelector {
+export function defaultSelector(
+  pod: PodInfo,
+  snapshot: Pick<Snapshot, 'object' | 'objects'>,
+): LabelSelector {
   const labels: Record<string, string> = {};
   for (const service of snapshot.objects('Service') as Iterable<OwnerObject>) {
     const selector = service.spec?.selector as Labels | undefined;

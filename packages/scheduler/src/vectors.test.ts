@@ -1,11 +1,12 @@
 // Decisions recorded from a real kube-scheduler (`../shared/data/scheduler-vectors`).
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { explainScenario, type Scenario, type StepAnswer } from './explain.ts';
 import type { Compatibility } from './profile.ts';
 
-const VECTORS = new URL('../../../../shared/data/scheduler-vectors/', import.meta.url);
+const VECTORS = join(import.meta.dirname, '../../../../shared/data/scheduler-vectors');
 const isPresent = existsSync(VECTORS);
 const skip = isPresent ? false : 'recorded decisions are not beside this repository';
 
@@ -40,7 +41,7 @@ function shape(answer: Recorded | StepAnswer): object {
   };
 }
 
-function check(file: URL, compatibility: Compatibility): void {
+function check(file: string, compatibility: Compatibility): void {
   const { scenarios } = JSON.parse(readFileSync(file, 'utf8')) as { scenarios: Scenario[] };
   const wrong: string[] = [];
   for (const scenario of scenarios) {
@@ -73,12 +74,12 @@ for (const name of isPresent ? readdirSync(VECTORS) : []) {
   const area = name.slice(0, -'.json'.length);
   const todo = COMING[area] ?? false;
   test(`recorded decisions of ${area} are reproduced`, { skip, todo }, () => {
-    check(new URL(name, VECTORS), RECORDED);
+    check(join(VECTORS, name), RECORDED);
   });
 }
 
 for (const name of ['fit-score.json', 'mixed.json']) {
   test(`decisions of 1.36 in ${name} are reproduced`, { skip }, () => {
-    check(new URL(`v1.36/${name}`, VECTORS), { ...RECORDED, isBalanceChangeScored: true });
+    check(join(VECTORS, 'v1.36', name), { ...RECORDED, isBalanceChangeScored: true });
   });
 }

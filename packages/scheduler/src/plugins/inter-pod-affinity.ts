@@ -47,7 +47,11 @@ class TopologyCounts {
 }
 
 /** Tells whether a term selects a pod; `namespaceLabels` are those of that pod's namespace. */
-function termMatches(term: PodTerm, pod: PodInfo, namespaceLabels: Labels | undefined): boolean {
+export function termMatches(
+  term: PodTerm,
+  pod: PodInfo,
+  namespaceLabels: Labels | undefined,
+): boolean {
   const { namespaces, namespaceSelector, selector } = term;
   if (!namespaces.has(pod.namespace)) {
     if (namespaceSelector === null || !selects(namespaceSelector, namespaceLabels)) return false;

@@ -19,12 +19,12 @@ const ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affi
 const REJECTION = unresolvable("node(s) didn't match Pod's node affinity/selector");
 const CONFLICT = unresolvable('pod affinity terms conflict');
 
-interface WeightedTerm {
+export interface WeightedTerm {
   readonly weight: number;
   readonly term: Term;
 }
 
-function preferredOf(affinity: NodeAffinityObject | undefined): WeightedTerm[] | null {
+export function preferredOf(affinity: NodeAffinityObject | undefined): WeightedTerm[] | null {
   const preferred = affinity?.preferredDuringSchedulingIgnoredDuringExecution;
   if (preferred === undefined) return null;
   return preferred
@@ -44,7 +44,7 @@ function namesOf({ matchFields }: NodeSelectorTerm): Set<string> | null {
 }
 
 /** The only nodes that can match, where every term names some. */
-function namedNodes({ spec }: PodObject): Set<string> | null {
+export function namedNodes({ spec }: PodObject): Set<string> | null {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const terms = required?.nodeSelectorTerms ?? [];
   let all = new Set<string>();

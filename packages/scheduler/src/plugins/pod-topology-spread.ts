@@ -202,7 +202,7 @@ export class PodTopologySpread implements Plugin {
   /** A pod with constraints of its own, of either kind, gets no defaults. */
   rulesOf(
     pod: PodInfo,
-    snapshot: Snapshot,
+    snapshot: Pick<Snapshot, 'object' | 'objects'>,
     action: 'DoNotSchedule' | 'ScheduleAnyway',
   ): SpreadRule[] {
     if ((pod.pod.spec.topologySpreadConstraints ?? []).length > 0) return ownRules(pod, action);

@@ -1,0 +1,48 @@
+// data plane: from bytes that are always the same to the number that they mean
+import { KeyTable } from '@megaplane/base/keytable';
+import { Uint32Column } from '@megaplane/base/column';
+import type { Random } from '@megaplane/base/random';
+
+/**
+ * Remembers what a part of an object means, by its bytes as they stand, so that parts which a
+ * million objects have in common are decoded once. When full it forgets everything.
+ */
+export class ByteCache {
+  readonly #random: Random;
+  readonly #entriesMax: number;
+  readonly #onForget: (value: number) => void;
+  readonly #values = new Uint32Column();
+  #keys: KeyTable;
+
+  /** `onForget` is called with each value that is given up. */
+  constructor(random: Random, entriesMax: number, onForget: (value: number) => void) {
+    this.#random = random;
+    this.#entriesMax = entriesMax;
+    this.#onForget = onForget;
+    this.#keys = new KeyTable({ random });
+  }
+
+  get size(): number {
+    return this.#keys.size;
+  }
+
+  /** What the bytes mean, or -1. */
+  find(bytes: Uint8Array, start: number, end: number): number {
+    const id = this.#keys.find(bytes, start, end);
+    return id < 0 ? -1 : this.#values.get(id);
+  }
+
+  add(bytes: Uint8Array, start: number, end: number, value: number): void {
+    if (this.#keys.size >= this.#entriesMax) this.#clear();
+    const id = this.#keys.insert(bytes, start, end);
+    if (id < 0) this.#onForget(value);
+    else this.#values.set(id, value);
+  }
+
+  #clear(): void {
+    for (let id = 0; id < this.#keys.idEnd; id++) {
+      if (this.#keys.has(id)) this.#onForget(this.#values.get(id));
+    }
+    this.#keys = new KeyTable({ random: this.#random });
+  }
+}

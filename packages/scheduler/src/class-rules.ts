@@ -1,0 +1,283 @@
+// data plane: one class of pods against one node
+import type { FastProfile } from './fast-profile.ts';
+import { percent } from './integers.ts';
+import { matchableOf } from './node-facts.ts';
+import { matchesTerm } from './node-selector.ts';
+import type { NodeTable } from './node-table.ts';
+import { hasUntolerated, isTolerated, softTaints } from './plugins/taint-toleration.ts';
+import type { PodClass } from './pod-class.ts';
+
+/** Verdicts of nodes that will not do; zero or more is a score. */
+export const ABSENT = -1;
+export const CORDONED = -2;
+export const TAINTED = -3;
+export const UNMATCHED = -4;
+/** At and below: shortages, `-(SHORT + 2 * mask + hopeless)`. */
+const SHORT = 16;
+
+const PODS_BIT = 1;
+const CPU_BIT = 2;
+const MEMORY_BIT = 4;
+const EPHEMERAL_BIT = 8;
+const FIRST_SCALAR_BIT = 16;
+/** Scalar resources of one class that fit into the mask; classes with more are exotic. */
+export const SCALARS_MAX = 16;
+
+const CORDON_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+const IMAGE_BYTES_MIN: number = 23 * 1024 * 1024;
+const IMAGE_BYTES_MAX: number = 1000 * 1024 * 1024;
+
+/** The raw scores of a node that are normalised over all feasible nodes. */
+export interface RawPair {
+  readonly softTaints: number;
+  readonly affinity: number;
+}
+
+/**
+ * Judges nodes for one class. What depends on labels and taints alone is found out once per kind
+ * of node; the rest is arithmetic on columns, to the last bit that of the plugins.
+ */
+export class ClassRules {
+  readonly pairs: RawPair[] = [];
+  /** Which of `pairs` the node of the last `judge` has. */
+  pair = 0;
+  readonly podClass: PodClass;
+  readonly #table: NodeTable;
+  readonly #profile: FastProfile;
+  readonly #scalars: { readonly scalar: number; readonly name: string; readonly amount: number }[];
+  readonly #isBalanced: boolean;
+  readonly #toleratesCordon: boolean;
+  /** By kind of node: 0 unknown, negative a verdict, else 1 + index of the raw pair. */
+  #kindMemo: Int32Array = new Int32Array(64);
+  #kindEpoch = 0;
+  /** By image set: 1 + score, 0 unknown. */
+  #imageMemo: Int16Array = new Int16Array(64);
+  #imageStamp = -1;
+  #imageRound = 0;
+  #hasImages = false;
+
+  constructor(podClass: PodClass, table: NodeTable, profile: FastProfile) {
+    this.podClass = podClass;
+    this.#table = table;
+    this.#profile = profile;
+    this.#scalars = [...podClass.requests.scalars]
+      .filter(([, amount]) => amount !== 0)
+      .map(([name, amount]) => ({ scalar: table.scalars.numberOf(name), name, amount }));
+    this.#isBalanced = podClass.requests.milliCpu !== 0 || podClass.requests.memory !== 0;
+    this.#toleratesCordon = isTolerated(CORDON_TAINT, podClass.tolerations);
+  }
+
+  /** The greatest score that `judge` can answer. */
+  get scoreMax(): number {
+    const { fitWeight, balanceWeight, imageWeight } = this.#profile;
+    return 100 * (fitWeight + balanceWeight + imageWeight);
+  }
+
+  /**
+   * Must be called before a series of `judge`. The answer changes when what was judged before is
+   * void, because images of the class came or went.
+   */
+  prepare(): number {
+    const table = this.#table;
+    if (this.#kindEpoch !== table.kinds.epoch) {
+      this.#kindEpoch = table.kinds.epoch;
+      this.#kindMemo.fill(0);
+    }
+    const hadImages = this.#hasImages;
+    // The share of nodes with an image changes with every node; without images nothing does.
+    const stamp = table.images.version + (hadImages ? table.version : 0);
+    if (stamp === this.#imageStamp) return this.#imageRound;
+    this.#hasImages = table.images.holdsAny(this.podClass.images);
+    this.#imageStamp = table.images.version + (this.#hasImages ? table.version : 0);
+    this.#imageMemo.fill(0);
+    if (hadImages || this.#hasImages) this.#imageRound++;
+    return this.#imageRound;
+  }
+
+  /** The part of the score that is the node's own, or a negative verdict. Sets `pair`. */
+  judge(id: number): number {
+    const table = this.#table;
+    if (table.present.get(id) === 0) return ABSENT;
+    const fixed = this.#judgeKind(id);
+    if (fixed < 0) return fixed;
+    this.pair = fixed - 1;
+    const size = table.sizes.get(table.size.get(id));
+    const { milliCpu, memory, ephemeral } = size.resources;
+    const { requests, scoreMilliCpu, scoreMemory } = this.podClass;
+    const usedCpu = table.milliCpu.get(id);
+    const usedMemory = table.memory.get(id);
+    let short = table.pods.get(id) + 1 > size.pods ? PODS_BIT : 0;
+    if (requests.milliCpu > 0 && requests.milliCpu > milliCpu - usedCpu) short |= CPU_BIT;
+    if (requests.memory > 0 && requests.memory > memory - usedMemory) short |= MEMORY_BIT;
+    if (requests.ephemeral > 0 && requests.ephemeral > ephemeral - table.ephemeral.get(id)) {
+      short |= EPHEMERAL_BIT;
+    }
+    if (this.#scalars.length > 0) short |= this.#scalarShortage(id);
+    if (short !== 0) return this.#shortage(id, short);
+    const profile = this.#profile;
+    let score = 0;
+    if (profile.fitWeight > 0) {
+      const wantedCpu = table.milliCpuNonZero.get(id) + scoreMilliCpu;
+      const wantedMemory = table.memoryNonZero.get(id) + scoreMemory;
+      score += profile.fitWeight * leastAllocated(milliCpu, wantedCpu, memory, wantedMemory);
+    }
+    if (profile.balanceWeight > 0 && this.#isBalanced) {
+      const balance = this.#balance(milliCpu, usedCpu, memory, usedMemory);
+      score += profile.balanceWeight * balance;
+    }
+    if (this.#hasImages) score += profile.imageWeight * this.#imageScore(id);
+    return score;
+  }
+
+  /** What taints and affinity add on top, given the greatest raw scores of all feasible nodes. */
+  pairScore(pair: number, softMax: number, affinityMax: number): number {
+    const raw = this.pairs[pair]!;
+    const { taintWeight, affinityWeight } = this.#profile;
+    const soft = softMax === 0 ? 0 : Math.trunc((100 * raw.softTaints) / softMax);
+    const affinity = affinityMax === 0 ? 0 : Math.trunc((100 * raw.affinity) / affinityMax);
+    return taintWeight * (100 - soft) + affinityWeight * affinity;
+  }
+
+  /** The reasons behind a verdict, as upstream words them; none for a node that is not there. */
+  reasonsOf(verdict: number): string[] {
+    if (verdict === CORDONED) return ['node(s) were unschedulable'];
+    if (verdict === TAINTED) return ['node(s) had untolerated taint(s)'];
+    if (verdict === UNMATCHED) return ["node(s) didn't match Pod's node affinity/selector"];
+    const mask = (-verdict - SHORT) >>> 1;
+    const reasons: string[] = [];
+    if ((mask & PODS_BIT) !== 0) reasons.push('Too many pods');
+    if ((mask & CPU_BIT) !== 0) reasons.push('Insufficient cpu');
+    if ((mask & MEMORY_BIT) !== 0) reasons.push('Insufficient memory');
+    if ((mask & EPHEMERAL_BIT) !== 0) reasons.push('Insufficient ephemeral-storage');
+    for (const [index, { name }] of this.#scalars.entries()) {
+      if ((mask & (FIRST_SCALAR_BIT << index)) !== 0) reasons.push(`Insufficient ${name}`);
+    }
+    return reasons;
+  }
+
+  /** Whether evicting pods could change a verdict. */
+  static isResolvable(verdict: number): boolean {
+    return verdict <= -SHORT && ((-verdict - SHORT) & 1) === 0;
+  }
+
+  /** The plugin behind a verdict. */
+  static pluginOf(verdict: number): string {
+    if (verdict === CORDONED) return 'NodeUnschedulable';
+    if (verdict === TAINTED) return 'TaintToleration';
+    return verdict === UNMATCHED ? 'NodeAffinity' : 'NodeResourcesFit';
+  }
+
+  #judgeKind(id: number): number {
+    const kind = this.#table.kind.get(id);
+    if (this.podClass.isNameBound) return this.#evaluateKind(kind, this.#table.nameOf(id));
+    if (kind >= this.#kindMemo.length) {
+      const grown = new Int32Array(Math.max(2 * this.#kindMemo.length, kind + 1));
+      grown.set(this.#kindMemo);
+      this.#kindMemo = grown;
+    }
+    let known = this.#kindMemo[kind]!;
+    if (known === 0) known = this.#kindMemo[kind] = this.#evaluateKind(kind, '');
+    return known;
+  }
+
+  #evaluateKind(kindId: number, name: string): number {
+    const kind = this.#table.kinds.get(kindId);
+    const { tolerations, nodes, preferred } = this.podClass;
+    if (kind.isCordoned && !this.#toleratesCordon) return CORDONED;
+    if (hasUntolerated(kind.taints, tolerations)) return TAINTED;
+    const matchable = matchableOf(kind, name);
+    if (!nodes.matches(matchable)) return UNMATCHED;
+    let affinity = 0;
+    for (const { weight, term } of preferred) {
+      if (matchesTerm(term, matchable)) affinity += weight;
+    }
+    const soft = softTaints(kind.taints, tolerations);
+    let index = this.pairs.findIndex(
+      (pair) => pair.softTaints === soft && pair.affinity === affinity,
+    );
+    if (index < 0) index = this.pairs.push({ softTaints: soft, affinity }) - 1;
+    return index + 1;
+  }
+
+  #scalarShortage(id: number): number {
+    const table = this.#table;
+    const capacity = table.sizes.get(table.size.get(id)).resources.scalars;
+    let short = 0;
+    for (let i = 0; i < this.#scalars.length; i++) {
+      const { scalar, name, amount } = this.#scalars[i]!;
+      const free = (capacity.get(name) ?? 0) - table.scalarUsed(scalar, id);
+      if (amount > free) short |= FIRST_SCALAR_BIT << i;
+    }
+    return short;
+  }
+
+  #shortage(id: number, mask: number): number {
+    const table = this.#table;
+    const capacity = table.sizes.get(table.size.get(id)).resources;
+    const { requests } = this.podClass;
+    let isHopeless =
+      ((mask & CPU_BIT) !== 0 && requests.milliCpu > capacity.milliCpu) ||
+      ((mask & MEMORY_BIT) !== 0 && requests.memory > capacity.memory) ||
+      ((mask & EPHEMERAL_BIT) !== 0 && requests.ephemeral > capacity.ephemeral);
+    for (let i = 0; i < this.#scalars.length; i++) {
+      const { name, amount } = this.#scalars[i]!;
+      if (amount > (capacity.scalars.get(name) ?? 0)) isHopeless = true;
+    }
+    return -(SHORT + 2 * mask + (isHopeless ? 1 : 0));
+  }
+
+  #balance(milliCpu: number, usedCpu: number, memory: number, usedMemory: number): number {
+    const { requests } = this.podClass;
+    const cpu = usedCpu + requests.milliCpu;
+    const after = balance(milliCpu, cpu, memory, usedMemory + requests.memory);
+    if (!this.#profile.isBalanceChangeScored) return after;
+    const before = balance(milliCpu, usedCpu, memory, usedMemory);
+    return 50 + Math.trunc((50 + after - before) / 2);
+  }
+
+  #imageScore(id: number): number {
+    const set = this.#table.imageSet.get(id);
+    if (set >= this.#imageMemo.length) {
+      const grown = new Int16Array(Math.max(2 * this.#imageMemo.length, set + 1));
+      grown.set(this.#imageMemo);
+      this.#imageMemo = grown;
+    }
+    const known = this.#imageMemo[set]!;
+    if (known !== 0) return known - 1;
+    const { images, containerCount } = this.podClass;
+    const bytes = this.#table.images.scaledBytes(set, images, this.#table.count);
+    const max = IMAGE_BYTES_MAX * containerCount;
+    const clamped = Math.min(Math.max(bytes, IMAGE_BYTES_MIN), max);
+    const score = Math.trunc((100 * (clamped - IMAGE_BYTES_MIN)) / (max - IMAGE_BYTES_MIN));
+    this.#imageMemo[set] = score + 1;
+    return score;
+  }
+}
+
+/** NodeResourcesFit, LeastAllocated, CPU and memory of equal weight. */
+function leastAllocated(
+  milliCpu: number,
+  wantedCpu: number,
+  memory: number,
+  wantedMemory: number,
+): number {
+  let sum = 0;
+  let count = 0;
+  if (milliCpu !== 0) {
+    if (wantedCpu <= milliCpu) sum += percent(milliCpu - wantedCpu, milliCpu);
+    count++;
+  }
+  if (memory !== 0) {
+    if (wantedMemory <= memory) sum += percent(memory - wantedMemory, memory);
+    count++;
+  }
+  return count === 0 ? 0 : Math.trunc(sum / count);
+}
+
+/** NodeResourcesBalancedAllocation over CPU and memory, in upstream's float operations. */
+function balance(milliCpu: number, usedCpu: number, memory: number, usedMemory: number): number {
+  if (milliCpu === 0 || memory === 0) return 100;
+  const cpuPart = Math.min(1, usedCpu / milliCpu);
+  const memoryPart = Math.min(1, usedMemory / memory);
+  return Math.trunc((1 - Math.abs(cpuPart - memoryPart) / 2) * 100);
+}

@@ -1,0 +1,69 @@
+/** Why a pod has no node, and what is to be done about it. */
+import { ClassRules } from './class-rules.ts';
+import { fitErrorText } from './fit-error.ts';
+import type { Profile } from './profile.ts';
+
+export interface Failure {
+  /** As upstream words it. */
+  readonly message: string;
+  /** Plugins that rejected; they decide which events wake the pod. */
+  readonly rejecters: ReadonlySet<string>;
+  /** Not the cluster but the pod or the configuration is at fault. */
+  readonly isError: boolean;
+  readonly clearsNomination: boolean;
+  /** Decided by the index: any node that the index finds feasible later ends the wait. */
+  readonly isIndexed: boolean;
+  /** Rows of the node to wait for, and of the pods to evict from it. */
+  readonly nomination: { readonly node: number; readonly victims: readonly number[] } | null;
+}
+
+/** The failure of a class by the counts of its verdicts: no node is looked at. */
+export function failureOf(
+  rules: ClassRules,
+  verdicts: ReadonlyMap<number, number>,
+  profile: Profile,
+  nodeCount: number,
+): Failure {
+  const base = { isError: false, clearsNomination: false, isIndexed: true, nomination: null };
+  if (nodeCount === 0) {
+    const message = 'no nodes available to schedule pods';
+    return { ...base, message, rejecters: new Set() };
+  }
+  const reasons = new Map<string, number>();
+  const rejecters = new Set<string>();
+  let resolvable = 0;
+  for (const [verdict, nodes] of verdicts) {
+    rejecters.add(ClassRules.pluginOf(verdict));
+    if (ClassRules.isResolvable(verdict)) resolvable += nodes;
+    for (const reason of rules.reasonsOf(verdict)) {
+      reasons.set(reason, (reasons.get(reason) ?? 0) + nodes);
+    }
+  }
+  const after = postFilterText(rules, profile, nodeCount, resolvable);
+  return { ...base, message: fitErrorText(nodeCount, reasons, after), rejecters };
+}
+
+/** What the plugins of PostFilter say when there is nobody to evict. */
+function postFilterText(
+  { podClass }: ClassRules,
+  profile: Profile,
+  nodeCount: number,
+  resolvable: number,
+): string {
+  const texts: string[] = [];
+  for (const { name } of profile.postFilter) {
+    if (name === 'DynamicResources') texts.push('no new claims to deallocate');
+    if (name !== 'DefaultPreemption') continue;
+    if (podClass.template.spec.preemptionPolicy === 'Never') {
+      texts.push('preemption: not eligible due to preemptionPolicy=Never.');
+      continue;
+    }
+    const reasons = new Map<string, number>();
+    if (resolvable > 0) reasons.set('No preemption victims found for incoming pod', resolvable);
+    if (nodeCount > resolvable) {
+      reasons.set('Preemption is not helpful for scheduling', nodeCount - resolvable);
+    }
+    texts.push(`preemption: ${fitErrorText(nodeCount, reasons)}`);
+  }
+  return texts.join(', ');
+}

@@ -1,0 +1,64 @@
+/** What of a profile the ranked index can decide by; null where full evaluation must. */
+import type { Profile, ProfileConfiguration } from './profile.ts';
+
+export interface FastProfile {
+  readonly fitWeight: number;
+  readonly balanceWeight: number;
+  readonly imageWeight: number;
+  readonly taintWeight: number;
+  readonly affinityWeight: number;
+  /** The balance score of 1.36. */
+  readonly isBalanceChangeScored: boolean;
+}
+
+/** These must be on, in this order: they are compiled into one test. */
+const FILTERS = ['NodeUnschedulable', 'TaintToleration', 'NodeAffinity', 'NodeResourcesFit'];
+/** These never object to a pod that the index decides about. */
+const IDLE_FILTERS = new Set(['NodeName', 'NodePorts', 'PodTopologySpread', 'InterPodAffinity']);
+const IDLE_VOLUME_FILTERS = new Set([
+  'VolumeRestrictions',
+  'NodeVolumeLimits',
+  'VolumeBinding',
+  'VolumeZone',
+  'DynamicResources',
+]);
+const SCORERS = new Set([
+  'NodeResourcesFit',
+  'NodeResourcesBalancedAllocation',
+  'ImageLocality',
+  'TaintToleration',
+  'NodeAffinity',
+  'PodTopologySpread',
+  'InterPodAffinity',
+  'DynamicResources',
+  'VolumeBinding',
+]);
+/** Arguments of these would change what is compiled. */
+const FIXED_ARGS = new Set(['NodeResourcesFit', 'NodeResourcesBalancedAllocation', 'NodeAffinity']);
+
+export function fastProfileOf(
+  profile: Profile,
+  configuration: ProfileConfiguration,
+  isBalanceChangeScored: boolean,
+): FastProfile | null {
+  const active = profile.filter.map(({ name }) => name);
+  const compiled = active.filter((name) => FILTERS.includes(name));
+  if (compiled.join() !== FILTERS.join()) return null;
+  const isKnown = (name: string): boolean =>
+    FILTERS.includes(name) || IDLE_FILTERS.has(name) || IDLE_VOLUME_FILTERS.has(name);
+  if (!active.every(isKnown)) return null;
+  if (![...profile.weights.keys()].every((name) => SCORERS.has(name))) return null;
+  if (profile.weights.size === 0) return null;
+  const percentage = profile.percentageOfNodesToScore ?? 100;
+  if (percentage !== 100) return null;
+  if ((configuration.pluginConfig ?? []).some(({ name }) => FIXED_ARGS.has(name))) return null;
+  const weightOf = (name: string): number => profile.weights.get(name) ?? 0;
+  return {
+    fitWeight: weightOf('NodeResourcesFit'),
+    balanceWeight: weightOf('NodeResourcesBalancedAllocation'),
+    imageWeight: weightOf('ImageLocality'),
+    taintWeight: weightOf('TaintToleration'),
+    affinityWeight: weightOf('NodeAffinity'),
+    isBalanceChangeScored,
+  };
+}

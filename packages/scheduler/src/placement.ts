@@ -1,0 +1,214 @@
+/**
+ * Finds the node of a pod: by the ranked index of its class where that is exact, by full
+ * evaluation where the pod or the cluster has something that the index does not know.
+ */
+import type { Random } from '@megaplane/base/random';
+import { ClassIndex } from './class-index.ts';
+import { ClassRules } from './class-rules.ts';
+import { ClassScan } from './class-scan.ts';
+import type { ClusterView } from './cluster-view.ts';
+import type { Nominations } from './cycle.ts';
+import { Evaluator } from './evaluator.ts';
+import { failureOf, type Failure } from './failure.ts';
+import type { FastProfile } from './fast-profile.ts';
+import type { Identities } from './identities.ts';
+import type { NodeTable } from './node-table.ts';
+import type { PodClass } from './pod-class.ts';
+import type { PodTable } from './pod-table.ts';
+import type { Profile } from './profile.ts';
+import type { TermWatch } from './term-watch.ts';
+
+export interface ActiveProfile {
+  readonly profile: Profile;
+  readonly fast: FastProfile | null;
+}
+
+export interface PlacementOptions {
+  readonly nodes: NodeTable;
+  readonly pods: PodTable;
+  readonly identities: Identities;
+  readonly terms: TermWatch;
+  readonly view: ClusterView;
+  readonly nominations: Nominations;
+  /** Whether a pod waits for a node, other than `id`, with this priority or a higher one. */
+  hasRivals(id: number, priority: number): boolean;
+  readonly profiles: ReadonlyMap<string, ActiveProfile>;
+  readonly percentageOfNodesToScore: number;
+  readonly random: Random;
+  /** Memory that indexes of classes may take together; the one not used longest goes first. */
+  readonly indexBytesMax: number;
+  /** From so many nodes on a class that comes for the first time gets no index yet. */
+  readonly scannedNodesMin: number;
+}
+
+export const INDEX_BYTES_MAX: number = 512 * 1024 * 1024;
+/** Up to here an index is built at once; above, only for a class that comes a second time. */
+export const SCANNED_NODES_MIN = 4096;
+/** Classes of which it is remembered that they were scanned. */
+const SCANNED_CLASSES_MAX = 100_000;
+
+export interface PlacementMetrics {
+  indexed: number;
+  scanned: number;
+  evaluated: number;
+  indexesBuilt: number;
+}
+
+export class Placement {
+  readonly metrics: PlacementMetrics = { indexed: 0, scanned: 0, evaluated: 0, indexesBuilt: 0 };
+  /** Why the last `decide` found no node. */
+  failure: Failure | null = null;
+  readonly #options: PlacementOptions;
+  readonly #evaluator: Evaluator;
+  readonly #indexes = new Map<number, ClassIndex>();
+  readonly #scanned = new Set<number>();
+  /** Placed pods by priority, to know whether there is anybody to evict. */
+  readonly #priorities = new Map<number, number>();
+
+  constructor(options: PlacementOptions) {
+    this.#options = options;
+    this.#evaluator = new Evaluator(options.percentageOfNodesToScore);
+  }
+
+  /** A pod took a node (1) or left it (-1). */
+  count(id: number, delta: 1 | -1): void {
+    const { pods, identities, terms } = this.#options;
+    const podClass = pods.podClass.get(id);
+    terms.count(podClass, pods.namespace.get(id), delta);
+    const { priority } = identities.classes.get(podClass);
+    const count = (this.#priorities.get(priority) ?? 0) + delta;
+    if (count === 0) this.#priorities.delete(priority);
+    else this.#priorities.set(priority, count);
+  }
+
+  /** The node for a pod, or -1: then `failure` says why. */
+  decide(id: number): number {
+    const { pods, identities, profiles } = this.#options;
+    this.failure = null;
+    const podClass = identities.classes.get(pods.podClass.get(id));
+    const active = profiles.get(podClass.schedulerName);
+    if (active === undefined) throw new Error(`no profile is named ${podClass.schedulerName}`);
+    const { fast } = active;
+    if (fast === null || this.#slowReason(id, podClass, active) !== '') {
+      return this.#evaluate(id, active.profile);
+    }
+    const classId = pods.podClass.get(id);
+    const index = this.#indexFor(classId, podClass, fast);
+    if (index === null) return this.#scan(id, podClass, active, fast);
+    this.metrics.indexed++;
+    const node = index.pick(this.#options.random);
+    return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, active.profile);
+  }
+
+  /** Whether a class is decided about by its index, and a node is feasible for it now. */
+  isFeasible(classId: number, node: number): boolean {
+    const { identities, profiles, nodes } = this.#options;
+    const podClass = identities.classes.get(classId);
+    const fast = profiles.get(podClass.schedulerName)?.fast ?? null;
+    if (fast === null) return true;
+    const known = this.#indexes.get(classId);
+    const rules =
+      known?.rules.podClass === podClass ? known.rules : new ClassRules(podClass, nodes, fast);
+    rules.prepare();
+    return rules.judge(node) >= 0;
+  }
+
+  get indexBytes(): number {
+    return this.#indexes.values().reduce((bytes, index) => bytes + index.memoryBytes, 0);
+  }
+
+  /** Why the index cannot decide; empty if it can. */
+  #slowReason(id: number, podClass: PodClass, { profile }: ActiveProfile): string {
+    const { terms, pods } = this.#options;
+    if (podClass.exotic !== '') return podClass.exotic;
+    if (podClass.nodeNames !== null) return 'nodes asked for by name';
+    if (this.#options.hasRivals(id, podClass.priority)) return 'nominated pods';
+    return terms.touches(id, pods, profile);
+  }
+
+  #indexFor(classId: number, podClass: PodClass, fast: FastProfile): ClassIndex | null {
+    const { nodes } = this.#options;
+    let index = this.#indexes.get(classId);
+    // Numbers of classes are reused: an index is only as good as the class that it was made for.
+    if (index !== undefined && index.rules.podClass !== podClass) {
+      this.#indexes.delete(classId);
+      index = undefined;
+    }
+    if (index === undefined) {
+      const { scannedNodesMin } = this.#options;
+      if (nodes.count >= scannedNodesMin && !this.#scanned.has(classId)) {
+        if (this.#scanned.size >= SCANNED_CLASSES_MAX) this.#scanned.clear();
+        this.#scanned.add(classId);
+        return null;
+      }
+      this.#makeRoom();
+      this.metrics.indexesBuilt++;
+      index = new ClassIndex(new ClassRules(podClass, nodes, fast), nodes);
+      this.#indexes.set(classId, index);
+    } else if (this.#indexes.size > 1) {
+      this.#indexes.delete(classId);
+      this.#indexes.set(classId, index);
+    }
+    index.catchUp();
+    return index;
+  }
+
+  #makeRoom(): void {
+    const max = this.#options.indexBytesMax;
+    for (const classId of this.#indexes.keys()) {
+      if (this.indexBytes < max) return;
+      this.#indexes.delete(classId);
+    }
+  }
+
+  #scan(id: number, podClass: PodClass, active: ActiveProfile, fast: FastProfile): number {
+    const { nodes, random } = this.#options;
+    this.metrics.scanned++;
+    const rules = new ClassRules(podClass, nodes, fast);
+    const scan = new ClassScan(rules, nodes, random);
+    return scan.node >= 0 ? scan.node : this.#fail(id, rules, scan.verdicts, active.profile);
+  }
+
+  #fail(
+    id: number,
+    rules: ClassRules,
+    verdicts: ReadonlyMap<number, number>,
+    profile: Profile,
+  ): number {
+    const { podClass } = rules;
+    const preempts =
+      podClass.template.spec.preemptionPolicy !== 'Never' &&
+      profile.postFilter.some(({ name }) => name === 'DefaultPreemption') &&
+      [...verdicts.keys()].some((verdict) => ClassRules.isResolvable(verdict)) &&
+      this.#priorities.keys().some((priority) => priority < podClass.priority);
+    if (preempts) return this.#evaluate(id, profile);
+    this.failure = failureOf(rules, verdicts, profile, this.#options.nodes.count);
+    return -1;
+  }
+
+  #evaluate(id: number, profile: Profile): number {
+    const { view, nodes, random, nominations } = this.#options;
+    this.metrics.evaluated++;
+    view.refresh();
+    const decision = this.#evaluator.decide(view.podAt(id), view, profile, nominations);
+    switch (decision.kind) {
+      case 'placed':
+        return nodes.find(decision.best[random.below(decision.best.length)] ?? '');
+      case 'gated':
+        throw new Error(`pod ${view.podAt(id).key} is gated and must not be tried`);
+      case 'failed': {
+        const { message, rejecters, nomination, clearsNomination, isError } = decision;
+        const victims = nomination?.victims.map(({ key }) => view.rowOf(key)) ?? [];
+        this.failure = {
+          message,
+          rejecters,
+          isError,
+          clearsNomination,
+          isIndexed: false,
+          nomination: nomination === null ? null : { node: nodes.find(nomination.node), victims },
+        };
+        return -1;
+      }
+    }
+  }
+}

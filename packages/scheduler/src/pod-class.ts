@@ -1,0 +1,149 @@
+/**
+ * Pods that placement cannot tell apart, but for their names and labels, are one class: same
+ * requests, selectors, tolerations, priority. What is found out about a class serves all of them.
+ */
+import { preferredOf, namedNodes, type WeightedTerm } from './plugins/node-affinity.ts';
+import { imageName } from './plugins/image-locality.ts';
+import { HOSTNAME_KEY } from './node-facts.ts';
+import { RequiredNodes } from './node-selector.ts';
+import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from './objects.ts';
+import { PodInfo } from './pod-info.ts';
+import { SCALARS_MAX } from './class-rules.ts';
+import { podRequestsForScore, type Resources } from './resources.ts';
+
+export interface PodClass {
+  /** A pod of the class, without name, labels and node. */
+  readonly template: PodObject;
+  readonly schedulerName: string;
+  readonly priority: number;
+  readonly requests: Resources;
+  readonly requestsNonZero: Resources;
+  /** CPU and memory that the allocation score counts for a pod of the class. */
+  readonly scoreMilliCpu: number;
+  readonly scoreMemory: number;
+  readonly tolerations: readonly Toleration[] | undefined;
+  readonly nodes: RequiredNodes;
+  readonly hasNodeTerms: boolean;
+  /** The only nodes that can do, or null. */
+  readonly nodeNames: ReadonlySet<string> | null;
+  readonly preferred: readonly WeightedTerm[];
+  /** Selectors look at the name or the host name, so that nodes of one kind may differ. */
+  readonly isNameBound: boolean;
+  readonly images: readonly string[];
+  readonly containerCount: number;
+  readonly isGated: boolean;
+  /** Placed pods of the class have a say about others: inter-pod affinity of any sort. */
+  readonly hasPodTerms: boolean;
+  /** Why the class needs full evaluation; empty if the ranked index decides about it. */
+  readonly exotic: string;
+  /** Number of what a placed pod of the class takes; -1 until it is asked for. */
+  usage: number;
+}
+
+/** Commands, environments and mounts are of no concern here. */
+function containerTemplate({ image, ports, resources, restartPolicy }: Container): Container {
+  const taken = (ports ?? []).filter(({ hostPort }) => (hostPort ?? 0) > 0);
+  const requests = resources?.requests;
+  return {
+    name: '',
+    ...(image === undefined ? {} : { image }),
+    ...(taken.length === 0 ? {} : { ports: taken }),
+    ...(requests === undefined ? {} : { resources: { requests } }),
+    ...(restartPolicy === undefined ? {} : { restartPolicy }),
+  };
+}
+
+/** What of a pod counts for its class; `nodeName` is what placement will add. */
+export function templateOf(pod: PodObject): PodObject {
+  const spec: Record<string, unknown> = {};
+  for (const member of MEMBERS) {
+    if (pod.spec[member] !== undefined) spec[member] = pod.spec[member];
+  }
+  spec['containers'] = (pod.spec.containers ?? []).map(containerTemplate);
+  const init = pod.spec.initContainers ?? [];
+  if (init.length > 0) spec['initContainers'] = init.map(containerTemplate);
+  const volumes = (pod.spec.volumes ?? []).filter(isBinding);
+  if (volumes.length > 0) spec['volumes'] = volumes;
+  return { metadata: { name: '' }, spec };
+}
+
+const MEMBERS = [
+  'schedulerName',
+  'priority',
+  'preemptionPolicy',
+  'overhead',
+  'resources',
+  'nodeSelector',
+  'affinity',
+  'tolerations',
+  'topologySpreadConstraints',
+  'schedulingGates',
+  'resourceClaims',
+] as const;
+
+export function createPodClass(template: PodObject): PodClass {
+  const { spec } = template;
+  const info = new PodInfo(template);
+  const score = podRequestsForScore(template);
+  const affinity = spec.affinity?.nodeAffinity;
+  const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const preferred = affinity?.preferredDuringSchedulingIgnoredDuringExecution;
+  const containers = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
+  const terms = [
+    ...(required?.nodeSelectorTerms ?? []),
+    ...(preferred ?? []).map(({ preference }) => preference),
+  ];
+  return {
+    template,
+    schedulerName: spec.schedulerName ?? 'default-scheduler',
+    priority: spec.priority ?? 0,
+    requests: info.requests,
+    requestsNonZero: info.requestsNonZero,
+    scoreMilliCpu: score.milliCpu,
+    scoreMemory: score.memory,
+    tolerations: spec.tolerations,
+    nodes: new RequiredNodes(template),
+    hasNodeTerms: required !== undefined || spec.nodeSelector !== undefined,
+    nodeNames: namedNodes(template),
+    preferred: preferredOf(affinity) ?? [],
+    isNameBound: spec.nodeSelector?.[HOSTNAME_KEY] !== undefined || terms.some(isNameTerm),
+    images: containers.map(({ image }) => imageName(image ?? '')),
+    containerCount: containers.length,
+    isGated: (spec.schedulingGates ?? []).length > 0,
+    hasPodTerms: info.hasAffinityTerms,
+    exotic: exoticPart(template, info),
+    usage: -1,
+  };
+}
+
+function isNameTerm({ matchExpressions, matchFields }: NodeSelectorTerm): boolean {
+  if ((matchFields ?? []).length > 0) return true;
+  return (matchExpressions ?? []).some(({ key }) => key === HOSTNAME_KEY);
+}
+
+/** Volumes that say something about nodes. */
+function isBinding(volume: Volume): boolean {
+  const { persistentVolumeClaim, ephemeral, gcePersistentDisk, awsElasticBlockStore } = volume;
+  return [
+    persistentVolumeClaim,
+    ephemeral,
+    gcePersistentDisk,
+    awsElasticBlockStore,
+    volume.iscsi,
+    volume.rbd,
+    volume.csi,
+  ].some((source) => source !== undefined);
+}
+
+function exoticPart({ spec }: PodObject, info: PodInfo): string {
+  if (info.hasAffinityTerms) return 'inter-pod affinity';
+  if ((spec.topologySpreadConstraints ?? []).length > 0) return 'topology spread constraints';
+  if (info.ports.length > 0) return 'host ports';
+  if ((spec.volumes ?? []).some(isBinding)) return 'volumes';
+  if ((spec.resourceClaims ?? []).length > 0) return 'resource claims';
+  const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(({ term }) => term.error !== '');
+  if (wrong === true) return 'a preferred node term that cannot be parsed';
+  if (info.requests.scalars.size > SCALARS_MAX) return 'many kinds of resources';
+  if (namedNodes({ metadata: { name: '' }, spec })?.size === 0) return 'conflicting node names';
+  return '';
+}

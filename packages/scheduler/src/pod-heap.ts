@@ -1,0 +1,129 @@
+// data plane: a heap of pods under three keys
+
+/**
+ * The least entry first, by `first`, then `second`, then `third`, then in order of arrival. What
+ * has become of an entry meanwhile is not the heap's business: whoever takes one out compares its
+ * stamp with the pod's.
+ */
+const LENGTH_MIN = 256;
+
+export class PodHeap {
+  #first: Float64Array = new Float64Array(LENGTH_MIN);
+  #second: Float64Array = new Float64Array(LENGTH_MIN);
+  #third: Float64Array = new Float64Array(LENGTH_MIN);
+  #arrival: Float64Array = new Float64Array(LENGTH_MIN);
+  #ids: Uint32Array = new Uint32Array(LENGTH_MIN);
+  #stamps: Uint32Array = new Uint32Array(LENGTH_MIN);
+  #arrivals = 0;
+  size = 0;
+
+  push(id: number, stamp: number, first: number, second: number, third: number): void {
+    if (this.size === this.#ids.length) this.#grow();
+    const arrival = this.#arrivals++;
+    let at = this.size++;
+    while (at > 0) {
+      const parent = (at - 1) >>> 1;
+      if (!this.#isLess(first, second, third, arrival, parent)) break;
+      this.#move(parent, at);
+      at = parent;
+    }
+    this.#put(at, id, stamp, first, second, third, arrival);
+  }
+
+  /** Of the least entry; the heap is not empty. */
+  get topId(): number {
+    return this.#ids[0]!;
+  }
+
+  get topStamp(): number {
+    return this.#stamps[0]!;
+  }
+
+  get topFirst(): number {
+    return this.#first[0]!;
+  }
+
+  /** Takes the least entry out. */
+  pop(): void {
+    const last = --this.size;
+    if (last === 0) return;
+    const id = this.#ids[last]!;
+    const stamp = this.#stamps[last]!;
+    const first = this.#first[last]!;
+    const second = this.#second[last]!;
+    const third = this.#third[last]!;
+    const arrival = this.#arrival[last]!;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= last) break;
+      if (child + 1 < last && this.#isBefore(child + 1, child)) child++;
+      if (this.#isLess(first, second, third, arrival, child)) break;
+      this.#move(child, at);
+      at = child;
+    }
+    this.#put(at, id, stamp, first, second, third, arrival);
+  }
+
+  #isBefore(left: number, right: number): boolean {
+    return this.#isLess(
+      this.#first[left]!,
+      this.#second[left]!,
+      this.#third[left]!,
+      this.#arrival[left]!,
+      right,
+    );
+  }
+
+  #isLess(first: number, second: number, third: number, arrival: number, at: number): boolean {
+    if (first !== this.#first[at]!) return first < this.#first[at]!;
+    if (second !== this.#second[at]!) return second < this.#second[at]!;
+    if (third !== this.#third[at]!) return third < this.#third[at]!;
+    return arrival < this.#arrival[at]!;
+  }
+
+  #move(from: number, to: number): void {
+    this.#ids[to] = this.#ids[from]!;
+    this.#stamps[to] = this.#stamps[from]!;
+    this.#first[to] = this.#first[from]!;
+    this.#second[to] = this.#second[from]!;
+    this.#third[to] = this.#third[from]!;
+    this.#arrival[to] = this.#arrival[from]!;
+  }
+
+  #put(
+    at: number,
+    id: number,
+    stamp: number,
+    first: number,
+    second: number,
+    third: number,
+    arrival: number,
+  ): void {
+    this.#ids[at] = id;
+    this.#stamps[at] = stamp;
+    this.#first[at] = first;
+    this.#second[at] = second;
+    this.#third[at] = third;
+    this.#arrival[at] = arrival;
+  }
+
+  #grow(): void {
+    const length = 2 * this.#ids.length;
+    const longer = (old: Float64Array): Float64Array => {
+      const grown = new Float64Array(length);
+      grown.set(old);
+      return grown;
+    };
+    this.#first = longer(this.#first);
+    this.#second = longer(this.#second);
+    this.#third = longer(this.#third);
+    this.#arrival = longer(this.#arrival);
+    const ids = new Uint32Array(length);
+    ids.set(this.#ids);
+    this.#ids = ids;
+    const stamps = new Uint32Array(length);
+    stamps.set(this.#stamps);
+    this.#stamps = stamps;
+  }
+}

@@ -1,0 +1,134 @@
+// data plane: a million pods in columns
+import {
+  Float64Column,
+  Int32Column,
+  Uint16Column,
+  Uint32Column,
+  Uint8Column,
+} from '@megaplane/base/column';
+import type { NodeTable } from './node-table.ts';
+
+/** Where a pod is in its life with the scheduler. */
+export const PLACE = {
+  /** Not known, or of no concern (another scheduler's, and without a node). */
+  none: 0,
+  active: 1,
+  backoff: 2,
+  errorBackoff: 3,
+  unschedulable: 4,
+  gated: 5,
+  /** Has a node by our decision; the API server has not confirmed it. */
+  assumed: 6,
+  /** Has a node. */
+  bound: 7,
+} as const;
+
+/** In `isTerminating`: the pod leaves because the scheduler wanted its room. */
+export const EVICTED = 2;
+
+/**
+ * Pods by the row that the informer gave them.
+ *
+ *   place        Uint8    one of PLACE
+ *   generation   Uint16   changes when the row goes to another pod
+ *   podClass     Uint32   interned spec            labels, namespace, owner   Uint32, interned
+ *   usage        Uint32   what it takes from its node, interned; only while it has one
+ *   node         Int32    -1: none                 next, previous   Int32   pods of the same node
+ *   uid          4 x Uint32
+ *   sinceMs      Float64  when it was last put into a queue     firstMs   when first
+ *   startMs      Float64  status.startTime
+ *   rejections   Uint8    tries that found no node (backoff)    errors    Uint8   tries that failed
+ *   stamp        Uint32   changes with each change of place
+ *   isTerminating   Uint8   0 no, 1 yes, EVICTED
+ */
+export class PodTable {
+  readonly place: Uint8Column = new Uint8Column();
+  readonly generation: Uint16Column = new Uint16Column();
+  readonly podClass: Uint32Column = new Uint32Column();
+  readonly labels: Uint32Column = new Uint32Column();
+  readonly namespace: Uint32Column = new Uint32Column();
+  readonly owner: Uint32Column = new Uint32Column();
+  readonly usage: Uint32Column = new Uint32Column();
+  readonly node: Int32Column = new Int32Column();
+  /** 1: the row has an identity that must be released. */
+  readonly known: Uint8Column = new Uint8Column();
+  readonly next: Int32Column = new Int32Column();
+  readonly previous: Int32Column = new Int32Column();
+  readonly uid0: Uint32Column = new Uint32Column();
+  readonly uid1: Uint32Column = new Uint32Column();
+  readonly uid2: Uint32Column = new Uint32Column();
+  readonly uid3: Uint32Column = new Uint32Column();
+  readonly sinceMs: Float64Column = new Float64Column();
+  readonly firstMs: Float64Column = new Float64Column();
+  readonly startMs: Float64Column = new Float64Column();
+  readonly stamp: Uint32Column = new Uint32Column();
+  readonly rejections: Uint8Column = new Uint8Column();
+  readonly errors: Uint8Column = new Uint8Column();
+  readonly isTerminating: Uint8Column = new Uint8Column();
+  readonly #nodes: NodeTable;
+  #placed = 0;
+
+  constructor(nodes: NodeTable) {
+    this.#nodes = nodes;
+  }
+
+  /** Pods that have a node. */
+  get placed(): number {
+    return this.#placed;
+  }
+
+  /** Makes a row fresh for a new pod. */
+  begin(id: number, nowMs: number): void {
+    this.place.set(id, PLACE.none);
+    this.generation.add(id, 1);
+    this.node.set(id, -1);
+    this.next.set(id, -1);
+    this.previous.set(id, -1);
+    this.sinceMs.set(id, nowMs);
+    this.firstMs.set(id, 0);
+    this.startMs.set(id, 0);
+    this.rejections.set(id, 0);
+    this.errors.set(id, 0);
+    this.isTerminating.set(id, 0);
+  }
+
+  /** A pod takes its room on a node; `usage` is retained by the caller. */
+  attach(id: number, node: number, usage: number): void {
+    const nodes = this.#nodes;
+    const first = nodes.firstPod.get(node);
+    this.node.set(id, node);
+    this.usage.set(id, usage);
+    this.previous.set(id, -1);
+    this.next.set(id, first);
+    if (first >= 0) this.previous.set(first, id);
+    nodes.firstPod.set(node, id);
+    nodes.addUsage(node, nodes.usages.get(usage));
+    this.#placed++;
+  }
+
+  /** A pod gives its room back; the caller releases the usage. */
+  detach(id: number): void {
+    const nodes = this.#nodes;
+    const node = this.node.get(id);
+    const next = this.next.get(id);
+    const previous = this.previous.get(id);
+    if (previous >= 0) this.next.set(previous, next);
+    else nodes.firstPod.set(node, next);
+    if (next >= 0) this.previous.set(next, previous);
+    this.node.set(id, -1);
+    this.next.set(id, -1);
+    this.previous.set(id, -1);
+    nodes.removeUsage(node, nodes.usages.get(this.usage.get(id)));
+    this.#placed--;
+  }
+
+  get memoryBytes(): number {
+    let bytes = this.place.memoryBytes + this.generation.memoryBytes;
+    bytes += this.rejections.memoryBytes + this.errors.memoryBytes;
+    bytes += this.isTerminating.memoryBytes + this.podClass.memoryBytes + this.labels.memoryBytes;
+    bytes += this.namespace.memoryBytes + this.owner.memoryBytes + this.usage.memoryBytes;
+    bytes += this.node.memoryBytes + this.next.memoryBytes + this.previous.memoryBytes;
+    bytes += this.stamp.memoryBytes + this.uid0.memoryBytes * 4 + this.sinceMs.memoryBytes * 3;
+    return bytes;
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Which pods are touched by terms that others bring: inter-pod affinity of placed pods, and the
+ * spreading that profiles apply by default. Pods that nothing touches are decided by the index.
+ */
+import type { Identities } from './identities.ts';
+import type { ObjectStore } from './object-store.ts';
+import type { PodTerm } from './pod-info.ts';
+import { PodInfo } from './pod-info.ts';
+import { termMatches } from './plugins/inter-pod-affinity.ts';
+import { PodTopologySpread } from './plugins/pod-topology-spread.ts';
+import type { PodTable } from './pod-table.ts';
+import type { Profile } from './profile.ts';
+
+interface Bearer {
+  readonly terms: readonly PodTerm[];
+  pods: number;
+}
+
+/** Answers remembered at most, before all are forgotten. */
+const MEMO_MAX = 100_000;
+
+export class TermWatch {
+  readonly #identities: Identities;
+  readonly #objects: ObjectStore;
+  /** By class and namespace of placed pods with terms. */
+  readonly #bearers = new Map<string, Bearer>();
+  readonly #memo = new Map<string, string>();
+  #version = 0;
+  #memoStamp = '';
+
+  constructor(identities: Identities, objects: ObjectStore) {
+    this.#identities = identities;
+    this.#objects = objects;
+  }
+
+  /** A pod took a node (`delta` 1) or left it (-1). */
+  count(podClass: number, namespace: number, delta: 1 | -1): void {
+    const { hasPodTerms, template } = this.#identities.classes.get(podClass);
+    if (!hasPodTerms) return;
+    const key = `${podClass} ${namespace}`;
+    const bearer = this.#bearers.get(key);
+    if (bearer !== undefined) {
+      bearer.pods += delta;
+      if (bearer.pods > 0) return;
+      this.#bearers.delete(key);
+    } else {
+      const name = this.#identities.namespaces.get(namespace);
+      const info = new PodInfo({ ...template, metadata: { name: '', namespace: name } });
+      const terms = [
+        ...info.requiredAffinity,
+        ...info.requiredAntiAffinity,
+        ...info.preferredAffinity,
+        ...info.preferredAntiAffinity,
+      ];
+      this.#bearers.set(key, { terms, pods: 1 });
+    }
+    this.#version++;
+  }
+
+  /** What touches a pod; empty if nothing does. */
+  touches(id: number, pods: PodTable, profile: Profile): string {
+    const { classes, labels, namespaces, owners } = this.#identities;
+    const epochs = `${classes.epoch} ${labels.epoch} ${namespaces.epoch} ${owners.epoch}`;
+    const stamp = `${this.#version} ${this.#objects.version} ${epochs}`;
+    if (stamp !== this.#memoStamp || this.#memo.size > MEMO_MAX) this.#memo.clear();
+    this.#memoStamp = stamp;
+    const podClass = pods.podClass.get(id);
+    const namespace = pods.namespace.get(id);
+    const label = pods.labels.get(id);
+    const owner = pods.owner.get(id);
+    const key = `${podClass} ${label} ${namespace} ${owner}`;
+    let known = this.#memo.get(key);
+    if (known === undefined) {
+      const reference = owners.get(owner);
+      const info = new PodInfo({
+        metadata: {
+          name: '',
+          namespace: namespaces.get(namespace),
+          labels: labels.get(label),
+          ...(reference === null ? {} : { ownerReferences: [reference] }),
+        },
+        spec: classes.get(podClass).template.spec,
+      });
+      known = this.#touches(info, profile);
+      this.#memo.set(key, known);
+    }
+    return known;
+  }
+
+  #touches(pod: PodInfo, profile: Profile): string {
+    const isOn = (name: string): boolean =>
+      profile.weights.has(name) || profile.filter.some((plugin) => plugin.name === name);
+    const spread = profile.plugins.get('PodTopologySpread');
+    if (spread instanceof PodTopologySpread && isOn('PodTopologySpread')) {
+      const soft = spread.rulesOf(pod, this.#objects, 'ScheduleAnyway').length;
+      const hard = spread.rulesOf(pod, this.#objects, 'DoNotSchedule').length;
+      if (soft + hard > 0) return 'spreading by default';
+    }
+    if (!isOn('InterPodAffinity')) return '';
+    const labels = this.#objects.namespaceLabels(pod.namespace);
+    for (const { terms } of this.#bearers.values()) {
+      if (terms.some((term) => termMatches(term, pod, labels))) return 'affinity of running pods';
+    }
+    return '';
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * Pods that no node would take, waiting for the cluster to change.
+ *
+ * Those that the index decided about wait by class, in order, and only the first of a class is
+ * woken: if there is no node for it there is none for the others, and if there is one, the next
+ * follows. So a change costs a look at each waiting class, not at each of a million pods. The
+ * others wait one by one and are woken by any change that may matter to a plugin that rejected
+ * them.
+ */
+import { PLACE, type PodTable } from './pod-table.ts';
+
+interface WaitingClass {
+  readonly ids: number[];
+  readonly stamps: number[];
+  /** Entries before this one have left. */
+  head: number;
+  /** One of the class is out to try. */
+  isAwake: boolean;
+}
+
+/** What happened to the cluster. */
+export type ClusterEvent = 'node' | 'podAdded' | 'podRemoved' | 'object';
+
+/** Plugins to which pods come and go for nothing. */
+const NODE_ONLY = new Set(['NodeUnschedulable', 'NodeName', 'TaintToleration', 'NodeAffinity']);
+const BY_PODS_ADDED = new Set(['PodTopologySpread', 'InterPodAffinity']);
+const BY_OBJECTS = new Set([
+  'VolumeBinding',
+  'VolumeZone',
+  'VolumeRestrictions',
+  'NodeVolumeLimits',
+  'DynamicResources',
+]);
+
+/** Entries that have left before their list is made shorter. */
+const HOLES_MAX = 1024;
+
+export class WaitingRoom {
+  readonly #pods: PodTable;
+  readonly #classes = new Map<number, WaitingClass>();
+  readonly #others = new Map<number, ReadonlySet<string>>();
+
+  constructor(pods: PodTable) {
+    this.#pods = pods;
+  }
+
+  /** Classes of which pods wait. */
+  get classes(): Iterable<number> {
+    return this.#classes.keys();
+  }
+
+  get classCount(): number {
+    return this.#classes.size;
+  }
+
+  isAwake(podClass: number): boolean {
+    return this.#classes.get(podClass)?.isAwake ?? false;
+  }
+
+  /** A pod that the index found no node for; its class is asleep now. */
+  addIndexed(podClass: number, id: number, stamp: number): void {
+    let waiting = this.#classes.get(podClass);
+    if (waiting === undefined) {
+      this.#classes.set(podClass, (waiting = { ids: [], stamps: [], head: 0, isAwake: false }));
+    }
+    waiting.ids.push(id);
+    waiting.stamps.push(stamp);
+    waiting.isAwake = false;
+  }
+
+  /** A pod that full evaluation found no node for. */
+  addOther(id: number, rejecters: ReadonlySet<string>): void {
+    this.#others.set(id, rejecters);
+  }
+
+  removeOther(id: number): void {
+    this.#others.delete(id);
+  }
+
+  /** The first pod of a class that still waits, which is then out to try; -1 if none does. */
+  wakeNext(podClass: number): number {
+    const waiting = this.#classes.get(podClass);
+    if (waiting === undefined) return -1;
+    for (; waiting.head < waiting.ids.length; waiting.head++) {
+      const id = waiting.ids[waiting.head] ?? -1;
+      if (!this.#stillWaits(id, waiting.stamps[waiting.head] ?? -1)) continue;
+      waiting.head++;
+      waiting.isAwake = true;
+      this.#shorten(waiting);
+      return id;
+    }
+    this.#classes.delete(podClass);
+    return -1;
+  }
+
+  /** Pods out of the order of classes to which an event may matter; they wait no longer. */
+  wakeOthers(event: ClusterEvent): number[] {
+    const woken: number[] = [];
+    for (const [id, rejecters] of this.#others) {
+      if (mayHelp(event, rejecters)) woken.push(id);
+    }
+    for (const id of woken) this.#others.delete(id);
+    return woken;
+  }
+
+  /** Pods that have waited since `beforeMs` or longer; they wait no longer. */
+  takeOlder(beforeMs: number): number[] {
+    const found: number[] = [];
+    const { sinceMs } = this.#pods;
+    for (const [podClass, waiting] of this.#classes) {
+      for (; waiting.head < waiting.ids.length; waiting.head++) {
+        const id = waiting.ids[waiting.head] ?? -1;
+        if (!this.#stillWaits(id, waiting.stamps[waiting.head] ?? -1)) continue;
+        if (sinceMs.get(id) > beforeMs) break;
+        found.push(id);
+      }
+      if (waiting.head === waiting.ids.length) this.#classes.delete(podClass);
+    }
+    for (const id of this.#others.keys()) {
+      if (sinceMs.get(id) > beforeMs) continue;
+      found.push(id);
+      this.#others.delete(id);
+    }
+    return found;
+  }
+
+  #stillWaits(id: number, stamp: number): boolean {
+    const pods = this.#pods;
+    return pods.place.get(id) === PLACE.unschedulable && pods.stamp.get(id) === stamp;
+  }
+
+  #shorten(waiting: WaitingClass): void {
+    if (waiting.head < HOLES_MAX || waiting.head * 2 < waiting.ids.length) return;
+    waiting.ids.splice(0, waiting.head);
+    waiting.stamps.splice(0, waiting.head);
+    waiting.head = 0;
+  }
+}
+
+function mayHelp(event: ClusterEvent, rejecters: ReadonlySet<string>): boolean {
+  if (rejecters.size === 0) return true;
+  for (const plugin of rejecters) {
+    switch (event) {
+      case 'node':
+        return true;
+      case 'podRemoved':
+        if (!NODE_ONLY.has(plugin)) return true;
+        break;
+      case 'podAdded':
+        if (BY_PODS_ADDED.has(plugin)) return true;
+        break;
+      case 'object':
+        if (BY_OBJECTS.has(plugin)) return true;
+        break;
+    }
+  }
+  return false;
+}
