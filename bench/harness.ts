@@ -13,7 +13,8 @@ const TICKS_PER_SECOND = 100;
 export function machine(): string {
   const [first] = cpus();
   const gib = (totalmem() / 2 ** 30).toFixed(0);
-  return `${cpus().length} x ${first?.model.trim() ?? '?'}, ${gib} GiB, Linux ${release()}, Node ${process.version}`;
+  const cores = `${cpus().length} x ${first?.model.trim() ?? '?'}`;
+  return `${cores}, ${gib} GiB, Linux ${release()}, Node ${process.version}`;
 }
 
 /** Keeps this process, the load generator, off the server's core. */

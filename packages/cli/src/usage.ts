@@ -2,9 +2,9 @@
  * Parsers of flag values. Each throws commander's `InvalidArgumentError`, which becomes one line
  * that names the flag and exit code 2.
  */
-import { parseByteSize, parseDurationMs } from '@megaplane/base/limits';
+import { formatDurationMs, parseByteSize, parseDurationMs } from '@megaplane/base/limits';
 import type { Parsed } from '@megaplane/base/limits';
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 
 /** A parser of whole numbers from `min` to `max`, both included. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
@@ -76,4 +76,10 @@ export function given<Flags extends object, Name extends keyof Flags>(
   const found: Partial<Record<Name, unknown>> = {};
   for (const name of names) if (flags[name] !== undefined) found[name] = flags[name];
   return found as { [Given in Name]?: NonNullable<Flags[Given]> };
+}
+
+/** A flag that takes a duration, with its default shown as people write it. */
+export function durationOption(flags: string, description: string, defaultMs: number): Option {
+  const option = new Option(flags, description).argParser(durationMs);
+  return option.default(defaultMs, formatDurationMs(defaultMs));
 }

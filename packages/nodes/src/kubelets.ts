@@ -260,7 +260,7 @@ export class Kubelets {
     }
   };
 
-  /** 404: gone, make it anew; 409: changed or already there, look and repeat at once; else later. */
+  /** 404: gone, make it anew; 409: changed or there already, look and repeat at once. */
   #onLeaseFailure(id: number, status: number, nowMs: number): void {
     const columns = this.#columns;
     if (status === 404) {

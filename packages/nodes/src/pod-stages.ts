@@ -3,9 +3,9 @@
  *
  * | stage | when | does |
  * |---|---|---|
- * | pod-delete | it has a deletionTimestamp | deletes it with grace 0; finalizers stay with others |
- * | pod-ready | Pending, no podIP, not being deleted | Running: conditions, container statuses, IPs |
- * | pod-complete | Running and owned by a Job | Succeeded: all containers terminated with exit 0 |
+ * | pod-delete | it has a deletionTimestamp | deletes it with grace 0; finalizers stay |
+ * | pod-ready | Pending, no podIP, not being deleted | Running: conditions, containers, IPs |
+ * | pod-complete | Running and owned by a Job | Succeeded: containers exit with 0 |
  */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
-import { durationMs, flagValue, positive, wholeNumber, words } from '../usage.ts';
+import { durationOption, flagValue, positive, wholeNumber, words } from '../usage.ts';
 
 interface Flags extends LogFlags {
   readonly kubeconfig: string;
@@ -22,7 +22,11 @@ interface Flags extends LogFlags {
 }
 
 export function controllersCommand(done: (exitCode: number) => void): Command {
-  const command = new Command('controllers')
+  return addLogOptions(described()).action(async (flags: Flags) => done(await run(flags)));
+}
+
+function described(): Command {
+  return new Command('controllers')
     .summary('the controllers that a cluster cannot live without')
     .description(
       'Keeps namespaces, service accounts, node health and what owners leave behind in order.\n\n' +
@@ -33,18 +37,22 @@ export function controllersCommand(done: (exitCode: number) => void): Command {
     .option('--root-ca-file <file>', 'for kube-root-ca.crt (default: the CA of the kubeconfig)')
     .optionsGroup('Controllers:')
     .option('--controllers <list>', 'which ones: *, name, or -name', words, ['*'])
-    .option('--node-monitor-period <duration>', 'how often nodes are looked at', durationMs, 5000)
-    .option(
-      '--node-monitor-grace-period <duration>',
-      'silence that makes a node Unknown',
-      durationMs,
-      50_000,
+    .addOption(
+      durationOption('--node-monitor-period <duration>', 'how often nodes are looked at', 5000),
     )
-    .option(
-      '--node-startup-grace-period <duration>',
-      'the same for a node that never spoke',
-      durationMs,
-      60_000,
+    .addOption(
+      durationOption(
+        '--node-monitor-grace-period <duration>',
+        'silence that makes a node Unknown',
+        50_000,
+      ),
+    )
+    .addOption(
+      durationOption(
+        '--node-startup-grace-period <duration>',
+        'the same for a node that never spoke',
+        60_000,
+      ),
     )
     .option('--node-eviction-rate <rate>', 'nodes per second and zone', positive, 0.1)
     .option(
@@ -73,27 +81,26 @@ export function controllersCommand(done: (exitCode: number) => void): Command {
       'of /metrics and /healthz; port 0 = a free one',
       '127.0.0.1:0',
     );
-  return addLogOptions(command).action(async (flags: Flags) => {
-    done(
-      await serve(async () => {
-        const { runControllers } = await import('@megaplane/controllers/run');
-        return runControllers({
-          kubeconfig: flags.kubeconfig,
-          controllers: flags.controllers,
-          nodeMonitorPeriodMs: flags.nodeMonitorPeriod,
-          nodeMonitorGracePeriodMs: flags.nodeMonitorGracePeriod,
-          nodeStartupGracePeriodMs: flags.nodeStartupGracePeriod,
-          nodeEvictionRate: flags.nodeEvictionRate,
-          secondaryNodeEvictionRate: flags.secondaryNodeEvictionRate,
-          largeClusterSizeThreshold: flags.largeClusterSizeThreshold,
-          unhealthyZoneThreshold: flags.unhealthyZoneThreshold,
-          terminatedPodGcThreshold: flags.terminatedPodGcThreshold,
-          leaderElect: flags.leaderElect ?? true,
-          ...(flags.rootCaFile === undefined ? {} : { rootCaFile: flags.rootCaFile }),
-          metricsAddress: flags.metricsAddress,
-          log: logger(flags),
-        });
-      }),
-    );
+}
+
+function run(flags: Flags): Promise<number> {
+  return serve(async () => {
+    const { runControllers } = await import('@megaplane/controllers/run');
+    return runControllers({
+      kubeconfig: flags.kubeconfig,
+      controllers: flags.controllers,
+      nodeMonitorPeriodMs: flags.nodeMonitorPeriod,
+      nodeMonitorGracePeriodMs: flags.nodeMonitorGracePeriod,
+      nodeStartupGracePeriodMs: flags.nodeStartupGracePeriod,
+      nodeEvictionRate: flags.nodeEvictionRate,
+      secondaryNodeEvictionRate: flags.secondaryNodeEvictionRate,
+      largeClusterSizeThreshold: flags.largeClusterSizeThreshold,
+      unhealthyZoneThreshold: flags.unhealthyZoneThreshold,
+      terminatedPodGcThreshold: flags.terminatedPodGcThreshold,
+      leaderElect: flags.leaderElect ?? true,
+      ...(flags.rootCaFile === undefined ? {} : { rootCaFile: flags.rootCaFile }),
+      metricsAddress: flags.metricsAddress,
+      log: logger(flags),
+    });
   });
 }

@@ -24,7 +24,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
   const command = new Command('nodes')
     .summary('simulated kubelets for any Kubernetes API server')
     .description(
-      'Registers simulated nodes, renews their leases and runs the pods that are bound to them.\n\n' +
+      'Registers simulated nodes, renews their leases and runs the pods bound to them.\n\n' +
         'Example: megaplane nodes --kubeconfig ./megaplane-data/kubeconfig --create 100',
     )
     .optionsGroup('Cluster:')

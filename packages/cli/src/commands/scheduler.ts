@@ -1,2 +1,4 @@
 import { Command } from 'commander';
-export function schedulerCommand(_done: (exitCode: number) => void): Command { return new Command('scheduler'); }
+export function schedulerCommand(_done: (exitCode: number) => void): Command {
+  return new Command('scheduler');
+}

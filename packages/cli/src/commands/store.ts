@@ -1,2 +1,4 @@
 import { Command } from 'commander';
-export function storeCommand(_done: (exitCode: number) => void): Command { return new Command('store'); }
+export function storeCommand(_done: (exitCode: number) => void): Command {
+  return new Command('store');
+}

@@ -24,7 +24,8 @@ export function refusal(nodes: number, pods: number, memoryBytes: number): strin
     fitting > 0
       ? `--nodes ${Math.floor(fitting / 1000) * 1000} would fit`
       : 'take fewer nodes and pods';
-  return `${what} would take about ${gib(neededBytes)}; this machine has ${gib(memoryBytes)}: ${advice}`;
+  const needed = `${what} would take about ${gib(neededBytes)}`;
+  return `${needed}; this machine has ${gib(memoryBytes)}: ${advice}`;
 }
 
 function gib(bytes: number): string {

@@ -1,5 +1,5 @@
 // shell: the terminal
-/** Progress of long work: a bar where somebody looks at a terminal, a line now and then elsewhere. */
+/** Progress of long work: a bar on a terminal, a line now and then elsewhere. */
 import cliProgress from 'cli-progress';
 
 const LINE_EVERY_MS = 2000;

@@ -42,7 +42,7 @@ export interface ChildStep {
   readonly effects: readonly ChildEffect[];
 }
 
-/** The state after `event` at `nowMs`, and what the shell must do. Unfitting events change nothing. */
+/** The state after `event` at `nowMs`, and what to do. Events that do not fit change nothing. */
 export function step(state: ChildState, event: ChildEvent, nowMs: number): ChildStep {
   switch (event.kind) {
     case 'start':
