@@ -2,7 +2,7 @@
  * Parsers of flag values. Each throws commander's `InvalidArgumentError`, which becomes one line
  * that names the flag and exit code 2.
  */
-import { formatDurationMs, parseByteSize, parseDurationMs } from '@megaplane/base/limits';
+import { formatDuration, parseByteSize, parseDurationMs } from '@megaplane/base/limits';
 import type { Parsed } from '@megaplane/base/limits';
 import { InvalidArgumentError, Option } from 'commander';
 
@@ -81,5 +81,5 @@ export function given<Flags extends object, Name extends keyof Flags>(
 /** A flag that takes a duration, with its default shown as people write it. */
 export function durationOption(flags: string, description: string, defaultMs: number): Option {
   const option = new Option(flags, description).argParser(durationMs);
-  return option.default(defaultMs, formatDurationMs(defaultMs));
+  return option.default(defaultMs, formatDuration(defaultMs));
 }
