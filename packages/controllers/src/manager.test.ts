@@ -40,6 +40,8 @@ const KINDS: Readonly<Record<string, string>> = {
   pods: 'Pod',
   nodes: 'Node',
   leases: 'Lease',
+  secrets: 'Secret',
+  serviceaccounts: 'ServiceAccount',
 };
 
 async function make(
@@ -149,6 +151,30 @@ test('every namespace has its service account and root CA, again and again', asy
   await api.advance(500);
   assert(api.objects.has(account));
   assert.equal(stringAt(api.objects.get(map), 'data', 'ca.crt'), 'PEM');
+  manager.stop();
+});
+
+test('a token secret is filled, and goes with its service account', async () => {
+  const { api, manager } = await cluster();
+  const path = '/api/v1/namespaces/default';
+  await make(api, `${path}/serviceaccounts`, 'robot');
+  const annotations = { 'kubernetes.io/service-account.name': 'robot' };
+  const type = 'kubernetes.io/service-account-token';
+  await make(api, `${path}/secrets`, 't', { type }, { annotations });
+  await make(api, `${path}/secrets`, 'other', { type: 'Opaque' }, { annotations });
+  await api.advance(500);
+  const secret = api.objects.get('/api/v1/secrets default/t');
+  const text = (field: string): string =>
+    Buffer.from(stringAt(secret, 'data', field), 'base64').toString();
+  assert.deepEqual(['token', 'ca.crt', 'namespace'].map(text), [
+    'token of robot',
+    'PEM',
+    'default',
+  ]);
+  await api.request({ method: 'DELETE', path: `${path}/serviceaccounts/robot` });
+  await api.advance(500);
+  assert(!api.objects.has('/api/v1/secrets default/t'));
+  assert(api.objects.has('/api/v1/secrets default/other'));
   manager.stop();
 });
 

@@ -13,6 +13,7 @@ import type { LifecycleRules } from './node-lifecycle.ts';
 import { NodePart } from './node-part.ts';
 import type { ControllerName, ControllersOptions, Log } from './options.ts';
 import { SharedInformers } from './shared-informers.ts';
+import { TokenSecrets } from './token-secrets.ts';
 
 /** How often it is looked whether all informers have their first state. */
 const SYNC_LOOK_MS = 20;
@@ -61,6 +62,11 @@ export class Manager {
     this.#informers = new SharedInformers(given.client, (text) => this.#onTrouble(text));
     this.nodePart = this.#newNodePart();
     this.#addNamespacePart();
+    if (given.chosen.has('serviceaccount-token-controller')) {
+      this.#parts.push(
+        new TokenSecrets({ ...given, informers: this.#informers, onError: this.#onError }),
+      );
+    }
     if (given.chosen.has('garbage-collector-controller')) {
       this.garbage = new GarbageCollector({
         client: given.client,

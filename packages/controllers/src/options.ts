@@ -6,6 +6,7 @@ export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) 
 export const CONTROLLER_NAMES = [
   'namespace-controller',
   'serviceaccount-controller',
+  'serviceaccount-token-controller',
   'root-ca-certificate-publisher-controller',
   'node-lifecycle-controller',
   'taint-eviction-controller',
@@ -18,6 +19,7 @@ export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 const ALIASES: Readonly<Record<string, ControllerName>> = {
   namespace: 'namespace-controller',
   serviceaccount: 'serviceaccount-controller',
+  'serviceaccount-token': 'serviceaccount-token-controller',
   'root-ca-cert-publisher': 'root-ca-certificate-publisher-controller',
   nodelifecycle: 'node-lifecycle-controller',
   podgc: 'pod-garbage-collector-controller',

@@ -29,6 +29,7 @@ const RESOURCES: readonly (readonly [
   ['', 'nodes', 'Node', 'Cluster'],
   ['', 'pods', 'Pod', 'Namespaced'],
   ['', 'configmaps', 'ConfigMap', 'Namespaced'],
+  ['', 'secrets', 'Secret', 'Namespaced'],
   ['', 'serviceaccounts', 'ServiceAccount', 'Namespaced'],
   ['', 'events', 'Event', 'Namespaced'],
   ['coordination.k8s.io', 'leases', 'Lease', 'Namespaced'],
@@ -226,6 +227,7 @@ export class FakeApi implements Client {
   }
 
   #post(place: Place, body: JsonObject): JsonObject {
+    if (place.subresource === 'token') return { status: { token: `token of ${place.name}` } };
     const metadata = objectAt(body, 'metadata') ?? {};
     const name = stringAt(metadata, 'name');
     const at = { ...place, name };

@@ -1,0 +1,168 @@
+/**
+ * Secrets of type `kubernetes.io/service-account-token`: filled with a token, the CA and the
+ * namespace, and deleted when their service account goes.
+ *
+ * The token comes from the API server (TokenRequest), bound to the Secret, so that this program
+ * needs no signing key and the token ends with the Secret.
+ */
+import { CONTENT, type Client } from '@megaplane/client/client';
+import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const TYPE = 'kubernetes.io/service-account-token';
+const TYPE_TEXT = Buffer.from(`"${TYPE}"`);
+const ACCOUNT = 'kubernetes.io/service-account.name';
+const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
+/** Ten years: such tokens are meant not to expire while their Secret is there. */
+const EXPIRATION_SECONDS = 10 * 365 * 86_400;
+const WORKERS = 5;
+
+export interface TokenSecretsOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly rootCa: string;
+  readonly onError: (error: unknown) => void;
+}
+
+export class TokenSecrets {
+  readonly #options: TokenSecretsOptions;
+  readonly #workers: Workers<string>;
+  readonly #secrets: Informer;
+  readonly #accounts: Informer;
+  /** Token secrets only, which are few: by namespace, as their account is in the same one. */
+  readonly #known: Map<string, Set<string>> = new Map();
+
+  constructor(options: TokenSecretsOptions) {
+    this.#options = options;
+    this.#workers = new Workers(
+      options.client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      options.onError,
+    );
+    const { informers } = options;
+    this.#secrets = informers.subscribe({ path: '/api/v1/secrets' }, this.#secretHandler());
+    this.#accounts = informers.subscribe(
+      { path: '/api/v1/serviceaccounts' },
+      {
+        onUpsert: (row, isNew) => {
+          if (isNew) this.#addAll(this.#accounts.keyOf(row));
+        },
+        onDelete: (row) => this.#addAll(this.#accounts.keyOf(row)),
+      },
+    );
+  }
+
+  #secretHandler(): InformerHandler {
+    return {
+      onUpsert: (row, _isNew, bytes, start, end) => {
+        const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+        if (!text.includes(TYPE_TEXT)) return;
+        const key = this.#secrets.keyOf(row);
+        const namespace = namespaceOf(key);
+        const known = this.#known.get(namespace) ?? new Set();
+        this.#known.set(namespace, known.add(key));
+        this.#workers.add(key);
+      },
+      onDelete: (row) => {
+        const key = this.#secrets.keyOf(row);
+        const known = this.#known.get(namespaceOf(key));
+        if (known?.delete(key) === true && known.size === 0) this.#known.delete(namespaceOf(key));
+      },
+    };
+  }
+
+  #addAll(account: string): void {
+    for (const key of this.#known.get(namespaceOf(account)) ?? []) this.#workers.add(key);
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    const { client } = this.#options;
+    const [namespace = '', name = ''] = key.split('/');
+    const path = `/api/v1/namespaces/${namespace}/secrets/${name}`;
+    const secret = await client.request({ method: 'GET', path });
+    if (!secret.ok) return secret.code === 404 ? 'done' : 'retry';
+    const annotations = objectAt(secret.object, 'metadata', 'annotations');
+    const accountName = stringAt(annotations, ACCOUNT);
+    if (stringAt(secret.object, 'type') !== TYPE || accountName === '') return 'done';
+    const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${accountName}`;
+    const found = await client.request({ method: 'GET', path: account });
+    if (!found.ok && found.code !== 404) return 'retry';
+    const uid = found.ok ? stringAt(found.object, 'metadata', 'uid') : '';
+    const wanted = stringAt(annotations, ACCOUNT_UID);
+    if (!found.ok || (wanted !== '' && wanted !== uid)) return this.#delete(path, secret.object);
+    return this.#fill(path, account, namespace, uid, secret.object);
+  }
+
+  async #delete(path: string, secret: JsonObject): Promise<WorkResult> {
+    const preconditions = { uid: stringAt(secret, 'metadata', 'uid') };
+    const body = { preconditions };
+    const gone = await this.#options.client.request({ method: 'DELETE', path, body });
+    return gone.ok || gone.code === 404 || gone.code === 409 ? 'done' : 'retry';
+  }
+
+  async #fill(
+    path: string,
+    account: string,
+    namespace: string,
+    uid: string,
+    secret: JsonObject,
+  ): Promise<WorkResult> {
+    const { client, rootCa } = this.#options;
+    const base64 = (text: string): string => Buffer.from(text).toString('base64');
+    const data: JsonObject = {};
+    if (stringAt(secret, 'data', 'token') === '') {
+      const token = await this.#requestToken(account, secret);
+      if (token === '') return 'retry';
+      data['token'] = base64(token);
+    }
+    const expected = { 'ca.crt': base64(rootCa), namespace: base64(namespace) };
+    for (const [field, value] of Object.entries(expected)) {
+      if (value !== '' && stringAt(secret, 'data', field) !== value) data[field] = value;
+    }
+    const isLabelled = stringAt(secret, 'metadata', 'annotations', ACCOUNT_UID) === uid;
+    if (Object.keys(data).length === 0 && isLabelled) return 'done';
+    const resourceVersion = stringAt(secret, 'metadata', 'resourceVersion');
+    const written = await client.request({
+      method: 'PATCH',
+      path,
+      contentType: CONTENT.mergePatch,
+      body: { metadata: { resourceVersion, annotations: { [ACCOUNT_UID]: uid } }, data },
+    });
+    return written.ok || written.code === 404 ? 'done' : 'retry';
+  }
+
+  async #requestToken(account: string, secret: JsonObject): Promise<string> {
+    const boundObjectRef = {
+      kind: 'Secret',
+      apiVersion: 'v1',
+      name: stringAt(secret, 'metadata', 'name'),
+      uid: stringAt(secret, 'metadata', 'uid'),
+    };
+    const answer = await this.#options.client.request({
+      method: 'POST',
+      path: `${account}/token`,
+      body: {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenRequest',
+        spec: { audiences: [], expirationSeconds: EXPIRATION_SECONDS, boundObjectRef },
+      },
+    });
+    return answer.ok ? stringAt(answer.object, 'status', 'token') : '';
+  }
+}
+
+function namespaceOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}
