@@ -39,7 +39,8 @@ export function writeKeyValue(
   return writeKeyValueContent(store, ref, keysOnly, out, at);
 }
 
-function writeKeyValueContent(
+/** Writes the content of a KeyValue alone. */
+export function writeKeyValueContent(
   store: Store,
   ref: number,
   keysOnly: boolean,

@@ -10,7 +10,7 @@ const FILTER_NODELETE = 1;
 
 /** One decoded WatchRequest, reused. */
 export class WatchRequest {
-  kind = WATCH_NONE;
+  kind: number = WATCH_NONE;
   bytes: Buffer = Buffer.alloc(0);
   keyAt = 0;
   keyTo = 0;

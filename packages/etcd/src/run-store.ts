@@ -1,0 +1,146 @@
+// shell: `megaplane store`: opens a store and serves it as etcd
+import { randomBytes } from 'node:crypto';
+import type { StorageOptions } from '@megaplane/store/contract';
+import { type OpenStore, openStore } from '@megaplane/store/open';
+import type { Store } from '@megaplane/store/store';
+import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
+import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
+import { EtcdContext, type EtcdLimits } from './context.ts';
+import { httpHandler } from './http.ts';
+import { registerLease } from './lease.ts';
+import { registerMaintenance } from './maintenance.ts';
+import { compactHandler, deleteHandler, putHandler } from './put.ts';
+import { rangeHandler } from './range.ts';
+import { txnHandler } from './txn.ts';
+import { WatchService } from './watch.ts';
+
+/** etcd's default limit on a received message: 1.5 MiB of request and 512 KiB of overhead. */
+const MESSAGE_OVERHEAD_BYTES: number = 512 * 1024;
+const PROGRESS_RETRY_MS = 20;
+/** etcd's rule: the key of an address that clients can reach. */
+export const ETCD_LIMITS: EtcdLimits = {
+  txnOpsMax: 128,
+  requestBytesMax: 1_572_864,
+  quotaBytes: 0,
+};
+
+/** One place to listen. */
+export interface EtcdAddress {
+  readonly host?: string;
+  readonly port?: number;
+  readonly unixPath?: string;
+  readonly tls?: ListenTls;
+}
+
+export interface EtcdServerOptions {
+  readonly listen: readonly EtcdAddress[];
+  /** Extra plain addresses for /metrics and /health, etcd's --listen-metrics-urls. */
+  readonly listenMetrics?: readonly EtcdAddress[];
+  readonly advertiseClientUrls?: readonly string[];
+  readonly name?: string;
+  readonly limits?: Partial<EtcdLimits>;
+  /** etcd's --watch-progress-notify-interval. */
+  readonly progressNotifyMs?: number;
+}
+
+export interface RunStoreOptions extends EtcdServerOptions {
+  readonly storage: StorageOptions;
+  /** Called once when the log cannot go on: say so and end the process. */
+  readonly onFailure: (message: string) => void;
+}
+
+export interface EtcdServer {
+  readonly store: Store;
+  /** In the order of `listen`. */
+  readonly addresses: readonly { readonly host: string; readonly port: number }[];
+  /** Lets calls in flight finish for `graceMs`, then closes; flushes the log. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface RunningStore extends EtcdServer {
+  readonly opened: OpenStore;
+}
+
+/** Serves an open store as etcd; the store stays open when the server closes. */
+export async function serveEtcd(
+  opened: OpenStore,
+  options: EtcdServerOptions,
+): Promise<EtcdServer> {
+  const { store } = opened;
+  const limits = { ...ETCD_LIMITS, ...options.limits };
+  const context = new EtcdContext(store, limits, opened, () => performance.now());
+  const watches = new WatchService(context);
+  const methods = makeRoutes(context, watches, options);
+  const handler = httpHandler(context, watches);
+  const listeners: Listener[] = [];
+  const close = async (graceMs = 0): Promise<void> => {
+    clearInterval(progress);
+    clearInterval(retry);
+    await Promise.all(listeners.map((listener) => listener.close(graceMs)));
+  };
+  const progress = setInterval(() => watches.notifyProgress(), options.progressNotifyMs ?? 600_000);
+  const retry = setInterval(() => watches.retryProgress(), PROGRESS_RETRY_MS);
+  progress.unref();
+  retry.unref();
+  try {
+    for (const address of options.listen) {
+      listeners.push(await listen({ ...address, handler, grpc: methods }));
+    }
+    for (const address of options.listenMetrics ?? []) {
+      listeners.push(await listen({ ...address, handler }));
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const addresses = listeners.slice(0, options.listen.length).map(({ address }) => address);
+  return { store, addresses, close };
+}
+
+function makeRoutes(
+  context: EtcdContext,
+  watches: WatchService,
+  options: EtcdServerOptions,
+): GrpcRoutes {
+  const methods = new GrpcRoutes({
+    messageBytesMax: context.limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES,
+    messageTooLargeText: (bytes, bytesMax) =>
+      `grpc: received message larger than max (${bytes} vs. ${bytesMax})`,
+  });
+  methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
+  methods.unary('/etcdserverpb.KV/Put', putHandler(context));
+  methods.unary('/etcdserverpb.KV/DeleteRange', deleteHandler(context));
+  methods.unary('/etcdserverpb.KV/Txn', txnHandler(context));
+  methods.unary('/etcdserverpb.KV/Compact', compactHandler(context));
+  methods.call('/etcdserverpb.Watch/Watch', watches.factory);
+  registerLease(methods, context, drawLeaseId);
+  const clientUrls = options.advertiseClientUrls ?? [];
+  const name = options.name ?? 'default';
+  registerMaintenance(methods, context, { name, clientUrls, peerUrls: [] });
+  return methods;
+}
+
+function drawLeaseId(): { readonly high: number; readonly low: number } {
+  const bytes = randomBytes(8);
+  return { high: bytes.readUInt32LE(0) >>> 1, low: bytes.readUInt32LE(4) };
+}
+
+/** Opens a data directory and serves it: all of `megaplane store`. */
+export async function runStore(options: RunStoreOptions): Promise<RunningStore> {
+  const opened = openStore(options.storage);
+  opened.store.onLogFailure(options.onFailure);
+  try {
+    const server = await serveEtcd(opened, options);
+    return {
+      ...server,
+      opened,
+      close: async (graceMs) => {
+        await server.close(graceMs);
+        await opened.close();
+      },
+    };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
