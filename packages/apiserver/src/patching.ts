@@ -6,6 +6,7 @@ import {
   parsePatch,
   patchKindOf,
   patchResultInvalid,
+  type Patch,
 } from '@megaplane/machinery/patch';
 import { refit } from '@megaplane/machinery/request-body';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
@@ -22,7 +23,7 @@ export function patchObject(
   subresource: string,
   options: WriteOptions,
 ): void {
-  const change = readPatch(context, options);
+  const change = readPatch(context, subresource, options);
   if (!change.ok) {
     context.call.fail(change.status);
     return;
@@ -31,7 +32,11 @@ export function patchObject(
 }
 
 /** Reads the patch once; the change that it gives may be tried on several stored objects. */
-function readPatch(context: WriteContext, options: WriteOptions): Result<Change> {
+function readPatch(
+  context: WriteContext,
+  subresource: string,
+  options: WriteOptions,
+): Result<Change> {
   const { call, served } = context;
   const size = checkSize(call);
   if (!size.ok) return size;
@@ -41,8 +46,9 @@ function readPatch(context: WriteContext, options: WriteOptions): Result<Change>
   if (!patch.ok) return patch;
   const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
   if (type === undefined) return failed(unsupportedPatchType());
+  const isPart = subresource === 'status' && isAboutStatus(patch.value);
   return success((previous) => {
-    const patched = applyPatch(patch.value, previous, type);
+    const patched = applyPatch(patch.value, isPart ? statusPart(previous) : previous, type);
     if (!patched.ok) return patched;
     const form = resultForm(type, patched.value, options, (text) => call.warn(text));
     if (!form.ok) return form;
@@ -64,6 +70,22 @@ function resultForm(
   }
   form.strictErrors.forEach(warn);
   return success(form.object);
+}
+
+/** Patches of the status that name nothing else need not look at the rest of the object. */
+function isAboutStatus(patch: Patch): boolean {
+  if (patch.kind === 'json') return false;
+  const names = Object.keys(patch.body);
+  return names.every((name) => ['kind', 'apiVersion', 'metadata', 'status'].includes(name));
+}
+
+function statusPart({ kind, apiVersion, metadata, status }: JsonObject): JsonObject {
+  return {
+    kind: kind ?? '',
+    apiVersion: apiVersion ?? '',
+    metadata: metadata ?? {},
+    ...(status === undefined ? {} : { status }),
+  };
 }
 
 /** A patch may not rename or move the object. */

@@ -1,6 +1,7 @@
 /** Defaults and rules of kinds, as the writers use them. */
-import { applyDefaults } from '@megaplane/machinery/defaulting';
+import { applyDefaults, applyTypeDefaults } from '@megaplane/machinery/defaulting';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -10,6 +11,14 @@ import type { Served } from './served.ts';
 export function withDefaults(object: JsonObject): JsonObject {
   applyDefaults(object);
   return object;
+}
+
+/** Fills in the defaults of the object's status alone, in place. */
+export function withStatusDefaults(served: Served, object: JsonObject): void {
+  const { apiVersion, kind } = served.resource;
+  const shape = findTypeOfKind(apiVersion, kind)?.field('status')?.shape;
+  const status = objectAt(object, 'status');
+  if (shape?.kind === 'object' && status !== undefined) applyTypeDefaults(shape.type, status);
 }
 
 /** What is wrong with a new object. */

@@ -18,7 +18,7 @@ import { toStored } from './conversion.ts';
 import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
-import { changeFaults, withDefaults } from './schema-gate.ts';
+import { changeFaults, withDefaults, withStatusDefaults } from './schema-gate.ts';
 import { keyOf, keyText } from './served.ts';
 import {
   createObject,
@@ -172,11 +172,12 @@ function nextObject(
   if (subresource === 'status') {
     next = statusUpdate(next, previous);
     behaviour.prepareStatus?.(next, previous, context);
+    withStatusDefaults(served, next);
   } else if (subresource === '') {
     if (served.hasStatus) keepStatus(next, previous);
     behaviour.prepareUpdate?.(next, previous, context);
   }
-  next = withDefaults(next);
+  if (subresource !== 'status') next = withDefaults(next);
   if (subresource !== 'status' && served.counted) countGeneration(next, previous);
   const write = { ...context, operation: 'UPDATE' as const, subresource, previous };
   const refusal = context.admission.mutate({ ...write, object: next });
