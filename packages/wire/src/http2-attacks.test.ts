@@ -2,30 +2,28 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Exchange, Handler } from './exchange.ts';
-import { ERRORS, FRAMES, PREFACE, readUint32, writeFrameHead } from './frames.ts';
+import {
+  ACK,
+  block,
+  FakeTransport,
+  frame,
+  get,
+  HELLO,
+  number,
+  setting,
+} from '../test/scripted-peer.ts';
+import { ERRORS, FRAMES } from './frames.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
-import { writeField } from './hpack-encoder.ts';
 import { Http2Server } from './http2-server.ts';
 import { SERVER_LIMITS } from './limits.ts';
 import type { WireLimits } from './limits.ts';
-import type { Transport } from './transport.ts';
 
-/** A peer over arrays: what it is sent, and whether it takes it. */
-class Peer implements Transport {
-  readonly id = 1;
-  readonly secure = false;
-  readonly unix = true;
-  readonly remoteAddress = '';
+/** A client by hand against a server. */
+class Peer extends FakeTransport {
   readonly server: Http2Server;
-  received: Buffer[] = [];
-  reads = true;
-  stuckBytes = 0;
-  paused = false;
-  ended = false;
-  timeMs = 1000;
-  #turns = 0;
 
   constructor(handler: Handler, limits: Partial<WireLimits> = {}) {
+    super();
     this.server = new Http2Server(this, {
       handler,
       streamsBody: () => false,
@@ -33,133 +31,8 @@ class Peer implements Transport {
       onError: (error) => assert.fail(String(error)),
       grpc: null,
     });
+    this.protocol = this.server;
   }
-
-  peerCertificate(): null {
-    return null;
-  }
-
-  write(bytes: Buffer, start: number, end: number): boolean {
-    if (this.reads) this.received.push(Buffer.from(bytes.subarray(start, end)));
-    else this.stuckBytes += end - start;
-    return true;
-  }
-
-  pending(): number {
-    return this.stuckBytes;
-  }
-
-  pause(): void {
-    this.paused = true;
-  }
-
-  resume(): void {
-    this.paused = false;
-  }
-
-  requestFlush(): void {
-    this.#turns |= 1;
-  }
-
-  requestTurn(): void {
-    this.#turns |= 2;
-  }
-
-  end(): void {
-    this.ended = true;
-  }
-
-  destroy(): void {
-    this.ended = true;
-  }
-
-  nowMs(): number {
-    return this.timeMs;
-  }
-
-  /** Gives bytes to the server, in pieces of `size`, and lets it finish its turns. */
-  send(bytes: Buffer, size: number = bytes.length): void {
-    for (let at = 0; at < bytes.length; at += size) {
-      const piece = Buffer.from(bytes.subarray(at, at + size));
-      this.server.receive(piece, 0, piece.length);
-      piece.fill(0xee);
-      this.server.flush();
-    }
-    this.settle();
-  }
-
-  settle(): void {
-    for (let i = 0; i < 10_000 && this.#turns !== 0; i++) {
-      const turns = this.#turns;
-      this.#turns = 0;
-      if ((turns & 2) !== 0) this.server.drained();
-      this.server.flush();
-    }
-  }
-
-  /** The frames so far, parsed. */
-  frames(): { type: number; flags: number; id: number; payload: Buffer }[] {
-    const all = Buffer.concat(this.received);
-    const found = [];
-    let at = 0;
-    while (at < all.length) {
-      const size = all.readUIntBE(at, 3);
-      const payload = all.subarray(at + 9, at + 9 + size);
-      const id = readUint32(all, at + 5);
-      found.push({ type: all[at + 3] ?? 0, flags: all[at + 4] ?? 0, id, payload });
-      at += 9 + size;
-    }
-    assert.equal(at, all.length, 'whole frames were sent');
-    return found;
-  }
-
-  /** Error code of the GOAWAY that ended the connection, or -1. */
-  goaway(): number {
-    const frame = this.frames().findLast((one) => one.type === FRAMES.goaway);
-    return frame === undefined ? -1 : readUint32(frame.payload, 4);
-  }
-
-  resets(): string[] {
-    const found = this.frames().filter((one) => one.type === FRAMES.rstStream);
-    return found.map((one) => `${one.id}:${readUint32(one.payload, 0)}`);
-  }
-}
-
-function frame(type: number, flags: number, id: number, payload: Buffer = Buffer.alloc(0)): Buffer {
-  const head = Buffer.alloc(9);
-  writeFrameHead(head, 0, payload.length, type, flags, id);
-  return Buffer.concat([head, payload]);
-}
-
-function number(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
-
-function setting(id: number, value: number): Buffer {
-  return Buffer.concat([Buffer.from([0, id]), number(value)]);
-}
-
-const HELLO = Buffer.concat([PREFACE, frame(FRAMES.settings, 0, 0)]);
-const ACK = frame(FRAMES.settings, 1, 0);
-
-function block(path: string, method = 'GET'): Buffer {
-  const out = Buffer.alloc(path.length + 200);
-  let at = 0;
-  for (const [name, value] of [
-    [':method', method],
-    [':scheme', 'http'],
-    [':path', path],
-    [':authority', 'x'],
-  ] as const) {
-    at = writeField(out, at, name, value);
-  }
-  return out.subarray(0, at);
-}
-
-function get(id: number, path = '/'): Buffer {
-  return frame(FRAMES.headers, 5, id, block(path));
 }
 
 const hello: Handler = (exchange) => exchange.respond(200, null, 'hello');
