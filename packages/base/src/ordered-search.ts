@@ -1,6 +1,5 @@
 // data plane: searching and editing one node of an ordered index
 import { commonPrefix, compareBytes } from './bytes.ts';
-import type { KeyTable } from './keytable.ts';
 import {
   CHILDREN,
   COUNT,
@@ -13,6 +12,18 @@ import {
   PREFIX_BYTES_MAX,
   PREFIX_LENGTH,
 } from './ordered-nodes.ts';
+
+/** What an index must know of the keys behind its ids; a `KeyTable` is one. */
+export interface KeySource {
+  /** The memory in which the key of an id lies. */
+  keyBytes(id: number): Uint8Array;
+  /** Where in it the key starts. */
+  keyStart(id: number): number;
+  /** Length of the key in bytes. */
+  keyLength(id: number): number;
+  /** Order of the key of an id and a range, as memcmp; both agree before byte `skip`. */
+  compareKey(id: number, bytes: Uint8Array, start: number, end: number, skip: number): number;
+}
 
 // Signed comparison of words is what V8 does best: the top bit is turned over so that the signed
 // order is the order of the bytes.
@@ -51,7 +62,7 @@ function lowerHead(
  * the result has bit 16 set as well.
  */
 export function searchNode(
-  keys: KeyTable,
+  keys: KeySource,
   pool: NodePool,
   node: number,
   bytes: Uint8Array,
@@ -104,7 +115,7 @@ function comparePrefix(
 }
 
 /** Finds the bytes that all keys of a node share, and takes all heads from behind them. */
-export function measureNode(keys: KeyTable, pool: NodePool, node: number): void {
+export function measureNode(keys: KeySource, pool: NodePool, node: number): void {
   const words = pool.words(node);
   const base = pool.at(node);
   const entries = words[base + COUNT]!;
@@ -136,7 +147,7 @@ export function measureNode(keys: KeyTable, pool: NodePool, node: number): void 
   }
 }
 
-function headOfId(keys: KeyTable, id: number, skip: number): number {
+function headOfId(keys: KeySource, id: number, skip: number): number {
   const start = keys.keyStart(id);
   return headOf(keys.keyBytes(id), start + skip, start + keys.keyLength(id));
 }
@@ -145,7 +156,7 @@ function headOfId(keys: KeyTable, id: number, skip: number): number {
  * Makes sure that a key may enter a node: the common bytes shrink to those that it shares. The
  * new heads follow from the old ones and the bytes given up, without a look at any key.
  */
-function admit(keys: KeyTable, pool: NodePool, node: number, id: number): void {
+function admit(keys: KeySource, pool: NodePool, node: number, id: number): void {
   const words = pool.words(node);
   const base = pool.at(node);
   const length = words[base + PREFIX_LENGTH]!;
@@ -168,7 +179,7 @@ function admit(keys: KeyTable, pool: NodePool, node: number, id: number): void {
 
 /** Puts an entry before entry `position`; the node has room. */
 export function insertEntry(
-  keys: KeyTable,
+  keys: KeySource,
   pool: NodePool,
   node: number,
   position: number,
@@ -199,7 +210,7 @@ export function insertEntry(
 
 /** Another key takes the place of an entry's, between the same neighbours. */
 export function replaceEntry(
-  keys: KeyTable,
+  keys: KeySource,
   pool: NodePool,
   node: number,
   position: number,
@@ -228,7 +239,7 @@ export function removeEntry(pool: NodePool, node: number, position: number): voi
 
 /** Moves the entries of a node from `position` on to the end of another with the same level. */
 export function moveEntries(
-  keys: KeyTable,
+  keys: KeySource,
   pool: NodePool,
   from: number,
   position: number,
@@ -283,7 +294,7 @@ function close(words: Int32Array, start: number, position: number, entries: numb
 }
 
 /** Order of two keys of one table. */
-export function compareIds(keys: KeyTable, left: number, right: number): number {
+export function compareIds(keys: KeySource, left: number, right: number): number {
   const start = keys.keyStart(right);
   return compareBytes(
     keys.keyBytes(left),

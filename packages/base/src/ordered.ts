@@ -1,6 +1,5 @@
 // data plane: ids in the order of their keys, with ranks
 import { assert } from './assert.ts';
-import type { KeyTable } from './keytable.ts';
 import {
   CHILDREN,
   COUNT,
@@ -18,6 +17,7 @@ import {
   compareIds,
   EXACT,
   insertEntry,
+  type KeySource,
   moveEntries,
   removeEntry,
   replaceEntry,
@@ -25,7 +25,8 @@ import {
 } from './ordered-search.ts';
 
 /**
- * An order-statistic index: ids of a `KeyTable` in the byte order of their keys.
+ * An order-statistic index: ids, of a `KeyTable` or whatever else knows the keys of its ids, in the
+ * byte order of the keys.
  *
  * A B+ tree of up to 256 entries a node (layout: `ordered-nodes.ts`). Inner nodes name the first
  * key of each subtree and how many ids it holds, so ranks and counts of ranges cost a walk from
@@ -33,7 +34,7 @@ import {
  * them, so that most searches touch the keys themselves once.
  *
  * Several indexes may stand above one table. An id must be deleted here before its key is removed
- * from the table.
+ * there; where a key's bytes lie may change at any time between calls.
  *
  * A *position* is where an entry stands: a number, -1 for none. Any insert or delete invalidates
  * all positions; remember the key and seek it again.
@@ -43,7 +44,7 @@ const MERGE_ENTRIES_MAX = 192;
 const DEPTH_MAX = 12;
 
 export class OrderedIndex {
-  readonly #keys: KeyTable;
+  readonly #keys: KeySource;
   readonly #leaves = new NodePool(LEAF_WORDS);
   readonly #inners = new NodePool(INNER_WORDS);
   #root = 0;
@@ -53,7 +54,7 @@ export class OrderedIndex {
   readonly #pathNode: Int32Array = new Int32Array(DEPTH_MAX);
   readonly #pathAt: Int32Array = new Int32Array(DEPTH_MAX);
 
-  constructor(keys: KeyTable) {
+  constructor(keys: KeySource) {
     this.#keys = keys;
     this.#root = this.#leaves.take();
   }

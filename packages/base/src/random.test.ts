@@ -15,6 +15,15 @@ test('a seed determines the stream, and different seeds differ', () => {
   assert.equal(new Set(streams).size, streams.length);
 });
 
+test('neighbouring seeds begin with unrelated numbers', () => {
+  let changed = 0;
+  for (let seed = 0; seed < 1000; seed++) {
+    let bits = new Random(seed).int32() ^ new Random(seed + 1).int32();
+    for (; bits !== 0; bits &= bits - 1) changed++;
+  }
+  assert.ok(Math.abs(changed - 16_000) < 600, `${changed} of 32,000 bits changed`);
+});
+
 test('forks are named streams that do not depend on what was drawn', () => {
   const early = new Random(9).fork('leases');
   const random = new Random(9);

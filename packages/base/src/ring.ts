@@ -144,7 +144,6 @@ export class ByteRing {
       this.#spareChunk = this.#chunks.shift();
       this.#firstChunk++;
     }
-    if (this.#chunks.length === 0) this.#firstChunk = chunk;
     const page = Math.floor(this.#firstSequence / PAGE_RECORDS);
     while (this.#firstPage < page) {
       this.#places.shift();

@@ -132,6 +132,40 @@ test('at the limit a slab refuses, except what is urgent, and serves again after
   assert.equal(slab.store(Buffer.from('abc'), 1, 3, true) !== 0, true);
 });
 
+test('pages that were given back serve blocks of any other size', () => {
+  const slab = new Slab({ regionBytes: REGION, bytesMax: 2 * REGION });
+  const fill = (size: number): number[] => {
+    const refs: number[] = [];
+    for (let ref = slab.allocate(size); ref !== 0; ref = slab.allocate(size)) refs.push(ref);
+    return refs;
+  };
+  for (const size of [1000, 60_000, 24, 9000, 1000]) {
+    const refs = fill(size);
+    assert.ok(refs.length * size > 2 * REGION * 0.85, `${refs.length} blocks of ${size} bytes`);
+    for (const ref of refs) slab.free(ref);
+  }
+});
+
+test('blocks that are freed while their span is being emptied do not confuse compaction', () => {
+  const pair = new Pair(8 * REGION);
+  while (pair.slab.reservedBytes <= 2 * REGION) pair.allocate(1000);
+  // The last region: a few blocks in each of two spans, so that it is the one to be emptied.
+  for (let i = 0; i < 150; i++) pair.allocate(1000);
+  for (let index = 0; index < pair.blocks.length; index++) {
+    if ((pair.blocks[index]?.ref ?? 0) * 8 < 2 * REGION && index % 2 === 0) pair.free(index);
+  }
+  const last = pair.blocks.filter(({ ref }) => ref * 8 >= 2 * REGION);
+  const firstSpan = Math.min(...last.map(({ ref }) => ref)) + 8192;
+  assert.ok(pair.compact(10_000) > 0);
+  for (let index = pair.blocks.length - 1; index >= 0; index--) {
+    const ref = pair.blocks[index]?.ref ?? 0;
+    if (ref * 8 >= 2 * REGION && ref < firstSpan) pair.free(index);
+  }
+  while (pair.compact(10_000) > 0);
+  pair.verify();
+  assert.ok(pair.slab.reservedBytes <= 2 * REGION);
+});
+
 test('a reserve is taken at once and kept', () => {
   const slab = new Slab({ regionBytes: REGION, bytesMax: 8 * REGION });
   slab.reserve(3.5 * REGION);

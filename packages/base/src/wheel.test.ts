@@ -58,6 +58,23 @@ test('timers fire as in a plain table of moments: never early, all due, in order
   );
 });
 
+test('crowds of timers move down through the levels in irregular steps and all fire in time', () => {
+  const random = new Random(8);
+  const wheel = new TimerWheel({ startMs: 0 });
+  const crowds = [100, 8191, 8193, 20_580, 20_600, 300_000, 524_288, 600_001];
+  const due = Array.from({ length: 4000 }, (_, id) => (crowds[id % crowds.length] ?? 0) + (id % 7));
+  for (const [id, dueMs] of due.entries()) wheel.arm(id, dueMs);
+  let beforeMs = -1;
+  for (let nowMs = 0; wheel.size > 0; nowMs += 1 + random.below(300)) {
+    assert.ok(nowMs < 700_000, `${wheel.size} timers never fired`);
+    wheel.advance(nowMs, (id) => {
+      const dueMs = due[id] ?? NaN;
+      assert.ok(dueMs <= nowMs && dueMs > beforeMs, `due ${dueMs} fired at ${nowMs}`);
+    });
+    beforeMs = nowMs;
+  }
+});
+
 test('a shell that sleeps until nextDueMs fires each timer at its moment', () => {
   const wheel = new TimerWheel({ startMs: 5000 });
   const moments = [5000, 5001, 5130, 13_500, 600_000, 90_000_000, 10 ** 12];
