@@ -8,6 +8,7 @@ import {
   tooLargeResourceVersion,
   unclassified,
 } from '@megaplane/machinery/status';
+import { AnswerBody } from './answer-body.ts';
 import type { Call } from './call.ts';
 import { encodeContinue } from './continue-token.ts';
 import type { Encoder, ListMeta } from './encoder.ts';
@@ -136,15 +137,14 @@ function sendList(world: World, plan: ListPlan): void {
     }
   }
   const { exchange } = call;
-  call.code = 200;
-  exchange.open(200, encoder.contentType, call.headers());
+  const body = new AnswerBody(call, encoder.contentType);
   sink.length = 0;
   encoder.openList(sink, meta);
-  exchange.write(sink.bytes, 0, sink.length);
+  body.write(sink.bytes, 0, sink.length);
   // a snapshot of the newest state is read at its revision, so that later turns show the same
   const stream = new RowStream({ start, end }, plan.revision, filter, encoder, false);
-  exchange.onWritable = () => pumpList(world, exchange, stream, encoder);
-  pumpList(world, exchange, stream, encoder);
+  exchange.onWritable = () => pumpList(world, exchange, body, stream, encoder);
+  pumpList(world, exchange, body, stream, encoder);
 }
 
 /** Where the list starts; a token must point into the range that the request may see. */
@@ -164,13 +164,19 @@ function failCompacted({ call, options, served }: ListPlan, start: Buffer): void
   call.fail(expired(CONTINUE_EXPIRED_TEXT, encodeContinue(relative, -1)));
 }
 
-function pumpList(world: World, exchange: Exchange, stream: RowStream, encoder: Encoder): void {
+function pumpList(
+  world: World,
+  exchange: Exchange,
+  body: AnswerBody,
+  stream: RowStream,
+  encoder: Encoder,
+): void {
   if (exchange.closed) return;
-  switch (stream.pull(world.storage, exchange)) {
+  switch (stream.pull(world.storage, body)) {
     case 'full':
       return;
     case 'yield':
-      world.edge.defer(() => pumpList(world, exchange, stream, encoder));
+      world.edge.defer(() => pumpList(world, exchange, body, stream, encoder));
       return;
     case 'compacted':
       // half a list must not look like a whole one
@@ -179,7 +185,7 @@ function pumpList(world: World, exchange: Exchange, stream: RowStream, encoder: 
     case 'end':
       sink.length = 0;
       encoder.closeList(sink);
-      exchange.write(sink.bytes, 0, sink.length);
-      exchange.end();
+      body.write(sink.bytes, 0, sink.length);
+      body.end();
   }
 }

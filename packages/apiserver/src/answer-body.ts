@@ -1,0 +1,63 @@
+/**
+ * The body of an answer of unknown length, compressed where the client asks for it and it is worth
+ * it: more than 128 KiB, as upstream decides. Each piece becomes a gzip member of its own (RFC 1952
+ * allows a file of many), so that a list still streams in constant memory.
+ */
+import { constants, gzipSync } from 'node:zlib';
+import type { Call } from './call.ts';
+import type { Outlet } from './list-stream.ts';
+
+/** Answers up to here are sent as they are. */
+export const PLAIN_BYTES_MAX: number = 128 * 1024;
+
+export class AnswerBody implements Outlet {
+  readonly #call: Call;
+  readonly #contentType: string;
+  /** What was written before the head had to be sent; null afterwards. */
+  #pending: Buffer[] | null;
+  #pendingBytes = 0;
+  #isCompressed = false;
+
+  constructor(call: Call, contentType: string) {
+    this.#call = call;
+    this.#contentType = contentType;
+    const asked = /\bgzip\b/.test(call.exchange.header('accept-encoding') ?? '');
+    this.#pending = asked ? [] : null;
+    call.code = 200;
+    if (!asked) call.exchange.open(200, contentType, call.headers());
+  }
+
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    if (this.#pending === null) {
+      this.#send(bytes, start, end);
+      return;
+    }
+    this.#pending.push(Buffer.from(bytes.subarray(start, end)));
+    this.#pendingBytes += end - start;
+    if (this.#pendingBytes > PLAIN_BYTES_MAX) this.#decide(true);
+  }
+
+  writable(): number {
+    return this.#pending === null ? this.#call.exchange.writable() : PLAIN_BYTES_MAX;
+  }
+
+  end(): void {
+    if (this.#pending !== null) this.#decide(false);
+    this.#call.exchange.end();
+  }
+
+  #decide(isCompressed: boolean): void {
+    const pieces = this.#pending ?? [];
+    this.#pending = null;
+    this.#isCompressed = isCompressed;
+    const more = isCompressed ? ['content-encoding', 'gzip', 'vary', 'Accept-Encoding'] : [];
+    this.#call.exchange.open(200, this.#contentType, this.#call.headers(...more));
+    for (const piece of pieces) this.#send(piece, 0, piece.length);
+  }
+
+  #send(bytes: Uint8Array, start: number, end: number): void {
+    const { exchange } = this.#call;
+    if (!this.#isCompressed) exchange.write(bytes, start, end);
+    else exchange.write(gzipSync(bytes.subarray(start, end), { level: constants.Z_BEST_SPEED }));
+  }
+}
