@@ -1,0 +1,314 @@
+/**
+ * What the scheduler writes to the API server: bindings by pipelined requests, and for pods that
+ * found no node the condition, the event and the evictions.
+ */
+import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
+import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { Failure } from './failure.ts';
+import type { SchedulerCore } from './scheduler-core.ts';
+import type { SchedulerMetrics } from './scheduler-metrics.ts';
+
+export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
+
+export interface ApiWriterOptions {
+  readonly client: Client;
+  readonly core: SchedulerCore;
+  readonly metrics: SchedulerMetrics;
+  /** `namespace/name` of a pod's row. */
+  readonly keyOf: (id: number) => string;
+  /** Events posted per second, over all pods; a million pods must not be a million events. */
+  readonly eventsPerSecondMax: number;
+  readonly host: string;
+  /** Milliseconds since any fixed moment, finely. */
+  readonly monotonicMs: () => number;
+  /** Something changed: there may be pods to try. */
+  readonly onProgress: () => void;
+  readonly log: Log;
+}
+
+/** Seconds' worth of events that may go out at once. */
+const EVENT_BURST_SECONDS = 10;
+/** Longest note of an event; longer ones are cut. */
+const NOTE_CHARACTERS_MAX = 1024;
+const CUT_MARK = ' ...';
+
+interface Report {
+  readonly tag: number;
+  readonly reason: 'Unschedulable' | 'SchedulerError';
+  readonly message: string;
+  readonly nominated: string | null;
+}
+
+export class ApiWriter {
+  readonly #options: ApiWriterOptions;
+  readonly #recorders = new Map<string, EventRecorder>();
+  /** What is to be told about pods, the last word of each only. */
+  readonly #reports = new Map<number, Report>();
+  /** What was told last, so that the same is not told again. */
+  readonly #told = new Map<number, string>();
+  readonly #startedMs = new Map<number, number>();
+  #eventTokens: number;
+  #eventsFilledMs = 0;
+
+  constructor(options: ApiWriterOptions) {
+    this.#options = options;
+    this.#eventTokens = options.eventsPerSecondMax * EVENT_BURST_SECONDS;
+    options.client.onRoom(() => {
+      this.flush();
+      options.onProgress();
+    });
+  }
+
+  /** Whether bindings can be sent now. */
+  get hasRoom(): boolean {
+    return this.#options.client.room() > 0;
+  }
+
+  /** Bindings without an answer, and reports that wait for room. */
+  get pending(): number {
+    return this.#startedMs.size + this.#reports.size;
+  }
+
+  /** Asks for a pod to be bound to the node that it is assumed to be on. */
+  bind(id: number, startedMs: number): void {
+    const { client, core, keyOf } = this.#options;
+    const key = keyOf(id);
+    const slash = key.indexOf('/');
+    const namespace = key.slice(0, slash);
+    const name = key.slice(slash + 1);
+    const node = core.nodes.nameOf(core.pods.node.get(id));
+    const uid = uidText(core, id);
+    const about = uid === '' ? '' : `,"uid":"${uid}"`;
+    const tag = core.tagOf(id);
+    const body =
+      `{"kind":"Binding","apiVersion":"v1","metadata":{"name":"${name}",` +
+      `"namespace":"${namespace}"${about}},"target":{"kind":"Node","name":"${node}"}}`;
+    this.#startedMs.set(tag, startedMs);
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`;
+    const isTaken = client.send('POST', path, CONTENT.json, body, this.#bound, tag);
+    if (!isTaken) this.#failed(tag, 'the client has no room');
+  }
+
+  /** Tells of a pod that found no node, and evicts those that it may push aside. */
+  report(id: number, failure: Failure, displaced: readonly number[]): void {
+    const { core, metrics } = this.#options;
+    const tag = core.tagOf(id);
+    const { nomination, message } = failure;
+    const nominated = nomination === null ? null : core.nodes.nameOf(nomination.node);
+    const reason = failure.isError ? 'SchedulerError' : 'Unschedulable';
+    this.#tell({
+      tag,
+      reason,
+      message,
+      nominated: nominated ?? (failure.clearsNomination ? '' : null),
+    });
+    this.#event(id, 'Warning', 'FailedScheduling', message);
+    for (const other of displaced) this.#clearNomination(other);
+    if (nomination === null) return;
+    metrics.preempted(nomination.victims.length);
+    for (const victim of nomination.victims) this.#evict(victim, id, nominated ?? '');
+  }
+
+  /** A pod is gone: nothing more is to be told about it. */
+  forget(id: number): void {
+    this.#told.delete(id);
+    this.#reports.delete(id);
+  }
+
+  /** Sends reports as long as there is room. */
+  flush(): void {
+    for (const [id, report] of this.#reports) {
+      if (this.#options.client.room() === 0) return;
+      this.#reports.delete(id);
+      if (this.#options.core.rowOf(report.tag) !== id) continue;
+      this.#patch(id, report);
+    }
+  }
+
+  readonly #bound = (
+    status: number,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    tag: number,
+  ): void => {
+    const { core, metrics, monotonicMs } = this.#options;
+    if (status < 200 || status > 299) {
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+      return this.#failed(tag, failureText(status, text));
+    }
+    const startedMs = this.#startedMs.get(tag) ?? 0;
+    this.#startedMs.delete(tag);
+    const id = core.rowOf(tag);
+    const nowMs = this.#options.client.timers.nowMs();
+    if (id >= 0) {
+      const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
+      metrics.attempted('scheduled', schedulerName, (monotonicMs() - startedMs) / 1000);
+      const tries = core.pods.rejections.get(id) + core.pods.errors.get(id) + 1;
+      metrics.scheduled(tries, Math.max(0, nowMs - core.pods.firstMs.get(id)) / 1000);
+      this.forget(id);
+      const node = core.pods.node.get(id);
+      if (node >= 0) {
+        const key = this.#options.keyOf(id);
+        const note = `Successfully assigned ${key} to ${core.nodes.nameOf(node)}`;
+        this.#event(id, 'Normal', 'Scheduled', note);
+      }
+    }
+    this.#options.onProgress();
+  };
+
+  #failed(tag: number, message: string): void {
+    const { core, metrics, log, client, monotonicMs } = this.#options;
+    const startedMs = this.#startedMs.get(tag) ?? 0;
+    this.#startedMs.delete(tag);
+    metrics.bindFailures++;
+    const id = core.rowOf(tag);
+    if (id >= 0) {
+      const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
+      metrics.attempted('error', schedulerName, (monotonicMs() - startedMs) / 1000);
+      log('warn', `binding ${this.#options.keyOf(id)} failed, it will be tried again: ${message}`);
+      core.bindFailed(tag, client.timers.nowMs());
+      this.#tell({ tag, reason: 'SchedulerError', message, nominated: null });
+      this.#event(id, 'Warning', 'FailedScheduling', message);
+    }
+    this.#options.onProgress();
+  }
+
+  #tell(report: Report): void {
+    const id = this.#options.core.rowOf(report.tag);
+    const text = `${report.reason} ${report.message} ${report.nominated ?? ''}`;
+    if (id < 0 || this.#told.get(id) === text) return;
+    this.#reports.set(id, report);
+    this.flush();
+  }
+
+  #patch(id: number, { reason, message, nominated }: Report): void {
+    const { client, keyOf } = this.#options;
+    const isFirst = !this.#told.has(id);
+    this.#told.set(id, `${reason} ${message} ${nominated ?? ''}`);
+    const condition: JsonObject = { type: 'PodScheduled', status: 'False', reason, message };
+    // The moment of transition is that of the first report; later ones leave it as it is.
+    if (isFirst) condition['lastTransitionTime'] = timeText(client.timers.nowMs());
+    const status: JsonObject = { conditions: [condition] };
+    if (nominated !== null) status['nominatedNodeName'] = nominated === '' ? null : nominated;
+    const body = JSON.stringify({ status });
+    const path = `${podPath(keyOf(id))}/status`;
+    client.send('PATCH', path, CONTENT.strategicPatch, body, (code, bytes, start, end) => {
+      // A pod that is gone needs no report; anything else is told again with the next failure.
+      if (code >= 200 && code < 300) return;
+      this.#told.delete(id);
+      if (code === 404) return;
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+      this.#options.log('warn', `status of ${keyOf(id)}: ${failureText(code, text)}`);
+    });
+  }
+
+  #clearNomination(id: number): void {
+    const { client, keyOf } = this.#options;
+    const body = '{"status":{"nominatedNodeName":null}}';
+    const path = `${podPath(keyOf(id))}/status`;
+    client.send('PATCH', path, CONTENT.mergePatch, body, () => {});
+  }
+
+  /** First says why, then deletes; a victim that leaves already needs neither. */
+  #evict(victim: number, preemptor: number, node: string): void {
+    const { client, core, keyOf, log } = this.#options;
+    if (victim < 0 || core.pods.isTerminating.get(victim) !== 0) return;
+    const key = keyOf(victim);
+    const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(preemptor));
+    const condition = {
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'PreemptionByScheduler',
+      message: `${schedulerName}: preempting to accommodate a higher priority pod`,
+      lastTransitionTime: timeText(client.timers.nowMs()),
+    };
+    const body = JSON.stringify({ status: { conditions: [condition] } });
+    const note = `Preempted by pod ${uidText(core, preemptor)} on node ${node}`;
+    this.#event(victim, 'Normal', 'Preempted', note);
+    const remove = (): void => {
+      client.send('DELETE', podPath(key), CONTENT.json, null, (code, bytes, start, end) => {
+        if ((code >= 200 && code < 300) || code === 404) return;
+        const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+        log('warn', `eviction of ${key}: ${failureText(code, text)}`);
+      });
+    };
+    const path = `${podPath(key)}/status`;
+    if (!client.send('PATCH', path, CONTENT.strategicPatch, body, remove)) remove();
+  }
+
+  #event(id: number, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const { core, client, keyOf, metrics, eventsPerSecondMax, host } = this.#options;
+    if (!this.#takeEventToken()) {
+      metrics.eventsDropped++;
+      return;
+    }
+    const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
+    const component = schedulerName === '' ? 'default-scheduler' : schedulerName;
+    let recorder = this.#recorders.get(component);
+    if (recorder === undefined && eventsPerSecondMax > 0) {
+      recorder = createEventRecorder({ client, component, host });
+      this.#recorders.set(component, recorder);
+    }
+    const key = keyOf(id);
+    const slash = key.indexOf('/');
+    const uid = uidText(core, id);
+    const subject = {
+      kind: 'Pod',
+      apiVersion: 'v1',
+      namespace: key.slice(0, slash),
+      name: key.slice(slash + 1),
+      ...(uid === '' ? {} : { uid }),
+    };
+    recorder?.event(subject, type, reason, noteOf(message));
+  }
+
+  #takeEventToken(): boolean {
+    const { client, eventsPerSecondMax } = this.#options;
+    const nowMs = client.timers.nowMs();
+    const passed = Math.max(0, nowMs - this.#eventsFilledMs) / 1000;
+    this.#eventsFilledMs = nowMs;
+    const max = eventsPerSecondMax * EVENT_BURST_SECONDS;
+    this.#eventTokens = Math.min(max, this.#eventTokens + passed * eventsPerSecondMax);
+    if (this.#eventTokens < 1) return false;
+    this.#eventTokens--;
+    return true;
+  }
+}
+
+function noteOf(message: string): string {
+  if (message.length <= NOTE_CHARACTERS_MAX) return message;
+  return message.slice(0, NOTE_CHARACTERS_MAX - CUT_MARK.length) + CUT_MARK;
+}
+
+function podPath(key: string): string {
+  const slash = key.indexOf('/');
+  return `/api/v1/namespaces/${key.slice(0, slash)}/pods/${key.slice(slash + 1)}`;
+}
+
+function timeText(nowMs: number): string {
+  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+}
+
+function hex(word: number): string {
+  return word.toString(16).padStart(8, '0');
+}
+
+/** Empty for pods whose uid is not of the usual form. */
+function uidText({ pods }: SchedulerCore, id: number): string {
+  const [first, second, third, fourth] = [pods.uid0, pods.uid1, pods.uid2, pods.uid3].map(
+    (column) => column.get(id),
+  );
+  if (first === 0 && second === 0 && third === 0 && fourth === 0) return '';
+  const [b, c] = [hex(second ?? 0), hex(third ?? 0)];
+  const head = `${hex(first ?? 0)}-${b.slice(0, 4)}-${b.slice(4)}`;
+  return `${head}-${c.slice(0, 4)}-${c.slice(4)}${hex(fourth ?? 0)}`;
+}
+
+/** The message of a Status, or what came in its place. */
+function failureText(status: number, body: string): string {
+  if (status === STATUS_NONE) return `no answer: ${body}`;
+  const message = /"message":"((?:[^"\\]|\\.)*)"/.exec(body)?.[1];
+  return message === undefined ? `${status} ${body.trim()}` : message.replaceAll('\\"', '"');
+}

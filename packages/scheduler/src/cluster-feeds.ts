@@ -1,0 +1,149 @@
+/** Keeps the machine told of what the API server holds: one informer per kind. */
+import type { Client } from '@megaplane/client/client';
+import { createInformer, type Informer } from '@megaplane/client/informer';
+import type { KubeObject, NodeObject, OwnerObject } from './objects.ts';
+import type { SchedulerCore } from './scheduler-core.ts';
+
+export interface ClusterFeedsOptions {
+  readonly client: Client;
+  readonly core: SchedulerCore;
+  readonly nowMs: () => number;
+  /** Something changed: there may be pods to try. */
+  readonly onChange: () => void;
+  readonly onPodGone: (id: number) => void;
+  /** Everything is there. */
+  readonly onSynced: () => void;
+  readonly onTrouble: (message: string) => void;
+}
+
+/** Kinds of which there are few, and of which only some members matter. */
+const SMALL_KINDS: readonly { readonly kind: string; readonly path: string }[] = [
+  { kind: 'Namespace', path: '/api/v1/namespaces' },
+  { kind: 'Service', path: '/api/v1/services' },
+  { kind: 'ReplicationController', path: '/api/v1/replicationcontrollers' },
+  { kind: 'ReplicaSet', path: '/apis/apps/v1/replicasets' },
+  { kind: 'StatefulSet', path: '/apis/apps/v1/statefulsets' },
+  { kind: 'PodDisruptionBudget', path: '/apis/policy/v1/poddisruptionbudgets' },
+];
+/** Of these, pods' siblings are told by the selector, and nothing else is kept. */
+const SELECTOR_ONLY = new Set(['Service', 'ReplicationController', 'ReplicaSet', 'StatefulSet']);
+
+/** Pods that have ended take no room and want none. */
+const LIVE_PODS = 'status.phase!=Succeeded,status.phase!=Failed';
+
+function textAt(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+}
+
+function trimmed(kind: string, object: KubeObject): OwnerObject {
+  const { name, namespace, labels } = object.metadata;
+  const space = namespace === undefined ? {} : { namespace };
+  if (SELECTOR_ONLY.has(kind)) {
+    const selector = (object as OwnerObject).spec?.selector;
+    return {
+      metadata: { name, ...space },
+      ...(selector === undefined ? {} : { spec: { selector } }),
+    };
+  }
+  if (kind === 'Namespace')
+    return { metadata: { name, ...(labels === undefined ? {} : { labels }) } };
+  return object;
+}
+
+export class ClusterFeeds {
+  readonly #options: ClusterFeedsOptions;
+  readonly #informers: Informer[] = [];
+  readonly #pods: Informer;
+  #waitsFor = 0;
+
+  constructor(options: ClusterFeedsOptions) {
+    this.#options = options;
+    for (const { kind, path } of SMALL_KINDS) this.#addSmall(kind, path);
+    this.#addNodes();
+    this.#pods = this.#addPods();
+    this.#waitsFor = this.#informers.length;
+  }
+
+  start(): void {
+    for (const informer of this.#informers) informer.start();
+  }
+
+  stop(): void {
+    for (const informer of this.#informers) informer.stop();
+  }
+
+  get isSynced(): boolean {
+    return this.#waitsFor === 0;
+  }
+
+  /** `namespace/name` of a pod's row. */
+  keyOfPod(id: number): string {
+    return this.#pods.keyOf(id);
+  }
+
+  #add(path: string, handler: Partial<Parameters<typeof createInformer>[0]['handler']>): Informer {
+    let isSynced = false;
+    const informer = createInformer({
+      client: this.#options.client,
+      path,
+      ...(path === '/api/v1/pods' ? { fieldSelector: LIVE_PODS } : {}),
+      handler: {
+        onUpsert: () => {},
+        onDelete: () => {},
+        ...handler,
+        onTrouble: (message) => this.#options.onTrouble(message),
+        onSynced: () => {
+          if (isSynced) return;
+          isSynced = true;
+          if (--this.#waitsFor === 0) this.#options.onSynced();
+        },
+      },
+    });
+    this.#informers.push(informer);
+    return informer;
+  }
+
+  #addSmall(kind: string, path: string): void {
+    const { core, nowMs, onChange } = this.#options;
+    const informer = this.#add(path, {
+      onUpsert: (_id, _isNew, bytes, start, end) => {
+        const object = JSON.parse(textAt(bytes, start, end)) as KubeObject;
+        core.objectSeen(kind, trimmed(kind, object), nowMs());
+        onChange();
+      },
+      onDelete: (id) => core.objectGone(kind, informer.keyOf(id)),
+    });
+  }
+
+  #addNodes(): void {
+    const { core, nowMs, onChange } = this.#options;
+    const informer = this.#add('/api/v1/nodes', {
+      onUpsert: (_id, _isNew, bytes, start, end) => {
+        const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
+        core.nodeSeen(node, nowMs());
+        onChange();
+      },
+      onDelete: (id) => core.nodeGone(informer.keyOf(id), nowMs()),
+    });
+  }
+
+  #addPods(): Informer {
+    const { core, nowMs, onChange, onPodGone, onTrouble } = this.#options;
+    return this.#add('/api/v1/pods', {
+      onUpsert: (id, isNew, bytes, start, end) => {
+        const buffer = Buffer.isBuffer(bytes)
+          ? bytes
+          : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+        if (!core.podSeen(id, isNew, buffer, start, end, nowMs())) {
+          onTrouble('a pod cannot be read; it is left alone');
+        }
+        onChange();
+      },
+      onDelete: (id) => {
+        core.podGone(id, nowMs());
+        onPodGone(id);
+        onChange();
+      },
+    });
+  }
+}

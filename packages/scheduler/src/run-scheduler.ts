@@ -1,0 +1,198 @@
+// shell: the scheduler's clocks, timers and sockets
+/** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
+import { hostname } from 'node:os';
+import type { Client } from '@megaplane/client/client';
+import { createKubeClient } from '@megaplane/client/kube-client';
+import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
+import { systemClock } from '@megaplane/base/system-clock';
+import { ApiWriter, type Log } from './api-writer.ts';
+import { ClusterFeeds } from './cluster-feeds.ts';
+import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
+import { serveHttp, type Page } from './http-endpoint.ts';
+import { SchedulerCore } from './scheduler-core.ts';
+import { SchedulerMetrics } from './scheduler-metrics.ts';
+import { SchedulingLoop } from './scheduling-loop.ts';
+
+export interface SchedulerOptions {
+  readonly kubeconfig: string;
+  readonly configuration?: SchedulerConfiguration;
+  /** Whether to wait to be elected; false for a scheduler that is alone. */
+  readonly leaderElect: boolean;
+  /** Decides ties; the same seed on the same events gives the same nodes. */
+  readonly seed: number;
+  readonly connections: number;
+  /** `host:port` of /metrics, /configz and health. */
+  readonly metricsAddress: string;
+  /** Events posted per second at most; 0: none. */
+  readonly eventsPerSecondMax: number;
+  readonly podMaxInUnschedulableMs: number;
+  readonly log: Log;
+}
+
+export interface SchedulerService {
+  readonly listens: string;
+  stop(): Promise<void>;
+  readonly failure: Promise<Error>;
+}
+
+const TICK_MS = 1000;
+const FLUSH_MS = 30_000;
+/** Bindings under way at most. More do not make the API server faster, but failures worse. */
+const BINDINGS_MAX = 4000;
+
+/** Starts the scheduler. Resolves when its endpoint listens; informers go on filling after that. */
+export async function runScheduler(options: SchedulerOptions): Promise<SchedulerService> {
+  const client = await createKubeClient({
+    kubeconfig: options.kubeconfig,
+    userAgent: 'megaplane-scheduler',
+    limits: { connections: options.connections, inFlightMax: BINDINGS_MAX, queueMax: BINDINGS_MAX },
+  });
+  const program = new SchedulerProgram(client, options);
+  const endpoint = await serveHttp(options.metricsAddress, (path) => program.pageAt(path));
+  program.start();
+  return {
+    listens: `${client.server}; metrics ${endpoint.url}/metrics`,
+    failure: program.failure,
+    stop: async () => {
+      await program.stop();
+      client.close();
+      await endpoint.close();
+    },
+  };
+}
+
+class SchedulerProgram {
+  readonly failure: Promise<Error>;
+  readonly #options: SchedulerOptions;
+  readonly #core: SchedulerCore;
+  readonly #metrics = new SchedulerMetrics();
+  readonly #feeds: ClusterFeeds;
+  readonly #loop: SchedulingLoop;
+  readonly #election: LeaderElection | null;
+  readonly #fail: (error: Error) => void;
+  #timers: NodeJS.Timeout[] = [];
+
+  constructor(client: Client, options: SchedulerOptions) {
+    this.#options = options;
+    const { promise, resolve } = Promise.withResolvers<Error>();
+    this.failure = promise;
+    this.#fail = resolve;
+    const configuration = options.configuration ?? DEFAULT_CONFIGURATION;
+    const { initialBackoffMs, maxBackoffMs } = configuration;
+    this.#core = new SchedulerCore({
+      profiles: configuration.profiles,
+      percentageOfNodesToScore: configuration.percentageOfNodesToScore,
+      queueLimits: {
+        initialBackoffMs,
+        maxBackoffMs,
+        unschedulableMs: options.podMaxInUnschedulableMs,
+      },
+      seed: options.seed,
+      keyOf: (id) => this.#feeds.keyOfPod(id),
+    });
+    const writer = new ApiWriter({
+      client,
+      core: this.#core,
+      metrics: this.#metrics,
+      keyOf: (id) => this.#feeds.keyOfPod(id),
+      eventsPerSecondMax: options.eventsPerSecondMax,
+      host: hostname(),
+      monotonicMs: () => systemClock.monotonicMs(),
+      onProgress: () => this.#loop.wake(),
+      log: options.log,
+    });
+    this.#loop = new SchedulingLoop({
+      core: this.#core,
+      writer,
+      metrics: this.#metrics,
+      clock: systemClock,
+      defer: (run) => void setImmediate(run),
+    });
+    this.#feeds = new ClusterFeeds({
+      client,
+      core: this.#core,
+      nowMs: () => systemClock.nowMs(),
+      onChange: () => this.#loop.wake(),
+      onPodGone: (id) => writer.forget(id),
+      onSynced: () => this.#loop.setSynced(),
+      onTrouble: (message) => options.log('warn', message),
+    });
+    this.#election = options.leaderElect ? this.#electionOn(client, configuration) : null;
+  }
+
+  start(): void {
+    this.#feeds.start();
+    if (this.#election === null) this.#lead();
+    else this.#election.start();
+    const every = (periodMs: number, run: (nowMs: number) => void): void => {
+      const timer = setInterval(() => {
+        run(systemClock.nowMs());
+        this.#loop.wake();
+      }, periodMs);
+      this.#timers.push(timer);
+    };
+    every(TICK_MS, (nowMs) => this.#core.tick(nowMs));
+    every(FLUSH_MS, (nowMs) => this.#core.flush(nowMs));
+  }
+
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#timers = [];
+    this.#loop.setLeading(false);
+    await this.#election?.stop();
+    this.#feeds.stop();
+  }
+
+  pageAt(path: string): Page | null {
+    const plain = (text: string, isFine = true): Page => ({
+      contentType: 'text/plain; charset=utf-8',
+      text: `${text}\n`,
+      status: isFine ? 200 : 500,
+    });
+    switch (path) {
+      case '/metrics':
+        return {
+          contentType: 'text/plain; version=0.0.4; charset=utf-8',
+          text: this.#metrics.text(this.#core),
+        };
+      case '/configz': {
+        const configuration = this.#options.configuration ?? DEFAULT_CONFIGURATION;
+        const text = `${JSON.stringify({ 'kubescheduler.config.k8s.io': configuration })}\n`;
+        return { contentType: 'application/json', text };
+      }
+      case '/healthz':
+      case '/livez':
+        return plain('ok');
+      case '/readyz':
+        return this.#feeds.isSynced ? plain('ok') : plain('informers are not synced', false);
+      default:
+        return null;
+    }
+  }
+
+  #lead(): void {
+    this.#metrics.isLeader = true;
+    this.#loop.setLeading(true);
+  }
+
+  #electionOn(client: Client, { leaderElection }: SchedulerConfiguration): LeaderElection {
+    const { namespace, name } = leaderElection;
+    const identity = `${hostname()}_${process.pid}_${this.#options.seed}`;
+    return createLeaderElection({
+      client,
+      namespace,
+      name,
+      identity,
+      onStartedLeading: () => {
+        this.#options.log('info', `${identity} became leader`);
+        this.#lead();
+      },
+      onStoppedLeading: () => {
+        this.#metrics.isLeader = false;
+        this.#loop.setLeading(false);
+        // As upstream: what was assumed under the old term must not be acted on.
+        this.#fail(new Error(`leader election lost: Lease ${namespace}/${name}`));
+      },
+    });
+  }
+}

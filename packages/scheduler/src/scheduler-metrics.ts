@@ -1,0 +1,150 @@
+/** What the scheduler counts, under upstream's names and in Prometheus' text format. */
+import { BucketHistogram, exponential } from './bucket-histogram.ts';
+import type { SchedulerCore } from './scheduler-core.ts';
+
+export type AttemptResult = 'scheduled' | 'unschedulable' | 'error';
+
+/** Tries of a pod that are told apart in the SLI; more count as this many and over. */
+const ATTEMPTS_SHOWN_MAX = 15;
+
+type Labels = Readonly<Record<string, string | number>>;
+
+export class SchedulerMetrics {
+  readonly #attempts = new Map<string, number>();
+  readonly #attemptSeconds = new Map<string, BucketHistogram>();
+  readonly #algorithmSeconds = new BucketHistogram(exponential(0.001, 15));
+  readonly #sliSeconds = new Map<string, BucketHistogram>();
+  readonly #podAttempts = new BucketHistogram([1, 2, 4, 8, 16]);
+  readonly #victims = new BucketHistogram(exponential(1, 7));
+  preemptions = 0;
+  bindFailures = 0;
+  eventsDropped = 0;
+  isLeader = false;
+
+  /** A try is over, its binding included. */
+  attempted(result: AttemptResult, profile: string, seconds: number): void {
+    const key = `${result} ${profile}`;
+    this.#attempts.set(key, (this.#attempts.get(key) ?? 0) + 1);
+    let histogram = this.#attemptSeconds.get(key);
+    if (histogram === undefined) {
+      histogram = new BucketHistogram(exponential(0.001, 15));
+      this.#attemptSeconds.set(key, histogram);
+    }
+    histogram.record(seconds);
+  }
+
+  /** A node was found within so many seconds. */
+  decided(seconds: number): void {
+    this.#algorithmSeconds.record(seconds);
+  }
+
+  /** A pod was bound; `seconds` since it could first be tried. */
+  scheduled(tries: number, seconds: number): void {
+    this.#podAttempts.record(tries);
+    const shown = tries >= ATTEMPTS_SHOWN_MAX ? `${ATTEMPTS_SHOWN_MAX}+` : String(tries);
+    let histogram = this.#sliSeconds.get(shown);
+    if (histogram === undefined) {
+      histogram = new BucketHistogram(exponential(0.01, 20));
+      this.#sliSeconds.set(shown, histogram);
+    }
+    histogram.record(seconds);
+  }
+
+  preempted(victims: number): void {
+    this.preemptions++;
+    this.#victims.record(victims);
+  }
+
+  /** How many tries ended in a way, over all profiles. */
+  attemptsOf(result: AttemptResult): number {
+    let sum = 0;
+    for (const [key, count] of this.#attempts) if (key.startsWith(`${result} `)) sum += count;
+    return sum;
+  }
+
+  text(core: SchedulerCore): string {
+    const out = new Exposition();
+    const { queue, placement } = core;
+    out.family('scheduler_schedule_attempts_total', 'counter', 'Tries to schedule pods.');
+    for (const [key, count] of this.#attempts) out.value(attemptLabels(key), count);
+    out.family('scheduler_scheduling_attempt_duration_seconds', 'histogram', 'Decision and bind.');
+    for (const [key, histogram] of this.#attemptSeconds) {
+      out.histogram(attemptLabels(key), histogram);
+    }
+    out.family('scheduler_scheduling_algorithm_duration_seconds', 'histogram', 'Decision alone.');
+    out.histogram({}, this.#algorithmSeconds);
+    out.family('scheduler_pod_scheduling_sli_duration_seconds', 'histogram', 'First try to bound.');
+    for (const [attempts, histogram] of this.#sliSeconds) out.histogram({ attempts }, histogram);
+    out.family('scheduler_pod_scheduling_attempts', 'histogram', 'Tries until a pod was bound.');
+    out.histogram({}, this.#podAttempts);
+    out.family('scheduler_pending_pods', 'gauge', 'Pods by queue.');
+    for (const [name, count] of Object.entries(queue.counts)) out.value({ queue: name }, count);
+    out.family('scheduler_queue_incoming_pods_total', 'counter', 'Pods put into queues.');
+    for (const [key, count] of queue.incoming) {
+      const [name = '', event = ''] = key.split(' ');
+      out.value({ queue: name, event }, count);
+    }
+    out.family('scheduler_preemption_attempts_total', 'counter', 'Preemptions.');
+    out.value({}, this.preemptions);
+    out.family('scheduler_preemption_victims', 'histogram', 'Pods evicted at a time.');
+    out.histogram({}, this.#victims);
+    out.family('scheduler_cache_size', 'gauge', 'What the cache holds.');
+    out.value({ type: 'nodes' }, core.nodes.count);
+    out.value({ type: 'pods' }, core.pods.placed);
+    out.value({ type: 'assumed_pods' }, core.assumed);
+    out.family('leader_election_master_status', 'gauge', 'Whether this process leads.');
+    out.value({ name: 'kube-scheduler' }, this.isLeader ? 1 : 0);
+    out.family(
+      'megaplane_scheduler_decisions_total',
+      'counter',
+      'Decisions by how they were made.',
+    );
+    const { indexed, scanned, evaluated, indexesBuilt } = placement.metrics;
+    for (const [way, count] of Object.entries({ indexed, scanned, evaluated })) {
+      out.value({ way }, count);
+    }
+    out.family('megaplane_scheduler_indexes_built_total', 'counter', 'Ranked indexes of classes.');
+    out.value({}, indexesBuilt);
+    out.family('megaplane_scheduler_table_bytes', 'gauge', 'Memory of tables and indexes.');
+    out.value({}, core.memoryBytes);
+    out.family('megaplane_scheduler_bind_failures_total', 'counter', 'Bindings not taken.');
+    out.value({}, this.bindFailures);
+    out.family('megaplane_scheduler_events_dropped_total', 'counter', 'Events over the rate.');
+    out.value({}, this.eventsDropped);
+    return out.toString();
+  }
+}
+
+function attemptLabels(key: string): Labels {
+  const [result = '', profile = ''] = key.split(' ');
+  return { result, profile };
+}
+
+class Exposition {
+  #lines: string[] = [];
+  #name = '';
+
+  family(name: string, type: string, help: string): void {
+    this.#name = name;
+    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+  }
+
+  value(labels: Labels, value: number, suffix = ''): void {
+    const pairs = Object.entries(labels).map(([name, text]) => `${name}="${text}"`);
+    const shown = pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+    this.#lines.push(`${this.#name}${suffix}${shown} ${value}`);
+  }
+
+  histogram(labels: Labels, histogram: BucketHistogram): void {
+    for (const [bucket, edge] of histogram.edges.entries()) {
+      this.value({ ...labels, le: edge }, histogram.upTo(bucket), '_bucket');
+    }
+    this.value({ ...labels, le: '+Inf' }, histogram.count, '_bucket');
+    this.value(labels, histogram.sum, '_sum');
+    this.value(labels, histogram.count, '_count');
+  }
+
+  toString(): string {
+    return `${this.#lines.join('\n')}\n`;
+  }
+}
