@@ -5,9 +5,11 @@
 import {
   SPLICE_BYTES_MAX,
   decodeCanonical,
+  storedForm,
   splice,
   writeResourceVersion,
 } from '@megaplane/machinery/canonical';
+import { readForeign } from '@megaplane/machinery/foreign';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Status } from '@megaplane/machinery/status';
@@ -65,10 +67,42 @@ export function bookmarkMeta(revision: number, isInitialEnd: boolean): JsonObjec
   return metadata;
 }
 
+/** True where the stored bytes are what is served, but for the revision. */
+export function isCopied(served: Served, row: Row): boolean {
+  return !served.isConverted && isCanonical(served, row);
+}
+
+function isCanonical(served: Served, row: Row): boolean {
+  return storedForm(row.bytes, row.start, row.end, served.head) === 'canonical';
+}
+
 /** The object of a row in the version that `served` has, with its revision. */
 export function decodeRow(served: Served, row: Row, revision: number): JsonObject {
+  if (!isCanonical(served, row)) return decodeForeign(served, row, revision);
   const object = decodeCanonical(row.bytes, row.start, row.end, revision);
   return served.isConverted ? fromStored(object, served.resource) : object;
+}
+
+/**
+ * A value that another program wrote into the store. What cannot be read is shown as an object of
+ * its name without anything in it, so that it can be seen and deleted.
+ */
+function decodeForeign(served: Served, row: Row, revision: number): JsonObject {
+  const { resource } = served;
+  const read = readForeign(row.bytes, row.start, row.end);
+  if (read.ok) {
+    const { metadata, ...rest } = read.object;
+    const own = typeof metadata === 'object' && !Array.isArray(metadata) ? metadata : {};
+    const revised = { ...own, resourceVersion: String(revision) };
+    const { kind = resource.kind, apiVersion = resource.storage.apiVersion, ...fields } = rest;
+    return fromStored({ kind, apiVersion, metadata: revised, ...fields }, resource);
+  }
+  const path = row.key.toString('utf8', row.keyStart + served.prefix.length, row.keyEnd);
+  const slash = resource.namespaced ? path.indexOf('/') : -1;
+  const metadata: JsonObject = { name: path.slice(slash + 1) };
+  if (slash >= 0) metadata['namespace'] = path.slice(0, slash);
+  metadata['resourceVersion'] = String(revision);
+  return { kind: resource.kind, apiVersion: resource.apiVersion, metadata };
 }
 
 /** JSON of whole objects: copied from storage, the revision spliced in. */
@@ -91,7 +125,7 @@ export class JsonEncoder implements Encoder {
 
   item(sink: Sink, row: Row, index: number): void {
     if (index > 0) sink.ascii(',');
-    if (this.#served.isConverted) {
+    if (!isCopied(this.#served, row)) {
       const { kind: _, apiVersion: __, ...rest } = decodeRow(this.#served, row, row.modRevision);
       sink.utf8(JSON.stringify(rest));
       return;
@@ -131,7 +165,7 @@ export class JsonEncoder implements Encoder {
   }
 
   #whole(sink: Sink, row: Row, revision: number): void {
-    if (this.#served.isConverted) {
+    if (!isCopied(this.#served, row)) {
       sink.utf8(JSON.stringify(decodeRow(this.#served, row, revision)));
       return;
     }

@@ -9,10 +9,19 @@ import {
   encodeItem,
   encodeList,
   encodeProtobuf,
+  encodeStored,
+  encodeStoredItem,
   encodeWatchFrame,
 } from '@megaplane/machinery/protobuf';
 import type { Status } from '@megaplane/machinery/status';
-import { bookmarkMeta, decodeRow, type Encoder, type EventType, type ListMeta } from './encoder.ts';
+import {
+  bookmarkMeta,
+  decodeRow,
+  isCopied,
+  type Encoder,
+  type EventType,
+  type ListMeta,
+} from './encoder.ts';
 import { PROTOBUF_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
@@ -41,8 +50,7 @@ abstract class EnvelopeEncoder implements Encoder {
   }
 
   item(_sink: Sink, row: Row): void {
-    const object = this.decode(row, row.modRevision);
-    this.#items.push(encodeItem(this.listApiVersion, this.itemKind, object) ?? NOTHING);
+    this.#items.push(this.bare(row));
   }
 
   closeList(sink: Sink): void {
@@ -51,11 +59,22 @@ abstract class EnvelopeEncoder implements Encoder {
   }
 
   object(sink: Sink, row: Row, revision: number): void {
-    sink.append(encodeProtobuf(this.decode(row, revision)) ?? NOTHING);
+    sink.append(this.envelope(row, revision));
   }
 
   frame(sink: Sink, type: EventType, row: Row, revision: number): void {
-    this.#frame(sink, type, this.decode(row, revision));
+    sink.append(encodeWatchFrame(type, this.envelope(row, revision)));
+  }
+
+  /** One object in its envelope. */
+  protected envelope(row: Row, revision: number): Uint8Array {
+    return encodeProtobuf(this.decode(row, revision)) ?? NOTHING;
+  }
+
+  /** One object as an item of a list. */
+  protected bare(row: Row): Uint8Array {
+    const object = this.decode(row, row.modRevision);
+    return encodeItem(this.listApiVersion, this.itemKind, object) ?? NOTHING;
   }
 
   bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
@@ -93,6 +112,20 @@ export class ProtobufEncoder extends EnvelopeEncoder {
 
   protected blank(metadata: JsonObject): JsonObject {
     return { kind: this.itemKind, apiVersion: this.listApiVersion, metadata };
+  }
+
+  protected override envelope(row: Row, revision: number): Uint8Array {
+    if (!isCopied(this.#served, row)) return super.envelope(row, revision);
+    const { bytes, start, end } = row;
+    const { apiVersion, kind } = this.#served.resource;
+    return encodeStored(apiVersion, kind, bytes, start, end, revision) ?? NOTHING;
+  }
+
+  protected override bare(row: Row): Uint8Array {
+    if (!isCopied(this.#served, row)) return super.bare(row);
+    const { bytes, start, end, modRevision } = row;
+    const { apiVersion, kind } = this.#served.resource;
+    return encodeStoredItem(apiVersion, kind, bytes, start, end, modRevision) ?? NOTHING;
   }
 }
 

@@ -12,6 +12,7 @@ import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import type { ApiServer } from './server.ts';
 import { storagePolicy } from './storage-policy.ts';
 import { TokenSigner } from './token-signer.ts';
+import type { EtcdServer } from '@megaplane/etcd/run-store';
 import { openStore, type OpenStore } from '@megaplane/store/open';
 import { listen, type Listener } from '@megaplane/wire/listener';
 
@@ -32,6 +33,8 @@ export interface ApiserverOptions {
   readonly unixSocket?: string;
   readonly durability?: string;
   readonly historyLimit?: string;
+  /** Also serve the store as etcd there: `http://127.0.0.1:2379`, several by commas. */
+  readonly listenClientUrls?: string;
   readonly tokenAuthFile?: string;
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
@@ -106,6 +109,7 @@ async function serve(
     port,
   });
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
+  const etcd = await serveClients(options, pki, opened);
   const timers = startTimers(server, storage);
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   opened.store.onLogFailure((message) => fail(new Error(message)));
@@ -118,7 +122,10 @@ async function serve(
     stop: async () => {
       timers.stop();
       server.drain();
-      await Promise.all(listeners.map((listener) => listener.close(DRAIN_MS)));
+      await Promise.all([
+        ...listeners.map((listener) => listener.close(DRAIN_MS)),
+        etcd?.close(DRAIN_MS),
+      ]);
       await storage.close();
     },
   };
@@ -156,6 +163,39 @@ async function openListeners(
     await secure.close();
     throw error;
   }
+}
+
+/** The etcd side of the store, where it is asked for; its code is loaded only then. */
+async function serveClients(
+  options: ApiserverOptions,
+  pki: Pki,
+  opened: OpenStore,
+): Promise<EtcdServer | null> {
+  const text = options.listenClientUrls ?? '';
+  if (text === '') return null;
+  const urls = text.split(',').map((url) => clientUrl(url.trim()));
+  const { serveEtcd } = await import('@megaplane/etcd/run-store');
+  const tls = {
+    key: pki.serving.key,
+    cert: pki.serving.certificate,
+    clientCa: [pki.authority.certificate],
+  };
+  return serveEtcd(opened, {
+    listen: urls.map((url) => ({
+      host: url.hostname.replaceAll(/[[\]]/g, ''),
+      port: Number(url.port === '' ? '2379' : url.port),
+      ...(url.protocol === 'https:' ? { tls } : {}),
+    })),
+    advertiseClientUrls: urls.map((url) => url.origin),
+  });
+}
+
+function clientUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error(`--listen-client-urls: ${text} is no URL such as http://127.0.0.1:2379`);
+  }
+  return url;
 }
 
 function startTimers(server: ApiServer, storage: EmbeddedStorage): { stop(): void } {

@@ -6,6 +6,17 @@ import type { Durability, PrefixPolicy, StorageOptions } from '@megaplane/store/
 /** Superseded versions of a resource that are kept, unless said otherwise. */
 const HISTORY_BYTES_MAX: number = 64 * 1024 * 1024;
 
+/**
+ * Kinds with a budget of their own. Pods and nodes are large and change in waves: a client that
+ * reads a hundred thousand of them must still find the changes that happened meanwhile.
+ */
+const HISTORY_LIMITS: Readonly<Record<string, number>> = {
+  pods: 4 * HISTORY_BYTES_MAX,
+  nodes: 4 * HISTORY_BYTES_MAX,
+  events: HISTORY_BYTES_MAX,
+  'leases.coordination.k8s.io': HISTORY_BYTES_MAX,
+};
+
 const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
 
 interface Policy {
@@ -38,9 +49,9 @@ export function storagePolicy(
     if (prefix === null) historyBytesMax = bytes;
     else policies.set(prefix, { ...policies.get(prefix), historyBytesMax: bytes });
   }
-  for (const name of ['leases.coordination.k8s.io', 'pods', 'nodes', 'events']) {
+  for (const [name, limit] of Object.entries(HISTORY_LIMITS)) {
     const prefix = prefixOf('--history-limit', name);
-    policies.set(prefix, { historyBytesMax: HISTORY_BYTES_MAX, ...policies.get(prefix) });
+    policies.set(prefix, { historyBytesMax: limit, ...policies.get(prefix) });
   }
   const prefixes: PrefixPolicy[] = [...policies].map(([prefix, policy]) => ({ prefix, ...policy }));
   return { dataDir, durability, prefixes, historyBytesMax };
