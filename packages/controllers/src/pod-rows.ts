@@ -1,0 +1,49 @@
+/** The table of replicas, kept by the pods' informer, and those who want to hear of changes. */
+import type { Random } from '@megaplane/base/random';
+import type { Informer } from '@megaplane/client/informer';
+import { ReplicaPods } from './replica-pods.ts';
+import type { SharedInformers } from './shared-informers.ts';
+
+export interface PodListener {
+  /** A pod is new, changed or gone; what it was before is in `pods.…Before`. */
+  changed(row: number, bytes: Buffer, start: number, end: number, isGone: boolean): void;
+  synced?(): void;
+}
+
+export class PodRows {
+  readonly pods: ReplicaPods;
+  readonly informer: Informer;
+  readonly #listeners: PodListener[] = [];
+
+  constructor(informers: SharedInformers, random: Random) {
+    this.pods = new ReplicaPods(random);
+    this.informer = informers.subscribe(
+      { path: '/api/v1/pods' },
+      {
+        onUpsert: (row, isNew, bytes, start, end) => {
+          const buffer = bufferOf(bytes);
+          this.pods.upsert(row, isNew, buffer, start, end);
+          for (const one of this.#listeners) one.changed(row, buffer, start, end, false);
+        },
+        onDelete: (row, bytes, start, end) => {
+          this.pods.remove(row);
+          const buffer = bufferOf(bytes);
+          for (const one of this.#listeners) one.changed(row, buffer, start, end, true);
+        },
+        onSynced: () => {
+          for (const one of this.#listeners) one.synced?.();
+        },
+      },
+    );
+  }
+
+  listen(listener: PodListener): void {
+    this.#listeners.push(listener);
+  }
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,305 @@
+/** ReplicaSets and ReplicationControllers: so many pods, whatever happens to them. */
+import { CONTENT, type Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { LabelSelector } from '@megaplane/machinery/selectors';
+import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import type { Announce } from './announce.ts';
+import { Expectations } from './expectations.ts';
+import { controllerUid, ObjectCache } from './object-cache.ts';
+import { NAMESPACE_ENDING, ownerOfObject, PodControl } from './pod-control.ts';
+import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
+import type { PodRows } from './pod-rows.ts';
+import { rowsToDelete } from './replica-order.ts';
+import { REPLICA_DELETING } from './replica-pods.ts';
+import { countReplicas, replicasMissing, replicaStatusPatch, selectorOf } from './replicaset.ts';
+import type { ReplicaFailure, ReplicaKind } from './replicaset.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+/** A key that waits for its own writes to be seen is looked at again after this, come what may. */
+const EXPECTATION_LOOK_MS = 300_000;
+
+export interface ReplicaSetPartOptions {
+  readonly client: Client;
+  readonly kind: ReplicaKind;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly announce: Announce;
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+/** What one round of work knows of its object. */
+interface Round {
+  readonly key: string;
+  readonly object: JsonObject;
+  readonly owner: PodOwner;
+  readonly program: LabelProgram;
+  readonly nowMs: number;
+}
+
+export class ReplicaSetPart {
+  readonly #options: ReplicaSetPartOptions;
+  readonly #cache: ObjectCache;
+  readonly #control: PodControl;
+  readonly #workers: Workers<string>;
+  readonly #expectations = new Expectations();
+  readonly #selectors: Map<string, LabelProgram> = new Map();
+  /** Owners for which there may be pods to adopt. */
+  readonly #adopting: Set<string> = new Set();
+
+  constructor(options: ReplicaSetPartOptions) {
+    this.#options = options;
+    const { client, kind, informers, pods } = options;
+    this.#control = new PodControl(client, options.announce);
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    this.#cache = new ObjectCache(
+      informers,
+      `${kind.root}/${kind.resource}`,
+      (key, after, before) => this.#objectChanged(key, after, before),
+      () => this.#addWaiting(),
+    );
+    pods.listen({
+      changed: (row, _bytes, _start, _end, isGone) => this.#podChanged(row, isGone),
+      synced: () => this.#addWaiting(),
+    });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  #addWaiting(): void {
+    for (const key of this.#expectations.keys()) this.#workers.add(key);
+  }
+
+  #objectChanged(
+    key: string,
+    after: JsonObject | undefined,
+    before: JsonObject | undefined,
+  ): void {
+    const isOther =
+      stringAt(after, 'metadata', 'uid') !== stringAt(before, 'metadata', 'uid') ||
+      after === undefined;
+    if (isOther) {
+      this.#expectations.forget(key);
+      this.#selectors.delete(key);
+      this.#adopting.delete(key);
+    }
+    if (after === undefined) return;
+    if (isOther) {
+      const selector: LabelSelector | undefined = selectorOf(this.#options.kind, after);
+      if (selector === undefined) return;
+      this.#selectors.set(key, new LabelProgram(selector));
+      this.#adopting.add(key);
+    }
+    this.#workers.add(key);
+  }
+
+  #podChanged(row: number, isGone: boolean): void {
+    const { pods } = this.#options.pods;
+    const owner = pods.ownerOf(row);
+    if (pods.ownerBefore >= 0) this.#addOwner(pods.ownerBefore);
+    if (owner >= 0 && owner !== pods.ownerBefore) this.#addOwner(owner);
+    if (isGone || owner >= 0) return;
+    const labels = pods.labelsOf(row);
+    const isNews = pods.ownerBefore >= 0 || labels !== pods.labelsBefore;
+    if (!isNews || labels < 0 || !pods.isActive(row)) return;
+    for (const key of this.#cache.inNamespace(pods.namespaceOfSet(labels))) {
+      const program = this.#selectors.get(key);
+      if (program === undefined || !pods.matches(labels, program)) continue;
+      this.#adopting.add(key);
+      this.#workers.add(key);
+    }
+  }
+
+  #addOwner(owner: number): void {
+    const key = this.#cache.keyOfUid(this.#options.pods.pods.uidOf(owner));
+    if (key !== undefined) this.#workers.add(key);
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    // Events of one chunk are all delivered before the first of them is worked on.
+    await Promise.resolve();
+    const object = this.#cache.get(key);
+    const program = this.#selectors.get(key);
+    if (object === undefined || program === undefined) {
+      this.#expectations.forget(key);
+      return 'done';
+    }
+    const { client, kind } = this.#options;
+    const owner = ownerOfObject(kind.apiVersion, kind.kind, object);
+    const nowMs = client.timers.nowMs();
+    const round = { key, object, owner, program, nowMs };
+    const isMet = this.#expectations.isMet(key, this.#seen(), this.#isGone, nowMs);
+    const isDeleting = stringAt(object, 'metadata', 'deletionTimestamp') !== '';
+    if (!(await this.#claim(round, isDeleting))) return 'retry';
+    const rows = this.#activeRows(owner.uid);
+    const failure = isMet && !isDeleting ? await this.#manage(round, rows) : null;
+    const counts = countReplicas(object, this.#options.pods.pods, rows, nowMs);
+    const isWritten = await this.#writeStatus(round, counts, failure);
+    if (!isWritten || failure !== null) return 'retry';
+    if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
+    return counts.nextS === Infinity ? 'done' : { againMs: counts.nextS * 1000 - nowMs };
+  }
+
+  /** Up to which revision our own writes, to pods and to the object, are in view. */
+  #seen(): number {
+    return Math.min(this.#options.pods.informer.revision, this.#cache.informer.revision);
+  }
+
+  readonly #isGone = (pod: string): boolean => {
+    const { informer, pods } = this.#options.pods;
+    const slash = pod.indexOf('/');
+    const row = informer.find(pod.slice(0, slash), pod.slice(slash + 1));
+    return row < 0 || (pods.flags.get(row) & REPLICA_DELETING) !== 0;
+  };
+
+  #activeRows(uid: string): number[] {
+    const { pods } = this.#options.pods;
+    const rows: number[] = [];
+    const owner = pods.findOwner(uid);
+    for (let row = pods.firstOfOwner(owner); row >= 0; row = pods.nextOfOwner(row)) {
+      if (pods.isActive(row)) rows.push(row);
+    }
+    return rows;
+  }
+
+  /** Lets go of pods that no longer match and takes those that do and belong to nobody. */
+  async #claim(round: Round, isDeleting: boolean): Promise<boolean> {
+    const { pods } = this.#options.pods;
+    const { key, owner, program } = round;
+    const stray = this.#activeRows(owner.uid).filter((row) => {
+      const labels = pods.labelsOf(row);
+      return labels < 0 || !pods.matches(labels, program);
+    });
+    const orphans: number[] = [];
+    if (!isDeleting && this.#adopting.has(key)) {
+      for (let set = pods.firstSet(owner.namespace); set >= 0; set = pods.nextSet(set)) {
+        if (!pods.matches(set, program)) continue;
+        for (let row = pods.firstOfSet(set); row >= 0; row = pods.nextOfSet(row)) {
+          if (pods.ownerOf(row) < 0 && pods.isActive(row)) orphans.push(row);
+        }
+      }
+    }
+    if (stray.length === 0 && orphans.length === 0) {
+      this.#adopting.delete(key);
+      return true;
+    }
+    if (orphans.length > 0 && !(await this.#mayAdopt(round))) return false;
+    const claims = [
+      ...stray.map((row) => this.#claimOne(row, 'release', owner)),
+      ...orphans.map((row) => this.#claimOne(row, 'adopt', owner)),
+    ];
+    const isClaimed = (await Promise.all(claims)).every(Boolean);
+    // The informer tells of the change, and the round comes again with the pods in their places.
+    if (isClaimed) this.#adopting.delete(key);
+    return isClaimed;
+  }
+
+  async #claimOne(row: number, verb: 'adopt' | 'release', owner: PodOwner): Promise<boolean> {
+    const { informer } = this.#options.pods;
+    const name = informer.keyOf(row).slice(owner.namespace.length + 1);
+    const path = `/api/v1/namespaces/${owner.namespace}/pods/${name}`;
+    return this.#control[verb](path, owner, informer.resourceVersionOf(row));
+  }
+
+  /** Read from the server, not from the informer: what is going must not take pods along. */
+  async #mayAdopt({ owner }: Round): Promise<boolean> {
+    const answer = await this.#options.client.request({ method: 'GET', path: this.#path(owner) });
+    if (!answer.ok) return false;
+    const metadata = objectAt(answer.object, 'metadata');
+    return (
+      stringAt(metadata, 'uid') === owner.uid && stringAt(metadata, 'deletionTimestamp') === ''
+    );
+  }
+
+  #path({ namespace, name }: PodOwner): string {
+    const { root, resource } = this.#options.kind;
+    return `${root}/namespaces/${namespace}/${resource}/${name}`;
+  }
+
+  async #manage(round: Round, rows: readonly number[]): Promise<ReplicaFailure | null> {
+    const missing = replicasMissing(round.object, rows.length);
+    if (missing > 0) return this.#create(round, missing);
+    if (missing < 0) return this.#delete(round, rows, -missing);
+    return null;
+  }
+
+  async #create({ key, object, owner, nowMs }: Round, count: number): Promise<ReplicaFailure | null> {
+    const body = JSON.stringify(podOfTemplate(objectAt(object, 'spec', 'template'), owner));
+    const failed = await this.#control.createAll(owner, () => body, count, (revision) =>
+      this.#expectations.expectRevision(key, revision, nowMs),
+    );
+    if (failed === undefined || failed.ok || failed.reason === NAMESPACE_ENDING) return null;
+    return { reason: 'FailedCreate', message: failed.text };
+  }
+
+  async #delete(
+    { key, object, owner, nowMs }: Round,
+    rows: readonly number[],
+    count: number,
+  ): Promise<ReplicaFailure | null> {
+    const { informer, pods } = this.#options.pods;
+    const neighbours = this.#neighbours(object, rows);
+    const nowS = Math.floor(nowMs / 1000);
+    const victims = rowsToDelete(pods, rows, count, neighbours, nowS);
+    const keys = victims.map((row) => informer.keyOf(row));
+    const results = await Promise.all(
+      keys.map(async (pod) => {
+        this.#expectations.expectDeletion(key, pod, nowMs);
+        const result = await this.#control.delete(owner, pod.slice(owner.namespace.length + 1));
+        if (!result.ok) this.#expectations.unexpectDeletion(key, pod);
+        return result;
+      }),
+    );
+    const failed = results.find((one) => !one.ok);
+    if (failed === undefined || failed.ok) return null;
+    return { reason: 'FailedDelete', message: failed.text };
+  }
+
+  /** Active pods by node, of this and of all others with the same controller. */
+  #neighbours(object: JsonObject, own: readonly number[]): Map<number, number> {
+    const { pods } = this.#options.pods;
+    const counts: Map<number, number> = new Map();
+    const uid = controllerUid(object);
+    const namespace = stringAt(object, 'metadata', 'namespace');
+    const siblings = uid === '' ? [] : this.#cache.controlledBy(uid, namespace);
+    let rows = [...own];
+    for (const key of siblings) {
+      const sibling = stringAt(this.#cache.get(key), 'metadata', 'uid');
+      if (sibling !== stringAt(object, 'metadata', 'uid')) {
+        rows = rows.concat(this.#activeRows(sibling));
+      }
+    }
+    for (const row of rows) {
+      const node = pods.node.get(row);
+      if (node !== 0) counts.set(node, (counts.get(node) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  async #writeStatus(
+    { key, object, owner, nowMs }: Round,
+    counts: ReturnType<typeof countReplicas>,
+    failure: ReplicaFailure | null,
+  ): Promise<boolean> {
+    const status = replicaStatusPatch(object, counts, failure, this.#options.now());
+    if (status === undefined) return true;
+    const resourceVersion = stringAt(object, 'metadata', 'resourceVersion');
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: `${this.#path(owner)}/status`,
+      contentType: CONTENT.mergePatch,
+      body: { metadata: { resourceVersion }, status },
+    });
+    if (answer.ok) this.#expectations.expectRevision(key, revisionOf(answer.object), nowMs);
+    return answer.ok || answer.code === 404;
+  }
+}
