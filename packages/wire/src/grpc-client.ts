@@ -9,7 +9,8 @@ import type { MessageTaker } from './grpc-call.ts';
 import { GRPC_PREFIX_BYTES } from './grpc-replies.ts';
 import { decodeMessage, formatTimeout } from './grpc-text.ts';
 import type { GrpcClient, GrpcClientCall, GrpcCode, GrpcSink, GrpcStatus } from './grpc.ts';
-import { Http2Client, Http2Request } from './http2-client.ts';
+import { Http2Client } from './http2-client.ts';
+import { Http2Request } from './http2-request.ts';
 import { fieldValue } from './http2-head.ts';
 
 const NO_FIELDS: FieldList = [];

@@ -5,15 +5,9 @@
  * Fields given as `PreparedFields` are encoded once per connection: later requests copy the octets
  * and write only their path, as long as the dynamic table has not changed.
  */
-import type {
-  ClientConnection,
-  ClientStream,
-  PreparedFields,
-  RequestFailure,
-  ResponseSink,
-} from './client.ts';
+import type { ClientConnection, ClientStream, PreparedFields, ResponseSink } from './client.ts';
 import { REQUESTS_WAITING_MAX } from './client.ts';
-import type { CloseReason, FieldList } from './exchange.ts';
+import type { FieldList } from './exchange.ts';
 import {
   ERRORS,
   FLAG_END_HEADERS,
@@ -27,9 +21,10 @@ import {
 } from './frames.ts';
 import { fieldBytesMax, HpackEncoder, writeField } from './hpack-encoder.ts';
 import { areTrailers, readStatus } from './http2-head.ts';
+import { ERROR_NAMES, Http2Request } from './http2-request.ts';
 import { Http2Session } from './http2-session.ts';
 import { KnownBlocks } from './known-blocks.ts';
-import type { H2Stream, StreamOwner } from './stream.ts';
+import type { H2Stream } from './stream.ts';
 import type { ClientOptions, Transport } from './transport.ts';
 
 const NO_FIELDS: readonly string[] = [];
@@ -39,10 +34,6 @@ const STREAMS_UNTIL_SETTINGS = 100;
 const ENCODER_TABLE_BYTES = 16_384;
 /** Encoded prefixes kept by a connection. */
 const PREPARED_MAX = 256;
-const NAMES = ['none', 'protocol error', 'internal error', 'flow control error'];
-NAMES.push('settings timeout', 'stream closed', 'frame size error', 'refused stream', 'cancel');
-NAMES.push('compression error', 'connect error', 'enhance your calm', 'inadequate security');
-
 /** Encoded fields: what comes before `:path`, and after it; or with the path, all in `before`. */
 interface Prepared {
   readonly epoch: number;
@@ -55,125 +46,6 @@ interface Prepared {
 interface ResponseHead {
   readonly status: number;
   readonly fields: readonly string[];
-}
-
-/** A request in flight: the user's handle and the stream's owner. */
-export class Http2Request implements ClientStream, StreamOwner {
-  tag: number;
-  onWritable: (() => void) | null = null;
-  readonly connection: Http2Client;
-  readonly sink: ResponseSink;
-  stream: H2Stream | null = null;
-  /** What waits for a stream: fields and the body so far. */
-  pending: PendingRequest | null = null;
-  closed = false;
-  #paused = false;
-
-  constructor(connection: Http2Client, sink: ResponseSink, tag: number) {
-    this.connection = connection;
-    this.sink = sink;
-    this.tag = tag;
-  }
-
-  pause(): void {
-    this.#paused = true;
-    if (this.stream !== null) this.stream.paused = true;
-  }
-
-  resume(): void {
-    this.#paused = false;
-    if (this.stream === null) return;
-    this.stream.paused = false;
-    this.connection.giveStreamBack(this.stream);
-  }
-
-  cancel(): void {
-    this.connection.cancel(this);
-  }
-
-  write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
-    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    if (this.stream !== null) this.connection.sendData(this.stream, view, start, end);
-    else this.pending?.chunks.push(Buffer.from(view.subarray(start, end)));
-  }
-
-  end(): void {
-    if (this.stream !== null) this.connection.sendEnd(this.stream, null);
-    else if (this.pending !== null) this.pending.ended = true;
-  }
-
-  writable(): number {
-    if (this.stream !== null) return this.connection.writable(this.stream);
-    if (this.pending !== null) this.pending.wantsReady = true;
-    return 0;
-  }
-
-  /** When the owner of a deadline wants to hear of it: monotonic milliseconds. */
-  deadline(timeoutMs: number): void {
-    const atMs = this.connection.transport.nowMs() + timeoutMs;
-    if (this.stream !== null) this.stream.deadlineMs = atMs;
-    else if (this.pending !== null) this.pending.deadlineMs = atMs;
-  }
-
-  attach(stream: H2Stream): void {
-    this.stream = stream;
-    stream.owner = this;
-    stream.paused = this.#paused;
-  }
-
-  onData(bytes: Buffer, start: number, end: number): void {
-    this.sink.onData(this, bytes, start, end);
-  }
-
-  onEnd(trailers: FieldList): void {
-    if (this.closed) return;
-    this.closed = true;
-    this.sink.onEnd(this, null, trailers);
-  }
-
-  onDone(): void {
-    this.stream = null;
-  }
-
-  onLost(reason: CloseReason, code: number): void {
-    this.stream = null;
-    if (reason === 'cancelled') {
-      const kind = code === ERRORS.refusedStream ? 'refused' : 'reset';
-      this.fail(kind, code, `the server reset the request: ${NAMES[code] ?? code}`);
-    } else if (reason === 'aborted') {
-      this.fail('cancelled', code, 'the request was given up');
-    } else {
-      this.fail('disconnected', code, this.connection.reason);
-    }
-  }
-
-  fail(kind: RequestFailure['kind'], code: number, message: string): void {
-    if (this.closed) return;
-    this.closed = true;
-    this.stream = null;
-    this.pending = null;
-    this.sink.onEnd(this, { kind, code, message }, NO_FIELDS);
-  }
-
-  onReady(): void {
-    this.onWritable?.();
-  }
-
-  onExpired(): void {
-    this.connection.cancel(this);
-  }
-}
-
-interface PendingRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly fields: PreparedFields;
-  readonly extra: FieldList;
-  readonly indexPath: boolean;
-  readonly chunks: Buffer[];
-  ended: boolean;
-  wantsReady: boolean;
-  deadlineMs: number;
 }
 
 export class Http2Client extends Http2Session implements ClientConnection {
@@ -476,7 +348,8 @@ export class Http2Client extends Http2Session implements ClientConnection {
   }
 
   protected onGoaway(lastId: number, code: number, text: string): void {
-    const why = code === 0 ? 'the server drains it' : `the server ended it: ${NAMES[code] ?? code}`;
+    const why =
+      code === 0 ? 'the server drains it' : `the server ended it: ${ERROR_NAMES[code] ?? code}`;
     const reason = text === '' ? why : `${why} (${text})`;
     this.#startDraining(reason);
     this.reason = reason;

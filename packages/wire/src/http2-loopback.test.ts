@@ -328,3 +328,20 @@ test('a streamed request body arrives in pieces and may be paused', async () => 
     { streamsBody: () => true, limits: { streamWindowBytes: 65_535 } },
   );
 });
+
+test('a thousand connections at once are served, and none beyond the limit', async () => {
+  const listener = await listen({ handler: echo, limits: { connectionsMax: 1000 } });
+  const { port } = listener.address;
+  const clients = Array.from({ length: 1000 }, () => connect({ port }));
+  const answers = await Promise.all(clients.map((client) => ask(client, 'GET', '/')));
+  for (const answer of answers) assert.equal(answer.body, 'GET / 0');
+  const late = await ask(connect({ port }), 'GET', '/');
+  assert.notEqual(late.failure, null);
+  assert.equal(listener.connections, 1000);
+  for (const client of clients) client.destroy();
+  while (listener.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const next = connect({ port });
+  assert.equal((await ask(next, 'GET', '/')).status, 200);
+  next.destroy();
+  await listener.close();
+});
