@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { WorkQueue } from './work-queue.ts';
 
 test('a key is queued once and never worked on twice at a time', () => {
@@ -46,4 +47,39 @@ test('an appointment moves earlier but not later, and an addition overrides it',
   queue.addAt('b', 10);
   queue.drop('b');
   assert.equal(queue.take(100), undefined);
+});
+
+test('keys become ready in the order of their times, whatever is added and dropped', () => {
+  const step = fc.oneof(
+    fc.record({ at: fc.nat(50), key: fc.nat(9) }),
+    fc.record({ drop: fc.nat(9) }),
+    fc.record({ until: fc.nat(60) }),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const queue = new WorkQueue<number>();
+      const model = new Map<number, number>();
+      for (const one of steps) {
+        if ('drop' in one) {
+          queue.drop(one.drop);
+          model.delete(one.drop);
+        } else if ('at' in one) {
+          queue.addAt(one.key, one.at);
+          model.set(one.key, Math.min(one.at, model.get(one.key) ?? Infinity));
+        } else {
+          const due = [...model].filter(([, atMs]) => atMs <= one.until);
+          const taken: number[] = [];
+          for (let key = queue.take(one.until); key !== undefined; key = queue.take(one.until)) {
+            taken.push(key);
+            queue.done(key);
+            model.delete(key);
+          }
+          const ascending = (a: number, b: number): number => a - b;
+          assert.deepEqual(taken.sort(ascending), due.map(([key]) => key).sort(ascending));
+        }
+        assert.equal(queue.nextMs, Math.min(Infinity, ...model.values()));
+        assert.equal(queue.size, model.size);
+      }
+    }),
+  );
 });

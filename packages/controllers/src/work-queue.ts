@@ -9,6 +9,8 @@ const RETRY_MS_MAX = 60_000;
 export class WorkQueue<K> {
   readonly #ready: Set<K> = new Set();
   readonly #waiting: Map<K, number> = new Map();
+  /** Appointments by time; one that is no longer in `#waiting` with its time is void. */
+  readonly #appointments: Appointment<K>[] = [];
   readonly #active: Set<K> = new Set();
   readonly #again: Set<K> = new Set();
   readonly #failures: Map<K, number> = new Map();
@@ -20,9 +22,11 @@ export class WorkQueue<K> {
 
   /** When the next waiting key becomes ready; Infinity if none waits. */
   get nextMs(): number {
-    let nextMs = Infinity;
-    for (const atMs of this.#waiting.values()) nextMs = Math.min(nextMs, atMs);
-    return nextMs;
+    for (let first = this.#appointments[0]; first !== undefined; first = this.#appointments[0]) {
+      if (this.#waiting.get(first.key) === first.atMs) return first.atMs;
+      popFirst(this.#appointments);
+    }
+    return Infinity;
   }
 
   add(key: K): void {
@@ -34,12 +38,17 @@ export class WorkQueue<K> {
   /** Adds the key later; an earlier appointment stands. */
   addAt(key: K, atMs: number): void {
     if (this.#ready.has(key) || this.#again.has(key)) return;
-    this.#waiting.set(key, Math.min(atMs, this.#waiting.get(key) ?? Infinity));
+    if ((this.#waiting.get(key) ?? Infinity) <= atMs) return;
+    this.#waiting.set(key, atMs);
+    push(this.#appointments, { key, atMs });
   }
 
   /** The next key to work on, which `done` or `retry` must follow. */
   take(nowMs: number): K | undefined {
-    for (const [key, atMs] of this.#waiting) if (atMs <= nowMs) this.add(key);
+    while (this.nextMs <= nowMs) {
+      const due = popFirst(this.#appointments);
+      if (due !== undefined) this.add(due.key);
+    }
     for (const key of this.#ready) {
       this.#ready.delete(key);
       this.#active.add(key);
@@ -79,4 +88,45 @@ export class WorkQueue<K> {
     this.#active.delete(key);
     if (this.#again.delete(key)) this.#ready.add(key);
   }
+}
+
+interface Appointment<K> {
+  readonly key: K;
+  readonly atMs: number;
+}
+
+/** A binary heap in a list: each item is due no later than those at 2i + 1 and 2i + 2. */
+function push<K>(heap: Appointment<K>[], item: Appointment<K>): void {
+  let at = heap.length;
+  while (at > 0) {
+    const parent = (at - 1) >> 1;
+    const above = heap[parent];
+    if (above === undefined || above.atMs <= item.atMs) break;
+    heap[at] = above;
+    at = parent;
+  }
+  heap[at] = item;
+}
+
+function popFirst<K>(heap: Appointment<K>[]): Appointment<K> | undefined {
+  const first = heap[0];
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return first;
+  let at = 0;
+  for (;;) {
+    const left = 2 * at + 1;
+    const right = left + 1;
+    let child = heap[left];
+    let place = left;
+    const other = heap[right];
+    if (child !== undefined && other !== undefined && other.atMs < child.atMs) {
+      child = other;
+      place = right;
+    }
+    if (child === undefined || child.atMs >= last.atMs) break;
+    heap[at] = child;
+    at = place;
+  }
+  heap[at] = last;
+  return first;
 }
