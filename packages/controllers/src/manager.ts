@@ -14,6 +14,7 @@ import { NodePart } from './node-part.ts';
 import type { ControllerName, ControllersOptions, Log } from './options.ts';
 import { SharedInformers } from './shared-informers.ts';
 import { TokenSecrets } from './token-secrets.ts';
+import { workloadParts } from './workloads.ts';
 
 /** How often it is looked whether all informers have their first state. */
 const SYNC_LOOK_MS = 20;
@@ -67,6 +68,15 @@ export class Manager {
         new TokenSecrets({ ...given, informers: this.#informers, onError: this.#onError }),
       );
     }
+    this.#parts.push(
+      ...workloadParts({
+        ...given,
+        informers: this.#informers,
+        announce: (component) => this.#announce(component),
+        now: this.#now,
+        onError: this.#onError,
+      }),
+    );
     if (given.chosen.has('garbage-collector-controller')) {
       this.garbage = new GarbageCollector({
         client: given.client,

@@ -12,6 +12,8 @@ export const CONTROLLER_NAMES = [
   'taint-eviction-controller',
   'pod-garbage-collector-controller',
   'garbage-collector-controller',
+  'replicaset-controller',
+  'replicationcontroller-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -24,6 +26,8 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   nodelifecycle: 'node-lifecycle-controller',
   podgc: 'pod-garbage-collector-controller',
   garbagecollector: 'garbage-collector-controller',
+  replicaset: 'replicaset-controller',
+  replicationcontroller: 'replicationcontroller-controller',
 };
 
 /** Defaults of kube-controller-manager where a field is left out. */

@@ -115,23 +115,27 @@ export class PodControl {
     return failure;
   }
 
-  /** Takes an object that nobody controls. Its version must be the one that was seen. */
-  async adopt(path: string, owner: PodOwner, revision: number): Promise<boolean> {
+  /**
+   * Takes an object that nobody controls, if it still is as it was seen at `revision`. Answers the
+   * revision of the change, 0 where there is nothing to take any more, -1 where it failed.
+   */
+  async adopt(path: string, owner: PodOwner, revision: number): Promise<number> {
     const ownerReferences = [controllerReference(owner)];
     return this.#patch(path, { resourceVersion: String(revision), ownerReferences });
   }
 
-  /** Lets an object go that no longer matches. */
-  async release(path: string, owner: PodOwner, revision: number): Promise<boolean> {
+  /** Lets an object go that no longer matches; answers as `adopt` does. */
+  async release(path: string, owner: PodOwner, revision: number): Promise<number> {
     const ownerReferences = [{ $patch: 'delete', uid: owner.uid }];
     return this.#patch(path, { resourceVersion: String(revision), ownerReferences });
   }
 
-  async #patch(path: string, metadata: JsonObject): Promise<boolean> {
+  async #patch(path: string, metadata: JsonObject): Promise<number> {
     const contentType = CONTENT.strategicPatch;
     const body = { metadata };
     const answer = await this.#client.request({ method: 'PATCH', path, contentType, body });
-    return answer.ok || answer.code === 404 || answer.code === 422;
+    if (answer.ok) return revisionOf(answer.object);
+    return answer.code === 404 || answer.code === 422 ? 0 : -1;
   }
 
   #tell(owner: PodOwner, type: 'Normal' | 'Warning', reason: string, message: string): void {

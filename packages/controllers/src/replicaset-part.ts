@@ -40,6 +40,12 @@ interface Round {
   readonly nowMs: number;
 }
 
+interface Claim {
+  readonly verb: 'adopt' | 'release';
+  readonly name: string;
+  readonly revision: number;
+}
+
 export class ReplicaSetPart {
   readonly #options: ReplicaSetPartOptions;
   readonly #cache: ObjectCache;
@@ -47,6 +53,8 @@ export class ReplicaSetPart {
   readonly #workers: Workers<string>;
   readonly #expectations = new Expectations();
   readonly #selectors: Map<string, LabelProgram> = new Map();
+  /** Revisions of the last status written. */
+  readonly #written: Map<string, number> = new Map();
   /** Owners for which there may be pods to adopt. */
   readonly #adopting: Set<string> = new Set();
 
@@ -77,13 +85,10 @@ export class ReplicaSetPart {
 
   #addWaiting(): void {
     for (const key of this.#expectations.keys()) this.#workers.add(key);
+    for (const key of this.#written.keys()) this.#workers.add(key);
   }
 
-  #objectChanged(
-    key: string,
-    after: JsonObject | undefined,
-    before: JsonObject | undefined,
-  ): void {
+  #objectChanged(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
     const isOther =
       stringAt(after, 'metadata', 'uid') !== stringAt(before, 'metadata', 'uid') ||
       after === undefined;
@@ -91,6 +96,7 @@ export class ReplicaSetPart {
       this.#expectations.forget(key);
       this.#selectors.delete(key);
       this.#adopting.delete(key);
+      this.#written.delete(key);
     }
     if (after === undefined) return;
     if (isOther) {
@@ -137,9 +143,13 @@ export class ReplicaSetPart {
     const owner = ownerOfObject(kind.apiVersion, kind.kind, object);
     const nowMs = client.timers.nowMs();
     const round = { key, object, owner, program, nowMs };
-    const isMet = this.#expectations.isMet(key, this.#seen(), this.#isGone, nowMs);
+    const seen = this.#options.pods.informer.revision;
+    const isMet = this.#expectations.isMet(key, seen, this.#isGone, nowMs);
     const isDeleting = stringAt(object, 'metadata', 'deletionTimestamp') !== '';
-    if (!(await this.#claim(round, isDeleting))) return 'retry';
+    const claim = await this.#claim(round, isDeleting);
+    if (claim === 'failed') return 'retry';
+    // Until the informer shows what was taken and let go, counting would count wrong.
+    if (claim === 'claimed') return { againMs: EXPECTATION_LOOK_MS };
     const rows = this.#activeRows(owner.uid);
     const failure = isMet && !isDeleting ? await this.#manage(round, rows) : null;
     const counts = countReplicas(object, this.#options.pods.pods, rows, nowMs);
@@ -147,11 +157,6 @@ export class ReplicaSetPart {
     if (!isWritten || failure !== null) return 'retry';
     if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
     return counts.nextS === Infinity ? 'done' : { againMs: counts.nextS * 1000 - nowMs };
-  }
-
-  /** Up to which revision our own writes, to pods and to the object, are in view. */
-  #seen(): number {
-    return Math.min(this.#options.pods.informer.revision, this.#cache.informer.revision);
   }
 
   readonly #isGone = (pod: string): boolean => {
@@ -172,7 +177,7 @@ export class ReplicaSetPart {
   }
 
   /** Lets go of pods that no longer match and takes those that do and belong to nobody. */
-  async #claim(round: Round, isDeleting: boolean): Promise<boolean> {
+  async #claim(round: Round, isDeleting: boolean): Promise<'nothing' | 'claimed' | 'failed'> {
     const { pods } = this.#options.pods;
     const { key, owner, program } = round;
     const stray = this.#activeRows(owner.uid).filter((row) => {
@@ -190,24 +195,33 @@ export class ReplicaSetPart {
     }
     if (stray.length === 0 && orphans.length === 0) {
       this.#adopting.delete(key);
-      return true;
+      return 'nothing';
     }
-    if (orphans.length > 0 && !(await this.#mayAdopt(round))) return false;
+    // Rows may serve other pods after the first wait.
     const claims = [
-      ...stray.map((row) => this.#claimOne(row, 'release', owner)),
-      ...orphans.map((row) => this.#claimOne(row, 'adopt', owner)),
+      ...stray.map((row) => this.#claimOf(row, 'release')),
+      ...orphans.map((row) => this.#claimOf(row, 'adopt')),
     ];
-    const isClaimed = (await Promise.all(claims)).every(Boolean);
-    // The informer tells of the change, and the round comes again with the pods in their places.
-    if (isClaimed) this.#adopting.delete(key);
-    return isClaimed;
+    if (orphans.length > 0 && !(await this.#mayAdopt(round))) return 'failed';
+    const revisions = await Promise.all(
+      claims.map(({ verb, name, revision }) => {
+        const path = `/api/v1/namespaces/${owner.namespace}/pods/${name}`;
+        return this.#control[verb](path, owner, revision);
+      }),
+    );
+    for (const revision of revisions) {
+      this.#expectations.expectRevision(key, revision, round.nowMs);
+    }
+    if (revisions.includes(-1)) return 'failed';
+    this.#adopting.delete(key);
+    return 'claimed';
   }
 
-  async #claimOne(row: number, verb: 'adopt' | 'release', owner: PodOwner): Promise<boolean> {
+  #claimOf(row: number, verb: 'adopt' | 'release'): Claim {
     const { informer } = this.#options.pods;
-    const name = informer.keyOf(row).slice(owner.namespace.length + 1);
-    const path = `/api/v1/namespaces/${owner.namespace}/pods/${name}`;
-    return this.#control[verb](path, owner, informer.resourceVersionOf(row));
+    const key = informer.keyOf(row);
+    const name = key.slice(key.indexOf('/') + 1);
+    return { verb, name, revision: informer.resourceVersionOf(row) };
   }
 
   /** Read from the server, not from the informer: what is going must not take pods along. */
@@ -232,10 +246,16 @@ export class ReplicaSetPart {
     return null;
   }
 
-  async #create({ key, object, owner, nowMs }: Round, count: number): Promise<ReplicaFailure | null> {
+  async #create(
+    { key, object, owner, nowMs }: Round,
+    count: number,
+  ): Promise<ReplicaFailure | null> {
     const body = JSON.stringify(podOfTemplate(objectAt(object, 'spec', 'template'), owner));
-    const failed = await this.#control.createAll(owner, () => body, count, (revision) =>
-      this.#expectations.expectRevision(key, revision, nowMs),
+    const failed = await this.#control.createAll(
+      owner,
+      () => body,
+      count,
+      (revision) => this.#expectations.expectRevision(key, revision, nowMs),
     );
     if (failed === undefined || failed.ok || failed.reason === NAMESPACE_ENDING) return null;
     return { reason: 'FailedCreate', message: failed.text };
@@ -286,10 +306,12 @@ export class ReplicaSetPart {
   }
 
   async #writeStatus(
-    { key, object, owner, nowMs }: Round,
+    { key, object, owner }: Round,
     counts: ReturnType<typeof countReplicas>,
     failure: ReplicaFailure | null,
   ): Promise<boolean> {
+    // Our last status is not in view yet; its event brings the key back.
+    if (this.#cache.informer.revision < (this.#written.get(key) ?? 0)) return true;
     const status = replicaStatusPatch(object, counts, failure, this.#options.now());
     if (status === undefined) return true;
     const resourceVersion = stringAt(object, 'metadata', 'resourceVersion');
@@ -299,7 +321,7 @@ export class ReplicaSetPart {
       contentType: CONTENT.mergePatch,
       body: { metadata: { resourceVersion }, status },
     });
-    if (answer.ok) this.#expectations.expectRevision(key, revisionOf(answer.object), nowMs);
+    if (answer.ok) this.#written.set(key, revisionOf(answer.object));
     return answer.ok || answer.code === 404;
   }
 }

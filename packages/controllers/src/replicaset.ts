@@ -70,7 +70,13 @@ export function countReplicas(
   const template = mapSelector(objectAt(object, 'spec', 'template', 'metadata', 'labels'));
   const program = new LabelProgram(template);
   const labelled: Map<number, boolean> = new Map();
-  const counts = { replicas: rows.length, fullyLabeled: 0, ready: 0, available: 0, nextS: Infinity };
+  const counts = {
+    replicas: rows.length,
+    fullyLabeled: 0,
+    ready: 0,
+    available: 0,
+    nextS: Infinity,
+  };
   for (const row of rows) {
     const labels = pods.labelsOf(row);
     let isLabelled = labelled.get(labels);

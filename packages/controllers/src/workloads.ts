@@ -1,0 +1,41 @@
+/** The controllers that keep pods: which of them are wanted, over one table of pods. */
+import type { Random } from '@megaplane/base/random';
+import type { Client } from '@megaplane/client/client';
+import type { Announce } from './announce.ts';
+import type { ControllerName } from './options.ts';
+import { PodRows } from './pod-rows.ts';
+import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
+import { ReplicaSetPart } from './replicaset-part.ts';
+import type { SharedInformers } from './shared-informers.ts';
+
+export interface WorkloadsOptions {
+  readonly client: Client;
+  readonly chosen: ReadonlySet<ControllerName>;
+  readonly informers: SharedInformers;
+  readonly random: Random;
+  readonly announce: (component: string) => Announce;
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface WorkloadPart {
+  start(): void;
+  stop(): void;
+}
+
+export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
+  const { chosen, informers, announce } = options;
+  const parts: WorkloadPart[] = [];
+  let rows: PodRows | undefined;
+  const pods = (): PodRows => (rows ??= new PodRows(informers, options.random.fork('replicas')));
+  for (const [name, kind] of [
+    ['replicaset-controller', REPLICA_SET],
+    ['replicationcontroller-controller', REPLICATION_CONTROLLER],
+  ] as const) {
+    if (!chosen.has(name)) continue;
+    parts.push(
+      new ReplicaSetPart({ ...options, kind, pods: pods(), announce: announce(kind.component) }),
+    );
+  }
+  return parts;
+}
