@@ -179,6 +179,7 @@ async function serveClients(
     key: pki.serving.key,
     cert: pki.serving.certificate,
     clientCa: [pki.authority.certificate],
+    requiresClientCert: true,
   };
   return serveEtcd(opened, {
     listen: urls.map((url) => ({
@@ -194,6 +195,15 @@ function clientUrl(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     throw new Error(`--listen-client-urls: ${text} is no URL such as http://127.0.0.1:2379`);
+  }
+  const { hostname } = url;
+  const isLoopback =
+    hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.');
+  if (url.protocol === 'http:' && !isLoopback) {
+    throw new Error(
+      `--listen-client-urls: ${text}: a plain port is open to everybody who reaches it; ` +
+        'use 127.0.0.1, or https, where clients show a certificate of the cluster',
+    );
   }
   return url;
 }

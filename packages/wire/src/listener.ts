@@ -27,6 +27,8 @@ export interface ListenTls {
   /** CAs of client certificates. With it clients are asked for one; they may have none, or one
    *  that is not trusted: see `Connection.peerCertificate`. */
   readonly clientCa?: string | Buffer | readonly (string | Buffer)[];
+  /** With it a client without a certificate of these CAs ends at the handshake. */
+  readonly requiresClientCert?: boolean;
 }
 
 export interface ListenOptions {
@@ -207,7 +209,8 @@ class SocketListener implements Listener {
 function tlsFields(tls: ListenTls): object {
   const fields = { key: tls.key, cert: tls.cert, minVersion: 'TLSv1.2' as const };
   if (tls.clientCa === undefined) return fields;
-  return { ...fields, ca: tls.clientCa, requestCert: true, rejectUnauthorized: false };
+  const rejectUnauthorized = tls.requiresClientCert === true;
+  return { ...fields, ca: tls.clientCa, requestCert: true, rejectUnauthorized };
 }
 
 function explain(error: NodeJS.ErrnoException): string {

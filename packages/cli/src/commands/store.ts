@@ -1,4 +1,104 @@
+/** `megaplane store`: etcd v3, in memory and logged. */
 import { Command } from 'commander';
-export function storeCommand(_done: (exitCode: number) => void): Command {
-  return new Command('store');
+import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
+import { addLogOptions } from '../logging.ts';
+import { serve } from '../service.ts';
+import { durationOption, sizeBytes, wholeNumber } from '../usage.ts';
+
+const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
+
+interface Flags {
+  readonly dataDir: string;
+  readonly name: string;
+  readonly listenClientUrls: string;
+  readonly advertiseClientUrls?: string;
+  readonly listenMetricsUrls?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly trustedCaFile?: string;
+  readonly clientCertAuth?: true;
+  readonly quotaBackendBytes: number;
+  readonly maxRequestBytes: number;
+  readonly maxTxnOps: number;
+  readonly watchProgressNotifyInterval: number;
+  readonly durability: string;
+  readonly historyLimit?: string;
+  readonly memoryLimit?: number;
+}
+
+export function storeCommand(done: (exitCode: number) => void): Command {
+  return addLogOptions(described()).action(async (flags: Flags) => done(await run(flags)));
+}
+
+function described(): Command {
+  return new Command('store')
+    .summary('etcd v3, in memory and logged')
+    .description(
+      'Serves the etcd v3 API; every flag has its ETCD_* environment variable.\n\n' +
+        'Example: megaplane store --data-dir ./etcd --listen-client-urls http://127.0.0.1:2379',
+    )
+    .optionsGroup('Data:')
+    .option('--data-dir <dir>', 'log and snapshots', 'default.etcd')
+    .option(
+      '--durability <modes>',
+      'none, buffered or fsync, or by prefix: /a/=none,fsync',
+      'fsync',
+    )
+    .option('--history-limit <sizes>', 'bytes of old versions kept, or by prefix: /a/=64MiB')
+    .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
+    .option('--quota-backend-bytes <size>', 'space quota; 0 = none', sizeBytes, 0)
+    .optionsGroup('Serving:')
+    .option('--name <name>', 'of this member', 'default')
+    .option('--listen-client-urls <urls>', 'where clients connect', 'http://127.0.0.1:2379')
+    .option('--advertise-client-urls <urls>', 'what clients are told (default: the same)')
+    .option('--listen-metrics-urls <urls>', 'further addresses of /metrics and /health')
+    .option('--max-request-bytes <size>', 'largest request', sizeBytes, 1_572_864)
+    .option('--max-txn-ops <count>', 'operations in a transaction', wholeNumber(1, 1e6), 128)
+    .addOption(
+      durationOption('--watch-progress-notify-interval <duration>', 'of idle watches', 600_000),
+    )
+    .optionsGroup('TLS:')
+    .option('--cert-file <file>', 'serving certificate')
+    .option('--key-file <file>', 'its key')
+    .option('--trusted-ca-file <file>', 'authority of client certificates')
+    .option('--client-cert-auth', 'clients must show a certificate');
+}
+
+function run(flags: Flags): Promise<number> {
+  return serve(async () => {
+    const { startStore } = await import('../store-program.ts');
+    return startStore({ ...flags, prefixes: prefixes(flags), base: base(flags.durability) });
+  });
+}
+
+/** The part of a list of modes that names no prefix. */
+function base(durability: string): Durability {
+  const bare = durability.split(',').find((part) => !part.includes('=')) ?? 'fsync';
+  return durabilityOf(bare);
+}
+
+function durabilityOf(text: string): Durability {
+  if (DURABILITIES.includes(text)) return text as Durability;
+  throw new Error(`--durability: ${text} is not one of ${DURABILITIES.join(', ')}`);
+}
+
+/** Both lists of `prefix=value`, merged by prefix. */
+function prefixes({ durability, historyLimit }: Flags): readonly PrefixPolicy[] {
+  const policies = new Map<string, PrefixPolicy>();
+  const add = (prefix: string, policy: Omit<PrefixPolicy, 'prefix'>): void => {
+    policies.set(prefix, { prefix, ...policies.get(prefix), ...policy });
+  };
+  for (const [prefix, value] of pairs(durability)) add(prefix, { durability: durabilityOf(value) });
+  for (const [prefix, value] of pairs(historyLimit ?? '')) {
+    add(prefix, { historyBytesMax: sizeBytes(value) });
+  }
+  return [...policies.values()];
+}
+
+function pairs(text: string): [string, string][] {
+  const parts = text.split(',').filter((part) => part.includes('='));
+  return parts.map((part) => [
+    part.slice(0, part.lastIndexOf('=')).trim(),
+    part.slice(part.lastIndexOf('=') + 1).trim(),
+  ]);
 }

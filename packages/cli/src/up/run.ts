@@ -34,7 +34,7 @@ export async function runUp(asked: UpOptions): Promise<number> {
   if (reason !== undefined) throw new Error(`--nodes: ${reason}`);
   if (asked.kubeconfig !== undefined) assertReplaceable(asked.kubeconfig);
   const dataDir = asked.ephemeral
-    ? mkdtempSync(join(tmpdir(), 'megaplane-'))
+    ? makeDataDir(mkdtempSync(join(tmpdir(), 'megaplane-')))
     : makeDataDir(resolve(asked.dataDir));
   const options = { ...asked, dataDir };
   const { promise, resolve: onAsked } = Promise.withResolvers<void>();
