@@ -2,6 +2,7 @@
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from './json.ts';
 import { ageText, sinceText } from './printing-age.ts';
+import { nodeDigest } from './printing-digest.ts';
 import {
   columnsOf,
   conditionOf,
@@ -14,6 +15,7 @@ import {
 const ROLE_PREFIX = 'node-role.kubernetes.io/';
 
 const nodePrinter: Printer = {
+  digest: nodeDigest,
   columns: columnsOf(
     'Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, ' +
       '+Kernel-Version, +Container-Runtime',

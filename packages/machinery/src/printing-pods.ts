@@ -7,6 +7,7 @@
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from './json.ts';
 import { ageText, humanDuration } from './printing-age.ts';
+import { podDigest } from './printing-digest.ts';
 import {
   columnsOf,
   conditionOf,
@@ -30,6 +31,7 @@ const FAILED: readonly JsonObject[] = [
 ];
 
 export const podPrinter: Printer = {
+  digest: podDigest,
   columns: columnsOf(
     'Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, ' + '+Readiness Gates',
   ),

@@ -83,6 +83,63 @@ test('every built-in kind prints any object with at least a cell per column', ()
   }
 });
 
+test('what a digest keeps of stored bytes gives the same row as the whole object', () => {
+  const value = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5 },
+      fc.constantFrom<JsonValue>(
+        'x',
+        'é"\\',
+        '2026-05-01T00:00:00Z',
+        'True',
+        'Ready',
+        1,
+        true,
+        null,
+      ),
+      fc.array(tie('value'), { maxLength: 3 }),
+      tie('object'),
+    ),
+    object: fc.dictionary(
+      fc.constantFrom(
+        'metadata',
+        'spec',
+        'status',
+        'name',
+        'labels',
+        'creationTimestamp',
+        'deletionTimestamp',
+        'containers',
+        'initContainers',
+        'readinessGates',
+        'conditions',
+        'containerStatuses',
+        'state',
+        'phase',
+        'type',
+        'addresses',
+        'nodeInfo',
+        'unschedulable',
+        'volumes',
+      ),
+      tie('value'),
+      { maxKeys: 6 },
+    ),
+  }));
+  for (const kind of ['Pod', 'Node']) {
+    const printer = printerOf('', kind);
+    fc.assert(
+      fc.property(value.object, fc.constantFrom(0, 1), (object, indent) => {
+        const bytes = Buffer.from(`xx${JSON.stringify(object, null, indent)}`);
+        const digest = printer.digest?.(bytes, 2, bytes.length);
+        assert(digest !== undefined);
+        assert.deepEqual(printer.row(digest, NOW_MS), printer.row(object, NOW_MS));
+      }),
+      { numRuns: 1500 },
+    );
+  }
+});
+
 function pod(status: JsonObject, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
   return {
     metadata: { name: 'p', creationTimestamp: '2026-06-01T11:00:00Z', ...metadata },
