@@ -160,8 +160,9 @@ export class ClassRules {
     return verdict <= -SHORT && ((-verdict - SHORT) & 1) === 0;
   }
 
-  /** The plugin behind a verdict. */
+  /** The plugin behind a verdict; none for a node that is not there. */
   static pluginOf(verdict: number): string {
+    if (verdict === ABSENT) return '';
     if (verdict === CORDONED) return 'NodeUnschedulable';
     if (verdict === TAINTED) return 'TaintToleration';
     return verdict === UNMATCHED ? 'NodeAffinity' : 'NodeResourcesFit';

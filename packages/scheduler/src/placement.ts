@@ -100,17 +100,32 @@ export class Placement {
     return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, active.profile);
   }
 
-  /** Whether a class is decided about by its index, and a node is feasible for it now. */
+  /** Whether a node is feasible for a class now, as far as the index can tell. */
   isFeasible(classId: number, node: number): boolean {
+    return this.#judge(classId, node) >= 0;
+  }
+
+  /** Whether a node is feasible for a class now, or is rejected by another plugin than before. */
+  isJudgedAnew(classId: number, node: number): boolean {
+    const verdict = this.#judge(classId, node);
+    if (verdict >= 0) return true;
+    const { identities } = this.#options;
+    const known = this.#indexes.get(classId);
+    if (known?.rules.podClass !== identities.classes.get(classId)) return false;
+    const before = known.judgedAt(node);
+    return before >= 0 || ClassRules.pluginOf(before) !== ClassRules.pluginOf(verdict);
+  }
+
+  #judge(classId: number, node: number): number {
     const { identities, profiles, nodes } = this.#options;
     const podClass = identities.classes.get(classId);
     const fast = profiles.get(podClass.schedulerName)?.fast ?? null;
-    if (fast === null) return true;
+    if (fast === null) return 0;
     const known = this.#indexes.get(classId);
     const rules =
       known?.rules.podClass === podClass ? known.rules : new ClassRules(podClass, nodes, fast);
     rules.prepare();
-    return rules.judge(node) >= 0;
+    return rules.judge(node);
   }
 
   get indexBytes(): number {

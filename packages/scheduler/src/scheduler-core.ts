@@ -291,7 +291,7 @@ export class SchedulerCore {
       this.nominator.delete(id);
     }
     if (failure.isError) this.queue.fail(id, nowMs);
-    else this.queue.reject(id, failure.isIndexed, failure.rejecters, nowMs);
+    else this.queue.reject(id, failure, nowMs);
     return displaced;
   }
 
@@ -324,9 +324,10 @@ export class SchedulerCore {
     queue.wakeOthers('podRemoved', 'AssignedPodDelete', nowMs);
   }
 
+  /** A node that will do now, or that would do but for another reason than before. */
   #nodeHelps(node: number, event: string, nowMs: number): void {
     const { queue, placement } = this;
-    queue.wakeClasses((podClass) => placement.isFeasible(podClass, node), event, nowMs);
+    queue.wakeClasses((podClass) => placement.isJudgedAnew(podClass, node), event, nowMs);
     queue.wakeOthers('node', event, nowMs);
   }
 

@@ -2,6 +2,7 @@
  * Pods that want a node: those to be tried now, those whose last try was a moment ago, and those
  * that wait for a change of the cluster. Time is an argument.
  */
+import type { Failure } from './failure.ts';
 import type { Identities } from './identities.ts';
 import { PodHeap } from './pod-heap.ts';
 import { PLACE, type PodTable } from './pod-table.ts';
@@ -84,8 +85,8 @@ export class SchedulingQueue {
     return active >= 0 ? active : this.#pop(this.#backoff, PLACE.backoff);
   }
 
-  /** A try found no node; `isIndexed` as in `Failure`. */
-  reject(id: number, isIndexed: boolean, rejecters: ReadonlySet<string>, nowMs: number): void {
+  /** A try found no node. */
+  reject(id: number, { isIndexed, rejecters, message }: Failure, nowMs: number): void {
     const pods = this.#pods;
     pods.rejections.set(id, Math.min(ATTEMPTS_MAX, pods.rejections.get(id) + 1));
     pods.errors.set(id, 0);
@@ -93,10 +94,15 @@ export class SchedulingQueue {
     const podClass = pods.podClass.get(id);
     const wasAwake = this.waiting.isAwake(podClass);
     this.#move(id, PLACE.unschedulable, 'ScheduleAttemptFailure');
-    if (isIndexed) return this.waiting.addIndexed(podClass, id, pods.stamp.get(id));
-    this.waiting.addOther(id, rejecters);
-    // What stopped this one says nothing about the next of its class.
-    if (wasAwake) this.follow(podClass, nowMs);
+    if (!isIndexed) {
+      this.waiting.addOther(id, rejecters);
+      // What stopped this one says nothing about the next of its class.
+      if (wasAwake) this.follow(podClass, nowMs);
+      return;
+    }
+    const isNews = wasAwake && this.waiting.isNews(podClass, message);
+    this.waiting.addIndexed(podClass, id, pods.stamp.get(id), message);
+    if (isNews) this.follow(podClass, nowMs);
   }
 
   /** A try failed for reasons that are not the cluster's: wait, then try again. */

@@ -16,6 +16,8 @@ interface WaitingClass {
   head: number;
   /** One of the class is out to try. */
   isAwake: boolean;
+  /** What the last one was told. */
+  message: string;
 }
 
 /** What happened to the cluster. */
@@ -32,6 +34,8 @@ const BY_OBJECTS = new Set([
   'DynamicResources',
 ]);
 
+/** Pods of one class that are tried again only because the reasons have changed. */
+const RETOLD_MAX = 10_000;
 /** Entries that have left before their list is made shorter. */
 const HOLES_MAX = 1024;
 
@@ -58,14 +62,28 @@ export class WaitingRoom {
   }
 
   /** A pod that the index found no node for; its class is asleep now. */
-  addIndexed(podClass: number, id: number, stamp: number): void {
+  addIndexed(podClass: number, id: number, stamp: number, message: string): void {
     let waiting = this.#classes.get(podClass);
     if (waiting === undefined) {
-      this.#classes.set(podClass, (waiting = { ids: [], stamps: [], head: 0, isAwake: false }));
+      this.#classes.set(
+        podClass,
+        (waiting = { ids: [], stamps: [], head: 0, isAwake: false, message }),
+      );
     }
     waiting.ids.push(id);
     waiting.stamps.push(stamp);
     waiting.isAwake = false;
+    waiting.message = message;
+  }
+
+  /**
+   * Whether the others of a class were told something else than this, and are so few that each
+   * may be tried again to be told it.
+   */
+  isNews(podClass: number, message: string): boolean {
+    const waiting = this.#classes.get(podClass);
+    if (waiting === undefined || waiting.ids.length - waiting.head > RETOLD_MAX) return false;
+    return waiting.message !== message;
   }
 
   /** A pod that full evaluation found no node for. */
