@@ -8,6 +8,7 @@ import {
   type Printer,
 } from '@megaplane/machinery/printing';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { skipValue } from '@megaplane/machinery/scan';
 import type { Status } from '@megaplane/machinery/status';
 import {
   bookmarkMeta,
@@ -93,9 +94,28 @@ export class TableEncoder implements Encoder {
   }
 
   #row(row: Row, revision: number): string {
+    const { bytes, start, end } = row;
+    const isWhole = this.#include === 'Object' || this.#served.isConverted;
+    const digest = isWhole ? undefined : this.#printer.digest?.(bytes, start, end);
+    if (digest !== undefined) {
+      const printed = this.#printer.row(digest, this.#nowMs);
+      return rowText(printed, this.#include === 'None' ? 'null' : this.#metadata(row, revision));
+    }
     const object = decodeRow(this.#served, row, revision);
     const printed = this.#printer.row(object, this.#nowMs);
     return rowText(printed, this.#included(object));
+  }
+
+  /** PartialObjectMetadata copied from storage, the revision spliced in. */
+  #metadata({ bytes, start, end }: Row, revision: number): string {
+    const from = start + this.#served.head.length;
+    const to = skipValue(bytes, from - 1, end);
+    const rest = bytes.toString('utf8', from, to);
+    const comma = rest === '}' ? '' : ',';
+    return (
+      `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}",` +
+      `"metadata":{"resourceVersion":"${revision}"${comma}${rest}}`
+    );
   }
 
   #included(object: JsonObject): string {
