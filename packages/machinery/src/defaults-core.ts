@@ -26,7 +26,7 @@ export const CORE_DEFAULTS: DefaultRules = {
       terminationGracePeriodSeconds: 30,
       schedulerName: 'default-scheduler',
     },
-    step: (spec) => mirrorServiceAccount(spec),
+    step: completePodSpec,
   },
   'core.v1.Container': CONTAINER,
   'core.v1.EphemeralContainer': CONTAINER,
@@ -111,6 +111,12 @@ export function imageTag(image: string): string {
   const repository = isDomain ? path.slice(first.length + 1) : path;
   if (!IMAGE_PATH.test(repository) || /^[0-9a-f]{64}$/.test(path)) return '';
   return tag ?? (digest === undefined ? 'latest' : '');
+}
+
+/** Gang scheduling is off by default, and its field is dropped where it is. */
+function completePodSpec(spec: JsonObject): void {
+  delete spec['schedulingGroup'];
+  mirrorServiceAccount(spec);
 }
 
 function mirrorServiceAccount(spec: JsonObject): void {

@@ -64,7 +64,10 @@ function defaultStatefulStrategy(strategy: JsonObject): void {
     strategy['rollingUpdate'] ??= {};
   }
   const rolling = objectAt(strategy, 'rollingUpdate');
-  if (strategy['type'] === 'RollingUpdate' && rolling !== undefined) rolling['partition'] ??= 0;
+  if (rolling === undefined) return;
+  // Off by default, and dropped where it is.
+  delete rolling['maxUnavailable'];
+  if (strategy['type'] === 'RollingUpdate') rolling['partition'] ??= 0;
 }
 
 /** For jobs only: the spec in a cron job's template is defaulted when the job is made from it. */

@@ -74,16 +74,19 @@ function formText(form: NameForm): string {
   return `${form.text} (e.g. ${examples}regex used for validation is '${form.pattern}')`;
 }
 
-function findings(form: NameForm, value: string): string[] {
+function findings(form: NameForm, value: string, unit: LengthUnit = 'characters'): string[] {
   const found: string[] = [];
-  if (Buffer.byteLength(value) > form.lengthMax) found.push(tooLongText(form.lengthMax));
+  if (Buffer.byteLength(value) > form.lengthMax) found.push(tooLongText(form.lengthMax, unit));
   if (!matches(form, value)) found.push(formText(form));
   return found;
 }
 
+/** Upstream counts bytes, and says so only of labels and their keys. */
+type LengthUnit = 'bytes' | 'characters';
+
 /** The text for a name that is too long, where a whole field is not concerned. */
-export function tooLongText(lengthMax: number): string {
-  return `must be no more than ${lengthMax} bytes`;
+export function tooLongText(lengthMax: number, unit: LengthUnit = 'characters'): string {
+  return `must be no more than ${lengthMax} ${unit}`;
 }
 
 export function dnsLabelErrors(value: string): string[] {
@@ -104,7 +107,7 @@ export function dns1035LabelErrors(value: string): string[] {
 }
 
 export function labelValueErrors(value: string): string[] {
-  return findings(LABEL_VALUE, value);
+  return findings(LABEL_VALUE, value, 'bytes');
 }
 
 /** Keys of labels and annotations, finalizers, taints: `[prefix/]name`. */
@@ -122,11 +125,12 @@ export function qualifiedNameErrors(value: string): string[] {
   if (parts.length === 2) {
     const prefix = parts[0] ?? '';
     if (prefix === '') found.push('prefix part must be non-empty');
-    else found.push(...dnsSubdomainErrors(prefix).map((text) => `prefix part ${text}`));
+    else
+      found.push(...findings(DNS_SUBDOMAIN, prefix, 'bytes').map((text) => `prefix part ${text}`));
   }
   if (name === '') found.push('name part must be non-empty');
   else if (Buffer.byteLength(name) > QUALIFIED_NAME.lengthMax) {
-    found.push(`name part ${tooLongText(QUALIFIED_NAME.lengthMax)}`);
+    found.push(`name part ${tooLongText(QUALIFIED_NAME.lengthMax, 'bytes')}`);
   }
   if (!matches(QUALIFIED_NAME, name)) found.push(`name part ${formText(QUALIFIED_NAME)}`);
   return found;
@@ -189,4 +193,19 @@ export function rangeText(min: number, max: number): string {
 
 export function portNumberErrors(port: number): string[] {
   return port >= 1 && port <= 65535 ? [] : [rangeText(1, 65535)];
+}
+
+const UNDERSCORE_LABEL = '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
+const SEARCH_NAME: NameForm = {
+  pattern: `${UNDERSCORE_LABEL}(\\.${UNDERSCORE_LABEL})*`,
+  text:
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' " +
+    "or '.', and must start and end with an alphanumeric character",
+  examples: ['example.com'],
+  lengthMax: 253,
+};
+
+/** Domains that a resolver searches: as subdomains, but with underscores. */
+export function searchNameErrors(value: string): string[] {
+  return findings(SEARCH_NAME, value);
 }

@@ -73,7 +73,7 @@ test('objects take the form in which upstream answers them', () => {
       metadata: { name: 'p', labels: { a: '' } },
       spec: {
         containers: [
-          { name: 'c', image: 'i', resources: { limits: { memory: '512Mi', cpu: '2' } } },
+          { name: 'c', image: 'i', resources: { limits: { cpu: '2', memory: '512Mi' } } },
         ],
       },
       status: {},

@@ -103,7 +103,7 @@ class Fitting {
     if (shape.kind === 'object') return this.object(shape.type, value, false);
     const target: JsonObject = {};
     const valueType = goType.slice('map[string]'.length);
-    for (const key of Object.keys(value)) {
+    for (const key of sortedKeys(value)) {
       this.members++;
       const member = value[key] ?? null;
       const fitted =
@@ -211,6 +211,12 @@ class Fitting {
 function isVoid(field: Field, value: JsonValue): boolean {
   if (field.omitted !== 'never') return false;
   return (field.shape.kind === 'list' || field.shape.kind === 'map') && isEmpty(value);
+}
+
+/** Go writes maps by key, and so do we. */
+function sortedKeys(map: JsonObject): string[] {
+  const keys = Object.keys(map);
+  return keys.length > 1 ? keys.sort() : keys;
 }
 
 /** Members of all objects within a value. */

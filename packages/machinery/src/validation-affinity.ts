@@ -124,5 +124,5 @@ function checkPodTerm(found: Findings, path: string, term: JsonObject): void {
   checkSelector(found, `${path}.namespaceSelector`, objectAt(term, 'namespaceSelector'));
   const key = stringAt(term, 'topologyKey');
   if (key === '') found.push(required(`${path}.topologyKey`, 'can not be empty'));
-  else invalidEach(found, `${path}.topologyKey`, key, qualifiedNameErrors(key));
+  invalidEach(found, `${path}.topologyKey`, key, qualifiedNameErrors(key));
 }

@@ -1,6 +1,13 @@
 /** Containers of pods and of templates. */
 
-import { duplicate, fieldNotFound, forbiddenField, invalidValue, required } from './fielderrors.ts';
+import {
+  duplicate,
+  fieldNotFound,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+} from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import {
@@ -9,15 +16,14 @@ import {
   envNameErrors,
   portNameErrors,
   portNumberErrors,
-  qualifiedNameErrors,
 } from './names.ts';
-import { parseQuantity, Quantity } from './quantity.ts';
+import { checkResources } from './validation-resources.ts';
+import { checkContainerSecurity } from './validation-security.ts';
 import {
   checkDnsLabel,
   eachObject,
   invalidEach,
   nonNegative,
-  nonNegativeAmount,
   oneOf,
   type Findings,
 } from './validation-rules.ts';
@@ -38,6 +44,7 @@ const INIT_ONLY_SIDECAR = 'may not be set for init containers without restartPol
 /** What the containers of one pod may refer to. */
 export interface PodScope {
   readonly volumes: ReadonlySet<string>;
+  readonly claims: ReadonlySet<string>;
 }
 
 export function checkContainers(
@@ -58,16 +65,68 @@ export function checkContainers(
     names.add(name);
     checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));
     for (const probe of PROBES) checkProbe(found, `${at}.${probe}`, probe, container);
-    if (container['restartPolicy'] !== undefined && !hasRestartRules(container)) {
-      const supported = ['Always', 'Never', 'OnFailure'];
-      oneOf(found, `${at}.restartPolicy`, container['restartPolicy'], supported);
-    }
+    checkRestarts(found, at, container);
   });
   checkHostPorts(found, path, containers);
 }
 
-function hasRestartRules(container: JsonObject): boolean {
-  return listAt(container, 'restartPolicyRules').length > 0;
+const RESTART_POLICIES = ['Always', 'Never', 'OnFailure'];
+const RESTART_ACTIONS = ['Restart', 'RestartAllContainers'];
+
+/** A container's own policy of restarts, and the rules that go with it. */
+function checkRestarts(found: Findings, path: string, container: JsonObject): void {
+  const rules = listAt(container, 'restartPolicyRules');
+  const policy = container['restartPolicy'];
+  if (policy === undefined) {
+    if (rules.length === 0) return;
+    const text = 'must specify restartPolicy when restart rules are used';
+    found.push(required(`${path}.restartPolicy`, text));
+  } else if (typeof policy !== 'string' || !RESTART_POLICIES.includes(policy)) {
+    found.push(notSupported(`${path}.restartPolicy`, policy ?? '', RESTART_POLICIES));
+  }
+  eachObject(rules, `${path}.restartPolicyRules`, (rule, at) => {
+    const action = stringAt(rule, 'action');
+    if (!RESTART_ACTIONS.includes(action)) {
+      found.push(notSupported(`${at}.action`, action, RESTART_ACTIONS));
+    }
+    const codes = objectAt(rule, 'exitCodes');
+    if (codes === undefined) found.push(required(`${at}.exitCodes`, 'must be specified'));
+    else {
+      const operator = stringAt(codes, 'operator');
+      if (operator === 'In' || operator === 'NotIn') return;
+      found.push(notSupported(`${at}.exitCodes.operator`, operator, ['In', 'NotIn']));
+    }
+  });
+}
+
+const EPHEMERAL_TEXT = 'cannot be set for an Ephemeral Container';
+const NOT_EPHEMERAL = ['ports', 'lifecycle', ...PROBES, 'resources', 'resizePolicy'];
+
+/** Containers that are added to look into a running pod. */
+export function checkEphemeralContainers(
+  found: Findings,
+  path: string,
+  containers: readonly JsonValue[],
+  others: readonly JsonValue[],
+  scope: PodScope,
+): void {
+  const targets = new Set(others.map((container) => stringAt(container, 'name')));
+  const names = new Set(targets);
+  eachObject(containers, path, (container, at) => {
+    checkContainer(found, at, container, scope);
+    const name = stringAt(container, 'name');
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    const target = stringAt(container, 'targetContainerName');
+    if (target !== '' && !targets.has(target)) {
+      found.push(fieldNotFound(`${at}.targetContainerName`, target));
+    }
+    for (const field of NOT_EPHEMERAL) {
+      const value = container[field];
+      if (value === undefined || (isObject(value) && Object.keys(value).length === 0)) continue;
+      found.push(forbiddenField(`${at}.${field}`, EPHEMERAL_TEXT));
+    }
+  });
 }
 
 /** Init containers share the names of the others and have no probes, unless they keep running. */
@@ -84,6 +143,7 @@ export function checkInitContainers(
     const name = stringAt(container, 'name');
     if (names.has(name)) found.push(duplicate(`${at}.name`, name));
     else if (name !== '') names.add(name);
+    checkRestarts(found, at, container);
     checkHostPorts(found, path, [container]);
     const isSidecar = container['restartPolicy'] === 'Always';
     if (isSidecar) checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));
@@ -113,7 +173,48 @@ function checkContainer(
   checkEnvFrom(found, `${path}.envFrom`, listAt(container, 'envFrom'));
   checkMounts(found, `${path}.volumeMounts`, listAt(container, 'volumeMounts'), scope);
   oneOf(found, `${path}.imagePullPolicy`, container['imagePullPolicy'], PULL_POLICIES);
+  checkDevices(found, `${path}.volumeDevices`, listAt(container, 'volumeDevices'), scope);
   checkResources(found, `${path}.resources`, objectAt(container, 'resources'));
+  const claims = listAt(container, 'resources', 'claims');
+  checkResourceClaims(found, `${path}.resources.claims`, claims, scope);
+  checkContainerSecurity(found, `${path}.securityContext`, objectAt(container, 'securityContext'));
+}
+
+function checkDevices(
+  found: Findings,
+  path: string,
+  devices: readonly JsonValue[],
+  scope: PodScope,
+): void {
+  eachObject(devices, path, (device, at) => {
+    const name = stringAt(device, 'name');
+    if (name === '') found.push(required(`${at}.name`));
+    if (!scope.volumes.has(name)) found.push(fieldNotFound(`${at}.name`, name));
+    if (stringAt(device, 'devicePath') === '') found.push(required(`${at}.devicePath`));
+  });
+}
+
+function checkResourceClaims(
+  found: Findings,
+  path: string,
+  claims: readonly JsonValue[],
+  scope: PodScope,
+): void {
+  eachObject(claims, path, (claim, at) => {
+    const name = stringAt(claim, 'name');
+    if (name === '') {
+      found.push(required(at));
+      return;
+    }
+    const request = stringAt(claim, 'request');
+    if (request !== '') checkDnsLabel(found, `${at}.request`, request);
+    if (scope.claims.has(name)) return;
+    const known = [...scope.claims].toSorted().join(', ');
+    const which = known === '' ? ' which is empty' : `: ${known}`;
+    const error = fieldNotFound(at, name);
+    const detail = `must be one of the names in pod.spec.resourceClaims${which}`;
+    found.push({ ...error, body: `${error.body}: ${detail}` });
+  });
 }
 
 function checkPorts(found: Findings, path: string, ports: readonly JsonValue[]): void {
@@ -204,10 +305,10 @@ function checkEnvFrom(found: Findings, path: string, sources: readonly JsonValue
     }
     if (present.length === 0) {
       const text = 'must specify one of: `configMapRef` or `secretRef`';
-      found.push(invalidValue(at, '', text));
+      found.push(invalidValue(path, '', text));
     } else if (present.length > 1) {
       const text = 'may not have more than one field specified at a time';
-      found.push(invalidValue(at, '', text));
+      found.push(invalidValue(path, '', text));
     }
   });
 }
@@ -315,76 +416,6 @@ export function checkPortReference(
   else {
     const number = typeof port === 'number' ? port : 0;
     invalidEach(found, path, number, portNumberErrors(number));
-  }
-}
-
-const STANDARD_RESOURCES = ['cpu', 'memory', 'ephemeral-storage'];
-
-/** Amounts that a container, or a whole pod, asks for and may use at most. */
-export function checkResources(
-  found: Findings,
-  path: string,
-  resources: JsonObject | undefined,
-): void {
-  const limits = objectAt(resources, 'limits') ?? {};
-  const requests = objectAt(resources, 'requests') ?? {};
-  for (const [name, amount] of Object.entries(limits)) {
-    checkAmount(found, `${path}.limits[${name}]`, name, amount);
-  }
-  for (const [name, amount] of Object.entries(requests)) {
-    checkAmount(found, `${path}.requests[${name}]`, name, amount);
-    const limit = limits[name];
-    const isShared = isOvercommitted(name);
-    if (limit === undefined) {
-      if (isShared) continue;
-      const text = 'Limit must be set for non overcommitable resources';
-      found.push(required(`${path}.limits`, text));
-      continue;
-    }
-    const order = compareAmounts(amount, limit);
-    const relation =
-      !isShared && order !== 0 ? 'equal to' : order > 0 ? 'less than or equal to' : '';
-    if (relation === '') continue;
-    const text = `must be ${relation} ${name} limit of ${textOf(limit)}`;
-    found.push(invalidValue(`${path}.requests`, textOf(amount), text));
-  }
-}
-
-function isOvercommitted(name: string): boolean {
-  const isNative = !name.includes('/') || name.includes('kubernetes.io/');
-  return isNative && !name.startsWith('hugepages-');
-}
-
-function compareAmounts(left: JsonValue | undefined, right: JsonValue | undefined): number {
-  const [one, other] = [parseQuantity(textOf(left)), parseQuantity(textOf(right))];
-  return one instanceof Quantity && other instanceof Quantity ? one.compare(other) : 0;
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function checkAmount(
-  found: Findings,
-  path: string,
-  name: string,
-  amount: JsonValue | undefined,
-): void {
-  const texts = qualifiedNameErrors(name);
-  invalidEach(found, path, name, texts);
-  if (texts.length === 0 && !name.includes('/')) {
-    const isStandard = STANDARD_RESOURCES.includes(name) || name.startsWith('hugepages-');
-    if (!isStandard) {
-      const text = 'must be a standard resource type or fully qualified';
-      found.push(invalidValue(path, name, text));
-      found.push(invalidValue(path, name, 'must be a standard resource for containers'));
-    }
-  }
-  nonNegativeAmount(found, path, amount);
-  if (!name.includes('/') || name.includes('kubernetes.io/')) return;
-  const parsed = parseQuantity(textOf(amount));
-  if (parsed instanceof Quantity && !parsed.isExact(0)) {
-    found.push(invalidValue(path, textOf(amount), 'must be an integer'));
   }
 }
 

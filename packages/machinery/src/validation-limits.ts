@@ -7,6 +7,7 @@ import { qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import type { RuleTable } from './validation.ts';
 import {
+  COUNTED_RESOURCES,
   eachObject,
   immutable,
   invalidEach,
@@ -15,22 +16,11 @@ import {
 } from './validation-rules.ts';
 
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'];
-const COUNTED = [
-  'pods',
-  'resourcequotas',
-  'services',
-  'replicationcontrollers',
-  'secrets',
-  'configmaps',
-  'persistentvolumeclaims',
-  'services.nodeports',
-  'services.loadbalancers',
-];
 const QUOTA_RESOURCES = new Set([
   ...COMPUTE,
   ...COMPUTE.flatMap((name) => [`requests.${name}`, `limits.${name}`]),
   'requests.storage',
-  ...COUNTED,
+  ...COUNTED_RESOURCES,
 ]);
 const HUGE_PAGES = /^(requests\.)?hugepages-/;
 
@@ -60,7 +50,7 @@ function checkQuota(found: Findings, quota: JsonObject): void {
     }
     nonNegativeAmount(found, path, amount);
     const parsed = amountOf(amount);
-    if (COUNTED.includes(name) && parsed !== undefined && !parsed.isExact(0)) {
+    if (COUNTED_RESOURCES.includes(name) && parsed !== undefined && !parsed.isExact(0)) {
       found.push(invalidValue(path, amount ?? null, 'must be an integer'));
     }
   }

@@ -1,14 +1,28 @@
 /** The spec of pods and of the templates that pods are made from. */
 
-import { duplicate, forbiddenField, invalidValue, required } from './fielderrors.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  tooLong,
+} from './fielderrors.ts';
+import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { dnsSubdomainErrors, labelValueErrors, qualifiedNameErrors, rangeText } from './names.ts';
+import {
+  dnsSubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+  rangeText,
+  searchNameErrors,
+} from './names.ts';
 import { checkAffinity } from './validation-affinity.ts';
 import {
   checkContainers,
   checkInitContainers,
-  checkResources,
+  checkEphemeralContainers,
   type PodScope,
 } from './validation-containers.ts';
 import {
@@ -21,7 +35,10 @@ import {
   positive,
   type Findings,
 } from './validation-rules.ts';
-import { checkIdentity, checkVolumes } from './validation-volumes.ts';
+import { checkIp } from './validation-addresses.ts';
+import { checkPodResources } from './validation-resources.ts';
+import { checkPodSecurity } from './validation-security.ts';
+import { checkVolumes } from './validation-volumes.ts';
 
 const INT32_MAX = 2147483647;
 const DNS_POLICIES = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
@@ -38,23 +55,29 @@ export function checkPodSpec(
     found.push(required(`${path}.terminationGracePeriodSeconds`));
   }
   const volumes = checkVolumes(found, `${path}.volumes`, listAt(spec, 'volumes'));
-  const scope: PodScope = { volumes };
+  const claims = listAt(spec, 'resourceClaims').map((claim) => stringAt(claim, 'name'));
+  const scope: PodScope = { volumes, claims: new Set(claims) };
   const containers = listAt(spec, 'containers');
   checkContainers(found, `${path}.containers`, containers, scope);
   const initContainers = listAt(spec, 'initContainers');
   checkInitContainers(found, `${path}.initContainers`, initContainers, containers, scope);
-  checkResources(found, `${path}.resources`, objectAt(spec, 'resources'));
+  const ephemeral = listAt(spec, 'ephemeralContainers');
+  const others = [...containers, ...initContainers];
+  checkEphemeralContainers(found, `${path}.ephemeralContainers`, ephemeral, others, scope);
+  checkPodResources(found, `${path}.resources`, objectAt(spec, 'resources'));
+  checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
   if (spec['hostNetwork'] === true) checkHostNetwork(found, path, containers, isTemplate);
   const policies = ['Always', 'OnFailure', 'Never'];
   oneOf(found, `${path}.restartPolicy`, spec['restartPolicy'], policies);
   oneOf(found, `${path}.dnsPolicy`, spec['dnsPolicy'], DNS_POLICIES);
   checkLabels(found, `${path}.nodeSelector`, objectAt(spec, 'nodeSelector'));
-  checkIdentity(found, `${path}.securityContext`, objectAt(spec, 'securityContext'));
+  checkPodSecurity(found, `${path}.securityContext`, objectAt(spec, 'securityContext'));
   checkAffinity(found, `${path}.affinity`, objectAt(spec, 'affinity'));
   checkDnsConfig(found, `${path}.dnsConfig`, spec);
   checkGates(found, path, spec);
   checkSpread(found, `${path}.topologySpreadConstraints`, spec);
   checkNames(found, path, spec);
+  checkHosts(found, path, spec);
   const deadline = spec['activeDeadlineSeconds'];
   if (typeof deadline === 'number' && (deadline < 1 || deadline > INT32_MAX)) {
     found.push(invalidValue(`${path}.activeDeadlineSeconds`, deadline, rangeText(1, INT32_MAX)));
@@ -62,7 +85,14 @@ export function checkPodSpec(
   checkTolerations(found, `${path}.tolerations`, listAt(spec, 'tolerations'));
   const preemption = ['PreemptLowerPriority', 'Never'];
   oneOf(found, `${path}.preemptionPolicy`, spec['preemptionPolicy'], preemption, true);
-  oneOf(found, `${path}.os.name`, objectAt(spec, 'os')?.['name'], ['linux', 'windows'], true);
+  checkSystem(found, `${path}.os`, objectAt(spec, 'os'));
+}
+
+function checkSystem(found: Findings, path: string, system: JsonObject | undefined): void {
+  if (system === undefined) return;
+  const name = stringAt(system, 'name');
+  if (name === '') found.push(required(`${path}.name`));
+  else oneOf(found, path, name, ['linux', 'windows']);
 }
 
 function checkNames(found: Findings, path: string, spec: JsonObject): void {
@@ -97,14 +127,81 @@ function checkHostNetwork(
 }
 
 function checkDnsConfig(found: Findings, path: string, spec: JsonObject): void {
-  if (spec['dnsPolicy'] !== 'None') return;
   const config = objectAt(spec, 'dnsConfig');
-  const text = 'when `dnsPolicy` is None';
-  if (config === undefined) found.push(required(path, `must provide \`dnsConfig\` ${text}`));
-  else if (listAt(config, 'nameservers').length === 0) {
-    const detail = `must provide at least one DNS nameserver ${text}`;
-    found.push(required(`${path}.nameservers`, detail));
+  const servers = listAt(config, 'nameservers');
+  if (spec['dnsPolicy'] === 'None' && servers.length === 0) {
+    const text = 'when `dnsPolicy` is None';
+    if (config === undefined) found.push(required(path, `must provide \`dnsConfig\` ${text}`));
+    else {
+      const detail = `must provide at least one DNS nameserver ${text}`;
+      found.push(required(`${path}.nameservers`, detail));
+    }
+    return;
   }
+  if (servers.length > 3) {
+    const text = 'must not have more than 3 nameservers';
+    found.push(invalidValue(`${path}.nameservers`, [...servers], text));
+  }
+  for (const [index, server] of servers.entries()) {
+    checkIp(found, `${path}.nameservers[${index}]`, server);
+  }
+  for (const [index, search] of listAt(config, 'searches').entries()) {
+    const name = typeof search === 'string' ? search : '';
+    if (name === '.') continue;
+    const at = `${path}.searches[${index}]`;
+    invalidEach(found, at, name.replace(/\.$/, ''), searchNameErrors(name.replace(/\.$/, '')));
+  }
+  eachObject(listAt(config, 'options'), `${path}.options`, (option, at) => {
+    if (stringAt(option, 'name') === '') found.push(required(at, 'must not be empty'));
+  });
+}
+
+function checkHosts(found: Findings, path: string, spec: JsonObject): void {
+  eachObject(listAt(spec, 'hostAliases'), `${path}.hostAliases`, (alias, at) => {
+    checkIp(found, `${at}.ip`, alias['ip']);
+    for (const [index, host] of listAt(alias, 'hostnames').entries()) {
+      const name = typeof host === 'string' ? host : '';
+      invalidEach(found, `${at}.hostnames[${index}]`, name, dnsSubdomainErrors(name));
+    }
+  });
+  const name = spec['hostnameOverride'];
+  if (typeof name !== 'string') return;
+  const at = `${path}.hostnameOverride`;
+  if (spec['setHostnameAsFQDN'] === true) {
+    found.push(forbiddenField(at, 'may not be specified when setHostnameAsFQDN is true'));
+  }
+  if (spec['hostNetwork'] === true) {
+    found.push(forbiddenField(at, 'may not be specified when hostNetwork is true'));
+  }
+  if (name.length > 64) found.push(tooLong(at, 64));
+  invalidEach(found, at, name, dnsSubdomainErrors(name));
+}
+
+/** Claims to devices: named, and from one source. */
+function checkClaims(found: Findings, path: string, claims: readonly JsonValue[]): void {
+  const names = new Set<string>();
+  eachObject(claims, path, (claim, at) => {
+    const name = stringAt(claim, 'name');
+    if (name === '') found.push(required(`${at}.name`));
+    else if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    else checkDnsLabel(found, `${at}.name`, name);
+    names.add(name);
+    const fields = ['resourceClaimName', 'resourceClaimTemplateName'];
+    const present = fields.filter((field) => claim[field] !== undefined);
+    const value = goForm('core.v1.PodResourceClaim', claim);
+    if (present.length === 2) {
+      const text =
+        'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified';
+      found.push(invalidValue(at, value, text));
+    } else if (present.length === 0) {
+      const text = 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`';
+      found.push(invalidValue(at, value, text));
+    }
+    for (const field of present) {
+      const target = stringAt(claim, field);
+      invalidEach(found, `${at}.${field}`, target, dnsSubdomainErrors(target));
+    }
+  });
 }
 
 function checkGates(found: Findings, path: string, spec: JsonObject): void {
@@ -122,20 +219,24 @@ function checkGates(found: Findings, path: string, spec: JsonObject): void {
 }
 
 function checkSpread(found: Findings, path: string, spec: JsonObject): void {
-  const seen = new Set<string>();
-  eachObject(listAt(spec, 'topologySpreadConstraints'), path, (constraint, at) => {
+  const constraints = listAt(spec, 'topologySpreadConstraints');
+  eachObject(constraints, path, (constraint, at, index) => {
     positive(found, `${at}.maxSkew`, constraint['maxSkew']);
     const key = stringAt(constraint, 'topologyKey');
     if (key === '') found.push(required(`${at}.topologyKey`, 'can not be empty'));
-    else invalidEach(found, `${at}.topologyKey`, key, qualifiedNameErrors(key));
     const actions = ['DoNotSchedule', 'ScheduleAnyway'];
     const action = constraint['whenUnsatisfiable'];
-    oneOf(found, `${at}.whenUnsatisfiable`, action ?? '', actions);
-    const pair = `{${key}, ${stringAt(constraint, 'whenUnsatisfiable')}}`;
-    if (seen.has(pair)) {
+    if (typeof action !== 'string' || !actions.includes(action)) {
+      found.push(notSupported(`${at}.whenUnsatisfiable`, action ?? '', actions));
+    }
+    // The earlier of two equal ones is blamed.
+    const pair = pairOf(constraint);
+    if (constraints.slice(index + 1).some((other) => pairOf(other) === pair)) {
       found.push(duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair));
     }
-    seen.add(pair);
+    for (const field of ['nodeAffinityPolicy', 'nodeTaintsPolicy']) {
+      oneOf(found, `${at}.${field}`, constraint[field], ['Honor', 'Ignore'], true);
+    }
     const minDomains = constraint['minDomains'];
     if (minDomains !== undefined) {
       positive(found, `${at}.minDomains`, minDomains);
@@ -147,6 +248,10 @@ function checkSpread(found: Findings, path: string, spec: JsonObject): void {
     }
     checkSelector(found, `${at}.labelSelector`, objectAt(constraint, 'labelSelector'));
   });
+}
+
+function pairOf(constraint: JsonValue): string {
+  return `{${stringAt(constraint, 'topologyKey')}, ${stringAt(constraint, 'whenUnsatisfiable')}}`;
 }
 
 export function checkTolerations(

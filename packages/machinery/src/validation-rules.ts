@@ -9,6 +9,19 @@ import { parseQuantity, Quantity } from './quantity.ts';
 /** What is wrong with an object so far, in the order of upstream's checks. */
 export type Findings = FieldError[];
 
+/** Resources that are counted: quotas name them, whole numbers only. */
+export const COUNTED_RESOURCES: readonly string[] = [
+  'pods',
+  'resourcequotas',
+  'services',
+  'replicationcontrollers',
+  'secrets',
+  'configmaps',
+  'persistentvolumeclaims',
+  'services.nodeports',
+  'services.loadbalancers',
+];
+
 export const IMMUTABLE = 'field is immutable';
 export const NOT_NEGATIVE = 'must be greater than or equal to 0';
 

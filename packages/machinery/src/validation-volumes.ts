@@ -3,7 +3,7 @@
 import { duplicate, forbiddenField, invalidValue, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { rangeText } from './names.ts';
+import { parseQuantity, Quantity } from './quantity.ts';
 import { checkDescendingPath } from './validation-containers.ts';
 import { checkDnsLabel, eachObject, oneOf, type Findings } from './validation-rules.ts';
 
@@ -18,10 +18,21 @@ const HOST_PATH_TYPES = [
   'Socket',
 ];
 
+/** In upstream's order of looking: the first one found is meant, the others are too many. */
+const SOURCE_ORDER = [
+  ...['emptyDir', 'hostPath', 'gitRepo', 'gcePersistentDisk', 'awsElasticBlockStore', 'secret'],
+  ...['nfs', 'iscsi', 'glusterfs', 'flocker', 'persistentVolumeClaim', 'rbd', 'cinder', 'cephfs'],
+  ...['quobyte', 'downwardAPI', 'fc', 'flexVolume', 'configMap', 'azureFile', 'vsphereVolume'],
+  ...['photonPersistentDisk', 'portworxVolume', 'azureDisk', 'storageos', 'projected', 'scaleIO'],
+  ...['csi', 'ephemeral', 'image'],
+];
+/** Paths that upstream writes differently when it finds one too many. */
+const ODD_PATHS: Readonly<Record<string, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' };
+
 type SourceCheck = (found: Findings, path: string, source: JsonObject) => void;
 
 const SOURCES: Readonly<Record<string, SourceCheck>> = {
-  emptyDir: () => undefined,
+  emptyDir: checkEmptyDir,
   hostPath: checkHostPath,
   configMap: (found, path, source) => {
     if (stringAt(source, 'name') === '') found.push(required(`${path}.name`));
@@ -68,20 +79,31 @@ export function checkVolumes(
 }
 
 function checkSource(found: Findings, path: string, volume: JsonObject): void {
-  const sources = Object.keys(volume).filter((field) => field !== 'name' && field !== 'emptyDir');
-  if (volume['emptyDir'] !== undefined) sources.unshift('emptyDir');
+  const sources = SOURCE_ORDER.filter((field) => volume[field] !== undefined);
   for (const [index, field] of sources.entries()) {
     const at = `${path}.${field}`;
-    if (index > 0) found.push(forbiddenField(at, 'may not specify more than 1 volume type'));
+    const blamed = `${path}.${ODD_PATHS[field] ?? field}`;
+    if (index > 0) found.push(forbiddenField(blamed, 'may not specify more than 1 volume type'));
     else SOURCES[field]?.(found, at, objectAt(volume, field) ?? {});
   }
   if (sources.length === 0) found.push(required(path, 'must specify a volume type'));
 }
 
+function checkEmptyDir(found: Findings, path: string, source: JsonObject): void {
+  const limit = source['sizeLimit'];
+  const amount = typeof limit === 'string' ? parseQuantity(limit) : undefined;
+  if (!(amount instanceof Quantity) || amount.sign >= 0) return;
+  const text = 'SizeLimit field must be a valid resource quantity';
+  found.push(forbiddenField(`${path}.sizeLimit`, text));
+}
+
 function checkHostPath(found: Findings, path: string, source: JsonObject): void {
   const hostPath = stringAt(source, 'path');
-  if (hostPath === '') found.push(required(`${path}.path`));
-  else if (hostPath.split('/').includes('..')) {
+  if (hostPath === '') {
+    found.push(required(`${path}.path`));
+    return;
+  }
+  if (hostPath.split('/').includes('..')) {
     found.push(invalidValue(`${path}.path`, hostPath, "must not contain '..'"));
   }
   oneOf(found, `${path}.type`, source['type'], HOST_PATH_TYPES, true);
@@ -146,17 +168,4 @@ function checkToken(found: Findings, path: string, token: JsonObject): void {
   }
   if (stringAt(token, 'path') === '') found.push(required(`${path}.path`));
   else checkDescendingPath(found, `${path}.path`, stringAt(token, 'path'));
-}
-
-/** Users and groups that a security context names. */
-export function checkIdentity(
-  found: Findings,
-  path: string,
-  context: JsonObject | undefined,
-): void {
-  for (const field of ['fsGroup', 'runAsUser', 'runAsGroup']) {
-    const id = context?.[field];
-    if (typeof id !== 'number' || (id >= 0 && id <= 2147483647)) continue;
-    found.push(invalidValue(`${path}.${field}`, id, rangeText(0, 2147483647)));
-  }
 }

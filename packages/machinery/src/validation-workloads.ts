@@ -1,6 +1,7 @@
 /** The apps group and its elder sister, the replication controller. */
 
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
+import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import type { RuleTable } from './validation.ts';
@@ -62,22 +63,44 @@ export function selectorMatches(selector: JsonObject, labels: JsonObject): boole
   });
 }
 
-/** The selector, and the template that it must match. `kind` is what upstream calls it. */
-function checkSelected(found: Findings, spec: JsonObject, kind: string): void {
+/** What a kind of workload says of its selector. */
+interface SelectorTexts {
+  readonly empty: string;
+  /** Of a selector that cannot be read; the template is not looked at then. */
+  readonly unreadable: string;
+}
+
+/** The selector, which must be there and readable, and the template that it must match. */
+function checkSelected(
+  found: Findings,
+  spec: JsonObject,
+  texts: SelectorTexts,
+  checkTemplate: () => void,
+): void {
   const selector = objectAt(spec, 'selector');
-  if (selector === undefined) {
-    found.push(required('spec.selector'));
-    checkTemplateLabels(found, spec, () => false);
-  } else {
-    checkSelector(found, 'spec.selector', selector);
-    const size =
-      Object.keys(objectAt(selector, 'matchLabels') ?? {}).length +
-      listAt(selector, 'matchExpressions').length;
-    if (size === 0) {
-      const text = `empty selector is invalid for ${kind}`;
-      found.push(invalidValue('spec.selector', selector, text));
-    } else checkTemplateLabels(found, spec, (labels) => selectorMatches(selector, labels));
-  }
+  if (selector === undefined) found.push(required('spec.selector'));
+  const before = found.length;
+  checkSelector(found, 'spec.selector', selector);
+  const isReadable = found.length === before;
+  if (selector !== undefined && isEmptySelector(selector)) {
+    found.push(invalidValue('spec.selector', selector, texts.empty));
+  } else if (!isReadable) {
+    found.push(invalidValue('spec.selector', selector, texts.unreadable));
+    return;
+  } else checkMatch(found, spec, selector);
+  checkTemplate();
+}
+
+function isEmptySelector(selector: JsonObject): boolean {
+  const labels = Object.keys(objectAt(selector, 'matchLabels') ?? {});
+  return labels.length + listAt(selector, 'matchExpressions').length === 0;
+}
+
+/** No selector at all matches nothing. */
+function checkMatch(found: Findings, spec: JsonObject, selector: JsonObject | undefined): void {
+  checkTemplateLabels(found, spec, (labels) => {
+    return selector !== undefined && selectorMatches(selector, labels);
+  });
 }
 
 function checkTemplateLabels(
@@ -91,10 +114,23 @@ function checkTemplateLabels(
   found.push(invalidValue('spec.template.metadata.labels', value, MISMATCH));
 }
 
-/** Pods of a workload live as long as it wants them to. */
+const REPLICA_TEXTS: SelectorTexts = {
+  empty: 'empty selector is invalid for deployment',
+  unreadable: 'invalid label selector',
+};
+const STATEFUL_TEXTS: SelectorTexts = {
+  empty: 'empty selector is invalid for statefulset',
+  unreadable: '',
+};
+
+/** A template, and that its pods live as long as the workload wants them to. */
 function checkTemplate(found: Findings, spec: JsonObject, kind: string): void {
+  checkPodTemplate(found, 'spec.template', objectAt(spec, 'template') ?? {});
+  checkLifetime(found, spec, kind);
+}
+
+function checkLifetime(found: Findings, spec: JsonObject, kind: string): void {
   const template = objectAt(spec, 'template') ?? {};
-  checkPodTemplate(found, 'spec.template', template);
   const policy = stringAt(template, 'spec', 'restartPolicy');
   if (policy !== 'Always') {
     found.push(notSupported('spec.template.spec.restartPolicy', policy, ['Always']));
@@ -107,8 +143,7 @@ function checkTemplate(found: Findings, spec: JsonObject, kind: string): void {
 function checkDeployment(found: Findings, deployment: JsonObject): void {
   const spec = specOf(deployment);
   nonNegative(found, 'spec.replicas', spec['replicas']);
-  checkSelected(found, spec, 'deployment');
-  checkTemplate(found, spec, 'ReplicaSet');
+  checkSelected(found, spec, REPLICA_TEXTS, () => checkTemplate(found, spec, 'ReplicaSet'));
   checkDeploymentStrategy(found, objectAt(spec, 'strategy') ?? {});
   nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
   nonNegative(found, 'spec.revisionHistoryLimit', spec['revisionHistoryLimit']);
@@ -132,7 +167,7 @@ function checkDeploymentStrategy(found: Findings, strategy: JsonObject): void {
       found.push(required(path, 'this should be defaulted and never be nil'));
     } else checkRollout(found, path, rolling, '`maxSurge`');
   } else {
-    const value = printed(JSON.stringify({ Type: type, RollingUpdate: rolling ?? null }));
+    const value = goForm('apps.v1.DeploymentStrategy', strategy);
     found.push(notSupported('spec.strategy', value, ['Recreate', 'RollingUpdate']));
   }
 }
@@ -151,13 +186,20 @@ function checkReplicaSet(found: Findings, set: JsonObject): void {
   const spec = specOf(set);
   nonNegative(found, 'spec.replicas', spec['replicas']);
   nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
-  checkSelected(found, spec, 'deployment');
-  checkTemplate(found, spec, 'ReplicaSet');
+  checkSelected(found, spec, REPLICA_TEXTS, () => checkTemplate(found, spec, 'ReplicaSet'));
 }
 
 function checkDaemonSet(found: Findings, set: JsonObject): void {
   const spec = specOf(set);
-  checkSelected(found, spec, 'daemonset');
+  const selector = objectAt(spec, 'selector');
+  const before = found.length;
+  checkSelector(found, 'spec.selector', selector);
+  const isEmpty = selector !== undefined && isEmptySelector(selector);
+  if (found.length === before && !isEmpty) checkMatch(found, spec, selector);
+  if (isEmpty) {
+    const text = 'empty selector is invalid for daemonset';
+    found.push(invalidValue('spec.selector', selector, text));
+  }
   checkTemplate(found, spec, 'DaemonSet');
   nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
   const strategy = objectAt(spec, 'updateStrategy') ?? {};
@@ -167,8 +209,8 @@ function checkDaemonSet(found: Findings, set: JsonObject): void {
     if (rolling === undefined) found.push(required(`${path}.rollingUpdate`));
     else checkDaemonRollout(found, `${path}.rollingUpdate`, rolling);
   } else if (strategy['type'] !== 'OnDelete') {
-    const type = stringAt(strategy, 'type');
-    found.push(notSupported(`${path}.type`, type, ['RollingUpdate', 'OnDelete']));
+    const value = goForm('apps.v1.DaemonSetUpdateStrategy', strategy);
+    found.push(notSupported(path, value, ['RollingUpdate', 'OnDelete']));
   }
   nonNegative(found, 'spec.revisionHistoryLimit', spec['revisionHistoryLimit']);
 }
@@ -181,8 +223,7 @@ function checkDaemonRollout(found: Findings, path: string, rolling: JsonObject):
     const text = 'may not be set when maxUnavailable is non-zero';
     found.push(invalidValue(`${path}.maxSurge`, rolling['maxSurge'], text));
   } else if (unavailable === 0 && surge === 0) {
-    const text = 'cannot be 0 when maxUnavailable is 0';
-    found.push(invalidValue(`${path}.maxSurge`, rolling['maxSurge'], text));
+    found.push(required(`${path}.maxUnavailable`, 'cannot be 0 when maxSurge is 0'));
   }
 }
 
@@ -198,17 +239,19 @@ function checkStatefulSet(found: Findings, set: JsonObject): void {
   eachObject(listAt(spec, 'volumeClaimTemplates'), 'spec.volumeClaimTemplates', (claim, at) => {
     checkClaimSpec(found, `${at}.spec`, objectAt(claim, 'spec') ?? {});
   });
-  checkSelected(found, spec, 'statefulset');
-  checkTemplate(found, withClaimVolumes(spec), 'StatefulSet');
+  const whole = withClaimVolumes(spec);
+  checkSelected(found, spec, STATEFUL_TEXTS, () => {
+    checkPodTemplate(found, 'spec.template', objectAt(whole, 'template') ?? {});
+  });
+  checkLifetime(found, spec, 'StatefulSet');
 }
 
 /** Containers may mount the volumes that will be made from the claim templates. */
 function withClaimVolumes(spec: JsonObject): JsonObject {
   const template = objectAt(spec, 'template') ?? {};
   const podSpec = objectAt(template, 'spec') ?? {};
-  const names = listAt(spec, 'volumeClaimTemplates').map((claim) =>
-    stringAt(claim, 'metadata', 'name'),
-  );
+  const claims = listAt(spec, 'volumeClaimTemplates');
+  const names = [...new Set(claims.map((claim) => stringAt(claim, 'metadata', 'name')))];
   if (names.length === 0) return spec;
   const own = listAt(podSpec, 'volumes').filter((item) => !names.includes(stringAt(item, 'name')));
   const made = names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
@@ -231,7 +274,7 @@ function checkStatefulPolicies(found: Findings, spec: JsonObject): void {
     const text = "only allowed for updateStrategy 'RollingUpdate'";
     if (rolling !== undefined) found.push(invalidValue(`${path}.rollingUpdate`, rolling, text));
   } else {
-    const value = { Type: stringAt(strategy, 'type'), RollingUpdate: rolling ?? null };
+    const value = goForm('apps.v1.StatefulSetUpdateStrategy', strategy);
     found.push(invalidValue(path, value, "must be 'RollingUpdate' or 'OnDelete'"));
   }
   const retention = objectAt(spec, 'persistentVolumeClaimRetentionPolicy') ?? {};

@@ -58,7 +58,7 @@ test('names have the form of their kind', () => {
     `metadata.name: Invalid value: "a/b": may not contain '/'`,
   ]);
   const long = 'a'.repeat(254);
-  assert.match(named('v1', 'Node', long)[0] ?? '', /must be no more than 253 bytes$/);
+  assert.match(named('v1', 'Node', long)[0] ?? '', /must be no more than 253 characters$/);
 });
 
 test('every finding of a pod is listed, at its path', () => {

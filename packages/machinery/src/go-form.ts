@@ -1,0 +1,43 @@
+/**
+ * A value as upstream prints its internal structs in error texts: every field under its Go name,
+ * `null` and zero written out.
+ */
+
+import { printed, type Printed } from './fielderrors.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { findType, type Shape } from './schema.ts';
+import { zeroOf } from './zero-values.ts';
+
+const INITIALS = /^(os|tty|uid|url|ip|nfs|csi|rbd|fc|iscsi|grpc)$/;
+const FIRST_WORDS = /^(dns|http|tcp|api|fs|pid|ip|gce|aws)(?=[A-Z])/;
+
+/** `apiGroup` -> `APIGroup`, `maxSurge` -> `MaxSurge`. */
+function goName(name: string): string {
+  if (INITIALS.test(name)) return name.toUpperCase();
+  const named = name.replace(FIRST_WORDS, (word) => word.toUpperCase());
+  return named.charAt(0).toUpperCase() + named.slice(1);
+}
+
+/** The struct of a type by its name (`apps.v1.DeploymentStrategy`), ready for an error text. */
+export function goForm(typeName: string, value: JsonValue | undefined): Printed {
+  const type = findType(typeName);
+  if (type === undefined) throw new Error(`no type ${typeName}`);
+  return printed(JSON.stringify(formOf({ kind: 'object', type }, value, false)));
+}
+
+function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean): JsonValue {
+  if (value === undefined || value === null) {
+    if (isPointer || shape.kind === 'list' || shape.kind === 'map') return null;
+    if (shape.kind === 'scalar') return zeroOf(shape.scalar);
+  }
+  if (shape.kind === 'list') {
+    return Array.isArray(value) ? value.map((item) => formOf(shape.items, item, false)) : [];
+  }
+  if (shape.kind !== 'object') return value ?? null;
+  const form: JsonObject = {};
+  const source = isObject(value) ? value : {};
+  for (const field of shape.type.fields) {
+    form[goName(field.name)] = formOf(field.shape, source[field.name], field.isPointer);
+  }
+  return form;
+}

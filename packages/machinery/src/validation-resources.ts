@@ -1,0 +1,119 @@
+/** Amounts of resources that containers, and pods as a whole, ask for. */
+
+import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import { listAt, objectAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { qualifiedNameErrors } from './names.ts';
+import { parseQuantity, Quantity } from './quantity.ts';
+import {
+  COUNTED_RESOURCES,
+  invalidEach,
+  nonNegativeAmount,
+  type Findings,
+} from './validation-rules.ts';
+
+/** Of containers, and all others that are known. */
+const CONTAINER_RESOURCES = ['cpu', 'memory', 'ephemeral-storage'];
+const KNOWN_RESOURCES =
+  /^((requests|limits)\.)?(cpu|memory|ephemeral-storage)$|^(requests\.)?storage$/;
+
+const POD_RESOURCES = ['cpu', 'memory'];
+
+type NameCheck = (found: Findings, path: string, name: string) => void;
+
+/** Amounts for a pod as a whole: processor, memory, huge pages. */
+export function checkPodResources(
+  found: Findings,
+  path: string,
+  resources: JsonObject | undefined,
+): void {
+  if (listAt(resources, 'claims').length > 0) {
+    const text = 'claims may not be set for Resources at pod-level';
+    found.push(forbiddenField(`${path}.claims`, text));
+  }
+  checkResources(found, path, resources, checkPodsName);
+}
+
+/** Amounts that a container asks for and may use at most. */
+export function checkResources(
+  found: Findings,
+  path: string,
+  resources: JsonObject | undefined,
+  checkName: NameCheck = checkContainersName,
+): void {
+  const limits = objectAt(resources, 'limits') ?? {};
+  const requests = objectAt(resources, 'requests') ?? {};
+  for (const [name, amount] of Object.entries(limits)) {
+    checkName(found, `${path}.limits[${name}]`, name);
+    checkAmount(found, `${path}.limits[${name}]`, name, amount);
+  }
+  for (const [name, amount] of Object.entries(requests)) {
+    checkName(found, `${path}.requests[${name}]`, name);
+    checkAmount(found, `${path}.requests[${name}]`, name, amount);
+    const limit = limits[name];
+    const isShared = isOvercommitted(name);
+    if (limit === undefined) {
+      if (isShared) continue;
+      const text = 'Limit must be set for non overcommitable resources';
+      found.push(required(`${path}.limits`, text));
+      continue;
+    }
+    const order = compareAmounts(amount, limit);
+    const relation =
+      !isShared && order !== 0 ? 'equal to' : order > 0 ? 'less than or equal to' : '';
+    if (relation === '') continue;
+    const text = `must be ${relation} ${name} limit of ${textOf(limit)}`;
+    found.push(invalidValue(`${path}.requests`, textOf(amount), text));
+  }
+}
+
+function isOvercommitted(name: string): boolean {
+  const isNative = !name.includes('/') || name.includes('kubernetes.io/');
+  return isNative && !name.startsWith('hugepages-');
+}
+
+function compareAmounts(left: JsonValue | undefined, right: JsonValue | undefined): number {
+  const [one, other] = [parseQuantity(textOf(left)), parseQuantity(textOf(right))];
+  return one instanceof Quantity && other instanceof Quantity ? one.compare(other) : 0;
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function checkContainersName(found: Findings, path: string, name: string): void {
+  const isLarge = name.startsWith('hugepages-');
+  if (isKnownName(found, path, name) && isLarge) return;
+  if (name.includes('/') || isLarge || CONTAINER_RESOURCES.includes(name)) return;
+  found.push(invalidValue(path, name, 'must be a standard resource for containers'));
+}
+
+function checkPodsName(found: Findings, path: string, name: string): void {
+  if (!isKnownName(found, path, name)) return;
+  if (POD_RESOURCES.includes(name) || name.startsWith('hugepages-')) return;
+  found.push(notSupported(path, name, ['cpu', 'hugepages-', 'memory']));
+}
+
+function isKnownName(found: Findings, path: string, name: string): boolean {
+  const texts = qualifiedNameErrors(name);
+  invalidEach(found, path, name, texts);
+  if (texts.length > 0) return false;
+  if (name.includes('/') || name.startsWith('hugepages-')) return true;
+  if (KNOWN_RESOURCES.test(name) || COUNTED_RESOURCES.includes(name)) return true;
+  found.push(invalidValue(path, name, 'must be a standard resource type or fully qualified'));
+  return false;
+}
+
+function checkAmount(
+  found: Findings,
+  path: string,
+  name: string,
+  amount: JsonValue | undefined,
+): void {
+  nonNegativeAmount(found, path, amount);
+  if (!name.includes('/') || name.includes('kubernetes.io/')) return;
+  const parsed = parseQuantity(textOf(amount));
+  if (parsed instanceof Quantity && !parsed.isExact(0)) {
+    found.push(invalidValue(path, textOf(amount), 'must be an integer'));
+  }
+}

@@ -1,0 +1,106 @@
+/** Security contexts of pods and containers. */
+
+import { invalidValue, required, tooLong } from './fielderrors.ts';
+import { goForm } from './go-form.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { rangeText } from './names.ts';
+import { checkDescendingPath } from './validation-containers.ts';
+import { oneOf, type Findings } from './validation-rules.ts';
+
+const ID_MAX = 2147483647;
+const PROFILES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
+const PROFILE_BYTES_MAX = 4095;
+
+function checkId(found: Findings, path: string, id: JsonValue | undefined): void {
+  if (typeof id !== 'number' || (id >= 0 && id <= ID_MAX)) return;
+  found.push(invalidValue(path, id, rangeText(0, ID_MAX)));
+}
+
+export function checkPodSecurity(
+  found: Findings,
+  path: string,
+  context: JsonObject | undefined,
+): void {
+  if (context === undefined) return;
+  for (const field of ['fsGroup', 'runAsUser', 'runAsGroup']) {
+    checkId(found, `${path}.${field}`, context[field]);
+  }
+  for (const [index, id] of listAt(context, 'supplementalGroups').entries()) {
+    checkId(found, `${path}.supplementalGroups[${index}]`, id);
+  }
+  const changes = ['Always', 'OnRootMismatch'];
+  oneOf(found, `${path}.fsGroupChangePolicy`, context['fsGroupChangePolicy'], changes, true);
+  checkProfiles(found, path, context);
+  const groups = ['Merge', 'Strict'];
+  const policy = context['supplementalGroupsPolicy'];
+  oneOf(found, `${path}.supplementalGroupsPolicy`, policy, groups, true);
+}
+
+/** A container's own context. */
+export function checkContainerSecurity(
+  found: Findings,
+  path: string,
+  context: JsonObject | undefined,
+): void {
+  if (context === undefined) return;
+  for (const field of ['runAsUser', 'runAsGroup']) {
+    checkId(found, `${path}.${field}`, context[field]);
+  }
+  oneOf(found, `${path}.procMount`, context['procMount'], ['Default', 'Unmasked'], true);
+  checkProfiles(found, path, context);
+  if (context['allowPrivilegeEscalation'] !== false) return;
+  if (context['privileged'] === true) {
+    const text = 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true';
+    found.push(invalidValue(path, goForm('core.v1.SecurityContext', context), text));
+  }
+  if (listAt(context, 'capabilities', 'add').includes('CAP_SYS_ADMIN')) {
+    const text =
+      'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN';
+    found.push(invalidValue(path, goForm('core.v1.SecurityContext', context), text));
+  }
+}
+
+function checkProfiles(found: Findings, path: string, context: JsonObject): void {
+  const seccomp = objectAt(context, 'seccompProfile');
+  if (seccomp !== undefined) checkSeccomp(found, `${path}.seccompProfile`, seccomp);
+  const appArmor = objectAt(context, 'appArmorProfile');
+  if (appArmor !== undefined) checkAppArmor(found, `${path}.appArmorProfile`, appArmor);
+}
+
+function checkSeccomp(found: Findings, path: string, profile: JsonObject): void {
+  const type = stringAt(profile, 'type');
+  const at = `${path}.localhostProfile`;
+  if (type === '')
+    found.push(required(`${path}.type`, 'type is required when seccompProfile is set'));
+  else oneOf(found, `${path}.type`, type, PROFILES);
+  const file = profile['localhostProfile'];
+  if (type === 'Localhost') {
+    if (typeof file !== 'string') {
+      found.push(required(at, 'must be set when seccomp type is Localhost'));
+    } else checkDescendingPath(found, at, file);
+  } else if (file !== undefined) {
+    const value = goForm('core.v1.SeccompProfile', profile);
+    found.push(invalidValue(at, value, 'can only be set when seccomp type is Localhost'));
+  }
+}
+
+function checkAppArmor(found: Findings, path: string, profile: JsonObject): void {
+  const type = stringAt(profile, 'type');
+  const at = `${path}.localhostProfile`;
+  const file = profile['localhostProfile'];
+  if (type === 'Localhost') {
+    const text = 'must be set when AppArmor type is Localhost';
+    if (typeof file !== 'string' || file.trim() === '') found.push(required(at, text));
+    else if (file !== file.trim()) {
+      found.push(invalidValue(at, file, 'must not be padded with whitespace'));
+    } else if (Buffer.byteLength(file) > PROFILE_BYTES_MAX) {
+      found.push(tooLong(at, PROFILE_BYTES_MAX));
+    }
+  } else if (type === '') {
+    found.push(required(`${path}.type`, 'type is required when appArmorProfile is set'));
+  } else if (!PROFILES.includes(type)) oneOf(found, `${path}.type`, type, PROFILES);
+  else if (file !== undefined) {
+    found.push(invalidValue(at, file, 'can only be set when AppArmor type is Localhost'));
+  }
+}
