@@ -62,7 +62,8 @@ test('crowds of timers move down through the levels in irregular steps and all f
   const random = new Random(8);
   const wheel = new TimerWheel({ startMs: 0 });
   const crowds = [100, 8191, 8193, 20_580, 20_600, 300_000, 524_288, 600_001];
-  const due = Array.from({ length: 4000 }, (_, id) => (crowds[id % crowds.length] ?? 0) + (id % 7));
+  const moment = (id: number): number => (crowds[id % crowds.length] ?? 0) + (id % 7);
+  const due = Array.from({ length: 4000 }, (_, id) => moment(id));
   for (const [id, dueMs] of due.entries()) wheel.arm(id, dueMs);
   let beforeMs = -1;
   for (let nowMs = 0; wheel.size > 0; nowMs += 1 + random.below(300)) {
