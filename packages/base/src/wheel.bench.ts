@@ -37,8 +37,8 @@ function run(what: string, fromMs: number, toMs: number, periodMs: number): void
   process.stdout.write(
     `${what}: ${fired} fired, ${Math.round((spentMs * 1e6) / Math.max(1, fired))} ns each,` +
       ` ${Math.round((spentMs * 100) / (toMs - fromMs))} % of a core\n` +
-      `  one step: p50 ${turns.quantile(0.5).toFixed(3)} p99.9 ${turns.quantile(0.999).toFixed(3)}` +
-      ` max ${turns.max.toFixed(3)} ms\n`,
+      `  one step: p50 ${turns.quantile(0.5).toFixed(3)}` +
+      ` p99.9 ${turns.quantile(0.999).toFixed(3)} max ${turns.max.toFixed(3)} ms\n`,
   );
 }
 

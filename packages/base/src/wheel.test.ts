@@ -58,7 +58,7 @@ test('timers fire as in a plain table of moments: never early, all due, in order
   );
 });
 
-test('crowds of timers move down through the levels in irregular steps and all fire in time', () => {
+test('crowds of timers move down the levels in irregular steps and all fire in time', () => {
   const random = new Random(8);
   const wheel = new TimerWheel({ startMs: 0 });
   const crowds = [100, 8191, 8193, 20_580, 20_600, 300_000, 524_288, 600_001];
