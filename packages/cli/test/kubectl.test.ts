@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -105,21 +105,18 @@ test('a pod that fits nowhere says why, and is scheduled once it can be', { skip
 test('a watch shows a pod from its creation to its end', { skip }, async () => {
   const kubectl = kubectlOf(programs[0] ?? '', cluster);
   kubectl('run', 'seen', '--image=nginx');
-  const args = ['get', 'pod', 'seen', '--watch', '--output-watch-events', '--request-timeout=4s'];
-  await eventually('Running', () =>
-    /Running/.test(kubectl('get', 'pod', 'seen')) ? true : undefined,
-  );
-  setTimeout(() => kubectl('delete', 'pod', 'seen', '--wait=false'), 500);
+  const isRunning = (): true | undefined =>
+    kubectl('get', 'pod', 'seen').includes('Running') ? true : undefined;
+  await eventually('Running', isRunning);
+  const args = ['get', 'pods', '--watch', '--output-watch-events', '--request-timeout=10s'];
   const env = { ...process.env, KUBECONFIG: cluster.kubeconfig };
-  const shown = execFileSync(
-    'sh',
-    ['-c', `"$0" "$@" 2>/dev/null || true`, programs[0] ?? '', ...args],
-    {
-      encoding: 'utf8',
-      env,
-      timeout: 20_000,
-    },
-  );
-  assert.match(shown, /ADDED.*seen/);
-  assert.match(shown, /DELETED.*seen/);
+  const watch = spawn(programs[0] ?? '', args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  let shown = '';
+  watch.stdout.on('data', (chunk: Buffer) => (shown += chunk.toString()));
+  const look = (pattern: RegExp): Promise<string> =>
+    eventually(String(pattern), () => (pattern.test(shown) ? shown : undefined));
+  await look(/ADDED.*seen.*Running/);
+  kubectl('delete', 'pod', 'seen', '--wait=false');
+  await look(/DELETED.*seen/);
+  watch.kill();
 });

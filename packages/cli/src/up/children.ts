@@ -54,7 +54,8 @@ export class Child {
     await this.#until(() => this.#state.kind === 'ready' || isOver(this.#state));
     if (this.#state.kind === 'ready') return this.listens;
     const exit = this.#state.kind === 'failed' ? this.#state.exit : 'was stopped';
-    throw new Error(`${this.name}: ${this.#lastLines.at(-1) ?? exit}`);
+    const lastWords = this.#lastLines.at(-1)?.replace(/^megaplane: /, '');
+    throw new Error(`${this.name}: ${lastWords ?? exit}`);
   }
 
   /** Resolves when the process is gone. */
