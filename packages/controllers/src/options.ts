@@ -14,6 +14,7 @@ export const CONTROLLER_NAMES = [
   'garbage-collector-controller',
   'replicaset-controller',
   'replicationcontroller-controller',
+  'deployment-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -28,6 +29,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   garbagecollector: 'garbage-collector-controller',
   replicaset: 'replicaset-controller',
   replicationcontroller: 'replicationcontroller-controller',
+  deployment: 'deployment-controller',
 };
 
 /** Defaults of kube-controller-manager where a field is left out. */

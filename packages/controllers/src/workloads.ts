@@ -2,6 +2,7 @@
 import type { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
 import type { Announce } from './announce.ts';
+import { DeploymentPart } from './deployment-part.ts';
 import type { ControllerName } from './options.ts';
 import { PodRows } from './pod-rows.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
@@ -35,6 +36,11 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
     if (!chosen.has(name)) continue;
     parts.push(
       new ReplicaSetPart({ ...options, kind, pods: pods(), announce: announce(kind.component) }),
+    );
+  }
+  if (chosen.has('deployment-controller')) {
+    parts.push(
+      new DeploymentPart({ ...options, pods: pods(), announce: announce('deployment-controller') }),
     );
   }
   return parts;

@@ -1,0 +1,330 @@
+/** Deployments: carries out what `planDeployment` decides. */
+import { CONTENT, type Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
+import type { Announce } from './announce.ts';
+import { withCondition } from './conditions.ts';
+import { planDeployment, selectsEverything, type DeploymentEffect } from './deployment.ts';
+import { conditionsOf, deadlineSeconds, isRecreate, nameOf } from './deployment-spec.ts';
+import { isSameTemplate } from './deployment-spec.ts';
+import { condition, PROGRESSING } from './deployment-status.ts';
+import { Expectations } from './expectations.ts';
+import { controllerUid, ObjectCache } from './object-cache.ts';
+import { failureOf, ownerOfObject, PodControl, revisionOf } from './pod-control.ts';
+import type { PodRows } from './pod-rows.ts';
+import { PHASE_SUCCEEDED } from './replica-pods.ts';
+import { replicasOf } from './replicaset.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+const ROOT = '/apis/apps/v1';
+/** A key that waits for its own writes to be seen is looked at again after this, come what may. */
+const EXPECTATION_LOOK_MS = 300_000;
+const never = (): boolean => true;
+
+export interface DeploymentPartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly announce: Announce;
+  readonly onError: (error: unknown) => void;
+}
+
+/** One round of work, and what its own writes have come to. */
+interface Round {
+  readonly key: string;
+  readonly deployment: JsonObject;
+  readonly namespace: string;
+  readonly sets: ReadonlyMap<string, JsonObject>;
+  /** Versions by name of set, as our writes of this round left them. */
+  readonly versions: Map<string, string>;
+}
+
+export class DeploymentPart {
+  readonly #options: DeploymentPartOptions;
+  readonly #control: PodControl;
+  readonly #workers: Workers<string>;
+  readonly #deployments: ObjectCache;
+  readonly #sets: ObjectCache;
+  /** Our writes to sets, and to Deployments, that are not in view yet. */
+  readonly #setWrites = new Expectations();
+  readonly #ownWrites = new Expectations();
+
+  constructor(options: DeploymentPartOptions) {
+    this.#options = options;
+    const { client, informers, pods } = options;
+    this.#control = new PodControl(client, options.announce);
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    const synced = (): void => this.#addWaiting();
+    this.#deployments = new ObjectCache(
+      informers,
+      `${ROOT}/deployments`,
+      (key, after) => this.#changed(key, after),
+      synced,
+    );
+    this.#sets = new ObjectCache(
+      informers,
+      `${ROOT}/replicasets`,
+      (_key, after, before) => this.#setChanged(after, before),
+      synced,
+    );
+    pods.listen({ changed: (row, _bytes, _start, _end, isGone) => this.#podChanged(row, isGone) });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  #addWaiting(): void {
+    for (const key of this.#setWrites.keys()) this.#workers.add(key);
+    for (const key of this.#ownWrites.keys()) this.#workers.add(key);
+  }
+
+  #changed(key: string, after: JsonObject | undefined): void {
+    if (after !== undefined) return this.#workers.add(key);
+    this.#setWrites.forget(key);
+    this.#ownWrites.forget(key);
+    return undefined;
+  }
+
+  #setChanged(after: JsonObject | undefined, before: JsonObject | undefined): void {
+    for (const set of [before, after]) {
+      const owner = set === undefined ? '' : controllerUid(set);
+      const key = owner === '' ? undefined : this.#deployments.keyOfUid(owner);
+      if (key !== undefined) this.#workers.add(key);
+    }
+    if (after === undefined || controllerUid(after) !== '') return;
+    for (const key of this.#deployments.inNamespace(stringAt(after, 'metadata', 'namespace'))) {
+      const deployment = this.#deployments.get(key);
+      if (deployment !== undefined && isSelected(deployment, after)) this.#workers.add(key);
+    }
+  }
+
+  /** An update by Recreate waits for the last of the old pods. */
+  #podChanged(row: number, isGone: boolean): void {
+    const { pods } = this.#options.pods;
+    if (pods.ownerBefore < 0) return;
+    if (!isGone && pods.phaseOf(row) < PHASE_SUCCEEDED) return;
+    const set = this.#sets.keyOfUid(pods.uidOf(pods.ownerBefore));
+    const object = set === undefined ? undefined : this.#sets.get(set);
+    const key = object && this.#deployments.keyOfUid(controllerUid(object));
+    const deployment = key === undefined ? undefined : this.#deployments.get(key);
+    if (key !== undefined && deployment !== undefined && isRecreate(deployment)) {
+      this.#workers.add(key);
+    }
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    // Events of one chunk are all delivered before the first of them is worked on.
+    await Promise.resolve();
+    const deployment = this.#deployments.get(key);
+    if (deployment === undefined) return 'done';
+    const nowMs = this.#options.client.timers.nowMs();
+    const isSeen =
+      this.#setWrites.isMet(key, this.#sets.informer.revision, never, nowMs) &&
+      this.#ownWrites.isMet(key, this.#deployments.informer.revision, never, nowMs);
+    if (!isSeen) return { againMs: EXPECTATION_LOOK_MS };
+    if (selectsEverything(deployment)) return this.#refuse(deployment);
+    const claim = await this.#claim(key, deployment);
+    if (claim !== 'nothing') {
+      return claim === 'failed' ? 'retry' : { againMs: EXPECTATION_LOOK_MS };
+    }
+    const namespace = stringAt(deployment, 'metadata', 'namespace');
+    const sets = this.#setsOf(deployment);
+    const view = { deployment, sets, hasPods: this.#hasPods };
+    const effects = planDeployment(view, nowMs);
+    const versions: Map<string, string> = new Map(
+      sets.map((set) => [nameOf(set), stringAt(set, 'metadata', 'resourceVersion')]),
+    );
+    const byName = new Map(sets.map((set) => [nameOf(set), set]));
+    const round = { key, deployment, namespace, sets: byName, versions };
+    let result: WorkResult = 'done';
+    for (const effect of effects) {
+      if (effect.kind === 'again') result = { againMs: effect.afterMs };
+      else if (!(await this.#carryOut(round, effect, nowMs))) return 'retry';
+    }
+    return result;
+  }
+
+  readonly #hasPods = (uid: string): boolean => {
+    const { pods } = this.#options.pods;
+    for (let row = pods.firstOfOwner(pods.findOwner(uid)); row >= 0; row = pods.nextOfOwner(row)) {
+      if (pods.phaseOf(row) < PHASE_SUCCEEDED) return true;
+    }
+    return false;
+  };
+
+  #setsOf(deployment: JsonObject): JsonObject[] {
+    const metadata = objectAt(deployment, 'metadata');
+    const namespace = stringAt(metadata, 'namespace');
+    const keys = [...this.#sets.controlledBy(stringAt(metadata, 'uid'), namespace)];
+    return keys.map((key) => this.#sets.get(key)).filter((set) => set !== undefined);
+  }
+
+  #refuse(deployment: JsonObject): WorkResult {
+    const message = 'This deployment is selecting all pods. A non-empty selector is required.';
+    this.#tell(deployment, 'Warning', 'SelectingAll', message);
+    return 'done';
+  }
+
+  #tell(deployment: JsonObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const { namespace, name, uid } = ownerOfObject('apps/v1', 'Deployment', deployment);
+    this.#options.announce('Deployment', namespace, name, type, reason, message, uid);
+  }
+
+  /** Takes sets that match and belong to nobody, and lets those go that no longer match. */
+  async #claim(key: string, deployment: JsonObject): Promise<'nothing' | 'claimed' | 'failed'> {
+    const owner = ownerOfObject('apps/v1', 'Deployment', deployment);
+    const stray = this.#setsOf(deployment).filter((set) => !isSelected(deployment, set));
+    const isDeleting = stringAt(deployment, 'metadata', 'deletionTimestamp') !== '';
+    const orphans: JsonObject[] = [];
+    for (const set of isDeleting ? [] : this.#sets.controlledBy('', owner.namespace)) {
+      const object = this.#sets.get(set);
+      if (object === undefined || !isSelected(deployment, object)) continue;
+      if (stringAt(object, 'metadata', 'deletionTimestamp') === '') orphans.push(object);
+    }
+    if (stray.length === 0 && orphans.length === 0) return 'nothing';
+    if (orphans.length > 0 && !(await this.#mayAdopt(owner))) return 'failed';
+    const claims = [
+      ...stray.map((set) => ({ set, verb: 'release' as const })),
+      ...orphans.map((set) => ({ set, verb: 'adopt' as const })),
+    ];
+    const nowMs = this.#options.client.timers.nowMs();
+    let isFailed = false;
+    for (const { set, verb } of claims) {
+      const path = `${ROOT}/namespaces/${owner.namespace}/replicasets/${nameOf(set)}`;
+      const revision = await this.#control[verb](path, owner, revisionOf(set));
+      if (revision < 0) isFailed = true;
+      else this.#setWrites.expectRevision(key, revision, nowMs);
+    }
+    return isFailed ? 'failed' : 'claimed';
+  }
+
+  async #mayAdopt(owner: ReturnType<typeof ownerOfObject>): Promise<boolean> {
+    const path = `${ROOT}/namespaces/${owner.namespace}/deployments/${owner.name}`;
+    const answer = await this.#options.client.request({ method: 'GET', path });
+    if (!answer.ok) return false;
+    const metadata = objectAt(answer.object, 'metadata');
+    return (
+      stringAt(metadata, 'uid') === owner.uid && stringAt(metadata, 'deletionTimestamp') === ''
+    );
+  }
+
+  /** True where it is done. */
+  async #carryOut(
+    round: Round,
+    effect: Exclude<DeploymentEffect, { kind: 'again' }>,
+    nowMs: number,
+  ): Promise<boolean> {
+    switch (effect.kind) {
+      case 'create':
+        return this.#create(round, effect.set, nowMs);
+      case 'change':
+        return this.#change(round, effect, nowMs);
+      case 'delete':
+        return this.#delete(round, effect.name);
+      case 'status':
+        return this.#writeStatus(round, effect.patch, nowMs);
+    }
+  }
+
+  #setPath({ namespace }: Round, name: string): string {
+    return `${ROOT}/namespaces/${namespace}/replicasets/${name}`;
+  }
+
+  async #change(
+    round: Round,
+    { name, patch, event }: Extract<DeploymentEffect, { kind: 'change' }>,
+    nowMs: number,
+  ): Promise<boolean> {
+    const metadata = { ...objectAt(patch, 'metadata'), resourceVersion: round.versions.get(name) };
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: this.#setPath(round, name),
+      contentType: CONTENT.mergePatch,
+      body: { ...patch, metadata },
+    });
+    if (!answer.ok) return false;
+    round.versions.set(name, stringAt(answer.object, 'metadata', 'resourceVersion'));
+    this.#setWrites.expectRevision(round.key, revisionOf(answer.object), nowMs);
+    if (event !== undefined) this.#tell(round.deployment, 'Normal', 'ScalingReplicaSet', event);
+    return true;
+  }
+
+  async #delete(round: Round, name: string): Promise<boolean> {
+    const uid = stringAt(round.sets.get(name), 'metadata', 'uid');
+    const answer = await this.#options.client.request({
+      method: 'DELETE',
+      path: this.#setPath(round, name),
+      body: { preconditions: { uid }, propagationPolicy: 'Background' },
+    });
+    return answer.ok || answer.code === 404 || answer.code === 409;
+  }
+
+  async #create(round: Round, set: JsonObject, nowMs: number): Promise<boolean> {
+    const path = `${ROOT}/namespaces/${round.namespace}/replicasets`;
+    const answer = await this.#options.client.request({ method: 'POST', path, body: set });
+    const name = nameOf(set);
+    if (answer.ok) {
+      round.versions.set(name, stringAt(answer.object, 'metadata', 'resourceVersion'));
+      this.#setWrites.expectRevision(round.key, revisionOf(answer.object), nowMs);
+      const message = `Scaled up replica set ${name} to ${replicasOf(set)}`;
+      if (replicasOf(set) > 0) this.#tell(round.deployment, 'Normal', 'ScalingReplicaSet', message);
+      return true;
+    }
+    if (answer.code === 409 && answer.status.reason === 'AlreadyExists') {
+      await this.#resolveCollision(round, set, nowMs);
+      return false;
+    }
+    const message = `Failed to create new replica set "${name}": ${failureOf(answer).text}`;
+    if (answer.code >= 400 && deadlineSeconds(round.deployment) !== undefined) {
+      const reason = 'ReplicaSetCreateError';
+      const made = condition(PROGRESSING, 'False', reason, message, nowMs);
+      const conditions = [...withCondition(conditionsOf(round.deployment), made)];
+      await this.#writeStatus(round, { status: { conditions } }, nowMs);
+    }
+    this.#tell(round.deployment, 'Warning', 'ReplicaSetCreateError', message);
+    return false;
+  }
+
+  /** The name is taken: by our own set that is not in view yet, or by a stranger. */
+  async #resolveCollision(round: Round, set: JsonObject, nowMs: number): Promise<void> {
+    const path = this.#setPath(round, nameOf(set));
+    const found = await this.#options.client.request({ method: 'GET', path });
+    if (!found.ok) return;
+    const isOurs =
+      controllerUid(found.object) === stringAt(round.deployment, 'metadata', 'uid') &&
+      isSameTemplate(round.deployment, found.object);
+    if (isOurs) {
+      this.#setWrites.expectRevision(round.key, revisionOf(found.object), nowMs);
+      return;
+    }
+    const collisionCount = numberAt(round.deployment, 'status', 'collisionCount') + 1;
+    await this.#writeStatus(round, { status: { collisionCount } }, nowMs);
+  }
+
+  async #writeStatus(round: Round, patch: JsonObject, nowMs: number): Promise<boolean> {
+    const { deployment, namespace } = round;
+    const resourceVersion = stringAt(deployment, 'metadata', 'resourceVersion');
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: `${ROOT}/namespaces/${namespace}/deployments/${nameOf(deployment)}/status`,
+      contentType: CONTENT.mergePatch,
+      body: { ...patch, metadata: { ...objectAt(patch, 'metadata'), resourceVersion } },
+    });
+    if (answer.ok) this.#ownWrites.expectRevision(round.key, revisionOf(answer.object), nowMs);
+    return answer.ok || answer.code === 404;
+  }
+}
+
+function isSelected(deployment: JsonObject, set: JsonObject): boolean {
+  const selector = labelSelectorOf(objectAt(deployment, 'spec', 'selector'));
+  if ('error' in selector) return false;
+  return matchesLabels(selector.value, objectAt(set, 'metadata', 'labels'));
+}
