@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { request } from 'node:https';
+import { Agent, request } from 'node:https';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -41,11 +41,17 @@ interface Answer {
   readonly body: string;
 }
 
+/** Connections are kept for the credential that they were made with. */
+const agents = new Map<string, Agent>();
+
 function call(who: Access, method: string, path: string, body?: object): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' };
+    const key = `${who.port} ${who.cert}`;
+    const agent = agents.get(key) ?? new Agent({ keepAlive: true, maxSockets: 2 });
+    agents.set(key, agent);
     const outgoing = request(
-      { ...who, host: '127.0.0.1', method, path, headers, agent: false },
+      { ...who, host: '127.0.0.1', method, path, headers, agent },
       (response) => {
         let text = '';
         response.on('data', (chunk: Buffer) => (text += chunk.toString()));
@@ -64,7 +70,10 @@ before(async () => {
   cluster = await startCluster(['--nodes', '3', '--listen-client-urls', 'http://127.0.0.1:0']);
   admin = access(cluster);
 });
-after(() => cluster.remove());
+after(async () => {
+  for (const agent of agents.values()) agent.destroy();
+  await cluster.remove();
+});
 
 function apiserverPid(): number {
   const children = execFileSync('pgrep', ['-P', String(cluster.up.pid)], { encoding: 'utf8' });
@@ -151,8 +160,9 @@ test('what was acknowledged survives a kill -9 of everything', async () => {
     const { status } = await call(admin, 'POST', path, { metadata: { name: `kept-${index}` } });
     assert.equal(status, 201);
   }
-  process.kill(apiserverPid(), 'SIGKILL');
+  const pid = apiserverPid();
   await cluster.stop('SIGKILL');
+  process.kill(pid, 'SIGKILL');
   const again = await startCluster(['--nodes', '3'], cluster.dataDir);
   try {
     const { body } = await call(access(again), 'GET', path);

@@ -93,11 +93,15 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Ticks from boot to the start of a process, where there is a /proc; null when it is gone. */
+/**
+ * Ticks from boot to the start of a process, where there is a /proc; null when it is gone. One that
+ * has ended but was not waited for by its parent (a zombie) holds no files any more.
+ */
 function startTime(pid: number): string | null {
   const stat = readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[0] === 'Z' ? null : (fields[19] ?? null);
 }
 
 /** Names the running boot of the machine; `-` where that is not told. */
