@@ -8,6 +8,7 @@ import type { Labels, OwnerReference, PodObject } from './objects.ts';
 import { templateOf } from './pod-class.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { EVICTED } from './pod-table.ts';
+import { SpecKey } from './spec-key.ts';
 import { podRequests, podRequestsNonZero } from './resources.ts';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -19,7 +20,6 @@ const UID = encode('uid');
 const LABELS = encode('labels');
 const OWNERS = encode('ownerReferences');
 const DELETION = encode('deletionTimestamp');
-const NODE_NAME = encode('nodeName');
 const NOMINATED = encode('nominatedNodeName');
 const START_TIME = encode('startTime');
 const CONTAINER_STATUSES = encode('containerStatuses');
@@ -54,7 +54,7 @@ export class PodReader {
   readonly #owners: ByteCache;
   readonly #top = new MemberCursor();
   readonly #inner = new MemberCursor();
-  #scratch: Buffer = Buffer.allocUnsafe(4096);
+  readonly #specKey = new SpecKey();
   #hasResizes = false;
 
   constructor(identities: Identities, nodes: NodeTable, random: Random) {
@@ -120,37 +120,15 @@ export class PodReader {
     }
   }
 
-  /** The spec without its node, whose name is looked up, is what pods of a class share. */
+  /** What matters of the spec is what pods of a class share; the node's name is looked up. */
   #readSpec(bytes: Buffer, start: number, end: number): void {
-    const cursor = this.#inner;
-    let nameStart = -1;
-    let nameEnd = -1;
-    cursor.open(bytes, start, end);
-    while (cursor.next()) {
-      if (!cursor.is(NODE_NAME)) continue;
-      nameStart = cursor.valueStart + 1;
-      nameEnd = cursor.valueEnd - 1;
-      break;
+    const key = this.#specKey;
+    key.make(bytes, start, end);
+    if (key.nodeNameEnd > key.nodeNameStart) {
+      this.facts.node = this.#nodes.idOfBytes(bytes, key.nodeNameStart, key.nodeNameEnd);
     }
-    if (nameStart >= 0 && nameEnd > nameStart) {
-      this.facts.node = this.#nodes.idOfBytes(bytes, nameStart, nameEnd);
-    } else {
-      nameStart = nameEnd = -1;
-    }
-    if (this.#scratch.length < end - start) this.#scratch = Buffer.allocUnsafe(2 * (end - start));
-    const scratch = this.#scratch;
-    let length = 0;
-    // The key goes with its value: `"nodeName":"x"` becomes nothing but a comma too many.
-    const cutStart = nameStart < 0 ? end : nameStart - NODE_NAME.length - 4;
-    length = bytes.copy(scratch, 0, start, cutStart);
-    if (nameStart >= 0) {
-      let rest = nameEnd + 1;
-      if (bytes[rest] === 0x2c) rest++;
-      else if (length > 1 && scratch[length - 1] === 0x2c) length--;
-      length += bytes.copy(scratch, length, rest, end);
-    }
-    const known = this.#specs.find(scratch, 0, length);
     const { classes } = this.#identities;
+    const known = this.#specs.find(key.bytes, 0, key.length);
     if (known >= 0) {
       classes.retain(known);
       this.facts.podClass = known;
@@ -159,7 +137,7 @@ export class PodReader {
     const spec = JSON.parse(bytes.toString('utf8', start, end)) as PodObject['spec'];
     const made = this.#identities.acquireClass(templateOf({ metadata: { name: '' }, spec }));
     classes.retain(made);
-    this.#specs.add(scratch, 0, length, made);
+    this.#specs.add(key.bytes, 0, key.length, made);
     this.facts.podClass = made;
   }
 
