@@ -9,6 +9,7 @@
  * Labels are made of letters, digits, `-`, `_`, `.` and `/`, so their JSON text has no escapes and
  * equal labels are equal bytes.
  */
+import { MemberCursor } from './scan.ts';
 import { integerOf, OPERATORS, type LabelSelector } from './selectors.ts';
 
 const NOT_IN = OPERATORS.indexOf('notin');
@@ -156,4 +157,42 @@ function latin1(bytes: Uint8Array, start: number, end: number): string {
   let text = '';
   for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at]!);
   return text;
+}
+
+const METADATA = new TextEncoder().encode('metadata');
+const LABELS = new TextEncoder().encode('labels');
+const BRACE = 0x7b;
+const top = new MemberCursor();
+const inner = new MemberCursor();
+
+/** Where the labels of an object stand; reuse it. */
+export class LabelsRange {
+  /** The labels object with its braces; an empty range at 0 where there is none. */
+  start = 0;
+  end = 0;
+
+  /**
+   * Looks for `metadata.labels` and no further: in stored objects they stand near the front, before
+   * annotations, managed fields, spec and status. Members must not occur twice.
+   */
+  find(bytes: Uint8Array, start: number, end: number): void {
+    this.start = 0;
+    this.end = 0;
+    if (!top.open(bytes, start, end)) return;
+    while (top.nextKey()) {
+      if (!top.is(METADATA)) {
+        if (!top.skip()) return;
+        continue;
+      }
+      if (!inner.open(bytes, top.valueStart, end)) return;
+      while (inner.next()) {
+        if (!inner.is(LABELS)) continue;
+        if (bytes[inner.valueStart] !== BRACE) return;
+        this.start = inner.valueStart;
+        this.end = inner.valueEnd;
+        return;
+      }
+      return;
+    }
+  }
 }

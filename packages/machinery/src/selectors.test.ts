@@ -9,7 +9,8 @@ import {
   pinnedField,
 } from './fieldselectors.ts';
 import type { JsonObject } from './json-value.ts';
-import { LabelProgram, matchesLabelBytes } from './selectors-bytes.ts';
+import { ObjectScan } from './object-scan.ts';
+import { LabelProgram, LabelsRange, matchesLabelBytes } from './selectors-bytes.ts';
 import {
   EVERYTHING,
   formatLabelSelector,
@@ -138,6 +139,29 @@ test('matching on bytes, on objects and after printing and parsing again agree',
       assert.equal(matchesLabels(parsed(selectorText(selector)), labels), expected);
     }),
     { numRuns: 2000 },
+  );
+});
+
+test('labels are found where a whole scan of the object finds them', () => {
+  const member = fc.constantFrom('name', 'labels', 'annotations', 'managedFields', 'uid');
+  const value = fc.oneof(labelsOf, fc.constantFrom<JsonObject | string | null>('x', null));
+  const metadata = fc.dictionary(member, value, { maxKeys: 5 });
+  const range = new LabelsRange();
+  const scan = new ObjectScan();
+  fc.assert(
+    fc.property(metadata, fc.boolean(), (meta, isFirst) => {
+      const labels = meta['labels'];
+      fc.pre(labels !== 'x');
+      const object = isFirst
+        ? { metadata: meta, spec: { labels: {} } }
+        : { spec: {}, metadata: meta };
+      const bytes = Buffer.from(JSON.stringify({ kind: 'Pod', ...object }));
+      scan.scan(bytes, 0, bytes.length);
+      range.find(bytes, 0, bytes.length);
+      const expected = scan.labelsStart < 0 ? [0, 0] : [scan.labelsStart, scan.labelsEnd];
+      assert.deepEqual([range.start, range.end], expected);
+    }),
+    { numRuns: 1000 },
   );
 });
 
