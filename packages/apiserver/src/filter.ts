@@ -12,7 +12,7 @@ import {
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { LabelSelector } from '@megaplane/machinery/selectors';
-import { LabelProgram, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
+import { LabelProgram, LabelsRange, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
 import type { Row } from './storage.ts';
 
 const SLASH = 0x2f;
@@ -34,6 +34,7 @@ const FIELD_WAYS: ReadonlyMap<string, number> = new Map([
 ]);
 
 const scan = new ObjectScan();
+const labels = new LabelsRange();
 
 /** One list's or watch's selectors, for objects of one resource. */
 export class Filter {
@@ -52,13 +53,13 @@ export class Filter {
   readonly #isNamespaced: boolean;
 
   constructor(
-    labels: LabelSelector,
+    selector: LabelSelector,
     fields: FieldSelector,
     prefixLength: number,
     isNamespaced: boolean,
   ) {
-    const hasLabels = labels.requirements.length > 0 || labels.nothing === true;
-    this.#labels = hasLabels ? new LabelProgram(labels) : null;
+    const hasLabels = selector.requirements.length > 0 || selector.nothing === true;
+    this.#labels = hasLabels ? new LabelProgram(selector) : null;
     this.#fields = fields.requirements;
     this.#values = fields.requirements.map(({ value }) => Buffer.from(value));
     this.#ways = Uint8Array.from(
@@ -75,21 +76,13 @@ export class Filter {
   /** True where the object in `row` passes; its key must be set. */
   matches(row: Row): boolean {
     if (this.isEverything) return true;
-    scan.scan(row.bytes, row.start, row.end);
+    const { bytes } = row;
     if (this.#labels !== null) {
-      const start = scan.labelsStart;
-      const isEmpty = start < 0;
-      if (
-        !matchesLabelBytes(
-          this.#labels,
-          row.bytes,
-          isEmpty ? 0 : start,
-          isEmpty ? 0 : scan.labelsEnd,
-        )
-      ) {
-        return false;
-      }
+      labels.find(bytes, row.start, row.end);
+      if (!matchesLabelBytes(this.#labels, bytes, labels.start, labels.end)) return false;
+      if (this.#ways.length === 0) return true;
     }
+    scan.scan(bytes, row.start, row.end);
     for (let index = 0; index < this.#ways.length; index++) {
       const wanted = this.#fields[index]!.isEqual;
       if (this.#equals(row, index) !== wanted) return false;
