@@ -16,8 +16,8 @@ interface WaitingClass {
   head: number;
   /** One of the class is out to try. */
   isAwake: boolean;
-  /** What the last one was told. */
-  message: string;
+  /** What each was told. */
+  readonly messages: string[];
 }
 
 /** What happened to the cluster. */
@@ -67,23 +67,27 @@ export class WaitingRoom {
     if (waiting === undefined) {
       this.#classes.set(
         podClass,
-        (waiting = { ids: [], stamps: [], head: 0, isAwake: false, message }),
+        (waiting = { ids: [], stamps: [], messages: [], head: 0, isAwake: false }),
       );
     }
     waiting.ids.push(id);
     waiting.stamps.push(stamp);
     waiting.isAwake = false;
-    waiting.message = message;
+    waiting.messages.push(message);
   }
 
   /**
-   * Whether the others of a class were told something else than this, and are so few that each
+   * Whether the next of a class was told something else than this, and they are so few that each
    * may be tried again to be told it.
    */
   isNews(podClass: number, message: string): boolean {
     const waiting = this.#classes.get(podClass);
     if (waiting === undefined || waiting.ids.length - waiting.head > RETOLD_MAX) return false;
-    return waiting.message !== message;
+    for (; waiting.head < waiting.ids.length; waiting.head++) {
+      const { head } = waiting;
+      if (this.#stillWaits(waiting.ids[head] ?? -1, waiting.stamps[head] ?? -1)) break;
+    }
+    return waiting.messages[waiting.head] !== message && waiting.head < waiting.ids.length;
   }
 
   /** A pod that full evaluation found no node for. */
@@ -151,6 +155,7 @@ export class WaitingRoom {
     if (waiting.head < HOLES_MAX || waiting.head * 2 < waiting.ids.length) return;
     waiting.ids.splice(0, waiting.head);
     waiting.stamps.splice(0, waiting.head);
+    waiting.messages.splice(0, waiting.head);
     waiting.head = 0;
   }
 }
