@@ -34,6 +34,8 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
     return Array.isArray(value) ? value.map((item) => formOf(shape.items, item, false)) : [];
   }
   if (shape.kind !== 'object') return value ?? null;
+  // Structs of meta.v1 are printed under their JSON names.
+  if (shape.type.name.startsWith('meta.v1.')) return value ?? {};
   const form: JsonObject = {};
   const source = isObject(value) ? value : {};
   for (const field of shape.type.fields) {

@@ -1,7 +1,7 @@
 /** Jobs and cron jobs. */
 
 import { invalidValue, notSupported, required } from './fielderrors.ts';
-import { numberAt, objectAt, stringAt } from './json.ts';
+import { objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import type { RuleTable } from './validation.ts';
 import { checkPodTemplate } from './validation-pods.ts';
@@ -13,6 +13,12 @@ import {
   oneOf,
   type Findings,
 } from './validation-rules.ts';
+import {
+  checkFailurePolicy,
+  checkManager,
+  checkReplacement,
+  checkSuccessPolicy,
+} from './validation-job-policies.ts';
 import { selectorMatches } from './validation-workloads.ts';
 
 const CRON_NAME_MAX = 52;
@@ -57,9 +63,15 @@ function checkJob(found: Findings, job: JsonObject): void {
 
 function checkJobSpec(found: Findings, path: string, spec: JsonObject): void {
   for (const field of COUNTS) nonNegative(found, `${path}.${field}`, spec[field]);
+  if (spec['maxFailedIndexes'] !== undefined && spec['backoffLimitPerIndex'] === undefined) {
+    const text = 'when maxFailedIndexes is specified';
+    found.push(required(`${path}.backoffLimitPerIndex`, text));
+  }
+  checkManager(found, `${path}.managedBy`, spec['managedBy']);
   checkCompletion(found, path, spec);
-  const policies = ['Failed', 'TerminatingOrFailed'];
-  oneOf(found, `${path}.podReplacementPolicy`, spec['podReplacementPolicy'], policies, true);
+  checkFailurePolicy(found, `${path}.podFailurePolicy`, spec);
+  checkSuccessPolicy(found, `${path}.successPolicy`, spec);
+  checkReplacement(found, `${path}.podReplacementPolicy`, spec);
   checkPodTemplate(found, `${path}.template`, objectAt(spec, 'template') ?? {});
   const at = `${path}.template.spec.restartPolicy`;
   const policy = stringAt(spec, 'template', 'spec', 'restartPolicy');
@@ -73,26 +85,56 @@ function checkJobSpec(found: Findings, path: string, spec: JsonObject): void {
   }
 }
 
+const COMPLETIONS_SOFT_LIMIT = 100000;
+const HIGH_COMPLETIONS_MAX = 10000;
+
 function checkCompletion(found: Findings, path: string, spec: JsonObject): void {
   const mode = spec['completionMode'];
-  oneOf(found, `${path}.completionMode`, mode, ['NonIndexed', 'Indexed'], true);
+  const modes = ['NonIndexed', 'Indexed'];
+  if (mode !== undefined && (typeof mode !== 'string' || !modes.includes(mode))) {
+    found.push(notSupported(`${path}.completionMode`, mode, modes));
+  }
   if (mode === 'Indexed') {
-    if (spec['completions'] === undefined) {
-      found.push(required(`${path}.completions`, 'when completion mode is Indexed'));
-    }
-    const parallelism = numberAt(spec, 'parallelism');
-    if (parallelism > INDEXED_PARALLELISM_MAX) {
-      const text =
-        `must be less than or equal to ${INDEXED_PARALLELISM_MAX} when completion mode is ` +
-        'Indexed';
-      found.push(invalidValue(`${path}.parallelism`, parallelism, text));
-    }
+    checkIndexed(found, path, spec);
     return;
   }
-  for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes', 'successPolicy']) {
+  if (mode !== undefined && mode !== 'NonIndexed') return;
+  for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes']) {
     const value = spec[field];
     if (value === undefined) continue;
     found.push(invalidValue(`${path}.${field}`, value, 'requires indexed completion mode'));
+  }
+}
+
+function checkIndexed(found: Findings, path: string, spec: JsonObject): void {
+  const { completions, parallelism, maxFailedIndexes: failures } = spec;
+  if (completions === undefined) {
+    found.push(required(`${path}.completions`, 'when completion mode is Indexed'));
+  }
+  const limit = INDEXED_PARALLELISM_MAX;
+  if (Number(parallelism) > limit) {
+    const text = `must be less than or equal to ${limit} when completion mode is Indexed`;
+    found.push(invalidValue(`${path}.parallelism`, parallelism, text));
+  }
+  const at = `${path}.maxFailedIndexes`;
+  if (Number(failures) > Number(completions)) {
+    found.push(invalidValue(at, failures, 'must be less than or equal to completions'));
+  }
+  if (Number(failures) > limit) {
+    found.push(invalidValue(at, failures, `must be less than or equal to ${limit}`));
+  }
+  const isHigh = Number(completions) > COMPLETIONS_SOFT_LIMIT;
+  if (!isHigh || spec['backoffLimitPerIndex'] === undefined) return;
+  if (failures === undefined) {
+    const text = `must be specified when completions is above ${COMPLETIONS_SOFT_LIMIT}`;
+    found.push(required(at, text));
+  }
+  const text =
+    `must be less than or equal to ${HIGH_COMPLETIONS_MAX} when completions are above ` +
+    `${COMPLETIONS_SOFT_LIMIT} and used with backoff limit per index`;
+  for (const field of ['parallelism', 'maxFailedIndexes']) {
+    if (Number(spec[field]) <= HIGH_COMPLETIONS_MAX || spec[field] === undefined) continue;
+    found.push(invalidValue(`${path}.${field}`, spec[field], text));
   }
 }
 
@@ -146,13 +188,24 @@ function checkCronJob(found: Findings, cronJob: JsonObject): void {
   nonNegative(found, 'spec.startingDeadlineSeconds', spec['startingDeadlineSeconds']);
   const policies = ['Allow', 'Forbid', 'Replace'];
   oneOf(found, 'spec.concurrencyPolicy', spec['concurrencyPolicy'], policies);
-  checkJobSpec(found, 'spec.jobTemplate.spec', objectAt(spec, 'jobTemplate', 'spec') ?? {});
+  checkJobTemplate(found, 'spec.jobTemplate.spec', objectAt(spec, 'jobTemplate', 'spec') ?? {});
   nonNegative(found, 'spec.successfulJobsHistoryLimit', spec['successfulJobsHistoryLimit']);
   nonNegative(found, 'spec.failedJobsHistoryLimit', spec['failedJobsHistoryLimit']);
   const name = stringAt(cronJob, 'metadata', 'name');
   if (name.length <= CRON_NAME_MAX) return;
   const text = `must be no more than ${CRON_NAME_MAX} characters`;
   found.push(invalidValue('metadata.name', name, text));
+}
+
+/** Jobs of a template get their selector when they are made. */
+function checkJobTemplate(found: Findings, path: string, spec: JsonObject): void {
+  checkJobSpec(found, path, spec);
+  const selector = objectAt(spec, 'selector');
+  if (selector !== undefined) {
+    found.push(invalidValue(`${path}.selector`, selector, '`selector` will be auto-generated'));
+  }
+  if (spec['manualSelector'] !== true) return;
+  found.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));
 }
 
 const CRON_WORDS = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly|every .+)$/;

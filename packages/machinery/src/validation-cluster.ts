@@ -9,10 +9,12 @@ import {
   required,
   tooMany,
 } from './fielderrors.ts';
+import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkAutoscaler } from './validation-scaling.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
 import {
   checkDnsLabel,
@@ -190,14 +192,15 @@ function checkBudget(found: Findings, budget: JsonObject): void {
   const spec = objectAt(budget, 'spec') ?? {};
   if (spec['minAvailable'] !== undefined && spec['maxUnavailable'] !== undefined) {
     const text = 'minAvailable and maxUnavailable cannot be both set';
-    found.push(invalidValue('spec', spec, text));
+    found.push(invalidValue('spec', goForm('policy.v1.PodDisruptionBudgetSpec', spec), text));
   }
   checkIntOrPercent(found, 'spec.minAvailable', spec['minAvailable']);
   checkIntOrPercent(found, 'spec.maxUnavailable', spec['maxUnavailable']);
   checkSelector(found, 'spec.selector', objectAt(spec, 'selector'));
   const policies = ['AlwaysAllow', 'IfHealthyBudget'];
   const policy = spec['unhealthyPodEvictionPolicy'];
-  oneOf(found, 'spec.unhealthyPodEvictionPolicy', policy, policies, true);
+  if (policy === undefined || (typeof policy === 'string' && policies.includes(policy))) return;
+  found.push(notSupported('spec.unhealthyPodEvictionPolicy', policy, policies));
 }
 
 function checkPriority(found: Findings, priority: JsonObject): void {
@@ -287,27 +290,6 @@ function checkSliceAddress(
     found.push(invalidValue(path, address, 'must be an IPv4 address'));
   } else if (type === 'IPv6' && !isIPv6(address)) {
     found.push(invalidValue(path, address, 'must be an IPv6 address'));
-  }
-}
-
-function checkAutoscaler(found: Findings, autoscaler: JsonObject): void {
-  const spec = objectAt(autoscaler, 'spec') ?? {};
-  const min = spec['minReplicas'];
-  const max = numberAt(spec, 'maxReplicas');
-  if (typeof min === 'number' && min < 1) {
-    found.push(invalidValue('spec.minReplicas', min, 'must be greater than or equal to 1'));
-  }
-  const path = 'spec.maxReplicas';
-  if (max === 0) found.push(required(path, 'must be set and greater than 0'));
-  else if (max < 0) found.push(invalidValue(path, max, 'must be greater than or equal to 1'));
-  if (typeof min === 'number' && max < min) {
-    found.push(invalidValue(path, max, 'must be greater than or equal to `minReplicas`'));
-  }
-  for (const field of ['kind', 'name']) {
-    const value = stringAt(spec, 'scaleTargetRef', field);
-    const at = `spec.scaleTargetRef.${field}`;
-    if (value === '') found.push(required(at));
-    else invalidEach(found, at, value, pathSegmentErrors(value));
   }
 }
 

@@ -74,13 +74,14 @@ const RESTART_POLICIES = ['Always', 'Never', 'OnFailure'];
 const RESTART_ACTIONS = ['Restart', 'RestartAllContainers'];
 
 /** A container's own policy of restarts, and the rules that go with it. */
-function checkRestarts(found: Findings, path: string, container: JsonObject): void {
+function checkRestarts(found: Findings, path: string, container: JsonObject, isInit = false): void {
   const rules = listAt(container, 'restartPolicyRules');
   const policy = container['restartPolicy'];
   if (policy === undefined) {
     if (rules.length === 0) return;
     const text = 'must specify restartPolicy when restart rules are used';
     found.push(required(`${path}.restartPolicy`, text));
+    if (isInit) return;
   } else if (typeof policy !== 'string' || !RESTART_POLICIES.includes(policy)) {
     found.push(notSupported(`${path}.restartPolicy`, policy ?? '', RESTART_POLICIES));
   }
@@ -143,7 +144,7 @@ export function checkInitContainers(
     const name = stringAt(container, 'name');
     if (names.has(name)) found.push(duplicate(`${at}.name`, name));
     else if (name !== '') names.add(name);
-    checkRestarts(found, at, container);
+    checkRestarts(found, at, container, true);
     checkHostPorts(found, path, [container]);
     const isSidecar = container['restartPolicy'] === 'Always';
     if (isSidecar) checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));

@@ -2,15 +2,23 @@
 
 import { forbiddenField, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
 import { syntaxError } from './json-syntax.ts';
-import { listAt, objectAt, stringAt } from './json.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { configKeyErrors, dnsSubdomainErrors, qualifiedNameErrors } from './names.ts';
+import {
+  configKeyErrors,
+  dnsSubdomainErrors,
+  portNumberErrors,
+  qualifiedNameErrors,
+} from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import type { RuleTable } from './validation.ts';
+import { checkCidr, checkEndpointIp, checkIp } from './validation-addresses.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import { checkTaints } from './validation-pods.ts';
 import {
+  checkDnsLabel,
   checkSelector,
+  eachObject,
   immutable,
   invalidEach,
   isSame,
@@ -47,6 +55,14 @@ function checkNode(found: Findings, node: JsonObject): void {
   // The path is upstream's, and off by a level.
   checkTaints(found, 'metadata.taints', listAt(node, 'spec', 'taints'));
   checkNodeStatus(found, node);
+  const networks = listAt(node, 'spec', 'podCIDRs');
+  const path = 'spec.podCIDRs';
+  for (const [index, network] of networks.entries()) checkCidr(found, `${path}[${index}]`, network);
+  if (networks.length < 2) return;
+  const isSixth = networks.map((network) => typeof network === 'string' && network.includes(':'));
+  if (networks.length === 2 && isSixth[0] !== isSixth[1]) return;
+  const text = 'may specify no more than one CIDR for each IP family';
+  found.push(invalidValue(path, [...networks], text));
 }
 
 function checkNodeStatus(found: Findings, node: JsonObject): void {
@@ -82,10 +98,15 @@ function changeNode(found: Findings, next: JsonObject, previous: JsonObject): vo
   }
 }
 
+const STANDARD_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion'];
+
 function checkSpecFinalizers(found: Findings, namespace: JsonObject): void {
   for (const finalizer of listAt(namespace, 'spec', 'finalizers')) {
     const name = typeof finalizer === 'string' ? finalizer : '';
     invalidEach(found, 'spec.finalizers', name, qualifiedNameErrors(name));
+    if (name.includes('/') || STANDARD_FINALIZERS.includes(name)) continue;
+    const text = 'name is neither a standard finalizer name nor is it fully qualified';
+    found.push(invalidValue('spec.finalizers', name, text));
   }
 }
 
@@ -180,13 +201,44 @@ function changeSecret(found: Findings, next: JsonObject, previous: JsonObject): 
 }
 
 function checkEndpoints(found: Findings, endpoints: JsonObject): void {
-  for (const [index, subset] of listAt(endpoints, 'subsets').entries()) {
-    const path = `subsets[${index}]`;
-    if (listAt(subset, 'addresses').length + listAt(subset, 'notReadyAddresses').length > 0) {
-      continue;
+  eachObject(listAt(endpoints, 'subsets'), 'subsets', (subset, path) => {
+    const ports = listAt(subset, 'ports');
+    if (listAt(subset, 'addresses').length + listAt(subset, 'notReadyAddresses').length === 0) {
+      found.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
     }
-    found.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
-  }
+    for (const field of ['addresses', 'notReadyAddresses']) {
+      eachObject(listAt(subset, field), `${path}.${field}`, (address, at) => {
+        checkIp(found, `${at}.ip`, stringAt(address, 'ip'));
+        const host = stringAt(address, 'hostname');
+        if (host !== '') checkDnsLabel(found, `${at}.hostname`, host);
+        const node = address['nodeName'];
+        if (typeof node === 'string') {
+          invalidEach(found, `${at}.nodeName`, node, dnsSubdomainErrors(node));
+        }
+        checkEndpointIp(found, `${at}.ip`, stringAt(address, 'ip'));
+      });
+    }
+    eachObject(ports, `${path}.ports`, (port, at) => {
+      checkEndpointPort(found, at, port, ports.length > 1);
+    });
+  });
+}
+
+function checkEndpointPort(
+  found: Findings,
+  path: string,
+  port: JsonObject,
+  isNameRequired: boolean,
+): void {
+  const name = stringAt(port, 'name');
+  if (name !== '') checkDnsLabel(found, `${path}.name`, name);
+  else if (isNameRequired) found.push(required(`${path}.name`));
+  const number = numberAt(port, 'port');
+  invalidEach(found, `${path}.port`, number, portNumberErrors(number));
+  oneOf(found, `${path}.protocol`, port['protocol'], ['SCTP', 'TCP', 'UDP']);
+  const protocol = port['appProtocol'];
+  if (typeof protocol !== 'string') return;
+  invalidEach(found, `${path}.appProtocol`, protocol, qualifiedNameErrors(protocol));
 }
 
 function checkClaim(found: Findings, claim: JsonObject): void {

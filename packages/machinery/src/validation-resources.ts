@@ -81,7 +81,7 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-function checkContainersName(found: Findings, path: string, name: string): void {
+export function checkContainersName(found: Findings, path: string, name: string): void {
   const isLarge = name.startsWith('hugepages-');
   if (isKnownName(found, path, name) && isLarge) return;
   if (name.includes('/') || isLarge || CONTAINER_RESOURCES.includes(name)) return;

@@ -239,23 +239,26 @@ function checkStatefulSet(found: Findings, set: JsonObject): void {
   eachObject(listAt(spec, 'volumeClaimTemplates'), 'spec.volumeClaimTemplates', (claim, at) => {
     checkClaimSpec(found, `${at}.spec`, objectAt(claim, 'spec') ?? {});
   });
-  const whole = withClaimVolumes(spec);
+  const whole = asPodsHaveIt(spec);
   checkSelected(found, spec, STATEFUL_TEXTS, () => {
     checkPodTemplate(found, 'spec.template', objectAt(whole, 'template') ?? {});
   });
   checkLifetime(found, spec, 'StatefulSet');
 }
 
-/** Containers may mount the volumes that will be made from the claim templates. */
-function withClaimVolumes(spec: JsonObject): JsonObject {
+/**
+ * The template as pods will have it: with volumes made from the claim templates, which containers
+ * may mount, and without names, which each pod gets its own of.
+ */
+function asPodsHaveIt(spec: JsonObject): JsonObject {
   const template = objectAt(spec, 'template') ?? {};
   const podSpec = objectAt(template, 'spec') ?? {};
   const claims = listAt(spec, 'volumeClaimTemplates');
   const names = [...new Set(claims.map((claim) => stringAt(claim, 'metadata', 'name')))];
-  if (names.length === 0) return spec;
   const own = listAt(podSpec, 'volumes').filter((item) => !names.includes(stringAt(item, 'name')));
   const made = names.map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
-  return { ...spec, template: { ...template, spec: { ...podSpec, volumes: [...made, ...own] } } };
+  const { hostname: _hostname, subdomain: _subdomain, ...rest } = podSpec;
+  return { ...spec, template: { ...template, spec: { ...rest, volumes: [...made, ...own] } } };
 }
 
 function checkStatefulPolicies(found: Findings, spec: JsonObject): void {
@@ -272,8 +275,10 @@ function checkStatefulPolicies(found: Findings, spec: JsonObject): void {
     nonNegative(found, `${path}.rollingUpdate.partition`, rolling?.['partition']);
   } else if (strategy['type'] === 'OnDelete') {
     const text = "only allowed for updateStrategy 'RollingUpdate'";
-    if (rolling !== undefined) found.push(invalidValue(`${path}.rollingUpdate`, rolling, text));
-  } else {
+    const value = goForm('apps.v1.RollingUpdateStatefulSetStrategy', rolling);
+    if (rolling !== undefined) found.push(invalidValue(`${path}.rollingUpdate`, value, text));
+  } else if (stringAt(strategy, 'type') === '') found.push(required(path));
+  else {
     const value = goForm('apps.v1.StatefulSetUpdateStrategy', strategy);
     found.push(invalidValue(path, value, "must be 'RollingUpdate' or 'OnDelete'"));
   }
