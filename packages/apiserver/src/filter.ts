@@ -33,7 +33,36 @@ const FIELD_WAYS: ReadonlyMap<string, number> = new Map([
   ['spec.schedulerName', SCHEDULER_NAME],
 ]);
 
-const scan = new ObjectScan();
+/**
+ * The two objects that were scanned last. One event is looked at by many watches, each of which
+ * asks about its new state and then about the one before.
+ */
+const scans = [new ObjectScan(), new ObjectScan()] as const;
+const scannedBytes: (Buffer | null)[] = [null, null];
+const scannedStart = new Float64Array(2);
+const scannedRevision = new Float64Array(2);
+let nextScan = 0;
+
+/** The scan of the object in `row`; good until two other objects were scanned. */
+function scanOf(row: Row): ObjectScan {
+  for (let index = 0; index < 2; index++) {
+    if (
+      scannedRevision[index] === row.modRevision &&
+      scannedStart[index] === row.start &&
+      scannedBytes[index] === row.bytes
+    ) {
+      return scans[index]!;
+    }
+  }
+  const index = nextScan;
+  nextScan = 1 - nextScan;
+  scannedBytes[index] = row.bytes;
+  scannedStart[index] = row.start;
+  scannedRevision[index] = row.modRevision;
+  const scan = scans[index]!;
+  scan.scan(row.bytes, row.start, row.end);
+  return scan;
+}
 const labels = new LabelsRange();
 
 /** One list's or watch's selectors, for objects of one resource. */
@@ -82,15 +111,15 @@ export class Filter {
       if (!matchesLabelBytes(this.#labels, bytes, labels.start, labels.end)) return false;
       if (this.#ways.length === 0) return true;
     }
-    scan.scan(bytes, row.start, row.end);
+    const scan = scanOf(row);
     for (let index = 0; index < this.#ways.length; index++) {
       const wanted = this.#fields[index]!.isEqual;
-      if (this.#equals(row, index) !== wanted) return false;
+      if (this.#equals(row, scan, index) !== wanted) return false;
     }
     return true;
   }
 
-  #equals(row: Row, index: number): boolean {
+  #equals(row: Row, scan: ObjectScan, index: number): boolean {
     const value = this.#values[index]!;
     switch (this.#ways[index] ?? PARSED) {
       case NAME:
@@ -137,7 +166,8 @@ function same(bytes: Buffer, start: number, end: number, value: Buffer): boolean
 
 /** Where spec.nodeName of the object in `row` stands, as text; '' where there is none. */
 export function nodeNameOf(row: Row): string {
-  if (row.end === row.start || !scan.scan(row.bytes, row.start, row.end)) return '';
+  if (row.end === row.start) return '';
+  const scan = scanOf(row);
   return scan.nodeNameStart < 0
     ? ''
     : row.bytes.toString('latin1', scan.nodeNameStart, scan.nodeNameEnd);

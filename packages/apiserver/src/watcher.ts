@@ -19,6 +19,12 @@ import { emptyEvent, type Storage, type StorageEvent, type StorageWatch } from '
 /** Events that one watch reads from the log before others get their turn. */
 const EVENTS_PER_TURN_MAX = 1000;
 
+/**
+ * Bytes that a live watch may be ahead of its client before it counts as slow: a short pause of the
+ * reader, or of the network, is not worth losing the shared frames for.
+ */
+const AHEAD_BYTES_MAX: number = 256 * 1024;
+
 /** What a watch is made of; revisions and times as given by the request. */
 export interface WatchRequest {
   readonly exchange: Exchange;
@@ -66,6 +72,8 @@ export class Watcher {
   /** Everything up to here was sent or did not concern this watch. */
   #position: number;
   #sent = 0;
+  /** Bytes written since the client last took everything. */
+  #ahead = 0;
   /** When the next bookmark is due; the shell's clock. */
   bookmarkAtMs: number;
 
@@ -87,6 +95,7 @@ export class Watcher {
   /** Sends what there is to send, as far as the client takes it. */
   pump(): void {
     if (this.#state.kind === 'initial') this.#pumpInitial(this.#state.stream);
+    this.#ahead = 0;
     if (this.#state.kind === 'slow') this.#reopen();
     if (this.#state.kind === 'catching') this.#catchUp(this.#state.cursor);
   }
@@ -153,7 +162,9 @@ export class Watcher {
   /** Takes one event from the hub; only while live. */
   offer(offered: StorageEvent, frames: FrameCache): void {
     if (offered.revision <= this.#position) return;
-    if (this.request.exchange.writable() <= 0) {
+    if (this.request.exchange.writable() > 0) this.#ahead = 0;
+    else if (this.#ahead > AHEAD_BYTES_MAX) {
+      this.#ahead = 0;
       this.#position = offered.revision - 1;
       this.#home.leave(this);
       this.#state = { kind: 'slow' };
@@ -172,11 +183,13 @@ export class Watcher {
     if (frames !== null && this.#sent > 0) {
       const shared = frames.get(encoder, type, change);
       exchange.write(shared.bytes, 0, shared.length);
+      this.#ahead += shared.length;
     } else {
       sink.length = 0;
       const row = isNow ? change.value : change.previous;
       encoder.frame(sink, type, row, change.revision, this.#sent === 0);
       exchange.write(sink.bytes, 0, sink.length);
+      this.#ahead += sink.length;
     }
     this.#sent++;
   }
