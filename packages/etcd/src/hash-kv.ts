@@ -16,9 +16,9 @@ interface Hashed {
   readonly compactRevision: number;
 }
 
-/** Hash of everything up to `revision` (0 = now). Takes a microsecond or so per kilobyte. */
+/** Hash of everything up to `revision` (0 = now; nothing below). Takes a microsecond or so per kilobyte. */
 export function hashKv(store: Store, revision: number): Hashed {
-  const at = revision > 0 ? revision : store.appliedRevision;
+  const at = revision === 0 ? store.appliedRevision : revision;
   const refs = collect(store, at);
   let hash = crc32c(0, BUCKET, 0, BUCKET.length);
   let scratch = Buffer.alloc(64 * 1024);

@@ -94,7 +94,7 @@ function hashKvHandler(context: EtcdContext): InPlaceHandler {
     if (revision > store.appliedRevision) return context.fail(call, storeFailure(-2));
     if (revision > 0 && revision < store.compactRevision) return context.fail(call, ETCD.compacted);
     context.guard(call.connection);
-    const hashed = revision > 0 ? revision : store.appliedRevision;
+    const hashed = revision === 0 ? store.appliedRevision : revision;
     const { hash, compactRevision } = hashKv(store, hashed);
     let at = context.writeHeader(out, offset, store.appliedRevision);
     at = writeNumber(out, at, 2, hash);

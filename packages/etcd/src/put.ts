@@ -71,14 +71,26 @@ export class PutRequest {
     return null;
   }
 
-  /** What is wrong with it as the store stands. */
+  /** What is wrong with it as the store stands, looked at in the order of a plain Put. */
   check(context: EtcdContext): EtcdFailure | null {
-    const { store } = context;
-    if (this.#hasLease && store.leases.find(this.leaseHigh, this.leaseLow) === 0) {
-      return ETCD.leaseNotFound;
-    }
+    return this.#checkLease(context) ?? this.#checkKey(context);
+  }
+
+  /** The same within a transaction, where etcd looks at the key first. */
+  checkInTxn(context: EtcdContext): EtcdFailure | null {
+    return this.#checkKey(context) ?? this.#checkLease(context);
+  }
+
+  #checkLease(context: EtcdContext): EtcdFailure | null {
+    if (!this.#hasLease) return null;
+    const lease = context.store.leases.find(this.leaseHigh, this.leaseLow);
+    return lease === 0 ? ETCD.leaseNotFound : null;
+  }
+
+  #checkKey(context: EtcdContext): EtcdFailure | null {
     if (!this.ignoreValue && !this.ignoreLease) return null;
-    return store.get(this.bytes, this.keyAt, this.keyTo) === 0 ? ETCD.keyNotFound : null;
+    const ref = context.store.get(this.bytes, this.keyAt, this.keyTo);
+    return ref === 0 ? ETCD.keyNotFound : null;
   }
 
   /** Bytes that count against the quota. */

@@ -12,7 +12,8 @@ export interface KeySets {
 function isDeleted(key: string, deletes: readonly (readonly [string, string])[]): boolean {
   return deletes.some(([start, end]) => {
     if (end === '') return key === start;
-    return key >= start && (end === '\0' || key < end);
+    // A delete "from the key on" (range_end "\0") is not looked at, as in etcd.
+    return key >= start && key < end;
   });
 }
 

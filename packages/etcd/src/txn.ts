@@ -114,24 +114,25 @@ export class TxnRunner {
     const counts = this.#count(start, end, depth);
     if (counts < 0 || depth > DEPTH_MAX) return ETCD.malformed;
     if (counts > budget) return ETCD.tooManyOps;
-    const walker = this.#walker(depth).reset(this.#bytes, start, end);
-    while (walker.next()) {
-      if (walker.wireType !== WIRE_BYTES) {
+    // The lists are looked at one after the other, whatever their order on the wire.
+    for (let field = FIELD_COMPARE; field <= FIELD_FAILURE; field++) {
+      const walker = this.#walker(depth).reset(this.#bytes, start, end);
+      while (walker.next()) {
         walker.skip();
-        continue;
+        if (walker.field !== field || walker.wireType !== WIRE_BYTES) continue;
+        const invalid =
+          field === FIELD_COMPARE
+            ? this.#validateCompare(walker.chunkStart, walker.chunkEnd)
+            : this.#validateOp(walker.chunkStart, walker.chunkEnd, budget - counts, depth);
+        if (invalid !== null) return invalid;
       }
-      walker.chunk();
-      let invalid: EtcdFailure | null = null;
-      if (walker.field === FIELD_COMPARE) {
-        if (!this.#compare.decode(this.#bytes, walker.chunkStart, walker.chunkEnd)) {
-          invalid = ETCD.malformed;
-        } else if (this.#compare.keyAt === this.#compare.keyTo) invalid = ETCD.emptyKey;
-      } else if (walker.field <= FIELD_FAILURE) {
-        invalid = this.#validateOp(walker.chunkStart, walker.chunkEnd, budget - counts, depth);
-      }
-      if (invalid !== null) return invalid;
     }
     return null;
+  }
+
+  #validateCompare(start: number, end: number): EtcdFailure | null {
+    if (!this.#compare.decode(this.#bytes, start, end)) return ETCD.malformed;
+    return this.#compare.keyAt === this.#compare.keyTo ? ETCD.emptyKey : null;
   }
 
   /** The largest of the three lists; -1 when the bytes are no message. */
@@ -249,32 +250,35 @@ export class TxnRunner {
     }
   }
 
-  /** Third pass. Null when the chosen operations cannot fail. */
+  /** Third pass: first all puts, then all ranges. Null when the operations cannot fail. */
   check(start: number, end: number): EtcdFailure | null {
     this.#turn = 0;
-    return this.#check(start, end, 0);
+    const failure = this.#check(start, end, 0, OP_PUT);
+    if (failure !== null) return failure;
+    this.#turn = 0;
+    return this.#check(start, end, 0, OP_RANGE);
   }
 
-  #check(start: number, end: number, depth: number): EtcdFailure | null {
+  #check(start: number, end: number, depth: number, kind: number): EtcdFailure | null {
     const branch = this.#chosen[this.#turn++];
     const walker = this.#walker(depth).reset(this.#bytes, start, end);
     while (walker.next()) {
       walker.skip();
       if (walker.field !== branch || walker.wireType !== WIRE_BYTES) continue;
       this.#readOp(walker.chunkStart, walker.chunkEnd);
-      const failure = this.#checkOp(depth);
+      const failure = this.#checkOp(depth, kind);
       if (failure !== null) return failure;
     }
     return null;
   }
 
-  #checkOp(depth: number): EtcdFailure | null {
-    if (this.#op === OP_TXN) return this.#check(this.#opAt, this.#opTo, depth + 1);
-    if (this.#op === OP_PUT) {
+  #checkOp(depth: number, kind: number): EtcdFailure | null {
+    if (this.#op === OP_TXN) return this.#check(this.#opAt, this.#opTo, depth + 1, kind);
+    if (this.#op !== kind) return null;
+    if (kind === OP_PUT) {
       this.#put.decode(this.#bytes, this.#opAt, this.#opTo);
-      return this.#put.check(this.#context);
+      return this.#put.checkInTxn(this.#context);
     }
-    if (this.#op !== OP_RANGE) return null;
     const range = this.#range;
     range.decode(this.#bytes, this.#opAt, this.#opTo);
     const { revision } = range;

@@ -1,0 +1,155 @@
+// shell
+/** For tests: requests as bytes, calls as promises, a real etcd beside ours. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from '@megaplane/wire/connect';
+import { grpcClient } from '@megaplane/wire/grpc-client';
+import type { GrpcClient } from '@megaplane/wire/grpc';
+import { ProtobufReader } from '@megaplane/wire/protobuf';
+
+/** A message: field numbers with a number, text, or messages. */
+export type Fields = readonly (readonly [number, number | string | Fields])[];
+
+/** Encodes a message; numbers as varints (negative ones as ten bytes), zero included. */
+export function encode(fields: Fields): Buffer {
+  const parts: Buffer[] = [];
+  for (const [field, value] of fields) {
+    if (typeof value === 'number') {
+      parts.push(varint(field * 8), varint(value));
+      continue;
+    }
+    const content = typeof value === 'string' ? Buffer.from(value, 'latin1') : encode(value);
+    parts.push(varint(field * 8 + 2), varint(content.length), content);
+  }
+  return Buffer.concat(parts);
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = BigInt.asUintN(64, BigInt(value));
+  do {
+    bytes.push(Number(rest & 0x7fn) | (rest > 0x7fn ? 0x80 : 0));
+    rest >>= 7n;
+  } while (rest > 0n);
+  return Buffer.from(bytes);
+}
+
+/**
+ * A response as text, without what differs from server to server: the header's ids and term.
+ * Nested messages are shown as bytes.
+ */
+export function show(bytes: Buffer): string {
+  const rows: string[] = [];
+  const reader = new ProtobufReader().reset(bytes, 0, bytes.length);
+  while (reader.next()) {
+    const { field } = reader;
+    if (reader.wireType === 0) {
+      rows.push(`${field}:${reader.int64()}`);
+      continue;
+    }
+    reader.chunk();
+    const content = bytes.subarray(reader.chunkStart, reader.chunkEnd);
+    rows.push(
+      field === 1 ? `revision ${revisionOf(content)}` : `${field}:${content.toString('latin1')}`,
+    );
+  }
+  return rows.join(' | ');
+}
+
+function revisionOf(header: Buffer): number {
+  const reader = new ProtobufReader().reset(header, 0, header.length);
+  let revision = 0;
+  while (reader.next()) {
+    if (reader.field === 3) revision = reader.int64();
+    else reader.skip();
+  }
+  return revision;
+}
+
+export class Peer {
+  readonly client: GrpcClient;
+
+  constructor(port: number) {
+    this.client = grpcClient(connect({ port }));
+  }
+
+  /** Response bytes, or the error as `code text`. */
+  async call(path: string, fields: Fields): Promise<Buffer | string> {
+    return await new Promise((resolve) => {
+      let response = Buffer.alloc(0);
+      this.client.unary(`/etcdserverpb.${path}`, encode(fields), {
+        onMessage: (_call, bytes, start, end) => {
+          response = Buffer.from(bytes.subarray(start, end));
+        },
+        onStatus: (_call, status) => {
+          resolve(status.code === 0 ? response : `${status.code} ${status.message}`);
+        },
+      });
+    });
+  }
+
+  async show(path: string, fields: Fields): Promise<string> {
+    const response = await this.call(path, fields);
+    return typeof response === 'string' ? response : show(response);
+  }
+
+  close(): void {
+    this.client.connection.drain();
+  }
+}
+
+/** Is a program here? */
+export function has(program: string): boolean {
+  return spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** A real etcd in a directory of its own. */
+export async function startEtcd(): Promise<{ readonly port: number; stop(): Promise<void> }> {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-etcd-'));
+  const port = await freePort();
+  const peerPort = await freePort();
+  const client = `http://127.0.0.1:${port}`;
+  const peers = `http://127.0.0.1:${peerPort}`;
+  const args = [
+    '--data-dir',
+    dir,
+    '--listen-client-urls',
+    client,
+    '--advertise-client-urls',
+    client,
+  ];
+  args.push('--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers);
+  args.push('--initial-cluster', `default=${peers}`, '--unsafe-no-fsync', '--max-txn-ops', '128');
+  const child = spawn('etcd', args, { stdio: 'ignore' });
+  for (let i = 0; ; i++) {
+    const ready = spawnSync('etcdctl', ['--endpoints', client, 'get', 'x'], {
+      env: { ...process.env, ETCDCTL_API: '3' },
+      stdio: 'ignore',
+    });
+    if (ready.status === 0) break;
+    if (i > 20) throw new Error('etcd did not start');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return {
+    port,
+    stop: async () => {
+      const closed = once(child, 'close');
+      child.kill('SIGKILL');
+      await closed;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
