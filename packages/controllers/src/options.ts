@@ -15,6 +15,8 @@ export const CONTROLLER_NAMES = [
   'replicaset-controller',
   'replicationcontroller-controller',
   'deployment-controller',
+  'endpointslice-controller',
+  'endpoints-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -30,6 +32,9 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   replicaset: 'replicaset-controller',
   replicationcontroller: 'replicationcontroller-controller',
   deployment: 'deployment-controller',
+  endpointslice: 'endpointslice-controller',
+  endpoint: 'endpoints-controller',
+  endpoints: 'endpoints-controller',
 };
 
 /** Defaults of kube-controller-manager where a field is left out. */

@@ -28,7 +28,8 @@ export class PodScan {
   /** Uid of the controlling owner, inside its quotes; -1 where nobody controls the pod. */
   ownerStart = -1;
   ownerEnd = -1;
-  /** Seconds since 1970; 0 while it is not ready. */
+  isReady = false;
+  /** When its readiness changed last, seconds since 1970; 0 where that was never told. */
   readyS = 0;
   createdS = 0;
   /** The highest count of all containers. */
@@ -38,6 +39,7 @@ export class PodScan {
 
   scan(bytes: Uint8Array, scan: ObjectScan): void {
     this.ownerStart = this.ownerEnd = -1;
+    this.isReady = false;
     this.readyS = this.restarts = this.deletionCost = this.createdS = 0;
     const created = findPath(bytes, scan.metadataStart, scan.metadataEnd, CREATED);
     if (created >= 0) this.createdS = secondsAt(bytes, created + 1);
@@ -88,17 +90,17 @@ export class PodScan {
     for (let at = firstItem(bytes, start, end); at >= 0; at = nextItem(bytes, at, end)) {
       let isReady = false;
       let isTrue = false;
-      let sinceS = 1;
+      let sinceS = 0;
       if (!member.open(bytes, at, end)) return;
       while (member.next()) {
         const from = member.valueStart;
         if (member.is(TYPE)) isReady = matches(bytes, from, member.valueEnd, QUOTED_READY);
         else if (member.is(STATUS)) isTrue = matches(bytes, from, member.valueEnd, QUOTED_TRUE);
-        else if (member.is(TRANSITION)) sinceS = Math.max(1, secondsAt(bytes, from + 1));
+        else if (member.is(TRANSITION)) sinceS = secondsAt(bytes, from + 1);
       }
       if (!isReady) continue;
-      // A condition without a time has been so for ever.
-      if (isTrue) this.readyS = sinceS;
+      this.isReady = isTrue;
+      this.readyS = sinceS;
       return;
     }
   }

@@ -41,7 +41,7 @@ const SET_BYTES_MAX = 262_144;
 export class ReplicaPods {
   readonly flags: Uint16Column = new Uint16Column();
   readonly createdS: Uint32Column = new Uint32Column();
-  /** When it became ready; 0 while it is not. */
+  /** When its readiness changed last. */
   readonly readyS: Uint32Column = new Uint32Column();
   readonly restarts: Uint32Column = new Uint32Column();
   readonly deletionCost: Int32Column = new Int32Column();
@@ -83,7 +83,7 @@ export class ReplicaPods {
     this.node.set(row, hash);
     const more = this.#more;
     more.scan(bytes, scan);
-    if (more.readyS > 0) this.flags.set(row, this.flags.get(row) | REPLICA_READY);
+    if (more.isReady) this.flags.set(row, this.flags.get(row) | REPLICA_READY);
     this.readyS.set(row, more.readyS);
     this.restarts.set(row, more.restarts);
     this.deletionCost.set(row, more.deletionCost);

@@ -3,6 +3,7 @@ import type { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
 import type { Announce } from './announce.ts';
 import { DeploymentPart } from './deployment-part.ts';
+import { EndpointsPart } from './endpoints-part.ts';
 import type { ControllerName } from './options.ts';
 import { PodRows } from './pod-rows.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
@@ -42,6 +43,12 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
     parts.push(
       new DeploymentPart({ ...options, pods: pods(), announce: announce('deployment-controller') }),
     );
+  }
+  const isSlices = chosen.has('endpointslice-controller');
+  const isEndpoints = chosen.has('endpoints-controller');
+  if (isSlices || isEndpoints) {
+    const random = options.random.fork('zones');
+    parts.push(new EndpointsPart({ ...options, random, pods: pods(), isSlices, isEndpoints }));
   }
   return parts;
 }

@@ -1,0 +1,320 @@
+/** EndpointSlices and Endpoints of services with selectors. */
+import { Uint32Column } from '@megaplane/base/column';
+import { KeyTable } from '@megaplane/base/keytable';
+import type { Random } from '@megaplane/base/random';
+import type { Client, ClientResponse, Method } from '@megaplane/client/client';
+import type { Informer } from '@megaplane/client/informer';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
+import { mapSelector } from '@megaplane/machinery/selectors';
+import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import { formatTime } from '@megaplane/machinery/times';
+import { MANAGED_BY, MANAGER, planSlices } from './endpoint-slices.ts';
+import { planEndpoints } from './endpoints-object.ts';
+import { Expectations } from './expectations.ts';
+import { ObjectCache } from './object-cache.ts';
+import { revisionOf } from './pod-control.ts';
+import { PodEndpoints } from './pod-endpoints.ts';
+import type { PodRows } from './pod-rows.ts';
+import { PHASE_SUCCEEDED, REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
+import { hasSelector, publishesNotReady, TriggerTimes } from './service-endpoints.ts';
+import type { Backend } from './service-endpoints.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+/** Large services gather changes: a hundred endpoints wait a millisecond, to a second at most. */
+const ENDPOINTS_PER_MS = 100;
+const GATHER_MS_MAX = 1_000;
+const EXPECTATION_LOOK_MS = 300_000;
+const ZONE = pathOf('metadata', 'labels', 'topology.kubernetes.io/zone');
+const never = (): boolean => true;
+
+export interface EndpointsPartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly random: Random;
+  readonly isSlices: boolean;
+  readonly isEndpoints: boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+interface Selecting {
+  readonly program: LabelProgram;
+  readonly sliceTimes: TriggerTimes;
+  readonly endpointsTimes: TriggerTimes;
+  size: number;
+}
+
+export class EndpointsPart {
+  readonly #options: EndpointsPartOptions;
+  readonly #workers: Workers<string>;
+  readonly #services: ObjectCache;
+  readonly #slices: ObjectCache;
+  readonly #endpoints: ObjectCache;
+  readonly #nodes: Informer;
+  readonly #zones: KeyTable;
+  /** By row of the nodes' informer: id of the zone + 1. */
+  readonly #zoneOf = new Uint32Column();
+  readonly #records = new PodEndpoints();
+  readonly #selecting: Map<string, Selecting> = new Map();
+  readonly #sliceWrites = new Expectations();
+  readonly #endpointsWrites = new Expectations();
+
+  constructor(options: EndpointsPartOptions) {
+    this.#options = options;
+    const { client, informers, pods } = options;
+    this.#zones = new KeyTable({ random: options.random });
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    const synced = (): void => this.#addWaiting();
+    this.#services = new ObjectCache(informers, '/api/v1/services', (key, after, before) =>
+      this.#serviceChanged(key, after, before),
+    );
+    const slices = '/apis/discovery.k8s.io/v1/endpointslices';
+    const ofOwner = (_key: string, after?: JsonObject, before?: JsonObject): void =>
+      this.#sliceChanged(after ?? before);
+    this.#slices = new ObjectCache(informers, slices, ofOwner, synced);
+    const ofName = (key: string): void => this.#touch(key);
+    this.#endpoints = new ObjectCache(informers, '/api/v1/endpoints', ofName, synced);
+    this.#nodes = informers.subscribe(
+      { path: '/api/v1/nodes' },
+      {
+        onUpsert: (row, _isNew, bytes, start, end) => this.#setZone(row, bytes, start, end),
+        onDelete: () => {},
+      },
+    );
+    pods.listen({
+      changed: (row, bytes, start, end, isGone) => this.#podChanged(row, bytes, start, end, isGone),
+    });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  #addWaiting(): void {
+    for (const key of this.#sliceWrites.keys()) this.#workers.add(key);
+    for (const key of this.#endpointsWrites.keys()) this.#workers.add(key);
+  }
+
+  #setZone(row: number, bytes: Uint8Array, start: number, end: number): void {
+    const at = findPath(bytes, start, end, ZONE);
+    if (at < 0) return this.#zoneOf.set(row, 0);
+    const id = this.#zones.insert(bytes, at + 1, skipValue(bytes, at, end) - 1);
+    return this.#zoneOf.set(row, id + 1);
+  }
+
+  #serviceChanged(
+    key: string,
+    after: JsonObject | undefined,
+    before: JsonObject | undefined,
+  ): void {
+    const selector = objectAt(after, 'spec', 'selector');
+    const isOther =
+      stringAt(after, 'metadata', 'uid') !== stringAt(before, 'metadata', 'uid') ||
+      !equals(selector, objectAt(before, 'spec', 'selector'));
+    if (after === undefined || !hasSelector(after)) {
+      this.#selecting.delete(key);
+    } else if (isOther || !this.#selecting.has(key)) {
+      const program = new LabelProgram(mapSelector(selector));
+      const sliceTimes = new TriggerTimes();
+      const endpointsTimes = new TriggerTimes();
+      this.#selecting.set(key, { program, sliceTimes, endpointsTimes, size: 0 });
+    }
+    this.#workers.add(key);
+  }
+
+  #sliceChanged(slice: JsonObject | undefined): void {
+    if (slice === undefined || !isOurs(slice)) return;
+    const namespace = stringAt(slice, 'metadata', 'namespace');
+    const service = stringAt(slice, 'metadata', 'labels', 'kubernetes.io/service-name');
+    this.#touch(`${namespace}/${service}`);
+  }
+
+  #touch(key: string): void {
+    if (this.#services.get(key) !== undefined) this.#workers.add(key);
+  }
+
+  #podChanged(row: number, bytes: Buffer, start: number, end: number, isGone: boolean): void {
+    const { pods } = this.#options.pods;
+    const isNew = pods.flagsBefore === 0;
+    const isMoved = isGone
+      ? this.#records.remove(row)
+      : this.#records.upsert(row, isNew, bytes, start, end);
+    const labels = pods.labelsOf(row);
+    const isRelabelled = labels !== pods.labelsBefore;
+    if (!isMoved && !isRelabelled && pods.flags.get(row) === pods.flagsBefore) return;
+    this.#addSelecting(labels);
+    if (isRelabelled) this.#addSelecting(pods.labelsBefore);
+  }
+
+  #addSelecting(labels: number): void {
+    if (labels < 0) return;
+    const { pods } = this.#options.pods;
+    for (const key of this.#services.inNamespace(pods.namespaceOfSet(labels))) {
+      const selecting = this.#selecting.get(key);
+      if (selecting === undefined || !pods.matches(labels, selecting.program)) continue;
+      const delayMs = Math.min(GATHER_MS_MAX, Math.floor(selecting.size / ENDPOINTS_PER_MS));
+      if (delayMs === 0) this.#workers.add(key);
+      else this.#workers.addAfter(key, delayMs);
+    }
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    // Events of one chunk are all delivered before the first of them is worked on.
+    await Promise.resolve();
+    const service = this.#services.get(key);
+    const { isSlices, isEndpoints } = this.#options;
+    if (service === undefined) return this.#serviceGone(key);
+    const selecting = this.#selecting.get(key);
+    const isDeleting = stringAt(service, 'metadata', 'deletionTimestamp') !== '';
+    if (selecting === undefined || isDeleting) return 'done';
+    const { backends, isPartial } = this.#backendsOf(service, selecting.program);
+    selecting.size = backends.length;
+    const results: WorkResult[] = [];
+    if (isSlices) results.push(await this.#syncSlices(key, service, selecting, backends));
+    if (isEndpoints) results.push(await this.#syncEndpoints(key, service, selecting, backends));
+    // A pod names a node that is not in view: the slice is written without it, and again later.
+    if (results.includes('retry') || isPartial) return 'retry';
+    return results.find((one) => one !== 'done') ?? 'done';
+  }
+
+  async #serviceGone(key: string): Promise<WorkResult> {
+    this.#sliceWrites.forget(key);
+    this.#endpointsWrites.forget(key);
+    if (!this.#options.isEndpoints || this.#endpoints.get(key) === undefined) return 'done';
+    const [namespace = '', name = ''] = key.split('/');
+    const path = `/api/v1/namespaces/${namespace}/endpoints/${name}`;
+    const answer = await this.#options.client.request({ method: 'DELETE', path });
+    return answer.ok || answer.code === 404 ? 'done' : 'retry';
+  }
+
+  /** What the service selects and can be reached; pods on unknown nodes are left out. */
+  #backendsOf(
+    service: JsonObject,
+    program: LabelProgram,
+  ): { backends: Backend[]; isPartial: boolean } {
+    const { informer, pods } = this.#options.pods;
+    const namespace = stringAt(service, 'metadata', 'namespace');
+    const backends: Backend[] = [];
+    let isPartial = false;
+    for (let set = pods.firstSet(namespace); set >= 0; set = pods.nextSet(set)) {
+      if (!pods.matches(set, program)) continue;
+      for (let row = pods.firstOfSet(set); row >= 0; row = pods.nextOfSet(row)) {
+        const record = this.#records.get(row);
+        if (record === undefined || pods.phaseOf(row) >= PHASE_SUCCEEDED) continue;
+        const node = record.node === '' ? -1 : this.#nodes.find('', record.node);
+        if (record.node !== '' && node < 0) {
+          isPartial = true;
+          if (!publishesNotReady(service)) continue;
+        }
+        const flags = pods.flags.get(row);
+        const zone = node < 0 ? 0 : this.#zoneOf.get(node);
+        backends.push({
+          ...record,
+          namespace,
+          name: informer.keyOf(row).slice(namespace.length + 1),
+          isReady: (flags & REPLICA_READY) !== 0,
+          isTerminating: (flags & REPLICA_DELETING) !== 0,
+          readyS: pods.readyS.get(row),
+          zone: zone === 0 ? '' : this.#zones.keyText(zone - 1),
+        });
+      }
+    }
+    return { backends, isPartial };
+  }
+
+  async #syncSlices(
+    key: string,
+    service: JsonObject,
+    { sliceTimes }: Selecting,
+    backends: readonly Backend[],
+  ): Promise<WorkResult> {
+    const nowMs = this.#options.client.timers.nowMs();
+    const seen = this.#slices.informer.revision;
+    if (!this.#sliceWrites.isMet(key, seen, never, nowMs)) {
+      return { againMs: EXPECTATION_LOOK_MS };
+    }
+    const { uid, namespace } = metadataOf(service);
+    const keys = [...this.#slices.controlledBy(uid, namespace)];
+    const existing = keys
+      .map((slice) => this.#slices.get(slice))
+      .filter((slice) => slice !== undefined && isOurs(slice)) as JsonObject[];
+    const triggerTime = sliceTimes.note(service, backends, formatTime);
+    const plan = planSlices(service, backends, existing, triggerTime);
+    const path = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+    const at = (slice: JsonObject): string => `${path}/${metadataOf(slice).name}`;
+    const answers = await Promise.all([
+      ...plan.create.map((slice) => this.#send('POST', path, slice)),
+      ...plan.update.map((slice) => this.#send('PUT', at(slice), slice)),
+      ...plan.delete.map((slice) => this.#send('DELETE', at(slice))),
+    ]);
+    return this.#settle(key, this.#sliceWrites, answers, nowMs);
+  }
+
+  async #syncEndpoints(
+    key: string,
+    service: JsonObject,
+    { endpointsTimes }: Selecting,
+    backends: readonly Backend[],
+  ): Promise<WorkResult> {
+    const nowMs = this.#options.client.timers.nowMs();
+    const seen = this.#endpoints.informer.revision;
+    if (!this.#endpointsWrites.isMet(key, seen, never, nowMs)) {
+      return { againMs: EXPECTATION_LOOK_MS };
+    }
+    const triggerTime = endpointsTimes.note(service, backends, formatTime);
+    const existing = this.#endpoints.get(key);
+    const object = planEndpoints(service, backends, existing, triggerTime);
+    if (object === undefined) return 'done';
+    const { namespace, name } = metadataOf(service);
+    const path = `/api/v1/namespaces/${namespace}/endpoints`;
+    const answer =
+      existing === undefined
+        ? await this.#send('POST', path, object)
+        : await this.#send('PUT', `${path}/${name}`, object);
+    return this.#settle(key, this.#endpointsWrites, [answer], nowMs);
+  }
+
+  #send(method: Method, path: string, body?: JsonObject): Promise<ClientResponse> {
+    return this.#options.client.request({ method, path, ...(body === undefined ? {} : { body }) });
+  }
+
+  /** Remembers what was written; a refusal because the namespace goes is no failure. */
+  #settle(
+    key: string,
+    writes: Expectations,
+    answers: readonly ClientResponse[],
+    nowMs: number,
+  ): WorkResult {
+    let result: WorkResult = 'done';
+    for (const answer of answers) {
+      if (!answer.ok) {
+        const isHarmless = answer.code === 404 || answer.code === 403;
+        if (!isHarmless) result = 'retry';
+      } else if (stringAt(answer.object, 'metadata', 'resourceVersion') !== '') {
+        writes.expectRevision(key, revisionOf(answer.object), nowMs);
+      }
+    }
+    return result;
+  }
+}
+
+function isOurs(slice: JsonObject): boolean {
+  return stringAt(slice, 'metadata', 'labels', MANAGED_BY) === MANAGER;
+}
+
+function metadataOf(object: JsonObject): { namespace: string; name: string; uid: string } {
+  const metadata = objectAt(object, 'metadata');
+  return {
+    namespace: stringAt(metadata, 'namespace'),
+    name: stringAt(metadata, 'name'),
+    uid: stringAt(metadata, 'uid'),
+  };
+}
