@@ -1,6 +1,6 @@
 /** PATCH: the body as a change of the stored object. */
 import { objectAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
   applyPatch,
   parsePatch,
@@ -46,11 +46,12 @@ function readPatch(
   if (!patch.ok) return patch;
   const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
   if (type === undefined) return failed(unsupportedPatchType());
+  const isChecked = options.fieldValidation === 'Ignore' || isClean(patch.value, type);
   const isPart = subresource === 'status' && isAboutStatus(patch.value);
   return success((previous) => {
     const patched = applyPatch(patch.value, isPart ? statusPart(previous) : previous, type);
     if (!patched.ok) return patched;
-    const form = resultForm(type, patched.value, options, (text) => call.warn(text));
+    const form = resultForm(type, patched.value, options, isChecked, (text) => call.warn(text));
     if (!form.ok) return form;
     return checkIdentity(form.value, context);
   });
@@ -60,9 +61,10 @@ function resultForm(
   type: Type,
   patched: JsonObject,
   options: WriteOptions,
+  isChecked: boolean,
   warn: (text: string) => void,
 ): Result<JsonObject> {
-  const form = refit(type, patched, options.fieldValidation !== 'Ignore');
+  const form = refit(type, patched, !isChecked);
   if (!form.ok) return failed(patchResultInvalid(JSON.stringify(patched), form.message));
   if (form.strictErrors.length > 0 && options.fieldValidation === 'Strict') {
     const text = `strict decoding error: ${form.strictErrors.join(', ')}`;
@@ -70,6 +72,23 @@ function resultForm(
   }
   form.strictErrors.forEach(warn);
   return success(form.object);
+}
+
+/**
+ * True where the patch itself has no field that strict decoding would complain about. What is
+ * stored has none, so then the result has none either, and need not be looked through.
+ */
+function isClean(patch: Patch, type: Type): boolean {
+  if (patch.kind === 'json' || hasDirective(patch.body)) return false;
+  const form = refit(type, patch.body, true);
+  return form.ok && form.strictErrors.length === 0;
+}
+
+/** Directives of strategic patches are fields of no type. */
+function hasDirective(value: JsonValue | undefined): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(hasDirective);
+  return Object.entries(value).some(([name, inner]) => name.startsWith('$') || hasDirective(inner));
 }
 
 /** Patches of the status that name nothing else need not look at the rest of the object. */

@@ -151,6 +151,7 @@ export class Watcher {
         this.#position = Math.max(this.#position, cursor.position);
         cursor.close();
         this.#state = { kind: 'live' };
+        this.#ahead = 0;
         this.#home.join(this);
         return;
       }
