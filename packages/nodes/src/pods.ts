@@ -10,6 +10,8 @@ import { CONTENT } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { matches } from '@megaplane/machinery/scan';
 import type { AddressPool } from './addresses.ts';
 import { addressNumber, addressText } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
@@ -20,6 +22,8 @@ import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 export const RETRY_MS_MIN = 1000;
 export const RETRY_MS_MAX = 64_000;
+
+const RUNNING_PHASE = new TextEncoder().encode('Running');
 
 export interface PodsOptions {
   readonly client: Client;
@@ -45,6 +49,7 @@ export class Pods {
   readonly #options: PodsOptions;
   readonly #client: Client;
   readonly #early: EarlyPods = new EarlyPods();
+  readonly #scan: ObjectScan = new ObjectScan();
   readonly #columns: PodColumns = new PodColumns();
   /** Bounded by what the client takes at once. */
   readonly #inFlight: Map<number, Action> = new Map();
@@ -57,10 +62,26 @@ export class Pods {
     options.client.onRoom(() => this.#drain());
     this.handler = {
       onUpsert: (id, isNew, bytes, start, end) => {
+        if (!isNew && this.#isAtRest(id, bytes, start, end)) return;
         this.#onPod(id, isNew, JSON.parse(utf8(bytes, start, end)) as JsonObject);
       },
       onDelete: (id) => this.#onGone(id),
     };
+  }
+
+  /**
+   * True for a pod with which nothing is left to do: it runs, nobody deletes it, and no owner that
+   * could be a Job has it end. Most events are of this kind, so they are told from the bytes.
+   */
+  #isAtRest(id: number, bytes: Uint8Array, start: number, end: number): boolean {
+    const scan = this.#scan;
+    if (!scan.scan(bytes, start, end)) return false;
+    const isRunning = matches(bytes, scan.phaseStart, scan.phaseEnd, RUNNING_PHASE);
+    if (!isRunning || scan.deletionTimestampStart >= 0) return false;
+    if (scan.ownerReferencesStart >= 0 && !this.#columns.has(id, RUNNING)) return false;
+    this.#countRunning(id, true);
+    this.#waiting.delete(id);
+    return true;
   }
 
   #onPod(id: number, isNew: boolean, pod: JsonObject): void {
