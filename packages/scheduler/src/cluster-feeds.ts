@@ -24,6 +24,13 @@ const SMALL_KINDS: readonly { readonly kind: string; readonly path: string }[] =
   { kind: 'ReplicaSet', path: '/apis/apps/v1/replicasets' },
   { kind: 'StatefulSet', path: '/apis/apps/v1/statefulsets' },
   { kind: 'PodDisruptionBudget', path: '/apis/policy/v1/poddisruptionbudgets' },
+  { kind: 'PersistentVolume', path: '/api/v1/persistentvolumes' },
+  { kind: 'PersistentVolumeClaim', path: '/api/v1/persistentvolumeclaims' },
+  { kind: 'StorageClass', path: '/apis/storage.k8s.io/v1/storageclasses' },
+  { kind: 'CSINode', path: '/apis/storage.k8s.io/v1/csinodes' },
+  { kind: 'CSIDriver', path: '/apis/storage.k8s.io/v1/csidrivers' },
+  { kind: 'CSIStorageCapacity', path: '/apis/storage.k8s.io/v1/csistoragecapacities' },
+  { kind: 'VolumeAttachment', path: '/apis/storage.k8s.io/v1/volumeattachments' },
 ];
 /** Of these, pods' siblings are told by the selector, and nothing else is kept. */
 const SELECTOR_ONLY = new Set(['Service', 'ReplicationController', 'ReplicaSet', 'StatefulSet']);

@@ -17,6 +17,7 @@ import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
 import type { TermWatch } from './term-watch.ts';
+import { hasUnboundClaims } from './volumes.ts';
 
 export interface ActiveProfile {
   readonly profile: Profile;
@@ -46,6 +47,16 @@ export const INDEX_BYTES_MAX: number = 512 * 1024 * 1024;
 export const SCANNED_NODES_MIN = 4096;
 /** Classes of which it is remembered that they were scanned. */
 const SCANNED_CLASSES_MAX = 100_000;
+
+/** There is a node, but the claims would have to be bound to it first, by the scheduler. */
+const UNBOUND_CLAIMS: Failure = {
+  message: 'claims that wait for their first consumer (WaitForFirstConsumer) are not supported yet',
+  rejecters: new Set(['VolumeBinding']),
+  isError: true,
+  clearsNomination: false,
+  isIndexed: false,
+  nomination: null,
+};
 
 export interface PlacementMetrics {
   indexed: number;
@@ -208,6 +219,10 @@ export class Placement {
     const decision = this.#evaluator.decide(view.podAt(id), view, profile, nominations);
     switch (decision.kind) {
       case 'placed':
+        if (hasUnboundClaims(view.podAt(id), view)) {
+          this.failure = UNBOUND_CLAIMS;
+          return -1;
+        }
         return nodes.find(decision.best[random.below(decision.best.length)] ?? '');
       case 'gated':
         throw new Error(`pod ${view.podAt(id).key} is gated and must not be tried`);

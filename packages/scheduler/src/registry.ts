@@ -12,7 +12,11 @@ import { NodeResourcesFit, type NodeResourcesFitArgs } from './plugins/node-reso
 import { nodeUnschedulable } from './plugins/node-unschedulable.ts';
 import { PodTopologySpread, type PodTopologySpreadArgs } from './plugins/pod-topology-spread.ts';
 import { schedulingGates } from './plugins/scheduling-gates.ts';
+import { nodeVolumeLimits } from './plugins/node-volume-limits.ts';
 import { taintToleration } from './plugins/taint-toleration.ts';
+import { volumeBinding } from './plugins/volume-binding.ts';
+import { volumeRestrictions } from './plugins/volume-restrictions.ts';
+import { volumeZone } from './plugins/volume-zone.ts';
 import type { Compatibility } from './profile.ts';
 
 export interface PluginArgs {
@@ -67,6 +71,10 @@ export function createPlugins(
     new NodeAffinity(args.NodeAffinity ?? {}),
     nodePorts,
     new NodeResourcesFit(args.NodeResourcesFit ?? {}),
+    volumeRestrictions,
+    nodeVolumeLimits,
+    volumeBinding,
+    volumeZone,
     new PodTopologySpread(args.PodTopologySpread ?? {}),
     new InterPodAffinity(args.InterPodAffinity ?? {}, compatibility.keepsNamespaceSelector),
     dynamicResources,

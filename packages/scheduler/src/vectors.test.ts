@@ -65,8 +65,6 @@ const RECORDED = { isBalanceChangeScored: false, keepsNamespaceSelector: true };
 /** Areas of plugins that are not there yet. */
 const COMING: Readonly<Record<string, string>> = {
   dra: 'claims for devices',
-  retry: 'volumes',
-  volumes: 'volumes',
 };
 
 for (const name of isPresent ? readdirSync(VECTORS) : []) {

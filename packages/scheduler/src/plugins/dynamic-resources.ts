@@ -1,8 +1,17 @@
-import { unschedulable, type Plugin } from '../plugin.ts';
+import { SKIP, unschedulable, type Plugin } from '../plugin.ts';
 
-/** Of claims for devices, only what shows on pods without any: the text of a failed cycle. */
+const UNSUPPORTED = 'claims for devices (spec.resourceClaims) are not supported yet';
+
+/**
+ * Of claims for devices, only what shows on pods without any: the text of a failed cycle. Pods
+ * with claims are refused, for a node without their devices would be worse than none.
+ */
 export const dynamicResources: Plugin = {
   name: 'DynamicResources',
+  preFilter({ pod }) {
+    if ((pod.spec.resourceClaims ?? []).length === 0) return SKIP;
+    return { kind: 'rejected', rejection: { code: 'error', reasons: [UNSUPPORTED] } };
+  },
   postFilter({ isCutShort, cycle }) {
     if (isCutShort) {
       return { kind: 'rejected', rejection: { code: 'error', reasons: ['not found'] } };

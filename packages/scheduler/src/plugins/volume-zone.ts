@@ -1,0 +1,68 @@
+import type { PodInfo } from '../pod-info.ts';
+import { filterEach, SKIP, unresolvable, type Plugin, type PreFilterOutcome } from '../plugin.ts';
+import type { Snapshot } from '../snapshot.ts';
+import type { StorageClassObject, VolumeObject } from '../volumes.ts';
+import { claimOf, classNameOf, hasLabel, notFound, volumesOf } from '../volumes.ts';
+
+const ZONE = 'topology.kubernetes.io/zone';
+const REGION = 'topology.kubernetes.io/region';
+const BETA_ZONE = 'failure-domain.beta.kubernetes.io/zone';
+const BETA_REGION = 'failure-domain.beta.kubernetes.io/region';
+const KEYS: readonly string[] = [BETA_ZONE, BETA_REGION, ZONE, REGION];
+const SUCCESSOR: Readonly<Record<string, string>> = { [BETA_ZONE]: ZONE, [BETA_REGION]: REGION };
+const CONFLICT = unresolvable('node(s) had no available volume zone');
+
+interface Topology {
+  readonly key: string;
+  readonly values: ReadonlySet<string>;
+}
+
+/** Where the volumes of a pod are, or why that cannot be known. */
+function topologiesOf(pod: PodInfo, snapshot: Snapshot): Topology[] | string {
+  const topologies: Topology[] = [];
+  for (const { persistentVolumeClaim } of volumesOf(pod)) {
+    if (persistentVolumeClaim === undefined) continue;
+    const { claimName } = persistentVolumeClaim;
+    const claim = claimOf(snapshot, pod.namespace, claimName);
+    if (claim === undefined) return notFound('persistentvolumeclaim', claimName);
+    const volumeName = claim.spec?.volumeName ?? '';
+    if (volumeName === '') {
+      const className = classNameOf(claim);
+      if (className === '') return 'PersistentVolumeClaim had no pv name and storageClass name';
+      const storageClass: StorageClassObject | undefined = snapshot.object(
+        'StorageClass',
+        className,
+      );
+      if (storageClass === undefined) return notFound('storageclass.storage.k8s.io', className);
+      if (storageClass.volumeBindingMode === 'WaitForFirstConsumer') continue;
+      return 'PersistentVolume had no name';
+    }
+    const volume: VolumeObject | undefined = snapshot.object('PersistentVolume', volumeName);
+    if (volume === undefined) return notFound('persistentvolume', volumeName);
+    for (const key of KEYS) {
+      const value = volume.metadata.labels?.[key];
+      if (value !== undefined) topologies.push({ key, values: new Set(value.split('__')) });
+    }
+  }
+  return topologies;
+}
+
+export const volumeZone: Plugin = {
+  name: 'VolumeZone',
+  preFilter(pod, snapshot): PreFilterOutcome {
+    const topologies = topologiesOf(pod, snapshot);
+    if (typeof topologies === 'string') {
+      return { kind: 'rejected', rejection: unresolvable(topologies) };
+    }
+    if (topologies.length === 0) return SKIP;
+    return filterEach(({ labels }) => {
+      // A node that says nothing about zones is in a cluster without any.
+      if (!hasLabel(labels, KEYS)) return null;
+      const isThere = topologies.every(({ key, values }) => {
+        const value = labels[key] ?? labels[SUCCESSOR[key] ?? key];
+        return value !== undefined && values.has(value);
+      });
+      return isThere ? null : CONFLICT;
+    });
+  },
+};

@@ -1,0 +1,131 @@
+/** Claims, volumes and classes of storage, as far as placement looks at them. */
+import { parseQuantity } from '@megaplane/machinery/quantity';
+import type {
+  KubeObject,
+  LabelSelectorObject,
+  Labels,
+  NodeSelectorObject,
+  PodObject,
+  Quantities,
+  Volume,
+} from './objects.ts';
+import { matchesTerms, parseNodeSelector } from './node-selector.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { PodInfo } from './pod-info.ts';
+import type { Snapshot } from './snapshot.ts';
+
+export interface ClaimObject extends KubeObject {
+  readonly spec?: {
+    readonly accessModes?: readonly string[];
+    readonly storageClassName?: string;
+    readonly volumeName?: string;
+    readonly volumeMode?: string;
+    readonly selector?: LabelSelectorObject;
+    readonly resources?: { readonly requests?: Quantities };
+  };
+  readonly status?: { readonly phase?: string };
+}
+
+export interface VolumeObject extends KubeObject {
+  readonly spec?: {
+    readonly capacity?: Quantities;
+    readonly accessModes?: readonly string[];
+    readonly storageClassName?: string;
+    readonly volumeMode?: string;
+    readonly claimRef?: {
+      readonly namespace?: string;
+      readonly name?: string;
+      readonly uid?: string;
+    };
+    readonly nodeAffinity?: { readonly required?: NodeSelectorObject };
+    readonly csi?: { readonly driver: string; readonly volumeHandle: string };
+  };
+  readonly status?: { readonly phase?: string };
+}
+
+export interface StorageClassObject extends KubeObject {
+  readonly provisioner?: string;
+  readonly volumeBindingMode?: string;
+  readonly allowedTopologies?: readonly {
+    readonly matchLabelExpressions?: readonly {
+      readonly key: string;
+      readonly values: readonly string[];
+    }[];
+  }[];
+}
+
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
+const BOUND_ANNOTATION = 'pv.kubernetes.io/bind-completed';
+
+/** The claim that a volume of a pod stands for; empty for other volumes. */
+export function claimNameOf(pod: PodInfo, volume: Volume): string {
+  if (volume.persistentVolumeClaim !== undefined) return volume.persistentVolumeClaim.claimName;
+  return volume.ephemeral === undefined ? '' : `${pod.pod.metadata.name}-${volume.name}`;
+}
+
+export function volumesOf({ pod }: { readonly pod: PodObject }): readonly Volume[] {
+  return pod.spec.volumes ?? [];
+}
+
+export function claimOf(
+  snapshot: Snapshot,
+  namespace: string,
+  name: string,
+): ClaimObject | undefined {
+  return snapshot.object('PersistentVolumeClaim', `${namespace}/${name}`);
+}
+
+export function classNameOf({ metadata, spec }: ClaimObject): string {
+  return metadata.annotations?.[CLASS_ANNOTATION] ?? spec?.storageClassName ?? '';
+}
+
+/** Bound, and known to be on both sides. */
+export function isBound({ metadata, spec }: ClaimObject): boolean {
+  const isComplete = metadata.annotations?.[BOUND_ANNOTATION] !== undefined;
+  return (spec?.volumeName ?? '') !== '' && isComplete;
+}
+
+export function isDelayed(snapshot: Snapshot, claim: ClaimObject): boolean {
+  const name = classNameOf(claim);
+  const storageClass: StorageClassObject | undefined = snapshot.object('StorageClass', name);
+  return storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
+}
+
+/** Whether a volume can be used on a node. */
+export function isReachable({ spec }: VolumeObject, node: NodeInfo): boolean {
+  const required = spec?.nodeAffinity?.required;
+  if (required === undefined) return true;
+  return matchesTerms(parseNodeSelector(required), { name: '', labels: node.labels });
+}
+
+export function bytesOf(quantity: string | number | undefined): bigint {
+  const parsed = parseQuantity(String(quantity ?? '0'));
+  return typeof parsed === 'string' ? 0n : parsed.scaled(0);
+}
+
+export function hasLabel(labels: Labels, keys: readonly string[]): boolean {
+  return keys.some((key) => labels[key] !== undefined);
+}
+
+/** A generic ephemeral volume's claim must have been made for the pod; the text says otherwise. */
+export function ownershipError(pod: PodInfo, claim: ClaimObject): string {
+  const { uid, name, namespace } = pod.pod.metadata;
+  const owner = claim.metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const isOwned = owner?.kind === 'Pod' && owner.name === name && owner.uid === uid;
+  if (isOwned) return '';
+  const which = `${claim.metadata.namespace ?? ''}/${claim.metadata.name}`;
+  return `PVC ${which} was not created for pod ${namespace ?? ''}/${name} (pod is not owner)`;
+}
+
+export function notFound(kind: string, name: string): string {
+  return `${kind} "${name}" not found`;
+}
+
+/** Whether placement would have to bind claims first, which wait for their consumer. */
+export function hasUnboundClaims(pod: PodInfo, snapshot: Snapshot): boolean {
+  return volumesOf(pod).some((volume) => {
+    const name = claimNameOf(pod, volume);
+    const claim = name === '' ? undefined : claimOf(snapshot, pod.namespace, name);
+    return claim !== undefined && !isBound(claim);
+  });
+}
