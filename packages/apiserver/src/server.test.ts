@@ -61,6 +61,30 @@ test('an object is created, read, changed, listed and deleted', () => {
   assert.equal(ask('GET', `${MAPS}/a`).status, 404);
 });
 
+test('annotations count for the generation of a Deployment, and not of a ReplicaSet', () => {
+  const { ask } = server();
+  const template = {
+    metadata: { labels: { app: 'web' } },
+    spec: { containers: [{ name: 'c', image: 'img:1' }] },
+  };
+  const spec = { selector: { matchLabels: { app: 'web' } }, template };
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const generations = (['Deployment', 'ReplicaSet'] as const).map((kind) => {
+    const path = `/apis/apps/v1/namespaces/default/${kind.toLowerCase()}s`;
+    const made = ask('POST', path, { apiVersion: 'apps/v1', kind, metadata: { name: 'w' }, spec });
+    assert.equal(made.status, 201, made.text);
+    const patched = ask(
+      'PATCH',
+      `${path}/w`,
+      { metadata: { annotations: { team: 'b' }, labels: { l: 'x' } } },
+      merge,
+    );
+    const object = JSON.parse(patched.text) as { metadata: { generation: number } };
+    return object.metadata.generation;
+  });
+  assert.deepEqual(generations, [2, 1]);
+});
+
 test('a watch tells changes in order, with transitions of its selector', () => {
   const { ask } = server();
   const watch = ask('GET', `${MAPS}?watch=1&labelSelector=x%3D1`);

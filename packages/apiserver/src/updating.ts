@@ -210,10 +210,17 @@ function countGeneration(next: JsonObject, previous: JsonObject): void {
   const metadata = objectAt(next, 'metadata');
   if (metadata === undefined) return;
   const generation = numberAt(previous, 'metadata', 'generation');
-  const isChanged = !equals(withoutMetaAndStatus(next), withoutMetaAndStatus(previous));
+  const isChanged =
+    !equals(withoutMetaAndStatus(next), withoutMetaAndStatus(previous)) ||
+    (next['kind'] === 'Deployment' && !equals(annotationsOf(next), annotationsOf(previous)));
   const value = isChanged ? generation + 1 : generation;
   if (value > 0) metadata['generation'] = value;
   else delete metadata['generation'];
+}
+
+/** Those of a Deployment count as part of its spec: they go on to its ReplicaSets. */
+function annotationsOf(object: JsonObject): JsonObject {
+  return objectAt(object, 'metadata', 'annotations') ?? {};
 }
 
 function withoutMetaAndStatus(object: JsonObject): JsonObject {
