@@ -3,9 +3,10 @@
 //   npx node packages/scheduler/src/placement.bench.ts [NODES] [PODS] [SHAPE]
 //
 // SHAPE: best-effort (one class without requests), templated (four classes), random (each pod its
-// own requests), unschedulable (every tenth pod fits nowhere).
+// own requests), unschedulable (every tenth pod fits nowhere), deployment (pods of one ReplicaSet,
+// spread over hosts and zones by default).
 import { SchedulerCore } from './scheduler-core.ts';
-import type { NodeObject } from './objects.ts';
+import type { KubeObject, NodeObject } from './objects.ts';
 
 const nodes = Number(process.argv[2] ?? 100_000);
 const pods = Number(process.argv[3] ?? 100_000);
@@ -47,6 +48,8 @@ function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, '0');
 }
 
+const OWNER = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', controller: true };
+
 function podBytes(index: number): Buffer {
   return Buffer.from(
     JSON.stringify({
@@ -58,6 +61,7 @@ function podBytes(index: number): Buffer {
         uid: `${hex(index, 8)}-0000-4000-8000-000000000000`,
         creationTimestamp: '2030-01-01T00:00:00Z',
         labels: { app: 'res' },
+        ...(shape === 'deployment' ? { ownerReferences: [OWNER] } : {}),
       },
       spec: {
         containers: [
@@ -94,6 +98,9 @@ function cpuSeconds(run: () => void): number {
 }
 
 const core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/res-${id}` });
+const selector = { matchLabels: { app: 'res' } };
+const replicaSet = { metadata: { name: 'web', namespace: 'default' }, spec: { selector } };
+core.objectSeen('ReplicaSet', replicaSet as KubeObject, 0);
 const loaded = cpuSeconds(() => {
   for (let index = 0; index < nodes; index++) core.nodeSeen(nodeObject(index), 0);
 });

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Client, SendDone } from '@megaplane/client/client';
+import { ApiWriter } from './api-writer.ts';
+import { SchedulerCore } from './scheduler-core.ts';
+import { SchedulerMetrics } from './scheduler-metrics.ts';
+
+interface Sent {
+  readonly line: string;
+  readonly body: string;
+  readonly answer: (status: number, text?: string) => void;
+}
+
+/** A client that keeps what it is given until the test answers it. */
+class FakeClient {
+  readonly sent: Sent[] = [];
+  free = 100;
+  #roomCallback: () => void = () => {};
+  readonly timers = { nowMs: () => 5000, after: () => () => {} };
+
+  send(
+    method: string,
+    path: string,
+    _type: string,
+    body: Uint8Array | string | null,
+    done: SendDone,
+    tag = 0,
+  ): boolean {
+    if (this.free === 0) return false;
+    const answer = (status: number, text = '{}'): void => {
+      const bytes = Buffer.from(text);
+      done(status, bytes, 0, bytes.length, tag);
+    };
+    this.sent.push({ line: `${method} ${path}`, body: String(body ?? ''), answer });
+    return true;
+  }
+
+  room(): number {
+    return this.free;
+  }
+
+  onRoom(callback: () => void): void {
+    this.#roomCallback = callback;
+  }
+
+  request(): Promise<never> {
+    return new Promise(() => {});
+  }
+
+  random(): number {
+    return 0.5;
+  }
+
+  makeRoom(): void {
+    this.free = 100;
+    this.#roomCallback();
+  }
+}
+
+function setup(eventsPerSecondMax = 0): {
+  client: FakeClient;
+  core: SchedulerCore;
+  writer: ApiWriter;
+  metrics: SchedulerMetrics;
+} {
+  const client = new FakeClient();
+  const keyOf = (id: number): string => `default/p${id}`;
+  const core = new SchedulerCore({ seed: 1, keyOf });
+  const metrics = new SchedulerMetrics();
+  const writer = new ApiWriter({
+    client: client as unknown as Client,
+    core,
+    metrics,
+    keyOf,
+    eventsPerSecondMax,
+    host: 'here',
+    monotonicMs: () => 1,
+    onProgress: () => {},
+    log: () => {},
+  });
+  core.nodeSeen({ metadata: { name: 'n' }, status: { allocatable: { cpu: '1', pods: '9' } } }, 0);
+  return { client, core, writer, metrics };
+}
+
+function see(core: SchedulerCore, id: number, cpu: string): void {
+  const uid = `01234567-89ab-cdef-0123-00000000000${id}`;
+  const pod = {
+    metadata: { name: `p${id}`, namespace: 'default', uid },
+    spec: { containers: [{ name: 'c', resources: { requests: { cpu } } }] },
+  };
+  const bytes = Buffer.from(JSON.stringify(pod));
+  core.podSeen(id, true, bytes, 0, bytes.length, 0);
+}
+
+test('a binding names the pod by its uid and the node', () => {
+  const { client, core, writer, metrics } = setup();
+  see(core, 0, '1');
+  core.attempt(0);
+  writer.bind(0, 0);
+  const [sent] = client.sent;
+  assert.equal(sent?.line, 'POST /api/v1/namespaces/default/pods/p0/binding');
+  assert.deepEqual(JSON.parse(sent.body), {
+    kind: 'Binding',
+    apiVersion: 'v1',
+    metadata: {
+      name: 'p0',
+      namespace: 'default',
+      uid: '01234567-89ab-cdef-0123-000000000000',
+    },
+    target: { kind: 'Node', name: 'n' },
+  });
+  sent.answer(201);
+  assert.equal(metrics.attemptsOf('scheduled'), 1);
+  assert.equal(writer.pending, 0);
+});
+
+test('a conflict gives the node back and is told on the pod', () => {
+  const { client, core, writer, metrics } = setup();
+  see(core, 0, '1');
+  core.attempt(0);
+  writer.bind(0, 0);
+  client.sent[0]?.answer(409, '{"message":"pod p0 is already assigned to node \\"m\\""}');
+  assert.equal(core.pods.placed, 0);
+  assert.equal(metrics.bindFailures, 1);
+  assert.equal(client.sent[1]?.line, 'PATCH /api/v1/namespaces/default/pods/p0/status');
+  const { status } = JSON.parse(client.sent[1].body) as { status: { conditions: object[] } };
+  assert.partialDeepStrictEqual(status.conditions[0], {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'SchedulerError',
+    message: 'pod p0 is already assigned to node "m"',
+  });
+});
+
+test('a failure is told once, and only its last word when there was no room', () => {
+  const { client, core, writer } = setup();
+  see(core, 0, '5');
+  const attempt = core.attempt(0);
+  assert(attempt?.kind === 'failed');
+  client.free = 0;
+  writer.report(0, attempt.failure, []);
+  writer.report(0, { ...attempt.failure, message: 'later' }, []);
+  assert.equal(client.sent.length, 0);
+  client.makeRoom();
+  assert.equal(client.sent.length, 1);
+  assert.match(client.sent[0]?.body ?? '', /"message":"later"/);
+  assert.match(client.sent[0]?.body ?? '', /"lastTransitionTime":"1970-01-01T00:00:05Z"/);
+  writer.report(0, { ...attempt.failure, message: 'later' }, []);
+  assert.equal(client.sent.length, 1);
+  writer.report(0, { ...attempt.failure, message: 'other' }, []);
+  assert.doesNotMatch(client.sent[1]?.body ?? '', /lastTransitionTime/);
+});
+
+test('a victim is told why before it is deleted', () => {
+  const { client, core, writer } = setup();
+  see(core, 0, '1');
+  core.attempt(0);
+  see(core, 1, '1');
+  const nomination = { node: core.nodes.find('n'), victims: [0] };
+  const failure = {
+    message: 'm',
+    rejecters: new Set(['NodeResourcesFit']),
+    isError: false,
+    clearsNomination: false,
+    isIndexed: false,
+    nomination,
+  };
+  writer.report(1, failure, []);
+  const lines = client.sent.map(({ line }) => line);
+  assert.deepEqual(lines, [
+    'PATCH /api/v1/namespaces/default/pods/p1/status',
+    'PATCH /api/v1/namespaces/default/pods/p0/status',
+  ]);
+  assert.match(client.sent[0]?.body ?? '', /"nominatedNodeName":"n"/);
+  assert.match(client.sent[1]?.body ?? '', /PreemptionByScheduler/);
+  client.sent[1]?.answer(200);
+  assert.equal(client.sent[2]?.line, 'DELETE /api/v1/namespaces/default/pods/p0');
+});
+
+test('metrics have the names and labels of kube-scheduler', () => {
+  const { core, writer, client, metrics } = setup();
+  see(core, 0, '1');
+  core.attempt(0);
+  writer.bind(0, 0);
+  client.sent[0]?.answer(201);
+  const text = metrics.text(core);
+  const result = 'result="scheduled",profile="default-scheduler"';
+  assert(text.includes(`scheduler_schedule_attempts_total{${result}} 1\n`));
+  assert(text.includes('scheduler_pending_pods{queue="active"} 0\n'));
+  assert(text.includes('scheduler_cache_size{type="assumed_pods"} 1\n'));
+  assert(text.includes('scheduler_pod_scheduling_attempts_bucket{le="1"} 1\n'));
+});
