@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '@megaplane/base/random';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
+import fc from 'fast-check';
+import { WorkloadApi } from '../test/workload-api.ts';
+import { Manager } from './manager.ts';
+import { chosenControllers } from './options.ts';
+
+const NAMES = ['replicaset-controller', 'deployment-controller', 'endpointslice-controller'];
+const MERGE = 'application/merge-patch+json';
+const APPS = '/apis/apps/v1/namespaces/default';
+const CORE = '/api/v1/namespaces/default';
+const SETS = '/apis/apps/v1/replicasets';
+const PODS = '/api/v1/pods';
+
+function startManager(api: WorkloadApi): Manager {
+  const chosen = chosenControllers([...NAMES, 'endpoints-controller']);
+  assert(typeof chosen !== 'string');
+  const log = (level: string, text: string): void => assert.notEqual(level, 'error', text);
+  const manager = new Manager({
+    client: api,
+    chosen,
+    options: { kubeconfig: '', log },
+    rootCa: '',
+    random: new Random(1),
+    monotonicMs: () => api.timers.nowMs(),
+    log,
+  });
+  manager.start();
+  return manager;
+}
+
+function deployment(replicas: number, strategy: JsonObject): JsonObject {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web' },
+    spec: {
+      replicas,
+      strategy,
+      revisionHistoryLimit: 10,
+      progressDeadlineSeconds: 600,
+      selector: { matchLabels: { app: 'web' } },
+      template: {
+        metadata: { labels: { app: 'web' } },
+        spec: { containers: [{ name: 'c', image: 'img:1' }] },
+      },
+    },
+  };
+}
+
+function imageOf(image: string): JsonObject {
+  return { spec: { template: { spec: { containers: [{ name: 'c', image }] } } } };
+}
+
+const ROLLING = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } };
+
+/** Lets time pass until nothing changes any more, with a kubelet that brings pods up. */
+async function settle(api: WorkloadApi): Promise<void> {
+  for (let quiet = 0, round = 0; quiet < 3 && round < 60; round++) {
+    const before = api.log.length;
+    await api.bringUp();
+    await api.advance(70_000);
+    quiet = api.log.length === before ? quiet + 1 : 0;
+  }
+}
+
+async function change(api: WorkloadApi, body: JsonObject): Promise<void> {
+  const path = `${APPS}/deployments/web`;
+  const faultOf = api.faultOf;
+  api.faultOf = () => 'none';
+  const answer = await api.request({ method: 'PATCH', path, contentType: MERGE, body });
+  api.faultOf = faultOf;
+  assert(answer.ok);
+}
+
+function current(api: WorkloadApi): JsonObject {
+  return api.all('/apis/apps/v1/deployments')[0] ?? {};
+}
+
+/** What must hold at rest, however it came about. */
+function assertAtRest(api: WorkloadApi, replicas: number, image: string): void {
+  const sets = api.all(SETS);
+  const active = sets.filter((set) => numberAt(set, 'spec', 'replicas') > 0);
+  assert.equal(active.length, replicas > 0 ? 1 : 0, 'one active set');
+  const pods = api.all(PODS);
+  assert.equal(pods.length, replicas, 'as many pods as wanted');
+  for (const pod of pods) {
+    assert.equal(stringAt(listAt(pod, 'spec', 'containers')[0], 'image'), image);
+    assert.equal(listAt(pod, 'metadata', 'ownerReferences').length, 1);
+  }
+  const web = current(api);
+  assert.equal(numberAt(web, 'status', 'replicas'), replicas);
+  assert.equal(numberAt(web, 'status', 'availableReplicas'), replicas);
+  assert.equal(
+    numberAt(web, 'status', 'observedGeneration'),
+    numberAt(web, 'metadata', 'generation'),
+  );
+  const hashes = sets.map((set) => stringAt(set, 'metadata', 'labels', 'pod-template-hash'));
+  assert.equal(new Set(hashes).size, hashes.length, 'a hash for each set');
+  const revisions = sets.map((set) =>
+    stringAt(set, 'metadata', 'annotations', 'deployment.kubernetes.io/revision'),
+  );
+  assert.equal(new Set(revisions).size, revisions.length, 'a revision for each set');
+}
+
+test('a Deployment is made, updated, scaled and rolled back', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  await api.request({
+    method: 'POST',
+    path: `${APPS}/deployments`,
+    body: deployment(4, ROLLING),
+  });
+  await settle(api);
+  assertAtRest(api, 4, 'img:1');
+  await change(api, imageOf('img:2'));
+  await settle(api);
+  assertAtRest(api, 4, 'img:2');
+  await change(api, { spec: { replicas: 7 } });
+  await settle(api);
+  assertAtRest(api, 7, 'img:2');
+  await change(api, imageOf('img:1'));
+  await settle(api);
+  assertAtRest(api, 7, 'img:1');
+  assert.equal(api.all(SETS).length, 2, 'the first set serves again');
+  const history = api
+    .all(SETS)
+    .map((set) => stringAt(set, 'metadata', 'annotations', 'deployment.kubernetes.io/revision'));
+  assert.deepEqual(history.toSorted(), ['2', '3']);
+  manager.stop();
+});
+
+test('a rolling update keeps to its limits at every step', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  await api.request({
+    method: 'POST',
+    path: `${APPS}/deployments`,
+    body: deployment(10, {
+      type: 'RollingUpdate',
+      rollingUpdate: { maxSurge: 2, maxUnavailable: 3 },
+    }),
+  });
+  await settle(api);
+  await change(api, imageOf('img:2'));
+  for (let step = 0; step < 40; step++) {
+    await api.advance(1_000);
+    const pods = api.all(PODS);
+    const ready = pods.filter((pod) => listAt(pod, 'status', 'conditions').length > 0);
+    assert(pods.length <= 12, `${pods.length} pods`);
+    assert(ready.length >= 7, `${ready.length} ready`);
+    await api.bringUp(1);
+  }
+  await settle(api);
+  assertAtRest(api, 10, 'img:2');
+  manager.stop();
+});
+
+test('what was answered is never made twice while the watch is silent', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  const { spec } = deployment(3, ROLLING);
+  const { replicas, selector, template } = spec as JsonObject;
+  const set = { replicas, selector, template };
+  const body = { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name: 'r' }, spec: set };
+  await api.request({ method: 'POST', path: `${APPS}/replicasets`, body });
+  const made = (): number => api.log.filter((line) => line === `POST ${CORE}/pods`).length;
+  api.holdWatches(PODS);
+  while (made() === 0) await api.advance(1);
+  const patch = { metadata: { labels: { touched: 'yes' } } };
+  const path = `${APPS}/replicasets/r`;
+  for (let touch = 0; touch < 5; touch++) {
+    await api.request({ method: 'PATCH', path, contentType: MERGE, body: patch });
+    await api.advance(10_000);
+  }
+  assert.equal(made(), 3);
+  api.releaseWatches();
+  await settle(api);
+  assert.equal(made(), 3);
+  manager.stop();
+});
+
+type Step =
+  | { readonly kind: 'scale'; readonly replicas: number }
+  | { readonly kind: 'image'; readonly image: string }
+  | { readonly kind: 'pause'; readonly paused: boolean }
+  | { readonly kind: 'kill' }
+  | { readonly kind: 'silence' }
+  | { readonly kind: 'speech' }
+  | { readonly kind: 'restart' }
+  | { readonly kind: 'pass'; readonly seconds: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant('scale' as const), replicas: fc.integer({ min: 0, max: 9 }) }),
+  fc.record({ kind: fc.constant('image' as const), image: fc.constantFrom('img:1', 'img:2') }),
+  fc.record({ kind: fc.constant('pause' as const), paused: fc.boolean() }),
+  fc.constantFrom({ kind: 'kill' as const }, { kind: 'silence' as const }),
+  fc.constant({ kind: 'speech' as const }),
+  fc.constant({ kind: 'restart' as const }),
+  fc.record({ kind: fc.constant('pass' as const), seconds: fc.integer({ min: 0, max: 30 }) }),
+);
+
+/** Deletes a pod as a user would. */
+async function kill(api: WorkloadApi): Promise<void> {
+  const name = stringAt(api.all(PODS)[0], 'metadata', 'name');
+  if (name !== '') await api.request({ method: 'DELETE', path: `${CORE}/pods/${name}` });
+}
+
+async function play(steps: readonly Step[], strategy: JsonObject, seed: number): Promise<void> {
+  const api = new WorkloadApi();
+  const random = new Random(seed);
+  let manager = startManager(api);
+  await api.advance(100);
+  await api.request({
+    method: 'POST',
+    path: `${APPS}/deployments`,
+    body: deployment(3, strategy),
+  });
+  api.faultOf = () => (['conflict', 'refused', 'lost'] as const)[random.below(12)] ?? 'none';
+  for (const one of steps) {
+    if (one.kind === 'scale') await change(api, { spec: { replicas: one.replicas } });
+    else if (one.kind === 'image') await change(api, imageOf(one.image));
+    else if (one.kind === 'pause') await change(api, { spec: { paused: one.paused } });
+    else if (one.kind === 'kill') await kill(api);
+    else if (one.kind === 'silence') api.holdWatches();
+    else if (one.kind === 'speech') api.releaseWatches();
+    else if (one.kind === 'pass') await api.advance(one.seconds * 1_000);
+    else {
+      manager.stop();
+      manager = startManager(api);
+    }
+    await api.advance(random.below(50));
+    await api.bringUp(random.below(4));
+  }
+  api.faultOf = () => 'none';
+  api.releaseWatches();
+  await change(api, { spec: { paused: false, replicas: 5 } });
+  await change(api, imageOf('img:9'));
+  await settle(api);
+  assertAtRest(api, 5, 'img:9');
+  manager.stop();
+}
+
+test('any schedule of changes, refusals, lost answers and restarts ends in the same state', async () => {
+  const strategies = fc.constantFrom<JsonObject>(ROLLING, { type: 'Recreate' });
+  const numRuns = process.env['MEGAPLANE_LONG'] === '1' ? 500 : 25;
+  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 12 }), strategies, fc.nat(), play), {
+    numRuns,
+  });
+});
