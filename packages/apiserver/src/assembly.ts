@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly authorizers?: readonly Authorizer[];
   readonly plugins?: readonly AdmissionPlugin[];
   readonly anonymous?: boolean;
+  /** False sends lease renewals the long way too, to compare the two. */
+  readonly shortRenewals?: boolean;
 }
 
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
@@ -64,15 +66,20 @@ export function createApiServer(options: ServerOptions): ApiServer {
     defaultTolerations,
     ...(options.plugins ?? []),
   ];
-  return new ApiServer({
+  const server = new ApiServer({
     world,
     admission: new Admission(plugins),
     authorize,
     readToken,
     health,
     metrics: new Metrics(),
-    renewals: new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid()),
+    renewals:
+      options.shortRenewals === false
+        ? null
+        : new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid()),
     address: options.address,
     anonymous: options.anonymous ?? true,
   });
+  health.add('shutdown', () => (server.isDraining ? 'the server is stopping' : null), true);
+  return server;
 }

@@ -88,9 +88,15 @@ export class LeaseRenewal {
     const key = Buffer.from(`${KEY_START}${namespace}/${name}`, 'latin1');
     if (!this.#storage.get(key, this.#row)) return false;
     const length = this.#assemble(body);
-    if (length < 0) return false;
+    if (length < 0 || this.#isUnchanged(length)) return false;
     this.#write(exchange, key, length);
     return true;
+  }
+
+  /** A write that changes nothing is none: the revision stays. */
+  #isUnchanged(length: number): boolean {
+    const { bytes, start, end } = this.#row;
+    return length === end - start && bytes.compare(this.#value, 0, length, start, end) === 0;
   }
 
   #mayUpdate(identity: Identity, namespace: string, name: string): boolean {

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createApiServer } from './assembly.ts';
+import { ExchangeModel } from './exchange-model.sim.ts';
+import { StorageModel } from './storage-model.sim.ts';
+
+const PATH = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+const RUNS = process.env['MEGAPLANE_LONG'] === undefined ? 150 : 20_000;
+
+interface Lease {
+  kind: string;
+  apiVersion: string;
+  metadata: Record<string, unknown>;
+  spec: Record<string, unknown>;
+}
+
+function server(shortRenewals: boolean) {
+  const storage = new StorageModel();
+  const edge = {
+    nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5),
+    below: () => 0,
+    uuid: () => '00000000-0000-4000-8000-000000000001',
+    defer: () => undefined,
+  };
+  const api = createApiServer({ storage, edge, address: '', shortRenewals });
+  return (method: string, path: string, body: unknown): ExchangeModel => {
+    const exchange = new ExchangeModel(method, path, body);
+    api.handle(exchange);
+    return exchange;
+  };
+}
+
+function leaseOf(metadata: Record<string, unknown>): Lease {
+  return {
+    kind: 'Lease',
+    apiVersion: 'coordination.k8s.io/v1',
+    metadata: { name: 'n', ...metadata },
+    spec: { holderIdentity: 'n', leaseDurationSeconds: 40 },
+  };
+}
+
+/** One edit of a lease as it was answered last; most are what kubelets do, some are not. */
+const edits = fc.oneof(
+  fc.record({
+    kind: fc.constant('spec' as const),
+    field: fc.constantFrom('renewTime', 'acquireTime', 'holderIdentity', 'leaseTransitions', 'x'),
+    value: fc.constantFrom<unknown>(
+      '2026-01-02T03:04:05.000001Z',
+      '2026-02-29T03:04:05.000001Z',
+      '2026-02-28T24:04:05.000001Z',
+      '2026-01-02T03:04:05Z',
+      'node "é" <&>',
+      'other',
+      7,
+      0,
+      -1,
+      1.5,
+      null,
+    ),
+  }),
+  fc.record({
+    kind: fc.constant('metadata' as const),
+    field: fc.constantFrom('labels', 'resourceVersion', 'uid', 'generation', 'creationTimestamp'),
+    value: fc.constantFrom<unknown>({ a: 'b' }, '1', '', 'x', 5, null, undefined),
+  }),
+);
+
+test('the short way answers and stores what the long way does', () => {
+  fc.assert(
+    fc.property(fc.boolean(), fc.array(edits, { maxLength: 6 }), (isPadded, list) => {
+      const [short, long] = [server(true), server(false)];
+      for (const ask of [short, long]) ask('POST', '/api/v1/namespaces', NAMESPACE);
+      const first = short('POST', PATH, leaseOf({ labels: { app: 'x' } }));
+      long('POST', PATH, leaseOf({ labels: { app: 'x' } }));
+      let current = JSON.parse(first.text) as Lease;
+      for (const { kind, field, value } of list) {
+        const next = structuredClone(current);
+        next[kind][field] = value;
+        const body = JSON.stringify(next, null, isPadded ? 1 : 0);
+        const [one, other] = [short('PUT', `${PATH}/n`, body), long('PUT', `${PATH}/n`, body)];
+        assert.equal(one.status, other.status, body);
+        assert.equal(one.text, other.text, body);
+        if (one.status === 200) current = JSON.parse(one.text) as Lease;
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+const NAMESPACE = { metadata: { name: 'default' } };
