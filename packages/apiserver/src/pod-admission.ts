@@ -132,8 +132,8 @@ export const priority: AdmissionPlugin = {
       return refuse(
         write,
         pod,
-        `the integer value of priority (${JSON.stringify(sent)}) must not be provided in pod spec; ` +
-          `priority admission controller computed ${JSON.stringify(value)} ` +
+        `the integer value of priority (${JSON.stringify(sent)}) must not be provided in ` +
+          `pod spec; priority admission controller computed ${JSON.stringify(value)} ` +
           'from the given PriorityClass name',
       );
     }
