@@ -16,7 +16,10 @@ interface Hashed {
   readonly compactRevision: number;
 }
 
-/** Hash of everything up to `revision` (0 = now; nothing below). Takes a microsecond or so per kilobyte. */
+/**
+ * Hash of everything up to `revision` (0 = now; of nothing when negative). Takes two
+ * microseconds or so per kilobyte.
+ */
 export function hashKv(store: Store, revision: number): Hashed {
   const at = revision === 0 ? store.appliedRevision : revision;
   const refs = collect(store, at);

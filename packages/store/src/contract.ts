@@ -134,7 +134,8 @@ export interface RevisionedStore {
     revision: number,
   ): number;
 
-  // One record. Key and value lie in the same Buffer: record(ref), [keyAt, keyTo), [valueAt, valueTo).
+  // One record. Key and value lie in the same Buffer, `record(ref)`: the key in [keyAt, keyTo),
+  // the value in [valueAt, valueTo).
   record(ref: number): Buffer;
   keyAt(ref: number): number;
   keyTo(ref: number): number;

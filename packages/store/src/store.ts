@@ -8,6 +8,7 @@
  * - an id is in exactly one of `live` (head is a put) and `graves` (head is a tombstone);
  * - every record above its class's boundary is in its class's event log, in order.
  */
+import { assert } from '@megaplane/base/assert';
 import { Arenas, FLAG_LEASE, FLAG_TOMBSTONE, GRANULE_BITS, arenaOf } from './arenas.ts';
 import { KeyClasses } from './classes.ts';
 import {
@@ -27,6 +28,10 @@ import { WatchHub } from './watch-hub.ts';
 
 /** Applied but unpublished bytes above which writes are refused. */
 export const LOG_BACKLOG_BYTES_MAX: number = 256 * 1024 * 1024;
+/** How often the remaining time of leases is logged; shorter leases start anew at a restart. */
+export const LEASE_CHECKPOINT_MS = 30_000;
+/** Leases per checkpoint, the ones that expire first. */
+const LEASE_CHECKPOINTS_MAX = 20_000;
 const GRANULE_MASK = (1 << GRANULE_BITS) - 1;
 
 export class Store implements RevisionedStore {
@@ -53,6 +58,7 @@ export class Store implements RevisionedStore {
   /** What the last `onPublish` said. */
   #toldRevision = 1;
   #compacted = -1;
+  #checkpointMs = 0;
   #sub = 0;
   #touchesLog = false;
   /** Bytes of records appended and not yet published. */
@@ -245,6 +251,7 @@ export class Store implements RevisionedStore {
   }
 
   begin(): void {
+    assert(this.#sub === 0, 'a transaction begins inside another one');
     this.#sub = 0;
     this.#touchesLog = false;
   }
@@ -471,6 +478,8 @@ export class Store implements RevisionedStore {
 
   /** The log holds everything up to `revision` as promised. */
   publish(revision: number, change: number = this.batch.changes): void {
+    assert(revision >= this.#published, 'the published revision would go back');
+    assert(revision <= this.#applied, 'a revision is published before it is applied');
     this.#published = revision;
     this.#publishedChange = change;
     this.#toldRevision = revision;
@@ -493,6 +502,22 @@ export class Store implements RevisionedStore {
     for (const callback of this.#onLogFailure) callback(message);
   }
 
+  /** Logs what is left of longer leases, so that a restart does not give them all of it again. */
+  #checkpointLeases(nowMs: number): void {
+    const isFirst = this.#checkpointMs === 0;
+    this.#checkpointMs = nowMs + LEASE_CHECKPOINT_MS;
+    if (isFirst) return;
+    const { leases, batch } = this;
+    let count = 0;
+    leases.each((lease) => {
+      const ttl = leases.ttlSeconds(lease);
+      if (ttl * 1000 < 2 * LEASE_CHECKPOINT_MS || count++ >= LEASE_CHECKPOINTS_MAX) return;
+      const leftMs = Math.max(0, leases.remainingMs(lease, nowMs));
+      batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, leftMs);
+    });
+    if (batch.isPending) this.#markDirty();
+  }
+
   /** Replay: the store continues after this revision. */
   restore(revision: number): void {
     this.#applied = revision;
@@ -505,6 +530,7 @@ export class Store implements RevisionedStore {
 
   tick(nowMs: number): void {
     this.leases.expire(nowMs);
+    if (nowMs >= this.#checkpointMs) this.#checkpointLeases(nowMs);
     this.sweep.step();
     this.hub.wakeRestless();
   }
