@@ -1,7 +1,7 @@
 /** Defaults of the core group. */
 
 import type { DefaultRules } from './defaulting.ts';
-import { listAt, objectAt, stringAt } from './json.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 const FILE_MODE = 0o644;
@@ -135,6 +135,10 @@ function defaultPod(pod: JsonObject): void {
     if (spec['hostNetwork'] === true) openHostPorts(container);
   }
   spec['enableServiceLinks'] ??= true;
+  // Of pods only: templates keep it.
+  if (numberAt(spec, 'terminationGracePeriodSeconds') < 0) {
+    spec['terminationGracePeriodSeconds'] = 1;
+  }
 }
 
 /** What a container may use at most is what it asks for, where it does not say. */

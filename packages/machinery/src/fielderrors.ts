@@ -38,9 +38,9 @@ export function printed(text: string): Printed {
   return { [PRINTED]: text };
 }
 
-/** A value as field errors print it: strings quoted, composites as JSON, absent as `"null"`. */
+/** A value as field errors print it: strings quoted, composites as JSON, absent as `null`. */
 export function printedValue(value: JsonValue | undefined | Printed): string {
-  if (value === null || value === undefined) return '"null"';
+  if (value === null || value === undefined) return 'null';
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object') return String(value);
   return PRINTED in value ? String(value[PRINTED]) : JSON.stringify(value);

@@ -45,7 +45,7 @@ test('field errors print numbers bare, strings quoted, composites as JSON', () =
   assert.equal(fields.invalidValue('a', -1, 'no').body, 'Invalid value: -1: no');
   assert.equal(fields.invalidValue('a', { b: ['c'] }, 'no').body, 'Invalid value: {"b":["c"]}: no');
   assert.equal(fields.invalidValue('a', 'x"\n', 'no').body, 'Invalid value: "x\\"\\n": no');
-  assert.equal(fields.invalidValue('a', undefined, 'no').body, 'Invalid value: "null": no');
+  assert.equal(fields.invalidValue('a', undefined, 'no').body, 'Invalid value: null: no');
   assert.equal(fields.invalidValue('a', fields.printed('1Gi'), '').body, 'Invalid value: 1Gi');
   assert.equal(fields.tooMany('a', 2, 1).body, 'Too many: 2: must have at most 1 item');
 });

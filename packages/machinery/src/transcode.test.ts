@@ -65,6 +65,11 @@ test('any text, key and number passes as through an object', () => {
   fc.assert(fc.property(configMaps, fc.nat(), (object, revision) => compare(object, revision + 1)));
 });
 
+test('keys are sorted by what they stand for, however they are escaped', () => {
+  const data = { '\b': '1', '\u0000': '2', a: '3', '"': '4', '\\': '5', 'a\n': '6', 'a\t': '7' };
+  compare({ kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'c' }, data }, 3);
+});
+
 test('null, empty and absent are told apart as through an object', () => {
   const pods: JsonObject[] = [
     {},

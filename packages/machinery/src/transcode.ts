@@ -17,7 +17,7 @@
  */
 
 import { BackwardWriter } from './backward-writer.ts';
-import { skipValue } from './scan.ts';
+import { skipValue, stringValue } from './scan.ts';
 import { parseTime } from './times.ts';
 import {
   FORM_LIST,
@@ -288,10 +288,23 @@ export class Transcoder {
     const oneEnd = tape[left + 4]!;
     const otherEnd = tape[right + 4]!;
     while (one < oneEnd && other < otherEnd) {
-      const difference = bytes[one++]! - bytes[other++]!;
+      const byte = bytes[one++]!;
+      const difference = byte - bytes[other++]!;
+      if (byte === BACKSLASH || byte - difference === BACKSLASH) {
+        return this.#compareTexts(left, right);
+      }
       if (difference !== 0) return difference;
     }
     return oneEnd - one - (otherEnd - other);
+  }
+
+  /** Of keys with escapes in them: what they stand for, not how it is written. */
+  #compareTexts(left: number, right: number): number {
+    const [one, other] = [left, right].map((entry) => {
+      const [start, end] = [this.#tape[entry + 3]!, this.#tape[entry + 4]!];
+      return Buffer.from(stringValue(this.#bytes, start - 1, end + 1));
+    });
+    return Buffer.compare(one!, other!);
   }
 
   #message(plan: TypePlan, row: number): void {

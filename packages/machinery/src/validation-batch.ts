@@ -2,7 +2,7 @@
 
 import { invalidValue, notSupported, required } from './fielderrors.ts';
 import { objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
 import type { RuleTable } from './validation.ts';
 import { checkPodTemplate } from './validation-pods.ts';
 import {
@@ -186,6 +186,7 @@ function checkCronJob(found: Findings, cronJob: JsonObject): void {
   if (schedule === '') found.push(required('spec.schedule'));
   else checkSchedule(found, schedule);
   nonNegative(found, 'spec.startingDeadlineSeconds', spec['startingDeadlineSeconds']);
+  checkZone(found, 'spec.timeZone', spec['timeZone']);
   const policies = ['Allow', 'Forbid', 'Replace'];
   oneOf(found, 'spec.concurrencyPolicy', spec['concurrencyPolicy'], policies);
   checkJobTemplate(found, 'spec.jobTemplate.spec', objectAt(spec, 'jobTemplate', 'spec') ?? {});
@@ -195,6 +196,36 @@ function checkCronJob(found: Findings, cronJob: JsonObject): void {
   if (name.length <= CRON_NAME_MAX) return;
   const text = `must be no more than ${CRON_NAME_MAX} characters`;
   found.push(invalidValue('metadata.name', name, text));
+}
+
+function checkZone(found: Findings, path: string, zone: JsonValue | undefined): void {
+  if (typeof zone !== 'string') return;
+  if (zone === '') {
+    found.push(invalidValue(path, zone, 'timeZone must be nil or non-empty string'));
+    return;
+  }
+  const unknown = invalidValue(path, zone, `unknown time zone ${zone}`);
+  const isName = (part: string): boolean =>
+    part !== '.' && part !== '..' && /^(?!-)[A-Za-z.\-_0-9+]{1,14}$/.test(part);
+  if (!zone.split('/').every(isName)) {
+    found.push(unknown);
+    return;
+  }
+  if (zone.toLowerCase() === 'local') {
+    const text =
+      'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones';
+    found.push(invalidValue(path, zone, text));
+  }
+  if (zone !== 'Local' && !isZone(zone)) found.push(unknown);
+}
+
+function isZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Jobs of a template get their selector when they are made. */

@@ -1,23 +1,15 @@
 /** Kinds that configure a cluster: access, leases, disruption, priorities, storage, admission. */
 
-import { isIP, isIPv4, isIPv6 } from 'node:net';
-import {
-  duplicate,
-  forbiddenField,
-  invalidValue,
-  notSupported,
-  required,
-  tooMany,
-} from './fielderrors.ts';
+import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import type { JsonObject } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkSlice } from './validation-slices.ts';
 import { checkAutoscaler } from './validation-scaling.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
 import {
-  checkDnsLabel,
   checkIntOrPercent,
   checkSelector,
   eachObject,
@@ -34,9 +26,6 @@ const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2000000000,
   'system-node-critical': 2000001000,
 };
-const ENDPOINTS_MAX = 1000;
-const ADDRESSES_MAX = 100;
-const SLICE_PORTS_MAX = 20000;
 
 export const CLUSTER_RULES: RuleTable = {
   'roles.rbac.authorization.k8s.io': {
@@ -232,65 +221,6 @@ function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
   const handler = stringAt(runtimeClass, 'handler');
   if (handler === '') found.push(required('handler'));
   else invalidEach(found, 'handler', handler, dnsLabelErrors(handler));
-}
-
-function checkSlice(found: Findings, slice: JsonObject): void {
-  const type = stringAt(slice, 'addressType');
-  oneOf(found, 'addressType', type, ['FQDN', 'IPv4', 'IPv6']);
-  const ports = listAt(slice, 'ports');
-  if (ports.length > SLICE_PORTS_MAX) {
-    found.push(tooMany('ports', ports.length, SLICE_PORTS_MAX));
-  } else checkSlicePorts(found, ports);
-  const endpoints = listAt(slice, 'endpoints');
-  if (endpoints.length > ENDPOINTS_MAX) {
-    found.push(tooMany('endpoints', endpoints.length, ENDPOINTS_MAX));
-    return;
-  }
-  eachObject(endpoints, 'endpoints', (endpoint, at) => {
-    const addresses = listAt(endpoint, 'addresses');
-    const path = `${at}.addresses`;
-    if (addresses.length === 0) found.push(required(path, 'must contain at least 1 address'));
-    else if (addresses.length > ADDRESSES_MAX) {
-      found.push(tooMany(path, addresses.length, ADDRESSES_MAX));
-    }
-    for (const [index, address] of addresses.entries()) {
-      checkSliceAddress(found, path, index, address, type);
-    }
-    const node = stringAt(endpoint, 'nodeName');
-    if (node !== '') invalidEach(found, `${at}.nodeName`, node, dnsSubdomainErrors(node));
-    const hostname = stringAt(endpoint, 'hostname');
-    if (hostname !== '') checkDnsLabel(found, `${at}.hostname`, hostname);
-  });
-}
-
-function checkSlicePorts(found: Findings, ports: readonly JsonValue[]): void {
-  const names = new Set<string>();
-  eachObject(ports, 'ports', (port, at) => {
-    const name = stringAt(port, 'name');
-    if (name !== '') checkDnsLabel(found, `${at}.name`, name);
-    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
-    names.add(name);
-    oneOf(found, `${at}.protocol`, port['protocol'], ['SCTP', 'TCP', 'UDP']);
-  });
-}
-
-function checkSliceAddress(
-  found: Findings,
-  path: string,
-  index: number,
-  value: JsonValue,
-  type: string,
-): void {
-  const address = typeof value === 'string' ? value : '';
-  if (type !== 'IPv4' && type !== 'IPv6') return;
-  if (isIP(address) === 0) {
-    const text = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
-    found.push(invalidValue(`${path}[${index}]`, address, text));
-  } else if (type === 'IPv4' && !isIPv4(address)) {
-    found.push(invalidValue(path, address, 'must be an IPv4 address'));
-  } else if (type === 'IPv6' && !isIPv6(address)) {
-    found.push(invalidValue(path, address, 'must be an IPv6 address'));
-  }
 }
 
 function checkIngress(found: Findings, ingress: JsonObject): void {

@@ -28,6 +28,7 @@ import {
   type Findings,
 } from './validation-rules.ts';
 
+const TAKEN = 'must not already exist';
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'];
 const HANDLERS = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'];
@@ -172,30 +173,71 @@ function checkContainer(
   checkPorts(found, `${path}.ports`, listAt(container, 'ports'));
   checkEnv(found, `${path}.env`, listAt(container, 'env'));
   checkEnvFrom(found, `${path}.envFrom`, listAt(container, 'envFrom'));
-  checkMounts(found, `${path}.volumeMounts`, listAt(container, 'volumeMounts'), scope);
+  checkMounts(found, `${path}.volumeMounts`, container, scope);
   oneOf(found, `${path}.imagePullPolicy`, container['imagePullPolicy'], PULL_POLICIES);
-  checkDevices(found, `${path}.volumeDevices`, listAt(container, 'volumeDevices'), scope);
+  checkDevices(found, `${path}.volumeDevices`, container, scope);
   checkResources(found, `${path}.resources`, objectAt(container, 'resources'));
   const claims = listAt(container, 'resources', 'claims');
   checkResourceClaims(found, `${path}.resources.claims`, claims, scope);
   checkContainerSecurity(found, `${path}.securityContext`, objectAt(container, 'securityContext'));
 }
 
-function checkDevices(
+const RESIZED = ['cpu', 'memory'];
+const RESIZINGS = ['NotRequired', 'RestartContainer'];
+
+/** What becomes of containers whose amounts change. */
+export function checkResizing(
   found: Findings,
   path: string,
-  devices: readonly JsonValue[],
-  scope: PodScope,
+  containers: readonly JsonValue[],
+  restartPolicy: string,
 ): void {
-  eachObject(devices, path, (device, at) => {
-    const name = stringAt(device, 'name');
-    if (name === '') found.push(required(`${at}.name`));
-    if (!scope.volumes.has(name)) found.push(fieldNotFound(`${at}.name`, name));
-    if (stringAt(device, 'devicePath') === '') found.push(required(`${at}.devicePath`));
+  eachObject(containers, path, (container, owner) => {
+    const names = new Set<string>();
+    const at = `${owner}.resizePolicy`;
+    for (const [index, policy] of listAt(container, 'resizePolicy').entries()) {
+      const name = stringAt(policy, 'resourceName');
+      if (names.has(name)) found.push(duplicate(`${at}[${index}]`, name));
+      names.add(name);
+      oneOf(found, at, name, RESIZED);
+      const restart = stringAt(policy, 'restartPolicy');
+      oneOf(found, at, restart, RESIZINGS);
+      if (restartPolicy !== 'Never' || restart === 'NotRequired') continue;
+      const text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+      found.push(invalidValue(at, restart, text));
+    }
   });
 }
 
-function checkResourceClaims(
+function checkDevices(found: Findings, path: string, container: JsonObject, scope: PodScope): void {
+  const mounts = listAt(container, 'volumeMounts');
+  const names = new Set<string>();
+  const paths = new Set<string>();
+  const blame = (at: string, value: string, text: string): void => {
+    found.push(invalidValue(at, value, text));
+  };
+  eachObject(listAt(container, 'volumeDevices'), path, (device, at) => {
+    const name = stringAt(device, 'name');
+    const file = stringAt(device, 'devicePath');
+    if (name === '') found.push(required(`${at}.name`));
+    if (names.has(name)) blame(`${at}.name`, name, 'must be unique');
+    if (!scope.volumes.has(name)) found.push(fieldNotFound(`${at}.name`, name));
+    if (file === '') found.push(required(`${at}.devicePath`));
+    if (paths.has(file)) blame(`${at}.devicePath`, file, 'must be unique');
+    const isUp = file.split('/').includes('..');
+    if (isUp) blame(`${at}.devicePath`, file, "can not contain backsteps ('..')");
+    else paths.add(file);
+    if (mounts.some((mount) => stringAt(mount, 'name') === name)) {
+      blame(`${at}.name`, name, `${TAKEN} in volumeMounts`);
+    }
+    if (mounts.some((mount) => stringAt(mount, 'mountPath') === file)) {
+      blame(`${at}.devicePath`, file, `${TAKEN} as a path in volumeMounts`);
+    }
+    if (name !== '') names.add(name);
+  });
+}
+
+export function checkResourceClaims(
   found: Findings,
   path: string,
   claims: readonly JsonValue[],
@@ -314,14 +356,10 @@ function checkEnvFrom(found: Findings, path: string, sources: readonly JsonValue
   });
 }
 
-function checkMounts(
-  found: Findings,
-  path: string,
-  mounts: readonly JsonValue[],
-  scope: PodScope,
-): void {
+function checkMounts(found: Findings, path: string, container: JsonObject, scope: PodScope): void {
   const paths = new Set<string>();
-  eachObject(mounts, path, (mount, at) => {
+  const devices = listAt(container, 'volumeDevices');
+  eachObject(listAt(container, 'volumeMounts'), path, (mount, at) => {
     const name = stringAt(mount, 'name');
     if (name === '') found.push(required(`${at}.name`));
     if (!scope.volumes.has(name)) found.push(fieldNotFound(`${at}.name`, name));
@@ -331,13 +369,54 @@ function checkMounts(
       found.push(invalidValue(`${at}.mountPath`, mountPath, 'must be unique'));
     }
     paths.add(mountPath);
+    if (devices.some((device) => stringAt(device, 'name') === name)) {
+      found.push(invalidValue(`${at}.name`, name, `${TAKEN} in volumeDevices`));
+    }
+    if (devices.some((device) => stringAt(device, 'devicePath') === mountPath)) {
+      found.push(invalidValue(`${at}.mountPath`, mountPath, `${TAKEN} as a path in volumeDevices`));
+    }
     checkDescendingPath(found, `${path}.subPath`, stringAt(mount, 'subPath'));
     checkDescendingPath(found, `${path}.subPathExpr`, stringAt(mount, 'subPathExpr'));
     if (stringAt(mount, 'subPathExpr') !== '' && stringAt(mount, 'subPath') !== '') {
       const text = 'subPathExpr and subPath are mutually exclusive';
       found.push(invalidValue(`${at}.subPathExpr`, stringAt(mount, 'subPathExpr'), text));
     }
+    checkPropagation(found, `${path}.mountPropagation`, mount['mountPropagation'], container);
+    checkRecursion(found, `${path}.recursiveReadOnly`, mount);
   });
+}
+
+const PROPAGATIONS = ['Bidirectional', 'HostToContainer', 'None'];
+
+function checkPropagation(
+  found: Findings,
+  path: string,
+  mode: JsonValue | undefined,
+  container: JsonObject,
+): void {
+  if (typeof mode !== 'string') return;
+  if (!PROPAGATIONS.includes(mode)) found.push(notSupported(path, mode, PROPAGATIONS));
+  const isPrivileged = objectAt(container, 'securityContext')?.['privileged'] === true;
+  if (mode !== 'Bidirectional' || isPrivileged) return;
+  const text = 'Bidirectional mount propagation is available only to privileged containers';
+  found.push(forbiddenField(path, text));
+}
+
+const RECURSIONS = ['Disabled', 'Enabled', 'IfPossible'];
+
+function checkRecursion(found: Findings, path: string, mount: JsonObject): void {
+  const mode = mount['recursiveReadOnly'];
+  if (typeof mode !== 'string' || mode === 'Disabled') return;
+  if (!RECURSIONS.includes(mode)) {
+    found.push(notSupported(path, mode, RECURSIONS));
+    return;
+  }
+  if (mount['readOnly'] !== true) {
+    found.push(forbiddenField(path, 'may only be specified when readOnly is true'));
+  }
+  if ((mount['mountPropagation'] ?? 'None') === 'None') return;
+  const text = 'may only be specified when mountPropagation is None or not specified';
+  found.push(forbiddenField(path, text));
 }
 
 /** A path below a volume: relative, and never up. */

@@ -268,6 +268,29 @@ export function checkClaimSpec(found: Findings, path: string, spec: JsonObject):
     invalidEach(found, `${path}.storageClassName`, className, dnsSubdomainErrors(className));
   }
   oneOf(found, `${path}.volumeMode`, spec['volumeMode'], ['Block', 'Filesystem'], true);
+  for (const field of ['dataSource', 'dataSourceRef']) {
+    const source = objectAt(spec, field);
+    if (source !== undefined) checkDataSource(found, `${path}.${field}`, source);
+  }
+  const attributes = stringAt(spec, 'volumeAttributesClassName');
+  if (attributes === '') return;
+  const at = `${path}.volumeAttributesClassName`;
+  invalidEach(found, at, attributes, dnsSubdomainErrors(attributes));
+}
+
+function checkDataSource(found: Findings, path: string, source: JsonObject): void {
+  for (const field of ['name', 'kind']) {
+    if (stringAt(source, field) === '') found.push(required(`${path}.${field}`));
+  }
+  const group = stringAt(source, 'apiGroup');
+  const kind = stringAt(source, 'kind');
+  if (group === '' && kind !== 'PersistentVolumeClaim') {
+    const text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+    found.push(invalidValue(path, kind, text));
+  }
+  if (group !== '') invalidEach(found, `${path}.apiGroup`, group, dnsSubdomainErrors(group));
+  const namespace = stringAt(source, 'namespace');
+  if (namespace !== '') checkDnsLabel(found, `${path}.namespace`, namespace);
 }
 
 function checkStorage(found: Findings, path: string, text: string): void {

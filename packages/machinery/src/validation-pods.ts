@@ -23,6 +23,8 @@ import {
   checkContainers,
   checkInitContainers,
   checkEphemeralContainers,
+  checkResizing,
+  checkResourceClaims,
   type PodScope,
 } from './validation-containers.ts';
 import {
@@ -61,10 +63,15 @@ export function checkPodSpec(
   checkContainers(found, `${path}.containers`, containers, scope);
   const initContainers = listAt(spec, 'initContainers');
   checkInitContainers(found, `${path}.initContainers`, initContainers, containers, scope);
+  const policy = stringAt(spec, 'restartPolicy');
+  checkResizing(found, `${path}.containers`, containers, policy);
+  checkResizing(found, `${path}.initContainers`, initContainers, policy);
   const ephemeral = listAt(spec, 'ephemeralContainers');
   const others = [...containers, ...initContainers];
   checkEphemeralContainers(found, `${path}.ephemeralContainers`, ephemeral, others, scope);
   checkPodResources(found, `${path}.resources`, objectAt(spec, 'resources'));
+  const podClaims = listAt(spec, 'resources', 'claims');
+  checkResourceClaims(found, `${path}.resources.claims`, podClaims, scope);
   checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
   if (spec['hostNetwork'] === true) checkHostNetwork(found, path, containers, isTemplate);
   const policies = ['Always', 'OnFailure', 'Never'];

@@ -65,6 +65,11 @@ export function checkResources(
     const text = `must be ${relation} ${name} limit of ${textOf(limit)}`;
     found.push(invalidValue(`${path}.requests`, textOf(amount), text));
   }
+  const names = [...Object.keys(limits), ...Object.keys(requests)];
+  if (names.includes('cpu') || names.includes('memory')) return;
+  if (names.some((name) => name.startsWith('hugepages-'))) {
+    found.push(forbiddenField(path, 'HugePages require cpu or memory'));
+  }
 }
 
 function isOvercommitted(name: string): boolean {

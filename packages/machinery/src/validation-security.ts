@@ -1,12 +1,12 @@
 /** Security contexts of pods and containers. */
 
-import { invalidValue, required, tooLong } from './fielderrors.ts';
+import { duplicate, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
 import { checkDescendingPath } from './validation-containers.ts';
-import { oneOf, type Findings } from './validation-rules.ts';
+import { eachObject, oneOf, type Findings } from './validation-rules.ts';
 
 const ID_MAX = 2147483647;
 const PROFILES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
@@ -35,6 +35,29 @@ export function checkPodSecurity(
   const groups = ['Merge', 'Strict'];
   const policy = context['supplementalGroupsPolicy'];
   oneOf(found, `${path}.supplementalGroupsPolicy`, policy, groups, true);
+  const change = context['seLinuxChangePolicy'];
+  if (typeof change === 'string' && change !== 'Recursive') {
+    found.push(notSupported(`${path}.seLinuxChangePolicy`, change, ['Recursive']));
+  }
+  checkSysctls(found, `${path}.sysctls`, listAt(context, 'sysctls'));
+}
+
+const SYSCTL_BYTES_MAX = 253;
+const SYSCTL_FORMAT = '^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$';
+const SYSCTL = new RegExp(SYSCTL_FORMAT);
+
+function checkSysctls(found: Findings, path: string, sysctls: readonly JsonValue[]): void {
+  const names = new Set<string>();
+  eachObject(sysctls, path, (sysctl, at) => {
+    const name = stringAt(sysctl, 'name');
+    if (name === '') found.push(required(`${at}.name`));
+    else if (name.length > SYSCTL_BYTES_MAX || !SYSCTL.test(name)) {
+      const text =
+        `must have at most ${SYSCTL_BYTES_MAX} characters and match regex ` + SYSCTL_FORMAT;
+      found.push(invalidValue(`${at}.name`, name, text));
+    } else if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+  });
 }
 
 /** A container's own context. */

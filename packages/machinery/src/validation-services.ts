@@ -21,6 +21,7 @@ const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
 const FAMILIES = ['IPv4', 'IPv6'];
 const POLICIES = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
+const DISTRIBUTIONS = ['PreferClose', 'PreferSameZone', 'PreferSameNode'];
 const AFFINITY_SECONDS_MAX = 86400;
 const UNCHANGEABLE = 'may not change once set';
 const IP_TEXT = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
@@ -165,6 +166,13 @@ function checkAddresses(found: Findings, spec: JsonObject): void {
     const text = 'may specify no more than one IP for each IP family';
     found.push(invalidValue(path, [...list], text));
   }
+  if (list[0] === 'None') return;
+  for (const [index, family] of listAt(spec, 'ipFamilies').entries()) {
+    if (index >= list.length || family === (isSixth[index] === true ? 'IPv6' : 'IPv4')) continue;
+    if (typeof family !== 'string' || !FAMILIES.includes(family)) continue;
+    const text = `expected an ${family} value as indicated by \`ipFamilies[${index}]\``;
+    found.push(invalidValue(`${path}[${index}]`, list[index], text));
+  }
 }
 
 function checkFamilies(found: Findings, spec: JsonObject): void {
@@ -212,6 +220,10 @@ function checkTraffic(
   }
   const inside = spec['internalTrafficPolicy'];
   oneOf(found, 'spec.internalTrafficPolicy', inside, policies, type === 'ExternalName');
+  const spread = spec['trafficDistribution'];
+  if (typeof spread === 'string' && !DISTRIBUTIONS.includes(spread)) {
+    found.push(notSupported('spec.trafficDistribution', spread, DISTRIBUTIONS));
+  }
   const health = spec['healthCheckNodePort'];
   if (typeof health === 'number' && health < 0) {
     found.push(invalidValue('spec.healthCheckNodePort', health, rangeText(0, 65535)));
@@ -238,7 +250,7 @@ function changeService(found: Findings, next: JsonObject, previous: JsonObject):
     return;
   }
   if (after.length === 0) {
-    found.push(invalidValue(`${path}[0]`, [...after], 'primary clusterIP can not be unset'));
+    found.push(invalidValue(`${path}[0]`, null, 'primary clusterIP can not be unset'));
   } else if (before.length > 0 && after[0] !== before[0]) {
     found.push(invalidValue(`${path}[0]`, [...after], UNCHANGEABLE));
   }

@@ -1,14 +1,16 @@
 /** Volumes of pods and of templates. */
 
 import { duplicate, forbiddenField, invalidValue, required } from './fielderrors.ts';
-import { listAt, objectAt, stringAt } from './json.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
+import { rangeText } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { checkDescendingPath } from './validation-containers.ts';
 import { checkDnsLabel, eachObject, oneOf, type Findings } from './validation-rules.ts';
 
 const FILE_MODE_MAX = 0o777;
 const HOST_PATH_TYPES = [
+  '',
   'BlockDevice',
   'CharDevice',
   'Directory',
@@ -46,6 +48,7 @@ const SOURCES: Readonly<Record<string, SourceCheck>> = {
     if (stringAt(source, 'claimName') === '') found.push(required(`${path}.claimName`));
   },
   nfs: checkNfs,
+  iscsi: checkIscsi,
   csi: (found, path, source) => {
     if (stringAt(source, 'driver') === '') found.push(required(`${path}.driver`));
   },
@@ -107,6 +110,33 @@ function checkHostPath(found: Findings, path: string, source: JsonObject): void 
     found.push(invalidValue(`${path}.path`, hostPath, "must not contain '..'"));
   }
   oneOf(found, `${path}.type`, source['type'], HOST_PATH_TYPES, true);
+}
+
+const ISCSI_NAMES: readonly RegExp[] = [
+  /iqn\.\d{4}-\d{2}\.([0-9A-Za-z.-]+)(:[^,;*&$|\s]+)$/,
+  /^eui.[0-9A-Za-z]{16}$/,
+  /^naa.[0-9A-Za-z]{32}$/,
+];
+
+function checkIscsi(found: Findings, path: string, source: JsonObject): void {
+  if (stringAt(source, 'targetPortal') === '') found.push(required(`${path}.targetPortal`));
+  const name = stringAt(source, 'iqn');
+  if (name === '') found.push(required(`${path}.iqn`));
+  else checkIscsiName(found, `${path}.iqn`, name);
+  const unit = numberAt(source, 'lun');
+  if (unit < 0 || unit > 255) found.push(invalidValue(`${path}.lun`, unit, rangeText(0, 255)));
+  const isSecret = source['chapAuthDiscovery'] === true || source['chapAuthSession'] === true;
+  if (isSecret && source['secretRef'] === undefined) found.push(required(`${path}.secretRef`));
+  const initiator = source['initiatorName'];
+  if (typeof initiator === 'string') checkIscsiName(found, `${path}.initiatorname`, initiator);
+}
+
+function checkIscsiName(found: Findings, path: string, name: string): void {
+  const kind = ['iqn', 'eui', 'naa'].findIndex((prefix) => name.startsWith(prefix));
+  const isValid = ISCSI_NAMES[kind]?.test(name);
+  if (isValid === true) return;
+  const start = isValid === undefined ? ' starting with iqn, eui, or naa' : '';
+  found.push(invalidValue(path, name, `must be valid format${start}`));
 }
 
 function checkNfs(found: Findings, path: string, source: JsonObject): void {

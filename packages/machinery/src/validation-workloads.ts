@@ -31,8 +31,11 @@ export const WORKLOAD_RULES: RuleTable = {
   'daemonsets.apps': { create: checkDaemonSet, change: keepSelector },
   'statefulsets.apps': {
     name: LABEL_NAME,
-    create: checkStatefulSet,
-    change: changeStatefulSet,
+    create: (found, set) => checkStatefulSet(found, set, true),
+    update: (found, next, previous) => {
+      checkStatefulSet(found, next, false);
+      changeStatefulSet(found, next, previous);
+    },
   },
   'controllerrevisions.apps': {
     create: checkRevision,
@@ -227,7 +230,8 @@ function checkDaemonRollout(found: Findings, path: string, rolling: JsonObject):
   }
 }
 
-function checkStatefulSet(found: Findings, set: JsonObject): void {
+/** What cannot change is not looked at again. */
+function checkStatefulSet(found: Findings, set: JsonObject, isNew: boolean): void {
   const spec = specOf(set);
   checkStatefulPolicies(found, spec);
   nonNegative(found, 'spec.replicas', spec['replicas']);
@@ -235,8 +239,9 @@ function checkStatefulSet(found: Findings, set: JsonObject): void {
   const ordinals = objectAt(spec, 'ordinals');
   nonNegative(found, 'spec.ordinals.start', ordinals?.['start']);
   const service = stringAt(spec, 'serviceName');
-  if (service !== '') checkDnsLabel(found, 'spec.serviceName', service);
-  eachObject(listAt(spec, 'volumeClaimTemplates'), 'spec.volumeClaimTemplates', (claim, at) => {
+  if (isNew && service !== '') checkDnsLabel(found, 'spec.serviceName', service);
+  const claims = isNew ? listAt(spec, 'volumeClaimTemplates') : [];
+  eachObject(claims, 'spec.volumeClaimTemplates', (claim, at) => {
     checkClaimSpec(found, `${at}.spec`, objectAt(claim, 'spec') ?? {});
   });
   const whole = asPodsHaveIt(spec);
