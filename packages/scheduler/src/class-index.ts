@@ -107,6 +107,16 @@ export class ClassIndex {
     return -1;
   }
 
+  /** Partitions by raw pair; some may be empty. */
+  get partitions(): readonly ScoreBuckets[] {
+    return this.#partitions;
+  }
+
+  /** The raw pair of a feasible node. */
+  pairAt(id: number): number {
+    return this.#partition.get(id);
+  }
+
   /** Verdict or score of one node, as of the last `catchUp`. */
   judgedAt(id: number): number {
     const judged = this.#judged.get(id);

@@ -1,7 +1,7 @@
 // data plane: one class of pods against one node
 import type { FastProfile } from './fast-profile.ts';
 import { percent } from './integers.ts';
-import { matchableOf } from './node-facts.ts';
+import { HOSTNAME_KEY, matchableOf } from './node-facts.ts';
 import { matchesTerm } from './node-selector.ts';
 import type { NodeTable } from './node-table.ts';
 import { hasUntolerated, isTolerated, softTaints } from './plugins/taint-toleration.ts';
@@ -24,13 +24,17 @@ const FIRST_SCALAR_BIT = 16;
 export const SCALARS_MAX = 16;
 
 const CORDON_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+const ZONE_KEY = 'topology.kubernetes.io/zone';
 const IMAGE_BYTES_MIN: number = 23 * 1024 * 1024;
 const IMAGE_BYTES_MAX: number = 1000 * 1024 * 1024;
 
-/** The raw scores of a node that are normalised over all feasible nodes. */
+/** What of a node's kind is scored by comparison with all feasible nodes. */
 export interface RawPair {
   readonly softTaints: number;
   readonly affinity: number;
+  /** Null: the node has no zone. */
+  readonly zone: string | null;
+  readonly hasHostname: boolean;
 }
 
 /**
@@ -193,10 +197,18 @@ export class ClassRules {
       if (matchesTerm(term, matchable)) affinity += weight;
     }
     const soft = softTaints(kind.taints, tolerations);
+    const zone = kind.labels[ZONE_KEY] ?? null;
+    const hasHostname = kind.hasOwnHostname || kind.labels[HOSTNAME_KEY] !== undefined;
     let index = this.pairs.findIndex(
-      (pair) => pair.softTaints === soft && pair.affinity === affinity,
+      (pair) =>
+        pair.softTaints === soft &&
+        pair.affinity === affinity &&
+        pair.zone === zone &&
+        pair.hasHostname === hasHostname,
     );
-    if (index < 0) index = this.pairs.push({ softTaints: soft, affinity }) - 1;
+    if (index < 0) {
+      index = this.pairs.push({ softTaints: soft, affinity, zone, hasHostname }) - 1;
+    }
     return index + 1;
   }
 

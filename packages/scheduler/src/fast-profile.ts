@@ -7,6 +7,7 @@ export interface FastProfile {
   readonly imageWeight: number;
   readonly taintWeight: number;
   readonly affinityWeight: number;
+  readonly spreadWeight: number;
   /** The balance score of 1.36. */
   readonly isBalanceChangeScored: boolean;
 }
@@ -59,6 +60,7 @@ export function fastProfileOf(
     imageWeight: weightOf('ImageLocality'),
     taintWeight: weightOf('TaintToleration'),
     affinityWeight: weightOf('NodeAffinity'),
+    spreadWeight: weightOf('PodTopologySpread'),
     isBalanceChangeScored,
   };
 }

@@ -6,7 +6,7 @@
 // own requests), unschedulable (every tenth pod fits nowhere), deployment (pods of one ReplicaSet,
 // spread over hosts and zones by default).
 import { SchedulerCore } from './scheduler-core.ts';
-import type { KubeObject, NodeObject } from './objects.ts';
+import type { NodeObject } from './objects.ts';
 
 const nodes = Number(process.argv[2] ?? 100_000);
 const pods = Number(process.argv[3] ?? 100_000);
@@ -100,7 +100,7 @@ function cpuSeconds(run: () => void): number {
 const core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/res-${id}` });
 const selector = { matchLabels: { app: 'res' } };
 const replicaSet = { metadata: { name: 'web', namespace: 'default' }, spec: { selector } };
-core.objectSeen('ReplicaSet', replicaSet as KubeObject, 0);
+core.objectSeen('ReplicaSet', replicaSet, 0);
 const loaded = cpuSeconds(() => {
   for (let index = 0; index < nodes; index++) core.nodeSeen(nodeObject(index), 0);
 });

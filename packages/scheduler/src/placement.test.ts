@@ -38,8 +38,8 @@ function drawNode(draw: Draw, name: string): NodeObject {
   ].filter(() => draw.chance(0.15));
   const labels: Record<string, string> = {
     'kubernetes.io/hostname': draw.chance(0.95) ? name : 'elsewhere',
-    'topology.kubernetes.io/zone': draw.of(['za', 'zb', 'zc']),
   };
+  if (draw.chance(0.9)) labels['topology.kubernetes.io/zone'] = draw.of(['za', 'zb', 'zc']);
   if (draw.chance(0.5)) labels['disk'] = draw.of(['ssd', 'hdd']);
   const allocatable: Record<string, string> = {
     cpu: draw.of(['4', '8', '3900m']),
@@ -129,6 +129,11 @@ function drawSpec(draw: Draw): PodObject['spec'] {
 }
 
 /** The machine and the evaluator side by side, fed the same changes on separate ways. */
+const OTHER_SERVICE = {
+  metadata: { name: 't', namespace: 'default' },
+  spec: { selector: { app: 'd' } },
+};
+
 class Pair {
   readonly draw: Draw;
   readonly core: SchedulerCore;
@@ -157,6 +162,7 @@ class Pair {
       spec: { selector: { app: 'c' } },
     };
     this.object(service);
+    this.object({ ...service, ...OTHER_SERVICE });
     for (let i = 0; i < 12; i++) this.addNode();
   }
 

@@ -16,7 +16,9 @@ import type { NodeTable } from './node-table.ts';
 import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
-import type { TermWatch } from './term-watch.ts';
+import type { SiblingCounts } from './sibling-counts.ts';
+import { SpreadPick } from './spread-pick.ts';
+import type { TermWatch, Touch } from './term-watch.ts';
 import { hasUnboundClaims } from './volumes.ts';
 
 export interface ActiveProfile {
@@ -29,6 +31,7 @@ export interface PlacementOptions {
   readonly pods: PodTable;
   readonly identities: Identities;
   readonly terms: TermWatch;
+  readonly siblings: SiblingCounts;
   readonly view: ClusterView;
   readonly nominations: Nominations;
   /** Whether a pod waits for a node, other than `id`, with this priority or a higher one. */
@@ -100,14 +103,15 @@ export class Placement {
     const active = profiles.get(podClass.schedulerName);
     if (active === undefined) throw new Error(`no profile is named ${podClass.schedulerName}`);
     const { fast } = active;
-    if (fast === null || this.#slowReason(id, podClass, active) !== '') {
+    const touch = this.#options.terms.touches(id, pods, active.profile);
+    if (fast === null || this.#slowReason(id, podClass, touch) !== '') {
       return this.#evaluate(id, active.profile);
     }
     const classId = pods.podClass.get(id);
-    const index = this.#indexFor(classId, podClass, fast);
+    const index = this.#indexFor(classId, podClass, fast, touch.siblings !== null);
     if (index === null) return this.#scan(id, podClass, active, fast);
     this.metrics.indexed++;
-    const node = index.pick(this.#options.random);
+    const node = this.#pick(id, index, touch, fast);
     return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, active.profile);
   }
 
@@ -144,15 +148,30 @@ export class Placement {
   }
 
   /** Why the index cannot decide; empty if it can. */
-  #slowReason(id: number, podClass: PodClass, { profile }: ActiveProfile): string {
-    const { terms, pods } = this.#options;
+  #slowReason(id: number, podClass: PodClass, touch: Touch): string {
     if (podClass.exotic !== '') return podClass.exotic;
     if (podClass.nodeNames !== null) return 'nodes asked for by name';
     if (this.#options.hasRivals(id, podClass.priority)) return 'nominated pods';
-    return terms.touches(id, pods, profile);
+    // Which siblings count would depend on the nodes that the pod asks for.
+    if (touch.siblings !== null && podClass.hasNodeTerms) return 'spreading over chosen nodes';
+    return touch.other;
   }
 
-  #indexFor(classId: number, podClass: PodClass, fast: FastProfile): ClassIndex | null {
+  #pick(id: number, index: ClassIndex, { siblings }: Touch, fast: FastProfile): number {
+    const { pods, identities, nodes, random } = this.#options;
+    if (siblings === null || fast.spreadWeight === 0) return index.pick(random);
+    const namespace = identities.namespaces.get(pods.namespace.get(id));
+    const counter = this.#options.siblings.counterOf(namespace, siblings, pods.rowEnd);
+    return new SpreadPick(index, nodes, counter, fast.spreadWeight, random).pick();
+  }
+
+  /** Null for a class that is to be scanned this once. */
+  #indexFor(
+    classId: number,
+    podClass: PodClass,
+    fast: FastProfile,
+    isNeeded: boolean,
+  ): ClassIndex | null {
     const { nodes } = this.#options;
     let index = this.#indexes.get(classId);
     // Numbers of classes are reused: an index is only as good as the class that it was made for.
@@ -162,7 +181,7 @@ export class Placement {
     }
     if (index === undefined) {
       const { scannedNodesMin } = this.#options;
-      if (nodes.count >= scannedNodesMin && !this.#scanned.has(classId)) {
+      if (!isNeeded && nodes.count >= scannedNodesMin && !this.#scanned.has(classId)) {
         if (this.#scanned.size >= SCANNED_CLASSES_MAX) this.#scanned.clear();
         this.#scanned.add(classId);
         return null;

@@ -62,10 +62,14 @@ export class PodTable {
   readonly firstMs: Float64Column = new Float64Column();
   readonly startMs: Float64Column = new Float64Column();
   readonly stamp: Uint32Column = new Uint32Column();
+  /** 1: the pod runs, does not leave, and is counted among its siblings. */
+  readonly counted: Uint8Column = new Uint8Column();
   readonly rejections: Uint8Column = new Uint8Column();
   readonly errors: Uint8Column = new Uint8Column();
   readonly isTerminating: Uint8Column = new Uint8Column();
   readonly #nodes: NodeTable;
+  /** All rows are below this. */
+  rowEnd = 0;
   #placed = 0;
 
   constructor(nodes: NodeTable) {
@@ -81,6 +85,7 @@ export class PodTable {
   begin(id: number, nowMs: number): void {
     this.place.set(id, PLACE.none);
     this.generation.add(id, 1);
+    this.rowEnd = Math.max(this.rowEnd, id + 1);
     this.node.set(id, -1);
     this.next.set(id, -1);
     this.previous.set(id, -1);

@@ -20,6 +20,7 @@ import { PodReader } from './pod-reader.ts';
 import { PLACE, PodTable } from './pod-table.ts';
 import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } from './profile.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from './scheduling-queue.ts';
+import { SiblingCounts } from './sibling-counts.ts';
 import { TermWatch } from './term-watch.ts';
 
 export interface CoreOptions {
@@ -66,6 +67,7 @@ export class SchedulerCore {
   assumed = 0;
   readonly #reader: PodReader;
   readonly #view: ClusterView;
+  readonly #siblings: SiblingCounts;
 
   constructor(options: CoreOptions) {
     const random = new Random(options.seed);
@@ -84,11 +86,13 @@ export class SchedulerCore {
     });
     this.nominator.view = this.#view;
     this.profiles = activeProfiles(options);
+    this.#siblings = new SiblingCounts(this.identities, this.pods);
     this.placement = new Placement({
       nodes: this.nodes,
       pods: this.pods,
       identities: this.identities,
       terms: new TermWatch(this.identities, this.objects),
+      siblings: this.#siblings,
       view: this.#view,
       nominations: this.nominator,
       hasRivals: (id, priority) => this.nominator.hasRivals(id, priority),
@@ -142,11 +146,7 @@ export class SchedulerCore {
     }
     if (!this.#reader.read(bytes, start, end)) return false;
     const { facts } = this.#reader;
-    const node = this.pods.node.get(id);
-    if (node >= 0 && this.pods.isTerminating.get(id) !== facts.isTerminating) {
-      this.nodes.log.append(node);
-    }
-    this.pods.isTerminating.set(id, facts.isTerminating);
+    this.#setTerminating(id, facts.isTerminating);
     this.pods.startMs.set(id, facts.startMs);
     this.pods.uid0.set(id, facts.uid[0] ?? 0);
     this.pods.uid1.set(id, facts.uid[1] ?? 0);
@@ -299,6 +299,31 @@ export class SchedulerCore {
     this.pods.attach(id, node, usage);
     this.pods.place.set(id, place);
     this.placement.count(id, 1);
+    this.#countSibling(id);
+  }
+
+  /** Pods that leave are not counted among their siblings any more. */
+  #setTerminating(id: number, isTerminating: number): void {
+    const { pods } = this;
+    if (pods.isTerminating.get(id) === isTerminating) return;
+    pods.isTerminating.set(id, isTerminating);
+    const node = pods.node.get(id);
+    if (node < 0) return;
+    this.#uncountSibling(id);
+    this.#countSibling(id);
+    this.nodes.log.append(node);
+  }
+
+  #countSibling(id: number): void {
+    if (this.pods.isTerminating.get(id) !== 0) return;
+    this.pods.counted.set(id, 1);
+    this.#siblings.count(id, 1);
+  }
+
+  #uncountSibling(id: number): void {
+    if (this.pods.counted.get(id) === 0) return;
+    this.#siblings.count(id, -1);
+    this.pods.counted.set(id, 0);
   }
 
   /** A pod gives its node back, and somebody may be waiting for that. */
@@ -307,6 +332,7 @@ export class SchedulerCore {
     const node = pods.node.get(id);
     const usage = pods.usage.get(id);
     this.placement.count(id, -1);
+    this.#uncountSibling(id);
     pods.detach(id);
     this.nodes.usages.release(usage);
     if (pods.place.get(id) === PLACE.assumed) this.assumed--;
@@ -350,8 +376,10 @@ export class SchedulerCore {
       pods.namespace.get(id) === facts.namespace;
     if (isSame) return this.#setIdentity(id, facts);
     this.placement.count(id, -1);
+    this.#uncountSibling(id);
     this.#setIdentity(id, facts);
     this.placement.count(id, 1);
+    this.#countSibling(id);
     this.nodes.log.append(pods.node.get(id));
   }
 

@@ -58,6 +58,17 @@ export class ScoreBuckets {
     return -1;
   }
 
+  /** The greatest score below another one that any node has, or -1. */
+  topBelow(score: number): number {
+    let word = score >>> 5;
+    let bits = this.#filled[word]! & ((1 << (score & 31)) - 1);
+    while (bits === 0) {
+      if (--word < 0) return -1;
+      bits = this.#filled[word]!;
+    }
+    return (word << 5) + 31 - Math.clz32(bits);
+  }
+
   count(score: number): number {
     return this.#counts[score]!;
   }

@@ -2,6 +2,7 @@
  * Which pods are touched by terms that others bring: inter-pod affinity of placed pods, and the
  * spreading that profiles apply by default. Pods that nothing touches are decided by the index.
  */
+import type { LabelSelector } from '@megaplane/machinery/selectors';
 import type { Identities } from './identities.ts';
 import type { ObjectStore } from './object-store.ts';
 import type { PodTerm } from './pod-info.ts';
@@ -16,6 +17,16 @@ interface Bearer {
   pods: number;
 }
 
+/** What touches a pod from outside of its spec. */
+export interface Touch {
+  /** Something that only full evaluation knows; empty if there is nothing. */
+  readonly other: string;
+  /** Siblings, from which the pod is kept apart by default: over hosts and zones, softly. */
+  readonly siblings: LabelSelector | null;
+}
+
+const UNTOUCHED: Touch = { other: '', siblings: null };
+
 /** Answers remembered at most, before all are forgotten. */
 const MEMO_MAX = 100_000;
 
@@ -24,7 +35,7 @@ export class TermWatch {
   readonly #objects: ObjectStore;
   /** By class and namespace of placed pods with terms. */
   readonly #bearers = new Map<string, Bearer>();
-  readonly #memo = new Map<string, string>();
+  readonly #memo = new Map<string, Touch>();
   #version = 0;
   #memoStamp = '';
 
@@ -57,8 +68,7 @@ export class TermWatch {
     this.#version++;
   }
 
-  /** What touches a pod; empty if nothing does. */
-  touches(id: number, pods: PodTable, profile: Profile): string {
+  touches(id: number, pods: PodTable, profile: Profile): Touch {
     const { classes, labels, namespaces, owners } = this.#identities;
     const epochs = `${classes.epoch} ${labels.epoch} ${namespaces.epoch} ${owners.epoch}`;
     const stamp = `${this.#version} ${this.#objects.version} ${epochs}`;
@@ -87,20 +97,26 @@ export class TermWatch {
     return known;
   }
 
-  #touches(pod: PodInfo, profile: Profile): string {
+  #touches(pod: PodInfo, profile: Profile): Touch {
     const isOn = (name: string): boolean =>
       profile.weights.has(name) || profile.filter.some((plugin) => plugin.name === name);
+    let { siblings } = UNTOUCHED;
     const spread = profile.plugins.get('PodTopologySpread');
     if (spread instanceof PodTopologySpread && isOn('PodTopologySpread')) {
-      const soft = spread.rulesOf(pod, this.#objects, 'ScheduleAnyway').length;
-      const hard = spread.rulesOf(pod, this.#objects, 'DoNotSchedule').length;
-      if (soft + hard > 0) return 'spreading by default';
+      const [soft] = spread.rulesOf(pod, this.#objects, 'ScheduleAnyway');
+      const hard = spread.rulesOf(pod, this.#objects, 'DoNotSchedule');
+      if (hard.length > 0) return { other: 'hard spreading by default', siblings: null };
+      if (soft !== undefined && !spread.isSystemDefaulted) {
+        return { other: 'spreading by a list of the profile', siblings: null };
+      }
+      siblings = soft?.selector ?? null;
     }
-    if (!isOn('InterPodAffinity')) return '';
+    if (!isOn('InterPodAffinity')) return { other: '', siblings };
     const labels = this.#objects.namespaceLabels(pod.namespace);
     for (const { terms } of this.#bearers.values()) {
-      if (terms.some((term) => termMatches(term, pod, labels))) return 'affinity of running pods';
+      if (!terms.some((term) => termMatches(term, pod, labels))) continue;
+      return { other: 'affinity of running pods', siblings };
     }
-    return '';
+    return { other: '', siblings };
   }
 }

@@ -177,11 +177,12 @@ class SpreadScorer implements Scorer {
 export class PodTopologySpread implements Plugin {
   readonly name = 'PodTopologySpread';
   readonly #defaults: readonly SpreadConstraint[];
-  readonly #isSystemDefaulted: boolean;
+  /** Pods without constraints are spread over hosts and zones, softly. */
+  readonly isSystemDefaulted: boolean;
 
   constructor({ defaultConstraints = [], defaultingType }: PodTopologySpreadArgs) {
-    this.#isSystemDefaulted = defaultingType !== 'List';
-    this.#defaults = this.#isSystemDefaulted ? SYSTEM_DEFAULTS : defaultConstraints;
+    this.isSystemDefaulted = defaultingType !== 'List';
+    this.#defaults = this.isSystemDefaulted ? SYSTEM_DEFAULTS : defaultConstraints;
   }
 
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
@@ -194,7 +195,7 @@ export class PodTopologySpread implements Plugin {
     const rules = this.rulesOf(pod, snapshot, 'ScheduleAnyway');
     if (rules.length === 0) return SKIP;
     const hasOwn = (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
-    const needsAllKeys = hasOwn || !this.#isSystemDefaulted;
+    const needsAllKeys = hasOwn || !this.isSystemDefaulted;
     const scorer = new SpreadScorer(pod, rules, snapshot, feasible, needsAllKeys);
     return { kind: 'run', scorer };
   }
