@@ -180,9 +180,13 @@ export class ReplicaSetPart {
   async #claim(round: Round, isDeleting: boolean): Promise<'nothing' | 'claimed' | 'failed'> {
     const { pods } = this.#options.pods;
     const { key, owner, program } = round;
+    // Pods share label sets: each set is matched once, however many pods have it.
+    const known: Map<number, boolean> = new Map();
     const stray = this.#activeRows(owner.uid).filter((row) => {
       const labels = pods.labelsOf(row);
-      return labels < 0 || !pods.matches(labels, program);
+      const isKnown = known.get(labels) ?? (labels >= 0 && pods.matches(labels, program));
+      known.set(labels, isKnown);
+      return !isKnown;
     });
     const orphans: number[] = [];
     if (!isDeleting && this.#adopting.has(key)) {
