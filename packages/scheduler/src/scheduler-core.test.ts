@@ -127,7 +127,7 @@ test('pauses double with each failure up to ten seconds', () => {
   assert.deepEqual(pauses, [2, 3, 5, 9, 11, 11]);
 });
 
-test('a confirmation changes nothing but the state, another node than assumed moves the pod', () => {
+test('a confirmation changes only the state, another node than assumed moves the pod', () => {
   const bench = new Bench();
   bench.node('n', '2');
   const id = bench.pod('a');

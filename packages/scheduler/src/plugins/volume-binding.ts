@@ -46,7 +46,8 @@ function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | string {
     }
     if (claim.status?.phase === 'Lost') {
       const volumeName = claim.spec?.volumeName ?? '';
-      return `persistentvolumeclaim "${name}" bound to non-existent persistentvolume "${volumeName}"`;
+      const problem = `bound to non-existent persistentvolume "${volumeName}"`;
+      return `persistentvolumeclaim "${name}" ${problem}`;
     }
     if (claim.metadata.deletionTimestamp !== undefined) {
       return `persistentvolumeclaim "${name}" is being deleted`;
