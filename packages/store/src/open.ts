@@ -49,13 +49,27 @@ export function openStore(options: StorageOptions): OpenStore {
   if (options.dataDir === null) return openInMemory(store);
   const dir = options.dataDir;
   makeDirectory(dir);
-  const lock = lockDirectory(dir);
+  let lock: DirectoryLock | null = null;
   try {
+    lock = lockDirectory(dir);
     return openWithLog(store, dir, lock);
   } catch (error) {
-    lock.release();
-    throw error;
+    lock?.release();
+    throw explained(error, dir);
   }
+}
+
+/** Errors of the file system say what to do; all others say it themselves. */
+function explained(error: unknown, dir: string): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  const advice =
+    code === 'ENOSPC'
+      ? 'free space on that disk, then start again'
+      : 'see to it that this user may read and write it';
+  return new Error(`the data directory ${dir} cannot be used: ${message}; ${advice}`, {
+    cause: error,
+  });
 }
 
 function openInMemory(store: Store): OpenStore {

@@ -262,10 +262,23 @@ class FileReader {
   #cut(fd: number, path: string, at: number, size: number): void {
     const rest = Buffer.alloc(size - at);
     readSync(fd, rest, 0, rest.length, at);
-    writeFileSync(`${path}.torn`, rest);
+    keepCopy(`${path}.torn`, rest);
     ftruncateSync(fd, at);
     fsyncSync(fd);
     this.cutBytes += rest.length;
+  }
+}
+
+/** A full disk is the likely reason for the torn tail, and must be the message here too. */
+function keepCopy(path: string, bytes: Buffer): void {
+  try {
+    writeFileSync(path, bytes);
+  } catch (error) {
+    throw new Error(
+      `the torn end of the log (${bytes.length} bytes) cannot be kept as ${path}: ` +
+        `${(error as Error).message}; free that much space, then start again`,
+      { cause: error },
+    );
   }
 }
 
