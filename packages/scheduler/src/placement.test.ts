@@ -186,7 +186,8 @@ class Pair {
   churn(): void {
     const { draw } = this;
     const roll = draw.random.next();
-    if (roll < 0.04) this.addNode();
+    // Among more than a hundred candidates preemption does not look at all.
+    if (roll < 0.04 && this.nodeNames.length < 60) this.addNode();
     else if (roll < 0.07 && this.nodeNames.length > 5) this.#removeNode();
     else if (roll < 0.2) this.#setNode(draw.of(this.nodeNames));
     else if (roll < 0.6 && this.placed.length > 0) this.#removePod();

@@ -80,9 +80,10 @@ export class SchedulerMetrics {
     out.family('scheduler_pending_pods', 'gauge', 'Pods by queue.');
     for (const [name, count] of Object.entries(queue.counts)) out.value({ queue: name }, count);
     out.family('scheduler_queue_incoming_pods_total', 'counter', 'Pods put into queues.');
-    for (const [key, count] of queue.incoming) {
-      const [name = '', event = ''] = key.split(' ');
-      out.value({ queue: name, event }, count);
+    for (const [event, counts] of queue.incoming) {
+      for (const [name, count] of Object.entries(counts)) {
+        if (count > 0) out.value({ queue: name, event }, count);
+      }
     }
     out.family('scheduler_preemption_attempts_total', 'counter', 'Preemptions.');
     out.value({}, this.preemptions);

@@ -43,8 +43,8 @@ const QUEUE_OF: Readonly<Record<number, keyof QueueCounts>> = {
 
 export class SchedulingQueue {
   readonly counts: QueueCounts = { active: 0, backoff: 0, unschedulable: 0, gated: 0 };
-  /** Pods that came into a queue, by queue and event. */
-  readonly incoming: Map<string, number> = new Map();
+  /** Pods that came into a queue, by event. */
+  readonly incoming: Map<string, QueueCounts> = new Map();
   readonly waiting: WaitingRoom;
   readonly #pods: PodTable;
   readonly #identities: Identities;
@@ -215,8 +215,12 @@ export class SchedulingQueue {
     if (before !== undefined) this.counts[before]--;
     if (after !== undefined) {
       this.counts[after]++;
-      const key = `${after} ${event}`;
-      this.incoming.set(key, (this.incoming.get(key) ?? 0) + 1);
+      let incoming = this.incoming.get(event);
+      if (incoming === undefined) {
+        incoming = { active: 0, backoff: 0, unschedulable: 0, gated: 0 };
+        this.incoming.set(event, incoming);
+      }
+      incoming[after]++;
     }
     pods.place.set(id, place);
     pods.stamp.add(id, 1);

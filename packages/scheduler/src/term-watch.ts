@@ -35,9 +35,10 @@ export class TermWatch {
   readonly #objects: ObjectStore;
   /** By class and namespace of placed pods with terms. */
   readonly #bearers = new Map<string, Bearer>();
-  readonly #memo = new Map<string, Touch>();
+  readonly #memo = new Map<number | string, Touch>();
   #version = 0;
-  #memoStamp = '';
+  /** A sum of counters that only grow: it stays the same only if all of them do. */
+  #memoStamp = 0;
 
   constructor(identities: Identities, objects: ObjectStore) {
     this.#identities = identities;
@@ -70,15 +71,12 @@ export class TermWatch {
 
   touches(id: number, pods: PodTable, profile: Profile): Touch {
     const { classes, labels, namespaces, owners } = this.#identities;
-    const epochs = `${classes.epoch} ${labels.epoch} ${namespaces.epoch} ${owners.epoch}`;
-    const stamp = `${this.#version} ${this.#objects.version} ${epochs}`;
-    if (stamp !== this.#memoStamp || this.#memo.size > MEMO_MAX) this.#memo.clear();
-    this.#memoStamp = stamp;
+    this.#forgetStale();
     const podClass = pods.podClass.get(id);
     const namespace = pods.namespace.get(id);
     const label = pods.labels.get(id);
     const owner = pods.owner.get(id);
-    const key = `${podClass} ${label} ${namespace} ${owner}`;
+    const key = keyOf(podClass, label, namespace, owner);
     let known = this.#memo.get(key);
     if (known === undefined) {
       const reference = owners.get(owner);
@@ -95,6 +93,15 @@ export class TermWatch {
       this.#memo.set(key, known);
     }
     return known;
+  }
+
+  /** Numbers that were reused, and changes of what others bring, make the answers void. */
+  #forgetStale(): void {
+    const { classes, labels, namespaces, owners } = this.#identities;
+    const epochs = classes.epoch + labels.epoch + namespaces.epoch + owners.epoch;
+    const stamp = epochs + this.#version + this.#objects.version;
+    if (stamp !== this.#memoStamp || this.#memo.size > MEMO_MAX) this.#memo.clear();
+    this.#memoStamp = stamp;
   }
 
   #touches(pod: PodInfo, profile: Profile): Touch {
@@ -119,4 +126,12 @@ export class TermWatch {
     }
     return { other: '', siblings };
   }
+}
+
+/** A number where the parts are small, as they nearly always are: text costs ten times as much. */
+function keyOf(podClass: number, label: number, namespace: number, owner: number): number | string {
+  if (podClass < 2 ** 16 && label < 2 ** 16 && namespace < 2 ** 10 && owner < 2 ** 10) {
+    return ((podClass * 2 ** 16 + label) * 2 ** 10 + namespace) * 2 ** 10 + owner;
+  }
+  return `${podClass} ${label} ${namespace} ${owner}`;
 }
