@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
-import type { PrefixPolicy, StorageOptions } from './contract.ts';
+import { FAILURE, type PrefixPolicy, type StorageOptions } from './contract.ts';
 import { FILE_HEADER_BYTES, FORMAT_VERSION, encodeFileHeader } from './frame.ts';
 import { type OpenStore, openStore } from './open.ts';
 import { newPage } from './ranges.ts';
@@ -313,3 +313,48 @@ test('kill -9 loses nothing that was published, and revisions go on after it', a
     });
   }
 });
+
+const FULL = `
+import { openStore } from ${JSON.stringify(new URL('./open.ts', import.meta.url).href)};
+const { store } = openStore({ dataDir: process.argv[1], durability: 'fsync', prefixes: [] });
+let told = 0;
+store.onPublish((revision) => (told = revision));
+store.onLogFailure((message) => {
+  const key = Buffer.from('late');
+  const refused = store.putIf(key, 0, 4, -1, key, 0, 4, 0);
+  process.stdout.write(JSON.stringify({ message, told, refused }));
+  process.exit(3);
+});
+const value = Buffer.alloc(10000, 'x');
+setInterval(() => {
+  for (let i = 0; i < 20; i++) {
+    const key = Buffer.from('key' + store.appliedRevision);
+    store.putIf(key, 0, key.length, -1, value, 0, value.length, 0);
+  }
+}, 1);
+`;
+
+const CAN_LIMIT = existsSync('/bin/bash') ? false : 'needs bash, to limit the size of files';
+
+test(
+  'a disk that takes no more stops the store with a clear line',
+  { skip: CAN_LIMIT },
+  async () => {
+    const dir = newDir();
+    const limited = 'trap "" XFSZ; ulimit -f 4000; exec "$0" "$@"';
+    const node = [process.execPath, '--input-type=module-typescript', '-e', FULL, dir];
+    const child = spawn('/bin/bash', ['-c', limited, ...node], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+    await once(child, 'close');
+    assert.equal(child.exitCode, 3);
+    const last = JSON.parse(output) as { message: string; told: number; refused: number };
+    assert.match(last.message, /the log in .* cannot be written: .*EFBIG/);
+    assert.equal(last.refused, FAILURE.logFailed);
+    await withStore(openStore(options(dir)), (store) => {
+      assert(last.told > 20 && store.appliedRevision >= last.told);
+    });
+  },
+);
