@@ -5,8 +5,8 @@ import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Admitted, AdmissionPlugin } from './admission.ts';
 import { decodeRow } from './encoder.ts';
 import { generatedName } from './object-meta.ts';
-import { findServed, keyOf, rangeOf } from './served.ts';
-import { emptyRow } from './storage.ts';
+import { findServed, keyOf, rangeOf, type Served } from './served.ts';
+import { emptyEvent, emptyRow } from './storage.ts';
 import type { World } from './world.ts';
 
 const NOT_EVICTED_SECONDS = 300;
@@ -15,6 +15,7 @@ const TOKEN_SECONDS = 3607;
 const ROOT_CA = 'kube-root-ca.crt';
 
 const row = emptyRow();
+const event = emptyEvent();
 
 /** True for the creation of a pod, whose object is then there. */
 function newPod(write: Admitted): JsonObject | null {
@@ -40,6 +41,25 @@ export function readObjectOf(
   return decodeRow(served, row, row.modRevision);
 }
 
+/** Service accounts that were read last, by namespace and name; objects are not to be changed. */
+const accounts = new WeakMap<World, Map<string, { revision: number; account: JsonObject }>>();
+const ACCOUNTS_MAX = 1024;
+
+/** A service account: parsed again only when it has changed. */
+function readAccount(world: World, namespace: string, name: string): JsonObject | null {
+  const served = findServed('', 'v1', 'serviceaccounts');
+  if (served === undefined || !world.storage.get(keyOf(served, namespace, name), row)) return null;
+  let known = accounts.get(world);
+  if (known === undefined) accounts.set(world, (known = new Map()));
+  const path = `${namespace}/${name}`;
+  const kept = known.get(path);
+  if (kept?.revision === row.modRevision) return kept.account;
+  if (known.size >= ACCOUNTS_MAX) known.clear();
+  const account = decodeRow(served, row, row.modRevision);
+  known.set(path, { revision: row.modRevision, account });
+  return account;
+}
+
 /** ServiceAccount: every pod runs as one; its token is mounted unless it says no. */
 export const serviceAccounts: AdmissionPlugin = {
   name: 'ServiceAccount',
@@ -51,7 +71,7 @@ export const serviceAccounts: AdmissionPlugin = {
     const spec = objectAt(pod, 'spec') ?? {};
     const name = stringAt(spec, 'serviceAccountName') || 'default';
     const { namespace } = write.call.info;
-    const account = readObjectOf(write.world, '', 'serviceaccounts', namespace, name);
+    const account = readAccount(write.world, namespace, name);
     if (account === null) {
       return refuse(
         write,
@@ -68,7 +88,7 @@ export const serviceAccounts: AdmissionPlugin = {
     if (listAt(spec, 'imagePullSecrets').length === 0 && secrets.length > 0) {
       spec['imagePullSecrets'] = [...secrets];
     }
-    pod['spec'] = orderedSpec(spec);
+    pod['spec'] = spec;
     return null;
   },
 };
@@ -139,15 +159,37 @@ export const priority: AdmissionPlugin = {
     }
     spec['priority'] = value;
     spec['preemptionPolicy'] ??= found?.['preemptionPolicy'] ?? 'PreemptLowerPriority';
-    pod['spec'] = orderedSpec(spec);
+    pod['spec'] = spec;
     return null;
   },
 };
+
+/** The default class of each world, forgotten when any class changes. */
+const defaultClasses = new WeakMap<World, { found: JsonObject | null; isFresh: boolean }>();
 
 /** The class marked as default; the lowest value wins where there are several. */
 function defaultClass(world: World): JsonObject | null {
   const served = findServed('scheduling.k8s.io', 'v1', 'priorityclasses');
   if (served === undefined) return null;
+  let kept = defaultClasses.get(world);
+  const { start, end } = rangeOf(served, '');
+  if (kept === undefined) {
+    const made = { found: null, isFresh: false };
+    kept = made;
+    defaultClasses.set(world, made);
+    const watch = world.storage.watch(start, end, world.storage.publishedRevision, () => {
+      made.isFresh = false;
+      while (watch?.next(event) === 'event');
+    });
+  }
+  if (!kept.isFresh) {
+    kept.found = findDefaultClass(world, served);
+    kept.isFresh = true;
+  }
+  return kept.found;
+}
+
+function findDefaultClass(world: World, served: Served): JsonObject | null {
   const { start, end } = rangeOf(served, '');
   let found: JsonObject | null = null;
   world.storage.page(start, end, 0, (one) => {
@@ -180,6 +222,7 @@ export const defaultTolerations: AdmissionPlugin = {
       tolerations.push({ ...rule, tolerationSeconds: NOT_EVICTED_SECONDS });
     }
     spec['tolerations'] = tolerations;
+    // the last of these plugins puts what all of them added where upstream's struct has it
     pod['spec'] = orderedSpec(spec);
     return null;
   },

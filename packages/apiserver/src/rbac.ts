@@ -12,8 +12,10 @@ import { matchesPath } from './component-grants.ts';
 import { decodeRow } from './encoder.ts';
 import { parseServiceAccount, type Identity } from './identity.ts';
 import { findServed, rangeOf } from './served.ts';
+import { emptyEvent } from './storage.ts';
 import type { World } from './world.ts';
 
+const event = emptyEvent();
 const GROUP = 'rbac.authorization.k8s.io';
 const PLURALS = ['clusterroles', 'roles', 'clusterrolebindings', 'rolebindings'] as const;
 
@@ -45,8 +47,10 @@ export class Rbac {
       if (served === undefined) continue;
       const { start, end } = rangeOf(served, '');
       const from = world.storage.publishedRevision;
-      world.storage.watch(start, end, from, () => {
+      const watch = world.storage.watch(start, end, from, () => {
         this.#bySubject = null;
+        // what changed does not matter, but a cursor that never moves holds history back
+        while (watch?.next(event) === 'event');
       });
     }
   }
