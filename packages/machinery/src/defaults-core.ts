@@ -15,6 +15,8 @@ const CONTAINER = {
   },
 };
 
+const SOURCE_KINDS = ['PersistentVolumeClaim.', 'VolumeSnapshot.snapshot.storage.k8s.io'];
+
 export const CORE_DEFAULTS: DefaultRules = {
   'core.v1.Pod': { step: defaultPod },
   'core.v1.PodStatus': { step: mirrorPodIp },
@@ -71,6 +73,8 @@ export const CORE_DEFAULTS: DefaultRules = {
       const status = objectAt(claim, 'status') ?? {};
       status['phase'] ??= 'Pending';
       claim['status'] = status;
+      const spec = objectAt(claim, 'spec');
+      if (spec !== undefined) mirrorDataSource(spec);
     },
   },
   'core.v1.PersistentVolumeClaimSpec': { values: { volumeMode: 'Filesystem' } },
@@ -111,6 +115,23 @@ export function imageTag(image: string): string {
   const repository = isDomain ? path.slice(first.length + 1) : path;
   if (!IMAGE_PATH.test(repository) || /^[0-9a-f]{64}$/.test(path)) return '';
   return tag ?? (digest === undefined ? 'latest' : '');
+}
+
+/**
+ * The two fields for a claim's source say the same. The elder knows claims and snapshots only;
+ * sources in other namespaces are off by default, and dropped where they are.
+ */
+function mirrorDataSource(spec: JsonObject): void {
+  if (stringAt(spec, 'dataSourceRef', 'namespace') !== '') delete spec['dataSourceRef'];
+  const source = objectAt(spec, 'dataSource');
+  const reference = objectAt(spec, 'dataSourceRef');
+  if (reference !== undefined) {
+    if (source === undefined) spec['dataSource'] = { ...reference };
+  } else if (source !== undefined) {
+    const kind = `${stringAt(source, 'kind')}.${stringAt(source, 'apiGroup')}`;
+    if (SOURCE_KINDS.includes(kind)) spec['dataSourceRef'] = { ...source };
+    else delete spec['dataSource'];
+  }
 }
 
 /** Gang scheduling is off by default, and its field is dropped where it is. */

@@ -318,13 +318,22 @@ function changeClaim(found: Findings, next: JsonObject, previous: JsonObject): v
     return spec;
   };
   if (!isSame(frozen(next), frozen(previous))) found.push(forbiddenField('spec', CLAIM_TEXT));
-  const [after, before] = [next, previous].map((claim) =>
-    parseQuantity(stringAt(claim, 'spec', 'resources', 'requests', 'storage')),
+  const size = objectAt(next, 'spec', 'resources', 'requests');
+  const isLess = compareStorage(size, objectAt(previous, 'spec', 'resources', 'requests')) < 0;
+  // An expansion that failed may be taken back, though not below what is there.
+  if (isLess && compareStorage(size, objectAt(previous, 'status', 'capacity')) <= 0) {
+    const text = 'field can not be less than status.capacity';
+    found.push(forbiddenField('spec.resources.requests.storage', text));
+  }
+  const [mode, oldMode] = [next, previous].map((claim) => objectAt(claim, 'spec')?.['volumeMode']);
+  immutable(found, 'volumeMode', mode, oldMode);
+}
+
+function compareStorage(one: JsonObject | undefined, other: JsonObject | undefined): number {
+  const [left, right] = [one, other].map((amounts) =>
+    parseQuantity(stringAt(amounts, 'storage') || '0'),
   );
-  if (!(after instanceof Quantity) || !(before instanceof Quantity)) return;
-  if (after.compare(before) >= 0) return;
-  const text = 'field can not be less than status.capacity';
-  found.push(forbiddenField('spec.resources.requests.storage', text));
+  return left instanceof Quantity && right instanceof Quantity ? left.compare(right) : 0;
 }
 
 function checkVolumeObject(found: Findings, volume: JsonObject): void {

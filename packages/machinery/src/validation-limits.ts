@@ -1,6 +1,7 @@
 /** Quotas and limit ranges: which resources may be limited, and bounds that fit each other. */
 
 import { duplicate, forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { qualifiedNameErrors } from './names.ts';
@@ -41,8 +42,8 @@ function checkQuota(found: Findings, quota: JsonObject): void {
     const texts = qualifiedNameErrors(name);
     invalidEach(found, path, name, texts);
     const isQuota = QUOTA_RESOURCES.has(name) || HUGE_PAGES.test(name);
-    if (texts.length === 0 && !name.includes('/') && !isQuota) {
-      if (name !== 'storage') {
+    if (!name.includes('/') && !isQuota) {
+      if (texts.length === 0 && name !== 'storage') {
         const text = 'must be a standard resource type or fully qualified';
         found.push(invalidValue(path, name, text));
       }
@@ -53,6 +54,107 @@ function checkQuota(found: Findings, quota: JsonObject): void {
     if (COUNTED_RESOURCES.includes(name) && parsed !== undefined && !parsed.isExact(0)) {
       found.push(invalidValue(path, amount ?? null, 'must be an integer'));
     }
+  }
+  checkScopes(found, objectAt(quota, 'spec') ?? {});
+  checkScopeSelector(found, objectAt(quota, 'spec') ?? {});
+}
+
+const POD_AMOUNTS = [
+  'cpu',
+  'memory',
+  'limits.cpu',
+  'limits.memory',
+  'requests.cpu',
+  'requests.memory',
+];
+const POD_RESOURCES = ['pods', ...POD_AMOUNTS];
+/** Which resources a quota of a scope may count; those of quotas only are looked at. */
+const SCOPE_RESOURCES: Readonly<Record<string, readonly string[]>> = {
+  Terminating: POD_RESOURCES,
+  NotTerminating: POD_RESOURCES,
+  NotBestEffort: POD_RESOURCES,
+  PriorityClass: POD_RESOURCES,
+  CrossNamespacePodAffinity: POD_RESOURCES,
+  BestEffort: ['pods'],
+  VolumeAttributesClass: ['persistentvolumeclaims', 'requests.storage'],
+};
+const CONFLICTS = [
+  ['BestEffort', 'NotBestEffort'],
+  ['Terminating', 'NotTerminating'],
+];
+const EXISTENCE_TEXT =
+  "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, " +
+  'ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ' +
+  'ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity';
+
+/** The resources of a quota that a scope has nothing to do with. */
+function misfits(spec: JsonObject, scope: string): string[] {
+  const fitting = SCOPE_RESOURCES[scope];
+  if (fitting === undefined) return [];
+  const names = Object.keys(objectAt(spec, 'hard') ?? {});
+  return names.filter((name) => QUOTA_RESOURCES.has(name) && !fitting.includes(name));
+}
+
+function isConflict(scopes: readonly JsonValue[]): boolean {
+  return CONFLICTS.some((pair) => pair.every((scope) => scopes.includes(scope)));
+}
+
+function checkScopes(found: Findings, spec: JsonObject): void {
+  const path = 'spec.scopes';
+  const scopes = listAt(spec, 'scopes');
+  for (const scope of scopes) {
+    const name = typeof scope === 'string' ? scope : '';
+    if (SCOPE_RESOURCES[name] === undefined) {
+      found.push(invalidValue(path, [...scopes], 'unsupported scope'));
+    }
+    for (const _ of misfits(spec, name)) {
+      found.push(invalidValue(path, [...scopes], 'unsupported scope applied to resource'));
+    }
+  }
+  if (isConflict(scopes)) found.push(invalidValue(path, [...scopes], 'conflicting scopes'));
+}
+
+function checkScopeSelector(found: Findings, spec: JsonObject): void {
+  const path = 'spec.scopeSelector.matchExpressions';
+  const selector = objectAt(spec, 'scopeSelector');
+  const whole = goForm('core.v1.ScopeSelector', selector);
+  const requirements = listAt(selector, 'matchExpressions');
+  for (const requirement of requirements) {
+    const scope = stringAt(requirement, 'scopeName');
+    if (SCOPE_RESOURCES[scope] === undefined) {
+      found.push(invalidValue(`${path}.scopeName`, scope, 'unsupported scope'));
+    }
+    for (const _ of misfits(spec, scope)) {
+      found.push(invalidValue(path, whole, 'unsupported scope applied to resource'));
+    }
+    checkScopeOperator(found, path, requirement, scope);
+  }
+  const scopes = requirements.map((requirement) => stringAt(requirement, 'scopeName'));
+  if (isConflict(scopes)) found.push(invalidValue(path, whole, 'conflicting scopes'));
+}
+
+function checkScopeOperator(
+  found: Findings,
+  path: string,
+  requirement: JsonValue,
+  scope: string,
+): void {
+  const operator = stringAt(requirement, 'operator');
+  const values = listAt(requirement, 'values');
+  const hasValues = scope === 'PriorityClass' || scope === 'VolumeAttributesClass';
+  if (!hasValues && SCOPE_RESOURCES[scope] !== undefined && operator !== 'Exists') {
+    found.push(invalidValue(`${path}.operator`, operator, EXISTENCE_TEXT));
+  }
+  if (operator === 'In' || operator === 'NotIn') {
+    if (values.length > 0) return;
+    const text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+    found.push(required(`${path}.values`, text));
+  } else if (operator === 'Exists' || operator === 'DoesNotExist') {
+    if (values.length === 0) return;
+    const text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+    found.push(invalidValue(`${path}.values`, [...values], text));
+  } else {
+    found.push(invalidValue(`${path}.operator`, operator, 'not a valid selector operator'));
   }
 }
 

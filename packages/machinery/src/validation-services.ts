@@ -1,11 +1,12 @@
 /** Services: ports, types and addresses. */
 
-import { isIP, isIPv6 } from 'node:net';
+import { isIPv6 } from 'node:net';
 import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors, rangeText } from './names.ts';
+import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkEndpointIp, checkIp } from './validation-addresses.ts';
 import { checkPortReference } from './validation-containers.ts';
 import { SERVICE_NAME } from './validation-metadata.ts';
 import {
@@ -24,7 +25,6 @@ const POLICIES = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
 const DISTRIBUTIONS = ['PreferClose', 'PreferSameZone', 'PreferSameNode'];
 const AFFINITY_SECONDS_MAX = 86400;
 const UNCHANGEABLE = 'may not change once set';
-const IP_TEXT = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
 
 export const SERVICE_RULES: RuleTable = {
   services: { name: SERVICE_NAME, create: checkService, change: changeService },
@@ -53,12 +53,13 @@ function checkService(found: Findings, service: JsonObject): void {
   checkAffinitySeconds(found, spec);
   if (type !== 'ExternalName') checkAddresses(found, spec);
   for (const [index, ip] of listAt(spec, 'externalIPs').entries()) {
-    checkAddress(found, `spec.externalIPs[${index}]`, ip);
+    const path = `spec.externalIPs[${index}]`;
+    if (checkIp(found, path, ip)) checkEndpointIp(found, path, ip);
   }
   oneOf(found, 'spec.type', spec['type'], TYPES);
   checkUniquePorts(found, ports, type);
   checkBalancer(found, spec, type);
-  checkTraffic(found, spec, type, ports);
+  checkTraffic(found, spec, type);
 }
 
 function checkExternalName(found: Findings, spec: JsonObject): void {
@@ -133,11 +134,6 @@ function checkAffinitySeconds(found: Findings, spec: JsonObject): void {
   }
 }
 
-function checkAddress(found: Findings, path: string, value: JsonValue): void {
-  const text = typeof value === 'string' ? value : '';
-  if (isIP(text) === 0) found.push(invalidValue(path, text, IP_TEXT));
-}
-
 function checkAddresses(found: Findings, spec: JsonObject): void {
   const path = 'spec.clusterIPs';
   const single = stringAt(spec, 'clusterIP');
@@ -154,7 +150,7 @@ function checkAddresses(found: Findings, spec: JsonObject): void {
   checkFamilies(found, spec);
   const before = found.length;
   for (const [index, ip] of list.entries()) {
-    if (index > 0 || ip !== 'None') checkAddress(found, `${path}[${index}]`, ip);
+    if (index > 0 || ip !== 'None') checkIp(found, `${path}[${index}]`, ip);
     else if (list.length > 1) {
       found.push(invalidValue(path, [...list], "'None' must be the first and only value"));
     }
@@ -202,17 +198,14 @@ function checkBalancer(found: Findings, spec: JsonObject, type: string): void {
   }
 }
 
-function checkTraffic(
-  found: Findings,
-  spec: JsonObject,
-  type: string,
-  ports: readonly JsonValue[],
-): void {
+function checkTraffic(found: Findings, spec: JsonObject, type: string): void {
   const isOutside =
-    type === 'LoadBalancer' || type === 'NodePort' || listAt(spec, 'externalIPs').length > 0;
+    type === 'LoadBalancer' ||
+    type === 'NodePort' ||
+    (type === 'ClusterIP' && listAt(spec, 'externalIPs').length > 0);
   const policies = ['Cluster', 'Local'];
   const path = 'spec.externalTrafficPolicy';
-  if (isOutside && type !== 'ExternalName') {
+  if (isOutside) {
     oneOf(found, path, spec['externalTrafficPolicy'], policies);
   } else if (stringAt(spec, 'externalTrafficPolicy') !== '') {
     const text = 'may only be set for externally-accessible services';
@@ -225,20 +218,56 @@ function checkTraffic(
     found.push(notSupported('spec.trafficDistribution', spread, DISTRIBUTIONS));
   }
   const health = spec['healthCheckNodePort'];
-  if (typeof health === 'number' && health < 0) {
-    found.push(invalidValue('spec.healthCheckNodePort', health, rangeText(0, 65535)));
+  if (typeof health !== 'number' || health === 0) return;
+  const at = 'spec.healthCheckNodePort';
+  if (type === 'LoadBalancer' && spec['externalTrafficPolicy'] === 'Local') {
+    invalidEach(found, at, health, portNumberErrors(health));
+    return;
   }
-  if (typeof health !== 'number' || health === 0 || ports.length === 0) return;
-  if (type === 'LoadBalancer' && spec['externalTrafficPolicy'] === 'Local') return;
   const text =
     "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-  found.push(invalidValue('spec.healthCheckNodePort', health, text));
+  found.push(invalidValue(at, health, text));
 }
 
 function changeService(found: Findings, next: JsonObject, previous: JsonObject): void {
   const types = [stringAt(next, 'spec', 'type'), stringAt(previous, 'spec', 'type')];
   if (types.includes('ExternalName')) return;
   if (isHeadless(next) && isHeadless(previous)) return;
+  changeAddresses(found, next, previous);
+  if (isHeadless(next) === isHeadless(previous)) changeFamilies(found, next, previous);
+}
+
+function changeFamilies(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const after = listAt(next, 'spec', 'ipFamilies');
+  const before = listAt(previous, 'spec', 'ipFamilies');
+  const path = 'spec.ipFamilies[0]';
+  const value = after.length === 0 ? null : [...after];
+  if (after.length === before.length) {
+    for (const [index, family] of before.entries()) {
+      if (family !== after[index]) found.push(invalidValue(path, value, UNCHANGEABLE));
+    }
+    return;
+  }
+  const isLess = after.length < before.length;
+  if (isLess && listAt(next, 'spec', 'clusterIPs').length === 0) {
+    found.push(invalidValue(path, value, 'primary ipFamily can not be unset'));
+  }
+  if (before.length > 0 && after.length > 0 && after[0] !== before[0]) {
+    const addresses = isLess ? [...listAt(next, 'spec', 'clusterIPs')] : value;
+    found.push(invalidValue(path, addresses, UNCHANGEABLE));
+  }
+  if (isLess && after.length === 1) checkRelease(found, next, 'ipFamily');
+}
+
+/** A second address goes only along with the wish for one stack. */
+function checkRelease(found: Findings, service: JsonObject, what: string): void {
+  const policy = objectAt(service, 'spec')?.['ipFamilyPolicy'];
+  if (policy === 'SingleStack') return;
+  const text = `must be set to 'SingleStack' when releasing the secondary ${what}`;
+  found.push(invalidValue('spec.ipFamilyPolicy', policy, text));
+}
+
+function changeAddresses(found: Findings, next: JsonObject, previous: JsonObject): void {
   const after = listAt(next, 'spec', 'clusterIPs');
   const before = listAt(previous, 'spec', 'clusterIPs');
   const path = 'spec.clusterIPs';
@@ -254,9 +283,5 @@ function changeService(found: Findings, next: JsonObject, previous: JsonObject):
   } else if (before.length > 0 && after[0] !== before[0]) {
     found.push(invalidValue(`${path}[0]`, [...after], UNCHANGEABLE));
   }
-  if (before.length <= after.length || after.length !== 1) return;
-  const policy = objectAt(next, 'spec')?.['ipFamilyPolicy'];
-  if (policy === 'SingleStack') return;
-  const text = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-  found.push(invalidValue('spec.ipFamilyPolicy', policy, text));
+  if (before.length > after.length && after.length === 1) checkRelease(found, next, 'clusterIP');
 }

@@ -24,6 +24,7 @@ import {
 } from './validation-metadata.ts';
 import { EVENT_RULES } from './validation-events.ts';
 import { LIMIT_RULES } from './validation-limits.ts';
+import { NETWORK_POLICY_RULES } from './validation-network-policies.ts';
 import { POD_RULES } from './validation-pod-update.ts';
 import type { Findings } from './validation-rules.ts';
 import { SERVICE_RULES } from './validation-services.ts';
@@ -53,6 +54,7 @@ const RULES: RuleTable = {
   ...CORE_RULES,
   ...EVENT_RULES,
   ...LIMIT_RULES,
+  ...NETWORK_POLICY_RULES,
   ...POD_RULES,
   ...SERVICE_RULES,
   ...WORKLOAD_RULES,
