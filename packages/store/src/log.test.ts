@@ -242,7 +242,7 @@ test('a flipped byte in the middle is refused with file, offset and advice', asy
     const damaged = Buffer.from(bytes);
     damaged[at] = (damaged[at] ?? 0) ^ 0x10;
     writeFileSync(path, damaged);
-    const place = new RegExp(`${path} is damaged at byte \\d+: .*megaplane store verify --repair`);
+    const place = new RegExp(`${path} is damaged at byte \\d+: .*"truncate -s \\d+ ${path}"`);
     assert.throws(() => openStore(options(dir)), { message: place });
     assert.deepEqual(readFileSync(path), damaged);
   }
@@ -259,7 +259,7 @@ test('a log of a newer version and a directory of etcd are refused', () => {
   assert.throws(() => openStore(options(dir)), /written by a newer version \(format 2/);
   const foreign = newDir();
   writeFileSync(join(foreign, 'member'), '');
-  assert.throws(() => openStore(options(foreign)), /megaplane store import/);
+  assert.throws(() => openStore(options(foreign)), /etcdctl make-mirror/);
   assert.throws(() => openStore(options('/proc/nowhere')), /cannot be used/);
 });
 

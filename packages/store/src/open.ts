@@ -15,6 +15,8 @@ import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
 
 /** Granularity of lease expiry. */
+/** What the last snapshot may take before the store closes without it. */
+const CLOSING_MS_MAX = 5000;
 const TICK_MS = 100;
 /** Pause between slices while memory is to be given back or a snapshot is written. */
 const SLICE_PAUSE_MS = 1;
@@ -140,10 +142,24 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore 
     snapshot: () => snapshots.begin(),
     close: async () => {
       clockwork.stop();
+      await writeLast(store, log, snapshots);
       await log.close();
       lock.release();
     },
   };
+}
+
+/** Gives a snapshot on the way out what a stop may take; one that is not ready counts for nothing. */
+async function writeLast(store: Store, log: Log, snapshots: Snapshots): Promise<void> {
+  store.flush();
+  log.submit();
+  snapshots.beginLast();
+  const endMs = performance.now() + CLOSING_MS_MAX;
+  while (snapshots.isRunning && performance.now() < endMs) {
+    log.submit();
+    snapshots.step();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 function startClockwork(

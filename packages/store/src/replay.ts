@@ -284,7 +284,8 @@ function keepCopy(path: string, bytes: Buffer): void {
 
 function damage(path: string, at: number, what: string): Error {
   return new Error(
-    `${path} is damaged at byte ${at}: ${what}. Nothing was changed. Restore a backup, or cut ` +
-      'the file there with "megaplane store verify --repair" (what follows is kept in a copy)',
+    `${path} is damaged at byte ${at}: ${what}. Nothing was changed. Restore a backup; or, to go ` +
+      `on with what stands before it, copy the directory, then "truncate -s ${at} ${path}" and ` +
+      'remove the segments after it',
   );
 }
