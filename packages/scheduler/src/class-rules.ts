@@ -50,6 +50,12 @@ export class ClassRules {
   readonly #profile: FastProfile;
   readonly #scalars: { readonly scalar: number; readonly name: string; readonly amount: number }[];
   readonly #isBalanced: boolean;
+  readonly #isNameBound: boolean;
+  readonly #milliCpu: number;
+  readonly #memory: number;
+  readonly #ephemeral: number;
+  readonly #scoreMilliCpu: number;
+  readonly #scoreMemory: number;
   readonly #toleratesCordon: boolean;
   /** By kind of node: 0 unknown, negative a verdict, else 1 + index of the raw pair. */
   #kindMemo: Int32Array = new Int32Array(64);
@@ -67,7 +73,13 @@ export class ClassRules {
     this.#scalars = [...podClass.requests.scalars]
       .filter(([, amount]) => amount !== 0)
       .map(([name, amount]) => ({ scalar: table.scalars.numberOf(name), name, amount }));
-    this.#isBalanced = podClass.requests.milliCpu !== 0 || podClass.requests.memory !== 0;
+    this.#isNameBound = podClass.isNameBound;
+    this.#milliCpu = podClass.requests.milliCpu;
+    this.#memory = podClass.requests.memory;
+    this.#ephemeral = podClass.requests.ephemeral;
+    this.#scoreMilliCpu = podClass.scoreMilliCpu;
+    this.#scoreMemory = podClass.scoreMemory;
+    this.#isBalanced = this.#milliCpu !== 0 || this.#memory !== 0;
     this.#toleratesCordon = isTolerated(CORDON_TAINT, podClass.tolerations);
   }
 
@@ -105,25 +117,29 @@ export class ClassRules {
     const fixed = this.#judgeKind(id);
     if (fixed < 0) return fixed;
     this.pair = fixed - 1;
-    const size = table.sizes.get(table.size.get(id));
-    const { milliCpu, memory, ephemeral } = size.resources;
-    const { requests, scoreMilliCpu, scoreMemory } = this.podClass;
+    const size = table.size.get(id);
+    const milliCpu = table.sizeMilliCpu.get(size);
+    const memory = table.sizeMemory.get(size);
     const usedCpu = table.milliCpu.get(id);
     const usedMemory = table.memory.get(id);
-    let short = table.pods.get(id) + 1 > size.pods ? PODS_BIT : 0;
-    if (requests.milliCpu > 0 && requests.milliCpu > milliCpu - usedCpu) short |= CPU_BIT;
-    if (requests.memory > 0 && requests.memory > memory - usedMemory) short |= MEMORY_BIT;
-    if (requests.ephemeral > 0 && requests.ephemeral > ephemeral - table.ephemeral.get(id)) {
-      short |= EPHEMERAL_BIT;
+    const wantedCpu = this.#milliCpu;
+    const wantedMemory = this.#memory;
+    const wantedEphemeral = this.#ephemeral;
+    let short = table.pods.get(id) + 1 > table.sizePods.get(size) ? PODS_BIT : 0;
+    if (wantedCpu > 0 && wantedCpu > milliCpu - usedCpu) short |= CPU_BIT;
+    if (wantedMemory > 0 && wantedMemory > memory - usedMemory) short |= MEMORY_BIT;
+    if (wantedEphemeral > 0) {
+      const free = table.sizeEphemeral.get(size) - table.ephemeral.get(id);
+      if (wantedEphemeral > free) short |= EPHEMERAL_BIT;
     }
     if (this.#scalars.length > 0) short |= this.#scalarShortage(id);
     if (short !== 0) return this.#shortage(id, short);
     const profile = this.#profile;
     let score = 0;
     if (profile.fitWeight > 0) {
-      const wantedCpu = table.milliCpuNonZero.get(id) + scoreMilliCpu;
-      const wantedMemory = table.memoryNonZero.get(id) + scoreMemory;
-      score += profile.fitWeight * leastAllocated(milliCpu, wantedCpu, memory, wantedMemory);
+      const fullCpu = table.milliCpuNonZero.get(id) + this.#scoreMilliCpu;
+      const fullMemory = table.memoryNonZero.get(id) + this.#scoreMemory;
+      score += profile.fitWeight * leastAllocated(milliCpu, fullCpu, memory, fullMemory);
     }
     if (profile.balanceWeight > 0 && this.#isBalanced) {
       const balance = this.#balance(milliCpu, usedCpu, memory, usedMemory);
@@ -174,7 +190,7 @@ export class ClassRules {
 
   #judgeKind(id: number): number {
     const kind = this.#table.kind.get(id);
-    if (this.podClass.isNameBound) return this.#evaluateKind(kind, this.#table.nameOf(id));
+    if (this.#isNameBound) return this.#evaluateKind(kind, this.#table.nameOf(id));
     if (kind >= this.#kindMemo.length) {
       const grown = new Int32Array(Math.max(2 * this.#kindMemo.length, kind + 1));
       grown.set(this.#kindMemo);
@@ -240,9 +256,8 @@ export class ClassRules {
   }
 
   #balance(milliCpu: number, usedCpu: number, memory: number, usedMemory: number): number {
-    const { requests } = this.podClass;
-    const cpu = usedCpu + requests.milliCpu;
-    const after = balance(milliCpu, cpu, memory, usedMemory + requests.memory);
+    const cpu = usedCpu + this.#milliCpu;
+    const after = balance(milliCpu, cpu, memory, usedMemory + this.#memory);
     if (!this.#profile.isBalanceChangeScored) return after;
     const before = balance(milliCpu, usedCpu, memory, usedMemory);
     return 50 + Math.trunc((50 + after - before) / 2);

@@ -12,10 +12,9 @@ export class ClassScan {
   /** One of the best, each equally likely; -1 if none is feasible. */
   node = -1;
   feasible = 0;
-  /** By raw pair: best score, how many nodes have it, and one of those at random. */
+  /** By raw pair: best score, and the nodes that have it. */
   readonly #best: number[] = [];
-  readonly #ties: number[] = [];
-  readonly #picked: number[] = [];
+  readonly #tied: number[][] = [];
 
   constructor(rules: ClassRules, table: NodeTable, random: Random) {
     rules.prepare();
@@ -24,23 +23,20 @@ export class ClassScan {
       const score = rules.judge(id);
       if (score === ABSENT) continue;
       if (score < 0) this.verdicts.set(score, (this.verdicts.get(score) ?? 0) + 1);
-      else this.#take(rules.pair, score, id, random);
+      else this.#take(rules.pair, score, id);
     }
     this.#choose(rules, random);
   }
 
-  #take(pair: number, score: number, id: number, random: Random): void {
+  #take(pair: number, score: number, id: number): void {
     this.feasible++;
     const best = this.#best[pair] ?? -1;
     if (score < best) return;
     if (score > best) {
       this.#best[pair] = score;
-      this.#ties[pair] = 1;
-      this.#picked[pair] = id;
-      return;
+      this.#tied[pair] = [];
     }
-    const ties = ++this.#ties[pair]!;
-    if (random.below(ties) === 0) this.#picked[pair] = id;
+    this.#tied[pair]!.push(id);
   }
 
   #choose(rules: ClassRules, random: Random): void {
@@ -60,8 +56,9 @@ export class ClassScan {
       if (total < most) continue;
       if (total > most) ties = 0;
       most = total;
-      ties += this.#ties[pair]!;
-      if (random.below(ties) < this.#ties[pair]!) this.node = this.#picked[pair]!;
+      const tied = this.#tied[pair]!;
+      ties += tied.length;
+      if (random.below(ties) < tied.length) this.node = tied[random.below(tied.length)]!;
     }
   }
 }

@@ -31,6 +31,11 @@ export class NodeTable {
   readonly kind: Uint32Column = new Uint32Column();
   readonly size: Uint32Column = new Uint32Column();
   readonly imageSet: Uint32Column = new Uint32Column();
+  /** By number of the size: what nodes of that size have. */
+  readonly sizeMilliCpu: Float64Column = new Float64Column();
+  readonly sizeMemory: Float64Column = new Float64Column();
+  readonly sizeEphemeral: Float64Column = new Float64Column();
+  readonly sizePods: Float64Column = new Float64Column();
   readonly milliCpu: Float64Column = new Float64Column();
   readonly memory: Float64Column = new Float64Column();
   readonly ephemeral: Float64Column = new Float64Column();
@@ -98,7 +103,7 @@ export class NodeTable {
     const id = this.idOf(facts.name);
     const wasPresent = this.isPresent(id);
     const kind = this.kinds.acquire(facts.kindKey, () => facts.kind);
-    const size = this.sizes.acquire(facts.sizeKey, () => sizeOf(facts.object));
+    const size = this.#acquireSize(facts);
     if (wasPresent) {
       if (this.#isSame(id, kind, size, facts)) {
         this.kinds.release(kind);
@@ -118,6 +123,18 @@ export class NodeTable {
     this.imageSet.set(id, this.images.acquire(facts.images));
     this.#version++;
     this.log.append(id);
+    return id;
+  }
+
+  #acquireSize(facts: NodeFacts): number {
+    let made: NodeSize | undefined;
+    const id = this.sizes.acquire(facts.sizeKey, () => (made = sizeOf(facts.object)));
+    if (made !== undefined) {
+      this.sizeMilliCpu.set(id, made.resources.milliCpu);
+      this.sizeMemory.set(id, made.resources.memory);
+      this.sizeEphemeral.set(id, made.resources.ephemeral);
+      this.sizePods.set(id, made.pods);
+    }
     return id;
   }
 
