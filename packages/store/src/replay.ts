@@ -86,7 +86,7 @@ function refuseForeign(dir: string, names: readonly string[]): void {
   if (!names.includes('member') && !existsSync(join(dir, 'member', 'snap', 'db'))) return;
   throw new Error(
     `${dir} is a data directory of etcd; start with an empty directory and bring the data over ` +
-      'with "megaplane store import"',
+      'with "etcdctl make-mirror" from the running etcd',
   );
 }
 
