@@ -69,7 +69,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...{ dataDir, bindAddress, securePort, anonymousAuth },
           ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'tokenAuthFile']),
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
-          ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer']),
+          ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer', 'listenClientUrls']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           log: logger(flags),
         });
