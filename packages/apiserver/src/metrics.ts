@@ -5,6 +5,10 @@ import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
 import { effectiveVerb } from './resource-route.ts';
 
+/** Combinations of labels that are counted apart; paths come from clients and have no end. */
+const SERIES_MAX = 4096;
+const OTHERS = 'group="",resource="other",subresource="",verb="other",version=""';
+
 const BUCKETS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 60] as const;
 
 interface Series {
@@ -27,9 +31,11 @@ export class Metrics {
   count(call: Call, startMs: number): void {
     const { info } = call;
     const verb = info.isResource ? effectiveVerb(call).toUpperCase() : info.verb.toUpperCase();
-    const labels =
+    const own =
       `group="${info.group}",resource="${info.isResource ? info.resource : ''}",` +
       `subresource="${info.subresource}",verb="${verb}",version="${info.version}"`;
+    const isKnown = this.#durations.has(own) || this.#durations.size < SERIES_MAX;
+    const labels = isKnown ? own : OTHERS;
     const key = `code="${call.code}",${labels}`;
     this.#requests.set(key, (this.#requests.get(key) ?? 0) + 1);
     let series = this.#durations.get(labels);
