@@ -107,29 +107,52 @@ export interface PageEnd {
 
 /**
  * Finds the key after which a page of `limit` matching objects ends. The list's metadata stands
- * before its items, so this is known before the first item is written.
+ * before its items, so this is known before the first item is written. A selector may have to look
+ * at everything for it, which takes as many turns as it needs.
  */
-export function findPageEnd(
-  storage: Storage,
-  range: KeyRange,
-  revision: number,
-  filter: Filter,
-  limit: number,
-): PageEnd {
-  let count = 0;
-  let last: Buffer | null = null;
-  let hasMore = false;
-  const outcome = storage.page(range.start, range.end, revision, (row) => {
-    if (!filter.matches(row)) return true;
-    if (count === limit) {
-      hasMore = true;
+export class PageSearch {
+  #next: Buffer;
+  readonly #end: Buffer;
+  readonly #revision: number;
+  readonly #filter: Filter;
+  readonly #limit: number;
+  #count = 0;
+  #last: Buffer | null = null;
+
+  constructor(range: KeyRange, revision: number, filter: Filter, limit: number) {
+    this.#next = range.start;
+    this.#end = range.end;
+    this.#revision = revision;
+    this.#filter = filter;
+    this.#limit = limit;
+  }
+
+  /** Goes on for one turn; null where another one is needed. */
+  step(storage: Storage): PageEnd | null {
+    let rows = 0;
+    let hasMore = false;
+    const outcome = storage.page(this.#next, this.#end, this.#revision, (row) => {
+      rows++;
+      if (this.#filter.matches(row)) {
+        if (this.#count === this.#limit) {
+          hasMore = true;
+          return false;
+        }
+        this.#count++;
+        if (this.#count === this.#limit) this.#last = keyOfRow(row);
+      }
+      if (rows < ROWS_PER_TURN_MAX) return true;
+      this.#next = keyAfter(keyOfRow(row));
       return false;
+    });
+    if (outcome === 'compacted') return { end: this.#end, lastKey: null, outcome };
+    if (hasMore && this.#last !== null) {
+      return { end: keyAfter(this.#last), lastKey: this.#last, outcome: 'found' };
     }
-    count++;
-    if (count === limit) last = Buffer.from(row.key.subarray(row.keyStart, row.keyEnd));
-    return true;
-  });
-  if (outcome === 'compacted') return { end: range.end, lastKey: null, outcome };
-  if (!hasMore || last === null) return { end: range.end, lastKey: null, outcome: 'found' };
-  return { end: keyAfter(last), lastKey: last, outcome: 'found' };
+    return outcome === 'end' ? { end: this.#end, lastKey: null, outcome: 'found' } : null;
+  }
+}
+
+function keyOfRow(row: Row): Buffer {
+  return Buffer.from(row.key.subarray(row.keyStart, row.keyEnd));
 }

@@ -14,7 +14,7 @@ import { encodeContinue } from './continue-token.ts';
 import type { Encoder, ListMeta } from './encoder.ts';
 import type { Filter } from './filter.ts';
 import type { ListOptions } from './list-options.ts';
-import { findPageEnd, RowStream } from './list-stream.ts';
+import { PageSearch, RowStream } from './list-stream.ts';
 import { parseRevision, revisionFault } from './query.ts';
 import { encoderOf, selectOf } from './representation.ts';
 import { keyOf, type KeyRange, type Served } from './served.ts';
@@ -109,7 +109,7 @@ function snapshotRevision(world: World, options: ListOptions): number {
 }
 
 function sendList(world: World, plan: ListPlan): void {
-  const { call, options, filter, encoder } = plan;
+  const { call, options } = plan;
   const start = startOf(plan);
   if (start === null) {
     call.fail(badRequest('continue key is not valid'));
@@ -118,31 +118,55 @@ function sendList(world: World, plan: ListPlan): void {
   // a list at "any" revision ignores its limit, as upstream's cache does
   const isLimitless = !options.isUnset && options.revision === 0 && options.match !== 'Exact';
   const limit = isLimitless && options.token === null ? 0 : options.limit;
-  const newest = world.storage.appliedRevision;
-  const revision = plan.revision === newest ? 0 : plan.revision;
   const range = { start, end: plan.range.end };
-  let end = range.end;
-  let meta: ListMeta = { revision: plan.revision, continueToken: '', remaining: null };
-  if (limit > 0 || revision !== 0) {
-    const page = findPageEnd(world.storage, range, revision, filter, limit > 0 ? limit : 1);
-    if (page.outcome === 'compacted') {
-      failCompacted(plan, start);
-      return;
-    }
-    if (limit > 0 && page.lastKey !== null) {
-      const relative = page.lastKey.toString('latin1', plan.served.prefix.length);
-      const remaining = filter.isEverything ? world.storage.count(page.end, range.end) : null;
-      meta = { ...meta, continueToken: encodeContinue(relative, plan.revision), remaining };
-      end = page.end;
-    }
+  if (limit === 0 && plan.revision === world.storage.appliedRevision) {
+    streamList(world, plan, range, { revision: plan.revision, continueToken: '', remaining: null });
+    return;
   }
+  const search = new PageSearch(range, plan.revision, plan.filter, limit > 0 ? limit : 1);
+  searchPage(world, plan, range, search, limit > 0);
+}
+
+/** Looks for the end of the page, over as many turns as that takes; then sends the page. */
+function searchPage(
+  world: World,
+  plan: ListPlan,
+  range: KeyRange,
+  search: PageSearch,
+  isLimited: boolean,
+): void {
+  if (plan.call.exchange.closed) return;
+  const page = search.step(world.storage);
+  if (page === null) {
+    world.edge.defer(() => searchPage(world, plan, range, search, isLimited));
+    return;
+  }
+  if (page.outcome === 'compacted') {
+    failCompacted(plan, range.start);
+    return;
+  }
+  const { revision } = plan;
+  if (!isLimited || page.lastKey === null) {
+    streamList(world, plan, range, { revision, continueToken: '', remaining: null });
+    return;
+  }
+  const relative = page.lastKey.toString('latin1', plan.served.prefix.length);
+  const isCounted = plan.filter.isEverything;
+  const remaining = isCounted ? world.storage.count(page.end, range.end) : null;
+  const continueToken = encodeContinue(relative, revision);
+  const own = { start: range.start, end: page.end };
+  streamList(world, plan, own, { revision, continueToken, remaining });
+}
+
+function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMeta): void {
+  const { call, filter, encoder } = plan;
   const { exchange } = call;
   const body = new AnswerBody(call, encoder.contentType);
   sink.length = 0;
   encoder.openList(sink, meta);
   body.write(sink.bytes, 0, sink.length);
   // a snapshot of the newest state is read at its revision, so that later turns show the same
-  const stream = new RowStream({ start, end }, plan.revision, filter, encoder, false);
+  const stream = new RowStream(range, plan.revision, filter, encoder, false);
   exchange.onWritable = () => pumpList(world, exchange, body, stream, encoder);
   pumpList(world, exchange, body, stream, encoder);
 }
