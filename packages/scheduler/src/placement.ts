@@ -43,6 +43,8 @@ export interface PlacementOptions {
   readonly indexBytesMax: number;
   /** From so many nodes on a class that comes for the first time gets no index yet. */
   readonly scannedNodesMin: number;
+  /** Every so many decisions of the index one is compared with full evaluation; 0: none. */
+  readonly checkedEvery: number;
 }
 
 export const INDEX_BYTES_MAX: number = 512 * 1024 * 1024;
@@ -66,10 +68,20 @@ export interface PlacementMetrics {
   scanned: number;
   evaluated: number;
   indexesBuilt: number;
+  /** Decisions that were compared with full evaluation, and those that differed. */
+  checked: number;
+  mismatched: number;
 }
 
 export class Placement {
-  readonly metrics: PlacementMetrics = { indexed: 0, scanned: 0, evaluated: 0, indexesBuilt: 0 };
+  readonly metrics: PlacementMetrics = {
+    indexed: 0,
+    scanned: 0,
+    evaluated: 0,
+    indexesBuilt: 0,
+    checked: 0,
+    mismatched: 0,
+  };
   /** Why the last `decide` found no node. */
   failure: Failure | null = null;
   readonly #options: PlacementOptions;
@@ -112,6 +124,10 @@ export class Placement {
     if (index === null) return this.#scan(id, podClass, active, fast);
     this.metrics.indexed++;
     const node = this.#pick(id, index, touch, fast);
+    const { checkedEvery } = this.#options;
+    if (checkedEvery > 0 && this.metrics.indexed % checkedEvery === 0) {
+      this.#check(id, node, active.profile);
+    }
     return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, active.profile);
   }
 
@@ -229,6 +245,19 @@ export class Placement {
     if (preempts) return this.#evaluate(id, profile);
     this.failure = failureOf(rules, verdicts, profile, this.#options.nodes.count);
     return -1;
+  }
+
+  /** Counts a decision that full evaluation would not have made. */
+  #check(id: number, node: number, profile: Profile): void {
+    const { view, nodes, nominations } = this.#options;
+    view.refresh();
+    const decision = new Evaluator(100).decide(view.podAt(id), view, profile, nominations);
+    const isSame =
+      node < 0
+        ? decision.kind === 'failed'
+        : decision.kind === 'placed' && decision.best.includes(nodes.nameOf(node));
+    this.metrics.checked++;
+    if (!isSame) this.metrics.mismatched++;
   }
 
   #evaluate(id: number, profile: Profile): number {

@@ -26,6 +26,8 @@ export interface SchedulerOptions {
   /** Events posted per second at most; 0: none. */
   readonly eventsPerSecondMax: number;
   readonly podMaxInUnschedulableMs: number;
+  /** Every so many indexed decisions one is compared with full evaluation; default 0, none. */
+  readonly checkedEvery?: number;
   readonly log: Log;
 }
 
@@ -88,6 +90,7 @@ class SchedulerProgram {
         unschedulableMs: options.podMaxInUnschedulableMs,
       },
       seed: options.seed,
+      checkedEvery: options.checkedEvery ?? 0,
       keyOf: (id) => this.#feeds.keyOfPod(id),
     });
     const writer = new ApiWriter({

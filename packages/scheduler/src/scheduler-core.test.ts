@@ -260,6 +260,32 @@ function storm(seed: number): void {
   }
 }
 
+test('decisions of the index are compared with full evaluation when that is asked for', () => {
+  const core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/p${id}`, checkedEvery: 2 });
+  for (const name of ['a', 'b', 'c']) {
+    core.nodeSeen({ metadata: { name }, status: { allocatable: { cpu: '2', pods: '9' } } }, 0);
+  }
+  for (let id = 0; id < 10; id++) {
+    const bytes = Buffer.from(JSON.stringify(podObject(`p${id}`, '500m', {})));
+    core.podSeen(id, true, bytes, 0, bytes.length, 0);
+    core.attempt(0);
+  }
+  assert.equal(core.placement.metrics.checked, 5);
+  assert.equal(core.placement.metrics.mismatched, 0);
+  // A table that says that nobody has room: the comparison must notice.
+  for (const name of ['a', 'b', 'c']) {
+    core.nodes.milliCpu.set(core.nodes.find(name), 2000);
+    core.nodes.log.append(core.nodes.find(name));
+  }
+  for (let id = 10; id < 12; id++) {
+    const bytes = Buffer.from(JSON.stringify(podObject(`p${id}`, '500m', {})));
+    core.podSeen(id, true, bytes, 0, bytes.length, 0);
+    core.attempt(0);
+  }
+  assert.equal(core.placement.metrics.checked, 6);
+  assert.equal(core.placement.metrics.mismatched, 1);
+});
+
 test('identities and usages are given back with the pods that had them', () => {
   const bench = new Bench();
   bench.node('n', '64');

@@ -31,6 +31,7 @@ export interface CoreOptions {
   readonly queueLimits?: QueueLimits;
   readonly indexBytesMax?: number;
   readonly scannedNodesMin?: number;
+  readonly checkedEvery?: number;
   readonly seed: number;
   /** `namespace/name` of a pod's row. */
   keyOf(id: number): string;
@@ -101,6 +102,7 @@ export class SchedulerCore {
       random: random.fork('ties'),
       indexBytesMax: options.indexBytesMax ?? INDEX_BYTES_MAX,
       scannedNodesMin: options.scannedNodesMin ?? SCANNED_NODES_MIN,
+      checkedEvery: options.checkedEvery ?? 0,
     });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
   }

@@ -104,6 +104,15 @@ export class SchedulerMetrics {
     for (const [way, count] of Object.entries({ indexed, scanned, evaluated })) {
       out.value({ way }, count);
     }
+    const { checked, mismatched } = placement.metrics;
+    out.family('megaplane_scheduler_checked_total', 'counter', 'Decisions compared with the rule.');
+    out.value({}, checked);
+    out.family(
+      'megaplane_scheduler_mismatched_total',
+      'counter',
+      'Compared decisions that differed.',
+    );
+    out.value({}, mismatched);
     out.family('megaplane_scheduler_indexes_built_total', 'counter', 'Ranked indexes of classes.');
     out.value({}, indexesBuilt);
     out.family('megaplane_scheduler_table_bytes', 'gauge', 'Memory of tables and indexes.');

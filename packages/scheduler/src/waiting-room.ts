@@ -23,6 +23,8 @@ interface WaitingClass {
 /** What happened to the cluster. */
 export type ClusterEvent = 'node' | 'podAdded' | 'podRemoved' | 'object';
 
+const EVENTS: readonly ClusterEvent[] = ['node', 'podAdded', 'podRemoved', 'object'];
+
 /** Plugins to which pods come and go for nothing. */
 const NODE_ONLY = new Set(['NodeUnschedulable', 'NodeName', 'TaintToleration', 'NodeAffinity']);
 const BY_PODS_ADDED = new Set(['PodTopologySpread', 'InterPodAffinity']);
@@ -43,6 +45,13 @@ export class WaitingRoom {
   readonly #pods: PodTable;
   readonly #classes = new Map<number, WaitingClass>();
   readonly #others = new Map<number, ReadonlySet<string>>();
+  /** How many of the others each event may help: mostly none, and then nobody is looked at. */
+  readonly #hopeful: Record<ClusterEvent, number> = {
+    node: 0,
+    podAdded: 0,
+    podRemoved: 0,
+    object: 0,
+  };
 
   constructor(pods: PodTable) {
     this.#pods = pods;
@@ -92,11 +101,16 @@ export class WaitingRoom {
 
   /** A pod that full evaluation found no node for. */
   addOther(id: number, rejecters: ReadonlySet<string>): void {
+    this.removeOther(id);
     this.#others.set(id, rejecters);
+    this.#hope(rejecters, 1);
   }
 
   removeOther(id: number): void {
+    const rejecters = this.#others.get(id);
+    if (rejecters === undefined) return;
     this.#others.delete(id);
+    this.#hope(rejecters, -1);
   }
 
   /** The first pod of a class that still waits, which is then out to try; -1 if none does. */
@@ -117,11 +131,12 @@ export class WaitingRoom {
 
   /** Pods out of the order of classes to which an event may matter; they wait no longer. */
   wakeOthers(event: ClusterEvent): number[] {
+    if (this.#hopeful[event] === 0) return [];
     const woken: number[] = [];
     for (const [id, rejecters] of this.#others) {
       if (mayHelp(event, rejecters)) woken.push(id);
     }
-    for (const id of woken) this.#others.delete(id);
+    for (const id of woken) this.removeOther(id);
     return woken;
   }
 
@@ -141,9 +156,15 @@ export class WaitingRoom {
     for (const id of this.#others.keys()) {
       if (sinceMs.get(id) > beforeMs) continue;
       found.push(id);
-      this.#others.delete(id);
+      this.removeOther(id);
     }
     return found;
+  }
+
+  #hope(rejecters: ReadonlySet<string>, delta: 1 | -1): void {
+    for (const event of EVENTS) {
+      if (mayHelp(event, rejecters)) this.#hopeful[event] += delta;
+    }
   }
 
   #stillWaits(id: number, stamp: number): boolean {
