@@ -17,6 +17,8 @@ export const CONTROLLER_NAMES = [
   'deployment-controller',
   'endpointslice-controller',
   'endpoints-controller',
+  'job-controller',
+  'ttl-after-finished-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -33,6 +35,8 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   replicationcontroller: 'replicationcontroller-controller',
   deployment: 'deployment-controller',
   endpointslice: 'endpointslice-controller',
+  job: 'job-controller',
+  'ttl-after-finished': 'ttl-after-finished-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',
 };

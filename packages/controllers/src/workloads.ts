@@ -4,11 +4,13 @@ import type { Client } from '@megaplane/client/client';
 import type { Announce } from './announce.ts';
 import { DeploymentPart } from './deployment-part.ts';
 import { EndpointsPart } from './endpoints-part.ts';
+import { JobPart } from './job-part.ts';
 import type { ControllerName } from './options.ts';
 import { PodRows } from './pod-rows.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
 import { ReplicaSetPart } from './replicaset-part.ts';
 import type { SharedInformers } from './shared-informers.ts';
+import { TtlPart } from './ttl-part.ts';
 
 export interface WorkloadsOptions {
   readonly client: Client;
@@ -50,5 +52,9 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
     const random = options.random.fork('zones');
     parts.push(new EndpointsPart({ ...options, random, pods: pods(), isSlices, isEndpoints }));
   }
+  if (chosen.has('job-controller')) {
+    parts.push(new JobPart({ ...options, pods: pods(), announce: announce('job-controller') }));
+  }
+  if (chosen.has('ttl-after-finished-controller')) parts.push(new TtlPart(options));
   return parts;
 }

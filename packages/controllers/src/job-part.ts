@@ -1,0 +1,318 @@
+/** Jobs: carries out what `planJob` decides, and lets pods go whose Job is over or gone. */
+import { CONTENT, type Client } from '@megaplane/client/client';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import type { Announce } from './announce.ts';
+import { mergeOf } from './conditions.ts';
+import { Expectations } from './expectations.ts';
+import { isFinished, planJob, type JobBackoff, type JobPlan, type JobPod } from './job.ts';
+import { INDEX, INDEX_FAILURES, JobPods, TRACKING } from './job-pods.ts';
+import { judgeFailure } from './job-policy.ts';
+import { ObjectCache } from './object-cache.ts';
+import { NAMESPACE_ENDING, ownerOfObject, PodControl } from './pod-control.ts';
+import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
+import type { PodRows } from './pod-rows.ts';
+import { PHASE_FAILED, PHASE_SUCCEEDED } from './replica-pods.ts';
+import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+const LOOSE_WORKERS = 20;
+const EXPECTATION_LOOK_MS = 300_000;
+const MANAGED_BY = 'kubernetes.io/job-controller';
+
+export interface JobPartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly announce: Announce;
+  readonly onError: (error: unknown) => void;
+}
+
+export class JobPart {
+  readonly #options: JobPartOptions;
+  readonly #control: PodControl;
+  readonly #workers: Workers<string>;
+  /** Keys of pods whose finalizer nobody else will take off. */
+  readonly #loose: Workers<string>;
+  readonly #jobs: ObjectCache;
+  readonly #pods = new JobPods();
+  readonly #expectations = new Expectations();
+  readonly #written = new Expectations();
+  readonly #backoffs: Map<string, JobBackoff> = new Map();
+
+  constructor(options: JobPartOptions) {
+    this.#options = options;
+    const { client, informers, pods, onError } = options;
+    this.#control = new PodControl(client, options.announce);
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#loose = new Workers(client.timers, LOOSE_WORKERS, (key) => this.#letGo(key), onError);
+    const synced = (): void => this.#addWaiting();
+    this.#jobs = new ObjectCache(
+      informers,
+      '/apis/batch/v1/jobs',
+      (key, after, before) => this.#jobChanged(key, after, before),
+      synced,
+    );
+    pods.listen({
+      changed: (row, bytes, start, end, isGone) => this.#podChanged(row, bytes, start, end, isGone),
+      synced,
+    });
+  }
+
+  start(): void {
+    this.#workers.start();
+    this.#loose.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+    this.#loose.stop();
+  }
+
+  #addWaiting(): void {
+    for (const key of this.#expectations.keys()) this.#workers.add(key);
+    for (const key of this.#written.keys()) this.#workers.add(key);
+  }
+
+  #jobChanged(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
+    if (after !== undefined) return this.#workers.add(key);
+    this.#expectations.forget(key);
+    this.#written.forget(key);
+    this.#backoffs.delete(key);
+    for (const row of this.#rowsOf(stringAt(before, 'metadata', 'uid'))) this.#addLoose(row);
+    return undefined;
+  }
+
+  #rowsOf(uid: string): number[] {
+    const { pods } = this.#options.pods;
+    const rows: number[] = [];
+    const owner = pods.findOwner(uid);
+    for (let row = pods.firstOfOwner(owner); row >= 0; row = pods.nextOfOwner(row)) rows.push(row);
+    return rows;
+  }
+
+  #addLoose(row: number): void {
+    if (this.#pods.tracked.get(row) === 1) this.#loose.add(this.#options.pods.informer.keyOf(row));
+  }
+
+  #podChanged(row: number, bytes: Buffer, start: number, end: number, isGone: boolean): void {
+    const { pods } = this.#options.pods;
+    if (isGone) this.#pods.tracked.set(row, 0);
+    else this.#pods.upsert(row, bytes, start, end);
+    const owners = new Set([pods.ownerBefore, pods.ownerOf(row)]);
+    for (const owner of owners) {
+      const key = owner < 0 ? undefined : this.#jobs.keyOfUid(pods.uidOf(owner));
+      if (key !== undefined) this.#workers.add(key);
+    }
+    const owner = pods.ownerOf(row);
+    if (!isGone && (owner < 0 || this.#jobs.keyOfUid(pods.uidOf(owner)) === undefined)) {
+      this.#addLoose(row);
+    }
+  }
+
+  /** A pod whose Job is gone, or that was set free. */
+  async #letGo(pod: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const { informer, pods } = this.#options.pods;
+    const slash = pod.indexOf('/');
+    const row = informer.find(pod.slice(0, slash), pod.slice(slash + 1));
+    if (row < 0 || this.#pods.tracked.get(row) === 0) return 'done';
+    const owner = pods.ownerOf(row);
+    if (owner >= 0 && this.#jobs.keyOfUid(pods.uidOf(owner)) !== undefined) return 'done';
+    return (await this.#untrack(pod.slice(0, slash), pod.slice(slash + 1))) < 0 ? 'retry' : 'done';
+  }
+
+  /** Takes the tracking finalizer off: the revision, 0 where the pod is gone, -1 if it failed. */
+  async #untrack(namespace: string, name: string): Promise<number> {
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: `/api/v1/namespaces/${namespace}/pods/${name}`,
+      contentType: CONTENT.strategicPatch,
+      body: { metadata: { '$deleteFromPrimitiveList/finalizers': [TRACKING] } },
+    });
+    if (answer.ok) return revisionOf(answer.object);
+    return answer.code === 404 || answer.code === 422 ? 0 : -1;
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    // Events of one chunk are all delivered before the first of them is worked on.
+    await Promise.resolve();
+    const job = this.#jobs.get(key);
+    if (job === undefined) return 'done';
+    const manager = stringAt(job, 'spec', 'managedBy');
+    if (manager !== '' && manager !== MANAGED_BY) return 'done';
+    const nowMs = this.#options.client.timers.nowMs();
+    const podsSeen = this.#options.pods.informer.revision;
+    const isSeen =
+      this.#expectations.isMet(key, podsSeen, () => true, nowMs) &&
+      this.#written.isMet(key, this.#jobs.informer.revision, () => true, nowMs);
+    if (!isSeen) return { againMs: EXPECTATION_LOOK_MS };
+    const owner = ownerOfObject('batch/v1', 'Job', job);
+    const pods = this.#podsOf(owner);
+    if (isFinished(job)) return this.#clean(key, owner, pods, nowMs);
+    const judged = await this.#judge(job, owner, pods);
+    if (judged === undefined) return 'retry';
+    const backoff = this.#backoffs.get(key) ?? { failures: 0, lastFailureMs: 0 };
+    const next = { ...backoff };
+    const plan = planJob(job, judged, next, nowMs);
+    if (!(await this.#writeStatus(key, job, owner, plan, nowMs))) return 'retry';
+    // Only now are the failures known to the server: decided again, they must not count twice.
+    this.#backoffs.set(key, next);
+    if (!(await this.#carryOut(key, job, owner, plan, nowMs))) return 'retry';
+    return plan.againMs === Infinity ? 'done' : { againMs: plan.againMs };
+  }
+
+  #podsOf(owner: PodOwner): JobPod[] {
+    const { informer, pods } = this.#options.pods;
+    return this.#rowsOf(owner.uid).map((row) => {
+      const flags = pods.flags.get(row);
+      const phase = pods.phaseOf(row);
+      return {
+        name: informer.keyOf(row).slice(owner.namespace.length + 1),
+        uid: this.#pods.uidOf(row),
+        phase:
+          phase === PHASE_SUCCEEDED ? 'succeeded' : phase === PHASE_FAILED ? 'failed' : 'active',
+        isDeleting: (flags & REPLICA_DELETING) !== 0,
+        isReady: (flags & REPLICA_READY) !== 0,
+        isTracked: this.#pods.tracked.get(row) === 1,
+        index: this.#pods.indexOf(row),
+        failures: this.#pods.failures.get(row),
+        restarts: pods.restarts.get(row),
+        endedS: pods.readyS.get(row),
+      };
+    });
+  }
+
+  /** A finished Job's pods need no finalizer any more. */
+  async #clean(
+    key: string,
+    owner: PodOwner,
+    pods: readonly JobPod[],
+    nowMs: number,
+  ): Promise<WorkResult> {
+    const tracked = pods.filter((pod) => pod.isTracked).map((pod) => pod.name);
+    return (await this.#untrackAll(key, owner, tracked, nowMs)) ? 'done' : 'retry';
+  }
+
+  async #untrackAll(
+    key: string,
+    owner: PodOwner,
+    names: readonly string[],
+    nowMs: number,
+  ): Promise<boolean> {
+    const revisions = await Promise.all(names.map((name) => this.#untrack(owner.namespace, name)));
+    for (const revision of revisions) this.#expectations.expectRevision(key, revision, nowMs);
+    return !revisions.includes(-1);
+  }
+
+  /** Reads failed pods whole where a policy wants to know why; undefined if that failed. */
+  async #judge(
+    job: JsonObject,
+    owner: PodOwner,
+    pods: readonly JobPod[],
+  ): Promise<readonly JobPod[] | undefined> {
+    if (objectAt(job, 'spec', 'podFailurePolicy') === undefined) return pods;
+    const judged: JobPod[] = [];
+    for (const pod of pods) {
+      if (!pod.isTracked || pod.phase !== 'failed') {
+        judged.push(pod);
+        continue;
+      }
+      const path = `/api/v1/namespaces/${owner.namespace}/pods/${pod.name}`;
+      const answer = await this.#options.client.request({ method: 'GET', path });
+      if (answer.ok) judged.push({ ...pod, verdict: judgeFailure(job, answer.object) });
+      else if (answer.code !== 404) return undefined;
+    }
+    return judged;
+  }
+
+  async #carryOut(
+    key: string,
+    job: JsonObject,
+    owner: PodOwner,
+    plan: JobPlan,
+    nowMs: number,
+  ): Promise<boolean> {
+    const isDeleting = stringAt(job, 'metadata', 'deletionTimestamp') !== '';
+    for (const { type, reason, message } of plan.events) {
+      this.#options.announce('Job', owner.namespace, owner.name, type, reason, message, owner.uid);
+    }
+    // Pods that are dropped must not count as failed: they are let go before they end.
+    const untracked = await this.#untrackAll(key, owner, [...plan.untrack, ...plan.drop], nowMs);
+    const deleted = await Promise.all(
+      [...plan.drop, ...plan.fail].map((name) => this.#control.delete(owner, name)),
+    );
+    if (!untracked || deleted.some((one) => !one.ok)) return false;
+    if (isDeleting || plan.create.length === 0) return true;
+    const bodyOf = (at: number): string => {
+      const { index, failures } = plan.create[at] ?? { index: -1, failures: 0 };
+      return JSON.stringify(podOf(job, owner, index, failures));
+    };
+    const failed = await this.#control.createAll(owner, bodyOf, plan.create.length, (revision) =>
+      this.#expectations.expectRevision(key, revision, nowMs),
+    );
+    return failed === undefined || failed.ok || failed.reason === NAMESPACE_ENDING;
+  }
+
+  async #writeStatus(
+    key: string,
+    job: JsonObject,
+    { namespace, name }: PodOwner,
+    plan: JobPlan,
+    nowMs: number,
+  ): Promise<boolean> {
+    const before = objectAt(job, 'status');
+    const status = mergeOf(before, plan.status, equals);
+    if (status === undefined) return true;
+    // A merge patch adds to an object; the lists of uids are replaced as a whole.
+    if (objectAt(status, 'uncountedTerminatedPods') !== undefined) {
+      const uids = objectAt(plan.status, 'uncountedTerminatedPods');
+      const { succeeded = null, failed = null } = uids ?? {};
+      status['uncountedTerminatedPods'] = { succeeded, failed };
+    }
+    const resourceVersion = stringAt(job, 'metadata', 'resourceVersion');
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: `/apis/batch/v1/namespaces/${namespace}/jobs/${name}/status`,
+      contentType: CONTENT.mergePatch,
+      body: { metadata: { resourceVersion }, status },
+    });
+    if (answer.ok) this.#written.expectRevision(key, revisionOf(answer.object), nowMs);
+    return answer.ok;
+  }
+}
+
+/** The pod for a completion index, or for none (-1). */
+function podOf(job: JsonObject, owner: PodOwner, index: number, failures: number): JsonObject {
+  const pod = podOfTemplate(objectAt(job, 'spec', 'template'), owner);
+  const metadata = objectAt(pod, 'metadata') ?? {};
+  const finalizers = [...listAt(metadata, 'finalizers'), TRACKING];
+  if (index < 0) return { ...pod, metadata: { ...metadata, finalizers } };
+  const annotations: JsonObject = {
+    ...objectAt(metadata, 'annotations'),
+    [INDEX]: String(index),
+  };
+  if (valueAt(job, 'spec', 'backoffLimitPerIndex') !== undefined) {
+    annotations[INDEX_FAILURES] = String(failures);
+  }
+  const labels = { ...objectAt(metadata, 'labels'), [INDEX]: String(index) };
+  const generateName = `${owner.name}-${index}-`;
+  const spec: JsonObject = { hostname: `${owner.name}-${index}`, ...objectAt(pod, 'spec') };
+  for (const field of ['containers', 'initContainers']) {
+    const containers = listAt(spec, field).filter(isObject);
+    if (containers.length > 0) spec[field] = containers.map(withIndex);
+  }
+  return { ...pod, metadata: { ...metadata, generateName, finalizers, annotations, labels }, spec };
+}
+
+const INDEX_VARIABLE = 'JOB_COMPLETION_INDEX';
+
+function withIndex(container: JsonObject): JsonValue {
+  const env = listAt(container, 'env');
+  if (env.some((one) => stringAt(one, 'name') === INDEX_VARIABLE)) return container;
+  const fieldRef = { fieldPath: `metadata.labels['${INDEX}']` };
+  return { ...container, env: [...env, { name: INDEX_VARIABLE, valueFrom: { fieldRef } }] };
+}

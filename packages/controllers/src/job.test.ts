@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import fc from 'fast-check';
+import { formatIndexes, parseIndexes } from './index-set.ts';
+import { isFinished, planJob, type JobBackoff, type JobPod } from './job.ts';
+import { judgeFailure } from './job-policy.ts';
+
+const START_MS: number = Date.UTC(2026, 0, 1);
+
+function jobOf(spec: JsonObject): JsonObject {
+  const template = { spec: { restartPolicy: 'Never' } };
+  const all = { parallelism: 1, completions: 1, backoffLimit: 6, template, ...spec };
+  return { metadata: { name: 'j', namespace: 'default', generation: 1 }, spec: all };
+}
+
+/** Carries plans out as a server and kubelets would, with time of its own. */
+class Cluster {
+  readonly pods: Map<string, JobPod> = new Map();
+  readonly events: string[] = [];
+  readonly backoff: JobBackoff = { failures: 0, lastFailureMs: 0 };
+  job: JsonObject;
+  nowMs: number = START_MS;
+  made = 0;
+
+  constructor(spec: JsonObject) {
+    this.job = jobOf(spec);
+  }
+
+  set(name: string, change: Partial<JobPod>): void {
+    const pod = this.pods.get(name);
+    if (pod !== undefined) this.pods.set(name, { ...pod, ...change });
+  }
+
+  /** One round; with `isCut` only the status is written before the controller dies. */
+  round(isCut = false): number {
+    if (isFinished(this.job)) return Infinity;
+    const plan = planJob(this.job, [...this.pods.values()], this.backoff, this.nowMs);
+    this.job = { ...this.job, status: plan.status };
+    this.events.push(...plan.events.map((event) => `${event.reason}: ${event.message}`));
+    if (isCut) return 0;
+    for (const name of [...plan.untrack, ...plan.drop]) this.set(name, { isTracked: false });
+    for (const name of [...plan.drop, ...plan.fail]) this.set(name, { isDeleting: true });
+    for (const { index, failures } of plan.create) {
+      const name = `p${this.made++}`;
+      const uid = `uid-${name}`;
+      const fresh = { phase: 'active', isDeleting: false, isReady: true, isTracked: true } as const;
+      this.pods.set(name, { name, uid, index, failures, restarts: 0, endedS: 0, ...fresh });
+    }
+    for (const [name, pod] of this.pods) {
+      if (pod.isDeleting && !pod.isTracked) this.pods.delete(name);
+    }
+    return plan.againMs;
+  }
+
+  /** Rounds until nothing happens; ends pods as `end` says; lets back-offs pass. */
+  run(end: (pod: JobPod) => JobPod['phase'], isCut: () => boolean = () => false): void {
+    for (let i = 0; i < 500 && !isFinished(this.job); i++) {
+      const againMs = this.round(isCut());
+      for (const pod of this.pods.values()) {
+        if (pod.phase !== 'active') continue;
+        const phase = pod.isDeleting ? 'failed' : end(pod);
+        const endedS = phase === 'active' ? 0 : this.nowMs / 1000;
+        this.set(pod.name, { phase, endedS });
+      }
+      this.nowMs += againMs === Infinity ? 1_000 : Math.max(1_000, againMs);
+    }
+  }
+
+  reason(type: string): string {
+    const found = listAt(this.job, 'status', 'conditions').find(
+      (one) => stringAt(one, 'type') === type && stringAt(one, 'status') === 'True',
+    );
+    return stringAt(found, 'reason');
+  }
+}
+
+test('sets of indexes are written as ranges and read back', () => {
+  assert.equal(formatIndexes(new Set([4, 0, 2, 3, 7])), '0,2-4,7');
+  assert.equal(formatIndexes(new Set([0, 1])), '0,1');
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.nat({ max: 60 })), (indexes) => {
+      const set = new Set(indexes);
+      assert.deepEqual(
+        parseIndexes(formatIndexes(set), 100),
+        new Set(indexes.toSorted((a, b) => a - b)),
+      );
+    }),
+  );
+});
+
+test('every completion counts once, whatever fails and wherever the controller dies', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 9 }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.boolean(),
+      fc.infiniteStream(fc.nat({ max: 9 })),
+      (completions, parallelism, isIndexed, stream) => {
+        const draw = (): number => stream.next().value as number;
+        const mode = isIndexed ? 'Indexed' : 'NonIndexed';
+        const spec = { completions, parallelism, completionMode: mode, backoffLimit: 10_000 };
+        const cluster = new Cluster(spec);
+        let failures = 0;
+        cluster.run(
+          () => {
+            const chance = draw();
+            if (chance < 2) failures++;
+            return chance < 2 ? 'failed' : chance < 6 ? 'succeeded' : 'active';
+          },
+          () => draw() < 3,
+        );
+        assert.equal(cluster.reason('Complete'), 'CompletionsReached');
+        const status = objectAt(cluster.job, 'status');
+        assert.equal(numberAt(status, 'succeeded'), completions);
+        assert(numberAt(status, 'failed') >= failures - parallelism);
+        assert.deepEqual(objectAt(status, 'uncountedTerminatedPods'), {});
+        assert.equal([...cluster.pods.values()].filter((pod) => pod.isTracked).length, 0);
+        const running = [...cluster.pods.values()].filter((pod) => pod.phase === 'active');
+        assert.equal(running.length, 0);
+        if (isIndexed && completions > 0) {
+          const indexes = parseIndexes(stringAt(status, 'completedIndexes'), completions);
+          assert.equal(indexes.size, completions);
+        }
+        assert.deepEqual(cluster.events, ['Completed: Job completed']);
+      },
+    ),
+    { numRuns: 100 },
+  );
+});
+
+test('pods are made again after 10 s, 20 s, 40 s, until the limit is exceeded', () => {
+  const cluster = new Cluster({ backoffLimit: 3 });
+  const made: number[] = [];
+  cluster.run((pod) => {
+    if (made.length < cluster.made) made.push((cluster.nowMs - START_MS) / 1000);
+    return pod.phase === 'active' ? 'failed' : pod.phase;
+  });
+  assert.equal(cluster.reason('Failed'), 'BackoffLimitExceeded');
+  const gaps = made.slice(1).map((at, i) => at - (made[i] ?? 0));
+  assert.deepEqual(gaps, [10, 20, 40]);
+  assert.equal(numberAt(cluster.job, 'status', 'failed'), 4);
+});
+
+test('a suspended Job gives its pods up without counting them, and goes on later', () => {
+  const cluster = new Cluster({ parallelism: 2, completions: 2 });
+  cluster.round();
+  assert.equal(cluster.pods.size, 2);
+  const spec = objectAt(cluster.job, 'spec');
+  cluster.job = { ...cluster.job, spec: { ...spec, suspend: true } };
+  cluster.round();
+  cluster.round();
+  assert.equal(cluster.pods.size, 0);
+  assert.equal(cluster.reason('Suspended'), 'JobSuspended');
+  cluster.job = { ...cluster.job, spec: { ...spec } };
+  cluster.run(() => 'succeeded');
+  assert.equal(cluster.reason('Complete'), 'CompletionsReached');
+  assert.equal(numberAt(cluster.job, 'status', 'failed'), 0);
+  const told = ['Suspended: Job suspended', 'Resumed: Job resumed', 'Completed: Job completed'];
+  assert.deepEqual(cluster.events, told);
+});
+
+test('a policy judges a failed pod by its first rule that matches', () => {
+  const job = {
+    spec: {
+      podFailurePolicy: {
+        rules: [
+          { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+          { action: 'FailJob', onExitCodes: { operator: 'In', values: [42] } },
+          { action: 'FailIndex', onExitCodes: { operator: 'NotIn', values: [1] } },
+        ],
+      },
+    },
+  };
+  const pod = (exitCode: number, conditions: JsonObject[] = []): JsonObject => ({
+    metadata: { namespace: 'n', name: 'p' },
+    status: {
+      conditions,
+      containerStatuses: [{ name: 'c', state: { terminated: { exitCode } } }],
+    },
+  });
+  const failed = judgeFailure(job, pod(42));
+  assert.equal(failed.action, 'FailJob');
+  assert.equal(
+    failed.message,
+    'Container c for pod n/p failed with exit code 42 matching FailJob rule at index 1',
+  );
+  const disrupted = pod(42, [{ type: 'DisruptionTarget', status: 'True' }]);
+  assert.equal(judgeFailure(job, disrupted).action, 'Ignore');
+  assert.equal(judgeFailure(job, pod(3)).action, 'FailIndex');
+  assert.equal(judgeFailure(job, pod(1)).action, 'Count');
+});

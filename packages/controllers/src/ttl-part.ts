@@ -1,0 +1,70 @@
+/** Deletes Jobs when they have been finished for `spec.ttlSecondsAfterFinished`. */
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { parseTime } from '@megaplane/machinery/times';
+import { isFinished } from './job.ts';
+import { ObjectCache } from './object-cache.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+
+export interface TtlPartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly onError: (error: unknown) => void;
+}
+
+export class TtlPart {
+  readonly #client: Client;
+  readonly #workers: Workers<string>;
+  readonly #jobs: ObjectCache;
+
+  constructor({ client, informers, onError }: TtlPartOptions) {
+    this.#client = client;
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#jobs = new ObjectCache(informers, '/apis/batch/v1/jobs', (key, after) => {
+      if (after !== undefined && expiresMs(after) < Infinity) this.#workers.add(key);
+    });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const job = this.#jobs.get(key);
+    if (job === undefined) return 'done';
+    const waitMs = expiresMs(job) - this.#client.timers.nowMs();
+    if (waitMs > 0) return waitMs === Infinity ? 'done' : { againMs: waitMs };
+    const [namespace = '', name = ''] = key.split('/');
+    const path = `/apis/batch/v1/namespaces/${namespace}/jobs/${name}`;
+    // The server may know better than the informer: the time to live can have been raised.
+    const fresh = await this.#client.request({ method: 'GET', path });
+    if (!fresh.ok) return fresh.code === 404 ? 'done' : 'retry';
+    if (expiresMs(fresh.object) > this.#client.timers.nowMs()) return 'retry';
+    const preconditions = { uid: stringAt(fresh.object, 'metadata', 'uid') };
+    const body = { propagationPolicy: 'Foreground', preconditions };
+    const answer = await this.#client.request({ method: 'DELETE', path, body });
+    return answer.ok || answer.code === 404 || answer.code === 409 ? 'done' : 'retry';
+  }
+}
+
+/** When a Job is to be deleted, milliseconds since 1970; Infinity for never. */
+function expiresMs(job: JsonObject): number {
+  const seconds = valueAt(job, 'spec', 'ttlSecondsAfterFinished');
+  const isDeleting = stringAt(job, 'metadata', 'deletionTimestamp') !== '';
+  if (typeof seconds !== 'number' || isDeleting || !isFinished(job)) return Infinity;
+  const over = listAt(job, 'status', 'conditions').find(
+    (one) =>
+      ['Complete', 'Failed'].includes(stringAt(one, 'type')) && stringAt(one, 'status') === 'True',
+  );
+  const since = parseTime(stringAt(over, 'lastTransitionTime'));
+  return since === undefined ? Infinity : (since.seconds + seconds) * 1000;
+}
