@@ -209,3 +209,18 @@ const SEARCH_NAME: NameForm = {
 export function searchNameErrors(value: string): string[] {
   return findings(SEARCH_NAME, value);
 }
+
+const WILDCARD_NAME: NameForm = {
+  pattern: `\\*\\.${DNS_SUBDOMAIN.pattern}`,
+  text:
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, " +
+    "which must consist of lower case alphanumeric characters, '-' or '.' and end with an " +
+    'alphanumeric character',
+  examples: ['*.example.com'],
+  lengthMax: 253,
+};
+
+/** Names of hosts, of which `*.` in front stands for many. */
+export function hostErrors(value: string): string[] {
+  return value.includes('*') ? findings(WILDCARD_NAME, value) : dnsSubdomainErrors(value);
+}

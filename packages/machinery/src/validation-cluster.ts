@@ -6,6 +6,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkIngress } from './validation-ingresses.ts';
 import { checkSlice } from './validation-slices.ts';
 import { checkAutoscaler } from './validation-scaling.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
@@ -221,29 +222,4 @@ function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
   const handler = stringAt(runtimeClass, 'handler');
   if (handler === '') found.push(required('handler'));
   else invalidEach(found, 'handler', handler, dnsLabelErrors(handler));
-}
-
-function checkIngress(found: Findings, ingress: JsonObject): void {
-  const spec = objectAt(ingress, 'spec') ?? {};
-  const rules = listAt(spec, 'rules');
-  if (rules.length === 0 && spec['defaultBackend'] === undefined) {
-    const text = 'either `defaultBackend` or `rules` must be specified';
-    found.push(invalidValue('spec', rules.length === 0 ? {} : spec, text));
-  }
-  eachObject(rules, 'spec.rules', (rule, at) => {
-    const http = objectAt(rule, 'http');
-    if (http === undefined) return;
-    const paths = listAt(http, 'paths');
-    if (paths.length === 0) found.push(required(`${at}.http.paths`));
-    eachObject(paths, `${at}.http.paths`, (path, pathAt) => {
-      if (stringAt(path, 'pathType') === '') {
-        found.push(required(`${pathAt}.pathType`, 'pathType must be specified'));
-        return;
-      }
-      const types = ['Exact', 'Prefix', 'ImplementationSpecific'];
-      oneOf(found, `${pathAt}.pathType`, path['pathType'], types);
-    });
-  });
-  const name = stringAt(spec, 'ingressClassName');
-  if (name !== '') invalidEach(found, 'spec.ingressClassName', name, dnsSubdomainErrors(name));
 }

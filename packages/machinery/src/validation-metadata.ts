@@ -4,7 +4,6 @@ import { forbiddenField, invalidValue, required, tooLong } from './fielderrors.t
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import {
-  dns1035LabelErrors,
   dnsLabelErrors,
   dnsSubdomainErrors,
   pathSegmentErrors,
@@ -29,8 +28,6 @@ export const SUBDOMAIN_NAME: NameRule = (name, isPrefix) =>
   dnsSubdomainErrors(isPrefix ? withoutTrailingDash(name) : name);
 export const LABEL_NAME: NameRule = (name, isPrefix) =>
   dnsLabelErrors(isPrefix ? withoutTrailingDash(name) : name);
-export const SERVICE_NAME: NameRule = (name, isPrefix) =>
-  dns1035LabelErrors(isPrefix ? withoutTrailingDash(name) : name);
 export const SEGMENT_NAME: NameRule = (name, isPrefix) => pathSegmentErrors(name, isPrefix);
 
 const STANDARD_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion'];

@@ -8,7 +8,7 @@ import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from './nam
 import type { RuleTable } from './validation.ts';
 import { checkEndpointIp, checkIp } from './validation-addresses.ts';
 import { checkPortReference } from './validation-containers.ts';
-import { SERVICE_NAME } from './validation-metadata.ts';
+import { LABEL_NAME } from './validation-metadata.ts';
 import {
   checkDnsLabel,
   checkLabels,
@@ -27,7 +27,7 @@ const AFFINITY_SECONDS_MAX = 86400;
 const UNCHANGEABLE = 'may not change once set';
 
 export const SERVICE_RULES: RuleTable = {
-  services: { name: SERVICE_NAME, create: checkService, change: changeService },
+  services: { name: LABEL_NAME, create: checkService, change: changeService },
 };
 
 function isHeadless(service: JsonObject): boolean {

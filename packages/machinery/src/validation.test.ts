@@ -8,6 +8,7 @@ import { fieldErrorText, type FieldError } from './fielderrors.ts';
 import { listAt, objectAt, stringAt, valueAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { findKind, findResource, type Resource } from './kinds.ts';
+import { dns1035LabelErrors } from './names.ts';
 import { applyMergePatch } from './patch-merge.ts';
 import { decodeJsonBody, refit } from './request-body.ts';
 import { findTypeOfKind } from './schema.ts';
@@ -51,7 +52,8 @@ test('names have the form of their kind', () => {
   assert.deepEqual(named('v1', 'Namespace', 'a.b'), [
     'metadata.name: Invalid value: "a.b": must not contain dots',
   ]);
-  assert.match(named('v1', 'Service', '1a')[0] ?? '', /a DNS-1035 label must consist of/);
+  assert.deepEqual(named('v1', 'Service', '1a'), []);
+  assert.match(dns1035LabelErrors('1a')[0] ?? '', /^a DNS-1035 label must consist of/);
   const rbac = 'rbac.authorization.k8s.io/v1';
   assert.deepEqual(named(rbac, 'ClusterRole', 'system:Any Thing'), []);
   assert.deepEqual(named(rbac, 'ClusterRole', 'a/b'), [
