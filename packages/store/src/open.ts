@@ -126,6 +126,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore 
     chain: found?.chain ?? 0,
     reserved: restorer.reserved,
   });
+  log.bytesSinceSnapshot = found?.logBytes ?? 0;
   const term = restorer.term + 1;
   store.batch.term(term);
   const snapshots = new Snapshots(store, log, term);

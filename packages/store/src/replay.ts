@@ -47,6 +47,8 @@ export interface Replayed {
   readonly chain: number;
   /** Segments on the disk, bytes of them, and what was cut off the tail. */
   readonly bytes: number;
+  /** Bytes of the segments alone: what a snapshot would replace. */
+  readonly logBytes: number;
   readonly cutBytes: number;
 }
 
@@ -78,6 +80,7 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
     nextSegment: reader.nextSegment,
     chain: reader.chain,
     bytes: reader.bytes,
+    logBytes: reader.logBytes,
     cutBytes: reader.cutBytes,
   };
 }
@@ -115,6 +118,7 @@ class FileReader {
   chain = 0;
   header: FileHeader | null = null;
   bytes = 0;
+  logBytes = 0;
   cutBytes = 0;
   nextSegment = 0;
 
@@ -129,6 +133,7 @@ class FileReader {
     try {
       const size = fstatSync(fd).size;
       this.bytes += size;
+      if (name.startsWith('log-')) this.logBytes += size;
       const header = this.#readHeader(fd, path, size, isLast);
       if (header === null) return;
       const isLog = name.startsWith('log-');

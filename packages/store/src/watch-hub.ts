@@ -148,18 +148,25 @@ export class WatchHub {
   publish(revision: number): void {
     this.#published = revision;
     this.#scanned = 0;
-    const hasWatchers = this.#size > 0;
+    if (this.#size === 0) {
+      for (const klass of this.#classes.all) this.#skipTo(klass, revision);
+      return;
+    }
     for (;;) {
       const klass = this.#nextClass(this.#classes.all, revision);
       if (klass === null) break;
-      if (!hasWatchers) {
-        klass.publishedPosition = klass.events.seek(revision + 1);
-        continue;
-      }
       this.#dispatch(klass.events.at(klass.publishedPosition));
       klass.publishedPosition++;
     }
     this.#wake();
+  }
+
+  /** Nobody watches: everything up to the revision counts as shown. */
+  #skipTo(klass: KeyClass, revision: number): void {
+    const { events } = klass;
+    if (klass.publishedPosition === events.next) return;
+    const isAll = this.#arenas.modRevision(events.at(events.next - 1)) <= revision;
+    klass.publishedPosition = isAll ? events.next : events.seek(revision + 1);
   }
 
   /** The class whose next unpublished event is the oldest, if one is due. */
