@@ -13,8 +13,9 @@ import { ScalarNames, Usages, type Usage } from './usage.ts';
  * is then not `isPresent`), so that its pods are counted when it comes.
  *
  *   key       name <-> id
- *   kind      Uint32   labels, taints and cordon, interned      (0: not present)
- *   size      Uint32   allocatable, interned
+ *   present   Uint8    1: the node exists
+ *   kind      Uint32   labels, taints and cordon, interned
+ *   size      Uint32   allocatable, interned; its amounts in columns by that number
  *   images    Uint32   images that it holds, interned           (0: none)
  *   used      5 x Float64   cpu, memory, ephemeral; cpu and memory with defaults
  *   pods      Uint32   pods on it
