@@ -150,7 +150,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore 
   };
 }
 
-/** Gives a snapshot on the way out what a stop may take; one that is not ready counts for nothing. */
+/** A snapshot on the way out, if it is ready in time; one that is not ready counts for nothing. */
 async function writeLast(store: Store, log: Log, snapshots: Snapshots): Promise<void> {
   store.flush();
   log.submit();

@@ -23,11 +23,11 @@ import type { Store } from './store.ts';
 /** Keys per slice: a millisecond or two. */
 const SLICE_KEYS = 2000;
 /** The log is replaced by a snapshot when it has grown by this, and by what the store holds. */
-const SNAPSHOT_LOG_BYTES_MIN: number = 256 * 1024 * 1024;
+const SNAPSHOT_LOG_BYTES_MIN: number = 1024 * 1024 * 1024;
 /** A log that has grown by more is replaced before the store closes: the next start is faster. */
 const CLOSING_LOG_BYTES_MIN: number = 32 * 1024 * 1024;
-/** Above this a snapshot takes longer than a stop may take. */
-const CLOSING_LIVE_BYTES_MAX: number = 2 * 1024 * 1024 * 1024;
+/** Above this a snapshot would hold the stop up for longer than people wait. */
+const CLOSING_LIVE_BYTES_MAX: number = 256 * 1024 * 1024;
 /** Slots that the snapshot leaves to the log. */
 const SLOTS_LEFT = 2;
 
