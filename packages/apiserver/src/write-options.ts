@@ -10,7 +10,7 @@ import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { failed, invalid, success, type Result } from '@megaplane/machinery/status';
-import { readBody } from './body.ts';
+import { mediaTypeOf, readBody } from './body.ts';
 import type { Call } from './call.ts';
 import type { DeleteOptions } from './deletion.ts';
 
@@ -43,7 +43,8 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
   if (validation !== '' && !['Ignore', 'Warn', 'Strict'].includes(validation)) {
     errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn']));
   }
-  if (kind === 'PatchOptions' && query.has('force')) {
+  const isApply = mediaTypeOf(call).startsWith('application/apply-patch');
+  if (kind === 'PatchOptions' && query.has('force') && !isApply) {
     errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
   }
   if (errors.length > 0) {
