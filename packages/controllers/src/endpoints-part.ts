@@ -24,8 +24,8 @@ import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
-/** Large services gather changes: a hundred endpoints wait a millisecond, to a second at most. */
-const ENDPOINTS_PER_MS = 100;
+/** Large services gather changes: ten endpoints wait a millisecond, to a second at most. */
+const ENDPOINTS_PER_MS = 10;
 const GATHER_MS_MAX = 1_000;
 const EXPECTATION_LOOK_MS = 300_000;
 const ZONE = pathOf('metadata', 'labels', 'topology.kubernetes.io/zone');

@@ -18,6 +18,9 @@ import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
+/** Large sets gather changes of pods: a hundred replicas wait a millisecond, to 200 at most. */
+const REPLICAS_PER_MS = 100;
+const GATHER_MS_MAX = 200;
 /** A key that waits for its own writes to be seen is looked at again after this, come what may. */
 const EXPECTATION_LOOK_MS = 300_000;
 
@@ -53,6 +56,8 @@ export class ReplicaSetPart {
   readonly #workers: Workers<string>;
   readonly #expectations = new Expectations();
   readonly #selectors: Map<string, LabelProgram> = new Map();
+  /** Pods at the last count. */
+  readonly #sizes: Map<string, number> = new Map();
   /** Revisions of the last status written. */
   readonly #written: Map<string, number> = new Map();
   /** Owners for which there may be pods to adopt. */
@@ -97,6 +102,7 @@ export class ReplicaSetPart {
       this.#selectors.delete(key);
       this.#adopting.delete(key);
       this.#written.delete(key);
+      this.#sizes.delete(key);
     }
     if (after === undefined) return;
     if (isOther) {
@@ -127,7 +133,10 @@ export class ReplicaSetPart {
 
   #addOwner(owner: number): void {
     const key = this.#cache.keyOfUid(this.#options.pods.pods.uidOf(owner));
-    if (key !== undefined) this.#workers.add(key);
+    if (key === undefined) return;
+    const delayMs = Math.min(GATHER_MS_MAX, (this.#sizes.get(key) ?? 0) / REPLICAS_PER_MS);
+    if (delayMs < 1) this.#workers.add(key);
+    else this.#workers.addAfter(key, delayMs);
   }
 
   async #work(key: string): Promise<WorkResult> {
@@ -151,6 +160,7 @@ export class ReplicaSetPart {
     // Until the informer shows what was taken and let go, counting would count wrong.
     if (claim === 'claimed') return { againMs: EXPECTATION_LOOK_MS };
     const rows = this.#activeRows(owner.uid);
+    this.#sizes.set(key, rows.length);
     const failure = isMet && !isDeleting ? await this.#manage(round, rows) : null;
     const counts = countReplicas(object, this.#options.pods.pods, rows, nowMs);
     const isWritten = await this.#writeStatus(round, counts, failure);

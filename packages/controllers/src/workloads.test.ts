@@ -247,7 +247,7 @@ async function play(steps: readonly Step[], strategy: JsonObject, seed: number):
   manager.stop();
 }
 
-test('any schedule of changes, refusals, lost answers and restarts ends in the same state', async () => {
+test('any schedule of changes, refusals, silence and restarts ends in the same state', async () => {
   const strategies = fc.constantFrom<JsonObject>(ROLLING, { type: 'Recreate' });
   const numRuns = process.env['MEGAPLANE_LONG'] === '1' ? 500 : 25;
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 12 }), strategies, fc.nat(), play), {
