@@ -19,6 +19,8 @@ export interface DefaultRule {
   readonly values?: Readonly<Record<string, JsonValue>>;
   /** Runs after the constants. Changes the object in place. */
   readonly step?: (object: JsonObject) => void;
+  /** Comes last, for objects of their own: not for templates of such in others. */
+  readonly whole?: (object: JsonObject) => void;
 }
 export type DefaultRules = Readonly<Record<string, DefaultRule>>;
 
@@ -49,7 +51,9 @@ export function applyDefaults(object: JsonObject): void {
   const { apiVersion, kind } = object;
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') return;
   const type = findTypeOfKind(apiVersion, kind);
-  if (type !== undefined) applyPlan(planOf(type), object);
+  if (type === undefined) return;
+  applyPlan(planOf(type), object);
+  rules[type.name]?.whole?.(object);
 }
 
 /** The same for a part of an object, by its type. */

@@ -73,6 +73,8 @@ export const CORE_DEFAULTS: DefaultRules = {
       const status = objectAt(claim, 'status') ?? {};
       status['phase'] ??= 'Pending';
       claim['status'] = status;
+    },
+    whole: (claim) => {
       const spec = objectAt(claim, 'spec');
       if (spec !== undefined) mirrorDataSource(spec);
     },

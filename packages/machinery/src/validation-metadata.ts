@@ -51,7 +51,7 @@ export function checkMetadata(
   checkNamespace(found, stringAt(metadata, 'namespace'), isNamespaced);
   nonNegative(found, 'metadata.generation', metadata['generation']);
   checkLabels(found, 'metadata.labels', objectAt(metadata, 'labels'));
-  checkAnnotations(found, objectAt(metadata, 'annotations'));
+  checkAnnotations(found, 'metadata.annotations', objectAt(metadata, 'annotations'));
   checkOwners(found, metadata);
   checkFinalizers(found, metadata);
   if (isKubernetesKind) checkFinalizerNames(found, metadata);
@@ -65,14 +65,18 @@ function checkNamespace(found: Findings, namespace: string, isNamespaced: boolea
   else invalidEach(found, path, namespace, dnsLabelErrors(namespace));
 }
 
-function checkAnnotations(found: Findings, annotations: JsonObject | undefined): void {
+export function checkAnnotations(
+  found: Findings,
+  path: string,
+  annotations: JsonObject | undefined,
+): void {
   let bytes = 0;
   for (const [key, value] of Object.entries(annotations ?? {})) {
-    invalidEach(found, 'metadata.annotations', key, qualifiedNameErrors(key.toLowerCase()));
+    invalidEach(found, path, key, qualifiedNameErrors(key.toLowerCase()));
     bytes += Buffer.byteLength(key) + Buffer.byteLength(typeof value === 'string' ? value : '');
   }
   if (bytes > ANNOTATIONS_BYTES_MAX) {
-    found.push(tooLong('metadata.annotations', ANNOTATIONS_BYTES_MAX));
+    found.push(tooLong(path, ANNOTATIONS_BYTES_MAX));
   }
 }
 
@@ -144,7 +148,7 @@ export function checkMetadataUpdate(
   // The server's own fields are restored, whatever a client sends; only a foreign uid is an error.
   if (next['uid'] !== undefined) immutable(found, 'metadata.uid', next['uid'], previous['uid']);
   checkLabels(found, 'metadata.labels', objectAt(next, 'labels'));
-  checkAnnotations(found, objectAt(next, 'annotations'));
+  checkAnnotations(found, 'metadata.annotations', objectAt(next, 'annotations'));
   checkOwners(found, next);
   if (isKubernetesKind) checkFinalizerNames(found, next);
 }

@@ -38,7 +38,8 @@ import {
   type Findings,
 } from './validation-rules.ts';
 import { checkIp } from './validation-addresses.ts';
-import { checkPodResources } from './validation-resources.ts';
+import { checkAnnotations } from './validation-metadata.ts';
+import { checkPodResources, checkResources } from './validation-resources.ts';
 import { checkPodSecurity } from './validation-security.ts';
 import { checkVolumes } from './validation-volumes.ts';
 
@@ -72,6 +73,8 @@ export function checkPodSpec(
   checkPodResources(found, `${path}.resources`, objectAt(spec, 'resources'));
   const podClaims = listAt(spec, 'resources', 'claims');
   checkResourceClaims(found, `${path}.resources.claims`, podClaims, scope);
+  const overhead = objectAt(spec, 'overhead');
+  if (overhead !== undefined) checkResources(found, `${path}.overhead`, { limits: overhead });
   checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
   if (spec['hostNetwork'] === true) checkHostNetwork(found, path, containers, isTemplate);
   const policies = ['Always', 'OnFailure', 'Never'];
@@ -315,6 +318,7 @@ export function checkTaints(found: Findings, path: string, taints: readonly Json
 /** A pod template: its labels and annotations are a pod's, its spec too. */
 export function checkPodTemplate(found: Findings, path: string, template: JsonObject): void {
   checkLabels(found, `${path}.labels`, objectAt(template, 'metadata', 'labels'));
+  checkAnnotations(found, `${path}.annotations`, objectAt(template, 'metadata', 'annotations'));
   checkPodSpec(found, `${path}.spec`, objectAt(template, 'spec') ?? {}, true);
   if (listAt(template, 'spec', 'ephemeralContainers').length > 0) {
     const text = 'ephemeral containers not allowed in pod template';
