@@ -26,6 +26,9 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     if (data.skip !== undefined && data.skip !== false) {
       skipped++;
       yield `  skipped: ${data.name} (${String(data.skip)})\n`;
+    } else if (data.todo !== undefined && data.todo !== false) {
+      skipped++;
+      yield `  not yet: ${data.name} (${String(data.todo)})\n`;
     } else if (event.type === 'test:pass') {
       passed++;
       count.passed++;

@@ -592,10 +592,9 @@ test('a handler that throws answers 500 and the error is reported', () => {
 
 test('header values of an answer cannot break its head', () => {
   const errors: unknown[] = [];
-  const peer = serve((exchange) => exchange.respond(200, null, null, ['x', 'a\r\nset-cookie: b']), {
-    onError: (error) => errors.push(error),
-  });
+  const onError = (error: unknown): number => errors.push(error);
+  const peer = serve((one) => one.respond(200, null, null, ['x', 'a\r\nb: c']), { onError });
   peer.receive(`GET / HTTP/1.1\r\n${HOST}\r\n`);
   assert.equal(errors.length, 1);
-  assert.doesNotMatch(peer.text, /set-cookie/);
+  assert.doesNotMatch(peer.text, /b: c/);
 });

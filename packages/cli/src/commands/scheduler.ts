@@ -23,7 +23,7 @@ export function schedulerCommand(done: (exitCode: number) => void): Command {
     .summary('why a pod goes where it goes, or nowhere')
     .description(
       'Reads a scenario (nodes, pods and steps as JSON) and prints for each step the verdict of\n' +
-        'each filter, the scores, the best nodes, or why there is none and whom preemption evicts.\n\n' +
+        'each filter, the scores, the best nodes, or why none fits and whom it would evict.\n\n' +
         'Example: megaplane scheduler explain -f scenario.json',
     )
     .option('-f, --filename <file>', 'the scenario (default: stdin)')

@@ -2,11 +2,12 @@
  * The pods that `up --pods N` creates: `res-0` and on, in namespace `default`, each owned by the
  * first, so that deleting `res-0` lets the garbage collector remove them all.
  */
-import type { Client } from '@megaplane/client/client';
+import type { Client, ClientResponse } from '@megaplane/client/client';
 import { CONTENT, STATUS_NONE } from '@megaplane/client/client';
 
 const PATH = '/api/v1/namespaces/default/pods';
 const RETRY_MS = 500;
+const FIRST_POD_MS_MAX = 20_000;
 
 /** The body of pod number `index`; `ownerUid` is that of pod 0, '' for pod 0 itself. */
 export function podBody(index: number, ownerUid: string): string {
@@ -26,11 +27,22 @@ export function podBody(index: number, ownerUid: string): string {
 /** Creates `count` pods as fast as the client takes them. Rejects when one is refused. */
 export async function createPods(client: Client, count: number): Promise<void> {
   if (count === 0) return;
-  const first = await client.request({ method: 'POST', path: PATH, body: podBody(0, '') });
-  const found = first.ok ? first : await client.request({ method: 'GET', path: `${PATH}/res-0` });
+  const found = await firstPod(client);
   if (!found.ok) throw new Error(`cannot create pod res-0: ${found.status.message}`);
   const uid = (found.object['metadata'] as { readonly uid?: string }).uid ?? '';
   await createOwned(client, count, uid);
+}
+
+/** In a cluster seconds old the service account that pods need may still be on its way. */
+async function firstPod(client: Client): Promise<ClientResponse> {
+  const endMs = client.timers.nowMs() + FIRST_POD_MS_MAX;
+  for (;;) {
+    const made = await client.request({ method: 'POST', path: PATH, body: podBody(0, '') });
+    if (made.ok) return made;
+    if (made.code === 409) return client.request({ method: 'GET', path: `${PATH}/res-0` });
+    if (made.code !== 403 || client.timers.nowMs() > endMs) return made;
+    await new Promise<void>((resolve) => client.timers.after(RETRY_MS, resolve));
+  }
 }
 
 function createOwned(client: Client, count: number, ownerUid: string): Promise<void> {
