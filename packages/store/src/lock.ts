@@ -18,7 +18,7 @@ export function lockDirectory(dir: string): DirectoryLock {
   const path = join(dir, 'lock');
   const mine = `${process.pid} ${startTime(process.pid) ?? '-'} ${bootId()}\n`;
   const draft = join(dir, `lock.${process.pid}`);
-  writeFileSync(draft, mine);
+  writeFileSync(draft, mine, { mode: 0o600 });
   try {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       if (tryLink(draft, path)) return { release: () => release(path, mine) };

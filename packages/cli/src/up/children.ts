@@ -88,8 +88,13 @@ export class Child {
     for (const waiter of this.#waiters.splice(0)) waiter();
   }
 
+  /** A timer counts from the start of the loop's turn and so may be early: then it waits again. */
   #wakeAt(timeMs: number): void {
-    setTimeout(() => this.#feed({ kind: 'tick' }), Math.max(0, timeMs - performance.now()) + 1);
+    const leftMs = Math.max(0, timeMs - performance.now());
+    setTimeout(() => {
+      if (performance.now() < timeMs) this.#wakeAt(timeMs);
+      else this.#feed({ kind: 'tick' });
+    }, leftMs);
   }
 
   #spawn(): void {
