@@ -154,6 +154,25 @@ test('a watch that is not read costs bounded memory and slows nobody down', asyn
   stuck.destroy();
 });
 
+test('an API server that is killed comes back where it was, and the cluster goes on', async () => {
+  const before = apiserverPid();
+  process.kill(before, 'SIGKILL');
+  const path = '/api/v1/namespaces/default/configmaps';
+  const endMs = Date.now() + 15_000;
+  const isBack = async (): Promise<boolean> => {
+    const answer = await call(admin, 'GET', path).catch(() => undefined);
+    return answer?.status === 200;
+  };
+  while (!(await isBack()) && Date.now() < endMs) await sleep(100);
+  assert.notEqual(apiserverPid(), before);
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0';
+  const version = async (): Promise<string> =>
+    JSON.parse((await call(admin, 'GET', lease)).body).metadata.resourceVersion;
+  const first = await version();
+  while ((await version()) === first && Date.now() < endMs) await sleep(200);
+  assert.notEqual(await version(), first, 'the simulated nodes found the server again');
+});
+
 test('what was acknowledged survives a kill -9 of everything', async () => {
   const path = '/api/v1/namespaces/default/configmaps';
   for (let index = 0; index < 20; index++) {

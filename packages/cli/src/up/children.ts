@@ -29,7 +29,7 @@ export class Child {
   /** What the child said in its last ready line. */
   listens = '';
   restarts = 0;
-  readonly #plan: ChildPlan;
+  #plan: ChildPlan;
   readonly #log: WriteStream;
   readonly #report: (text: string) => void;
   #state: ChildState = { kind: 'stopped' };
@@ -42,6 +42,11 @@ export class Child {
     this.#plan = plan;
     this.#report = report;
     this.#log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
+  }
+
+  /** How it is started from the next time on. */
+  replan(plan: ChildPlan): void {
+    this.#plan = plan;
   }
 
   get pid(): number | undefined {

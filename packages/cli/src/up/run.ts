@@ -83,6 +83,7 @@ async function bringUp(cluster: Cluster): Promise<void> {
   const { options, timings } = cluster;
   await startChild(cluster, 'apiserver');
   timings.firstAnswerMs = performance.now();
+  keepPort(cluster);
   const admin = join(options.dataDir, 'kubeconfig');
   const kubeconfig = publishKubeconfig(admin, options.kubeconfig);
   if (options.mergeKubeconfig) mergeKubeconfig(kubeconfig);
@@ -95,6 +96,13 @@ async function bringUp(cluster: Cluster): Promise<void> {
   const text = options.output === 'json' ? jsonSummary : textSummary;
   process.stdout.write(text({ options, timings, kubeconfig, server }));
   if (options.exitWhen === undefined) await cluster.asked;
+}
+
+/** A free port was chosen once; after a restart everybody looks for the server where it was. */
+function keepPort(cluster: Cluster): void {
+  const server = cluster.children.get('apiserver');
+  const securePort = Number(/^https:\/\/.*?:(\d+)(?:,|$)/.exec(server?.listens ?? '')?.[1]);
+  if (securePort > 0) server?.replan(childPlan('apiserver', { ...cluster.options, securePort }));
 }
 
 async function startChild(cluster: Cluster, component: Component): Promise<void> {
