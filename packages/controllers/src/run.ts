@@ -9,7 +9,7 @@ import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { createLeaderElection } from '@megaplane/client/leader-election';
 import { Manager } from './manager.ts';
-import { serveMetrics } from './metrics-endpoint.ts';
+import { serveMetrics } from '@megaplane/client/metrics-endpoint';
 import { chosenControllers, type ControllersOptions, type ControllersService } from './options.ts';
 
 const CONNECTIONS = 2;

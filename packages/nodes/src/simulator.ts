@@ -10,7 +10,7 @@ import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { AddressPool, parseCidr } from './addresses.ts';
 import { Kubelets } from './kubelets.ts';
 import { LEASE_PATH } from './lease-object.ts';
-import { serveMetrics } from './metrics-endpoint.ts';
+import { serveMetrics } from '@megaplane/client/metrics-endpoint';
 import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
 import { Pods } from './pods.ts';
 import { Registration } from './registration.ts';

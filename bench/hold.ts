@@ -1,0 +1,95 @@
+/**
+ * A cluster that only lives: renewals per second, their lateness, and the processor time and memory
+ * of each process meanwhile.
+ *
+ *     node bench/hold.ts --nodes 100000 --seconds 30 --runs 3
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { cpuSeconds, machine, median, printTable, ROOT, rssMib, writeResults } from './harness.ts';
+
+const { values } = parseArgs({
+  options: {
+    nodes: { type: 'string', default: '100000' },
+    seconds: { type: 'string', default: '30' },
+    /** Between the summary and the first look: what a start leaves behind is over by then. */
+    settle: { type: 'string', default: '15' },
+    runs: { type: 'string', default: '3' },
+    output: { type: 'string' },
+  },
+});
+const PARTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
+type Figures = Record<string, number>;
+
+function childPid(parent: number, part: string): number {
+  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
+  for (const pid of children.split(' ').map(Number)) {
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${part}\0`)) return pid;
+  }
+  throw new Error(`no ${part} among the children of ${parent}`);
+}
+
+async function metrics(dataDir: string): Promise<(name: string) => number> {
+  const log = readFileSync(join(dataDir, 'logs/nodes.log'), 'utf8');
+  const url = /http:\/\/\S+\/metrics/.exec(log)?.[0] ?? '';
+  const text = await (await fetch(url)).text();
+  return (name) => {
+    const line = text.split('\n').find((one) => one.startsWith(`${name} `));
+    return Number(line?.split(' ')[1] ?? NaN);
+  };
+}
+
+async function hold(dataDir: string): Promise<Figures> {
+  const entry = join(ROOT, 'packages/cli/src/main.ts');
+  const flags = ['--nodes', values.nodes, '--data-dir', dataDir, '--secure-port', '0'];
+  const up = spawn(process.execPath, [entry, 'up', ...flags, '--output', 'json'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(up.stdout, 'data');
+  await sleep(Number(values.settle) * 1000);
+  const pids = PARTS.map((part) => childPid(up.pid ?? 0, part));
+  const before = pids.map((pid) => cpuSeconds(pid));
+  const first = (await metrics(dataDir))('megaplane_lease_renewals_total');
+  const startMs = performance.now();
+  await sleep(Number(values.seconds) * 1000);
+  const seconds = (performance.now() - startMs) / 1000;
+  const last = await metrics(dataDir);
+  const figures: Figures = {
+    'renewals/s': (last('megaplane_lease_renewals_total') - first) / seconds,
+    'lateness p99 s': last('megaplane_lease_lateness_seconds{quantile="0.99"}'),
+    'lateness max s': last('megaplane_lease_lateness_seconds{quantile="1"}'),
+  };
+  for (const [index, pid] of pids.entries()) {
+    const used = cpuSeconds(pid) - (before[index] ?? 0);
+    figures[`${PARTS[index]} % of a core`] = (used / seconds) * 100;
+    figures[`${PARTS[index]} MiB`] = rssMib(pid);
+  }
+  up.kill('SIGINT');
+  await once(up, 'exit');
+  return figures;
+}
+
+const runs: Figures[] = [];
+for (let run = 0; run < Number(values.runs); run++) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'megaplane-bench-'));
+  try {
+    runs.push(await hold(dataDir));
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+process.stdout.write(`${machine()}\n${values.nodes} nodes held for ${values.seconds} s\n\n`);
+const names = Object.keys(runs[0] ?? {});
+printTable(
+  ['', 'median', ...runs.map((_, index) => `run ${index + 1}`)],
+  names.map((name) => {
+    const all = runs.map((figures) => figures[name] ?? NaN);
+    return [name, ...[median(all), ...all].map((figure) => figure.toFixed(2))];
+  }),
+);
+writeResults(values.output, { nodes: Number(values.nodes), runs });
