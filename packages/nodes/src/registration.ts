@@ -1,4 +1,9 @@
-/** Registers the nodes that `--create` asks for, as many at once as the client takes. */
+/**
+ * Registers the nodes that `--create` asks for.
+ *
+ * So many at once that the server always has the next ones at hand, and no more: whatever waits in
+ * the client's queue, or at the server, waits before the renewals of nodes that are there already.
+ */
 import type { Client } from '@megaplane/client/client';
 import { CONTENT, STATUS_NONE } from '@megaplane/client/client';
 import { secondTime } from './lease-object.ts';
@@ -7,8 +12,8 @@ import type { NodeBodies } from './node-object.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 const PATH = '/api/v1/nodes';
-/** Places that are left in the client's queue for leases and pods, which must not wait. */
-export const ROOM_LEFT = 64;
+/** Registrations under way at once. */
+export const UNDER_WAY_MAX = 256;
 export const RETRY_MS = 500;
 
 export interface RegistrationOptions {
@@ -27,6 +32,7 @@ export class Registration {
   #next = 0;
   #failed: number[] = [];
   #refusals = 0;
+  #underWay = 0;
   #isPumping = false;
 
   constructor(options: RegistrationOptions) {
@@ -43,14 +49,16 @@ export class Registration {
     this.#isPumping = true;
     const { client, bodies, count } = this.#options;
     const now = secondTime(client.timers.nowMs());
-    while (client.room() > ROOM_LEFT && (this.#failed.length > 0 || this.#next < count)) {
+    while (this.#underWay < UNDER_WAY_MAX && (this.#failed.length > 0 || this.#next < count)) {
       const index = this.#failed.pop() ?? this.#next++;
       if (this.#options.exists(nodeName(index))) continue;
       const body = bodies.body(index, now);
       if (!client.send('POST', PATH, CONTENT.json, body, this.#onAnswer, index)) {
+        // The client tells when it has room again.
         this.#failed.push(index);
         break;
       }
+      this.#underWay++;
     }
     this.#isPumping = false;
   }
@@ -63,6 +71,7 @@ export class Registration {
     index: number,
   ): void => {
     const { client, metrics, log } = this.#options;
+    this.#underWay--;
     if (status === 201) metrics.nodesCreated++;
     if (status === 201 || status === 409) {
       this.#pump();

@@ -34,6 +34,7 @@ export interface NodesOptions {
   readonly cidr: string;
   /** 0: no leases. */
   readonly leaseDurationSeconds: number;
+  /** Connections for nodes and pods, and as many again for heartbeats. */
   readonly connections: number;
   /** `host:port` of the metrics endpoint. */
   readonly metricsAddress: string;
@@ -50,13 +51,13 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   if (parseCidr(options.cidr) === undefined) {
     throw new Error(`--cidr: ${options.cidr} is no IPv4 network of /8 to /30, such as 10.0.0.0/9`);
   }
-  const client = await createKubeClient({
-    kubeconfig: options.kubeconfig,
-    limits: { connections: options.connections },
-  });
+  const limits = { connections: options.connections };
+  const client = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
+  // As a kubelet does: renewals never wait behind the other traffic of their own process.
+  const heartbeats = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   const metrics = new SimulatorMetrics();
   const endpoint = await serveMetrics(options.metricsAddress, () => metrics.text());
-  const world = play(client, options, metrics);
+  const world = play(client, heartbeats, options, metrics);
   const interval = setInterval(() => world.kubelets.tick(), TICK_MS);
   return {
     listens: `${client.server}; metrics ${endpoint.url}`,
@@ -65,6 +66,7 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
       world.nodes.stop();
       world.pods.stop();
       client.close();
+      heartbeats.close();
       await endpoint.close();
     },
   };
@@ -76,10 +78,15 @@ interface World {
   readonly pods: Informer;
 }
 
-function play(client: Client, options: NodesOptions, metrics: SimulatorMetrics): World {
+function play(
+  client: Client,
+  heartbeats: Client,
+  options: NodesOptions,
+  metrics: SimulatorMetrics,
+): World {
   const onTrouble = (message: string): void => options.log('warn', message);
   const kubelets = new Kubelets({
-    client,
+    client: heartbeats,
     leaseDurationSeconds: options.leaseDurationSeconds,
     metrics,
     nameOf: (id) => nodes.keyOf(id),
