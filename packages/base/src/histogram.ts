@@ -1,4 +1,5 @@
 // data plane: distributions of numbers, recorded without allocation
+import { assert } from './assert.ts';
 
 const SUB_BITS = 6;
 const SUB_COUNT: number = 1 << SUB_BITS;
@@ -127,12 +128,20 @@ function upperEdge(bucket: number): number {
 export class BoundedHistogram {
   /** Upper bounds, ascending, without infinity. */
   readonly bounds: Float64Array;
-  readonly #counts: Float64Array;
-  #sum = 0;
+  /** One count per bound, one for infinity, then the sum. */
+  readonly #cells: Float64Array;
 
-  constructor(bounds: readonly number[]) {
+  /**
+   * `cells` (bounds + 2 of them, zero at first) may lie in memory that threads share: one of them
+   * records, the others read.
+   */
+  constructor(
+    bounds: readonly number[],
+    cells: Float64Array = new Float64Array(bounds.length + 2),
+  ) {
+    assert(cells.length === bounds.length + 2, 'a histogram needs bounds + 2 cells');
     this.bounds = Float64Array.from(bounds).sort();
-    this.#counts = new Float64Array(bounds.length + 1);
+    this.#cells = cells;
   }
 
   /** Records a value. */
@@ -140,13 +149,13 @@ export class BoundedHistogram {
     const bounds = this.bounds;
     let bucket = 0;
     while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
-    this.#counts[bucket]!++;
-    this.#sum += value;
+    this.#cells[bucket]!++;
+    this.#cells[bounds.length + 1]! += value;
   }
 
   /** The sum of the values. */
   get sum(): number {
-    return this.#sum;
+    return this.#cells[this.bounds.length + 1]!;
   }
 
   /** How many values were recorded. */
@@ -157,7 +166,7 @@ export class BoundedHistogram {
   /** How many values were at most bound `index`; `bounds.length` stands for infinity. */
   cumulative(index: number): number {
     let seen = 0;
-    for (let bucket = 0; bucket <= index; bucket++) seen += this.#counts[bucket]!;
+    for (let bucket = 0; bucket <= index; bucket++) seen += this.#cells[bucket]!;
     return seen;
   }
 }

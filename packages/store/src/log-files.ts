@@ -29,6 +29,8 @@ export interface WorkerStart {
   readonly dir: string;
   readonly words: SharedArrayBuffer;
   readonly slots: readonly SharedArrayBuffer[];
+  /** See DiskTimes. */
+  readonly times: SharedArrayBuffer;
   readonly clusterId: Uint8Array;
   readonly memberId: Uint8Array;
   /** Number of the segment that the worker begins. */

@@ -20,6 +20,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { DiskTimes } from './disk-times.ts';
 import {
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
@@ -61,10 +62,12 @@ const identity = {
   clusterId: Buffer.from(start.clusterId),
   memberId: Buffer.from(start.memberId),
 };
+const times = new DiskTimes(start.times);
 const log: Output = { fd: -1, size: 0, chain: start.chain };
 let segment = start.segment;
 let retiredFd = -1;
 let snapshot: Output | null = null;
+let snapshotStartMs = 0;
 
 function writeAll(fd: number, buffers: readonly Buffer[]): void {
   const total = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
@@ -112,8 +115,14 @@ function writeFrames(from: number, to: number): void {
     frames.push(frame);
     if (words[WORD_JOBS + slot * 2 + 1] === 1) needsFlush = true;
   }
+  const startMs = performance.now();
   writeAll(log.fd, frames);
-  if (needsFlush) fdatasyncSync(log.fd);
+  times.addWritten(frames.reduce((sum, frame) => sum + frame.length, 0));
+  const writtenMs = performance.now();
+  times.writes.record((writtenMs - startMs) / 1000);
+  if (!needsFlush) return;
+  fdatasyncSync(log.fd);
+  times.flushes.record((performance.now() - writtenMs) / 1000);
 }
 
 function cut(firstRevision: number): void {
@@ -125,6 +134,7 @@ function writeSnapshot(frame: Buffer): void {
   if (snapshot === null) {
     const fd = openSync(join(start.dir, 'snapshot.part'), 'w', 0o600);
     snapshot = { fd, size: 0, chain: 0 };
+    snapshotStartMs = performance.now();
     const header = { ...identity, kind: KIND_SNAPSHOT, segment, firstRevision: 0, chain: 0 };
     writeAll(fd, [encodeFileHeader(header)]);
   }
@@ -140,6 +150,7 @@ function endSnapshot(): void {
   snapshot = null;
   renameSync(join(start.dir, 'snapshot.part'), join(start.dir, snapshotName(segment)));
   syncDirectory();
+  times.snapshots.record((performance.now() - snapshotStartMs) / 1000);
   for (const name of readdirSync(start.dir)) {
     const number = isLogFile(name);
     if (number !== null && number < segment) rmSync(join(start.dir, name));

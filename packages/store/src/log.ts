@@ -7,6 +7,7 @@
  */
 import { fdatasync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { DiskTimes } from './disk-times.ts';
 import { FLAG_GOES_ON, FRAME_HEADER_BYTES, writeFrameHeader } from './frame.ts';
 import {
   JOB_CLOSE,
@@ -69,8 +70,7 @@ export class Log {
   segment: number;
   /** Bytes written to the current segment and the ones since the last snapshot. */
   bytesSinceSnapshot = 0;
-  flushes = 0;
-  flushSeconds = 0;
+  readonly times: DiskTimes = new DiskTimes();
 
   constructor(store: Store, options: LogOptions) {
     this.#store = store;
@@ -82,6 +82,7 @@ export class Log {
       dir: options.dir,
       words: this.#words.buffer,
       slots: memory,
+      times: this.times.memory,
       clusterId: options.clusterId,
       memberId: options.memberId,
       segment: options.segment,
@@ -119,6 +120,11 @@ export class Log {
         this.#store.fail(news.message);
         break;
     }
+  }
+
+  /** Revisions up to here may be given out without a record; 0 when all leave one. */
+  get reserved(): number {
+    return this.#reserved;
   }
 
   /** The time that leases go by. */
@@ -236,11 +242,8 @@ export class Log {
     if (!this.#isUnflushed || this.#isFlushing || this.#fd < 0) return;
     this.#isUnflushed = false;
     this.#isFlushing = true;
-    const startMs = performance.now();
     fdatasync(this.#fd, (error) => {
       this.#isFlushing = false;
-      this.flushes++;
-      this.flushSeconds += (performance.now() - startMs) / 1000;
       if (error !== null && !this.#isStopping) {
         this.#store.fail(`the log cannot be flushed: ${error.message}`);
       }

@@ -1,0 +1,42 @@
+/**
+ * How long the log's disk takes, in memory that both threads see: the worker records, the main
+ * thread shows. Bounds are those of etcd's disk metrics.
+ */
+import { BoundedHistogram } from '@megaplane/base/histogram';
+
+/** 1 ms, doubled 13 times. */
+export const DISK_BOUNDS_S: readonly number[] = Array.from({ length: 14 }, (_, n) => 2 ** n / 1000);
+const CELLS = DISK_BOUNDS_S.length + 2;
+const CELL_BYTES = 8;
+
+export class DiskTimes {
+  readonly memory: SharedArrayBuffer;
+  /** Flushes of the log that answers waited for. */
+  readonly flushes: BoundedHistogram;
+  /** Writes of a group of frames to the operating system. */
+  readonly writes: BoundedHistogram;
+  /** Snapshots, from the first byte to the name. */
+  readonly snapshots: BoundedHistogram;
+  readonly #bytes: Float64Array;
+
+  constructor(memory: SharedArrayBuffer = new SharedArrayBuffer((3 * CELLS + 1) * CELL_BYTES)) {
+    this.memory = memory;
+    const part = (index: number): BoundedHistogram => {
+      const cells = new Float64Array(memory, index * CELLS * CELL_BYTES, CELLS);
+      return new BoundedHistogram(DISK_BOUNDS_S, cells);
+    };
+    this.flushes = part(0);
+    this.writes = part(1);
+    this.snapshots = part(2);
+    this.#bytes = new Float64Array(memory, 3 * CELLS * CELL_BYTES, 1);
+  }
+
+  /** Bytes handed to the log's files. */
+  get writtenBytes(): number {
+    return this.#bytes[0] ?? 0;
+  }
+
+  addWritten(bytes: number): void {
+    this.#bytes[0] = this.writtenBytes + bytes;
+  }
+}
