@@ -79,7 +79,7 @@ test('hashes are those of the plain definition', () => {
 });
 
 test('a hash is selected exactly where a written range holds it', () => {
-  const range = fc
+  const range: fc.Arbitrary<[bigint, bigint]> = fc
     .tuple(HEX, HEX)
     .filter(([one, other]) => one !== other)
     .map(([one, other]) => (one < other ? [one, other] : [other, one]));
