@@ -528,6 +528,15 @@ export class Store implements RevisionedStore {
     this.hub.publish(revision);
   }
 
+  /** A replica's origin is at `revision`, and nothing changed here since the last one. */
+  follow(revision: number): void {
+    assert(!this.batch.isPending && this.#sub === 0, 'a replica has no writes of its own');
+    assert(revision > this.#applied, 'a replica would go back');
+    this.#applied = revision;
+    this.#published = revision;
+    this.#markDirty();
+  }
+
   tick(nowMs: number): void {
     this.leases.expire(nowMs);
     if (nowMs >= this.#checkpointMs) this.#checkpointLeases(nowMs);
