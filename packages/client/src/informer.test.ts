@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FakeServer } from '../test/fake-server.ts';
-import { createInformer, type Informer, type InformerHandler } from './informer.ts';
+import {
+  createInformer,
+  type Informer,
+  type InformerHandler,
+  type InformerOptions,
+} from './informer.ts';
 
 interface Seen {
   readonly informer: Informer;
@@ -17,13 +22,18 @@ function textOf(bytes: Uint8Array, start: number, end: number): string {
   return object.spec.text;
 }
 
-function follow(server: FakeServer, more: Partial<InformerHandler> = {}): Seen {
+function follow(
+  server: FakeServer,
+  more: Partial<InformerHandler> = {},
+  options: Partial<InformerOptions> = {},
+): Seen {
   const rows: Seen['rows'] = new Map();
   const calls: string[] = [];
   const troubles: string[] = [];
   const informer = createInformer({
     client: server,
     path: '/api/v1/pods',
+    ...options,
     handler: {
       onUpsert(id, isNew, bytes, start, end) {
         assert.equal(isNew, !rows.has(id), 'isNew tells whether the row was there');
@@ -366,3 +376,42 @@ test('after any schedule of changes, cuts and restarts the rows equal the collec
     { numRuns: process.env['MEGAPLANE_LONG'] === '1' ? 20_000 : 250 },
   );
 });
+
+test('a large collection that is to be polled is read each period, a small one is watched', () => {
+  const server = new FakeServer();
+  for (let i = 0; i < 5; i++) server.put('a', `pod-${i}`, '1');
+  const seen = follow(server, {}, { polling: { itemsMin: 5, periodMs: 10_000 } });
+  seen.informer.start();
+  server.pumpAll(1 << 20);
+  const { metrics } = seen.informer;
+  server.put('a', 'pod-0', '2');
+  server.pumpAll(1 << 20);
+  assert.equal(stateOf(seen)['a/pod-0'], '2', 'watched as long as it is small');
+  server.put('a', 'pod-5', '1');
+  server.pumpAll(1 << 20);
+  server.put('a', 'pod-1', '2');
+  server.delete('a', 'pod-2');
+  server.pumpAll(1 << 20);
+  assert.equal(stateOf(seen)['a/pod-1'], '1', 'the watch was given up');
+  const lists = metrics.lists;
+  server.timers.advance(10_000);
+  settleFor(server, 9000);
+  assert.deepEqual(stateOf(seen), truthOf(server));
+  assert.equal(metrics.lists, lists + 1);
+  for (const name of ['pod-0', 'pod-1', 'pod-3']) server.delete('a', name);
+  settleFor(server, 20_000);
+  assert.deepEqual(stateOf(seen), truthOf(server));
+  const { watches } = metrics;
+  server.put('a', 'pod-9', '1');
+  server.pumpAll(1 << 20);
+  assert.deepEqual(stateOf(seen), truthOf(server), 'watched again when it is small');
+  assert.equal(metrics.watches, watches);
+  assert.deepEqual(seen.troubles, []);
+});
+
+function settleFor(server: FakeServer, durationMs: number): void {
+  for (let passed = 0; passed < durationMs; passed += 100) {
+    while (server.pumpAll(1 << 20));
+    server.timers.advance(100);
+  }
+}

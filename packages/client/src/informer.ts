@@ -43,8 +43,22 @@ export interface InformerOptions {
   /** KEP-5866 selector of a shard, as text. */
   readonly shardSelector?: string;
   readonly handler: InformerHandler;
+  /** For collections whose every object changes all the time; see `Polling`. */
+  readonly polling?: Polling;
   /** Rows that are expected. A hint: tables grow in chunks and never copy, whatever it says. */
   readonly capacity?: number;
+}
+
+/**
+ * When a collection has more than `itemsMin` objects it is read anew each `periodMs`, page by page
+ * and evenly, instead of being watched. A hundred thousand leases that are renewed every ten
+ * seconds are ten thousand events a second: a page of 500 costs the server what some twenty events
+ * do. Changes are then seen up to a period later; `onSynced` is called after each reading. With
+ * fewer than half as many objects the watch is taken up again.
+ */
+export interface Polling {
+  readonly itemsMin: number;
+  readonly periodMs: number;
 }
 
 export interface InformerMetrics {
@@ -76,6 +90,8 @@ export interface Informer {
   has(id: number): boolean;
   /** False until the first `onSynced`. */
   readonly isSynced: boolean;
+  /** The collection is too large to be watched just now; see `Polling`. */
+  readonly isPolling: boolean;
   /** The revision up to which events have been delivered; 0 before and during a relist. */
   readonly revision: number;
   readonly metrics: InformerMetrics;
@@ -100,6 +116,9 @@ export function createInformer(options: InformerOptions): Informer {
     },
     get isSynced() {
       return reflector.isSynced;
+    },
+    get isPolling() {
+      return reflector.isPolling;
     },
     get revision() {
       return reflector.revision;

@@ -23,6 +23,8 @@ export interface PagerOptions {
   readonly shardSelector?: string;
   /** Items per page; default 500. */
   readonly limit?: number;
+  /** Pages follow each other no faster than so; default 0: as soon as the one before is read. */
+  readonly pageMs?: number;
   /** As in the list request; left out when empty (the most recent state). */
   readonly resourceVersion?: string;
   /**
@@ -60,6 +62,7 @@ export class Pages implements StreamSink {
   #retryAfterSeconds = 0;
   #body: Buffer = EMPTY;
   #length = 0;
+  #askedMs = 0;
   #isOver = false;
   #handle: StreamHandle | null = null;
   #cancelWait: (() => void) | null = null;
@@ -88,6 +91,7 @@ export class Pages implements StreamSink {
     this.#status = 0;
     this.#retryAfterSeconds = 0;
     this.#length = 0;
+    this.#askedMs = client.timers.nowMs();
     const isFirst = this.#token === '';
     const query = withQuery(path, {
       labelSelector,
@@ -143,9 +147,16 @@ export class Pages implements StreamSink {
     this.#resourceVersion = page.resourceVersion;
     this.#token = page.continueToken;
     this.#tries = 0;
-    if (this.#token !== '') return this.#ask();
+    if (this.#token !== '') return this.#askNext();
     const resourceVersion = `${Math.max(0, this.#resourceVersion)}`;
     this.#finish({ ok: true, resourceVersion, items: this.#items });
+  }
+
+  #askNext(): void {
+    const { client, pageMs = 0 } = this.#options;
+    const pauseMs = pageMs - (client.timers.nowMs() - this.#askedMs);
+    if (pauseMs <= 0) return this.#ask();
+    this.#cancelWait = client.timers.after(pauseMs, () => this.#ask());
   }
 
   #refused(): void {

@@ -6,6 +6,7 @@
  *                │                                             │    │
  *                └──────────(failed)──► waiting ◄──(failed)────┘    │
  *                                         └──(revision known)───────┘
+ *     listing, watching ──(large, and to be polled)─► resting ──(period)─► listing
  *
  * A watch that ends is taken up again at the last revision seen; the server then sends what came
  * after it, so nothing is missed. When the server has forgotten that revision (410), the whole
@@ -59,6 +60,7 @@ const NOT_UNDERSTOOD: ReadonlySet<number> = new Set([400, 405, 406, 415, 422, 50
 type ReflectorState =
   | { readonly kind: 'idle' }
   | { readonly kind: 'waiting'; readonly cancel: () => void }
+  | { readonly kind: 'resting'; readonly cancel: () => void }
   | { readonly kind: 'initial'; readonly watch: Watch }
   | { readonly kind: 'listing'; readonly pages: Pages }
   | { readonly kind: 'watching'; readonly watch: Watch }
@@ -117,6 +119,8 @@ export class Reflector {
   /** Up to which events have been delivered; 0 while no consistent state is known. */
   revision = 0;
   isSynced = false;
+  /** The collection is read again and again, not watched. */
+  isPolling = false;
   readonly #options: InformerOptions;
   readonly #client: Client;
   readonly #handler: InformerHandler;
@@ -127,6 +131,8 @@ export class Reflector {
   #state: ReflectorState = { kind: 'idle' };
   /** The server knows watches that begin with the whole collection, as far as we know. */
   #hasWatchList = true;
+  /** When the reading under way began. */
+  #roundMs = 0;
   #pageItems = PAGE_ITEMS;
 
   constructor(options: InformerOptions, rows: Rows) {
@@ -147,6 +153,7 @@ export class Reflector {
     this.#state = { kind: 'stopped' };
     switch (state.kind) {
       case 'waiting':
+      case 'resting':
         return state.cancel();
       case 'initial':
       case 'watching':
@@ -162,7 +169,8 @@ export class Reflector {
   }
 
   #begin(): void {
-    if (this.revision > 0) this.#watch();
+    if (this.isPolling) this.#list();
+    else if (this.revision > 0) this.#watch();
     else if (this.#hasWatchList) this.#watchFromNothing();
     else this.#list();
   }
@@ -228,8 +236,30 @@ export class Reflector {
     this.#open({ resourceVersion: `${this.revision}` });
   }
 
+  /** After the rows became equal to the collection: watches it, or rests until it is read anew. */
+  #follow(): void {
+    const { polling, client } = this.#options;
+    const wasPolling = this.isPolling;
+    const itemsMin = (polling?.itemsMin ?? Infinity) / (wasPolling ? 2 : 1);
+    this.isPolling = this.#rows.size > itemsMin;
+    // What was polled may be of more than one revision: a watch needs a list that is of one.
+    if (wasPolling && !this.isPolling) return this.#list();
+    if (polling === undefined || !this.isPolling) return this.#watch();
+    const pauseMs = Math.max(0, polling.periodMs - (client.timers.nowMs() - this.#roundMs));
+    const cancel = client.timers.after(pauseMs, () => this.#list());
+    this.#state = { kind: 'resting', cancel };
+  }
+
+  /** Spreads the pages of a reading over half its period. */
+  #pageMs(): number {
+    const { polling } = this.#options;
+    if (polling === undefined || !this.isPolling) return 0;
+    return (polling.periodMs / 2 / Math.max(1, this.#rows.size)) * this.#pageItems;
+  }
+
   #list(): void {
     this.metrics.lists++;
+    this.#roundMs = this.#client.timers.nowMs();
     this.#rows.beginRound();
     const { path, labelSelector, fieldSelector, shardSelector } = this.#options;
     const pages: Pages = new Pages(
@@ -240,7 +270,9 @@ export class Reflector {
         fieldSelector: fieldSelector ?? '',
         shardSelector: shardSelector ?? '',
         limit: this.#pageItems,
-        mustBeConsistent: true,
+        pageMs: this.#pageMs(),
+        // What is polled may come from two revisions: an object that is there is in one of them.
+        mustBeConsistent: !this.isPolling,
         onItem: (bytes, start, end) => {
           if (this.#state.kind !== 'listing') return;
           const buffer = bytes as Buffer;
@@ -254,7 +286,7 @@ export class Reflector {
         if (!result.ok) return this.#listFailed(result.status);
         this.#pageItems = PAGE_ITEMS;
         this.#synced(Number(result.resourceVersion));
-        if (this.#state.kind === 'listing') this.#watch();
+        if (this.#state.kind === 'listing') this.#follow();
       },
     );
     this.#state = { kind: 'listing', pages };
@@ -322,7 +354,19 @@ export class Reflector {
     }
     this.metrics.events++;
     if (!isNews) this.metrics.repeated++;
-    if (!isInitial) this.revision = Math.max(this.revision, resourceVersion);
+    if (!isInitial) {
+      this.revision = Math.max(this.revision, resourceVersion);
+      this.#pollIfLarge(watch);
+    }
+  }
+
+  /** Gives a watch up that has become too large a collection's. */
+  #pollIfLarge(watch: Watch): void {
+    const { polling } = this.#options;
+    if (polling === undefined || this.#rows.size <= polling.itemsMin) return;
+    watch.close();
+    this.#roundMs = this.#client.timers.nowMs();
+    this.#follow();
   }
 
   /** The server answers, but not as it should. */
@@ -344,6 +388,7 @@ export class Reflector {
     } else if (isInitialEventsEnd(bytes, start, end)) {
       this.#state = { kind: 'watching', watch };
       this.#synced(resourceVersion);
+      if (this.#isCurrent(watch)) this.#pollIfLarge(watch);
     }
   }
 

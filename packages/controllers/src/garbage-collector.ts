@@ -19,6 +19,7 @@ import {
   referencesOf,
   type OwnerReference,
 } from './garbage-graph.ts';
+import { hashOf } from './node-scan.ts';
 import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
@@ -59,6 +60,8 @@ export class GarbageCollector {
     this.graph = new GarbageGraph(options.random, {
       check: (resource, row) => this.#workers.add(resource * ROWS_PER_RESOURCE + row),
       locate: (resource, row, reference) => this.#locate(resource, row, reference),
+      calledHash: (resource, row, reference) => this.#calledHash(resource, row, reference),
+      placeHash: (resource, row) => hashOfKey(resource, this.#keyOf(resource, row)),
     });
     this.#workers = new Workers(
       options.client.timers,
@@ -126,6 +129,19 @@ export class GarbageCollector {
     return found < 0 ? undefined : [index, found];
   }
 
+  #calledHash(dependent: number, row: number, owner: OwnerReference): number {
+    const index = this.#resourceOf(owner);
+    const watched = index === undefined ? undefined : this.#watched[index];
+    if (index === undefined || watched === undefined) return 0;
+    if (!watched.resource.namespaced) return hashOfKey(index, owner.name);
+    const namespace = this.#namespaceOf(dependent, row);
+    return namespace === '' ? 0 : hashOfKey(index, `${namespace}/${owner.name}`);
+  }
+
+  #keyOf(resource: number, row: number): string {
+    return this.#watched[resource]?.informer.keyOf(row) ?? '';
+  }
+
   #namespaceOf(resource: number, row: number): string {
     const watched = this.#watched[resource];
     if (watched === undefined || !watched.resource.namespaced) return '';
@@ -143,6 +159,7 @@ export class GarbageCollector {
   async #work(resource: number, row: number): Promise<WorkResult> {
     const watched = this.#watched[resource];
     if (watched === undefined || !watched.informer.has(row)) return 'done';
+    if (this.graph.isSettled(resource, row)) return 'done';
     const [namespace, name] = this.#nameOf(resource, row);
     const path = objectPath(watched.resource, namespace, name);
     const uid = this.graph.uidOf(resource, row);
@@ -328,6 +345,12 @@ export class GarbageCollector {
     if (after.length === before.length) return 'done';
     return this.#patchMetadata(path, live, { finalizers: after.length === 0 ? null : [...after] });
   }
+}
+
+/** Never 0. */
+function hashOfKey(resource: number, key: string): number {
+  const bytes = Buffer.from(`${resource}/${key}`);
+  return hashOf(bytes, 0, bytes.length) || 1;
 }
 
 function isForeground(object: JsonObject): boolean {

@@ -24,6 +24,8 @@ class World {
       check: (_resource, row) => this.checked.add(row),
       locate: (_resource, _row, { name }) =>
         this.things.has(Number(name)) ? [0, Number(name)] : undefined,
+      calledHash: (_resource, _row, { name }) => Number(name) + 1,
+      placeHash: (_resource, row) => row + 1,
     });
     this.graph.addResource();
   }
@@ -59,6 +61,28 @@ test('an object is looked at when an owner goes, or was never there', () => {
   world.checked.clear();
   world.remove(0);
   assert.deepEqual([...world.checked], [1]);
+});
+
+test('an object that came before its owner is settled when the owner comes under its name', () => {
+  const world = new World();
+  world.put(1, [0]);
+  assert.deepEqual([...world.checked], [1]);
+  assert.equal(world.graph.isSettled(0, 1), false);
+  world.put(0, []);
+  assert.equal(world.graph.isSettled(0, 1), true);
+  const misnamed = {
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Thing', name: '3', uid: UIDS[0] }],
+  };
+  world.put(2, [], misnamed);
+  assert.equal(world.graph.isSettled(0, 2), false, 'the uid alone is not enough');
+  const deletion = {
+    deletionTimestamp: '2026-01-01T00:00:00Z',
+    finalizers: ['foregroundDeletion'],
+  };
+  world.put(0, [], deletion);
+  assert.equal(world.graph.isSettled(0, 1), false, 'an owner that waits');
+  world.remove(0);
+  assert.equal(world.graph.isSettled(0, 1), false, 'an owner that is gone');
 });
 
 test('an owner that waits in the foreground is looked at when a dependent goes', () => {

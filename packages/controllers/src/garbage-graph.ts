@@ -11,9 +11,10 @@
  *     head       first edge of its dependents + 1
  *     place      resource and row where it was seen, if it was
  *     absent     the server has said that there is no such object
- *   edges        owner, resource and row of the dependent, links of both lists, blocking or not
+ *   edges        owner, resource and row of the dependent, links of both lists, blocking or not,
+ *                hash of the resource and key by which the reference calls the owner
  *
- * Objects that own nothing and are owned by nobody cost 25 bytes, a reference 24 more.
+ * Objects that own nothing and are owned by nobody cost 25 bytes, a reference 28 more.
  */
 import { Int32Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
@@ -43,6 +44,10 @@ export interface GraphEffects {
   check(resource: number, row: number): void;
   /** The row of the owner that a reference names, as [resource, row], or undefined. */
   locate(dependent: number, row: number, reference: OwnerReference): [number, number] | undefined;
+  /** Hash of the resource and key that a reference names; 0 where the resource is unknown. */
+  calledHash(dependent: number, row: number, reference: OwnerReference): number;
+  /** The same hash of an object that is there. */
+  placeHash(resource: number, row: number): number;
 }
 
 class Rows {
@@ -67,6 +72,7 @@ export class GarbageGraph {
   readonly #edgeResource = new Uint16Column();
   readonly #edgeRow = new Int32Column();
   readonly #edgeFlags = new Uint8Column();
+  readonly #edgeCalled = new Uint32Column();
   readonly #nextOfOwner = new Int32Column();
   readonly #prevOfOwner = new Int32Column();
   readonly #nextOfDependent = new Int32Column();
@@ -157,7 +163,8 @@ export class GarbageGraph {
       const owner = this.#owners.insert(this.#key, 0, length);
       if (owner < 0) continue;
       if (this.#owners.isNew) this.#clearOwner(owner);
-      this.#addEdge(rows, resource, row, owner, reference.isBlocking);
+      const at = this.#addEdge(rows, resource, row, owner, reference.isBlocking);
+      this.#edgeCalled.set(at, this.#effects.calledHash(resource, row, reference));
       if (!this.#isSound(resource, row, owner, reference)) isSound = false;
     }
     if (!isSound) this.#effects.check(resource, row);
@@ -241,6 +248,27 @@ export class GarbageGraph {
     return true;
   }
 
+  /**
+   * True where nothing is to be done for an object: it is not being deleted, and each owner is in
+   * sight, goes by the name in the reference, and does not wait for its dependents. Most objects
+   * whose owner was read after them come to be so without a question to the server.
+   */
+  isSettled(resource: number, row: number): boolean {
+    const rows = this.#rows[resource]!;
+    if (rows.flags.get(row) !== 0) return false;
+    let edge = rows.edge.get(row);
+    for (; edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
+      const owner = this.#edgeOwner.get(edge - 1);
+      const place = this.#placeResource.get(owner) - 1;
+      if (place < 0) return false;
+      const placeRow = this.#placeRow.get(owner);
+      if ((this.#rows[place]!.flags.get(placeRow) & FOREGROUND) !== 0) return false;
+      const called = this.#edgeCalled.get(edge - 1);
+      if (called === 0 || called !== this.#effects.placeHash(place, placeRow)) return false;
+    }
+    return true;
+  }
+
   /** The server has no object with this uid: it never will have one again. */
   markAbsent(uid: string): void {
     const owner = this.#owners.find(this.#key, 0, this.#readUidText(uid));
@@ -309,7 +337,7 @@ export class GarbageGraph {
     this.#placeRow.set(owner, 0);
   }
 
-  #addEdge(rows: Rows, resource: number, row: number, owner: number, isBlocking: boolean): void {
+  #addEdge(rows: Rows, resource: number, row: number, owner: number, isBlocking: boolean): number {
     let at = this.#freeEdge - 1;
     if (at < 0) at = this.#edgeEnd++;
     else this.#freeEdge = this.#nextOfDependent.get(at);
@@ -325,6 +353,7 @@ export class GarbageGraph {
     this.#prevOfOwner.set(at, 0);
     if (head !== 0) this.#prevOfOwner.set(head - 1, at + 1);
     this.#head.set(owner, at + 1);
+    return at;
   }
 
   #dropEdges(rows: Rows, row: number): void {

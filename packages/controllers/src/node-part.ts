@@ -22,6 +22,8 @@ const LEASE_NAMESPACE = Buffer.from('kube-node-lease/');
 /** How often the taint queues and the evictions that are due are looked at. */
 const DRAIN_MS = 100;
 const POD_GC_MS = 20_000;
+/** Leases that are polled and were last read so long ago tell nothing of a node's silence. */
+const LEASES_AGE_MS_MAX = 25_000;
 
 export interface NodePartOptions {
   readonly client: Client;
@@ -57,6 +59,7 @@ export class NodePart {
   readonly #scan = new NodeScan();
   /** When the watch of leases was cut off; -1 while it is whole. */
   #troubleMs = -1;
+  #leasesReadMs = 0;
   readonly #cancels: Set<() => void> = new Set();
   #isStopped = false;
   evictions = 0;
@@ -205,7 +208,10 @@ export class NodePart {
         if (node >= 0) this.nodes.unhold(node);
       },
       onTrouble: () => this.#onLeaseTrouble(),
-      onSynced: () => this.#trustAgain(),
+      onSynced: () => {
+        this.#leasesReadMs = this.#options.monotonicMs();
+        this.#trustAgain();
+      },
     };
   }
 
@@ -235,6 +241,8 @@ export class NodePart {
 
   #pass(): void {
     const nowMs = this.#options.monotonicMs();
+    const isStale = nowMs - this.#leasesReadMs > LEASES_AGE_MS_MAX;
+    if (this.#leaseInformer.isPolling && isStale) this.lifecycle.distrust();
     if (this.#troubleMs >= 0 && nowMs - this.#troubleMs > this.#options.rules.graceMs) {
       this.#trustAgain();
     }
