@@ -10,10 +10,12 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { TLSSocket } from 'node:tls';
 import type { PeerCertificate } from './exchange.ts';
+import { readInPlace } from './socket-read.ts';
 import type { Protocol, Transport } from './transport.ts';
 
 /** After this side ended, how long the peer may take to end too. */
 const LINGER_MS = 1000;
+const NOTHING: Buffer = Buffer.alloc(0);
 
 let nextId = 1;
 let now: number = performance.now();
@@ -55,6 +57,7 @@ export class SocketTransport implements Transport {
     this.bornMs = now;
     transportOf.set(socket, this);
     socket.setNoDelay(true);
+    readInPlace(socket, (bytes, count) => this.received(bytes, count));
     socket.on('data', onData);
     socket.on('end', onEnd);
     socket.on('error', onError);
@@ -138,18 +141,19 @@ export class SocketTransport implements Transport {
     this.protocol?.flush();
   }
 
-  received(chunk: Buffer): void {
+  /** The first `count` octets of `chunk`, which are lent for the call. */
+  received(chunk: Buffer, count: number): void {
     now = performance.now();
-    let bytes = chunk;
-    if (this.protocol === null) {
-      if (this.#early !== null) bytes = Buffer.concat([this.#early, chunk]);
-      this.protocol = this.#host.choose(this, bytes);
-      if (this.protocol === null) {
-        this.#early = bytes;
-        return;
-      }
-      this.#early = null;
-    }
+    if (this.protocol === null) return this.#receivedEarly(chunk, count);
+    this.protocol.receive(chunk, 0, count);
+    this.protocol.flush();
+  }
+
+  #receivedEarly(chunk: Buffer, count: number): void {
+    const bytes = Buffer.concat([this.#early ?? NOTHING, chunk.subarray(0, count)]);
+    this.protocol = this.#host.choose(this, bytes);
+    this.#early = this.protocol === null ? bytes : null;
+    if (this.protocol === null) return;
     this.protocol.receive(bytes, 0, bytes.length);
     this.protocol.flush();
   }
@@ -189,7 +193,7 @@ export function monotonicMs(): number {
 }
 
 function onData(this: Socket, chunk: Buffer): void {
-  transportOf.get(this)?.received(chunk);
+  transportOf.get(this)?.received(chunk, chunk.length);
 }
 
 function onEnd(this: Socket): void {
