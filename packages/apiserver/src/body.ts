@@ -38,7 +38,7 @@ export function mediaTypeOf(call: Call): string {
 
 /** Refuses a body above the limit. */
 export function checkSize(call: Call): Result<true> {
-  if (call.exchange.body.length <= BODY_BYTES_MAX) return success(true);
+  if (call.body.length <= BODY_BYTES_MAX) return success(true);
   return failed(requestEntityTooLarge(`limit is ${BODY_BYTES_MAX}`));
 }
 
@@ -48,7 +48,7 @@ export function readBody(call: Call, expected: ExpectedKind, isStrict: boolean):
   if (!size.ok) return size;
   const type = mediaTypeOf(call);
   if (type !== '' && !BODY_TYPES.includes(type)) return failed(unsupportedMediaType(BODY_TYPES));
-  const decoded = decode(call.exchange.body, type, expected, isStrict);
+  const decoded = decode(call.body, type, expected, isStrict);
   if (!decoded.ok) return failed(badRequest(decoded.message));
   return success({ object: decoded.object, complaints: decoded.strictErrors });
 }

@@ -12,6 +12,9 @@ import { yamlText } from './yaml-body.ts';
 const WARNINGS_RUNES_MAX = 4096;
 const WARNING_RUNES_MAX = 256;
 
+/** Codes that tell of what is stored; others tell of the request alone. */
+const REFUSALS_OF_STATE: ReadonlySet<number> = new Set([403, 404, 409, 422, 429]);
+
 export const PLAIN_JSON: Negotiated = {
   encoding: 'json',
   transform: 'none',
@@ -32,6 +35,12 @@ export class Call {
   readonly #warnings: string[] = [];
   /** Code of the answer, for the metrics; 0 until it is given. */
   code = 0;
+  /**
+   * Taken instead of a refusal that what is stored gave rise to, once: set where the storage is
+   * shared and the refusal may rest on an old state.
+   */
+  retry: (() => void) | null = null;
+  #kept: Buffer | null = null;
 
   constructor(
     exchange: Exchange,
@@ -47,6 +56,16 @@ export class Call {
     this.identity = identity;
     this.nowMs = nowMs;
     this.auditId = auditId;
+  }
+
+  /** The body of the request; good until the handler returns, or for ever after `keepBody`. */
+  get body(): Buffer {
+    return this.#kept ?? this.exchange.body;
+  }
+
+  /** For answers that need the body in a later turn. */
+  keepBody(): void {
+    this.#kept ??= this.exchange.keepBody();
   }
 
   /** Adds a Warning header to the answer; doubles are dropped. */
@@ -81,7 +100,14 @@ export class Call {
 
   /** Answers with a failure (or a success without an object). */
   fail(status: Status): void {
-    this.code = httpCode(status);
+    const code = httpCode(status);
+    const { retry: again } = this;
+    if (again !== null && REFUSALS_OF_STATE.has(code)) {
+      this.retry = null;
+      again();
+      return;
+    }
+    this.code = code;
     const retry = status.details?.retryAfterSeconds;
     const more = retry === undefined ? [] : ['retry-after', String(retry)];
     if (this.code === 403) more.push('x-content-type-options', 'nosniff');

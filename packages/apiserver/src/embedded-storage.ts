@@ -33,6 +33,17 @@ export class EmbeddedStorage implements Storage {
     this.#closeStore = closeStore;
   }
 
+  readonly isShared: boolean = false;
+  readonly fault: string | null = null;
+
+  refresh(_key: Buffer | null, done: (fault: string | null) => void): void {
+    done(null);
+  }
+
+  isStale(): boolean {
+    return false;
+  }
+
   get appliedRevision(): number {
     return this.#store.appliedRevision;
   }

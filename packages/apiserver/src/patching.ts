@@ -42,7 +42,7 @@ function readPatch(
   if (!size.ok) return size;
   const kind = patchKindOf(mediaTypeOf(call));
   if (kind === undefined) return failed(unsupportedPatchType());
-  const patch = parsePatch(kind, call.exchange.body.toString('utf8'));
+  const patch = parsePatch(kind, call.body.toString('utf8'));
   if (!patch.ok) return patch;
   const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
   if (type === undefined) return failed(unsupportedPatchType());

@@ -40,7 +40,7 @@ export function defineScales(): void {
 
 function patched({ call }: SubresourceContext): NextScale {
   const kind = patchKindOf(mediaTypeOf(call));
-  const patch = kind === undefined ? null : parsePatch(kind, call.exchange.body.toString('utf8'));
+  const patch = kind === undefined ? null : parsePatch(kind, call.body.toString('utf8'));
   const type = findTypeOfKind('autoscaling/v1', 'Scale');
   return (scale) => {
     if (patch === null) {

@@ -5,6 +5,7 @@ import type { Admission } from './admission.ts';
 import { authenticate, type TokenReader } from './authentication.ts';
 import { attributesOf, denial, type Authorizer } from './authorization.ts';
 import { Call } from './call.ts';
+import { whenFresh } from './freshness.ts';
 import { answerPath } from './path-route.ts';
 import { impersonate } from './impersonation.ts';
 import type { Health } from './health.ts';
@@ -118,7 +119,10 @@ export class ApiServer {
       else call.sendText(404, '404 page not found\n');
       return;
     }
-    answerResource(this.parts.world, this.parts.admission, call, served);
+    const world = this.parts.world.at(served);
+    whenFresh(world, call, served, () => {
+      answerResource(world, this.parts.admission, call, served);
+    });
   }
 
   /** About once a second: bookmarks, timeouts, waiting reads. */
@@ -129,7 +133,7 @@ export class ApiServer {
   /** Ends all watches, so that connections can drain. */
   drain(): void {
     this.isDraining = true;
-    for (const hub of this.parts.world.hubs.values()) hub.endAll();
+    this.parts.world.endWatches();
   }
 }
 

@@ -33,6 +33,8 @@ export class StorageModel implements Storage {
   publishedRevision = 1;
   /** While true, writes are applied but not published. */
   isHolding = false;
+  isShared = false;
+  fault: string | null = null;
   #compacted = 0;
   readonly #versions = new Map<string, Version[]>();
   readonly #changes: Change[] = [];
@@ -62,6 +64,14 @@ export class StorageModel implements Storage {
       return true;
     });
     return count;
+  }
+
+  refresh(_key: Buffer | null, done: (fault: string | null) => void): void {
+    done(this.fault);
+  }
+
+  isStale(): boolean {
+    return false;
   }
 
   oldestRevision(): number {

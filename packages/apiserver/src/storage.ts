@@ -51,13 +51,15 @@ export const EXPECT_ANY = -1;
 
 /**
  * How a write ended. `conflict`: the expectation did not hold and nothing changed. `full`: refused
- * at the memory limit. `unavailable`: not known to be done (storage gone); a read will tell.
+ * at the memory limit. `unavailable`: the log does not take it now. `failed`: a remote storage
+ * could not be asked or did not answer: not known to be done, a read will tell.
  */
 export type WriteOutcome =
   | { readonly kind: 'done'; readonly revision: number }
   | { readonly kind: 'conflict' }
   | { readonly kind: 'full'; readonly message: string }
-  | { readonly kind: 'unavailable'; readonly message: string };
+  | { readonly kind: 'unavailable'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string };
 
 export type WriteDone = (outcome: WriteOutcome) => void;
 
@@ -102,6 +104,20 @@ export interface StorageWatch {
 export interface Storage {
   readonly appliedRevision: number;
   readonly publishedRevision: number;
+  /** Others write here too: reads may be behind them until `refresh` has said otherwise. */
+  readonly isShared: boolean;
+  /** Why reads and writes cannot be relied on just now; null while they can. */
+  readonly fault: string | null;
+
+  /**
+   * Calls `done` once reads see all that anybody had written when this was called: of one object
+   * where `key` names it, of all otherwise; with the reason where that cannot be known. At once,
+   * in the same turn, where nobody else writes.
+   */
+  refresh(key: Buffer | null, done: (fault: string | null) => void): void;
+
+  /** True where `key` is kept in a form that a write would not choose any more. */
+  isStale(key: Buffer): boolean;
 
   /** The newest state of `key` in `row`; false where there is no object. */
   get(key: Buffer, row: Row): boolean;
@@ -129,6 +145,12 @@ export interface Storage {
    * `wake` is called at most once a turn, when there is something new to read.
    */
   watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null;
+
+  /**
+   * Where keys under `prefix` are kept, if not with all others: the same keys, at revisions of
+   * their own. Absent: nothing is kept elsewhere.
+   */
+  homeOf?(prefix: string): Storage;
 
   /** Calls `listener` whenever `publishedRevision` has grown. */
   onPublish(listener: () => void): void;

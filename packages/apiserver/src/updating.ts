@@ -75,7 +75,7 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
   }
   const value = toStored(next.value, served.resource);
   const bytes = encodeCanonical(value);
-  if (isStoredAs(bytes)) {
+  if (isStoredAs(bytes) && !world.storage.isStale(keyOf(served, namespace, name))) {
     sendWritten(context, 200, value, stored.revision, bytes);
     return;
   }

@@ -41,6 +41,8 @@ export class World {
   readonly edge: Edge;
   readonly #hubs = new Map<string, WatchHub>();
   #waiters: Waiter[] = [];
+  /** Of resources that are kept elsewhere, by prefix: the same world on another storage. */
+  readonly #elsewhere = new Map<string, World>();
   /** Set once, when the server is put together. */
   services: Services | null = null;
 
@@ -63,7 +65,29 @@ export class World {
   }
 
   get hubs(): ReadonlyMap<string, WatchHub> {
-    return this.#hubs;
+    const views = [...this.#elsewhere.values()].flatMap((world) => [...world.#hubs]);
+    return views.length === 0 ? this.#hubs : new Map([...this.#hubs, ...views]);
+  }
+
+  /**
+   * The world as requests for `served` see it: revisions are those of the storage that keeps it.
+   * Objects of other kinds are read where they are kept, whichever world one looks through.
+   */
+  at(served: Served): World {
+    const { prefix } = served;
+    const home = this.storage.homeOf?.(prefix) ?? this.storage;
+    if (home === this.storage) return this;
+    let view = this.#elsewhere.get(prefix);
+    if (view === undefined) {
+      this.#elsewhere.set(prefix, (view = new World(home, this.edge)));
+    }
+    view.services = this.services;
+    return view;
+  }
+
+  /** Ends all watches cleanly. */
+  endWatches(): void {
+    for (const hub of this.hubs.values()) hub.endAll();
   }
 
   /** Calls `done(true)` once `revision` exists, at once if it does, or `done(false)` after 3 s. */
@@ -91,5 +115,6 @@ export class World {
   tick(nowMs: number): void {
     this.#checkWaiters(nowMs);
     for (const hub of this.#hubs.values()) hub.tick(nowMs);
+    for (const world of this.#elsewhere.values()) world.tick(nowMs);
   }
 }

@@ -69,7 +69,7 @@ function agentName(call: Call): string {
 
 /** DeleteOptions from the body, or from the query where there is no body. */
 export function readDeleteOptions(call: Call): Result<DeleteOptions> {
-  const hasBody = call.exchange.body.length > 0;
+  const hasBody = call.body.length > 0;
   const fields = hasBody ? bodyFields(call) : queryFields(call);
   if (!fields.ok) return fields;
   const options = fields.value;

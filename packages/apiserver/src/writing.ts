@@ -15,6 +15,7 @@ import {
   invalid,
   serviceUnavailable,
   success,
+  unclassified,
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
@@ -91,6 +92,8 @@ export function refusedWrite(served: Served, name: string, outcome: WriteOutcome
       return internalError(outcome.message);
     case 'unavailable':
       return serviceUnavailable(outcome.message);
+    case 'failed':
+      return unclassified(outcome.message);
     case 'done':
       return internalError('a write that was done was taken for one that was not');
   }
