@@ -33,6 +33,14 @@ type EtcdFailureName =
   | 'authNotEnabled'
   | 'stopped'
   | 'notSupported'
+  | 'corrupt'
+  | 'unknownMethod'
+  | 'badTransferee'
+  | 'downgradeFormat'
+  | 'downgradeTarget'
+  | 'memberUrls'
+  | 'notEnoughMembers'
+  | 'notLearner'
   | 'malformed';
 
 export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
@@ -58,6 +66,17 @@ export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
     GRPC_CODES.unimplemented,
     'this server has one member and does not offer this call',
   ),
+  corrupt: failure(GRPC_CODES.dataLoss, 'corrupt cluster'),
+  unknownMethod: failure(GRPC_CODES.unknown, 'unknown method'),
+  badTransferee: failure(failedPrecondition, 'bad leader transferee'),
+  downgradeFormat: failure(invalidArgument, 'wrong downgrade target version format'),
+  downgradeTarget: failure(invalidArgument, 'invalid downgrade target version'),
+  memberUrls: failure(invalidArgument, 'given member URLs are invalid'),
+  notEnoughMembers: failure(
+    failedPrecondition,
+    're-configuration failed due to not enough started members',
+  ),
+  notLearner: failure(failedPrecondition, 'can only promote a learner member'),
   malformed: {
     code: GRPC_CODES.internal,
     text: 'grpc: error unmarshalling request: the message is not valid protobuf',

@@ -4,7 +4,8 @@ import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
 import { writeBytesField, writeInt64, writeVarint64 } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from './context.ts';
 import { ETCD, storeFailure } from './failures.ts';
-import { answer, refusal } from './put.ts';
+import { admission, isOverQuota, raiseNoSpace, unlessCorrupt } from './alarms.ts';
+import { answer } from './put.ts';
 
 const LEASE_COST_BYTES = 64;
 
@@ -63,7 +64,10 @@ function grantHandler(context: EtcdContext, drawId: DrawId): InPlaceHandler {
   const { leases } = context.store;
   return (bytes, start, end, out, offset, call) => {
     if (!numbers.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
-    const refused = refusal(context, LEASE_COST_BYTES);
+    const refused =
+      admission(context, LEASE_COST_BYTES) ??
+      (isOverQuota(context, LEASE_COST_BYTES) ? raiseNoSpace(context) : null) ??
+      (context.store.alarms.isNoSpace ? ETCD.noSpace : null);
     if (refused !== null) return context.fail(call, refused);
     let { secondHigh: high, secondLow: low } = numbers;
     while (high === 0 && low === 0) {
@@ -167,8 +171,11 @@ function leasesHandler(context: EtcdContext): InPlaceHandler {
 }
 
 export function registerLease(methods: GrpcMethods, context: EtcdContext, drawId: DrawId): void {
-  methods.unary('/etcdserverpb.Lease/LeaseGrant', grantHandler(context, drawId));
-  methods.unary('/etcdserverpb.Lease/LeaseRevoke', revokeHandler(context));
+  methods.unary(
+    '/etcdserverpb.Lease/LeaseGrant',
+    unlessCorrupt(context, grantHandler(context, drawId)),
+  );
+  methods.unary('/etcdserverpb.Lease/LeaseRevoke', unlessCorrupt(context, revokeHandler(context)));
   methods.call('/etcdserverpb.Lease/LeaseKeepAlive', keepAliveFactory(context));
   methods.unary('/etcdserverpb.Lease/LeaseTimeToLive', timeToLiveHandler(context));
   methods.unary('/etcdserverpb.Lease/LeaseLeases', leasesHandler(context));

@@ -1,37 +1,21 @@
-// data plane: the Maintenance and Cluster services of a store with one member
+// data plane: the Maintenance service of a store with one member
+import { GRPC_CODES } from '@megaplane/wire/grpc';
 import type { GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
-import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
+import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import {
   closeMessage,
   openMessage,
-  writeInt64,
+  writeInt64Field,
   writeTextField,
-  writeVarint64,
 } from '@megaplane/wire/protobuf-write';
+import { alarmHandler, alarmText } from './alarms.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, storeFailure } from './failures.ts';
 import { hashKv } from './hash-kv.ts';
+import { writeMemberId } from './members.ts';
 
 /** What clients are told: from here on they use progress requests, and RangeStream is not asked. */
 export const ETCD_VERSION = '3.6.11';
-
-export interface MemberInfo {
-  readonly name: string;
-  readonly clientUrls: readonly string[];
-  readonly peerUrls: readonly string[];
-}
-
-function writeNumber(out: Buffer, at: number, field: number, value: number): number {
-  if (value === 0) return at;
-  out[at] = field << 3;
-  return writeInt64(out, at + 1, value);
-}
-
-function writeMemberId(context: EtcdContext, out: Buffer, at: number, field: number): number {
-  const { memberId } = context;
-  out[at] = field << 3;
-  return writeVarint64(out, at + 1, memberId.readUInt32BE(4), memberId.readUInt32BE(0));
-}
 
 /** Bytes of keys, values and history that are alive. */
 export function bytesInUse(context: EtcdContext): number {
@@ -45,38 +29,39 @@ function statusHandler(context: EtcdContext): InPlaceHandler {
     const revision = store.appliedRevision;
     let at = context.writeHeader(out, offset, revision);
     at = writeTextField(out, at, 2, ETCD_VERSION);
-    at = writeNumber(out, at, 3, store.arenas.allocatedBytes);
+    at = writeInt64Field(out, at, 3, store.arenas.allocatedBytes);
     at = writeMemberId(context, out, at, 4);
-    at = writeNumber(out, at, 5, revision);
-    at = writeNumber(out, at, 6, context.term);
-    at = writeNumber(out, at, 7, revision);
-    at = writeNumber(out, at, 9, bytesInUse(context));
+    at = writeInt64Field(out, at, 5, revision);
+    at = writeInt64Field(out, at, 6, context.term);
+    at = writeInt64Field(out, at, 7, revision);
+    for (const alarm of store.alarms.list()) at = writeTextField(out, at, 8, alarmText(alarm));
+    at = writeInt64Field(out, at, 9, bytesInUse(context));
     at = writeTextField(out, at, 11, '3.6.0');
-    return writeNumber(out, at, 12, context.limits.quotaBytes);
+    at = writeInt64Field(out, at, 12, context.limits.quotaBytes);
+    // No downgrade goes on: an empty message, which etcd sends too.
+    const info = openMessage(out, at, 13);
+    return closeMessage(out, info, info);
   };
 }
 
-/** No alarm is ever raised: a full store refuses by itself and recovers by itself. */
-function alarmHandler(context: EtcdContext): InPlaceHandler {
-  return (_bytes, _start, _end, out, offset, call) => {
-    context.guard(call.connection);
-    return context.writeHeader(out, offset, context.store.appliedRevision);
-  };
-}
-
-function defragmentHandler(context: EtcdContext): InPlaceHandler {
-  return (_bytes, _start, _end, out, offset, call) => {
-    context.guard(call.connection);
-    context.store.arenas.releaseSpares();
-    return context.writeHeader(out, offset, context.store.appliedRevision);
-  };
+/** Answered when memory and disk are given back, without a header, as in etcd. */
+function defragmentHandler(context: EtcdContext, defragment: () => Promise<void>): InPlaceHandler {
+  const answer = Buffer.alloc(0);
+  return (_bytes, _start, _end, _out, _offset, call) =>
+    call.defer((deferred) => {
+      void defragment().then(() => {
+        context.guard(deferred.connection);
+        deferred.send(answer);
+        deferred.finish(GRPC_CODES.ok);
+      });
+    });
 }
 
 function hashHandler(context: EtcdContext): InPlaceHandler {
   return (_bytes, _start, _end, out, offset, call) => {
     context.guard(call.connection);
     const at = context.writeHeader(out, offset, context.store.appliedRevision);
-    return writeNumber(out, at, 2, hashKv(context.store, 0).hash);
+    return writeInt64Field(out, at, 2, hashKv(context.store, 0).hash);
   };
 }
 
@@ -97,34 +82,67 @@ function hashKvHandler(context: EtcdContext): InPlaceHandler {
     const hashed = revision === 0 ? store.appliedRevision : revision;
     const { hash, compactRevision } = hashKv(store, hashed);
     let at = context.writeHeader(out, offset, store.appliedRevision);
-    at = writeNumber(out, at, 2, hash);
-    at = writeNumber(out, at, 3, compactRevision);
-    return writeNumber(out, at, 4, hashed);
+    at = writeInt64Field(out, at, 2, hash);
+    at = writeInt64Field(out, at, 3, compactRevision);
+    return writeInt64Field(out, at, 4, hashed);
   };
 }
 
-function memberListHandler(context: EtcdContext, member: MemberInfo): InPlaceHandler {
-  return (_bytes, _start, _end, out, offset, call) => {
-    let at = context.writeHeader(out, offset, 0);
-    const start = openMessage(out, at, 2);
-    at = writeMemberId(context, out, start, 1);
-    if (member.name !== '') at = writeTextField(out, at, 2, member.name);
-    for (const url of member.peerUrls) at = writeTextField(out, at, 3, url);
-    for (const url of member.clientUrls) at = writeTextField(out, at, 4, url);
-    context.guard(call.connection);
-    return closeMessage(out, start, at);
+/** There is nobody to hand over to; handing over to oneself is done at once. */
+function moveLeaderHandler(context: EtcdContext): InPlaceHandler {
+  const reader = new ProtobufReader();
+  const { memberId } = context;
+  return (bytes, start, end, _out, offset, call) => {
+    reader.reset(bytes, start, end);
+    let isOwn = false;
+    while (reader.next()) {
+      if (reader.field === 1 && reader.wireType === 0) {
+        reader.varint();
+        const isHigh = reader.high === memberId.readUInt32BE(0);
+        isOwn = isHigh && reader.low === memberId.readUInt32BE(4);
+      } else reader.skip();
+    }
+    if (reader.failure !== FAILURE_NONE) return context.fail(call, ETCD.malformed);
+    return isOwn ? offset : context.fail(call, ETCD.badTransferee);
+  };
+}
+
+const DOWNGRADE_CANCEL = 2;
+
+/** No other version can read this one's files, so no target is a valid one. */
+function downgradeHandler(context: EtcdContext): InPlaceHandler {
+  const reader = new ProtobufReader();
+  return (bytes, start, end, out, offset, call) => {
+    reader.reset(bytes, start, end);
+    let action = 0;
+    let target = '';
+    while (reader.next()) {
+      if (reader.field === 1 && reader.wireType === 0) action = reader.int64();
+      else if (reader.field === 2 && reader.wireType === WIRE_BYTES) target = reader.text();
+      else reader.skip();
+    }
+    if (reader.failure !== FAILURE_NONE) return context.fail(call, ETCD.malformed);
+    if (action < 0 || action > DOWNGRADE_CANCEL) return context.fail(call, ETCD.unknownMethod);
+    if (action === DOWNGRADE_CANCEL) {
+      const at = context.writeHeader(out, offset, context.store.appliedRevision);
+      return writeTextField(out, at, 2, ETCD_VERSION.split('.').slice(0, 2).join('.'));
+    }
+    const isVersion = /^v?\d+\.\d+(\.\d+)?$/.test(target);
+    return context.fail(call, isVersion ? ETCD.downgradeTarget : ETCD.downgradeFormat);
   };
 }
 
 export function registerMaintenance(
   methods: GrpcMethods,
   context: EtcdContext,
-  member: MemberInfo,
+  defragment: () => Promise<void>,
 ): void {
-  methods.unary('/etcdserverpb.Maintenance/Status', statusHandler(context));
-  methods.unary('/etcdserverpb.Maintenance/Alarm', alarmHandler(context));
-  methods.unary('/etcdserverpb.Maintenance/Defragment', defragmentHandler(context));
-  methods.unary('/etcdserverpb.Maintenance/Hash', hashHandler(context));
-  methods.unary('/etcdserverpb.Maintenance/HashKV', hashKvHandler(context));
-  methods.unary('/etcdserverpb.Cluster/MemberList', memberListHandler(context, member));
+  const service = '/etcdserverpb.Maintenance';
+  methods.unary(`${service}/Status`, statusHandler(context));
+  methods.unary(`${service}/Alarm`, alarmHandler(context));
+  methods.unary(`${service}/Defragment`, defragmentHandler(context, defragment));
+  methods.unary(`${service}/Hash`, hashHandler(context));
+  methods.unary(`${service}/HashKV`, hashKvHandler(context));
+  methods.unary(`${service}/MoveLeader`, moveLeaderHandler(context));
+  methods.unary(`${service}/Downgrade`, downgradeHandler(context));
 }

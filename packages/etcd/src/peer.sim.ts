@@ -12,13 +12,13 @@ import type { GrpcClient } from '@megaplane/wire/grpc';
 import { ProtobufReader } from '@megaplane/wire/protobuf';
 
 /** A message: field numbers with a number, text, or messages. */
-export type Fields = readonly (readonly [number, number | string | Fields])[];
+export type Fields = readonly (readonly [number, number | bigint | string | Fields])[];
 
 /** Encodes a message; numbers as varints (negative ones as ten bytes), zero included. */
 export function encode(fields: Fields): Buffer {
   const parts: Buffer[] = [];
   for (const [field, value] of fields) {
-    if (typeof value === 'number') {
+    if (typeof value === 'number' || typeof value === 'bigint') {
       parts.push(varint(field * 8), varint(value));
       continue;
     }
@@ -28,7 +28,7 @@ export function encode(fields: Fields): Buffer {
   return Buffer.concat(parts);
 }
 
-function varint(value: number): Buffer {
+function varint(value: number | bigint): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));
   do {
@@ -116,9 +116,19 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** A real etcd in a directory of its own. */
-export async function startEtcd(): Promise<{ readonly port: number; stop(): Promise<void> }> {
-  const dir = mkdtempSync(join(tmpdir(), 'megaplane-etcd-'));
+export interface RealEtcd {
+  readonly port: number;
+  readonly dir: string;
+  /** Ends it; the directory stays when `keepsDir`. */
+  stop(keepsDir?: boolean, signal?: NodeJS.Signals): Promise<void>;
+}
+
+/** A real etcd in a directory of its own, or in one that is there. */
+export async function startEtcd(
+  program: string = 'etcd',
+  dir: string = mkdtempSync(join(tmpdir(), 'megaplane-etcd-')),
+  flags: readonly string[] = [],
+): Promise<RealEtcd> {
   const port = await freePort();
   const peerPort = await freePort();
   const client = `http://127.0.0.1:${port}`;
@@ -132,8 +142,15 @@ export async function startEtcd(): Promise<{ readonly port: number; stop(): Prom
     client,
   ];
   args.push('--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers);
-  args.push('--initial-cluster', `default=${peers}`, '--unsafe-no-fsync', '--max-txn-ops', '128');
-  const child = spawn('etcd', args, { stdio: 'ignore' });
+  args.push(
+    '--initial-cluster',
+    `default=${peers}`,
+    '--unsafe-no-fsync',
+    '--max-txn-ops',
+    '128',
+    ...flags,
+  );
+  const child = spawn(program, args, { stdio: 'ignore' });
   for (let i = 0; ; i++) {
     const ready = spawnSync('etcdctl', ['--endpoints', client, 'get', 'x'], {
       env: { ...process.env, ETCDCTL_API: '3' },
@@ -145,11 +162,12 @@ export async function startEtcd(): Promise<{ readonly port: number; stop(): Prom
   }
   return {
     port,
-    stop: async () => {
+    dir,
+    stop: async (keepsDir = false, signal = 'SIGKILL') => {
       const closed = once(child, 'close');
-      child.kill('SIGKILL');
+      child.kill(signal);
       await closed;
-      rmSync(dir, { recursive: true, force: true });
+      if (!keepsDir) rmSync(dir, { recursive: true, force: true });
     },
   };
 }

@@ -5,6 +5,7 @@ import type { InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import { sizeVarint, writeInt64 } from '@megaplane/wire/protobuf-write';
+import { admission, isOverQuota, raiseNoSpace } from './alarms.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure, storeFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
@@ -93,6 +94,14 @@ export class PutRequest {
     return ref === 0 ? ETCD.keyNotFound : null;
   }
 
+  /** Does it replace a value by a smaller one? That goes on when space has run out. */
+  shrinks(context: EtcdContext): boolean {
+    const { store } = context;
+    if (this.ignoreValue) return false;
+    const old = store.get(this.bytes, this.keyAt, this.keyTo);
+    return old !== 0 && this.valueTo - this.valueAt < store.valueTo(old) - store.valueAt(old);
+  }
+
   /** Bytes that count against the quota. */
   get cost(): number {
     return this.keyTo - this.keyAt + this.valueTo - this.valueAt + PUT_COST_BYTES;
@@ -119,26 +128,20 @@ export class PutRequest {
   }
 }
 
-/** May a put go ahead, as the store's memory and log stand? */
-export function refusal(context: EtcdContext, costBytes: number): EtcdFailure | null {
-  const { store, limits } = context;
-  const admitted = store.admit(costBytes);
-  if (admitted !== 0) return storeFailure(admitted);
-  const isOver =
-    limits.quotaBytes > 0 && store.arenas.allocatedBytes + costBytes > limits.quotaBytes;
-  return isOver ? ETCD.noSpace : null;
-}
-
 /** KV.Put, in place. */
 export function putHandler(context: EtcdContext): InPlaceHandler {
   const request = new PutRequest();
   const { store } = context;
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
+    const { cost } = request;
     const refused =
-      refusal(context, request.cost) ??
+      admission(context, cost) ??
+      (isOverQuota(context, cost) && !request.shrinks(context) ? raiseNoSpace(context) : null) ??
       request.invalid() ??
       (end - start > context.limits.requestBytesMax ? ETCD.tooLarge : null) ??
+      (store.alarms.isCorrupt ? ETCD.corrupt : null) ??
+      (store.alarms.isNoSpace && !request.shrinks(context) ? ETCD.noSpace : null) ??
       request.check(context);
     if (refused !== null) return context.fail(call, refused);
     store.begin();
@@ -244,6 +247,7 @@ export function deleteHandler(context: EtcdContext): InPlaceHandler {
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     if (request.keyAt === request.keyTo) return context.fail(call, ETCD.emptyKey);
+    if (store.alarms.isCorrupt) return context.fail(call, ETCD.corrupt);
     store.begin();
     request.apply(context);
     const revision = store.commit();

@@ -5,10 +5,12 @@ import { type OpenStore, openStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
+import { unlessCorrupt } from './alarms.ts';
 import { EtcdContext, type EtcdLimits } from './context.ts';
 import { httpHandler } from './http.ts';
 import { registerLease } from './lease.ts';
 import { registerMaintenance } from './maintenance.ts';
+import { registerMembers } from './members.ts';
 import { compactHandler, deleteHandler, putHandler } from './put.ts';
 import { rangeHandler } from './range.ts';
 import { txnHandler } from './txn.ts';
@@ -70,7 +72,7 @@ export async function serveEtcd(
   const limits = { ...ETCD_LIMITS, ...options.limits };
   const context = new EtcdContext(store, limits, opened, () => performance.now());
   const watches = new WatchService(context);
-  const methods = makeRoutes(context, watches, options);
+  const methods = makeRoutes(context, watches, options, () => opened.defragment());
   const handler = httpHandler(context, watches);
   const listeners: Listener[] = [];
   const close = async (graceMs = 0): Promise<void> => {
@@ -101,6 +103,7 @@ function makeRoutes(
   context: EtcdContext,
   watches: WatchService,
   options: EtcdServerOptions,
+  defragment: () => Promise<void>,
 ): GrpcRoutes {
   const methods = new GrpcRoutes({
     messageBytesMax: context.limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES,
@@ -111,12 +114,13 @@ function makeRoutes(
   methods.unary('/etcdserverpb.KV/Put', putHandler(context));
   methods.unary('/etcdserverpb.KV/DeleteRange', deleteHandler(context));
   methods.unary('/etcdserverpb.KV/Txn', txnHandler(context));
-  methods.unary('/etcdserverpb.KV/Compact', compactHandler(context));
+  methods.unary('/etcdserverpb.KV/Compact', unlessCorrupt(context, compactHandler(context)));
   methods.call('/etcdserverpb.Watch/Watch', watches.factory);
   registerLease(methods, context, drawLeaseId);
   const clientUrls = options.advertiseClientUrls ?? [];
   const name = options.name ?? 'default';
-  registerMaintenance(methods, context, { name, clientUrls, peerUrls: [] });
+  registerMaintenance(methods, context, defragment);
+  registerMembers(methods, context, { name, clientUrls, peerUrls: [] });
   return methods;
 }
 

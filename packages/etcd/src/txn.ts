@@ -21,7 +21,8 @@ import { Compare } from './compare.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
-import { DeleteRequest, PutRequest, refusal } from './put.ts';
+import { admission, isOverQuota, isSpaceTight, raiseNoSpace } from './alarms.ts';
+import { DeleteRequest, PutRequest } from './put.ts';
 import { RangeRequest, rangeBodySize, writeRangeBody } from './range.ts';
 import { type KeySets, findDuplicate } from './txn-keys.ts';
 
@@ -54,8 +55,13 @@ export class TxnRunner {
   #opAt = 0;
   #opTo = 0;
   #hasPut = false;
+  /** Something other than a read stands in some branch. */
+  #hasWrite = false;
   #needsKeyCheck = false;
   #cost = 0;
+  /** Space has run out or is about to; then, whether some put is more than a smaller value. */
+  #isTight = false;
+  #grows = false;
   out: Buffer = Buffer.alloc(64 * 1024);
   #at = 0;
   /** Revision of operations' headers: the next one after the first change. */
@@ -92,8 +98,11 @@ export class TxnRunner {
   validate(bytes: Buffer, start: number, end: number): EtcdFailure | null {
     this.#bytes = bytes;
     this.#hasPut = false;
+    this.#hasWrite = false;
     this.#needsKeyCheck = false;
     this.#cost = 0;
+    this.#grows = false;
+    this.#isTight = isSpaceTight(this.#context);
     const budget = this.#context.limits.txnOpsMax;
     const invalid = this.#validate(start, end, budget, 0);
     if (invalid !== null) return invalid;
@@ -101,13 +110,15 @@ export class TxnRunner {
     return this.#needsKeyCheck && this.#hasDuplicate(start, end) ? ETCD.duplicateKey : null;
   }
 
-  /** What the branches may put, for the quota; 0 without puts. */
-  get cost(): number {
-    return this.#hasPut ? this.#cost : 0;
-  }
-
-  get hasPut(): boolean {
-    return this.#hasPut;
+  /** Why what the branches may put has no room, whichever of them is taken. */
+  refusal(): EtcdFailure | null {
+    const { alarms } = this.#context.store;
+    if (alarms.isCorrupt && this.#hasWrite) return ETCD.corrupt;
+    if (!this.#hasPut) return null;
+    const admitted = admission(this.#context, this.#cost);
+    if (admitted !== null || !this.#grows) return admitted;
+    if (isOverQuota(this.#context, this.#cost)) return raiseNoSpace(this.#context);
+    return alarms.isNoSpace ? ETCD.noSpace : null;
   }
 
   #validate(start: number, end: number, budget: number, depth: number): EtcdFailure | null {
@@ -157,6 +168,7 @@ export class TxnRunner {
   #validateOp(start: number, end: number, budget: number, depth: number): EtcdFailure | null {
     if (!this.#readOp(start, end)) return ETCD.malformed;
     const bytes = this.#bytes;
+    if (this.#op !== OP_RANGE) this.#hasWrite = true;
     switch (this.#op) {
       case OP_RANGE:
         if (!this.#range.decode(bytes, this.#opAt, this.#opTo)) return ETCD.malformed;
@@ -165,6 +177,7 @@ export class TxnRunner {
         if (!this.#put.decode(bytes, this.#opAt, this.#opTo)) return ETCD.malformed;
         this.#hasPut = true;
         this.#cost += this.#put.cost;
+        if (this.#isTight && !this.#put.shrinks(this.#context)) this.#grows = true;
         return this.#put.invalid();
       case OP_DELETE:
         if (!this.#delete.decode(bytes, this.#opAt, this.#opTo)) return ETCD.malformed;
@@ -410,7 +423,7 @@ export function txnHandler(context: EtcdContext): InPlaceHandler {
   return (bytes, start, end, out, offset, call) => {
     const invalid = runner.validate(bytes, start, end);
     if (invalid !== null) return context.fail(call, invalid);
-    const refused = runner.hasPut ? refusal(context, runner.cost) : null;
+    const refused = runner.refusal();
     if (refused !== null) return context.fail(call, refused);
     runner.choose(start, end);
     const failure = runner.check(start, end);

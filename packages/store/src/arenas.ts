@@ -81,6 +81,13 @@ export class Arenas {
     return this.#allocatedBytes;
   }
 
+  /** Bytes of arenas in use, without the room that is left in the open ones. */
+  get usedBytes(): number {
+    let room = 0;
+    for (const arena of this.open) room += this.bytes[arena]!.length - this.used[arena]!;
+    return this.#allocatedBytes - room;
+  }
+
   /** Bytes of records that are not garbage. */
   get liveBytes(): number {
     return this.#liveBytes;

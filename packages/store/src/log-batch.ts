@@ -16,6 +16,10 @@ export const CONTROL_RESERVED = 4;
 export const CONTROL_TERM = 5;
 /** A class's own cut of history; the class is named by the CRC-32 of its prefix. */
 export const CONTROL_CUT = 6;
+/** An alarm: kind, 1 raised or 0 taken back, the member's id. */
+export const CONTROL_ALARM = 7;
+/** Revisions go on after this one, whatever the records say. */
+export const CONTROL_REVISION = 8;
 /** Every control message: u32 kind, u32, f64, f64, u32, u32. */
 export const CONTROL_BYTES = 32;
 
@@ -76,6 +80,10 @@ export class LogBatch {
 
   term(term: number): void {
     this.#message(CONTROL_TERM, term, 0, 0, 0);
+  }
+
+  alarm(kind: number, isRaised: boolean, memberHigh: number, memberLow: number): void {
+    this.#message(CONTROL_ALARM, kind, isRaised ? 1 : 0, memberHigh, memberLow);
   }
 
   #message(kind: number, a: number, b: number, high: number, low: number): void {

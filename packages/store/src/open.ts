@@ -18,6 +18,7 @@ import { Store } from './store.ts';
 /** What the last snapshot may take before the store closes without it. */
 const CLOSING_MS_MAX = 5000;
 const TICK_MS = 100;
+const DEFRAGMENT_MS_MAX = 60_000;
 /** Pause between slices while memory is to be given back or a snapshot is written. */
 const SLICE_PAUSE_MS = 1;
 
@@ -38,6 +39,11 @@ export interface OpenStore {
   readonly log: Log | null;
   /** Writes a snapshot and removes the log that it replaces, in the background. */
   snapshot(): void;
+  /**
+   * Gives memory back (records of arenas with holes are moved together) and, with a log, disk (a
+   * snapshot replaces the log). In slices; resolves when done, at latest after DEFRAGMENT_MS_MAX.
+   */
+  defragment(): Promise<void>;
   /** Ends the clockwork and, with a log, flushes and closes it and gives the lock back. */
   close(): Promise<void>;
 }
@@ -84,6 +90,7 @@ function openInMemory(store: Store): OpenStore {
     replayed: { records: 0, bytes: 0, cutBytes: 0 },
     log: null,
     snapshot: () => {},
+    defragment: () => defragment(store, null),
     close: () => {
       clockwork.stop();
       return Promise.resolve();
@@ -141,6 +148,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore 
     replayed: { records: restorer.records, bytes, cutBytes: found?.cutBytes ?? 0 },
     log,
     snapshot: () => snapshots.begin(),
+    defragment: () => defragment(store, snapshots),
     close: async () => {
       clockwork.stop();
       await writeLast(store, log, snapshots);
@@ -161,6 +169,19 @@ async function writeLast(store: Store, log: Log, snapshots: Snapshots): Promise<
     snapshots.step();
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+async function defragment(store: Store, snapshots: Snapshots | null): Promise<void> {
+  const endMs = performance.now() + DEFRAGMENT_MS_MAX;
+  const pause = (): Promise<void> =>
+    new Promise((resolve) => setTimeout(resolve, SLICE_PAUSE_MS).unref());
+  // What is compacted goes first: it makes the holes.
+  while (store.sweep.hasWork && performance.now() < endMs) await pause();
+  store.sweep.defragment();
+  while (store.sweep.hasWork && performance.now() < endMs) await pause();
+  store.arenas.releaseSpares();
+  snapshots?.begin();
+  while (snapshots?.isRunning === true && performance.now() < endMs) await pause();
 }
 
 function startClockwork(

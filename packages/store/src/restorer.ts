@@ -10,12 +10,14 @@ import { FLAG_LEASE, FLAG_TOMBSTONE, arenaOf, offsetOf } from './arenas.ts';
 import type { KeyClass } from './classes.ts';
 import { sortIds } from './key-sort.ts';
 import {
+  CONTROL_ALARM,
   CONTROL_BYTES,
   CONTROL_COMPACTION,
   CONTROL_CUT,
   CONTROL_LEASE,
   CONTROL_LEASE_END,
   CONTROL_RESERVED,
+  CONTROL_REVISION,
   CONTROL_TERM,
 } from './log-batch.ts';
 import type { Store } from './store.ts';
@@ -61,6 +63,10 @@ export class Restorer {
     if (kind === CONTROL_COMPACTION && a > this.#store.compactRevision) this.#store.setCompacted(a);
     if (kind === CONTROL_CUT) this.#cut(a, low);
     if (kind === CONTROL_RESERVED) this.reserved = Math.max(this.reserved, a);
+    if (kind === CONTROL_REVISION) this.lastRevision = Math.max(this.lastRevision, a);
+    if (kind === CONTROL_ALARM) {
+      this.#store.alarms.set({ kind: a, memberHigh: high, memberLow: low }, b === 1);
+    }
     if (kind === CONTROL_TERM) this.term = Math.max(this.term, a);
   }
 

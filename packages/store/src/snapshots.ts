@@ -10,10 +10,13 @@ import { arenaOf, offsetOf } from './arenas.ts';
 import { FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frame.ts';
 import type { Log } from './log.ts';
 import {
+  CONTROL_ALARM,
   CONTROL_BYTES,
   CONTROL_COMPACTION,
   CONTROL_CUT,
   CONTROL_LEASE,
+  CONTROL_RESERVED,
+  CONTROL_REVISION,
   CONTROL_TERM,
   writeControl,
 } from './log-batch.ts';
@@ -104,6 +107,13 @@ export class Snapshots {
         add(CONTROL_CUT, klass.boundary, 0, 0, crc32(klass.prefix));
       }
     }
+    for (const { kind, memberHigh, memberLow } of store.alarms.list()) {
+      add(CONTROL_ALARM, kind, 1, memberHigh, memberLow);
+    }
+    // The segment that told how far revisions are given away is removed with the others.
+    if (this.#log.reserved > 0) add(CONTROL_RESERVED, this.#log.reserved, 0, 0, 0);
+    // Compacted away, the records no longer tell how far revisions have come.
+    add(CONTROL_REVISION, store.appliedRevision, 0, 0, 0);
     const { leases } = store;
     leases.each((lease) => {
       const ttl = leases.ttlSeconds(lease);

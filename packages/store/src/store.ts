@@ -9,6 +9,7 @@
  * - every record above its class's boundary is in its class's event log, in order.
  */
 import { assert } from '@megaplane/base/assert';
+import { type Alarm, Alarms } from './alarms.ts';
 import { Arenas, FLAG_LEASE, FLAG_TOMBSTONE, GRANULE_BITS, arenaOf } from './arenas.ts';
 import { KeyClasses } from './classes.ts';
 import {
@@ -41,6 +42,7 @@ export class Store implements RevisionedStore {
   readonly graves: KeyOrder;
   readonly classes: KeyClasses;
   readonly leases: Leases;
+  readonly alarms: Alarms = new Alarms();
   readonly hub: WatchHub;
   readonly batch: LogBatch;
   readonly sweep: Sweep;
@@ -404,6 +406,14 @@ export class Store implements RevisionedStore {
       this.batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, ttl * 1000);
     }
     if (this.batch.isPending) this.#markDirty();
+  }
+
+  /** Raises or takes back an alarm; false when that changes nothing. */
+  setAlarm(alarm: Alarm, isRaised: boolean): boolean {
+    if (!this.alarms.set(alarm, isRaised)) return false;
+    this.batch.alarm(alarm.kind, isRaised, alarm.memberHigh, alarm.memberLow);
+    if (this.batch.isPending) this.#markDirty();
+    return true;
   }
 
   compact(revision: number): number {

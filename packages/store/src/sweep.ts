@@ -14,6 +14,8 @@ import type { Store } from './store.ts';
 const SWEEP_EVENTS_MAX = 4096;
 /** Share of an arena that must be garbage before its survivors are moved. */
 const GARBAGE_SHARE_MIN = 0.4;
+/** The same when an operator asks for memory back. */
+const DEFRAGMENT_SHARE_MIN = 0.02;
 
 export class Sweep {
   readonly #store: Store;
@@ -43,6 +45,18 @@ export class Sweep {
     return (
       klass.historyBytes > klass.historyBytesMax && klass.sweepPosition < klass.publishedPosition
     );
+  }
+
+  /** Lists every arena that is worth emptying when memory matters more than work. */
+  defragment(): void {
+    const { arenas, classes } = this.#store;
+    for (let arena = 1; arena < arenas.used.length; arena++) {
+      const used = arenas.used[arena]!;
+      if (arenas.span[arena] !== 1 || used === 0 || arenas.isOpen(arena)) continue;
+      const klass = classes.all[arenas.classOf[arena]!]!;
+      if (arenas.lastRevision[arena]! >= this.#sweptRevision(klass)) continue;
+      if (arenas.live[arena]! < used * (1 - DEFRAGMENT_SHARE_MIN)) this.#candidates.add(arena);
+    }
   }
 
   /** One slice of work. */
