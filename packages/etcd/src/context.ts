@@ -34,6 +34,8 @@ export class EtcdContext {
   readonly memberId: Buffer;
   readonly term: number;
   readonly page: Page = newPage();
+  /** Code of the last failure, for whoever counts. */
+  failedCode = 0;
   /** Fields 1 and 2, then 4, of every full header. */
   readonly #ids: Buffer;
   readonly #termField: Buffer;
@@ -127,6 +129,7 @@ export class EtcdContext {
 
   /** Answers with an error, after the gate. */
   fail(call: InPlaceCall, failure: EtcdFailure): number {
+    this.failedCode = failure.code;
     this.guard(call.connection);
     return call.fail(failure.code, failure.text);
   }

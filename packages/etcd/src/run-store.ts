@@ -5,14 +5,19 @@ import { type OpenStore, openStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
-import { unlessCorrupt } from './alarms.ts';
+import { alarmName, unlessCorrupt } from './alarms.ts';
 import { EtcdContext, type EtcdLimits } from './context.ts';
+import { Gateway, streamsBody } from './gateway/gateway.ts';
 import { httpHandler } from './http.ts';
+import { Health } from './http/health.ts';
+import { metricsText } from './http/metrics.ts';
+import { processStats } from './http/process-stats.ts';
 import { registerLease } from './lease.ts';
 import { registerMaintenance } from './maintenance.ts';
 import { registerMembers } from './members.ts';
 import { compactHandler, deleteHandler, putHandler } from './put.ts';
 import { rangeHandler } from './range.ts';
+import { type MethodGuard, ServedMethods } from './served-methods.ts';
 import { txnHandler } from './txn.ts';
 import { WatchService } from './watch.ts';
 
@@ -25,6 +30,8 @@ export const ETCD_LIMITS: EtcdLimits = {
   requestBytesMax: 1_572_864,
   quotaBytes: 0,
 };
+
+const NO_GUARD: MethodGuard = { isEnabled: false, refuse: () => null };
 
 /** One place to listen. */
 export interface EtcdAddress {
@@ -43,6 +50,10 @@ export interface EtcdServerOptions {
   readonly limits?: Partial<EtcdLimits>;
   /** etcd's --watch-progress-notify-interval. */
   readonly progressNotifyMs?: number;
+  /** etcd's --metrics=extensive: the time of every call as a histogram. */
+  readonly timesCalls?: boolean;
+  /** Origins of web pages that may use the JSON gateway, etcd's --cors; default none. */
+  readonly origins?: readonly string[];
 }
 
 export interface RunStoreOptions extends EtcdServerOptions {
@@ -55,6 +66,8 @@ export interface EtcdServer {
   readonly store: Store;
   /** In the order of `listen`. */
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
+  /** In the order of `listenMetrics`. */
+  readonly metricsAddresses: readonly { readonly host: string; readonly port: number }[];
   /** Lets calls in flight finish for `graceMs`, then closes; flushes the log. */
   close(graceMs?: number): Promise<void>;
 }
@@ -72,8 +85,12 @@ export async function serveEtcd(
   const limits = { ...ETCD_LIMITS, ...options.limits };
   const context = new EtcdContext(store, limits, opened, () => performance.now());
   const watches = new WatchService(context);
-  const methods = makeRoutes(context, watches, options, () => opened.defragment());
-  const handler = httpHandler(context, watches);
+  const { routes, methods } = makeRoutes(context, watches, options, () => opened.defragment());
+  const { health, metrics } = probes(opened, context, watches, methods);
+  const messageBytesMax = limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES;
+  const origins = options.origins ?? [];
+  const gateway = new Gateway({ methods, messageBytesMax, origins });
+  const handler = httpHandler({ health, metrics, gateway });
   const listeners: Listener[] = [];
   const close = async (graceMs = 0): Promise<void> => {
     clearInterval(progress);
@@ -86,17 +103,19 @@ export async function serveEtcd(
   retry.unref();
   try {
     for (const address of options.listen) {
-      listeners.push(await listen({ ...address, handler, grpc: methods }));
+      listeners.push(await listen({ ...address, handler, grpc: routes, streamsBody }));
     }
+    const probesOnly = httpHandler({ health, metrics, gateway: null });
     for (const address of options.listenMetrics ?? []) {
-      listeners.push(await listen({ ...address, handler }));
+      listeners.push(await listen({ ...address, handler: probesOnly }));
     }
   } catch (error) {
     await close();
     throw error;
   }
   const addresses = listeners.slice(0, options.listen.length).map(({ address }) => address);
-  return { store, addresses, close };
+  const metricsAddresses = listeners.slice(options.listen.length).map(({ address }) => address);
+  return { store, addresses, metricsAddresses, close };
 }
 
 function makeRoutes(
@@ -104,12 +123,14 @@ function makeRoutes(
   watches: WatchService,
   options: EtcdServerOptions,
   defragment: () => Promise<void>,
-): GrpcRoutes {
-  const methods = new GrpcRoutes({
+): { readonly routes: GrpcRoutes; readonly methods: ServedMethods } {
+  const routes = new GrpcRoutes({
     messageBytesMax: context.limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES,
     messageTooLargeText: (bytes, bytesMax) =>
       `grpc: received message larger than max (${bytes} vs. ${bytesMax})`,
   });
+  const nowMs = options.timesCalls === true ? context.nowMs : null;
+  const methods = new ServedMethods(routes, context, NO_GUARD, nowMs);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.unary('/etcdserverpb.KV/Put', putHandler(context));
   methods.unary('/etcdserverpb.KV/DeleteRange', deleteHandler(context));
@@ -121,7 +142,21 @@ function makeRoutes(
   const name = options.name ?? 'default';
   registerMaintenance(methods, context, defragment);
   registerMembers(methods, context, { name, clientUrls, peerUrls: [] });
-  return methods;
+  return { routes, methods };
+}
+
+function probes(
+  opened: OpenStore,
+  context: EtcdContext,
+  watches: WatchService,
+  methods: ServedMethods,
+): { readonly health: Health; readonly metrics: () => string } {
+  const { alarms } = opened.store;
+  const raised = (): readonly string[] => alarms.list().map(({ kind }) => alarmName(kind));
+  const health = new Health(opened.store, raised);
+  const disk = opened.log?.times ?? null;
+  const sources = { context, watches, methods, health, disk, process: processStats };
+  return { health, metrics: () => metricsText({ ...sources, authRevision: () => 1 }) };
 }
 
 function drawLeaseId(): { readonly high: number; readonly low: number } {

@@ -62,6 +62,16 @@ export class WatchService {
     return this.#streams.size;
   }
 
+  /** Watches that wait for their client to read. */
+  get slowCount(): number {
+    let count = 0;
+    for (const stream of this.#streams) count += stream.stalledCount;
+    return count;
+  }
+
+  /** Events sent so far. */
+  eventCount = 0;
+
   /** The interval for watches that asked for progress. */
   notifyProgress(): void {
     for (const stream of this.#streams) stream.notifyProgress();
@@ -95,6 +105,10 @@ class WatchStream implements GrpcCallHandler {
     this.#service = service;
     this.#call = call;
     this.#store = service.context.store;
+  }
+
+  get stalledCount(): number {
+    return this.#stalled.size;
   }
 
   onMessage(bytes: Buffer, start: number, end: number): void {
@@ -231,6 +245,7 @@ class WatchStream implements GrpcCallHandler {
     }
     if (at === start) return isMore;
     watch.hasSent = true;
+    service.eventCount += ends.length;
     // What was read is complete up to here; a client goes on after it.
     const isCurrent = !isMore && this.#store.watchIsCurrent(watch.cursor);
     const header = isCurrent ? this.#store.publishedRevision : revision;

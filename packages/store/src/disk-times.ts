@@ -4,9 +4,11 @@
  */
 import { BoundedHistogram } from '@megaplane/base/histogram';
 
-/** 1 ms, doubled 13 times. */
-export const DISK_BOUNDS_S: readonly number[] = Array.from({ length: 14 }, (_, n) => 2 ** n / 1000);
-const CELLS = DISK_BOUNDS_S.length + 2;
+/** From 1 ms on, doubled 13 times. */
+const DISK_BOUNDS_S = Array.from({ length: 14 }, (_, n) => 2 ** n / 1000);
+/** From 10 ms on, doubled 16 times. */
+const SNAPSHOT_BOUNDS_S = Array.from({ length: 17 }, (_, n) => 2 ** n / 100);
+const CELLS = SNAPSHOT_BOUNDS_S.length + 2;
 const CELL_BYTES = 8;
 
 export class DiskTimes {
@@ -21,13 +23,13 @@ export class DiskTimes {
 
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer((3 * CELLS + 1) * CELL_BYTES)) {
     this.memory = memory;
-    const part = (index: number): BoundedHistogram => {
-      const cells = new Float64Array(memory, index * CELLS * CELL_BYTES, CELLS);
-      return new BoundedHistogram(DISK_BOUNDS_S, cells);
+    const part = (index: number, bounds: readonly number[]): BoundedHistogram => {
+      const cells = new Float64Array(memory, index * CELLS * CELL_BYTES, bounds.length + 2);
+      return new BoundedHistogram(bounds, cells);
     };
-    this.flushes = part(0);
-    this.writes = part(1);
-    this.snapshots = part(2);
+    this.flushes = part(0, DISK_BOUNDS_S);
+    this.writes = part(1, DISK_BOUNDS_S);
+    this.snapshots = part(2, SNAPSHOT_BOUNDS_S);
     this.#bytes = new Float64Array(memory, 3 * CELLS * CELL_BYTES, 1);
   }
 

@@ -1,0 +1,28 @@
+/** Standard base64 with padding, and Go's word on where a text is not base64. */
+
+const ALPHABET = /^[A-Za-z0-9+/]$/;
+
+/** The bytes, or the place of the first byte that is wrong. Line ends are passed over. */
+export function decodeBase64(text: string): Buffer | number {
+  if (/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) {
+    return Buffer.from(text, 'base64');
+  }
+  const bare = text.replaceAll(/[\r\n]/g, '');
+  return bare === text ? firstWrong(text) : decodeBase64(bare);
+}
+
+function firstWrong(text: string): number {
+  for (let at = 0; at < text.length; at += 4) {
+    for (let digit = 0; digit < 4; digit++) {
+      const place = at + digit;
+      // The end inside a group of four is told by where the group begins.
+      if (place >= text.length) return at;
+      if (ALPHABET.test(text.charAt(place))) continue;
+      if (text.charAt(place) !== '=' || digit < 2) return place;
+      if (digit === 3) return place + 1;
+      if (place + 1 >= text.length) return text.length;
+      return text.charAt(place + 1) === '=' ? place + 2 : place;
+    }
+  }
+  return text.length;
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type OpenStore, openStore } from '@megaplane/store/open';
+import { has, startEtcd } from '../peer.sim.ts';
+import { type EtcdServer, serveEtcd } from '../run-store.ts';
+
+const SKIP =
+  has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';
+
+let opened: OpenStore;
+let server: EtcdServer;
+let ours = '';
+
+before(async () => {
+  opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  server = await serveEtcd(opened, { listen: [{ port: 0 }], origins: ['https://shown.example'] });
+  ours = `http://127.0.0.1:${server.addresses[0]?.port}`;
+});
+
+after(async () => {
+  await server.close();
+  await opened.close();
+});
+
+const b64 = (text: string): string => Buffer.from(text).toString('base64');
+const FOO = b64('foo');
+
+/** Requests in order; what they answer depends on those before. */
+const SCRIPT: readonly (readonly [string, unknown])[] = [
+  ['kv/put', { key: FOO, value: b64('bar') }],
+  ['kv/put', { key: FOO, value: b64('baz'), prevKv: true }],
+  ['kv/range', { key: FOO }],
+  ['kv/range', { key: FOO, rangeEnd: b64('fop'), limit: 1, sort_order: 2 }],
+  ['kv/range', { key: FOO, range_end: b64('fop'), limit: '1', sort_order: 'DESCEND' }],
+  ['kv/range', { key: FOO, count_only: true, serializable: true }],
+  ['kv/range', { key: FOO, revision: '2' }],
+  ['kv/range', { key: 'AA==', range_end: 'AA==', keys_only: true }],
+  ['kv/range', { key: FOO, revision: '999' }],
+  ['kv/range', { key: null, limit: null }],
+  ['kv/range', {}],
+  ['kv/range', ''],
+  ['kv/range', '  \n'],
+  ['kv/range', { unknown: 1 }],
+  ['kv/range', { key: 1 }],
+  ['kv/range', { key: true }],
+  ['kv/range', { key: [] }],
+  ['kv/range', { key: [102, 111, 111] }],
+  ['kv/range', { key: [256] }],
+  ['kv/range', { key: 'AA' }],
+  ['kv/range', { key: 'A' }],
+  ['kv/range', { key: 'Zm9v-_8=' }],
+  ['kv/range', { key: 'Zm9=v' }],
+  ['kv/range', { key: 'Zm=v' }],
+  ['kv/range', { key: 'Zm==v' }],
+  ['kv/range', { key: 'Zm9v\nZm9v' }],
+  ['kv/range', { key: FOO, limit: 'abc' }],
+  ['kv/range', { key: FOO, limit: '' }],
+  ['kv/range', { key: FOO, limit: 1.5 }],
+  ['kv/range', { key: FOO, limit: true }],
+  ['kv/range', { key: FOO, limit: {} }],
+  ['kv/range', `{"key":"${FOO}","limit":9223372036854775808}`],
+  ['kv/range', `{"key":"${FOO}","limit":9223372036854775807}`],
+  ['kv/range', `{"key":"${FOO}","limit":1e2}`],
+  ['kv/range', { key: FOO, sort_order: 'FOO' }],
+  ['kv/range', { key: FOO, serializable: 'true' }],
+  ['kv/range', { key: FOO, serializable: 1 }],
+  ['kv/range', 'xx'],
+  ['kv/range', '"text"'],
+  ['kv/range', '[1]'],
+  ['kv/range', '12'],
+  ['kv/range', 'null'],
+  ['kv/range', '{'],
+  ['kv/range', '{"key"'],
+  ['kv/range', '{"key" 1}'],
+  ['kv/range', '{"key":1 2}'],
+  ['kv/range', '{1:2}'],
+  ['kv/range', '{"key":tru}'],
+  ['kv/range', '{"key":[1 2]}'],
+  ['kv/range', String.raw`{"key":"\x"}`],
+  ['kv/range', String.raw`{"key":"\u12g4"}`],
+  ['kv/range', '{"key":"a\nb"}'],
+  ['kv/range', `{"key":"${FOO}"} trailing`],
+  ['lease/grant', { TTL: '600', ID: '7587863094' }],
+  ['lease/grant', '{"TTL":600,"ID":7587863094123456789}'],
+  ['lease/grant', { TTL: 600, ID: '7587863094' }],
+  ['lease/grant', { TTL: '90000000000', ID: 3 }],
+  ['kv/put', { key: b64('l'), value: '', lease: '7587863094' }],
+  ['kv/put', { key: b64('l'), value: '', lease: '5' }],
+  ['lease/timetolive', { ID: '12', keys: true }],
+  ['lease/leases', {}],
+  ['kv/lease/leases', {}],
+  ['lease/keepalive', { ID: '7587863094' }],
+  ['lease/keepalive', '{"ID":"7587863094"}{"ID":"8"}'],
+  ['lease/revoke', { ID: '9' }],
+  ['lease/revoke', { ID: '7587863094' }],
+  [
+    'kv/txn',
+    {
+      compare: [{ target: 'VERSION', key: FOO, version: '2' }],
+      success: [
+        { requestRange: { key: FOO } },
+        { request_delete_range: { key: FOO, prev_kv: true } },
+      ],
+      failure: [],
+    },
+  ],
+  [
+    'kv/txn',
+    {
+      compare: [{ result: 'EQUAL', target: 'MOD', key: FOO, mod_revision: '0' }],
+      success: [{ request_put: { key: FOO } }, { request_txn: { success: [] } }],
+      failure: [{ request_txn: {} }],
+    },
+  ],
+  ['kv/txn', { success: [{}] }],
+  ['kv/txn', { success: {} }],
+  ['kv/txn', { success: [{ request_put: { key: FOO } }, { request_put: { key: FOO } }] }],
+  ['kv/deleterange', { key: FOO, prev_kv: true }],
+  ['kv/compaction', { revision: '3' }],
+  ['kv/compaction', { revision: '3' }],
+  ['kv/range', { key: FOO, revision: 2 }],
+  ['nowhere', {}],
+  ['kv/nowhere', {}],
+];
+
+async function post(base: string, path: string, body: unknown): Promise<string> {
+  const response = await fetch(`${base}/v3/${path}`, {
+    method: 'POST',
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  const text = await response.text();
+  return `${response.status} ${text.replaceAll(/"(cluster_id|member_id|raft_term)":"\d+",?/g, '')}`;
+}
+
+test('the gateway answers as that of a real etcd does', { skip: SKIP }, async () => {
+  const etcd = await startEtcd();
+  try {
+    const differences: string[] = [];
+    for (const [path, body] of SCRIPT) {
+      const theirs = await post(`http://127.0.0.1:${etcd.port}`, path, body);
+      const found = await post(ours, path, body);
+      const [a, b] = [found, theirs].map((text) => text.replaceAll(',}', '}'));
+      if (a !== b)
+        differences.push(`${path} ${JSON.stringify(body)}\n  ours   ${a}\n  theirs ${b}`);
+    }
+    assert.deepEqual(differences, []);
+  } finally {
+    await etcd.stop();
+  }
+});
+
+/** Lines of a stream as they come. */
+async function* lines(response: Response): AsyncGenerator<string> {
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+      yield text.slice(0, end);
+      text = text.slice(end + 1);
+    }
+  }
+}
+
+test('a watch through the gateway tells one result a line, from history on', async () => {
+  const from = opened.store.appliedRevision + 1;
+  await post(ours, 'kv/put', { key: b64('w'), value: b64('1') });
+  const request = { create_request: { key: b64('w'), start_revision: `${from}`, prev_kv: true } };
+  const controller = new AbortController();
+  const response = await fetch(`${ours}/v3/watch`, {
+    method: 'POST',
+    body: JSON.stringify(request),
+    signal: controller.signal,
+  });
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  const read = lines(response);
+  const next = async (): Promise<Record<string, unknown>> => {
+    const { value } = await read.next();
+    return (JSON.parse(String(value)) as { result: Record<string, unknown> }).result;
+  };
+  assert.equal((await next())['created'], true);
+  const past = await next();
+  assert.equal(JSON.stringify(past['events']).includes(`"value":"${b64('1')}"`), true);
+  await post(ours, 'kv/deleterange', { key: b64('w') });
+  const live = JSON.stringify((await next())['events']);
+  assert.match(live, /^\[\{"type":"DELETE","kv":\{"key":"dw==","mod_revision":"\d+"\},"prev_kv"/);
+  controller.abort();
+  for (let i = 0; opened.store.hub.size > 0; i++) {
+    assert(i < 500, 'the watch was not given up');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+});
+
+test('a page of another origin is refused, one of a listed origin is told so', async () => {
+  const ask = (origin: string, method: string): Promise<Response> =>
+    fetch(`${ours}/v3/kv/range`, { method, headers: { origin } });
+  assert.equal((await ask('https://evil.example', 'POST')).status, 403);
+  const allowed = await ask('https://shown.example', 'OPTIONS');
+  assert.equal(allowed.status, 200);
+  assert.equal(allowed.headers.get('access-control-allow-origin'), 'https://shown.example');
+});
+
+test('what the gateway has no method for, or too much of, is refused', async () => {
+  assert.equal((await fetch(`${ours}/v3/kv/range`)).status, 405);
+  const large = await post(ours, 'kv/put', { key: FOO, value: 'A'.repeat(3 * 1024 * 1024) });
+  assert.match(large, /^503 .*grpc: received message larger than max \(\d+ vs\. 2097152\)/);
+  const late = await post(ours, 'watch', '{"create_request":');
+  assert.match(late, /^400 \{"error":\{"grpc_code":3,"http_code":400,"message":"unexpected EOF"/);
+});

@@ -1,0 +1,362 @@
+/**
+ * `/v3/*`: JSON over HTTP in front of the same handlers that serve gRPC. A request is turned into
+ * the bytes of its message and given to the method's handler in this process; streams answer one
+ * `{"result":...}` a line. Forms, texts and codes are those of etcd 3.4's gateway.
+ */
+import type { CloseReason, Connection, Exchange, FieldList } from '@megaplane/wire/exchange';
+import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
+import type { GrpcCall, GrpcCallHandler, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
+import type { ServedMethods } from '../served-methods.ts';
+import { encodeJson } from './json-request.ts';
+import { goString, showJson } from './json-response.ts';
+import { JsonDocuments, JsonError } from './json-text.ts';
+import { GATEWAY_ROUTES, type GatewayRoute } from './schema.ts';
+
+const JSON_TYPE = 'application/json';
+const TEXT_TYPE = 'text/plain; charset=utf-8';
+const NO_SNIFF = ['x-content-type-options', 'nosniff'];
+const FROM_GRPC = ['grpc-metadata-content-type', 'application/grpc'];
+const PREFIX = /^\/v3(?:beta|alpha)?\//;
+/** HTTP status by gRPC code, as etcd 3.4's gateway maps it. */
+const STATUS: readonly number[] = [
+  ...[200, 408, 500, 400, 408, 404, 409, 403, 503, 412],
+  ...[409, 400, 501, 500, 503, 500, 401],
+];
+/** Bytes of JSON documents of a stream that are not whole yet. */
+const DOCUMENT_BYTES_MAX: number = 4 * 1024 * 1024;
+
+export interface GatewayOptions {
+  readonly methods: ServedMethods;
+  readonly messageBytesMax: number;
+  /** Origins of pages that may call, etcd's --cors; `*` is every origin. */
+  readonly origins: readonly string[];
+}
+
+/** Is this a path whose body arrives piece by piece? For the listener. */
+export function streamsBody(method: string, path: string): boolean {
+  return method === 'POST' && GATEWAY_ROUTES.get(path.replace(PREFIX, ''))?.isStream === true;
+}
+
+export class Gateway {
+  readonly #methods: ServedMethods;
+  readonly #messageBytesMax: number;
+  readonly #origins: readonly string[];
+  readonly #out: Buffer = Buffer.allocUnsafeSlow(IN_PLACE_ROOM_BYTES);
+
+  constructor({ methods, messageBytesMax, origins }: GatewayOptions) {
+    this.#methods = methods;
+    this.#messageBytesMax = messageBytesMax;
+    this.#origins = origins;
+  }
+
+  /** True when the path is below `/v3/` and was answered. */
+  answer(exchange: Exchange, path: string): boolean {
+    if (!PREFIX.test(path)) return false;
+    const headers = this.#allowed(exchange);
+    if (headers === null) {
+      // A page from elsewhere must not use the rights of whoever opened it.
+      const body = 'requests of web pages need their origin in --cors\n';
+      exchange.respond(403, TEXT_TYPE, body, NO_SNIFF);
+      return true;
+    }
+    const route = GATEWAY_ROUTES.get(path.replace(PREFIX, ''));
+    if (exchange.method === 'OPTIONS') exchange.respond(200, null, null, headers);
+    else if (route === undefined) {
+      exchange.respond(404, TEXT_TYPE, 'Not Found\n', [...NO_SNIFF, ...headers]);
+    } else if (exchange.method !== 'POST') {
+      exchange.respond(405, TEXT_TYPE, 'Method Not Allowed\n', [...NO_SNIFF, ...headers]);
+    } else if (route.isStream) this.#stream(exchange, route, headers);
+    else this.#unary(exchange, route, headers);
+    return true;
+  }
+
+  /** Headers for the caller's origin; null when it is a page of an origin not listed. */
+  #allowed(exchange: Exchange): FieldList | null {
+    const origin = exchange.header('origin');
+    if (origin === undefined) return [];
+    const isAll = this.#origins.includes('*');
+    if (!isAll && !this.#origins.includes(origin)) return null;
+    return [
+      ...['access-control-allow-methods', 'POST, GET, OPTIONS, PUT, DELETE'],
+      ...['access-control-allow-origin', isAll ? '*' : origin],
+      ...['access-control-allow-headers', 'accept, content-type, authorization'],
+    ];
+  }
+
+  #unary(exchange: Exchange, route: GatewayRoute, headers: FieldList): void {
+    const call = new UnaryCall(exchange, route, headers);
+    const message = this.#decode(exchange.body.toString('utf8'), route, call);
+    if (message === null) return;
+    const handler = this.#methods.inPlace(route.method);
+    if (handler === undefined) {
+      call.fail(12, `unknown method ${route.method.slice(route.method.lastIndexOf('/') + 1)}`);
+      return;
+    }
+    const to = handler(message, 0, message.length, this.#out, 0, call);
+    if (to >= 0) call.reply(this.#out.subarray(0, to));
+  }
+
+  /** The first document of a body as a message; null when it was refused. */
+  #decode(text: string, route: GatewayRoute, call: UnaryCall): Buffer | null {
+    try {
+      const document = new JsonDocuments(text).next();
+      const message = document === null ? Buffer.alloc(0) : encodeJson(document, route.request);
+      if (message.length <= this.#messageBytesMax) return message;
+      call.fail(8, tooLarge(message.length, this.#messageBytesMax));
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error;
+      call.fail(3, error.message);
+    }
+    return null;
+  }
+
+  #stream(exchange: Exchange, route: GatewayRoute, headers: FieldList): void {
+    const call = new StreamCall(exchange, route, headers, this.#messageBytesMax);
+    const factory = this.#methods.factory(route.method);
+    if (factory === undefined) call.finish(12, `unknown method for ${exchange.path}`);
+    else call.start(factory(call));
+  }
+}
+
+function tooLarge(bytes: number, bytesMax: number): string {
+  return `grpc: received message larger than max (${bytes} vs. ${bytesMax})`;
+}
+
+/** The token of the caller: the gateway has it in the header `authorization`. */
+function metadataOf(exchange: Exchange, name: string): string | undefined {
+  return name === 'token' ? exchange.header('authorization') : exchange.header(name);
+}
+
+/** One unary request, for its in-place handler. */
+class UnaryCall implements InPlaceCall {
+  readonly #exchange: Exchange;
+  readonly #route: GatewayRoute;
+  readonly #headers: FieldList;
+
+  constructor(exchange: Exchange, route: GatewayRoute, headers: FieldList) {
+    this.#exchange = exchange;
+    this.#route = route;
+    this.#headers = headers;
+  }
+
+  get connection(): Connection {
+    return this.#exchange.connection;
+  }
+
+  get timeoutMs(): number {
+    return Infinity;
+  }
+
+  metadata(name: string): string | undefined {
+    return metadataOf(this.#exchange, name);
+  }
+
+  fail(code: GrpcCode, message: string): number {
+    const text = goString(message);
+    const body = `{"error":${text},"message":${text},"code":${code}}`;
+    this.#exchange.respond(STATUS[code] ?? 500, JSON_TYPE, body, this.#headers);
+    return -1;
+  }
+
+  reply(bytes: Uint8Array): number {
+    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const body = showJson(view, 0, view.length, this.#route.response);
+    this.#exchange.respond(200, JSON_TYPE, body, [...FROM_GRPC, ...this.#headers]);
+    return -2;
+  }
+
+  defer(take: (call: GrpcCall) => void): number {
+    take(new DeferredCall(this, this.#exchange, this.#route));
+    return -3;
+  }
+}
+
+/** A unary request that is answered later. */
+class DeferredCall implements GrpcCall {
+  readonly #unary: UnaryCall;
+  readonly #exchange: Exchange;
+  readonly path: string;
+  slot: unknown = undefined;
+  readonly timeoutMs: number = Infinity;
+
+  constructor(unary: UnaryCall, exchange: Exchange, route: GatewayRoute) {
+    this.#unary = unary;
+    this.#exchange = exchange;
+    this.path = route.method;
+  }
+
+  get connection(): Connection {
+    return this.#exchange.connection;
+  }
+
+  get closed(): boolean {
+    return this.#exchange.closed;
+  }
+
+  metadata(name: string): string | undefined {
+    return metadataOf(this.#exchange, name);
+  }
+
+  send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    if (!this.closed) this.#unary.reply(bytes.subarray(start, end));
+  }
+
+  writable(): number {
+    return Number.MAX_SAFE_INTEGER;
+  }
+
+  pause(): void {}
+
+  resume(): void {}
+
+  finish(code: GrpcCode, message = ''): void {
+    if (code !== 0 && !this.closed) this.#unary.fail(code, message);
+  }
+}
+
+/** A stream: documents in as they come, lines out as the peer takes them. */
+class StreamCall implements GrpcCall {
+  readonly #exchange: Exchange;
+  readonly #route: GatewayRoute;
+  readonly #headers: FieldList;
+  readonly #messageBytesMax: number;
+  #handler: GrpcCallHandler | null = null;
+  #isOpen = false;
+  #isOver = false;
+  #pending = '';
+  slot: unknown = undefined;
+  readonly timeoutMs: number = Infinity;
+
+  constructor(
+    exchange: Exchange,
+    route: GatewayRoute,
+    headers: FieldList,
+    messageBytesMax: number,
+  ) {
+    this.#exchange = exchange;
+    this.#route = route;
+    this.#headers = headers;
+    this.#messageBytesMax = messageBytesMax;
+  }
+
+  get connection(): Connection {
+    return this.#exchange.connection;
+  }
+
+  get path(): string {
+    return this.#route.method;
+  }
+
+  get closed(): boolean {
+    return this.#isOver || this.#exchange.closed;
+  }
+
+  metadata(name: string): string | undefined {
+    return metadataOf(this.#exchange, name);
+  }
+
+  start(handler: GrpcCallHandler): void {
+    const exchange = this.#exchange;
+    this.#handler = handler;
+    const decoder = new TextDecoder();
+    exchange.onWritable = () => handler.onWritable?.();
+    exchange.onClose = (reason: CloseReason) => this.#lost(reason);
+    exchange.onBody = (bytes, start, end) =>
+      this.#take(decoder.decode(bytes.subarray(start, end), { stream: true }), false);
+    exchange.onBodyEnd = () => {
+      this.#take('', true);
+      if (!this.closed) handler.onHalfClose();
+    };
+  }
+
+  #lost(reason: CloseReason): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#handler?.onCancel(reason);
+  }
+
+  /** Gives the handler every document that is whole. */
+  #take(text: string, isEnd: boolean): void {
+    this.#pending += text;
+    if (this.closed) return;
+    const documents = new JsonDocuments(this.#pending);
+    let read = 0;
+    try {
+      for (;;) {
+        const document = documents.next();
+        read = documents.at;
+        if (document === null) break;
+        const message = encodeJson(document, this.#route.request);
+        if (message.length > this.#messageBytesMax) {
+          this.#refuse(8, tooLarge(message.length, this.#messageBytesMax));
+          return;
+        }
+        this.#handler?.onMessage(message, 0, message.length);
+        if (this.closed) return;
+      }
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error;
+      const isCut = error.message === 'unexpected EOF' && !isEnd;
+      if (!isCut || this.#pending.length > DOCUMENT_BYTES_MAX) this.#refuse(3, error.message);
+    }
+    this.#pending = this.#pending.slice(read);
+  }
+
+  #refuse(code: GrpcCode, message: string): void {
+    this.finish(code, message);
+    this.#handler?.onCancel('aborted');
+  }
+
+  send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    if (this.closed) return;
+    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#open(200);
+    const line = `{"result":${showJson(view, start, end, this.#route.response)}}\n`;
+    this.#exchange.write(Buffer.from(line));
+  }
+
+  #open(status: number): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#exchange.open(status, JSON_TYPE, [...FROM_GRPC, ...this.#headers]);
+  }
+
+  writable(): number {
+    return this.closed ? 0 : this.#exchange.writable();
+  }
+
+  pause(): void {
+    this.#exchange.pauseBody();
+  }
+
+  resume(): void {
+    this.#exchange.resumeBody();
+  }
+
+  finish(code: GrpcCode, message = ''): void {
+    if (this.closed) return;
+    this.#isOver = true;
+    const status = STATUS[code] ?? 500;
+    this.#open(status);
+    if (code !== 0) {
+      const error =
+        `{"error":{"grpc_code":${code},"http_code":${status},"message":${goString(message)},` +
+        `"http_status":${goString(STATUS_TEXTS[status] ?? '')}}}\n`;
+      this.#exchange.write(Buffer.from(error));
+    }
+    this.#exchange.end();
+  }
+}
+
+const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  412: 'Precondition Failed',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  503: 'Service Unavailable',
+};

@@ -1,0 +1,117 @@
+/** JSON of a request into the bytes of its message, by the rules of Go's jsonpb. */
+import { decodeBase64 } from './base64.ts';
+import { JsonError, type Json } from './json-text.ts';
+import { ENUMS, type Field, type Kind, messageOf } from './schema.ts';
+
+const INT64_MIN = -(2n ** 63n);
+const LIMITS: Readonly<Record<string, readonly [bigint, bigint]>> = {
+  int64: [INT64_MIN, 2n ** 63n - 1n],
+  uint64: [0n, 2n ** 64n - 1n],
+  int32: [-(2n ** 31n), 2n ** 31n - 1n],
+  uint32: [0n, 2n ** 32n - 1n],
+  uint8: [0n, 255n],
+};
+const GO_TYPES: Readonly<Record<Kind, string>> = {
+  int64: 'int64',
+  uint64: 'uint64',
+  uint32: 'uint32',
+  bool: 'bool',
+  bytes: '[]uint8',
+  string: 'string',
+};
+
+/** The message's bytes. Throws a JsonError whose text goes to the client. */
+export function encodeJson(json: Json, name: string): Buffer {
+  if (json.kind === 'null') return Buffer.alloc(0);
+  if (json.kind !== 'object') throw mismatch(json, 'map[string]json.RawMessage');
+  const { byName } = messageOf(name);
+  const parts: Buffer[] = [];
+  for (const [key, value] of json.members) {
+    const field = byName.get(key);
+    // Unknown names are passed over, as etcd's gateway does.
+    if (field === undefined || value.kind === 'null') continue;
+    if (!field.isRepeated) parts.push(...encodeField(field, value));
+    else if (value.kind !== 'array') throw mismatch(value, '[]json.RawMessage');
+    else for (const item of value.items) parts.push(...encodeField(field, item));
+  }
+  return Buffer.concat(parts);
+}
+
+function mismatch(json: Json, goType: string): JsonError {
+  const what = json.kind === 'number' && goType.includes('int') ? `number ${json.text}` : json.kind;
+  const shown = goType === '[]uint8' ? json.kind : what;
+  return new JsonError(`json: cannot unmarshal ${shown} into Go value of type ${goType}`);
+}
+
+function varint(value: bigint): Buffer {
+  const bytes: number[] = [];
+  let rest = BigInt.asUintN(64, value);
+  do {
+    bytes.push(Number(rest & 0x7fn) | (rest > 0x7fn ? 0x80 : 0));
+    rest >>= 7n;
+  } while (rest > 0n);
+  return Buffer.from(bytes);
+}
+
+function delimited(number: number, content: Buffer): Buffer[] {
+  return [varint(BigInt(number * 8 + 2)), varint(BigInt(content.length)), content];
+}
+
+function encodeField(field: Field, json: Json): Buffer[] {
+  const { kind, number } = field;
+  if (typeof kind === 'object') {
+    if ('message' in kind) return delimited(number, encodeJson(json, kind.message));
+    return [varint(BigInt(number * 8)), varint(enumValue(kind.enum, json))];
+  }
+  switch (kind) {
+    case 'bytes':
+      return delimited(number, bytesOf(json));
+    case 'string':
+      if (json.kind !== 'string') throw mismatch(json, GO_TYPES.string);
+      return delimited(number, Buffer.from(json.value, 'utf8'));
+    case 'bool':
+      if (json.kind !== 'bool') throw mismatch(json, GO_TYPES.bool);
+      return [varint(BigInt(number * 8)), varint(json.value ? 1n : 0n)];
+    case 'int64':
+    case 'uint64':
+    case 'uint32':
+      return [varint(BigInt(number * 8)), varint(integer(json, GO_TYPES[kind]))];
+  }
+}
+
+function bytesOf(json: Json): Buffer {
+  // Go takes a list of numbers for bytes, too.
+  if (json.kind === 'array') {
+    return Buffer.from(json.items.map((item) => Number(integer(item, 'uint8'))));
+  }
+  if (json.kind !== 'string') throw mismatch(json, GO_TYPES.bytes);
+  const bytes = decodeBase64(json.value);
+  if (typeof bytes !== 'number') return bytes;
+  throw new JsonError(`illegal base64 data at input byte ${bytes}`);
+}
+
+function enumValue(name: string, json: Json): bigint {
+  if (json.kind !== 'string') return integer(json, 'int32');
+  const value = (ENUMS[name] ?? []).indexOf(json.value);
+  if (value < 0)
+    throw new JsonError(`unknown value ${JSON.stringify(json.value)} for enum ${name}`);
+  return BigInt(value);
+}
+
+/** A number, or one in quotes, as 64-bit numbers come. */
+function integer(json: Json, goType: string): bigint {
+  if (json.kind === 'string') return integer(numberIn(json.value), goType);
+  if (json.kind !== 'number' || !/^-?\d+$/.test(json.text)) throw mismatch(json, goType);
+  const value = BigInt(json.text);
+  const [least, most] = LIMITS[goType] ?? [0n, 0n];
+  if (value < least || value > most) throw mismatch(json, goType);
+  return value;
+}
+
+function numberIn(text: string): Json {
+  if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return { kind: 'number', text };
+  if (text === '') throw new JsonError('unexpected end of JSON input');
+  const place = /[^\d\-+.eE]/.exec(text)?.index ?? 0;
+  const where = place === 0 ? 'looking for beginning of value' : 'after top-level value';
+  throw new JsonError(`invalid character '${text.charAt(place)}' ${where}`);
+}

@@ -1,0 +1,57 @@
+/** Prometheus' text format: one family after the other, each with its series. */
+import type { BoundedHistogram } from '@megaplane/base/histogram';
+
+export type Labels = Readonly<Record<string, string>>;
+
+function labelText(labels: Labels, more = ''): string {
+  const parts = Object.entries(labels).map(
+    ([name, value]) => `${name}="${value.replaceAll(/[\\"\n]/g, escaped)}"`,
+  );
+  if (more !== '') parts.push(more);
+  return parts.length === 0 ? '' : `{${parts.join(',')}}`;
+}
+
+function escaped(character: string): string {
+  return character === '\n' ? String.raw`\n` : `\\${character}`;
+}
+
+/** A scrape's answer under construction. */
+export class Exposition {
+  readonly #lines: string[] = [];
+  #family = '';
+
+  #open(name: string, type: string, help: string): void {
+    if (this.#family === name) return;
+    this.#family = name;
+    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+  }
+
+  /** Series of one family must follow each other. */
+  counter(name: string, help: string, value: number, labels: Labels = {}): void {
+    this.#open(name, 'counter', help);
+    this.#lines.push(`${name}${labelText(labels)} ${value}`);
+  }
+
+  gauge(name: string, help: string, value: number, labels: Labels = {}): void {
+    this.#open(name, 'gauge', help);
+    this.#lines.push(`${name}${labelText(labels)} ${value}`);
+  }
+
+  histogram(name: string, help: string, values: BoundedHistogram, labels: Labels = {}): void {
+    this.#open(name, 'histogram', help);
+    const { bounds } = values;
+    for (const [index, bound] of bounds.entries()) {
+      const text = labelText(labels, `le="${bound}"`);
+      this.#lines.push(`${name}_bucket${text} ${values.cumulative(index)}`);
+    }
+    this.#lines.push(
+      `${name}_bucket${labelText(labels, 'le="+Inf"')} ${values.count}`,
+      `${name}_sum${labelText(labels)} ${values.sum}`,
+      `${name}_count${labelText(labels)} ${values.count}`,
+    );
+  }
+
+  text(): string {
+    return `${this.#lines.join('\n')}\n`;
+  }
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { ALARM_CORRUPT, ALARM_NO_SPACE } from '@megaplane/store/alarms';
+import { type OpenStore, openStore } from '@megaplane/store/open';
+import { Peer } from '../peer.sim.ts';
+import { type EtcdServer, serveEtcd } from '../run-store.ts';
+
+let opened: OpenStore;
+let server: EtcdServer;
+let base = '';
+let probes = '';
+
+before(async () => {
+  opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  server = await serveEtcd(opened, {
+    listen: [{ port: 0 }],
+    listenMetrics: [{ port: 0 }],
+    timesCalls: true,
+  });
+  base = `http://127.0.0.1:${server.addresses[0]?.port}`;
+  probes = `http://127.0.0.1:${server.metricsAddresses[0]?.port}`;
+});
+
+after(async () => {
+  await server.close();
+  await opened.close();
+});
+
+async function get(url: string, method = 'GET'): Promise<string> {
+  const response = await fetch(url, { method });
+  return `${response.status} ${await response.text()}`;
+}
+
+const MEMBER = { memberHigh: 0, memberLow: 1 };
+
+test('probes answer as in etcd, with their checks, exclusions and alarms', async () => {
+  const all = '[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\n';
+  const script: readonly (readonly [string, string])[] = [
+    ['/health', '200 {"health":"true","reason":""}'],
+    ['/health?serializable=true', '200 {"health":"true","reason":""}'],
+    ['/livez', '200 ok\n'],
+    ['/livez?verbose', '200 [+]serializable_read ok\nok\n'],
+    ['/readyz', '200 ok\n'],
+    ['/readyz?verbose', `200 ${all}[+]non_learner ok\nok\n`],
+    ['/readyz?exclude=non_learner&verbose=1', `200 ${all}ok\n`],
+    ['/readyz/linearizable_read?verbose', '200 [+]linearizable_read ok\nok\n'],
+    ['/readyz/nothing', '404 404 page not found\n'],
+    ['/livez/', '404 404 page not found\n'],
+    ['/livez/linearizable_read', '404 404 page not found\n'],
+    ['/healthz', '404 404 page not found\n'],
+  ];
+  for (const url of [base, probes]) {
+    for (const [path, expected] of script) assert.equal(await get(url + path), expected, path);
+  }
+  assert.equal(await get(`${base}/health`, 'POST'), '405 Method Not Allowed\n');
+  assert.equal(await get(`${probes}/readyz`, 'DELETE'), '405 Method Not Allowed\n');
+});
+
+test('raised alarms show in health, and a corrupt store is not ready', async () => {
+  opened.store.setAlarm({ kind: ALARM_NO_SPACE, ...MEMBER }, true);
+  assert.equal(await get(`${base}/health`), '503 {"health":"false","reason":"ALARM NOSPACE"}\n');
+  assert.equal(await get(`${base}/health?exclude=NOSPACE`), '200 {"health":"true","reason":""}');
+  assert.equal(await get(`${base}/readyz`), '200 ok\n');
+  opened.store.setAlarm({ kind: ALARM_CORRUPT, ...MEMBER }, true);
+  const both = '?exclude=NOSPACE&exclude=CORRUPT';
+  assert.equal(await get(`${base}/health${both}`), '200 {"health":"true","reason":""}');
+  const failed = '503 [-]data_corruption failed: alarm activated: CORRUPT\n';
+  assert.equal(await get(`${base}/readyz/data_corruption`), `${failed}\n`);
+  assert.equal((await get(`${base}/readyz`)).startsWith(failed), true);
+  assert.equal(await get(`${base}/readyz?exclude=data_corruption`), '200 ok\n');
+  assert.equal(await get(`${base}/livez`), '200 ok\n');
+  for (const kind of [ALARM_NO_SPACE, ALARM_CORRUPT]) {
+    opened.store.setAlarm({ kind, ...MEMBER }, false);
+  }
+});
+
+test('a port for probes and scrapers tells no version and has no gateway', async () => {
+  assert.match(
+    await get(`${base}/version`),
+    /"etcdserver":"3\.\d+\.\d+","etcdcluster":"3\.\d+\.0"/,
+  );
+  assert.equal(await get(`${probes}/version`), '404 404 page not found\n');
+  assert.equal(await get(`${probes}/v3/kv/range`, 'POST'), '404 404 page not found\n');
+});
+
+const RANGE = 'grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"';
+
+/** What etcd's stock alerts and its Grafana dashboards ask for. */
+const QUERIED = [
+  ...['etcd_server_has_leader', 'etcd_server_is_leader', 'etcd_server_leader_changes_seen_total'],
+  ...['etcd_server_heartbeat_send_failures_total', 'etcd_server_proposals_failed_total'],
+  ...['etcd_server_proposals_pending', 'etcd_server_proposals_committed_total'],
+  ...['etcd_server_proposals_applied_total', 'etcd_server_quota_backend_bytes'],
+  ...['etcd_server_slow_apply_total', 'etcd_server_slow_read_indexes_total'],
+  ...['etcd_server_health_success', 'etcd_server_health_failures', 'etcd_server_id{'],
+  ...['etcd_server_healthcheck{', 'etcd_server_healthchecks_total{', 'etcd_server_version{'],
+  ...['etcd_cluster_version{', 'etcd_server_client_requests_total{'],
+  ...['etcd_server_apply_duration_seconds_bucket{', 'etcd_server_range_duration_seconds_bucket{'],
+  ...['etcd_mvcc_db_total_size_in_bytes', 'etcd_mvcc_db_total_size_in_use_in_bytes'],
+  ...['etcd_mvcc_put_total', 'etcd_mvcc_delete_total', 'etcd_mvcc_txn_total'],
+  ...['etcd_mvcc_range_total', 'etcd_debugging_mvcc_keys_total'],
+  ...['etcd_debugging_mvcc_db_total_size_in_bytes', 'etcd_debugging_mvcc_slow_watcher_total'],
+  ...['etcd_debugging_mvcc_watcher_total', 'etcd_debugging_mvcc_watch_stream_total'],
+  ...['etcd_debugging_mvcc_events_total', 'etcd_debugging_mvcc_pending_events_total'],
+  ...['etcd_debugging_mvcc_current_revision', 'etcd_debugging_mvcc_compact_revision'],
+  ...['etcd_debugging_lease_granted_total', 'etcd_debugging_server_lease_expired_total'],
+  ...['etcd_disk_wal_fsync_duration_seconds_bucket{le="8.192"}'],
+  ...['etcd_disk_wal_fsync_duration_seconds_sum', 'etcd_disk_wal_fsync_duration_seconds_count'],
+  ...['etcd_disk_backend_commit_duration_seconds_bucket{le="0.001"}'],
+  ...['etcd_disk_backend_snapshot_duration_seconds_bucket{le="0.01"}'],
+  ...['etcd_disk_backend_defrag_duration_seconds_bucket{le="0.1"}'],
+  ...['etcd_network_client_grpc_received_bytes_total', 'etcd_network_known_peers'],
+  ...['etcd_network_client_grpc_sent_bytes_total', 'etcd_network_peer_sent_bytes_total'],
+  ...['etcd_network_peer_received_bytes_total', 'etcd_network_peer_sent_failures_total'],
+  ...['etcd_network_peer_round_trip_time_seconds_bucket{'],
+  `grpc_server_started_total{${RANGE}}`,
+  'grpc_server_started_total{grpc_method="Watch",grpc_service="etcdserverpb.Watch",',
+  `grpc_server_handled_total{grpc_code="OK",${RANGE}}`,
+  `grpc_server_handled_total{grpc_code="InvalidArgument",${RANGE}}`,
+  `grpc_server_handling_seconds_bucket{${RANGE},le="0.005"}`,
+  ...['grpc_server_msg_received_total{', 'grpc_server_msg_sent_total{'],
+  ...['process_resident_memory_bytes', 'process_cpu_seconds_total', 'process_start_time_seconds'],
+  ...['process_open_fds', 'process_max_fds', 'megaplane_store_durability{'],
+];
+
+test('metrics have every name that the stock alerts and dashboards query', async () => {
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  await peer.call('KV/Range', [[1, 'a']]);
+  await peer.call('KV/Range', []);
+  peer.close();
+  for (const url of [base, probes]) {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    const missing = QUERIED.filter((name) => !text.includes(`\n${name}`));
+    assert.deepEqual(missing, []);
+    // Every line is a comment or a series, every family is opened once.
+    const types = text.split('\n').filter((line) => line.startsWith('# TYPE'));
+    assert.equal(new Set(types).size, types.length);
+    for (const line of text.trim().split('\n')) {
+      assert.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{.*\})? [\d.e+-]+)$/);
+    }
+  }
+});

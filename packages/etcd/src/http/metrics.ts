@@ -1,0 +1,251 @@
+/**
+ * `/metrics` under etcd's names, so that its stock alerts and dashboards work unchanged. What one
+ * member without consensus cannot have (peers, elections) is there with the value that keeps the
+ * alerts quiet. What is ours alone is called `megaplane_store_*`.
+ */
+import { BoundedHistogram } from '@megaplane/base/histogram';
+import { DiskTimes } from '@megaplane/store/disk-times';
+import type { EtcdContext } from '../context.ts';
+import { ETCD_VERSION, bytesInUse } from '../maintenance.ts';
+import type { ServedMethods } from '../served-methods.ts';
+import type { WatchService } from '../watch.ts';
+import { Exposition } from './exposition.ts';
+import type { Health } from './health.ts';
+import type { ProcessStats } from './process-stats.ts';
+
+export interface MetricSources {
+  readonly context: EtcdContext;
+  readonly watches: WatchService;
+  readonly methods: ServedMethods;
+  readonly health: Health;
+  /** Null without a data directory. */
+  readonly disk: DiskTimes | null;
+  readonly process: () => ProcessStats;
+  readonly authRevision: () => number;
+}
+
+const CODE_NAMES = [
+  ...['OK', 'Canceled', 'Unknown', 'InvalidArgument', 'DeadlineExceeded', 'NotFound'],
+  ...['AlreadyExists', 'PermissionDenied', 'ResourceExhausted', 'FailedPrecondition', 'Aborted'],
+  ...['OutOfRange', 'Unimplemented', 'Internal', 'Unavailable', 'DataLoss', 'Unauthenticated'],
+] as const;
+/** Histograms of etcd that have nothing to measure here: name, first bound, number of bounds. */
+const UNUSED: readonly (readonly [string, number, number])[] = [
+  ['etcd_debugging_disk_backend_commit_rebalance_duration_seconds', 0.001, 14],
+  ['etcd_debugging_disk_backend_commit_spill_duration_seconds', 0.001, 14],
+  ['etcd_debugging_disk_backend_commit_write_duration_seconds', 0.001, 14],
+  ['etcd_debugging_lease_ttl_total', 1, 24],
+  ['etcd_debugging_mvcc_db_compaction_pause_duration_milliseconds', 1, 13],
+  ['etcd_debugging_mvcc_db_compaction_total_duration_milliseconds', 100, 14],
+  ['etcd_debugging_mvcc_index_compaction_pause_duration_milliseconds', 0.5, 14],
+  ['etcd_debugging_snap_save_marshalling_duration_seconds', 0.001, 14],
+  ['etcd_debugging_snap_save_total_duration_seconds', 0.001, 14],
+  ['etcd_disk_backend_defrag_duration_seconds', 0.1, 13],
+  ['etcd_mvcc_hash_duration_seconds', 0.01, 15],
+  ['etcd_mvcc_hash_rev_duration_seconds', 0.01, 15],
+  ['etcd_network_peer_round_trip_time_seconds', 0.0001, 16],
+  ['etcd_server_apply_duration_seconds', 0.0001, 20],
+  ['etcd_server_range_duration_seconds', 0.0001, 20],
+  ['etcd_snap_db_fsync_duration_seconds', 0.001, 14],
+  ['etcd_snap_db_save_total_duration_seconds', 0.1, 10],
+  ['etcd_snap_fsync_duration_seconds', 0.001, 14],
+];
+const NO_TIMES = new DiskTimes();
+const DURABILITIES = ['none', 'buffered', 'fsync'] as const;
+
+export function metricsText(sources: MetricSources): string {
+  const out = new Exposition();
+  server(out, sources);
+  sources.health.expose(out);
+  mvcc(out, sources);
+  leases(out, sources);
+  disk(out, sources);
+  network(out, sources);
+  grpc(out, sources);
+  own(out, sources);
+  processOf(out, sources.process());
+  return out.text();
+}
+
+function server(out: Exposition, { context, authRevision }: MetricSources): void {
+  const { store } = context;
+  const minor = `${ETCD_VERSION.split('.').slice(0, 2).join('.')}`;
+  const memberId = context.memberId.toString('hex').replace(/^0+/, '');
+  const gauge = (name: string, help: string, value: number): void =>
+    out.gauge(`etcd_server_${name}`, help, value);
+  const counter = (name: string, help: string, value: number): void =>
+    out.counter(`etcd_server_${name}`, help, value);
+  out.gauge('etcd_cluster_version', 'The cluster version, 1 for the one running.', 1, {
+    cluster_version: minor,
+  });
+  out.gauge('etcd_server_version', 'The version, 1 for the one running.', 1, {
+    server_version: ETCD_VERSION,
+  });
+  out.gauge('etcd_server_id', 'The member id in hexadecimal, 1.', 1, { server_id: memberId });
+  out.gauge('etcd_server_go_version', 'Not written in Go.', 1, { server_go_version: 'none' });
+  gauge('has_leader', 'A store of one member always leads.', 1);
+  gauge('is_leader', 'A store of one member always leads.', 1);
+  gauge('is_learner', 'A store of one member never learns.', 0);
+  counter('leader_changes_seen_total', 'Leader changes seen.', 0);
+  counter('heartbeat_send_failures_total', 'Heartbeats that could not be sent.', 0);
+  counter('slow_apply_total', 'Applies that took too long.', 0);
+  counter('slow_read_indexes_total', 'Reads that waited too long for consensus.', 0);
+  counter('read_indexes_failed_total', 'Reads that failed for lack of consensus.', 0);
+  gauge('learner_promote_successes', 'Learners promoted.', 0);
+  gauge('snapshot_apply_in_progress_total', 'Snapshots being applied.', 0);
+  gauge('proposals_committed_total', 'Revisions as durable as promised.', store.publishedRevision);
+  gauge('proposals_applied_total', 'Revisions applied.', store.appliedRevision);
+  const pending = store.appliedRevision - store.publishedRevision;
+  gauge('proposals_pending', 'Revisions that wait for the log.', pending);
+  counter('proposals_failed_total', 'Writes that failed in the log.', 0);
+  out.gauge('etcd_debugging_auth_revision', 'Revision of users and roles.', authRevision());
+  gauge('quota_backend_bytes', 'Space quota in bytes, 0 for none.', context.limits.quotaBytes);
+}
+
+function mvcc(out: Exposition, { context, watches, methods }: MetricSources): void {
+  const { store } = context;
+  const { arenas, hub } = store;
+  const total = arenas.allocatedBytes;
+  const used = bytesInUse(context);
+  const served = (path: string): number =>
+    methods.counts.find((count) => `${count.service}/${count.method}` === path)?.handled[0] ?? 0;
+  out.gauge('etcd_mvcc_db_total_size_in_bytes', 'Bytes of memory taken.', total);
+  out.gauge('etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes of memory in use.', used);
+  out.gauge('etcd_mvcc_db_open_read_transactions', 'Reads under way; they never block.', 0);
+  out.counter('etcd_mvcc_put_total', 'Puts.', store.puts);
+  out.counter('etcd_mvcc_delete_total', 'Deletes.', store.deletes);
+  out.counter('etcd_mvcc_txn_total', 'Transactions.', served('etcdserverpb.KV/Txn'));
+  out.counter('etcd_mvcc_range_total', 'Ranges.', served('etcdserverpb.KV/Range'));
+  const debug = (name: string, help: string, value: number): void =>
+    out.gauge(`etcd_debugging_mvcc_${name}`, help, value);
+  debug('db_total_size_in_bytes', 'Bytes of memory taken.', total);
+  debug('keys_total', 'Keys alive.', store.live.size);
+  debug('current_revision', 'The current revision.', store.publishedRevision);
+  debug('compact_revision', 'The last compaction.', Math.max(0, store.compactRevision));
+  debug('watcher_total', 'Watches.', hub.size);
+  debug('watch_stream_total', 'Streams of watches.', watches.streamCount);
+  debug('slow_watcher_total', 'Watches whose client does not keep up.', watches.slowCount);
+  debug('pending_events_total', 'Events queued; watches are cursors and queue none.', 0);
+  out.counter('etcd_debugging_mvcc_events_total', 'Events sent.', watches.eventCount);
+  debug('db_compaction_last', 'Not told: memory follows in slices all the time.', 0);
+  out.counter('etcd_debugging_mvcc_db_compaction_keys_total', 'Versions dropped.', 0);
+  debug('total_put_size_in_bytes', 'Bytes of history and values.', used);
+}
+
+function leases(out: Exposition, { context }: MetricSources): void {
+  const { leases: table } = context.store;
+  const counter = (name: string, help: string, value: number): void =>
+    out.counter(`etcd_debugging_${name}`, help, value);
+  counter('lease_granted_total', 'Leases granted.', table.granted);
+  counter('lease_revoked_total', 'Leases revoked.', table.revoked);
+  counter('lease_renewed_total', 'Leases renewed.', table.renewed);
+  counter('server_lease_expired_total', 'Leases expired.', table.expired);
+}
+
+function disk(out: Exposition, { disk: found }: MetricSources): void {
+  const times = found ?? NO_TIMES;
+  const name = (what: string): string => `etcd_disk_${what}_duration_seconds`;
+  out.histogram(name('wal_fsync'), 'Flushes that answers wait for.', times.flushes);
+  out.histogram(name('wal_write'), 'Writes of the log.', times.writes);
+  out.gauge('etcd_disk_wal_write_bytes_total', 'Bytes logged.', times.writtenBytes);
+  // There is no backend beside the log: its commit is the log's flush.
+  out.histogram(name('backend_commit'), 'Commits, here the flushes of the log.', times.flushes);
+  out.histogram(name('backend_snapshot'), 'Snapshots of the log.', times.snapshots);
+  out.gauge('etcd_disk_defrag_inflight', '1 while defragmenting; it does not block.', 0);
+  for (const [unused, first, count] of UNUSED) {
+    const bounds = Array.from({ length: count }, (_, n) => Number((first * 2 ** n).toFixed(4)));
+    out.histogram(unused, 'Not measured: nothing here does it.', new BoundedHistogram(bounds));
+  }
+}
+
+function network(out: Exposition, { methods }: MetricSources): void {
+  const { receivedBytes, sentBytes } = methods;
+  const bytes = 'etcd_network_client_grpc_';
+  out.gauge('etcd_network_known_peers', 'Peers; a store of one member has none.', 0);
+  out.gauge('etcd_network_active_peers', 'Peers; a store of one member has none.', 0);
+  for (const what of ['received', 'sent']) {
+    out.counter(`etcd_network_peer_${what}_bytes_total`, 'Bytes of peers.', 0);
+    out.counter(`etcd_network_peer_${what}_failures_total`, 'Failures of peers.', 0);
+  }
+  out.counter(`${bytes}received_bytes_total`, 'Bytes of messages from clients.', receivedBytes);
+  out.counter(`${bytes}sent_bytes_total`, 'Bytes of messages to clients.', sentBytes);
+  for (const count of methods.counts) {
+    if (count.type === 'unary') continue;
+    const labels = { Type: 'send', API: count.method.toLowerCase() };
+    const name = 'etcd_network_server_stream_failures_total';
+    out.counter(name, 'Streams that broke.', count.broken, labels);
+  }
+  const labels = methods.clientLabels.entries();
+  for (const [index, { type, version }] of labels) {
+    out.counter(
+      'etcd_server_client_requests_total',
+      'Requests by version of the client.',
+      methods.clientCalls[index] ?? 0,
+      { type, client_api_version: version },
+    );
+  }
+}
+
+function grpc(out: Exposition, { methods }: MetricSources): void {
+  const rows = methods.counts.map((count) => ({
+    count,
+    labels: {
+      grpc_method: count.method,
+      grpc_service: count.service,
+      grpc_type: count.type,
+    },
+  }));
+  const total = (count: (typeof rows)[number]['count']): number =>
+    count.handled.reduce((sum, one) => sum + one, 0);
+  for (const { count, labels } of rows) {
+    out.counter('grpc_server_started_total', 'Calls started.', count.started, labels);
+  }
+  for (const { count, labels } of rows) {
+    for (const [code, name] of CODE_NAMES.entries()) {
+      const handled = count.handled[code] ?? 0;
+      if (code > 0 && handled === 0) continue;
+      const both = { grpc_code: name, ...labels };
+      out.counter('grpc_server_handled_total', 'Calls ended, by code.', handled, both);
+    }
+  }
+  for (const { count, labels } of rows) {
+    const received = count.type === 'unary' ? count.started : count.received;
+    out.counter('grpc_server_msg_received_total', 'Messages received.', received, labels);
+  }
+  for (const { count, labels } of rows) {
+    const sent = count.type === 'unary' ? total(count) : count.sent;
+    out.counter('grpc_server_msg_sent_total', 'Messages sent.', sent, labels);
+  }
+  for (const { count, labels } of rows) {
+    if (count.seconds === null) continue;
+    out.histogram('grpc_server_handling_seconds', 'Time per call.', count.seconds, labels);
+  }
+}
+
+function own(out: Exposition, { context }: MetricSources): void {
+  const { classes } = context.store;
+  for (const klass of classes.all) {
+    for (const durability of DURABILITIES) {
+      const labels = { prefix: klass.prefix.toString('latin1'), durability };
+      const value = klass.durability === durability ? 1 : 0;
+      const help = 'The promise made for a prefix of keys.';
+      out.gauge('megaplane_store_durability', help, value, labels);
+    }
+  }
+  for (const klass of classes.all) {
+    const labels = { prefix: klass.prefix.toString('latin1') };
+    const help = 'Bytes of superseded versions.';
+    out.gauge('megaplane_store_history_bytes', help, klass.historyBytes, labels);
+  }
+}
+
+function processOf(out: Exposition, stats: ProcessStats): void {
+  out.counter('process_cpu_seconds_total', 'CPU seconds used.', stats.cpuSeconds);
+  out.gauge('process_resident_memory_bytes', 'Resident memory.', stats.residentBytes);
+  out.gauge('process_virtual_memory_bytes', 'Virtual memory.', stats.virtualBytes);
+  out.gauge('process_start_time_seconds', 'Start, seconds since 1970.', stats.startSeconds);
+  out.gauge('process_open_fds', 'Open files.', stats.openFds);
+  out.gauge('process_max_fds', 'Limit of open files.', stats.maxFds);
+  out.gauge('os_fd_used', 'Open files.', stats.openFds);
+  out.gauge('os_fd_limit', 'Limit of open files.', stats.maxFds);
+}

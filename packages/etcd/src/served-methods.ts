@@ -1,0 +1,281 @@
+// data plane: the methods as they are served: counted, and asked for permission first
+/**
+ * Every gRPC method is registered through this table. It counts what dashboards query (started,
+ * handled by code, messages, bytes) in cells of typed arrays, asks the guard when users are
+ * enabled, and keeps the handlers by path for the JSON gateway, which calls them in place.
+ */
+import { BoundedHistogram } from '@megaplane/base/histogram';
+import type {
+  GrpcCall,
+  GrpcCallFactory,
+  GrpcCallHandler,
+  GrpcCode,
+  GrpcMethods,
+  InPlaceHandler,
+} from '@megaplane/wire/grpc';
+import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchange';
+import type { EtcdFailure } from './failures.ts';
+
+const CODES = 17;
+/** Bounds of grpc_server_handling_seconds, those of the usual Go middleware. */
+const HANDLING_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** Versions of clients that are counted apart; they come from clients and have no end. */
+const CLIENT_VERSIONS_MAX = 64;
+
+export type MethodType = 'unary' | 'server_stream' | 'bidi_stream';
+
+/** What one method has served. */
+export class MethodCount {
+  readonly service: string;
+  readonly method: string;
+  readonly type: MethodType;
+  started = 0;
+  received = 0;
+  sent = 0;
+  /** By code. */
+  readonly handled: Float64Array = new Float64Array(CODES);
+  /** Streams that ended with a failure of ours or were cut. */
+  broken = 0;
+  /** Null unless histograms were asked for. */
+  readonly seconds: BoundedHistogram | null;
+
+  constructor(path: string, type: MethodType, isTimed: boolean) {
+    const slash = path.lastIndexOf('/');
+    this.service = path.slice(1, slash);
+    this.method = path.slice(slash + 1);
+    this.type = type;
+    this.seconds = isTimed ? new BoundedHistogram(HANDLING_S) : null;
+  }
+}
+
+/** What a call of either kind tells about who calls. */
+export interface Caller {
+  readonly connection: Connection;
+  metadata(name: string): string | undefined;
+}
+
+/** Decides over each request once users are enabled. */
+export interface MethodGuard {
+  readonly isEnabled: boolean;
+  /** Null: it may go on. `path` is `/package.Service/Method`. */
+  refuse(
+    path: string,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    caller: Caller,
+  ): EtcdFailure | null;
+}
+
+/** Kept at a connection by the table: read once, not at every request. */
+interface PeerNote {
+  readonly unary: number;
+  readonly stream: number;
+}
+
+export class ServedMethods implements GrpcMethods {
+  readonly counts: MethodCount[] = [];
+  receivedBytes = 0;
+  sentBytes = 0;
+  /** Calls by client version and shape; indices are kept at the connections. */
+  readonly clientLabels: { readonly type: string; readonly version: string }[] = [];
+  readonly clientCalls: Float64Array = new Float64Array(CLIENT_VERSIONS_MAX * 2);
+  /** Has the code of the last in-place failure. */
+  readonly #failures: { failedCode: number };
+  readonly #routes: GrpcMethods;
+  readonly #guard: MethodGuard;
+  readonly #nowMs: (() => number) | null;
+  readonly #inPlace: Map<string, InPlaceHandler> = new Map();
+  readonly #factories: Map<string, GrpcCallFactory> = new Map();
+
+  /** `nowMs` only when the time of each call is to be measured. */
+  constructor(
+    routes: GrpcMethods,
+    failures: { failedCode: number },
+    guard: MethodGuard,
+    nowMs: (() => number) | null,
+  ) {
+    this.#failures = failures;
+    this.#routes = routes;
+    this.#guard = guard;
+    this.#nowMs = nowMs;
+  }
+
+  inPlace(path: string): InPlaceHandler | undefined {
+    return this.#inPlace.get(path);
+  }
+
+  factory(path: string): GrpcCallFactory | undefined {
+    return this.#factories.get(path);
+  }
+
+  unary(path: string, handler: InPlaceHandler): void {
+    const count = new MethodCount(path, 'unary', this.#nowMs !== null);
+    const guard = this.#guard;
+    this.counts.push(count);
+    const served: InPlaceHandler = (bytes, start, end, out, offset, call) => {
+      count.started++;
+      this.receivedBytes += end - start;
+      this.clientCalls[this.#note(call).unary]!++;
+      const startMs = count.seconds === null ? 0 : this.#nowMs!();
+      if (guard.isEnabled) {
+        const refused = guard.refuse(path, bytes, start, end, call);
+        if (refused !== null) {
+          count.handled[refused.code]!++;
+          return call.fail(refused.code, refused.text);
+        }
+      }
+      const to = handler(bytes, start, end, out, offset, call);
+      if (to >= 0) this.sentBytes += to - offset;
+      count.handled[to === -1 ? this.#failures.failedCode : 0]!++;
+      if (count.seconds !== null) count.seconds.record((this.#nowMs!() - startMs) / 1000);
+      return to;
+    };
+    this.#inPlace.set(path, served);
+    this.#routes.unary(path, served);
+  }
+
+  call(path: string, factory: GrpcCallFactory): void {
+    const type = path.endsWith('/Watch') || path.endsWith('KeepAlive') ? 'bidi_stream' : null;
+    const count = new MethodCount(path, type ?? 'server_stream', false);
+    this.counts.push(count);
+    const served: GrpcCallFactory = (call) => {
+      count.started++;
+      this.clientCalls[this.#note(call).stream]!++;
+      return new CountedCall(this, count, this.#guard, call, factory);
+    };
+    this.#factories.set(path, served);
+    this.#routes.call(path, served);
+  }
+
+  /** Who calls, by the first request of a connection. */
+  #note(caller: Caller): PeerNote {
+    const { connection } = caller;
+    const found = connection.slot as PeerNote | undefined;
+    if (found !== undefined) return found;
+    const version = caller.metadata('client-api-version') ?? 'unknown';
+    const note = { unary: this.#label('unary', version), stream: this.#label('stream', version) };
+    connection.slot = note;
+    return note;
+  }
+
+  #label(type: string, version: string): number {
+    const known = this.clientLabels.findIndex(
+      (label) => label.type === type && label.version === version,
+    );
+    if (known >= 0) return known;
+    if (this.clientLabels.length < CLIENT_VERSIONS_MAX) {
+      return this.clientLabels.push({ type, version }) - 1;
+    }
+    return type === 'unary' ? 0 : 1;
+  }
+}
+
+/** A stream, counted on both sides. */
+class CountedCall implements GrpcCall, GrpcCallHandler {
+  readonly #table: ServedMethods;
+  readonly #count: MethodCount;
+  readonly #guard: MethodGuard;
+  readonly #call: GrpcCall;
+  readonly #handler: GrpcCallHandler;
+  #isOver = false;
+
+  constructor(
+    table: ServedMethods,
+    count: MethodCount,
+    guard: MethodGuard,
+    call: GrpcCall,
+    factory: GrpcCallFactory,
+  ) {
+    this.#table = table;
+    this.#count = count;
+    this.#guard = guard;
+    this.#call = call;
+    this.#handler = factory(this);
+  }
+
+  get connection(): Connection {
+    return this.#call.connection;
+  }
+
+  get path(): string {
+    return this.#call.path;
+  }
+
+  get timeoutMs(): number {
+    return this.#call.timeoutMs;
+  }
+
+  get closed(): boolean {
+    return this.#call.closed;
+  }
+
+  get slot(): unknown {
+    return this.#call.slot;
+  }
+
+  set slot(value: unknown) {
+    this.#call.slot = value;
+  }
+
+  metadata(name: string): string | undefined {
+    return this.#call.metadata(name);
+  }
+
+  send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.#count.sent++;
+    this.#table.sentBytes += end - start;
+    this.#call.send(bytes, start, end);
+  }
+
+  writable(): number {
+    return this.#call.writable();
+  }
+
+  pause(): void {
+    this.#call.pause();
+  }
+
+  resume(): void {
+    this.#call.resume();
+  }
+
+  finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
+    this.#end(code);
+    this.#call.finish(code, message, trailers);
+  }
+
+  #end(code: GrpcCode): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#count.handled[code]!++;
+  }
+
+  onMessage(bytes: Buffer, start: number, end: number): void {
+    this.#count.received++;
+    this.#table.receivedBytes += end - start;
+    if (this.#guard.isEnabled) {
+      const refused = this.#guard.refuse(this.path, bytes, start, end, this);
+      if (refused !== null) {
+        this.finish(refused.code, refused.text);
+        this.#handler.onCancel('aborted');
+        return;
+      }
+    }
+    this.#handler.onMessage(bytes, start, end);
+  }
+
+  onHalfClose(): void {
+    this.#handler.onHalfClose();
+  }
+
+  onCancel(reason: CloseReason): void {
+    if (reason !== 'cancelled') this.#count.broken++;
+    this.#end(1);
+    this.#handler.onCancel(reason);
+  }
+
+  onWritable(): void {
+    this.#handler.onWritable?.();
+  }
+}
