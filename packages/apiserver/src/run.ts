@@ -69,6 +69,14 @@ export async function runApiserver(options: ApiserverOptions): Promise<Apiserver
   );
   const memory = options.memoryLimitBytes;
   const opened = openStore(memory === undefined ? policy : { ...policy, memoryBytesMax: memory });
+  const { cutBytes } = opened.replayed;
+  if (cutBytes > 0) {
+    options.log(
+      'warn',
+      `the log ended in the middle of a record, as after a crash: its last ${cutBytes} bytes ` +
+        `are cut off and kept beside it as *.torn`,
+    );
+  }
   try {
     return await serve(options, pki, opened);
   } catch (error) {

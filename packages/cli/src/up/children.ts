@@ -42,6 +42,8 @@ export class Child {
     this.#plan = plan;
     this.#report = report;
     this.#log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
+    // On a full disk the cluster must still be told of, and stopped cleanly; lines are lost.
+    this.#log.on('error', (error) => report(`${this.name}: its log ends: ${error.message}`));
   }
 
   /** How it is started from the next time on. */
@@ -59,8 +61,11 @@ export class Child {
     await this.#until(() => this.#state.kind === 'ready' || isOver(this.#state));
     if (this.#state.kind === 'ready') return this.listens;
     const exit = this.#state.kind === 'failed' ? this.#state.exit : 'was stopped';
-    const lastWords = this.#lastLines.at(-1)?.replace(/^megaplane: /, '');
-    throw new Error(`${this.name}: ${lastWords ?? exit}`);
+    throw new Error(`${this.name}: ${this.#lastWords() ?? exit}`);
+  }
+
+  #lastWords(): string | undefined {
+    return this.#lastLines.at(-1)?.replace(/^megaplane: /, '');
   }
 
   /** Resolves when the process is gone. */
@@ -113,17 +118,24 @@ export class Child {
     });
     if (this.#process !== undefined) this.restarts++;
     this.#process = child;
-    child.stdin.on('error', () => this.#log.write('stdin of the child is closed\n'));
+    this.#lastLines = [];
+    child.stdin.on('error', () => this.#write('stdin of the child is closed'));
     createInterface({ input: child.stdout }).on('line', (line) => this.#hear(line));
     createInterface({ input: child.stderr }).on('line', (line) => this.#note(line));
     child.on('error', (error) => this.#note(`cannot be started: ${error.message}`));
     child.on('close', (code, signal) => {
-      this.#feed({ kind: 'exited', exit: signal === null ? `code ${code}` : `signal ${signal}` });
+      const end = signal === null ? `code ${code}` : `signal ${signal}`;
+      const lastWords = code === 0 || signal !== null ? undefined : this.#lastWords();
+      this.#feed({ kind: 'exited', exit: lastWords === undefined ? end : `${end}: ${lastWords}` });
     });
   }
 
+  #write(line: string): void {
+    if (this.#log.writable) this.#log.write(`${line}\n`);
+  }
+
   #hear(line: string): void {
-    this.#log.write(`${line}\n`);
+    this.#write(line);
     const listens = READY.exec(line)?.[1];
     if (listens === undefined) return;
     this.listens = listens;
@@ -131,7 +143,7 @@ export class Child {
   }
 
   #note(line: string): void {
-    this.#log.write(`${line}\n`);
+    this.#write(line);
     this.#lastLines.push(line);
     if (this.#lastLines.length > LAST_LINES_MAX) this.#lastLines.shift();
   }
