@@ -24,6 +24,8 @@ export interface ListMeta {
   readonly revision: number;
   readonly continueToken: string;
   readonly remaining: number | null;
+  /** The shard that is shown, as `shardInfo` tells it; '' for a whole collection. */
+  readonly shard: string;
 }
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -57,6 +59,7 @@ export function listMetaText(meta: ListMeta): string {
   let text = `{"resourceVersion":"${meta.revision}"`;
   if (meta.continueToken !== '') text += `,"continue":"${meta.continueToken}"`;
   if (meta.remaining !== null) text += `,"remainingItemCount":${meta.remaining}`;
+  if (meta.shard !== '') text += `,"shardInfo":{"selector":${JSON.stringify(meta.shard)}}`;
   return `${text}}`;
 }
 

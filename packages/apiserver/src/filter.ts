@@ -9,13 +9,23 @@ import {
   type FieldRequirement,
   type FieldSelector,
 } from '@megaplane/machinery/fieldselectors';
+import { readForeign } from '@megaplane/machinery/foreign';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import type { LabelSelector } from '@megaplane/machinery/selectors';
+import { matchesLabels, type LabelSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram, LabelsRange, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
+import type { ShardHash } from '@megaplane/machinery/sharding/hash';
+import { ObjectHash } from '@megaplane/machinery/sharding/object-hash';
+import {
+  selectsHash,
+  type ShardField,
+  type ShardSelector,
+} from '@megaplane/machinery/sharding/selector';
 import type { Row } from './storage.ts';
 
 const SLASH = 0x2f;
+const BRACE_OPEN = 0x7b;
 
 const NAME = 0;
 const NAMESPACE = 1;
@@ -65,10 +75,42 @@ function scanOf(row: Row): ObjectScan {
 }
 const labels = new LabelsRange();
 
+/** The row that each hash was computed of last, like the scans above. */
+const hashes = { uid: new ObjectHash('uid'), namespace: new ObjectHash('namespace') } as const;
+const hashed: Record<ShardField, { bytes: Buffer | null; start: number; revision: number }> = {
+  uid: { bytes: null, start: 0, revision: 0 },
+  namespace: { bytes: null, start: 0, revision: 0 },
+};
+
+/** The hash that shards are cut by, of the object in `row`; good until another is asked for. */
+export function shardHashOf(row: Row, field: ShardField): ShardHash {
+  const hash = hashes[field];
+  const last = hashed[field];
+  const { bytes, start, end, modRevision } = row;
+  if (last.revision === modRevision && last.start === start && last.bytes === bytes) return hash;
+  last.bytes = bytes;
+  last.start = start;
+  last.revision = modRevision;
+  if (bytes[start] === BRACE_OPEN) {
+    hash.read(bytes, start, end);
+  } else {
+    const read = readForeign(bytes, start, end);
+    const text = Buffer.from(read.ok ? stringAt(read.object, 'metadata', field) : '');
+    hash.of(text, 0, text.length);
+  }
+  return hash;
+}
+
 /** One list's or watch's selectors, for objects of one resource. */
 export class Filter {
   /** Nothing is filtered out. */
   readonly isEverything: boolean;
+  /** Neither labels nor fields select: what upstream counts remaining items by. */
+  readonly isUnselected: boolean;
+  /** The part of all hashes that passes, or null. */
+  readonly shard: ShardSelector | null;
+  /** As they were written, for indexes. */
+  readonly labels: LabelSelector;
   /** The only name, namespace or node that can match, or ''. */
   readonly name: string;
   readonly namespace: string;
@@ -86,6 +128,7 @@ export class Filter {
     fields: FieldSelector,
     prefixLength: number,
     isNamespaced: boolean,
+    shard: ShardSelector | null = null,
   ) {
     const hasLabels = selector.requirements.length > 0 || selector.nothing === true;
     this.#labels = hasLabels ? new LabelProgram(selector) : null;
@@ -94,7 +137,10 @@ export class Filter {
     this.#ways = Uint8Array.from(
       fields.requirements.map(({ field }) => FIELD_WAYS.get(field) ?? PARSED),
     );
-    this.isEverything = !hasLabels && fields.requirements.length === 0;
+    this.isUnselected = !hasLabels && fields.requirements.length === 0;
+    this.isEverything = this.isUnselected && shard === null;
+    this.shard = shard;
+    this.labels = selector;
     this.name = pinnedField(fields, 'metadata.name') ?? '';
     this.namespace = pinnedField(fields, 'metadata.namespace') ?? '';
     this.nodeName = pinnedField(fields, 'spec.nodeName') ?? null;
@@ -106,6 +152,8 @@ export class Filter {
   matches(row: Row): boolean {
     if (this.isEverything) return true;
     const { bytes } = row;
+    if (this.shard !== null && !this.selectsShard(row)) return false;
+    if (bytes[row.start] !== BRACE_OPEN) return this.#matchesForeign(row);
     if (this.#labels !== null) {
       labels.find(bytes, row.start, row.end);
       if (!matchesLabelBytes(this.#labels, bytes, labels.start, labels.end)) return false;
@@ -117,6 +165,24 @@ export class Filter {
       if (this.#equals(row, scan, index) !== wanted) return false;
     }
     return true;
+  }
+
+  /** True where the object's hash lies in the shard, if there is one. */
+  selectsShard(row: Row): boolean {
+    if (this.shard === null) return true;
+    const { high, low } = shardHashOf(row, this.shard.field);
+    return selectsHash(this.shard, high, low);
+  }
+
+  /** Values that another program wrote (protobuf, most likely) are parsed. */
+  #matchesForeign(row: Row): boolean {
+    if (this.isUnselected) return true;
+    const read = readForeign(row.bytes, row.start, row.end);
+    const object = read.ok ? read.object : {};
+    if (!matchesLabels(this.labels, objectAt(object, 'metadata', 'labels'))) return false;
+    return this.#fields.every(
+      ({ field, isEqual, value }) => (fieldValue(object, field) === value) === isEqual,
+    );
   }
 
   #equals(row: Row, scan: ObjectScan, index: number): boolean {

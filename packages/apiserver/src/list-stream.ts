@@ -127,17 +127,20 @@ export class PageSearch {
     this.#limit = limit;
   }
 
-  /** Goes on for one turn; null where another one is needed. */
+  /**
+   * Goes on for one turn; null where another one is needed. A page that is full and has any object
+   * behind it is not the last one, whether that object matches or not (as upstream decides).
+   */
   step(storage: Storage): PageEnd | null {
     let rows = 0;
     let hasMore = false;
     const outcome = storage.page(this.#next, this.#end, this.#revision, (row) => {
       rows++;
+      if (this.#count === this.#limit) {
+        hasMore = true;
+        return false;
+      }
       if (this.#filter.matches(row)) {
-        if (this.#count === this.#limit) {
-          hasMore = true;
-          return false;
-        }
         this.#count++;
         if (this.#count === this.#limit) this.#last = keyOfRow(row);
       }

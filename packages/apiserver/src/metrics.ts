@@ -4,6 +4,7 @@ import type { World } from './world.ts';
 import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
 import { effectiveVerb } from './resource-route.ts';
+import { renderShards } from './watch/shard-metrics.ts';
 
 /** Combinations of labels that are counted apart; paths come from clients and have no end. */
 const SERIES_MAX = 4096;
@@ -76,6 +77,7 @@ export class Metrics {
       lines.push(`${name}_count{${labels}} ${series.count}`);
     }
     renderStorage(world, lines);
+    renderShards(world, lines);
     return `${lines.join('\n')}\n`;
   }
 }

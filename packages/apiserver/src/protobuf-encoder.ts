@@ -47,6 +47,7 @@ abstract class EnvelopeEncoder implements Encoder {
     this.#meta = { resourceVersion: String(meta.revision) };
     if (meta.continueToken !== '') this.#meta['continue'] = meta.continueToken;
     if (meta.remaining !== null) this.#meta['remainingItemCount'] = meta.remaining;
+    if (meta.shard !== '') this.#meta['shardInfo'] = { selector: meta.shard };
   }
 
   item(_sink: Sink, row: Row): void {

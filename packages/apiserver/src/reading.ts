@@ -120,7 +120,7 @@ function sendList(world: World, plan: ListPlan): void {
   const limit = isLimitless && options.token === null ? 0 : options.limit;
   const range = { start, end: plan.range.end };
   if (limit === 0 && plan.revision === world.storage.appliedRevision) {
-    streamList(world, plan, range, { revision: plan.revision, continueToken: '', remaining: null });
+    streamList(world, plan, range, metaOf(plan));
     return;
   }
   const search = new PageSearch(range, plan.revision, plan.filter, limit > 0 ? limit : 1);
@@ -145,17 +145,27 @@ function searchPage(
     failCompacted(plan, range.start);
     return;
   }
-  const { revision } = plan;
   if (!isLimited || page.lastKey === null) {
-    streamList(world, plan, range, { revision, continueToken: '', remaining: null });
+    streamList(world, plan, range, metaOf(plan));
     return;
   }
   const relative = page.lastKey.toString('latin1', plan.served.prefix.length);
-  const isCounted = plan.filter.isEverything;
-  const remaining = isCounted ? world.storage.count(page.end, range.end) : null;
-  const continueToken = encodeContinue(relative, revision);
+  const continueToken = encodeContinue(relative, plan.revision);
   const own = { start: range.start, end: page.end };
-  streamList(world, plan, own, { revision, continueToken, remaining });
+  const remaining = remainingOf(world, plan, range);
+  streamList(world, plan, own, { ...metaOf(plan), continueToken, remaining });
+}
+
+/** What v1.36 tells: a shard selector does not count as one, and what it skips is not counted. */
+function remainingOf(world: World, { filter, options }: ListPlan, range: KeyRange): number | null {
+  if (!filter.isUnselected) return null;
+  return Math.max(0, world.storage.count(range.start, range.end) - options.limit);
+}
+
+/** Only lists of whole objects tell which shard they show, as upstream's types have it. */
+function metaOf({ call, filter, revision }: ListPlan): ListMeta {
+  const shard = call.media.transform === 'none' ? (filter.shard?.text ?? '') : '';
+  return { revision, continueToken: '', remaining: null, shard };
 }
 
 function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMeta): void {

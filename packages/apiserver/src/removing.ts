@@ -235,11 +235,11 @@ export function deleteCollection(
   const names: { namespace: string; name: string; key: string }[] = [];
   let hasMore = false;
   const outcome = world.storage.page(start, range.end, 0, (one) => {
-    if (!filter.value.matches(one)) return true;
     if (list.limit > 0 && names.length === list.limit) {
       hasMore = true;
       return false;
     }
+    if (!filter.value.matches(one)) return true;
     const key = one.key.toString('latin1', one.keyStart + served.prefix.length, one.keyEnd);
     const slash = served.resource.namespaced ? key.indexOf('/') : -1;
     const namespace = slash < 0 ? '' : key.slice(0, slash);
@@ -252,6 +252,9 @@ export function deleteCollection(
   }
   const revision = world.storage.appliedRevision;
   const metadata: JsonObject = { resourceVersion: String(revision) };
+  if (filter.value.shard !== null) {
+    metadata['shardInfo'] = { selector: filter.value.shard.text };
+  }
   if (hasMore) metadata['continue'] = encodeContinue(names.at(-1)?.key ?? '', revision);
   removeAll(context, options, names, metadata);
 }

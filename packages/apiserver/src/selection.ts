@@ -1,12 +1,19 @@
 /** From the selectors of a request to a filter over stored bytes. */
 import { EVERY_FIELD, parseFieldSelector } from '@megaplane/machinery/fieldselectors';
 import { EVERYTHING, parseLabelSelector } from '@megaplane/machinery/selectors';
-import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import { parseShardSelector, type ShardSelector } from '@megaplane/machinery/sharding/selector';
+import {
+  badRequest,
+  failed,
+  success,
+  unclassified,
+  type Result,
+} from '@megaplane/machinery/status';
 import { Filter } from './filter.ts';
 import type { ListOptions } from './list-options.ts';
 import type { Served } from './served.ts';
 
-/** The filter of a list or watch; a selector that does not parse is a 400 with upstream's text. */
+/** The filter of a list or watch; what does not parse fails with upstream's code and text. */
 export function filterOf(served: Served, options: ListOptions): Result<Filter> {
   const labels = options.labelSelector;
   const parsedLabels = labels === '' ? { value: EVERYTHING } : parseLabelSelector(labels);
@@ -16,8 +23,19 @@ export function filterOf(served: Served, options: ListOptions): Result<Filter> {
   const parsedFields =
     fields === '' ? { value: EVERY_FIELD } : parseFieldSelector(fields, group, kind);
   if ('error' in parsedFields) return failed(badRequest(parsedFields.error));
+  const shard = shardOf(options.shardSelector);
+  if (!shard.ok) return shard;
   const { namespaced } = served.resource;
+  const { length } = served.prefix;
   return success(
-    new Filter(parsedLabels.value, parsedFields.value, served.prefix.length, namespaced),
+    new Filter(parsedLabels.value, parsedFields.value, length, namespaced, shard.value),
   );
+}
+
+/** Upstream's parser of shards gives no API error, which makes its refusals an unclassified 500. */
+function shardOf(text: string): Result<ShardSelector | null> {
+  if (text === '') return success(null);
+  const parsed = parseShardSelector(text);
+  if (parsed.ok) return success(parsed.selector);
+  return failed(unclassified(`invalid shard selector: ${parsed.error}`));
 }

@@ -5,8 +5,12 @@ const FIRST_BYTES = 64 * 1024;
 
 /** Bytes `[0, length)` of `bytes` are what was written so far. */
 export class Sink {
-  bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  bytes: Buffer;
   length = 0;
+
+  constructor(firstBytes: number = FIRST_BYTES) {
+    this.bytes = Buffer.allocUnsafeSlow(firstBytes);
+  }
 
   /** Makes room for `count` more bytes. */
   ensure(count: number): void {

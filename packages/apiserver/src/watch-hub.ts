@@ -1,37 +1,46 @@
 /**
  * All watches of one kind's objects.
  *
- * The hub reads the log of changes once and hands each event to the watches that it may concern:
- * those of everything, those of its namespace, of its very object, and of the node that its pod is
- * or was bound to. An event costs what those cost, not what all watches cost.
+ * The hub reads the log of changes once and hands each event to the watches that it may concern
+ * (`watch/scope.ts`): those of all namespaces and those of its own. An event costs what those cost,
+ * not what all watches cost.
  */
-import { nodeNameOf } from './filter.ts';
 import type { KeyRange } from './served.ts';
 import { emptyEvent, type Storage, type StorageWatch } from './storage.ts';
-import { FrameCache, Watcher, type WatchHome, type WatchRequest } from './watcher.ts';
+import { DueTimes } from './watch/due-times.ts';
+import { FrameCache } from './watch/frame-cache.ts';
+import { Scope } from './watch/scope.ts';
+import { Watcher, type WatchHome, type WatchRequest } from './watcher.ts';
 
 /** A client is told its revision this often. */
 export const BOOKMARK_MS = 60_000;
 /** And this long before its watch ends. */
 const LAST_BOOKMARK_MS = 2000;
+/** Watches whose time has come that are seen to in one turn. */
+const DUE_PER_TURN_MAX = 1000;
 
+const SLASH = 0x2f;
 const event = emptyEvent();
 
 export class WatchHub implements WatchHome {
   readonly storage: Storage;
+  readonly frames: FrameCache = new FrameCache();
+  readonly defer: (work: () => void) => void;
   readonly #range: KeyRange;
   readonly #prefixLength: number;
-  readonly defer: (work: () => void) => void;
-  readonly #frames = new FrameCache();
   readonly #watchers = new Set<Watcher>();
-  readonly #everything = new Set<Watcher>();
-  readonly #byNamespace = new Map<string, Set<Watcher>>();
-  readonly #byName = new Map<string, Set<Watcher>>();
-  readonly #byNode = new Map<string, Set<Watcher>>();
+  readonly #all = new Scope();
+  readonly #byNamespace = new Map<string, Scope>();
+  readonly #due = new DueTimes<Watcher>();
   #feed: StorageWatch | null = null;
   #isSettling = false;
+  #isTicking = false;
+  aheadBytes = 0;
   /** Events handed out, for the metrics. */
   dispatched = 0;
+  /** Open watches with a shard selector. */
+  shards = 0;
+  #filteredBefore = 0;
 
   constructor(
     storage: Storage,
@@ -49,13 +58,28 @@ export class WatchHub implements WatchHome {
     return this.#watchers.size;
   }
 
+  /** States of objects that shard selectors kept from watches. */
+  get filtered(): number {
+    let sum = this.#filteredBefore + this.#all.filtered;
+    for (const scope of this.#byNamespace.values()) sum += scope.filtered;
+    return sum;
+  }
+
   /** Starts a watch whose head was sent. */
   add(request: WatchRequest, nowMs: number): void {
     this.#openFeed();
-    const firstMs = Math.min(nowMs + BOOKMARK_MS, request.deadlineMs - LAST_BOOKMARK_MS);
-    const watcher = new Watcher(request, this, firstMs);
+    const watcher = new Watcher(request, this);
     this.#watchers.add(watcher);
+    if (request.filter.shard !== null) this.shards++;
+    this.#schedule(watcher, nowMs);
     watcher.pump();
+  }
+
+  #schedule(watcher: Watcher, nowMs: number): void {
+    const { deadlineMs, bookmarks } = watcher.request;
+    const lastMs = deadlineMs - LAST_BOOKMARK_MS;
+    const nextMs = bookmarks && nowMs < lastMs ? Math.min(nowMs + BOOKMARK_MS, lastMs) : deadlineMs;
+    this.#due.set(watcher, nextMs);
   }
 
   #openFeed(): void {
@@ -72,6 +96,8 @@ export class WatchHub implements WatchHome {
     let outcome = feed.next(event);
     while (outcome === 'event') {
       this.#dispatch();
+      // whoever was shown the event may have been the last watch, and have closed the feed
+      if (this.#feed !== feed) break;
       outcome = feed.next(event);
     }
     this.#isSettling = false;
@@ -80,105 +106,100 @@ export class WatchHub implements WatchHome {
 
   #dispatch(): void {
     this.dispatched++;
-    for (const watcher of this.#everything) watcher.offer(event, this.#frames);
+    this.frames.nextTurn();
     const { key, keyStart, keyEnd } = event.value;
-    if (this.#byNamespace.size > 0 || this.#byName.size > 0) {
-      const path = key.toString('latin1', keyStart + this.#prefixLength, keyEnd);
-      const slash = path.indexOf('/');
-      if (slash >= 0) this.#offer(this.#byNamespace.get(path.slice(0, slash)));
-      this.#offer(this.#byName.get(path));
-    }
-    if (this.#byNode.size > 0) {
-      const now = nodeNameOf(event.value);
-      const before = nodeNameOf(event.previous);
-      this.#offer(this.#byNode.get(now));
-      if (before !== now) this.#offer(this.#byNode.get(before));
-    }
-  }
-
-  #offer(watchers: Set<Watcher> | undefined): void {
-    if (watchers === undefined) return;
-    for (const watcher of watchers) watcher.offer(event, this.#frames);
+    const pathStart = keyStart + this.#prefixLength;
+    const slash = key.indexOf(SLASH, pathStart);
+    const isSpaced = slash >= 0 && slash < keyEnd;
+    const nameStart = isSpaced ? slash + 1 : pathStart;
+    const scope =
+      isSpaced && this.#byNamespace.size > 0
+        ? this.#byNamespace.get(key.toString('latin1', pathStart, slash))
+        : undefined;
+    const isNamed = this.#all.hasNames || scope?.hasNames === true;
+    const name = isNamed ? key.toString('latin1', nameStart, keyEnd) : '';
+    if (this.#all.size > 0) this.#all.offer(event, name, this.frames);
+    scope?.offer(event, name, this.frames);
   }
 
   join(watcher: Watcher): void {
-    this.#bucketOf(watcher, true)?.add(watcher);
+    const { namespace } = watcher.request;
+    if (namespace === '') {
+      this.#all.add(watcher);
+      return;
+    }
+    let scope = this.#byNamespace.get(namespace);
+    if (scope === undefined) this.#byNamespace.set(namespace, (scope = new Scope()));
+    scope.add(watcher);
   }
 
   leave(watcher: Watcher): void {
-    const bucket = this.#bucketOf(watcher, false);
-    bucket?.delete(watcher);
-    if (bucket?.size === 0) this.#dropBucket(watcher);
-    if (watcher.request.exchange.closed) this.#forget(watcher);
+    const { namespace } = watcher.request;
+    if (namespace === '') {
+      this.#all.delete(watcher);
+      return;
+    }
+    const scope = this.#byNamespace.get(namespace);
+    if (scope === undefined) return;
+    scope.delete(watcher);
+    if (scope.size > 0) return;
+    this.#filteredBefore += scope.filtered;
+    this.#byNamespace.delete(namespace);
   }
 
-  #forget(watcher: Watcher): void {
-    this.#watchers.delete(watcher);
+  forget(watcher: Watcher): void {
+    if (!this.#watchers.delete(watcher)) return;
+    this.#due.delete(watcher);
+    if (watcher.request.filter.shard !== null) this.shards--;
     if (this.#watchers.size > 0) return;
     this.#feed?.close();
     this.#feed = null;
   }
 
-  /** Each live watch is in one bucket, the narrowest that its request allows. */
-  #bucketOf({ request }: Watcher, create: boolean): Set<Watcher> | undefined {
-    const { namespace, name, filter } = request;
-    if (name !== '') {
-      const path = namespace === '' ? name : `${namespace}/${name}`;
-      return bucket(this.#byName, path, create);
-    }
-    if (filter.nodeName !== null) return bucket(this.#byNode, filter.nodeName, create);
-    if (namespace !== '') return bucket(this.#byNamespace, namespace, create);
-    return this.#everything;
-  }
-
-  #dropBucket({ request }: Watcher): void {
-    const { namespace, name, filter } = request;
-    if (name !== '') this.#byName.delete(namespace === '' ? name : `${namespace}/${name}`);
-    else if (filter.nodeName !== null) this.#byNode.delete(filter.nodeName);
-    else if (namespace !== '') this.#byNamespace.delete(namespace);
-  }
-
+  /** The hub's place in the log is gone: each watch goes on by itself, from where the hub was. */
   #loseAll(feed: StorageWatch): void {
+    const { position } = feed;
     feed.close();
     this.#feed = null;
-    for (const watcher of Array.from(this.#watchers)) if (watcher.isLive) watcher.lose();
     if (this.#watchers.size > 0) this.#openFeed();
+    for (const watcher of Array.from(this.#watchers)) {
+      if (!watcher.isLive) continue;
+      watcher.fallBehind(position);
+      watcher.pump();
+    }
   }
 
   /** About once a second: bookmarks that are due, and watches whose time is over. */
   tick(nowMs: number): void {
     this.settle();
-    for (const watcher of Array.from(this.#watchers)) {
-      const { deadlineMs, exchange } = watcher.request;
-      if (exchange.closed) {
-        this.#forget(watcher);
-      } else if (nowMs >= deadlineMs) {
+    if (!this.#isTicking) this.#tickDue(nowMs);
+  }
+
+  #tickDue(nowMs: number): void {
+    this.#isTicking = false;
+    this.frames.nextTurn();
+    const revision = this.#feed?.position ?? 0;
+    const due = this.#due.take(nowMs, DUE_PER_TURN_MAX);
+    for (const watcher of due) {
+      const { deadlineMs } = watcher.request;
+      if (watcher.isClosed) continue;
+      if (nowMs >= deadlineMs) {
         watcher.end();
-        this.#forget(watcher);
-      } else if (nowMs >= watcher.bookmarkAtMs) {
-        watcher.bookmark(this.storage.publishedRevision);
-        const beforeEndMs = deadlineMs - LAST_BOOKMARK_MS;
-        const nextMs = nowMs + BOOKMARK_MS;
-        watcher.bookmarkAtMs = nowMs >= beforeEndMs ? deadlineMs : Math.min(nextMs, beforeEndMs);
+        continue;
       }
+      watcher.bookmark(revision);
+      this.#schedule(watcher, nowMs);
     }
+    if (due.length < DUE_PER_TURN_MAX) return;
+    this.#isTicking = true;
+    this.defer(() => {
+      this.settle();
+      this.#tickDue(nowMs);
+    });
   }
 
   /** Ends every watch cleanly; clients open new ones elsewhere. */
   endAll(): void {
-    for (const watcher of Array.from(this.#watchers)) {
-      watcher.end();
-      this.#forget(watcher);
-    }
+    for (const watcher of Array.from(this.#watchers)) watcher.end();
   }
-}
-
-function bucket(
-  buckets: Map<string, Set<Watcher>>,
-  key: string,
-  create: boolean,
-): Set<Watcher> | undefined {
-  let found = buckets.get(key);
-  if (found === undefined && create) buckets.set(key, (found = new Set()));
-  return found;
 }

@@ -15,15 +15,20 @@ import type { RowStream } from './list-stream.ts';
 import type { KeyRange } from './served.ts';
 import { Sink } from './sink.ts';
 import { emptyEvent, type Storage, type StorageEvent, type StorageWatch } from './storage.ts';
+import type { Due } from './watch/due-times.ts';
+import type { FrameCache } from './watch/frame-cache.ts';
 
 /** Events that one watch reads from the log before others get their turn. */
-const EVENTS_PER_TURN_MAX = 1000;
+const EVENTS_PER_TURN_MAX = 500;
 
 /**
  * Bytes that a live watch may be ahead of its client before it counts as slow: a short pause of the
  * reader, or of the network, is not worth losing the shared frames for.
  */
 const AHEAD_BYTES_MAX: number = 256 * 1024;
+/** The same where all watches of a hub together are ahead by more than `AHEAD_BYTES_TOTAL_MAX`. */
+const AHEAD_BYTES_LEAST = 16 * 1024;
+export const AHEAD_BYTES_TOTAL_MAX: number = 64 * 1024 * 1024;
 
 /** What a watch is made of; revisions and times as given by the request. */
 export interface WatchRequest {
@@ -44,20 +49,31 @@ export interface WatchRequest {
   readonly deadlineMs: number;
 }
 
-export type WatchState =
+type WatchState =
   | { readonly kind: 'initial'; readonly stream: RowStream }
   | { readonly kind: 'catching'; readonly cursor: StorageWatch }
   | { readonly kind: 'slow' }
   | { readonly kind: 'live' }
   | { readonly kind: 'closed' };
 
+const SLOW: WatchState = { kind: 'slow' };
+const LIVE: WatchState = { kind: 'live' };
+const CLOSED: WatchState = { kind: 'closed' };
+
 /** What a watch needs from its hub. */
 export interface WatchHome {
   readonly storage: Storage;
+  readonly frames: FrameCache;
+  /** Bytes by which all watches are ahead of their clients. */
+  aheadBytes: number;
   /** Lets the hub's own reading of the log come up to the newest published event. */
   settle(): void;
+  /** The watch has caught up: it is to be offered events. */
   join(watcher: Watcher): void;
+  /** The watch is not live any more. */
   leave(watcher: Watcher): void;
+  /** The watch is over. */
+  forget(watcher: Watcher): void;
   /** Runs `work` in a later turn. */
   defer(work: () => void): void;
 }
@@ -65,23 +81,25 @@ export interface WatchHome {
 const sink = new Sink();
 const event = emptyEvent();
 
-export class Watcher {
+export class Watcher implements Due {
   readonly request: WatchRequest;
   readonly #home: WatchHome;
+  readonly #encoding: number;
   #state: WatchState;
   /** Everything up to here was sent or did not concern this watch. */
   #position: number;
-  #sent = 0;
+  /** Where the hub's events begin to count: the revision at which the watch became live. */
+  #liveFrom = 0;
+  #hasSent = false;
   /** Bytes written since the client last took everything. */
   #ahead = 0;
-  /** When the next bookmark is due; the shell's clock. */
-  bookmarkAtMs: number;
+  dueSecond = -1;
 
-  constructor(request: WatchRequest, home: WatchHome, bookmarkAtMs: number) {
+  constructor(request: WatchRequest, home: WatchHome) {
     this.request = request;
     this.#home = home;
+    this.#encoding = home.frames.encodingOf(request.encoder);
     this.#position = request.revision;
-    this.bookmarkAtMs = bookmarkAtMs;
     this.#state =
       request.initial === null ? { kind: 'slow' } : { kind: 'initial', stream: request.initial };
     request.exchange.onWritable = () => this.pump();
@@ -92,12 +110,21 @@ export class Watcher {
     return this.#state.kind === 'live';
   }
 
+  get isClosed(): boolean {
+    return this.#state.kind === 'closed';
+  }
+
   /** Sends what there is to send, as far as the client takes it. */
   pump(): void {
     if (this.#state.kind === 'initial') this.#pumpInitial(this.#state.stream);
-    this.#ahead = 0;
+    if (this.request.exchange.writable() > 0) this.#countAhead(-this.#ahead);
     if (this.#state.kind === 'slow') this.#reopen();
     if (this.#state.kind === 'catching') this.#catchUp(this.#state.cursor);
+  }
+
+  #countAhead(bytes: number): void {
+    this.#ahead += bytes;
+    this.#home.aheadBytes += bytes;
   }
 
   #pumpInitial(stream: RowStream): void {
@@ -112,9 +139,9 @@ export class Watcher {
         this.#expire();
         return;
       case 'end':
-        this.#sent += stream.sent;
-        if (this.request.marksInitialEnd) this.#writeBookmark(this.#position, true);
-        this.#state = { kind: 'slow' };
+        this.#hasSent = stream.sent > 0;
+        if (this.request.marksInitialEnd) this.#writeInitialEnd();
+        this.#state = SLOW;
     }
   }
 
@@ -129,12 +156,6 @@ export class Watcher {
   #catchUp(cursor: StorageWatch): void {
     const { exchange } = this.request;
     for (let count = 0; count < EVENTS_PER_TURN_MAX; count++) {
-      if (exchange.writable() <= 0) {
-        this.#position = Math.max(this.#position, cursor.position);
-        cursor.close();
-        this.#state = { kind: 'slow' };
-        return;
-      }
       let outcome = cursor.next(event);
       if (outcome === 'idle') {
         // the hub may be behind this cursor or ahead of it: meet at the newest published event
@@ -142,17 +163,17 @@ export class Watcher {
         outcome = cursor.next(event);
       }
       if (outcome === 'lagging') return;
-      if (outcome === 'gone') {
-        cursor.close();
-        this.#expire();
-        return;
-      }
-      if (outcome === 'idle') {
+      if (outcome !== 'event') {
         this.#position = Math.max(this.#position, cursor.position);
         cursor.close();
-        this.#state = { kind: 'live' };
-        this.#ahead = 0;
-        this.#home.join(this);
+        if (outcome === 'gone') this.#expire();
+        else this.#goLive();
+        return;
+      }
+      // changes of one revision go together: between them there is no place to come back to
+      if (exchange.writable() <= 0 && event.revision !== this.#position) {
+        cursor.close();
+        this.#state = SLOW;
         return;
       }
       this.#send(event, null);
@@ -160,18 +181,33 @@ export class Watcher {
     this.#home.defer(() => this.pump());
   }
 
+  #goLive(): void {
+    this.#state = LIVE;
+    this.#liveFrom = this.#position;
+    this.#home.join(this);
+  }
+
   /** Takes one event from the hub; only while live. */
   offer(offered: StorageEvent, frames: FrameCache): void {
-    if (offered.revision <= this.#position) return;
-    if (this.request.exchange.writable() > 0) this.#ahead = 0;
-    else if (this.#ahead > AHEAD_BYTES_MAX) {
-      this.#ahead = 0;
-      this.#position = offered.revision - 1;
-      this.#home.leave(this);
-      this.#state = { kind: 'slow' };
+    if (offered.revision <= this.#liveFrom) return;
+    if (this.#ahead > 0 && this.request.exchange.writable() > 0) this.#countAhead(-this.#ahead);
+    if (this.#isTooFarAhead() && offered.revision !== this.#position) {
+      this.fallBehind(offered.revision - 1);
       return;
     }
     this.#send(offered, frames);
+  }
+
+  #isTooFarAhead(): boolean {
+    if (this.#ahead <= AHEAD_BYTES_LEAST) return false;
+    return this.#ahead > AHEAD_BYTES_MAX || this.#home.aheadBytes > AHEAD_BYTES_TOTAL_MAX;
+  }
+
+  /** Goes on by a cursor of its own, from `revision`, when the client reads again. */
+  fallBehind(revision: number): void {
+    this.#position = Math.max(this.#position, revision);
+    this.#home.leave(this);
+    this.#state = SLOW;
   }
 
   #send(change: StorageEvent, frames: FrameCache | null): void {
@@ -181,48 +217,40 @@ export class Watcher {
     const wasBefore = !change.isCreate && filter.matches(change.previous);
     if (!isNow && !wasBefore) return;
     const type: EventType = isNow ? (wasBefore ? 'MODIFIED' : 'ADDED') : 'DELETED';
-    if (frames !== null && this.#sent > 0) {
-      const shared = frames.get(encoder, type, change);
-      exchange.write(shared.bytes, 0, shared.length);
-      this.#ahead += shared.length;
+    let frame = sink;
+    if (frames !== null && this.#hasSent) {
+      frame = frames.frame(this.#encoding, encoder, type, change);
     } else {
       sink.length = 0;
       const row = isNow ? change.value : change.previous;
-      encoder.frame(sink, type, row, change.revision, this.#sent === 0);
-      exchange.write(sink.bytes, 0, sink.length);
-      this.#ahead += sink.length;
+      encoder.frame(sink, type, row, change.revision, !this.#hasSent);
     }
-    this.#sent++;
+    this.#hasSent = true;
+    exchange.write(frame.bytes, 0, frame.length);
+    if (this.#state.kind === 'live') this.#countAhead(frame.length);
   }
 
-  /** Tells the client how far it is; `revision` is the newest published one. */
+  /** Tells the client how far it is; `revision` is the newest that the hub has handed out. */
   bookmark(revision: number): void {
     if (this.#state.kind !== 'live' || !this.request.bookmarks) return;
     if (this.request.exchange.writable() <= 0) return;
-    this.#writeBookmark(Math.max(revision, this.#position), false);
+    const frame = this.#home.frames.bookmark(this.#encoding, this.request.encoder, revision);
+    this.request.exchange.write(frame.bytes, 0, frame.length);
   }
 
-  #writeBookmark(revision: number, isInitialEnd: boolean): void {
+  #writeInitialEnd(): void {
     sink.length = 0;
-    this.request.encoder.bookmark(sink, revision, isInitialEnd);
+    this.request.encoder.bookmark(sink, this.#position, true);
     this.request.exchange.write(sink.bytes, 0, sink.length);
   }
 
   #expire(): void {
-    const oldest = this.#home.storage.oldestRevision(
-      this.request.range.start,
-      this.request.range.end,
-    );
-    const status = tooOldResourceVersion(this.#position, oldest);
+    const { start, end } = this.request.range;
+    const oldest = this.#home.storage.oldestRevision(start, end);
     sink.length = 0;
-    this.request.encoder.error(sink, status);
+    this.request.encoder.error(sink, tooOldResourceVersion(this.#position, oldest));
     this.request.exchange.write(sink.bytes, 0, sink.length);
     this.end();
-  }
-
-  /** The hub lost its place in the log: this watch cannot go on. */
-  lose(): void {
-    this.#expire();
   }
 
   /** Ends the stream as a timeout does: cleanly, without an event. */
@@ -233,27 +261,12 @@ export class Watcher {
   }
 
   #release(): void {
-    if (this.#state.kind === 'closed') return;
-    if (this.#state.kind === 'catching') this.#state.cursor.close();
-    this.#state = { kind: 'closed' };
-    this.#home.leave(this);
-  }
-}
-
-/** Frames of the event that is being handed out: each is encoded once per encoding and type. */
-export class FrameCache {
-  readonly #entries = new Map<string, { readonly sink: Sink; revision: number }>();
-
-  get(encoder: Encoder, type: EventType, change: StorageEvent): Sink {
-    const id = `${type} ${encoder.id}`;
-    let entry = this.#entries.get(id);
-    if (entry === undefined) this.#entries.set(id, (entry = { sink: new Sink(), revision: 0 }));
-    if (entry.revision !== change.revision) {
-      entry.revision = change.revision;
-      entry.sink.length = 0;
-      const row = type === 'DELETED' ? change.previous : change.value;
-      encoder.frame(entry.sink, type, row, change.revision, false);
-    }
-    return entry.sink;
+    const state = this.#state;
+    if (state.kind === 'closed') return;
+    if (state.kind === 'catching') state.cursor.close();
+    if (state.kind === 'live') this.#home.leave(this);
+    this.#countAhead(-this.#ahead);
+    this.#state = CLOSED;
+    this.#home.forget(this);
   }
 }

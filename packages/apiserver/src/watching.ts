@@ -1,11 +1,5 @@
 /** WATCH: from the options of a request to a watch in its hub. */
-import {
-  failed,
-  notAcceptable,
-  success,
-  unclassified,
-  type Result,
-} from '@megaplane/machinery/status';
+import { failed, notAcceptable, success, type Result } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import type { ListOptions } from './list-options.ts';
 import { RowStream } from './list-stream.ts';
@@ -47,10 +41,6 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
     call.fail(encoder.status);
     return;
   }
-  if (options.shardSelector !== '') {
-    call.fail(unclassified('shardSelector: sharded watches are not served'));
-    return;
-  }
   const { storage, edge } = world;
   const namespace = namespaceOf(served, call.info, filter.value);
   const { name } = filter.value;
@@ -66,7 +56,7 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
       exchange: call.exchange,
       range,
       namespace,
-      name: served.resource.namespaced && namespace === '' ? '' : name,
+      name,
       filter: filter.value,
       encoder: encoder.value,
       initial: startsWithState

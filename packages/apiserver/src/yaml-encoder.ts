@@ -29,6 +29,7 @@ export class YamlEncoder extends JsonEncoder {
     const metadata: JsonObject = { resourceVersion: String(meta.revision) };
     if (meta.continueToken !== '') metadata['continue'] = meta.continueToken;
     if (meta.remaining !== null) metadata['remainingItemCount'] = meta.remaining;
+    if (meta.shard !== '') metadata['shardInfo'] = { selector: meta.shard };
     this.#items = [];
     this.#list = { kind: listKind, apiVersion, metadata, items: this.#items };
   }

@@ -1,0 +1,136 @@
+/**
+ * The live watches of one namespace, or of all of them, by what each asks for: one object, the pods
+ * of one node, a shard, a label, or everything. Each watch stands in one table, the narrowest that
+ * its request allows, so an event costs those that it may concern.
+ */
+import { nodeNameOf, shardHashOf } from '../filter.ts';
+import type { StorageEvent } from '../storage.ts';
+import type { Watcher } from '../watcher.ts';
+import type { FrameCache } from './frame-cache.ts';
+import { LabelBuckets, labelPlaceOf } from './label-buckets.ts';
+import { ShardBuckets } from './shard-buckets.ts';
+
+const SHARD_FIELDS = ['uid', 'namespace'] as const;
+
+/** Who is to be shown an event; emptied after each. */
+const found = new Set<Watcher>();
+
+export class Scope {
+  readonly #everything = new Set<Watcher>();
+  readonly #byName = new Map<string, Set<Watcher>>();
+  readonly #byNode = new Map<string, Set<Watcher>>();
+  readonly #byShard = {
+    uid: new ShardBuckets<Watcher>(),
+    namespace: new ShardBuckets<Watcher>(),
+  } as const;
+  readonly #byLabel = new LabelBuckets<Watcher>();
+  size = 0;
+  /** States of objects that shard selectors kept from a watch (upstream's metric). */
+  filtered = 0;
+
+  add(watcher: Watcher): void {
+    const { name, filter } = watcher.request;
+    this.size++;
+    if (name !== '') {
+      bucketOf(this.#byName, name).add(watcher);
+      return;
+    }
+    if (filter.nodeName !== null) {
+      bucketOf(this.#byNode, filter.nodeName).add(watcher);
+      return;
+    }
+    if (filter.shard !== null) {
+      this.#byShard[filter.shard.field].add(watcher, filter.shard);
+      return;
+    }
+    const place = labelPlaceOf(filter.labels);
+    if (place === null) this.#everything.add(watcher);
+    else this.#byLabel.add(watcher, place);
+  }
+
+  delete(watcher: Watcher): void {
+    const { name, filter } = watcher.request;
+    this.size--;
+    if (name !== '') {
+      removeFrom(this.#byName, name, watcher);
+      return;
+    }
+    if (filter.nodeName !== null) {
+      removeFrom(this.#byNode, filter.nodeName, watcher);
+      return;
+    }
+    if (filter.shard !== null) {
+      this.#byShard[filter.shard.field].delete(watcher, filter.shard);
+      return;
+    }
+    const place = labelPlaceOf(filter.labels);
+    if (place === null) this.#everything.delete(watcher);
+    else this.#byLabel.delete(watcher, place);
+  }
+
+  /** True where the tables by name are in use, which need the event's name. */
+  get hasNames(): boolean {
+    return this.#byName.size > 0;
+  }
+
+  /** Shows the event to whom it may concern. `name` is empty where `hasNames` is false. */
+  offer(event: StorageEvent, name: string, frames: FrameCache): void {
+    for (const watcher of this.#everything) watcher.offer(event, frames);
+    if (name !== '') offerAll(this.#byName.get(name), event, frames);
+    if (this.#byNode.size > 0) {
+      const now = nodeNameOf(event.value);
+      const before = nodeNameOf(event.previous);
+      offerAll(this.#byNode.get(now), event, frames);
+      if (before !== now) offerAll(this.#byNode.get(before), event, frames);
+    }
+    for (const field of SHARD_FIELDS) {
+      if (this.#byShard[field].size > 0)
+        this.#offerShards(this.#byShard[field], field, event, frames);
+    }
+    if (this.#byLabel.size > 0) {
+      this.#byLabel.find(event.value, found);
+      this.#byLabel.find(event.previous, found);
+      for (const watcher of found) watcher.offer(event, frames);
+      found.clear();
+    }
+  }
+
+  #offerShards(
+    shards: ShardBuckets<Watcher>,
+    field: (typeof SHARD_FIELDS)[number],
+    event: StorageEvent,
+    frames: FrameCache,
+  ): void {
+    let sides = 0;
+    for (const row of [event.value, event.previous]) {
+      if (row.start === row.end) continue;
+      sides++;
+      const { high, low } = shardHashOf(row, field);
+      shards.find(high, low, found);
+    }
+    this.filtered += sides * (shards.size - found.size);
+    for (const watcher of found) watcher.offer(event, frames);
+    found.clear();
+  }
+}
+
+function offerAll(
+  watchers: ReadonlySet<Watcher> | undefined,
+  event: StorageEvent,
+  frames: FrameCache,
+): void {
+  if (watchers === undefined) return;
+  for (const watcher of watchers) watcher.offer(event, frames);
+}
+
+function bucketOf(buckets: Map<string, Set<Watcher>>, key: string): Set<Watcher> {
+  let bucket = buckets.get(key);
+  if (bucket === undefined) buckets.set(key, (bucket = new Set()));
+  return bucket;
+}
+
+function removeFrom(buckets: Map<string, Set<Watcher>>, key: string, watcher: Watcher): void {
+  const bucket = buckets.get(key);
+  bucket?.delete(watcher);
+  if (bucket?.size === 0) buckets.delete(key);
+}

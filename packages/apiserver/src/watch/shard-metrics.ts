@@ -1,0 +1,26 @@
+/** Metrics of sharded watches, with the names that KEP-5866 gives them. */
+import { allServed } from '../served.ts';
+import type { World } from '../world.ts';
+
+/** Adds the lines of hubs that have, or had, a sharded watch. */
+export function renderShards(world: World, lines: string[]): void {
+  const labels = new Map<string, string>();
+  for (const { stored, prefix, resource } of allServed()) {
+    if (!stored || labels.has(prefix)) continue;
+    labels.set(prefix, `group="${resource.group}",resource="${resource.resource}"`);
+  }
+  const hubs = [...world.hubs].filter(([, hub]) => hub.shards > 0 || hub.filtered > 0);
+  lines.push(
+    '# HELP apiserver_watch_shards_total [ALPHA] Open watches with a shard selector.',
+    '# TYPE apiserver_watch_shards_total gauge',
+    ...hubs.map(
+      ([prefix, hub]) => `apiserver_watch_shards_total{${labels.get(prefix)}} ${hub.shards}`,
+    ),
+    '# HELP apiserver_watch_filtered_events_total [ALPHA] States that shards kept from watches.',
+    '# TYPE apiserver_watch_filtered_events_total counter',
+    ...hubs.map(
+      ([prefix, hub]) =>
+        `apiserver_watch_filtered_events_total{${labels.get(prefix)}} ${hub.filtered}`,
+    ),
+  );
+}
