@@ -3,7 +3,15 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { ObjectScan } from './object-scan.ts';
-import { findPath, integerAt, MemberCursor, pathOf, skipValue, stringValue } from './scan.ts';
+import {
+  findPath,
+  integerAt,
+  MemberCursor,
+  pathOf,
+  resourceVersionOf,
+  skipValue,
+  stringValue,
+} from './scan.ts';
 
 const scan = new ObjectScan();
 
@@ -170,4 +178,17 @@ test('damaged bytes never lead beyond the end', () => {
       assert.ok(start <= bytes.length);
     }),
   );
+});
+
+test('the version of an object is found, and only the one of its own metadata', () => {
+  const versionOf = (text: string): number => {
+    const bytes = Buffer.from(`xx${text}`);
+    return resourceVersionOf(bytes, 2, bytes.length);
+  };
+  assert.equal(versionOf(JSON.stringify(OBJECT)), 42);
+  assert.equal(versionOf('{"metadata":{"resourceVersion":"7","name":"x"'), 7);
+  const elsewhere = '{"spec":{"metadata":{"resourceVersion":"1"}},"metadata":{"labels":{}}}';
+  for (const none of ['', '[]', '{', '{"metadata":null}', '{"kind":"X"}', elsewhere, '{"kind":']) {
+    assert.equal(versionOf(none), -1, none);
+  }
 });

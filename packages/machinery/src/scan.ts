@@ -240,3 +240,26 @@ export function stringValue(bytes: Buffer, start: number, end: number): string {
   }
   return bytes.toString('latin1', start + 1, after - 1);
 }
+
+const METADATA = new TextEncoder().encode('metadata');
+const RESOURCE_VERSION = new TextEncoder().encode('resourceVersion');
+const versionTop = new MemberCursor();
+const versionInner = new MemberCursor();
+
+/**
+ * `metadata.resourceVersion` of an object as a number, or -1 without one. Looks no further than
+ * there: our server writes it first, and what follows may be long.
+ */
+export function resourceVersionOf(bytes: Uint8Array, start: number, end: number): number {
+  const top = versionTop;
+  if (!top.open(bytes, skipSpace(bytes, start, end), end)) return -1;
+  do {
+    if (!top.nextKey()) return -1;
+  } while (!top.is(METADATA) && top.skip());
+  const inner = versionInner;
+  if (!top.is(METADATA) || !inner.open(bytes, top.valueStart, end)) return -1;
+  while (inner.next()) {
+    if (inner.is(RESOURCE_VERSION)) return integerAt(bytes, inner.valueStart, inner.valueEnd);
+  }
+  return -1;
+}

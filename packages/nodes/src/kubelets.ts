@@ -14,6 +14,7 @@ import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { resourceVersionOf } from '@megaplane/machinery/scan';
 import { TimerWheel } from '@megaplane/base/wheel';
 import { KubeletColumns, LOOK, READY } from './kubelet-columns.ts';
 import { LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
@@ -243,8 +244,7 @@ export class Kubelets {
       this.#onLeaseFailure(id, status, nowMs);
       return;
     }
-    this.#scan.scan(bytes, start, end);
-    columns.leaseVersion.set(id, this.#scan.resourceVersion);
+    columns.leaseVersion.set(id, resourceVersionOf(bytes, start, end));
     if (columns.has(id, LOOK)) {
       columns.mark(id, LOOK, false);
       this.#leases.arm(id, nowMs);

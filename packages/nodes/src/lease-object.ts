@@ -22,9 +22,15 @@ export function leaseBody(
   );
 }
 
+let lastMs = 0;
+let lastText = '1970-01-01T00:00:00.000000Z';
+
 /** Milliseconds since 1970 as MicroTime: RFC 3339 with six digits. */
 export function microTime(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, -1)}000Z`;
+  // Renewals go out in groups, and those of a group have one time.
+  if (timeMs !== lastMs) lastText = `${new Date(timeMs).toISOString().slice(0, -1)}000Z`;
+  lastMs = timeMs;
+  return lastText;
 }
 
 /** Milliseconds since 1970 as Time: RFC 3339 in whole seconds. */

@@ -5,6 +5,10 @@ import { Uint32Column } from '@megaplane/base/column';
 const WORDS = 4;
 const DASH = 0x2d;
 const TEXT_LENGTH = 36;
+/** Two bytes as four digits: a renewal writes a UID, and there are many renewals. */
+const DIGITS: readonly string[] = Array.from({ length: 65_536 }, (_, value) =>
+  value.toString(16).padStart(4, '0'),
+);
 
 export class UidColumn {
   readonly #words: readonly Uint32Column[] = Array.from(
@@ -26,8 +30,15 @@ export class UidColumn {
   text(id: number): string {
     const odd = this.#odd.get(id);
     if (odd !== undefined) return odd;
-    const [a, b, c, d] = this.#words.map((word) => word.get(id).toString(16).padStart(8, '0'));
-    return `${a}-${b!.slice(0, 4)}-${b!.slice(4)}-${c!.slice(0, 4)}-${c!.slice(4)}${d}`;
+    const words = this.#words;
+    const a = words[0]!.get(id);
+    const b = words[1]!.get(id);
+    const c = words[2]!.get(id);
+    const d = words[3]!.get(id);
+    return (
+      `${DIGITS[a >>> 16]}${DIGITS[a & 0xffff]}-${DIGITS[b >>> 16]}-${DIGITS[b & 0xffff]}-` +
+      `${DIGITS[c >>> 16]}-${DIGITS[c & 0xffff]}${DIGITS[d >>> 16]}${DIGITS[d & 0xffff]}`
+    );
   }
 
   #pack(id: number, bytes: Uint8Array, start: number): boolean {
