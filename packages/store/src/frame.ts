@@ -19,12 +19,17 @@
  *
  * Each frame names the one before it, so stale or misplaced frames cannot pass for the next one.
  * A transaction that does not fit one frame goes on in the next; such a group counts as a whole.
+ * A frame follows the one before it, or stands at the next multiple of DIRECT_BYTES, and zeros
+ * between them.
  */
 import { crc32 } from 'node:zlib';
 
-export const FORMAT_VERSION = 1;
+/** 2: zeros may stand between frames. */
+export const FORMAT_VERSION = 2;
 export const FILE_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 64;
+/** Writes past the page cache begin and end at multiples of this. */
+export const DIRECT_BYTES = 4096;
 export const FRAME_MAGIC = 0x3146504d;
 export const FRAME_BYTES_MAX: number = 4 * 1024 * 1024;
 export const KIND_LOG = 1;
@@ -133,4 +138,14 @@ export function checkFrame(bytes: Buffer, at: number, end: number, chain: number
     return FRAME_BAD_PAYLOAD;
   }
   return chain >= 0 && bytes.readUInt32LE(at + 8) !== chain ? FRAME_BAD_CHAIN : FRAME_OK;
+}
+
+/**
+ * Zeros at `at` that lead to the next multiple of DIRECT_BYTES in the file, or to `end`; 0 when
+ * something else stands there. `fileAt` is where `at` lies in the file.
+ */
+export function paddingAt(bytes: Buffer, at: number, end: number, fileAt: number): number {
+  const size = Math.min(end - at, DIRECT_BYTES - 1 - ((fileAt + DIRECT_BYTES - 1) % DIRECT_BYTES));
+  for (let i = 0; i < size; i++) if (bytes[at + i] !== 0) return 0;
+  return size;
 }

@@ -1,11 +1,12 @@
 /** What the log's two threads agree on: names of files, slots of shared memory, jobs. */
-import { FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frame.ts';
+import { DIRECT_BYTES, FRAME_BYTES_MAX } from './frame.ts';
 
 /** A segment is closed, and the next begun, after it has grown beyond this. */
 export const LOG_SEGMENT_BYTES: number = 256 * 1024 * 1024;
 /** Frames on their way to the worker at most; a power of two. */
 export const SLOTS = 4;
-export const SLOT_BYTES: number = FRAME_BYTES_MAX + FRAME_HEADER_BYTES;
+/** A frame of the largest payload, padded. */
+export const SLOT_BYTES: number = FRAME_BYTES_MAX + DIRECT_BYTES;
 
 export const JOB_FRAME = 1;
 /** Begins a new segment; the slot's frame header tells the last revision before it. */

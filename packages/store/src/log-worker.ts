@@ -7,22 +7,12 @@
  *
  * Any failure of the disk is final: the state says so, the count stops, the message goes up.
  */
-import {
-  closeSync,
-  fdatasyncSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeSync,
-  writevSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { DiskTimes } from './disk-times.ts';
+import { FrameFile } from './frame-file.ts';
 import {
-  FILE_HEADER_BYTES,
   FORMAT_VERSION,
   FRAME_HEADER_BYTES,
   KIND_LOG,
@@ -48,12 +38,6 @@ import {
   snapshotName,
 } from './log-files.ts';
 
-interface Output {
-  fd: number;
-  size: number;
-  chain: number;
-}
-
 const start = workerData as WorkerStart;
 const words = new Int32Array(start.words);
 const slots: readonly Buffer[] = start.slots.map((memory) => Buffer.from(memory));
@@ -63,19 +47,13 @@ const identity = {
   memberId: Buffer.from(start.memberId),
 };
 const times = new DiskTimes(start.times);
-const log: Output = { fd: -1, size: 0, chain: start.chain };
+let log: FrameFile | null = null;
+let chain = start.chain;
 let segment = start.segment;
-let retiredFd = -1;
-let snapshot: Output | null = null;
+let retired: FrameFile | null = null;
+let snapshot: FrameFile | null = null;
+let snapshotChain = 0;
 let snapshotStartMs = 0;
-
-function writeAll(fd: number, buffers: readonly Buffer[]): void {
-  const total = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
-  let done = writevSync(fd, buffers);
-  if (done === total) return;
-  const rest = Buffer.concat(buffers);
-  while (done < total) done += writeSync(fd, rest, done);
-}
 
 function syncDirectory(): void {
   const fd = openSync(start.dir, 'r');
@@ -85,18 +63,17 @@ function syncDirectory(): void {
 
 function openSegment(firstRevision: number): void {
   const path = join(start.dir, logName(segment));
-  const header = { ...identity, kind: KIND_LOG, segment, firstRevision, chain: log.chain };
-  const fd = openSync(path, 'wx', 0o600);
-  writeAll(fd, [encodeFileHeader(header)]);
-  fdatasyncSync(fd);
+  const header = { ...identity, kind: KIND_LOG, segment, firstRevision, chain };
+  const fresh = new FrameFile(path, 'wx', encodeFileHeader(header));
+  fresh.flush();
   syncDirectory();
   // The one before stays open for one more round: the main thread may be flushing it.
-  if (retiredFd >= 0) closeSync(retiredFd);
-  retiredFd = log.fd;
-  if (retiredFd >= 0) fdatasyncSync(retiredFd);
-  log.fd = fd;
-  log.size = FILE_HEADER_BYTES;
-  parentPort?.postMessage({ kind: 'segment', fd, segment });
+  retired?.close();
+  retired = log;
+  retired?.flush();
+  retired?.closeDirect();
+  log = fresh;
+  parentPort?.postMessage({ kind: 'segment', fd: fresh.fd, segment });
 }
 
 function frameIn(slot: number): Buffer {
@@ -104,24 +81,23 @@ function frameIn(slot: number): Buffer {
   return bytes.subarray(0, FRAME_HEADER_BYTES + bytes.readUInt32LE(16));
 }
 
-function writeFrames(from: number, to: number): void {
+function writeFrames(file: FrameFile, from: number, to: number): void {
   const frames: Buffer[] = [];
   let needsFlush = false;
   for (let number = from; number !== to; number = (number + 1) | 0) {
     const slot = number & (SLOTS - 1);
     const frame = frameIn(slot);
-    log.chain = sealFrame(frame, log.chain);
-    log.size += frame.length;
+    chain = sealFrame(frame, chain);
     frames.push(frame);
     if (words[WORD_JOBS + slot * 2 + 1] === 1) needsFlush = true;
   }
   const startMs = performance.now();
-  writeAll(log.fd, frames);
+  file.append(frames);
   times.addWritten(frames.reduce((sum, frame) => sum + frame.length, 0));
   const writtenMs = performance.now();
   times.writes.record((writtenMs - startMs) / 1000);
   if (!needsFlush) return;
-  fdatasyncSync(log.fd);
+  file.flush();
   times.flushes.record((performance.now() - writtenMs) / 1000);
 }
 
@@ -132,21 +108,21 @@ function cut(firstRevision: number): void {
 
 function writeSnapshot(frame: Buffer): void {
   if (snapshot === null) {
-    const fd = openSync(join(start.dir, 'snapshot.part'), 'w', 0o600);
-    snapshot = { fd, size: 0, chain: 0 };
     snapshotStartMs = performance.now();
     const header = { ...identity, kind: KIND_SNAPSHOT, segment, firstRevision: 0, chain: 0 };
-    writeAll(fd, [encodeFileHeader(header)]);
+    const path = join(start.dir, 'snapshot.part');
+    snapshot = new FrameFile(path, 'w', encodeFileHeader(header));
+    snapshotChain = 0;
   }
-  snapshot.chain = sealFrame(frame, snapshot.chain);
-  writeAll(snapshot.fd, [frame]);
+  snapshotChain = sealFrame(frame, snapshotChain);
+  snapshot.append([frame]);
 }
 
 /** The snapshot is whole: names it, then removes what it replaces. */
 function endSnapshot(): void {
   if (snapshot === null) return;
-  fdatasyncSync(snapshot.fd);
-  closeSync(snapshot.fd);
+  snapshot.flush();
+  snapshot.close();
   snapshot = null;
   renameSync(join(start.dir, 'snapshot.part'), join(start.dir, snapshotName(segment)));
   syncDirectory();
@@ -159,23 +135,23 @@ function endSnapshot(): void {
 }
 
 /** Does one job, or all frames in a row; returns the number of the next one. */
-function work(from: number, to: number): number {
+function work(file: FrameFile, from: number, to: number): number {
   const slot = from & (SLOTS - 1);
   const job = words[WORD_JOBS + slot * 2];
   if (job === JOB_FRAME) {
     let end = from;
     while (end !== to && words[WORD_JOBS + (end & (SLOTS - 1)) * 2] === JOB_FRAME)
       end = (end + 1) | 0;
-    writeFrames(from, end);
+    writeFrames(file, from, end);
     const last = slots[(end - 1) & (SLOTS - 1)] as Buffer;
     const isWhole = last.readUInt32LE(48) === 0;
-    if (isWhole && log.size > LOG_SEGMENT_BYTES) cut(last.readDoubleLE(32) + 1);
+    if (isWhole && file.size > LOG_SEGMENT_BYTES) cut(last.readDoubleLE(32) + 1);
     return end;
   }
   if (job === JOB_CUT) cut((slots[slot] as Buffer).readDoubleLE(32) + 1);
   if (job === JOB_SNAPSHOT_FRAME) writeSnapshot(frameIn(slot));
   if (job === JOB_SNAPSHOT_END) endSnapshot();
-  if (job === JOB_CLOSE) fdatasyncSync(log.fd);
+  if (job === JOB_CLOSE) file.flush();
   return (from + 1) | 0;
 }
 
@@ -200,7 +176,7 @@ function run(): void {
     const submitted = Atomics.load(words, WORD_SUBMITTED);
     while (done !== submitted) {
       const isLast = isClose(done);
-      done = work(done, submitted);
+      if (log !== null) done = work(log, done, submitted);
       Atomics.store(words, WORD_DONE, done);
       Atomics.notify(words, WORD_DONE);
       if (isLast) return;

@@ -256,7 +256,7 @@ test('a log of a newer version and a directory of etcd are refused', () => {
     join(dir, 'log-00000000.mpl'),
     encodeFileHeader({ ...header, clusterId: id, memberId: id }),
   );
-  assert.throws(() => openStore(options(dir)), /written by a newer version \(format 2/);
+  assert.throws(() => openStore(options(dir)), /written by a newer version \(format 3/);
   const foreign = newDir();
   writeFileSync(join(foreign, 'member'), '');
   assert.throws(() => openStore(options(foreign)), /etcdctl make-mirror/);

@@ -8,7 +8,7 @@
 import { fdatasync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { DiskTimes } from './disk-times.ts';
-import { FLAG_GOES_ON, FRAME_HEADER_BYTES, writeFrameHeader } from './frame.ts';
+import { FLAG_GOES_ON, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, writeFrameHeader } from './frame.ts';
 import {
   JOB_CLOSE,
   JOB_CUT,
@@ -76,8 +76,8 @@ export class Log {
     this.#store = store;
     this.#reserved = options.reserved;
     this.segment = options.segment;
-    const memory = Array.from({ length: SLOTS }, () => new SharedArrayBuffer(SLOT_BYTES));
-    this.#slots = memory.map((slot) => Buffer.from(slot));
+    const memory = Array.from({ length: SLOTS }, () => slotMemory());
+    this.#slots = memory.map((slot) => Buffer.from(slot, 0, FRAME_HEADER_BYTES + FRAME_BYTES_MAX));
     const start: WorkerStart = {
       dir: options.dir,
       words: this.#words.buffer,
@@ -292,4 +292,9 @@ export class Log {
     await ended;
     this.#collect();
   }
+}
+
+/** Only growable memory begins at a page, which direct writes ask for. */
+function slotMemory(): SharedArrayBuffer {
+  return new SharedArrayBuffer(SLOT_BYTES, { maxByteLength: SLOT_BYTES });
 }

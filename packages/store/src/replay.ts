@@ -31,6 +31,7 @@ import {
   type FileHeader,
   checkFrame,
   decodeFileHeader,
+  paddingAt,
 } from './frame.ts';
 import { SLOT_BYTES, isLogFile, logName, snapshotName } from './log-files.ts';
 import type { Restorer } from './restorer.ts';
@@ -177,6 +178,9 @@ class FileReader {
       let from = 0;
       let state = FRAME_OK;
       while (from < count) {
+        const padding = paddingAt(this.#buffer, from, count, at + from);
+        from += padding;
+        if (padding > 0) continue;
         state = checkFrame(this.#buffer, from, count, this.chain);
         if (state !== FRAME_OK) break;
         from = this.#take(from, at + from);
