@@ -178,6 +178,27 @@ test('what is held never leaves when the connection fails', () => {
   assert(!Buffer.concat(peer.received).includes('not durable'));
 });
 
+test('nothing of a long answer leaves before the handler has decided about a hold', () => {
+  const peer = new Peer((exchange) => {
+    exchange.respond(200, null, 'y'.repeat(500_000));
+    exchange.connection.hold();
+  });
+  const window = frame(FRAMES.settings, 0, 0, setting(4, 1 << 24));
+  peer.send(Buffer.concat([HELLO, window, frame(FRAMES.windowUpdate, 0, 0, number(1 << 24))]));
+  peer.send(get(1));
+  peer.settle();
+  const isAnswer = (one: { readonly type: number }): boolean =>
+    one.type === FRAMES.headers || one.type === FRAMES.data;
+  assert.deepEqual(peer.frames().filter(isAnswer), []);
+  peer.server.release();
+  peer.settle();
+  const sent = peer.frames().filter((one) => one.type === FRAMES.data);
+  assert.equal(
+    sent.reduce((sum, one) => sum + one.payload.length, 0),
+    500_000,
+  );
+});
+
 test('slow heads and silent peers are cut in time', () => {
   const slow = new Peer(hello);
   slow.send(Buffer.concat([HELLO, ACK, get(1).subarray(0, 12)]));

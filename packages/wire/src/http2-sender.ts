@@ -110,13 +110,12 @@ export abstract class Http2Sender {
     if (this.patience < this.limits.idleFramesPerSecond) this.patience += 2;
   }
 
-  /** Room for `count` octets in the data output, which then leaves at the end of the turn. */
+  /**
+   * Room for `count` octets in the data output, which leaves at the end of the turn and not before:
+   * whoever answers may still ask for a hold.
+   */
   reserve(count: number): Output {
     const out = this.data;
-    if (out.at > 0 && out.at + count > out.bytes.length && this.holds === 0 && !this.dead) {
-      this.control.flush(this.transport);
-      out.flush(this.transport);
-    }
     out.reserve(count);
     if (!this.inTurn) this.transport.requestFlush();
     return out;
