@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
 import { FakeServer } from '../test/fake-server.ts';
 import {
@@ -112,7 +113,7 @@ test('selectors are asked for, escaped', () => {
     path: '/api/v1/pods',
     labelSelector: 'a in (b,c)',
     fieldSelector: 'spec.nodeName!=',
-    shardSelector: "shardRange(object.metadata.uid, '0x0', '0x8')",
+    shardSelector: shardOf(0, 2),
     handler: { onUpsert: () => {}, onDelete: () => {} },
   });
   informer.start();

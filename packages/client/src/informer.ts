@@ -6,6 +6,7 @@
 import type { Client } from './client.ts';
 import { Reflector } from './reflector.ts';
 import { Rows } from './rows.ts';
+import { Shard, type Sharding } from './shard.ts';
 
 /** What the user of an informer gives to it. */
 export interface InformerHandler {
@@ -40,7 +41,10 @@ export interface InformerOptions {
   readonly path: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** KEP-5866 selector of a shard, as text. */
+  /**
+   * KEP-5866 selector of a shard (`shardOf` in `@megaplane/machinery/sharding/selector` writes
+   * one). Rows are those of the shard with any server; see `sharding`.
+   */
   readonly shardSelector?: string;
   readonly handler: InformerHandler;
   /** For collections whose every object changes all the time; see `Polling`. */
@@ -95,12 +99,18 @@ export interface Informer {
   /** The revision up to which events have been delivered; 0 before and during a relist. */
   readonly revision: number;
   readonly metrics: InformerMetrics;
+  /** Who leaves out objects of other shards; null without a shard selector. */
+  readonly sharding: Sharding | null;
 }
 
-/** An informer that is not started yet. Its handler is called in the turns of the client. */
+/**
+ * An informer that is not started yet. Its handler is called in the turns of the client. Throws an
+ * Error where `shardSelector` is none.
+ */
 export function createInformer(options: InformerOptions): Informer {
-  const rows = new Rows(options.handler, () => options.client.random());
-  const reflector = new Reflector(options, rows);
+  const shard = options.shardSelector === undefined ? null : new Shard(options.shardSelector);
+  const rows = new Rows(options.handler, () => options.client.random(), shard);
+  const reflector = new Reflector(options, rows, shard);
   return {
     start: () => reflector.start(),
     stop: () => reflector.stop(),
@@ -124,5 +134,8 @@ export function createInformer(options: InformerOptions): Informer {
       return reflector.revision;
     },
     metrics: reflector.metrics,
+    get sharding() {
+      return shard?.sharding ?? null;
+    },
   };
 }

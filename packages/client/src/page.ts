@@ -1,8 +1,10 @@
 // data plane
 /** One page of a list: where its items stand, and what its metadata says. */
 import {
+  findPath,
   integerAt,
   MemberCursor,
+  pathOf,
   skipSpace,
   skipValue,
   stringValue,
@@ -12,6 +14,8 @@ const METADATA = Buffer.from('metadata');
 const ITEMS = Buffer.from('items');
 const CONTINUE = Buffer.from('continue');
 const RESOURCE_VERSION = Buffer.from('resourceVersion');
+const SHARD_INFO = Buffer.from('shardInfo');
+const SELECTOR = pathOf('selector');
 
 /** A page that was read; reuse it. */
 export class Page {
@@ -19,6 +23,8 @@ export class Page {
   continueToken = '';
   /** Of the list; -1 where the page has none. */
   resourceVersion = -1;
+  /** Of `shardInfo`: the shard that the list is of; '' where the server tells none. */
+  shardSelector = '';
   readonly #top = new MemberCursor();
   readonly #inner = new MemberCursor();
   #bytes: Buffer = Buffer.alloc(0);
@@ -32,6 +38,7 @@ export class Page {
     this.#itemsStart = -1;
     this.continueToken = '';
     this.resourceVersion = -1;
+    this.shardSelector = '';
     const top = this.#top;
     if (!top.open(bytes, skipSpace(bytes, 0, end), end)) return false;
     while (top.next()) {
@@ -49,6 +56,9 @@ export class Page {
         this.continueToken = stringValue(this.#bytes, inner.valueStart, inner.valueEnd);
       } else if (inner.is(RESOURCE_VERSION)) {
         this.resourceVersion = integerAt(this.#bytes, inner.valueStart, inner.valueEnd);
+      } else if (inner.is(SHARD_INFO)) {
+        const at = findPath(this.#bytes, inner.valueStart, inner.valueEnd, SELECTOR);
+        this.shardSelector = stringValue(this.#bytes, at, inner.valueEnd);
       }
     }
   }

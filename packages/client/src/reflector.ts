@@ -23,6 +23,7 @@ import { withQuery } from './list-query.ts';
 import { isInitialEventsEnd } from './object-key.ts';
 import { PAGE_ITEMS, Pages } from './pager.ts';
 import type { Rows } from './rows.ts';
+import type { Shard } from './shard.ts';
 import {
   EVENT_ADDED,
   EVENT_BOOKMARK,
@@ -134,9 +135,12 @@ export class Reflector {
   /** When the reading under way began. */
   #roundMs = 0;
   #pageItems = PAGE_ITEMS;
+  readonly #shard: Shard | null;
+  #probe: StreamHandle | null = null;
 
-  constructor(options: InformerOptions, rows: Rows) {
+  constructor(options: InformerOptions, rows: Rows, shard: Shard | null = null) {
     this.#options = options;
+    this.#shard = shard;
     this.#client = options.client;
     this.#handler = options.handler;
     this.#rows = rows;
@@ -151,6 +155,7 @@ export class Reflector {
   stop(): void {
     const state = this.#state;
     this.#state = { kind: 'stopped' };
+    this.#probe?.cancel();
     switch (state.kind) {
       case 'waiting':
       case 'resting':
@@ -176,8 +181,21 @@ export class Reflector {
   }
 
   #query(more: Readonly<Record<string, string>>): string {
-    const { path, labelSelector, fieldSelector, shardSelector } = this.#options;
+    const { path, labelSelector, fieldSelector } = this.#options;
+    const shardSelector = this.#shard?.text;
     return withQuery(path, { ...more, labelSelector, fieldSelector, shardSelector });
+  }
+
+  /** A watch does not tell whether the server knows shards; a list of one object does. */
+  #askForShards(): void {
+    if (this.#shard === null || (this.isPolling && this.#shard.sharding !== 'unknown')) return;
+    const { path } = this.#options;
+    this.#probe?.cancel();
+    this.#probe = this.#shard.probe(this.#client, path, () => {
+      this.#handler.onTrouble?.(
+        `the server ignores shardSelector: all of ${path} is sent, and filtered here`,
+      );
+    });
   }
 
   #open(more: Readonly<Record<string, string>>): Watch {
@@ -210,6 +228,7 @@ export class Reflector {
       sendInitialEvents: 'true',
       resourceVersionMatch: 'NotOlderThan',
     });
+    this.#askForShards();
     this.#guardInitial(watch);
   }
 
@@ -261,14 +280,14 @@ export class Reflector {
     this.metrics.lists++;
     this.#roundMs = this.#client.timers.nowMs();
     this.#rows.beginRound();
-    const { path, labelSelector, fieldSelector, shardSelector } = this.#options;
+    const { path, labelSelector, fieldSelector } = this.#options;
     const pages: Pages = new Pages(
       {
         client: this.#client,
         path,
         labelSelector: labelSelector ?? '',
         fieldSelector: fieldSelector ?? '',
-        shardSelector: shardSelector ?? '',
+        shardSelector: this.#shard?.text ?? '',
         limit: this.#pageItems,
         pageMs: this.#pageMs(),
         // What is polled may come from two revisions: an object that is there is in one of them.
@@ -291,6 +310,7 @@ export class Reflector {
     );
     this.#state = { kind: 'listing', pages };
     pages.start();
+    this.#askForShards();
   }
 
   #listFailed(status: Status): void {

@@ -5,11 +5,13 @@
  *     versions  Float64Column   id -> resourceVersion last delivered
  *     seen      Uint32Column    id -> round of the last list that brought it
  */
+import { asBuffer } from '@megaplane/base/bytes';
 import { Float64Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import { Random } from '@megaplane/base/random';
 import type { InformerHandler } from './informer.ts';
 import { ObjectKey } from './object-key.ts';
+import type { Shard } from './shard.ts';
 
 const EMPTY = Buffer.alloc(0);
 
@@ -19,10 +21,12 @@ export class Rows {
   readonly #versions = new Float64Column();
   readonly #seen = new Uint32Column();
   readonly #handler: InformerHandler;
+  readonly #shard: Shard | null;
   #round = 0;
 
-  constructor(handler: InformerHandler, random: () => number) {
+  constructor(handler: InformerHandler, random: () => number, shard: Shard | null = null) {
     this.#handler = handler;
+    this.#shard = shard;
     this.#keys = new KeyTable({ random: new Random(Math.floor(random() * 2 ** 53)) });
   }
 
@@ -59,11 +63,12 @@ export class Rows {
   /**
    * Takes in the object that `object` has read. In a list every version but the one that is there
    * is news, for the server may have been put back to an earlier state; in a watch only a later one
-   * is. False if it brought nothing new, or has no name.
+   * is. False if it brought nothing new, has no name, or is of another shard.
    */
   upsert(bytes: Uint8Array, start: number, end: number, isList: boolean): boolean {
     const { key, keyLength, resourceVersion } = this.object;
     if (keyLength === 0) return false;
+    if (this.#shard !== null && !this.#shard.holds(asBuffer(bytes), start, end)) return false;
     const id = this.#keys.insert(key, 0, keyLength);
     if (id < 0) return false;
     const { isNew } = this.#keys;

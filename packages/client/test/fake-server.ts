@@ -8,6 +8,8 @@ import type {
   StreamHandle,
   StreamSink,
 } from '../src/client.ts';
+import { ObjectHash } from '@megaplane/machinery/sharding/object-hash';
+import { parseShardSelector, selectsHash } from '@megaplane/machinery/sharding/selector';
 import { FakeTimers } from './fake-timers.ts';
 
 interface Stored {
@@ -16,6 +18,25 @@ interface Stored {
   readonly text: string;
   readonly version: number;
 }
+
+const uidHash = new ObjectHash('uid');
+
+/** Tells which objects a request's shard selector keeps. */
+function shardOf(query: URLSearchParams): { text: string; holds: (object: Stored) => boolean } {
+  const parsed = parseShardSelector(query.get('shardSelector') ?? '');
+  if (!parsed.ok) return { text: '', holds: () => true };
+  const { selector } = parsed;
+  return {
+    text: selector.text,
+    holds: (object) => {
+      const bytes = Buffer.from(encode(object));
+      uidHash.read(bytes, 0, bytes.length);
+      return selectsHash(selector, uidHash.high, uidHash.low);
+    },
+  };
+}
+
+const EVERY = { text: '', holds: (): boolean => true };
 
 interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -41,6 +62,7 @@ function statusObject(code: number, message: string): object {
 export class FakeStream implements StreamHandle {
   pending: Buffer = Buffer.alloc(0);
   isWatch = false;
+  holds: (object: Stored) => boolean = EVERY.holds;
   isOver = false;
   /** The answer ends cleanly when `pending` is out. */
   isComplete = false;
@@ -101,6 +123,8 @@ export class FakeServer implements Client {
   metrics: ClientMetrics = undefined as unknown as ClientMetrics;
   version = 100;
   hasWatchList = true;
+  /** False: shard selectors are ignored, as by a server that does not know them. */
+  hasShards = true;
   isDown = false;
   /** Answered to every request while set: status and Retry-After. */
   refusal: readonly [status: number, retryAfterSeconds: number] | null = null;
@@ -133,7 +157,8 @@ export class FakeServer implements Client {
   #commit(change: Change): void {
     this.#history.push(change);
     for (const stream of this.streams) {
-      if (stream.isWatch) stream.event(change.type, encode(change.object));
+      if (!stream.isWatch || !stream.holds(change.object)) continue;
+      stream.event(change.type, encode(change.object));
     }
   }
 
@@ -200,10 +225,13 @@ export class FakeServer implements Client {
 
   #watch(stream: FakeStream, query: URLSearchParams): void {
     const from = Number(query.get('resourceVersion') ?? 0);
+    stream.holds = (this.hasShards ? shardOf(query) : EVERY).holds;
     if (query.get('sendInitialEvents') === 'true') {
       if (!this.hasWatchList) return this.#refuse(stream, 422, 'sendInitialEvents is forbidden');
       stream.head(200);
-      for (const object of this.objects.values()) stream.event('ADDED', encode(object));
+      for (const object of this.objects.values()) {
+        if (stream.holds(object)) stream.event('ADDED', encode(object));
+      }
       stream.event('BOOKMARK', bookmark(this.version, true));
     } else {
       stream.head(200);
@@ -214,7 +242,7 @@ export class FakeServer implements Client {
         return;
       }
       for (const { type, object } of this.#history) {
-        if (object.version > from) stream.event(type, encode(object));
+        if (object.version > from && stream.holds(object)) stream.event(type, encode(object));
       }
     }
     stream.isWatch = true;
@@ -222,7 +250,10 @@ export class FakeServer implements Client {
 
   #list(stream: FakeStream, query: URLSearchParams): void {
     const token = query.get('continue');
-    const present = [...this.objects.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const shard = this.hasShards ? shardOf(query) : EVERY;
+    const present = [...this.objects.values()]
+      .filter((object) => shard.holds(object))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
     const page =
       token === null ? { items: present, version: this.version } : this.#pages.get(token);
     if (page === undefined) return this.#refuse(stream, 410, 'The provided continue is too old');
@@ -232,7 +263,9 @@ export class FakeServer implements Client {
     if (next !== '') this.#pages.set(next, { items: rest, version: page.version });
     stream.head(200);
     const items = page.items.slice(0, limit).map((item) => encode(item));
-    const metadata = JSON.stringify({ resourceVersion: `${page.version}`, continue: next });
+    const shardInfo = shard.text === '' ? {} : { shardInfo: { selector: shard.text } };
+    const listed = { resourceVersion: `${page.version}`, continue: next, ...shardInfo };
+    const metadata = JSON.stringify(listed);
     stream.add(`{"kind":"PodList","metadata":${metadata},"items":[${items.join(',')}]}\n`);
     stream.isComplete = true;
   }
