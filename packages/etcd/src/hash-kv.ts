@@ -1,96 +1,66 @@
 // data plane: HashKV, bit for bit what etcd answers after the same operations
 /**
  * CRC-32C over the name of etcd's bucket and then, in order of revision, each kept record as etcd
- * would have stored it: its 17- or 18-byte key (main, `_`, sub, `t` for a tombstone) and its
- * KeyValue message. Records above the hashed revision are left out; of those at or below the
- * compaction only the ones count that are live at the hashed revision, unless nothing is live.
+ * would have stored it (see backend-record.ts). Records above the hashed revision are left out; of
+ * those at or below the compaction only the ones count that are live at the hashed revision,
+ * unless nothing is live.
  */
 import { crc32c } from '@megaplane/base/crc32c';
+import { RevisionOrder } from '@megaplane/store/revision-order';
 import type { Store } from '@megaplane/store/store';
-import { keyValueSize, writeKeyValueContent } from './key-value.ts';
+import { backendKeySize, backendValueSize, writeBackendRecord } from './backend-record.ts';
 
 const BUCKET = Buffer.from('key');
+const SCRATCH_BYTES = 64 * 1024;
+/** Bytes hashed per slice: about a millisecond. */
+const SLICE_BYTES = 256 * 1024;
 
-interface Hashed {
-  readonly hash: number;
+/** The hash of everything up to a revision, computed in slices. */
+export class KvHash {
+  readonly #store: Store;
+  readonly #order: RevisionOrder;
+  readonly revision: number;
+  /** -1 when nothing was compacted. */
   readonly compactRevision: number;
-}
+  #isOrdered = false;
+  #next = 0;
+  #scratch: Buffer = Buffer.allocUnsafe(SCRATCH_BYTES);
+  hash: number = crc32c(0, BUCKET, 0, BUCKET.length);
 
-/**
- * Hash of everything up to `revision` (0 = now; of nothing when negative). Takes two
- * microseconds or so per kilobyte.
- */
-export function hashKv(store: Store, revision: number): Hashed {
-  const at = revision === 0 ? store.appliedRevision : revision;
-  const refs = collect(store, at);
-  let hash = crc32c(0, BUCKET, 0, BUCKET.length);
-  let scratch = Buffer.alloc(64 * 1024);
-  for (const ref of refs) {
-    const isTombstone = store.isTombstone(ref);
-    const keySize = isTombstone ? 18 : 17;
-    const valueSize = isTombstone ? tombstoneSize(store, ref) : keyValueSize(store, ref, false);
-    if (keySize + valueSize > scratch.length) scratch = Buffer.alloc((keySize + valueSize) * 2);
-    writeUInt64(scratch, 0, store.modRevision(ref));
-    scratch[8] = 0x5f;
-    writeUInt64(scratch, 9, store.arenas.sub(ref));
-    if (isTombstone) scratch[17] = 0x74;
-    const end = isTombstone
-      ? writeTombstone(store, ref, scratch, keySize)
-      : writeKeyValueContent(store, ref, false, scratch, keySize);
-    hash = crc32c(hash, scratch, 0, end);
+  /** Of nothing when `revision` is negative. */
+  constructor(store: Store, revision: number, mode: 'hash' | 'compaction' = 'hash') {
+    this.#store = store;
+    this.#order = new RevisionOrder(store, revision, mode);
+    this.revision = revision;
+    this.compactRevision = this.#order.compactRevision;
   }
-  return { hash, compactRevision: store.compactRevision };
-}
 
-/** Records that count, in order of revision. */
-function collect(store: Store, revision: number): number[] {
-  const { keys, arenas, compactRevision } = store;
-  const kept: number[] = [];
-  const old: number[] = [];
-  let isAnyLive = false;
-  for (let id = 1; id < keys.idEnd; id++) {
-    let isNewest = true;
-    let isOldest = false;
-    for (let ref = keys.head(id); ref !== 0 && !isOldest; ref = arenas.previous(ref)) {
-      const mod = arenas.modRevision(ref);
-      if (mod > revision) continue;
-      const isTombstone = arenas.isTombstone(ref);
-      if (isNewest && !isTombstone) isAnyLive = true;
-      if (mod > compactRevision) kept.push(ref);
-      else {
-        // The newest at or below the compaction; older ones are only not swept yet.
-        isOldest = true;
-        if (!isTombstone) (isNewest ? kept : old).push(ref);
-      }
-      isNewest = false;
+  /** One slice of work; true when `hash` is complete. */
+  step(): boolean {
+    if (!this.#isOrdered) {
+      this.#isOrdered = this.#order.step();
+      return false;
     }
+    const order = this.#order;
+    let bytes = 0;
+    while (this.#next < order.length && bytes < SLICE_BYTES) {
+      bytes += this.#add(order.refs[this.#next++]!);
+    }
+    if (this.#next < order.length) return false;
+    order.end();
+    return true;
   }
-  if (!isAnyLive) kept.push(...old);
-  return kept.sort(
-    (a, b) => arenas.modRevision(a) - arenas.modRevision(b) || arenas.sub(a) - arenas.sub(b),
-  );
-}
 
-function writeUInt64(out: Buffer, at: number, value: number): void {
-  out.writeUInt32BE(Math.floor(value / 2 ** 32), at);
-  out.writeUInt32BE(value >>> 0, at + 4);
-}
-
-function tombstoneSize(store: Store, ref: number): number {
-  return store.arenas.keySize(ref) + 6;
-}
-
-/** A tombstone is stored as a KeyValue with the key alone. */
-function writeTombstone(store: Store, ref: number, out: Buffer, start: number): number {
-  const from = store.keyAt(ref);
-  const to = store.keyTo(ref);
-  let at = start;
-  out[at++] = 0x0a;
-  let size = to - from;
-  while (size > 0x7f) {
-    out[at++] = (size & 0x7f) | 0x80;
-    size >>>= 7;
+  #add(ref: number): number {
+    const size = backendKeySize(this.#store, ref) + backendValueSize(this.#store, ref);
+    if (size > this.#scratch.length) this.#scratch = Buffer.allocUnsafe(size * 2);
+    const end = writeBackendRecord(this.#store, ref, this.#scratch, 0);
+    this.hash = crc32c(this.hash, this.#scratch, 0, end);
+    return end;
   }
-  out[at++] = size;
-  return at + store.record(ref).copy(out, at, from, to);
+
+  /** Gives up before the end. */
+  end(): void {
+    this.#order.end();
+  }
 }

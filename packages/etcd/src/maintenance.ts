@@ -1,6 +1,6 @@
 // data plane: the Maintenance service of a store with one member
 import { GRPC_CODES } from '@megaplane/wire/grpc';
-import type { GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
+import type { GrpcMethods, InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import {
   closeMessage,
@@ -9,10 +9,12 @@ import {
   writeTextField,
 } from '@megaplane/wire/protobuf-write';
 import { alarmHandler, alarmText } from './alarms.ts';
+import { type Compactor, HASH_AT_ONCE_BYTES_MAX } from './compaction.ts';
 import type { EtcdContext } from './context.ts';
-import { ETCD, storeFailure } from './failures.ts';
-import { hashKv } from './hash-kv.ts';
+import { ETCD } from './failures.ts';
+import { KvHash } from './hash-kv.ts';
 import { writeMemberId } from './members.ts';
+import { LONG_WORK_MAX, runInSlices } from './slices.ts';
 
 /** What clients are told: from here on they use progress requests, and RangeStream is not asked. */
 export const ETCD_VERSION = '3.6.11';
@@ -57,17 +59,67 @@ function defragmentHandler(context: EtcdContext, defragment: () => Promise<void>
     });
 }
 
-function hashHandler(context: EtcdContext): InPlaceHandler {
-  return (_bytes, _start, _end, out, offset, call) => {
-    context.guard(call.connection);
-    const at = context.writeHeader(out, offset, context.store.appliedRevision);
-    return writeInt64Field(out, at, 2, hashKv(context.store, 0).hash);
-  };
+type WriteHash = (hashed: KvHash, revision: number, out: Buffer, at: number) => number;
+
+/** Hashes at once where that is quick, else in slices; the answer names today's revision. */
+class Hashes {
+  readonly #context: EtcdContext;
+  readonly #compactor: Compactor;
+  #running = 0;
+
+  constructor(context: EtcdContext, compactor: Compactor) {
+    this.#context = context;
+    this.#compactor = compactor;
+  }
+
+  /** `asked` 0 is now. */
+  answer(asked: number, out: Buffer, offset: number, call: InPlaceCall, write: WriteHash): number {
+    const context = this.#context;
+    const { store } = context;
+    const current = store.appliedRevision;
+    const kept = asked === 0 ? null : this.#compactor.keptAt(asked);
+    if (kept?.isDone === true) {
+      context.guard(call.connection);
+      return write(kept.hash, current, out, offset);
+    }
+    if (this.#running >= LONG_WORK_MAX) return context.fail(call, ETCD.tooManyRequests);
+    const hash = kept?.hash ?? new KvHash(store, asked === 0 ? current : asked);
+    if (store.arenas.liveBytes <= HASH_AT_ONCE_BYTES_MAX) {
+      while (!hash.step());
+      context.guard(call.connection);
+      return write(hash, current, out, offset);
+    }
+    return call.defer((deferred) => {
+      this.#running++;
+      const work = kept === null ? hash : { step: () => kept.isDone };
+      runInSlices(work, () => {
+        this.#running--;
+        const answer = Buffer.alloc(256);
+        const end = write(hash, current, answer, 0);
+        context.guard(deferred.connection);
+        deferred.send(answer, 0, end);
+        deferred.finish(GRPC_CODES.ok);
+      });
+    });
+  }
 }
 
-function hashKvHandler(context: EtcdContext): InPlaceHandler {
+/** etcd hashes its file, which no other program can have; ours is the hash of all records. */
+function hashHandler(context: EtcdContext, hashes: Hashes): InPlaceHandler {
+  const write: WriteHash = ({ hash }, current, out, start) =>
+    writeInt64Field(out, context.writeHeader(out, start, current), 2, hash);
+  return (_bytes, _start, _end, out, offset, call) => hashes.answer(0, out, offset, call, write);
+}
+
+function hashKvHandler(context: EtcdContext, hashes: Hashes, compactor: Compactor): InPlaceHandler {
   const reader = new ProtobufReader();
   const { store } = context;
+  const write: WriteHash = ({ hash, compactRevision, revision }, current, out, start) => {
+    let at = context.writeHeader(out, start, current);
+    at = writeInt64Field(out, at, 2, hash);
+    at = writeInt64Field(out, at, 3, compactRevision);
+    return writeInt64Field(out, at, 4, revision);
+  };
   return (bytes, start, end, out, offset, call) => {
     reader.reset(bytes, start, end);
     let revision = 0;
@@ -76,15 +128,11 @@ function hashKvHandler(context: EtcdContext): InPlaceHandler {
       else reader.skip();
     }
     if (reader.failure !== FAILURE_NONE) return context.fail(call, ETCD.malformed);
-    if (revision > store.appliedRevision) return context.fail(call, storeFailure(-2));
-    if (revision > 0 && revision < store.compactRevision) return context.fail(call, ETCD.compacted);
-    context.guard(call.connection);
-    const hashed = revision === 0 ? store.appliedRevision : revision;
-    const { hash, compactRevision } = hashKv(store, hashed);
-    let at = context.writeHeader(out, offset, store.appliedRevision);
-    at = writeInt64Field(out, at, 2, hash);
-    at = writeInt64Field(out, at, 3, compactRevision);
-    return writeInt64Field(out, at, 4, hashed);
+    if (revision > store.appliedRevision) return context.fail(call, ETCD.futureRevision);
+    if (revision > 0 && revision < store.compactRevision && compactor.keptAt(revision) === null) {
+      return context.fail(call, ETCD.compacted);
+    }
+    return hashes.answer(revision, out, offset, call, write);
   };
 }
 
@@ -135,14 +183,16 @@ function downgradeHandler(context: EtcdContext): InPlaceHandler {
 export function registerMaintenance(
   methods: GrpcMethods,
   context: EtcdContext,
+  compactor: Compactor,
   defragment: () => Promise<void>,
 ): void {
   const service = '/etcdserverpb.Maintenance';
+  const hashes = new Hashes(context, compactor);
   methods.unary(`${service}/Status`, statusHandler(context));
   methods.unary(`${service}/Alarm`, alarmHandler(context));
   methods.unary(`${service}/Defragment`, defragmentHandler(context, defragment));
-  methods.unary(`${service}/Hash`, hashHandler(context));
-  methods.unary(`${service}/HashKV`, hashKvHandler(context));
+  methods.unary(`${service}/Hash`, hashHandler(context, hashes));
+  methods.unary(`${service}/HashKV`, hashKvHandler(context, hashes, compactor));
   methods.unary(`${service}/MoveLeader`, moveLeaderHandler(context));
   methods.unary(`${service}/Downgrade`, downgradeHandler(context));
 }

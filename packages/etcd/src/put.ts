@@ -7,7 +7,7 @@ import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protob
 import { sizeVarint, writeInt64 } from '@megaplane/wire/protobuf-write';
 import { admission, isOverQuota, raiseNoSpace } from './alarms.ts';
 import type { EtcdContext } from './context.ts';
-import { ETCD, type EtcdFailure, storeFailure } from './failures.ts';
+import { ETCD, type EtcdFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
 
 /** What a put costs of the quota beyond its key and value, as in etcd. */
@@ -256,23 +256,5 @@ export function deleteHandler(context: EtcdContext): InPlaceHandler {
     return answer(call, out, offset, size, (target, at) =>
       request.writeBody(context, target, context.writeHeader(target, at, revision)),
     );
-  };
-}
-
-/** KV.Compact, in place. `physical` makes no difference: memory follows in slices anyway. */
-export function compactHandler(context: EtcdContext): InPlaceHandler {
-  const reader = new ProtobufReader();
-  return (bytes, start, end, out, offset, call) => {
-    reader.reset(bytes, start, end);
-    let revision = 0;
-    while (reader.next()) {
-      if (reader.field === 1 && reader.wireType === 0) revision = reader.int64();
-      else reader.skip();
-    }
-    if (reader.failure !== FAILURE_NONE) return context.fail(call, ETCD.malformed);
-    const failure = context.store.compact(revision);
-    if (failure !== 0) return context.fail(call, storeFailure(failure));
-    context.guard(call.connection);
-    return context.writeHeader(out, offset, context.store.appliedRevision);
   };
 }

@@ -6,6 +6,7 @@ import type { Store } from '@megaplane/store/store';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
 import { alarmName, unlessCorrupt } from './alarms.ts';
+import { Compactor, compactHandler } from './compaction.ts';
 import { EtcdContext, type EtcdLimits } from './context.ts';
 import { Gateway, streamsBody } from './gateway/gateway.ts';
 import { httpHandler } from './http.ts';
@@ -15,7 +16,7 @@ import { processStats } from './http/process-stats.ts';
 import { registerLease } from './lease.ts';
 import { registerMaintenance } from './maintenance.ts';
 import { registerMembers } from './members.ts';
-import { compactHandler, deleteHandler, putHandler } from './put.ts';
+import { deleteHandler, putHandler } from './put.ts';
 import { rangeHandler } from './range.ts';
 import { type MethodGuard, ServedMethods } from './served-methods.ts';
 import { txnHandler } from './txn.ts';
@@ -131,16 +132,20 @@ function makeRoutes(
   });
   const nowMs = options.timesCalls === true ? context.nowMs : null;
   const methods = new ServedMethods(routes, context, NO_GUARD, nowMs);
+  const compactor = new Compactor(context);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.unary('/etcdserverpb.KV/Put', putHandler(context));
   methods.unary('/etcdserverpb.KV/DeleteRange', deleteHandler(context));
   methods.unary('/etcdserverpb.KV/Txn', txnHandler(context));
-  methods.unary('/etcdserverpb.KV/Compact', unlessCorrupt(context, compactHandler(context)));
+  methods.unary(
+    '/etcdserverpb.KV/Compact',
+    unlessCorrupt(context, compactHandler(context, compactor)),
+  );
   methods.call('/etcdserverpb.Watch/Watch', watches.factory);
   registerLease(methods, context, drawLeaseId);
   const clientUrls = options.advertiseClientUrls ?? [];
   const name = options.name ?? 'default';
-  registerMaintenance(methods, context, defragment);
+  registerMaintenance(methods, context, compactor, defragment);
   registerMembers(methods, context, { name, clientUrls, peerUrls: [] });
   return { routes, methods };
 }

@@ -83,7 +83,7 @@ export class Snapshots {
     if (this.#log.busySlots > SLOTS - SLOTS_LEFT) return;
     this.#isWanted = false;
     this.#log.cut();
-    store.sweep.isHeld = true;
+    store.sweep.hold();
     this.#isWriting = true;
     this.#revision = store.appliedRevision;
     this.#payload = Buffer.alloc(FRAME_BYTES_MAX);
@@ -140,7 +140,7 @@ export class Snapshots {
     if (this.#nextKey !== null) return;
     this.#send(false);
     this.#log.endSnapshot();
-    this.#store.sweep.isHeld = false;
+    this.#store.sweep.release();
     this.#payload = Buffer.alloc(0);
     this.#isWriting = false;
     this.#isEnding = true;

@@ -6,6 +6,7 @@
  * hold nothing alive are free at once; arenas that are mostly garbage, and old enough that no
  * event names them, are emptied into a survivors' arena, and the refs in chains follow.
  */
+import { assert } from '@megaplane/base/assert';
 import { ARENA_BYTES, CLASSES_MAX, FLAG_GARBAGE, arenaOf, offsetOf, refAt } from './arenas.ts';
 import type { KeyClass } from './classes.ts';
 import type { Store } from './store.ts';
@@ -19,8 +20,8 @@ const DEFRAGMENT_SHARE_MIN = 0.02;
 
 export class Sweep {
   readonly #store: Store;
-  /** Held while a snapshot reads records: nothing moves and nothing is freed. */
-  isHeld = false;
+  /** How many read records over several turns: meanwhile nothing moves and nothing is freed. */
+  #holders = 0;
   /** Arenas that may be worth emptying. */
   readonly #candidates: Set<number> = new Set();
 
@@ -28,10 +29,24 @@ export class Sweep {
     this.#store = store;
   }
 
+  /** Keeps refs good over turns until `release`. */
+  hold(): void {
+    this.#holders++;
+  }
+
+  release(): void {
+    assert(this.#holders > 0, 'the sweep is released more often than held');
+    this.#holders--;
+  }
+
   /** True while there is garbage to collect. */
   get hasWork(): boolean {
-    if (this.isHeld) return false;
-    if (this.#candidates.size > 0) return true;
+    if (this.#holders > 0) return false;
+    return this.#candidates.size > 0 || this.isBehind;
+  }
+
+  /** True while something beyond the boundaries of history is still kept. */
+  get isBehind(): boolean {
     for (const klass of this.#store.classes.all) {
       if (this.#isOverBudget(klass)) return true;
       if (klass.sweepPosition >= klass.events.next) continue;
@@ -61,7 +76,7 @@ export class Sweep {
 
   /** One slice of work. */
   step(): void {
-    if (this.isHeld) return;
+    if (this.#holders > 0) return;
     for (const klass of this.#store.classes.all) {
       this.#cutHistory(klass);
       this.#sweepClass(klass);

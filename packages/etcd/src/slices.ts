@@ -1,0 +1,38 @@
+// shell: long work between the turns of others
+/** Runs work in slices: some milliseconds at most, then whatever else the process has to do. */
+
+/** How long one turn of sliced work may take. */
+const SLICE_MS_MAX = 4;
+const POLL_MS = 5;
+/** Pieces of long work at a time; each keeps the store from giving memory back. */
+export const LONG_WORK_MAX = 4;
+
+/** Something that is done step by step. */
+export interface SlicedWork {
+  /** One step of a millisecond or so; true when all is done. */
+  step(): boolean;
+}
+
+/** Calls `done` once `check` is true, at latest after `msMax`. */
+export function whenTrue(check: () => boolean, msMax: number, done: () => void): void {
+  const endMs = performance.now() + msMax;
+  const look = (): void => {
+    if (check() || performance.now() > endMs) done();
+    else setTimeout(look, POLL_MS);
+  };
+  look();
+}
+
+/** Steps until the work is done, then calls `done` in a later turn. */
+export function runInSlices(work: SlicedWork, done: () => void): void {
+  const turn = (): void => {
+    const endMs = performance.now() + SLICE_MS_MAX;
+    while (performance.now() < endMs) {
+      if (!work.step()) continue;
+      done();
+      return;
+    }
+    setImmediate(turn);
+  };
+  setImmediate(turn);
+}
