@@ -183,7 +183,7 @@ class EmbeddedWatch implements StorageWatch {
     if (ref === FAILURE.compacted) return 'gone';
     if (ref <= 0) {
       if (!store.watchIsCurrent(this.#id)) return 'lagging';
-      this.#position = Math.max(this.#position, store.publishedRevision);
+      this.#position = Math.max(this.#position, store.watchedRevision);
       return 'idle';
     }
     const revision = store.modRevision(ref);

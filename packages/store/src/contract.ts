@@ -93,6 +93,8 @@ export interface RevisionedStore {
   readonly appliedRevision: number;
   /** Everything up to here is as durable as promised and visible to watchers. */
   readonly publishedRevision: number;
+  /** Watches have events up to here: `publishedRevision`, but for what this turn has written. */
+  readonly watchedRevision: number;
   /** Reads and watches below fail with `compacted`; -1 when nothing was compacted. */
   readonly compactRevision: number;
   /** True while some applied write is not published. */

@@ -92,6 +92,10 @@ export class Store implements RevisionedStore {
     return this.#published;
   }
 
+  get watchedRevision(): number {
+    return this.hub.published;
+  }
+
   get compactRevision(): number {
     return this.#compacted;
   }

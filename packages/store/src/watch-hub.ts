@@ -373,6 +373,11 @@ export class WatchHub {
     return found;
   }
 
+  /** Events up to here were handed to the watchers. */
+  get published(): number {
+    return this.#published;
+  }
+
   isCurrent(id: number): boolean {
     return (
       this.#states[id] === LIVE &&

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
-import type { ExchangeModel } from '../exchange-model.sim.ts';
+import { ExchangeModel } from '../exchange-model.sim.ts';
 import { eventsOf, MERGE, Rig, storyOf } from './rig.sim.ts';
 
 const MAPS = '/api/v1/configmaps';
@@ -131,6 +131,19 @@ test('changes of one revision are told one by one, also where a reader stops bet
   const story = ['first', 'p', 'q', 'r', 's'].map((name) => `ADDED a/${name}`);
   assert.deepEqual(storyOf(quick), [...story, 'DELETED a/p', 'ADDED a/t']);
   assert.deepEqual(storyOf(slow), storyOf(quick));
+});
+
+test('a watch that begins in the turn of a write is told of it', () => {
+  const rig = new Rig();
+  const now = rig.ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
+  const revision = rig.store.publishedRevision;
+  rig.api.handle(new ExchangeModel('POST', mapsOf('a'), { metadata: { name: 'm' } }));
+  const watch = new ExchangeModel('GET', `${MAPS}?watch=1&resourceVersion=${revision}`);
+  rig.api.handle(watch);
+  rig.api.tick(rig.nowMs);
+  rig.settle();
+  assert.deepEqual(storyOf(now), ['ADDED a/m']);
+  assert.deepEqual(storyOf(watch), ['ADDED a/m']);
 });
 
 test('bookmarks come every minute and shortly before the end, also where nothing matches', () => {
