@@ -24,18 +24,22 @@ export function backendValueSize(store: Store, ref: number): number {
   return 1 + sizeVarint(keySize) + keySize;
 }
 
-/** Writes key and value one behind the other; returns the end. */
-export function writeBackendRecord(store: Store, ref: number, out: Buffer, start: number): number {
-  const isTombstone = store.isTombstone(ref);
+/** Writes the key; returns the end. */
+export function writeBackendKey(store: Store, ref: number, out: Buffer, start: number): number {
   let at = writeUInt64(out, start, store.modRevision(ref));
   out[at++] = SEPARATOR;
   at = writeUInt64(out, at, store.arenas.sub(ref));
-  if (isTombstone) out[at++] = TOMBSTONE_MARK;
+  if (store.isTombstone(ref)) out[at++] = TOMBSTONE_MARK;
+  return at;
+}
+
+/** Writes the value; returns the end. */
+export function writeBackendValue(store: Store, ref: number, out: Buffer, start: number): number {
   const keySize = store.arenas.keySize(ref);
-  if (keySize === 0) return at;
-  if (!isTombstone) return writeKeyValueContent(store, ref, false, out, at);
-  out[at++] = 0x0a;
-  at = writeVarint(out, at, keySize);
+  if (keySize === 0) return start;
+  if (!store.isTombstone(ref)) return writeKeyValueContent(store, ref, false, out, start);
+  out[start] = 0x0a;
+  const at = writeVarint(out, start + 1, keySize);
   const from = store.keyAt(ref);
   return at + store.record(ref).copy(out, at, from, from + keySize);
 }

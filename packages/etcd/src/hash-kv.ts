@@ -8,7 +8,12 @@
 import { crc32c } from '@megaplane/base/crc32c';
 import { RevisionOrder } from '@megaplane/store/revision-order';
 import type { Store } from '@megaplane/store/store';
-import { backendKeySize, backendValueSize, writeBackendRecord } from './backend-record.ts';
+import {
+  backendKeySize,
+  backendValueSize,
+  writeBackendKey,
+  writeBackendValue,
+} from './backend-record.ts';
 
 const BUCKET = Buffer.from('key');
 const SCRATCH_BYTES = 64 * 1024;
@@ -54,7 +59,8 @@ export class KvHash {
   #add(ref: number): number {
     const size = backendKeySize(this.#store, ref) + backendValueSize(this.#store, ref);
     if (size > this.#scratch.length) this.#scratch = Buffer.allocUnsafe(size * 2);
-    const end = writeBackendRecord(this.#store, ref, this.#scratch, 0);
+    const value = writeBackendKey(this.#store, ref, this.#scratch, 0);
+    const end = writeBackendValue(this.#store, ref, this.#scratch, value);
     this.hash = crc32c(this.hash, this.#scratch, 0, end);
     return end;
   }

@@ -15,6 +15,7 @@ import { ETCD } from './failures.ts';
 import { KvHash } from './hash-kv.ts';
 import { writeMemberId } from './members.ts';
 import { LONG_WORK_MAX, runInSlices } from './slices.ts';
+import { snapshotFactory } from './snapshot-stream.ts';
 
 /** What clients are told: from here on they use progress requests, and RangeStream is not asked. */
 export const ETCD_VERSION = '3.6.11';
@@ -193,6 +194,7 @@ export function registerMaintenance(
   methods.unary(`${service}/Defragment`, defragmentHandler(context, defragment));
   methods.unary(`${service}/Hash`, hashHandler(context, hashes));
   methods.unary(`${service}/HashKV`, hashKvHandler(context, hashes, compactor));
+  methods.call(`${service}/Snapshot`, snapshotFactory(context));
   methods.unary(`${service}/MoveLeader`, moveLeaderHandler(context));
   methods.unary(`${service}/Downgrade`, downgradeHandler(context));
 }

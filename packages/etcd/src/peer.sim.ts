@@ -128,6 +128,7 @@ export async function startEtcd(
   program: string = 'etcd',
   dir: string = mkdtempSync(join(tmpdir(), 'megaplane-etcd-')),
   flags: readonly string[] = [],
+  isRestored: boolean = false,
 ): Promise<RealEtcd> {
   const port = await freePort();
   const peerPort = await freePort();
@@ -141,15 +142,11 @@ export async function startEtcd(
     '--advertise-client-urls',
     client,
   ];
-  args.push('--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers);
-  args.push(
-    '--initial-cluster',
-    `default=${peers}`,
-    '--unsafe-no-fsync',
-    '--max-txn-ops',
-    '128',
-    ...flags,
-  );
+  // A restored directory knows its member by the address that restoring gave it.
+  const advertised = isRestored ? 'http://localhost:2380' : peers;
+  args.push('--listen-peer-urls', peers, '--initial-advertise-peer-urls', advertised);
+  args.push('--initial-cluster', `default=${advertised}`, '--unsafe-no-fsync', ...flags);
+  args.push('--max-txn-ops', '128');
   const child = spawn(program, args, { stdio: 'ignore' });
   for (let i = 0; ; i++) {
     const ready = spawnSync('etcdctl', ['--endpoints', client, 'get', 'x'], {

@@ -1,0 +1,221 @@
+// data plane: the B+tree of one bucket, planned in one pass and written in a second
+/**
+ * Entries come in order, so leaves are filled one after the other and the branches above them
+ * follow behind the last leaf, level by level, the root last. The plan keeps eight bytes per leaf:
+ * its first entry and its page.
+ */
+import {
+  ELEMENT_BYTES,
+  FLAG_BRANCH,
+  FLAG_LEAF,
+  PAGE_HEADER_BYTES,
+  writePageHeader,
+} from './pages.ts';
+
+export const PAGE_BYTES = 4096;
+/** Entries looked at per step: a millisecond or so. */
+const STEP_ENTRIES = 4096;
+
+/** What a bucket holds, in order of keys. */
+export interface EntrySource {
+  readonly count: number;
+  keySize(index: number): number;
+  valueSize(index: number): number;
+  /** Write the bytes at `at` and return the end. */
+  writeKey(index: number, out: Buffer, at: number): number;
+  writeValue(index: number, out: Buffer, at: number): number;
+}
+
+/** Growing columns of nodes: the first entry below each, and its page. */
+class Nodes {
+  firsts: Uint32Array = new Uint32Array(64);
+  pages: Uint32Array = new Uint32Array(64);
+  length = 0;
+
+  add(first: number, page: number): void {
+    if (this.length === this.firsts.length) {
+      this.firsts = wider(this.firsts);
+      this.pages = wider(this.pages);
+    }
+    this.firsts[this.length] = first;
+    this.pages[this.length++] = page;
+  }
+}
+
+function wider(column: Uint32Array): Uint32Array {
+  const next = new Uint32Array(column.length * 2);
+  next.set(column);
+  return next;
+}
+
+/** A branch page: children [from, to) of the level below. */
+interface Branch {
+  readonly level: number;
+  from: number;
+  readonly to: number;
+  readonly page: number;
+}
+
+export class BucketTree {
+  readonly name: string;
+  readonly #source: EntrySource;
+  /** Level 0 are the leaves. */
+  readonly #levels: Nodes[] = [new Nodes()];
+  readonly #branches: Branch[] = [];
+  readonly #firstPage: number;
+  #nextPage: number;
+  #planned = 0;
+  #leafFirst = 0;
+  #leafBytes = PAGE_HEADER_BYTES;
+  #rendered = 0;
+  /** Page of the root, once planned. */
+  root = 0;
+
+  constructor(name: string, source: EntrySource, firstPage: number) {
+    this.name = name;
+    this.#source = source;
+    this.#firstPage = firstPage;
+    this.#nextPage = firstPage;
+  }
+
+  /** One past the last page of the bucket, once planned. */
+  get nextPage(): number {
+    return this.#nextPage;
+  }
+
+  /** Plans some entries; true when the whole tree is planned. */
+  plan(): boolean {
+    const source = this.#source;
+    const end = Math.min(source.count, this.#planned + STEP_ENTRIES);
+    for (; this.#planned < end; this.#planned++) {
+      const index = this.#planned;
+      const size = ELEMENT_BYTES + source.keySize(index) + source.valueSize(index);
+      if (this.#leafBytes + size > PAGE_BYTES && index > this.#leafFirst) this.#closeLeaf();
+      this.#leafBytes += size;
+    }
+    if (this.#planned < source.count) return false;
+    this.#closeLeaf();
+    this.#planBranches();
+    return true;
+  }
+
+  #closeLeaf(): void {
+    this.#levels[0]!.add(this.#leafFirst, this.#nextPage);
+    this.#nextPage += Math.ceil(this.#leafBytes / PAGE_BYTES);
+    this.#leafFirst = this.#planned;
+    this.#leafBytes = PAGE_HEADER_BYTES;
+  }
+
+  #planBranches(): void {
+    for (let level = 0; this.#levels[level]!.length > 1; level++) {
+      const below = this.#levels[level]!;
+      const cuts = this.#cuts(below);
+      const nodes = new Nodes();
+      for (let i = 0; i + 1 < cuts.length; i++) {
+        const from = cuts[i]!;
+        const to = cuts[i + 1]!;
+        nodes.add(below.firsts[from]!, this.#nextPage);
+        this.#branches.push({ level, from, to, page: this.#nextPage });
+        this.#nextPage += Math.ceil(this.#branchBytes(below, from, to) / PAGE_BYTES);
+      }
+      this.#levels.push(nodes);
+    }
+    this.root = this.#levels.at(-1)!.pages[0]!;
+  }
+
+  /** Where the branches over a level begin and end; none has a single child but for one child. */
+  #cuts(below: Nodes): number[] {
+    const cuts = [0];
+    let bytes = PAGE_HEADER_BYTES;
+    for (let child = 0; child < below.length; child++) {
+      const size = ELEMENT_BYTES + this.#source.keySize(below.firsts[child]!);
+      if (bytes + size > PAGE_BYTES && child - cuts.at(-1)! >= 2) {
+        cuts.push(child);
+        bytes = PAGE_HEADER_BYTES;
+      }
+      bytes += size;
+    }
+    const last = cuts.at(-1)!;
+    if (below.length - last === 1 && cuts.length > 1) cuts[cuts.length - 1] = last - 1;
+    cuts.push(below.length);
+    return cuts;
+  }
+
+  #branchBytes(below: Nodes, from: number, to: number): number {
+    let bytes = PAGE_HEADER_BYTES;
+    for (let child = from; child < to; child++) {
+      bytes += ELEMENT_BYTES + this.#source.keySize(below.firsts[child]!);
+    }
+    return bytes;
+  }
+
+  /** Bytes that the next node takes, whole pages; 0 when all are written. */
+  nextBytes(): number {
+    const page = this.#pageAt(this.#rendered);
+    return page < 0 ? 0 : (this.#pageAfter(this.#rendered) - page) * PAGE_BYTES;
+  }
+
+  /** Page of the n-th node in the order of writing, -1 behind the last. */
+  #pageAt(index: number): number {
+    const leaves = this.#levels[0]!;
+    if (index < leaves.length) return leaves.pages[index]!;
+    return this.#branches[index - leaves.length]?.page ?? -1;
+  }
+
+  #pageAfter(index: number): number {
+    const next = this.#pageAt(index + 1);
+    return next < 0 ? this.#nextPage : next;
+  }
+
+  /** Writes the next node at `at`, where `nextBytes()` zero bytes lie. */
+  renderNext(out: Buffer, at: number): void {
+    const leaves = this.#levels[0]!;
+    const index = this.#rendered;
+    const overflow = this.nextBytes() / PAGE_BYTES - 1;
+    this.#rendered++;
+    if (index < leaves.length) this.#renderLeaf(index, overflow, out, at);
+    else this.#renderBranch(this.#branches[index - leaves.length]!, overflow, out, at);
+  }
+
+  #renderLeaf(index: number, overflow: number, out: Buffer, at: number): void {
+    const source = this.#source;
+    const leaves = this.#levels[0]!;
+    const from = leaves.firsts[index]!;
+    const to = index + 1 < leaves.length ? leaves.firsts[index + 1]! : source.count;
+    writePageHeader(out, at, leaves.pages[index]!, FLAG_LEAF, to - from, overflow);
+    let element = at + PAGE_HEADER_BYTES;
+    let data = element + (to - from) * ELEMENT_BYTES;
+    for (let entry = from; entry < to; entry++) {
+      const value = source.writeKey(entry, out, data);
+      const end = source.writeValue(entry, out, value);
+      out.writeUInt32LE(0, element);
+      out.writeUInt32LE(data - element, element + 4);
+      out.writeUInt32LE(value - data, element + 8);
+      out.writeUInt32LE(end - value, element + 12);
+      element += ELEMENT_BYTES;
+      data = end;
+    }
+  }
+
+  #renderBranch(branch: Branch, overflow: number, out: Buffer, at: number): void {
+    const below = this.#levels[branch.level]!;
+    const { from, to } = branch;
+    writePageHeader(out, at, branch.page, FLAG_BRANCH, to - from, overflow);
+    let element = at + PAGE_HEADER_BYTES;
+    let data = element + (to - from) * ELEMENT_BYTES;
+    for (let child = from; child < to; child++) {
+      const end = this.#source.writeKey(below.firsts[child]!, out, data);
+      out.writeUInt32LE(data - element, element);
+      out.writeUInt32LE(end - data, element + 4);
+      out.writeUInt32LE(below.pages[child]!, element + 8);
+      out.writeUInt32LE(0, element + 12);
+      element += ELEMENT_BYTES;
+      data = end;
+    }
+  }
+
+  /** Bytes of all pages of the bucket. */
+  get bytes(): number {
+    return (this.#nextPage - this.#firstPage) * PAGE_BYTES;
+  }
+}
