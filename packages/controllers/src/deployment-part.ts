@@ -70,7 +70,7 @@ export class DeploymentPart {
       (_key, after, before) => this.#setChanged(after, before),
       synced,
     );
-    pods.listen({ changed: (row, _bytes, _start, _end, isGone) => this.#podChanged(row, isGone) });
+    pods.listen({ changed: (row, _bytes, scan) => this.#podChanged(row, scan === null) });
   }
 
   start(): void {

@@ -6,6 +6,7 @@ import type { Client, ClientResponse, Method } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
 import { mapSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
@@ -86,7 +87,7 @@ export class EndpointsPart {
       },
     );
     pods.listen({
-      changed: (row, bytes, start, end, isGone) => this.#podChanged(row, bytes, start, end, isGone),
+      changed: (row, bytes, scan) => this.#podChanged(row, bytes, scan),
     });
   }
 
@@ -141,12 +142,11 @@ export class EndpointsPart {
     if (this.#services.get(key) !== undefined) this.#workers.add(key);
   }
 
-  #podChanged(row: number, bytes: Buffer, start: number, end: number, isGone: boolean): void {
+  #podChanged(row: number, bytes: Buffer, scan: ObjectScan | null): void {
     const { pods } = this.#options.pods;
     const isNew = pods.flagsBefore === 0;
-    const isMoved = isGone
-      ? this.#records.remove(row)
-      : this.#records.upsert(row, isNew, bytes, start, end);
+    const isMoved =
+      scan === null ? this.#records.remove(row) : this.#records.upsert(row, isNew, bytes, scan);
     const labels = pods.labelsOf(row);
     const isRelabelled = labels !== pods.labelsBefore;
     if (!isMoved && !isRelabelled && pods.flags.get(row) === pods.flagsBefore) return;

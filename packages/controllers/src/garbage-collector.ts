@@ -84,8 +84,8 @@ export class GarbageCollector {
       const informer = this.#options.informers.subscribe(
         { path: collectionPath(resource) },
         {
-          onUpsert: (row, isNew, bytes, start, end) =>
-            this.graph.upsert(index, row, isNew, bytes, start, end),
+          onUpsert: (row, isNew, bytes, _start, _end, scan) =>
+            this.graph.upsert(index, row, isNew, bytes, scan),
           onDelete: (row) => this.graph.remove(index, row),
         },
       );

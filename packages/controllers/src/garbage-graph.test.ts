@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
 import fc from 'fast-check';
 import { GarbageGraph } from './garbage-graph.ts';
 
@@ -17,6 +18,7 @@ interface Thing {
 class World {
   readonly checked: Set<number> = new Set();
   readonly graph: GarbageGraph;
+  readonly #scan = new ObjectScan();
   readonly things: Map<number, Thing> = new Map();
 
   constructor() {
@@ -42,7 +44,8 @@ class World {
     }));
     const metadata = { name: String(name), uid: UIDS[name], ownerReferences, ...more };
     const bytes = Buffer.from(JSON.stringify({ metadata }));
-    this.graph.upsert(0, name, isNew, bytes, 0, bytes.length);
+    this.#scan.scan(bytes, 0, bytes.length);
+    this.graph.upsert(0, name, isNew, bytes, this.#scan);
   }
 
   remove(name: number): void {

@@ -19,7 +19,7 @@
 import { Int32Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
-import { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { hashOf } from './node-scan.ts';
 
 export const FOREGROUND = 1;
@@ -79,7 +79,6 @@ export class GarbageGraph {
   #edgeEnd = 0;
   #freeEdge = 0;
   #edgeCount = 0;
-  readonly #scan = new ObjectScan();
   readonly #key = Buffer.alloc(16);
   readonly #words = new Uint32Array(this.#key.buffer, this.#key.byteOffset, 4);
 
@@ -99,17 +98,9 @@ export class GarbageGraph {
     return this.#rows.length - 1;
   }
 
-  upsert(
-    resource: number,
-    row: number,
-    isNew: boolean,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-  ): void {
+  upsert(resource: number, row: number, isNew: boolean, bytes: Uint8Array, scan: ObjectScan): void {
     const rows = this.#rows[resource]!;
-    const scan = this.#scan;
-    if (!scan.scan(bytes, start, end) || scan.uidStart < 0) return;
+    if (scan.uidStart < 0) return;
     if (isNew) this.#clear(rows, row);
     this.#readUid(bytes, scan.uidStart, scan.uidEnd);
     if (!isNew && !this.#isUid(rows, row)) {
@@ -121,12 +112,17 @@ export class GarbageGraph {
     for (let i = 0; i < 4; i++) rows.uid[i]!.set(row, this.#words[i]!);
     const owner = this.#owners.find(this.#key, 0, 16);
     if (owner >= 0) this.#setPlace(owner, resource, row);
-    this.#readDeletion(rows, resource, row, bytes);
-    this.#readReferences(rows, resource, row, bytes);
+    this.#readDeletion(rows, resource, row, bytes, scan);
+    this.#readReferences(rows, resource, row, bytes, scan);
   }
 
-  #readDeletion(rows: Rows, resource: number, row: number, bytes: Uint8Array): void {
-    const scan = this.#scan;
+  #readDeletion(
+    rows: Rows,
+    resource: number,
+    row: number,
+    bytes: Uint8Array,
+    scan: ObjectScan,
+  ): void {
     let flags = 0;
     if (scan.deletionTimestampStart >= 0 && scan.finalizersStart >= 0) {
       const list = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(
@@ -144,8 +140,13 @@ export class GarbageGraph {
     if ((flags & FOREGROUND) !== 0) this.#checkDependents(this.#ownerOf(rows, row));
   }
 
-  #readReferences(rows: Rows, resource: number, row: number, bytes: Uint8Array): void {
-    const { ownerReferencesStart: from, ownerReferencesEnd: to } = this.#scan;
+  #readReferences(
+    rows: Rows,
+    resource: number,
+    row: number,
+    bytes: Uint8Array,
+    { ownerReferencesStart: from, ownerReferencesEnd: to }: ObjectScan,
+  ): void {
     const hash = from < 0 ? 0 : hashOf(bytes, from, to);
     if (rows.refs.get(row) === hash) return;
     rows.refs.set(row, hash);

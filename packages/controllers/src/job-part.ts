@@ -3,6 +3,7 @@ import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from './announce.ts';
 import { mergeOf } from './conditions.ts';
 import { Expectations } from './expectations.ts';
@@ -57,7 +58,7 @@ export class JobPart {
       synced,
     );
     pods.listen({
-      changed: (row, bytes, start, end, isGone) => this.#podChanged(row, bytes, start, end, isGone),
+      changed: (row, bytes, scan) => this.#podChanged(row, bytes, scan),
       synced,
     });
   }
@@ -98,19 +99,19 @@ export class JobPart {
     if (this.#pods.tracked.get(row) === 1) this.#loose.add(this.#options.pods.informer.keyOf(row));
   }
 
-  #podChanged(row: number, bytes: Buffer, start: number, end: number, isGone: boolean): void {
+  #podChanged(row: number, bytes: Buffer, scan: ObjectScan | null): void {
     const { pods } = this.#options.pods;
-    if (isGone) this.#pods.tracked.set(row, 0);
-    else this.#pods.upsert(row, bytes, start, end);
-    const owners = new Set([pods.ownerBefore, pods.ownerOf(row)]);
-    for (const owner of owners) {
-      const key = owner < 0 ? undefined : this.#jobs.keyOfUid(pods.uidOf(owner));
-      if (key !== undefined) this.#workers.add(key);
-    }
+    if (scan === null) this.#pods.tracked.set(row, 0);
+    else this.#pods.upsert(row, bytes, scan);
     const owner = pods.ownerOf(row);
-    if (!isGone && (owner < 0 || this.#jobs.keyOfUid(pods.uidOf(owner)) === undefined)) {
-      this.#addLoose(row);
+    const before = pods.ownerBefore;
+    const key = owner < 0 ? undefined : this.#jobs.keyOfUid(pods.uidOf(owner));
+    if (key !== undefined) this.#workers.add(key);
+    if (before >= 0 && before !== owner) {
+      const former = this.#jobs.keyOfUid(pods.uidOf(before));
+      if (former !== undefined) this.#workers.add(former);
     }
+    if (scan !== null && key === undefined) this.#addLoose(row);
   }
 
   /** A pod whose Job is gone, or that was set free. */

@@ -8,17 +8,23 @@
  *   tracked    1 while the finalizer that keeps the pod until it is counted is on it
  */
 import { Uint32Column, Uint8Column } from '@megaplane/base/column';
-import { findPath, integerAt, matches, pathOf, skipValue } from '@megaplane/machinery/scan';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import {
+  findPath,
+  integerAt,
+  matches,
+  pathOf,
+  type ScanPath,
+  skipValue,
+} from '@megaplane/machinery/scan';
 import { firstItem, nextItem } from './pod-scan.ts';
 
 export const TRACKING = 'batch.kubernetes.io/job-tracking';
 export const INDEX = 'batch.kubernetes.io/job-completion-index';
 export const INDEX_FAILURES = 'batch.kubernetes.io/job-index-failure-count';
 
-const UID = pathOf('metadata', 'uid');
-const FINALIZERS = pathOf('metadata', 'finalizers');
-const ANNOTATED_INDEX = pathOf('metadata', 'annotations', INDEX);
-const ANNOTATED_FAILURES = pathOf('metadata', 'annotations', INDEX_FAILURES);
+const ANNOTATED_INDEX = pathOf(INDEX);
+const ANNOTATED_FAILURES = pathOf(INDEX_FAILURES);
 const QUOTED_TRACKING: Uint8Array = new TextEncoder().encode(`"${TRACKING}"`);
 const DASH = 0x2d;
 
@@ -28,15 +34,16 @@ export class JobPods {
   readonly failures: Uint32Column = new Uint32Column();
   readonly tracked: Uint8Column = new Uint8Column();
 
-  upsert(row: number, bytes: Uint8Array, start: number, end: number): void {
-    const uid = findPath(bytes, start, end, UID);
-    if (uid >= 0) this.#setUid(row, bytes, uid + 1);
-    const index = findPath(bytes, start, end, ANNOTATED_INDEX);
-    this.#index.set(row, index < 0 ? 0 : integerAt(bytes, index, end) + 1);
-    const failures = findPath(bytes, start, end, ANNOTATED_FAILURES);
-    this.failures.set(row, failures < 0 ? 0 : Math.max(0, integerAt(bytes, failures, end)));
-    const finalizers = findPath(bytes, start, end, FINALIZERS);
-    this.tracked.set(row, finalizers >= 0 && isTracked(bytes, finalizers, end) ? 1 : 0);
+  upsert(row: number, bytes: Uint8Array, scan: ObjectScan): void {
+    if (scan.uidStart >= 0) this.#setUid(row, bytes, scan.uidStart);
+    const index = annotation(bytes, scan, ANNOTATED_INDEX);
+    this.#index.set(row, index < 0 ? 0 : integerAt(bytes, index, scan.annotationsEnd) + 1);
+    const failures = annotation(bytes, scan, ANNOTATED_FAILURES);
+    const count = failures < 0 ? 0 : integerAt(bytes, failures, scan.annotationsEnd);
+    this.failures.set(row, Math.max(0, count));
+    const { finalizersStart, finalizersEnd } = scan;
+    const isKept = finalizersStart >= 0 && isTracked(bytes, finalizersStart, finalizersEnd);
+    this.tracked.set(row, isKept ? 1 : 0);
   }
 
   /** -1 where the pod has none. */
@@ -67,6 +74,12 @@ export class JobPods {
       this.#words[word]!.set(row, value);
     }
   }
+}
+
+/** Where the value of an annotation stands, or -1. */
+function annotation(bytes: Uint8Array, scan: ObjectScan, path: ScanPath): number {
+  const { annotationsStart, annotationsEnd } = scan;
+  return annotationsStart < 0 ? -1 : findPath(bytes, annotationsStart, annotationsEnd, path);
 }
 
 function isTracked(bytes: Uint8Array, start: number, end: number): boolean {

@@ -1,7 +1,7 @@
 /** Node lifecycle, taint eviction and pod garbage collection, wired to informers and writers. */
 import { Int32Column } from '@megaplane/base/column';
 import type { Client } from '@megaplane/client/client';
-import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import type { Informer } from '@megaplane/client/informer';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { Announce } from './announce.ts';
 import { leaseHash } from './lease-scan.ts';
@@ -15,7 +15,7 @@ import { PodGc } from './pod-gc.ts';
 import { PodTable } from './pod-table.ts';
 import { PodWriter } from './pod-writer.ts';
 import type { Random } from '@megaplane/base/random';
-import type { SharedInformers } from './shared-informers.ts';
+import type { CollectionHandler, SharedInformers } from './shared-informers.ts';
 import { TaintEviction } from './taint-eviction.ts';
 
 const LEASE_NAMESPACE = Buffer.from('kube-node-lease/');
@@ -145,7 +145,7 @@ export class NodePart {
     else if (answer.ok) this.#podGc.nodeFound(node, this.#options.monotonicMs());
   }
 
-  #nodeHandler(): InformerHandler {
+  #nodeHandler(): CollectionHandler {
     return {
       onUpsert: (row, isNew, bytes, start, end) => {
         if (!this.#scan.scan(bytes, start, end)) return;
@@ -179,10 +179,10 @@ export class NodePart {
     this.eviction.taintsChanged(id, list, this.#options.monotonicMs());
   }
 
-  #podHandler(): InformerHandler {
+  #podHandler(): CollectionHandler {
     return {
-      onUpsert: (row, isNew, bytes, start, end) => {
-        const isOther = this.pods.upsert(row, isNew, bytes, start, end);
+      onUpsert: (row, isNew, bytes, _start, _end, scan) => {
+        const isOther = this.pods.upsert(row, isNew, bytes, scan);
         if (isOther && this.#options.isEviction) {
           this.eviction.podChanged(row, this.#options.monotonicMs());
         }
@@ -194,7 +194,7 @@ export class NodePart {
     };
   }
 
-  #leaseHandler(): InformerHandler {
+  #leaseHandler(): CollectionHandler {
     return {
       onUpsert: (row, isNew, bytes, start, end) => {
         if (isNew) this.#ofLease.set(row, this.#holdNodeOfLease(row));

@@ -7,14 +7,20 @@
  */
 import { Uint32Column } from '@megaplane/base/column';
 import { Slab } from '@megaplane/base/slab';
-import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonValue } from '@megaplane/machinery/json-value';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import { findPath, pathOf, type ScanPath, skipValue, stringValue } from '@megaplane/machinery/scan';
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 
 const BYTES_MAX: number = 8 * 2 ** 30;
 const REGION_BYTES: number = 2 ** 22;
-const ADDRESSES = pathOf('status', 'podIPs');
-const ADDRESS = pathOf('status', 'podIP');
+const ADDRESSES = pathOf('podIPs');
+const ADDRESS = pathOf('podIP');
+const HOSTNAME = pathOf('hostname');
+const SUBDOMAIN = pathOf('subdomain');
+const CONTAINERS = pathOf('containers');
+const SIDECARS = pathOf('initContainers');
+const PORTS = Buffer.from('"ports"');
 
 export interface PodEndpoint {
   readonly uid: string;
@@ -34,16 +40,17 @@ export class PodEndpoints {
   readonly #hashes = new Uint32Column();
 
   /** Takes a pod in; true where its addresses changed. */
-  upsert(row: number, isNew: boolean, bytes: Buffer, start: number, end: number): boolean {
+  upsert(row: number, isNew: boolean, bytes: Buffer, scan: ObjectScan): boolean {
     const isOther = isNew && this.remove(row);
-    let at = findPath(bytes, start, end, ADDRESSES);
-    if (at < 0) at = findPath(bytes, start, end, ADDRESS);
+    const { statusStart, statusEnd } = scan;
+    let at = statusStart < 0 ? -1 : findPath(bytes, statusStart, statusEnd, ADDRESSES);
+    if (at < 0 && statusStart >= 0) at = findPath(bytes, statusStart, statusEnd, ADDRESS);
     if (at < 0) return this.remove(row) || isOther;
-    const hash = hashOf(bytes, at, skipValue(bytes, at, end));
+    const end = skipValue(bytes, at, statusEnd);
+    const hash = hashOf(bytes, at, end);
     if (hash === this.#hashes.get(row)) return isOther;
     this.remove(row);
-    const pod = JSON.parse(bytes.toString('utf8', start, end)) as JsonObject;
-    const text = Buffer.from(JSON.stringify(recordOf(pod)));
+    const text = Buffer.from(JSON.stringify(recordOf(bytes, scan, at, end)));
     const ref = this.#slab.store(text, 0, text.length);
     if (ref === 0) throw new Error(`no memory for the addresses of pods: ${BYTES_MAX} bytes used`);
     this.#refs.set(row, ref);
@@ -73,28 +80,41 @@ export class PodEndpoints {
   }
 }
 
-function recordOf(pod: JsonObject): Record {
-  const listed = listAt(pod, 'status', 'podIPs').map((one) => stringAt(one, 'ip'));
-  const addresses = listed.length > 0 ? listed : [stringAt(pod, 'status', 'podIP')];
-  const sidecars = listAt(pod, 'spec', 'initContainers').filter(
-    (one) => stringAt(one, 'restartPolicy') === 'Always',
-  );
-  const ports = [...listAt(pod, 'spec', 'containers'), ...sidecars]
+/** `start` and `end` are those of the addresses: a list of objects, or one address. */
+function recordOf(bytes: Buffer, scan: ObjectScan, start: number, end: number): Record {
+  const given = JSON.parse(bytes.toString('utf8', start, end)) as JsonValue;
+  const addresses = Array.isArray(given) ? given.map((one) => stringAt(one, 'ip')) : [given];
+  const { specStart, specEnd, uidStart, uidEnd, nodeNameStart, nodeNameEnd } = scan;
+  const textAt = (path: ScanPath): string =>
+    specStart < 0 ? '' : stringValue(bytes, findPath(bytes, specStart, specEnd, path), specEnd);
+  return [
+    uidStart < 0 ? '' : bytes.toString('latin1', uidStart, uidEnd),
+    nodeNameStart < 0 ? '' : bytes.toString('latin1', nodeNameStart, nodeNameEnd),
+    addresses.filter((one): one is string => typeof one === 'string' && one !== ''),
+    textAt(HOSTNAME),
+    textAt(SUBDOMAIN),
+    portsOf(bytes, specStart, specEnd),
+  ];
+}
+
+/** Ports with a name; most pods have none, which is seen without parsing their containers. */
+function portsOf(bytes: Buffer, start: number, end: number): [string, string, number][] {
+  if (start < 0 || !bytes.subarray(start, end).includes(PORTS)) return [];
+  const listOf = (path: ScanPath): readonly JsonValue[] => {
+    const at = findPath(bytes, start, end, path);
+    const list: unknown =
+      at < 0 ? [] : JSON.parse(bytes.toString('utf8', at, skipValue(bytes, at, end)));
+    return Array.isArray(list) ? (list as JsonValue[]) : [];
+  };
+  const sidecars = listOf(SIDECARS).filter((one) => stringAt(one, 'restartPolicy') === 'Always');
+  return [...listOf(CONTAINERS), ...sidecars]
     .flatMap((container) => listAt(container, 'ports'))
     .filter((port) => stringAt(port, 'name') !== '')
-    .map((port): [string, string, number] => [
+    .map((port) => [
       stringAt(port, 'name'),
       stringAt(port, 'protocol') || 'TCP',
       numberAt(port, 'containerPort'),
     ]);
-  return [
-    stringAt(pod, 'metadata', 'uid'),
-    stringAt(pod, 'spec', 'nodeName'),
-    addresses.filter((one) => one !== ''),
-    stringAt(pod, 'spec', 'hostname'),
-    stringAt(pod, 'spec', 'subdomain'),
-    ports,
-  ];
 }
 
 /** FNV-1a, never 0. */

@@ -1,12 +1,13 @@
 /** The table of replicas, kept by the pods' informer, and those who want to hear of changes. */
 import type { Random } from '@megaplane/base/random';
 import type { Informer } from '@megaplane/client/informer';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { ReplicaPods } from './replica-pods.ts';
 import type { SharedInformers } from './shared-informers.ts';
 
 export interface PodListener {
-  /** A pod is new, changed or gone; what it was before is in `pods.…Before`. */
-  changed(row: number, bytes: Buffer, start: number, end: number, isGone: boolean): void;
+  /** A pod is new, changed, or gone (null); what it was before is in `pods.…Before`. */
+  changed(row: number, bytes: Buffer, scan: ObjectScan | null): void;
   synced?(): void;
 }
 
@@ -20,15 +21,15 @@ export class PodRows {
     this.informer = informers.subscribe(
       { path: '/api/v1/pods' },
       {
-        onUpsert: (row, isNew, bytes, start, end) => {
+        onUpsert: (row, isNew, bytes, _start, _end, scan) => {
           const buffer = bufferOf(bytes);
-          this.pods.upsert(row, isNew, buffer, start, end);
-          for (const one of this.#listeners) one.changed(row, buffer, start, end, false);
+          this.pods.upsert(row, isNew, buffer, scan);
+          for (const one of this.#listeners) one.changed(row, buffer, scan);
         },
-        onDelete: (row, bytes, start, end) => {
+        onDelete: (row, bytes) => {
           this.pods.remove(row);
           const buffer = bufferOf(bytes);
-          for (const one of this.#listeners) one.changed(row, buffer, start, end, true);
+          for (const one of this.#listeners) one.changed(row, buffer, null);
         },
         onSynced: () => {
           for (const one of this.#listeners) one.synced?.();

@@ -13,7 +13,7 @@
 import { Int32Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
-import { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { findPath, matches, pathOf, skipValue } from '@megaplane/machinery/scan';
 import type { NodeTable } from './node-table.ts';
 
@@ -44,7 +44,6 @@ export class PodTable {
   readonly #next = new Int32Column();
   readonly #prev = new Int32Column();
   readonly #nodes: NodeTable;
-  readonly #scan = new ObjectScan();
   /** Pods that have ended. */
   endedCount = 0;
 
@@ -54,11 +53,9 @@ export class PodTable {
   }
 
   /** Takes a pod in; true where its node, its tolerations or its deletion changed. */
-  upsert(row: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): boolean {
+  upsert(row: number, isNew: boolean, bytes: Uint8Array, scan: ObjectScan): boolean {
     if (isNew) this.#clear(row);
-    const scan = this.#scan;
-    if (!scan.scan(bytes, start, end)) return false;
-    const flags = this.#flagsOf(bytes);
+    const flags = this.#flagsOf(bytes, scan);
     const before = this.flags.get(row);
     this.flags.set(row, flags);
     if ((before ^ flags) & POD_ENDED) this.endedCount += (flags & POD_ENDED) !== 0 ? 1 : -1;
@@ -67,10 +64,10 @@ export class PodTable {
         ? -1
         : this.#nodes.rowOf(bytes, scan.nodeNameStart, scan.nodeNameEnd);
     const isMoved = this.#place(row, node);
-    const tolerance = this.#toleranceOf(bytes);
+    const tolerance = this.#toleranceOf(bytes, scan);
     const isOther = this.tolerance.get(row) !== tolerance;
     this.tolerance.set(row, tolerance);
-    if (isNew) this.createdS.set(row, this.#createdOf(bytes));
+    if (isNew) this.createdS.set(row, this.#createdOf(bytes, scan));
     return isNew || isMoved || isOther || ((before ^ flags) & POD_DELETING) !== 0;
   }
 
@@ -103,8 +100,7 @@ export class PodTable {
     this.#prev.set(row, 0);
   }
 
-  #flagsOf(bytes: Uint8Array): number {
-    const scan = this.#scan;
+  #flagsOf(bytes: Uint8Array, scan: ObjectScan): number {
     let flags = POD_EXISTS;
     if (scan.deletionTimestampStart >= 0) flags |= POD_DELETING;
     if (scan.phaseStart < 0) return flags;
@@ -117,16 +113,14 @@ export class PodTable {
     return matches(bytes, reason, end, EVICTED) ? flags | POD_EVICTED : flags;
   }
 
-  #toleranceOf(bytes: Uint8Array): number {
-    const scan = this.#scan;
+  #toleranceOf(bytes: Uint8Array, scan: ObjectScan): number {
     const list =
       scan.specStart < 0 ? -1 : findPath(bytes, scan.specStart, scan.specEnd, TOLERATIONS);
     if (list < 0) return this.tolerances.insert(NONE, 0, NONE.length);
     return this.tolerances.insert(bytes, list, skipValue(bytes, list, scan.specEnd));
   }
 
-  #createdOf(bytes: Uint8Array): number {
-    const scan = this.#scan;
+  #createdOf(bytes: Uint8Array, scan: ObjectScan): number {
     const at = findPath(bytes, scan.metadataStart, scan.metadataEnd, CREATED);
     if (at < 0) return 0;
     let text = '';

@@ -6,6 +6,7 @@ import { NodeScan } from './node-scan.ts';
 import { EXISTS } from './node-bits.ts';
 import { NodeTable } from './node-table.ts';
 import { PodGc, QUARANTINE_MS } from './pod-gc.ts';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { PodTable } from './pod-table.ts';
 import { TaintEviction } from './taint-eviction.ts';
 import { staySeconds, taintOf } from './tolerations.ts';
@@ -20,9 +21,12 @@ function world(): World {
   return { nodes, pods: new PodTable(nodes, new Random(2)) };
 }
 
+const podScan = new ObjectScan();
+
 function put(pods: PodTable, row: number, isNew: boolean, pod: unknown): boolean {
   const bytes = Buffer.from(JSON.stringify(pod));
-  return pods.upsert(row, isNew, bytes, 0, bytes.length);
+  podScan.scan(bytes, 0, bytes.length);
+  return pods.upsert(row, isNew, bytes, podScan);
 }
 
 function addNode(nodes: NodeTable, name: string, node: unknown = {}): number {

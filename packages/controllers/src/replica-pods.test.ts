@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { mapSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import fc from 'fast-check';
 import { rowsToDelete } from './replica-order.ts';
 import { PHASE_RUNNING, REPLICA_DELETING, REPLICA_READY, ReplicaPods } from './replica-pods.ts';
+
+const scan = new ObjectScan();
+
+function scanOf(bytes: Buffer): ObjectScan {
+  scan.scan(bytes, 0, bytes.length);
+  return scan;
+}
 
 interface Pod {
   readonly namespace: string;
@@ -66,7 +74,7 @@ test('owners and selectors find exactly their pods, whatever comes and goes', ()
           model.delete(row);
         } else {
           const bytes = bytesOf(next);
-          table.upsert(row, before === undefined, bytes, 0, bytes.length);
+          table.upsert(row, before === undefined, bytes, scanOf(bytes));
           model.set(row, next);
         }
         if (before !== undefined && before.owner !== '') {
@@ -94,7 +102,7 @@ test('owners and selectors find exactly their pods, whatever comes and goes', ()
 
 function upsert(table: ReplicaPods, row: number, pod: object): void {
   const bytes = Buffer.from(JSON.stringify(pod));
-  table.upsert(row, true, bytes, 0, bytes.length);
+  table.upsert(row, true, bytes, scanOf(bytes));
 }
 
 const NOW_S: number = Date.UTC(2026, 0, 1) / 1000;

@@ -13,7 +13,7 @@
 import { Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
-import { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { type LabelProgram, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
 import { matches } from '@megaplane/machinery/scan';
 import { PodScan } from './pod-scan.ts';
@@ -60,7 +60,6 @@ export class ReplicaPods {
   readonly #ofSet = new RowLists();
   readonly #ofNamespace = new RowLists();
   readonly #setNamespace = new Uint32Column();
-  readonly #scan = new ObjectScan();
   readonly #more = new PodScan();
   readonly #setKey = Buffer.allocUnsafe(SET_BYTES_MAX);
   #emptyOwner = -1;
@@ -72,13 +71,11 @@ export class ReplicaPods {
     this.#namespaces = new KeyTable({ random: random.fork('namespaces') });
   }
 
-  upsert(row: number, isNew: boolean, bytes: Buffer, start: number, end: number): void {
+  upsert(row: number, isNew: boolean, bytes: Buffer, scan: ObjectScan): void {
     if (isNew) this.#clear(row);
-    const scan = this.#scan;
     this.#sweep();
     this.#remember(row);
-    if (!scan.scan(bytes, start, end)) return;
-    this.flags.set(row, this.#flagsOf(bytes));
+    this.flags.set(row, flagsOf(bytes, scan));
     const hash = scan.nodeNameStart < 0 ? 0 : hashOf(bytes, scan.nodeNameStart, scan.nodeNameEnd);
     this.node.set(row, hash);
     const more = this.#more;
@@ -89,7 +86,7 @@ export class ReplicaPods {
     this.deletionCost.set(row, more.deletionCost);
     this.createdS.set(row, more.createdS);
     this.#setOwner(row, bytes, more.ownerStart, more.ownerEnd);
-    this.#setLabels(row, this.#setOf(bytes));
+    this.#setLabels(row, this.#setOf(bytes, scan));
   }
 
   remove(row: number): void {
@@ -185,22 +182,6 @@ export class ReplicaPods {
     this.flagsBefore = this.flags.get(row);
   }
 
-  #flagsOf(bytes: Uint8Array): number {
-    const scan = this.#scan;
-    let flags = REPLICA_EXISTS;
-    if (scan.deletionTimestampStart >= 0) flags |= REPLICA_DELETING;
-    if (scan.nodeNameEnd > scan.nodeNameStart) flags |= REPLICA_BOUND;
-    const start = scan.phaseStart;
-    if (start < 0) return flags;
-    const end = scan.phaseEnd;
-    let phase = PHASE_PENDING;
-    if (matches(bytes, start, end, RUNNING)) phase = PHASE_RUNNING;
-    else if (matches(bytes, start, end, SUCCEEDED)) phase = PHASE_SUCCEEDED;
-    else if (matches(bytes, start, end, FAILED)) phase = PHASE_FAILED;
-    else if (matches(bytes, start, end, UNKNOWN)) phase = PHASE_UNKNOWN;
-    return flags | (phase << PHASE_SHIFT);
-  }
-
   #setOwner(row: number, bytes: Uint8Array, start: number, end: number): void {
     const from = this.ownerOf(row);
     const to = start < 0 ? -1 : this.#owners.insert(bytes, start, end);
@@ -239,8 +220,10 @@ export class ReplicaPods {
   }
 
   /** The id of the label set of the object at hand. */
-  #setOf(bytes: Uint8Array): number {
-    const { namespaceStart, namespaceEnd, labelsStart, labelsEnd } = this.#scan;
+  #setOf(
+    bytes: Uint8Array,
+    { namespaceStart, namespaceEnd, labelsStart, labelsEnd }: ObjectScan,
+  ): number {
     if (namespaceStart < 0) return -1;
     const key = this.#setKey;
     let at = namespaceEnd - namespaceStart;
@@ -257,6 +240,21 @@ export class ReplicaPods {
     this.#ofNamespace.add(namespace, id);
     return id;
   }
+}
+
+function flagsOf(bytes: Uint8Array, scan: ObjectScan): number {
+  let flags = REPLICA_EXISTS;
+  if (scan.deletionTimestampStart >= 0) flags |= REPLICA_DELETING;
+  if (scan.nodeNameEnd > scan.nodeNameStart) flags |= REPLICA_BOUND;
+  const start = scan.phaseStart;
+  if (start < 0) return flags;
+  const end = scan.phaseEnd;
+  let phase = PHASE_PENDING;
+  if (matches(bytes, start, end, RUNNING)) phase = PHASE_RUNNING;
+  else if (matches(bytes, start, end, SUCCEEDED)) phase = PHASE_SUCCEEDED;
+  else if (matches(bytes, start, end, FAILED)) phase = PHASE_FAILED;
+  else if (matches(bytes, start, end, UNKNOWN)) phase = PHASE_UNKNOWN;
+  return flags | (phase << PHASE_SHIFT);
 }
 
 /** FNV-1a. */

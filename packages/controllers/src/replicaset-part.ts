@@ -75,7 +75,7 @@ export class ReplicaSetPart {
       () => this.#addWaiting(),
     );
     pods.listen({
-      changed: (row, _bytes, _start, _end, isGone) => this.#podChanged(row, isGone),
+      changed: (row, _bytes, scan) => this.#podChanged(row, scan === null),
       synced: () => this.#addWaiting(),
     });
   }

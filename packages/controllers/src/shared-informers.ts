@@ -1,11 +1,7 @@
 /** One informer per collection, whoever wants it: a million leases are watched once. */
 import type { Client } from '@megaplane/client/client';
-import {
-  createInformer,
-  type Informer,
-  type InformerHandler,
-  type Polling,
-} from '@megaplane/client/informer';
+import { createInformer, type Informer, type Polling } from '@megaplane/client/informer';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
 
 /**
  * Leases of more nodes than stock Kubernetes supports three times over are read every ten seconds,
@@ -21,12 +17,31 @@ export interface Collection {
   readonly fieldSelector?: string;
 }
 
+/**
+ * What a controller wants of a collection. As `InformerHandler`, but with the object's fields
+ * already found: it is scanned once for all controllers that watch the collection.
+ */
+export interface CollectionHandler {
+  onUpsert(
+    id: number,
+    isNew: boolean,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    scan: ObjectScan,
+  ): void;
+  onDelete(id: number, bytes: Uint8Array, start: number, end: number): void;
+  onSynced?(): void;
+  onTrouble?(message: string): void;
+}
+
 class Shared {
   readonly informer: Informer;
-  readonly handlers: InformerHandler[] = [];
+  readonly handlers: CollectionHandler[] = [];
 
   constructor(client: Client, collection: Collection, onTrouble: (message: string) => void) {
     const handlers = this.handlers;
+    const scan = new ObjectScan();
     const polling = POLLED[collection.path];
     this.informer = createInformer({
       client,
@@ -34,7 +49,8 @@ class Shared {
       ...(polling === undefined ? {} : { polling }),
       handler: {
         onUpsert(id, isNew, bytes, start, end) {
-          for (const one of handlers) one.onUpsert(id, isNew, bytes, start, end);
+          if (!scan.scan(bytes, start, end)) return onTrouble(`${collection.path}: no object`);
+          for (const one of handlers) one.onUpsert(id, isNew, bytes, start, end, scan);
         },
         onDelete(id, bytes, start, end) {
           for (const one of handlers) one.onDelete(id, bytes, start, end);
@@ -63,7 +79,7 @@ export class SharedInformers {
   }
 
   /** Adds a handler; must come before the collection is started. Handlers are called in order. */
-  subscribe(collection: Collection, handler: InformerHandler): Informer {
+  subscribe(collection: Collection, handler: CollectionHandler): Informer {
     const key = `${collection.path}?${collection.fieldSelector ?? ''}`;
     let shared = this.#shared.get(key);
     if (shared === undefined) {
