@@ -32,9 +32,9 @@ export const FLAG_LEASE = 2;
 export const FLAG_GARBAGE = 4;
 export const KEY_BYTES_MAX = 0xffffff;
 /**
- * Arenas are cut from blocks, because each buffer that is made hurries the garbage collector: with
- * one buffer per arena marking took a fifth of the processor at 150 MB/s. Memory that was never
- * written is not resident.
+ * Arenas are cut from blocks of shared memory. Memory that is not shared counts as pressure: the
+ * collector marks the whole heap for each 64 MiB of it, 8 % of the processor at 150 MB/s, and the
+ * longest pauses. Memory that was never written is not resident.
  */
 const BLOCK_ARENAS = 16;
 /** Blocks without any arena in use that are kept, so that churn does not allocate. */
@@ -44,7 +44,7 @@ const ARENAS_MAX = 1 << (32 - GRANULE_BITS);
 export const CLASSES_MAX = 64;
 
 interface Block {
-  readonly memory: ArrayBuffer;
+  readonly memory: SharedArrayBuffer;
   /** Places that are not taken. */
   readonly free: number[];
 }
@@ -125,7 +125,7 @@ export class Arenas {
       for (let i = 0; i < span; i++) this.#addNumber();
     }
     if (span === 1) this.#takePlace(arena);
-    else this.#view(arena, new ArrayBuffer(span * ARENA_BYTES), 0, span * ARENA_BYTES);
+    else this.#view(arena, new SharedArrayBuffer(span * ARENA_BYTES), 0, span * ARENA_BYTES);
     this.used[arena] = 0;
     this.live[arena] = 0;
     this.classOf[arena] = stream % CLASSES_MAX;
@@ -138,7 +138,7 @@ export class Arenas {
 
   #takePlace(arena: number): void {
     if (this.#roomy.length === 0) {
-      const memory = new ArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
+      const memory = new SharedArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
       const free = Array.from({ length: BLOCK_ARENAS }, (_, place) => BLOCK_ARENAS - 1 - place);
       const fresh = { memory, free };
       this.#blocks.add(fresh);
@@ -151,7 +151,7 @@ export class Arenas {
     this.#view(arena, block.memory, place * ARENA_BYTES, ARENA_BYTES);
   }
 
-  #view(arena: number, memory: ArrayBuffer, at: number, size: number): void {
+  #view(arena: number, memory: SharedArrayBuffer, at: number, size: number): void {
     this.bytes[arena] = Buffer.from(memory, at, size);
     this.words[arena] = new Uint32Array(memory, at, size >> 2);
     this.doubles[arena] = new Float64Array(memory, at, size >> 3);
@@ -169,11 +169,14 @@ export class Arenas {
 
   #dropBlocks(keep: number): void {
     let spares = 0;
+    let isDropped = false;
     for (const block of this.#blocks) {
       if (block.free.length < BLOCK_ARENAS || ++spares <= keep) continue;
       this.#blocks.delete(block);
       this.#roomy.splice(this.#roomy.indexOf(block), 1);
+      isDropped = true;
     }
+    if (isDropped) hurryCollector();
   }
 
   #addNumber(): void {
@@ -310,6 +313,12 @@ export class Arenas {
     const head = (last & (FLAG_LEASE << 24)) === 0 ? HEADER_BYTES : HEADER_BYTES + 8;
     return (head + (((last & KEY_BYTES_MAX) + 3) & ~3) + words[at + 7]! + 15) & ~15;
   }
+}
+
+/** Dropped blocks go back to the system when the collector finds them, which may take long. */
+function hurryCollector(): void {
+  // Counts as pressure, is never written, and is garbage at once.
+  void new ArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
 }
 
 /** Arena number of a ref. */

@@ -70,6 +70,10 @@ export class Log {
   segment: number;
   /** Bytes written to the current segment and the ones since the last snapshot. */
   bytesSinceSnapshot = 0;
+  /** Bytes of the newest snapshot. */
+  snapshotBytes = 0;
+  #snapshotGrows = 0;
+  #bytesAtCut = 0;
   readonly times: DiskTimes = new DiskTimes();
 
   constructor(store: Store, options: LogOptions) {
@@ -253,6 +257,7 @@ export class Log {
   /** Begins a new segment: what was applied up to now stays in the ones before. */
   cut(): void {
     this.submit();
+    this.#bytesAtCut = this.bytesSinceSnapshot;
     const slot = this.#slots[this.#submitted & (SLOTS - 1)] as Buffer;
     writeFrameHeader(slot, 0, 0, 0, this.#store.appliedRevision, 0, 0);
     this.#give(JOB_CUT, false, 0, 0);
@@ -267,13 +272,16 @@ export class Log {
   giveSnapshot(size: number, controlSize: number, revision: number, goesOn: boolean): void {
     const flags = goesOn ? FLAG_GOES_ON : 0;
     writeFrameHeader(this.snapshotSlot(), size, controlSize, 0, revision, Date.now(), flags);
+    this.#snapshotGrows += FRAME_HEADER_BYTES + size;
     this.#give(JOB_SNAPSHOT_FRAME, false, 0, 0);
     this.#wait();
   }
 
   endSnapshot(): void {
     this.#give(JOB_SNAPSHOT_END, false, 0, 0);
-    this.bytesSinceSnapshot = 0;
+    this.snapshotBytes = this.#snapshotGrows;
+    this.#snapshotGrows = 0;
+    this.bytesSinceSnapshot -= this.#bytesAtCut;
     this.#wait();
   }
 

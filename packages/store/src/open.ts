@@ -134,6 +134,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore 
     reserved: restorer.reserved,
   });
   log.bytesSinceSnapshot = found?.logBytes ?? 0;
+  log.snapshotBytes = (found?.bytes ?? 0) - log.bytesSinceSnapshot;
   const term = restorer.term + 1;
   store.batch.term(term);
   const snapshots = new Snapshots(store, log, term);

@@ -25,8 +25,11 @@ import type { Store } from './store.ts';
 
 /** Keys per slice: a millisecond or two. */
 const SLICE_KEYS = 2000;
-/** The log is replaced by a snapshot when it has grown by this, and by what the store holds. */
-const SNAPSHOT_LOG_BYTES_MIN: number = 1024 * 1024 * 1024;
+/**
+ * A snapshot is written when the files hold this much that the store does not, and as much of it
+ * as the store holds: so reading at the next start and writing now each cost twice at most.
+ */
+const SNAPSHOT_GARBAGE_BYTES_MIN: number = 256 * 1024 * 1024;
 /** A log that has grown by more is replaced before the store closes: the next start is faster. */
 const CLOSING_LOG_BYTES_MIN: number = 32 * 1024 * 1024;
 /** Above this a snapshot would hold the stop up for longer than people wait. */
@@ -126,8 +129,9 @@ export class Snapshots {
   /** One slice, or the start when the log has grown enough. */
   step(): void {
     if (!this.#isWriting) {
-      const grown = this.#log.bytesSinceSnapshot;
-      if (grown > Math.max(SNAPSHOT_LOG_BYTES_MIN, this.#store.arenas.liveBytes)) this.begin();
+      const { liveBytes } = this.#store.arenas;
+      const garbage = this.#log.bytesSinceSnapshot + this.#log.snapshotBytes - liveBytes;
+      if (garbage > Math.max(SNAPSHOT_GARBAGE_BYTES_MIN, liveBytes)) this.begin();
       if (this.#isWanted) this.#start();
       return;
     }
