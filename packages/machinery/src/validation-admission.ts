@@ -1,15 +1,29 @@
-/** Admission webhooks: when they are called, and where. */
+/** What admission is configured with: webhooks, when and where they are called, and policies. */
 
 import { duplicate, invalidValue, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { dnsSubdomainErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkOperations } from './validation-operations.ts';
+import {
+  checkMatchConditions,
+  checkMutatingPolicy,
+  checkPolicyBinding,
+  checkValidatingBinding,
+  checkValidatingPolicy,
+} from './validation-policies.ts';
 import { checkSelector, eachObject, oneOf, type Findings } from './validation-rules.ts';
 
 export const ADMISSION_RULES: RuleTable = {
   'validatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
   'mutatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
+  'validatingadmissionpolicies.admissionregistration.k8s.io': { create: checkValidatingPolicy },
+  'validatingadmissionpolicybindings.admissionregistration.k8s.io': {
+    create: checkValidatingBinding,
+  },
+  'mutatingadmissionpolicies.admissionregistration.k8s.io': { create: checkMutatingPolicy },
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io': { create: checkPolicyBinding },
 };
 
 const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
@@ -39,11 +53,12 @@ function checkWebhooks(found: Findings, configuration: JsonObject): void {
       found.push(required(`${at}.admissionReviewVersions`, text));
     }
     eachObject(listAt(webhook, 'rules'), `${at}.rules`, (rule, ruleAt) => {
-      checkRule(found, ruleAt, rule);
+      checkOperations(found, ruleAt, rule);
     });
     checkClient(found, `${at}.clientConfig`, objectAt(webhook, 'clientConfig') ?? {});
     checkSelector(found, `${at}.namespaceSelector`, objectAt(webhook, 'namespaceSelector'));
     checkSelector(found, `${at}.objectSelector`, objectAt(webhook, 'objectSelector'));
+    checkMatchConditions(found, `${at}.matchConditions`, webhook, false);
   });
 }
 
@@ -58,39 +73,6 @@ function checkWebhookName(found: Findings, path: string, name: string): void {
     const text = 'should be a domain with at least three segments separated by dots';
     found.push(invalidValue(path, name, text));
   }
-}
-
-const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
-
-function checkRule(found: Findings, path: string, rule: JsonObject): void {
-  const operations = listAt(rule, 'operations');
-  if (operations.length === 0) found.push(required(`${path}.operations`));
-  checkAlone(found, `${path}.operations`, rule, 'operations', 'operations');
-  for (const [index, operation] of operations.entries()) {
-    oneOf(found, `${path}.operations[${index}]`, operation, OPERATIONS);
-  }
-  for (const [field, text] of [
-    ['apiGroups', 'API groups'],
-    ['apiVersions', 'API versions'],
-  ] as const) {
-    if (listAt(rule, field).length === 0) found.push(required(`${path}.${field}`));
-    checkAlone(found, `${path}.${field}`, rule, field, text);
-  }
-  if (listAt(rule, 'resources').length === 0) found.push(required(`${path}.resources`));
-  oneOf(found, `${path}.scope`, rule['scope'], ['*', 'Cluster', 'Namespaced'], true);
-}
-
-/** A star stands for everything, and so for itself. */
-function checkAlone(
-  found: Findings,
-  path: string,
-  rule: JsonObject,
-  field: string,
-  text: string,
-): void {
-  const list = listAt(rule, field);
-  if (list.length < 2 || !list.includes('*')) return;
-  found.push(invalidValue(path, [...list], `if '*' is present, must not specify other ${text}`));
 }
 
 function checkClient(found: Findings, path: string, client: JsonObject): void {

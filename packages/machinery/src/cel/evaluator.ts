@@ -1,0 +1,465 @@
+/**
+ * Expressions as closures. Each part of the tree becomes a function of a frame; the frame holds the
+ * variables and counts the cost, and an evaluation that costs more than its limit ends.
+ */
+import type { Checked, Environment, StructType } from './checker.ts';
+import { isOfType, type Overload } from './functions.ts';
+import { callCostOf, LIST_COST, MAP_COST, STRUCT_COST, type CallCost } from './runtime-cost.ts';
+import type { CallExpr, Expr, Fold, ListExpr, MapExpr, Selection, StructExpr } from './syntax.ts';
+import {
+  ArrayList,
+  CelError,
+  CelList,
+  CelMap,
+  CelObject,
+  EntryMap,
+  isEqual,
+  Optional,
+  TypeValue,
+  typeNameOf,
+  Uint,
+  type CelValue,
+} from './values.ts';
+
+/** Values of the variables of an environment; undefined: not bound. */
+export type Bindings = Readonly<Record<string, CelValue | undefined>>;
+
+export interface Frame {
+  readonly bindings: Bindings;
+  /** Variables of comprehensions. */
+  readonly slots: CelValue[];
+  cost: number;
+  readonly costMax: number;
+}
+
+export type Step = (frame: Frame) => CelValue;
+
+export const OVER_BUDGET: CelError = new CelError(
+  'operation cancelled: actual cost limit exceeded',
+);
+const NO_OVERLOAD = new CelError('no such overload');
+
+/** Compiles a checked tree. */
+export function compileTree(expr: Expr, checked: Checked, environment: Environment): Step {
+  return new Compiler(checked, environment).compile(expr);
+}
+
+class Compiler {
+  readonly #checked: Checked;
+  readonly #environment: Environment;
+  readonly #scope: { readonly name: string; readonly slot: number }[] = [];
+  #slots = 0;
+
+  constructor(checked: Checked, environment: Environment) {
+    this.#checked = checked;
+    this.#environment = environment;
+  }
+
+  compile(expr: Expr): Step {
+    switch (expr.kind) {
+      case 'constant': {
+        const { value } = expr;
+        return () => value;
+      }
+      case 'identifier':
+        return this.#name(expr, expr.name);
+      case 'selection':
+        return this.#selection(expr);
+      case 'call':
+        return this.#call(expr);
+      case 'list':
+        return this.#list(expr);
+      case 'map':
+        return this.#map(expr);
+      case 'struct':
+        return this.#struct(expr);
+      case 'fold':
+        return this.#fold(expr);
+    }
+  }
+
+  #name(expr: Expr, text: string): Step {
+    const known = this.#checked.names.get(expr);
+    if (known === undefined) {
+      const slot = this.#scope.findLast((one) => one.name === text)?.slot ?? 0;
+      return (frame) => {
+        frame.cost++;
+        return frame.slots[slot] ?? null;
+      };
+    }
+    if (!this.#environment.variables.has(known)) {
+      const value = new TypeValue(known);
+      return () => value;
+    }
+    const missing = new CelError(`no such attribute(s): ${known}`);
+    return (frame) => {
+      frame.cost++;
+      return frame.bindings[known] ?? (frame.bindings[known] === null ? null : missing);
+    };
+  }
+
+  #selection(expr: Selection): Step {
+    const name = this.#checked.names.get(expr);
+    if (name !== undefined) return this.#name(expr, name);
+    const operand = this.compile(expr.operand);
+    const { field } = expr;
+    if (expr.isTest) {
+      return (frame) => {
+        const value = operand(frame);
+        if (value instanceof CelError) return value;
+        if (value instanceof Optional) {
+          return value.value !== undefined && isPresent(value.value, field);
+        }
+        return isPresent(value, field);
+      };
+    }
+    const isWanted = expr.isOptional;
+    return (frame) => {
+      const value = operand(frame);
+      frame.cost++;
+      if (value instanceof CelError) return value;
+      if (isWanted || value instanceof Optional) return selectOptional(value, field);
+      return selectField(value, field);
+    };
+  }
+
+  #call(expr: CallExpr): Step {
+    const isGlobal = this.#checked.isGlobal.has(expr);
+    const exprs = expr.target === null || isGlobal ? expr.args : [expr.target, ...expr.args];
+    const args = exprs.map((arg) => this.compile(arg));
+    const [first, second, third] = args;
+    if (first !== undefined && second !== undefined) {
+      if (expr.name === '_&&_') return logical(first, second, false);
+      if (expr.name === '_||_') return logical(first, second, true);
+      if (expr.name === '_?_:_' && third !== undefined) return conditional(first, second, third);
+      if (expr.name === '@in' && exprs[1]?.kind === 'list' && isConstant(exprs[1])) {
+        return constantMembership(first, second);
+      }
+    }
+    const overloads = this.#checked.calls.get(expr) ?? [];
+    const isExact = overloads.length === 1 && exprs.every((arg) => this.#isExact(arg));
+    const [only] = overloads;
+    return isExact && only !== undefined ? direct(only, args) : dispatch(overloads, args);
+  }
+
+  /** True where a value cannot be of another type than the checker says. */
+  #isExact(expr: Expr): boolean {
+    const kind = this.#checked.types.get(expr)?.kind;
+    return kind !== undefined && kind !== 'dyn' && kind !== 'param' && kind !== 'object';
+  }
+
+  #list(expr: ListExpr): Step {
+    const items = expr.items.map((item) => this.compile(item));
+    const optional = new Set(expr.optional);
+    const cost = isConstant(expr) ? 0 : LIST_COST;
+    return (frame) => {
+      const values: CelValue[] = [];
+      for (const [index, item] of items.entries()) {
+        let value = item(frame);
+        if (value instanceof CelError) return value;
+        if (optional.has(index)) {
+          if (!(value instanceof Optional)) return NO_OVERLOAD;
+          if (value.value === undefined) continue;
+          value = value.value;
+        }
+        values.push(value);
+      }
+      frame.cost += cost;
+      return new ArrayList(values);
+    };
+  }
+
+  #map(expr: MapExpr): Step {
+    const entries = expr.entries.map(({ key, value, isOptional }) => ({
+      key: this.compile(key),
+      value: this.compile(value),
+      isOptional,
+    }));
+    return (frame) => {
+      const map = new EntryMap();
+      for (const entry of entries) {
+        const key = entry.key(frame);
+        if (key instanceof CelError) return key;
+        let value = entry.value(frame);
+        if (value instanceof CelError) return value;
+        if (entry.isOptional) {
+          if (!(value instanceof Optional)) return NO_OVERLOAD;
+          if (value.value === undefined) continue;
+          value = value.value;
+        }
+        if (map.get(key) !== undefined)
+          return new CelError(`Failed with repeated key: ${printed(key)}`);
+        if (typeof key === 'number' || !map.set(key, value)) {
+          return new CelError(`unsupported key type: ${typeNameOf(key)}`);
+        }
+      }
+      frame.cost += MAP_COST;
+      return map;
+    };
+  }
+
+  #struct(expr: StructExpr): Step {
+    const name = expr.name.startsWith('.') ? expr.name.slice(1) : expr.name;
+    const type: StructType | undefined = this.#environment.structs(name);
+    const fields = expr.fields.map((field) => ({ ...field, step: this.compile(field.value) }));
+    return (frame) => {
+      const values = new Map<string, CelValue>();
+      for (const { name: field, step, isOptional } of fields) {
+        let value = step(frame);
+        if (value instanceof CelError) return value;
+        if (isOptional) {
+          if (!(value instanceof Optional)) return NO_OVERLOAD;
+          if (value.value === undefined) continue;
+          value = value.value;
+        }
+        values.set(field, value);
+      }
+      frame.cost += STRUCT_COST;
+      return type === undefined ? NO_OVERLOAD : type.make(values);
+    };
+  }
+
+  #fold(expr: Fold): Step {
+    const range = this.compile(expr.range);
+    const init = this.compile(expr.init);
+    const accumulator = this.#enter(expr.accumulator);
+    const first = this.#enter(expr.first);
+    const second = expr.second === '' ? -1 : this.#enter(expr.second);
+    const condition = this.compile(expr.condition);
+    const step = this.#growth(expr, accumulator) ?? this.compile(expr.step);
+    this.#scope.length -= expr.second === '' ? 1 : 2;
+    const result = this.compile(expr.result);
+    this.#scope.pop();
+    const isConstantTrue = expr.condition.kind === 'constant' && expr.condition.value === true;
+    return (frame) => {
+      const over = range(frame);
+      if (over instanceof CelError) return over;
+      const keys = over instanceof CelMap ? over.keys() : null;
+      if (keys === null && !(over instanceof CelList)) return NO_OVERLOAD;
+      const { slots } = frame;
+      slots[accumulator] = init(frame);
+      const length = keys === null && over instanceof CelList ? over.length : (keys?.length ?? 0);
+      for (let index = 0; index < length; index++) {
+        const member = keys === null ? (over as CelList).at(index) : (keys[index] ?? null);
+        slots[first] = second >= 0 && keys === null ? BigInt(index) : member;
+        if (second >= 0) {
+          slots[second] = keys === null ? member : ((over as CelMap).get(member) ?? null);
+        }
+        if (!isConstantTrue && condition(frame) !== true) break;
+        slots[accumulator] = step(frame);
+        if (frame.cost > frame.costMax) return OVER_BUDGET;
+      }
+      return result(frame);
+    };
+  }
+
+  #enter(name: string): number {
+    const slot = this.#slots++;
+    this.#scope.push({ name, slot });
+    return slot;
+  }
+
+  /**
+   * Steps that put one more into a list or map of their own do so in place: a copy for each member
+   * would cost the square of their number. The cost that is counted is that of the written step.
+   */
+  #growth(expr: Fold, slot: number): Step | null {
+    const isNew =
+      (expr.init.kind === 'list' && expr.init.items.length === 0) ||
+      (expr.init.kind === 'map' && expr.init.entries.length === 0);
+    if (!isNew || expr.step.kind !== 'call') return null;
+    if (expr.step.name !== '_?_:_') return this.#grow(expr.step, slot);
+    const [test, grown] = expr.step.args;
+    if (test === undefined || grown?.kind !== 'call') return null;
+    const grow = this.#grow(grown, slot);
+    if (grow === null) return null;
+    return conditional(this.compile(test), grow, (frame) => {
+      frame.cost++;
+      return frame.slots[slot] ?? null;
+    });
+  }
+
+  #grow({ name, args }: CallExpr, slot: number): Step | null {
+    const [, second, third] = args;
+    if (name === '_+_' && second?.kind === 'list' && second.items[0] !== undefined) {
+      const item = this.compile(second.items[0]);
+      return (frame) => {
+        const list = frame.slots[slot] ?? null;
+        const value = item(frame);
+        frame.cost += LIST_COST + 2;
+        if (value instanceof CelError) return value;
+        if (!(list instanceof ArrayList)) return list;
+        list.items.push(value);
+        return list;
+      };
+    }
+    if (name !== 'cel.@mapInsert' || second === undefined) return null;
+    const steps = [second, third].flatMap((one) => (one === undefined ? [] : [this.compile(one)]));
+    return (frame) => {
+      const map = frame.slots[slot] ?? null;
+      const values = steps.map((step) => step(frame));
+      frame.cost += 2;
+      return map instanceof EntryMap ? insert(map, values) : map;
+    };
+  }
+}
+
+function insert(map: EntryMap, values: readonly CelValue[]): CelValue {
+  const failure = values.find((value) => value instanceof CelError);
+  if (failure !== undefined) return failure;
+  const [first = null, second] = values;
+  const entries: [CelValue, CelValue][] =
+    second === undefined && first instanceof CelMap
+      ? first.keys().map((key) => [key, first.get(key) ?? null])
+      : [[first, second ?? null]];
+  for (const [key, value] of entries) {
+    if (map.get(key) !== undefined)
+      return new CelError(`insert failed: key ${printed(key)} already exists`);
+    if (!map.set(key, value)) return new CelError(`unsupported key type: ${typeNameOf(key)}`);
+  }
+  return map;
+}
+
+/** True where every part of a list literal is a constant, so that it is made once upstream. */
+function isConstant(expr: Expr): boolean {
+  if (expr.kind === 'constant') return true;
+  return expr.kind === 'list' && expr.optional.length === 0 && expr.items.every(isConstant);
+}
+
+function logical(left: Step, right: Step, decisive: boolean): Step {
+  return (frame) => {
+    const first = left(frame);
+    if (first === decisive) return decisive;
+    const second = right(frame);
+    if (second === decisive) return decisive;
+    if (typeof first === 'boolean' && typeof second === 'boolean') return !decisive;
+    if (first instanceof CelError) return first;
+    return second instanceof CelError ? second : NO_OVERLOAD;
+  };
+}
+
+function conditional(test: Step, yes: Step, no: Step): Step {
+  return (frame) => {
+    const value = test(frame);
+    if (value === true) return yes(frame);
+    if (value === false) return no(frame);
+    return value instanceof CelError ? value : NO_OVERLOAD;
+  };
+}
+
+/** `x in ['a', 'b']`: upstream makes a set of the constants, which costs nothing to ask. */
+function constantMembership(item: Step, list: Step): Step {
+  let kept: CelValue | null = null;
+  let texts: Set<CelValue> | null = null;
+  return (frame) => {
+    const value = item(frame);
+    if (value instanceof CelError) return value;
+    if (!(kept instanceof ArrayList)) {
+      kept = list(frame);
+      if (kept instanceof ArrayList && kept.items.every((one) => typeof one === 'string')) {
+        texts = new Set(kept.items);
+      }
+    }
+    if (texts !== null) return texts.has(value);
+    return kept instanceof ArrayList && kept.items.some((one) => isEqual(one, value));
+  };
+}
+
+function isLenient({ id }: Overload): boolean {
+  return id === 'not_strictly_false';
+}
+
+function direct(overload: Overload, args: readonly Step[]): Step {
+  const { apply } = overload;
+  const cost: CallCost | null = callCostOf(overload);
+  const [first, second] = args;
+  if (isLenient(overload) && first !== undefined) {
+    return (frame) => {
+      frame.cost++;
+      return first(frame) !== false;
+    };
+  }
+  if (args.length === 2 && first !== undefined && second !== undefined) {
+    return (frame) => {
+      const left = first(frame);
+      if (left instanceof CelError) return left;
+      const right = second(frame);
+      if (right instanceof CelError) return right;
+      const result = apply(left, right);
+      frame.cost += cost === null ? 1 : cost([left, right], result);
+      return frame.cost > frame.costMax ? OVER_BUDGET : result;
+    };
+  }
+  return (frame) => {
+    const values: CelValue[] = [];
+    for (const arg of args) {
+      const value = arg(frame);
+      if (value instanceof CelError) return value;
+      values.push(value);
+    }
+    const result = apply(...values);
+    frame.cost += cost === null ? 1 : cost(values, result);
+    return frame.cost > frame.costMax ? OVER_BUDGET : result;
+  };
+}
+
+/** Chooses the overload by the values, where the types were not known before. */
+function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
+  const [first] = overloads;
+  if (first !== undefined && isLenient(first)) return direct(first, args);
+  const costs = overloads.map(callCostOf);
+  return (frame) => {
+    const values: CelValue[] = [];
+    for (const arg of args) {
+      const value = arg(frame);
+      if (value instanceof CelError) return value;
+      values.push(value);
+    }
+    for (const [index, overload] of overloads.entries()) {
+      if (!overload.params.every((param, at) => isOfType(values[at] ?? null, param))) continue;
+      const result = overload.apply(...values);
+      const cost = costs[index];
+      frame.cost += cost === null || cost === undefined ? 1 : cost(values, result);
+      return frame.cost > frame.costMax ? OVER_BUDGET : result;
+    }
+    return NO_OVERLOAD;
+  };
+}
+
+function isPresent(value: CelValue, field: string): CelValue {
+  if (value instanceof CelMap) return value.get(field) !== undefined;
+  if (value instanceof CelObject) return value.field(field) !== undefined;
+  return NO_OVERLOAD;
+}
+
+function selectField(value: CelValue, field: string): CelValue {
+  let member: CelValue | undefined;
+  if (value instanceof CelObject) member = value.field(field);
+  else if (value instanceof CelMap) member = value.get(field);
+  else if (value !== null) return NO_OVERLOAD;
+  // null is a value; what is not there is none
+  return member === undefined ? new CelError(`no such key: ${field}`) : member;
+}
+
+function selectOptional(value: CelValue, field: string): CelValue {
+  const inner = value instanceof Optional ? value.value : value;
+  if (inner === null && value instanceof Optional) return new CelError(`no such key: ${field}`);
+  if (inner === undefined || inner === null) return NOTHING;
+  if (inner instanceof CelObject) return optional(inner.field(field));
+  if (inner instanceof CelMap) return optional(inner.get(field));
+  return inner instanceof CelError ? inner : NO_OVERLOAD;
+}
+
+const NOTHING = new Optional(undefined);
+
+function optional(value: CelValue | undefined): CelValue {
+  if (value === undefined) return NOTHING;
+  return value instanceof CelError ? value : new Optional(value);
+}
+
+function printed(value: CelValue): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof Uint) return String(value.value);
+  const isPlain = typeof value === 'bigint' || typeof value === 'number';
+  return isPlain || typeof value === 'boolean' ? String(value) : typeNameOf(value);
+}

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { authorizerValue, AUTHORIZER_TYPE } from './authorizer-library.ts';
+import { declaredType } from './declarations.ts';
+import { fromJson } from './json-values.ts';
+import { celEnvironment, compileCel } from './program.ts';
+import { BOOL, DYN, INT, opaque, STRING } from './typing.ts';
+import { CelError, type CelValue } from './values.ts';
+import { compileRules, evaluateRules, ruleBudget } from './validation-rules.ts';
+
+const anything = celEnvironment({
+  variables: { object: DYN, n: INT, s: STRING, b: BOOL, authorizer: opaque(AUTHORIZER_TYPE) },
+});
+
+function evaluate(source: string, bindings: Record<string, CelValue> = {}): CelValue {
+  const compiled = compileCel(anything, source);
+  if (!compiled.ok) return new CelError(compiled.message);
+  return compiled.program.evaluate(bindings).value;
+}
+
+const TRUE = [
+  "quantity('50k').isLessThan(quantity('50M')) && quantity('1Ki').asInteger() == 1024",
+  "quantity('1').add(quantity('500m')) == quantity('1500m') && isQuantity('x') == false",
+  "ip('::ffff') == ip('0:0:0:0:0:0:0:ffff') && ip('10.0.0.1').family() == 4",
+  "!isIP('1.2.3.4.5') && isIP('::1') && ip.isCanonical('::1') && !ip.isCanonical('::01')",
+  "cidr('10.0.0.0/8').containsIP('10.1.2.3') && !cidr('10.0.0.0/8').containsCIDR('0.0.0.0/0')",
+  "string(cidr('192.168.1.7/24').masked()) == '192.168.1.0/24'",
+  "url('https://a.example:8443/b/c?d=e&d=f').getPort() == '8443'",
+  "url('https://a/b?d=e&d=f').getQuery()['d'] == ['e', 'f'] && !isURL('../x')",
+  "semver('1.2.3').isLessThan(semver('1.10.0-rc.1')) && !isSemver('v1.0')",
+  "semver('v01.2', true).compareTo(semver('1.2.0')) == 0",
+  "!format.dns1123Label().validate('a.b').hasValue() == false",
+  "format.named('dns1123Label').hasValue() && !format.named('nope').hasValue()",
+  "['a', 'b'].isSorted() && [1, 3, 2].max() == 3 && [1.5, 2.5].sum() == 4.0",
+  "'abc 123'.find('[0-9]+') == '123' && 'a1b2'.findAll('[0-9]') == ['1', '2']",
+  'sets.contains([1, 2, 3], [2]) && !sets.intersects([1], [2]) && sets.equivalent([1, 1], [1])',
+  "[1, 2].all(i, v, i < v) && {'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
+  'object.?spec.?replicas.orValue(1) == 3 && !object.?status.?phase.hasValue()',
+  "object.spec.tags.exists(t, t.startsWith('x')) && has(object.spec.replicas)",
+  "jsonpatch.escapeKey('a/b~c') == 'a~1b~0c'",
+  "authorizer.group('apps').resource('deployments').namespace('n').check('get').allowed()",
+  "!authorizer.path('/healthz').check('get').allowed()",
+  "timestamp('2024-02-29T12:00:00Z').getDayOfYear('America/New_York') == 59",
+  "'%s has %d of %.1f%%'.format(['a', 3, 2.25]) == 'a has 3 of 2.2%'",
+];
+
+test('functions that Kubernetes adds answer as documented', () => {
+  const object = fromJson({ spec: { replicas: 3, tags: ['ab', 'xy'] } });
+  const authorizer = authorizerValue(({ path, verb, namespace }) => ({
+    allowed: path === null && verb === 'get' && namespace === 'n',
+    reason: '',
+    error: '',
+  }));
+  for (const source of TRUE) {
+    const value = evaluate(source, { object, authorizer });
+    assert.equal(value instanceof CelError ? value.message : value, true, source);
+  }
+});
+
+test('messages name the place and say what cel-go says', () => {
+  const type = declaredType(
+    { type: 'object', properties: { size: { type: 'integer' }, 'a-b': { type: 'string' } } },
+    'self',
+  );
+  assert.ok(type !== null);
+  const environment = celEnvironment({ variables: { self: type } });
+  const messages: Record<string, string> = {
+    'self.nope == 1': "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^",
+    "self.size == 'a'":
+      "ERROR: <input>:1:11: found no matching overload for '_==_' applied to '(int, string)'\n" +
+      " | self.size == 'a'\n | ..........^",
+    'other.x':
+      "ERROR: <input>:1:1: undeclared reference to 'other' (in container '')\n | other.x\n | ^",
+    'self.size ==':
+      "ERROR: <input>:1:13: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.'," +
+      " '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, " +
+      'IDENTIFIER}\n | self.size ==\n | ............^',
+  };
+  for (const [source, message] of Object.entries(messages)) {
+    const compiled = compileCel(environment, source);
+    assert.equal(compiled.ok ? 'compiles' : compiled.message, message);
+  }
+  assert.equal(compileCel(environment, "self.a__dash__b.startsWith('x')").ok, true);
+});
+
+test('what RE2 refuses is refused, and no pattern explodes', () => {
+  for (const pattern of ['(?=a)b', '(?<!a)b', '(a)\\\\1', 'a**', '(?>a)', '[z-a]']) {
+    const compiled = compileCel(anything, `s.matches('${pattern}')`);
+    assert.equal(compiled.ok, false, pattern);
+  }
+  const s = 'a'.repeat(5000);
+  assert.equal(evaluate("s.matches('^(a+)+$')", { s: `${s}!` }), false);
+  assert.equal(evaluate("s.matches('^(a|a)*$')", { s }), true);
+  assert.equal(evaluate("s.matches('\\\\pL+\\\\z')", { s }), true);
+});
+
+test('an expression that costs more than its budget ends', () => {
+  const big = fromJson(Array.from({ length: 2000 }, (_, index) => index));
+  const source = 'object.all(x, object.all(y, object.all(z, x + y + z >= 0)))';
+  const value = evaluate(source, { object: big });
+  assert.ok(value instanceof CelError);
+  assert.equal(value.message, 'operation cancelled: actual cost limit exceeded');
+});
+
+test('estimates grow with the sizes that a schema allows', () => {
+  const list = (more: object): ReturnType<typeof declaredType> =>
+    declaredType({ type: 'array', items: { type: 'string', maxLength: 10 }, ...more }, 'self');
+  const most = (type: ReturnType<typeof declaredType>, rule: string): number => {
+    assert.ok(type !== null);
+    const compiled = compileCel(celEnvironment({ variables: { self: type } }), rule);
+    assert.ok(compiled.ok, compiled.ok ? '' : compiled.message);
+    return compiled.program.estimate().max;
+  };
+  const rule = "self.all(x, x.startsWith('ab'))";
+  const small = most(list({ maxItems: 10 }), rule);
+  assert.equal(small, 52);
+  assert.ok(most(list({}), rule) > 1_000_000);
+  assert.ok(most(list({ maxItems: 1000 }), 'self.all(x, self.all(y, x == y))') > 1_000_000);
+});
+
+test('rules see the old value, and say their own messages', () => {
+  const type = declaredType(
+    {
+      type: 'object',
+      properties: { size: { type: 'integer' }, name: { type: 'string', maxLength: 5 } },
+    },
+    'self',
+  );
+  assert.ok(type !== null);
+  const compiled = compileRules(type, [
+    { rule: 'self.size < 10', message: 'too large' },
+    { rule: 'self.size >= oldSelf.size', messageExpression: "'was ' + self.name" },
+    { rule: 'oldSelf.hasValue() || self.size == 1', optionalOldSelf: true },
+    { rule: 'self.name == "x"' },
+    { rule: 'self.size + 1' },
+    { rule: 'self.nope' },
+  ]);
+  assert.deepEqual(
+    compiled.faults.map(({ index, message }) => `${index} ${message.split('\n')[0]}`),
+    [
+      '4 cel expression must evaluate to a bool',
+      "5 compilation failed: ERROR: <input>:1:5: undefined field 'nope'",
+    ],
+  );
+  const texts = (self: object, old?: object): string[] =>
+    evaluateRules(
+      compiled,
+      { ...self },
+      old === undefined ? undefined : { ...old },
+      ruleBudget(),
+    ).map(({ message }) => message);
+  assert.deepEqual(texts({ size: 1, name: 'x' }), []);
+  assert.deepEqual(texts({ size: 20, name: 'x' }, { size: 30, name: 'x' }), ['too large', 'was x']);
+  assert.deepEqual(texts({ size: 2, name: 'x' }), [
+    'failed rule: oldSelf.hasValue() || self.size == 1',
+  ]);
+  assert.deepEqual(texts({ size: 1 }), ['no such key: name evaluating rule: self.name == "x"']);
+});
+
+test('any text either compiles or is refused, and never throws', () => {
+  const word = fc.constantFrom(
+    'object',
+    '.',
+    'a',
+    '(',
+    ')',
+    '[',
+    ']',
+    '{',
+    '}',
+    '1',
+    '"x"',
+    '+',
+    '&&',
+    '||',
+    '!',
+    '?',
+    ':',
+    'has',
+    'all',
+    ',',
+    '==',
+    'in',
+    '-',
+    '1u',
+    '1.5',
+    'x',
+    '.?',
+    '[?',
+    'map',
+    "b'a'",
+    '%',
+    'true',
+  );
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 14 }), (words) => {
+      const compiled = compileCel(anything, words.join(' '));
+      if (compiled.ok)
+        compiled.program.evaluate({ object: fromJson({ a: [1, { a: 'x' }] }) }, 10_000);
+      else assert.match(compiled.message, /^ERROR: <input>:\d+:\d+: /);
+    }),
+    { numRuns: 800 },
+  );
+  assert.equal(compileCel(anything, '('.repeat(5000)).ok, false);
+  assert.equal(compileCel(anything, `${'-'.repeat(5000)}n`).ok, true);
+  assert.equal(compileCel(anything, `[${'['.repeat(5000)}`).ok, false);
+  const chain = (inner: string): string => `(${Array(240).fill(inner).join(' + ')})`;
+  const deep = Array.from({ length: 20 }).reduce<string>(
+    (text) => `(${text}${' + n'.repeat(200)})`,
+    'n',
+  );
+  assert.equal(compileCel(anything, deep).ok, false);
+  assert.equal(compileCel(anything, chain('n')).ok, true);
+});

@@ -1,0 +1,257 @@
+/** Quantities, semantic versions and named formats, as Kubernetes adds them to CEL. */
+import {
+  dns1035LabelErrors,
+  dnsLabelErrors,
+  dnsSubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+  withoutTrailingDash,
+} from '../names.ts';
+import { parseQuantity, Quantity, QUANTITY_FAILURES } from '../quantity.ts';
+import type { Library } from './functions.ts';
+import { parseGoDuration, parseTimestamp } from './time-library.ts';
+import { ArrayList, CelError, Opaque, Optional, type CelValue } from './values.ts';
+
+const INT_MAX = 2n ** 63n - 1n;
+
+class QuantityValue extends Opaque {
+  readonly typeName = 'kubernetes.Quantity';
+  readonly value: Quantity;
+  constructor(value: Quantity) {
+    super();
+    this.value = value;
+  }
+  equals(other: Opaque): boolean {
+    return other instanceof QuantityValue && this.value.compare(other.value) === 0;
+  }
+}
+
+function quantity(text: string): QuantityValue | CelError {
+  const parsed = parseQuantity(text);
+  if (typeof parsed !== 'string') return new QuantityValue(parsed);
+  return new CelError(QUANTITY_FAILURES[parsed]);
+}
+
+/** The whole number, where it is one and an int64 holds it. */
+function wholeOf({ value }: QuantityValue): bigint | null {
+  const whole = value.scaled(0);
+  const isExact = new Quantity(whole, 0, value.format).compare(value) === 0;
+  return isExact && whole <= INT_MAX && whole >= -INT_MAX - 1n ? whole : null;
+}
+
+const added = (left: QuantityValue, right: Quantity): CelValue =>
+  new QuantityValue(left.value.add(right));
+
+function whole(value: bigint): Quantity {
+  return new Quantity(value, 0, 'DecimalSI');
+}
+
+export const QUANTITY_LIBRARY: Library = {
+  'string_to_quantity: quantity(string): kubernetes.Quantity': quantity,
+  'is_quantity_string: isQuantity(string): bool': (text: string) =>
+    quantity(text) instanceof QuantityValue,
+  'quantity_sign: kubernetes.Quantity . sign(): int': ({ value }: QuantityValue) =>
+    BigInt(value.sign),
+  'quantity_is_greater_than: kubernetes.Quantity . isGreaterThan(kubernetes.Quantity): bool': (
+    left: QuantityValue,
+    right: QuantityValue,
+  ) => left.value.compare(right.value) > 0,
+  'quantity_is_less_than: kubernetes.Quantity . isLessThan(kubernetes.Quantity): bool': (
+    left: QuantityValue,
+    right: QuantityValue,
+  ) => left.value.compare(right.value) < 0,
+  'quantity_compare_to: kubernetes.Quantity . compareTo(kubernetes.Quantity): int': (
+    left: QuantityValue,
+    right: QuantityValue,
+  ) => BigInt(left.value.compare(right.value)),
+  'quantity_get_float: kubernetes.Quantity . asApproximateFloat(): double': ({
+    value,
+  }: QuantityValue) => Number(`${value.digits}e${value.scale}`),
+  'quantity_get_int: kubernetes.Quantity . asInteger(): int': (own: QuantityValue) =>
+    wholeOf(own) ?? new CelError('cannot convert value to integer'),
+  'quantity_is_integer: kubernetes.Quantity . isInteger(): bool': (own: QuantityValue) =>
+    wholeOf(own) !== null,
+  'quantity_add: kubernetes.Quantity . add(kubernetes.Quantity): kubernetes.Quantity': (
+    left: QuantityValue,
+    right: QuantityValue,
+  ) => added(left, right.value),
+  'quantity_add_int: kubernetes.Quantity . add(int): kubernetes.Quantity': (
+    left: QuantityValue,
+    right: bigint,
+  ) => added(left, whole(right)),
+  'quantity_sub: kubernetes.Quantity . sub(kubernetes.Quantity): kubernetes.Quantity': (
+    left: QuantityValue,
+    right: QuantityValue,
+  ) => added(left, right.value.negate()),
+  'quantity_sub_int: kubernetes.Quantity . sub(int): kubernetes.Quantity': (
+    left: QuantityValue,
+    right: bigint,
+  ) => added(left, whole(-right)),
+};
+
+class SemverValue extends Opaque {
+  readonly typeName = 'kubernetes.Semver';
+  readonly numbers: readonly [bigint, bigint, bigint];
+  readonly pre: readonly string[];
+  constructor(numbers: readonly [bigint, bigint, bigint], pre: readonly string[]) {
+    super();
+    this.numbers = numbers;
+    this.pre = pre;
+  }
+  equals(other: Opaque): boolean {
+    return other instanceof SemverValue && compareVersions(this, other) === 0;
+  }
+}
+
+const NUMBER = String.raw`(0|[1-9]\d*)`;
+const WORDS = String.raw`([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)`;
+const SEMVER = new RegExp(
+  `^${[NUMBER, NUMBER, NUMBER].join(String.raw`\.`)}(?:-${WORDS})?(?:\\+${WORDS})?$`,
+);
+
+function semver(text: string, isLoose = false): SemverValue | CelError {
+  const found = SEMVER.exec(isLoose ? normalized(text) : text);
+  const pre = found?.[4]?.split('.') ?? [];
+  if (found === null || pre.some((part) => /^0\d+$/.test(part))) {
+    return new CelError(semverFailure(text));
+  }
+  const [, major = '0', minor = '0', patch = '0'] = found;
+  return new SemverValue([BigInt(major), BigInt(minor), BigInt(patch)], pre);
+}
+
+function semverFailure(text: string): string {
+  if (text === '') return 'Version string empty';
+  const parts = text.split('.');
+  if (parts.length < 3) return 'No Major.Minor.Patch elements found';
+  const part = parts.find((one) => !/^\d+$/.test(one)) ?? parts.find((one) => /^0\d/.test(one));
+  if (part !== undefined && /^0\d/.test(part)) {
+    return `Version number must not contain leading zeroes ${JSON.stringify(part)}`;
+  }
+  return `Invalid character(s) found in version ${JSON.stringify(text)}`;
+}
+
+/** `v1.2` is `1.2.0`: a leading v, leading zeros and missing parts are forgiven. */
+function normalized(text: string): string {
+  const [, core = '', rest = ''] = /^v?([^-+]*)(.*)$/s.exec(text) ?? [];
+  const parts = core.split('.').map((part) => part.replace(/^0+(?=\d)/, ''));
+  while (parts.length < 3) parts.push('0');
+  return parts.join('.') + rest;
+}
+
+function compareVersions(left: SemverValue, right: SemverValue): -1 | 0 | 1 {
+  for (let i = 0; i < 3; i++) {
+    const own = left.numbers[i] ?? 0n;
+    const other = right.numbers[i] ?? 0n;
+    if (own !== other) return own < other ? -1 : 1;
+  }
+  if (left.pre.length === 0 || right.pre.length === 0) {
+    return left.pre.length === right.pre.length ? 0 : left.pre.length === 0 ? 1 : -1;
+  }
+  const length = Math.min(left.pre.length, right.pre.length);
+  for (let i = 0; i < length; i++) {
+    const sign = comparePre(left.pre[i] ?? '', right.pre[i] ?? '');
+    if (sign !== 0) return sign;
+  }
+  const longer = left.pre.length - right.pre.length;
+  return longer === 0 ? 0 : longer < 0 ? -1 : 1;
+}
+
+function comparePre(left: string, right: string): -1 | 0 | 1 {
+  if (left === right) return 0;
+  const isNumber = /^\d+$/.test(left);
+  if (isNumber !== /^\d+$/.test(right)) return isNumber ? -1 : 1;
+  if (isNumber) return BigInt(left) < BigInt(right) ? -1 : 1;
+  return left < right ? -1 : 1;
+}
+
+export const SEMVER_LIBRARY: Library = {
+  'string_to_semver: semver(string): kubernetes.Semver': (text: string) => semver(text),
+  'string_bool_to_semver: semver(string, bool): kubernetes.Semver': semver,
+  'is_semver_string: isSemver(string): bool': (text: string) => semver(text) instanceof SemverValue,
+  'is_semver_string_bool: isSemver(string, bool): bool': (text: string, isLoose: boolean) =>
+    semver(text, isLoose) instanceof SemverValue,
+  'semver_major: kubernetes.Semver . major(): int': ({ numbers }: SemverValue) => numbers[0],
+  'semver_minor: kubernetes.Semver . minor(): int': ({ numbers }: SemverValue) => numbers[1],
+  'semver_patch: kubernetes.Semver . patch(): int': ({ numbers }: SemverValue) => numbers[2],
+  'semver_is_greater_than: kubernetes.Semver . isGreaterThan(kubernetes.Semver): bool': (
+    left: SemverValue,
+    right: SemverValue,
+  ) => compareVersions(left, right) > 0,
+  'semver_is_less_than: kubernetes.Semver . isLessThan(kubernetes.Semver): bool': (
+    left: SemverValue,
+    right: SemverValue,
+  ) => compareVersions(left, right) < 0,
+  'semver_compare_to: kubernetes.Semver . compareTo(kubernetes.Semver): int': (
+    left: SemverValue,
+    right: SemverValue,
+  ) => BigInt(compareVersions(left, right)),
+};
+
+class FormatValue extends Opaque {
+  readonly typeName = 'kubernetes.NamedFormat';
+  readonly name: string;
+  readonly errorsOf: (text: string) => string[];
+  constructor(name: string, errorsOf: (text: string) => string[]) {
+    super();
+    this.name = name;
+    this.errorsOf = errorsOf;
+  }
+  equals(other: Opaque): boolean {
+    return other instanceof FormatValue && other.name === this.name;
+  }
+}
+
+const asPrefix =
+  (errorsOf: (text: string) => string[]) =>
+  (text: string): string[] =>
+    errorsOf(withoutTrailingDash(text));
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const UUID = /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$/;
+
+const only = (isFine: boolean, why: string): string[] => (isFine ? [] : [why]);
+
+const FORMATS: Readonly<Record<string, (text: string) => string[]>> = {
+  dns1123Label: dnsLabelErrors,
+  dns1123Subdomain: dnsSubdomainErrors,
+  dns1035Label: dns1035LabelErrors,
+  qualifiedName: qualifiedNameErrors,
+  dns1123LabelPrefix: asPrefix(dnsLabelErrors),
+  dns1123SubdomainPrefix: asPrefix(dnsSubdomainErrors),
+  dns1035LabelPrefix: asPrefix(dns1035LabelErrors),
+  labelValue: labelValueErrors,
+  uri: (text) => only(/^(?:[A-Za-z][A-Za-z0-9+.-]*:|\/)\S*$/.test(text), 'invalid URI for request'),
+  uuid: (text) => only(UUID.test(text), 'does not match the UUID format'),
+  byte: (text) => only(BASE64.test(text), 'invalid base64'),
+  date: (text) => only(!(parseTimestamp(`${text}T00:00:00Z`) instanceof CelError), 'invalid date'),
+  datetime: (text) => only(!(parseTimestamp(text) instanceof CelError), 'invalid datetime'),
+  duration: (text) => only(parseGoDuration(text) !== undefined, 'invalid duration'),
+};
+
+const values = new Map(
+  Object.entries(FORMATS).map(([name, errorsOf]) => [name, new FormatValue(name, errorsOf)]),
+);
+
+function formats(): Library {
+  const library: Record<string, () => CelValue> = {};
+  for (const [name, value] of values) {
+    library[`format_${name}: format.${name}(): kubernetes.NamedFormat`] = () => value;
+  }
+  return library;
+}
+
+function validate({ errorsOf }: FormatValue, text: string): CelValue {
+  const errors = errorsOf(text);
+  return new Optional(errors.length === 0 ? undefined : new ArrayList(errors));
+}
+
+export const FORMAT_LIBRARY: readonly Library[] = [
+  formats(),
+  {
+    'format_named: format.named(string): optional(kubernetes.NamedFormat)': (name: string) =>
+      new Optional(values.get(name)),
+    'format_validate: kubernetes.NamedFormat . validate(string): optional(list(string))': validate,
+    'json_patch_escape_key: jsonpatch.escapeKey(string): string': (text: string) =>
+      text.replaceAll('~', '~0').replaceAll('/', '~1'),
+  },
+];

@@ -1,0 +1,62 @@
+/**
+ * Regular expressions in RE2's language and in linear time. What RE2 refuses is refused, and no
+ * pattern can be made to explode.
+ */
+import { RE2JS } from 're2js';
+import type { Library } from './functions.ts';
+import { ArrayList, CelError, type CelValue } from './values.ts';
+
+/** Patterns that stay compiled; the oldest goes first. */
+const PATTERNS_MAX = 500;
+/** Longer patterns are refused before they become a program of many megabytes. */
+const PATTERN_CHARS_MAX = 32 * 1024;
+
+const known = new Map<string, RE2JS>();
+
+export type Pattern =
+  | { readonly ok: true; readonly value: RE2JS }
+  | { readonly ok: false; readonly message: string };
+
+/** Compiles a pattern as Go's regexp would; the message is Go's. */
+export function compilePattern(text: string): Pattern {
+  const kept = known.get(text);
+  if (kept !== undefined) return { ok: true, value: kept };
+  if (text.length > PATTERN_CHARS_MAX) {
+    return { ok: false, message: 'error parsing regexp: expression too large' };
+  }
+  try {
+    const value = RE2JS.compile(text);
+    if (known.size >= PATTERNS_MAX) known.delete(known.keys().next().value ?? '');
+    known.set(text, value);
+    return { ok: true, value };
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+export function matchesPattern(text: string, pattern: string): CelValue {
+  const compiled = compilePattern(pattern);
+  return compiled.ok ? compiled.value.test(text) : new CelError(compiled.message);
+}
+
+function find(text: string, pattern: string): CelValue {
+  const compiled = compilePattern(pattern);
+  if (!compiled.ok) return new CelError(`Illegal regex: ${compiled.message}`);
+  const matcher = compiled.value.matcher(text);
+  return matcher.find() ? (matcher.group() ?? '') : '';
+}
+
+function findAll(text: string, pattern: string, limit = -1n): CelValue {
+  const compiled = compilePattern(pattern);
+  if (!compiled.ok) return new CelError(`Illegal regex: ${compiled.message}`);
+  const matcher = compiled.value.matcher(text);
+  const found: CelValue[] = [];
+  while ((limit < 0n || found.length < limit) && matcher.find()) found.push(matcher.group() ?? '');
+  return new ArrayList(found);
+}
+
+export const REGEX_LIBRARY: Library = {
+  'string_find_string: string . find(string): string': find,
+  'string_find_all_string: string . findAll(string): list(string)': findAll,
+  'string_find_all_string_int: string . findAll(string, int): list(string)': findAll,
+};
