@@ -58,6 +58,8 @@ export function createApiServer(options: ServerOptions): ApiServer {
     (signer === null ? null : readServiceAccountToken(world, signer, token));
   const health = new Health();
   health.add('ping', () => null);
+  health.add('etcd', () => storage.fault);
+  health.add('etcd-readiness', () => storage.fault, true);
   const plugins = [
     namespaceLifecycle,
     serviceAccounts,

@@ -25,23 +25,42 @@ export interface BootstrapFacts {
 
 const row = emptyRow();
 
-/** Makes what is missing. Returns how many objects that were. */
-export function bootstrap(world: World, facts: BootstrapFacts): number {
+/** Makes what is missing; calls `done` with how many objects that were. */
+export function bootstrap(
+  world: World,
+  facts: BootstrapFacts,
+  done?: (made: number) => void,
+): void {
+  const objects = bootstrapObjects(facts);
+  let left = objects.length;
   let made = 0;
-  for (const object of bootstrapObjects(facts)) {
-    if (ensure(world, object)) made++;
+  for (const object of objects) {
+    ensure(world, object, (isMade) => {
+      if (isMade) made++;
+      left--;
+      if (left === 0) done?.(made);
+    });
   }
-  return made;
 }
 
-/** Stores an object if there is none of its name. True where it was made. */
-export function ensure(world: World, object: JsonObject): boolean {
+/** Stores an object if there is none of its name; calls `done` with whether it was made. */
+export function ensure(
+  world: World,
+  object: JsonObject,
+  done: (isMade: boolean) => void = () => {},
+): void {
   const resource = findKind(stringAt(object, 'apiVersion'), stringAt(object, 'kind'));
-  if (resource === undefined) return false;
+  if (resource === undefined) {
+    done(false);
+    return;
+  }
   const served = servedOf(resource);
   const namespace = stringAt(object, 'metadata', 'namespace');
   const key = keyOf(served, namespace, stringAt(object, 'metadata', 'name'));
-  if (world.storage.get(key, row)) return false;
+  if (world.storage.get(key, row)) {
+    done(false);
+    return;
+  }
   const metadata = orderedMetadata({
     ...objectAt(object, 'metadata'),
     uid: world.edge.uuid(),
@@ -51,11 +70,9 @@ export function ensure(world: World, object: JsonObject): boolean {
   const { kind, apiVersion, metadata: _, ...rest } = object;
   const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
   applyDefaults(whole);
-  let isMade = false;
   world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
-    isMade = outcome.kind === 'done';
+    done(outcome.kind === 'done');
   });
-  return isMade;
 }
 
 function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {

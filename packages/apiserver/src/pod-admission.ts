@@ -4,9 +4,10 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Admitted, AdmissionPlugin } from './admission.ts';
 import { decodeRow } from './encoder.ts';
+import { followChanges } from './follow.ts';
 import { generatedName } from './object-meta.ts';
 import { findServed, keyOf, rangeOf, type Served } from './served.ts';
-import { emptyEvent, emptyRow } from './storage.ts';
+import { emptyRow } from './storage.ts';
 import type { World } from './world.ts';
 
 const NOT_EVICTED_SECONDS = 300;
@@ -15,7 +16,6 @@ const TOKEN_SECONDS = 3607;
 const ROOT_CA = 'kube-root-ca.crt';
 
 const row = emptyRow();
-const event = emptyEvent();
 
 /** True for the creation of a pod, whose object is then there. */
 function newPod(write: Admitted): JsonObject | null {
@@ -177,9 +177,8 @@ function defaultClass(world: World): JsonObject | null {
     const made = { found: null, isFresh: false };
     kept = made;
     defaultClasses.set(world, made);
-    const watch = world.storage.watch(start, end, world.storage.publishedRevision, () => {
+    followChanges(world.storage, rangeOf(served, ''), () => {
       made.isFresh = false;
-      while (watch?.next(event) === 'event');
     });
   }
   if (!kept.isFresh) {

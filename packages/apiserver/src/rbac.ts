@@ -10,12 +10,11 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { DENIED, type Attributes, type Authorizer, type Decision } from './authorization.ts';
 import { matchesPath } from './component-grants.ts';
 import { decodeRow } from './encoder.ts';
+import { followChanges } from './follow.ts';
 import { parseServiceAccount, type Identity } from './identity.ts';
 import { findServed, rangeOf } from './served.ts';
-import { emptyEvent } from './storage.ts';
 import type { World } from './world.ts';
 
-const event = emptyEvent();
 const GROUP = 'rbac.authorization.k8s.io';
 const PLURALS = ['clusterroles', 'roles', 'clusterrolebindings', 'rolebindings'] as const;
 
@@ -45,12 +44,8 @@ export class Rbac {
     for (const plural of PLURALS) {
       const served = findServed(GROUP, 'v1', plural);
       if (served === undefined) continue;
-      const { start, end } = rangeOf(served, '');
-      const from = world.storage.publishedRevision;
-      const watch = world.storage.watch(start, end, from, () => {
+      followChanges(world.storage, rangeOf(served, ''), () => {
         this.#bySubject = null;
-        // what changed does not matter, but a cursor that never moves holds history back
-        while (watch?.next(event) === 'event');
       });
     }
   }

@@ -6,14 +6,14 @@ import { isIP } from 'node:net';
 import { createApiServer } from './assembly.ts';
 import { parseTokenFile } from './authentication.ts';
 import { bootstrap } from './bootstrap.ts';
-import { EmbeddedStorage } from './embedded-storage.ts';
 import type { Identity } from './identity.ts';
+import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import type { ApiServer } from './server.ts';
-import { storagePolicy } from './storage-policy.ts';
+import type { Storage } from './storage.ts';
 import { TokenSigner } from './token-signer.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
-import { openStore, type OpenStore } from '@megaplane/store/open';
+import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener } from '@megaplane/wire/listener';
 
 const TICK_MS = 1000;
@@ -24,9 +24,7 @@ const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 
 /** Flags of the command; texts are as given on the command line. */
-export interface ApiserverOptions {
-  /** Keys, kubeconfigs and the embedded store. */
-  readonly dataDir: string;
+export interface ApiserverOptions extends StorageFlags {
   readonly bindAddress: string;
   /** 0: a free one. */
   readonly securePort: number;
@@ -62,25 +60,11 @@ export async function runApiserver(options: ApiserverOptions): Promise<Apiserver
   assertWritable(options.dataDir);
   const names = isIP(options.bindAddress) === 0 ? [] : [options.bindAddress];
   const pki = openPki(options.dataDir, names, Date.now());
-  const policy = storagePolicy(
-    options.dataDir,
-    options.durability ?? '',
-    options.historyLimit ?? '',
-  );
-  const memory = options.memoryLimitBytes;
-  const opened = openStore(memory === undefined ? policy : { ...policy, memoryBytesMax: memory });
-  const { cutBytes } = opened.replayed;
-  if (cutBytes > 0) {
-    options.log(
-      'warn',
-      `the log ended in the middle of a record, as after a crash: its last ${cutBytes} bytes ` +
-        `are cut off and kept beside it as *.torn`,
-    );
-  }
+  const opened = await openStorage(options, options.log);
   try {
     return await serve(options, pki, opened);
   } catch (error) {
-    await opened.close();
+    await opened.storage.close();
     throw error;
   }
 }
@@ -88,9 +72,9 @@ export async function runApiserver(options: ApiserverOptions): Promise<Apiserver
 async function serve(
   options: ApiserverOptions,
   pki: Pki,
-  opened: OpenStore,
+  opened: OpenStorage,
 ): Promise<ApiserverService> {
-  const storage = new EmbeddedStorage(opened.store, () => opened.close());
+  const { storage, embedded, failure } = opened;
   const address = advertised(options.bindAddress);
   const signer = new TokenSigner(pki.tokenKey, options.serviceAccountIssuer);
   const tokens = readTokens(options.tokenAuthFile);
@@ -111,16 +95,13 @@ async function serve(
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
-  bootstrap(server.parts.world, {
-    serviceAddress: firstServiceAddress(options.serviceClusterIpRange),
-    address,
-    port,
+  const serviceAddress = firstServiceAddress(options.serviceClusterIpRange);
+  await new Promise((done) => {
+    bootstrap(server.parts.world, { serviceAddress, address, port }, done);
   });
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
-  const etcd = await serveClients(options, pki, opened);
+  const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   const timers = startTimers(server, storage);
-  const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
-  opened.store.onLogFailure((message) => fail(new Error(message)));
   const socket = options.unixSocket === undefined ? '' : `, unix:${options.unixSocket}`;
   return {
     listens: url + socket,
@@ -216,7 +197,7 @@ function clientUrl(text: string): URL {
   return url;
 }
 
-function startTimers(server: ApiServer, storage: EmbeddedStorage): { stop(): void } {
+function startTimers(server: ApiServer, storage: Storage): { stop(): void } {
   let compactTo = 0;
   const tick = setInterval(() => server.tick(Date.now()), TICK_MS);
   const compact = setInterval(() => {

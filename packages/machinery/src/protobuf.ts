@@ -171,3 +171,22 @@ export function encodeStored(
   const object = decodeCanonical(bytes, start, end, resourceVersion);
   return encoder.envelope(type, object, apiVersion, kind);
 }
+
+/**
+ * As upstream keeps an object: enveloped, with an empty resourceVersion. Undefined if there is no
+ * table for the kind.
+ */
+export function encodeAtRest(apiVersion: string, kind: string, bytes: Buffer): Buffer | undefined {
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type === undefined) return undefined;
+  const out = transcoder.out;
+  out.reset();
+  openEnvelope(out);
+  const mark = out.mark();
+  if (transcoder.write(planOf(type), bytes, 0, bytes.length, '')) {
+    closeEnvelope(out, mark, apiVersion, kind);
+    return out.take();
+  }
+  const object = JSON.parse(bytes.toString('utf8')) as JsonObject;
+  return encoder.envelope(type, object, apiVersion, kind);
+}

@@ -21,6 +21,20 @@ interface Flags extends LogFlags {
   readonly anonymousAuth: boolean;
   readonly serviceClusterIpRange?: string;
   readonly serviceAccountIssuer?: string;
+  readonly etcdServers?: string;
+  readonly etcdServersOverrides?: string;
+  readonly etcdPrefix?: string;
+  readonly etcdCafile?: string;
+  readonly etcdCertfile?: string;
+  readonly etcdKeyfile?: string;
+  readonly etcdCompactionInterval?: string;
+  readonly storageMediaType?: string;
+  readonly eventTtl?: string;
+}
+
+/** A flag that may be given several times is one list. */
+function joined(text: string, previous: string | undefined): string {
+  return previous === undefined ? text : `${previous},${text}`;
 }
 
 export function apiserverCommand(done: (exitCode: number) => void): Command {
@@ -39,6 +53,23 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option('--history-limit <sizes>', 'bytes of old versions kept, or by resource: pods=64MiB')
     .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
     .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there')
+    .option('--event-ttl <duration>', 'events are kept so long (1h0m0s)')
+    .optionsGroup('Data in etcd, in place of the embedded store:')
+    .option('--etcd-servers <urls>', 'members of an etcd cluster, by commas')
+    .option(
+      '--etcd-servers-overrides <list>',
+      'clusters of their own: group/resource#url;url, by commas',
+      joined,
+    )
+    .option('--etcd-prefix <path>', 'what all keys start with (/registry)')
+    .option('--etcd-cafile <file>', 'authority of their certificates')
+    .option('--etcd-certfile <file>', 'certificate that this server shows them')
+    .option('--etcd-keyfile <file>', 'its key')
+    .option('--etcd-compaction-interval <duration>', 'history is kept so long (5m0s); 0 = for ever')
+    .option(
+      '--storage-media-type <type>',
+      'of what is written (application/vnd.kubernetes.protobuf)',
+    )
     .optionsGroup('Serving:')
     .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
     .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
@@ -70,6 +101,9 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'tokenAuthFile']),
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
           ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer', 'listenClientUrls']),
+          ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
+          ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
+          ...given(flags, ['etcdCompactionInterval']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           log: logger(flags),
         });

@@ -30,6 +30,12 @@ import {
 
 /** A call that has no answer by then has failed. */
 const CALL_MS_MAX = 10_000;
+/**
+ * Without a connection for so long, calls fail almost at once: those who ask had better hear of it
+ * than wait. A change of leader or of members is over sooner.
+ */
+const DOWN_MS_MAX = 2000;
+const PATIENCE_MS_MIN = 50;
 /** Calls that wait for an answer; more are refused, so that a dead cluster costs no memory. */
 const CALLS_MAX = 50_000;
 const UNAVAILABLE = 14;
@@ -68,11 +74,6 @@ export class EtcdClient {
 
   constructor(options: EndpointsOptions) {
     this.#endpoints = new Endpoints(options);
-  }
-
-  /** True while a connection is open. */
-  get isOpen(): boolean {
-    return this.#endpoints.isOpen;
   }
 
   /** What is wrong with the connection; '' while it is open. */
@@ -157,11 +158,12 @@ export class EtcdClient {
     return fault === '' ? 'the client is closed' : `etcd cannot be reached: ${fault}`;
   }
 
-  /** A connection, or null when there is none within `waitMs`. */
+  /** A connection, or null when there is none within `waitMs`, or has been none for long. */
   async #opened(waitMs: number): Promise<GrpcClient | null> {
     if (waitMs <= 0) return null;
+    const patienceMs = Math.max(PATIENCE_MS_MIN, DOWN_MS_MAX - this.#endpoints.downForMs);
     const { promise, resolve } = Promise.withResolvers<null>();
-    const timer = setTimeout(() => resolve(null), waitMs);
+    const timer = setTimeout(() => resolve(null), Math.min(waitMs, patienceMs));
     const client = await Promise.race([this.#endpoints.open(), promise]);
     clearTimeout(timer);
     return client;

@@ -11,7 +11,7 @@ import { grpcClient } from '@megaplane/wire/grpc-client';
 /** A member that has not answered the greeting by then is left for the next one. */
 const CONNECT_MS_MAX = 3000;
 const BACKOFF_MS_MIN = 100;
-const BACKOFF_MS_MAX = 5000;
+const BACKOFF_MS_MAX = 1000;
 
 /** `http://127.0.0.1:2379`, taken apart. */
 export interface Endpoint {
@@ -59,6 +59,8 @@ export class Endpoints {
   #timer: NodeJS.Timeout | null = null;
   #waiting: ((client: GrpcClient | null) => void)[] = [];
   #isClosed = false;
+  /** When the last connection was lost. */
+  #downMs: number = performance.now();
   /** Why the last connection is no more; '' while there is one. */
   fault = 'no connection was made yet';
 
@@ -80,6 +82,11 @@ export class Endpoints {
 
   get isOpen(): boolean {
     return this.#isOpen;
+  }
+
+  /** For how long there has been no connection; 0 while there is one. */
+  get downForMs(): number {
+    return this.#isOpen ? 0 : performance.now() - this.#downMs;
   }
 
   /** The open connection, as soon as there is one; null once closed. */
@@ -139,6 +146,7 @@ export class Endpoints {
     if (this.#isClosed) return;
     this.fault = `${this.#endpoint.url}: ${text}`;
     if (this.#isOpen || this.#failures < endpoints.length) log(`etcd: ${this.fault}`);
+    if (this.#isOpen) this.#downMs = performance.now();
     this.#client = null;
     this.#isOpen = false;
     this.#at = (this.#at + 1) % endpoints.length;

@@ -76,6 +76,8 @@ export interface WatchAnswer {
   readonly revision: number;
   readonly isCreated: boolean;
   readonly isCanceled: boolean;
+  /** It answers a request for progress, and belongs to no watch. */
+  readonly isRequested: boolean;
   /** Above 0: the start lies before what etcd keeps. */
   readonly compactRevision: number;
   readonly reason: string;
@@ -238,12 +240,14 @@ export function decodeWatch(bytes: Buffer, start: number, end: number): WatchAns
     revision: 0,
     isCreated: false,
     isCanceled: false,
+    isRequested: false,
     compactRevision: 0,
     reason: '',
     events: [] as { isDelete: boolean; kv: KeyValue }[],
   };
   while (own.next()) {
     if (own.field === 1) answer.revision = headerAt(bytes, own);
+    else if (own.field === 2) answer.isRequested = own.int64() < 0;
     else if (own.field === 3) answer.isCreated = own.bool();
     else if (own.field === 4) answer.isCanceled = own.bool();
     else if (own.field === 5) answer.compactRevision = own.int64();
