@@ -1,24 +1,22 @@
 // shell: files and sockets of a store
 /** The process around `megaplane store`. */
-import { readFileSync } from 'node:fs';
 import { runStore } from '@megaplane/etcd/run-store';
 import type { EtcdAddress } from '@megaplane/etcd/run-store';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
+import type { ListenTls } from '@megaplane/wire/listener';
 import type { Service } from './service.ts';
+import type { ServingFlags } from './store-flags.ts';
+import { storeTls } from './store-tls.ts';
 
 const CLIENT_PORT = 2379;
 const DRAIN_MS = 3000;
 
-export interface StoreProgramOptions {
+export interface StoreProgramOptions extends ServingFlags {
   readonly dataDir: string;
   readonly name: string;
   readonly listenClientUrls: string;
   readonly advertiseClientUrls?: string;
   readonly listenMetricsUrls?: string;
-  readonly certFile?: string;
-  readonly keyFile?: string;
-  readonly trustedCaFile?: string;
-  readonly clientCertAuth?: true;
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
   readonly maxTxnOps: number;
@@ -27,10 +25,16 @@ export interface StoreProgramOptions {
   /** Of keys under no listed prefix. */
   readonly base: Durability;
   readonly prefixes: readonly PrefixPolicy[];
+  /** Tells the operator. */
+  readonly warn: (message: string) => void;
 }
 
 export async function startStore(options: StoreProgramOptions): Promise<Service> {
   const urls = parseUrls('--listen-client-urls', options.listenClientUrls);
+  const metricsUrls = parseUrls('--listen-metrics-urls', options.listenMetricsUrls ?? '');
+  const currentTls = storeTls(options, [...urls, ...metricsUrls]);
+  for (const url of urls) assertGuarded(url, currentTls);
+  for (const url of metricsUrls) warnOfMetrics(url, options);
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   const store = await runStore({
     storage: {
@@ -40,10 +44,16 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
       ...(options.memoryLimit === undefined ? {} : { memoryBytesMax: options.memoryLimit }),
     },
     name: options.name,
-    listen: urls.map((url) => addressOf(url, options)),
-    listenMetrics: parseUrls('--listen-metrics-urls', options.listenMetricsUrls ?? '').map((url) =>
-      addressOf(url, options),
-    ),
+    listen: urls.map((url) => addressOf(url, currentTls)),
+    listenMetrics: metricsUrls.map((url) => addressOf(url, currentTls)),
+    timesCalls: options.metrics === 'extensive',
+    origins: options.cors,
+    wire: {
+      streamsMax: options.maxConcurrentStreams,
+      connectionsMax: options.maxConnections,
+      keepaliveMs: options.grpcKeepaliveInterval,
+      keepaliveTimeoutMs: options.grpcKeepaliveTimeout,
+    },
     advertiseClientUrls: (options.advertiseClientUrls ?? options.listenClientUrls).split(','),
     limits: {
       txnOpsMax: options.maxTxnOps,
@@ -71,30 +81,36 @@ function parseUrls(flag: string, text: string): URL[] {
   });
 }
 
-function addressOf(url: URL, options: StoreProgramOptions): EtcdAddress {
-  if (url.protocol === 'unix:') return { unixPath: url.pathname };
-  const host = url.hostname.replaceAll(/[[\]]/g, '');
-  const address = { host, port: Number(url.port === '' ? CLIENT_PORT : url.port) };
-  if (url.protocol === 'http:') {
-    assertLoopback(host, url);
-    return address;
-  }
-  const { certFile, keyFile, trustedCaFile } = options;
-  if (certFile === undefined || keyFile === undefined) {
-    throw new Error(`${url.href}: https needs --cert-file and --key-file`);
-  }
-  const tls = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
-  if (trustedCaFile === undefined) return { ...address, tls };
-  const clientCa = readFileSync(trustedCaFile, 'utf8');
-  const requiresClientCert = options.clientCertAuth ?? false;
-  return { ...address, tls: { ...tls, clientCa, requiresClientCert } };
+function hostOf(url: URL): string {
+  return url.hostname.replaceAll(/[[\]]/g, '');
 }
 
-/** Whoever reaches a plain port owns the data, so it must not be reached from elsewhere. */
-function assertLoopback(host: string, url: URL): void {
-  if (host === 'localhost' || host === '::1' || host.startsWith('127.')) return;
+function addressOf(url: URL, currentTls: (() => ListenTls) | null): EtcdAddress {
+  if (url.protocol === 'unix:') return { unixPath: url.pathname };
+  const port = Number(url.port === '' ? CLIENT_PORT : url.port);
+  const address = { host: hostOf(url), port };
+  if (url.protocol === 'http:' || currentTls === null) return address;
+  return { ...address, tls: currentTls(), currentTls };
+}
+
+function isLoopback(url: URL): boolean {
+  const host = hostOf(url);
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
+}
+
+/** Whoever reaches an unguarded port owns the data, so it must not be reached from elsewhere. */
+function assertGuarded(url: URL, currentTls: (() => ListenTls) | null): void {
+  if (url.protocol === 'unix:' || isLoopback(url)) return;
+  const asksForCertificates = currentTls?.().requiresClientCert === true;
+  if (url.protocol === 'https:' && asksForCertificates) return;
+  const what = url.protocol === 'https:' ? 'https without client certificates' : 'a plain port';
   throw new Error(
-    `${url.origin}: a plain port is open to everybody who reaches it; listen on 127.0.0.1, ` +
-      'or use https with --cert-file, --key-file, --trusted-ca-file and --client-cert-auth',
+    `${url.origin}: ${what} is open to everybody who reaches it; listen on 127.0.0.1, or use ` +
+      'https with --cert-file, --key-file, --trusted-ca-file and --client-cert-auth',
   );
+}
+
+function warnOfMetrics(url: URL, { warn }: StoreProgramOptions): void {
+  if (url.protocol === 'unix:' || isLoopback(url)) return;
+  warn(`${url.origin}: everybody who reaches it may read metrics and health, but no data`);
 }

@@ -7,6 +7,7 @@ import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
 import { alarmName, unlessCorrupt } from './alarms.ts';
 import { Compactor, compactHandler } from './compaction.ts';
+import type { WireLimits } from '@megaplane/wire/limits';
 import { EtcdContext, type EtcdLimits } from './context.ts';
 import { Gateway, streamsBody } from './gateway/gateway.ts';
 import { httpHandler } from './http.ts';
@@ -40,6 +41,8 @@ export interface EtcdAddress {
   readonly port?: number;
   readonly unixPath?: string;
   readonly tls?: ListenTls;
+  /** See ListenOptions: certificates that change without a restart. */
+  readonly currentTls?: () => ListenTls;
 }
 
 export interface EtcdServerOptions {
@@ -53,6 +56,8 @@ export interface EtcdServerOptions {
   readonly progressNotifyMs?: number;
   /** etcd's --metrics=extensive: the time of every call as a histogram. */
   readonly timesCalls?: boolean;
+  /** Limits of connections that differ from the wire's own. */
+  readonly wire?: Partial<WireLimits>;
   /** Origins of web pages that may use the JSON gateway, etcd's --cors; default none. */
   readonly origins?: readonly string[];
 }
@@ -103,8 +108,11 @@ export async function serveEtcd(
   progress.unref();
   retry.unref();
   try {
+    const wire = options.wire ?? {};
     for (const address of options.listen) {
-      listeners.push(await listen({ ...address, handler, grpc: routes, streamsBody }));
+      listeners.push(
+        await listen({ ...address, handler, grpc: routes, streamsBody, limits: wire }),
+      );
     }
     const probesOnly = httpHandler({ health, metrics, gateway: null });
     for (const address of options.listenMetrics ?? []) {

@@ -6,6 +6,7 @@
  * ALPN, the first octets do: HTTP/2 opens with a request line that no HTTP/1.1 client sends.
  */
 import { chmodSync, unlinkSync } from 'node:fs';
+import type { X509Certificate } from 'node:crypto';
 import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { createServer as createTlsServer, TLSSocket } from 'node:tls';
@@ -29,6 +30,13 @@ export interface ListenTls {
   readonly clientCa?: string | Buffer | readonly (string | Buffer)[];
   /** With it a client without a certificate of these CAs ends at the handshake. */
   readonly requiresClientCert?: boolean;
+  /** Default TLSv1.2. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** OpenSSL's names, joined by `:`; default Node's. */
+  readonly ciphers?: string;
+  /** Asked about the client's certificate after a trusted handshake; false cuts the connection. */
+  readonly accepts?: (certificate: X509Certificate) => boolean;
 }
 
 export interface ListenOptions {
@@ -38,6 +46,9 @@ export interface ListenOptions {
   readonly port?: number;
   readonly unixPath?: string;
   readonly tls?: ListenTls;
+  /** Asked at each new connection: another object than before replaces `tls`, so that changed
+   *  files count from the next handshake on. */
+  readonly currentTls?: () => ListenTls;
   readonly handler: Handler;
   readonly streamsBody?: StreamsBody;
   readonly grpc?: GrpcRoutes;
@@ -75,6 +86,7 @@ class SocketListener implements Listener {
   /** Every socket, also while its TLS handshake is under way. */
   readonly #sockets = new Set<Socket>();
   #ticker: NodeJS.Timeout | null = null;
+  #tls: ListenTls | null = null;
   #closing = false;
 
   constructor(options: ListenOptions) {
@@ -100,7 +112,10 @@ class SocketListener implements Listener {
             },
             (socket) => this.#accept(socket),
           );
+    this.#tls = options.tls ?? null;
     server.maxConnections = limits.connectionsMax;
+    // Before the listener of node:tls, which takes the context of that moment.
+    if (options.currentTls !== undefined) server.prependListener('connection', () => this.#renew());
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
@@ -148,13 +163,27 @@ class SocketListener implements Listener {
     });
   }
 
+  #renew(): void {
+    const tls = this.#options.currentTls?.() ?? null;
+    if (tls !== null && tls !== this.#tls) this.reloadTls(tls);
+  }
+
+  /** May the client of a finished handshake come in? */
+  #isAccepted(socket: Socket): boolean {
+    const accepts = this.#tls?.accepts;
+    if (accepts === undefined || !(socket instanceof TLSSocket)) return true;
+    const certificate = socket.getPeerX509Certificate();
+    return certificate === undefined || accepts(certificate);
+  }
+
   reloadTls(tls: ListenTls): void {
+    this.#tls = tls;
     const server = this.#server as TlsServer;
     server.setSecureContext(tlsFields(tls));
   }
 
   #accept(socket: Socket): void {
-    if (this.#closing) {
+    if (this.#closing || !this.#isAccepted(socket)) {
       socket.destroy();
       return;
     }
@@ -207,7 +236,13 @@ class SocketListener implements Listener {
 }
 
 function tlsFields(tls: ListenTls): object {
-  const fields = { key: tls.key, cert: tls.cert, minVersion: 'TLSv1.2' as const };
+  const fields = {
+    key: tls.key,
+    cert: tls.cert,
+    minVersion: tls.minVersion ?? 'TLSv1.2',
+    ...(tls.maxVersion === undefined ? {} : { maxVersion: tls.maxVersion }),
+    ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
+  };
   if (tls.clientCa === undefined) return fields;
   const rejectUnauthorized = tls.requiresClientCert === true;
   return { ...fields, ca: tls.clientCa, requestCert: true, rejectUnauthorized };

@@ -1,22 +1,25 @@
 /** `megaplane store`: etcd v3, in memory and logged. */
 import { Command } from 'commander';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
-import { addLogOptions } from '../logging.ts';
+import { type LogFlags, addLogOptions, logger } from '../logging.ts';
 import { serve } from '../service.ts';
+import {
+  type ServingFlags,
+  addServingFlags,
+  addUnusedFlags,
+  readEnvironment,
+  unusedFlags,
+} from '../store-flags.ts';
 import { durationOption, sizeBytes, wholeNumber } from '../usage.ts';
 
 const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
 
-interface Flags {
+interface Flags extends ServingFlags, LogFlags {
   readonly dataDir: string;
   readonly name: string;
   readonly listenClientUrls: string;
   readonly advertiseClientUrls?: string;
   readonly listenMetricsUrls?: string;
-  readonly certFile?: string;
-  readonly keyFile?: string;
-  readonly trustedCaFile?: string;
-  readonly clientCertAuth?: true;
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
   readonly maxTxnOps: number;
@@ -27,7 +30,16 @@ interface Flags {
 }
 
 export function storeCommand(done: (exitCode: number) => void): Command {
-  return addLogOptions(described()).action(async (flags: Flags) => done(await run(flags)));
+  const command = addUnusedFlags(addServingFlags(described()));
+  readEnvironment(addLogOptions(command));
+  return command.action(async (flags: Flags) => {
+    const unused = unusedFlags(command);
+    const log = logger(flags);
+    if (unused.length > 0) {
+      log('warn', `a store of one member has no use for ${unused.map((n) => `--${n}`).join(', ')}`);
+    }
+    done(await run(flags, (message) => log('warn', message)));
+  });
 }
 
 function described(): Command {
@@ -56,18 +68,14 @@ function described(): Command {
     .option('--max-txn-ops <count>', 'operations in a transaction', wholeNumber(1, 1e6), 128)
     .addOption(
       durationOption('--watch-progress-notify-interval <duration>', 'of idle watches', 600_000),
-    )
-    .optionsGroup('TLS:')
-    .option('--cert-file <file>', 'serving certificate')
-    .option('--key-file <file>', 'its key')
-    .option('--trusted-ca-file <file>', 'authority of client certificates')
-    .option('--client-cert-auth', 'clients must show a certificate');
+    );
 }
 
-function run(flags: Flags): Promise<number> {
+function run(flags: Flags, warn: (message: string) => void): Promise<number> {
   return serve(async () => {
     const { startStore } = await import('../store-program.ts');
-    return startStore({ ...flags, prefixes: prefixes(flags), base: base(flags.durability) });
+    const policies = { prefixes: prefixes(flags), base: base(flags.durability) };
+    return startStore({ ...flags, ...policies, warn });
   });
 }
 

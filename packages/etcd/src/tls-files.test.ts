@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { connect } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import { type OpenStore, openStore } from '@megaplane/store/open';
+import { revokedSerials } from './revoked.ts';
+import { type EtcdServer, serveEtcd } from './run-store.ts';
+import { type TlsFlags, cipherList, openTls } from './tls-files.ts';
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+const SKIP = hasOpenssl ? false : 'needs openssl: apt-get install openssl';
+
+let dir = '';
+const at = (name: string): string => join(dir, name);
+
+function openssl(...args: string[]): void {
+  execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+}
+
+function issue(name: string, subject: string, hosts: string, authority = 'ca'): void {
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  openssl(
+    'req',
+    '-new',
+    ...curve,
+    '-keyout',
+    `${name}.key`,
+    '-out',
+    `${name}.csr`,
+    '-subj',
+    subject,
+  );
+  writeFileSync(at(`${name}.ext`), `subjectAltName=${hosts}\n`);
+  const signer = ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`, '-CAcreateserial'];
+  const extra = ['-days', '30', '-extfile', `${name}.ext`];
+  openssl('x509', '-req', '-in', `${name}.csr`, '-out', `${name}.crt`, ...signer, ...extra);
+}
+
+function makeAuthority(name: string): void {
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const files = ['-keyout', `${name}.key`, '-out', `${name}.crt`];
+  openssl('req', '-x509', ...key, ...files, '-days', '30', '-subj', `/CN=${name}`);
+}
+
+/** A list of the authority with the given certificates on it. */
+function makeList(revoked: readonly string[]): void {
+  writeFileSync(at('index.txt'), '');
+  writeFileSync(at('crlnumber'), '01\n');
+  const body = 'database=index.txt\ncrlnumber=crlnumber\ndefault_md=sha256\ndefault_crl_days=30\n';
+  writeFileSync(at('ca.cnf'), `[ca]\ndefault_ca=d\n[d]\n${body}`);
+  const signer = ['ca', '-config', 'ca.cnf', '-keyfile', 'ca.key', '-cert', 'ca.crt'];
+  for (const name of revoked) openssl(...signer, '-revoke', `${name}.crt`);
+  openssl(...signer, '-gencrl', '-out', 'list.pem');
+}
+
+before(() => {
+  if (!hasOpenssl) return;
+  dir = mkdtempSync(join(tmpdir(), 'megaplane-tls-'));
+  makeAuthority('ca');
+  makeAuthority('other');
+  issue('server', '/CN=server', 'DNS:localhost,IP:127.0.0.1');
+  issue('renewed', '/CN=renewed', 'DNS:localhost,IP:127.0.0.1');
+  issue('client', '/CN=client', 'DNS:client.example');
+  issue('second', '/CN=second', 'DNS:second.example');
+  issue('foreign', '/CN=client', 'DNS:client.example', 'other');
+  copyFileSync(at('server.crt'), at('tls.crt'));
+  copyFileSync(at('server.key'), at('tls.key'));
+  makeList([]);
+});
+
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+interface Served {
+  readonly opened: OpenStore;
+  readonly server: EtcdServer;
+  readonly warnings: string[];
+  close(): Promise<void>;
+}
+
+async function serve(more: Partial<TlsFlags>): Promise<Served> {
+  const warnings: string[] = [];
+  const flags = { certFile: at('tls.crt'), keyFile: at('tls.key'), ...more };
+  const source = openTls(flags, (message) => warnings.push(message));
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const currentTls = (): ReturnType<typeof source.current> => source.current();
+  const listen = [{ port: 0, tls: currentTls(), currentTls }];
+  const server = await serveEtcd(opened, { listen });
+  const close = async (): Promise<void> => {
+    await server.close();
+    await opened.close();
+  };
+  return { opened, server, warnings, close };
+}
+
+/** The answer to GET /health over a new connection, or `refused`; and who answered. */
+async function health(served: Served, client: string, more: ConnectionOptions = {}) {
+  const port = served.server.addresses[0]?.port ?? 0;
+  const own = { cert: readFileSync(at(`${client}.crt`)), key: readFileSync(at(`${client}.key`)) };
+  const ca = readFileSync(at('ca.crt'));
+  const options = { host: '127.0.0.1', port, ca, ...(client === 'ca' ? {} : own), ...more };
+  return await new Promise<string>((resolve) => {
+    let text = '';
+    let name = '';
+    const socket: TLSSocket = connect(options, () => {
+      name = String(socket.getPeerCertificate().subject.CN);
+      socket.write('GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+    });
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+    socket.on('error', () => {});
+    socket.on('close', () =>
+      resolve(text.startsWith('HTTP/1.1 200') ? `200 from ${name}` : 'refused'),
+    );
+  });
+}
+
+test('clients need a certificate of the authority', { skip: SKIP }, async () => {
+  const served = await serve({ trustedCaFile: at('ca.crt') });
+  try {
+    assert.equal(await health(served, 'client'), '200 from server');
+    assert.equal(await health(served, 'foreign'), 'refused');
+    assert.equal(await health(served, 'ca'), 'refused');
+  } finally {
+    await served.close();
+  }
+});
+
+test('changed files count from the next connection on', { skip: SKIP }, async () => {
+  const flags = { trustedCaFile: at('ca.crt'), clientCrlFile: at('list.pem') };
+  const served = await serve(flags);
+  try {
+    assert.equal(await health(served, 'client'), '200 from server');
+    writeFileSync(at('tls.crt'), '-----BEGIN half');
+    assert.equal(await health(served, 'client'), '200 from server');
+    assert.match(
+      served.warnings[0] ?? '',
+      /certificates stay as they were: --cert-file: .*tls.crt/,
+    );
+    copyFileSync(at('renewed.crt'), at('tls.crt'));
+    copyFileSync(at('renewed.key'), at('tls.key'));
+    assert.equal(await health(served, 'client'), '200 from renewed');
+    makeList(['client']);
+    assert.equal(await health(served, 'client'), 'refused');
+    assert.equal(await health(served, 'second'), '200 from renewed');
+  } finally {
+    await served.close();
+    copyFileSync(at('server.crt'), at('tls.crt'));
+    copyFileSync(at('server.key'), at('tls.key'));
+    makeList([]);
+  }
+});
+
+test('common names and hosts of clients can be listed', { skip: SKIP }, async () => {
+  const byName = await serve({ trustedCaFile: at('ca.crt'), allowedNames: ['a', 'second'] });
+  const byHost = await serve({ trustedCaFile: at('ca.crt'), allowedHosts: ['client.example'] });
+  try {
+    assert.equal(await health(byName, 'client'), 'refused');
+    assert.equal(await health(byName, 'second'), '200 from server');
+    assert.equal(await health(byHost, 'client'), '200 from server');
+    assert.equal(await health(byHost, 'second'), 'refused');
+  } finally {
+    await byName.close();
+    await byHost.close();
+  }
+});
+
+test('versions and suites of TLS can be limited', { skip: SKIP }, async () => {
+  const newest = await serve({ minVersion: 'TLSv1.3' });
+  const suite = 'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384';
+  const one = await serve({ maxVersion: 'TLSv1.2', ciphers: cipherList([suite]) });
+  try {
+    assert.equal(await health(newest, 'client', { maxVersion: 'TLSv1.2' }), 'refused');
+    assert.equal(await health(newest, 'client'), '200 from server');
+    const other = { ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256' };
+    assert.equal(await health(one, 'client', { maxVersion: 'TLSv1.2', ...other }), 'refused');
+    assert.equal(await health(one, 'client'), '200 from server');
+  } finally {
+    await newest.close();
+    await one.close();
+  }
+});
+
+test('wrong files are told by flag, path and reason', { skip: SKIP }, () => {
+  const warn = (): void => {};
+  const good = { certFile: at('tls.crt'), keyFile: at('tls.key') };
+  const wrong: readonly (readonly [Partial<TlsFlags>, RegExp])[] = [
+    [{ certFile: at('none') }, /^--cert-file: ENOENT/],
+    [{ certFile: at('ca.cnf') }, /^--cert-file: .*ca.cnf cannot be used/],
+    [{ keyFile: at('client.key') }, /^--key-file: .*client.key is not the key of .*tls.crt/],
+    [{ trustedCaFile: at('ca.key') }, /^--trusted-ca-file: .*ca.key cannot be used/],
+    [
+      { trustedCaFile: at('ca.crt'), clientCrlFile: at('ca.crt') },
+      /^--client-crl-file: .*ca.crt is no certificate revocation list/,
+    ],
+  ];
+  for (const [more, pattern] of wrong) {
+    assert.throws(() => openTls({ ...good, ...more }, warn), { message: pattern });
+  }
+  assert.throws(() => cipherList(['TLS_NOTHING']), /--cipher-suites: TLS_NOTHING is not known/);
+});
+
+test('bytes that are no revocation list give none, whatever they are', { skip: SKIP }, () => {
+  makeList(['client', 'second']);
+  const list = readFileSync(at('list.pem'));
+  assert.equal(revokedSerials(list)?.size, 2);
+  const body = /-----BEGIN X509 CRL-----([^-]+)/.exec(list.toString())?.[1] ?? '';
+  const der = Buffer.from(body, 'base64');
+  assert.equal(revokedSerials(der)?.size, 2);
+  for (let size = 0; size < der.length; size++) {
+    assert.equal(revokedSerials(der.subarray(0, size)), null);
+  }
+});
