@@ -91,7 +91,7 @@ export class Snapshots {
     this.#revision = store.appliedRevision;
     this.#payload = Buffer.alloc(FRAME_BYTES_MAX);
     this.#filled = 0;
-    this.#nextKey = Buffer.from([0]);
+    this.#nextKey = Buffer.alloc(0);
     this.#control = this.#controlMessages();
   }
 
