@@ -20,8 +20,13 @@ export const CONTROL_CUT = 6;
 export const CONTROL_ALARM = 7;
 /** Revisions go on after this one, whatever the records say. */
 export const CONTROL_REVISION = 8;
+/** A document begins: its number and its size in bytes; DOCUMENT_PART messages follow. */
+export const CONTROL_DOCUMENT = 9;
+/** The next 24 bytes of the document that began last, from byte 8 of the message on. */
+export const CONTROL_DOCUMENT_PART = 10;
 /** Every control message: u32 kind, u32, f64, f64, u32, u32. */
 export const CONTROL_BYTES = 32;
+export const DOCUMENT_PART_BYTES = 24;
 
 export class LogBatch {
   readonly #arenas: Arenas;
@@ -86,12 +91,28 @@ export class LogBatch {
     this.#message(CONTROL_ALARM, kind, isRaised ? 1 : 0, memberHigh, memberLow);
   }
 
+  document(number: number, content: Buffer): void {
+    this.changes++;
+    if (!this.#isLogged) return;
+    const messages = documentMessages(number, content);
+    this.#reserveControl(messages.length);
+    messages.copy(this.#control, this.#controlSize);
+    this.#controlSize += messages.length;
+    this.isPending = true;
+    // Whoever may do what must not come back after it was taken away.
+    this.needsFlush = true;
+  }
+
+  #reserveControl(size: number): void {
+    while (this.#controlSize + size > this.#control.length) {
+      this.#control = Buffer.concat([this.#control, Buffer.alloc(this.#control.length)]);
+    }
+  }
+
   #message(kind: number, a: number, b: number, high: number, low: number): void {
     this.changes++;
     if (!this.#isLogged) return;
-    if (this.#controlSize + CONTROL_BYTES > this.#control.length) {
-      this.#control = Buffer.concat([this.#control, Buffer.alloc(this.#control.length)]);
-    }
+    this.#reserveControl(CONTROL_BYTES);
     const at = this.#controlSize;
     writeControl(this.#control, at, kind, a, b, high, low);
     this.#controlSize = at + CONTROL_BYTES;
@@ -162,6 +183,19 @@ export class LogBatch {
     this.isPending = false;
     this.needsFlush = false;
   }
+}
+
+/** The messages that carry a document. */
+export function documentMessages(number: number, content: Buffer): Buffer {
+  const count = Math.ceil(content.length / DOCUMENT_PART_BYTES);
+  const messages = Buffer.alloc((1 + count) * CONTROL_BYTES);
+  writeControl(messages, 0, CONTROL_DOCUMENT, content.length, 0, 0, number);
+  for (let part = 0; part < count; part++) {
+    const at = (1 + part) * CONTROL_BYTES;
+    messages.writeUInt32LE(CONTROL_DOCUMENT_PART, at);
+    content.copy(messages, at + 8, part * DOCUMENT_PART_BYTES, (part + 1) * DOCUMENT_PART_BYTES);
+  }
+  return messages;
 }
 
 /** One control message. */

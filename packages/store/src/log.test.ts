@@ -358,3 +358,30 @@ test(
     });
   },
 );
+
+test('documents of any size are found again, from the log and from a snapshot', async () => {
+  const dir = newDir();
+  const sizes = [1, 23, 24, 25, 5_000_000];
+  const content = (size: number): Buffer => Buffer.alloc(size, `document ${size} `);
+  await withStore(openStore(options(dir)), async (store) => {
+    for (const size of sizes) store.setDocument(size, Buffer.alloc(100, 'old'));
+    put(store, 'a', 'b');
+    for (const size of sizes) store.setDocument(size, content(size));
+    store.setDocument(7, content(7));
+    store.setDocument(7, Buffer.alloc(0));
+    await published(store);
+  });
+  for (let round = 0; round < 2; round++) {
+    const opened = openStore(options(dir));
+    await withStore(opened, async (store) => {
+      assert.deepEqual([...store.documents.keys()].sort(), [...sizes].sort());
+      for (const size of sizes) assert(store.documents.get(size)?.equals(content(size)));
+      assert.equal(dump(store), 'a=b@2/2/1');
+      opened.snapshot();
+      for (let i = 0; !readdirSync(dir).some((name) => name.startsWith('snapshot-')); i++) {
+        assert(i < 3000, 'no snapshot was made');
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    });
+  }
+});

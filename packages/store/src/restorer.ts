@@ -14,11 +14,14 @@ import {
   CONTROL_BYTES,
   CONTROL_COMPACTION,
   CONTROL_CUT,
+  CONTROL_DOCUMENT,
+  CONTROL_DOCUMENT_PART,
   CONTROL_LEASE,
   CONTROL_LEASE_END,
   CONTROL_RESERVED,
   CONTROL_REVISION,
   CONTROL_TERM,
+  DOCUMENT_PART_BYTES,
 } from './log-batch.ts';
 import type { Store } from './store.ts';
 
@@ -30,6 +33,7 @@ export class Restorer {
   term = 1;
   records = 0;
   #isOutOfOrder = false;
+  #document: { number: number; content: Buffer; filled: number } | null = null;
 
   constructor(store: Store, nowMs: number) {
     this.#store = store;
@@ -68,6 +72,24 @@ export class Restorer {
       this.#store.alarms.set({ kind: a, memberHigh: high, memberLow: low }, b === 1);
     }
     if (kind === CONTROL_TERM) this.term = Math.max(this.term, a);
+    if (kind === CONTROL_DOCUMENT) this.#beginDocument(low, a);
+    if (kind === CONTROL_DOCUMENT_PART) this.#continueDocument(bytes, at + 8);
+  }
+
+  #beginDocument(number: number, size: number): void {
+    this.#document = { number, content: Buffer.alloc(size), filled: 0 };
+    if (size === 0) this.#store.documents.delete(number);
+  }
+
+  /** A document counts once all of it is there. */
+  #continueDocument(bytes: Buffer, at: number): void {
+    const document = this.#document;
+    if (document === null) return;
+    const end = at + DOCUMENT_PART_BYTES;
+    document.filled += bytes.copy(document.content, document.filled, at, end);
+    if (document.filled < document.content.length) return;
+    this.#store.documents.set(document.number, document.content);
+    this.#document = null;
   }
 
   /** A snapshot lacks history of a prefix; of all of them if the prefix is not known any more. */

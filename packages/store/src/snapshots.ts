@@ -18,6 +18,7 @@ import {
   CONTROL_RESERVED,
   CONTROL_REVISION,
   CONTROL_TERM,
+  documentMessages,
   writeControl,
 } from './log-batch.ts';
 import { SLOTS } from './log-files.ts';
@@ -117,6 +118,12 @@ export class Snapshots {
     if (this.#log.reserved > 0) add(CONTROL_RESERVED, this.#log.reserved, 0, 0, 0);
     // Compacted away, the records no longer tell how far revisions have come.
     add(CONTROL_REVISION, store.appliedRevision, 0, 0, 0);
+    for (const [number, content] of store.documents) {
+      const parts = documentMessages(number, content);
+      for (let at = 0; at < parts.length; at += CONTROL_BYTES) {
+        messages.push(parts.subarray(at, at + CONTROL_BYTES));
+      }
+    }
     const { leases } = store;
     leases.each((lease) => {
       const ttl = leases.ttlSeconds(lease);

@@ -43,6 +43,8 @@ export class Store implements RevisionedStore {
   readonly classes: KeyClasses;
   readonly leases: Leases;
   readonly alarms: Alarms = new Alarms();
+  /** Small states of the program above, by number, kept by the log and its snapshots. */
+  readonly documents: Map<number, Buffer> = new Map();
   readonly hub: WatchHub;
   readonly batch: LogBatch;
   readonly sweep: Sweep;
@@ -409,6 +411,14 @@ export class Store implements RevisionedStore {
       const ttl = leases.ttlSeconds(lease);
       this.batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, ttl * 1000);
     }
+    if (this.batch.isPending) this.#markDirty();
+  }
+
+  /** Replaces a document; an empty one removes it. Flushed before it counts as durable. */
+  setDocument(number: number, content: Buffer): void {
+    if (content.length === 0) this.documents.delete(number);
+    else this.documents.set(number, content);
+    this.batch.document(number, content);
     if (this.batch.isPending) this.#markDirty();
   }
 
