@@ -45,6 +45,8 @@ export interface EtcdStorageParts {
   readonly encode: Encode;
   readonly isStale: (key: Buffer) => boolean;
   readonly eventTtlSeconds: number;
+  /** A caller's callback threw; the next ones are called all the same. */
+  readonly onError: (error: unknown) => void;
   /** Ends what runs beside this storage. */
   readonly stop: () => Promise<void>;
 }
@@ -145,7 +147,8 @@ export class EtcdStorage implements Storage {
     for (const wait of late) wait.done(false);
   }
 
-  put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
+  put(key: Buffer, value: Buffer, expected: number, onDone: WriteDone): void {
+    const done = this.#guarded(onDone);
     let stored: Buffer;
     try {
       stored = this.#parts.encode(key, value);
@@ -157,8 +160,20 @@ export class EtcdStorage implements Storage {
     else void this.#write(Buffer.from(key), stored, expected, undefined, done);
   }
 
-  delete(key: Buffer, expected: number, done: WriteDone): void {
+  delete(key: Buffer, expected: number, onDone: WriteDone): void {
+    const done = this.#guarded(onDone);
     void this.#write(Buffer.from(key), null, expected, undefined, done);
+  }
+
+  /** One request's fault must not end what serves the others. */
+  #guarded<Outcome>(done: (outcome: Outcome) => void): (outcome: Outcome) => void {
+    return (outcome) => {
+      try {
+        done(outcome);
+      } catch (error) {
+        this.#parts.onError(error);
+      }
+    };
   }
 
   async #putEvent(key: Buffer, value: Buffer, expected: number, done: WriteDone): Promise<void> {
@@ -226,7 +241,8 @@ export class EtcdStorage implements Storage {
     return isThere;
   }
 
-  refresh(key: Buffer | null, done: Fresh): void {
+  refresh(key: Buffer | null, onDone: Fresh): void {
+    const done = this.#guarded(onDone);
     if (key === null) {
       this.#nextAsk.push(done);
       if (!this.#asking) void this.#ask();

@@ -104,6 +104,9 @@ async function openOne(options: EtcdOptions, endpoints: readonly Endpoint[]): Pr
     },
     isStale: (key) => stale.size > 0 && stale.has(key.toString('latin1')),
     eventTtlSeconds: Math.max(1, Math.round(eventTtlMs / 1000)),
+    onError: (error) => {
+      log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
+    },
     stop: async () => {
       clearInterval(timer);
       compactor.stop();

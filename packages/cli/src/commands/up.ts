@@ -17,6 +17,7 @@ interface Flags {
   readonly mergeKubeconfig?: true;
   readonly listenClientUrls?: string;
   readonly durability?: string;
+  readonly etcdServers?: string;
   readonly components?: readonly Component[];
   readonly pagePort: number;
   readonly exitWhen?: 'ready' | 'bound';
@@ -46,6 +47,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
     .option('--data-dir <dir>', 'where the cluster lives', './megaplane-data')
     .option('--ephemeral', 'use a temporary data directory and delete it at the end')
     .option('--durability <modes>', 'none, buffered or fsync, or by resource: leases=none,fsync')
+    .option('--etcd-servers <urls>', 'keep objects in this etcd, not in the embedded store')
     .optionsGroup('Access:')
     .option(
       '--secure-port <port>',
@@ -88,6 +90,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
           kubeconfig: flags.kubeconfig,
           listenClientUrls: flags.listenClientUrls,
           durability: flags.durability,
+          etcdServers: flags.etcdServers,
           components: flags.components ?? COMPONENTS,
           exitWhen: flags.exitWhen,
         }),

@@ -15,6 +15,8 @@ export interface UpOptions {
   readonly mergeKubeconfig: boolean;
   readonly listenClientUrls: string | undefined;
   readonly durability: string | undefined;
+  /** A real etcd in place of the embedded store. */
+  readonly etcdServers: string | undefined;
   readonly components: readonly Component[];
   readonly exitWhen: 'ready' | 'bound' | undefined;
   readonly output: 'text' | 'json';
@@ -86,6 +88,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       const flags = ['--data-dir', options.dataDir, '--secure-port', String(options.securePort)];
       flags.push('--unix-socket', files.socket);
       if (options.durability !== undefined) flags.push('--durability', options.durability);
+      if (options.etcdServers !== undefined) flags.push('--etcd-servers', options.etcdServers);
       if (options.listenClientUrls !== undefined) {
         flags.push('--listen-client-urls', options.listenClientUrls);
       }
