@@ -222,7 +222,7 @@ test('what is no snapshot, cut off or damaged is refused in words', async () => 
   await assert.rejects(imported(other), /the checksum at its end does not fit/);
   assert.equal((await imported(other, { skipHashCheck: true })).result.records, 281);
   truncateSync(other, 60);
-  await assert.rejects(imported(other), /is no bbolt file/);
+  await assert.rejects(imported(other), /whose first pages are damaged/);
   await assert.rejects(imported(dir), /is a directory/);
   const used = fresh();
   const options = { file, bumpRevision: 0, skipHashCheck: false, onProgress: () => {} };
