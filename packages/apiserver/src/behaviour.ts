@@ -19,7 +19,9 @@ export interface RuleContext {
 
 /** Each rule changes the object in place, or refuses. Absent rules do nothing. */
 export interface Behaviour {
-  /** After decoding and before defaults: what a new object starts as. */
+  /** What upstream does while it decodes: comes before defaults, and counts as the client's own. */
+  readonly startCreate?: (object: JsonObject, context: RuleContext) => void;
+  /** After defaults: what a new object starts as, by the server's own hand. */
   readonly prepareCreate?: (object: JsonObject, context: RuleContext) => void;
   /** Before an update of the main resource is compared with what is stored. */
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;

@@ -33,6 +33,8 @@ export class Call {
   /** How the answer is encoded; JSON until the Accept header was read. */
   media: Negotiated = PLAIN_JSON;
   readonly #warnings: string[] = [];
+  /** Who comes to own the fields that this request writes; set with the options of a write. */
+  fieldManager = '';
   /** Code of the answer, for the metrics; 0 until it is given. */
   code = 0;
   /**

@@ -1,8 +1,10 @@
 // data plane
 /** The store of this process as the server's storage: every call goes straight into it. */
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
+import { TEMPLATES_END, TEMPLATES_START, TemplateKeeper } from './managed/template-keeper.ts';
 import {
   emptyRow,
+  EXPECT_ANY,
   type NextOutcome,
   type PageOutcome,
   type Row,
@@ -27,11 +29,20 @@ export class EmbeddedStorage implements Storage {
   readonly #page: Page = { refs: new Uint32Array(PAGE_RECORDS), length: 0, count: 0, more: false };
   readonly #row = emptyRow();
   #range: Buffer = Buffer.allocUnsafeSlow(4096);
+  readonly #templates = new TemplateKeeper();
 
   constructor(store: RevisionedStore, closeStore: CloseStore) {
     this.#store = store;
     this.#closeStore = closeStore;
+    this.page(TEMPLATES_START, TEMPLATES_END, 0, ({ key, keyStart, keyEnd, bytes, start, end }) => {
+      const id = key.latin1Slice(keyStart + TEMPLATES_START.length, keyEnd);
+      this.#templates.restore(id, bytes.utf8Slice(start, end));
+      return true;
+    });
   }
+
+  readonly #keepTemplate = (key: Buffer, value: Buffer): boolean =>
+    this.#store.putIf(key, 0, key.length, EXPECT_ANY, value, 0, value.length, 0) > 0;
 
   readonly isShared: boolean = false;
   readonly fault: string | null = null;
@@ -120,6 +131,7 @@ export class EmbeddedStorage implements Storage {
 
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
     const end = value.length;
+    this.#templates.keep(value, this.#keepTemplate);
     done(outcomeOf(this.#store.putIf(key, 0, key.length, expected, value, 0, end, 0)));
   }
 

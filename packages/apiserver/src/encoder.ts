@@ -6,7 +6,6 @@ import {
   SPLICE_BYTES_MAX,
   decodeCanonical,
   storedForm,
-  splice,
   writeResourceVersion,
 } from '@megaplane/machinery/canonical';
 import { readForeign } from '@megaplane/machinery/foreign';
@@ -14,6 +13,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from './conversion.ts';
+import { appendShown } from './managed/shown-fields.ts';
+import { shownObject } from './managed/tracking.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
@@ -48,8 +49,6 @@ export interface Encoder {
 }
 
 const METADATA_OPEN = Buffer.from('{"metadata":{');
-const COMMA = 0x2c;
-const BRACE_CLOSE = 0x7d;
 const scan = new ObjectScan();
 
 export const INITIAL_END_ANNOTATION = 'k8s.io/initial-events-end';
@@ -79,7 +78,15 @@ function isCanonical(served: Served, row: Row): boolean {
   return storedForm(row.bytes, row.start, row.end, served.head) === 'canonical';
 }
 
-/** The object of a row in the version that `served` has, with its revision. */
+/** The object of a row as the API shows it. */
+export function shownRow(served: Served, row: Row, revision: number): JsonObject {
+  return shownObject(decodeRow(served, row, revision));
+}
+
+/**
+ * The object of a row in the version that `served` has, with its revision. The owners of its fields
+ * are as they are kept; `shownRow` writes them out.
+ */
 export function decodeRow(served: Served, row: Row, revision: number): JsonObject {
   if (!isCanonical(served, row)) return decodeForeign(served, row, revision);
   const object = decodeCanonical(row.bytes, row.start, row.end, revision);
@@ -129,17 +136,15 @@ export class JsonEncoder implements Encoder {
   item(sink: Sink, row: Row, index: number): void {
     if (index > 0) sink.ascii(',');
     if (!isCopied(this.#served, row)) {
-      const { kind: _, apiVersion: __, ...rest } = decodeRow(this.#served, row, row.modRevision);
+      const { kind: _, apiVersion: __, ...rest } = shownRow(this.#served, row, row.modRevision);
       sink.utf8(JSON.stringify(rest));
       return;
     }
     // items of typed lists carry neither kind nor apiVersion
     sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
-    const cut = row.start + this.#served.head.length;
     sink.append(METADATA_OPEN);
     sink.length = writeResourceVersion(row.modRevision, sink.bytes, sink.length);
-    if (row.bytes[cut] !== BRACE_CLOSE) sink.bytes[sink.length++] = COMMA;
-    sink.append(row.bytes, cut, row.end);
+    appendShown(sink, row.bytes, row.start + this.#served.head.length, row.end);
   }
 
   closeList(sink: Sink): void {
@@ -169,13 +174,15 @@ export class JsonEncoder implements Encoder {
 
   #whole(sink: Sink, row: Row, revision: number): void {
     if (!isCopied(this.#served, row)) {
-      sink.utf8(JSON.stringify(decodeRow(this.#served, row, revision)));
+      sink.utf8(JSON.stringify(shownRow(this.#served, row, revision)));
       return;
     }
     sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
-    const head = this.#served.head.length;
     const { bytes, start, end } = row;
-    sink.length = splice(bytes, start, end, head, revision, sink.bytes, sink.length);
+    const cut = start + this.#served.head.length;
+    sink.append(bytes, start, cut);
+    sink.length = writeResourceVersion(revision, sink.bytes, sink.length);
+    appendShown(sink, bytes, cut, end);
   }
 }
 
@@ -234,8 +241,7 @@ export class MetadataEncoder implements Encoder {
     sink.ascii(this.#head);
     sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
     sink.length = writeResourceVersion(revision, sink.bytes, sink.length);
-    if (row.bytes[scan.metadataStart + 1] !== BRACE_CLOSE) sink.ascii(',');
-    sink.append(row.bytes, scan.metadataStart + 1, scan.metadataEnd);
+    appendShown(sink, row.bytes, scan.metadataStart + 1, scan.metadataEnd);
     sink.ascii('}');
   }
 }

@@ -35,6 +35,7 @@ export function readNamespace(world: World, name: string): JsonObject | null {
  */
 export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
+  repeats: () => true,
   mutate: (write) => {
     const { served, call, world, operation, object } = write;
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
@@ -68,11 +69,13 @@ function namespaceKey(name: string): Buffer {
 /** What a namespace does beyond being stored. */
 export function defineNamespaces(): void {
   defineBehaviour('namespaces', {
-    prepareCreate: (object) => {
+    startCreate: (object) => {
       const name = stringAt(object, 'metadata', 'name');
       const metadata = objectAt(object, 'metadata') ?? {};
       const labels: JsonObject = { ...objectAt(metadata, 'labels'), [NAME_LABEL]: name };
       object['metadata'] = { ...metadata, labels };
+    },
+    prepareCreate: (object) => {
       const spec = objectAt(object, 'spec') ?? {};
       const finalizers = listAt(spec, 'finalizers').filter((one) => one !== FINALIZER);
       object['spec'] = { ...spec, finalizers: [...finalizers, FINALIZER] };

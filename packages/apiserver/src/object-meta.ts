@@ -7,8 +7,12 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import { badRequest, unclassified, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
 
-/** The fields of ObjectMeta in upstream's order; others are dropped. */
+/**
+ * The fields of ObjectMeta in upstream's order, but for managedFields: they lie first, where readers
+ * look for them. Others are dropped.
+ */
 const FIELDS = [
+  'managedFields',
   'name',
   'generateName',
   'namespace',
@@ -21,7 +25,6 @@ const FIELDS = [
   'annotations',
   'ownerReferences',
   'finalizers',
-  'managedFields',
 ] as const;
 
 const GENERATED_SUFFIX_LENGTH = 5;

@@ -13,6 +13,8 @@ import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
 import { failed, success, unsupportedPatchType, type Result } from '@megaplane/machinery/status';
 import { checkSize, mediaTypeOf } from './body.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
+import { APPLY_TYPE, readApply } from './managed/applying.ts';
+import { shownObject } from './managed/tracking.ts';
 import { updateObject, type Change } from './updating.ts';
 import type { WriteOptions } from './write-options.ts';
 import type { WriteContext } from './writing.ts';
@@ -23,12 +25,14 @@ export function patchObject(
   subresource: string,
   options: WriteOptions,
 ): void {
-  const change = readPatch(context, subresource, options);
+  const isApply = mediaTypeOf(context.call) === APPLY_TYPE;
+  const read = isApply ? readApply : readPatch;
+  const change = read(context, subresource, options);
   if (!change.ok) {
     context.call.fail(change.status);
     return;
   }
-  updateObject(context, { subresource, change: change.value, isPut: false });
+  updateObject(context, { subresource, change: change.value, isPut: false, isApply });
 }
 
 /** Reads the patch once; the change that it gives may be tried on several stored objects. */
@@ -48,13 +52,21 @@ function readPatch(
   if (type === undefined) return failed(unsupportedPatchType());
   const isChecked = options.fieldValidation === 'Ignore' || isClean(patch.value, type);
   const isPart = subresource === 'status' && isAboutStatus(patch.value);
+  const namesOwners = call.body.includes('managedFields');
   return success((previous) => {
-    const patched = applyPatch(patch.value, isPart ? statusPart(previous) : previous, type);
+    const live = namesOwners ? shownObject(previous) : withoutOwners(previous);
+    const patched = applyPatch(patch.value, isPart ? statusPart(live) : live, type);
     if (!patched.ok) return patched;
     const form = resultForm(type, patched.value, options, isChecked, (text) => call.warn(text));
     if (!form.ok) return form;
     return checkIdentity(form.value, context);
   });
+}
+
+/** A patch that does not name the owners of fields is made without them. */
+function withoutOwners(object: JsonObject): JsonObject {
+  const { managedFields: _, ...metadata } = objectAt(object, 'metadata') ?? {};
+  return { ...object, metadata };
 }
 
 function resultForm(

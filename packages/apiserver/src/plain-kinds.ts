@@ -29,7 +29,7 @@ export function definePlainKinds(): void {
   for (const name of RETURNING) defineBehaviour(name, { returnsDeleted: true });
   defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
   defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
-  defineBehaviour('secrets', { prepareCreate: mergeStringData, prepareUpdate: mergeStringData });
+  defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('persistentvolumes', {
     prepareCreate: (object) => {
       object['status'] = { phase: 'Pending' };

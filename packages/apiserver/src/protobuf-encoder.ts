@@ -16,12 +16,14 @@ import {
 import type { Status } from '@megaplane/machinery/status';
 import {
   bookmarkMeta,
-  decodeRow,
   isCopied,
   type Encoder,
   type EventType,
   type ListMeta,
+  shownRow,
 } from './encoder.ts';
+import { shownBytes } from './managed/shown-fields.ts';
+import { shownObject } from './managed/tracking.ts';
 import { PROTOBUF_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
@@ -108,7 +110,7 @@ export class ProtobufEncoder extends EnvelopeEncoder {
   }
 
   protected decode(row: Row, revision: number): JsonObject {
-    return decodeRow(this.#served, row, revision);
+    return shownRow(this.#served, row, revision);
   }
 
   protected blank(metadata: JsonObject): JsonObject {
@@ -117,16 +119,16 @@ export class ProtobufEncoder extends EnvelopeEncoder {
 
   protected override envelope(row: Row, revision: number): Uint8Array {
     if (!isCopied(this.#served, row)) return super.envelope(row, revision);
-    const { bytes, start, end } = row;
     const { apiVersion, kind } = this.#served.resource;
-    return encodeStored(apiVersion, kind, bytes, start, end, revision) ?? NOTHING;
+    const bytes = shownBytes(row.bytes, row.start, row.end, this.#served.head.length);
+    return encodeStored(apiVersion, kind, bytes, 0, bytes.length, revision) ?? NOTHING;
   }
 
   protected override bare(row: Row): Uint8Array {
     if (!isCopied(this.#served, row)) return super.bare(row);
-    const { bytes, start, end, modRevision } = row;
     const { apiVersion, kind } = this.#served.resource;
-    return encodeStoredItem(apiVersion, kind, bytes, start, end, modRevision) ?? NOTHING;
+    const bytes = shownBytes(row.bytes, row.start, row.end, this.#served.head.length);
+    return encodeStoredItem(apiVersion, kind, bytes, 0, bytes.length, row.modRevision) ?? NOTHING;
   }
 }
 
@@ -143,7 +145,7 @@ export class ProtobufMetadataEncoder extends EnvelopeEncoder {
   }
 
   protected decode(row: Row, revision: number): JsonObject {
-    const object = decodeCanonical(row.bytes, row.start, row.end, revision);
+    const object = shownObject(decodeCanonical(row.bytes, row.start, row.end, revision));
     return this.blank(objectAt(object, 'metadata') ?? {});
   }
 

@@ -19,6 +19,7 @@ import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts
 import { decodeRow } from './encoder.ts';
 import { encodeContinue } from './continue-token.ts';
 import type { ListOptions } from './list-options.ts';
+import { shownObject } from './managed/tracking.ts';
 import { selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import { keyOf } from './served.ts';
@@ -281,7 +282,7 @@ function removeAll(
   for (const { namespace, name } of names) {
     removeOne(context, namespace, name, options, (result) => {
       if (result.ok) {
-        const { kind: _, apiVersion: __, ...rest } = result.value.object;
+        const { kind: _, apiVersion: __, ...rest } = shownObject(result.value.object);
         items.push(rest);
       } else if (result.status.code !== 404) {
         refusal ??= result.status;

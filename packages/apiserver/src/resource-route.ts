@@ -61,6 +61,12 @@ export function answerResource(
   }
   const warning = deprecationOf(served);
   if (warning !== '') call.warn(warning);
+  const ordinary = (one: Call): void => answerVerb(world, admission, one, served);
+  if (warning === '' && world.repeated?.answer(call, served, ordinary) === true) return;
+  ordinary(call);
+}
+
+function answerVerb(world: World, admission: Admission, call: Call, served: Served): void {
   if (call.info.subresource !== '') {
     answerSubresource(world, admission, call, served);
     return;
@@ -262,6 +268,11 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
   else call.fail(generic('MethodNotAllowed'));
 }
 
+const OPTIONS_OF: Readonly<Record<string, string>> = {
+  create: 'CreateOptions',
+  patch: 'PatchOptions',
+};
+
 function runSubresource(
   context: WriteContext,
   kind: { readonly group: string; readonly version: string; readonly kind: string },
@@ -269,7 +280,7 @@ function runSubresource(
   verb: string,
 ): void {
   const { call } = context;
-  const options = readWriteOptions(call, verb === 'create' ? 'CreateOptions' : 'UpdateOptions');
+  const options = readWriteOptions(call, OPTIONS_OF[verb] ?? 'UpdateOptions');
   if (!options.ok) {
     call.fail(options.status);
     return;

@@ -1,12 +1,27 @@
 /** The scale subresource: the replicas of a workload as an autoscaling/v1 Scale. */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
-import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch, patchKindOf } from '@megaplane/machinery/patch';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
-import { conflict, invalid, notFound, unsupportedPatchType } from '@megaplane/machinery/status';
+import {
+  conflict,
+  failed,
+  invalid,
+  notFound,
+  success,
+  unsupportedPatchType,
+  type Result,
+} from '@megaplane/machinery/status';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { trackApply, trackUpdate } from '@megaplane/machinery/apply/field-manager';
+import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
+import type { Managed } from '@megaplane/machinery/apply/managed-fields';
 import { mediaTypeOf } from './body.ts';
+import { APPLY_TYPE, readConfig } from './managed/applying.ts';
+import { scaleScope } from './managed/field-scope.ts';
+import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
+import { setManaged } from './managed/tracking.ts';
 import { keyOf } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { readStored, refusedWrite } from './writing.ts';
@@ -20,8 +35,15 @@ const SCALED = [
 ];
 const KIND = { group: 'autoscaling', name: 'Scale' } as const;
 
-/** Makes the new Scale from the present one, or answers and returns null. */
-type NextScale = (scale: JsonObject) => JsonObject | null;
+/** A Scale that a client wants, and who owns its replicas then. */
+interface Wanted {
+  readonly scale: JsonObject;
+  readonly owners: Managed;
+  readonly isApplied: boolean;
+}
+
+/** Makes the new Scale from the present one and its owners. */
+type NextScale = (scale: JsonObject, owners: Managed) => Result<Wanted>;
 
 /** Registers the scale of every workload that has one. */
 export function defineScales(): void {
@@ -33,24 +55,48 @@ export function defineScales(): void {
         context.call.fail(notFound(context.served.plural, context.call.info.name));
       else context.call.sendObject(200, scaleOf(stored.object, stored.revision));
     });
-    defineSubresource(path, 'update', (context) => change(context, () => context.body, 1));
-    defineSubresource(path, 'patch', (context) => change(context, patched(context), 1));
+    defineSubresource(path, 'update', (context) => {
+      change(context, (scale, owners) => success(updated(context, scale, context.body, owners)), 1);
+    });
+    defineSubresource(path, 'patch', (context) => {
+      const isApply = mediaTypeOf(context.call) === APPLY_TYPE;
+      change(context, isApply ? applied(context) : patched(context), 1);
+    });
   }
 }
 
-function patched({ call }: SubresourceContext): NextScale {
+function patched(context: SubresourceContext): NextScale {
+  const { call } = context;
   const kind = patchKindOf(mediaTypeOf(call));
   const patch = kind === undefined ? null : parsePatch(kind, call.body.toString('utf8'));
   const type = findTypeOfKind('autoscaling/v1', 'Scale');
-  return (scale) => {
-    if (patch === null) {
-      call.fail(unsupportedPatchType());
-      return null;
-    }
+  return (scale, owners) => {
+    if (patch === null) return failed(unsupportedPatchType());
     const next = patch.ok ? applyPatch(patch.value, scale, type) : patch;
-    if (next.ok) return next.value;
-    call.fail(next.status);
-    return null;
+    return next.ok ? success(updated(context, scale, next.value, owners)) : next;
+  };
+}
+
+function updated(
+  { call }: SubresourceContext,
+  live: JsonObject,
+  scale: JsonObject,
+  owners: Managed,
+): Wanted {
+  const next = trackUpdate(scaleScope(call, 'Update'), live, scale, owners);
+  return { scale, owners: next, isApplied: false };
+}
+
+function applied(context: SubresourceContext): NextScale {
+  const config = readConfig(context.call.body.toString('utf8'));
+  return (scale, owners) => {
+    if (!config.ok) return config;
+    const scope = scaleScope(context.call, 'Apply');
+    const { force } = context.options;
+    const result = trackApply(scope, scale, config.value, owners, 'Scale', force);
+    if (!result.ok) return result;
+    const { object, managed } = result.value;
+    return success({ scale: object ?? scale, owners: managed, isApplied: true });
   };
 }
 
@@ -63,8 +109,13 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
     return;
   }
   const { object, revision } = stored;
-  const scale = nextScale(scaleOf(object, revision));
-  if (scale === null) return;
+  const parent = unpackManaged(objectAt(object, 'metadata')?.['managedFields']);
+  const next = nextScale(scaleOf(object, revision), scaleOwners(parent));
+  if (!next.ok) {
+    call.fail(next.status);
+    return;
+  }
+  const { scale, owners, isApplied } = next.value;
   const wanted = stringAt(scale, 'metadata', 'resourceVersion');
   if (wanted !== '' && wanted !== String(revision)) {
     call.fail(conflict(served.plural, name));
@@ -76,14 +127,17 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
     call.fail(invalid(KIND, name, [invalidValue('spec.replicas', replicas, text)]));
     return;
   }
-  const next = withReplicas(object, replicas);
-  if (isDryRun || replicas === numberAt(object, 'spec', 'replicas')) {
-    call.sendObject(200, scaleOf(next, revision));
+  const { apiVersion } = served.resource;
+  const scaled = withReplicas(object, replicas);
+  setManaged(scaled, parentOwners(parent, owners, apiVersion));
+  const isSame = replicas === numberAt(object, 'spec', 'replicas');
+  if (isDryRun || (isSame && (!isApplied || equals(scaled, object)))) {
+    call.sendObject(200, scaleOf(scaled, revision));
     return;
   }
   const key = keyOf(served, namespace, name);
-  world.storage.put(key, encodeCanonical(next), revision, (outcome) => {
-    if (outcome.kind === 'done') call.sendObject(200, scaleOf(next, outcome.revision));
+  world.storage.put(key, encodeCanonical(scaled), revision, (outcome) => {
+    if (outcome.kind === 'done') call.sendObject(200, scaleOf(scaled, outcome.revision));
     else if (outcome.kind === 'conflict' && wanted === '' && attempt < TRIES_MAX) {
       change(context, nextScale, attempt + 1);
     } else call.fail(refusedWrite(served, name, outcome));

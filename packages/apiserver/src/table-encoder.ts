@@ -12,16 +12,19 @@ import { skipValue } from '@megaplane/machinery/scan';
 import type { Status } from '@megaplane/machinery/status';
 import {
   bookmarkMeta,
-  decodeRow,
   listMetaText,
+  shownRow,
   type Encoder,
   type EventType,
   type ListMeta,
 } from './encoder.ts';
+import { appendShown } from './managed/shown-fields.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
-import type { Sink } from './sink.ts';
+import { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
+
+const scratch = new Sink();
 
 export class TableEncoder implements Encoder {
   readonly id: string;
@@ -101,7 +104,7 @@ export class TableEncoder implements Encoder {
       const printed = this.#printer.row(digest, this.#nowMs);
       return rowText(printed, this.#include === 'None' ? 'null' : this.#metadata(row, revision));
     }
-    const object = decodeRow(this.#served, row, revision);
+    const object = shownRow(this.#served, row, revision);
     const printed = this.#printer.row(object, this.#nowMs);
     return rowText(printed, this.#included(object));
   }
@@ -110,11 +113,11 @@ export class TableEncoder implements Encoder {
   #metadata({ bytes, start, end }: Row, revision: number): string {
     const from = start + this.#served.head.length;
     const to = skipValue(bytes, from - 1, end);
-    const rest = bytes.toString('utf8', from, to);
-    const comma = rest === '}' ? '' : ',';
+    scratch.length = 0;
+    appendShown(scratch, bytes, from, to);
     return (
       `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}",` +
-      `"metadata":{"resourceVersion":"${revision}"${comma}${rest}}`
+      `"metadata":{"resourceVersion":"${revision}"${scratch.bytes.utf8Slice(0, scratch.length)}}`
     );
   }
 

@@ -19,6 +19,7 @@ import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
 import { changeFaults, withDefaults, withStatusDefaults } from './schema-gate.ts';
+import { settleTimes, trackChange } from './managed/tracking.ts';
 import { keyOf, keyText } from './served.ts';
 import {
   createObject,
@@ -42,6 +43,8 @@ export interface Update {
   readonly change: Change;
   /** PUT: a missing name may create, and a foreign uid is a conflict of storage. */
   readonly isPut: boolean;
+  /** Apply: a missing name creates, and `change` says itself who owns what. */
+  readonly isApply?: boolean;
 }
 
 /** Runs the update and answers. */
@@ -73,6 +76,7 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
     call.fail(next.status);
     return;
   }
+  if (update.isApply === true) settleTimes(previous, next.value);
   const value = toStored(next.value, served.resource);
   const bytes = encodeCanonical(value);
   if (isStoredAs(bytes) && !world.storage.isStale(keyOf(served, namespace, name))) {
@@ -104,7 +108,8 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
 function updateMissing(context: WriteContext, update: Update): void {
   const { call, served } = context;
   const { name, namespace } = call.info;
-  if (!update.isPut || update.subresource !== '' || !served.resource.createdByPut) {
+  const mayCreate = update.isApply === true || (update.isPut && served.resource.createdByPut);
+  if (!mayCreate || update.subresource !== '') {
     call.fail(notFound(served.plural, name));
     return;
   }
@@ -178,6 +183,7 @@ function nextObject(
     behaviour.prepareUpdate?.(next, previous, context);
   }
   if (subresource !== 'status') next = withDefaults(next);
+  trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
   if (subresource !== 'status' && served.counted) countGeneration(next, previous);
   const write = { ...context, operation: 'UPDATE' as const, subresource, previous };
   const refusal = context.admission.mutate({ ...write, object: next });

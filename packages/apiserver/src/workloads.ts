@@ -16,7 +16,7 @@ export function defineWorkloads(): void {
     deleteWarning: JOB_WARNING,
   });
   defineBehaviour('daemonsets.apps', {
-    prepareCreate: (object) => {
+    startCreate: (object) => {
       const metadata = objectAt(object, 'metadata') ?? {};
       const annotations: JsonObject = {
         ...objectAt(metadata, 'annotations'),

@@ -4,6 +4,7 @@ import {
   invalidValue,
   notSupported,
   printed,
+  required,
   tooLong,
 } from '@megaplane/machinery/fielderrors';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
@@ -15,6 +16,7 @@ import type { Call } from './call.ts';
 import type { DeleteOptions } from './deletion.ts';
 
 const MANAGER_LENGTH_MAX = 128;
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 export interface WriteOptions {
   readonly dryRun: boolean;
@@ -32,7 +34,7 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
     errors.push(tooLong('fieldManager', MANAGER_LENGTH_MAX));
   }
   for (const [index, letter] of Array.from(manager).entries()) {
-    if (/[\p{C}\p{Zl}\p{Zp}]/u.test(letter)) {
+    if (UNPRINTABLE.test(letter)) {
       const code = letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
       const text = `invalid character U+${code} (at position ${index})`;
       errors.push(invalidValue('fieldManager', manager, text));
@@ -44,15 +46,19 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
     errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn']));
   }
   const isApply = mediaTypeOf(call).startsWith('application/apply-patch');
+  if (kind === 'PatchOptions' && isApply && manager === '') {
+    errors.push(required('fieldManager', 'is required for apply patch'));
+  }
   if (kind === 'PatchOptions' && query.has('force') && !isApply) {
     errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
   }
   if (errors.length > 0) {
     return failed(invalid({ group: 'meta.k8s.io', name: kind }, '', errors));
   }
+  call.fieldManager = manager === '' ? agentName(call) : manager;
   return success({
     dryRun: query.all('dryRun').length > 0,
-    fieldManager: manager === '' ? agentName(call) : manager,
+    fieldManager: call.fieldManager,
     fieldValidation: validation === '' ? 'Warn' : (validation as WriteOptions['fieldValidation']),
     force: query.flag('force'),
   });
@@ -63,8 +69,19 @@ function dryRunErrors(values: readonly string[]): FieldError[] {
   return [notSupported('dryRun', printed(JSON.stringify(values)), ['All'])];
 }
 
+/** The program's name before its version, without what cannot be printed, as far as it fits. */
 function agentName(call: Call): string {
-  return (call.exchange.header('user-agent') ?? '').split('/')[0] ?? '';
+  const name = (call.exchange.header('user-agent') ?? '').split('/')[0] ?? '';
+  if (name.length <= MANAGER_LENGTH_MAX && /^[ -~]*$/.test(name)) return name;
+  let text = '';
+  let size = 0;
+  for (const letter of name) {
+    if (UNPRINTABLE.test(letter)) continue;
+    size += Buffer.byteLength(letter);
+    if (size > MANAGER_LENGTH_MAX) break;
+    text += letter;
+  }
+  return text;
 }
 
 /** DeleteOptions from the body, or from the query where there is no body. */

@@ -35,6 +35,7 @@ import {
 } from './object-meta.ts';
 import { newFaults, withDefaults } from './schema-gate.ts';
 import { keyOf, type Served } from './served.ts';
+import { shownObject, trackNew } from './managed/tracking.ts';
 import { emptyRow, EXPECT_ABSENT, type WriteOutcome } from './storage.ts';
 import type { World } from './world.ts';
 import { encoderOf } from './representation.ts';
@@ -70,7 +71,7 @@ export function sendWritten(
   }
   if (revision === 0) {
     // a dry run has no revision of its own to show
-    call.sendObject(code, fromStored(stored, served.resource));
+    call.sendObject(code, shownObject(fromStored(stored, served.resource)));
     return;
   }
   const value = bytes ?? encodeCanonical(stored);
@@ -177,8 +178,10 @@ export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prep
   let object = assemble(sent, named);
   if (served.hasStatus && behaviour.keepsStatusAtCreate !== true)
     object['status'] = emptyStatus(served);
-  behaviour.prepareCreate?.(object, context);
+  behaviour.startCreate?.(object, context);
   object = withDefaults(object);
+  trackNew(context, object, sent);
+  behaviour.prepareCreate?.(object, context);
   const write = { ...context, operation: 'CREATE' as const, subresource: '', previous: null };
   const refusal = context.admission.mutate({ ...write, object });
   if (refusal !== null) return failed(refusal);

@@ -4,12 +4,25 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
 interface Yaml {
   parseDocument(text: string, options: object): YamlDocument;
+  visit(document: YamlDocument, visitor: object): void;
+  readonly LineCounter: new () => LineCounter;
   stringify(value: unknown, options: object): string;
 }
 
 interface YamlDocument {
   readonly errors: readonly Error[];
   toJS(): unknown;
+}
+
+interface LineCounter {
+  linePos(offset: number): { readonly line: number };
+}
+
+/** A mapping as the library parses it. */
+interface YamlMap {
+  readonly items: readonly {
+    readonly key: { readonly value: unknown; readonly range: number[] };
+  }[];
 }
 
 const load = createRequire(import.meta.url);
@@ -19,12 +32,41 @@ function library(): Yaml {
   return (yaml ??= load('yaml') as Yaml);
 }
 
-/** A document of YAML 1.1 as JSON values, or the text of what is wrong with it. */
-export function parseYaml(text: string): { value: JsonValue } | { error: string } {
-  const document = library().parseDocument(text, { version: '1.1', logLevel: 'silent' });
+/**
+ * A document of YAML 1.1 as JSON values, or the text of what is wrong with it. Unless keys must be
+ * unique, the last of several counts.
+ */
+export function parseYaml(
+  text: string,
+  uniqueKeys = true,
+): { value: JsonValue } | { error: string } {
+  const options = { version: '1.1', logLevel: 'silent', uniqueKeys };
+  const document = library().parseDocument(text, options);
   const fault = document.errors[0];
   if (fault !== undefined) return { error: fault.message };
   return { value: stringKeys(document.toJS() as JsonValue) };
+}
+
+/** `line 4: key "a" already set in map` for each key that a mapping has again. */
+export function doubledKeys(text: string): string[] {
+  const found: { readonly line: number; readonly text: string }[] = [];
+  const yamlLibrary = library();
+  const lineCounter = new yamlLibrary.LineCounter();
+  const options = { version: '1.1', logLevel: 'silent', uniqueKeys: false, lineCounter };
+  yamlLibrary.visit(yamlLibrary.parseDocument(text, options), {
+    Map: (_: unknown, map: YamlMap) => {
+      const seen = new Set<unknown>();
+      for (const { key } of map.items) {
+        const { line } = lineCounter.linePos(key.range[0] ?? 0);
+        if (seen.has(key.value)) {
+          const name = JSON.stringify(key.value);
+          found.push({ line, text: `line ${line}: key ${name} already set in map` });
+        }
+        seen.add(key.value);
+      }
+    },
+  });
+  return found.sort((a, b) => a.line - b.line).map((one) => one.text);
 }
 
 /** Keys that YAML reads as booleans or numbers become their text, as upstream does it. */

@@ -1,6 +1,6 @@
 /** YAML, and indented JSON (`pretty`): for people, so the objects are parsed and printed anew. */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { decodeRow, JsonEncoder, type EventType, type ListMeta } from './encoder.ts';
+import { shownRow, JsonEncoder, type EventType, type ListMeta } from './encoder.ts';
 import { JSON_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
@@ -35,7 +35,7 @@ export class YamlEncoder extends JsonEncoder {
   }
 
   override item(_sink: Sink, row: Row): void {
-    const { kind: _, apiVersion: __, ...rest } = decodeRow(this.#served, row, row.modRevision);
+    const { kind: _, apiVersion: __, ...rest } = shownRow(this.#served, row, row.modRevision);
     this.#items.push(rest);
   }
 
@@ -44,11 +44,11 @@ export class YamlEncoder extends JsonEncoder {
   }
 
   override object(sink: Sink, row: Row, revision: number): void {
-    this.#print(sink, decodeRow(this.#served, row, revision));
+    this.#print(sink, shownRow(this.#served, row, revision));
   }
 
   override frame(sink: Sink, type: EventType, row: Row, revision: number): void {
-    const object = decodeRow(this.#served, row, revision);
+    const object = shownRow(this.#served, row, revision);
     sink.utf8(`${JSON.stringify({ type, object })}\n`);
   }
 

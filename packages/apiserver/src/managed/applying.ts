@@ -1,0 +1,147 @@
+/** Server-side apply: PATCH with a configuration that its manager wants to be so. */
+import { trackApply } from '@megaplane/machinery/apply/field-manager';
+import { packManaged, unpackManaged } from '@megaplane/machinery/apply/field-templates';
+import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { refit } from '@megaplane/machinery/request-body';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import {
+  badRequest,
+  failed,
+  invalid,
+  success,
+  unclassified,
+  type Result,
+} from '@megaplane/machinery/status';
+import { checkSize } from '../body.ts';
+import { checkName, checkNamespace } from '../object-meta.ts';
+import type { Change } from '../updating.ts';
+import type { WriteOptions } from '../write-options.ts';
+import type { WriteContext } from '../writing.ts';
+import { doubledKeys, parseYaml } from '../yaml-body.ts';
+import { fieldScope } from './field-scope.ts';
+
+export const APPLY_TYPE = 'application/apply-patch+yaml';
+
+const STRICT_HEAD = 'error converting YAML to JSON: yaml: unmarshal errors:';
+
+/** The change that an apply makes of the stored object, or of `{}` where there is none. */
+export function readApply(
+  context: WriteContext,
+  subresource: string,
+  options: WriteOptions,
+): Result<Change> {
+  const size = checkSize(context.call);
+  if (!size.ok) return size;
+  const text = context.call.body.toString('utf8');
+  const config = readConfig(text);
+  if (!config.ok) return config;
+  return success((previous) => {
+    const applied = applyTo(context, subresource, options, previous, config.value);
+    if (!applied.ok) return applied;
+    const strict = checkDoubles(context, options, text);
+    return strict.ok ? applied : strict;
+  });
+}
+
+/** JSON is YAML, and what kubectl sends; the library is for what people write. */
+export function readConfig(text: string): Result<JsonObject> {
+  let value: JsonValue | undefined;
+  if (text.trimStart().startsWith('{')) value = parseJson(text);
+  if (value === undefined) {
+    const parsed = parseYaml(text, false);
+    if ('error' in parsed) {
+      const why = `error converting YAML to JSON: yaml: ${parsed.error}`;
+      return failed(badRequest(`error decoding YAML: ${why}`));
+    }
+    value = parsed.value;
+  }
+  if (value === null) return success({});
+  if (isObject(value)) return success(value);
+  const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+  const why = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
+  const where = 'error unmarshaling JSON: while decoding JSON';
+  return failed(badRequest(`error decoding YAML: ${where}: ${why}`));
+}
+
+function parseJson(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Keys that a document has twice: refused where asked for, else told. */
+function checkDoubles(
+  { call }: WriteContext,
+  { fieldValidation }: WriteOptions,
+  text: string,
+): Result<true> {
+  if (fieldValidation === 'Ignore') return success(true);
+  const doubles = doubledKeys(text);
+  if (doubles.length === 0) return success(true);
+  if (fieldValidation === 'Strict') {
+    const lines = doubles.map((line) => `\n  ${line}`).join('');
+    return failed(badRequest(`error strict decoding YAML: ${STRICT_HEAD}${lines}`));
+  }
+  for (const line of doubles) call.warn(line);
+  return success(true);
+}
+
+function applyTo(
+  context: WriteContext,
+  subresource: string,
+  options: WriteOptions,
+  previous: JsonObject,
+  config: JsonObject,
+): Result<JsonObject> {
+  const { call, served } = context;
+  const { apiVersion, kind } = served.resource;
+  const isNew = previous['metadata'] === undefined;
+  const { managedFields, ...metadata } = objectAt(previous, 'metadata') ?? {};
+  const live = isNew ? null : { ...previous, metadata };
+  const scope = fieldScope(served, call, subresource, 'Apply');
+  const managed = unpackManaged(managedFields);
+  const applied = trackApply(scope, live, config, managed, kind, options.force);
+  if (!applied.ok) return applied;
+  const packed = packManaged(applied.value.managed) ?? '';
+  const { object } = applied.value;
+  const current = object ?? live ?? scope.empty;
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type === undefined) return failed(unclassified(`no type of ${apiVersion} ${kind}`));
+  const form = refit(type, current, false);
+  if (!form.ok) {
+    const who = `${stringAt(config, 'metadata', 'namespace')}/${stringAt(config, 'metadata', 'name')}`;
+    const text = `failed to convert new object (${who}) to proper version: ${form.message}`;
+    return failed(unclassified(text));
+  }
+  const fault = checkIdentity(context, form.object, isNew);
+  if (fault !== null) return fault;
+  const own = objectAt(form.object, 'metadata') ?? {};
+  return success({ ...form.object, metadata: { ...own, managedFields: packed } });
+}
+
+function checkIdentity(
+  { call, served }: WriteContext,
+  object: JsonObject,
+  isNew: boolean,
+): { readonly ok: false; readonly status: ReturnType<typeof badRequest> } | null {
+  const { name, namespace } = call.info;
+  const uid = stringAt(object, 'metadata', 'uid');
+  if (isNew && uid !== '') {
+    return failed(
+      invalid(served.kind, name, [invalidValue('metadata.uid', uid, 'field is immutable')]),
+    );
+  }
+  const moved = served.resource.namespaced ? checkNamespace(object, namespace) : null;
+  if (moved !== null) return failed(moved);
+  if (stringAt(object, 'metadata', 'name') === '') {
+    const who = `the name of the object (${name} based on URL)`;
+    return failed(badRequest(`${who} was undeterminable: name must be provided`));
+  }
+  const renamed = checkName(object, name);
+  return renamed === null ? null : failed(renamed);
+}

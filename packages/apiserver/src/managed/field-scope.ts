@@ -1,0 +1,95 @@
+/** What the field manager has to know of a request: its kind, its versions, who writes and when. */
+import { builtinSchema } from '@megaplane/machinery/apply/builtin-schema';
+import { FieldSet } from '@megaplane/machinery/apply/field-set';
+import { DEDUCED_SCHEMA } from '@megaplane/machinery/apply/field-schema';
+import type { FieldScope } from '@megaplane/machinery/apply/field-manager';
+import type { Operation } from '@megaplane/machinery/apply/managed-fields';
+import type { Typed, Versions } from '@megaplane/machinery/apply/ownership';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { findKind } from '@megaplane/machinery/kinds';
+import { emptyObject } from '@megaplane/machinery/normal-form';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import type { Call } from '../call.ts';
+import { fromStored, toStored } from '../conversion.ts';
+import type { Served } from '../served.ts';
+import { resetFields } from './reset-fields.ts';
+
+interface Known {
+  readonly versions: Versions;
+  readonly empty: JsonObject;
+}
+
+const known = new WeakMap<Served, Map<string, Known>>();
+
+/** The scope of a write to `served` by way of `subresource` ('': the object itself). */
+export function fieldScope(
+  served: Served,
+  call: Call,
+  subresource: string,
+  operation: Operation,
+): FieldScope {
+  const { versions, empty } = knownOf(served, subresource);
+  const { apiVersion } = versions;
+  const manager = { name: call.fieldManager, operation, apiVersion, subresource };
+  return { versions, empty, manager, nowSeconds: Math.floor(call.nowMs / 1000) };
+}
+
+function knownOf(served: Served, subresource: string): Known {
+  let ways = known.get(served);
+  if (ways === undefined) known.set(served, (ways = new Map()));
+  let found = ways.get(subresource);
+  if (found === undefined) ways.set(subresource, (found = build(served, subresource)));
+  return found;
+}
+
+function build(served: Served, subresource: string): Known {
+  const { apiVersion, kind } = served.resource;
+  const type = findTypeOfKind(apiVersion, kind);
+  const fields = type === undefined ? {} : emptyObject(type);
+  return {
+    versions: {
+      apiVersion,
+      schema: builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA,
+      convert: (value, version) => converted(served, value, version),
+      convertBack: (value, version) => broughtBack(served, value, version),
+      ignored: resetFields(served, subresource),
+    },
+    empty: { kind, apiVersion, ...fields },
+  };
+}
+
+const SCALE_VERSION = 'autoscaling/v1';
+const NO_FIELDS = new FieldSet();
+
+/** The scope of a write to the scale of a workload. */
+export function scaleScope(call: Call, operation: Operation): FieldScope {
+  const apiVersion = SCALE_VERSION;
+  return {
+    versions: {
+      apiVersion,
+      schema: builtinSchema(apiVersion, 'Scale') ?? DEDUCED_SCHEMA,
+      convert: () => null,
+      convertBack: (value) => value,
+      ignored: NO_FIELDS,
+    },
+    empty: { kind: 'Scale', apiVersion },
+    manager: { name: call.fieldManager, operation, apiVersion, subresource: 'scale' },
+    nowSeconds: Math.floor(call.nowMs / 1000),
+  };
+}
+
+/** Kinds with several versions share what is stored: it is the way from one to the other. */
+function converted(served: Served, value: JsonValue, apiVersion: string): Typed | null {
+  const { kind, storage } = served.resource;
+  const other = findKind(apiVersion, kind);
+  const schema = builtinSchema(apiVersion, kind);
+  if (other === undefined || schema === undefined || !isObject(value)) return null;
+  if (other.storage.name !== storage.name) return null;
+  return { schema, value: fromStored(toStored(value, served.resource), other) };
+}
+
+function broughtBack(served: Served, value: JsonValue, apiVersion: string): JsonValue {
+  const other = findKind(apiVersion, served.resource.kind);
+  if (other === undefined || !isObject(value)) return value;
+  return fromStored(toStored(value, other), served.resource);
+}

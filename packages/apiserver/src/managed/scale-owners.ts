@@ -1,0 +1,52 @@
+/**
+ * Owners of the replicas of a workload, as its scale sees them and back: the scale is a kind of its
+ * own, whose only field that anybody owns is the replicas of the other (upstream's scale handler).
+ */
+import { FieldSet } from '@megaplane/machinery/apply/field-set';
+import {
+  managerId,
+  managerOf,
+  emptyManaged,
+  type Managed,
+} from '@megaplane/machinery/apply/managed-fields';
+
+const SCALE_VERSION = 'autoscaling/v1';
+/** The same in the scale and in every workload that has one. */
+const REPLICAS = ['f:spec', 'f:replicas'] as const;
+const REPLICAS_SET = FieldSet.of(REPLICAS);
+
+/** Who owns the replicas, in terms of the scale. */
+export function scaleOwners(parent: Managed): Managed {
+  const scale = emptyManaged();
+  for (const [id, { isApplied, fields }] of parent.owners) {
+    if (!fields.has(REPLICAS)) continue;
+    const own = isApplied ? id : managerId({ ...managerOf(id), apiVersion: SCALE_VERSION });
+    scale.owners.set(own, { apiVersion: SCALE_VERSION, isApplied, fields: REPLICAS_SET });
+    const seconds = parent.times.get(id);
+    if (seconds !== undefined) scale.times.set(own, seconds);
+  }
+  return scale;
+}
+
+/** The owners of the workload after those of its scale have become `scale`. */
+export function parentOwners(parent: Managed, scale: Managed, apiVersion: string): Managed {
+  const result = emptyManaged();
+  const left = new Map(scale.owners);
+  for (const [id, owned] of parent.owners) {
+    const own = owned.isApplied ? id : managerId({ ...managerOf(id), apiVersion: SCALE_VERSION });
+    const keepsReplicas = left.delete(own);
+    const isOwner = owned.fields.has(REPLICAS);
+    const fields = isOwner && !keepsReplicas ? owned.fields.difference(REPLICAS_SET) : owned.fields;
+    if (fields.isEmpty) continue;
+    result.owners.set(id, { ...owned, fields });
+    const seconds = parent.times.get(id);
+    if (seconds !== undefined) result.times.set(id, seconds);
+  }
+  for (const [id, { isApplied, fields }] of left) {
+    if (!fields.has(REPLICAS)) continue;
+    const own = isApplied ? id : managerId({ ...managerOf(id), apiVersion });
+    // without a time: upstream looks for one among the workload's own entries
+    result.owners.set(own, { apiVersion, isApplied, fields: REPLICAS_SET });
+  }
+  return result;
+}

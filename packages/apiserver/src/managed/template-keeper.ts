@@ -1,0 +1,51 @@
+/**
+ * Templates of managedFields in a store: each is kept under a key of its own before the first object
+ * that refers to it, and read again when the store is opened.
+ */
+import {
+  restoreTemplate,
+  templateOf,
+  templateRecord,
+} from '@megaplane/machinery/apply/field-templates';
+import type { JsonValue } from '@megaplane/machinery/json-value';
+import { isPacked, packedEnd } from './shown-fields.ts';
+
+const PREFIX = '/megaplane/managedfields/';
+/** The end of the range of keys: '0' is the byte after '/'. */
+const PREFIX_END = '/megaplane/managedfields0';
+const METADATA_OPEN = '"metadata":{';
+/** The kind and version of an object before its metadata are no longer than this. */
+const HEAD_BYTES_MAX = 200;
+const ID_LENGTH = 12;
+
+export const TEMPLATES_START: Buffer = Buffer.from(PREFIX, 'latin1');
+export const TEMPLATES_END: Buffer = Buffer.from(PREFIX_END, 'latin1');
+
+/** Writes one record, whatever is there; false where that was refused. */
+export type KeepRecord = (key: Buffer, value: Buffer) => boolean;
+
+export class TemplateKeeper {
+  readonly #kept = new Set<string>();
+
+  /** Takes in a record that was found under a key of the range. */
+  restore(id: string, value: string): void {
+    if (restoreTemplate(JSON.parse(value) as JsonValue)) this.#kept.add(id);
+  }
+
+  /** Keeps the templates that the object in `value` refers to, as far as they are new. */
+  keep(value: Buffer, write: KeepRecord): void {
+    const open = value.subarray(0, HEAD_BYTES_MAX).indexOf(METADATA_OPEN, 0, 'latin1');
+    if (open < 0) return;
+    const at = open + METADATA_OPEN.length;
+    if (!isPacked(value, at)) return;
+    const references = value.latin1Slice(at, packedEnd(value, at) - 1);
+    for (const reference of references.slice('"managedFields":"'.length).split(',')) {
+      const id = reference.slice(0, ID_LENGTH);
+      if (this.#kept.has(id)) continue;
+      const template = templateOf(id);
+      if (template === undefined) continue;
+      const record = Buffer.from(JSON.stringify(templateRecord(template)));
+      if (write(Buffer.from(PREFIX + id, 'latin1'), record)) this.#kept.add(id);
+    }
+  }
+}

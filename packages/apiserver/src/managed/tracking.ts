@@ -1,0 +1,105 @@
+/** Keeps the owners of fields in objects that are written; see machinery's field manager. */
+import {
+  packManaged,
+  shownManaged,
+  unpackManaged,
+} from '@megaplane/machinery/apply/field-templates';
+import { trackUpdate } from '@megaplane/machinery/apply/field-manager';
+import { emptyManaged, type Managed } from '@megaplane/machinery/apply/managed-fields';
+import { equals, objectAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { RuleContext } from '../behaviour.ts';
+import { fieldScope } from './field-scope.ts';
+
+/**
+ * Whose the fields of a new object are, before the server adds its own. Where `sent` carries packed
+ * owners, as an apply gives them, they stand; '' is nobody.
+ */
+export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObject): void {
+  const given = objectAt(sent, 'metadata')?.['managedFields'];
+  if (typeof given === 'string') {
+    setPacked(object, given === '' ? undefined : given);
+    return;
+  }
+  const scope = fieldScope(context.served, context.call, '', 'Update');
+  const managed = given === undefined || isReset(given) ? emptyManaged() : unpackManaged(given);
+  setManaged(object, trackUpdate(scope, null, object, managed));
+}
+
+/**
+ * Whose they are after an update. `sent` are the managedFields of the request: clients that send
+ * none keep what there is, an empty entry ends the tracking.
+ */
+export function trackChange(
+  context: RuleContext,
+  subresource: string,
+  previous: JsonObject,
+  next: JsonObject,
+  sent: JsonValue | undefined,
+): void {
+  const live = objectAt(previous, 'metadata')?.['managedFields'];
+  if (typeof sent === 'string') {
+    setPacked(next, sent === '' ? undefined : sent);
+    return;
+  }
+  const scope = fieldScope(context.served, context.call, subresource, 'Update');
+  const managed = subresource === '' ? chosen(live, sent) : unpackManaged(live);
+  setManaged(next, trackUpdate(scope, previous, next, managed));
+}
+
+/** The owners that an update starts from. */
+function chosen(live: JsonValue | undefined, sent: JsonValue | undefined): Managed {
+  if (sent === undefined || sent === null || sent === live) return unpackManaged(live);
+  if (isReset(sent)) return emptyManaged();
+  const own = unpackManaged(sent);
+  return own.owners.size === 0 ? unpackManaged(live) : own;
+}
+
+/** No entry, or one without anything in it. */
+function isReset(sent: JsonValue): boolean {
+  if (!Array.isArray(sent) || sent.length > 1) return false;
+  const [entry] = sent;
+  return entry === undefined || (isObject(entry) && Object.keys(entry).length === 0);
+}
+
+/** Writes the owners into the object, first of its metadata: there readers look for them. */
+export function setManaged(object: JsonObject, managed: Managed): void {
+  setPacked(object, packManaged(managed));
+}
+
+function setPacked(object: JsonObject, packed: string | JsonValue[] | undefined): void {
+  const { managedFields, ...metadata } = objectAt(object, 'metadata') ?? {};
+  if (packed === managedFields) return;
+  object['metadata'] = packed === undefined ? metadata : { managedFields: packed, ...metadata };
+}
+
+/** An object as the API shows it, from one as it is kept. */
+export function shownObject(object: JsonObject): JsonObject {
+  const metadata = objectAt(object, 'metadata');
+  const packed = metadata?.['managedFields'];
+  if (typeof packed !== 'string') return object;
+  return { ...object, metadata: { ...metadata, managedFields: shownManaged(packed) } };
+}
+
+/**
+ * The owners as they were, where nothing but the time of an entry differs: a write that changes
+ * nothing is none.
+ */
+export function settleTimes(previous: JsonObject, next: JsonObject): void {
+  const before = objectAt(previous, 'metadata')?.['managedFields'];
+  const after = objectAt(next, 'metadata')?.['managedFields'];
+  if (typeof before !== 'string' || typeof after !== 'string' || before === after) return;
+  if (untimed(before) !== untimed(after)) return;
+  if (equals(unmanaged(previous), unmanaged(next))) {
+    next['metadata'] = { ...objectAt(next, 'metadata'), managedFields: before };
+  }
+}
+
+function untimed(packed: string): string {
+  return packed.replaceAll(/(^|,)([^;]*);[^;,]*/g, '$1$2');
+}
+
+function unmanaged(object: JsonObject): JsonObject {
+  const { managedFields: _, resourceVersion: __, ...metadata } = objectAt(object, 'metadata') ?? {};
+  return { ...object, metadata };
+}

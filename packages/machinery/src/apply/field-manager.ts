@@ -1,0 +1,216 @@
+/**
+ * Keeps `metadata.managedFields` over writes, as upstream's field manager does: what is never
+ * tracked, when tracking starts, when an entry's time moves, how many updaters are told apart, what
+ * becomes of kubectl's client-side annotation.
+ */
+
+import { objectAt, stringAt } from '../json.ts';
+import type { JsonObject } from '../json-value.ts';
+import {
+  applyConflict,
+  badRequest,
+  failed,
+  success,
+  unclassified,
+  type Result,
+} from '../status.ts';
+import { quoted } from '../quoting.ts';
+import { FieldSet } from './field-set.ts';
+import { lastAppliedFields, LAST_APPLIED_MANAGER, withLastApplied } from './last-applied.ts';
+import {
+  capUpdaters,
+  managerId,
+  managerOf,
+  NO_MANAGER,
+  type Managed,
+  type Manager,
+} from './managed-fields.ts';
+import {
+  applyConfig,
+  ownersAfterUpdate,
+  type Applied,
+  type Conflict,
+  type Owners,
+  type Versions,
+} from './ownership.ts';
+import { printPath } from './path-element.ts';
+import { faultsText, typedFaults } from './typed-faults.ts';
+
+const BEFORE_FIRST_APPLY = 'before-first-apply';
+/** Nobody's name: the operation is its own manager until it is known what it changed. */
+const OPERATION = '';
+
+/** What nobody owns: the server writes it, or it says which object this is. */
+const UNTRACKED = FieldSet.of(
+  ['f:apiVersion'],
+  ['f:kind'],
+  ['f:metadata'],
+  ...[
+    'name',
+    'namespace',
+    'creationTimestamp',
+    'selfLink',
+    'uid',
+    'clusterName',
+    'generation',
+    'managedFields',
+    'resourceVersion',
+  ].map((name) => ['f:metadata', `f:${name}`]),
+);
+
+/** One write: by whom, of which kind, when. */
+export interface FieldScope {
+  readonly versions: Versions;
+  readonly manager: Manager;
+  readonly nowSeconds: number;
+  /** The object without anything in it, as it is written. */
+  readonly empty: JsonObject;
+}
+
+function strip(owners: Owners, id: string): void {
+  const owned = owners.get(id);
+  if (owned === undefined) return;
+  const fields = owned.fields.difference(UNTRACKED);
+  if (fields.isEmpty) owners.delete(id);
+  else owners.set(id, { ...owned, fields });
+}
+
+/**
+ * Who owns what after `next` was made of `live` (null: the object is new). Both without
+ * managedFields. An object that nobody tracks stays untracked.
+ */
+export function trackUpdate(
+  scope: FieldScope,
+  live: JsonObject | null,
+  next: JsonObject,
+  managed: Managed,
+): Managed {
+  if (managed.owners.size === 0 && live !== null) return managed;
+  return update(scope, live ?? scope.empty, next, managed, scope.manager);
+}
+
+function update(
+  { versions, nowSeconds }: FieldScope,
+  live: JsonObject,
+  next: JsonObject,
+  managed: Managed,
+  manager: Manager,
+): Managed {
+  const id = managerId({ ...manager, name: nameOf(manager), operation: 'Update' });
+  const owners = ownersAfterUpdate(versions, live, next, managed.owners, OPERATION);
+  strip(owners, OPERATION);
+  const result: Managed = { owners, times: new Map(managed.times) };
+  const own = owners.get(OPERATION);
+  if (own !== undefined) {
+    owners.delete(OPERATION);
+    const before = owners.get(id);
+    const fields = before === undefined ? own.fields : own.fields.union(before.fields);
+    owners.set(id, { ...own, fields });
+    result.times.set(id, nowSeconds);
+  }
+  capUpdaters(result);
+  return result;
+}
+
+function nameOf({ name }: Manager): string {
+  return name === '' ? NO_MANAGER : name;
+}
+
+/** An apply that went through. */
+export interface ApplyResult {
+  /** Null where the live object stays as it is, but perhaps for its owners. */
+  readonly object: JsonObject | null;
+  readonly managed: Managed;
+}
+
+/**
+ * Applies `config` to `live` (null: there is no object yet). `kind` is what the request's path
+ * names. Fails as upstream does: 400 for another kind or for managedFields in the configuration, 500
+ * where it does not fit its type, 409 for fields of others unless `force`.
+ */
+export function trackApply(
+  scope: FieldScope,
+  live: JsonObject | null,
+  config: JsonObject,
+  managed: Managed,
+  kind: string,
+  force: boolean,
+): Result<ApplyResult> {
+  const { versions, manager } = scope;
+  const named = kindText(stringAt(config, 'apiVersion'), stringAt(config, 'kind'));
+  if (named !== kindText(versions.apiVersion, kind)) {
+    return failed(badRequest(`invalid object type: ${named}`));
+  }
+  const own = live ?? scope.empty;
+  let base = managed;
+  if (managed.owners.size === 0) {
+    const first = { ...manager, name: BEFORE_FIRST_APPLY };
+    base = update(scope, scope.empty, own, managed, first);
+  }
+  const { managedFields } = objectAt(config, 'metadata') ?? {};
+  if (managedFields !== undefined && managedFields !== null) {
+    return failed(badRequest('metadata.managedFields must be nil'));
+  }
+  const faults = typedFaults(versions.schema, config, false);
+  if (faults.length > 0) {
+    const name = stringAt(config, 'metadata', 'name');
+    const who = `${stringAt(config, 'metadata', 'namespace')}/${name}; ${named}`;
+    return failed(
+      unclassified(`failed to create typed patch object (${who}): ${faultsText(faults)}`),
+    );
+  }
+  return applyChecked(scope, own, config, base, force);
+}
+
+function applyChecked(
+  scope: FieldScope,
+  live: JsonObject,
+  config: JsonObject,
+  managed: Managed,
+  force: boolean,
+): Result<ApplyResult> {
+  const { versions, manager } = scope;
+  const id = managerId({ ...manager, name: nameOf(manager), operation: 'Apply' });
+  const run = (isForced: boolean): Applied =>
+    applyConfig(versions, live, config, managed.owners, id, isForced);
+  let applied = run(force);
+  const isKubectl = manager.name === LAST_APPLIED_MANAGER;
+  if (applied.kind === 'conflicts' && isKubectl) {
+    const allowed = lastAppliedFields(versions, live);
+    if (allowed !== null) {
+      const left = applied.conflicts.filter(({ path }) => !allowed.has(path));
+      applied = left.length > 0 ? { kind: 'conflicts', conflicts: left } : run(true);
+    }
+  }
+  if (applied.kind === 'conflicts') return failed(conflictStatus(applied.conflicts));
+  const { owners, value } = applied;
+  strip(owners, id);
+  const times = new Map(managed.times);
+  if (value !== null) times.set(id, scope.nowSeconds);
+  const object = value as JsonObject | null;
+  const current = isKubectl ? withLastApplied(object ?? live, config) : object;
+  return success({ object: current === live ? null : current, managed: { owners, times } });
+}
+
+function conflictStatus(conflicts: readonly Conflict[]): ReturnType<typeof applyConflict> {
+  const sorted = [...conflicts].sort((a, b) =>
+    a.manager < b.manager ? -1 : Number(a.manager > b.manager),
+  );
+  return applyConflict(
+    sorted.map(({ manager, path }) => ({ manager: managerText(manager), field: printPath(path) })),
+  );
+}
+
+function managerText(id: string): string {
+  const { name, operation, apiVersion, subresource } = managerOf(id);
+  let text = quoted(name);
+  if (subresource !== '') text += ` with subresource ${quoted(subresource)}`;
+  return operation === 'Update' ? `${text} using ${apiVersion}` : text;
+}
+
+/** As Go prints a group, version and kind. */
+function kindText(apiVersion: string, kind: string): string {
+  const slash = apiVersion.indexOf('/');
+  const group = apiVersion.slice(0, Math.max(0, slash));
+  return `${group}/${apiVersion.slice(slash + 1)}, Kind=${kind}`;
+}

@@ -1,0 +1,156 @@
+/** Whether a value fits its schema, in the words of structured-merge-diff. */
+
+import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import {
+  formOf,
+  memberSchema,
+  type FieldSchema,
+  type ListForm,
+  type MapForm,
+  type ScalarForm,
+} from './field-schema.ts';
+import { printStep, stepOfItem } from './path-element.ts';
+
+/** One finding: where, in printed steps, and what. */
+export interface TypedFault {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** One line, or `errors:` and one line each. */
+export function faultsText(faults: readonly TypedFault[]): string {
+  const lines = faults.map(({ path, text }) => (path === '' ? text : `${path}: ${text}`));
+  return lines.length === 1
+    ? (lines[0] ?? '')
+    : ['errors:', ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/**
+ * What is wrong with `value`. Stored objects may hold the same key twice in a keyed list; what is
+ * applied may not.
+ */
+export function typedFaults(
+  schema: FieldSchema,
+  value: JsonValue,
+  allowsDoubles: boolean,
+): TypedFault[] {
+  const faults: TypedFault[] = [];
+  check(schema, value, '', allowsDoubles, faults);
+  return faults;
+}
+
+function check(
+  schema: FieldSchema,
+  value: JsonValue,
+  path: string,
+  allowsDoubles: boolean,
+  faults: TypedFault[],
+): void {
+  if (value === null) return;
+  switch (formOf(schema, value)) {
+    case 'scalar': {
+      const text = scalarFault(schema.scalar, value);
+      if (text !== '') faults.push({ path, text });
+      return;
+    }
+    case 'list':
+      if (!Array.isArray(value))
+        faults.push({ path, text: `expected list, got ${goValue(value)}` });
+      else if (schema.list !== null) checkItems(schema.list, value, path, allowsDoubles, faults);
+      return;
+    case 'map':
+      if (!isObject(value)) faults.push({ path, text: `expected map, got ${goValue(value)}` });
+      else if (schema.map !== null) checkMembers(schema.map, value, path, allowsDoubles, faults);
+  }
+}
+
+function checkItems(
+  list: ListForm,
+  items: readonly JsonValue[],
+  path: string,
+  allowsDoubles: boolean,
+  faults: TypedFault[],
+): void {
+  const seen = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    let step = `i:${index}`;
+    if (!list.isAtomic) {
+      const found = stepOfItem(list, item);
+      if ('fault' in found) {
+        faults.push({ path, text: `element ${index}: ${found.fault}` });
+        return;
+      }
+      step = found.step;
+      if (seen.has(step) && !allowsDoubles) {
+        faults.push({ path, text: `duplicate entries for key ${printStep(step)}` });
+      }
+      seen.add(step);
+    }
+    check(list.items, item, path + printStep(step), allowsDoubles, faults);
+  }
+}
+
+function checkMembers(
+  map: MapForm,
+  object: JsonObject,
+  path: string,
+  allowsDoubles: boolean,
+  faults: TypedFault[],
+): void {
+  for (const name of Object.keys(object)) {
+    const schema = memberSchema(map, name);
+    if (schema === undefined) {
+      faults.push({ path: `${path}.${name}`, text: 'field not declared in schema' });
+      return;
+    }
+    check(schema, object[name] ?? null, `${path}.${name}`, allowsDoubles, faults);
+  }
+}
+
+function scalarFault(form: ScalarForm | null, value: JsonValue): string {
+  switch (form) {
+    case 'numeric':
+      if (typeof value === 'number') return '';
+      return `expected numeric (int or float), got ${goType(value)}`;
+    case 'string':
+      if (typeof value === 'string') return '';
+      return `expected string, got &value.valueUnstructured{Value:${goSyntax(value)}}`;
+    case 'boolean':
+      return typeof value === 'boolean' ? '' : `expected boolean, got ${goValue(value)}`;
+    case 'untyped':
+    case null:
+      return typeof value === 'object' ? `expected any scalar, got ${goValue(value)}` : '';
+  }
+}
+
+function goType(value: JsonValue): string {
+  if (typeof value === 'string') return 'string';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return 'float64';
+  return Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}';
+}
+
+/** As Go's `%v` prints the wrapped value. */
+function goValue(value: JsonValue): string {
+  return `&{${goPlain(value)}}`;
+}
+
+function goPlain(value: JsonValue): string {
+  if (value === null) return '<nil>';
+  if (typeof value !== 'object') return String(value);
+  if (Array.isArray(value)) return `[${value.map(goPlain).join(' ')}]`;
+  const names = Object.keys(value).sort();
+  return `map[${names.map((name) => `${name}:${goPlain(value[name] ?? null)}`).join(' ')}]`;
+}
+
+/** As Go's `%#v` prints it. */
+function goSyntax(value: JsonValue): string {
+  if (value === null) return 'interface {}(nil)';
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value !== 'object') return String(value);
+  if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
+  const members = Object.keys(value)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${goSyntax(value[name] ?? null)}`);
+  return `map[string]interface {}{${members.join(', ')}}`;
+}
