@@ -152,7 +152,10 @@ export class Filter {
   matches(row: Row): boolean {
     if (this.isEverything) return true;
     const { bytes } = row;
-    if (this.shard !== null && !this.selectsShard(row)) return false;
+    if (this.shard !== null) {
+      if (!this.selectsShard(row)) return false;
+      if (this.isUnselected) return true;
+    }
     if (bytes[row.start] !== BRACE_OPEN) return this.#matchesForeign(row);
     if (this.#labels !== null) {
       labels.find(bytes, row.start, row.end);

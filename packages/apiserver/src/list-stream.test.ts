@@ -50,20 +50,27 @@ function filled(count: number): StorageModel {
 function stream(storage: StorageModel): RowStream {
   const filter = new Filter(EVERYTHING, EVERY_FIELD, served.prefix.length, true);
   const range = rangeOf(served, '');
-  return new RowStream(range, storage.appliedRevision, filter, new JsonEncoder(served), false);
+  return new RowStream(
+    storage,
+    range,
+    storage.appliedRevision,
+    filter,
+    new JsonEncoder(served),
+    false,
+  );
 }
 
 test('a list goes on where a slow peer stopped it, and shows one revision throughout', () => {
   const storage = filled(3000);
   const rows = stream(storage);
   const peer = new SlowPeer(1);
-  assert.equal(rows.pull(storage, peer), 'full');
+  assert.equal(rows.pull(peer), 'full');
   const first = peer.bytes;
   assert.ok(first < 128 * 1024, `one pull gave ${first} bytes`);
   storage.put(keyOf(served, 'a', 'm-9999'), Buffer.from('{}'), EXPECT_ABSENT, () => undefined);
   storage.delete(keyOf(served, 'a', 'm-2999'), -1, () => undefined);
   let pulls = 1;
-  for (peer.room = 1; rows.pull(storage, peer) === 'full'; pulls++) peer.room = 1;
+  for (peer.room = 1; rows.pull(peer) === 'full'; pulls++) peer.room = 1;
   assert.ok(pulls > 1);
   const items = JSON.parse(`[${peer.text}]`) as { metadata: { name: string } }[];
   assert.equal(items.length, 3000);
@@ -75,5 +82,5 @@ test('a list whose revision is forgotten says so instead of ending', () => {
   const rows = stream(storage);
   storage.put(keyOf(served, 'a', 'x'), Buffer.from('{}'), EXPECT_ABSENT, () => undefined);
   storage.compact(storage.appliedRevision);
-  assert.equal(rows.pull(storage, new SlowPeer(Infinity)), 'compacted');
+  assert.equal(rows.pull(new SlowPeer(Infinity)), 'compacted');
 });

@@ -10,7 +10,8 @@ import type { Encoder } from './encoder.ts';
 import type { Filter } from './filter.ts';
 import { keyAfter, type KeyRange } from './served.ts';
 import { Sink } from './sink.ts';
-import type { Row, Storage } from './storage.ts';
+import type { RowSource } from './index/row-source.ts';
+import type { Row } from './storage.ts';
 
 /** Encoded bytes that are handed to the wire at once. */
 const CHUNK_BYTES = 64 * 1024;
@@ -32,6 +33,7 @@ export interface Outlet {
 const sink = new Sink();
 
 export class RowStream {
+  readonly #source: RowSource;
   #next: Buffer;
   readonly #end: Buffer;
   readonly #revision: number;
@@ -42,12 +44,14 @@ export class RowStream {
   #sent = 0;
 
   constructor(
+    source: RowSource,
     range: KeyRange,
     revision: number,
     filter: Filter,
     encoder: Encoder,
     asFrames: boolean,
   ) {
+    this.#source = source;
     this.#next = range.start;
     this.#end = range.end;
     this.#revision = revision;
@@ -62,12 +66,12 @@ export class RowStream {
   }
 
   /** Encodes into `outlet` until it is full, the turn is used up, or the objects are. */
-  pull(storage: Storage, outlet: Outlet): Pulled {
+  pull(outlet: Outlet): Pulled {
     let rows = 0;
     let isFull = outlet.writable() <= 0;
     if (isFull) return 'full';
     sink.length = 0;
-    const outcome = storage.page(this.#next, this.#end, this.#revision, (row) => {
+    const outcome = this.#source.page(this.#next, this.#end, this.#revision, (row) => {
       rows++;
       if (this.#filter.matches(row)) {
         this.#encode(row);
@@ -111,6 +115,7 @@ export interface PageEnd {
  * at everything for it, which takes as many turns as it needs.
  */
 export class PageSearch {
+  readonly #source: RowSource;
   #next: Buffer;
   readonly #end: Buffer;
   readonly #revision: number;
@@ -119,7 +124,8 @@ export class PageSearch {
   #count = 0;
   #last: Buffer | null = null;
 
-  constructor(range: KeyRange, revision: number, filter: Filter, limit: number) {
+  constructor(source: RowSource, range: KeyRange, revision: number, filter: Filter, limit: number) {
+    this.#source = source;
     this.#next = range.start;
     this.#end = range.end;
     this.#revision = revision;
@@ -131,10 +137,10 @@ export class PageSearch {
    * Goes on for one turn; null where another one is needed. A page that is full and has any object
    * behind it is not the last one, whether that object matches or not (as upstream decides).
    */
-  step(storage: Storage): PageEnd | null {
+  step(): PageEnd | null {
     let rows = 0;
     let hasMore = false;
-    const outcome = storage.page(this.#next, this.#end, this.#revision, (row) => {
+    const outcome = this.#source.page(this.#next, this.#end, this.#revision, (row) => {
       rows++;
       if (this.#count === this.#limit) {
         hasMore = true;

@@ -13,6 +13,7 @@ import type { Call } from './call.ts';
 import { encodeContinue } from './continue-token.ts';
 import type { Encoder, ListMeta } from './encoder.ts';
 import type { Filter } from './filter.ts';
+import type { RowSource } from './index/row-source.ts';
 import type { ListOptions } from './list-options.ts';
 import { PageSearch, RowStream } from './list-stream.ts';
 import { parseRevision, revisionFault } from './query.ts';
@@ -71,6 +72,8 @@ interface ListPlan {
   readonly filter: Filter;
   readonly encoder: Encoder;
   readonly options: ListOptions;
+  /** The rows to look at. */
+  readonly source: RowSource;
 }
 
 /** Answers LIST. */
@@ -93,7 +96,24 @@ export function listObjects(world: World, call: Call, served: Served, options: L
     const range = selectOf(served, call.info, filter.value);
     const revision = snapshotRevision(world, options);
     const plan = { call, served, range, revision, filter: filter.value, options };
-    sendList(world, { ...plan, encoder: encoder.value });
+    const send = (source: RowSource): void => {
+      if (!call.exchange.closed) sendList(world, { ...plan, encoder: encoder.value, source });
+    };
+    if (filter.value.isEverything) send(world.storage);
+    else whenIndexed(world, served, { filter: filter.value, range, revision }, send);
+  });
+}
+
+/** Finds what a list or the beginning of a watch has to look at; see `WatchHub.whenIndexed`. */
+export function whenIndexed(
+  world: World,
+  served: Served,
+  list: { readonly filter: Filter; readonly range: KeyRange; readonly revision: number },
+  done: (source: RowSource) => void,
+): void {
+  const { filter, range, revision } = list;
+  world.whenPublished(revision, () => {
+    world.hubOf(served).whenIndexed(filter, range, revision, world.edge.nowMs(), done);
   });
 }
 
@@ -119,33 +139,29 @@ function sendList(world: World, plan: ListPlan): void {
   const isLimitless = !options.isUnset && options.revision === 0 && options.match !== 'Exact';
   const limit = isLimitless && options.token === null ? 0 : options.limit;
   const range = { start, end: plan.range.end };
-  if (limit === 0 && plan.revision === world.storage.appliedRevision) {
+  if (limit > 0) {
+    const search = new PageSearch(plan.source, range, plan.revision, plan.filter, limit);
+    searchPage(world, plan, range, search);
+  } else if (plan.revision < world.storage.oldestRevision(range.start, range.end)) {
+    failCompacted(plan, range.start);
+  } else {
     streamList(world, plan, range, metaOf(plan));
-    return;
   }
-  const search = new PageSearch(range, plan.revision, plan.filter, limit > 0 ? limit : 1);
-  searchPage(world, plan, range, search, limit > 0);
 }
 
 /** Looks for the end of the page, over as many turns as that takes; then sends the page. */
-function searchPage(
-  world: World,
-  plan: ListPlan,
-  range: KeyRange,
-  search: PageSearch,
-  isLimited: boolean,
-): void {
+function searchPage(world: World, plan: ListPlan, range: KeyRange, search: PageSearch): void {
   if (plan.call.exchange.closed) return;
-  const page = search.step(world.storage);
+  const page = search.step();
   if (page === null) {
-    world.edge.defer(() => searchPage(world, plan, range, search, isLimited));
+    world.edge.defer(() => searchPage(world, plan, range, search));
     return;
   }
   if (page.outcome === 'compacted') {
     failCompacted(plan, range.start);
     return;
   }
-  if (!isLimited || page.lastKey === null) {
+  if (page.lastKey === null) {
     streamList(world, plan, range, metaOf(plan));
     return;
   }
@@ -176,7 +192,7 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   encoder.openList(sink, meta);
   body.write(sink.bytes, 0, sink.length);
   // a snapshot of the newest state is read at its revision, so that later turns show the same
-  const stream = new RowStream(range, plan.revision, filter, encoder, false);
+  const stream = new RowStream(plan.source, range, plan.revision, filter, encoder, false);
   exchange.onWritable = () => pumpList(world, exchange, body, stream, encoder);
   pumpList(world, exchange, body, stream, encoder);
 }
@@ -206,7 +222,7 @@ function pumpList(
   encoder: Encoder,
 ): void {
   if (exchange.closed) return;
-  switch (stream.pull(world.storage, body)) {
+  switch (stream.pull(body)) {
     case 'full':
       return;
     case 'yield':

@@ -5,6 +5,10 @@
  * (`watch/scope.ts`): those of all namespaces and those of its own. An event costs what those cost,
  * not what all watches cost.
  */
+import { Random } from '@megaplane/base/random';
+import type { Filter } from './filter.ts';
+import { INDEX_ITEMS_MIN, ObjectIndex } from './index/object-index.ts';
+import type { RowSource } from './index/row-source.ts';
 import type { KeyRange } from './served.ts';
 import { emptyEvent, type Storage, type StorageWatch } from './storage.ts';
 import { DueTimes } from './watch/due-times.ts';
@@ -22,12 +26,22 @@ const DUE_PER_TURN_MAX = 1000;
 const SLASH = 0x2f;
 const event = emptyEvent();
 
+/** A list, or the beginning of a watch, that waits for an index. */
+interface IndexWaiter {
+  readonly field: string;
+  readonly revision: number;
+  readonly done: () => void;
+}
+
 export class WatchHub implements WatchHome {
   readonly storage: Storage;
   readonly frames: FrameCache = new FrameCache();
   readonly defer: (work: () => void) => void;
   readonly #range: KeyRange;
   readonly #prefixLength: number;
+  readonly #seed: () => number;
+  #index: ObjectIndex | null = null;
+  #indexWaiters: IndexWaiter[] = [];
   readonly #watchers = new Set<Watcher>();
   readonly #all = new Scope();
   readonly #byNamespace = new Map<string, Scope>();
@@ -47,7 +61,9 @@ export class WatchHub implements WatchHome {
     range: KeyRange,
     prefixLength: number,
     defer: (work: () => void) => void,
+    seed: () => number,
   ) {
+    this.#seed = seed;
     this.storage = storage;
     this.#range = range;
     this.#prefixLength = prefixLength;
@@ -102,9 +118,12 @@ export class WatchHub implements WatchHome {
     }
     this.#isSettling = false;
     if (outcome === 'gone') this.#loseAll(feed);
+    if (this.#indexWaiters.length > 0) this.#checkIndexWaiters(0);
   }
 
   #dispatch(): void {
+    this.#index?.apply(event);
+    if (this.#watchers.size === 0) return;
     this.dispatched++;
     this.frames.nextTurn();
     const { key, keyStart, keyEnd } = event.value;
@@ -151,9 +170,90 @@ export class WatchHub implements WatchHome {
     if (!this.#watchers.delete(watcher)) return;
     this.#due.delete(watcher);
     if (watcher.request.filter.shard !== null) this.shards--;
-    if (this.#watchers.size > 0) return;
+    this.#closeIdleFeed();
+  }
+
+  #closeIdleFeed(): void {
+    if (this.#watchers.size > 0 || this.#index !== null) return;
     this.#feed?.close();
     this.#feed = null;
+  }
+
+  /**
+   * Calls `done` with what a list at `revision` (published already) has to look at: rows that an
+   * index has picked, or all of storage. At once where no index is to be waited for.
+   */
+  whenIndexed(
+    filter: Filter,
+    range: KeyRange,
+    revision: number,
+    nowMs: number,
+    done: (source: RowSource) => void,
+  ): void {
+    const field = this.#fieldOf(filter, nowMs);
+    const index = this.#index;
+    if (field === '' || index === null) {
+      done(this.storage);
+      return;
+    }
+    const finish = (): void => done(index.source(field, filter, range, revision) ?? this.storage);
+    this.settle();
+    if (!index.has(field)) {
+      index.begin(field, nowMs);
+      this.defer(() => this.#walk(index, field, index.start));
+    } else if (this.#isIndexed(field, revision, nowMs)) {
+      finish();
+      return;
+    }
+    this.#indexWaiters.push({ field, revision, done: finish });
+  }
+
+  /** The index field that serves the filter; '' where all objects are better looked at. */
+  #fieldOf(filter: Filter, nowMs: number): string {
+    if (filter.isEverything) return '';
+    const { start, end } = this.#range;
+    if (this.storage.count(start, end) < INDEX_ITEMS_MIN) return '';
+    this.#openFeed();
+    const length = this.#prefixLength;
+    this.#index ??= new ObjectIndex(this.storage, this.#range, length, new Random(this.#seed()));
+    return this.#index.fieldOf(filter, nowMs);
+  }
+
+  #isIndexed(field: string, revision: number, nowMs: number): boolean {
+    const position = this.#feed?.position ?? -1;
+    return position >= revision && this.#index?.isReady(field, position, nowMs) === true;
+  }
+
+  #walk(index: ObjectIndex, field: string, next: Buffer): void {
+    if (this.#index !== index) return;
+    const onward = index.walk(field, next);
+    if (onward !== null) this.defer(() => this.#walk(index, field, onward));
+    else this.#awaitEvents(index);
+  }
+
+  /** What the walk saw may not be published yet: looks each turn until nobody waits. */
+  #awaitEvents(index: ObjectIndex): void {
+    if (this.#index !== index) return;
+    this.settle();
+    if (this.#indexWaiters.length > 0) this.defer(() => this.#awaitEvents(index));
+  }
+
+  #checkIndexWaiters(nowMs: number): void {
+    const waiting = this.#indexWaiters;
+    this.#indexWaiters = [];
+    for (const waiter of waiting) {
+      const isOver = this.#index?.has(waiter.field) !== true;
+      if (isOver || this.#isIndexed(waiter.field, waiter.revision, nowMs)) waiter.done();
+      else this.#indexWaiters.push(waiter);
+    }
+  }
+
+  /** Waiters look at everything; the next list that wants an index makes a new one. */
+  #dropIndex(): void {
+    const waiting = this.#indexWaiters;
+    this.#index = null;
+    this.#indexWaiters = [];
+    for (const { done } of waiting) done();
   }
 
   /** The hub's place in the log is gone: each watch goes on by itself, from where the hub was. */
@@ -161,6 +261,7 @@ export class WatchHub implements WatchHome {
     const { position } = feed;
     feed.close();
     this.#feed = null;
+    this.#dropIndex();
     if (this.#watchers.size > 0) this.#openFeed();
     for (const watcher of Array.from(this.#watchers)) {
       if (!watcher.isLive) continue;
@@ -172,6 +273,10 @@ export class WatchHub implements WatchHome {
   /** About once a second: bookmarks that are due, and watches whose time is over. */
   tick(nowMs: number): void {
     this.settle();
+    if (this.#index?.dropIdle(nowMs) === true && this.#indexWaiters.length === 0) {
+      this.#dropIndex();
+      this.#closeIdleFeed();
+    }
     if (!this.#isTicking) this.#tickDue(nowMs);
   }
 

@@ -128,7 +128,7 @@ export class Watcher implements Due {
   }
 
   #pumpInitial(stream: RowStream): void {
-    const pulled = stream.pull(this.#home.storage, this.request.exchange);
+    const pulled = stream.pull(this.request.exchange);
     switch (pulled) {
       case 'full':
         return;

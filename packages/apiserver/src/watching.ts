@@ -2,8 +2,10 @@
 import { failed, notAcceptable, success, type Result } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import type { ListOptions } from './list-options.ts';
+import type { RowSource } from './index/row-source.ts';
 import { RowStream } from './list-stream.ts';
 import { contentType, JSON_TYPE, PROTOBUF_TYPE } from './negotiation.ts';
+import { whenIndexed } from './reading.ts';
 import { encoderOf, namespaceOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import type { Served } from './served.ts';
@@ -51,24 +53,31 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   const seconds = options.timeoutSeconds ?? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN);
   call.code = 200;
   call.exchange.open(200, contentType(call.media, true), call.headers());
-  world.hubOf(served).add(
-    {
-      exchange: call.exchange,
-      range,
-      namespace,
-      name,
-      filter: filter.value,
-      encoder: encoder.value,
-      initial: startsWithState
-        ? new RowStream(range, now, filter.value, encoder.value, true)
-        : null,
-      revision,
-      marksInitialEnd: startsWithState && options.allowWatchBookmarks,
-      bookmarks: options.allowWatchBookmarks,
-      deadlineMs: call.nowMs + seconds * 1000,
-    },
-    call.nowMs,
-  );
+  const begin = (source: RowSource | null): void => {
+    if (call.exchange.closed) return;
+    world.hubOf(served).add(
+      {
+        exchange: call.exchange,
+        range,
+        namespace,
+        name,
+        filter: filter.value,
+        encoder: encoder.value,
+        initial:
+          source === null
+            ? null
+            : new RowStream(source, range, now, filter.value, encoder.value, true),
+        revision,
+        marksInitialEnd: startsWithState && options.allowWatchBookmarks,
+        bookmarks: options.allowWatchBookmarks,
+        deadlineMs: call.nowMs + seconds * 1000,
+      },
+      call.nowMs,
+    );
+  };
+  if (!startsWithState) begin(null);
+  else if (filter.value.isEverything) begin(storage);
+  else whenIndexed(world, served, { filter: filter.value, range, revision: now }, begin);
 }
 
 /** With sendInitialEvents as it says; without, if no revision (or "0") is given. */

@@ -2,6 +2,7 @@
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import type { PolicyRule } from './rbac.ts';
+import type { RepeatedWrites } from './repeat/repeated-writes.ts';
 import type { Storage } from './storage.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
@@ -37,19 +38,36 @@ interface Waiter {
 }
 
 export class World {
-  readonly storage: Storage;
-  readonly edge: Edge;
+  /** Others only while `staged` runs. */
+  storage: Storage;
+  edge: Edge;
   readonly #hubs = new Map<string, WatchHub>();
   #waiters: Waiter[] = [];
+  #unpublished: { readonly revision: number; readonly done: () => void }[] = [];
   /** Of resources that are kept elsewhere, by prefix: the same world on another storage. */
   readonly #elsewhere = new Map<string, World>();
   /** Set once, when the server is put together. */
   services: Services | null = null;
+  /** Likewise; null where every write goes the ordinary way. */
+  repeated: RepeatedWrites | null = null;
 
   constructor(storage: Storage, edge: Edge) {
     this.storage = storage;
     this.edge = edge;
     storage.onPublish(() => this.#checkWaiters(edge.nowMs()));
+  }
+
+  /** Runs `work`, which must end in this turn, with another storage and edge; see `repeat/`. */
+  staged(storage: Storage, edge: Edge, work: () => void): void {
+    const own = { storage: this.storage, edge: this.edge };
+    this.storage = storage;
+    this.edge = edge;
+    try {
+      work();
+    } finally {
+      this.storage = own.storage;
+      this.edge = own.edge;
+    }
   }
 
   /** The hub of all watches of the objects that `served` shows. */
@@ -58,7 +76,13 @@ export class World {
     let hub = this.#hubs.get(prefix);
     if (hub === undefined) {
       const range = rangeOf(served, '');
-      hub = new WatchHub(this.storage, range, prefix.length, (work) => this.edge.defer(work));
+      hub = new WatchHub(
+        this.storage,
+        range,
+        prefix.length,
+        (work) => this.edge.defer(work),
+        () => this.edge.below(2 ** 32),
+      );
       this.#hubs.set(prefix, hub);
     }
     return hub;
@@ -99,7 +123,14 @@ export class World {
     this.#waiters.push({ revision, deadlineMs: this.edge.nowMs() + FRESH_WAIT_MS, done });
   }
 
+  /** Calls `done` once `revision` is published: at once if it is, else in a turn after that. */
+  whenPublished(revision: number, done: () => void): void {
+    if (revision <= this.storage.publishedRevision) done();
+    else this.#unpublished.push({ revision, done });
+  }
+
   #checkWaiters(nowMs: number): void {
+    this.#checkUnpublished();
     if (this.#waiters.length === 0) return;
     const applied = this.storage.appliedRevision;
     const waiting = this.#waiters;
@@ -108,6 +139,18 @@ export class World {
       if (waiter.revision <= applied) waiter.done(true);
       else if (nowMs >= waiter.deadlineMs) waiter.done(false);
       else this.#waiters.push(waiter);
+    }
+  }
+
+  /** Watches are told after this was called, so who waited goes on in another turn. */
+  #checkUnpublished(): void {
+    if (this.#unpublished.length === 0) return;
+    const published = this.storage.publishedRevision;
+    const waiting = this.#unpublished;
+    this.#unpublished = [];
+    for (const waiter of waiting) {
+      if (waiter.revision <= published) this.edge.defer(waiter.done);
+      else this.#unpublished.push(waiter);
     }
   }
 

@@ -9,7 +9,7 @@
  * Labels are made of letters, digits, `-`, `_`, `.` and `/`, so their JSON text has no escapes and
  * equal labels are equal bytes.
  */
-import { MemberCursor } from './scan.ts';
+import { matches, MemberCursor } from './scan.ts';
 import { integerOf, OPERATORS, type LabelSelector } from './selectors.ts';
 
 const NOT_IN = OPERATORS.indexOf('notin');
@@ -137,6 +137,23 @@ function hasValue(program: LabelProgram, i: number, bytes: Uint8Array): boolean 
     if (same === length) return true;
   }
   return false;
+}
+
+/**
+ * The value of one label, or '' where the labels in `bytes[start, end)` have none of that key. The
+ * range is as for `matchesLabelBytes`.
+ */
+export function labelValueOf(bytes: Buffer, start: number, end: number, key: Uint8Array): string {
+  let at = start + 1;
+  while (at < end && bytes[at] === QUOTE) {
+    const nameStart = at + 1;
+    const nameEnd = stringEnd(bytes, nameStart, end);
+    const from = nameEnd + 3;
+    const to = stringEnd(bytes, from, end);
+    if (matches(bytes, nameStart, nameEnd, key)) return bytes.toString('latin1', from, to);
+    at = to + 2;
+  }
+  return '';
 }
 
 /** Comparisons are rare; they may allocate. */
