@@ -1,45 +1,177 @@
-/** Admission: plugins that look at a write after it was decoded and before it is checked. */
+/**
+ * Admission: plugins that look at a write after it was decoded and before it is stored.
+ *
+ * Most plugins answer at once. One that has to ask somebody else returns `Later`, and the write goes
+ * on when the answer is there; nothing else waits for it. Which plugins a kind of write concerns is
+ * found out once, so that a write that concerns none costs a look into a table.
+ */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
+import type { Connection } from '@megaplane/wire/exchange';
 import type { RuleContext } from './behaviour.ts';
+import type { Call } from './call.ts';
+import type { Served } from './served.ts';
+import type { World } from './world.ts';
+
+export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
 /** One write. `object` is null for deletions, `previous` for creations. */
 export interface Admitted extends RuleContext {
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  readonly operation: Operation;
   readonly subresource: string;
   readonly object: JsonObject | null;
   readonly previous: JsonObject | null;
 }
 
+export type Admit = (refusal: Status | null) => void;
+
+/** An answer that comes later: starts what has to be done, and calls back once. */
+export type Later = (then: Admit) => void;
+
+export type Verdict = Status | Later | null;
+
 /** A plugin may change `object` in place, and refuses by returning a Status. */
 export interface AdmissionPlugin {
   readonly name: string;
-  readonly mutate?: (write: Admitted) => Status | null;
-  readonly validate?: (write: Admitted) => Status | null;
+  /** Whether it has anything to say about such writes, ever; absent: about all. */
+  readonly handles?: (served: Served, operation: Operation, subresource: string) => boolean;
+  readonly mutate?: (write: Admitted) => Verdict;
+  readonly validate?: (write: Admitted) => Verdict;
+  /**
+   * Whether its verdict on one write holds for the next one that says the same: true where it follows
+   * from the write and from objects alone, false (as where absent) where it asks somebody or counts.
+   */
+  readonly repeats?: (request: Request) => boolean;
+}
+
+/** A write as far as it is known before its body is read. */
+export interface Request {
+  readonly world: World;
+  readonly call: Call;
+  readonly served: Served;
+}
+
+/** The last step of a valid write, when nothing but storage can still say no. */
+export type Charge = (write: Admitted, then: Admit) => void;
+
+type Planned = Pick<Admitted, 'served' | 'operation' | 'subresource'>;
+
+interface Plan {
+  readonly plugins: readonly AdmissionPlugin[];
+  readonly mutating: readonly AdmissionPlugin[];
+  readonly validating: readonly AdmissionPlugin[];
+  readonly isCharged: boolean;
+}
+
+export interface Charging {
+  readonly handles: (served: Served, operation: Operation, subresource: string) => boolean;
+  readonly charge: Charge;
+  readonly repeats: (request: Request) => boolean;
 }
 
 export class Admission {
   readonly #plugins: readonly AdmissionPlugin[];
+  readonly #charging: Charging | null;
+  readonly #plans = new Map<Served, Map<string, Plan>>();
+  #guard: (connection: Connection) => void = () => {};
 
-  constructor(plugins: readonly AdmissionPlugin[]) {
+  constructor(plugins: readonly AdmissionPlugin[], charging: Charging | null = null) {
     this.#plugins = plugins;
+    this.#charging = charging;
   }
 
-  /** All mutating plugins in order, until one refuses. */
-  mutate(write: Admitted): Status | null {
-    for (const plugin of this.#plugins) {
-      const refusal = plugin.mutate?.(write) ?? null;
-      if (refusal !== null) return refusal;
+  /** Told after a write went on in another turn than that of its request. */
+  onLate(guard: (connection: Connection) => void): void {
+    this.#guard = guard;
+  }
+
+  /** Whether what was admitted once may be taken as admitted again. */
+  repeats(request: Request): boolean {
+    const { served, call } = request;
+    const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
+    const plan = this.#planOf({ served, operation, subresource: call.info.subresource });
+    if (plan.isCharged && this.#charging?.repeats(request) !== true) return false;
+    return plan.plugins.every(({ repeats }) => repeats?.(request) === true);
+  }
+
+  /** All mutating plugins in order, until one refuses; then `then`, at once unless one is late. */
+  mutate(write: Admitted, then: Admit): void {
+    this.#mutateRest(write, this.#planOf(write).mutating, 0, then);
+  }
+
+  #mutateRest(
+    write: Admitted,
+    plugins: readonly AdmissionPlugin[],
+    from: number,
+    then: Admit,
+  ): void {
+    for (let index = from; index < plugins.length; index++) {
+      const verdict = plugins[index]?.mutate?.(write) ?? null;
+      if (verdict === null) continue;
+      this.#conclude(write, verdict, then, () => this.#mutateRest(write, plugins, index + 1, then));
+      return;
     }
-    return null;
+    then(null);
   }
 
   /** All validating plugins in order, until one refuses. */
-  validate(write: Admitted): Status | null {
-    for (const plugin of this.#plugins) {
-      const refusal = plugin.validate?.(write) ?? null;
-      if (refusal !== null) return refusal;
+  validate(write: Admitted, then: Admit): void {
+    this.#validateRest(write, this.#planOf(write).validating, 0, then);
+  }
+
+  #validateRest(
+    write: Admitted,
+    plugins: readonly AdmissionPlugin[],
+    from: number,
+    then: Admit,
+  ): void {
+    for (let index = from; index < plugins.length; index++) {
+      const verdict = plugins[index]?.validate?.(write) ?? null;
+      if (verdict === null) continue;
+      const rest = (): void => this.#validateRest(write, plugins, index + 1, then);
+      this.#conclude(write, verdict, then, rest);
+      return;
     }
-    return null;
+    then(null);
+  }
+
+  /** Counts the write against quotas; comes right before it is stored. */
+  charge(write: Admitted, then: Admit): void {
+    if (this.#charging === null || !this.#planOf(write).isCharged) then(null);
+    else this.#charging.charge(write, then);
+  }
+
+  #conclude(write: Admitted, verdict: Status | Later, then: Admit, rest: () => void): void {
+    if (typeof verdict !== 'function') {
+      then(verdict);
+      return;
+    }
+    let isLate = false;
+    verdict((refusal) => {
+      if (refusal === null) rest();
+      else then(refusal);
+      if (isLate) this.#guard(write.call.exchange.connection);
+    });
+    isLate = true;
+  }
+
+  #planOf({ served, operation, subresource }: Planned): Plan {
+    let plans = this.#plans.get(served);
+    if (plans === undefined) this.#plans.set(served, (plans = new Map()));
+    const key = subresource === '' ? operation : `${operation}/${subresource}`;
+    let plan = plans.get(key);
+    if (plan === undefined) {
+      const own = this.#plugins.filter(
+        ({ handles }) => handles === undefined || handles(served, operation, subresource),
+      );
+      plan = {
+        plugins: own,
+        mutating: own.filter(({ mutate }) => mutate !== undefined),
+        validating: own.filter(({ validate }) => validate !== undefined),
+        isCharged: this.#charging?.handles(served, operation, subresource) ?? false,
+      };
+      plans.set(key, plan);
+    }
+    return plan;
   }
 }

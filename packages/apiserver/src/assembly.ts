@@ -1,5 +1,7 @@
 /** Puts a server together from its parts, with everything that is built in. */
 import { Admission, type AdmissionPlugin } from './admission.ts';
+import { limitRanger } from './admission/limit-ranger.ts';
+import { resourceQuota } from './admission/resource-quota.ts';
 import type { TokenReader } from './authentication.ts';
 import { authorizeMasters, firstThatAllows, type Authorizer } from './authorization.ts';
 import { authorizeComponents } from './component-grants.ts';
@@ -62,6 +64,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   health.add('etcd-readiness', () => storage.fault, true);
   const plugins = [
     namespaceLifecycle,
+    limitRanger,
     serviceAccounts,
     nodeRestriction,
     priority,

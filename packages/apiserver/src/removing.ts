@@ -13,6 +13,7 @@ import {
   success,
   type Result,
 } from '@megaplane/machinery/status';
+import type { Admit, Admitted } from './admission.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { toStored } from './conversion.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
@@ -86,7 +87,7 @@ function removeOne(
   done: RemoveDone,
   attempt = 1,
 ): void {
-  const { served, world, call } = context;
+  const { served, world } = context;
   const key = keyOf(served, namespace, name);
   if (!world.storage.get(key, row)) {
     done(failed(notFound(served.plural, name)));
@@ -94,11 +95,26 @@ function removeOne(
   }
   const revision = row.modRevision;
   const object = decodeRow(served, row, revision);
-  const refusal = refuse(context, object, name, revision, options);
-  if (refusal !== null) {
-    done(refusal);
-    return;
-  }
+  const retry = (): void => {
+    if (attempt >= DELETE_TRIES_MAX) done(failed(conflict(served.plural, name)));
+    else removeOne(context, namespace, name, options, done, attempt + 1);
+  };
+  admitDeletion(context, object, name, revision, options, (refusal) => {
+    if (refusal === null) removeAdmitted(context, object, key, revision, options, done, retry);
+    else done(failed(refusal));
+  });
+}
+
+function removeAdmitted(
+  context: WriteContext,
+  object: JsonObject,
+  key: Buffer,
+  revision: number,
+  options: DeleteOptions,
+  done: RemoveDone,
+  retry: () => void,
+): void {
+  const { served, call } = context;
   const behaviour = behaviourOf(served);
   const rules = behaviour.deletion ?? PLAIN_DELETION;
   const decision =
@@ -114,10 +130,6 @@ function removeOne(
     done(success({ object: decision.object, revision, isGone, isPending: false }));
     return;
   }
-  const retry = (): void => {
-    if (attempt >= DELETE_TRIES_MAX) done(failed(conflict(served.plural, name)));
-    else removeOne(context, namespace, name, options, done, attempt + 1);
-  };
   if (decision.kind === 'mark') markOne(context, key, revision, object, decision, done, retry);
   else takeOne(context, key, revision, decision, done, retry);
 }
@@ -127,35 +139,43 @@ function termination(object: JsonObject, staying: JsonObject | null): Deletion {
   return { kind: 'mark', object: staying };
 }
 
-function refuse(
+function admitDeletion(
   context: WriteContext,
   object: JsonObject,
   name: string,
   revision: number,
   options: DeleteOptions,
-): { readonly ok: false; readonly status: ReturnType<typeof conflict> } | null {
-  const { served } = context;
+  then: Admit,
+): void {
+  const { served, admission } = context;
   const uid = stringAt(object, 'metadata', 'uid');
   if (options.uid !== null && options.uid !== uid) {
-    return failed(preconditionFailed(served.kind, name, 'UID', options.uid, uid));
+    then(preconditionFailed(served.kind, name, 'UID', options.uid, uid));
+    return;
   }
   const wanted = options.resourceVersion;
   if (wanted !== null && wanted !== String(revision)) {
     const found = String(revision);
-    return failed(preconditionFailed(served.kind, name, 'ResourceVersion', wanted, found));
+    then(preconditionFailed(served.kind, name, 'ResourceVersion', wanted, found));
+    return;
   }
-  const write = {
+  const own = behaviourOf(served).admitDelete?.(object, context) ?? null;
+  if (own !== null) {
+    then(own);
+    return;
+  }
+  const operation = 'DELETE';
+  const write: Admitted = {
     ...context,
-    operation: 'DELETE' as const,
+    operation,
     subresource: '',
     object: null,
     previous: object,
   };
-  const refusal =
-    behaviourOf(served).admitDelete?.(object, context) ??
-    context.admission.mutate(write) ??
-    context.admission.validate(write);
-  return refusal === null ? null : failed(refusal);
+  admission.mutate(write, (refusal) => {
+    if (refusal === null) admission.validate(write, then);
+    else then(refusal);
+  });
 }
 
 function markOne(

@@ -45,6 +45,7 @@ export class ApiServer {
   constructor(parts: ServerParts) {
     this.parts = parts;
     this.#gate = new OutputGate(parts.world.storage);
+    parts.admission.onLate((connection) => this.#gate.guard(connection));
     // one random UUID a process, counted up: unique and cheap
     this.#auditPrefix = parts.world.edge.uuid().slice(0, 24);
   }

@@ -2,7 +2,7 @@
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { invalidValue, printed } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
   conflict,
   failed,
@@ -13,6 +13,7 @@ import {
   unclassified,
   type Result,
 } from '@megaplane/machinery/status';
+import type { Admitted } from './admission.ts';
 import { behaviourOf } from './behaviour.ts';
 import { toStored } from './conversion.ts';
 import { endsObject } from './deletion.ts';
@@ -71,13 +72,39 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
     call.fail(checked.status);
     return;
   }
-  const next = nextObject(context, update, changed.value, previous);
-  if (!next.ok) {
-    call.fail(next.status);
-    return;
-  }
-  if (update.isApply === true) settleTimes(previous, next.value);
-  const value = toStored(next.value, served.resource);
+  const retry = (): boolean => {
+    if (checked.value || attempt >= UPDATE_TRIES_MAX) return false;
+    updateTry(context, update, attempt + 1);
+    return true;
+  };
+  let isLate = false;
+  nextObject(context, update, changed.value, previous, (next) => {
+    if (!next.ok) {
+      call.fail(next.status);
+      return;
+    }
+    // while a webhook was asked others may have written, and what was read is no longer at hand
+    if (isLate && readStored(world, call, served)?.revision !== stored.revision) {
+      if (!retry()) call.fail(conflict(served.plural, name));
+      return;
+    }
+    storeNext(context, update, stored, next.value, retry);
+  });
+  isLate = true;
+}
+
+function storeNext(
+  context: WriteContext,
+  update: Update,
+  stored: { readonly object: JsonObject; readonly revision: number },
+  next: JsonObject,
+  retry: () => boolean,
+): void {
+  const { call, served, world } = context;
+  const { name, namespace } = call.info;
+  const previous = stored.object;
+  if (update.isApply === true) settleTimes(previous, next);
+  const value = toStored(next, served.resource);
   const bytes = encodeCanonical(value);
   if (isStoredAs(bytes) && !world.storage.isStale(keyOf(served, namespace, name))) {
     sendWritten(context, 200, value, stored.revision, bytes);
@@ -90,14 +117,12 @@ function updateTry(context: WriteContext, update: Update, attempt: number): void
   }
   const key = keyOf(served, namespace, name);
   const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
-  const isEnd = ends(previous, next.value);
+  const isEnd = ends(previous, next);
   const done = (outcome: Parameters<typeof refusedWrite>[2]): void => {
     if (outcome.kind === 'done') {
       if (isEnd) behaviourOf(served).release?.(value, world);
       sendWritten(context, 200, value, outcome.revision, bytes);
-    } else if (outcome.kind === 'conflict' && !checked.value && attempt < UPDATE_TRIES_MAX) {
-      updateTry(context, update, attempt + 1);
-    } else {
+    } else if (outcome.kind !== 'conflict' || !retry()) {
       call.fail(refusedWrite(served, name, outcome));
     }
   };
@@ -170,31 +195,62 @@ function nextObject(
   { subresource }: Update,
   sent: JsonObject,
   previous: JsonObject,
-): Result<JsonObject> {
-  const { served, call } = context;
+  done: (next: Result<JsonObject>) => void,
+): void {
+  const { served } = context;
   const behaviour = behaviourOf(served);
-  let next = assemble(sent, updateMetadata(sent, previous));
+  const metadata = updateMetadata(sent, previous);
+  let next: JsonObject;
   if (subresource === 'status') {
-    next = statusUpdate(next, previous);
+    next = statusUpdate(metadata, sent['status'], previous);
     behaviour.prepareStatus?.(next, previous, context);
     withStatusDefaults(served, next);
-  } else if (subresource === '') {
-    if (served.hasStatus) keepStatus(next, previous);
-    behaviour.prepareUpdate?.(next, previous, context);
+  } else {
+    next = assemble(sent, metadata);
+    if (subresource === '') {
+      if (served.hasStatus) keepStatus(next, previous);
+      behaviour.prepareUpdate?.(next, previous, context);
+    }
   }
   if (subresource !== 'status') next = withDefaults(next);
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
   if (subresource !== 'status' && served.counted) countGeneration(next, previous);
-  const write = { ...context, operation: 'UPDATE' as const, subresource, previous };
-  const refusal = context.admission.mutate({ ...write, object: next });
-  if (refusal !== null) return failed(refusal);
-  const faults = changeFaults(served, next, previous, subresource);
-  if (faults.length > 0) return failed(invalid(served.kind, call.info.name, faults));
-  const denial =
-    context.admission.validate({ ...write, object: next }) ??
-    (subresource === '' ? behaviour.allocate?.(next, context) : null) ??
-    null;
-  return denial === null ? success(next) : failed(denial);
+  const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
+  admitNext(context, write, next, previous, done);
+}
+
+/** Admission and validation of the object as it is to be. */
+function admitNext(
+  context: WriteContext,
+  write: Admitted,
+  next: JsonObject,
+  previous: JsonObject,
+  done: (next: Result<JsonObject>) => void,
+): void {
+  const { admission, served, call } = context;
+  const { subresource } = write;
+  admission.mutate(write, (refusal) => {
+    if (refusal !== null) {
+      done(failed(refusal));
+      return;
+    }
+    const faults = changeFaults(served, next, previous, subresource);
+    if (faults.length > 0) {
+      done(failed(invalid(served.kind, call.info.name, faults)));
+      return;
+    }
+    admission.validate(write, (denied) => {
+      const allocate = subresource === '' ? behaviourOf(served).allocate : undefined;
+      const denial = denied ?? allocate?.(next, context) ?? null;
+      if (denial !== null) {
+        done(failed(denial));
+        return;
+      }
+      admission.charge(write, (excess) => {
+        done(excess === null ? success(next) : failed(excess));
+      });
+    });
+  });
 }
 
 function keepStatus(next: JsonObject, previous: JsonObject): void {
@@ -204,9 +260,12 @@ function keepStatus(next: JsonObject, previous: JsonObject): void {
 }
 
 /** The stored object with the status, labels and annotations that were sent. */
-function statusUpdate(next: JsonObject, previous: JsonObject): JsonObject {
-  const { status } = next;
-  const kept: JsonObject = { ...previous, metadata: objectAt(next, 'metadata') ?? {} };
+function statusUpdate(
+  metadata: JsonObject,
+  status: JsonValue | undefined,
+  previous: JsonObject,
+): JsonObject {
+  const kept: JsonObject = { ...previous, metadata };
   if (status === undefined) delete kept['status'];
   else kept['status'] = status;
   return kept;

@@ -19,7 +19,7 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admission } from './admission.ts';
+import type { Admission, Admitted } from './admission.ts';
 import { behaviourOf, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored, toStored } from './conversion.ts';
@@ -114,13 +114,19 @@ export function createObject(context: WriteContext, object: JsonObject): void {
 }
 
 function createTry(context: WriteContext, sent: JsonObject, attempt: number): void {
+  prepareNew(context, sent, (prepared) => {
+    if (prepared.ok) insertTry(context, sent, prepared.value, attempt);
+    else context.call.fail(prepared.status);
+  });
+}
+
+function insertTry(
+  context: WriteContext,
+  sent: JsonObject,
+  { object, isGenerated, write }: Prepared,
+  attempt: number,
+): void {
   const { call, served, world } = context;
-  const prepared = prepareNew(context, sent);
-  if (!prepared.ok) {
-    call.fail(prepared.status);
-    return;
-  }
-  const { object, isGenerated } = prepared.value;
   const name = stringAt(object, 'metadata', 'name');
   const namespace = stringAt(object, 'metadata', 'namespace');
   const key = keyOf(served, namespace, name);
@@ -134,16 +140,22 @@ function createTry(context: WriteContext, sent: JsonObject, attempt: number): vo
     call.fail(refusal);
     return;
   }
-  const stored = toStored(object, served.resource);
-  if (context.isDryRun) {
-    sendWritten(context, 201, stored, 0);
-    return;
-  }
-  const bytes = encodeCanonical(stored);
-  world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
-    if (outcome.kind === 'done') sendWritten(context, 201, stored, outcome.revision, bytes);
-    else if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
-    else call.fail(refusedWrite(served, name, outcome));
+  context.admission.charge(write, (excess) => {
+    if (excess !== null) {
+      call.fail(excess);
+      return;
+    }
+    const stored = toStored(object, served.resource);
+    if (context.isDryRun) {
+      sendWritten(context, 201, stored, 0);
+      return;
+    }
+    const bytes = encodeCanonical(stored);
+    world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
+      if (outcome.kind === 'done') sendWritten(context, 201, stored, outcome.revision, bytes);
+      else if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
+      else call.fail(refusedWrite(served, name, outcome));
+    });
   });
 }
 
@@ -155,10 +167,15 @@ function nameTaken(served: Served, name: string, isGenerated: boolean): Status {
 interface Prepared {
   readonly object: JsonObject;
   readonly isGenerated: boolean;
+  readonly write: Admitted;
 }
 
 /** Everything between the decoded body and the write of a new object. */
-export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prepared> {
+function prepareNew(
+  context: WriteContext,
+  sent: JsonObject,
+  done: (prepared: Result<Prepared>) => void,
+): void {
   const { call, served, world } = context;
   const behaviour = behaviourOf(served);
   const base = stringAt(sent, 'metadata', 'generateName');
@@ -182,16 +199,26 @@ export function prepareNew(context: WriteContext, sent: JsonObject): Result<Prep
   object = withDefaults(object);
   trackNew(context, object, sent);
   behaviour.prepareCreate?.(object, context);
-  const write = { ...context, operation: 'CREATE' as const, subresource: '', previous: null };
-  const refusal = context.admission.mutate({ ...write, object });
-  if (refusal !== null) return failed(refusal);
-  const name = stringAt(object, 'metadata', 'name');
-  const faults: FieldError[] = [];
-  if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
-  else faults.push(...newFaults(served, object));
-  if (faults.length > 0) return failed(invalid(served.kind, name, faults));
-  const denial = context.admission.validate({ ...write, object });
-  return denial === null ? success({ object, isGenerated }) : failed(denial);
+  const operation = 'CREATE';
+  const write: Admitted = { ...context, operation, subresource: '', previous: null, object };
+  const { admission } = context;
+  admission.mutate(write, (refusal) => {
+    if (refusal !== null) {
+      done(failed(refusal));
+      return;
+    }
+    const name = stringAt(object, 'metadata', 'name');
+    const faults: FieldError[] = [];
+    if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
+    else faults.push(...newFaults(served, object));
+    if (faults.length > 0) {
+      done(failed(invalid(served.kind, name, faults)));
+      return;
+    }
+    admission.validate(write, (denial) => {
+      done(denial === null ? success({ object, isGenerated, write }) : failed(denial));
+    });
+  });
 }
 
 /** What a status without anything in it is written as. */

@@ -1,0 +1,80 @@
+/** What a pod asks for: of its containers, one by one and together. */
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseQuantity, type Quantity } from '@megaplane/machinery/quantity';
+
+/** Amounts by the name of the resource. */
+export type Amounts = Map<string, Quantity>;
+
+export function amountsOf(value: JsonValue | undefined): Amounts {
+  const amounts: Amounts = new Map();
+  if (!isObject(value)) return amounts;
+  for (const [name, text] of Object.entries(value)) {
+    const amount = quantityOf(text);
+    if (amount !== null) amounts.set(name, amount);
+  }
+  return amounts;
+}
+
+function quantityOf(value: JsonValue | undefined): Quantity | null {
+  if (typeof value !== 'string' && typeof value !== 'number') return null;
+  const parsed = parseQuantity(String(value));
+  return typeof parsed === 'string' ? null : parsed;
+}
+
+/** Adds `more` to `total`. */
+export function addAmounts(total: Amounts, more: Amounts): void {
+  for (const [name, amount] of more) {
+    const own = total.get(name);
+    total.set(name, own === undefined ? amount : own.add(amount));
+  }
+}
+
+/** The larger of both, by resource. */
+function raise(total: Amounts, other: Amounts): void {
+  for (const [name, amount] of other) {
+    const own = total.get(name);
+    if (own === undefined || own.compare(amount) < 0) total.set(name, amount);
+  }
+}
+
+type Side = 'requests' | 'limits';
+
+export function containerAmounts(container: JsonValue, side: Side): Amounts {
+  return amountsOf(objectAt(container, 'resources', side));
+}
+
+/**
+ * What the scheduler and quotas count for a pod: its containers and sidecars together, or the
+ * largest init container with the sidecars before it, whichever is more; what is said of the pod as
+ * a whole comes first, and the overhead is added.
+ */
+export function podAmounts(pod: JsonObject, side: Side): Amounts {
+  const total: Amounts = new Map();
+  for (const container of listAt(pod, 'spec', 'containers')) {
+    addAmounts(total, containerAmounts(container, side));
+  }
+  const sidecars: Amounts = new Map();
+  const starting: Amounts = new Map();
+  for (const container of listAt(pod, 'spec', 'initContainers')) {
+    const own = containerAmounts(container, side);
+    if (stringAt(container, 'restartPolicy') === 'Always') {
+      addAmounts(total, own);
+      addAmounts(sidecars, own);
+      raise(starting, sidecars);
+    } else {
+      addAmounts(own, sidecars);
+      raise(starting, own);
+    }
+  }
+  raise(total, starting);
+  for (const [name, amount] of amountsOf(objectAt(pod, 'spec', 'resources', side))) {
+    total.set(name, amount);
+  }
+  for (const [name, amount] of amountsOf(objectAt(pod, 'spec', 'overhead'))) {
+    const own = total.get(name);
+    if (own !== undefined) total.set(name, own.add(amount));
+    else if (side === 'requests') total.set(name, amount);
+  }
+  return total;
+}

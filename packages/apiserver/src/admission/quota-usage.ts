@@ -1,0 +1,230 @@
+/** What an object counts for in quotas, and which quotas it falls under. */
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { parseQuantity, Quantity } from '@megaplane/machinery/quantity';
+import { qosClassOf } from '../pods.ts';
+import type { Served } from '../served.ts';
+import { containerAmounts, podAmounts, type Amounts } from './pod-resources.ts';
+
+const ONE = new Quantity(1n, 0, 'DecimalSI');
+
+function count(amount: number): Quantity {
+  return new Quantity(BigInt(amount), 0, 'DecimalSI');
+}
+
+/** `count/deployments.apps`, `count/pods`. */
+export function countName({ resource }: Served): string {
+  const { group } = resource;
+  return group === '' ? `count/${resource.resource}` : `count/${resource.resource}.${group}`;
+}
+
+/** Kinds of the core group that are counted under their bare name too. */
+const BARE: ReadonlySet<string> = new Set([
+  'configmaps',
+  'secrets',
+  'replicationcontrollers',
+  'resourcequotas',
+]);
+
+/** What the object uses of each resource that a quota may name. */
+export function usageOf(served: Served, object: JsonObject): Amounts {
+  const { name } = served.resource.storage;
+  const usage: Amounts = new Map([[countName(served), ONE]]);
+  switch (name) {
+    case 'pods':
+      addPod(usage, object);
+      break;
+    case 'services':
+      addService(usage, object);
+      break;
+    case 'persistentvolumeclaims':
+      addClaim(usage, object);
+      break;
+    default:
+      if (BARE.has(name)) usage.set(name, ONE);
+  }
+  return usage;
+}
+
+/** A pod that has ended uses nothing but its place in storage. */
+function isOver(pod: JsonObject): boolean {
+  const phase = stringAt(pod, 'status', 'phase');
+  return phase === 'Failed' || phase === 'Succeeded';
+}
+
+function addPod(usage: Amounts, pod: JsonObject): void {
+  if (isOver(pod)) return;
+  usage.set('pods', ONE);
+  addCompute(usage, podAmounts(pod, 'requests'), podAmounts(pod, 'limits'));
+}
+
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'];
+
+function addCompute(usage: Amounts, requests: Amounts, limits: Amounts): void {
+  for (const name of COMPUTE) {
+    const request = requests.get(name);
+    const limit = limits.get(name);
+    if (request !== undefined) {
+      usage.set(name, request);
+      usage.set(`requests.${name}`, request);
+    }
+    if (limit !== undefined) usage.set(`limits.${name}`, limit);
+  }
+  for (const [name, request] of requests) {
+    if (name.startsWith('hugepages-')) usage.set(name, request);
+    if (name.startsWith('hugepages-') || isExtended(name)) usage.set(`requests.${name}`, request);
+  }
+}
+
+/** `vendor.example/thing`: of no group of Kubernetes itself. */
+function isExtended(name: string): boolean {
+  return name.includes('/') && !name.slice(0, name.indexOf('/')).endsWith('kubernetes.io');
+}
+
+function addService(usage: Amounts, service: JsonObject): void {
+  usage.set('services', ONE);
+  const type = stringAt(service, 'spec', 'type');
+  const ports = listAt(service, 'spec', 'ports');
+  const given = ports.filter((port) => numberAt(port, 'nodePort') > 0).length;
+  if (type === 'NodePort') {
+    usage.set('services.nodeports', count(ports.length));
+    return;
+  }
+  if (type !== 'LoadBalancer') return;
+  const isAllocated = objectAt(service, 'spec')?.['allocateLoadBalancerNodePorts'] !== false;
+  usage.set('services.nodeports', count(isAllocated ? ports.length : given));
+  usage.set('services.loadbalancers', ONE);
+}
+
+function addClaim(usage: Amounts, claim: JsonObject): void {
+  usage.set('persistentvolumeclaims', ONE);
+  const asked = objectAt(claim, 'spec', 'resources', 'requests')?.['storage'];
+  const parsed = typeof asked === 'string' ? parseQuantity(asked) : 'format';
+  if (typeof parsed !== 'string') usage.set('requests.storage', parsed);
+  const annotation = objectAt(claim, 'metadata', 'annotations')?.[
+    'volume.beta.kubernetes.io/storage-class'
+  ];
+  const named =
+    typeof annotation === 'string' ? annotation : stringAt(claim, 'spec', 'storageClassName');
+  if (named === '') return;
+  const prefix = `${named}.storageclass.storage.k8s.io`;
+  usage.set(`${prefix}/persistentvolumeclaims`, ONE);
+  if (typeof parsed !== 'string') usage.set(`${prefix}/requests.storage`, parsed);
+}
+
+/** Of these a quota wants each container to say what it asks for. */
+const SPOKEN: ReadonlySet<string> = new Set([
+  'cpu',
+  'memory',
+  'requests.cpu',
+  'requests.memory',
+  'limits.cpu',
+  'limits.memory',
+]);
+
+/** `must specify limits.cpu for: a,b; ...`, or '' where every container says enough. */
+export function unsaid(served: Served, object: JsonObject, names: readonly string[]): string {
+  if (served.resource.storage.name !== 'pods' || isOver(object)) return '';
+  const wanted = names.filter((name) => SPOKEN.has(name)).toSorted();
+  if (wanted.length === 0) return '';
+  const whole = new Set(podLevelNames(object));
+  const silent = new Map<string, string[]>();
+  const containers = [
+    ...listAt(object, 'spec', 'containers'),
+    ...listAt(object, 'spec', 'initContainers'),
+  ];
+  for (const container of containers) {
+    const own: Amounts = new Map();
+    addCompute(own, containerAmounts(container, 'requests'), containerAmounts(container, 'limits'));
+    for (const name of wanted) {
+      if (own.has(name) || whole.has(name)) continue;
+      const list = silent.get(name) ?? [];
+      list.push(stringAt(container, 'name'));
+      silent.set(name, list);
+    }
+  }
+  if (silent.size === 0) return '';
+  const parts = wanted.flatMap((name) => {
+    const list = silent.get(name);
+    return list === undefined ? [] : [`${name} for: ${list.join(',')}`];
+  });
+  return `must specify ${parts.join('; ')}`;
+}
+
+function podLevelNames(pod: JsonObject): string[] {
+  const own: Amounts = new Map();
+  const resources: JsonObject = { resources: objectAt(pod, 'spec', 'resources') };
+  addCompute(own, containerAmounts(resources, 'requests'), containerAmounts(resources, 'limits'));
+  return Array.from(own.keys());
+}
+
+/** Whether the quota's scopes are those of the object; a quota without scopes is for all. */
+export function isInScope(served: Served, object: JsonObject, quota: JsonObject): boolean {
+  const plain = listAt(quota, 'spec', 'scopes').map((scopeName): JsonValue => ({ scopeName }));
+  const selected = listAt(quota, 'spec', 'scopeSelector', 'matchExpressions');
+  const { name } = served.resource.storage;
+  return [...plain, ...selected].every((selector) => {
+    if (name === 'pods') return podMatches(object, selector);
+    if (name === 'persistentvolumeclaims') return claimMatches(object, selector);
+    return false;
+  });
+}
+
+function podMatches(pod: JsonObject, selector: JsonValue): boolean {
+  const spec = objectAt(pod, 'spec') ?? {};
+  const deadline = spec['activeDeadlineSeconds'];
+  const isTerminating = typeof deadline === 'number' && deadline >= 0;
+  switch (stringAt(selector, 'scopeName')) {
+    case 'Terminating':
+      return isTerminating;
+    case 'NotTerminating':
+      return !isTerminating;
+    case 'BestEffort':
+      return qosClassOf(pod) === 'BestEffort';
+    case 'NotBestEffort':
+      return qosClassOf(pod) !== 'BestEffort';
+    case 'CrossNamespacePodAffinity':
+      return crossesNamespaces(spec);
+    case 'PriorityClass':
+      return namedMatches(stringAt(spec, 'priorityClassName'), selector);
+    default:
+      return false;
+  }
+}
+
+function claimMatches(claim: JsonObject, selector: JsonValue): boolean {
+  if (stringAt(selector, 'scopeName') !== 'VolumeAttributesClass') return false;
+  return namedMatches(stringAt(claim, 'spec', 'volumeAttributesClassName'), selector);
+}
+
+function namedMatches(name: string, selector: JsonValue): boolean {
+  const values = listAt(selector, 'values');
+  switch (stringAt(selector, 'operator')) {
+    case 'In':
+      return values.includes(name);
+    case 'NotIn':
+      return !values.includes(name);
+    case 'DoesNotExist':
+      return name === '';
+    default:
+      return name !== '';
+  }
+}
+
+const TERMS = [
+  'requiredDuringSchedulingIgnoredDuringExecution',
+  'preferredDuringSchedulingIgnoredDuringExecution',
+];
+
+function crossesNamespaces(spec: JsonObject): boolean {
+  return ['podAffinity', 'podAntiAffinity'].some((kind) =>
+    TERMS.some((field) =>
+      listAt(spec, 'affinity', kind, field).some((entry) => {
+        const term = objectAt(entry, 'podAffinityTerm') ?? entry;
+        return (
+          listAt(term, 'namespaces').length > 0 || objectAt(term, 'namespaceSelector') !== undefined
+        );
+      }),
+    ),
+  );
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
+
+const PODS = '/api/v1/namespaces/n/pods';
+const QUOTAS = '/api/v1/namespaces/n/resourcequotas';
+
+function setQuota({ expect }: AdmittingModel, name: string, hard: object, more: object = {}): void {
+  expect(201, 'POST', QUOTAS, { metadata: { name }, spec: { hard, ...more } });
+  const used = Object.fromEntries(Object.keys(hard).map((key) => [key, '0']));
+  expect(200, 'PATCH', `${QUOTAS}/${name}/status`, { status: { hard, used } });
+}
+
+function usedOf({ ask }: AdmittingModel, name: string): unknown {
+  const quota = JSON.parse(ask('GET', `${QUOTAS}/${name}`).text) as { status: { used: unknown } };
+  return quota.status.used;
+}
+
+test('what is created is counted in all its resources, and what is too much is refused', () => {
+  const model = admittingModel();
+  const hard = { 'requests.cpu': '1', 'limits.memory': '1Gi', pods: '3', 'count/secrets': '1' };
+  setQuota(model, 'q', hard);
+  const resources = { requests: { cpu: '600m' }, limits: { memory: '512Mi' } };
+  model.expect(201, 'POST', PODS, podOf('a', resources));
+  assert.deepEqual(usedOf(model, 'q'), {
+    'count/secrets': '0',
+    'limits.memory': '512Mi',
+    pods: '1',
+    'requests.cpu': '600m',
+  });
+  const refused = model.expect(403, 'POST', PODS, podOf('b', resources));
+  assert.equal(
+    messageOf(refused),
+    'pods "b" is forbidden: exceeded quota: q, requested: requests.cpu=600m, ' +
+      'used: requests.cpu=600m, limited: requests.cpu=1',
+  );
+  const silent = model.expect(403, 'POST', PODS, podOf('c'));
+  assert.equal(
+    messageOf(silent),
+    'pods "c" is forbidden: failed quota: q: must specify limits.memory for: c; ' +
+      'requests.cpu for: c',
+  );
+  const secrets = '/api/v1/namespaces/n/secrets';
+  model.expect(201, 'POST', secrets, { metadata: { name: 's' } });
+  const second = model.expect(403, 'POST', secrets, { metadata: { name: 't' } });
+  assert.match(messageOf(second), /exceeded quota: q, requested: count\/secrets=1/);
+});
+
+test('a name that is taken and a dry run are not charged', () => {
+  const model = admittingModel();
+  setQuota(model, 'q', { pods: '5' });
+  model.expect(201, 'POST', PODS, podOf('a'));
+  model.expect(409, 'POST', PODS, podOf('a'));
+  model.expect(201, 'POST', `${PODS}?dryRun=All`, podOf('b'));
+  assert.deepEqual(usedOf(model, 'q'), { pods: '1' });
+});
+
+test('services and claims are charged for what a change adds', () => {
+  const model = admittingModel();
+  setQuota(model, 'q', { 'services.nodeports': '1', 'requests.storage': '10Gi', services: '4' });
+  const services = '/api/v1/namespaces/n/services';
+  const service = (name: string, type: string): object => ({
+    metadata: { name },
+    spec: { type, ports: [{ port: 80 }] },
+  });
+  model.expect(201, 'POST', services, service('a', 'NodePort'));
+  model.expect(201, 'POST', services, service('b', 'ClusterIP'));
+  const grown = model.expect(403, 'PATCH', `${services}/b`, { spec: { type: 'NodePort' } });
+  assert.match(messageOf(grown), /exceeded quota: q, requested: services.nodeports=1/);
+  const claims = '/api/v1/namespaces/n/persistentvolumeclaims';
+  const storage = { resources: { requests: { storage: '8Gi' } }, accessModes: ['ReadWriteOnce'] };
+  model.expect(201, 'POST', claims, { metadata: { name: 'a' }, spec: storage });
+  const second = model.expect(403, 'POST', claims, { metadata: { name: 'b' }, spec: storage });
+  assert.match(messageOf(second), /requested: requests.storage=8Gi, used: requests.storage=8Gi/);
+});
+
+test('scopes say which pods a quota is for', () => {
+  const model = admittingModel();
+  setQuota(model, 'best', { pods: '1' }, { scopes: ['BestEffort'] });
+  setQuota(model, 'ending', { pods: '0' }, { scopes: ['Terminating'] });
+  model.expect(201, 'POST', PODS, podOf('a'));
+  assert.match(messageOf(model.expect(403, 'POST', PODS, podOf('b'))), /exceeded quota: best/);
+  const burst = { requests: { cpu: '1' } };
+  model.expect(201, 'POST', PODS, podOf('c', burst));
+  const ending = podOf('d', burst, { activeDeadlineSeconds: 5 });
+  assert.match(messageOf(model.expect(403, 'POST', PODS, ending)), /exceeded quota: ending/);
+});
+
+test('a limit range fills in what is missing, and bounds what is asked for', () => {
+  const { expect } = admittingModel();
+  const limits = [
+    {
+      type: 'Container',
+      default: { memory: '1Gi' },
+      defaultRequest: { cpu: '100m', memory: '1Gi' },
+      max: { memory: '2Gi' },
+      maxLimitRequestRatio: { memory: '2' },
+    },
+    { type: 'Pod', min: { cpu: '50m' } },
+  ];
+  expect(201, 'POST', '/api/v1/namespaces/n/limitranges', {
+    metadata: { name: 'l' },
+    spec: { limits },
+  });
+  const made = JSON.parse(
+    expect(201, 'POST', PODS, podOf('a', { requests: { memory: '1Gi' } })).text,
+  ) as {
+    metadata: { annotations: Record<string, string> };
+    spec: { containers: { resources: unknown }[] };
+  };
+  assert.equal(
+    made.metadata.annotations['kubernetes.io/limit-ranger'],
+    'LimitRanger plugin set: cpu request for container c; memory limit for container c',
+  );
+  assert.deepEqual(made.spec.containers[0]?.resources, {
+    limits: { memory: '1Gi' },
+    requests: { cpu: '100m', memory: '1Gi' },
+  });
+  const wide = podOf('b', { requests: { memory: '1Gi', cpu: '10m' }, limits: { memory: '3Gi' } });
+  assert.equal(
+    messageOf(expect(403, 'POST', PODS, wide)),
+    'pods "b" is forbidden: [maximum memory usage per Container is 2Gi, but limit is 3Gi, ' +
+      'memory max limit to request ratio per Container is 2, but provided ratio is 3.000000, ' +
+      'minimum cpu usage per Pod is 50m, but request is 10m]',
+  );
+});

@@ -1,0 +1,200 @@
+/**
+ * ResourceQuota: nothing is created beyond what a namespace may have.
+ *
+ * Quotas are asked last. `charge` reads them, adds the use of the object and writes the sums back,
+ * each at the revision at which it was read, so that any number of writers together never pass a
+ * limit; whoever comes second reads again. Usage goes down by the quota controller, as upstream.
+ */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { Quantity } from '@megaplane/machinery/quantity';
+import { internalError, type Status } from '@megaplane/machinery/status';
+import type { Admitted, Charging } from '../admission.ts';
+import type { Served } from '../served.ts';
+import type { WriteOutcome } from '../storage.ts';
+import { NamespacedObjects, type Versioned } from './namespaced-objects.ts';
+import { amountsOf, type Amounts } from './pod-resources.ts';
+import { isInScope, unsaid, usageOf } from './quota-usage.ts';
+import { refuse } from './refusal.ts';
+
+/** Tries of one charge, when others charge the same quota in between. */
+const CHARGE_TRIES_MAX = 16;
+
+const quotas = new NamespacedObjects('', 'resourcequotas');
+
+/** ResourceQuota, the last of all. */
+export const resourceQuota: Charging = {
+  handles: isCharged,
+  charge: (write, then) => chargeTry(write, then, 1),
+  repeats: ({ world, call }) => quotas.isEmpty(world, call.info.namespace),
+};
+
+/** True for writes that quotas may count. */
+function isCharged(served: Served, operation: string, subresource: string): boolean {
+  const { name } = served.resource.storage;
+  if (!served.resource.namespaced || !served.stored) return false;
+  if (operation === 'CREATE') return subresource === '';
+  if (operation !== 'UPDATE') return false;
+  if (name === 'pods') return subresource === 'resize';
+  return subresource === '' && (name === 'services' || name === 'persistentvolumeclaims');
+}
+
+/** A quota with its new sum. */
+interface Charge {
+  readonly quota: Versioned;
+  readonly used: Amounts;
+}
+
+/** Charges every quota that counts the object, or says which one has no room. */
+function chargeTry(write: Admitted, then: (refusal: Status | null) => void, attempt: number): void {
+  const found = quotas.of(write.world, write.call.info.namespace);
+  if (found.length === 0) {
+    then(null);
+    return;
+  }
+  const charges = judge(write, found);
+  if (!Array.isArray(charges)) {
+    then(charges);
+    return;
+  }
+  if (write.isDryRun || charges.length === 0) {
+    then(null);
+    return;
+  }
+  writeCharges(write, charges, 0, (isDone, failure) => {
+    if (isDone) then(null);
+    else if (failure !== null) then(failure);
+    else if (attempt < CHARGE_TRIES_MAX) chargeTry(write, then, attempt + 1);
+    else then(refuse(write, 'Resource quota evaluation timed out: others were always faster'));
+  });
+}
+
+/** Sums of the quotas that count the object; a Status where one has no room. */
+function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status {
+  const { served, object, previous } = write;
+  if (object === null) return [];
+  const usage = usageOf(served, object);
+  if (write.operation === 'UPDATE' && previous !== null) {
+    subtract(usage, usageOf(served, previous));
+  }
+  const matching: { readonly quota: Versioned; readonly names: readonly string[] }[] = [];
+  for (const quota of found) {
+    if (!isInScope(served, object, quota.object)) continue;
+    const hard = objectAt(quota.object, 'status', 'hard') ?? {};
+    const names = Object.keys(hard).filter((name) => isCounted(served, name, usage));
+    if (names.length === 0) continue;
+    const why = unsaid(served, object, names);
+    if (why !== '') return refuse(write, `failed quota: ${nameOf(quota.object)}: ${why}`);
+    const used = objectAt(quota.object, 'status', 'used') ?? {};
+    const unknown = names.filter((name) => used[name] === undefined).toSorted();
+    if (unknown.length > 0) {
+      const quotaName = nameOf(quota.object);
+      const resources = unknown.join(',');
+      return refuse(write, `status unknown for quota: ${quotaName}, resources: ${resources}`);
+    }
+    matching.push({ quota, names });
+  }
+  if (Array.from(usage.values()).every((amount) => amount.sign === 0)) return [];
+  const charges: Charge[] = [];
+  for (const { quota } of matching) {
+    const used = charge(quota.object, usage);
+    if (typeof used === 'string') return refuse(write, used);
+    if (used !== null) charges.push({ quota, used });
+  }
+  return charges;
+}
+
+/** Resources of a quota that objects of this kind can use. */
+function isCounted(served: Served, name: string, usage: Amounts): boolean {
+  if (usage.has(name)) return true;
+  if (served.resource.storage.name !== 'pods') return false;
+  return /^(?:(?:requests|limits)\.)?(?:cpu|memory|ephemeral-storage)$/.test(name);
+}
+
+function subtract(usage: Amounts, before: Amounts): void {
+  for (const [name, amount] of before) {
+    const own = usage.get(name);
+    usage.set(name, own === undefined ? amount.negate() : own.subtract(amount));
+  }
+}
+
+function nameOf(object: JsonObject): string {
+  return stringAt(object, 'metadata', 'name');
+}
+
+/** The new sums; null where nothing changes; a text where there is no room. */
+function charge(quota: JsonObject, usage: Amounts): Amounts | string | null {
+  const hard = amountsOf(objectAt(quota, 'status', 'hard'));
+  const used = amountsOf(objectAt(quota, 'status', 'used'));
+  const requested: Amounts = new Map();
+  const exceeded: string[] = [];
+  const sums: Amounts = new Map(used);
+  for (const [name, limit] of hard) {
+    const asked = usage.get(name);
+    if (asked === undefined) continue;
+    requested.set(name, asked);
+    const own = used.get(name);
+    const sum = own === undefined ? asked : own.add(asked);
+    // a sum keeps to zero and above, whatever the controller does in between
+    sums.set(name, sum.sign < 0 ? new Quantity(0n, 0, sum.format) : sum);
+    if (asked.sign > 0 && sum.compare(limit) > 0) exceeded.push(name);
+  }
+  if (exceeded.length > 0) {
+    exceeded.sort();
+    return (
+      `exceeded quota: ${nameOf(quota)}, requested: ${listed(exceeded, requested)}, ` +
+      `used: ${listed(exceeded, used)}, limited: ${listed(exceeded, hard)}`
+    );
+  }
+  return Array.from(requested.values()).some((amount) => amount.sign !== 0) ? sums : null;
+}
+
+function listed(names: readonly string[], amounts: Amounts): string {
+  return names.map((name) => `${name}=${amounts.get(name)?.toString() ?? '0'}`).join(',');
+}
+
+type Written = (isDone: boolean, failure: Status | null) => void;
+
+/** One after the other; a conflict starts the whole charge again, with what was charged undone. */
+function writeCharges(
+  write: Admitted,
+  charges: readonly Charge[],
+  index: number,
+  done: Written,
+): void {
+  const own = charges[index];
+  if (own === undefined) {
+    done(true, null);
+    return;
+  }
+  const { quota } = own;
+  const bytes = encodeCanonical(withUsed(quota.object, own.used));
+  write.world.storage.put(quota.key, bytes, quota.revision, (outcome) => {
+    if (outcome.kind === 'done') {
+      writeCharges(write, charges, index + 1, (isDone, failure) => {
+        if (isDone) done(true, null);
+        else undo(write, own, outcome.revision, () => done(false, failure));
+      });
+      return;
+    }
+    done(false, failureOf(outcome));
+  });
+}
+
+function failureOf(outcome: WriteOutcome): Status | null {
+  if (outcome.kind === 'conflict' || outcome.kind === 'done') return null;
+  return internalError(outcome.message);
+}
+
+/** Takes a charge back; if somebody wrote since, the quota controller will put it right. */
+function undo(write: Admitted, { quota }: Charge, revision: number, then: () => void): void {
+  write.world.storage.put(quota.key, encodeCanonical(quota.object), revision, () => then());
+}
+
+function withUsed(quota: JsonObject, used: Amounts): JsonObject {
+  const sums: JsonObject = {};
+  const names = Array.from(used.keys()).toSorted();
+  for (const name of names) sums[name] = used.get(name)?.toString() ?? '0';
+  return { ...quota, status: { ...objectAt(quota, 'status'), used: sums } };
+}
