@@ -17,15 +17,17 @@ interface Lease {
 
 function server(shortRenewals: boolean) {
   const storage = new StorageModel();
+  let seconds = 0;
   const edge = {
-    nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5),
+    nowMs: () => Date.UTC(2026, 0, 2, 3, 4, seconds),
     below: () => 0,
     uuid: () => '00000000-0000-4000-8000-000000000001',
     defer: () => undefined,
   };
   const api = createApiServer({ storage, edge, address: '', shortRenewals });
-  return (method: string, path: string, body: unknown): ExchangeModel => {
-    const exchange = new ExchangeModel(method, path, body);
+  return (method: string, path: string, body: unknown, agent = 'one/1'): ExchangeModel => {
+    seconds++;
+    const exchange = new ExchangeModel(method, path, body, { 'user-agent': agent });
     api.handle(exchange);
     return exchange;
   };
@@ -61,29 +63,42 @@ const edits = fc.oneof(
   }),
   fc.record({
     kind: fc.constant('metadata' as const),
-    field: fc.constantFrom('labels', 'resourceVersion', 'uid', 'generation', 'creationTimestamp'),
-    value: fc.constantFrom<unknown>({ a: 'b' }, '1', '', 'x', 5, null, undefined),
+    field: fc.constantFrom(
+      'labels',
+      'resourceVersion',
+      'uid',
+      'generation',
+      'creationTimestamp',
+      'managedFields',
+    ),
+    value: fc.constantFrom<unknown>({ a: 'b' }, '1', '', 'x', 5, null, undefined, [{}]),
   }),
 );
+const agents = fc.constantFrom('one/1', 'one/2', 'one', 'two/1 (x)', '');
 
 test('the short way answers and stores what the long way does', () => {
   fc.assert(
-    fc.property(fc.boolean(), fc.array(edits, { maxLength: 6 }), (isPadded, list) => {
-      const [short, long] = [server(true), server(false)];
-      for (const ask of [short, long]) ask('POST', '/api/v1/namespaces', NAMESPACE);
-      const first = short('POST', PATH, leaseOf({ labels: { app: 'x' } }));
-      long('POST', PATH, leaseOf({ labels: { app: 'x' } }));
-      let current = JSON.parse(first.text) as Lease;
-      for (const { kind, field, value } of list) {
-        const next = structuredClone(current);
-        next[kind][field] = value;
-        const body = JSON.stringify(next, null, isPadded ? 1 : 0);
-        const [one, other] = [short('PUT', `${PATH}/n`, body), long('PUT', `${PATH}/n`, body)];
-        assert.equal(one.status, other.status, body);
-        assert.equal(one.text, other.text, body);
-        if (one.status === 200) current = JSON.parse(one.text) as Lease;
-      }
-    }),
+    fc.property(
+      fc.boolean(),
+      fc.array(fc.tuple(edits, agents), { maxLength: 6 }),
+      (isPadded, list) => {
+        const [short, long] = [server(true), server(false)];
+        for (const ask of [short, long]) ask('POST', '/api/v1/namespaces', NAMESPACE);
+        const first = short('POST', PATH, leaseOf({ labels: { app: 'x' } }));
+        long('POST', PATH, leaseOf({ labels: { app: 'x' } }));
+        let current = JSON.parse(first.text) as Lease;
+        for (const [{ kind, field, value }, agent] of list) {
+          const next = structuredClone(current);
+          next[kind][field] = value;
+          const body = JSON.stringify(next, null, isPadded ? 1 : 0);
+          const one = short('PUT', `${PATH}/n`, body, agent);
+          const other = long('PUT', `${PATH}/n`, body, agent);
+          assert.equal(one.status, other.status, body);
+          assert.equal(one.text, other.text, body);
+          if (one.status === 200) current = JSON.parse(one.text) as Lease;
+        }
+      },
+    ),
     { numRuns: RUNS },
   );
 });

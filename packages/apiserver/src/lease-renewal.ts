@@ -6,10 +6,13 @@
  * is left to the long way, which knows all the rules and words.
  */
 import { MemberCursor, skipValue } from '@megaplane/machinery/scan';
-import { headOf, SPLICE_BYTES_MAX, splice } from '@megaplane/machinery/canonical';
+import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
+import { LeaseOwners } from './managed/lease-owners.ts';
+import { appendManaged, appendShown, isPacked } from './managed/shown-fields.ts';
+import { Sink } from './sink.ts';
 import { emptyRow, type Storage } from './storage.ts';
 
 const PATH_START = '/apis/coordination.k8s.io/v1/namespaces/';
@@ -49,6 +52,7 @@ const GRANT_MS = 10_000;
 
 const HEAD = headOf(API_VERSION, 'Lease');
 const SPEC_OPEN = Buffer.from(',"spec":');
+const MANAGED_OPEN = Buffer.from('"managedFields":');
 const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
 
 export class LeaseRenewal {
@@ -61,6 +65,10 @@ export class LeaseRenewal {
   readonly #kept = new MemberCursor();
   readonly #value: Buffer = Buffer.allocUnsafeSlow(LEASE_BYTES_MAX * 2);
   readonly #grants = new Map<string, number>();
+  readonly #owners = new LeaseOwners();
+  readonly #sink = new Sink(LEASE_BYTES_MAX * 2);
+  /** Which fields the sent spec has: bit 1 to 5, in upstream's order. */
+  #specMask = 0;
   readonly #auditPrefix: string;
   #count = 0;
 
@@ -89,6 +97,9 @@ export class LeaseRenewal {
     if (!this.#storage.get(key, this.#row)) return false;
     const length = this.#assemble(body);
     if (length < 0 || this.#isUnchanged(length)) return false;
+    const agent = exchange.header('user-agent') ?? '';
+    const seconds = Math.floor(this.#nowMs() / 1000);
+    if (!this.#owners.renew(this.#value, HEAD.length, agent, this.#specMask, seconds)) return false;
     this.#write(exchange, key, length);
     return true;
   }
@@ -172,6 +183,10 @@ export class LeaseRenewal {
         hasRevision = true;
         continue;
       }
+      if (sent.is(NAMES.managedFields)) {
+        if (!this.#isShown(body, sent.valueStart, sent.valueEnd)) return -1;
+        continue;
+      }
       if (!this.#findKept(body)) return -1;
       if (!sameRange(body, sent.valueStart, sent.valueEnd, bytes, kept.valueStart, kept.valueEnd)) {
         return -1;
@@ -181,6 +196,21 @@ export class LeaseRenewal {
     while (kept.next()) if (!isRestored(kept)) return -1;
     if (!kept.isClosed) return -1;
     return skipValue(bytes, keptMetadata, rowEnd);
+  }
+
+  /** Clients send back whose the fields are: as they were shown, or the long way decides. */
+  #isShown(body: Buffer, from: number, to: number): boolean {
+    const { bytes, start } = this.#row;
+    const at = start + HEAD.length;
+    if (!isPacked(bytes, at)) return false;
+    const sink = this.#sink;
+    sink.length = 0;
+    appendManaged(sink, bytes, at);
+    const length = sink.length - MANAGED_OPEN.length;
+    return (
+      to - from === length &&
+      body.compare(sink.bytes, MANAGED_OPEN.length, sink.length, from, to) === 0
+    );
   }
 
   /** Moves `#kept` to the field that `#sent` is at, over fields that the server restores. */
@@ -202,6 +232,7 @@ export class LeaseRenewal {
     const member = this.#sent;
     if (!member.open(body, spec, specEnd)) return false;
     let order = 0;
+    let mask = 0;
     let at = spec + 1;
     while (member.next()) {
       // a quote right here, a colon right after the key: nothing between tokens
@@ -209,8 +240,10 @@ export class LeaseRenewal {
       const rank = this.#rankOf(member, body);
       if (rank <= order) return false;
       order = rank;
+      mask |= 1 << rank;
       at = member.valueEnd + 1;
     }
+    this.#specMask = mask;
     return member.isClosed && specEnd === at && order > 0;
   }
 
@@ -237,10 +270,14 @@ export class LeaseRenewal {
         exchange.respond(503, 'text/plain; charset=utf-8', 'storage is not available\n', headers);
         return;
       }
-      const answer = Buffer.allocUnsafe(length + SPLICE_BYTES_MAX);
-      let size = splice(value, 0, length, HEAD.length, outcome.revision, answer, 0);
-      answer[size++] = 0x0a;
-      exchange.respond(200, 'application/json', answer.subarray(0, size), headers);
+      const sink = this.#sink;
+      sink.length = 0;
+      sink.append(value, 0, HEAD.length);
+      sink.ensure(SPLICE_BYTES_MAX);
+      sink.length = writeResourceVersion(outcome.revision, sink.bytes, sink.length);
+      appendShown(sink, value, HEAD.length, length);
+      sink.ascii('\n');
+      exchange.respond(200, 'application/json', sink.take(), headers);
     });
   }
 }

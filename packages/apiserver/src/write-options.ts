@@ -69,9 +69,13 @@ function dryRunErrors(values: readonly string[]): FieldError[] {
   return [notSupported('dryRun', printed(JSON.stringify(values)), ['All'])];
 }
 
-/** The program's name before its version, without what cannot be printed, as far as it fits. */
 function agentName(call: Call): string {
-  const name = (call.exchange.header('user-agent') ?? '').split('/')[0] ?? '';
+  return managerOfAgent(call.exchange.header('user-agent') ?? '');
+}
+
+/** The program's name before its version, without what cannot be printed, as far as it fits. */
+export function managerOfAgent(userAgent: string): string {
+  const name = userAgent.split('/')[0] ?? '';
   if (name.length <= MANAGER_LENGTH_MAX && /^[ -~]*$/.test(name)) return name;
   let text = '';
   let size = 0;
