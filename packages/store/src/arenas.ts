@@ -136,14 +136,24 @@ export class Arenas {
     return arena;
   }
 
+  /** Makes fresh blocks for so many bytes; they are written from the front of the first on. */
+  reserve(bytes: number): readonly SharedArrayBuffer[] {
+    const count = Math.ceil(bytes / (BLOCK_ARENAS * ARENA_BYTES));
+    const blocks = Array.from({ length: count }, () => this.#addBlock().memory);
+    return blocks.reverse();
+  }
+
+  #addBlock(): Block {
+    const memory = new SharedArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
+    const free = Array.from({ length: BLOCK_ARENAS }, (_, place) => BLOCK_ARENAS - 1 - place);
+    const fresh = { memory, free };
+    this.#blocks.add(fresh);
+    this.#roomy.push(fresh);
+    return fresh;
+  }
+
   #takePlace(arena: number): void {
-    if (this.#roomy.length === 0) {
-      const memory = new SharedArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
-      const free = Array.from({ length: BLOCK_ARENAS }, (_, place) => BLOCK_ARENAS - 1 - place);
-      const fresh = { memory, free };
-      this.#blocks.add(fresh);
-      this.#roomy.push(fresh);
-    }
+    if (this.#roomy.length === 0) this.#addBlock();
     const block = this.#roomy.at(-1)!;
     const place = block.free.pop()!;
     if (block.free.length === 0) this.#roomy.pop();

@@ -40,7 +40,9 @@ import {
 
 const start = workerData as WorkerStart;
 const words = new Int32Array(start.words);
-const slots: readonly Buffer[] = start.slots.map((memory) => Buffer.from(memory));
+const slots: readonly Buffer[] = start.slots.map((memory) =>
+  Buffer.from(memory, 0, memory.byteLength),
+);
 const identity = {
   version: FORMAT_VERSION,
   clusterId: Buffer.from(start.clusterId),

@@ -16,6 +16,7 @@ import {
   openSync,
   readSync,
   readdirSync,
+  statSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -34,10 +35,12 @@ import {
   paddingAt,
 } from './frame.ts';
 import { SLOT_BYTES, isLogFile, logName, snapshotName } from './log-files.ts';
+import { type Chunk, READ_AHEAD_BYTES_MIN, ReadAhead } from './read-ahead.ts';
 import type { Restorer } from './restorer.ts';
 
 /** Bytes read at a time; at least two of the largest frames. */
 const READ_BYTES: number = SLOT_BYTES * 2;
+const NOTHING: Buffer = Buffer.alloc(0);
 
 /** What replay learned about the files. */
 export interface Replayed {
@@ -70,9 +73,15 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
   const newest = Math.max(0, ...snapshots.map((name) => isLogFile(name) ?? 0));
   const needed = segments.filter((segment) => segment >= newest);
   refuseGaps(dir, newest, snapshots.length > 0, needed);
-  const reader = new FileReader(dir, restorer);
-  if (snapshots.length > 0) reader.read(snapshotName(newest), false);
-  for (const segment of needed) reader.read(logName(segment), segment === needed.at(-1));
+  const files = needed.map((segment) => logName(segment));
+  if (snapshots.length > 0) files.unshift(snapshotName(newest));
+  const ahead = readAhead(dir, files, restorer);
+  const reader = new FileReader(dir, restorer, ahead);
+  try {
+    for (const name of files) reader.read(name, name === logName(needed.at(-1) ?? -1));
+  } finally {
+    ahead?.close();
+  }
   const header = reader.header;
   if (header === null) throw new Error(`${dir}: no file in it has a whole header`);
   return {
@@ -86,11 +95,20 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
   };
 }
 
+/** Starts the threads that help, where there is enough to read. */
+function readAhead(dir: string, files: readonly string[], restorer: Restorer): ReadAhead | null {
+  const paths = files.map((name) => join(dir, name));
+  const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0);
+  if (bytes < READ_AHEAD_BYTES_MIN) return null;
+  return new ReadAhead(paths, restorer.reserve(bytes), bytes);
+}
+
 function refuseForeign(dir: string, names: readonly string[]): void {
   if (!names.includes('member') && !existsSync(join(dir, 'member', 'snap', 'db'))) return;
   throw new Error(
     `${dir} is a data directory of etcd; start with an empty directory and bring the data over ` +
-      'with "etcdctl make-mirror" from the running etcd',
+      `with "megaplane store import ${dir} --data-dir NEW" once etcd is stopped, or with its ` +
+      'address in place of the directory while it runs',
   );
 }
 
@@ -110,7 +128,9 @@ function refuseGaps(dir: string, from: number, hasSnapshot: boolean, found: numb
 class FileReader {
   readonly #dir: string;
   readonly #restorer: Restorer;
-  readonly #buffer: Buffer = Buffer.from(new ArrayBuffer(READ_BYTES));
+  readonly #ahead: ReadAhead | null;
+  #file = -1;
+  #buffer: Buffer = NOTHING;
   /** Payloads of a group that is not whole yet, and where it began. */
   #group: { readonly payload: Buffer; readonly controlSize: number }[] = [];
   #groupAt = 0;
@@ -123,12 +143,14 @@ class FileReader {
   cutBytes = 0;
   nextSegment = 0;
 
-  constructor(dir: string, restorer: Restorer) {
+  constructor(dir: string, restorer: Restorer, ahead: ReadAhead | null) {
     this.#dir = dir;
     this.#restorer = restorer;
+    this.#ahead = ahead;
   }
 
   read(name: string, isLast: boolean): void {
+    this.#file++;
     const path = join(this.#dir, name);
     const fd = openSync(path, 'r+');
     try {
@@ -172,7 +194,10 @@ class FileReader {
   }
 
   #readFrames(fd: number, path: string, size: number, isLast: boolean): void {
-    let at = FILE_HEADER_BYTES;
+    let at = this.#takeAhead();
+    if (at < size && this.#buffer === NOTHING) {
+      this.#buffer = Buffer.from(new ArrayBuffer(READ_BYTES));
+    }
     while (at < size) {
       const count = readSync(fd, this.#buffer, 0, READ_BYTES, at);
       let from = 0;
@@ -183,7 +208,7 @@ class FileReader {
         if (padding > 0) continue;
         state = checkFrame(this.#buffer, from, count, this.chain);
         if (state !== FRAME_OK) break;
-        from = this.#take(from, at + from);
+        from = this.#take(this.#buffer, from, at + from);
       }
       at += from;
       if (state === FRAME_OK || (state === FRAME_SHORT && at + count - from < size)) continue;
@@ -193,9 +218,28 @@ class FileReader {
     if (this.#group.length > 0) this.#endOfGood(fd, path, at, size, isLast, FRAME_SHORT);
   }
 
+  /** What was read and checked ahead; returns where in the file the rest begins. */
+  #takeAhead(): number {
+    let at = FILE_HEADER_BYTES;
+    let chunk: Chunk | null = null;
+    while ((chunk = this.#ahead?.next(this.#file) ?? null) !== null) {
+      const { bytes, start, end, fileAt } = chunk;
+      const base = fileAt - start;
+      for (let from = start; from < end;) {
+        const padding = paddingAt(bytes, from, end, base + from);
+        from += padding;
+        if (padding > 0) continue;
+        // The reader looked at each frame alone; what it follows is looked at here.
+        if (bytes.readUInt32LE(from + 8) !== this.chain) return base + from;
+        from = this.#take(bytes, from, base + from);
+      }
+      at = base + end;
+    }
+    return at;
+  }
+
   /** One good frame; returns where the next one starts. */
-  #take(from: number, fileAt: number): number {
-    const bytes = this.#buffer;
+  #take(bytes: Buffer, from: number, fileAt: number): number {
     const size = bytes.readUInt32LE(from + 16);
     const controlSize = bytes.readUInt32LE(from + 20);
     const start = from + FRAME_HEADER_BYTES;

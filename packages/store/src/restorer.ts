@@ -40,6 +40,11 @@ export class Restorer {
     this.#nowMs = nowMs;
   }
 
+  /** Memory for records of so many bytes, which are laid in it from the front. */
+  reserve(bytes: number): readonly SharedArrayBuffer[] {
+    return this.#store.arenas.reserve(bytes);
+  }
+
   /** One payload: control messages up to `recordsAt`, then records; `at` is 16-byte aligned. */
   apply(bytes: Buffer, at: number, recordsAt: number, end: number): void {
     for (let message = at; message < recordsAt; message += CONTROL_BYTES) {

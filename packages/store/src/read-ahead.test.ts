@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { logName } from './log-files.ts';
+import { openStore } from './open.ts';
+import { READ_AHEAD_BYTES_MIN } from './read-ahead.ts';
+import type { Store } from './store.ts';
+
+async function published(store: Store): Promise<void> {
+  while (store.isPending) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+const VALUE_BYTES = 60_000;
+const KEYS = 400;
+const PUTS = 640;
+
+test('a log that is read ahead gives the same store, and its damage is found at its byte', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'megaplane-ahead-'));
+  const options = (name: string) => ({
+    dataDir: join(root, name),
+    durability: 'buffered' as const,
+    prefixes: [],
+  });
+  /** The log as a crash would leave it, in a directory of its own. */
+  const copy = (name: string): string => {
+    mkdirSync(join(root, name));
+    const log = join(root, name, logName(0));
+    copyFileSync(join(root, 'first', logName(0)), log);
+    return log;
+  };
+  try {
+    const first = openStore(options('first'));
+    const bytes = Buffer.alloc(VALUE_BYTES + 16, 'v');
+    for (let i = 0; i < PUTS; i++) {
+      bytes.write(`/k/${String((i * 7) % KEYS).padStart(5, '0')}`, 'latin1');
+      bytes.writeUInt32LE(i, 8);
+      first.store.putIf(bytes, 0, 8, -1, bytes, 8, bytes.length, 0);
+      if (i % 20 === 0) await published(first.store);
+    }
+    await published(first.store);
+    const log = copy('second');
+    assert.ok(readFileSync(log).length > READ_AHEAD_BYTES_MIN);
+    const second = openStore(options('second'));
+    assert.equal(second.store.appliedRevision, PUTS + 1);
+    assert.equal(second.store.keys.size, KEYS);
+    for (let i = PUTS - KEYS; i < PUTS; i++) {
+      bytes.write(`/k/${String((i * 7) % KEYS).padStart(5, '0')}`, 'latin1');
+      const ref = second.store.get(bytes, 0, 8);
+      assert.equal(second.store.modRevision(ref), i + 2);
+      assert.equal(second.store.record(ref).readUInt32LE(second.store.valueAt(ref)), i);
+    }
+    await second.close();
+    const damaged = copy('third');
+    const image = readFileSync(damaged);
+    image[20_000_000]! ^= 1;
+    writeFileSync(damaged, image);
+    assert.throws(
+      () => openStore(options('third')),
+      /log-00000000.mpl is damaged at byte (1|2)\d{7}/,
+    );
+    const torn = copy('fourth');
+    truncateSync(torn, image.length - 5000);
+    const fourth = openStore(options('fourth'));
+    assert.ok(fourth.replayed.cutBytes > 0);
+    assert.ok(fourth.store.appliedRevision > PUTS - 50);
+    await fourth.close();
+    await first.close();
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
