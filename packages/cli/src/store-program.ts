@@ -48,6 +48,12 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
     listenMetrics: metricsUrls.map((url) => addressOf(url, currentTls)),
     timesCalls: options.metrics === 'extensive',
     origins: options.cors,
+    auth: {
+      token: options.authToken,
+      tokenTtlMs: options.authTokenTtl * 1000,
+      bcryptCost: options.bcryptCost,
+      usesCertificates: options.trustedCaFile !== undefined,
+    },
     wire: {
       streamsMax: options.maxConcurrentStreams,
       connectionsMax: options.maxConnections,

@@ -18,8 +18,8 @@ export class Compare {
   bytes: Buffer = Buffer.alloc(0);
   keyAt = 0;
   keyTo = 0;
-  #endAt = 0;
-  #endTo = 0;
+  endAt = 0;
+  endTo = 0;
   #result = 0;
   #target = 0;
   /** Field number of the union's member that was sent last. */
@@ -35,7 +35,7 @@ export class Compare {
   decode(bytes: Buffer, start: number, end: number): boolean {
     const reader = this.#reader.reset(bytes, start, end);
     this.bytes = bytes;
-    this.keyAt = this.keyTo = this.#endAt = this.#endTo = start;
+    this.keyAt = this.keyTo = this.endAt = this.endTo = start;
     this.#valueAt = this.#valueTo = start;
     this.#result = this.#target = this.#member = this.#number = this.#low = this.#high = 0;
     while (reader.next()) {
@@ -56,8 +56,8 @@ export class Compare {
       this.#valueAt = reader.chunkStart;
       this.#valueTo = reader.chunkEnd;
     } else if (reader.field === 64) {
-      this.#endAt = reader.chunkStart;
-      this.#endTo = reader.chunkEnd;
+      this.endAt = reader.chunkStart;
+      this.endTo = reader.chunkEnd;
     }
   }
 
@@ -77,11 +77,11 @@ export class Compare {
   /** Does it hold, as the store stands? */
   holds(context: EtcdContext): boolean {
     const { store } = context;
-    if (this.#endAt === this.#endTo) {
+    if (this.endAt === this.endTo) {
       return this.#holdsFor(context, store.get(this.bytes, this.keyAt, this.keyTo));
     }
     const page = this.#page;
-    store.range(this.bytes, this.keyAt, this.keyTo, this.#endAt, this.#endTo, 0, 0, page);
+    store.range(this.bytes, this.keyAt, this.keyTo, this.endAt, this.endTo, 0, 0, page);
     if (page.length === 0) return this.#holdsFor(context, 0);
     for (let i = 0; i < page.length; i++) {
       if (!this.#holdsFor(context, page.refs[i]!)) return false;

@@ -5,6 +5,7 @@ import { type OpenStore, openStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
+import { type Auth, type AuthOptions, makeAuth } from './auth/auth.ts';
 import { alarmName, unlessCorrupt } from './alarms.ts';
 import { Compactor, compactHandler } from './compaction.ts';
 import type { WireLimits } from '@megaplane/wire/limits';
@@ -19,21 +20,18 @@ import { registerMaintenance } from './maintenance.ts';
 import { registerMembers } from './members.ts';
 import { deleteHandler, putHandler } from './put.ts';
 import { rangeHandler } from './range.ts';
-import { type MethodGuard, ServedMethods } from './served-methods.ts';
+import { ServedMethods } from './served-methods.ts';
 import { txnHandler } from './txn.ts';
 import { WatchService } from './watch.ts';
 
 /** etcd's default limit on a received message: 1.5 MiB of request and 512 KiB of overhead. */
 const MESSAGE_OVERHEAD_BYTES: number = 512 * 1024;
 const PROGRESS_RETRY_MS = 20;
-/** etcd's rule: the key of an address that clients can reach. */
 export const ETCD_LIMITS: EtcdLimits = {
   txnOpsMax: 128,
   requestBytesMax: 1_572_864,
   quotaBytes: 0,
 };
-
-const NO_GUARD: MethodGuard = { isEnabled: false, refuse: () => null };
 
 /** One place to listen. */
 export interface EtcdAddress {
@@ -56,6 +54,7 @@ export interface EtcdServerOptions {
   readonly progressNotifyMs?: number;
   /** etcd's --metrics=extensive: the time of every call as a histogram. */
   readonly timesCalls?: boolean;
+  readonly auth?: AuthOptions;
   /** Limits of connections that differ from the wire's own. */
   readonly wire?: Partial<WireLimits>;
   /** Origins of web pages that may use the JSON gateway, etcd's --cors; default none. */
@@ -90,9 +89,12 @@ export async function serveEtcd(
   const { store } = opened;
   const limits = { ...ETCD_LIMITS, ...options.limits };
   const context = new EtcdContext(store, limits, opened, () => performance.now());
-  const watches = new WatchService(context);
-  const { routes, methods } = makeRoutes(context, watches, options, () => opened.defragment());
-  const { health, metrics } = probes(opened, context, watches, methods);
+  const auth = makeAuth(context, options.auth ?? {});
+  const watches = new WatchService(context, auth.guard);
+  const { routes, methods } = makeRoutes(context, auth, watches, options, () =>
+    opened.defragment(),
+  );
+  const { health, metrics } = probes(opened, auth, watches, methods, context);
   const messageBytesMax = limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES;
   const origins = options.origins ?? [];
   const gateway = new Gateway({ methods, messageBytesMax, origins });
@@ -129,6 +131,7 @@ export async function serveEtcd(
 
 function makeRoutes(
   context: EtcdContext,
+  auth: Auth,
   watches: WatchService,
   options: EtcdServerOptions,
   defragment: () => Promise<void>,
@@ -139,7 +142,8 @@ function makeRoutes(
       `grpc: received message larger than max (${bytes} vs. ${bytesMax})`,
   });
   const nowMs = options.timesCalls === true ? context.nowMs : null;
-  const methods = new ServedMethods(routes, context, NO_GUARD, nowMs);
+  const methods = new ServedMethods(routes, context, auth.guard, nowMs);
+  auth.register(methods);
   const compactor = new Compactor(context);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.unary('/etcdserverpb.KV/Put', putHandler(context));
@@ -160,16 +164,17 @@ function makeRoutes(
 
 function probes(
   opened: OpenStore,
-  context: EtcdContext,
+  { state }: Auth,
   watches: WatchService,
   methods: ServedMethods,
+  context: EtcdContext,
 ): { readonly health: Health; readonly metrics: () => string } {
   const { alarms } = opened.store;
   const raised = (): readonly string[] => alarms.list().map(({ kind }) => alarmName(kind));
   const health = new Health(opened.store, raised);
   const disk = opened.log?.times ?? null;
   const sources = { context, watches, methods, health, disk, process: processStats };
-  return { health, metrics: () => metricsText({ ...sources, authRevision: () => 1 }) };
+  return { health, metrics: () => metricsText({ ...sources, authRevision: () => state.revision }) };
 }
 
 function drawLeaseId(): { readonly high: number; readonly low: number } {

@@ -8,7 +8,8 @@ import type { Store } from '@megaplane/store/store';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
 import { writeInt64, writeTextField } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from './context.ts';
-import { ETCD } from './failures.ts';
+import { ETCD, type EtcdFailure } from './failures.ts';
+import type { Caller } from './served-methods.ts';
 import { WatchEvents } from './watch-events.ts';
 import { WATCH_CANCEL, WATCH_CREATE, WATCH_PROGRESS, WatchRequest } from './watch-request.ts';
 
@@ -31,19 +32,36 @@ interface Watch {
   hasSent: boolean;
 }
 
+/** Decides over each watch once users are enabled. */
+export interface WatchGuard {
+  readonly isEnabled: boolean;
+  /** Null: it may be watched. */
+  refuseWatch(caller: Caller, key: string, rangeEnd: string): EtcdFailure | null;
+}
+
+const OPEN: WatchGuard = { isEnabled: false, refuseWatch: () => null };
+/** Go's names of the codes that a guard answers with. */
+const CODE_NAMES: Readonly<Record<number, string>> = {
+  3: 'InvalidArgument',
+  7: 'PermissionDenied',
+  16: 'Unauthenticated',
+};
+
 /** All watch streams of a server. */
 export class WatchService {
   readonly context: EtcdContext;
   readonly events: WatchEvents;
   readonly request: WatchRequest = new WatchRequest();
   readonly #streams: Set<WatchStream> = new Set();
+  readonly #guard: WatchGuard;
   /** Response under construction, shared: one is built and sent at a time. */
   out: Buffer = Buffer.alloc(512 * 1024);
   /** Ends of the events in `out`, for fragments. */
   readonly ends: number[] = [];
 
-  constructor(context: EtcdContext) {
+  constructor(context: EtcdContext, guard: WatchGuard = OPEN) {
     this.context = context;
+    this.#guard = guard;
     this.events = new WatchEvents(context.store);
     context.store.onPublish(() => this.events.clear());
   }
@@ -53,6 +71,15 @@ export class WatchService {
     this.#streams.add(stream);
     return stream;
   };
+
+  /** Why a range must not be watched by whoever opened the stream, as a client prints it. */
+  refusal(call: GrpcCall, { bytes, at, to, endAt, endTo }: WatchRange): string {
+    if (!this.#guard.isEnabled) return '';
+    const key = bytes.latin1Slice(at, to);
+    const refused = this.#guard.refuseWatch(call, key, bytes.latin1Slice(endAt, endTo));
+    if (refused === null) return '';
+    return `rpc error: code = ${CODE_NAMES[refused.code] ?? 'Unknown'} desc = ${refused.text}`;
+  }
 
   forget(stream: WatchStream): void {
     this.#streams.delete(stream);
@@ -157,6 +184,11 @@ class WatchStream implements GrpcCallHandler {
     }
     if (request.startRevision < 0) {
       this.#send(-1, published, true, true, 0, ETCD.compacted.text);
+      return;
+    }
+    const refused = this.#service.refusal(this.#call, range);
+    if (refused !== '') {
+      this.#send(-1, published, true, true, 0, refused);
       return;
     }
     if (request.watchId !== 0 && this.#byId.has(request.watchId)) {
@@ -304,7 +336,7 @@ class WatchStream implements GrpcCallHandler {
     compactRevision: number,
     reason: string,
   ): void {
-    const out = Buffer.alloc(160);
+    const out = Buffer.alloc(160 + reason.length);
     let at = this.#service.context.writeHeader(out, 0, revision);
     at = writeId(out, at, id);
     if (created) {

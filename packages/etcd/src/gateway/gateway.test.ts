@@ -119,6 +119,10 @@ const SCRIPT: readonly (readonly [string, unknown])[] = [
   ['kv/compaction', { revision: '3' }],
   ['kv/compaction', { revision: '3' }],
   ['kv/range', { key: FOO, revision: 2 }],
+  ['auth/enable', {}],
+  ['auth/user/list', {}],
+  ['auth/role/list', {}],
+  ['auth/authenticate', { name: 'a', password: 'b' }],
   ['nowhere', {}],
   ['kv/nowhere', {}],
 ];

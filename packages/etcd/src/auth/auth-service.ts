@@ -1,0 +1,326 @@
+// data plane: the Auth service
+/** Handlers around `AuthState`; the work of passwords runs in slices and answers later. */
+import type { GrpcCall, GrpcMethods, InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
+import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
+import {
+  closeMessage,
+  openMessage,
+  writeBytesField,
+  writeInt64Field,
+  writeTextField,
+} from '@megaplane/wire/protobuf-write';
+import type { EtcdContext } from '../context.ts';
+import { ETCD, type EtcdFailure } from '../failures.ts';
+import { answer } from '../put.ts';
+import { AUTH } from './auth-failures.ts';
+import { type AuthState, ROOT } from './auth-state.ts';
+import { PASSWORD_BYTES_MAX, SALT_BYTES, checkPassword, hashPassword } from './bcrypt.ts';
+import { type Permission, READ_WRITE } from './permissions.ts';
+import type { Now, Tokens } from './tokens.ts';
+
+/** Passwords being hashed or checked at once; more are refused. */
+const PASSWORDS_UNDER_WAY_MAX = 64;
+
+export interface AuthParts {
+  readonly context: EtcdContext;
+  readonly state: AuthState;
+  readonly tokens: Tokens;
+  readonly now: () => Now;
+  readonly bcryptCost: number;
+  readonly randomBytes: (count: number) => Buffer;
+  /** Runs a sliced work between other turns; resolves with its value. */
+  readonly run: <T>(work: Generator<void, T>) => Promise<T>;
+}
+
+/** Fields of a request by number: texts, numbers and messages as bytes. */
+class Request {
+  readonly #bytes: Map<number, Buffer> = new Map();
+  readonly #numbers: Map<number, number> = new Map();
+  readonly isWhole: boolean;
+
+  constructor(bytes: Buffer, start: number, end: number) {
+    const reader = new ProtobufReader().reset(bytes, start, end);
+    while (reader.next()) {
+      if (reader.wireType === 0) this.#numbers.set(reader.field, reader.int64());
+      else if (reader.wireType === WIRE_BYTES) {
+        reader.chunk();
+        const content = Buffer.from(bytes.subarray(reader.chunkStart, reader.chunkEnd));
+        this.#bytes.set(reader.field, content);
+      } else reader.skip();
+    }
+    this.isWhole = reader.failure === FAILURE_NONE;
+  }
+
+  text(field: number): string {
+    return this.#bytes.get(field)?.toString('utf8') ?? '';
+  }
+
+  raw(field: number): Buffer {
+    return this.#bytes.get(field) ?? Buffer.alloc(0);
+  }
+
+  latin1(field: number): string {
+    return this.raw(field).toString('latin1');
+  }
+
+  number(field: number): number {
+    return this.#numbers.get(field) ?? 0;
+  }
+
+  message(field: number): Request | null {
+    const content = this.#bytes.get(field);
+    return content === undefined ? null : new Request(content, 0, content.length);
+  }
+}
+
+type Change = (request: Request) => EtcdFailure | null;
+type Body = (out: Buffer, at: number) => number;
+
+export class AuthService {
+  readonly #parts: AuthParts;
+  #underWay = 0;
+
+  constructor(parts: AuthParts) {
+    this.#parts = parts;
+  }
+
+  register(methods: GrpcMethods): void {
+    const { state, tokens } = this.#parts;
+    const unary = (name: string, handler: InPlaceHandler): void =>
+      methods.unary(`/etcdserverpb.Auth/${name}`, handler);
+    unary(
+      'AuthEnable',
+      this.#change(() => state.enable()),
+    );
+    unary(
+      'AuthDisable',
+      this.#change(() => {
+        tokens.forgetAll();
+        return state.disable();
+      }),
+    );
+    unary('AuthStatus', this.#status());
+    unary(
+      'Authenticate',
+      this.#later((request, call) => this.#authenticate(request, call)),
+    );
+    unary(
+      'UserAdd',
+      this.#later((request, call) => this.#addUser(request, call)),
+    );
+    unary(
+      'UserChangePassword',
+      this.#later((request, call) => this.#changePassword(request, call)),
+    );
+    unary(
+      'UserDelete',
+      this.#change((request) => this.#deleteUser(request.text(1))),
+    );
+    unary(
+      'UserGrantRole',
+      this.#change((r) => state.grantRole(r.text(1), r.text(2))),
+    );
+    unary(
+      'UserRevokeRole',
+      this.#change((r) => state.revokeRole(r.text(1), r.text(2))),
+    );
+    unary(
+      'RoleAdd',
+      this.#change((request) => state.addRole(request.text(1))),
+    );
+    unary(
+      'RoleDelete',
+      this.#change((request) => state.deleteRole(request.text(1))),
+    );
+    unary(
+      'RoleGrantPermission',
+      this.#change((r) => state.grantPermission(r.text(1), permissionOf(r.message(2)))),
+    );
+    unary(
+      'RoleRevokePermission',
+      this.#change((r) =>
+        state.revokePermission(r.text(1), { key: r.latin1(2), rangeEnd: r.latin1(3) }),
+      ),
+    );
+    unary(
+      'UserList',
+      this.#texts(() => state.userNames()),
+    );
+    unary(
+      'RoleList',
+      this.#texts(() => state.roleNames()),
+    );
+    unary(
+      'UserGet',
+      this.#texts((r) => state.user(r.text(1))?.roles ?? AUTH.userNotFound),
+    );
+    unary('RoleGet', this.#getRole());
+  }
+
+  /** A header and a body of at most `size` bytes. */
+  #answer(call: InPlaceCall, out: Buffer, offset: number, size: number, body: Body): number {
+    const { context } = this.#parts;
+    context.guard(call.connection);
+    return answer(call, out, offset, size + context.headerRoom, (target, at) =>
+      body(target, context.writeHeader(target, at, context.store.appliedRevision)),
+    );
+  }
+
+  #change(change: Change): InPlaceHandler {
+    return (bytes, start, end, out, offset, call) => {
+      const { context } = this.#parts;
+      const request = new Request(bytes, start, end);
+      const refused = request.isWhole ? change(request) : ETCD.malformed;
+      if (refused !== null) return context.fail(call, refused);
+      return this.#answer(call, out, offset, 0, (_target, at) => at);
+    };
+  }
+
+  #texts(list: (request: Request) => readonly string[] | EtcdFailure): InPlaceHandler {
+    return (bytes, start, end, out, offset, call) => {
+      const texts = list(new Request(bytes, start, end));
+      if ('code' in texts) return this.#parts.context.fail(call, texts);
+      const size = texts.reduce((sum, text) => sum + text.length * 3 + 8, 0);
+      return this.#answer(call, out, offset, size, (target, start) => {
+        let at = start;
+        for (const text of texts) at = writeTextField(target, at, 2, text);
+        return at;
+      });
+    };
+  }
+
+  #status(): InPlaceHandler {
+    const { state } = this.#parts;
+    return (_bytes, _start, _end, out, offset, call) =>
+      this.#answer(call, out, offset, 32, (target, start) => {
+        let at = start;
+        if (state.enabled) at = writeInt64Field(target, at, 2, 1);
+        return writeInt64Field(target, at, 3, state.revision);
+      });
+  }
+
+  #getRole(): InPlaceHandler {
+    const { state, context } = this.#parts;
+    return (bytes, start, end, out, offset, call) => {
+      const name = new Request(bytes, start, end).text(1);
+      const found = state.role(name);
+      if (found === undefined) return context.fail(call, AUTH.roleNotFound);
+      const everything = { type: READ_WRITE, key: '', rangeEnd: '\0' };
+      const permissions = name === ROOT ? [everything] : found;
+      const size = permissions.reduce((sum, one) => sum + one.key.length + one.rangeEnd.length, 0);
+      const room = size + permissions.length * 40;
+      return this.#answer(call, out, offset, room, (target, at) =>
+        permissions.reduce((place, one) => writePermission(target, place, one), at),
+      );
+    };
+  }
+
+  #deleteUser(name: string): EtcdFailure | null {
+    const { state, tokens } = this.#parts;
+    const refused = state.deleteUser(name);
+    if (refused === null) tokens.forget(name);
+    return refused;
+  }
+
+  /** A method whose work takes more than a turn. */
+  #later(serve: (request: Request, call: GrpcCall) => Promise<void>): InPlaceHandler {
+    return (bytes, start, end, _out, _offset, call) => {
+      const { context } = this.#parts;
+      const request = new Request(bytes, start, end);
+      if (!request.isWhole) return context.fail(call, ETCD.malformed);
+      if (this.#underWay >= PASSWORDS_UNDER_WAY_MAX)
+        return context.fail(call, ETCD.tooManyRequests);
+      this.#underWay++;
+      return call.defer((taken) => {
+        void serve(request, taken).finally(() => this.#underWay--);
+      });
+    };
+  }
+
+  #finish(call: GrpcCall, refused: EtcdFailure | null, token = ''): void {
+    const { context } = this.#parts;
+    if (refused !== null) {
+      call.finish(refused.code, refused.text);
+      return;
+    }
+    const out = Buffer.alloc(context.headerRoom + token.length * 3 + 16);
+    let at = context.writeHeader(out, 0, context.store.appliedRevision);
+    if (token !== '') at = writeTextField(out, at, 2, token);
+    context.guard(call.connection);
+    call.send(out, 0, at);
+    call.finish(0);
+  }
+
+  async #authenticate(request: Request, call: GrpcCall): Promise<void> {
+    const { state, tokens, run, now } = this.#parts;
+    const name = request.text(1);
+    const password = request.raw(2);
+    // A change of users while the password was checked makes the check worth nothing.
+    for (;;) {
+      if (!state.enabled) {
+        this.#finish(call, AUTH.notEnabled);
+        return;
+      }
+      const { revision } = state;
+      const user = state.user(name);
+      if (user?.noPassword === true) {
+        this.#finish(call, AUTH.noPasswordUser);
+        return;
+      }
+      const isGood = user !== undefined && (await run(checkPassword(password, user.hash)));
+      if (revision !== state.revision) continue;
+      if (!isGood) {
+        this.#finish(call, AUTH.failed);
+        return;
+      }
+      const token = tokens.assign(name, state.revision, now());
+      this.#finish(call, token === null ? AUTH.verifyOnly : null, token ?? '');
+      return;
+    }
+  }
+
+  /** The hash of a request's password; a failure when it is too long. */
+  async #hash(password: Buffer): Promise<string | EtcdFailure> {
+    const { run, bcryptCost, randomBytes } = this.#parts;
+    if (password.length > PASSWORD_BYTES_MAX) return AUTH.passwordTooLong;
+    return run(hashPassword(password, bcryptCost, randomBytes(SALT_BYTES)));
+  }
+
+  async #addUser(request: Request, call: GrpcCall): Promise<void> {
+    const { state } = this.#parts;
+    const name = request.text(1);
+    const noPassword = request.message(3)?.number(1) === 1;
+    const hash = noPassword ? '' : await this.#hash(request.raw(2));
+    if (typeof hash !== 'string') this.#finish(call, hash);
+    else this.#finish(call, state.addUser(name, hash, noPassword));
+  }
+
+  async #changePassword(request: Request, call: GrpcCall): Promise<void> {
+    const { state, tokens } = this.#parts;
+    const name = request.text(1);
+    const hash = await this.#hash(request.raw(2));
+    if (typeof hash !== 'string') {
+      this.#finish(call, hash);
+      return;
+    }
+    const refused = state.changePassword(name, hash);
+    if (refused === null) tokens.forget(name);
+    this.#finish(call, refused);
+  }
+}
+
+function permissionOf(request: Request | null): Permission | null {
+  if (request === null) return null;
+  return { type: request.number(1), key: request.latin1(2), rangeEnd: request.latin1(3) };
+}
+
+function writePermission(out: Buffer, start: number, permission: Permission): number {
+  const inner = openMessage(out, start, 2);
+  let at = inner;
+  if (permission.type !== 0) at = writeInt64Field(out, at, 1, permission.type);
+  const key = Buffer.from(permission.key, 'latin1');
+  const end = Buffer.from(permission.rangeEnd, 'latin1');
+  if (key.length > 0) at = writeBytesField(out, at, 2, key, 0, key.length);
+  if (end.length > 0) at = writeBytesField(out, at, 3, end, 0, end.length);
+  return closeMessage(out, inner, at);
+}
