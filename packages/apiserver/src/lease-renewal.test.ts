@@ -84,8 +84,12 @@ test('the short way answers and stores what the long way does', () => {
       (isPadded, list) => {
         const [short, long] = [server(true), server(false)];
         for (const ask of [short, long]) ask('POST', '/api/v1/namespaces', NAMESPACE);
-        const first = short('POST', PATH, leaseOf({ labels: { app: 'x' } }));
-        long('POST', PATH, leaseOf({ labels: { app: 'x' } }));
+        const first = short(
+          'POST',
+          PATH,
+          leaseOf({ labels: { app: 'x' }, ownerReferences: OWNERS }),
+        );
+        long('POST', PATH, leaseOf({ labels: { app: 'x' }, ownerReferences: OWNERS }));
         let current = JSON.parse(first.text) as Lease;
         for (const [{ kind, field, value }, agent] of list) {
           const next = structuredClone(current);
@@ -104,3 +108,4 @@ test('the short way answers and stores what the long way does', () => {
 });
 
 const NAMESPACE = { metadata: { name: 'default' } };
+const OWNERS = [{ apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'a-b' }];

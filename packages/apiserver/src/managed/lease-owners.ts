@@ -16,6 +16,8 @@ const ID_LENGTH = 12;
 const TIME_LENGTH = 6;
 const TIME_MAX = 36 ** TIME_LENGTH;
 const QUOTE = 0x22;
+const COMMA = 0x2c;
+const SEMICOLON = 0x3b;
 const API_VERSION = 'coordination.k8s.io/v1';
 /** In the order of the bits of a mask, from bit 1 on. */
 const SPEC_FIELDS = [
@@ -40,7 +42,7 @@ export class LeaseOwners {
     if (!isPacked(value, at)) return !startsWithOpen(value, at);
     const start = at + REFERENCES_OPEN_LENGTH;
     const timeAt = start + ID_LENGTH + 1;
-    if (value[timeAt + TIME_LENGTH] !== QUOTE || seconds >= TIME_MAX) return false;
+    if (!isOneReference(value, timeAt) || seconds >= TIME_MAX) return false;
     const id = value.latin1Slice(start, start + ID_LENGTH);
     const template = templateOf(id);
     if (template === undefined || template.manager.name !== this.#nameOf(agent)) return false;
@@ -76,6 +78,17 @@ export class LeaseOwners {
   }
 }
 
+/** A time of the usual length, and nothing after it but what fills the holes of the same entry. */
+function isOneReference(value: Buffer, timeAt: number): boolean {
+  for (let at = timeAt; at < timeAt + TIME_LENGTH; at++) {
+    if (value[at] === QUOTE || value[at] === SEMICOLON || value[at] === COMMA) return false;
+  }
+  let at = timeAt + TIME_LENGTH;
+  if (value[at] !== QUOTE && value[at] !== SEMICOLON) return false;
+  while (value[at] !== QUOTE) if (value[at++] === COMMA) return false;
+  return true;
+}
+
 function startsWithOpen(value: Buffer, at: number): boolean {
   return value.compare(OPEN, 0, OPEN.length, at, Math.min(at + OPEN.length, value.length)) === 0;
 }
@@ -83,8 +96,8 @@ function startsWithOpen(value: Buffer, at: number): boolean {
 function ownedMask({ manager, pieces }: Template): number {
   const { operation, apiVersion, subresource } = manager;
   if (operation !== 'Update' || apiVersion !== API_VERSION || subresource !== '') return -1;
-  if (pieces.length !== 1) return -1;
-  const fields = decodeFields(JSON.parse(pieces[0]!) as JsonObject);
+  // what fills the holes does not matter here
+  const fields = decodeFields(JSON.parse(pieces.join('x')) as JsonObject);
   let mask = 0;
   for (let index = 0; index < SPEC_FIELDS.length; index++) {
     if (fields?.has(['f:spec', `f:${SPEC_FIELDS[index]!}`]) === true) mask |= 2 << index;

@@ -11,6 +11,7 @@ const OPEN = Buffer.from('"managedFields":"');
 const LIST_OPEN = Buffer.from('"managedFields":[');
 const TIME_OPEN = Buffer.from(',"time":"');
 const QUOTE = 0x22;
+const PERCENT = 0x25;
 const COMMA = 0x2c;
 const SEMICOLON = 0x3b;
 const BRACKET_CLOSE = 0x5d;
@@ -70,8 +71,11 @@ function appendEntry(sink: Sink, bytes: Buffer, from: number, to: number): boole
   sink.append(rest[0]!);
   for (let index = 1; index < rest.length; index++) {
     const start = ++at;
-    while (at < to && bytes[at] !== SEMICOLON) at++;
-    sink.utf8(fillText(decodeURIComponent(bytes.latin1Slice(start, at))));
+    let isPlain = true;
+    while (at < to && bytes[at] !== SEMICOLON) if (bytes[at++] === PERCENT) isPlain = false;
+    // what needs no escape in a reference needs none in JSON
+    if (isPlain) sink.append(bytes, start, at);
+    else sink.utf8(fillText(decodeURIComponent(bytes.latin1Slice(start, at))));
     sink.append(rest[index]!);
   }
   return true;

@@ -1,0 +1,27 @@
+/**
+ * Objects that leave this process's store take the owners of their fields along: references to
+ * templates mean nothing to whoever else reads an etcd, or a sealed value after a restart.
+ */
+import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
+import { objectAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isPacked, shownBytes } from './shown-fields.ts';
+import { setManaged } from './tracking.ts';
+
+const METADATA_OPEN = '"metadata":{';
+/** The kind and version of an object before its metadata are no longer than this. */
+const HEAD_BYTES_MAX = 512;
+
+/** A stored value with its owners written out; the very bytes where there are none. */
+export function wholeValue(value: Buffer): Buffer {
+  const open = value.subarray(0, HEAD_BYTES_MAX).indexOf(METADATA_OPEN, 0, 'latin1');
+  if (open < 0) return value;
+  const head = open + METADATA_OPEN.length;
+  return isPacked(value, head) ? shownBytes(value, 0, value.length, head) : value;
+}
+
+/** Puts references in place of the entries of an object that comes from elsewhere. */
+export function packOwners(object: JsonObject): void {
+  const entries = objectAt(object, 'metadata')?.['managedFields'];
+  if (Array.isArray(entries)) setManaged(object, unpackManaged(entries));
+}
