@@ -21,6 +21,7 @@ export async function runCommandLine(args: readonly string[], version: string): 
   const program = new Command('megaplane')
     .description('A Kubernetes control plane that holds a million nodes.')
     .version(version)
+    .enablePositionalOptions()
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for the flags)');
   const commands = [

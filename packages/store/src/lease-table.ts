@@ -19,8 +19,9 @@ const EXPIRIES_PER_TICK_MAX = 500;
 export interface LeaseOwner {
   /** Deletes the keys in one revision (none, no revision); returns the current revision. */
   deleteKeys(ids: readonly number[]): number;
-  /** Puts a change into the log. */
-  logLease(kind: 'grant' | 'end', lease: number): void;
+  /** Puts a change into the log: a lease with what remains of it, or its end. */
+  logLease(lease: number, remainingMs: number): void;
+  logLeaseEnd(lease: number): void;
 }
 
 export class Leases implements LeaseTable {
@@ -48,6 +49,8 @@ export class Leases implements LeaseTable {
   #leaseOfKey = new Uint32Array(0);
   #nextKey = new Uint32Array(0);
   #previousKey = new Uint32Array(0);
+  /** Set while another store decides when leases end. */
+  isPaused = false;
   granted = 0;
   revoked = 0;
   renewed = 0;
@@ -78,8 +81,22 @@ export class Leases implements LeaseTable {
     const ttl = Math.max(LEASE_TTL_SECONDS_MIN, ttlSeconds);
     const lease = this.add(idHigh, idLow, ttl, nowMs + ttl * 1000);
     this.granted++;
-    this.#owner.logLease('grant', lease);
+    this.#owner.logLease(lease, ttl * 1000);
     return lease;
+  }
+
+  /** Takes a lease over from elsewhere, with what remains of it; replaces what is there. */
+  adopt(high: number, low: number, ttlSeconds: number, leftMs: number, nowMs: number): number {
+    const lease = this.add(high, low, ttlSeconds, nowMs + leftMs);
+    this.#owner.logLease(lease, leftMs);
+    return lease;
+  }
+
+  /** Ends a lease without its keys, which go on without one. */
+  forget(lease: number): void {
+    this.#owner.logLeaseEnd(lease);
+    while (this.#firstKey[lease] !== 0) this.detach(this.#firstKey[lease]!);
+    this.remove(lease);
   }
 
   /** Adds a lease as it was found in the log; replaces what is there. */
@@ -165,7 +182,7 @@ export class Leases implements LeaseTable {
     const ids: number[] = [];
     for (let id = this.#firstKey[lease]!; id !== 0; id = this.#nextKey[id]!) ids.push(id);
     ids.sort((a, b) => this.#keys.compareIds(a, b));
-    this.#owner.logLease('end', lease);
+    this.#owner.logLeaseEnd(lease);
     const revision = this.#owner.deleteKeys(ids);
     this.remove(lease);
     return revision;
@@ -269,6 +286,7 @@ export class Leases implements LeaseTable {
 
   /** Ends leases whose time has come, one revision each, oldest deadline first. */
   expire(nowMs: number): void {
+    if (this.isPaused) return;
     for (let count = 0; count < EXPIRIES_PER_TICK_MAX;) {
       if (this.#heapMs.length === 0 || this.#heapMs[0]! > nowMs) return;
       const lease = this.#heapLease[0]!;

@@ -259,7 +259,7 @@ test('a log of a newer version and a directory of etcd are refused', () => {
   assert.throws(() => openStore(options(dir)), /written by a newer version \(format 3/);
   const foreign = newDir();
   writeFileSync(join(foreign, 'member'), '');
-  assert.throws(() => openStore(options(foreign)), /etcdctl make-mirror/);
+  assert.throws(() => openStore(options(foreign)), /megaplane store import/);
   assert.throws(() => openStore(options('/proc/nowhere')), /cannot be used/);
 });
 

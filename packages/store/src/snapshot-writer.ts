@@ -61,6 +61,13 @@ export interface ForeignLease {
   readonly remainingMs: number;
 }
 
+/** Throws when something is in the directory; one that is not there is fine. */
+export function refuseUsed(dir: string): void {
+  const [first] = existsSync(dir) ? readdirSync(dir) : [];
+  if (first === undefined) return;
+  throw new Error(`${dir} is not empty (${first} is in it); choose a directory that is new`);
+}
+
 export class SnapshotWriter {
   readonly #dir: string;
   readonly #path: string;
@@ -81,10 +88,7 @@ export class SnapshotWriter {
     this.#dir = dir;
     this.#isNewDir = !existsSync(dir);
     if (this.#isNewDir) mkdirSync(dir, { recursive: true, mode: 0o700 });
-    const [first] = readdirSync(dir);
-    if (first !== undefined) {
-      throw new Error(`${dir} is not empty (${first} is in it); choose a directory that is new`);
-    }
+    refuseUsed(dir);
     this.#path = join(dir, 'snapshot.part');
     this.#fd = openSync(this.#path, 'wx', 0o600);
     const header = encodeFileHeader({

@@ -78,7 +78,8 @@ export class Store implements RevisionedStore {
     this.#memoryBytesMax = options.memoryBytesMax ?? Infinity;
     this.leases = new Leases(this.arenas, this.keys, {
       deleteKeys: (ids) => this.#deleteKeys(ids),
-      logLease: (kind, lease) => this.#logLease(kind, lease),
+      logLease: (lease, remainingMs) => this.#logLease(lease, remainingMs),
+      logLeaseEnd: (lease) => this.#logLeaseEnd(lease),
     });
     this.hub = new WatchHub(this.arenas, this.keys, this.classes);
     this.batch = new LogBatch(this.arenas, this.classes, options.dataDir !== null);
@@ -404,13 +405,15 @@ export class Store implements RevisionedStore {
     return this.commit();
   }
 
-  #logLease(kind: 'grant' | 'end', lease: number): void {
-    const { leases } = this;
-    if (kind === 'end') this.batch.leaseEnd(leases.idHigh(lease), leases.idLow(lease));
-    else {
-      const ttl = leases.ttlSeconds(lease);
-      this.batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, ttl * 1000);
-    }
+  #logLease(lease: number, remainingMs: number): void {
+    const { leases, batch } = this;
+    const ttl = leases.ttlSeconds(lease);
+    batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, remainingMs);
+    if (batch.isPending) this.#markDirty();
+  }
+
+  #logLeaseEnd(lease: number): void {
+    this.batch.leaseEnd(this.leases.idHigh(lease), this.leases.idLow(lease));
     if (this.batch.isPending) this.#markDirty();
   }
 

@@ -11,6 +11,7 @@ import {
   unusedFlags,
 } from '../store-flags.ts';
 import { durationOption, sizeBytes, wholeNumber } from '../usage.ts';
+import { storeTools } from './store-tools.ts';
 
 const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
 
@@ -32,6 +33,9 @@ interface Flags extends ServingFlags, LogFlags {
 export function storeCommand(done: (exitCode: number) => void): Command {
   const command = addUnusedFlags(addServingFlags(described()));
   readEnvironment(addLogOptions(command));
+  // The subcommands have flags of the same names.
+  command.enablePositionalOptions();
+  for (const tool of storeTools(done)) command.addCommand(tool);
   return command.action(async (flags: Flags) => {
     const unused = unusedFlags(command);
     const log = logger(flags);

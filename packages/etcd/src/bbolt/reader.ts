@@ -101,6 +101,11 @@ export class BboltFile {
     return buckets;
   }
 
+  /** Names of the buckets, in order. */
+  get names(): readonly string[] {
+    return [...this.#buckets.keys()];
+  }
+
   has(bucket: string): boolean {
     return this.#buckets.has(bucket);
   }
