@@ -8,6 +8,15 @@ export const WATCH_PROGRESS = 3;
 const FILTER_NOPUT = 0;
 const FILTER_NODELETE = 1;
 
+/** Clients may choose any 64-bit id: a bigint where a number would not hold it. */
+export type WatchId = number | bigint;
+
+function exactId(reader: ProtobufReader, value: number): WatchId {
+  if (Number.isSafeInteger(value)) return value;
+  const bits = (BigInt(reader.high >>> 0) << 32n) | BigInt(reader.low >>> 0);
+  return BigInt.asIntN(64, bits);
+}
+
 /** One decoded WatchRequest, reused. */
 export class WatchRequest {
   kind: number = WATCH_NONE;
@@ -21,7 +30,7 @@ export class WatchRequest {
   noPut = false;
   noDelete = false;
   prevKv = false;
-  watchId = 0;
+  watchId: WatchId = 0;
   fragment = false;
   readonly #outer = new ProtobufReader();
   readonly #inner = new ProtobufReader();
@@ -47,7 +56,8 @@ export class WatchRequest {
   #decodeMember(start: number, end: number): boolean {
     const reader = this.#inner.reset(this.bytes, start, end);
     this.keyAt = this.keyTo = this.endAt = this.endTo = start;
-    this.startRevision = this.watchId = 0;
+    this.startRevision = 0;
+    this.watchId = 0;
     this.progressNotify = this.noPut = this.noDelete = this.prevKv = this.fragment = false;
     while (reader.next()) {
       if (reader.wireType === WIRE_BYTES) this.#chunk(reader);
@@ -75,14 +85,14 @@ export class WatchRequest {
     const { field } = reader;
     const value = reader.int64();
     if (this.kind === WATCH_CANCEL) {
-      if (field === 1) this.watchId = value;
+      if (field === 1) this.watchId = exactId(reader, value);
       return;
     }
     if (field === 3) this.startRevision = value;
     else if (field === 4) this.progressNotify = value !== 0;
     else if (field === 5) this.#filter(value);
     else if (field === 6) this.prevKv = value !== 0;
-    else if (field === 7) this.watchId = value;
+    else if (field === 7) this.watchId = exactId(reader, value);
     else if (field === 8) this.fragment = value !== 0;
   }
 

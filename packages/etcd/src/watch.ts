@@ -6,22 +6,27 @@
  */
 import type { Store } from '@megaplane/store/store';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
-import { writeInt64, writeTextField } from '@megaplane/wire/protobuf-write';
+import { writeInt64, writeTextField, writeVarint64 } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import type { Caller } from './served-methods.ts';
 import { WatchEvents } from './watch-events.ts';
-import { WATCH_CANCEL, WATCH_CREATE, WATCH_PROGRESS, WatchRequest } from './watch-request.ts';
+import {
+  WATCH_CANCEL,
+  WATCH_CREATE,
+  WATCH_PROGRESS,
+  type WatchId,
+  WatchRequest,
+} from './watch-request.ts';
 
 /** A response ends with the revision that takes it beyond this. */
 const RESPONSE_BYTES = 256 * 1024;
-const FRAGMENT_BYTES = 1_500_000;
 const RANGE_EMPTY = 'mvcc: watcher range is empty';
 const DUPLICATE_ID = 'mvcc: duplicate watch ID provided on the WatchStream';
 const ZERO_KEY = Buffer.from([0]);
 
 interface Watch {
-  readonly id: number;
+  readonly id: WatchId;
   readonly prevKv: boolean;
   readonly noPut: boolean;
   readonly noDelete: boolean;
@@ -121,7 +126,7 @@ class WatchStream implements GrpcCallHandler {
   readonly #service: WatchService;
   readonly #call: GrpcCall;
   readonly #store: Store;
-  readonly #byId: Map<number, Watch> = new Map();
+  readonly #byId: Map<WatchId, Watch> = new Map();
   readonly #byCursor: Map<number, Watch> = new Map();
   #nextId = 0;
   #isProgressWanted = false;
@@ -211,7 +216,7 @@ class WatchStream implements GrpcCallHandler {
     return this.#nextId++;
   }
 
-  #cancel(id: number): void {
+  #cancel(id: WatchId): void {
     const watch = this.#byId.get(id);
     if (watch === undefined) return;
     this.#forget(watch);
@@ -287,7 +292,8 @@ class WatchStream implements GrpcCallHandler {
 
   #sendBatch(watch: Watch, revision: number, start: number, end: number): void {
     const { out, ends } = this.#service;
-    if (!watch.fragment || end - start <= FRAGMENT_BYTES) {
+    const fragmentBytes = this.#service.context.limits.requestBytesMax;
+    if (!watch.fragment || end - start < fragmentBytes) {
       this.#sendPart(watch.id, revision, out, start, end, false);
       return;
     }
@@ -295,7 +301,7 @@ class WatchStream implements GrpcCallHandler {
     for (let i = 0; i < ends.length; i++) {
       const to = ends[i]!;
       const isLast = i === ends.length - 1;
-      if (!isLast && ends[i + 1]! - from <= FRAGMENT_BYTES) continue;
+      if (!isLast && ends[i + 1]! - from < fragmentBytes) continue;
       // The head of a part overwrites the end of the part before, which is sent already.
       this.#sendPart(watch.id, revision, out, from, to, !isLast);
       from = to;
@@ -303,7 +309,7 @@ class WatchStream implements GrpcCallHandler {
   }
 
   #sendPart(
-    id: number,
+    id: WatchId,
     revision: number,
     out: Buffer,
     start: number,
@@ -329,7 +335,7 @@ class WatchStream implements GrpcCallHandler {
 
   /** A response without events. */
   #send(
-    id: number,
+    id: WatchId,
     revision: number,
     created: boolean,
     canceled: boolean,
@@ -380,9 +386,13 @@ class WatchStream implements GrpcCallHandler {
   }
 }
 
-function writeId(out: Buffer, at: number, id: number): number {
+function writeId(out: Buffer, at: number, id: WatchId): number {
   if (id === 0) return at;
   out[at] = 0x10;
+  if (typeof id === 'bigint') {
+    const bits = BigInt.asUintN(64, id);
+    return writeVarint64(out, at + 1, Number(bits & 0xffffffffn), Number(bits >> 32n));
+  }
   return writeInt64(out, at + 1, id);
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
+import { type KeyObject, generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Permission, READ, READ_WRITE, Rights, WRITE } from './permissions.ts';
@@ -59,7 +59,7 @@ test('a web token carries user and revision, and nothing else passes for it', ()
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ed = generateKeyPairSync('ed25519');
   const secret = Buffer.from('a shared secret');
-  const pair = (keys: typeof rsa) => ({
+  const pair = (keys: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }) => ({
     signingKey: keys.privateKey,
     verifyingKey: keys.publicKey,
   });

@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { GrpcClientCall } from '@megaplane/wire/grpc';
+import { type OpenStore, openStore } from '@megaplane/store/open';
+import { type Fields, Peer, encode, has, startEtcd } from './peer.sim.ts';
+import { type EtcdServer, serveEtcd } from './run-store.ts';
+import { type Shown, showWatch } from './watch-peer.sim.ts';
+
+const SKIP =
+  has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';
+const isLong = process.env['MEGAPLANE_LONG'] !== undefined;
+const KEYS = ['a', 'aa', 'ab', 'b', 'c'];
+
+/** A stream of watches with everything that came, by watch. */
+class Stream {
+  readonly all: Shown[] = [];
+  readonly #call: GrpcClientCall;
+
+  constructor(peer: Peer) {
+    this.#call = peer.client.open('/etcdserverpb.Watch/Watch', {
+      onMessage: (_call, bytes, start, end) => this.all.push(showWatch(bytes, start, end)),
+      onStatus: () => {},
+    });
+  }
+
+  send(fields: Fields): void {
+    this.#call.send(encode(fields));
+  }
+
+  async until(isThere: (all: readonly Shown[]) => boolean, what: string): Promise<void> {
+    for (let i = 0; !isThere(this.all); i++) {
+      assert(i < 2000, `${what}: ${JSON.stringify(this.all.slice(-3))}`);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+
+  of(id: string): Shown[] {
+    return this.all.filter((one) => one.id === id);
+  }
+
+  cancel(): void {
+    this.#call.cancel();
+  }
+}
+
+async function withServer(
+  use: (peer: Peer, opened: OpenStore, server: EtcdServer) => Promise<void>,
+  limits = {},
+): Promise<void> {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }], limits });
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  try {
+    await use(peer, opened, server);
+  } finally {
+    peer.close();
+    await server.close();
+    await opened.close();
+  }
+}
+
+const op = fc.oneof(
+  fc.record({ key: fc.constantFrom(...KEYS), value: fc.string({ maxLength: 3 }) }),
+  fc.record({ key: fc.constantFrom(...KEYS), value: fc.constant(null) }),
+);
+const txn = fc.uniqueArray(op, { minLength: 1, maxLength: 3, selector: ({ key }) => key });
+const create = fc.record({
+  key: fc.constantFrom(...KEYS, '\0'),
+  end: fc.constantFrom('', '', '\0', 'ab', 'b', 'zz'),
+  back: fc.nat(40),
+  filters: fc.subarray([0, 1]),
+  prevKv: fc.boolean(),
+});
+
+function txnFields(ops: readonly { key: string; value: string | null }[]): Fields {
+  return ops.map(({ key, value }) => {
+    const put: Fields = [
+      [1, key],
+      [2, value ?? ''],
+    ];
+    return [2, [value === null ? [3, [[1, key]]] : [2, put]]] as const;
+  });
+}
+
+test('watches of every kind get the events of a real etcd', { skip: SKIP }, async () => {
+  const etcd = await startEtcd();
+  const theirs = new Peer(etcd.port);
+  try {
+    await withServer(async (ours, opened) => {
+      const seed = Number(process.env['SEED'] ?? 7);
+      for (const ops of fc.sample(txn, { numRuns: isLong ? 3000 : 60, seed })) {
+        const fields = txnFields(ops);
+        assert.equal(await ours.show('KV/Txn', fields), await theirs.show('KV/Txn', fields));
+      }
+      const compacted = opened.store.appliedRevision - 30;
+      for (const peer of [ours, theirs]) {
+        await peer.show('KV/Put', [
+          [1, 'k'],
+          [2, 'v'],
+        ]);
+        await peer.show('KV/Compact', [[1, compacted]]);
+      }
+      const revision = opened.store.appliedRevision;
+      const streams = [new Stream(ours), new Stream(theirs)] as const;
+      const creates = fc.sample(create, { numRuns: isLong ? 2000 : 150, seed });
+      for (const [index, { key, end, back, filters, prevKv }] of creates.entries()) {
+        const from = revision - back;
+        const fields: Fields = [
+          [1, key],
+          [2, end],
+          [3, from === compacted ? from + 1 : from],
+          ...filters.map((filter) => [5, filter] as const),
+          [6, prevKv ? 1 : 0],
+          [7, index + 1],
+        ];
+        for (const stream of streams) stream.send([[1, fields]]);
+      }
+      // Everything above is older than this; both servers tell it last.
+      for (const stream of streams) {
+        stream.send([
+          [
+            1,
+            [
+              ...([
+                [1, 'end'],
+                [3, revision],
+                [7, 99_999],
+              ] as const),
+            ],
+          ],
+        ]);
+      }
+      for (const peer of [ours, theirs]) await peer.show('KV/Put', [[1, 'end']]);
+      for (const stream of streams) {
+        await stream.until(() => stream.of('99999').length >= 2, 'the end is told');
+        await new Promise((resolve) => setTimeout(resolve, 300));
+      }
+      for (let id = 1; id <= creates.length; id++) {
+        const [found, expected] = streams.map((stream) => summary(stream.of(`${id}`)));
+        assert.deepEqual(found, expected, `SEED=${seed} watch ${JSON.stringify(creates[id - 1])}`);
+      }
+      for (const stream of streams) stream.cancel();
+    });
+  } finally {
+    theirs.close();
+    await etcd.stop();
+  }
+});
+
+/** What a watch was told, however it was cut into responses. */
+function summary(all: readonly Shown[]) {
+  return {
+    flags: all
+      .map(({ created, canceled, compact, reason }) =>
+        [created ? 'created' : '', canceled ? 'canceled' : '', compact, reason].join(' ').trim(),
+      )
+      .filter((text) => text !== '0' && text !== ''),
+    events: all.flatMap(({ events }) => events),
+  };
+}
+
+test('ids that clients choose are kept to the last bit, and refused when taken', async () => {
+  await withServer(async (peer) => {
+    const stream = new Stream(peer);
+    const large = Buffer.from([0x38, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+    const request = Buffer.concat([encode([[1, 'a']]), large]).toString('latin1');
+    stream.send([[1, request]]);
+    stream.send([[1, request]]);
+    stream.send([[1, [[1, 'a']]]]);
+    await stream.until((all) => all.length === 3, 'three answers');
+    assert.deepEqual(
+      stream.all.map(({ id, created, canceled, reason }) => ({ id, created, canceled, reason })),
+      [
+        { id: '9223372036854775807', created: true, canceled: false, reason: '' },
+        {
+          id: '-1',
+          created: true,
+          canceled: true,
+          reason: 'mvcc: duplicate watch ID provided on the WatchStream',
+        },
+        { id: '0', created: true, canceled: false, reason: '' },
+      ],
+    );
+    stream.cancel();
+  });
+});
+
+test('a large revision comes in fragments where asked, whole otherwise', async () => {
+  const use = async (peer: Peer): Promise<void> => {
+    const value = 'v'.repeat(30_000);
+    const keys = Array.from({ length: 30 }, (_, n) => `f${n}`);
+    const ops: Fields = keys.map(
+      (key) =>
+        [
+          2,
+          [
+            [
+              2,
+              [
+                [1, key],
+                [2, value],
+              ],
+            ],
+          ],
+        ] as const,
+    );
+    await peer.show('KV/Txn', ops);
+    const stream = new Stream(peer);
+    const range: Fields = [
+      [1, 'f'],
+      [2, 'g'],
+      [6, 1],
+    ];
+    stream.send([[1, [...range, [7, 1], [8, 1]]]]);
+    stream.send([[1, [...range, [7, 2]]]]);
+    await stream.until((all) => all.length === 2, 'both watches');
+    await peer.show('KV/Txn', ops);
+    await stream.until(() => stream.of('2').length === 2, 'the whole one');
+    const isOver = (): boolean => stream.of('1').at(-1)?.fragment === false;
+    await stream.until(() => stream.of('1').length > 1 && isOver(), 'the last part');
+    const parts = stream.of('1').slice(1);
+    // Old and new values make 1.8 MB of a request of 0.9 MB.
+    assert.deepEqual(
+      parts.map(({ fragment }) => fragment),
+      [true, false],
+    );
+    assert.deepEqual(
+      parts.flatMap(({ events }) => events),
+      stream.of('2')[1]?.events,
+    );
+    assert.equal(stream.of('2')[1]?.events.length, 30);
+    stream.cancel();
+  };
+  await withServer(use, { requestBytesMax: 1_000_000 });
+});
+
+test('a stream that reads nothing costs little, slows nobody and loses nothing', async () => {
+  await withServer(async (peer, opened, server) => {
+    const slow = new Peer(server.addresses[0]?.port ?? 0);
+    const stream = new Stream(peer);
+    let seen = 0;
+    let last = 0;
+    const call = slow.client.open('/etcdserverpb.Watch/Watch', {
+      onMessage: (_call, bytes, start, end) => {
+        for (const event of showWatch(bytes, start, end).events) {
+          const revision = Number(event.split(' ')[2]);
+          assert(revision > last, 'events come in order, once');
+          last = revision;
+          seen++;
+        }
+      },
+      onStatus: () => {},
+    });
+    call.send(
+      encode([
+        [
+          1,
+          [
+            [1, 's'],
+            [2, 't'],
+          ],
+        ],
+      ]),
+    );
+    stream.send([
+      [
+        1,
+        [
+          [1, 's'],
+          [2, 't'],
+        ],
+      ],
+    ]);
+    await stream.until((all) => all.length === 1, 'created');
+    call.pause();
+    const value = Buffer.alloc(50_000, 'x');
+    const before = process.memoryUsage().arrayBuffers - opened.store.arenas.allocatedBytes;
+    for (let n = 0; n < 1200; n++) {
+      const key = Buffer.from(`s${n % 10}`);
+      opened.store.putIf(key, 0, key.length, -1, value, 0, value.length, 0);
+      if (n % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    const events = (): number => stream.all.reduce((sum, { events: all }) => sum + all.length, 0);
+    await stream.until(() => events() === 1200, 'the other stream has all');
+    const after = process.memoryUsage().arrayBuffers - opened.store.arenas.allocatedBytes;
+    assert(after - before < 40_000_000, `${after - before} bytes for a stream that does not read`);
+    call.resume();
+    for (let i = 0; seen < 1200; i++) {
+      assert(i < 2000, `only ${seen} of 1200 came`);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    stream.cancel();
+    call.cancel();
+    slow.close();
+  });
+});
