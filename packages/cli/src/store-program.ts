@@ -4,6 +4,7 @@ import { runStore } from '@megaplane/etcd/run-store';
 import type { EtcdAddress } from '@megaplane/etcd/run-store';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import type { ListenTls } from '@megaplane/wire/listener';
+import { compactionPolicy } from './compaction-flags.ts';
 import type { Service } from './service.ts';
 import type { ServingFlags } from './store-flags.ts';
 import { storeTls } from './store-tls.ts';
@@ -21,6 +22,8 @@ export interface StoreProgramOptions extends ServingFlags {
   readonly maxRequestBytes: number;
   readonly maxTxnOps: number;
   readonly watchProgressNotifyInterval: number;
+  readonly autoCompactionMode: string;
+  readonly autoCompactionRetention: string;
   readonly memoryLimit?: number;
   /** Of keys under no listed prefix. */
   readonly base: Durability;
@@ -35,6 +38,8 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
   const currentTls = storeTls(options, [...urls, ...metricsUrls]);
   for (const url of urls) assertGuarded(url, currentTls);
   for (const url of metricsUrls) warnOfMetrics(url, options);
+  const { autoCompactionMode, autoCompactionRetention } = options;
+  const autoCompaction = compactionPolicy(autoCompactionMode, autoCompactionRetention);
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   const store = await runStore({
     storage: {
@@ -67,6 +72,7 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
       quotaBytes: options.quotaBackendBytes,
     },
     progressNotifyMs: options.watchProgressNotifyInterval,
+    ...(autoCompaction === null ? {} : { autoCompaction }),
     onFailure: (message) => fail(new Error(message)),
   });
   const shown = store.addresses.map(({ host, port }, index) => {

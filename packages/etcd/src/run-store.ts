@@ -7,6 +7,7 @@ import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
 import { type Auth, type AuthOptions, makeAuth } from './auth/auth.ts';
 import { alarmName, unlessCorrupt } from './alarms.ts';
+import { AutoCompaction, type AutoCompactionPolicy } from './auto-compaction.ts';
 import { Compactor, compactHandler } from './compaction.ts';
 import type { WireLimits } from '@megaplane/wire/limits';
 import { EtcdContext, type EtcdLimits } from './context.ts';
@@ -52,6 +53,8 @@ export interface EtcdServerOptions {
   readonly limits?: Partial<EtcdLimits>;
   /** etcd's --watch-progress-notify-interval. */
   readonly progressNotifyMs?: number;
+  /** etcd's --auto-compaction-mode and -retention; default off. */
+  readonly autoCompaction?: AutoCompactionPolicy;
   /** etcd's --metrics=extensive: the time of every call as a histogram. */
   readonly timesCalls?: boolean;
   readonly auth?: AuthOptions;
@@ -91,7 +94,8 @@ export async function serveEtcd(
   const context = new EtcdContext(store, limits, opened, () => performance.now());
   const auth = makeAuth(context, options.auth ?? {});
   const watches = new WatchService(context, auth.guard);
-  const { routes, methods } = makeRoutes(context, auth, watches, options, () =>
+  const compactor = new Compactor(context);
+  const { routes, methods } = makeRoutes(context, auth, watches, compactor, options, () =>
     opened.defragment(),
   );
   const { health, metrics } = probes(opened, auth, watches, methods, context);
@@ -103,10 +107,12 @@ export async function serveEtcd(
   const close = async (graceMs = 0): Promise<void> => {
     clearInterval(progress);
     clearInterval(retry);
+    stopCompaction();
     await Promise.all(listeners.map((listener) => listener.close(graceMs)));
   };
   const progress = setInterval(() => watches.notifyProgress(), options.progressNotifyMs ?? 600_000);
   const retry = setInterval(() => watches.retryProgress(), PROGRESS_RETRY_MS);
+  const stopCompaction = startCompaction(compactor, store, options.autoCompaction ?? null);
   progress.unref();
   retry.unref();
   try {
@@ -133,6 +139,7 @@ function makeRoutes(
   context: EtcdContext,
   auth: Auth,
   watches: WatchService,
+  compactor: Compactor,
   options: EtcdServerOptions,
   defragment: () => Promise<void>,
 ): { readonly routes: GrpcRoutes; readonly methods: ServedMethods } {
@@ -144,7 +151,6 @@ function makeRoutes(
   const nowMs = options.timesCalls === true ? context.nowMs : null;
   const methods = new ServedMethods(routes, context, auth.guard, nowMs);
   auth.register(methods);
-  const compactor = new Compactor(context);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.unary('/etcdserverpb.KV/Put', putHandler(context));
   methods.unary('/etcdserverpb.KV/DeleteRange', deleteHandler(context));
@@ -175,6 +181,25 @@ function probes(
   const disk = opened.log?.times ?? null;
   const sources = { context, watches, methods, health, disk, process: processStats };
   return { health, metrics: () => metricsText({ ...sources, authRevision: () => state.revision }) };
+}
+
+/** Compacts by the clock; returns how to end it. */
+function startCompaction(
+  compactor: Compactor,
+  store: Store,
+  policy: AutoCompactionPolicy | null,
+): () => void {
+  if (policy === null) return () => {};
+  const automatic = new AutoCompaction(policy, performance.now(), store.publishedRevision);
+  const look = (): void => {
+    const revision = automatic.look(performance.now(), store.publishedRevision);
+    if (revision === 0) return;
+    compactor.compact(revision);
+    automatic.done(performance.now(), revision);
+  };
+  const timer = setInterval(look, automatic.lookMs);
+  timer.unref();
+  return () => clearInterval(timer);
 }
 
 function drawLeaseId(): { readonly high: number; readonly low: number } {

@@ -28,6 +28,8 @@ interface Flags extends ServingFlags, LogFlags {
   readonly durability: string;
   readonly historyLimit?: string;
   readonly memoryLimit?: number;
+  readonly autoCompactionMode: string;
+  readonly autoCompactionRetention: string;
 }
 
 export function storeCommand(done: (exitCode: number) => void): Command {
@@ -62,7 +64,9 @@ function described(): Command {
     )
     .option('--history-limit <sizes>', 'bytes of old versions kept, or by prefix: /a/=64MiB')
     .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
-    .option('--quota-backend-bytes <size>', 'space quota; 0 = none', sizeBytes, 0)
+    .option('--quota-backend-bytes <size>', 'space quota; 0 = none', quotaBytes, 0)
+    .option('--auto-compaction-mode <mode>', 'periodic or revision', 'periodic')
+    .option('--auto-compaction-retention <n>', '12 (hours), 30m, or revisions; 0 = off', '0')
     .optionsGroup('Serving:')
     .option('--name <name>', 'of this member', 'default')
     .option('--listen-client-urls <urls>', 'where clients connect', 'http://127.0.0.1:2379')
@@ -81,6 +85,11 @@ function run(flags: Flags, warn: (message: string) => void): Promise<number> {
     const policies = { prefixes: prefixes(flags), base: base(flags.durability) };
     return startStore({ ...flags, ...policies, warn });
   });
+}
+
+/** etcd takes a negative quota for none, as this program takes 0. */
+function quotaBytes(text: string): number {
+  return /^-\d+$/.test(text) ? 0 : sizeBytes(text);
 }
 
 /** The part of a list of modes that names no prefix. */
