@@ -13,12 +13,14 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from './conversion.ts';
+import { isSealed } from './encryption/value-sealer.ts';
 import { appendShown } from './managed/shown-fields.ts';
 import { shownObject } from './managed/tracking.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
+import { unreadable } from './unreadable.ts';
 
 /** Metadata of a list. `remaining` is null where it is not known or not told. */
 export interface ListMeta {
@@ -106,6 +108,9 @@ function decodeForeign(served: Served, row: Row, revision: number): JsonObject {
     const revised = { ...own, resourceVersion: String(revision) };
     const { kind = resource.kind, apiVersion = resource.storage.apiVersion, ...fields } = rest;
     return fromStored({ kind, apiVersion, metadata: revised, ...fields }, resource);
+  }
+  if (isSealed(row.bytes, row.start)) {
+    throw unreadable(row.key.toString('latin1', row.keyStart, row.keyEnd));
   }
   const path = row.key.toString('utf8', row.keyStart + served.prefix.length, row.keyEnd);
   const slash = resource.namespaced ? path.indexOf('/') : -1;

@@ -12,6 +12,7 @@ import { keyAfter, type KeyRange } from './served.ts';
 import { Sink } from './sink.ts';
 import type { RowSource } from './index/row-source.ts';
 import type { Row } from './storage.ts';
+import { UnreadableValue } from './unreadable.ts';
 
 /** Encoded bytes that are handed to the wire at once. */
 const CHUNK_BYTES = 64 * 1024;
@@ -67,6 +68,16 @@ export class RowStream {
 
   /** Encodes into `outlet` until it is full, the turn is used up, or the objects are. */
   pull(outlet: Outlet): Pulled {
+    try {
+      return this.#pull(outlet);
+    } catch (error) {
+      // as with lost history, what was begun cannot be ended
+      if (error instanceof UnreadableValue) return 'compacted';
+      throw error;
+    }
+  }
+
+  #pull(outlet: Outlet): Pulled {
     let rows = 0;
     let isFull = outlet.writable() <= 0;
     if (isFull) return 'full';

@@ -2,6 +2,9 @@
 import type { OpenStore } from '@megaplane/store/open';
 import { openStore } from '@megaplane/store/open';
 import { EmbeddedStorage } from './embedded-storage.ts';
+import { openSealer } from './encryption/open-sealer.ts';
+import { SealedStorage } from './encryption/sealed-storage.ts';
+import type { ValueSealer } from './encryption/value-sealer.ts';
 import type { EtcdFlags } from './etcd/etcd-options.ts';
 import type { Storage } from './storage.ts';
 import { storagePolicy } from './storage-policy.ts';
@@ -12,6 +15,8 @@ export interface StorageFlags extends EtcdFlags {
   readonly historyLimit?: string;
   readonly memoryLimitBytes?: number;
   readonly listenClientUrls?: string;
+  readonly encryptionProviderConfig?: string;
+  readonly encryptionProviderConfigAutomaticReload?: boolean;
 }
 
 export interface OpenStorage {
@@ -31,13 +36,14 @@ export async function openStorage(flags: StorageFlags, log: Log): Promise<OpenSt
   const limited =
     memoryLimitBytes === undefined ? policy : { ...policy, memoryBytesMax: memoryLimitBytes };
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
+  const sealer = sealerOf(flags, log);
   if (flags.etcdServers !== undefined) {
     refuseEmbeddedOnly(flags);
     const { openEtcd } = await import('./etcd/open-etcd.ts');
     const storage = await openEtcd({
       flags,
       policy: limited,
-      sealer: null,
+      sealer,
       onLost: (message) => fail(new Error(message)),
       log,
     });
@@ -53,8 +59,16 @@ export async function openStorage(flags: StorageFlags, log: Log): Promise<OpenSt
     );
   }
   embedded.store.onLogFailure((message) => fail(new Error(message)));
-  const storage = new EmbeddedStorage(embedded.store, () => embedded.close());
+  const plain = new EmbeddedStorage(embedded.store, () => embedded.close());
+  const storage =
+    sealer === null ? plain : new SealedStorage(plain, sealer, (message) => log('error', message));
   return { storage, embedded, failure };
+}
+
+function sealerOf(flags: StorageFlags, log: Log): ValueSealer | null {
+  const { encryptionProviderConfig: file, encryptionProviderConfigAutomaticReload } = flags;
+  if (file === undefined) return null;
+  return openSealer(file, encryptionProviderConfigAutomaticReload ?? false, log).sealer;
 }
 
 /** Flags that mean nothing where the objects are in a cluster of etcd. */

@@ -17,6 +17,7 @@ import { Query } from './query.ts';
 import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
 import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
 import { findServed, isGroupServed } from './served.ts';
+import { answerReadable } from './unreadable.ts';
 import type { World } from './world.ts';
 
 /** What a server is made of; every part can be replaced in a test. */
@@ -122,7 +123,7 @@ export class ApiServer {
     }
     const world = this.parts.world.at(served);
     whenFresh(world, call, served, () => {
-      answerResource(world, this.parts.admission, call, served);
+      answerReadable(call, () => answerResource(world, this.parts.admission, call, served));
     });
   }
 

@@ -8,6 +8,7 @@ import type { EtcdClient, EtcdResult } from '@megaplane/etcd/client/client';
 import type { LeaseId, WriteAnswer } from '@megaplane/etcd/client/messages';
 import type { Replica } from '@megaplane/store/replica';
 import { EmbeddedStorage } from '../embedded-storage.ts';
+import { isSealed } from '../encryption/value-sealer.ts';
 import {
   emptyRow,
   type NextOutcome,
@@ -328,7 +329,13 @@ class GapWatch implements StorageWatch {
   }
 
   next(event: StorageEvent): NextOutcome {
-    return this.#isLost ? 'gone' : this.#watch.next(event);
+    if (this.#isLost) return 'gone';
+    const outcome = this.#watch.next(event);
+    if (outcome !== 'event') return outcome;
+    // a change that cannot be told ends the watch; whoever lists again hears why
+    const { value, previous } = event;
+    if (!event.isDelete && isSealed(value.bytes, value.start)) return 'gone';
+    return !event.isCreate && isSealed(previous.bytes, previous.start) ? 'gone' : outcome;
   }
 
   lose(): void {

@@ -5,6 +5,7 @@ import { parseEndpoints, type Endpoint } from '@megaplane/etcd/client/endpoints'
 import type { StorageOptions } from '@megaplane/store/contract';
 import { openStore } from '@megaplane/store/open';
 import { Replica } from '@megaplane/store/replica';
+import type { ValueSealer } from '../encryption/value-sealer.ts';
 import type { Storage } from '../storage.ts';
 import { Compactor } from './compactor.ts';
 import {
@@ -19,7 +20,6 @@ import { Feed } from './feed.ts';
 import { KeyMap } from './key-map.ts';
 import { RoutedStorage } from './routed-storage.ts';
 import { StoredValues } from './stored-values.ts';
-import type { Sealer } from './sealer.ts';
 
 const COMPACTION_MS = 5 * 60_000;
 const EVENT_TTL_MS = 60 * 60_000;
@@ -30,7 +30,7 @@ export interface EtcdOptions {
   /** History and memory of the replica. */
   readonly policy: StorageOptions;
   /** Encryption at rest; null: none. */
-  readonly sealer: Sealer | null;
+  readonly sealer: ValueSealer | null;
   /** Called where nothing but a new start helps. */
   readonly onLost: (message: string) => void;
   readonly log: (level: 'error' | 'warn' | 'info', message: string) => void;
@@ -78,12 +78,12 @@ async function openOne(options: EtcdOptions, endpoints: readonly Endpoint[]): Pr
   const client = new EtcdClient({ endpoints, tls, log: (message) => log('warn', message) });
   const store = openStore({ ...options.policy, dataDir: null });
   const replica = new Replica(store.store);
-  const stale = new Set<string>();
+  const seals = new Map<string, string>();
   const feed = new Feed({
     client,
     keys,
     replica,
-    decode: (key, value) => opened(key, value, { keys, values, sealer, stale, log }),
+    decode: (key, value) => opened(key, value, { keys, values, sealer, seals, log }),
     onApplied: () => storage.settle(),
     onGap: () => storage.lose(),
     onLost: options.onLost,
@@ -102,7 +102,11 @@ async function openOne(options: EtcdOptions, endpoints: readonly Endpoint[]): Pr
       const bytes = values.encode(name, value);
       return sealer === null ? bytes : sealer.seal(name, keys.outward(key), bytes);
     },
-    isStale: (key) => stale.size > 0 && stale.has(key.toString('latin1')),
+    isStale: (key) => {
+      if (sealer === null) return false;
+      const name = key.toString('latin1');
+      return (seals.get(name) ?? '') !== sealer.sealOf(name);
+    },
     eventTtlSeconds: Math.max(1, Math.round(eventTtlMs / 1000)),
     onError: (error) => {
       log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
@@ -128,20 +132,21 @@ async function openOne(options: EtcdOptions, endpoints: readonly Endpoint[]): Pr
 interface Decoding {
   readonly keys: KeyMap;
   readonly values: StoredValues;
-  readonly sealer: Sealer | null;
-  readonly stale: Set<string>;
+  readonly sealer: ValueSealer | null;
+  /** By key: how a value is sealed, where it is. */
+  readonly seals: Map<string, string>;
   readonly log: EtcdOptions['log'];
 }
 
 /** A value of etcd as the replica keeps it; as it is where it cannot be opened. */
 function opened(key: Buffer, value: Buffer, decoding: Decoding): Buffer {
-  const { keys, values, sealer, stale, log } = decoding;
+  const { keys, values, sealer, seals, log } = decoding;
   const name = key.toString('latin1');
   if (sealer === null) return values.decode(name, value);
   try {
     const open = sealer.open(name, keys.outward(key), value);
-    if (open.isStale) stale.add(name);
-    else stale.delete(name);
+    if (open.seal === '') seals.delete(name);
+    else seals.set(name, open.seal);
     return values.decode(name, open.value);
   } catch (error) {
     log('error', `${name} cannot be read: ${error instanceof Error ? error.message : 'unknown'}`);

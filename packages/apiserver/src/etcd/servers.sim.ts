@@ -4,12 +4,12 @@ import { randomInt, randomUUID } from 'node:crypto';
 import type { StorageOptions } from '@megaplane/store/contract';
 import { createApiServer } from '../assembly.ts';
 import { bootstrap } from '../bootstrap.ts';
+import type { ValueSealer } from '../encryption/value-sealer.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
 import type { ApiServer } from '../server.ts';
 import type { Storage } from '../storage.ts';
 import type { EtcdFlags } from './etcd-options.ts';
 import { openEtcd } from './open-etcd.ts';
-import type { Sealer } from './sealer.ts';
 
 const IN_MEMORY: StorageOptions = { dataDir: null, durability: 'none', prefixes: [] };
 const ANSWER_MS_MAX = 15_000;
@@ -68,7 +68,7 @@ export class TestServer {
 /** A server on the etcd of these flags; `logged` collects what it says. */
 export async function startServer(
   flags: EtcdFlags,
-  sealer: Sealer | null = null,
+  sealer: ValueSealer | null = null,
   logged: string[] = [],
 ): Promise<TestServer> {
   const storage = await openEtcd({

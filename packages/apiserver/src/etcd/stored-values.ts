@@ -11,6 +11,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { allStorages, findKind, type ResourceStorage } from '@megaplane/machinery/kinds';
 import { encodeAtRest } from '@megaplane/machinery/protobuf';
 import { toStored } from '../conversion.ts';
+import { packOwners, wholeValue } from '../managed/whole-fields.ts';
 
 /** What is written for built-in kinds; custom resources are JSON always. */
 export type StorageMedia = 'application/vnd.kubernetes.protobuf' | 'application/json';
@@ -49,15 +50,18 @@ export class StoredValues {
     if (known !== undefined && isOwn(value, known.head)) return value;
     const read = readForeign(value, 0, value.length);
     if (!read.ok) return value;
-    return encodeCanonical(ownVersion(read.object, known));
+    const object = ownVersion(read.object, known);
+    packOwners(object);
+    return encodeCanonical(object);
   }
 
   /** `value` is canonical. */
   encode(key: string, value: Buffer): Buffer {
     const known = this.#kindOf(key);
-    if (known === undefined || known.isJson || !this.#isProtobuf) return value;
+    const whole = wholeValue(value);
+    if (known === undefined || known.isJson || !this.#isProtobuf) return whole;
     const { apiVersion, kind } = known.storage;
-    return encodeAtRest(apiVersion, kind, value) ?? value;
+    return encodeAtRest(apiVersion, kind, whole) ?? whole;
   }
 
   /** By the longest prefix of the key that is a resource's: `/registry/services/specs/`. */
@@ -75,7 +79,8 @@ export class StoredValues {
 /** JSON of upstream begins the same, but ends with a line feed. */
 function isOwn(value: Buffer, head: Buffer): boolean {
   if (storedForm(value, 0, value.length, head) !== 'canonical') return false;
-  return value.at(-1) === BRACE_CLOSE && !value.includes('"resourceVersion"');
+  if (value.at(-1) !== BRACE_CLOSE) return false;
+  return !value.includes('"resourceVersion"') && !value.includes('"managedFields"');
 }
 
 /** Another version of the kind that is stored, in the version that is. */

@@ -3,6 +3,7 @@
  * templates mean nothing to whoever else reads an etcd, or a sealed value after a restart.
  */
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
+import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isPacked, shownBytes } from './shown-fields.ts';
@@ -17,7 +18,16 @@ export function wholeValue(value: Buffer): Buffer {
   const open = value.subarray(0, HEAD_BYTES_MAX).indexOf(METADATA_OPEN, 0, 'latin1');
   if (open < 0) return value;
   const head = open + METADATA_OPEN.length;
-  return isPacked(value, head) ? shownBytes(value, 0, value.length, head) : value;
+  if (!isPacked(value, head)) return value;
+  return Buffer.from(shownBytes(value, 0, value.length, head));
+}
+
+/** The other way round: the stored form of a canonical value that `wholeValue` gave. */
+export function packedValue(value: Buffer): Buffer {
+  if (!value.includes('"managedFields":[')) return value;
+  const object = JSON.parse(value.toString('utf8')) as JsonObject;
+  packOwners(object);
+  return encodeCanonical(object);
 }
 
 /** Puts references in place of the entries of an object that comes from elsewhere. */

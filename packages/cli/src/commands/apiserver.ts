@@ -30,6 +30,8 @@ interface Flags extends LogFlags {
   readonly etcdCompactionInterval?: string;
   readonly storageMediaType?: string;
   readonly eventTtl?: string;
+  readonly encryptionProviderConfig?: string;
+  readonly encryptionProviderConfigAutomaticReload?: boolean;
 }
 
 /** A flag that may be given several times is one list. */
@@ -54,6 +56,12 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
     .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there')
     .option('--event-ttl <duration>', 'events are kept so long (1h0m0s)')
+    .option('--encryption-provider-config <file>', 'what is sealed at rest, and with which keys')
+    .option(
+      '--encryption-provider-config-automatic-reload [bool]',
+      'whether a changed file is taken in without a restart',
+      flagValue,
+    )
     .optionsGroup('Data in etcd, in place of the embedded store:')
     .option('--etcd-servers <urls>', 'members of an etcd cluster, by commas')
     .option(
@@ -103,7 +111,8 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer', 'listenClientUrls']),
           ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
           ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
-          ...given(flags, ['etcdCompactionInterval']),
+          ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
+          ...given(flags, ['encryptionProviderConfigAutomaticReload']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           log: logger(flags),
         });

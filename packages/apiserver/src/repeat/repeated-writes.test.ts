@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createApiServer } from '../assembly.ts';
+import { ExchangeModel } from '../exchange-model.sim.ts';
+import { StorageModel } from '../storage-model.sim.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const STRATEGIC = { 'content-type': 'application/strategic-merge-patch+json' };
+
+/** A server whose uids and letters follow from nothing but their number. */
+function server(repeatedWrites: boolean) {
+  const storage = new StorageModel();
+  let uuids = 0;
+  let draws = 0;
+  let nowMs = Date.UTC(2026, 0, 2, 3, 4, 5);
+  const edge = {
+    nowMs: () => nowMs,
+    below: (n: number) => draws++ % n,
+    uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
+    defer: () => undefined,
+  };
+  const api = createApiServer({ storage, edge, address: '127.0.0.1:6443', repeatedWrites });
+  const ask = (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): ExchangeModel => {
+    const exchange = new ExchangeModel(method, path, body, headers);
+    api.handle(exchange);
+    return exchange;
+  };
+  ask('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
+  ask('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } });
+  const pass = (ms: number): void => void (nowMs += ms);
+  return { ask, pass, repeated: api.parts.world.repeated };
+}
+
+function pod(name: string, more: object = {}): object {
+  const metadata = { name, labels: { app: 'web' } };
+  const spec = { containers: [{ name: 'main', image: 'img:1', ...more }] };
+  return { kind: 'Pod', apiVersion: 'v1', metadata, spec };
+}
+
+/** Both servers draw from their own, and one of them more often. */
+function withoutDrawn(text: string): string {
+  return text
+    .replaceAll(/00000000-0000-4000-8000-\d{12}/g, 'uid')
+    .replaceAll(/(kube-api-access|web)-[b-z2-9]{5}"/g, '$1-drawn"');
+}
+
+/** Two servers that are asked the same; each answer must be the same. */
+function pair() {
+  const fast = server(true);
+  const slow = server(false);
+  const both = (...request: Parameters<typeof fast.ask>): ExchangeModel => {
+    const answer = fast.ask(...request);
+    const ordinary = slow.ask(...request);
+    assert.equal(withoutDrawn(answer.text), withoutDrawn(ordinary.text));
+    assert.equal(answer.status, ordinary.status);
+    return answer;
+  };
+  const pass = (ms: number): void => {
+    fast.pass(ms);
+    slow.pass(ms);
+  };
+  return { both, pass, uses: () => fast.repeated?.uses ?? 0 };
+}
+
+/** What a kubelet says of a pod. */
+function running(ip: string, at: string): object {
+  const condition = { type: 'Ready', status: 'True', lastProbeTime: null, lastTransitionTime: at };
+  const state = { running: { startedAt: at } };
+  const about = { image: 'img:1', imageID: '', ready: true, restartCount: 0, state };
+  return {
+    status: {
+      phase: 'Running',
+      conditions: [condition],
+      containerStatuses: [{ name: 'main', ...about }],
+      podIP: ip,
+      podIPs: [{ ip }],
+      startTime: at,
+    },
+  };
+}
+
+test('pods of one make are made from a template, and are what the ordinary way makes', () => {
+  const { both, pass, uses } = pair();
+  for (let index = 0; index < 6; index++) {
+    assert.equal(both('POST', PODS, pod(`web-${index}`)).status, 201);
+    pass(700);
+  }
+  assert.equal(uses(), 4);
+  // a name that is taken, and one that is none
+  assert.equal(both('POST', PODS, pod('web-3')).status, 409);
+  assert.equal(both('POST', PODS, pod('Web_3')).status, 422);
+  assert.equal(both('POST', PODS, pod('web.dotted')).status, 201);
+  assert.equal(both('POST', PODS, pod('web-9', { image: '' })).status, 422);
+  assert.equal(both('POST', PODS, pod(`w${'x'.repeat(260)}`)).status, 422);
+});
+
+test('generated names are drawn anew for each object', () => {
+  const { both, uses } = pair();
+  const names = new Set<string>();
+  for (let index = 0; index < 5; index++) {
+    const { kind, apiVersion, spec } = pod('') as Record<string, unknown>;
+    const sent = { kind, apiVersion, metadata: { generateName: 'web-' }, spec };
+    const made = JSON.parse(both('POST', PODS, sent).text) as { metadata: { name: string } };
+    names.add(made.metadata.name);
+  }
+  assert.equal(names.size, 5);
+  assert.equal(uses(), 3);
+});
+
+test('a name that stands elsewhere in the object is carried there, or is no part of the shape', () => {
+  const { both, uses } = pair();
+  for (const name of ['main', 'app', 'default', 'web', 'img', 'a', 'b', 'c', 'd']) {
+    const labels = { app: name, [name]: 'x', other: `${name}-1` };
+    const { spec } = pod(name) as { spec: object };
+    const sent = { kind: 'Pod', apiVersion: 'v1', metadata: { name, labels }, spec };
+    both('POST', PODS, sent);
+  }
+  assert.equal(uses(), 0);
+  for (const name of ['main', 'app', 'default', 'e', 'f', 'g', 'i', 'j', 'k', 'h'.repeat(63)]) {
+    const { spec } = pod(name, { env: [{ name: 'SELF', value: name }] }) as { spec: object };
+    const metadata = { name: `${name}`, labels: { self: name } };
+    both('POST', `${PODS}`, { kind: 'Pod', apiVersion: 'v1', metadata, spec });
+  }
+  assert(uses() > 0);
+});
+
+test('statuses of one make keep the rest of the object, times and addresses apart', () => {
+  const { both, pass, uses } = pair();
+  const names = Array.from({ length: 8 }, (_, index) => `web-${index}`);
+  for (const name of names) both('POST', PODS, pod(name));
+  const before = uses();
+  pass(5000);
+  for (const [index, name] of names.entries()) {
+    pass(400);
+    const patch = running(`10.0.${index}.7`, `2026-01-02T03:04:1${index}Z`);
+    const path = `${PODS}/${name}/status`;
+    assert.equal(both('PATCH', path, patch, STRATEGIC).status, 200);
+    both('GET', `${PODS}/${name}`);
+  }
+  assert(uses() - before >= 5, `${uses() - before}`);
+  // the same again changes nothing, whatever the clock says
+  pass(60_000);
+  for (const [index, name] of names.entries()) {
+    const patch = running(`10.0.${index}.7`, `2026-01-02T03:04:1${index}Z`);
+    assert.equal(both('PATCH', `${PODS}/${name}/status`, patch, STRATEGIC).status, 200);
+  }
+  // times the other way round are of another shape
+  for (const name of names) {
+    const patch = running('10.9.9.9', '2025-12-31T23:59:59Z');
+    assert.equal(both('PATCH', `${PODS}/${name}/status`, patch, STRATEGIC).status, 200);
+  }
+  assert.equal(
+    both('PATCH', `${PODS}/nobody/status`, running('10.0.0.1', ''), STRATEGIC).status,
+    404,
+  );
+});
+
+test('a status that names another uid or an old revision is refused as ever', () => {
+  const { both } = pair();
+  for (let index = 0; index < 5; index++) {
+    const made = both('POST', PODS, pod(`web-${index}`));
+    const object = JSON.parse(made.text) as { metadata: Record<string, string> };
+    const path = `${PODS}/web-${index}/status`;
+    const { uid = '', resourceVersion = '' } = object.metadata;
+    const status = running('10.0.0.1', '2026-01-02T03:05:00Z');
+    assert.equal(both('PUT', path, { ...object, ...status }).status, 200);
+    assert.equal(both('PUT', path, { ...object, ...status }).status, 409);
+    const foreign = { metadata: { uid: uid.replace(/^0/, '1') }, ...status };
+    both('PATCH', path, foreign, STRATEGIC);
+    const old = { metadata: { resourceVersion }, ...status };
+    assert.equal(both('PATCH', path, old, STRATEGIC).status, 409);
+  }
+});
+
+test('what a write depends on beside itself ends its template', () => {
+  const { both, uses } = pair();
+  for (let index = 0; index < 4; index++) both('POST', PODS, pod(`web-${index}`));
+  assert.equal(uses(), 2);
+  const limits = [{ type: 'Container', defaultRequest: { cpu: '100m' } }];
+  const range = { metadata: { name: 'cpu' }, spec: { limits } };
+  both('POST', '/api/v1/namespaces/default/limitranges', range);
+  const limited = both('POST', PODS, pod('web-4')).text;
+  assert.match(limited, /"requests":\{"cpu":"100m"/);
+  const quota = { metadata: { name: 'few' }, spec: { hard: { pods: '1' } } };
+  both('POST', '/api/v1/namespaces/default/resourcequotas', quota);
+  const used = uses();
+  for (let index = 5; index < 9; index++) both('POST', PODS, pod(`web-${index}`));
+  assert.equal(uses(), used);
+});
+
+test('who writes, and by which program, is part of a shape', () => {
+  const { both, uses } = pair();
+  let count = 0;
+  for (const agent of ['kubectl/v1', 'kubectl/v1', 'kubectl/v1', 'scheduler/v1', 'kubectl/v1']) {
+    both('POST', PODS, pod(`web-${count++}`), { 'user-agent': agent });
+  }
+  assert.equal(uses(), 2);
+});

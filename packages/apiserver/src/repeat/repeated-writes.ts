@@ -1,0 +1,474 @@
+/**
+ * Writes that are like writes before them.
+ *
+ * A hundred thousand pods of one Deployment differ in name, uid and times; so do the statuses that
+ * kubelets report of them. What the write path does to one it does to all: it decodes, defaults,
+ * admits, validates, finds out who owns which fields, encodes. So when a write of the same shape
+ * (see `shape.ts`) is seen again, the path is run once more in rehearsal, with markers for the
+ * values that differ; its result is a template (see `template.ts`), and from then on such writes
+ * are made by filling it in. A template counts only if it gives, byte for byte, what the path
+ * gave for the real write.
+ *
+ * The result depends on other objects too: accounts, classes, limits, policies. Whatever is not
+ * written in masses (see BULK) ends all templates when it changes; what plugins of admission say of
+ * themselves (`repeats`) decides whether a write may be repeated at all. Everything else (a name
+ * that is taken, a revision that is not the stored one, a body of another shape) is left to the
+ * ordinary way.
+ */
+import { MemberCursor } from '@megaplane/machinery/scan';
+import type { Admission } from '../admission.ts';
+import { Call } from '../call.ts';
+import { isCopied } from '../encoder.ts';
+import { followChanges } from '../follow.ts';
+import type { Identity } from '../identity.ts';
+import { encoderOf } from '../representation.ts';
+import { keyOf, type Served } from '../served.ts';
+import { Sink } from '../sink.ts';
+import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
+import type { World } from '../world.ts';
+import { drawAgain, rehearsed, RehearsedExchange, Run, watched, type Taken } from './rehearsal.ts';
+import { Shape } from './shape.ts';
+import {
+  expand,
+  isPlainName,
+  MARKERS_DRAWN,
+  markersOf,
+  NAME_MARKER,
+  REVISION_MARKER,
+  Template,
+  type Drawn,
+  type Values,
+} from './template.ts';
+
+/** Bodies above this go the ordinary way. */
+const BODY_BYTES_MAX = 32 * 1024;
+/** Templates that are kept; the oldest makes room. */
+const TEMPLATES_MAX = 512;
+/** Shapes whose first sight is remembered; beyond it all are forgotten. */
+const SEEN_MAX = 4096;
+/** A template that was of use for fewer writes than this is not worth finding again at once. */
+const USES_MIN = 8;
+/** Sights that such a shape waits for. */
+const PATIENCE = 64;
+/** And one whose write was refused, or changed nothing. */
+const PATIENCE_FAILED = 2;
+
+/** Kinds of which a cluster writes many: none of them bears on how another object is written. */
+const BULK: readonly string[] = [
+  '/registry/events/',
+  '/registry/leases/',
+  '/registry/minions/',
+  '/registry/pods/',
+  '/registry/services/endpoints/',
+  '/registry/endpointslices/',
+].toSorted();
+
+/** What may be repeated, by storage and verb with its subresource. */
+const REPEATED: ReadonlySet<string> = new Set([
+  'pods POST ',
+  'pods PATCH status',
+  'pods PUT status',
+  'nodes POST ',
+  'nodes PATCH status',
+  'nodes PUT status',
+  'leases.coordination.k8s.io POST ',
+]);
+
+const JSON_TYPES: ReadonlySet<string> = new Set([
+  '',
+  'application/json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+]);
+
+const METADATA = Buffer.from('metadata');
+const STATUS = Buffer.from('status');
+const NAME = Buffer.from('name');
+const row = emptyRow();
+const sink = new Sink();
+const cursor = new MemberCursor();
+const inner = new MemberCursor();
+
+/** How a write of one shape ends. */
+interface Known {
+  readonly shape: Buffer;
+  readonly epoch: number;
+  /** null: it cannot be said in a template. */
+  readonly made: Made | null;
+  uses: number;
+}
+
+interface Made {
+  readonly key: Template;
+  /** The object, or (of changes of the status) its metadata. */
+  readonly head: Template;
+  /** Its status, where the rest of the object is copied. */
+  readonly status: Template | null;
+  readonly drawn: Drawn;
+  readonly code: number;
+}
+
+/** A write as it was read: where its parts stand in the shape and in what is stored. */
+interface Reading {
+  readonly hash: number;
+  readonly name: string;
+  readonly parts: Parts | null;
+  /** In the shape: where metadata and status of the stored object end, and where the body does. */
+  readonly metadataAt: number;
+  readonly statusAt: number;
+  readonly bodyAt: number;
+  readonly bodyEnd: number;
+}
+
+/** A stored object, and where two of its members stand. */
+interface Parts {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly revision: number;
+  readonly metadataStart: number;
+  readonly metadataEnd: number;
+  readonly statusStart: number;
+  readonly statusEnd: number;
+}
+
+/** Runs a request by the ordinary way. */
+export type Ordinary = (call: Call) => void;
+
+/** See the head of the file. */
+export class RepeatedWrites {
+  readonly #world: World;
+  readonly #admission: Admission;
+  readonly #shape = new Shape();
+  readonly #known = new Map<number, Known>();
+  readonly #seen = new Map<number, number>();
+  #epoch = 0;
+  #isBusy = false;
+  /** Writes that were made from templates. */
+  uses = 0;
+
+  constructor(world: World, admission: Admission) {
+    this.#world = world;
+    this.#admission = admission;
+    let from = '/registry/';
+    for (const prefix of [...BULK, '/registry0']) {
+      const range = { start: Buffer.from(from), end: Buffer.from(prefix) };
+      followChanges(world.storage, range, () => this.#epoch++);
+      from = `${prefix.slice(0, -1)}0`;
+    }
+  }
+
+  /**
+   * Answers the request if it is a write that may be repeated: from a template, or by `ordinary`
+   * and with an eye on it. False leaves it untouched.
+   */
+  answer(call: Call, served: Served, ordinary: Ordinary): boolean {
+    if (this.#isBusy || !this.#mayRepeat(call, served)) return false;
+    const reading = this.#read(call, served);
+    if (reading === null) return false;
+    const known = this.#known.get(reading.hash);
+    if (known !== undefined && this.#isOf(known)) {
+      if (known.epoch === this.#epoch) {
+        return known.made !== null && this.#repeat(call, served, reading, known, known.made);
+      }
+      this.#known.delete(reading.hash);
+      if (known.uses < USES_MIN) this.#seen.set(reading.hash, -PATIENCE);
+    }
+    const sights = (this.#seen.get(reading.hash) ?? 0) + 1;
+    if (this.#seen.size >= SEEN_MAX) this.#seen.clear();
+    this.#seen.set(reading.hash, sights);
+    if (sights < 2) return false;
+    this.#seen.delete(reading.hash);
+    this.#learn(call, served, reading, ordinary);
+    return true;
+  }
+
+  #mayRepeat(call: Call, served: Served): boolean {
+    const { info, exchange } = call;
+    const way = `${served.resource.storage.name} ${exchange.method} ${info.subresource}`;
+    if (!REPEATED.has(way) || served.isConverted || this.#world.storage.isShared) return false;
+    if (call.body.length > BODY_BYTES_MAX || call.body.length === 0) return false;
+    if (call.query.text('dryRun') !== '') return false;
+    if (!JSON_TYPES.has(exchange.header('content-type') ?? '')) return false;
+    return this.#admission.repeats({ world: this.#world, call, served });
+  }
+
+  /** Reads body and stored object into the shape; null where there is none. */
+  #read(call: Call, served: Served): Reading | null {
+    const { info, body } = call;
+    const isNew = info.subresource === '';
+    const name = isNew ? nameIn(body) : info.name;
+    if (name !== '' && !isPlainName(name)) return null;
+    const parts = isNew ? null : this.#parts(served, info.namespace, name);
+    if (!isNew && parts === null) return null;
+    const shape = this.#shape;
+    shape.begin(Math.floor(call.nowMs / 1000), name, String(parts?.revision ?? ''));
+    shape.literal(contextText(call, served));
+    const metadataAt = shape.length;
+    if (parts !== null) shape.append(parts.bytes, parts.metadataStart, parts.metadataEnd);
+    const statusAt = shape.length;
+    if (parts !== null) shape.append(parts.bytes, parts.statusStart, parts.statusEnd);
+    const bodyAt = shape.length;
+    if (!shape.append(body, 0, body.length)) return null;
+    const bodyEnd = shape.length;
+    return { hash: shape.finish(), name, parts, metadataAt, statusAt, bodyAt, bodyEnd };
+  }
+
+  #parts(served: Served, namespace: string, name: string): Parts | null {
+    if (!this.#world.storage.get(keyOf(served, namespace, name), row)) return null;
+    return isCopied(served, row) ? partsOf(row.bytes, row.start, row.end, row.modRevision) : null;
+  }
+
+  #isOf({ shape }: Known): boolean {
+    const { bytes, length } = this.#shape;
+    return shape.length === length && shape.compare(bytes, 0, length) === 0;
+  }
+
+  #repeat(call: Call, served: Served, reading: Reading, known: Known, made: Made): boolean {
+    const { storage, edge } = this.#world;
+    const drawn = drawAgain(edge, made.drawn);
+    const values = this.#shape;
+    const key = made.key.fill(values, drawn);
+    const { parts } = reading;
+    const value =
+      parts === null || made.status === null
+        ? made.head.fill(values, drawn)
+        : joined(parts, made.head.fill(values, drawn), made.status.fill(values, drawn));
+    let isDone = true;
+    storage.put(key, value, parts?.revision ?? EXPECT_ABSENT, (outcome) => {
+      if (outcome.kind === 'done') sendStored(call, served, made.code, value, outcome.revision);
+      else isDone = false;
+    });
+    // a name that is taken, a store that is full: the ordinary way has the words for it
+    if (isDone) {
+      known.uses++;
+      this.uses++;
+    }
+    return isDone;
+  }
+
+  /** Runs the write, then rehearses it, and keeps the template if it is a true one. */
+  #learn(call: Call, served: Served, reading: Reading, ordinary: Ordinary): void {
+    const shape = Buffer.from(this.#shape.bytes.subarray(0, this.#shape.length));
+    const markers = markersOf(this.#shape);
+    const values: Values = {
+      kinds: markers.kinds,
+      seconds: this.#shape.seconds.slice(0, this.#shape.holes),
+      texts: this.#shape.texts.slice(0, this.#shape.holes),
+    };
+    const parts = reading.parts === null ? null : ownParts(reading.parts);
+    const lesson = { reading: { ...reading, parts }, shape, markers, values };
+    const epoch = this.#epoch;
+    this.#isBusy = true;
+    try {
+      const real = this.#watch(call, ordinary);
+      const isPlain = real !== null && !call.headers().includes('warning');
+      const code = call.code;
+      const made =
+        isPlain && (code === 200 || code === 201)
+          ? this.#rehearse(call, served, { ...lesson, real }, ordinary)
+          : null;
+      // a write that did not come about says nothing of the next one
+      if (real === null) this.#seen.set(reading.hash, -PATIENCE_FAILED);
+      else this.#keep(reading.hash, { shape, epoch, made, uses: 0 });
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  #watch(call: Call, ordinary: Ordinary): Taken | null {
+    const { storage, edge } = this.#world;
+    const run = new Run();
+    const stage = watched(storage, edge, run);
+    this.#world.staged(stage.storage, stage.edge, () => ordinary(call));
+    return run.taken;
+  }
+
+  #rehearse(call: Call, served: Served, lesson: Lesson, ordinary: Ordinary): Made | null {
+    const { reading, shape, markers } = lesson;
+    const { parts } = reading;
+    const { storage } = this.#world;
+    const part = (from: number, to: number) => expand(shape.subarray(from, to), markers);
+    const nowMs = (markers.seconds[0] ?? 0) * 1000;
+    const isNew = parts === null;
+    const info = isNew ? call.info : { ...call.info, name: NAME_MARKER };
+    const exchange = new RehearsedExchange(call.exchange, part(reading.bodyAt, reading.bodyEnd));
+    const rehearsal = new Call(exchange, info, call.query, call.identity, nowMs, call.auditId);
+    rehearsal.media = call.media;
+    const stored = isNew
+      ? null
+      : {
+          key: keyOf(served, info.namespace, NAME_MARKER),
+          bytes: joined(
+            parts,
+            part(reading.metadataAt, reading.statusAt),
+            part(reading.statusAt, reading.bodyAt),
+          ),
+          revision: Number(REVISION_MARKER),
+        };
+    const run = new Run();
+    const stage = rehearsed({ storage, nowMs, drawn: MARKERS_DRAWN, stored }, run);
+    this.#world.staged(stage.storage, stage.edge, () => ordinary(rehearsal));
+    const { taken } = run;
+    if (taken === null || rehearsal.headers().includes('warning')) return null;
+    return madeOf(lesson, taken, call.code);
+  }
+
+  #keep(hash: number, known: Known): void {
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= TEMPLATES_MAX && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(hash, known);
+  }
+}
+
+/** All that is known of one write of a shape after it was made the ordinary way. */
+interface Lesson {
+  readonly reading: Reading;
+  readonly shape: Buffer;
+  readonly markers: Values;
+  readonly values: Values;
+  readonly real: Taken;
+}
+
+/** The template of what a rehearsal gave; null unless it gives what the real write gave. */
+function madeOf(
+  { reading, markers, values, real }: Lesson,
+  taken: Taken,
+  code: number,
+): Made | null {
+  const { drawn } = real;
+  const isLike =
+    taken.drawn.uuids.length === drawn.uuids.length &&
+    taken.drawn.suffixes.length === drawn.suffixes.length;
+  const key = Template.of(taken.key, markers);
+  if (!isLike || !key.fill(values, drawn).equals(real.key)) return null;
+  const { parts } = reading;
+  if (parts === null) {
+    const head = Template.of(taken.value, markers);
+    const isTrue = head.fill(values, drawn).equals(real.value);
+    return isTrue ? { key, head, status: null, drawn, code } : null;
+  }
+  const after = partsOf(taken.value, 0, taken.value.length, 0);
+  if (after === null) return null;
+  const { bytes, metadataStart, metadataEnd, statusStart, statusEnd } = after;
+  const head = Template.of(bytes.subarray(metadataStart, metadataEnd), markers);
+  const status = Template.of(bytes.subarray(statusStart, statusEnd), markers);
+  const again = joined(parts, head.fill(values, drawn), status.fill(values, drawn));
+  return again.equals(real.value) ? { key, head, status, drawn, code } : null;
+}
+
+/** What decides the result beside the texts: who writes what kind, where, and how. */
+function contextText(call: Call, served: Served): string {
+  const { identity, exchange, info } = call;
+  const { path } = exchange;
+  const query = path.indexOf('?');
+  return JSON.stringify([
+    exchange.method,
+    served.resource.apiVersion,
+    served.plural.name,
+    info.subresource,
+    info.namespace,
+    query < 0 ? '' : path.slice(query),
+    exchange.header('content-type') ?? '',
+    exchange.header('user-agent') ?? '',
+    identityText(identity),
+  ]);
+}
+
+const identityTexts = new WeakMap<Identity, string>();
+
+function identityText(identity: Identity): string {
+  let text = identityTexts.get(identity);
+  if (text === undefined) identityTexts.set(identity, (text = JSON.stringify(identity)));
+  return text;
+}
+
+/** `metadata.name` of a body; '' where it has none. */
+function nameIn(body: Buffer): string {
+  const end = body.length;
+  if (!cursor.open(body, 0, end)) return '';
+  while (cursor.nextKey()) {
+    if (!cursor.is(METADATA)) {
+      if (!cursor.skip()) return '';
+      continue;
+    }
+    if (!inner.open(body, cursor.valueStart, end)) return '';
+    while (inner.next()) {
+      if (inner.is(NAME)) return body.latin1Slice(inner.valueStart + 1, inner.valueEnd - 1);
+    }
+    return '';
+  }
+  return '';
+}
+
+/** Where metadata and status stand; null where one is missing, or they stand the other way round. */
+function partsOf(bytes: Buffer, start: number, end: number, revision: number): Parts | null {
+  let metadataStart = -1;
+  let metadataEnd = -1;
+  let statusStart = -1;
+  let statusEnd = -1;
+  if (!cursor.open(bytes, start, end)) return null;
+  while (cursor.next()) {
+    if (cursor.is(METADATA)) {
+      metadataStart = cursor.valueStart;
+      metadataEnd = cursor.valueEnd;
+    } else if (cursor.is(STATUS)) {
+      statusStart = cursor.valueStart;
+      statusEnd = cursor.valueEnd;
+    }
+  }
+  if (!cursor.isClosed || metadataStart < 0 || statusStart < metadataEnd) return null;
+  const all = { metadataStart, metadataEnd, statusStart, statusEnd };
+  return { bytes, start, end, revision, ...all };
+}
+
+/** The same in bytes of their own. */
+function ownParts(parts: Parts): Parts {
+  const { bytes, start, end, revision } = parts;
+  const own = Buffer.from(bytes.subarray(start, end));
+  return {
+    bytes: own,
+    start: 0,
+    end: own.length,
+    revision,
+    metadataStart: parts.metadataStart - start,
+    metadataEnd: parts.metadataEnd - start,
+    statusStart: parts.statusStart - start,
+    statusEnd: parts.statusEnd - start,
+  };
+}
+
+/** The stored object with another metadata and status. */
+function joined(parts: Parts, metadata: Buffer, status: Buffer): Buffer {
+  const { bytes, start, end, metadataStart, metadataEnd, statusStart, statusEnd } = parts;
+  const kept = end - start - (metadataEnd - metadataStart) - (statusEnd - statusStart);
+  const out = Buffer.allocUnsafe(kept + metadata.length + status.length);
+  let length = bytes.copy(out, 0, start, metadataStart);
+  length += metadata.copy(out, length);
+  length += bytes.copy(out, length, metadataEnd, statusStart);
+  length += status.copy(out, length);
+  bytes.copy(out, length, statusEnd, end);
+  return out;
+}
+
+/** Answers with an object from its stored bytes. */
+function sendStored(
+  call: Call,
+  served: Served,
+  code: number,
+  bytes: Buffer,
+  revision: number,
+): void {
+  const encoder = encoderOf(call, served, false);
+  if (!encoder.ok) {
+    call.fail(encoder.status);
+    return;
+  }
+  row.bytes = bytes;
+  row.start = 0;
+  row.end = bytes.length;
+  row.modRevision = revision;
+  sink.length = 0;
+  encoder.value.object(sink, row, revision);
+  call.send(code, encoder.value.contentType, sink.take());
+}

@@ -1,0 +1,339 @@
+// data plane
+/**
+ * What a text of JSON is but for the values that differ from one object of a make to the next.
+ *
+ * Those values are strings that the write path carries from one place to another and never looks
+ * into: times, uids, addresses, the object's own name and its revision. Each becomes a *hole*; what
+ * is left, the *shape*, is the text with three bytes in place of each:
+ *
+ *     0x01  form  number        form: how the hole stands there; number: which hole it is
+ *
+ * Equal values are one hole. What can be told from the order of two values (entries are sorted by
+ * time, items by address) is part of the shape: its last bytes are the ranks of the holes.
+ *
+ * Only strings in full are holes, never parts of strings, and never keys. A text that holds control
+ * characters beyond white space has no shape.
+ */
+
+/** Kinds of holes. */
+export const TIME = 0;
+export const UUID = 1;
+export const ADDRESS = 2;
+export const NAME = 3;
+export const REVISION = 4;
+const KINDS = 5;
+
+/** Forms: the kind for a string as it is; a time may stand in base 36 (see `field-templates`). */
+export const BASE36 = 5;
+
+export const MARK = 0x01;
+export const HOLES_MAX = 64;
+/** Bytes of a shape; beyond it a text has none. */
+const SHAPE_BYTES_MAX = 1 << 17;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const SEMICOLON = 0x3b;
+const COMMA = 0x2c;
+const DASH = 0x2d;
+const DOT = 0x2e;
+const ID_LENGTH = 12;
+const MANAGED = Buffer.from('managedFields');
+
+/** Zero where a digit stands in `2006-01-02T15:04:05Z`, else the character. */
+const TIME_MARKS = Uint8Array.from(
+  Buffer.from('0000-00-00T00:00:00Z').map((byte) => (byte === 0x30 ? 0 : byte)),
+);
+const MONTH_DAYS = Uint8Array.of(0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31);
+
+/** Reads texts one after the other into one shape. Reuse it. */
+export class Shape {
+  readonly bytes: Buffer = Buffer.allocUnsafeSlow(SHAPE_BYTES_MAX);
+  length = 0;
+  holes = 0;
+  /** Kind of each hole, and its value: seconds since 1970 of a time, text of all others. */
+  readonly kinds: Uint8Array = new Uint8Array(HOLES_MAX);
+  readonly seconds: Float64Array = new Float64Array(HOLES_MAX);
+  readonly texts: string[] = Array.from({ length: HOLES_MAX }, () => '');
+  #name = '';
+  #revision = '';
+  #isBad = false;
+
+  /** Begins with a write at `nowSeconds` of the object `name` at `revision`; '' where unknown. */
+  begin(nowSeconds: number, name: string, revision: string): void {
+    this.length = 0;
+    this.holes = 0;
+    this.#isBad = false;
+    this.#name = name;
+    this.#revision = revision;
+    this.#time(nowSeconds);
+  }
+
+  /** Appends a text that is part of the shape as it is. */
+  literal(text: string): void {
+    if (this.length + text.length * 3 > SHAPE_BYTES_MAX) this.#isBad = true;
+    else this.length += this.bytes.write(text, this.length);
+  }
+
+  /** Appends the shape of a text of JSON. */
+  append(bytes: Buffer, start: number, end: number): boolean {
+    if (this.length + (end - start) * 2 > SHAPE_BYTES_MAX) this.#isBad = true;
+    if (this.#isBad) return false;
+    let from = start;
+    let at = start;
+    while (at < end) {
+      const byte = bytes[at]!;
+      if (byte !== QUOTE) {
+        if (byte < 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return this.#fail();
+        at++;
+        continue;
+      }
+      const first = at + 1;
+      const last = endOfString(bytes, first, end);
+      if (last < 0) return this.#fail();
+      at = last + 1;
+      if (bytes[at] === COLON) {
+        if (isManaged(bytes, first, last) && bytes[at + 1] === QUOTE) {
+          const close = this.#packed(bytes, from, at + 2, end);
+          if (close < 0) return this.#fail();
+          from = at = close;
+        }
+        continue;
+      }
+      const hole = this.#holeAt(bytes, first, last);
+      if (hole < 0) continue;
+      this.#copy(bytes, from, first);
+      this.#mark(this.kinds[hole]!, hole);
+      from = last;
+    }
+    this.#copy(bytes, from, end);
+    return !this.#isBad;
+  }
+
+  /** Ends the shape with the order of its holes; gives a number that equal shapes share. */
+  finish(): number {
+    for (let kind = 0; kind < KINDS; kind++) {
+      for (let hole = 0; hole < this.holes; hole++) {
+        if (this.kinds[hole] === kind) this.bytes[this.length++] = 0x80 + this.rankOf(hole);
+      }
+    }
+    let hash = this.length;
+    for (let at = 0; at < this.length; at += 7)
+      hash = Math.imul(hash ^ this.bytes[at]!, 0x01000193);
+    return hash >>> 0;
+  }
+
+  /** How many holes of the same kind are below this one. */
+  rankOf(hole: number): number {
+    const kind = this.kinds[hole]!;
+    let rank = 0;
+    for (let other = 0; other < this.holes; other++) {
+      if (this.kinds[other] !== kind) continue;
+      const isBelow =
+        kind === TIME
+          ? this.seconds[other]! < this.seconds[hole]!
+          : this.texts[other]! < this.texts[hole]!;
+      if (isBelow) rank++;
+    }
+    return rank;
+  }
+
+  #fail(): boolean {
+    this.#isBad = true;
+    return false;
+  }
+
+  #copy(bytes: Buffer, from: number, to: number): void {
+    if (from < to) this.length += bytes.copy(this.bytes, this.length, from, to);
+  }
+
+  #mark(form: number, hole: number): void {
+    const { bytes } = this;
+    bytes[this.length++] = MARK;
+    bytes[this.length++] = form;
+    bytes[this.length++] = 0x20 + hole;
+  }
+
+  /** References of managedFields, after their opening quote; gives the offset after the closing one. */
+  #packed(bytes: Buffer, start: number, open: number, end: number): number {
+    let from = start;
+    let at = open;
+    while (at < end && bytes[at] !== QUOTE) {
+      if (bytes[at] === BACKSLASH) return -1;
+      at += ID_LENGTH;
+      if (bytes[at] !== SEMICOLON) return -1;
+      let seconds = 0;
+      const timeAt = ++at;
+      for (; isBase36(bytes[at]!); at++) {
+        const byte = bytes[at]!;
+        seconds = seconds * 36 + (byte >= 0x61 ? byte - 0x57 : byte - 0x30);
+      }
+      if (at > timeAt) {
+        this.#copy(bytes, from, timeAt);
+        this.#mark(BASE36, this.#time(seconds));
+        from = at;
+      }
+      while (bytes[at] === SEMICOLON) {
+        const fill = ++at;
+        while (at < end && !endsFill(bytes[at]!)) at++;
+        const hole = this.#holeAt(bytes, fill, at);
+        if (hole < 0) continue;
+        this.#copy(bytes, from, fill);
+        this.#mark(this.kinds[hole]!, hole);
+        from = at;
+      }
+      if (bytes[at] === COMMA) at++;
+    }
+    if (at >= end) return -1;
+    this.#copy(bytes, from, at + 1);
+    return at + 1;
+  }
+
+  /** The hole for the string in `[first, last)`, or -1 where it is none. */
+  #holeAt(bytes: Buffer, first: number, last: number): number {
+    const length = last - first;
+    if (length === 20 && bytes[first + 4] === DASH) {
+      const seconds = timeAt(bytes, first);
+      return seconds < 0 ? -1 : this.#time(seconds);
+    }
+    if (length === 36 && isUuid(bytes, first)) return this.#text(UUID, bytes, first, last);
+    if (length >= 7 && length <= 15 && isAddress(bytes, first, last)) {
+      return this.#text(ADDRESS, bytes, first, last);
+    }
+    if (length === 0) return -1;
+    if (length === this.#name.length && isText(bytes, first, this.#name)) {
+      return this.#value(NAME, this.#name);
+    }
+    if (length === this.#revision.length && isText(bytes, first, this.#revision)) {
+      return this.#value(REVISION, this.#revision);
+    }
+    return -1;
+  }
+
+  #time(seconds: number): number {
+    for (let hole = 0; hole < this.holes; hole++) {
+      if (this.kinds[hole] === TIME && this.seconds[hole] === seconds) return hole;
+    }
+    const hole = this.#add(TIME);
+    this.seconds[hole] = seconds;
+    return hole;
+  }
+
+  #text(kind: number, bytes: Buffer, first: number, last: number): number {
+    return this.#value(kind, bytes.latin1Slice(first, last));
+  }
+
+  #value(kind: number, text: string): number {
+    for (let hole = 0; hole < this.holes; hole++) {
+      if (this.kinds[hole] === kind && this.texts[hole] === text) return hole;
+    }
+    const hole = this.#add(kind);
+    this.texts[hole] = text;
+    return hole;
+  }
+
+  #add(kind: number): number {
+    if (this.holes === HOLES_MAX) {
+      this.#isBad = true;
+      return 0;
+    }
+    this.kinds[this.holes] = kind;
+    return this.holes++;
+  }
+}
+
+function endOfString(bytes: Buffer, first: number, end: number): number {
+  for (let at = first; at < end; at++) {
+    const byte = bytes[at]!;
+    if (byte === QUOTE) return at;
+    if (byte === BACKSLASH) at++;
+    else if (byte < 0x20) return -1;
+  }
+  return -1;
+}
+
+function isManaged(bytes: Buffer, first: number, last: number): boolean {
+  if (last - first !== MANAGED.length) return false;
+  for (let at = 0; at < MANAGED.length; at++) {
+    if (bytes[first + at] !== MANAGED[at]) return false;
+  }
+  return true;
+}
+
+function isText(bytes: Buffer, first: number, text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    if (bytes[first + at] !== text.charCodeAt(at)) return false;
+  }
+  return true;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+function isBase36(byte: number): boolean {
+  return isDigit(byte) || (byte >= 0x61 && byte <= 0x7a);
+}
+
+function endsFill(byte: number): boolean {
+  return byte === SEMICOLON || byte === COMMA || byte === QUOTE;
+}
+
+/** Seconds since 1970 of a time in its written form, or -1. */
+function timeAt(bytes: Buffer, first: number): number {
+  for (let at = 0; at < 20; at++) {
+    const byte = bytes[first + at]!;
+    const mark = TIME_MARKS[at]!;
+    if (mark === 0 ? !isDigit(byte) : byte !== mark) return -1;
+  }
+  const year = number(bytes, first) * 100 + number(bytes, first + 2);
+  const month = number(bytes, first + 5);
+  const day = number(bytes, first + 8);
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  if (year < 1970 || month < 1 || month > 12 || day < 1) return -1;
+  if (day > MONTH_DAYS[month]! + (month === 2 && isLeap ? 1 : 0)) return -1;
+  const hour = number(bytes, first + 11);
+  const minute = number(bytes, first + 14);
+  const second = number(bytes, first + 17);
+  if (hour > 23 || minute > 59 || second > 59) return -1;
+  // days of the civil calendar, in years that begin in March
+  const shifted = month <= 2 ? year - 1 : year;
+  const era = Math.floor(shifted / 400);
+  const ofEra = shifted - era * 400;
+  const ofYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
+  const ofAll = ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear;
+  const days = era * 146097 + ofAll - 719468;
+  return ((days * 24 + hour) * 60 + minute) * 60 + second;
+}
+
+function number(bytes: Buffer, at: number): number {
+  return (bytes[at]! - 0x30) * 10 + bytes[at + 1]! - 0x30;
+}
+
+/** Lower-case hexadecimal digits and dashes where a uid has them. */
+function isUuid(bytes: Buffer, first: number): boolean {
+  for (let at = 0; at < 36; at++) {
+    const byte = bytes[first + at]!;
+    const isDash = at === 8 || at === 13 || at === 18 || at === 23;
+    if (isDash ? byte !== DASH : !isDigit(byte) && (byte < 0x61 || byte > 0x66)) return false;
+  }
+  return true;
+}
+
+/** An IPv4 address without leading zeros. */
+function isAddress(bytes: Buffer, first: number, last: number): boolean {
+  let parts = 0;
+  let at = first;
+  while (at < last) {
+    const start = at;
+    let value = 0;
+    for (; at < last && isDigit(bytes[at]!); at++) value = value * 10 + bytes[at]! - 0x30;
+    if (at === start || at - start > 3 || value > 255) return false;
+    if (bytes[start] === 0x30 && at - start > 1) return false;
+    parts++;
+    if (at === last) return parts === 4;
+    if (bytes[at++] !== DOT) return false;
+  }
+  return false;
+}
