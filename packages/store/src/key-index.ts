@@ -1,57 +1,46 @@
 // data plane: from key bytes to a dense id, by a hash table whose keys lie in the records
 /**
- * Finds keys without owning their bytes: an id leads to the newest record (`head`), and the
- * record holds the key. A look-up touches the slot, the head column and the record, which the
- * caller needs anyway.
+ * Finds keys without owning their bytes: a slot holds the ref of the key's newest record, and the
+ * record holds the key and its id. So a look-up touches the slot and the record, which the caller
+ * needs anyway; the way back, from id to record, is a column (`head`).
  *
- * The table grows without a pause by extendible hashing: the upper bits of the hash choose a
- * segment through a directory; a full segment splits in two, and only the directory (4 bytes per
- * SEGMENT_SLOTS / 2 keys) is ever doubled.
+ * The hash is keyed, because names come from users (see `hashWords`), and the table grows one
+ * segment at a time (see `HashSlots`).
  *
- * The key in question is loaded once (`load`) into a word-aligned scratch, zero-padded, so that
- * hashing and comparing go by words. Zero padding keeps the byte order; equal words then differ
- * by length only.
+ * The key in question is loaded once (`load`) as words, zero-padded, so that hashing and comparing
+ * go by words. Zero padding keeps the byte order; equal words then differ by length only.
  */
+import { hashWords, loadWords } from '@megaplane/base/bytes';
+import { HashSlots } from '@megaplane/base/hash-slots';
 import { type Arenas, HEADER_BYTES, KEY_BYTES_MAX } from './arenas.ts';
 
-const SEGMENT_SLOTS = 2048;
-const SEGMENT_MASK = SEGMENT_SLOTS - 1;
-const SEGMENT_FILL_MAX = 1536;
 const CHUNK_BITS = 15;
 const CHUNK_MASK = (1 << CHUNK_BITS) - 1;
 const GRANULE_BITS = 18;
 const GRANULE_MASK = (1 << GRANULE_BITS) - 1;
-const SCRATCH_BYTES = 1024;
-const DEPTH_MAX = 24;
-
-interface Segment {
-  /** Pairs of (hash, id); id 0 = empty. */
-  readonly slots: Uint32Array;
-  size: number;
-  /** How many upper bits of the hash all keys in here share. */
-  depth: number;
-}
+const KEY_WORDS = 256;
 
 export class KeyIndex {
   readonly #arenas: Arenas;
-  readonly #seed: number;
-  #directory: Segment[];
-  #depth = 0;
+  readonly #seedLow: number;
+  readonly #seedHigh: number;
+  readonly #slots: HashSlots = new HashSlots();
   readonly #heads: Uint32Array[] = [];
   readonly #classes: Uint8Array[] = [];
   readonly #freeIds: number[] = [];
   #idEnd = 1;
   #size = 0;
-  scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES);
-  /** The scratch as words, zero-padded after the key. */
-  words: Uint32Array = new Uint32Array(this.scratch.buffer);
+  #signed: Int32Array = new Int32Array(KEY_WORDS);
+  /** The loaded key as words, zero-padded. */
+  words: Uint32Array = new Uint32Array(this.#signed.buffer);
   scratchSize = 0;
   #hash = 0;
 
-  constructor(arenas: Arenas, seed: number) {
+  /** The secret of the hash: a whole number below 2^53. */
+  constructor(arenas: Arenas, secret: number) {
     this.#arenas = arenas;
-    this.#seed = seed >>> 0;
-    this.#directory = [newSegment(0)];
+    this.#seedLow = secret | 0;
+    this.#seedHigh = Math.floor(secret / 2 ** 32) ^ 0x5bd1e995;
   }
 
   /** Keys in the index, tombstoned ones that history still needs included. */
@@ -67,20 +56,10 @@ export class KeyIndex {
   /** Makes bytes[start, end) the key that find, insert, remove and compare work with. */
   load(bytes: Uint8Array, start: number, end: number): void {
     const size = end - start;
-    if (size + 4 > this.scratch.length) this.#growScratch(size + 4);
-    const scratch = this.scratch;
-    for (let i = 0; i < size; i++) scratch[i] = bytes[start + i]!;
-    const padded = (size + 3) & ~3;
-    for (let i = size; i < padded; i++) scratch[i] = 0;
+    if (size + 4 > this.words.length * 4) this.#growWords(size + 4);
     this.scratchSize = size;
-    const words = this.words;
-    let hash = this.#seed ^ size;
-    for (let i = 0; i < padded >> 2; i++) {
-      hash = Math.imul(hash ^ words[i]!, 0x9e3779b1);
-      hash ^= hash >>> 15;
-    }
-    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-    this.#hash = (hash ^ (hash >>> 13)) >>> 0;
+    loadWords(bytes, start, end, this.#signed);
+    this.#hash = hashWords(this.#seedLow, this.#seedHigh, this.#signed, size);
   }
 
   /** Loads the key of a record. */
@@ -89,28 +68,20 @@ export class KeyIndex {
     this.load(this.#arenas.buffer(ref), at, at + this.#arenas.keySize(ref));
   }
 
-  #growScratch(size: number): void {
-    this.scratch = new Uint8Array(Math.min(KEY_BYTES_MAX + 4, size * 2));
-    this.words = new Uint32Array(this.scratch.buffer, 0, this.scratch.length >> 2);
-  }
-
-  #segment(): Segment {
-    return this.#directory[this.#depth === 0 ? 0 : this.#hash >>> (32 - this.#depth)]!;
+  #growWords(size: number): void {
+    this.#signed = new Int32Array(Math.min(KEY_BYTES_MAX + 8, size * 2) >> 2);
+    this.words = new Uint32Array(this.#signed.buffer);
   }
 
   /** Id of the loaded key, 0 when it is not here. */
   find(): number {
-    const slots = this.#segment().slots;
-    const hash = this.#hash;
-    for (let slot = hash & SEGMENT_MASK; ; slot = (slot + 1) & SEGMENT_MASK) {
-      const id = slots[slot * 2 + 1]!;
-      if (id === 0) return 0;
-      if (slots[slot * 2]! === hash && this.#equals(id)) return id;
-    }
+    const slots = this.#slots;
+    let ref = slots.first(this.#hash);
+    while (ref !== 0 && !this.#equals(ref)) ref = slots.next(this.#hash);
+    return ref === 0 ? 0 : this.#arenas.keyId(ref);
   }
 
-  #equals(id: number): boolean {
-    const ref = this.head(id);
+  #equals(ref: number): boolean {
     const words = this.#arenas.words[ref >>> GRANULE_BITS]!;
     let at = (ref & GRANULE_MASK) << 2;
     const last = words[at + 9]!;
@@ -161,18 +132,14 @@ export class KeyIndex {
     return sizeA - sizeB;
   }
 
-  /** Adds the loaded key, which is not here yet; `head` must hold the key when asked again. */
+  /** Adds the loaded key, which is not here yet and lies in the record `ref`. */
   insert(ref: number, klass: number): number {
-    let segment = this.#segment();
-    while (segment.size >= SEGMENT_FILL_MAX) {
-      this.#split(segment);
-      segment = this.#segment();
-    }
     const id = this.#freeIds.length > 0 ? this.#freeIds.pop()! : this.#newId();
-    place(segment, this.#hash, id);
+    this.#slots.insert(this.#hash, ref);
     this.#size++;
-    this.setHead(id, ref);
+    this.#heads[id >>> CHUNK_BITS]![id & CHUNK_MASK] = ref;
     this.#classes[id >>> CHUNK_BITS]![id & CHUNK_MASK] = klass;
+    this.#arenas.setKeyId(ref, id);
     return id;
   }
 
@@ -185,52 +152,11 @@ export class KeyIndex {
     return id;
   }
 
-  #split(segment: Segment): void {
-    if (segment.depth === this.#depth) {
-      if (this.#depth === DEPTH_MAX) throw new Error('the hash table cannot grow any more');
-      const doubled: Segment[] = [];
-      for (const one of this.#directory) doubled.push(one, one);
-      this.#directory = doubled;
-      this.#depth++;
-    }
-    const depth = segment.depth + 1;
-    const low = newSegment(depth);
-    const high = newSegment(depth);
-    for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
-      const id = segment.slots[slot * 2 + 1]!;
-      if (id === 0) continue;
-      const hash = segment.slots[slot * 2]!;
-      place(((hash >>> (32 - depth)) & 1) === 0 ? low : high, hash, id);
-    }
-    const step = 1 << (this.#depth - segment.depth);
-    const prefix = segment.depth === 0 ? 0 : this.#hash >>> (32 - segment.depth);
-    const first = prefix << (this.#depth - segment.depth);
-    for (let i = 0; i < step; i++) this.#directory[first + i] = i < step >> 1 ? low : high;
-  }
-
   /** Forgets the loaded key, whose id is `id`. The id may be given to another key. */
   remove(id: number): void {
-    const segment = this.#segment();
-    const slots = segment.slots;
-    let slot = this.#hash & SEGMENT_MASK;
-    while (slots[slot * 2 + 1] !== id) slot = (slot + 1) & SEGMENT_MASK;
-    let hole = slot;
-    for (;;) {
-      slot = (slot + 1) & SEGMENT_MASK;
-      const moved = slots[slot * 2 + 1]!;
-      if (moved === 0) break;
-      const home = slots[slot * 2]! & SEGMENT_MASK;
-      // A key may move back only if its home does not lie between the hole and itself.
-      if (((slot - home) & SEGMENT_MASK) < ((slot - hole) & SEGMENT_MASK)) continue;
-      slots[hole * 2] = slots[slot * 2]!;
-      slots[hole * 2 + 1] = moved;
-      hole = slot;
-    }
-    slots[hole * 2] = 0;
-    slots[hole * 2 + 1] = 0;
-    segment.size--;
+    this.#slots.remove(this.#hash, this.head(id));
     this.#size--;
-    this.setHead(id, 0);
+    this.#heads[id >>> CHUNK_BITS]![id & CHUNK_MASK] = 0;
     this.#freeIds.push(id);
   }
 
@@ -239,26 +165,17 @@ export class KeyIndex {
     return this.#heads[id >>> CHUNK_BITS]![id & CHUNK_MASK]!;
   }
 
+  /** The loaded key, whose id is `id`, has a newer record, or its newest one was moved. */
   setHead(id: number, ref: number): void {
-    this.#heads[id >>> CHUNK_BITS]![id & CHUNK_MASK] = ref;
+    const heads = this.#heads[id >>> CHUNK_BITS]!;
+    this.#slots.replace(this.#hash, heads[id & CHUNK_MASK]!, ref);
+    heads[id & CHUNK_MASK] = ref;
+    this.#arenas.setKeyId(ref, id);
   }
 
   classOf(id: number): number {
     return this.#classes[id >>> CHUNK_BITS]![id & CHUNK_MASK]!;
   }
-}
-
-function newSegment(depth: number): Segment {
-  return { slots: new Uint32Array(SEGMENT_SLOTS * 2), size: 0, depth };
-}
-
-function place(segment: Segment, hash: number, id: number): void {
-  const slots = segment.slots;
-  let slot = hash & SEGMENT_MASK;
-  while (slots[slot * 2 + 1] !== 0) slot = (slot + 1) & SEGMENT_MASK;
-  slots[slot * 2] = hash;
-  slots[slot * 2 + 1] = id;
-  segment.size++;
 }
 
 /** Byte order of two different words that were loaded little-endian. */

@@ -53,7 +53,7 @@ export interface OpenStore {
  * thread. Throws an Error whose message says what is wrong and what to do.
  */
 export function openStore(options: StorageOptions): OpenStore {
-  const store = new Store(options, randomInt(2 ** 32));
+  const store = new Store(options, randomInt(2 ** 48 - 1));
   if (options.dataDir === null) return openInMemory(store);
   const dir = options.dataDir;
   makeDirectory(dir);

@@ -48,7 +48,6 @@ export class Replica {
     value.copy(arenas.bytes[arena]!, arenas.valueAt(ref));
     if (modRevision > arenas.lastRevision[arena]!) arenas.lastRevision[arena] = modRevision;
     const id = keys.insert(ref, klass);
-    arenas.setKeyId(ref, id);
     arenas.setPrevious(ref, 0);
     live.insert(id);
   }

@@ -140,9 +140,8 @@ export class Restorer {
   ): void {
     const { arenas, keys, classes } = this.#store;
     const owner = classes.all[klass]!;
-    arenas.setKeyId(ref, id);
     arenas.setPrevious(ref, head);
-    keys.setHead(id, ref);
+    if (head !== 0) keys.setHead(id, ref);
     const wasLive = head !== 0 && !arenas.isTombstone(head);
     const isLive = (flags & FLAG_TOMBSTONE) === 0;
     if (wasLive) owner.historyBytes += arenas.size(head);

@@ -368,7 +368,6 @@ export class Store implements RevisionedStore {
   }
 
   #link(ref: number, id: number, previous: number): void {
-    this.arenas.setKeyId(ref, id);
     this.arenas.setPrevious(ref, previous);
     const klass = this.classes.all[this.keys.classOf(id)]!;
     klass.events.append(ref);

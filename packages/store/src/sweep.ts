@@ -210,6 +210,7 @@ export class Sweep {
     const id = arenas.keyId(moved);
     let newer = keys.head(id);
     if (newer === ref) {
+      keys.loadRecord(moved);
       keys.setHead(id, moved);
       return;
     }

@@ -34,10 +34,9 @@ class RangeKeys {
     const base = offsetOf(ref) >> 2;
     words.fill(0, base, base + (HEADER_BYTES >> 2));
     words[base + 9] = to - at;
-    const target = this.#arenas.buffer(ref);
-    const keyAt = offsetOf(ref) + HEADER_BYTES;
-    const padded = (to - at + 3) & ~3;
-    for (let i = 0; i < padded; i++) target[keyAt + i] = this.index.scratch[i]!;
+    const keyAt = base + (HEADER_BYTES >> 2);
+    const count = (to - at + 3) >> 2;
+    for (let i = 0; i < count; i++) words[keyAt + i] = this.index.words[i]!;
     const id = this.index.insert(ref, 0);
     if (id >= this.#ranges.length) this.#ranges = grown(this.#ranges, id);
     this.#ranges[id] = range;
