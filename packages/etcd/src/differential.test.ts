@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { openStore } from '@megaplane/store/open';
+import { NEWER, NEWER_SKIP } from './newer-etcd.sim.ts';
 import { type Fields, Peer, has, startEtcd } from './peer.sim.ts';
 import { serveEtcd } from './run-store.ts';
 
@@ -9,6 +10,8 @@ const KEYS = ['a', 'a/', 'a/b', 'a/c', 'b', 'k\xff', '\0', 'zz'];
 const key = fc.constantFrom(...KEYS);
 const end = fc.constantFrom('', '', '\0', 'a0', 'b', 'c', 'zzz');
 const flag = fc.constantFrom(0, 0, 1);
+/** No order and no target of a sort: 3.6 refuses it, 3.4 ignores one and dies of the other. */
+const UNKNOWN = 7;
 const back = fc.constantFrom(-1, 0, 0, 0, 1, 2, 3, 9);
 
 /** Revisions are drawn relative to the current one, which is known only when a request is made. */
@@ -18,23 +21,27 @@ const rangeFields = fc
   .record({
     key,
     end,
-    limit: fc.constantFrom(0, 0, 1, 2, 5),
+    limit: fc.constantFrom(0, 0, 1, 2, 5, -1),
     back,
-    order: fc.nat(2),
+    order: fc.constantFrom(0, 0, 1, 2, 1, 2, UNKNOWN),
+    target: fc.constantFrom(0, 0, 0, 1, 2, 3, 4, UNKNOWN),
     only: fc.nat(4),
-    min: fc.nat(6),
+    min: fc.nat(8),
   })
   .map((one) => (revision: number): Fields => {
     const fields: [number, number | string | Fields][] = [[1, one.key]];
     if (one.end !== '') fields.push([2, one.end]);
-    if (one.limit > 0) fields.push([3, one.limit]);
+    if (one.limit !== 0) fields.push([3, one.limit]);
     if (one.back !== 0) fields.push([4, revision - one.back]);
     if (one.order > 0) fields.push([5, one.order]);
+    if (one.target > 0) fields.push([6, one.target]);
     if (one.only === 1) fields.push([8, 1]);
     if (one.only === 2) fields.push([9, 1]);
     if (one.min === 1) fields.push([10, Math.max(1, revision - 2)]);
     if (one.min === 2) fields.push([11, Math.max(1, revision - 2)]);
     if (one.min === 3) fields.push([12, Math.max(1, revision - 4)]);
+    if (one.min === 4) fields.push([13, Math.max(1, revision - 6)]);
+    if (one.min === 5) fields.push([10, -3]);
     return fields;
   });
 const value = fc.oneof(fc.constant(''), fc.string({ maxLength: 8 }), fc.constant('v'.repeat(300)));
@@ -163,19 +170,66 @@ function withoutHashRevision(text: string): string {
   return text.replace(/ \| 4:-?\d+$/, '');
 }
 
-test('random requests get the same answers as from a real etcd', { skip: SKIP }, async () => {
-  const etcd = await startEtcd();
+const lease = fc
+  .record({ id: fc.constantFrom(0, 5, 77, -3), ttl: fc.constantFrom(-1, 0, 600, 9e9, 9e9 + 1) })
+  .chain(({ id, ttl }) =>
+    fc.constantFrom<readonly [string, Fields]>(
+      [
+        'Lease/LeaseGrant',
+        id === 0
+          ? [[2, 77]]
+          : [
+              [1, ttl < 600 ? 5000 : ttl],
+              [2, id],
+            ],
+      ],
+      ['Lease/LeaseRevoke', [[1, id]]],
+      ['Lease/LeaseLeases', []],
+    ),
+  )
+  .map(([path, fields]): Make => () => ({ path, fields }));
+
+function hasUnknown(fields: Fields): boolean {
+  return fields.some(([, value]) =>
+    typeof value === 'object' ? hasUnknown(value) : value === UNKNOWN,
+  );
+}
+
+test('random requests get the same answers as from etcd 3.4', { skip: SKIP }, () =>
+  compare('etcd', true),
+);
+
+test('random requests get the same answers as from etcd 3.6', { skip: NEWER_SKIP }, () =>
+  compare(NEWER?.etcd ?? '', false),
+);
+
+/** A put that keeps what a range without end has just deleted ends real servers. */
+function isFatal(path: string, fields: Fields): boolean {
+  const text = JSON.stringify(fields);
+  return path === 'KV/Txn' && text.includes('[2,"\\u0000"]') && /\[[56],1\]/.test(text);
+}
+
+/** Of several things wrong in one transaction 3.4 names a put's first, 3.6 the first in order. */
+const CHECKED =
+  /key not found$|lease not found$|has been compacted$|is a future revision$|lease is provided$/;
+
+async function compare(program: string, is34: boolean): Promise<void> {
+  const etcd = await startEtcd(program);
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
   const theirs = new Peer(etcd.port);
   const ours = new Peer(server.addresses[0]?.port ?? 0);
   try {
     const seed = Number(process.env['SEED'] ?? 20261121);
-    const script = fc.sample(request, { numRuns: REQUESTS, seed });
+    const script = fc.sample(fc.oneof({ weight: 25, arbitrary: request }, lease), {
+      numRuns: REQUESTS,
+      seed,
+    });
     let compacted = 0;
     for (const [index, make] of script.entries()) {
       const revision = opened.store.appliedRevision;
       const { path, fields } = make(revision);
+      if ((is34 && hasUnknown(fields)) || isFatal(path, fields)) continue;
       const [expected, found] = await Promise.all([
         theirs.show(path, fields),
         ours.show(path, fields),
@@ -183,10 +237,11 @@ test('random requests get the same answers as from a real etcd', { skip: SKIP },
       const isHash = path.endsWith('HashKV');
       // 3.4 refuses a hash at the compaction's own revision, newer versions answer.
       const asked = Number(fields[0]?.[1]);
-      if (isHash && asked > 0 && asked <= compacted) continue;
+      if (is34 && isHash && asked > 0 && asked <= compacted) continue;
       if (path.endsWith('Compact') && found.startsWith('rev')) compacted = asked;
+      if (!is34 && CHECKED.test(found) && CHECKED.test(expected)) continue;
       const what = `SEED=${seed}, request ${index}: ${path} ${JSON.stringify(fields)}`;
-      assert.equal(isHash ? withoutHashRevision(found) : found, expected, what);
+      assert.equal(is34 && isHash ? withoutHashRevision(found) : found, expected, what);
     }
   } finally {
     theirs.close();
@@ -195,4 +250,4 @@ test('random requests get the same answers as from a real etcd', { skip: SKIP },
     await opened.close();
     await etcd.stop();
   }
-});
+}
