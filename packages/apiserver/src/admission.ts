@@ -37,6 +37,8 @@ export interface AdmissionPlugin {
   readonly handles?: (served: Served, operation: Operation, subresource: string) => boolean;
   readonly mutate?: (write: Admitted) => Verdict;
   readonly validate?: (write: Admitted) => Verdict;
+  /** After a pass of all mutating plugins: whether it wants them to look at the result again. */
+  readonly wantsAgain?: (write: Admitted) => boolean;
   /**
    * Whether its verdict on one write holds for the next one that says the same: true where it follows
    * from the write and from objects alone, false (as where absent) where it asks somebody or counts.
@@ -60,6 +62,8 @@ interface Plan {
   readonly plugins: readonly AdmissionPlugin[];
   readonly mutating: readonly AdmissionPlugin[];
   readonly validating: readonly AdmissionPlugin[];
+  /** Those that may want a second pass. */
+  readonly asking: readonly AdmissionPlugin[];
   readonly isCharged: boolean;
 }
 
@@ -94,9 +98,21 @@ export class Admission {
     return plan.plugins.every(({ repeats }) => repeats?.(request) === true);
   }
 
-  /** All mutating plugins in order, until one refuses; then `then`, at once unless one is late. */
+  /**
+   * All mutating plugins in order, until one refuses; then `then`, at once unless one is late. Where
+   * a plugin wants it, all of them look once more at what the others made.
+   */
   mutate(write: Admitted, then: Admit): void {
-    this.#mutateRest(write, this.#planOf(write).mutating, 0, then);
+    const { mutating, asking } = this.#planOf(write);
+    if (asking.length === 0) {
+      this.#mutateRest(write, mutating, 0, then);
+      return;
+    }
+    this.#mutateRest(write, mutating, 0, (refusal) => {
+      const isAgain = refusal === null && asking.some(({ wantsAgain }) => wantsAgain?.(write));
+      if (isAgain) this.#mutateRest(write, mutating, 0, then);
+      else then(refusal);
+    });
   }
 
   #mutateRest(
@@ -168,6 +184,7 @@ export class Admission {
         plugins: own,
         mutating: own.filter(({ mutate }) => mutate !== undefined),
         validating: own.filter(({ validate }) => validate !== undefined),
+        asking: own.filter(({ wantsAgain }) => wantsAgain !== undefined),
         isCharged: this.#charging?.handles(served, operation, subresource) ?? false,
       };
       plans.set(key, plan);

@@ -1,7 +1,7 @@
 /** Puts a server together from its parts, with everything that is built in. */
-import { Admission, type AdmissionPlugin } from './admission.ts';
-import { limitRanger } from './admission/limit-ranger.ts';
-import { resourceQuota } from './admission/resource-quota.ts';
+import type { AdmissionPlugin } from './admission.ts';
+import { admissionChain } from './admission/chain.ts';
+import type { WebhookCaller } from './admission/webhook-call.ts';
 import type { TokenReader } from './authentication.ts';
 import { authorizeMasters, firstThatAllows, type Authorizer } from './authorization.ts';
 import { authorizeComponents } from './component-grants.ts';
@@ -9,9 +9,7 @@ import { Health } from './health.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
 import { defineKinds } from './kinds.ts';
-import { namespaceLifecycle } from './namespaces.ts';
-import { authorizeNodes, nodeRestriction } from './node-grants.ts';
-import { defaultTolerations, priority, serviceAccounts } from './pod-admission.ts';
+import { authorizeNodes } from './node-grants.ts';
 import { Rbac } from './rbac.ts';
 import { ApiServer } from './server.ts';
 import { readServiceAccountToken } from './service-account-tokens.ts';
@@ -31,6 +29,10 @@ export interface ServerOptions {
   /** Asked after the built-in authorizers. */
   readonly authorizers?: readonly Authorizer[];
   readonly plugins?: readonly AdmissionPlugin[];
+  /** Reaches webhooks; without it every call of one fails. */
+  readonly webhooks?: WebhookCaller;
+  readonly enabledPlugins?: readonly string[];
+  readonly disabledPlugins?: readonly string[];
   readonly anonymous?: boolean;
   /** False sends lease renewals the long way too, to compare the two. */
   readonly shortRenewals?: boolean;
@@ -62,22 +64,21 @@ export function createApiServer(options: ServerOptions): ApiServer {
   health.add('ping', () => null);
   health.add('etcd', () => storage.fault);
   health.add('etcd-readiness', () => storage.fault, true);
-  const plugins = [
-    namespaceLifecycle,
-    limitRanger,
-    serviceAccounts,
-    nodeRestriction,
-    priority,
-    defaultTolerations,
-    ...(options.plugins ?? []),
-  ];
+  const metrics = new Metrics();
+  const admission = admissionChain(world, {
+    caller: options.webhooks ?? null,
+    metrics,
+    enabled: options.enabledPlugins,
+    disabled: options.disabledPlugins,
+    more: options.plugins,
+  });
   const server = new ApiServer({
     world,
-    admission: new Admission(plugins),
+    admission,
     authorize,
     readToken,
     health,
-    metrics: new Metrics(),
+    metrics,
     renewals:
       options.shortRenewals === false
         ? null

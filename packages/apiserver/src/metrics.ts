@@ -21,7 +21,13 @@ interface Series {
 export class Metrics {
   readonly #requests = new Map<string, number>();
   readonly #durations = new Map<string, Series>();
+  readonly #sources: ((lines: string[]) => void)[] = [];
   #renewals = 0;
+
+  /** Adds lines that a part of the server counts for itself. */
+  addSource(source: (lines: string[]) => void): void {
+    this.#sources.push(source);
+  }
 
   /** A lease was renewed on the short way. */
   countRenewal(): void {
@@ -78,6 +84,7 @@ export class Metrics {
     }
     renderStorage(world, lines);
     renderShards(world, lines);
+    for (const source of this.#sources) source(lines);
     return `${lines.join('\n')}\n`;
   }
 }

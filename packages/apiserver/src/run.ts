@@ -3,6 +3,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { parseTokenFile } from './authentication.ts';
 import { bootstrap } from './bootstrap.ts';
@@ -40,6 +41,9 @@ export interface ApiserverOptions extends StorageFlags {
   readonly serviceClusterIpRange?: string;
   readonly serviceAccountIssuer?: string;
   readonly anonymousAuth?: boolean;
+  /** Names of admission plugins, as kube-apiserver has them. */
+  readonly enableAdmissionPlugins?: readonly string[];
+  readonly disableAdmissionPlugins?: readonly string[];
   readonly memoryLimitBytes?: number;
   readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 }
@@ -78,6 +82,7 @@ async function serve(
   const address = advertised(options.bindAddress);
   const signer = new TokenSigner(pki.tokenKey, options.serviceAccountIssuer);
   const tokens = readTokens(options.tokenAuthFile);
+  const webhooks = new WebhookPool();
   const server = createApiServer({
     storage,
     edge: {
@@ -90,6 +95,9 @@ async function serve(
     signer,
     readToken: (token) => tokens.get(token) ?? null,
     anonymous: options.anonymousAuth ?? true,
+    webhooks,
+    enabledPlugins: options.enableAdmissionPlugins ?? [],
+    disabledPlugins: options.disableAdmissionPlugins ?? [],
   });
   const listeners = await openListeners(options, pki, server);
   const [secure] = listeners;
@@ -115,6 +123,7 @@ async function serve(
         ...listeners.map((listener) => listener.close(DRAIN_MS)),
         etcd?.close(DRAIN_MS),
       ]);
+      webhooks.close();
       await storage.close();
     },
   };

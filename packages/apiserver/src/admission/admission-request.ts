@@ -1,0 +1,152 @@
+/** A write as webhooks and expressions are told of it. */
+import { authorizerValue, type Ask } from '@megaplane/machinery/cel/authorizer-library';
+import { NAMESPACE_TYPE, REQUEST_TYPE } from '@megaplane/machinery/cel/admission-environment';
+import { fromJson } from '@megaplane/machinery/cel/json-values';
+import type { CelValue } from '@megaplane/machinery/cel/values';
+import { objectAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { Admitted } from '../admission.ts';
+import { fromStored, toStored } from '../conversion.ts';
+import { serviceAccountIdentity } from '../identity.ts';
+import { shownObject } from '../managed/tracking.ts';
+import { readNamespace } from '../namespaces.ts';
+import type { Served } from '../served.ts';
+import { writtenName } from './refusal.ts';
+
+/** The object in another version of the same resource, as the API shows it. */
+export function shownAs(object: JsonObject | null, from: Served, to: Served): JsonObject | null {
+  if (object === null) return null;
+  const shown = shownObject(object);
+  return from === to ? shown : fromStored(toStored(shown, from.resource), to.resource);
+}
+
+/** The object of `shownAs` in its own version again. */
+export function shownBack(object: JsonObject, from: Served, to: Served): JsonObject {
+  return from === to ? object : fromStored(toStored(object, to.resource), from.resource);
+}
+
+function kindOf({ resource }: Served, subresource: string): JsonObject {
+  const own = subresource === '' ? undefined : resource.subresources.get(subresource);
+  const { group, version, kind } = own ?? resource;
+  return { group, version, kind };
+}
+
+function resourceOf({ resource }: Served): JsonObject {
+  return { group: resource.group, version: resource.version, resource: resource.resource };
+}
+
+const OPTIONS_KIND: Readonly<Record<string, string>> = {
+  POST: 'CreateOptions',
+  PUT: 'UpdateOptions',
+  PATCH: 'PatchOptions',
+  DELETE: 'DeleteOptions',
+};
+
+function optionsOf({ call, isDryRun }: Admitted): JsonObject {
+  const kind = OPTIONS_KIND[call.exchange.method] ?? 'CreateOptions';
+  const options: JsonObject = { kind, apiVersion: 'meta.k8s.io/v1' };
+  if (isDryRun) options['dryRun'] = ['All'];
+  for (const field of ['fieldManager', 'fieldValidation']) {
+    const text = call.query.text(field);
+    if (text !== '') options[field] = text;
+  }
+  return options;
+}
+
+/** `request` of an AdmissionReview without the objects; `target` is the version to show. */
+export function requestOf(write: Admitted, target: Served, uid: string): JsonObject {
+  const { served, subresource, call, operation, isDryRun } = write;
+  const { user, uid: userUid, groups, extra } = call.identity;
+  const named = subresource === '' ? {} : { subResource: subresource };
+  const asked = subresource === '' ? {} : { requestSubResource: subresource };
+  const name = writtenName(write);
+  const { namespace } = call.info;
+  return {
+    uid,
+    kind: kindOf(target, subresource),
+    resource: resourceOf(target),
+    ...named,
+    requestKind: kindOf(served, subresource),
+    requestResource: resourceOf(served),
+    ...asked,
+    ...(name === '' ? {} : { name }),
+    ...(namespace === '' ? {} : { namespace }),
+    operation,
+    userInfo: {
+      username: user,
+      ...(userUid === '' ? {} : { uid: userUid }),
+      groups: [...groups],
+      ...(Object.keys(extra).length === 0
+        ? {}
+        : {
+            extra: Object.fromEntries(Object.entries(extra).map(([key, all]) => [key, [...all]])),
+          }),
+    },
+    dryRun: isDryRun,
+    options: optionsOf(write),
+  };
+}
+
+/** Values of the variables that all expressions of admission have. */
+export function bindingsOf(write: Admitted, target: Served): Record<string, CelValue | undefined> {
+  const { object, previous, served, call, world, subresource } = write;
+  const request = requestOf(write, target, '');
+  delete request['uid'];
+  const ask = askerOf(write);
+  const { namespace } = call.info;
+  const { resource } = served;
+  const isNamespaced = resource.namespaced && namespace !== '';
+  const about = {
+    group: resource.group,
+    resource: resource.resource,
+    subresource,
+    namespace,
+    name: writtenName(write),
+  };
+  return {
+    object: jsonValue(shownAs(object, served, target)),
+    oldObject: jsonValue(shownAs(previous, served, target)),
+    request: fromJson({ name: '', namespace: '', subResource: '', ...request }, REQUEST_TYPE),
+    namespaceObject: isNamespaced ? namespaceValue(readNamespace(world, namespace)) : null,
+    authorizer: authorizerValue(ask),
+    'authorizer.requestResource': authorizerValue(ask, about),
+  };
+}
+
+function jsonValue(object: JsonObject | null): CelValue {
+  return object === null ? null : fromJson(object);
+}
+
+function namespaceValue(namespace: JsonObject | null): CelValue {
+  if (namespace === null) return null;
+  const metadata = objectAt(namespace, 'metadata') ?? {};
+  const shown = { ...namespace, metadata: { ...metadata, UID: metadata['uid'] } };
+  return fromJson(shown, NAMESPACE_TYPE);
+}
+
+/** Answers `authorizer.check` by the server's own authorizers. */
+function askerOf({ world, call }: Admitted): Ask {
+  return (question) => {
+    const { serviceAccount, path } = question;
+    const identity =
+      serviceAccount === null
+        ? call.identity
+        : serviceAccountIdentity(serviceAccount.namespace, serviceAccount.name, '');
+    const decision = world.services?.authorize(identity, {
+      verb: question.verb,
+      isResource: path === null,
+      path: path ?? '',
+      group: question.group,
+      version: '*',
+      resource: question.resource,
+      subresource: question.subresource,
+      namespace: question.namespace,
+      name: question.name,
+    });
+    return {
+      allowed: decision?.allowed === true,
+      reason: decision?.reason ?? '',
+      error: '',
+    };
+  };
+}

@@ -1,0 +1,67 @@
+/** Match conditions: expressions that all must hold for a webhook or policy to be asked. */
+import { admissionEnvironment } from '@megaplane/machinery/cel/admission-environment';
+import {
+  CALL_COST_MAX,
+  compileCel,
+  MATCH_CONDITIONS_COST_MAX,
+  type Program,
+} from '@megaplane/machinery/cel/program';
+import { CelError, type CelValue } from '@megaplane/machinery/cel/values';
+import { aggregate } from '@megaplane/machinery/fielderrors';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+
+export interface MatchCondition {
+  readonly name: string;
+  readonly expression: string;
+  /** Null where it does not compile: then it can only fail. */
+  readonly program: Program | null;
+  readonly failure: string;
+}
+
+export function readConditions(owner: JsonObject, hasParams: boolean): readonly MatchCondition[] {
+  const environment = admissionEnvironment({ hasParams });
+  return listAt(owner, 'matchConditions').map((condition) => {
+    const expression = stringAt(condition, 'expression');
+    const compiled = compileCel(environment, expression);
+    return {
+      name: stringAt(condition, 'name'),
+      expression,
+      program: compiled.ok ? compiled.program : null,
+      failure: compiled.ok ? '' : `compilation error: ${compiled.message}`,
+    };
+  });
+}
+
+export type Matched =
+  | { readonly kind: 'match' }
+  /** `condition` did not hold. */
+  | { readonly kind: 'skip'; readonly condition: string }
+  | { readonly kind: 'failed'; readonly message: string };
+
+const EXHAUSTED =
+  'validation failed due to running out of cost budget, no further validation rules will be run';
+
+/** One condition that does not hold outweighs any that fail. */
+export function evaluateConditions(
+  conditions: readonly MatchCondition[],
+  bindings: () => Readonly<Record<string, CelValue | undefined>>,
+): Matched {
+  let left = MATCH_CONDITIONS_COST_MAX;
+  const failures: string[] = [];
+  const values = conditions.length === 0 ? {} : bindings();
+  for (const { name, expression, program, failure } of conditions) {
+    if (left <= 0) return { kind: 'failed', message: EXHAUSTED };
+    const outcome = program?.evaluate(values, Math.min(left, CALL_COST_MAX));
+    left -= outcome?.cost ?? 0;
+    const value = outcome?.value ?? new CelError(failure);
+    if (value === false) return { kind: 'skip', condition: name };
+    if (value instanceof CelError) {
+      failures.push(`expression '${expression}' resulted in error: ${value.message}`);
+    } else if (value !== true) {
+      failures.push(`expression '${expression}' resulted in error: no such overload`);
+    }
+  }
+  if (failures.length === 0) return { kind: 'match' };
+  return { kind: 'failed', message: aggregate(failures) };
+}

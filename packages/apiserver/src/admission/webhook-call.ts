@@ -1,0 +1,196 @@
+/** Calling one webhook: where it is, how long it may take, and what its failures are called. */
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { internalError, badRequest, type Status } from '@megaplane/machinery/status';
+import type { Admitted } from '../admission.ts';
+import { readStoredObject } from './stored-object.ts';
+import { NamespacedObjects } from './namespaced-objects.ts';
+import type { Matching, Webhook } from './webhook-configurations.ts';
+import type { WebhookMetrics, WebhookType } from './webhook-metrics.ts';
+import { readReview, reviewBody, type Reviewed } from './webhook-review.ts';
+import type { World } from '../world.ts';
+
+/** An address to connect to, and the name that its certificate must have. */
+export interface WebhookTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly serverName: string;
+  /** `host[:port]` as the URL has it. */
+  readonly authority: string;
+  readonly path: string;
+  /** PEM; '' takes the system's authorities. */
+  readonly caBundle: string;
+}
+
+export type WebhookResponse =
+  | { readonly ok: true; readonly status: number; readonly body: Buffer }
+  /** `why` in the words of Go's client: `context deadline exceeded`. */
+  | { readonly ok: false; readonly why: string };
+
+/** Sends one request and calls back exactly once, within the timeout. Given by the shell. */
+export interface WebhookCaller {
+  call(
+    target: WebhookTarget,
+    body: Buffer,
+    timeoutMs: number,
+    then: (response: WebhookResponse) => void,
+  ): void;
+}
+
+/** How a call ended: with an answer, not called at all, or failed (and what that means). */
+export type Called =
+  | { readonly kind: 'answered'; readonly review: Reviewed }
+  | { readonly kind: 'ignored' }
+  | { readonly kind: 'refused'; readonly status: Status };
+
+const IGNORED: Called = { kind: 'ignored' };
+const slices = new NamespacedObjects('discovery.k8s.io', 'endpointslices');
+
+/** What all calls need. */
+export interface CallContext {
+  readonly caller: WebhookCaller | null;
+  readonly metrics: WebhookMetrics;
+}
+
+/** Calls a webhook that matches; `then` is called once. */
+export function callWebhook(
+  { caller, metrics }: CallContext,
+  write: Admitted,
+  { webhook, target }: Matching,
+  type: WebhookType,
+  then: (called: Called) => void,
+): void {
+  const { name } = webhook;
+  if (write.isDryRun && !webhook.allowsDryRun) {
+    const text = `admission webhook ${JSON.stringify(name)} does not support dry run`;
+    then({ kind: 'refused', status: badRequest(text) });
+    return;
+  }
+  const { edge } = write.world;
+  const startMs = edge.nowMs();
+  const timed = `timeout=${webhook.timeoutSeconds}s`;
+  const finish = (called: Called, code: number, why: string): void => {
+    metrics.count(type, name, write.operation, called, code, edge.nowMs() - startMs, why);
+    then(called);
+  };
+  const fail = (why: string, code: number): void => {
+    const failed = failureOf(webhook, why);
+    finish(failed, code, failed.kind === 'ignored' ? 'ignored' : 'failed');
+  };
+  const found = locate(write.world, webhook);
+  const url = `https://${found.authority}${found.path}?${timed}`;
+  if ('missing' in found) {
+    fail(`failed to call webhook: Post "${url}": ${found.missing}`, 0);
+    return;
+  }
+  if (caller === null) {
+    fail(`failed to call webhook: Post "${url}": this server calls no webhooks`, 0);
+    return;
+  }
+  const uid = edge.uuid();
+  const body = reviewBody(write, webhook, target, uid);
+  const asked: WebhookTarget = { ...found, path: `${found.path}?${timed}` };
+  caller.call(asked, body, webhook.timeoutSeconds * 1000, (response) => {
+    if (!response.ok) {
+      fail(`failed to call webhook: Post "${url}": ${response.why}`, 0);
+    } else if (response.status < 200 || response.status > 299) {
+      fail(
+        `failed to call webhook: ${httpFailure(response.status, response.body)}`,
+        response.status,
+      );
+    } else {
+      const review = readReview(response.body, webhook.version, uid, type === 'admit');
+      if (!review.ok) {
+        fail(review.why, response.status);
+        return;
+      }
+      for (const text of review.value.warnings) write.call.warn(text);
+      finish({ kind: 'answered', review: review.value }, response.status, '');
+    }
+  });
+}
+
+function failureOf({ name, ignoresFailures }: Webhook, why: string): Called {
+  if (ignoresFailures) return IGNORED;
+  const text = `failed calling webhook ${JSON.stringify(name)}: ${why}`;
+  return { kind: 'refused', status: internalError(text) };
+}
+
+/** What Go's REST client says of an answer that is no success. */
+function httpFailure(code: number, body: Buffer): string {
+  const said = body.toString('utf8').trim();
+  switch (code) {
+    case 401:
+      return 'Unauthorized';
+    case 403:
+      return said === '' ? 'forbidden' : `forbidden: ${said}`;
+    case 404:
+      return 'the server could not find the requested resource';
+    case 405:
+      return 'the server does not allow this method on the requested resource';
+    case 503:
+      return 'the server is currently unable to handle the request';
+    default:
+      if (code >= 500) {
+        const quoted = JSON.stringify(said === '' ? 'unknown' : said);
+        return `an error on the server (${quoted}) has prevented the request from succeeding`;
+      }
+      return `the server rejected our request for an unknown reason`;
+  }
+}
+
+type Located =
+  | WebhookTarget
+  | { readonly authority: string; readonly path: string; readonly missing: string };
+
+function locate(world: World, { client }: Webhook): Located {
+  const { service, caBundle } = client;
+  if (service === null) {
+    const url = new URL(client.url);
+    const host = url.hostname.replaceAll(/[[\]]/g, '');
+    const port = Number(url.port === '' ? '443' : url.port);
+    return { host, port, serverName: host, authority: url.host, path: url.pathname, caBundle };
+  }
+  const { namespace, name, port } = service;
+  const serverName = `${name}.${namespace}.svc`;
+  const authority = `${serverName}:${port}`;
+  const path = service.path.startsWith('/') ? service.path : `/${service.path}`;
+  const found = readStoredObject(world, '', 'services', namespace, name);
+  if (found === null) return { authority, path, missing: `service "${name}" not found` };
+  const at = { serverName, authority, path, caBundle };
+  if (stringAt(found, 'spec', 'type') === 'ExternalName') {
+    return { ...at, host: stringAt(found, 'spec', 'externalName'), port };
+  }
+  const own = listAt(found, 'spec', 'ports').find((one) => numberAt(one, 'port') === port);
+  if (own === undefined) {
+    return { authority, path, missing: `no service port ${port} found for service "${name}"` };
+  }
+  const endpoint = endpointOf(world, namespace, name, stringAt(own, 'name'));
+  if (endpoint !== null) return { ...at, ...endpoint };
+  const address = stringAt(found, 'spec', 'clusterIP');
+  if (address === '' || address === 'None') {
+    return { authority, path, missing: `no endpoints available for service "${name}"` };
+  }
+  return { ...at, host: address, port };
+}
+
+/** A pod that is ready behind the service: reached without the help of a proxy on this machine. */
+function endpointOf(
+  world: World,
+  namespace: string,
+  name: string,
+  portName: string,
+): { readonly host: string; readonly port: number } | null {
+  for (const { object } of slices.of(world, namespace)) {
+    const labels = objectAt(object, 'metadata', 'labels') ?? {};
+    if (labels['kubernetes.io/service-name'] !== name) continue;
+    const port = listAt(object, 'ports').find((one) => stringAt(one, 'name') === portName);
+    const ready = listAt(object, 'endpoints').filter(
+      (one) => objectAt(one, 'conditions')?.['ready'] !== false,
+    );
+    const chosen = ready[world.edge.below(Math.max(1, ready.length))];
+    const host = stringAt(listAt(chosen ?? null, 'addresses')[0]);
+    const number = numberAt(port, 'port');
+    if (host !== '' && number > 0) return { host, port: number };
+  }
+  return null;
+}

@@ -1,0 +1,227 @@
+// shell: sockets and timers
+/**
+ * Connections to webhooks, kept open: one of HTTP/2 for any number of calls where the webhook
+ * speaks it, else as many of HTTP/1.1 as there are calls at the same time.
+ */
+import type { ClientConnection, ClientStream, ResponseSink } from '@megaplane/wire/client';
+import { prepareFields } from '@megaplane/wire/client';
+import { connect } from '@megaplane/wire/connect';
+import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
+
+/** Longer answers are refused. */
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+/** Webhooks that connections are kept for; the one that waited longest goes first. */
+const ORIGINS_MAX = 500;
+/** Connections of HTTP/1.1 to one webhook; further calls wait their turn on one of them. */
+const CONNECTIONS_MAX = 64;
+/** Calls that wait for their answers, all webhooks together. */
+const CALLS_MAX = 20_000;
+
+const FIELDS = prepareFields([
+  'content-type',
+  'application/json',
+  'accept',
+  'application/json, */*',
+  'user-agent',
+  'kube-apiserver-admission',
+]);
+
+/** A server without HTTP/2 takes another protocol, or ends the handshake. */
+const NO_HTTP2 = /does not offer HTTP\/2|alert no application protocol/;
+
+type Done = (response: WebhookResponse) => void;
+
+interface Origin {
+  readonly target: WebhookTarget;
+  /** Unknown until the first connection was made. */
+  protocol: 'h2' | 'h1';
+  connections: ClientConnection[];
+}
+
+export class WebhookPool implements WebhookCaller {
+  readonly #origins = new Map<string, Origin>();
+  #calls = 0;
+
+  call(target: WebhookTarget, body: Buffer, timeoutMs: number, then: Done): void {
+    if (this.#calls >= CALLS_MAX) {
+      then({ ok: false, why: `more than ${CALLS_MAX} calls of webhooks are under way` });
+      return;
+    }
+    this.#calls++;
+    let isDone = false;
+    const call = new PooledCall(ANSWER_BYTES_MAX, (response) => {
+      if (isDone) return;
+      isDone = true;
+      this.#calls--;
+      clearTimeout(timer);
+      then(response);
+    });
+    const timer = setTimeout(() => call.expire(), timeoutMs);
+    this.#send(this.#originOf(target), target, body, call, 1);
+  }
+
+  /** Closes all connections; calls under way fail. */
+  close(): void {
+    for (const { connections } of this.#origins.values()) {
+      for (const connection of connections) connection.destroy();
+    }
+    this.#origins.clear();
+  }
+
+  #originOf(target: WebhookTarget): Origin {
+    const { host, port, serverName, caBundle } = target;
+    const key = `${host} ${port} ${serverName} ${caBundle}`;
+    let origin = this.#origins.get(key);
+    if (origin === undefined) {
+      origin = { target, protocol: 'h2', connections: [] };
+      if (this.#origins.size >= ORIGINS_MAX) this.#dropOldest();
+    } else {
+      this.#origins.delete(key);
+    }
+    this.#origins.set(key, origin);
+    return origin;
+  }
+
+  #dropOldest(): void {
+    const [first] = this.#origins;
+    if (first === undefined) return;
+    this.#origins.delete(first[0]);
+    for (const connection of first[1].connections) connection.drain();
+  }
+
+  #send(
+    origin: Origin,
+    target: WebhookTarget,
+    body: Buffer,
+    call: PooledCall,
+    attempt: number,
+  ): void {
+    const connection = this.#connectionOf(origin);
+    call.start(connection, target.path, body, (message) => {
+      if (origin.protocol === 'h2' && NO_HTTP2.test(message)) {
+        origin.protocol = 'h1';
+        this.#send(origin, target, body, call, attempt);
+        return true;
+      }
+      // the webhook closed a connection that was idle: it has seen nothing of this call
+      const isStale = attempt < 3 && !message.includes('cannot connect');
+      if (isStale) this.#send(origin, target, body, call, attempt + 1);
+      return isStale;
+    });
+  }
+
+  #connectionOf(origin: Origin): ClientConnection {
+    const usable = origin.connections.filter(
+      ({ state }) => state === 'open' || state === 'connecting',
+    );
+    origin.connections = usable;
+    const [shared] = usable;
+    if (origin.protocol === 'h2' && shared?.protocol === 'h2') return shared;
+    const serial = usable.filter(({ protocol }) => protocol === 'http/1.1');
+    const free = serial.find(({ inFlight }) => inFlight === 0);
+    if (free !== undefined) return free;
+    if (origin.protocol === 'h1' && serial.length >= CONNECTIONS_MAX) {
+      return serial.reduce((best, one) => (one.inFlight < best.inFlight ? one : best));
+    }
+    const { host, port, serverName, authority, caBundle } = origin.target;
+    const made = connect({
+      host,
+      port,
+      authority,
+      protocol: origin.protocol,
+      tls: { servername: serverName, ...(caBundle === '' ? {} : { ca: caBundle }) },
+    });
+    origin.connections.push(made);
+    return made;
+  }
+}
+
+/** One call: collects the answer, and gives up when told. */
+class PooledCall implements ResponseSink {
+  readonly #bytesMax: number;
+  readonly #done: Done;
+  #chunks: Buffer[] = [];
+  #length = 0;
+  #status = 0;
+  #stream: ClientStream | null = null;
+  #again: (message: string) => boolean = () => false;
+  #isExpired = false;
+
+  constructor(bytesMax: number, done: Done) {
+    this.#bytesMax = bytesMax;
+    this.#done = done;
+  }
+
+  start(
+    connection: ClientConnection,
+    path: string,
+    body: Buffer,
+    again: (message: string) => boolean,
+  ): void {
+    this.#again = again;
+    this.#stream = connection.request('POST', path, FIELDS, body, this);
+  }
+
+  expire(): void {
+    this.#isExpired = true;
+    this.#done({ ok: false, why: 'context deadline exceeded' });
+    this.#stream?.cancel();
+  }
+
+  onHead(_stream: ClientStream, status: number): void {
+    this.#status = status;
+  }
+
+  onData(stream: ClientStream, bytes: Buffer, start: number, end: number): void {
+    this.#length += end - start;
+    if (this.#length > this.#bytesMax) {
+      this.#done({ ok: false, why: `the answer is longer than ${this.#bytesMax} bytes` });
+      stream.cancel();
+      return;
+    }
+    this.#chunks.push(Buffer.from(bytes.subarray(start, end)));
+  }
+
+  onEnd(_stream: ClientStream, failure: { kind: string; message: string } | null): void {
+    if (this.#isExpired) return;
+    if (failure === null) {
+      this.#done({ ok: true, status: this.#status, body: Buffer.concat(this.#chunks) });
+      return;
+    }
+    if (failure.kind === 'refused' && this.#again(failure.message)) return;
+    this.#done({ ok: false, why: goText(failure.message) });
+  }
+}
+
+const CERTIFICATE = 'tls: failed to verify certificate: x509: ';
+
+/** Failures of a connection in the words of Go's client, which operators search for. */
+function goText(message: string): string {
+  const refused = /connect (ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT) ([^\s;]+)/.exec(
+    message,
+  );
+  if (refused !== null) {
+    const why = GO_ERRORS[refused[1] ?? ''] ?? 'i/o timeout';
+    return `dial tcp ${refused[2] ?? ''}: ${why}`;
+  }
+  const lookup = /getaddrinfo \w+ (\S+)/.exec(message);
+  if (lookup !== null) return `dial tcp: lookup ${lookup[1] ?? ''}: no such host`;
+  if (/altnames|does not match certificate/i.test(message)) {
+    const names = /altnames: (.*)$/.exec(message)?.[1] ?? '';
+    const host = /Host: ([^.\s]\S*?)\.? is not/.exec(message)?.[1] ?? '';
+    const valid = names.replaceAll(/DNS:|IP Address:/g, '').trim();
+    return `${CERTIFICATE}certificate is valid for ${valid}, not ${host}`;
+  }
+  if (/expired/.test(message)) return `${CERTIFICATE}certificate has expired or is not yet valid`;
+  if (/certificate|self-signed|self signed/.test(message)) {
+    return `${CERTIFICATE}certificate signed by unknown authority`;
+  }
+  return /broke|closed|reset/.test(message) ? 'EOF' : message;
+}
+
+const GO_ERRORS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect: connection refused',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  ETIMEDOUT: 'i/o timeout',
+};

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
+import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
+
+interface ReviewRequest {
+  readonly uid: string;
+  readonly operation: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly kind: { readonly kind: string };
+  readonly requestKind: { readonly group: string };
+  readonly resource: { readonly group: string };
+  readonly object: {
+    metadata: { labels?: Record<string, string> };
+    spec: { containers: unknown[] };
+  };
+  readonly oldObject: unknown;
+  readonly dryRun: boolean;
+  readonly userInfo: { readonly username: string };
+}
+type Reply = (request: ReviewRequest, target: WebhookTarget) => object | WebhookResponse;
+
+/** Answers by the host of the URL; calls back in a later turn. */
+class CallerModel implements WebhookCaller {
+  readonly calls: string[] = [];
+  readonly replies: Record<string, Reply> = {};
+  call(target: WebhookTarget, body: Buffer, _: number, then: (r: WebhookResponse) => void): void {
+    this.calls.push(target.host);
+    const review = JSON.parse(body.toString()) as { request: ReviewRequest };
+    const reply = this.replies[target.host]?.(review.request, target) ?? { allowed: true };
+    setImmediate(() => then('ok' in reply ? (reply as WebhookResponse) : answered(review, reply)));
+  }
+}
+
+function answered(review: { request: ReviewRequest }, reply: object): WebhookResponse {
+  const response = { uid: review.request.uid, ...reply };
+  const body = Buffer.from(
+    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response }),
+  );
+  return { ok: true, status: 200, body };
+}
+
+const RULE = {
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  apiGroups: [''],
+  apiVersions: ['v1'],
+  resources: ['pods', 'configmaps'],
+};
+
+function webhook(name: string, more: object = {}): object {
+  return {
+    name: `${name}.hooks.example`,
+    clientConfig: { url: `https://${name}/check` },
+    rules: [RULE],
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+    ...more,
+  };
+}
+
+const GROUP = '/apis/admissionregistration.k8s.io/v1';
+
+function configure({ expect }: AdmittingModel, kind: string, name: string, hooks: object[]): void {
+  const path = `${GROUP}/${kind}webhookconfigurations`;
+  expect(201, 'POST', path, { metadata: { name }, webhooks: hooks });
+}
+
+async function settled(): Promise<void> {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function patch(...operations: object[]): object {
+  const text = Buffer.from(JSON.stringify(operations)).toString('base64');
+  return { allowed: true, patchType: 'JSONPatch', patch: text };
+}
+
+const PODS = '/api/v1/namespaces/n/pods';
+const MAPS = '/api/v1/namespaces/n/configmaps';
+
+test('mutating webhooks change what is stored, in order, and again when asked to', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  configure(model, 'mutating', 'a', [webhook('first', { reinvocationPolicy: 'IfNeeded' })]);
+  configure(model, 'mutating', 'b', [webhook('second')]);
+  webhooks.replies['first'] = ({ object }) => {
+    const count = String(object.spec.containers.length);
+    return patch({
+      op: 'add',
+      path: '/metadata/labels',
+      value: { ...object.metadata.labels, count },
+    });
+  };
+  webhooks.replies['second'] = ({ object }) => {
+    assert.equal(object.metadata.labels?.['count'], '1');
+    const container = { name: 'sidecar', image: 'side' };
+    return patch({ op: 'add', path: '/spec/containers/-', value: container });
+  };
+  const answer = model.ask('POST', PODS, podOf('p'));
+  assert.equal(answer.text, '', 'nothing is answered before the webhooks are');
+  await settled();
+  assert.equal(answer.status, 201, answer.text);
+  const pod = JSON.parse(answer.text) as {
+    metadata: { labels: object };
+    spec: { containers: { imagePullPolicy: string; volumeMounts: unknown[] }[] };
+  };
+  assert.deepEqual(pod.metadata.labels, { count: '2' });
+  assert.deepEqual(webhooks.calls, ['first', 'second', 'first']);
+  // the other plugins saw the new container too
+  assert.equal(pod.spec.containers[1]?.imagePullPolicy, 'Always');
+  assert.equal(pod.spec.containers[1]?.volumeMounts.length, 1);
+  assert.equal(model.ask('GET', `${PODS}/p`).text, answer.text);
+});
+
+test('a refusal says who refused and why; deletions and changes are asked for too', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const asked: string[] = [];
+  configure(model, 'validating', 'a', [webhook('no'), webhook('yes')]);
+  webhooks.replies['no'] = ({ operation, name, namespace, userInfo, oldObject }) => {
+    asked.push(`${operation} ${namespace}/${name} ${userInfo.username} ${oldObject === null}`);
+    if (operation === 'DELETE') return { allowed: false };
+    if (operation === 'UPDATE') return { allowed: false, status: { message: 'no', code: 409 } };
+    return { allowed: true, warnings: ['mind the gap'] };
+  };
+  const created = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(created.status, 201, created.text);
+  assert.ok(created.headers.includes('299 - "mind the gap"'));
+  const changed = model.ask('PATCH', `${MAPS}/m`, { data: { a: 'b' } });
+  const deleted = model.ask('DELETE', `${MAPS}/m`);
+  await settled();
+  assert.equal(changed.status, 409);
+  assert.equal(messageOf(changed), 'admission webhook "no.hooks.example" denied the request: no');
+  assert.equal(deleted.status, 400);
+  assert.equal(
+    messageOf(deleted),
+    'admission webhook "no.hooks.example" denied the request without explanation',
+  );
+  assert.deepEqual(asked, [
+    'CREATE n/m kubernetes-admin true',
+    'UPDATE n/m kubernetes-admin false',
+    'DELETE n/m kubernetes-admin false',
+  ]);
+});
+
+test('webhooks that fail refuse or are passed over, as their policy says', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const raw =
+    (body: string, status = 200): Reply =>
+    () => ({ ok: true, status, body: Buffer.from(body) });
+  const cases: [Reply, string][] = [
+    [
+      () => ({ ok: false, why: 'context deadline exceeded' }),
+      'failed to call webhook: Post "https://bad/check?timeout=10s": context deadline exceeded',
+    ],
+    [
+      raw('garbage'),
+      "failed to call webhook: couldn't get version/kind; json parse error: invalid " +
+        "character 'g' looking for beginning of value",
+    ],
+    [raw('{}', 404), 'failed to call webhook: the server could not find the requested resource'],
+    [raw('{}'), 'received invalid webhook response: webhook response was absent'],
+    [
+      () => ({ uid: 'x', allowed: true }),
+      'received invalid webhook response: expected response.uid="',
+    ],
+    [
+      () => ({ allowed: true, patch: 'W10=' }),
+      'received invalid webhook response: webhook returned response.patch but not ' +
+        'response.patchType',
+    ],
+  ];
+  configure(model, 'mutating', 'a', [webhook('bad')]);
+  for (const [reply, text] of cases) {
+    webhooks.replies['bad'] = reply;
+    const answer = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+    await settled();
+    assert.equal(answer.status, 500);
+    const message = messageOf(answer);
+    const head = 'Internal error occurred: failed calling webhook "bad.hooks.example": ';
+    assert.ok(message.startsWith(head + text), message);
+  }
+  const path = `${GROUP}/mutatingwebhookconfigurations/a`;
+  model.expect(200, 'PATCH', path, { webhooks: [webhook('bad', { failurePolicy: 'Ignore' })] });
+  const answer = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(answer.status, 201, answer.text);
+  const metrics = model.ask('GET', '/metrics').text;
+  assert.match(metrics, /webhook_fail_open_count\{name="bad.hooks.example",type="admit"\} 1/);
+});
+
+test('selectors, conditions and exemptions decide who is asked at all', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const condition = (expression: string): object => ({
+    matchConditions: [{ name: 'c', expression }],
+  });
+  configure(model, 'validating', 'a', [
+    webhook('labelled', { objectSelector: { matchLabels: { a: 'b' } } }),
+    webhook('elsewhere', { namespaceSelector: { matchLabels: { x: 'y' } } }),
+    webhook('named', condition('object.metadata.name.startsWith("q")')),
+    webhook('mine', condition('request.userInfo.username == "somebody"')),
+    webhook('failing', { ...condition('object.data.x == "1"'), failurePolicy: 'Ignore' }),
+    webhook('all', { rules: [{ ...RULE, apiGroups: ['*'], resources: ['*/*'] }] }),
+  ]);
+  const ask = async (name: string, labels: object): Promise<string[]> => {
+    webhooks.calls.length = 0;
+    const answer = model.ask('POST', MAPS, { metadata: { name, labels } });
+    await settled();
+    assert.equal(answer.status, 201, answer.text);
+    return [...webhooks.calls];
+  };
+  assert.deepEqual(await ask('m', {}), ['all']);
+  assert.deepEqual(await ask('q', { a: 'b' }), ['labelled', 'named', 'all']);
+  webhooks.calls.length = 0;
+  configure(model, 'mutating', 'b', [webhook('other')]);
+  assert.deepEqual(webhooks.calls, []);
+  const dry = model.ask('POST', `${MAPS}?dryRun=All`, { metadata: { name: 'd' } });
+  await settled();
+  assert.equal(dry.status, 201, dry.text);
+});
+
+test('a webhook for another version of an object sees it in that version', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const rules = [
+    { operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['events'] },
+  ];
+  configure(model, 'validating', 'a', [
+    webhook('old', { rules }),
+    webhook('exact', { rules, matchPolicy: 'Exact' }),
+  ]);
+  let seen = '';
+  webhooks.replies['old'] = ({ object, resource, requestKind }) => {
+    const isOld = JSON.stringify(object).includes('involvedObject');
+    seen = `${resource.group}|${requestKind.group}|${isOld}`;
+    return { allowed: true };
+  };
+  const event = {
+    metadata: { name: 'e', namespace: 'n' },
+    eventTime: '2026-01-02T03:04:05.000000Z',
+    reportingController: 'x.example/y',
+    reportingInstance: 'z',
+    action: 'a',
+    reason: 'r',
+    type: 'Normal',
+    regarding: { kind: 'Pod', namespace: 'n', name: 'p' },
+  };
+  const answer = model.ask('POST', '/apis/events.k8s.io/v1/namespaces/n/events', event);
+  await settled();
+  assert.equal(answer.status, 201, answer.text);
+  assert.deepEqual(webhooks.calls, ['old']);
+  assert.equal(seen, '|events.k8s.io|true');
+});

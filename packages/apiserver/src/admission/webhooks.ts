@@ -1,0 +1,194 @@
+/**
+ * MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
+ *
+ * Mutating webhooks are called one after the other, each with what those before it made; validating
+ * ones all at once. A write that no webhook has a rule for costs a look into a table.
+ */
+import { objectAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
+import { refit } from '@megaplane/machinery/request-body';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
+import type { AdmissionPlugin, Admitted, Later, Request } from '../admission.ts';
+import { withDefaults } from '../schema-gate.ts';
+import type { Served } from '../served.ts';
+import type { World } from '../world.ts';
+import { bindingsOf, shownAs, shownBack } from './admission-request.ts';
+import { evaluateConditions } from './match-conditions.ts';
+import { isSelected } from './matching.ts';
+import { writtenName } from './refusal.ts';
+import { callWebhook, type CallContext, type Called } from './webhook-call.ts';
+import { WebhookConfigurations, type Matching, type Webhook } from './webhook-configurations.ts';
+import { denialOf } from './webhook-review.ts';
+
+/** Whether the webhook is to be called; a Status where its conditions failed and that counts. */
+function isCalled({ webhook, target }: Matching, write: Admitted): boolean | Status {
+  if (!isSelected(webhook.selectors, write)) return false;
+  const matched = evaluateConditions(webhook.conditions, () => bindingsOf(write, target));
+  if (matched.kind === 'match') return true;
+  if (matched.kind === 'skip' || webhook.ignoresFailures) return false;
+  return forbidden(write.served.plural, writtenName(write), matched.message);
+}
+
+/** The request of a repeated write: which webhooks would be asked is known by its kind alone. */
+function concerns(hooks: WebhookConfigurations, { served, call }: Request): boolean {
+  const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
+  return hooks.for({ served, operation, subresource: call.info.subresource }).length > 0;
+}
+
+/** Which of the webhooks that were called want to see what later ones changed. */
+interface Pass {
+  readonly called: Webhook[];
+  readonly wanting: Set<Webhook>;
+  /** The second pass, after which there is no other. */
+  isAgain: boolean;
+}
+
+export function mutatingWebhooks(world: World, context: CallContext): AdmissionPlugin {
+  const hooks = new WebhookConfigurations(world, 'mutatingwebhookconfigurations');
+  const passes = new WeakMap<Admitted, Pass>();
+  return {
+    name: 'MutatingAdmissionWebhook',
+    repeats: (request) => !concerns(hooks, request),
+    mutate: (write) => {
+      const matching = hooks.for(write);
+      if (matching.length === 0) return null;
+      let pass = passes.get(write);
+      if (pass === undefined) {
+        passes.set(write, (pass = { called: [], wanting: new Set(), isAgain: false }));
+      } else {
+        pass.isAgain = true;
+      }
+      return mutateAll(context, write, matching, pass);
+    },
+    wantsAgain: (write) => {
+      const pass = passes.get(write);
+      return pass !== undefined && !pass.isAgain && pass.called.length > 0;
+    },
+  };
+}
+
+function mutateAll(
+  context: CallContext,
+  write: Admitted,
+  matching: readonly Matching[],
+  pass: Pass,
+): Later {
+  return (then) => {
+    const next = (index: number): void => {
+      const own = matching[index];
+      if (own === undefined) {
+        then(null);
+        return;
+      }
+      if (pass.isAgain && !pass.wanting.has(own.webhook)) {
+        next(index + 1);
+        return;
+      }
+      const wanted = isCalled(own, write);
+      if (typeof wanted !== 'boolean') {
+        then(wanted);
+        return;
+      }
+      if (!wanted) {
+        next(index + 1);
+        return;
+      }
+      callWebhook(context, write, own, 'admit', (called) => {
+        const refusal = take(write, own, called, pass);
+        if (refusal === null) next(index + 1);
+        else then(refusal);
+      });
+    };
+    next(0);
+  };
+}
+
+/** Takes a webhook's answer over into the object. */
+function take(
+  write: Admitted,
+  { webhook, target }: Matching,
+  called: Called,
+  pass: Pass,
+): Status | null {
+  if (called.kind === 'refused') return called.status;
+  if (called.kind === 'ignored') return null;
+  const { review } = called;
+  if (!review.allowed) return denialOf(webhook.name, review.status);
+  if (review.patch !== '') {
+    const changed = patchObject(write, target, review.patch);
+    if (typeof changed !== 'boolean') return changed;
+    // those that were called before have not seen this
+    if (changed)
+      for (const earlier of pass.called) if (earlier.isReinvoked) pass.wanting.add(earlier);
+  }
+  if (!pass.isAgain) pass.called.push(webhook);
+  return null;
+}
+
+/** True where the patch changed something. */
+function patchObject(write: Admitted, target: Served, text: string): boolean | Status {
+  const { object, served } = write;
+  if (object === null) return false;
+  const patch = parsePatch('json', text);
+  if (!patch.ok) return internalError(patch.status.message ?? 'the patch cannot be read');
+  const shown = shownAs(object, served, target) ?? {};
+  const before = JSON.stringify(shown);
+  const type = findTypeOfKind(target.resource.apiVersion, target.resource.kind);
+  const patched = applyPatch(patch.value, shown, type);
+  if (!patched.ok) return internalError(patched.status.message ?? 'the patch does not apply');
+  const fitted = type === undefined ? null : refit(type, patched.value, false);
+  if (fitted !== null && !fitted.ok) return internalError(fitted.message);
+  const result = fitted === null ? patched.value : fitted.object;
+  if (JSON.stringify(result) === before) return false;
+  replaceObject(object, shownBack(result, served, target));
+  return true;
+}
+
+/** Makes `object` what `next` is; who owns which fields stays as it was found out before. */
+export function replaceObject(object: JsonObject, next: JsonObject): void {
+  const managed = objectAt(object, 'metadata')?.['managedFields'];
+  for (const field of Object.keys(object)) delete object[field];
+  Object.assign(object, next);
+  const { managedFields: _, ...metadata } = objectAt(next, 'metadata') ?? {};
+  object['metadata'] = managed === undefined ? metadata : { managedFields: managed, ...metadata };
+  withDefaults(object);
+}
+
+export function validatingWebhooks(world: World, context: CallContext): AdmissionPlugin {
+  const hooks = new WebhookConfigurations(world, 'validatingwebhookconfigurations');
+  return {
+    name: 'ValidatingAdmissionWebhook',
+    repeats: (request) => !concerns(hooks, request),
+    validate: (write) => {
+      const matching = hooks.for(write);
+      if (matching.length === 0) return null;
+      const wanted: Matching[] = [];
+      for (const own of matching) {
+        const called = isCalled(own, write);
+        if (typeof called !== 'boolean') return called;
+        if (called) wanted.push(own);
+      }
+      return wanted.length === 0 ? null : validateAll(context, write, wanted);
+    },
+  };
+}
+
+/** All at once; the first in order that says no is the one that is told. */
+function validateAll(context: CallContext, write: Admitted, wanted: readonly Matching[]): Later {
+  return (then) => {
+    const refusals: (Status | null)[] = wanted.map(() => null);
+    let left = wanted.length;
+    for (const [index, own] of wanted.entries()) {
+      callWebhook(context, write, own, 'validating', (called) => {
+        if (called.kind === 'refused') refusals[index] = called.status;
+        else if (called.kind === 'answered' && !called.review.allowed) {
+          refusals[index] = denialOf(own.webhook.name, called.review.status);
+        }
+        left--;
+        if (left === 0) then(refusals.find((refusal) => refusal !== null) ?? null);
+      });
+    }
+  };
+}
