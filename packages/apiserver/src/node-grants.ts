@@ -64,6 +64,7 @@ export const authorizeNodes: Authorizer = (identity, what) => {
 /** NodeRestriction: a kubelet changes itself, its lease and its pods. */
 export const nodeRestriction: AdmissionPlugin = {
   name: 'NodeRestriction',
+  repeats: ({ call }) => nodeNameOfUser(call.identity) === '',
   mutate: (write) => {
     const node = nodeNameOfUser(write.call.identity);
     if (node === '') return null;

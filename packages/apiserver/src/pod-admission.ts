@@ -63,6 +63,7 @@ function readAccount(world: World, namespace: string, name: string): JsonObject 
 /** ServiceAccount: every pod runs as one; its token is mounted unless it says no. */
 export const serviceAccounts: AdmissionPlugin = {
   name: 'ServiceAccount',
+  repeats: () => true,
   mutate: (write) => {
     const pod = newPod(write);
     if (pod === null) return null;
@@ -133,6 +134,7 @@ function tokenVolume(name: string): JsonObject {
 /** Priority: the class by its name, or the cluster's default one, or 0. */
 export const priority: AdmissionPlugin = {
   name: 'Priority',
+  repeats: () => true,
   mutate: (write) => {
     const pod = newPod(write);
     if (pod === null) return null;
@@ -205,6 +207,7 @@ function findDefaultClass(world: World, served: Served): JsonObject | null {
 /** DefaultTolerationSeconds: five minutes on nodes that are not ready or out of reach. */
 export const defaultTolerations: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',
+  repeats: () => true,
   mutate: (write) => {
     const pod = newPod(write);
     if (pod === null) return null;
