@@ -55,7 +55,7 @@ test('groups of any sizes stand one after the other, and a torn file holds the f
             const frames = sizes.map((units, index) => {
               const frame = (slots[index] as Buffer).subarray(0, FRAME_HEADER_BYTES + units * 16);
               writeFrameHeader(frame, units * 16, 0, written.length, 1, 0, 0);
-              chain = sealFrame(frame, chain);
+              chain = sealFrame(frame, chain, 0);
               written.push(units * 16);
               return frame;
             });

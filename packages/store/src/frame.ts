@@ -15,6 +15,7 @@
  *   40  8 bytes  member id                     32  f64  last revision
  *   48  u32  crc of the last frame before      40  f64  wall clock, ms since 1970
  *   52  zero                                   48  u32  flags: 1 = the next frame goes on
+ *                                              52  u32  bytes of this file flushed before it
  * ```
  *
  * Each frame names the one before it, so stale or misplaced frames cannot pass for the next one.
@@ -104,8 +105,12 @@ export function writeFrameHeader(
   frame.fill(0, 52, FRAME_HEADER_BYTES);
 }
 
-/** Adds the checksums; returns the chain value for the next frame. */
-export function sealFrame(frame: Buffer, chain: number): number {
+/**
+ * Adds the checksums and how many bytes of the file were flushed when it was written; returns the
+ * chain value for the next frame.
+ */
+export function sealFrame(frame: Buffer, chain: number, flushed: number): number {
+  frame.writeUInt32LE(flushed, 52);
   const end = FRAME_HEADER_BYTES + frame.readUInt32LE(16);
   frame.writeUInt32LE(chain, 8);
   frame.writeUInt32LE(crc32(frame.subarray(FRAME_HEADER_BYTES, end)), 12);
@@ -148,4 +153,9 @@ export function paddingAt(bytes: Buffer, at: number, end: number, fileAt: number
   const size = Math.min(end - at, DIRECT_BYTES - 1 - ((fileAt + DIRECT_BYTES - 1) % DIRECT_BYTES));
   for (let i = 0; i < size; i++) if (bytes[at + i] !== 0) return 0;
   return size;
+}
+
+/** Bytes of its file that were flushed when the frame at `at` was written. */
+export function flushedBefore(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at + 52);
 }

@@ -22,6 +22,12 @@ export const WORD_SUBMITTED = 0;
 export const WORD_DONE = 1;
 /** 0 starting, 1 running, -1 failed. */
 export const WORD_STATE = 2;
+/** Bytes of the segment that the worker has written, and its number. */
+export const WORD_WRITTEN = 3;
+export const WORD_WRITTEN_SEGMENT = 4;
+/** Bytes of a segment that the main thread has flushed, and its number. */
+export const WORD_FLUSHED = 5;
+export const WORD_FLUSHED_SEGMENT = 6;
 /** From here on two words per slot: the job, and 1 when it needs a flush. */
 export const WORD_JOBS = 8;
 export const WORDS: number = WORD_JOBS + SLOTS * 2;

@@ -20,7 +20,11 @@ import {
   WORDS,
   WORD_DONE,
   WORD_JOBS,
+  WORD_FLUSHED,
+  WORD_FLUSHED_SEGMENT,
   WORD_SUBMITTED,
+  WORD_WRITTEN,
+  WORD_WRITTEN_SEGMENT,
   type WorkerStart,
 } from './log-files.ts';
 import type { Store } from './store.ts';
@@ -246,8 +250,18 @@ export class Log {
     if (!this.#isUnflushed || this.#isFlushing || this.#fd < 0) return;
     this.#isUnflushed = false;
     this.#isFlushing = true;
+    const segment = Atomics.load(this.#words, WORD_WRITTEN_SEGMENT);
+    const written = Atomics.load(this.#words, WORD_WRITTEN);
+    const isSame =
+      segment === this.segment && segment === Atomics.load(this.#words, WORD_WRITTEN_SEGMENT);
     fdatasync(this.#fd, (error) => {
       this.#isFlushing = false;
+      if (error === null && isSame) {
+        // In this order, so that the worker never reads too many bytes for a segment.
+        Atomics.store(this.#words, WORD_FLUSHED, 0);
+        Atomics.store(this.#words, WORD_FLUSHED_SEGMENT, segment);
+        Atomics.store(this.#words, WORD_FLUSHED, written);
+      }
       if (error !== null && !this.#isStopping) {
         this.#store.fail(`the log cannot be flushed: ${error.message}`);
       }

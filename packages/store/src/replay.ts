@@ -32,6 +32,7 @@ import {
   type FileHeader,
   checkFrame,
   decodeFileHeader,
+  flushedBefore,
   paddingAt,
 } from './frame.ts';
 import { SLOT_BYTES, isLogFile, logName, snapshotName } from './log-files.ts';
@@ -56,7 +57,7 @@ export interface Replayed {
   readonly cutBytes: number;
 }
 
-/** Reads everything in a directory. Null when there is nothing: a new store. */
+/** Reads everything in a directory. Null when there is nothing whole: a new store. */
 export function replayDirectory(dir: string, restorer: Restorer): Replayed | null {
   const names = readdirSync(dir);
   const snapshots = names.filter(
@@ -83,7 +84,7 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
     ahead?.close();
   }
   const header = reader.header;
-  if (header === null) throw new Error(`${dir}: no file in it has a whole header`);
+  if (header === null) return null;
   return {
     clusterId: header.clusterId,
     memberId: header.memberId,
@@ -168,6 +169,9 @@ class FileReader {
       this.#hasLog = isLog;
       this.nextSegment = header.segment + (isLog ? 1 : 0);
       this.#readFrames(fd, path, size, isLast);
+      // Killed before its next flush, the last process may have left the end in memory only; the
+      // segments after this one must not be the first to reach the disk.
+      if (isLast) fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
@@ -185,7 +189,7 @@ class FileReader {
     }
     if (header !== null) return header;
     // A crash between making the file and writing its header leaves it short and empty.
-    if (isLast && size <= FILE_HEADER_BYTES && this.header !== null) {
+    if (isLast && size <= FILE_HEADER_BYTES) {
       this.cutBytes += size;
       unlinkSync(path);
       return null;
@@ -289,7 +293,7 @@ class FileReader {
         ? 'the record there does not follow the one before it'
         : 'the checksum there does not fit';
     if (!isLast) throw damage(path, at, what);
-    const next = this.#findFrame(fd, at + 16, size);
+    const next = this.#findFlushed(fd, at, size);
     if (next >= 0) throw damage(path, at, `${what}, and good records follow at byte ${next}`);
     if (this.#group.length === 0) {
       this.#cut(fd, path, at, size);
@@ -300,13 +304,18 @@ class FileReader {
     this.#cut(fd, path, this.#groupAt, size);
   }
 
-  /** Where a whole frame stands in the rest of a file, -1 when nowhere. */
-  #findFrame(fd: number, from: number, size: number): number {
-    for (let at = from; at < size; at += READ_BYTES - SLOT_BYTES) {
+  /**
+   * Where a whole frame stands behind `bad` that was written when `bad` was flushed already, -1 when
+   * nowhere. Without one, a power cut may have taken any sectors from `bad` on: nothing there was
+   * promised, so nothing of it counts.
+   */
+  #findFlushed(fd: number, bad: number, size: number): number {
+    for (let at = bad + 16; at < size; at += READ_BYTES - SLOT_BYTES) {
       const count = readSync(fd, this.#buffer, 0, READ_BYTES, at);
       const end = Math.min(count, READ_BYTES - SLOT_BYTES);
       for (let place = 0; place < end; place += 16) {
-        if (checkFrame(this.#buffer, place, count, -1) === FRAME_OK) return at + place;
+        if (checkFrame(this.#buffer, place, count, -1) !== FRAME_OK) continue;
+        if (flushedBefore(this.#buffer, place) > bad) return at + place;
       }
     }
     return -1;

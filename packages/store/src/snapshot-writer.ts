@@ -184,7 +184,7 @@ export class SnapshotWriter {
       Date.now(),
       flags,
     );
-    this.#chain = sealFrame(this.#frame, this.#chain);
+    this.#chain = sealFrame(this.#frame, this.#chain, 0);
     this.#write(this.#frame, Math.min(length, FRAME_HEADER_BYTES + this.#filled));
     this.#filled = 0;
     this.#controlSize = 0;
