@@ -241,7 +241,8 @@ export class Reflector {
       return this.#giveUp(watch, `nothing came for ${INITIAL_SILENCE_MS / 1000} s`);
     }
     const cancelEnd = watch.cancelGuard;
-    const cancelSilence = timers.after(INITIAL_SILENCE_MS - silentMs, () => {
+    // at least a millisecond: differences of times that are no integers may never reach the bound
+    const cancelSilence = timers.after(Math.max(1, INITIAL_SILENCE_MS - silentMs), () => {
       watch.cancelGuard = cancelEnd;
       this.#guardInitial(watch);
     });
