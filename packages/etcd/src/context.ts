@@ -75,6 +75,11 @@ export class EtcdContext {
     return revision === 0 ? own : own + 1 + sizeInt64(revision);
   }
 
+  /** Bytes of a full header as a field. */
+  headerSizeOf(revision: number): number {
+    return 2 + this.#headerSize(revision);
+  }
+
   /** Room that a full header takes at most, tag and length included. */
   get headerRoom(): number {
     return this.#ids.length + this.#termField.length + 16;

@@ -78,7 +78,7 @@ class Hashes {
     const context = this.#context;
     const { store } = context;
     const current = store.appliedRevision;
-    const kept = asked === 0 ? null : this.#compactor.keptAt(asked);
+    const kept = this.#compactor.keptAt(asked);
     if (kept?.isDone === true) {
       context.guard(call.connection);
       return write(kept.hash, current, out, offset);

@@ -83,7 +83,8 @@ export class RangeRequest {
     return isKnown ? null : ETCD.invalidSort;
   }
 
-  get #isFiltered(): boolean {
+  /** Bounds on revisions of keys are asked for. */
+  get isFiltered(): boolean {
     return this.minMod !== 0 || this.maxMod !== 0 || this.minCreate !== 0 || this.maxCreate !== 0;
   }
 
@@ -98,7 +99,7 @@ export class RangeRequest {
       page.count = Math.max(0, count);
       return Math.min(0, count);
     }
-    const isPlain = this.order === ORDER_NONE && !this.#isFiltered;
+    const isPlain = this.order === ORDER_NONE && !this.isFiltered;
     if (isPlain && this.target === TARGET_KEY) {
       return store.range(bytes, keyAt, keyTo, endAt, endTo, revision, this.limit, page);
     }
@@ -106,7 +107,7 @@ export class RangeRequest {
     const early = isPlain && this.limit > 0 ? this.limit + 1 : 0;
     const failure = store.range(bytes, keyAt, keyTo, endAt, endTo, revision, early, page);
     if (failure !== 0) return failure;
-    if (this.#isFiltered) this.#filter(context, page);
+    if (this.isFiltered) this.#filter(context, page);
     this.#sort(context, page);
     page.more = this.limit > 0 && page.length > this.limit;
     if (page.more) page.length = this.limit;

@@ -21,6 +21,7 @@ import { registerMaintenance } from './maintenance.ts';
 import { registerMembers } from './members.ts';
 import { deleteHandler, putHandler } from './put.ts';
 import { rangeHandler } from './range.ts';
+import { rangeStreamFactory } from './range-stream.ts';
 import { ServedMethods } from './served-methods.ts';
 import { txnHandler } from './txn.ts';
 import { WatchService } from './watch.ts';
@@ -152,6 +153,7 @@ function makeRoutes(
   const methods = new ServedMethods(routes, context, auth.guard, nowMs);
   auth.register(methods);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
+  methods.call('/etcdserverpb.KV/RangeStream', rangeStreamFactory(context));
   methods.unary('/etcdserverpb.KV/Put', putHandler(context));
   methods.unary('/etcdserverpb.KV/DeleteRange', deleteHandler(context));
   methods.unary('/etcdserverpb.KV/Txn', txnHandler(context));
