@@ -9,10 +9,15 @@ import type { KeyClasses } from './classes.ts';
 
 export const CONTROL_LEASE = 1;
 export const CONTROL_LEASE_END = 2;
+/** What is left of a lease now; a renewal that follows is logged. */
+export const CONTROL_LEASE_LEFT = 33;
 export const CONTROL_COMPACTION = 3;
-/** Revisions up to this one may have been given out without a record in the log. */
+/**
+ * Revisions up to this one may have been given out without a record that is on the disk: by keys
+ * that are not logged (second number 1), else only if the machine went down (0).
+ */
 export const CONTROL_RESERVED = 4;
-/** How often the directory was opened. */
+/** How often the directory was opened; the halves name the boot of the machine, 0 if unknown. */
 export const CONTROL_TERM = 5;
 /** A class's own cut of history; the class is named by the CRC-32 of its prefix. */
 export const CONTROL_CUT = 6;
@@ -24,6 +29,8 @@ export const CONTROL_REVISION = 8;
 export const CONTROL_DOCUMENT = 9;
 /** The next 24 bytes of the document that began last, from byte 8 of the message on. */
 export const CONTROL_DOCUMENT_PART = 10;
+/** The process ended in order: everything before is on the disk. */
+export const CONTROL_CLOSED = 11;
 /** Every control message: u32 kind, u32, f64, f64, u32, u32. */
 export const CONTROL_BYTES = 32;
 export const DOCUMENT_PART_BYTES = 24;
@@ -71,6 +78,10 @@ export class LogBatch {
     this.#message(CONTROL_LEASE, ttlSeconds, remainingMs, idHigh, idLow);
   }
 
+  leaseLeft(idHigh: number, idLow: number, ttlSeconds: number, leftMs: number): void {
+    this.#message(CONTROL_LEASE_LEFT, ttlSeconds, leftMs, idHigh, idLow);
+  }
+
   leaseEnd(idHigh: number, idLow: number): void {
     this.#message(CONTROL_LEASE_END, 0, 0, idHigh, idLow);
   }
@@ -79,12 +90,23 @@ export class LogBatch {
     this.#message(CONTROL_COMPACTION, revision, 0, 0, 0);
   }
 
-  reserve(revision: number): void {
-    this.#message(CONTROL_RESERVED, revision, 0, 0, 0);
+  /** Must be on the disk before revisions of it are shown. */
+  reserve(revision: number, hasUnlogged: boolean): void {
+    this.#message(CONTROL_RESERVED, revision, hasUnlogged ? 1 : 0, 0, 0);
+    this.needsFlush = true;
   }
 
-  term(term: number): void {
-    this.#message(CONTROL_TERM, term, 0, 0, 0);
+  term(term: number, bootHigh: number, bootLow: number): void {
+    this.#message(CONTROL_TERM, term, 0, bootHigh, bootLow);
+  }
+
+  closed(): void {
+    this.#message(CONTROL_CLOSED, 0, 0, 0, 0);
+  }
+
+  /** History of a class begins here; the class is named by the CRC-32 of its prefix. */
+  cut(revision: number, prefixCrc: number): void {
+    this.#message(CONTROL_CUT, revision, 0, 0, prefixCrc);
   }
 
   alarm(kind: number, isRaised: boolean, memberHigh: number, memberLow: number): void {

@@ -1,12 +1,11 @@
-// shell: the store's side of the log
 /**
+ * The store's side of the log.
+ *
  * Moves what the store has applied into slots of shared memory, one frame per slot, and publishes
  * when the worker says that a frame is as durable as its classes promise. When all slots are on
  * their way nothing is copied: the records wait in their arenas and go with the next frame, so a
  * slow disk makes larger groups, not longer queues.
  */
-import { fdatasync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
 import { DiskTimes } from './disk-times.ts';
 import { FLAG_GOES_ON, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, writeFrameHeader } from './frame.ts';
 import {
@@ -27,6 +26,7 @@ import {
   WORD_WRITTEN_SEGMENT,
   type WorkerStart,
 } from './log-files.ts';
+import { type LogThread, type LogWorld, REAL_LOG_WORLD, type WorkerNews } from './log-thread.ts';
 import type { Store } from './store.ts';
 
 /** Buffered writes are flushed at latest after this. */
@@ -34,23 +34,18 @@ export const BUFFERED_FLUSH_MS = 100;
 /** How far ahead revisions are reserved that leave no record in the log. */
 const RESERVED_REVISIONS = 10_000_000;
 
-type WorkerNews =
-  | { readonly kind: 'segment'; readonly fd: number; readonly segment: number }
-  | { readonly kind: 'snapshot'; readonly segment: number }
-  | { readonly kind: 'failed'; readonly message: string };
-
 export interface LogOptions {
   readonly dir: string;
   readonly clusterId: Buffer;
   readonly memberId: Buffer;
   readonly segment: number;
   readonly chain: number;
-  readonly reserved: number;
 }
 
 export class Log {
   readonly #store: Store;
-  readonly #worker: Worker;
+  readonly #world: LogWorld;
+  readonly #thread: LogThread;
   readonly #words = new Int32Array(new SharedArrayBuffer(WORDS * 4));
   readonly #slots: readonly Buffer[];
   /** Per slot: the revision that its completion makes durable, 0 for none. */
@@ -62,11 +57,11 @@ export class Log {
   #frameNumber = 0;
   #framesUnderWay = 0;
   #needsFlush = false;
-  #reserved: number;
+  #reserved = 0;
   #fd = -1;
   #isUnflushed = false;
   #isFlushing = false;
-  readonly #flushTimer: NodeJS.Timeout;
+  readonly #stopFlushing: () => void;
   #isStopping = false;
   #isWaiting = false;
   /** Called when the worker has finished a snapshot, and when slots are free again. */
@@ -74,15 +69,17 @@ export class Log {
   segment: number;
   /** Bytes written to the current segment and the ones since the last snapshot. */
   bytesSinceSnapshot = 0;
+  /** Some keys are not logged at all. */
+  readonly hasUnlogged: boolean;
   /** Bytes of the newest snapshot. */
   snapshotBytes = 0;
   #snapshotGrows = 0;
   #bytesAtCut = 0;
   readonly times: DiskTimes = new DiskTimes();
 
-  constructor(store: Store, options: LogOptions) {
+  constructor(store: Store, options: LogOptions, world: LogWorld = REAL_LOG_WORLD) {
     this.#store = store;
-    this.#reserved = options.reserved;
+    this.#world = world;
     this.segment = options.segment;
     const memory = Array.from({ length: SLOTS }, () => slotMemory());
     this.#slots = memory.map((slot) => Buffer.from(slot, 0, FRAME_HEADER_BYTES + FRAME_BYTES_MAX));
@@ -97,22 +94,16 @@ export class Log {
       firstRevision: store.appliedRevision + 1,
       chain: options.chain,
     };
-    this.#worker = new Worker(new URL('./log-worker.ts', import.meta.url), {
-      workerData: start,
-      // Flags of the main thread such as --eval must not reach the worker.
-      execArgv: [],
-    });
-    this.#worker.on('message', (news: WorkerNews) => this.#onNews(news));
-    this.#worker.on('error', (error: Error) => store.fail(`the log's thread: ${error.message}`));
-    this.#worker.unref();
-    this.#flushTimer = setInterval(() => this.#flushBuffered(), BUFFERED_FLUSH_MS);
-    this.#flushTimer.unref();
-    if (store.classes.all.some((klass) => klass.durability === 'none')) this.#reserve();
+    this.#thread = this.#world.start(start, (news) => this.#onNews(news));
+    this.#stopFlushing = this.#world.every(BUFFERED_FLUSH_MS, () => this.#flushBuffered());
+    const modes = store.classes.all.map(({ durability }) => durability);
+    this.hasUnlogged = modes.includes('none');
+    if (this.hasUnlogged || modes.includes('buffered')) this.#reserve();
   }
 
   #reserve(): void {
     this.#reserved = this.#store.appliedRevision + RESERVED_REVISIONS;
-    this.#store.batch.reserve(this.#reserved);
+    this.#store.batch.reserve(this.#reserved, this.hasUnlogged);
   }
 
   #onNews(news: WorkerNews): void {
@@ -130,14 +121,14 @@ export class Log {
     }
   }
 
-  /** Revisions up to here may be given out without a record; 0 when all leave one. */
+  /** Revisions up to here may be shown without a flushed record; 0 when all have one. */
   get reserved(): number {
     return this.#reserved;
   }
 
   /** The time that leases go by. */
   get nowMs(): number {
-    return performance.now();
+    return this.#world.nowMs();
   }
 
   /** Jobs that are not done; at most SLOTS. */
@@ -175,7 +166,7 @@ export class Log {
       controlSize,
       this.#frameNumber,
       store.appliedRevision,
-      Date.now(),
+      this.#world.wallMs(),
       flags,
     );
     if (store.batch.needsFlush) this.#needsFlush = true;
@@ -199,7 +190,7 @@ export class Log {
     this.#sizes[index] = size;
     this.#submitted++;
     Atomics.store(this.#words, WORD_SUBMITTED, this.#submitted);
-    Atomics.notify(this.#words, WORD_SUBMITTED);
+    this.#thread.wake();
   }
 
   /** Takes note of finished jobs and publishes what they made durable. */
@@ -232,13 +223,8 @@ export class Log {
   /** Asks to be called when the worker finishes something. */
   #wait(): void {
     if (this.#isWaiting || this.#done === this.#submitted) return;
-    const result = Atomics.waitAsync(this.#words, WORD_DONE, this.#done);
     this.#isWaiting = true;
-    if (!result.async) {
-      setImmediate(() => this.#resume());
-      return;
-    }
-    void result.value.then(() => this.#resume());
+    this.#thread.whenDone(this.#done, () => this.#resume());
   }
 
   #resume(): void {
@@ -254,7 +240,7 @@ export class Log {
     const written = Atomics.load(this.#words, WORD_WRITTEN);
     const isSame =
       segment === this.segment && segment === Atomics.load(this.#words, WORD_WRITTEN_SEGMENT);
-    fdatasync(this.#fd, (error) => {
+    this.#thread.flush(this.#fd, (error) => {
       this.#isFlushing = false;
       if (error === null && isSame) {
         // In this order, so that the worker never reads too many bytes for a segment.
@@ -285,7 +271,8 @@ export class Log {
 
   giveSnapshot(size: number, controlSize: number, revision: number, goesOn: boolean): void {
     const flags = goesOn ? FLAG_GOES_ON : 0;
-    writeFrameHeader(this.snapshotSlot(), size, controlSize, 0, revision, Date.now(), flags);
+    const wallMs = this.#world.wallMs();
+    writeFrameHeader(this.snapshotSlot(), size, controlSize, 0, revision, wallMs, flags);
     this.#snapshotGrows += FRAME_HEADER_BYTES + size;
     this.#give(JOB_SNAPSHOT_FRAME, false, 0, 0);
     this.#wait();
@@ -302,13 +289,13 @@ export class Log {
   /** Writes out what is left, flushes, ends the worker. */
   async close(): Promise<void> {
     this.#isStopping = true;
-    clearInterval(this.#flushTimer);
-    this.#worker.ref();
-    const ended = new Promise<void>((resolve) => this.#worker.once('exit', () => resolve()));
+    this.#stopFlushing();
+    this.#store.batch.closed();
+    const ended = this.#thread.join();
     while (!this.#store.batch.isDrained || this.busySlots > 0) {
       if (this.#words[2] === -1) return;
       this.submit();
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await this.#world.pause();
     }
     this.#give(JOB_CLOSE, true, 0, 0);
     await ended;

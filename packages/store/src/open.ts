@@ -6,11 +6,12 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
 import type { StorageOptions } from './contract.ts';
-import { type DirectoryLock, lockDirectory } from './lock.ts';
+import { type DirectoryLock, bootId, lockDirectory } from './lock.ts';
 import { Log } from './log.ts';
 import { replayDirectory } from './replay.ts';
-import { Restorer } from './restorer.ts';
+import { type Boot, Restorer } from './restorer.ts';
 import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
 
@@ -50,9 +51,10 @@ export interface OpenStore {
 
 /**
  * Opens a store. With a data directory: takes its lock, replays the log and starts the log's
- * thread. Throws an Error whose message says what is wrong and what to do.
+ * thread. `machineBoot` names the running boot: after another one, what was not flushed is lost.
+ * Throws an Error whose message says what is wrong and what to do.
  */
-export function openStore(options: StorageOptions): OpenStore {
+export function openStore(options: StorageOptions, machineBoot: string = bootId()): OpenStore {
   const store = new Store(options, randomInt(2 ** 48 - 1));
   if (options.dataDir === null) return openInMemory(store);
   const dir = options.dataDir;
@@ -60,7 +62,7 @@ export function openStore(options: StorageOptions): OpenStore {
   let lock: DirectoryLock | null = null;
   try {
     lock = lockDirectory(dir);
-    return openWithLog(store, dir, lock);
+    return openWithLog(store, dir, lock, bootOf(machineBoot));
   } catch (error) {
     lock?.release();
     throw explained(error, dir);
@@ -78,6 +80,11 @@ function explained(error: unknown, dir: string): unknown {
   return new Error(`the data directory ${dir} cannot be used: ${message}; ${advice}`, {
     cause: error,
   });
+}
+
+/** Two checksums of a boot's name; 0 and 0 where the system does not tell it. */
+function bootOf(name: string): Boot {
+  return name === '-' ? { high: 0, low: 0 } : { high: crc32(name), low: crc32(`boot ${name}`) };
 }
 
 function openInMemory(store: Store): OpenStore {
@@ -119,10 +126,10 @@ function makeWithParents(dir: string): void {
   mkdirSync(dir, { mode: 0o700 });
 }
 
-function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore {
+function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot): OpenStore {
   const restorer = new Restorer(store, performance.now());
   const found = replayDirectory(dir, restorer);
-  if (found !== null) restorer.finish();
+  if (found !== null) restorer.finish(boot);
   const clusterId = found?.clusterId ?? randomBytes(8);
   const memberId = found?.memberId ?? randomBytes(8);
   const log = new Log(store, {
@@ -131,13 +138,12 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock): OpenStore 
     memberId,
     segment: found?.nextSegment ?? 0,
     chain: found?.chain ?? 0,
-    reserved: restorer.reserved,
   });
   log.bytesSinceSnapshot = found?.logBytes ?? 0;
   log.snapshotBytes = (found?.bytes ?? 0) - log.bytesSinceSnapshot;
   const term = restorer.term + 1;
-  store.batch.term(term);
-  const snapshots = new Snapshots(store, log, term);
+  store.batch.term(term, boot.high, boot.low);
+  const snapshots = new Snapshots(store, log, term, boot);
   const clockwork = startClockwork(store, log, snapshots);
   store.onDirty();
   const bytes = found?.bytes ?? 0;

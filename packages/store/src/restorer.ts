@@ -9,15 +9,18 @@ import { crc32 } from 'node:zlib';
 import { FLAG_LEASE, FLAG_TOMBSTONE, arenaOf, offsetOf } from './arenas.ts';
 import type { KeyClass } from './classes.ts';
 import { sortIds } from './key-sort.ts';
+import { LeaseClock } from './lease-clock.ts';
 import {
   CONTROL_ALARM,
   CONTROL_BYTES,
+  CONTROL_CLOSED,
   CONTROL_COMPACTION,
   CONTROL_CUT,
   CONTROL_DOCUMENT,
   CONTROL_DOCUMENT_PART,
   CONTROL_LEASE,
   CONTROL_LEASE_END,
+  CONTROL_LEASE_LEFT,
   CONTROL_RESERVED,
   CONTROL_REVISION,
   CONTROL_TERM,
@@ -25,13 +28,26 @@ import {
 } from './log-batch.ts';
 import type { Store } from './store.ts';
 
+/** Names a boot of the machine by two numbers, 0 and 0 where it is not told. */
+export interface Boot {
+  readonly high: number;
+  readonly low: number;
+}
+
 export class Restorer {
   readonly #store: Store;
   readonly #nowMs: number;
   lastRevision = 1;
+  /** Revisions may have been shown up to here, 0 when all of them left a flushed record. */
   reserved = 0;
+  #reservedUnlogged = 0;
+  #boot: Boot = { high: 0, low: 0 };
+  #isClosed = false;
   term = 1;
   records = 0;
+  /** Wall clock of the frame that `apply` is given. */
+  wallMs = 0;
+  readonly #clock = new LeaseClock();
   #isOutOfOrder = false;
   #document: { number: number; content: Buffer; filled: number } | null = null;
 
@@ -47,6 +63,11 @@ export class Restorer {
 
   /** One payload: control messages up to `recordsAt`, then records; `at` is 16-byte aligned. */
   apply(bytes: Buffer, at: number, recordsAt: number, end: number): void {
+    let isStart = false;
+    for (let message = at; message < recordsAt; message += CONTROL_BYTES) {
+      if (bytes.readUInt32LE(message) === CONTROL_TERM) isStart = true;
+    }
+    this.#clock.frame(this.wallMs, isStart);
     for (let message = at; message < recordsAt; message += CONTROL_BYTES) {
       this.#control(bytes, message);
     }
@@ -64,19 +85,33 @@ export class Restorer {
     const high = bytes.readUInt32LE(at + 24);
     const low = bytes.readUInt32LE(at + 28);
     const { leases } = this.#store;
-    if (kind === CONTROL_LEASE) leases.add(high, low, a, this.#nowMs + b);
+    if (kind === CONTROL_LEASE || kind === CONTROL_LEASE_LEFT) {
+      const lease = leases.add(high, low, a, this.#nowMs + b);
+      if (kind === CONTROL_LEASE_LEFT) this.#clock.checkpoint(lease);
+      else this.#clock.forget(lease);
+    }
     if (kind === CONTROL_LEASE_END) {
       const lease = leases.find(high, low);
+      this.#clock.forget(lease);
       if (lease !== 0) leases.remove(lease);
     }
     if (kind === CONTROL_COMPACTION && a > this.#store.compactRevision) this.#store.setCompacted(a);
     if (kind === CONTROL_CUT) this.#cut(a, low);
-    if (kind === CONTROL_RESERVED) this.reserved = Math.max(this.reserved, a);
+    if (kind === CONTROL_RESERVED) {
+      this.reserved = Math.max(this.reserved, a);
+      if (b === 1) this.#reservedUnlogged = Math.max(this.#reservedUnlogged, a);
+    }
     if (kind === CONTROL_REVISION) this.lastRevision = Math.max(this.lastRevision, a);
     if (kind === CONTROL_ALARM) {
       this.#store.alarms.set({ kind: a, memberHigh: high, memberLow: low }, b === 1);
     }
-    if (kind === CONTROL_TERM) this.term = Math.max(this.term, a);
+    if (kind === CONTROL_TERM) {
+      this.term = Math.max(this.term, a);
+      this.#boot = { high, low };
+    }
+    if (kind === CONTROL_TERM || kind === CONTROL_CLOSED) {
+      this.#isClosed = kind === CONTROL_CLOSED;
+    }
     if (kind === CONTROL_DOCUMENT) this.#beginDocument(low, a);
     if (kind === CONTROL_DOCUMENT_PART) this.#continueDocument(bytes, at + 8);
   }
@@ -156,8 +191,18 @@ export class Restorer {
     if (wasLive !== isLive) liveness.append(revision, id, isLive ? 1 : -1);
   }
 
-  /** All is in: puts the orders right. Revisions go on after the highest of what was seen. */
-  finish(): void {
+  /** Did the machine go down under the last process, as far as can be told? */
+  #wasCutOff({ high, low }: Boot): boolean {
+    if (this.#isClosed) return false;
+    const isKnown = this.#boot.high !== 0 || this.#boot.low !== 0;
+    return !isKnown || this.#boot.high !== high || this.#boot.low !== low;
+  }
+
+  /**
+   * All is in: puts the orders right. Revisions go on after the highest of what was seen, or, when
+   * `boot` is another one than the last process had, of what may have been seen and was lost.
+   */
+  finish(boot: Boot): void {
     const store = this.#store;
     if (this.#isOutOfOrder) for (const klass of store.classes.all) this.#sortEvents(klass);
     const { keys, arenas } = store;
@@ -180,12 +225,27 @@ export class Restorer {
     sortIds(keys, arenas, graves, graveCount);
     store.live.load(live, liveCount);
     store.graves.load(graves, graveCount);
+    this.#clock.settle(store.leases);
     store.batch.skipAll();
-    const revision = Math.max(this.lastRevision, this.reserved);
+    const lost = this.#wasCutOff(boot) ? this.reserved : 0;
+    const revision = Math.max(this.lastRevision, this.#reservedUnlogged, lost);
     store.restore(revision);
+    if (revision > this.lastRevision && lost > 0) this.#forgetHistory(revision);
     // Keys of unlogged classes are gone without an event: whoever watched them must list again.
     for (const klass of store.classes.all) {
       if (klass.durability === 'none') klass.boundary = Math.max(klass.boundary, revision);
+    }
+  }
+
+  /**
+   * The end of the log may be lost. Whoever saw it must list again, not go on from revisions that
+   * never happened now: their history counts as compacted, also after the next start.
+   */
+  #forgetHistory(revision: number): void {
+    for (const klass of this.#store.classes.all) {
+      if (klass.durability === 'fsync') continue;
+      klass.boundary = Math.max(klass.boundary, revision);
+      this.#store.batch.cut(klass.boundary, crc32(klass.prefix));
     }
   }
 

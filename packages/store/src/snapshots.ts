@@ -22,6 +22,7 @@ import {
   writeControl,
 } from './log-batch.ts';
 import { SLOTS } from './log-files.ts';
+import type { Boot } from './restorer.ts';
 import type { Store } from './store.ts';
 
 /** Keys per slice: a millisecond or two. */
@@ -55,12 +56,15 @@ export class Snapshots {
   #nextKey: Buffer | null = null;
   /** Refs to write, the next one last; and bytes of it that are in earlier frames. */
   readonly #refs: number[] = [];
+  readonly #boot: Boot;
   #written = 0;
 
-  constructor(store: Store, log: Log, term: number) {
+  /** `boot` names the running boot of the machine. */
+  constructor(store: Store, log: Log, term: number, boot: Boot) {
     this.#store = store;
     this.#log = log;
     this.#term = term;
+    this.#boot = boot;
     log.onSnapshot = () => {
       this.#isEnding = false;
     };
@@ -104,7 +108,7 @@ export class Snapshots {
       writeControl(message, 0, kind, a, b, high, low);
       messages.push(message);
     };
-    add(CONTROL_TERM, this.#term, 0, 0, 0);
+    add(CONTROL_TERM, this.#term, 0, this.#boot.high, this.#boot.low);
     if (store.compactRevision >= 0) add(CONTROL_COMPACTION, store.compactRevision, 0, 0, 0);
     for (const klass of store.classes.all) {
       if (klass.boundary > store.compactRevision) {
@@ -115,7 +119,8 @@ export class Snapshots {
       add(CONTROL_ALARM, kind, 1, memberHigh, memberLow);
     }
     // The segment that told how far revisions are given away is removed with the others.
-    if (this.#log.reserved > 0) add(CONTROL_RESERVED, this.#log.reserved, 0, 0, 0);
+    const { reserved, hasUnlogged } = this.#log;
+    if (reserved > 0) add(CONTROL_RESERVED, reserved, hasUnlogged ? 1 : 0, 0, 0);
     // Compacted away, the records no longer tell how far revisions have come.
     add(CONTROL_REVISION, store.appliedRevision, 0, 0, 0);
     for (const [number, content] of store.documents) {
