@@ -6,7 +6,10 @@ import { nodeRestriction } from '../node-grants.ts';
 import { defaultTolerations, priority, serviceAccounts } from '../pod-admission.ts';
 import type { World } from '../world.ts';
 import { limitRanger } from './limit-ranger.ts';
+import { mutatingPolicies } from './mutating-policies.ts';
+import { followPolicies } from './policy-status.ts';
 import { resourceQuota } from './resource-quota.ts';
+import { validatingPolicies } from './validating-policies.ts';
 import type { WebhookCaller } from './webhook-call.ts';
 import { WebhookMetrics } from './webhook-metrics.ts';
 import { mutatingWebhooks, validatingWebhooks } from './webhooks.ts';
@@ -38,7 +41,9 @@ function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionP
     nodeRestriction,
     priority,
     defaultTolerations,
+    mutatingPolicies(world),
     mutatingWebhooks(world, hooks),
+    validatingPolicies(world),
     validatingWebhooks(world, hooks),
   ];
 }
@@ -66,6 +71,7 @@ export function admissionChain(world: World, options: ChainOptions): Admission {
   if (both !== undefined) {
     throw new Error(`--enable-admission-plugins: ${both} is disabled by the other flag`);
   }
+  followPolicies(world);
   const isOn = (name: string): boolean =>
     enabled.includes(name) || (!OFF.has(name) && !disabled.includes(name));
   const plugins = all.filter(({ name }) => isOn(name));

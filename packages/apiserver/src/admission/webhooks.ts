@@ -4,19 +4,17 @@
  * Mutating webhooks are called one after the other, each with what those before it made; validating
  * ones all at once. A write that no webhook has a rule for costs a look into a table.
  */
-import { objectAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
 import { refit } from '@megaplane/machinery/request-body';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request } from '../admission.ts';
-import { withDefaults } from '../schema-gate.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { bindingsOf, shownAs, shownBack } from './admission-request.ts';
 import { evaluateConditions } from './match-conditions.ts';
 import { isSelected } from './matching.ts';
+import { replaceObject } from './object-change.ts';
 import { writtenName } from './refusal.ts';
 import { callWebhook, type CallContext, type Called } from './webhook-call.ts';
 import { WebhookConfigurations, type Matching, type Webhook } from './webhook-configurations.ts';
@@ -41,6 +39,8 @@ function concerns(hooks: WebhookConfigurations, { served, call }: Request): bool
 interface Pass {
   readonly called: Webhook[];
   readonly wanting: Set<Webhook>;
+  /** Some webhook changed the object: all mutating plugins are to see it. */
+  isChanged: boolean;
   /** The second pass, after which there is no other. */
   isAgain: boolean;
 }
@@ -56,7 +56,10 @@ export function mutatingWebhooks(world: World, context: CallContext): AdmissionP
       if (matching.length === 0) return null;
       let pass = passes.get(write);
       if (pass === undefined) {
-        passes.set(write, (pass = { called: [], wanting: new Set(), isAgain: false }));
+        passes.set(
+          write,
+          (pass = { called: [], wanting: new Set(), isChanged: false, isAgain: false }),
+        );
       } else {
         pass.isAgain = true;
       }
@@ -64,7 +67,7 @@ export function mutatingWebhooks(world: World, context: CallContext): AdmissionP
     },
     wantsAgain: (write) => {
       const pass = passes.get(write);
-      return pass !== undefined && !pass.isAgain && pass.called.length > 0;
+      return pass !== undefined && !pass.isAgain && pass.isChanged;
     },
   };
 }
@@ -119,9 +122,11 @@ function take(
   if (review.patch !== '') {
     const changed = patchObject(write, target, review.patch);
     if (typeof changed !== 'boolean') return changed;
-    // those that were called before have not seen this
-    if (changed)
+    if (changed) {
+      pass.isChanged = true;
+      // those that were called before have not seen this
       for (const earlier of pass.called) if (earlier.isReinvoked) pass.wanting.add(earlier);
+    }
   }
   if (!pass.isAgain) pass.called.push(webhook);
   return null;
@@ -144,16 +149,6 @@ function patchObject(write: Admitted, target: Served, text: string): boolean | S
   if (JSON.stringify(result) === before) return false;
   replaceObject(object, shownBack(result, served, target));
   return true;
-}
-
-/** Makes `object` what `next` is; who owns which fields stays as it was found out before. */
-export function replaceObject(object: JsonObject, next: JsonObject): void {
-  const managed = objectAt(object, 'metadata')?.['managedFields'];
-  for (const field of Object.keys(object)) delete object[field];
-  Object.assign(object, next);
-  const { managedFields: _, ...metadata } = objectAt(next, 'metadata') ?? {};
-  object['metadata'] = managed === undefined ? metadata : { managedFields: managed, ...metadata };
-  withDefaults(object);
 }
 
 export function validatingWebhooks(world: World, context: CallContext): AdmissionPlugin {

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
+
+const GROUP = '/apis/admissionregistration.k8s.io/v1';
+const MAPS = '/api/v1/namespaces/n/configmaps';
+
+const PODS_AND_MAPS = {
+  resourceRules: [
+    {
+      operations: ['CREATE', 'UPDATE'],
+      apiGroups: [''],
+      apiVersions: ['v1'],
+      resources: ['configmaps', 'pods'],
+    },
+  ],
+};
+
+function policy(
+  { expect }: AdmittingModel,
+  name: string,
+  spec: object,
+  binding: object = {},
+): void {
+  const matchConstraints = PODS_AND_MAPS;
+  expect(201, 'POST', `${GROUP}/validatingadmissionpolicies`, {
+    metadata: { name },
+    spec: { matchConstraints, ...spec },
+  });
+  expect(201, 'POST', `${GROUP}/validatingadmissionpolicybindings`, {
+    metadata: { name: `${name}-b` },
+    spec: { policyName: name, validationActions: ['Deny'], ...binding },
+  });
+}
+
+const map = (name: string, data: object = {}): object => ({ metadata: { name }, data });
+
+test('a write that violates a policy is refused with the words of the policy', () => {
+  const model = admittingModel();
+  policy(model, 'p', {
+    validations: [
+      { expression: 'object.metadata.name != "bad"', message: ' no bad names ' },
+      {
+        expression: 'variables.size <= 1',
+        messageExpression: "'too many: ' + string(variables.size)",
+        reason: 'Forbidden',
+      },
+      { expression: 'oldObject == null || object.data == oldObject.data' },
+    ],
+    variables: [{ name: 'size', expression: 'object.?data.orValue({}).size()' }],
+    matchConditions: [{ name: 'c', expression: 'request.name != "free"' }],
+  });
+  const bad = model.expect(422, 'POST', MAPS, map('bad'));
+  const message =
+    "configmaps \"bad\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p-b' " +
+    'denied request: no bad names';
+  const body = JSON.parse(bad.text) as { reason: string; details: object };
+  assert.equal(messageOf(bad), message);
+  assert.equal(body.reason, 'Invalid');
+  assert.deepEqual(body.details, {
+    name: 'bad',
+    kind: 'configmaps',
+    causes: [{ message: 'no bad names' }],
+  });
+  const large = model.expect(403, 'POST', MAPS, map('m', { a: '1', b: '2' }));
+  assert.match(messageOf(large), /denied request: too many: 2$/);
+  model.expect(201, 'POST', MAPS, map('free', { a: '1', b: '2' }));
+  model.expect(201, 'POST', MAPS, map('m', { a: '1' }));
+  const changed = model.expect(422, 'PATCH', `${MAPS}/m`, { data: { a: '2' } });
+  assert.match(messageOf(changed), /denied request: failed expression: oldObject == null \|\| /);
+  model.expect(200, 'PATCH', `${MAPS}/m`, { metadata: { labels: { x: 'y' } } });
+});
+
+test('expressions that fail refuse or are passed over, and actions may warn alone', () => {
+  const model = admittingModel();
+  policy(model, 'fails', { validations: [{ expression: 'object.data.missing == "x"' }] });
+  const failed = model.expect(422, 'POST', MAPS, map('m', { a: '1' }));
+  const text =
+    'denied request: expression \'object.data.missing == "x"\' resulted in error: ' +
+    'no such key: missing';
+  assert.ok(messageOf(failed).endsWith(text), messageOf(failed));
+  const path = `${GROUP}/validatingadmissionpolicies/fails`;
+  model.expect(200, 'PATCH', path, { spec: { failurePolicy: 'Ignore' } });
+  model.expect(201, 'POST', MAPS, map('m', { a: '1' }));
+  policy(
+    model,
+    'warns',
+    { validations: [{ expression: 'false', message: 'mind' }] },
+    { validationActions: ['Warn', 'Audit'] },
+  );
+  const warned = model.expect(201, 'POST', MAPS, map('w', { a: '1' }));
+  const where = "ValidatingAdmissionPolicy 'warns' with binding 'warns-b'";
+  const warning = `299 - "Validation failed for ${where}: mind"`;
+  assert.ok(warned.headers.includes(warning), String(warned.headers));
+});
+
+test('parameters are found by name and by selector, and their absence means what is said', () => {
+  const model = admittingModel();
+  const spec = {
+    paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+    validations: [{ expression: 'object.metadata.name.startsWith(params.data.prefix)' }],
+    matchConditions: [{ name: 'c', expression: 'object.metadata.name != "params"' }],
+  };
+  const selector = { matchLabels: { role: 'params' } };
+  policy(model, 'p', spec, { paramRef: { selector, parameterNotFoundAction: 'Allow' } });
+  model.expect(201, 'POST', MAPS, map('free'));
+  const params = {
+    metadata: { name: 'params', labels: { role: 'params' } },
+    data: { prefix: 'a' },
+  };
+  model.expect(201, 'POST', MAPS, params);
+  model.expect(422, 'POST', MAPS, map('b'));
+  model.expect(201, 'POST', MAPS, map('ab'));
+  policy(model, 'q', spec, { paramRef: { name: 'gone', parameterNotFoundAction: 'Deny' } });
+  const refused = model.expect(422, 'POST', MAPS, map('ac'));
+  assert.match(messageOf(refused), /no params found for policy binding with `Deny` param/);
+});
+
+test('expressions may ask who may do what, and see the namespace', () => {
+  const model = admittingModel();
+  const check = "authorizer.group('').resource('pods').namespace(request.namespace).check('get')";
+  policy(model, 'p', {
+    validations: [
+      { expression: `${check}.allowed()` },
+      { expression: "authorizer.requestResource.check('create').allowed()" },
+      { expression: "namespaceObject.metadata.labels['kubernetes.io/metadata.name'] == 'n'" },
+      { expression: "request.userInfo.groups.exists(g, g == 'system:masters')" },
+    ],
+  });
+  model.expect(201, 'POST', MAPS, map('m'));
+});
+
+test('the status tells what the types of a kind refute', async () => {
+  const model = admittingModel();
+  policy(model, 'p', { validations: [{ expression: 'object.spec.replicas > 1' }] });
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+  const stored = JSON.parse(model.ask('GET', `${GROUP}/validatingadmissionpolicies/p`).text) as {
+    status: { observedGeneration: number; typeChecking: { expressionWarnings: unknown[] } };
+  };
+  assert.equal(stored.status.observedGeneration, 1);
+  assert.deepEqual(stored.status.typeChecking.expressionWarnings, [
+    {
+      fieldRef: 'spec.validations[0].expression',
+      warning:
+        "v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'spec'\n" +
+        ' | object.spec.replicas > 1\n | ......^\n\n' +
+        "v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'replicas'\n" +
+        ' | object.spec.replicas > 1\n | ...........^\n',
+    },
+  ]);
+});
+
+test('mutating policies merge what they make, or patch, and later ones see it', () => {
+  const model = admittingModel();
+  const mutate = (name: string, mutation: object): void => {
+    model.expect(201, 'POST', `${GROUP}/mutatingadmissionpolicies`, {
+      metadata: { name },
+      spec: {
+        matchConstraints: PODS_AND_MAPS,
+        reinvocationPolicy: 'Never',
+        mutations: [mutation],
+      },
+    });
+    const spec = { policyName: name };
+    model.expect(201, 'POST', `${GROUP}/mutatingadmissionpolicybindings`, {
+      metadata: { name },
+      spec,
+    });
+  };
+  mutate('a', {
+    patchType: 'ApplyConfiguration',
+    applyConfiguration: {
+      expression:
+        'Object{metadata: Object.metadata{labels: {"team": "x"}}, spec: Object.spec{' +
+        'containers: [Object.spec.containers{name: "side", image: "i"}]}}',
+    },
+  });
+  mutate('b', {
+    patchType: 'JSONPatch',
+    jsonPatch: {
+      expression:
+        '[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("a/b"), ' +
+        'value: string(object.spec.containers.size())}]',
+    },
+  });
+  const made = model.expect(201, 'POST', '/api/v1/namespaces/n/pods', podOf('p'));
+  const pod = JSON.parse(made.text) as {
+    metadata: { labels: object };
+    spec: { containers: { name: string; imagePullPolicy: string }[] };
+  };
+  assert.deepEqual(pod.metadata.labels, { team: 'x', 'a/b': '2' });
+  assert.deepEqual(
+    pod.spec.containers.map(({ name, imagePullPolicy }) => `${name} ${imagePullPolicy}`),
+    ['c Always', 'side Always'],
+  );
+});

@@ -1,0 +1,147 @@
+/** ValidatingAdmissionPolicy: expressions that every write must satisfy. Texts are upstream's. */
+import { fromJson } from '@megaplane/machinery/cel/json-values';
+import { CelError, type CelValue } from '@megaplane/machinery/cel/values';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import { forbidden, type Status } from '@megaplane/machinery/status';
+import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import { shownObject } from '../managed/tracking.ts';
+import type { World } from '../world.ts';
+import { bindingsOf } from './admission-request.ts';
+import { evaluateConditions } from './match-conditions.ts';
+import { paramsOf } from './policy-params.ts';
+import {
+  Evaluation,
+  isAbout,
+  isBound,
+  Policies,
+  readExpression,
+  type Applicable,
+  type Binding,
+  type Expression,
+  type Policy,
+} from './policies.ts';
+import { writtenName } from './refusal.ts';
+
+interface Validation {
+  readonly expression: Expression;
+  readonly message: string;
+  readonly messageExpression: Expression | null;
+  readonly reason: string;
+}
+
+/** Bytes of a message that an expression makes. */
+const MESSAGE_BYTES_MAX = 5 * 1024;
+
+/** HTTP codes of the reasons that a validation may give. */
+const CODES: Readonly<Record<string, number>> = {
+  Forbidden: 403,
+  Unauthorized: 401,
+  RequestEntityTooLarge: 413,
+  Invalid: 422,
+};
+
+function readValidations({ object, environment }: Policy): readonly Validation[] {
+  return listAt(object, 'spec', 'validations').map((one) => {
+    const text = stringAt(one, 'messageExpression');
+    return {
+      expression: readExpression(environment, stringAt(one, 'expression')),
+      message: stringAt(one, 'message').trim(),
+      messageExpression: text === '' ? null : readExpression(environment, text),
+      reason: stringAt(one, 'reason') || 'Invalid',
+    };
+  });
+}
+
+interface Violation {
+  readonly message: string;
+  readonly reason: string;
+}
+
+export function validatingPolicies(world: World): AdmissionPlugin {
+  const policies = new Policies(world, 'validating', false, readValidations);
+  return {
+    name: 'ValidatingAdmissionPolicy',
+    repeats: ({ served, call }) => {
+      const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
+      return policies.for({ served, operation, subresource: call.info.subresource }).length === 0;
+    },
+    validate: (write) => {
+      const applicable = policies.for(write);
+      return applicable.length === 0 ? null : judge(applicable, write);
+    },
+  };
+}
+
+function judge(
+  applicable: readonly Applicable<readonly Validation[]>[],
+  write: Admitted,
+): Status | null {
+  let first: Status | null = null;
+  for (const one of applicable) {
+    if (!isAbout(one, write)) continue;
+    const common = bindingsOf(write, one.target);
+    for (const binding of one.bindings) {
+      if (!isBound(binding, write)) continue;
+      for (const violation of violationsOf(one, binding, write, common)) {
+        const denial = act(one.policy, binding, violation, write);
+        first ??= denial;
+      }
+    }
+  }
+  return first;
+}
+
+/** What the binding's actions make of a violation. */
+function act(
+  { name }: Policy,
+  binding: Binding,
+  { message, reason }: Violation,
+  write: Admitted,
+): Status | null {
+  const where = `ValidatingAdmissionPolicy '${name}' with binding '${binding.name}'`;
+  if (binding.actions.has('Warn')) write.call.warn(`Validation failed for ${where}: ${message}`);
+  if (!binding.actions.has('Deny')) return null;
+  const text = `${where} denied request: ${message}`;
+  const status = forbidden(write.served.plural, writtenName(write), text, [{ message }]);
+  return { ...status, reason, code: CODES[reason] ?? 422 };
+}
+
+function violationsOf(
+  { policy, own }: Applicable<readonly Validation[]>,
+  binding: Binding,
+  write: Admitted,
+  common: Readonly<Record<string, CelValue | undefined>>,
+): Violation[] {
+  const failure = (message: string): Violation[] =>
+    policy.ignoresFailures ? [] : [{ message, reason: 'Invalid' }];
+  const params = paramsOf(policy, binding, write);
+  if (params.kind === 'none') return [];
+  if (params.kind === 'failed') return failure(params.message);
+  return params.all.flatMap((param) => {
+    const value = param === null ? null : fromJson(shownObject(param));
+    const evaluation = new Evaluation(policy, common, value);
+    const matched = evaluateConditions(policy.conditions, () => evaluation.bindings);
+    if (matched.kind === 'skip') return [];
+    if (matched.kind === 'failed') return failure(matched.message);
+    return own.flatMap((validation) => {
+      const verdict = evaluation.evaluate(validation.expression);
+      if (verdict === true) return [];
+      if (verdict instanceof CelError) return failure(verdict.message);
+      const message = messageOf(validation, evaluation);
+      return [{ message, reason: validation.reason }];
+    });
+  });
+}
+
+function messageOf(
+  { expression, message, messageExpression }: Validation,
+  evaluation: Evaluation,
+): string {
+  if (messageExpression !== null) {
+    const value = evaluation.evaluate(messageExpression);
+    const text = typeof value === 'string' ? value.trim() : '';
+    const isShort = Buffer.byteLength(text) <= MESSAGE_BYTES_MAX;
+    if (text !== '' && isShort && !text.includes('\n')) return text;
+  }
+  return message === '' ? `failed expression: ${expression.source.trim()}` : message;
+}
