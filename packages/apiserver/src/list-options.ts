@@ -40,15 +40,9 @@ export function readListOptions(query: Query, watch: boolean): Result<ListOption
   if (errors.length > 0) {
     return failed(invalid({ group: 'meta.k8s.io', name: 'ListOptions' }, '', errors));
   }
-  const revisionText = query.text('resourceVersion');
-  const revision = parseRevision(revisionText);
-  if (revision === null) return failed(badRevision(revisionText, watch));
-  const continueText = watch ? '' : query.text('continue');
-  const token = continueText === '' ? null : decodeContinue(continueText);
-  if (token !== null && revision !== 0) {
-    return failed(badRequest('specifying resource version is not allowed when using continue'));
-  }
-  if (typeof token === 'string') return failed(badRequest(token));
+  const place = readPlace(query, watch);
+  if (!place.ok) return place;
+  const { revisionText, revision, token } = place.value;
   return success({
     watch,
     labelSelector: query.text('labelSelector'),
@@ -63,6 +57,29 @@ export function readListOptions(query: Query, watch: boolean): Result<ListOption
     limit: Math.max(0, limit.value ?? 0),
     token,
   });
+}
+
+/** Where a list or watch starts: at a revision, or where an earlier page ended. */
+function readPlace(
+  query: Query,
+  watch: boolean,
+): Result<{ revisionText: string; revision: number; token: ContinueToken | null }> {
+  const revisionText = query.text('resourceVersion');
+  const continueText = watch ? '' : query.text('continue');
+  if (continueText !== '') {
+    const token = decodeContinue(continueText);
+    if (typeof token === 'string') {
+      return failed(badRequest(`invalid continue token: ${token}`));
+    }
+    if (revisionText !== '' && revisionText !== '0') {
+      const text = 'specifying resource version is not allowed when using continue';
+      return failed(badRequest(text));
+    }
+    return success({ revisionText, revision: 0, token });
+  }
+  const revision = parseRevision(revisionText);
+  if (revision === null) return failed(badRevision(revisionText, watch));
+  return success({ revisionText, revision, token: null });
 }
 
 /** A list answers 400 with a prefix, a watch an unclassified 500 (as recorded). */

@@ -39,15 +39,18 @@ export class Query {
   }
 }
 
-/** `0` stands for "unset or 0"; null for a text that is no unsigned integer. */
+const REVISION_MAX: bigint = 2n ** 64n - 1n;
+
+/** `0` stands for "unset or 0"; null for a text that is no unsigned integer of 64 bits. */
 export function parseRevision(text: string): number | null {
   if (text === '') return 0;
-  return /^\d{1,19}$/.test(text) ? Number(text) : null;
+  return /^\d+$/.test(text) && BigInt(text) <= REVISION_MAX ? Number(text) : null;
 }
 
-/** The words of Go's parser for a resourceVersion that is no number. */
+/** The words of Go's parser for a resourceVersion that is no number, or too large a one. */
 export function revisionFault(text: string): string {
-  return `strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`;
+  const fault = /^\d+$/.test(text) ? 'value out of range' : 'invalid syntax';
+  return `strconv.ParseUint: parsing ${JSON.stringify(text)}: ${fault}`;
 }
 
 /** A Go duration (`1m30s`, `500ms`) in milliseconds; null where it is none. */

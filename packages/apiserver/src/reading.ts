@@ -10,7 +10,7 @@ import {
 } from '@megaplane/machinery/status';
 import { AnswerBody } from './answer-body.ts';
 import type { Call } from './call.ts';
-import { encodeContinue } from './continue-token.ts';
+import { continueAfter, startOfPage } from './continue-token.ts';
 import type { Encoder, ListMeta } from './encoder.ts';
 import type { Filter } from './filter.ts';
 import type { RowSource } from './index/row-source.ts';
@@ -93,7 +93,7 @@ export function listObjects(world: World, call: Call, served: Served, options: L
       call.fail(tooLargeResourceVersion(options.revision, world.storage.appliedRevision));
       return;
     }
-    const range = selectOf(served, call.info, filter.value);
+    const range = selectOf(served, call.info, filter.value, options.token !== null);
     const revision = snapshotRevision(world, options);
     const plan = { call, served, range, revision, filter: filter.value, options };
     const send = (source: RowSource): void => {
@@ -120,8 +120,7 @@ export function whenIndexed(
 /** The revision that the rules of resourceVersion and limit ask for (upstream's table of reads). */
 function snapshotRevision(world: World, options: ListOptions): number {
   const newest = world.storage.appliedRevision;
-  if (options.token !== null)
-    return options.token.revision === -1 ? newest : options.token.revision;
+  if (options.token !== null) return options.token.revision < 0 ? newest : options.token.revision;
   const isExact =
     options.match === 'Exact' ||
     (options.match === '' && options.limit > 0 && options.revision > 0);
@@ -129,12 +128,8 @@ function snapshotRevision(world: World, options: ListOptions): number {
 }
 
 function sendList(world: World, plan: ListPlan): void {
-  const { call, options } = plan;
-  const start = startOf(plan);
-  if (start === null) {
-    call.fail(badRequest('continue key is not valid'));
-    return;
-  }
+  const { options } = plan;
+  const start = startOfPage(plan.range, options.token);
   // a list at "any" revision ignores its limit, as upstream's cache does
   const isLimitless = !options.isUnset && options.revision === 0 && options.match !== 'Exact';
   const limit = isLimitless && options.token === null ? 0 : options.limit;
@@ -165,8 +160,7 @@ function searchPage(world: World, plan: ListPlan, range: KeyRange, search: PageS
     streamList(world, plan, range, metaOf(plan));
     return;
   }
-  const relative = page.lastKey.toString('latin1', plan.served.prefix.length);
-  const continueToken = encodeContinue(relative, plan.revision);
+  const continueToken = continueAfter(plan.range, page.lastKey, plan.revision);
   const own = { start: range.start, end: page.end };
   const remaining = remainingOf(world, plan, range);
   streamList(world, plan, own, { ...metaOf(plan), continueToken, remaining });
@@ -197,21 +191,15 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   pumpList(world, exchange, body, stream, encoder);
 }
 
-/** Where the list starts; a token must point into the range that the request may see. */
-function startOf(plan: ListPlan): Buffer | null {
-  const { token } = plan.options;
-  if (token === null) return plan.range.start;
-  const start = Buffer.from(plan.served.prefix + token.start, 'latin1');
-  return Buffer.compare(start, plan.range.start) < 0 ? null : start;
-}
-
-function failCompacted({ call, options, served }: ListPlan, start: Buffer): void {
+function failCompacted({ call, options, range }: ListPlan, start: Buffer): void {
   if (options.token === null) {
     call.fail(expired());
     return;
   }
-  const relative = start.toString('latin1', served.prefix.length).replace(/\0$/, '');
-  call.fail(expired(CONTINUE_EXPIRED_TEXT, encodeContinue(relative, -1)));
+  // the next page may go on with the present state, from the key after the last one sent
+  const isAfter = start.at(-1) === 0;
+  const last = isAfter ? start.subarray(0, -1) : start;
+  call.fail(expired(CONTINUE_EXPIRED_TEXT, continueAfter(range, last, -1)));
 }
 
 function pumpList(

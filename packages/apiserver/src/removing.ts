@@ -18,7 +18,7 @@ import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { toStored } from './conversion.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
-import { encodeContinue } from './continue-token.ts';
+import { continueAfter, startOfPage } from './continue-token.ts';
 import type { ListOptions } from './list-options.ts';
 import { shownObject } from './managed/tracking.ts';
 import { selectOf } from './representation.ts';
@@ -250,9 +250,8 @@ export function deleteCollection(
     call.fail(filter.status);
     return;
   }
-  const range = selectOf(served, call.info, filter.value);
-  const start =
-    list.token === null ? range.start : Buffer.from(served.prefix + list.token.start, 'latin1');
+  const range = selectOf(served, call.info, filter.value, list.token !== null);
+  const start = startOfPage(range, list.token);
   const names: { namespace: string; name: string; key: string }[] = [];
   let hasMore = false;
   const outcome = world.storage.page(start, range.end, 0, (one) => {
@@ -276,7 +275,10 @@ export function deleteCollection(
   if (filter.value.shard !== null) {
     metadata['shardInfo'] = { selector: filter.value.shard.text };
   }
-  if (hasMore) metadata['continue'] = encodeContinue(names.at(-1)?.key ?? '', revision);
+  if (hasMore) {
+    const lastKey = Buffer.from(served.prefix + (names.at(-1)?.key ?? ''), 'latin1');
+    metadata['continue'] = continueAfter(range, lastKey, revision);
+  }
   removeAll(context, options, names, metadata);
 }
 

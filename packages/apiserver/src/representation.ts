@@ -56,10 +56,18 @@ function tableEncoder(call: Call, served: Served): Result<Encoder> {
   return success(new TableEncoder(served, version, include.value, call.nowMs));
 }
 
-/** The keys that a list or watch looks at: narrowed where a selector names the object. */
-export function selectOf(served: Served, info: RequestInfo, filter: Filter): KeyRange {
+/**
+ * The keys that a list or watch looks at: narrowed where a selector names the object, except in
+ * later pages, which start somewhere in the whole.
+ */
+export function selectOf(
+  served: Served,
+  info: RequestInfo,
+  filter: Filter,
+  isPage = false,
+): KeyRange {
   const namespace = namespaceOf(served, info, filter);
-  return rangeOf(served, namespace, filter.name);
+  return rangeOf(served, namespace, isPage ? '' : filter.name);
 }
 
 /** The namespace of the URL, or the one that a field selector pins. */

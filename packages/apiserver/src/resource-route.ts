@@ -1,12 +1,23 @@
 /** Requests for resources: which verb, which object, which subresource, and who answers. */
-import { pinnedField, parseFieldSelector } from '@megaplane/machinery/fieldselectors';
+import {
+  escapeFieldValue,
+  parseFieldSelector,
+  pinnedField,
+} from '@megaplane/machinery/fieldselectors';
 import { stringAt } from '@megaplane/machinery/json';
-import { badRequest, generic, type Status } from '@megaplane/machinery/status';
+import {
+  badRequest,
+  failed,
+  generic,
+  success,
+  type Result,
+  type Status,
+} from '@megaplane/machinery/status';
 import type { Admission } from './admission.ts';
 import { readBody, type Normal } from './body.ts';
 import type { Call } from './call.ts';
 import { deprecationOf } from './deprecation.ts';
-import { readListOptions } from './list-options.ts';
+import { readListOptions, type ListOptions } from './list-options.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { patchObject } from './patching.ts';
 import { durationMs } from './query.ts';
@@ -142,8 +153,23 @@ function answerList(world: World, call: Call, served: Served, watch: boolean): v
     call.fail(options.status);
     return;
   }
-  if (watch) watchObjects(world, call, served, options.value);
-  else listObjects(world, call, served, options.value);
+  const named = withName(call, served, options.value);
+  if (!named.ok) call.fail(named.status);
+  else if (watch) watchObjects(world, call, served, named.value);
+  else listObjects(world, call, served, named.value);
+}
+
+/** The deprecated watch of one object by its path is a watch with a selector of its name. */
+function withName(call: Call, served: Served, options: ListOptions): Result<ListOptions> {
+  const { name } = call.info;
+  if (name === '') return success(options);
+  const { group, kind } = served.resource;
+  const own = `metadata.name=${escapeFieldValue(name)}`;
+  if (options.fieldSelector === '') return success({ ...options, fieldSelector: own });
+  const parsed = parseFieldSelector(options.fieldSelector, group, kind);
+  if ('error' in parsed) return failed(badRequest(parsed.error));
+  if (pinnedField(parsed.value, 'metadata.name') === name) return success(options);
+  return failed(badRequest("fieldSelector metadata.name doesn't match requested name"));
 }
 
 function answerCreate(context: WriteContext, call: Call, served: Served): void {

@@ -50,7 +50,8 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   const startsWithState = sendsState(options);
   const now = storage.appliedRevision;
   const revision = startsWithState || options.revision === 0 ? now : options.revision;
-  const seconds = options.timeoutSeconds ?? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN);
+  const asked = options.timeoutSeconds ?? 0;
+  const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
   call.code = 200;
   call.exchange.open(200, contentType(call.media, true), call.headers());
   const begin = (source: RowSource | null): void => {
