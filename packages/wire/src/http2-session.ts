@@ -98,6 +98,8 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     if (this.holds === 0) {
       this.data.flush(this.transport);
       if (this.hasRound && this.sendWindow > 0 && this.budget() > 0) this.transport.requestTurn();
+    } else {
+      this.data.park();
     }
     if (!this.#hasRoom()) this.#pauseInput();
     else if (this.#inputPaused) this.transport.requestTurn();

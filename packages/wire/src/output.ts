@@ -67,6 +67,21 @@ export class Output {
     else if (block.length > 0) giveBlock(block);
   }
 
+  /**
+   * What is held back for longer than a turn, and small, gives its block back meanwhile: when the
+   * answers of a thousand connections wait for one flush, a block each is new memory each time.
+   */
+  park(): void {
+    if (this.bytes.length !== BLOCK_BYTES || this.at > COPY_BYTES_MAX) return;
+    const block = this.bytes;
+    this.bytes = NONE;
+    if (this.at > 0) {
+      this.bytes = Buffer.allocUnsafe(this.at);
+      block.copy(this.bytes, 0, 0, this.at);
+    }
+    giveBlock(block);
+  }
+
   /** Appends everything to another output, and is empty. */
   moveTo(target: { reserve(count: number): Output }): void {
     for (const { block, length } of this.#full ?? []) copyTo(target, block, length);
@@ -92,7 +107,7 @@ function copyTo(target: { reserve(count: number): Output }, block: Buffer, lengt
 }
 
 function send(transport: Transport, block: Buffer, length: number): void {
-  if (length <= COPY_BYTES_MAX) {
+  if (length <= COPY_BYTES_MAX && block.length >= BLOCK_BYTES) {
     const copy = Buffer.allocUnsafe(length);
     block.copy(copy, 0, 0, length);
     giveBlock(block);
