@@ -14,14 +14,20 @@ export const LEASE_TTL_SECONDS_MAX = 9_000_000_000;
 export const LEASE_TTL_SECONDS_MIN = 2;
 /** Leases that one tick may end, as in etcd's loop of 500 per 500 ms. */
 const EXPIRIES_PER_TICK_MAX = 500;
+/** Leases looked at per call of `note`, how often each at most, and from which age on. */
+const NOTE_LOOKS_MAX = 2000;
+const NOTE_CYCLE_MS = 2000;
+const NOTE_AGE_MS_MIN = 1000;
 
 /** What the lease table asks of the store. */
 export interface LeaseOwner {
   /** Deletes the keys in one revision (none, no revision); returns the current revision. */
   deleteKeys(ids: readonly number[]): number;
-  /** Puts a change into the log: a lease with what remains of it, or its end. */
-  logLease(lease: number, remainingMs: number): void;
+  /** Puts a change into the log: a whole lease, or its end. */
+  logLease(lease: number): void;
   logLeaseEnd(lease: number): void;
+  /** Notes what is left of a lease now. */
+  logLeaseLeft(lease: number, leftMs: number): void;
 }
 
 export class Leases implements LeaseTable {
@@ -37,6 +43,11 @@ export class Leases implements LeaseTable {
   #listedMs = new Float64Array(64);
   #firstKey = new Uint32Array(64);
   #used = new Uint8Array(64);
+  /** 1 where the log has what was left at some time: then the next renewal is logged too. */
+  #noted = new Uint8Array(64);
+  /** Where the next look for leases to note begins. */
+  #noteNext = 1;
+  #noteCycleMs = -Infinity;
   readonly #free: number[] = [];
   #end = 1;
   #size = 0;
@@ -81,14 +92,14 @@ export class Leases implements LeaseTable {
     const ttl = Math.max(LEASE_TTL_SECONDS_MIN, ttlSeconds);
     const lease = this.add(idHigh, idLow, ttl, nowMs + ttl * 1000);
     this.granted++;
-    this.#owner.logLease(lease, ttl * 1000);
+    this.#owner.logLease(lease);
     return lease;
   }
 
   /** Takes a lease over from elsewhere, with what remains of it; replaces what is there. */
   adopt(high: number, low: number, ttlSeconds: number, leftMs: number, nowMs: number): number {
-    const lease = this.add(high, low, ttlSeconds, nowMs + leftMs);
-    this.#owner.logLease(lease, leftMs);
+    const lease = this.add(high, low, ttlSeconds, nowMs + leftMs, true);
+    this.#owner.logLeaseLeft(lease, leftMs);
     return lease;
   }
 
@@ -99,8 +110,19 @@ export class Leases implements LeaseTable {
     this.remove(lease);
   }
 
+  /** A snapshot of the log has what is left: the next renewal is logged. */
+  markNoted(lease: number): void {
+    this.#noted[lease] = 1;
+  }
+
   /** Adds a lease as it was found in the log; replaces what is there. */
-  add(idHigh: number, idLow: number, ttlSeconds: number, deadlineMs: number): number {
+  add(
+    idHigh: number,
+    idLow: number,
+    ttlSeconds: number,
+    deadlineMs: number,
+    isNoted: boolean = false,
+  ): number {
     let lease = this.find(idHigh, idLow);
     if (lease === 0) {
       lease = this.#free.length > 0 ? this.#free.pop()! : this.#end++;
@@ -115,6 +137,7 @@ export class Leases implements LeaseTable {
     }
     this.#ttlSeconds[lease] = ttlSeconds;
     this.#deadlineMs[lease] = deadlineMs;
+    this.#noted[lease] = isNoted ? 1 : 0;
     this.#pushHeap(deadlineMs, lease);
     return lease;
   }
@@ -140,6 +163,9 @@ export class Leases implements LeaseTable {
     const used = new Uint8Array(size);
     used.set(this.#used);
     this.#used = used;
+    const noted = new Uint8Array(size);
+    noted.set(this.#noted);
+    this.#noted = noted;
   }
 
   #place(lease: number): void {
@@ -200,8 +226,40 @@ export class Leases implements LeaseTable {
     if (lease <= 0 || this.#used[lease] !== 1) return FAILURE.leaseNotFound;
     const ttl = this.#ttlSeconds[lease]!;
     this.#deadlineMs[lease] = nowMs + ttl * 1000;
+    if (this.#noted[lease] === 1) {
+      this.#noted[lease] = 0;
+      this.#owner.logLease(lease);
+    }
     this.renewed++;
     return ttl;
+  }
+
+  /** Ends it so much sooner. */
+  bringForward(lease: number, byMs: number): void {
+    this.#deadlineMs[lease]! -= byMs;
+    this.#pushHeap(this.#deadlineMs[lease]!, lease);
+  }
+
+  /**
+   * Notes in the log what is left of some leases that were not renewed lately, so that a restart
+   * neither prolongs nor cuts them: NOTE_LOOKS_MAX per call, all of them once per NOTE_CYCLE_MS or
+   * as fast as calls come.
+   */
+  note(nowMs: number): void {
+    if (this.#noteNext === 1) {
+      if (nowMs - this.#noteCycleMs < NOTE_CYCLE_MS) return;
+      this.#noteCycleMs = nowMs;
+    }
+    const end = Math.min(this.#end, this.#noteNext + NOTE_LOOKS_MAX);
+    for (; this.#noteNext < end; this.#noteNext++) {
+      const lease = this.#noteNext;
+      if (this.#used[lease] !== 1 || this.#noted[lease] === 1) continue;
+      const leftMs = this.#deadlineMs[lease]! - nowMs;
+      if (this.#ttlSeconds[lease]! * 1000 - leftMs < NOTE_AGE_MS_MIN || leftMs <= 0) continue;
+      this.#noted[lease] = 1;
+      this.#owner.logLeaseLeft(lease, leftMs);
+    }
+    if (this.#noteNext >= this.#end) this.#noteNext = 1;
   }
 
   remainingMs(lease: number, nowMs: number): number {

@@ -10,7 +10,7 @@ import type { KeyClasses } from './classes.ts';
 export const CONTROL_LEASE = 1;
 export const CONTROL_LEASE_END = 2;
 /** What is left of a lease now; a renewal that follows is logged. */
-export const CONTROL_LEASE_LEFT = 33;
+export const CONTROL_LEASE_LEFT = 12;
 export const CONTROL_COMPACTION = 3;
 /**
  * Revisions up to this one may have been given out without a record that is on the disk: by keys

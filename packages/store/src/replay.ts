@@ -249,6 +249,7 @@ class FileReader {
     const start = from + FRAME_HEADER_BYTES;
     const before = this.chain;
     this.chain = bytes.readUInt32LE(from + 4);
+    this.#restorer.wallMs = bytes.readDoubleLE(from + 40);
     const goesOn = (bytes.readUInt32LE(from + 48) & FLAG_GOES_ON) !== 0;
     if (!goesOn && this.#group.length === 0) {
       this.#restorer.apply(bytes, start, start + controlSize, start + size);

@@ -86,8 +86,9 @@ export class Restorer {
     const low = bytes.readUInt32LE(at + 28);
     const { leases } = this.#store;
     if (kind === CONTROL_LEASE || kind === CONTROL_LEASE_LEFT) {
-      const lease = leases.add(high, low, a, this.#nowMs + b);
-      if (kind === CONTROL_LEASE_LEFT) this.#clock.checkpoint(lease);
+      const isLeft = kind === CONTROL_LEASE_LEFT;
+      const lease = leases.add(high, low, a, this.#nowMs + b, isLeft);
+      if (isLeft) this.#clock.checkpoint(lease);
       else this.#clock.forget(lease);
     }
     if (kind === CONTROL_LEASE_END) {

@@ -33,7 +33,7 @@ import {
   CONTROL_ALARM,
   CONTROL_BYTES,
   CONTROL_COMPACTION,
-  CONTROL_LEASE,
+  CONTROL_LEASE_LEFT,
   CONTROL_REVISION,
   CONTROL_TERM,
   writeControl,
@@ -116,7 +116,7 @@ export class SnapshotWriter {
   }
 
   lease({ idHigh, idLow, ttlSeconds, remainingMs }: ForeignLease): void {
-    this.#control(CONTROL_LEASE, ttlSeconds, remainingMs, idHigh, idLow);
+    this.#control(CONTROL_LEASE_LEFT, ttlSeconds, remainingMs, idHigh, idLow);
   }
 
   alarm(kind: number, memberHigh: number, memberLow: number): void {

@@ -14,7 +14,7 @@ import {
   CONTROL_BYTES,
   CONTROL_COMPACTION,
   CONTROL_CUT,
-  CONTROL_LEASE,
+  CONTROL_LEASE_LEFT,
   CONTROL_RESERVED,
   CONTROL_REVISION,
   CONTROL_TERM,
@@ -133,7 +133,8 @@ export class Snapshots {
     leases.each((lease) => {
       const ttl = leases.ttlSeconds(lease);
       const left = Math.max(0, leases.remainingMs(lease, this.#log.nowMs));
-      add(CONTROL_LEASE, ttl, left, leases.idHigh(lease), leases.idLow(lease));
+      add(CONTROL_LEASE_LEFT, ttl, left, leases.idHigh(lease), leases.idLow(lease));
+      leases.markNoted(lease);
     });
     return messages;
   }

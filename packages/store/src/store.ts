@@ -29,10 +29,8 @@ import { WatchHub } from './watch-hub.ts';
 
 /** Applied but unpublished bytes above which writes are refused. */
 export const LOG_BACKLOG_BYTES_MAX: number = 256 * 1024 * 1024;
-/** How often the remaining time of leases is logged; shorter leases start anew at a restart. */
-export const LEASE_CHECKPOINT_MS = 30_000;
-/** Leases per checkpoint, the ones that expire first. */
-const LEASE_CHECKPOINTS_MAX = 20_000;
+/** How often some leases are noted in the log with what is left of them. */
+const LEASE_NOTE_MS = 100;
 const GRANULE_MASK = (1 << GRANULE_BITS) - 1;
 
 export class Store implements RevisionedStore {
@@ -62,7 +60,7 @@ export class Store implements RevisionedStore {
   /** What the last `onPublish` said. */
   #toldRevision = 1;
   #compacted = -1;
-  #checkpointMs = 0;
+  #noteMs = 0;
   #sub = 0;
   #touchesLog = false;
   /** Bytes of records appended and not yet published. */
@@ -78,8 +76,9 @@ export class Store implements RevisionedStore {
     this.#memoryBytesMax = options.memoryBytesMax ?? Infinity;
     this.leases = new Leases(this.arenas, this.keys, {
       deleteKeys: (ids) => this.#deleteKeys(ids),
-      logLease: (lease, remainingMs) => this.#logLease(lease, remainingMs),
+      logLease: (lease) => this.#logLease(lease),
       logLeaseEnd: (lease) => this.#logLeaseEnd(lease),
+      logLeaseLeft: (lease, leftMs) => this.#logLeaseLeft(lease, leftMs),
     });
     this.hub = new WatchHub(this.arenas, this.keys, this.classes);
     this.batch = new LogBatch(this.arenas, this.classes, options.dataDir !== null);
@@ -404,10 +403,17 @@ export class Store implements RevisionedStore {
     return this.commit();
   }
 
-  #logLease(lease: number, remainingMs: number): void {
+  #logLease(lease: number): void {
     const { leases, batch } = this;
     const ttl = leases.ttlSeconds(lease);
-    batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, remainingMs);
+    batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, ttl * 1000);
+    if (batch.isPending) this.#markDirty();
+  }
+
+  #logLeaseLeft(lease: number, leftMs: number): void {
+    const { leases, batch } = this;
+    const ttl = leases.ttlSeconds(lease);
+    batch.leaseLeft(leases.idHigh(lease), leases.idLow(lease), ttl, leftMs);
     if (batch.isPending) this.#markDirty();
   }
 
@@ -528,22 +534,6 @@ export class Store implements RevisionedStore {
     for (const callback of this.#onLogFailure) callback(message);
   }
 
-  /** Logs what is left of longer leases, so that a restart does not give them all of it again. */
-  #checkpointLeases(nowMs: number): void {
-    const isFirst = this.#checkpointMs === 0;
-    this.#checkpointMs = nowMs + LEASE_CHECKPOINT_MS;
-    if (isFirst) return;
-    const { leases, batch } = this;
-    let count = 0;
-    leases.each((lease) => {
-      const ttl = leases.ttlSeconds(lease);
-      if (ttl * 1000 < 2 * LEASE_CHECKPOINT_MS || count++ >= LEASE_CHECKPOINTS_MAX) return;
-      const leftMs = Math.max(0, leases.remainingMs(lease, nowMs));
-      batch.lease(leases.idHigh(lease), leases.idLow(lease), ttl, leftMs);
-    });
-    if (batch.isPending) this.#markDirty();
-  }
-
   /** Replay: the store continues after this revision. */
   restore(revision: number): void {
     this.#applied = revision;
@@ -565,7 +555,10 @@ export class Store implements RevisionedStore {
 
   tick(nowMs: number): void {
     this.leases.expire(nowMs);
-    if (nowMs >= this.#checkpointMs) this.#checkpointLeases(nowMs);
+    if (nowMs >= this.#noteMs) {
+      this.#noteMs = nowMs + LEASE_NOTE_MS;
+      this.leases.note(nowMs);
+    }
     this.sweep.step();
     this.hub.wakeRestless();
   }
