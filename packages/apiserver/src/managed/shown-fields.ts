@@ -3,7 +3,8 @@
  * The owners of fields on their way out: an object keeps references to templates (see machinery's
  * `field-templates`), first in its metadata; readers get the entries.
  */
-import { fillText, templateOf } from '@megaplane/machinery/apply/field-templates';
+import { templateOf } from '@megaplane/machinery/apply/field-templates';
+import { fillText } from '@megaplane/machinery/apply/holed-fields';
 import { timeText } from '@megaplane/machinery/apply/managed-fields';
 import { Sink } from '../sink.ts';
 

@@ -16,7 +16,9 @@ const PREFIX_END = '/megaplane/managedfields0';
 const METADATA_OPEN = '"metadata":{';
 /** The kind and version of an object before its metadata are no longer than this. */
 const HEAD_BYTES_MAX = 200;
+const OPEN_LENGTH = '"managedFields":"'.length;
 const ID_LENGTH = 12;
+const COMMA = 0x2c;
 
 export const TEMPLATES_START: Buffer = Buffer.from(PREFIX, 'latin1');
 export const TEMPLATES_END: Buffer = Buffer.from(PREFIX_END, 'latin1');
@@ -29,7 +31,7 @@ export class TemplateKeeper {
 
   /** Takes in a record that was found under a key of the range. */
   restore(id: string, value: string): void {
-    if (restoreTemplate(JSON.parse(value) as JsonValue)) this.#kept.add(id);
+    if (restoreTemplate(id, JSON.parse(value) as JsonValue)) this.#kept.add(id);
   }
 
   /** Keeps the templates that the object in `value` refers to, as far as they are new. */
@@ -38,9 +40,9 @@ export class TemplateKeeper {
     if (open < 0) return;
     const at = open + METADATA_OPEN.length;
     if (!isPacked(value, at)) return;
-    const references = value.latin1Slice(at, packedEnd(value, at) - 1);
-    for (const reference of references.slice('"managedFields":"'.length).split(',')) {
-      const id = reference.slice(0, ID_LENGTH);
+    const end = packedEnd(value, at) - 1;
+    for (let from = at + OPEN_LENGTH; from < end; from = afterComma(value, from, end)) {
+      const id = value.latin1Slice(from, from + ID_LENGTH);
       if (this.#kept.has(id)) continue;
       const template = templateOf(id);
       if (template === undefined) continue;
@@ -48,4 +50,9 @@ export class TemplateKeeper {
       if (write(Buffer.from(PREFIX + id, 'latin1'), record)) this.#kept.add(id);
     }
   }
+}
+
+function afterComma(value: Buffer, from: number, end: number): number {
+  const comma = value.indexOf(COMMA, from + ID_LENGTH);
+  return comma < 0 || comma >= end ? end : comma + 1;
 }

@@ -1,11 +1,12 @@
 /** Keeps the owners of fields in objects that are written; see machinery's field manager. */
 import {
   packManaged,
+  packNew,
   shownManaged,
   unpackManaged,
 } from '@megaplane/machinery/apply/field-templates';
-import { trackUpdate } from '@megaplane/machinery/apply/field-manager';
-import { emptyManaged, type Managed } from '@megaplane/machinery/apply/managed-fields';
+import { trackNewObject, trackUpdate } from '@megaplane/machinery/apply/field-manager';
+import { emptyManaged, NO_MANAGER, type Managed } from '@megaplane/machinery/apply/managed-fields';
 import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { RuleContext } from '../behaviour.ts';
@@ -22,6 +23,16 @@ export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObj
     return;
   }
   const scope = fieldScope(context.served, context.call, '', 'Update');
+  if (given === undefined || isReset(given)) {
+    const fields = trackNewObject(scope, object);
+    const { manager, nowSeconds } = scope;
+    const name = manager.name === '' ? NO_MANAGER : manager.name;
+    const packed = fields === null ? undefined : packNew({ ...manager, name }, fields, nowSeconds);
+    if (packed !== null) {
+      setPacked(object, packed);
+      return;
+    }
+  }
   const managed = given === undefined || isReset(given) ? emptyManaged() : unpackManaged(given);
   setManaged(object, trackUpdate(scope, null, object, managed));
 }

@@ -10,6 +10,7 @@ import {
   scalarSchema,
   type FieldSchema,
   type MapForm,
+  type SortedFields,
   type ScalarForm,
 } from './field-schema.ts';
 
@@ -54,6 +55,7 @@ class StructForm implements MapForm {
   readonly elements = null;
   readonly #type: Type;
   #fields: Map<string, FieldSchema> | null = null;
+  #sorted: SortedFields | null = null;
 
   constructor(type: Type) {
     this.#type = type;
@@ -62,6 +64,19 @@ class StructForm implements MapForm {
 
   field(name: string): FieldSchema | undefined {
     return (this.#fields ??= this.#build()).get(name);
+  }
+
+  sorted(): SortedFields {
+    if (this.#sorted === null) {
+      const fields = (this.#fields ??= this.#build());
+      const names = [...fields.keys()].sort();
+      this.#sorted = {
+        names,
+        steps: names.map((name) => `"f:${name}"`),
+        schemas: names.flatMap((name) => fields.get(name) ?? []),
+      };
+    }
+    return this.#sorted;
   }
 
   #build(): Map<string, FieldSchema> {

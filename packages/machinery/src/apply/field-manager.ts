@@ -16,6 +16,8 @@ import {
 } from '../status.ts';
 import { quoted } from '../quoting.ts';
 import { FieldSet } from './field-set.ts';
+import { newFields, UNTRACKED_METADATA } from './new-fields.ts';
+import type { Holed } from './holed-fields.ts';
 import { lastAppliedFields, LAST_APPLIED_MANAGER, withLastApplied } from './last-applied.ts';
 import {
   capUpdaters,
@@ -45,17 +47,7 @@ const UNTRACKED = FieldSet.of(
   ['f:apiVersion'],
   ['f:kind'],
   ['f:metadata'],
-  ...[
-    'name',
-    'namespace',
-    'creationTimestamp',
-    'selfLink',
-    'uid',
-    'clusterName',
-    'generation',
-    'managedFields',
-    'resourceVersion',
-  ].map((name) => ['f:metadata', `f:${name}`]),
+  ...UNTRACKED_METADATA.map((name) => ['f:metadata', `f:${name}`]),
 );
 
 /** One write: by whom, of which kind, when. */
@@ -87,6 +79,11 @@ export function trackUpdate(
 ): Managed {
   if (managed.owners.size === 0 && live !== null) return managed;
   return update(scope, live ?? scope.empty, next, managed, scope.manager);
+}
+
+/** The fields of a new object that nobody owned before; null where there are none to own. */
+export function trackNewObject({ versions, empty }: FieldScope, object: JsonObject): Holed | null {
+  return newFields(versions.schema, empty, object, versions.ignored);
 }
 
 function update(

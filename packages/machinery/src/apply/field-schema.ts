@@ -35,8 +35,18 @@ export interface MapForm {
   field(name: string): FieldSchema | undefined;
   /** What stands for a field that an item of a keyed list leaves out; undefined: nothing does. */
   defaultOf(name: string): JsonValue | undefined;
+  /** All declared fields, where they are few and all there are: sorted, with their steps' texts. */
+  sorted?(): SortedFields;
   /** The schema of fields that are not declared; null where there may be none. */
   readonly elements: FieldSchema | null;
+}
+
+/** Three columns. */
+export interface SortedFields {
+  readonly names: readonly string[];
+  /** `"f:name"` */
+  readonly steps: readonly string[];
+  readonly schemas: readonly FieldSchema[];
 }
 
 const NO_KEYS: readonly string[] = [];

@@ -13,8 +13,9 @@
 
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../json-value.ts';
-import { decodeFields, stepText } from './field-set-codec.ts';
+import { decodeFields } from './field-set-codec.ts';
 import { FieldSet } from './field-set.ts';
+import { fillText, HOLE, holedFields, type Holed } from './holed-fields.ts';
 import {
   emptyManaged,
   compareEntries,
@@ -29,10 +30,7 @@ import {
 } from './managed-fields.ts';
 import { goJson } from './path-element.ts';
 
-const HOLE = '\u0001';
 const ID_LENGTH = 12;
-/** Items that are told apart by what differs from object to object. */
-const HOLED_KEY = /^k:\{"(uid|ip)":(".*")\}$/s;
 /** Sets that were read from their templates and are kept; beyond it all are read again. */
 const SETS_MAX = 8192;
 /** Templates that are kept; objects with others hold them whole. */
@@ -44,6 +42,8 @@ const TEMPLATE_LETTERS_MAX = 256 * 1024 * 1024;
 export interface Template {
   readonly id: string;
   readonly manager: Manager;
+  /** What tells its manager from others. */
+  readonly ownerId: string;
   /** FieldsV1, cut at its holes. */
   readonly pieces: readonly string[];
   /** Text of the entry before the time. */
@@ -53,7 +53,8 @@ export interface Template {
 }
 
 const templates = new Map<string, Template>();
-const idByText = new Map<string, string>();
+/** Ids by manager and text. */
+const idsByText = new Map<string, Map<string, string>>();
 let letters = 0;
 
 /** A template by its id; undefined where it is not known. */
@@ -66,23 +67,32 @@ export function templateRecord({ manager, pieces }: Template): JsonObject {
   return { ...manager, pieces: [...pieces] };
 }
 
-/** Takes in a template that was kept; false where it is none. */
-export function restoreTemplate(record: JsonValue | undefined): boolean {
+/** Takes in a template that was kept under `id`; false where it is none. */
+export function restoreTemplate(id: string, record: JsonValue | undefined): boolean {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return false;
   const { name, operation, apiVersion, subresource, pieces } = record;
   if (typeof name !== 'string' || typeof apiVersion !== 'string') return false;
   if (typeof subresource !== 'string' || !Array.isArray(pieces)) return false;
   if (operation !== 'Apply' && operation !== 'Update') return false;
   const text = pieces.map(String).join(HOLE);
-  add({ name, operation, apiVersion, subresource }, text);
+  add({ name, operation, apiVersion, subresource }, text, id);
   return true;
 }
 
-function add(manager: Manager, text: string): string {
-  const key = `${managerKey(manager)}${text}`;
-  const known = idByText.get(key);
-  if (known !== undefined) return known;
-  const id = createHash('sha256').update(key).digest('base64url').slice(0, ID_LENGTH);
+function idsOf(manager: Manager): Map<string, string> {
+  const key = managerKey(manager);
+  let ids = idsByText.get(key);
+  if (ids === undefined) idsByText.set(key, (ids = new Map()));
+  return ids;
+}
+
+function add(manager: Manager, text: string, kept = ''): string {
+  const ids = idsOf(manager);
+  const known = ids.get(text);
+  // a template that was kept under another id stays good for the objects that name it
+  if (known !== undefined && (kept === '' || kept === known)) return known;
+  const hash = createHash('sha256').update(managerKey(manager)).update(text);
+  const id = kept === '' ? hash.digest('base64url').slice(0, ID_LENGTH) : kept;
   const pieces = text.split(HOLE);
   const { name, operation, apiVersion, subresource } = manager;
   const nameText = name === '' ? '' : `"manager":${goJson(name)},`;
@@ -92,55 +102,15 @@ function add(manager: Manager, text: string): string {
     const start = index === 0 ? ',"fieldsType":"FieldsV1","fieldsV1":' : '';
     return Buffer.from(`${start}${piece}${index === pieces.length - 1 ? end : ''}`);
   });
-  templates.set(id, { id, manager, pieces, head: Buffer.from(head), rest });
-  idByText.set(key, id);
-  letters += key.length * 2;
+  const ownerId = managerId(manager);
+  templates.set(id, { id, manager, ownerId, pieces, head: Buffer.from(head), rest });
+  ids.set(text, id);
+  letters += text.length * 2;
   return id;
 }
 
-function managerKey(manager: Manager): string {
-  return `${manager.operation} ${manager.apiVersion} ${managerId(manager)}\n`;
-}
-
-/** FieldsV1 with holes where it differs from object to object, and what fills them. */
-interface Holed {
-  readonly text: string;
-  readonly fills: readonly string[];
-}
-
-function holedFields(set: FieldSet): Holed {
-  const fills: string[] = [];
-  return { text: holedLevel(set, false, fills), fills };
-}
-
-function holedLevel(set: FieldSet, hasSelf: boolean, fills: string[]): string {
-  let text = hasSelf ? '{".":{}' : '{';
-  let isFirst = !hasSelf;
-  for (const step of set.sortedSteps()) {
-    if (!isFirst) text += ',';
-    isFirst = false;
-    text += `${holedStep(step, fills)}:`;
-    const below = set.below(step);
-    text += below === null ? '{}' : holedLevel(below, set.hasStep(step), fills);
-  }
-  return `${text}}`;
-}
-
-function holedStep(step: string, fills: string[]): string {
-  if (step.startsWith('v:"')) {
-    fills.push(JSON.parse(step.slice(2)) as string);
-    return `"v:\\"${HOLE}\\""`;
-  }
-  const key = step.startsWith('k:') ? HOLED_KEY.exec(step) : null;
-  if (key === null || key[2] === undefined) return stepText(step);
-  fills.push(JSON.parse(key[2]) as string);
-  return `"k:{\\"${key[1] ?? ''}\\":\\"${HOLE}\\"}"`;
-}
-
-/** A fill as it stands in a member's name: a JSON string within a JSON string. */
-export function fillText(fill: string): string {
-  if (/^[A-Za-z0-9.:/_-]*$/.test(fill)) return fill;
-  return JSON.stringify(goJson(fill).slice(1, -1)).slice(1, -1);
+function managerKey({ name, operation, apiVersion, subresource }: Manager): string {
+  return `${operation} ${apiVersion} ${subresource}\n${name}\n`;
 }
 
 /** What was packed for a set last: writes that leave it alone get the same. */
@@ -151,14 +121,34 @@ function referenceOf(manager: Manager, set: FieldSet): string | null {
   const key = managerKey(manager);
   const known = packed.get(set);
   if (known !== undefined && known.key === key) return known.reference;
-  const { text, fills } = holedFields(set);
-  const isKnown = idByText.has(key + text);
-  const isFull = templates.size >= TEMPLATES_MAX || letters >= TEMPLATE_LETTERS_MAX;
-  if (!isKnown && isFull) return null;
-  const filled = fills.map((fill) => `;${encodeURIComponent(fill)}`).join('');
-  const reference = `${add(manager, text)}${filled}`;
-  packed.set(set, { key, reference });
+  const reference = holedReference(manager, holedFields(set));
+  if (reference !== null) packed.set(set, { key, reference });
   return reference;
+}
+
+/** Null where there is no room for another template. */
+function holedReference(manager: Manager, { text, fills }: Holed): string | null {
+  let id = idsOf(manager).get(text);
+  if (id === undefined) {
+    if (templates.size >= TEMPLATES_MAX || letters >= TEMPLATE_LETTERS_MAX) return null;
+    id = add(manager, text);
+  }
+  for (const fill of fills) id += `;${encodeURIComponent(fill)}`;
+  return id;
+}
+
+function timed(reference: string, seconds: number | null): string {
+  const time = seconds === null ? '' : seconds.toString(36);
+  return `${reference.slice(0, ID_LENGTH)};${time}${reference.slice(ID_LENGTH)}`;
+}
+
+/**
+ * The one owner of a new object, as an object holds it; null where there is no room for its
+ * template.
+ */
+export function packNew(manager: Manager, fields: Holed, seconds: number): string | null {
+  const reference = holedReference(manager, fields);
+  return reference === null ? null : timed(reference, seconds);
 }
 
 /**
@@ -176,12 +166,7 @@ export function packManaged(managed: Managed): string | JsonValue[] | undefined 
   }
   if (entries.length > 1) entries.sort(compareEntries);
   if (entries.some(({ reference }) => reference === null)) return entries.map(entryJson);
-  return entries
-    .map(({ reference, seconds }) => {
-      const time = seconds === null ? '' : seconds.toString(36);
-      return `${reference?.slice(0, ID_LENGTH) ?? ''};${time}${reference?.slice(ID_LENGTH) ?? ''}`;
-    })
-    .join(',');
+  return entries.map(({ reference, seconds }) => timed(reference ?? '', seconds)).join(',');
 }
 
 interface Read {
@@ -220,8 +205,7 @@ export function unpackManaged(value: JsonValue | undefined): Managed {
     const read = readReference(text);
     if (read === null) continue;
     const { template, seconds } = read;
-    const { manager } = template;
-    const id = managerId(manager);
+    const { manager, ownerId: id } = template;
     const fields = setOf(text, read);
     managed.owners.set(id, {
       apiVersion: manager.apiVersion,

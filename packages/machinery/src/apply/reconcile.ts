@@ -7,11 +7,18 @@ import type { FieldSchema } from './field-schema.ts';
 import { memberSchema } from './field-schema.ts';
 import { FieldSet, type FieldPath } from './field-set.ts';
 
+/** Sets that were found to fit, with the schema that they fit. */
+const fitting = new WeakMap<FieldSet, FieldSchema>();
+
 /** The set itself where nothing has changed, which is nearly always. */
 export function reconcileFields(set: FieldSet, schema: FieldSchema): FieldSet {
+  if (fitting.get(set) === schema) return set;
   const roots: FieldPath[] = [];
   visit(set, schema, false, [], roots);
-  if (roots.length === 0) return set;
+  if (roots.length === 0) {
+    fitting.set(set, schema);
+    return set;
+  }
   const whole = FieldSet.of(...roots);
   return set.recursiveDifference(whole).union(whole);
 }
