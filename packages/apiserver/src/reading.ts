@@ -1,7 +1,6 @@
 /** GET of one object and LIST, from stored bytes. */
 import type { Exchange } from '@megaplane/wire/exchange';
 import {
-  badRequest,
   CONTINUE_EXPIRED_TEXT,
   expired,
   notFound,
