@@ -160,6 +160,32 @@ test('statuses of one make keep the rest of the object, times and addresses apar
   );
 });
 
+test('messages and drawn volumes differ within a shape', () => {
+  const { both, uses } = pair();
+  const messages = [
+    '',
+    'x',
+    'y'.repeat(5000),
+    'a <b> & c',
+    'ünïcode',
+    'say "x"',
+    'a\\b',
+    'z\n',
+    'ok',
+    'fine',
+  ];
+  for (const [index] of messages.entries()) both('POST', PODS, pod(`web-${index}`));
+  const before = uses();
+  for (const [index, message] of messages.entries()) {
+    const path = `${PODS}/web-${index}`;
+    const whole = JSON.parse(both('GET', path).text) as { metadata: object; spec: object };
+    const { status } = running('10.0.0.1', '2026-01-02T03:05:00Z') as { status: object };
+    both('PUT', `${path}/status`, { ...whole, status: { ...status, message } });
+    both('GET', path);
+  }
+  assert(uses() > before);
+});
+
 test('a status that names another uid or an old revision is refused as ever', () => {
   const { both } = pair();
   for (let index = 0; index < 5; index++) {

@@ -21,10 +21,14 @@ export const UUID = 1;
 export const ADDRESS = 2;
 export const NAME = 3;
 export const REVISION = 4;
-const KINDS = 5;
+/** A text for people: what stands in a field `message`. */
+export const MESSAGE = 5;
+/** The volume of a service account's token, by the name that admission draws for it. */
+export const VOLUME = 6;
+const KINDS = 7;
 
 /** Forms: the kind for a string as it is; a time may stand in base 36 (see `field-templates`). */
-export const BASE36 = 5;
+export const BASE36 = 7;
 
 export const MARK = 0x01;
 export const HOLES_MAX = 64;
@@ -40,6 +44,9 @@ const DASH = 0x2d;
 const DOT = 0x2e;
 const ID_LENGTH = 12;
 const MANAGED = Buffer.from('managedFields');
+const MESSAGE_KEY = Buffer.from('message');
+const VOLUME_START = Buffer.from('kube-api-access-');
+const VOLUME_LENGTH = 21;
 
 /** Zero where a digit stands in `2006-01-02T15:04:05Z`, else the character. */
 const TIME_MARKS = Uint8Array.from(
@@ -82,6 +89,7 @@ export class Shape {
     if (this.#isBad) return false;
     let from = start;
     let at = start;
+    let isMessage = false;
     while (at < end) {
       const byte = bytes[at]!;
       if (byte !== QUOTE) {
@@ -94,14 +102,18 @@ export class Shape {
       if (last < 0) return this.#fail();
       at = last + 1;
       if (bytes[at] === COLON) {
-        if (isManaged(bytes, first, last) && bytes[at + 1] === QUOTE) {
+        isMessage = isKey(bytes, first, last, MESSAGE_KEY);
+        if (isKey(bytes, first, last, MANAGED) && bytes[at + 1] === QUOTE) {
           const close = this.#packed(bytes, from, at + 2, end);
           if (close < 0) return this.#fail();
           from = at = close;
         }
         continue;
       }
-      const hole = this.#holeAt(bytes, first, last);
+      const isText = isMessage && isPrintable(bytes, first, last);
+      const hole = isText
+        ? this.#text(MESSAGE, bytes, first, last)
+        : this.#holeAt(bytes, first, last);
       if (hole < 0) continue;
       this.#copy(bytes, from, first);
       this.#mark(this.kinds[hole]!, hole);
@@ -201,6 +213,10 @@ export class Shape {
     if (length >= 7 && length <= 15 && isAddress(bytes, first, last)) {
       return this.#text(ADDRESS, bytes, first, last);
     }
+    if (length === VOLUME_LENGTH && startsWith(bytes, first, VOLUME_START)) {
+      const isOne = isDrawn(bytes, first + VOLUME_START.length, last);
+      return isOne ? this.#text(VOLUME, bytes, first, last) : -1;
+    }
     if (length === 0) return -1;
     if (length === this.#name.length && isText(bytes, first, this.#name)) {
       return this.#value(NAME, this.#name);
@@ -253,10 +269,31 @@ function endOfString(bytes: Buffer, first: number, end: number): number {
   return -1;
 }
 
-function isManaged(bytes: Buffer, first: number, last: number): boolean {
-  if (last - first !== MANAGED.length) return false;
-  for (let at = 0; at < MANAGED.length; at++) {
-    if (bytes[first + at] !== MANAGED[at]) return false;
+function isKey(bytes: Buffer, first: number, last: number, key: Buffer): boolean {
+  return last - first === key.length && startsWith(bytes, first, key);
+}
+
+function startsWith(bytes: Buffer, first: number, text: Buffer): boolean {
+  for (let at = 0; at < text.length; at++) {
+    if (bytes[first + at] !== text[at]) return false;
+  }
+  return true;
+}
+
+/** Characters that stand for themselves in JSON, and are one byte each. */
+function isPrintable(bytes: Buffer, first: number, last: number): boolean {
+  for (let at = first; at < last; at++) {
+    const byte = bytes[at]!;
+    if (byte < 0x20 || byte > 0x7e || byte === BACKSLASH) return false;
+  }
+  return last > first;
+}
+
+/** Letters that generated names end in. */
+function isDrawn(bytes: Buffer, first: number, last: number): boolean {
+  for (let at = first; at < last; at++) {
+    const byte = bytes[at]!;
+    if (!isBase36(byte) || byte === 0x30 || byte === 0x31 || byte === 0x33) return false;
   }
   return true;
 }

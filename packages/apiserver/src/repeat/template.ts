@@ -5,7 +5,18 @@
  * holes, values that occur nowhere else; where a marker turns up in the result, its hole goes.
  */
 import { timeText } from '@megaplane/machinery/apply/managed-fields';
-import { ADDRESS, BASE36, MARK, NAME, REVISION, TIME, UUID, type Shape } from './shape.ts';
+import {
+  ADDRESS,
+  BASE36,
+  MARK,
+  MESSAGE,
+  NAME,
+  REVISION,
+  TIME,
+  UUID,
+  VOLUME,
+  type Shape,
+} from './shape.ts';
 
 /** Values of a write that are drawn while it runs. */
 export interface Drawn {
@@ -19,6 +30,8 @@ export interface Drawn {
 const UUID_FIRST = 100;
 const SUFFIX_FIRST = 120;
 const DRAWN_MAX = 8;
+/** Values but messages are shorter: names are the longest. */
+const VALUE_BYTES_MAX = 64;
 /** Times whose text is kept. */
 const TIMES_MAX = 4096;
 
@@ -58,7 +71,14 @@ function markerText(kind: number, rank: number): string {
   if (kind === UUID) return `0f0f0f0f-${String(1000 + rank)}-4aaa-8bbb-0c0c0c0c0c0c`;
   if (kind === ADDRESS) return `203.0.113.${100 + rank}`;
   if (kind === NAME) return NAME_MARKER;
+  if (kind === MESSAGE) return `A message (no. ${100 + rank}): 50% of <nothing> & more`;
+  if (kind === VOLUME) return `kube-api-access-${volumeLetters(rank)}`;
   return kind === REVISION ? REVISION_MARKER : '';
+}
+
+function volumeLetters(rank: number): string {
+  const letters = 'bcdfghjklmnpqrst';
+  return `zw${letters[rank >> 4] ?? ''}x${letters[rank & 15] ?? ''}`;
 }
 
 /** What a rehearsal draws. */
@@ -116,11 +136,14 @@ interface Found {
 /** Bytes with holes. */
 export class Template {
   readonly #pieces: readonly Piece[];
+  /** Bytes of all but messages, at most; these may be of any length. */
   readonly #room: number;
+  readonly #messages: readonly number[];
 
   private constructor(pieces: readonly Piece[]) {
     this.#pieces = pieces;
-    this.#room = pieces.reduce((sum, { literal }) => sum + literal.length + 64, 0);
+    this.#room = pieces.reduce((sum, { literal }) => sum + literal.length + VALUE_BYTES_MAX, 0);
+    this.#messages = pieces.filter(({ form }) => form === MESSAGE).map(({ hole }) => hole);
   }
 
   /** Finds the markers in what a rehearsal gave. */
@@ -139,7 +162,9 @@ export class Template {
 
   /** The bytes with these values. */
   fill(values: Values, drawn: Drawn): Buffer {
-    const out = Buffer.allocUnsafe(this.#room);
+    let room = this.#room;
+    for (const hole of this.#messages) room += values.texts[hole]?.length ?? 0;
+    const out = Buffer.allocUnsafe(room);
     let length = 0;
     for (const { literal, form, hole } of this.#pieces) {
       length += literal.copy(out, length);
