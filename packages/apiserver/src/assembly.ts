@@ -11,6 +11,7 @@ import { Metrics } from './metrics.ts';
 import { defineKinds } from './kinds.ts';
 import { authorizeNodes } from './node-grants.ts';
 import { Rbac } from './rbac.ts';
+import { RepeatedWrites } from './repeat/repeated-writes.ts';
 import { ApiServer } from './server.ts';
 import { readServiceAccountToken } from './service-account-tokens.ts';
 import type { Storage } from './storage.ts';
@@ -36,6 +37,8 @@ export interface ServerOptions {
   readonly anonymous?: boolean;
   /** False sends lease renewals the long way too, to compare the two. */
   readonly shortRenewals?: boolean;
+  /** False sends writes that are like others the ordinary way too, to compare the two. */
+  readonly repeatedWrites?: boolean;
 }
 
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
@@ -72,6 +75,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     disabled: options.disabledPlugins,
     more: options.plugins,
   });
+  if (options.repeatedWrites !== false) world.repeated = new RepeatedWrites(world, admission);
   const server = new ApiServer({
     world,
     admission,
