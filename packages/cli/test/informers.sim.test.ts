@@ -21,8 +21,8 @@ import { FakeTimers } from '../../client/test/fake-timers.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] === '1';
 const INFORMERS = IS_LONG ? 1000 : 250;
-const ROUNDS = IS_LONG ? 400 : 15;
-const RUNS = IS_LONG ? 10 : 1;
+const ROUNDS = IS_LONG ? 100 : 15;
+const RUNS = IS_LONG ? 3 : 1;
 const WINDOW_BYTES: number = 16 * 1024;
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 
