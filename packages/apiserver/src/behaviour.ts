@@ -7,6 +7,7 @@ import type { Status } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { podGraceSeconds, type DeletionRules } from './deletion.ts';
 import type { Served } from './served.ts';
+import type { Claim } from './service-claims.ts';
 import type { World } from './world.ts';
 
 /** Where a rule runs: whose request it is and what it may read. */
@@ -38,6 +39,16 @@ export interface Behaviour {
   readonly terminate?: (object: JsonObject, nowMs: number) => JsonObject | null;
   /** An update that ends an object by rules of its own kind. */
   readonly endsAfterUpdate?: (previous: JsonObject, next: JsonObject) => boolean;
+  /**
+   * Claims what was allocated, in records of their own, before the object is written; `previous` is
+   * null at a creation. Whoever finds something taken allocates anew.
+   */
+  readonly claim?: (
+    next: JsonObject,
+    previous: JsonObject | null,
+    context: RuleContext,
+    done: (claim: Claim) => void,
+  ) => void;
   /** What was allocated for an object that is gone. */
   readonly release?: (object: JsonObject, world: World) => void;
   /** Status of a new object is kept as sent. */
@@ -64,6 +75,20 @@ const rules = new Map<string, Behaviour>();
 /** Gives a kind its rules; later ones are added to earlier ones. */
 export function defineBehaviour(storageName: string, behaviour: Behaviour): void {
   rules.set(storageName, { ...rules.get(storageName), ...behaviour });
+}
+
+const UNCLAIMED: Claim = { kind: 'held', settle: () => {}, undo: () => {} };
+
+/** Claims what `next` needs, where its kind needs claims at all. */
+export function claimFor(
+  context: RuleContext,
+  next: JsonObject,
+  previous: JsonObject | null,
+  done: (claim: Claim) => void,
+): void {
+  const { claim } = behaviourOf(context.served);
+  if (claim === undefined) done(UNCLAIMED);
+  else claim(next, previous, context, done);
 }
 
 export function behaviourOf(served: Served): Behaviour {

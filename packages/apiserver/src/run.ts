@@ -11,6 +11,7 @@ import type { Identity } from './identity.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import type { ApiServer } from './server.ts';
+import { repairServices } from './services.ts';
 import type { Storage } from './storage.ts';
 import { TokenSigner } from './token-signer.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
@@ -107,6 +108,7 @@ async function serve(
   await new Promise((done) => {
     bootstrap(server.parts.world, { serviceAddress, address, port }, done);
   });
+  repairServices(server.parts.world);
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   const timers = startTimers(server, storage);

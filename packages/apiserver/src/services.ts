@@ -1,8 +1,9 @@
 /**
  * Services: cluster addresses and node ports.
  *
- * What is taken is read from the stored Services each time one is given out: they are few, and so
- * two Services can never have the same, whatever happened before.
+ * What is taken is read from the stored Services each time one is given out: they are few. What is
+ * given out is claimed before it is written (`service-claims.ts`), so two Services can never have
+ * the same, whatever happened before and whoever else gives out addresses on the same storage.
  */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -10,10 +11,17 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { internalError, invalid, type Status } from '@megaplane/machinery/status';
 import { defineBehaviour, type RuleContext } from './behaviour.ts';
 import { decodeRow } from './encoder.ts';
-import { rangeOf } from './served.ts';
+import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
+import { findServed, rangeOf } from './served.ts';
+import {
+  claimedPorts,
+  claimOwner,
+  claimService,
+  releaseService,
+  repairClaims,
+} from './service-claims.ts';
+import type { World } from './world.ts';
 
-const PORT_FIRST = 30_000;
-const PORT_LAST = 32_767;
 /** The first addresses of the range are left to those who ask for one by name. */
 const RESERVED_ADDRESSES = 256;
 
@@ -28,10 +36,31 @@ export function defineServices(range = '10.96.0.0/16'): void {
     },
     prepareUpdate: (next, previous) => adaptType(next, previous),
     allocate: (object, context) => {
+      // what was sent stays as it is: another try starts from it
+      object['spec'] = { ...objectAt(object, 'spec') };
       const taken = takenBy(context);
       return giveAddress(object, taken, context, base, size) ?? givePorts(object, taken, context);
     },
+    claim: (next, previous, { world }, done) => {
+      const taken = (what: string): Status =>
+        internalError(`failed to allocate: the ${what} was taken by another Service meanwhile`);
+      claimService(world, next, previous, taken, done);
+    },
+    release: (object, world) => releaseService(world, object),
   });
+}
+
+/** Claims what stored Services hold without a claim; see `repairClaims`. */
+export function repairServices(world: World): void {
+  const served = findServed('', 'v1', 'services');
+  if (served === undefined) return;
+  const services: JsonObject[] = [];
+  const { start, end } = rangeOf(served, '');
+  world.storage.page(start, end, 0, (row) => {
+    services.push(decodeRow(served, row, row.modRevision));
+    return true;
+  });
+  repairClaims(world, services, !world.storage.isShared);
 }
 
 interface Taken {
@@ -41,7 +70,7 @@ interface Taken {
 
 function takenBy({ world, served, call }: RuleContext): Taken {
   const addresses = new Set<string>();
-  const ports = new Set<number>();
+  const ports = new Set<number>(claimedPorts(world));
   const { start, end } = rangeOf(served, '');
   world.storage.page(start, end, 0, (row) => {
     const service = decodeRow(served, row, row.modRevision);
@@ -53,7 +82,10 @@ function takenBy({ world, served, call }: RuleContext): Taken {
     }
     for (const port of listAt(service, 'spec', 'ports')) {
       const number = (port as JsonObject)['nodePort'];
-      if (typeof number === 'number' && !isOwn) ports.add(number);
+      if (typeof number === 'number') {
+        if (isOwn) ports.delete(number);
+        else ports.add(number);
+      }
     }
     return true;
   });
@@ -82,7 +114,11 @@ function giveAddress(
     address = freeAddress(taken, context, base, size);
     if (address === '') return internalError('failed to allocate a serviceIP: range is full');
   } else {
-    const fault = addressFault(wanted, taken, base, size);
+    const name = stringAt(object, 'metadata', 'name');
+    const own = `${stringAt(object, 'metadata', 'namespace')}/${name}`;
+    const owner = claimOwner(context.world, wanted);
+    const isFree = !taken.addresses.has(wanted) && (owner === '' || owner === own);
+    const fault = addressFault(wanted, isFree, base, size);
     if (fault !== '') {
       const name = stringAt(object, 'metadata', 'name');
       const error = invalidValue('spec.clusterIPs', [wanted], fault);
@@ -102,12 +138,12 @@ function freeAddress(taken: Taken, { world }: RuleContext, base: number, size: n
   const first = world.edge.below(Math.max(1, room));
   for (let step = 0; step < room; step++) {
     const address = addressText(base + reserved + ((first + step) % room));
-    if (!taken.addresses.has(address)) return address;
+    if (!taken.addresses.has(address) && claimOwner(world, address) === '') return address;
   }
   return '';
 }
 
-function addressFault(wanted: string, taken: Taken, base: number, size: number): string {
+function addressFault(wanted: string, isFree: boolean, base: number, size: number): string {
   const number = addressNumber(wanted);
   const low = addressText(base);
   const bits = 32 - Math.log2(size);
@@ -117,9 +153,7 @@ function addressFault(wanted: string, taken: Taken, base: number, size: number):
       `The range of valid IPs is ${low}/${bits}`
     );
   }
-  return taken.addresses.has(wanted)
-    ? `failed to allocate IP ${wanted}: provided IP is already allocated`
-    : '';
+  return isFree ? '' : `failed to allocate IP ${wanted}: provided IP is already allocated`;
 }
 
 function givePorts(object: JsonObject, taken: Taken, { world }: RuleContext): Status | null {

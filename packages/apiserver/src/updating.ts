@@ -14,7 +14,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import type { Admitted } from './admission.ts';
-import { behaviourOf } from './behaviour.ts';
+import { behaviourOf, claimFor } from './behaviour.ts';
 import { toStored } from './conversion.ts';
 import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
@@ -118,16 +118,24 @@ function storeNext(
   const key = keyOf(served, namespace, name);
   const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
   const isEnd = ends(previous, next);
-  const done = (outcome: Parameters<typeof refusedWrite>[2]): void => {
-    if (outcome.kind === 'done') {
-      if (isEnd) behaviourOf(served).release?.(value, world);
-      sendWritten(context, 200, value, outcome.revision, bytes);
-    } else if (outcome.kind !== 'conflict' || !retry()) {
-      call.fail(refusedWrite(served, name, outcome));
+  claimFor(context, isEnd ? previous : next, previous, (claim) => {
+    if (claim.kind === 'taken') {
+      if (!retry()) call.fail(claim.status);
+      return;
     }
-  };
-  if (isEnd) world.storage.delete(key, stored.revision, done);
-  else world.storage.put(key, bytes, stored.revision, done);
+    const done = (outcome: Parameters<typeof refusedWrite>[2]): void => {
+      if (outcome.kind === 'done') {
+        if (isEnd) behaviourOf(served).release?.(value, world);
+        claim.settle();
+        sendWritten(context, 200, value, outcome.revision, bytes);
+        return;
+      }
+      claim.undo();
+      if (outcome.kind !== 'conflict' || !retry()) call.fail(refusedWrite(served, name, outcome));
+    };
+    if (isEnd) world.storage.delete(key, stored.revision, done);
+    else world.storage.put(key, bytes, stored.revision, done);
+  });
 }
 
 function updateMissing(context: WriteContext, update: Update): void {

@@ -20,7 +20,7 @@ import {
   type Status,
 } from '@megaplane/machinery/status';
 import type { Admission, Admitted } from './admission.ts';
-import { behaviourOf, type RuleContext } from './behaviour.ts';
+import { behaviourOf, claimFor, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored, toStored } from './conversion.ts';
 import { decodeRow } from './encoder.ts';
@@ -43,6 +43,9 @@ import { Sink } from './sink.ts';
 
 /** Names that are tried for one generateName before the client is told to try itself. */
 const GENERATED_TRIES_MAX = 8;
+
+/** Tries of a creation whose address or port somebody else was faster to claim. */
+const CLAIM_TRIES_MAX = 100;
 
 const row = emptyRow();
 const sink = new Sink();
@@ -151,10 +154,21 @@ function insertTry(
       return;
     }
     const bytes = encodeCanonical(stored);
-    world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
-      if (outcome.kind === 'done') sendWritten(context, 201, stored, outcome.revision, bytes);
-      else if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
-      else call.fail(refusedWrite(served, name, outcome));
+    claimFor(context, object, null, (claim) => {
+      if (claim.kind === 'taken') {
+        if (attempt < CLAIM_TRIES_MAX) createTry(context, sent, attempt + 1);
+        else call.fail(claim.status);
+        return;
+      }
+      world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
+        if (outcome.kind === 'done') {
+          sendWritten(context, 201, stored, outcome.revision, bytes);
+          return;
+        }
+        claim.undo();
+        if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
+        else call.fail(refusedWrite(served, name, outcome));
+      });
     });
   });
 }

@@ -4,6 +4,8 @@ import { EtcdClient } from '@megaplane/etcd/client/client';
 import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { serveEtcd } from '@megaplane/etcd/run-store';
 import { openStore } from '@megaplane/store/open';
+import { decodePorts, PORTS_KEY } from '../node-port-range.ts';
+import { emptyRow } from '../storage.ts';
 import { Proxy } from './proxy.sim.ts';
 import { startServer, until } from './servers.sim.ts';
 
@@ -74,6 +76,60 @@ test('two servers on one etcd read what the other wrote, and lose no race', asyn
   const list = JSON.parse((await left.ask('GET', MAPS)).text) as { items: Shown[] };
   assert.equal(Object.keys(list.items[0]?.data ?? {}).length, wins);
   assert(wins > 5, `${wins} of 20 patches went through`);
+  await Promise.all([left.stop(), right.stop()]);
+});
+
+test('no address and no port is given out twice, whoever picks at the same time', async () => {
+  const flags = { etcdServers: url, etcdPrefix: '/claims' };
+  const [left, right] = [await startServer(flags), await startServer(flags)];
+  await left.bootstrap();
+  left.isPredictable = true;
+  right.isPredictable = true;
+  const services = '/api/v1/namespaces/default/services';
+  const service = (name: string): object => ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name },
+    spec: { type: 'NodePort', ports: [{ port: 80 }] },
+  });
+  const names = Array.from({ length: 12 }, (_, i) => `s${i}`);
+  const made = await Promise.all(
+    names.map((name, i) => (i % 2 === 0 ? left : right).ask('POST', services, service(name))),
+  );
+  const specs = made.map(({ status, text }) => {
+    assert.equal(status, 201, text);
+    return (JSON.parse(text) as { spec: { clusterIP: string; ports: { nodePort: number }[] } })
+      .spec;
+  });
+  assert.equal(new Set(specs.map((spec) => spec.clusterIP)).size, names.length);
+  assert.equal(new Set(specs.map((spec) => spec.ports[0]?.nodePort)).size, names.length);
+  const taken = { ...service('x'), spec: { ...specs[0], ports: [{ port: 80 }] } };
+  const refused = await right.ask('POST', services, taken);
+  assert.equal(refused.status, 422);
+  assert.match(refused.text, /provided IP is already allocated/);
+
+  const addresses = '/apis/networking.k8s.io/v1/ipaddresses';
+  const claims = async (): Promise<number> =>
+    (JSON.parse((await right.ask('GET', addresses)).text) as { items: object[] }).items.length;
+  assert.equal(await claims(), names.length);
+  assert.equal((await left.ask('DELETE', `${services}/s0`)).status, 200);
+  await until('the address to be free', () => {
+    const claimed = right.storage.get(
+      Buffer.from(`/registry/ipaddresses/${specs[0]?.clusterIP}`),
+      emptyRow(),
+    );
+    return !claimed;
+  });
+  const again = await right.ask('POST', services, taken);
+  assert.equal(again.status, 201, again.text);
+  const patch = { 'content-type': 'application/merge-patch+json' };
+  const plain = await left.ask('PATCH', `${services}/s1`, { spec: { type: 'ClusterIP' } }, patch);
+  assert.equal(plain.status, 200, plain.text);
+  await until('the port to be free', () => {
+    const row = emptyRow();
+    right.storage.get(PORTS_KEY, row);
+    return !decodePorts(row).has(specs[1]?.ports[0]?.nodePort ?? 0);
+  });
   await Promise.all([left.stop(), right.stop()]);
 });
 

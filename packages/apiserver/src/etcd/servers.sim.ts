@@ -18,6 +18,8 @@ export class TestServer {
   readonly storage: Storage;
   readonly api: ApiServer;
   readonly #timer: NodeJS.Timeout;
+  /** Picks the first of what is free, so that servers that pick at once pick the same. */
+  isPredictable = false;
 
   constructor(storage: Storage) {
     this.storage = storage;
@@ -25,7 +27,7 @@ export class TestServer {
       storage,
       edge: {
         nowMs: () => Date.now(),
-        below: (n) => randomInt(n),
+        below: (n) => (this.isPredictable ? 0 : randomInt(n)),
         uuid: () => randomUUID(),
         defer: (work) => setImmediate(work),
       },

@@ -6,6 +6,7 @@
  * kept as it is, so that nothing is lost; who asks for it gets an error.
  */
 import { encodeCanonical, headOf, storedForm } from '@megaplane/machinery/canonical';
+import { applyDefaults } from '@megaplane/machinery/defaulting';
 import { readForeign } from '@megaplane/machinery/foreign';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { allStorages, findKind, type ResourceStorage } from '@megaplane/machinery/kinds';
@@ -51,6 +52,8 @@ export class StoredValues {
     const read = readForeign(value, 0, value.length);
     if (!read.ok) return value;
     const object = ownVersion(read.object, known);
+    // as upstream: what an older server left out is there for whoever reads
+    applyDefaults(object);
     packOwners(object);
     return encodeCanonical(object);
   }
