@@ -130,9 +130,9 @@ export class Shape {
         if (this.kinds[hole] === kind) this.bytes[this.length++] = 0x80 + this.rankOf(hole);
       }
     }
-    let hash = this.length;
-    for (let at = 0; at < this.length; at += 7)
-      hash = Math.imul(hash ^ this.bytes[at]!, 0x01000193);
+    const { bytes, length } = this;
+    let hash = length;
+    for (let at = 0; at < length; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
     return hash >>> 0;
   }
 
