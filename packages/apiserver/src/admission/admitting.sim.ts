@@ -1,7 +1,7 @@
 /** A server in memory, with a namespace and a service account, for tests of admission. */
 import assert from 'node:assert/strict';
 import { createApiServer, type ServerOptions } from '../assembly.ts';
-import { ExchangeModel } from '../exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
 import type { ApiServer } from '../server.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 
@@ -32,7 +32,9 @@ export function admittingModel(more: Partial<ServerOptions> = {}): AdmittingMode
   const ask: Ask = (method, path, body, headers) => {
     const type: Record<string, string> =
       method === 'PATCH' ? { 'content-type': 'application/merge-patch+json' } : {};
-    const exchange = new ExchangeModel(method, path, body, { ...type, ...headers });
+    // a token counts only where the socket does not say who is there
+    const connection = new ConnectionModel(headers?.['authorization'] === undefined);
+    const exchange = new ExchangeModel(method, path, body, { ...type, ...headers }, connection);
     api.handle(exchange);
     return exchange;
   };

@@ -7,6 +7,17 @@ import { defaultTolerations, priority, serviceAccounts } from '../pod-admission.
 import type { World } from '../world.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mutatingPolicies } from './mutating-policies.ts';
+import {
+  certificateApproval,
+  certificateSigning,
+  certificateSubjectRestriction,
+} from './certificates.ts';
+import { claimResize } from './claim-resize.ts';
+import { defaultIngressClass, defaultStorageClass } from './defaults.ts';
+import { ownerReferences } from './owner-references.ts';
+import { podSecurity } from './pod-security.ts';
+import { podTopologyLabels } from './pod-topology-labels.ts';
+import { runtimeClass } from './runtime-class.ts';
 import { followPolicies } from './policy-status.ts';
 import { resourceQuota } from './resource-quota.ts';
 import { validatingPolicies } from './validating-policies.ts';
@@ -28,7 +39,7 @@ export interface ChainOptions {
 const QUOTA = 'ResourceQuota';
 
 /** Plugins that are off unless they are enabled. */
-const OFF: ReadonlySet<string> = new Set([]);
+const OFF: ReadonlySet<string> = new Set(['OwnerReferencesPermissionEnforcement']);
 
 /** All plugins by the order in which upstream asks them. */
 function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionPlugin[] {
@@ -39,8 +50,18 @@ function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionP
     limitRanger,
     serviceAccounts,
     nodeRestriction,
+    podSecurity,
     priority,
     defaultTolerations,
+    defaultStorageClass(world),
+    ownerReferences,
+    claimResize,
+    runtimeClass,
+    certificateApproval,
+    certificateSigning,
+    certificateSubjectRestriction,
+    defaultIngressClass(world),
+    podTopologyLabels,
     mutatingPolicies(world),
     mutatingWebhooks(world, hooks),
     validatingPolicies(world),

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { identityOf } from '../identity.ts';
+import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
+
+const PODS = '/api/v1/namespaces/n/pods';
+
+function label({ expect }: AdmittingModel, labels: object): string[] {
+  const answer = expect(200, 'PATCH', '/api/v1/namespaces/n', { metadata: { labels } });
+  return answer.headers.filter((field) => field.startsWith('299 '));
+}
+
+test('a namespace that is restricted refuses pods with a reason for each rule', () => {
+  const model = admittingModel();
+  label(model, { 'pod-security.kubernetes.io/enforce': 'restricted' });
+  const refused = model.expect(403, 'POST', PODS, podOf('p'));
+  assert.equal(
+    messageOf(refused),
+    'pods "p" is forbidden: violates PodSecurity "restricted:latest": ' +
+      'allowPrivilegeEscalation != false (container "c" must set ' +
+      'securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c" ' +
+      'must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or ' +
+      'container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or ' +
+      'container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or ' +
+      '"Localhost")',
+  );
+  const securityContext = {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    runAsNonRoot: true,
+    seccompProfile: { type: 'RuntimeDefault' },
+  };
+  const containers = [{ name: 'c', image: 'i', securityContext }];
+  model.expect(201, 'POST', PODS, podOf('q', {}, { containers }));
+});
+
+test('baseline forbids the host; versions, warnings and existing pods are told', () => {
+  const model = admittingModel();
+  const host = {
+    hostNetwork: true,
+    containers: [
+      { name: 'a', image: 'i', ports: [{ containerPort: 80, hostPort: 80 }] },
+      {
+        name: 'b',
+        image: 'i',
+        securityContext: { privileged: true, capabilities: { add: ['NET_ADMIN'] } },
+      },
+    ],
+    volumes: [{ name: 'v', hostPath: { path: '/' } }],
+  };
+  model.expect(201, 'POST', PODS, podOf('old', {}, host));
+  const warnings = label(model, {
+    'pod-security.kubernetes.io/enforce': 'baseline',
+    'pod-security.kubernetes.io/warn': 'restricted',
+    'pod-security.kubernetes.io/warn-version': 'v1.20',
+  });
+  assert.deepEqual(warnings, [
+    '299 - "existing pods in namespace \\"n\\" violate the new PodSecurity enforce level ' +
+      '\\"baseline:latest\\""',
+    '299 - "old: non-default capabilities, host namespaces, hostPath volumes, hostPort, ' +
+      'privileged"',
+  ]);
+  const refused = model.expect(403, 'POST', PODS, podOf('p', {}, host));
+  assert.match(
+    messageOf(refused),
+    /: non-default capabilities \(container "b" must not include "NET_ADMIN" in securityContext/,
+  );
+  assert.match(messageOf(refused), /hostPort \(container "a" uses hostPort 80\), privileged/);
+  const warned = model.expect(201, 'POST', PODS, podOf('w'));
+  const [warning = ''] = warned.headers.filter((field) => field.startsWith('299 '));
+  assert.match(warning, /would violate PodSecurity \\"restricted:v1.20\\": allowPrivilegeEsc/);
+  assert.doesNotMatch(warning, /capabilities/);
+  const wrong = model.ask('PATCH', '/api/v1/namespaces/n', {
+    metadata: { labels: { 'pod-security.kubernetes.io/audit': 'secret' } },
+  });
+  assert.equal(wrong.status, 422);
+  assert.match(messageOf(wrong), /must be one of privileged, baseline, restricted/);
+});
+
+test('runtime classes add their overhead and place, and must exist', () => {
+  const model = admittingModel();
+  const missing = model.expect(403, 'POST', PODS, podOf('p', {}, { runtimeClassName: 'x' }));
+  assert.equal(
+    messageOf(missing),
+    'pods "p" is forbidden: pod rejected: RuntimeClass "x" not found',
+  );
+  model.expect(201, 'POST', '/apis/node.k8s.io/v1/runtimeclasses', {
+    metadata: { name: 'x' },
+    handler: 'h',
+    overhead: { podFixed: { cpu: '10m' } },
+    scheduling: { nodeSelector: { a: 'b' }, tolerations: [{ key: 'k', operator: 'Exists' }] },
+  });
+  const made = model.expect(201, 'POST', PODS, podOf('p', {}, { runtimeClassName: 'x' }));
+  const { spec } = JSON.parse(made.text) as {
+    spec: { overhead: object; nodeSelector: object; tolerations: object[] };
+  };
+  assert.deepEqual(spec.overhead, { cpu: '10m' });
+  assert.deepEqual(spec.nodeSelector, { a: 'b' });
+  assert.deepEqual(spec.tolerations.at(-1), { key: 'k', operator: 'Exists' });
+  const other = podOf('q', {}, { runtimeClassName: 'x', nodeSelector: { a: 'c' } });
+  assert.match(messageOf(model.expect(403, 'POST', PODS, other)), /conflict: runtimeClass.sched/);
+});
+
+test('claims and ingresses get the newest default class, and grow only where they may', () => {
+  const model = admittingModel();
+  const claims = '/api/v1/namespaces/n/persistentvolumeclaims';
+  const spec = { resources: { requests: { storage: '1Gi' } }, accessModes: ['ReadWriteOnce'] };
+  const classOf = (name: string): unknown => {
+    const made = model.expect(201, 'POST', claims, { metadata: { name }, spec });
+    return (JSON.parse(made.text) as { spec: { storageClassName?: string } }).spec.storageClassName;
+  };
+  assert.equal(classOf('early'), undefined);
+  for (const allowVolumeExpansion of [false, true]) {
+    const name = allowVolumeExpansion ? 'a' : 'z';
+    const annotations = {
+      'storageclass.kubernetes.io/is-default-class': String(allowVolumeExpansion),
+    };
+    const metadata = { name, annotations };
+    const body = { metadata, provisioner: 'p', allowVolumeExpansion };
+    model.expect(201, 'POST', '/apis/storage.k8s.io/v1/storageclasses', body);
+  }
+  assert.equal(classOf('late'), 'a');
+  const grow = { spec: { resources: { requests: { storage: '2Gi' } } } };
+  for (const name of ['early', 'late']) {
+    model.expect(200, 'PATCH', `${claims}/${name}/status`, { status: { phase: 'Bound' } });
+  }
+  model.expect(200, 'PATCH', `${claims}/late`, grow);
+  const fixed = model.expect(403, 'PATCH', `${claims}/early`, grow);
+  assert.match(messageOf(fixed), /only dynamically provisioned pvc can be resized/);
+});
+
+test('plugins are enabled and disabled by name, and a wrong name is told', () => {
+  const off = admittingModel({ disabledPlugins: ['PodSecurity'] });
+  label(off, { 'pod-security.kubernetes.io/enforce': 'restricted' });
+  off.expect(201, 'POST', PODS, podOf('p'));
+  assert.throws(
+    () => admittingModel({ disabledPlugins: ['Nope'] }),
+    /--disable-admission-plugins: there is no plugin Nope; there are /,
+  );
+  assert.throws(
+    () => admittingModel({ disabledPlugins: ['Priority'], enabledPlugins: ['Priority'] }),
+    /Priority is disabled by the other flag/,
+  );
+});
+
+test('who may not set finalizers of an owner may not block its deletion', () => {
+  const tokens = (token: string) => (token === 't' ? identityOf('u', []) : null);
+  const model = admittingModel({
+    enabledPlugins: ['OwnerReferencesPermissionEnforcement'],
+    readToken: tokens,
+    authorizers: [
+      ({ user }, { subresource }) => ({
+        allowed: user === 'u' && subresource !== 'finalizers',
+        reason: '',
+      }),
+    ],
+  });
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'x' };
+  const map = (name: string, blockOwnerDeletion: boolean): object => ({
+    metadata: { name, ownerReferences: [{ ...owner, blockOwnerDeletion }] },
+  });
+  const path = '/api/v1/namespaces/n/configmaps';
+  const asked = (body: object) => model.ask('POST', path, body, { authorization: 'Bearer t' });
+  assert.equal(asked(map('a', false)).status, 201);
+  const refused = asked(map('b', true));
+  assert.equal(refused.status, 403);
+  assert.match(messageOf(refused), /cannot set blockOwnerDeletion if an ownerReference refers/);
+});

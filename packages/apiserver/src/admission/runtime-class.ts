@@ -1,0 +1,75 @@
+/** RuntimeClass: pods of a class cost its overhead and go where it runs. */
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { Status } from '@megaplane/machinery/status';
+import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import { amountsOf } from './pod-resources.ts';
+import { refuse } from './refusal.ts';
+import { readStoredObject } from './stored-object.ts';
+
+export const runtimeClass: AdmissionPlugin = {
+  name: 'RuntimeClass',
+  repeats: () => true,
+  handles: ({ resource }, operation, subresource) =>
+    resource.storage.name === 'pods' && operation === 'CREATE' && subresource === '',
+  mutate: (write) => {
+    const { object } = write;
+    const spec = objectAt(object ?? {}, 'spec');
+    if (object === null || spec === undefined) return null;
+    const name = stringAt(spec, 'runtimeClassName');
+    if (name === '') {
+      if (objectAt(spec, 'overhead') === undefined) return null;
+      const why = 'Pod Overhead set without corresponding RuntimeClass defined Overhead';
+      return refuse(write, `pod rejected: ${why}`);
+    }
+    const found = readStoredObject(write.world, 'node.k8s.io', 'runtimeclasses', '', name);
+    if (found === null) return refuse(write, `pod rejected: RuntimeClass "${name}" not found`);
+    return setOverhead(write, spec, found) ?? setScheduling(write, spec, found);
+  },
+};
+
+function setOverhead(write: Admitted, spec: JsonObject, found: JsonObject): Status | null {
+  const fixed = objectAt(found, 'overhead', 'podFixed');
+  const own = objectAt(spec, 'overhead');
+  if (own !== undefined) {
+    if (fixed !== undefined && isSame(own, fixed)) return null;
+    const why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+    return refuse(write, `pod rejected: ${why}`);
+  }
+  if (fixed !== undefined) spec['overhead'] = { ...fixed };
+  return null;
+}
+
+function isSame(left: JsonObject, right: JsonObject): boolean {
+  const one = amountsOf(left);
+  const other = amountsOf(right);
+  if (one.size !== other.size) return false;
+  return Array.from(one).every(([name, amount]) => {
+    const twin = other.get(name);
+    return twin !== undefined && amount.compare(twin) === 0;
+  });
+}
+
+function setScheduling(write: Admitted, spec: JsonObject, found: JsonObject): Status | null {
+  const wanted = objectAt(found, 'scheduling', 'nodeSelector') ?? {};
+  const own = objectAt(spec, 'nodeSelector') ?? {};
+  for (const [key, value] of Object.entries(wanted)) {
+    const present = own[key];
+    if (present === undefined || present === value) continue;
+    const text =
+      `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${textOf(value)}; ` +
+      `pod.spec.nodeSelector[${key}] = ${textOf(present)}`;
+    return refuse(write, text);
+  }
+  if (Object.keys(wanted).length > 0) spec['nodeSelector'] = { ...own, ...wanted };
+  const tolerations = listAt(spec, 'tolerations');
+  const more = listAt(found, 'scheduling', 'tolerations').filter(
+    (one) => !tolerations.some((present) => equals(present, one)),
+  );
+  if (more.length > 0) spec['tolerations'] = [...tolerations, ...more];
+  return null;
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
