@@ -8,6 +8,8 @@ import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure, storeFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
 
+/** Answers up to this size are written into memory that serves again. */
+const SCRATCH_BYTES_MAX: number = 8 * 1024 * 1024;
 const ORDER_NONE = 0;
 const ORDER_DESCEND = 2;
 const TARGET_KEY = 0;
@@ -204,6 +206,7 @@ export function rangeHandler(
 ) => number {
   const request = new RangeRequest();
   const { page } = context;
+  let scratch = Buffer.alloc(0);
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     const invalid = request.invalid();
@@ -217,7 +220,9 @@ export function rangeHandler(
       const at = context.writeHeader(out, offset, revision);
       return writeRangeBody(context, page, request.keysOnly, out, at);
     }
-    const large = Buffer.allocUnsafeSlow(size);
+    // What the wire cannot send at once it copies: the memory is free again after the call.
+    if (size <= SCRATCH_BYTES_MAX && scratch.length < size) scratch = Buffer.allocUnsafeSlow(size);
+    const large = size <= SCRATCH_BYTES_MAX ? scratch : Buffer.allocUnsafeSlow(size);
     const at = context.writeHeader(large, 0, revision);
     return call.reply(
       large.subarray(0, writeRangeBody(context, page, request.keysOnly, large, at)),

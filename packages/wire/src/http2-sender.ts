@@ -27,7 +27,7 @@ import {
 } from './frames.ts';
 import { QUANTUM_BYTES, STREAM_QUEUE_BYTES_MAX } from './limits.ts';
 import type { WireLimits } from './limits.ts';
-import { Output } from './output.ts';
+import { BLOCK_BYTES, COPY_BYTES_MAX, giveBlock, Output, takeBlock } from './output.ts';
 import { H2Stream, StreamTable } from './stream.ts';
 import type { Transport } from './transport.ts';
 
@@ -36,6 +36,9 @@ const USEFUL_BYTES = 256;
 /** Streams kept for reuse by the process. */
 const STREAMS_KEPT_MAX = 4096;
 const keptStreams: H2Stream[] = [];
+
+/** Memory of blocks that stand in queues; others' memory must never get among the blocks. */
+const lent = new WeakSet<ArrayBufferLike>();
 
 export abstract class Http2Sender {
   readonly transport: Transport;
@@ -179,7 +182,7 @@ export abstract class Http2Sender {
   /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest. */
   sendData(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
     start = this.#sendNow(stream, bytes, start, end, false);
-    if (start < end) this.#enqueue(stream, Buffer.from(bytes.subarray(start, end)));
+    if (start < end) this.#enqueueCopy(stream, bytes, start, end);
   }
 
   /** Sends all of `bytes`, which belongs to the wire, and ends the stream by it. */
@@ -200,7 +203,7 @@ export abstract class Http2Sender {
       if (start === end) this.sendEnd(stream, null);
       return;
     }
-    this.#enqueue(stream, Buffer.from(bytes.subarray(from, end)));
+    this.#enqueueCopy(stream, bytes, from, end);
     stream.endQueued = true;
   }
 
@@ -271,6 +274,18 @@ export abstract class Http2Sender {
     else this.#roundTail.next = stream;
     this.#roundTail = stream;
     if (!this.inTurn && this.#pumping === null) this.transport.requestFlush();
+  }
+
+  /** Small pieces are copied as they are, large ones into blocks that serve again. */
+  #enqueueCopy(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
+    while (end - start > COPY_BYTES_MAX) {
+      const block = takeBlock(BLOCK_BYTES);
+      lent.add(block.buffer);
+      const size = bytes.copy(block, 0, start, Math.min(end, start + BLOCK_BYTES));
+      this.#enqueue(stream, size === BLOCK_BYTES ? block : block.subarray(0, size));
+      start += size;
+    }
+    if (start < end) this.#enqueue(stream, Buffer.from(bytes.subarray(start, end)));
   }
 
   #enqueue(stream: H2Stream, bytes: Buffer): void {
@@ -348,6 +363,9 @@ export abstract class Http2Sender {
       stream.queuedBytes -= at - stream.queueAt;
       stream.queueAt = at;
       if (at < bytes.length) break;
+      if (lent.delete(bytes.buffer)) {
+        giveBlock(Buffer.from(bytes.buffer, 0, BLOCK_BYTES));
+      }
       stream.queueIndex++;
       stream.queueAt = 0;
       if (stream.queueIndex === queue.length) {

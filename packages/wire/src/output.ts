@@ -11,17 +11,19 @@ import type { Transport } from './transport.ts';
 export const BLOCK_BYTES: number = 128 * 1024;
 /** Blocks kept for reuse by the process. */
 const BLOCKS_KEPT_MAX = 64;
-const COPY_BYTES_MAX = 8192;
+/** What is smaller is copied out of its block. */
+export const COPY_BYTES_MAX = 8192;
 const NONE: Buffer = Buffer.alloc(0);
 
 const kept: Buffer[] = [];
 
-function takeBlock(bytes: number): Buffer {
+/** Memory for so many bytes; give it back when it is one block. */
+export function takeBlock(bytes: number): Buffer {
   if (bytes > BLOCK_BYTES) return Buffer.allocUnsafeSlow(bytes);
   return kept.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
 }
 
-function giveBlock(block: Buffer): void {
+export function giveBlock(block: Buffer): void {
   if (block.length === BLOCK_BYTES && kept.length < BLOCKS_KEPT_MAX) kept.push(block);
 }
 
