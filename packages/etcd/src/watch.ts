@@ -181,7 +181,7 @@ class WatchStream implements GrpcCallHandler {
   }
 
   #create(request: WatchRequest): void {
-    const published = this.#store.publishedRevision;
+    const published = this.#store.watchedRevision;
     const range = rangeOf(request);
     if (range === null) {
       this.#send(-1, published, true, true, 0, RANGE_EMPTY);
@@ -220,7 +220,7 @@ class WatchStream implements GrpcCallHandler {
     const watch = this.#byId.get(id);
     if (watch === undefined) return;
     this.#forget(watch);
-    this.#send(id, this.#store.publishedRevision, false, true, 0, '');
+    this.#send(id, this.#store.watchedRevision, false, true, 0, '');
   }
 
   #forget(watch: Watch): void {
@@ -285,7 +285,7 @@ class WatchStream implements GrpcCallHandler {
     service.eventCount += ends.length;
     // What was read is complete up to here; a client goes on after it.
     const isCurrent = !isMore && this.#store.watchIsCurrent(watch.cursor);
-    const header = isCurrent ? this.#store.publishedRevision : revision;
+    const header = isCurrent ? this.#store.watchedRevision : revision;
     this.#sendBatch(watch, header, start, at);
     return isMore;
   }
@@ -372,7 +372,7 @@ class WatchStream implements GrpcCallHandler {
   answerProgress(): void {
     if (!this.#isProgressWanted || this.#call.closed || !this.#isCurrent) return;
     this.#isProgressWanted = false;
-    this.#send(-1, this.#store.publishedRevision, false, false, 0, '');
+    this.#send(-1, this.#store.watchedRevision, false, false, 0, '');
   }
 
   notifyProgress(): void {
@@ -380,7 +380,7 @@ class WatchStream implements GrpcCallHandler {
       const isDue = watch.progressNotify && !watch.hasSent;
       watch.hasSent = false;
       if (isDue && this.#store.watchIsCurrent(watch.cursor)) {
-        this.#send(watch.id, this.#store.publishedRevision, false, false, 0, '');
+        this.#send(watch.id, this.#store.watchedRevision, false, false, 0, '');
       }
     }
   }

@@ -178,7 +178,7 @@ export class Snapshots {
 
   /** Puts the records of the next keys on the list, so that the first is written first. */
   #collect(): void {
-    const { keys, live, graves, arenas } = this.#store;
+    const { keys, live, graves, arenas, classes } = this.#store;
     if (this.#nextKey === null) return;
     keys.load(this.#nextKey, 0, this.#nextKey.length);
     live.seek();
@@ -188,6 +188,8 @@ export class Snapshots {
     for (let count = 0; count < SLICE_KEYS; count++) {
       id = this.#nextId();
       if (id === 0) break;
+      // What the log does not hold must not come back from a snapshot either, older than it was.
+      if (classes.all[keys.classOf(id)]!.durability === 'none') continue;
       const first = refs.length;
       for (let ref = keys.head(id); ref !== 0; ref = arenas.previous(ref)) {
         if (arenas.modRevision(ref) <= this.#revision) refs.push(ref);

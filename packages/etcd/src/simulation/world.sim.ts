@@ -1,0 +1,410 @@
+/**
+ * The whole server in one thread under a seed: clients, network, clock, disk and the log's thread
+ * move by random steps; faults of all of them are steps too. Every answer is compared with a naive
+ * model as it is made, every arrival is held against what a crash leaves.
+ */
+import assert from 'node:assert/strict';
+import { Random } from '@megaplane/base/random';
+import { type Change, Model, type Version } from '@megaplane/store/model.sim';
+import { type SimulatedOptions, SimulatedStore } from '@megaplane/store/simulated-store.sim';
+import type { Durability } from '@megaplane/store/contract';
+import type { InPlaceHandler } from '@megaplane/wire/grpc';
+import { EtcdContext } from '../context.ts';
+import { type Fields, encode } from '../peer.sim.ts';
+import { deleteHandler, putHandler } from '../put.ts';
+import { rangeHandler } from '../range.ts';
+import { txnHandler } from '../txn.ts';
+import { showWatch } from '../watch-peer.sim.ts';
+import { WatchService } from '../watch.ts';
+import { type Answer, readAnswer } from './answer.sim.ts';
+import { SimulatedCall, SimulatedConnection, runUnary } from './network.sim.ts';
+import { Watcher } from './watcher.sim.ts';
+
+const CLIENTS = 3;
+const KEYS = ['/f/a', '/f/b', '/b/a', '/b/b', '/n/a', '/n/b', '/x/a', '/x/b'] as const;
+const RANGES = ['/f/', '/b/', '/n/', '/x/', '/', '\0'] as const;
+const MODES: readonly Durability[] = ['none', 'buffered', 'fsync'];
+const LIMITS = { txnOpsMax: 128, requestBytesMax: 1_572_864, quotaBytes: 0 };
+
+interface Stream {
+  readonly call: SimulatedCall;
+  readonly watchers: Map<string, Watcher>;
+}
+
+interface Client {
+  connection: SimulatedConnection;
+  stream: Stream | null;
+}
+
+interface Server {
+  readonly sim: SimulatedStore;
+  readonly watches: WatchService;
+  readonly range: InPlaceHandler;
+  readonly put: InPlaceHandler;
+  readonly remove: InPlaceHandler;
+  readonly txn: InPlaceHandler;
+}
+
+export class World {
+  readonly #random: Random;
+  readonly #options: SimulatedOptions;
+  readonly #clock = { nowMs: 1000 };
+  #boot = 1;
+  #model = new Model();
+  #server: Server;
+  readonly #clients: Client[];
+  /** Watches that lost their connection and will be made again. */
+  #orphans: Watcher[] = [];
+  #nextId = 1;
+  #counter = 0;
+  /** The highest revision that any client was told. */
+  #told = 1;
+  /** Records that clients were told of: acknowledged, read or watched. */
+  readonly #shown: Map<string, Version> = new Map();
+  #crashes = 0;
+
+  constructor(seed: number) {
+    this.#random = new Random(seed);
+    const base = this.#one(MODES);
+    this.#options = {
+      durability: base,
+      prefixes: [
+        { prefix: '/f/', durability: 'fsync' },
+        { prefix: '/b/', durability: 'buffered' },
+        { prefix: '/n/', durability: 'none' },
+      ],
+    };
+    this.#server = this.#start(new Map());
+    this.#clients = Array.from({ length: CLIENTS }, () => this.#newClient());
+  }
+
+  get crashes(): number {
+    return this.#crashes;
+  }
+
+  #one<T>(all: readonly T[]): T {
+    const found = all[this.#random.below(all.length)];
+    assert(found !== undefined);
+    return found;
+  }
+
+  #newClient(): Client {
+    return { connection: new SimulatedConnection(), stream: null };
+  }
+
+  #start(files: ReadonlyMap<string, Buffer>): Server {
+    const random = this.#random.fork(`disk ${this.#boot} ${this.#crashes}`);
+    const sim = new SimulatedStore(this.#options, files, random, this.#clock, this.#boot);
+    const context = new EtcdContext(sim.store, LIMITS, sim, () => this.#clock.nowMs);
+    return {
+      sim,
+      watches: new WatchService(context),
+      range: rangeHandler(context),
+      put: putHandler(context),
+      remove: deleteHandler(context),
+      txn: txnHandler(context),
+    };
+  }
+
+  /** One step of anything. */
+  step(): void {
+    const steps: readonly (readonly [number, () => void])[] = [
+      [10, () => this.#write()],
+      [4, () => this.#read()],
+      [3, () => this.#watch()],
+      [1, () => this.#compact()],
+      [8, () => this.#server.sim.endTurn()],
+      [10, () => this.#server.sim.thread.step()],
+      [8, () => this.#server.sim.thread.hear()],
+      [14, () => this.#one(this.#clients).connection.deliver()],
+      [4, () => this.#tick()],
+      [1, () => this.#server.sim.snapshot()],
+      [1, () => this.#cutConnection(this.#one(this.#clients))],
+      [1, () => this.#askProgress()],
+    ];
+    const total = steps.reduce((sum, [weight]) => sum + weight, 0);
+    let drawn = this.#random.below(total);
+    for (const [weight, run] of steps) {
+      drawn -= weight;
+      if (drawn >= 0) continue;
+      run();
+      break;
+    }
+    this.#maybeFault();
+  }
+
+  #maybeFault(): void {
+    const { disk } = this.#server.sim;
+    const drawn = this.#random.below(400);
+    if (drawn === 0) disk.faults.failsFlush = true;
+    if (drawn === 1) disk.faults.spaceBytes = this.#random.below(3000);
+    const hasFailed = this.#server.sim.failure !== null;
+    // A process that says its log has failed ends; sometimes it is killed, sometimes the power goes.
+    if (drawn < 8 || (hasFailed && this.#random.below(10) === 0)) this.crash();
+  }
+
+  #tick(): void {
+    this.#clock.nowMs += this.#random.below(80);
+    this.#server.sim.tick(this.#clock.nowMs);
+    if (this.#random.below(3) === 0) this.#server.watches.notifyProgress();
+    this.#server.watches.retryProgress();
+  }
+
+  #modeOf(key: string): Durability {
+    const found = this.#options.prefixes.find(({ prefix }) => key.startsWith(prefix));
+    return found?.durability ?? this.#options.durability;
+  }
+
+  #changes(): Change[] {
+    const count = 1 + this.#random.below(3);
+    const keys = new Set(Array.from({ length: count }, () => this.#one(KEYS)));
+    return [...keys].map((key) =>
+      this.#random.below(4) === 0
+        ? { kind: 'delete', key }
+        : { kind: 'put', key, value: this.#value(), lease: 0 },
+    );
+  }
+
+  #value(): string {
+    const size = this.#random.below(20) === 0 ? 3000 : this.#random.below(12);
+    return `${++this.#counter}`.padEnd(size, 'v');
+  }
+
+  #write(): void {
+    const changes = this.#changes();
+    const single = changes.length === 1 ? changes[0] : undefined;
+    if (single !== undefined && this.#random.below(2) === 0) {
+      this.#run(...this.#plain(single), changes);
+      return;
+    }
+    const compared = this.#one(KEYS);
+    const found = this.#model.live(compared)?.mod ?? 0;
+    const expected = this.#random.below(4) === 0 ? found + 1 : found;
+    const compare: Fields = [
+      [2, 2],
+      [3, compared],
+      [6, expected],
+    ];
+    const ops = changes.map((change) => [2, this.#op(change)] as const);
+    const fields: Fields = [[1, compare], ...ops];
+    this.#run(this.#server.txn, fields, expected === found ? changes : []);
+  }
+
+  #plain(change: Change): [InPlaceHandler, Fields] {
+    if (change.kind === 'delete') return [this.#server.remove, [[1, change.key]]];
+    return [
+      this.#server.put,
+      [
+        [1, change.key],
+        [2, change.value],
+      ],
+    ];
+  }
+
+  #op(change: Change): Fields {
+    if (change.kind === 'delete') return [[3, [[1, change.key]]]];
+    return [
+      [
+        2,
+        [
+          [1, change.key],
+          [2, change.value],
+        ],
+      ],
+    ];
+  }
+
+  /** A write, its effect on the model, and its answer on the way. */
+  #run(handler: InPlaceHandler, fields: Fields, changes: readonly Change[]): void {
+    const { connection } = this.#one(this.#clients);
+    const before = this.#server.sim.store.appliedRevision;
+    const outcome = runUnary(connection, handler, encode(fields));
+    if (outcome.kind === 'failed') {
+      assert.equal(
+        this.#server.sim.store.appliedRevision,
+        before,
+        'a refused write changed something',
+      );
+      assert(this.#server.sim.failure !== null, `refused: ${outcome.text}`);
+      return;
+    }
+    const revision = this.#model.apply(changes);
+    const answer = readAnswer(outcome.bytes);
+    assert.equal(answer.revision, revision, 'the revision of a write');
+    const made = this.#model.history.filter(({ mod }) => mod > before);
+    connection.send(() => this.#arrived(answer.revision, made));
+  }
+
+  #arrived(revision: number, versions: readonly Version[]): void {
+    this.#told = Math.max(this.#told, revision);
+    for (const version of versions) this.#shown.set(`${version.mod} ${version.key}`, version);
+  }
+
+  #read(): void {
+    const { connection } = this.#one(this.#clients);
+    const start = this.#one(RANGES);
+    const end = start === '\0' ? '\0' : endOf(start);
+    const { store } = this.#server.sim;
+    const back = this.#random.below(3) === 0 ? this.#random.below(10) : 0;
+    const revision = back === 0 ? 0 : Math.max(1, store.appliedRevision - back);
+    const both = Buffer.from(start + end, 'latin1');
+    const bounds = [start.length, start.length, both.length] as const;
+    const boundary = store.compactRevisionOf(both, 0, ...bounds);
+    const fields: Fields = [
+      [1, start],
+      [2, end],
+      [4, revision],
+    ];
+    const outcome = runUnary(connection, this.#server.range, encode(fields));
+    if (revision > 0 && revision < boundary) {
+      assert.equal(outcome.kind, 'failed');
+      return;
+    }
+    assert.equal(outcome.kind, 'ok');
+    const answer = outcome.kind === 'ok' ? readAnswer(outcome.bytes) : NOTHING;
+    const expected = this.#model.range(start, end, revision === 0 ? undefined : revision);
+    assert.deepEqual(answer.kvs, expected.map(shownVersion), `range ${start} at ${revision}`);
+    assert.equal(answer.revision, this.#model.revision);
+    connection.send(() => this.#arrived(answer.revision, expected));
+  }
+
+  #compact(): void {
+    const { store } = this.#server.sim;
+    const revision = store.appliedRevision - this.#random.below(15);
+    if (revision > store.compactRevision && revision > 1) store.compact(revision);
+  }
+
+  #streamOf(client: Client): Stream {
+    if (client.stream !== null) return client.stream;
+    const watchers = new Map<string, Watcher>();
+    const call = new SimulatedCall(client.connection, (bytes) => this.#heard(watchers, bytes));
+    call.accept(this.#server.watches.factory(call));
+    client.stream = { call, watchers };
+    return client.stream;
+  }
+
+  #heard(watchers: Map<string, Watcher>, bytes: Buffer): void {
+    const shown = showWatch(bytes, 0, bytes.length);
+    this.#told = Math.max(this.#told, shown.revision);
+    if (shown.id === '-1') {
+      for (const watcher of watchers.values()) {
+        if (watcher.isCreated && !watcher.isOver) watcher.progress(shown.revision, this.#model);
+      }
+      return;
+    }
+    const watcher = watchers.get(shown.id);
+    assert(watcher !== undefined, `nobody watches ${shown.id}`);
+    const before = watcher.seen.length;
+    if (!shown.created && !shown.canceled) this.#assertAllSeenExists(watcher);
+    watcher.take(shown, this.#model);
+    this.#arrived(shown.revision, watcher.seen.slice(before));
+    if (watcher.isOver) watchers.delete(shown.id);
+  }
+
+  /** A watch that goes on must not have been told what never happened. */
+  #assertAllSeenExists(watcher: Watcher): void {
+    const isGone = ({ mod, key }: Version): boolean =>
+      mod > this.#model.compacted &&
+      !this.#model.history.some((version) => version.mod === mod && version.key === key);
+    assert.deepEqual(watcher.seen.filter(isGone), [], 'a watch goes on though its past is lost');
+  }
+
+  #watch(): void {
+    const { call, watchers } = this.#streamOf(this.#one(this.#clients));
+    const orphan = this.#orphans.shift();
+    const start = this.#one(RANGES);
+    const revision = this.#server.sim.store.appliedRevision;
+    const from = this.#random.below(2) === 0 ? 0 : Math.max(1, revision - this.#random.below(12));
+    const watcher = orphan ?? new Watcher(start, start === '\0' ? '\0' : endOf(start), from);
+    const id = this.#nextId++;
+    watchers.set(`${id}`, watcher);
+    watcher.isCreated = false;
+    const notify = this.#random.below(2);
+    const { start: key, end, next } = watcher;
+    call.request(
+      encode([
+        [
+          1,
+          [
+            [1, key],
+            [2, end],
+            [3, next],
+            [4, notify],
+            [7, id],
+          ],
+        ],
+      ]),
+    );
+  }
+
+  #askProgress(): void {
+    const { stream } = this.#one(this.#clients);
+    stream?.call.request(encode([[3, []]]));
+  }
+
+  #cutConnection(client: Client): void {
+    client.connection.cut();
+    client.stream?.call.cancel('disconnected');
+    for (const watcher of client.stream?.watchers.values() ?? []) {
+      if (!watcher.isOver && watcher.next > 0) this.#orphans.push(watcher);
+    }
+    client.connection = new SimulatedConnection();
+    client.stream = null;
+  }
+
+  /** The process is killed, or the machine goes down, and starts again. */
+  crash(): void {
+    const isPowerCut = this.#random.below(2) === 0;
+    this.#crashes++;
+    if (isPowerCut) this.#boot++;
+    for (const client of this.#clients) this.#cutConnection(client);
+    const files = this.#server.sim.disk.survivors(isPowerCut);
+    this.#server = this.#start(files);
+    const { store } = this.#server.sim;
+    const kept = this.#server.sim.lastRevision;
+    for (const { key, mod } of this.#shown.values()) {
+      const mode = this.#modeOf(key);
+      const isPromised = mode === 'fsync' || (mode === 'buffered' && !isPowerCut);
+      const what = isPowerCut ? 'a power cut' : 'a kill';
+      assert(
+        !isPromised || mod <= kept,
+        `${mode} ${key} at ${mod} is lost by ${what}; ${kept} is left`,
+      );
+    }
+    const revision = store.appliedRevision;
+    assert(revision >= this.#told, `${this.#told} was told, ${revision} comes again`);
+    const model = new Model();
+    model.revision = revision;
+    model.compacted = store.compactRevision;
+    const isKept = ({ key, mod }: Version): boolean => mod <= kept && this.#modeOf(key) !== 'none';
+    model.history.push(...this.#model.history.filter(isKept));
+    this.#model = model;
+    this.#shown.clear();
+    this.#compareAll();
+  }
+
+  /** The store holds exactly what the model says. */
+  #compareAll(): void {
+    const connection = new SimulatedConnection();
+    const outcome = runUnary(
+      connection,
+      this.#server.range,
+      encode([
+        [1, '\0'],
+        [2, '\0'],
+      ]),
+    );
+    const found = outcome.kind === 'ok' ? readAnswer(outcome.bytes).kvs : [];
+    assert.deepEqual(found, this.#model.range('\0', '\0').map(shownVersion), 'after a restart');
+  }
+}
+
+const NOTHING: Answer = { revision: 0, kvs: [] };
+
+function endOf(prefix: string): string {
+  return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
+}
+
+function shownVersion({ key, mod, create, version, value }: Version): string {
+  return `${key} ${mod} ${create}/${version}=${value}`;
+}
