@@ -24,6 +24,7 @@ function world(): World {
     client,
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
+    keepsStatus: true,
     nameOf: (id) => `node-${id}`,
     onNode: () => {},
   });

@@ -39,6 +39,8 @@ export interface KubeletsOptions {
   readonly client: Client;
   readonly leaseDurationSeconds: number;
   readonly metrics: SimulatorMetrics;
+  /** False: the status of nodes is left to stages; only leases are kept. */
+  readonly keepsStatus: boolean;
   /** Name of the Node at a row. */
   nameOf(id: number): string;
   /** A row is new and filled. */
@@ -126,7 +128,8 @@ export class Kubelets {
       columns.mark(id, READY, nowReady);
       metrics.nodesReady += nowReady ? 1 : -1;
     }
-    if (!nowReady && this.#scan.deletionTimestampStart < 0) {
+    if (!this.#options.keepsStatus) this.#heartbeats.cancel(id);
+    else if (!nowReady && this.#scan.deletionTimestampStart < 0) {
       this.#heartbeats.arm(id, this.#nowMs());
     } else if (isNew) {
       this.#planHeartbeat(id);

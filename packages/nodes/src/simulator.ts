@@ -1,7 +1,7 @@
 // shell: the simulator's clockwork, sockets and files
 /** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
 import type { Client } from '@megaplane/client/client';
-import type { Informer } from '@megaplane/client/informer';
+import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { createInformer } from '@megaplane/client/informer';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { readPages } from '@megaplane/client/pager';
@@ -15,6 +15,8 @@ import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
 import { Pods } from './pods.ts';
 import { Registration } from './registration.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
+import { loadStages } from './stages/stage-sets.ts';
+import { StagedWorld } from './staged-world.ts';
 
 /** How often what is due is sent: often enough for leases, and many at once in one write. */
 const TICK_MS = 20;
@@ -32,6 +34,8 @@ export interface NodesOptions {
   readonly labelSelector: string;
   /** Addresses of pods. */
   readonly cidr: string;
+  /** Files of stages, or names of sets that come with the program; none: the compiled ones. */
+  readonly stages: readonly string[];
   /** 0: no leases. */
   readonly leaseDurationSeconds: number;
   /** Connections for nodes and pods, and as many again for heartbeats. */
@@ -56,15 +60,14 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   // As a kubelet does: renewals never wait behind the other traffic of their own process.
   const heartbeats = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   const metrics = new SimulatorMetrics();
+  const world = await play({ client, heartbeats, options, metrics });
   const endpoint = await serveMetrics(options.metricsAddress, () => metrics.text());
-  const world = play(client, heartbeats, options, metrics);
-  const interval = setInterval(() => world.kubelets.tick(), TICK_MS);
+  const interval = setInterval(() => world.tick(), TICK_MS);
   return {
     listens: `${client.server}; metrics ${endpoint.url}`,
     stop: async () => {
       clearInterval(interval);
-      world.nodes.stop();
-      world.pods.stop();
+      world.stop();
       client.close();
       heartbeats.close();
       await endpoint.close();
@@ -72,62 +75,43 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   };
 }
 
-interface World {
-  readonly kubelets: Kubelets;
-  readonly nodes: Informer;
-  readonly pods: Informer;
+interface Parts {
+  readonly client: Client;
+  readonly heartbeats: Client;
+  readonly options: NodesOptions;
+  readonly metrics: SimulatorMetrics;
 }
 
-function play(
-  client: Client,
-  heartbeats: Client,
-  options: NodesOptions,
-  metrics: SimulatorMetrics,
-): World {
+interface World {
+  tick(): void;
+  stop(): void;
+}
+
+/** Everything wired, and begun. Rejects with an Error that says what is wrong with the stages. */
+async function play({ client, heartbeats, options, metrics }: Parts): Promise<World> {
   const onTrouble = (message: string): void => options.log('warn', message);
-  const kubelets = new Kubelets({
+  const addresses = new AddressPool(options.cidr);
+  const findNode = (name: string): number => nodes.find('', name);
+  const nodeAddress = (row: number): number => kubelets.addressOf(row);
+  const staged = new StagedWorld({ client, metrics, addresses, findNode, nodeAddress, onTrouble });
+  await staged.prepare(loadStages(options.stages, staged.functions, onTrouble));
+  const kubelets: Kubelets = new Kubelets({
     client: heartbeats,
     leaseDurationSeconds: options.leaseDurationSeconds,
     metrics,
+    keepsStatus: !staged.hasNodes,
     nameOf: (id) => nodes.keyOf(id),
-    onNode: (id) => played.onNode(nodes.keyOf(id)),
+    onNode: (id) => {
+      played.onNode(nodes.keyOf(id));
+      staged.onNode(nodes.keyOf(id));
+    },
   });
   const played: Pods = new Pods({
     client,
     metrics,
-    addresses: new AddressPool(options.cidr),
+    addresses,
     find: (namespace, name) => pods.find(namespace, name),
-    nodeAddress: (node) => {
-      const id = nodes.find('', node);
-      return id < 0 ? -1 : kubelets.addressOf(id);
-    },
-  });
-  const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
-  const registration = new Registration({
-    client,
-    metrics,
-    count: options.create,
-    bodies: new NodeBodies({ template: options.template ?? DEFAULT_TEMPLATE, zones }),
-    exists: (name) => nodes.find('', name) >= 0,
-    log: options.log,
-  });
-  let isStarted = false;
-  const nodes: Informer = createInformer({
-    client,
-    path: '/api/v1/nodes',
-    labelSelector: options.labelSelector,
-    capacity: options.create,
-    handler: {
-      ...kubelets.handler,
-      onTrouble,
-      onSynced: () => {
-        if (isStarted) return;
-        isStarted = true;
-        pods.start();
-        registration.start();
-        void startLeases(client, kubelets, nodes).catch((error: Error) => onTrouble(error.message));
-      },
-    },
+    nodeAddress: (node) => (findNode(node) < 0 ? -1 : nodeAddress(findNode(node))),
   });
   const pods: Informer = createInformer({
     client,
@@ -135,8 +119,61 @@ function play(
     fieldSelector: 'spec.nodeName!=',
     handler: { ...played.handler, onTrouble },
   });
+  let isStarted = false;
+  const onSynced = (): void => {
+    if (isStarted) return;
+    isStarted = true;
+    if (!staged.hasPods) pods.start();
+    staged.start();
+    registrationOf({ client, heartbeats, options, metrics }, nodes).start();
+    void startLeases(client, kubelets, nodes).catch((error: Error) => onTrouble(error.message));
+  };
+  const nodes: Informer = createInformer({
+    client,
+    path: '/api/v1/nodes',
+    labelSelector: options.labelSelector,
+    capacity: options.create,
+    handler: { ...both(kubelets.handler, staged.nodeHandler), onTrouble, onSynced },
+  });
   nodes.start();
-  return { kubelets, nodes, pods };
+  return {
+    tick: () => {
+      kubelets.tick();
+      staged.tick();
+    },
+    stop: () => {
+      nodes.stop();
+      pods.stop();
+      staged.stop();
+    },
+  };
+}
+
+function registrationOf({ client, options, metrics }: Parts, nodes: Informer): Registration {
+  const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
+  return new Registration({
+    client,
+    metrics,
+    count: options.create,
+    bodies: new NodeBodies({ template: options.template ?? DEFAULT_TEMPLATE, zones }),
+    exists: (name) => nodes.find('', name) >= 0,
+    log: options.log,
+  });
+}
+
+/** Two handlers of one informer; what holds the rows hears of them first. */
+function both(first: InformerHandler, second: InformerHandler | null): InformerHandler {
+  if (second === null) return first;
+  return {
+    onUpsert: (id, isNew, bytes, start, end) => {
+      first.onUpsert(id, isNew, bytes, start, end);
+      second.onUpsert(id, isNew, bytes, start, end);
+    },
+    onDelete: (id, bytes, start, end) => {
+      second.onDelete(id, bytes, start, end);
+      first.onDelete(id, bytes, start, end);
+    },
+  };
 }
 
 /** Leases from before are taken over: their versions are read page by page, then renewals begin. */

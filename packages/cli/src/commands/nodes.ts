@@ -12,6 +12,7 @@ interface Flags extends LogFlags {
   readonly manageAllNodes?: true;
   readonly manageNodesWithLabelSelector: string;
   readonly cidr: string;
+  readonly config?: readonly string[];
   readonly nodeLeaseDurationSeconds: number;
   readonly create: number;
   readonly nodeTemplate?: string;
@@ -43,6 +44,10 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
     .option('--node-lease-duration-seconds <seconds>', '0 = no leases', wholeNumber(0, 86_400), 40)
     .optionsGroup('Pods:')
     .option('--cidr <network>', 'addresses of the pods, /8 to /30', '10.0.0.0/9')
+    .option(
+      '--config <files...>',
+      "kwok's Stage files, or sets that come along: fast, general, chaos, volume",
+    )
     .optionsGroup('Run:')
     .option(
       '--metrics-address <host:port>',
@@ -62,6 +67,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           zones: flags.zones,
           labelSelector: flags.manageNodesWithLabelSelector,
           cidr: flags.cidr,
+          stages: flags.config ?? [],
           leaseDurationSeconds: flags.nodeLeaseDurationSeconds,
           connections: flags.connections,
           metricsAddress: flags.metricsAddress,

@@ -18,6 +18,7 @@ interface Flags {
   readonly listenClientUrls?: string;
   readonly durability?: string;
   readonly etcdServers?: string;
+  readonly stages?: readonly string[];
   readonly components?: readonly Component[];
   readonly pagePort: number;
   readonly exitWhen?: 'ready' | 'bound';
@@ -43,6 +44,10 @@ export function upCommand(done: (exitCode: number) => void): Command {
     .optionsGroup('Size:')
     .option('--nodes <count>', 'simulated nodes', wholeNumber(0, NODES_MAX), 10_000)
     .option('--pods <count>', 'pods created once the nodes are ready', wholeNumber(0, PODS_MAX), 0)
+    .option(
+      '--stages <files...>',
+      "kwok's Stage files for the simulated nodes, or sets: fast, general, chaos, volume",
+    )
     .optionsGroup('Data:')
     .option('--data-dir <dir>', 'where the cluster lives', './megaplane-data')
     .option('--ephemeral', 'use a temporary data directory and delete it at the end')
@@ -91,6 +96,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
           listenClientUrls: flags.listenClientUrls,
           durability: flags.durability,
           etcdServers: flags.etcdServers,
+          stages: flags.stages ?? [],
           components: flags.components ?? COMPONENTS,
           exitWhen: flags.exitWhen,
         }),

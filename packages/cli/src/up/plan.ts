@@ -17,6 +17,8 @@ export interface UpOptions {
   readonly durability: string | undefined;
   /** A real etcd in place of the embedded store. */
   readonly etcdServers: string | undefined;
+  /** Stage files, or names of sets, for the simulated nodes. */
+  readonly stages: readonly string[];
   readonly components: readonly Component[];
   readonly exitWhen: 'ready' | 'bound' | undefined;
   readonly output: 'text' | 'json';
@@ -50,11 +52,13 @@ export function chosenComponents(list: readonly string[]): readonly Component[] 
 export function paths(dataDir: string): {
   readonly logs: string;
   readonly socket: string;
+  readonly administrator: string;
   readonly kubeconfig: (user: string) => string;
 } {
   return {
     logs: join(dataDir, 'logs'),
     socket: join(dataDir, 'apiserver.sock'),
+    administrator: join(dataDir, 'kubeconfig'),
     kubeconfig: (user) => join(dataDir, `${user}.kubeconfig`),
   };
 }
@@ -99,13 +103,12 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       return ['--kubeconfig', files.kubeconfig('controllers'), '--leader-elect=false', ...metrics];
     case 'scheduler':
       return ['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics];
-    case 'nodes':
-      return [
-        '--kubeconfig',
-        files.kubeconfig('nodes'),
-        ...metrics,
-        '--create',
-        `${options.nodes}`,
-      ];
+    case 'nodes': {
+      const flags = [...metrics, '--create', `${options.nodes}`];
+      // Stages of files may do anything to objects of any kind.
+      if (options.stages.length === 0) flags.push('--kubeconfig', files.kubeconfig('nodes'));
+      else flags.push('--kubeconfig', files.administrator, '--config', ...options.stages);
+      return flags;
+    }
   }
 }

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { eventually, kubectlOf, kubectls, megaplane, NO_KUBECTL, startCluster } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+
+const [kubectl] = kubectls();
+const skip = kubectl === undefined ? NO_KUBECTL : false;
+/** A stage of a kind that kwok's own sets do not name, beside the general ones. */
+const LABELLED = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: { name: config-map-seen }
+spec:
+  resourceRef: { apiGroup: v1, kind: ConfigMap }
+  selector: { matchLabels: { watched: "yes" } }
+  next:
+    patches: [{ root: data, template: 'seen: "by {{ .metadata.name }}"' }]
+`;
+let folder: string;
+let cluster: Cluster;
+
+before(async () => {
+  if (skip !== false) return;
+  folder = mkdtempSync(join(tmpdir(), 'megaplane-stages-'));
+  const own = join(folder, 'own.yaml');
+  writeFileSync(own, LABELLED);
+  cluster = await startCluster(['--nodes', '2', '--stages', 'general', 'chaos', own]);
+});
+after(async () => {
+  await cluster?.remove();
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+});
+
+test('pods live by the stages of files, and other kinds too', { skip }, async () => {
+  const run = kubectlOf(kubectl ?? '', cluster);
+  const quick = ['pod-create', 'pod-ready', 'pod-delete'].flatMap((stage) => [
+    `${stage}.stage.kwok.x-k8s.io/delay=100ms`,
+    `${stage}.stage.kwok.x-k8s.io/jitter-delay=100ms`,
+  ]);
+  run('create', 'configmap', 'c', '--from-literal=a=b');
+  run('label', 'configmap', 'c', 'watched=yes');
+  run('run', 'p', '--image=i', ...quick.map((pair) => `--annotations=${pair}`));
+  await eventually('a running pod', () => {
+    const phase = run('get', 'pod', 'p', '-o', 'jsonpath={.status.phase}');
+    return phase === 'Running' ? phase : undefined;
+  });
+  assert.match(run('get', 'pod', 'p', '-o', 'jsonpath={.status.podIP}'), /^10\./);
+  assert.match(run('describe', 'pod', 'p'), /Created +\S+ +kwok_controller +Created container/);
+  assert.equal(run('get', 'configmap', 'c', '-o', 'jsonpath={.data.seen}'), 'by c');
+  run('label', 'pod', 'p', 'pod-container-running-failed.stage.kwok.x-k8s.io=true');
+  await eventually('a failed pod', () => {
+    const state = run('get', 'pod', 'p', '-o', 'jsonpath={.status.phase}');
+    return state === 'Failed' ? state : undefined;
+  });
+  run('delete', 'pod', 'p', '--timeout=20s');
+});
+
+test('a stage that cannot be understood is refused at the start', { skip }, () => {
+  const file = join(folder, 'broken.yaml');
+  writeFileSync(file, LABELLED.replace('.metadata.name', '.metadata.name | nosuch'));
+  const nodes = megaplane('nodes', '--kubeconfig', cluster.kubeconfig, '--config', file);
+  assert.equal(nodes.status, 1);
+  assert.match(nodes.stderr, /broken\.yaml:\d+:\d+: .*template.*function "nosuch" not defined/);
+});

@@ -1,0 +1,210 @@
+/**
+ * The objects whose stages come from files: one informer and one player for each of their kinds.
+ *
+ * Pods are played on nodes that we hold; nodes are those of the informer that keeps the leases.
+ */
+import type { Client } from '@megaplane/client/client';
+import { createEventRecorder } from '@megaplane/client/event-recorder';
+import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { addressText, type AddressPool } from './addresses.ts';
+import { EarlyPods } from './early-pods.ts';
+import { KUBELET_VERSION } from './node-object.ts';
+import { PodCensus } from './pod-census.ts';
+import type { SimulatorMetrics } from './simulator-metrics.ts';
+import { StagePlayer } from './stages/stage-player.ts';
+import { resourcePath } from './stages/stage-requests.ts';
+import { StageResources } from './stages/stage-resources.ts';
+import type { Stage } from './stages/stage.ts';
+import { stageFunctions, type StageWorld } from './templates/stage-functions.ts';
+import type { TemplateFunctions } from './templates/template-run.ts';
+
+export interface StagedOptions {
+  readonly client: Client;
+  readonly metrics: SimulatorMetrics;
+  readonly addresses: AddressPool;
+  /** Row of a node that we hold, or -1, and its address as a number, 0 without one. */
+  readonly findNode: (name: string) => number;
+  readonly nodeAddress: (row: number) => number;
+  readonly onTrouble: (message: string) => void;
+}
+
+interface Played {
+  readonly player: StagePlayer;
+  readonly informer: Informer | null;
+}
+
+export class StagedWorld {
+  /** For the templates of stages. */
+  readonly functions: TemplateFunctions;
+  readonly #options: StagedOptions;
+  readonly #census: PodCensus;
+  readonly #early = new EarlyPods();
+  readonly #resources: StageResources;
+  readonly #played: Played[] = [];
+  #nodePlayer: StagePlayer | null = null;
+  #pods: Informer | null = null;
+  #podPlayer: StagePlayer | null = null;
+  /** The node of the object whose templates are rendered. */
+  #node = '';
+
+  constructor(options: StagedOptions) {
+    this.#options = options;
+    this.#census = new PodCensus(options.metrics, options.addresses);
+    this.#resources = new StageResources(options.client);
+    this.functions = stageFunctions(this.#templateWorld(), () => this.#node);
+  }
+
+  #templateWorld(): StageWorld {
+    const nodeAddress = (name: string): string => {
+      const row = this.#options.findNode(name);
+      const address = row < 0 ? 0 : this.#options.nodeAddress(row);
+      return address > 0 ? addressText(address) : '';
+    };
+    return {
+      nowMs: () => this.#options.client.timers.nowMs(),
+      version: KUBELET_VERSION,
+      nodePort: 0,
+      nodeAddress,
+      podAddress: ({ node, isHostNetwork, name, namespace }) => {
+        if (isHostNetwork) return nodeAddress(node);
+        return this.#census.addressOf(this.#pods?.find(namespace, name) ?? -1);
+      },
+    };
+  }
+
+  /** Makes a player for each kind; rejects with an Error that names a kind the server has not. */
+  async prepare(stages: readonly Stage[]): Promise<void> {
+    const versions = new Set(stages.map((stage) => stage.apiVersion));
+    for (const version of versions) {
+      try {
+        await this.#resources.load(version);
+      } catch (error) {
+        const one = stages.find((stage) => stage.apiVersion === version);
+        const why = `the server has no ${version}: ${(error as Error).message}`;
+        throw new Error(`stage ${one?.name}: ${why}`, { cause: error });
+      }
+    }
+    for (const stage of stages) {
+      const isKnown = stages.find(
+        (one) => one.kind === stage.kind && one.apiVersion === stage.apiVersion,
+      );
+      if (isKnown !== stage) continue;
+      const own = stages.filter(
+        (one) => one.kind === stage.kind && one.apiVersion === stage.apiVersion,
+      );
+      this.#add(stage, own);
+    }
+  }
+
+  #add(first: Stage, stages: readonly Stage[]): void {
+    const { client, metrics, onTrouble } = this.#options;
+    const { apiVersion, kind } = first;
+    const resource = this.#resources.of(apiVersion, kind);
+    if (resource === undefined) {
+      throw new Error(`stage ${first.name}: the server has no ${apiVersion} ${kind}`);
+    }
+    const isPod = apiVersion === 'v1' && kind === 'Pod';
+    const isNode = apiVersion === 'v1' && kind === 'Node';
+    const player = new StagePlayer({
+      client,
+      resource,
+      stages,
+      recorder: createEventRecorder({ client, component: 'kwok_controller' }),
+      metrics,
+      isOurs: (object) => !isPod || this.#isOurPod(object),
+      pathOf: (id) => {
+        const key = (informer?.keyOf(id) ?? '').split('/');
+        return resourcePath(resource, key.length > 1 ? (key[0] ?? '') : '', key.at(-1) ?? '');
+      },
+      resourceOf: this.#resources.of,
+      onSubject: (object) => {
+        this.#node = isNode ? memberText(object, 'metadata', 'name') : nodeOf(object);
+      },
+      onError: onTrouble,
+    });
+    let informer: Informer | null = null;
+    if (isNode) {
+      this.#nodePlayer = player;
+    } else {
+      informer = createInformer({
+        client,
+        path: resourcePath(resource, '', ''),
+        ...(isPod ? { fieldSelector: 'spec.nodeName!=' } : {}),
+        handler: { ...this.#handlerOf(player, isPod), onTrouble },
+      });
+    }
+    if (isPod) {
+      this.#pods = informer;
+      this.#podPlayer = player;
+    }
+    this.#played.push({ player, informer });
+  }
+
+  #handlerOf(player: StagePlayer, isPod: boolean): InformerHandler {
+    if (!isPod) return player.handler;
+    const census = this.#census.handler;
+    return {
+      onUpsert: (id, isNew, bytes, start, end) => {
+        census.onUpsert(id, isNew, bytes, start, end);
+        player.handler.onUpsert(id, isNew, bytes, start, end);
+      },
+      onDelete: (id, bytes, start, end) => {
+        player.handler.onDelete(id, bytes, start, end);
+        census.onDelete(id, bytes, start, end);
+      },
+    };
+  }
+
+  #isOurPod(pod: JsonObject): boolean {
+    const node = nodeOf(pod);
+    if (this.#options.findNode(node) >= 0) return true;
+    this.#early.add(node, pod);
+    return false;
+  }
+
+  /** Whether stages of files play for pods, or for nodes: then the compiled ones do not. */
+  get hasPods(): boolean {
+    return this.#podPlayer !== null;
+  }
+  get hasNodes(): boolean {
+    return this.#nodePlayer !== null;
+  }
+
+  /** What the informer over nodes tells. */
+  get nodeHandler(): InformerHandler | null {
+    return this.#nodePlayer?.handler ?? null;
+  }
+
+  /** A node is known now: plays the pods that came before it. */
+  onNode(name: string): void {
+    for (const pod of this.#early.take(name)) {
+      const namespace = memberText(pod, 'metadata', 'namespace');
+      const row = this.#pods?.find(namespace, memberText(pod, 'metadata', 'name')) ?? -1;
+      if (row >= 0) this.#podPlayer?.consider(row, pod);
+    }
+  }
+
+  start(): void {
+    for (const { informer } of this.#played) informer?.start();
+  }
+
+  tick(): void {
+    for (const { player } of this.#played) player.tick();
+  }
+
+  stop(): void {
+    for (const { informer } of this.#played) informer?.stop();
+  }
+}
+
+function nodeOf(object: JsonObject): string {
+  return memberText(object, 'spec', 'nodeName');
+}
+
+function memberText(object: JsonObject, part: string, name: string): string {
+  const inner = object[part];
+  const value: JsonValue | undefined = isObject(inner) ? inner[name] : undefined;
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { Random } from '@megaplane/base/random';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { applyPatch } from '@megaplane/machinery/patch';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import fc from 'fast-check';
+import { completePatch, podStage, readyPatch } from '../pod-stages.ts';
+import { stageFunctions, type StageWorld } from '../templates/stage-functions.ts';
+import { durationMs } from './go-duration.ts';
+import { readStageFile } from './stage-file.ts';
+import { deleteRequest, patchRequest, type StageResource } from './stage-requests.ts';
+import { STAGE_SETS, stageSetFile } from './stage-sets.ts';
+import { chooseStage, delayOf, StageSubject, type Stage } from './stage.ts';
+
+const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+const NOW = '2026-01-02T03:04:05Z';
+const WORLD: StageWorld = {
+  nowMs: () => NOW_MS,
+  version: 'v1',
+  nodePort: 0,
+  nodeAddress: () => '10.0.0.1',
+  podAddress: ({ isHostNetwork }) => (isHostNetwork ? '10.0.0.1' : '10.1.0.1'),
+};
+const FUNCTIONS = stageFunctions(WORLD, () => 'n');
+const PODS: StageResource = { apiVersion: 'v1', kind: 'Pod', resource: 'pods', namespaced: true };
+
+function read(text: string): readonly Stage[] {
+  return readStageFile('stages.yaml', text, FUNCTIONS).stages;
+}
+
+function stage(spec: string): string {
+  const head = 'apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\nmetadata: { name: s }\nspec:\n';
+  return `${head}  resourceRef: { apiGroup: v1, kind: Pod }\n${spec}`;
+}
+
+function only(text: string): Stage {
+  const [first] = read(text);
+  assert(first);
+  return first;
+}
+
+const container = fc.record({
+  name: fc.constantFrom('a', 'b'),
+  image: fc.constantFrom('x:1', 'y'),
+});
+const sidecar = fc.record(
+  { name: fc.constant('i'), image: fc.constant('z'), restartPolicy: fc.constant('Always') },
+  { requiredKeys: ['name', 'image'] },
+);
+const pod: fc.Arbitrary<JsonObject> = fc
+  .record({
+    phase: fc.constantFrom('Pending', 'Running', 'Succeeded', undefined),
+    podIP: fc.constantFrom(undefined, '10.1.0.9'),
+    isDeleted: fc.boolean(),
+    isOfJob: fc.boolean(),
+    hostNetwork: fc.constantFrom(true, undefined),
+    containers: fc.array(container, { minLength: 1, maxLength: 2 }),
+    initContainers: fc.array(sidecar, { maxLength: 2 }),
+    gates: fc.array(fc.record({ conditionType: fc.constantFrom('g/one', 'g/two') }), {
+      maxLength: 2,
+    }),
+  })
+  .map((made) => {
+    const object = {
+      metadata: {
+        name: 'p',
+        namespace: 'd',
+        uid: 'u',
+        ...(made.isDeleted ? { deletionTimestamp: NOW } : {}),
+        ...(made.isOfJob ? { ownerReferences: [{ kind: 'Job', name: 'j' }] } : {}),
+      },
+      spec: {
+        nodeName: 'n',
+        containers: made.containers,
+        initContainers: made.initContainers.length > 0 ? made.initContainers : undefined,
+        readinessGates: made.gates,
+        hostNetwork: made.hostNetwork,
+      },
+      status: { phase: made.phase, podIP: made.podIP },
+    };
+    return JSON.parse(JSON.stringify(object)) as JsonObject;
+  });
+
+/** The pod as a stage leaves it, or `deleted`. */
+function played(object: JsonObject, stages: readonly Stage[]): JsonObject | 'deleted' | 'none' {
+  const random = new Random(1);
+  const chosen = chooseStage(stages, new StageSubject(object), (n) => random.below(n));
+  const step = chosen?.steps[0];
+  if (step?.kind === 'delete') {
+    assert.equal(deleteRequest(PODS, object).path, '/api/v1/namespaces/d/pods/p');
+    return 'deleted';
+  }
+  if (step?.kind !== 'patch') return 'none';
+  const request = patchRequest(step, PODS, object);
+  assert.equal(request?.path, '/api/v1/namespaces/d/pods/p/status');
+  return merged(object, JSON.parse(request.body) as JsonObject);
+}
+
+function merged(object: JsonObject, body: JsonObject): JsonObject {
+  const patched = applyPatch({ kind: 'strategic', body }, object, findTypeOfKind('v1', 'Pod'));
+  assert(patched.ok);
+  return patched.value;
+}
+
+/** The same by the compiled stages. */
+function compiled(object: JsonObject): JsonObject | 'deleted' | 'none' {
+  const due = podStage(object);
+  if (due === 'delete') return 'deleted';
+  if (due === 'none') return 'none';
+  const patch = due === 'ready' ? readyPatch(object, '10.0.0.1', '10.1.0.1', NOW) : null;
+  return merged(object, patch ?? completePatch(object, NOW));
+}
+
+test('the fast stages do the same interpreted as compiled', () => {
+  const stages = read(readFileSync(stageSetFile('fast'), 'utf8'));
+  fc.assert(
+    fc.property(pod, (object) => {
+      assert.deepEqual(played(object, stages), compiled(object));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('every set that comes along can be read', () => {
+  for (const set of STAGE_SETS) {
+    const stages = read(readFileSync(stageSetFile(set), 'utf8'));
+    assert(stages.length >= 3, set);
+  }
+});
+
+test('a pod goes through the general stages to its end', () => {
+  const stages = read(readFileSync(stageSetFile('general'), 'utf8'));
+  let object: JsonObject = {
+    metadata: { name: 'p', namespace: 'd', uid: 'u', ownerReferences: [{ kind: 'Job' }] },
+    spec: {
+      nodeName: 'n',
+      containers: [{ name: 'c', image: 'i' }],
+      initContainers: [{ name: 'first', image: 'i' }],
+    },
+    status: { phase: 'Pending' },
+  };
+  const names: string[] = [];
+  for (let turn = 0; turn < 8; turn++) {
+    const chosen = chooseStage(stages, new StageSubject(object), () => 0);
+    if (chosen === undefined) break;
+    names.push(chosen.name);
+    for (const step of chosen.steps) {
+      if (step.kind !== 'patch') continue;
+      const request = patchRequest(step, PODS, object);
+      assert(request);
+      object = merged(object, JSON.parse(request.body) as JsonObject);
+    }
+  }
+  const life = ['pod-create', 'pod-init-container-running', 'pod-init-container-completed'];
+  assert.deepEqual(names, [...life, 'pod-ready', 'pod-complete']);
+});
+
+test('delays lie between duration and jitter, and a shorter jitter is the delay itself', () => {
+  const delay = (spec: string, object: JsonObject = {}): number => {
+    const one = only(stage(`  selector: {}\n  delay: ${spec}\n`));
+    return delayOf(one, new StageSubject(object), NOW_MS, () => 0.5);
+  };
+  assert.equal(delay('{ durationMilliseconds: 5000 }'), 5000);
+  assert.equal(delay('{ durationMilliseconds: 5000, jitterDurationMilliseconds: 3000 }'), 3000);
+  assert.equal(delay('{ durationMilliseconds: 1000, jitterDurationMilliseconds: 5000 }'), 3000);
+  const from = (name: string): string =>
+    `{ durationMilliseconds: 7, durationFrom: { expressionFrom: .metadata.annotations.${name} } }`;
+  const annotated = {
+    metadata: { annotations: { a: '1m30s', b: 'no', c: '2026-01-02T03:04:15Z' } },
+  };
+  assert.equal(delay(from('a'), annotated), 90_000);
+  assert.equal(delay(from('b'), annotated), 7);
+  assert.equal(delay(from('c'), annotated), 10_000);
+  assert.equal(delay(from('d'), annotated), 7);
+  const cel = `{ durationFrom: { cel: { expression: "duration('2s')" } } }`;
+  assert.equal(delay(cel, annotated), 2000);
+});
+
+test('weights decide by chance, and stages without one are left out', () => {
+  const text = [1, 3, 0].map((weight, index) =>
+    stage(`  selector: {}\n  weight: ${weight}\n`).replace('name: s', `name: s${index}`),
+  );
+  const stages = read(text.join('\n---\n'));
+  const random = new Random(7);
+  const counts = [0, 0, 0];
+  for (let i = 0; i < 4000; i++) {
+    const chosen = chooseStage(stages, new StageSubject({}), (n) => random.below(n));
+    const index = stages.findIndex((one) => one === chosen);
+    counts[index] = (counts[index] ?? 0) + 1;
+  }
+  assert.equal(counts[2], 0);
+  assert(Math.abs((counts[0] ?? 0) - 1000) < 150, counts.join());
+});
+
+test('an error names file, line, column and field', () => {
+  const cases: readonly (readonly [text: string, message: RegExp])[] = [
+    [stage('  selector: {}\n  nxt: {}\n'), /^stages\.yaml:7:8: spec\.nxt: unknown field "nxt"$/],
+    [
+      stage("  selector: {}\n  next: { statusTemplate: '{{ nosuch }}' }\n"),
+      /stages\.yaml:7:27: spec\.next\.statusTemplate: .*function "nosuch" not defined/,
+    ],
+    [
+      stage('  selector: { matchExpressions: [{ key: ".a | nosuch", operator: Exists }] }\n'),
+      /matchExpressions\[0\]\.key: jq: function not defined: nosuch\/0/,
+    ],
+    [
+      stage('  selector: { matchExpressions: [{ key: .a, operator: Equals }] }\n'),
+      /operator: "Equals" is none of In, NotIn/,
+    ],
+    [
+      stage('  selector: { matchExpressions: [{ key: .a, operator: In }] }\n'),
+      /operator In needs values/,
+    ],
+    [
+      stage('  selector: { matchExpressions: [{ cel: { expression: "self.+" } }] }\n'),
+      /expression: CEL: /,
+    ],
+    [stage('  selector: {}\n  steps: [{ delete: true, event: {} }]\n'), /exactly one of/],
+    [stage('  selector: {}\n  weight: heavy\n'), /spec\.weight: a whole number is expected/],
+    [
+      stage(
+        '  selector: {}\n  steps: [{ patch: { template: "", impersonation: { username: x } } }]\n',
+      ),
+      /impersonation is not supported/,
+    ],
+    ['kind: Stage\napiVersion: kwok.x-k8s.io/v1alpha1\nmetadata: [', /stages\.yaml:3:12: /],
+    [stage('').replace('name: s', ''), /metadata\.name: is required/],
+  ];
+  for (const [text, message] of cases) {
+    assert.throws(
+      () => read(text),
+      (error: Error) => {
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  }
+});
+
+test('durations are read as Go reads them', () => {
+  assert.equal(durationMs('1h2m3.5s'), 3_723_500);
+  assert.equal(durationMs('-1.5ms'), -1.5);
+  assert.equal(durationMs('0'), 0);
+  for (const none of ['', '5', 's', '1 s', '1d', 'PT1S']) assert.equal(durationMs(none), undefined);
+});

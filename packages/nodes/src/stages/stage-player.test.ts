@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EventRecorder } from '@megaplane/client/event-recorder';
+import { FakeClient } from '../../test/fake-client.ts';
+import { SimulatorMetrics } from '../simulator-metrics.ts';
+import { stageFunctions } from '../templates/stage-functions.ts';
+import { readStageFile } from './stage-file.ts';
+import { StagePlayer } from './stage-player.ts';
+
+const HEAD = 'apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\n';
+const REF = 'resourceRef: { apiGroup: example.com/v1, kind: Thing }';
+
+interface Scene {
+  readonly client: FakeClient;
+  readonly player: StagePlayer;
+  readonly events: string[];
+  readonly errors: string[];
+  readonly see: (id: number, object: object, version: number, isNew?: boolean) => void;
+  readonly run: (durationMs: number) => void;
+}
+
+function scene(...specs: readonly string[]): Scene {
+  const client = new FakeClient(3);
+  const events: string[] = [];
+  const errors: string[] = [];
+  const world = {
+    nowMs: () => client.timers.nowMs(),
+    version: 'v1',
+    nodePort: 0,
+    nodeAddress: () => '',
+    podAddress: () => '',
+  };
+  const text = specs
+    .map((spec, index) => `${HEAD}metadata: { name: s${index} }\nspec:\n  ${REF}\n${spec}`)
+    .join('\n---\n');
+  const { stages } = readStageFile(
+    'f',
+    text,
+    stageFunctions(world, () => ''),
+  );
+  const recorder = {
+    event: (subject: { name: string }, type: string, reason: string, message: string) =>
+      events.push(`${subject.name} ${type} ${reason} ${message}`),
+  } as unknown as EventRecorder;
+  const player = new StagePlayer({
+    client,
+    resource: { apiVersion: 'example.com/v1', kind: 'Thing', resource: 'things', namespaced: true },
+    stages,
+    recorder,
+    metrics: new SimulatorMetrics(),
+    isOurs: () => true,
+    pathOf: (id) => `/apis/example.com/v1/namespaces/d/things/t${id}`,
+    resourceOf: () => undefined,
+    onError: (message) => errors.push(message),
+  });
+  const see = (id: number, object: object, version: number, isNew = true): void => {
+    const metadata = { resourceVersion: `${version}`, name: `t${id}`, namespace: 'd', uid: 'u' };
+    const bytes = Buffer.from(JSON.stringify({ metadata, ...object }));
+    player.handler.onUpsert(id, isNew, bytes, 0, bytes.length);
+  };
+  const run = (durationMs: number): void => {
+    for (let passed = 0; passed < durationMs; passed += 10) {
+      client.pass(10);
+      player.tick();
+    }
+  };
+  return { client, player, events, errors, see, run };
+}
+
+test('steps play in order, each after the answer of the one before', () => {
+  const one = scene(`  selector: {}
+  steps:
+    - event: { reason: Begun, message: 'hello {{ .metadata.name }}' }
+    - finalizers: { add: [{ value: x/y }] }
+    - patch: { root: spec, template: 'a: 1' }
+    - patch:
+        subresource: status
+        root: status
+        type: json
+        template: '[{ op: add, path: /p, value: x }]'
+    - delete: true`);
+  one.see(1, {}, 5);
+  assert.deepEqual(one.events, ['t1 Normal Begun hello t1']);
+  const path = '/apis/example.com/v1/namespaces/d/things/t1';
+  const added = one.client.answer(200, {});
+  assert.deepEqual(JSON.parse(added.body), [
+    { op: 'add', path: '/metadata/finalizers', value: ['x/y'] },
+  ]);
+  const patched = one.client.answer(200, {});
+  assert.deepEqual([patched.path, JSON.parse(patched.body)], [path, { spec: { a: 1 } }]);
+  const status = one.client.answer(200, {});
+  assert.equal(status.path, `${path}/status`);
+  assert.deepEqual(JSON.parse(status.body), [{ op: 'add', path: '/status/p', value: 'x' }]);
+  const deleted = one.client.answer(200, {});
+  assert.equal(deleted.method, 'DELETE');
+  assert.deepEqual([one.player.pending, one.errors], [0, []]);
+});
+
+test('a newer state takes the place of one that waits', () => {
+  const waits = '  selector: { matchLabels: { a: b } }\n  delay: { durationMilliseconds: 1000 }\n';
+  const one = scene(`${waits}  next: { patches: [{ root: spec, template: 'x: {{ .spec.n }}' }] }`);
+  one.see(1, { spec: { n: 1 } }, 5);
+  assert.equal(one.player.pending, 0, 'no stage is for it');
+  const labelled = { name: 't1', namespace: 'd', labels: { a: 'b' } };
+  one.see(1, { metadata: { ...labelled, resourceVersion: '6' }, spec: { n: 2 } }, 6, false);
+  one.run(500);
+  one.see(1, { metadata: { ...labelled, resourceVersion: '7' }, spec: { n: 3 } }, 7, false);
+  one.run(600);
+  assert.equal(one.client.sent.length, 0, 'the delay begins anew');
+  one.run(500);
+  assert.deepEqual(JSON.parse(one.client.answer(200).body), { spec: { x: 3 } });
+});
+
+test('a server in trouble is asked again, from the step that it refused', () => {
+  const one = scene(`  selector: {}
+  steps:
+    - patch: { root: spec, template: 'a: 1' }
+    - patch: { root: spec, template: 'b: 2' }`);
+  one.see(1, {}, 5);
+  one.client.answer(200, {});
+  one.client.answer(503, {});
+  one.run(500);
+  assert.equal(one.client.sent.length, 0);
+  one.run(1000);
+  one.client.answer(429, {});
+  one.run(2600);
+  assert.deepEqual(JSON.parse(one.client.answer(200).body), { spec: { b: 2 } });
+  assert.equal(one.player.pending, 0);
+});
+
+test('what fails for good is told once, and the object left alone', () => {
+  const one = scene("  selector: {}\n  next: { statusTemplate: 'a: {{ index .spec.list 3 }}' }");
+  one.see(1, { spec: { list: [] } }, 5);
+  one.see(2, { spec: { list: [] } }, 6);
+  assert.equal(one.client.sent.length, 0);
+  assert.equal(one.errors.length, 1);
+  assert.match(one.errors[0] ?? '', /^stage s0: .*things\/t1: .*index out of range: 3/);
+});
+
+test('a stage that is immediate is followed by the next one on the answer', () => {
+  const first = `  selector: { matchExpressions: [{ key: .spec.a, operator: DoesNotExist }] }
+  immediateNextStage: true
+  next: { patches: [{ root: spec, template: 'a: 1' }] }`;
+  const second = `  selector: { matchExpressions: [{ key: .spec.a, operator: Exists }] }
+  next: { patches: [{ root: spec, template: 'b: 1' }] }`;
+  const one = scene(first, second);
+  one.see(1, {}, 5);
+  const metadata = { resourceVersion: '6', name: 't1', namespace: 'd' };
+  one.client.answer(200, { metadata, spec: { a: 1 } });
+  assert.deepEqual(JSON.parse(one.client.answer(200).body), { spec: { b: 1 } });
+});
+
+test('a patch that changes nothing is not sent', () => {
+  const one = scene("  selector: {}\n  next: { patches: [{ root: spec, template: 'a: 1' }] }");
+  one.see(1, { spec: { a: 1 } }, 5);
+  assert.equal(one.client.sent.length, 0);
+});

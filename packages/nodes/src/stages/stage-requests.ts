@@ -1,0 +1,186 @@
+/** What a step of a stage asks of the server, for one object. */
+import { CONTENT } from '@megaplane/client/client';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { applyPatch } from '@megaplane/machinery/patch';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { parse } from 'yaml';
+import type { Template } from '../templates/template-run.ts';
+import { StageError, type StageStep } from './stage.ts';
+
+/** Where objects of a kind live. */
+export interface StageResource {
+  /** `v1` or `group/version`. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** The plural of URLs. */
+  readonly resource: string;
+  readonly namespaced: boolean;
+}
+
+export interface StageRequest {
+  readonly method: 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+const CONTENT_OF = {
+  json: 'application/json-patch+json',
+  merge: CONTENT.mergePatch,
+  strategic: CONTENT.strategicPatch,
+  apply: 'application/apply-patch+yaml',
+} as const;
+
+/** Path of a collection, or of one object of it. */
+export function resourcePath(of: StageResource, namespace: string, name: string): string {
+  const root = of.apiVersion.includes('/') ? '/apis/' : '/api/';
+  const within = of.namespaced && namespace !== '' ? `/namespaces/${namespace}` : '';
+  const tail = name === '' ? '' : `/${encodeURIComponent(name)}`;
+  return `${root}${of.apiVersion}${within}/${of.resource}${tail}`;
+}
+
+/** The path of an object of the resource. */
+export function objectPath(of: StageResource, object: JsonObject): string {
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  return resourcePath(of, text(metadata['namespace']), text(metadata['name']));
+}
+
+/** The request of a patch, or null where it would change nothing. Throws a StageError. */
+export function patchRequest(
+  step: Extract<StageStep, { readonly kind: 'patch' }>,
+  of: StageResource,
+  object: JsonObject,
+): StageRequest | null {
+  const isCore = of.apiVersion === 'v1' && (of.kind === 'Pod' || of.kind === 'Node');
+  const type = step.type === '' ? (isCore ? 'strategic' : 'merge') : step.type;
+  const value = rendered(step.template, object);
+  const body = type === 'json' ? prefixed(value, step.root) : wrapped(value, step.root);
+  if (type !== 'json' && isObject(body) && changesNothing(type, body, of, object)) return null;
+  const tail = step.subresource === '' ? '' : `/${step.subresource}`;
+  return {
+    method: 'PATCH',
+    path: `${objectPath(of, object)}${tail}`,
+    contentType: CONTENT_OF[type],
+    body: JSON.stringify(body),
+  };
+}
+
+function changesNothing(
+  kind: 'merge' | 'strategic',
+  body: JsonObject,
+  of: StageResource,
+  object: JsonObject,
+): boolean {
+  const type = findTypeOfKind(of.apiVersion, of.kind);
+  if (kind === 'strategic' && type === undefined) return false;
+  const patched = applyPatch({ kind, body }, object, type);
+  return patched.ok && JSON.stringify(patched.value) === JSON.stringify(object);
+}
+
+function wrapped(value: JsonValue, root: string): JsonValue {
+  return root === '' ? value : { [root]: value };
+}
+
+function prefixed(value: JsonValue, root: string): JsonValue {
+  if (!Array.isArray(value)) throw new StageError('a JSON patch is a list of operations');
+  if (root === '') return value;
+  return value.map((operation) =>
+    isObject(operation) ? { ...operation, path: `/${root}${text(operation['path'])}` } : operation,
+  );
+}
+
+/** The request that applies another object. */
+export function applyRequest(
+  step: Extract<StageStep, { readonly kind: 'apply' }>,
+  object: JsonObject,
+  resourceOf: (apiVersion: string, kind: string) => StageResource | undefined,
+): StageRequest {
+  const value = rendered(step.template, object);
+  if (!isObject(value)) throw new StageError('an apply step must give one object');
+  const of = resourceOf(text(value['apiVersion']), text(value['kind']));
+  if (of === undefined) {
+    const kind = `${text(value['apiVersion'])} ${text(value['kind'])}`;
+    throw new StageError(`the server has no ${kind}`);
+  }
+  const tail = step.subresource === '' ? '' : `/${step.subresource}`;
+  const query = step.type === 'apply' ? '?fieldManager=kwok&force=true' : '';
+  return {
+    method: 'PATCH',
+    path: `${objectPath(of, value)}${tail}${query}`,
+    contentType: CONTENT_OF[step.type],
+    body: JSON.stringify(value),
+  };
+}
+
+/** The request that changes finalizers, or null where they are as they should be. */
+export function finalizersRequest(
+  step: Extract<StageStep, { readonly kind: 'finalizers' }>,
+  of: StageResource,
+  object: JsonObject,
+): StageRequest | null {
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  const held = metadata['finalizers'];
+  const names = Array.isArray(held) ? held.map(text) : [];
+  const operations = finalizerOperations(step, names);
+  if (operations.length === 0) return null;
+  const body = JSON.stringify(operations);
+  return { method: 'PATCH', path: objectPath(of, object), contentType: CONTENT_OF.json, body };
+}
+
+function finalizerOperations(
+  step: Extract<StageStep, { readonly kind: 'finalizers' }>,
+  names: readonly string[],
+): JsonObject[] {
+  const path = '/metadata/finalizers';
+  const operations: JsonObject[] = [];
+  let left = names;
+  if (step.isEmpty) left = [];
+  else if (step.remove.length > 0) left = names.filter((name) => !step.remove.includes(name));
+  if (left.length === 0 && names.length > 0) operations.push({ op: 'remove', path });
+  else {
+    for (let at = names.length - 1; at >= 0; at--) {
+      if (left.includes(names[at] ?? '')) continue;
+      operations.push({ op: 'remove', path: `${path}/${at}` });
+    }
+  }
+  const added = step.add.filter((name) => !left.includes(name));
+  if (added.length > 0 && left.length === 0) operations.push({ op: 'add', path, value: added });
+  else for (const value of added) operations.push({ op: 'add', path: `${path}/-`, value });
+  return operations;
+}
+
+/** The request that deletes the object at once. */
+export function deleteRequest(of: StageResource, object: JsonObject): StageRequest {
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  const preconditions = { uid: text(metadata['uid']) };
+  const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions });
+  return { method: 'DELETE', path: objectPath(of, object), contentType: CONTENT.json, body };
+}
+
+/** The value that a template gives as YAML 1.1; throws a StageError. */
+function rendered(template: Template, object: JsonObject): JsonValue {
+  const source = template.render(object);
+  try {
+    const value: unknown = parse(source, {
+      version: '1.1',
+      uniqueKeys: false,
+      customTags: noTimes,
+    });
+    return (value ?? {}) as JsonValue;
+  } catch (error) {
+    throw new StageError(`the template gives no YAML: ${(error as Error).message.split('\n')[0]}`);
+  }
+}
+
+/** Times stay texts, as JSON has them. */
+function noTimes<Tag>(tags: readonly Tag[]): Tag[] {
+  return tags.filter((tag) => {
+    const isTag = typeof tag === 'object' && tag !== null && 'tag' in tag;
+    return !isTag || tag.tag !== 'tag:yaml.org,2002:timestamp';
+  });
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

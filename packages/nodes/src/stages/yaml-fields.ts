@@ -1,0 +1,134 @@
+/** YAML documents read field by field, so that every error says its line and column. */
+import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type Node, type Pair } from 'yaml';
+
+/** What is wrong in a file: `FILE:LINE:COLUMN: FIELD: what`. */
+export class FileError extends Error {}
+
+interface Source {
+  readonly file: string;
+  readonly lines: LineCounter;
+}
+
+/** One value of a document and where it stands. */
+export class Field {
+  readonly path: string;
+  readonly #node: Node | null;
+  readonly #source: Source;
+
+  constructor(node: Node | null, path: string, source: Source) {
+    this.#node = node;
+    this.path = path;
+    this.#source = source;
+  }
+
+  /** Left out, or null. */
+  get isAbsent(): boolean {
+    return this.#node === null || (isScalar(this.#node) && this.#node.value === null);
+  }
+
+  /** The error that says `what` is wrong here. */
+  error(what: string): FileError {
+    const offset = this.#node?.range?.[0] ?? 0;
+    const { line, col } = this.#source.lines.linePos(offset);
+    const where = `${this.#source.file}:${line}:${col}`;
+    return new FileError(
+      this.path === '' ? `${where}: ${what}` : `${where}: ${this.path}: ${what}`,
+    );
+  }
+
+  /** The members of a mapping; names that are not among `known` are refused. */
+  members(known: readonly string[]): (name: string) => Field {
+    if (this.isAbsent) return (name) => this.#child(null, name);
+    const node = this.#node;
+    if (!isMap(node)) throw this.error('a mapping is expected');
+    const found = new Map<string, Field>();
+    for (const pair of node.items as Pair<Node, Node | null>[]) {
+      const name = isScalar(pair.key) ? String(pair.key.value) : '';
+      const child = this.#child(pair.value ?? pair.key, name);
+      if (!known.includes(name)) throw child.error(`unknown field ${JSON.stringify(name)}`);
+      found.set(name, child);
+    }
+    return (name) => found.get(name) ?? this.#child(null, name, node);
+  }
+
+  /** The items of a list; none where it is left out. */
+  items(): readonly Field[] {
+    if (this.isAbsent) return [];
+    if (!isSeq(this.#node)) throw this.error('a list is expected');
+    const items = this.#node.items as Node[];
+    return items.map((item, index) => new Field(item, `${this.path}[${index}]`, this.#source));
+  }
+
+  /** The text; `fallback` where it is left out, or an error without one. */
+  text(fallback?: string): string {
+    if (this.isAbsent) {
+      if (fallback === undefined) throw this.error('is required');
+      return fallback;
+    }
+    const value = isScalar(this.#node) ? this.#node.value : undefined;
+    if (typeof value !== 'string') throw this.error('a text is expected');
+    return value;
+  }
+
+  number(fallback: number): number {
+    if (this.isAbsent) return fallback;
+    const value = isScalar(this.#node) ? this.#node.value : undefined;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
+      throw this.error('a whole number is expected');
+    }
+    return value;
+  }
+
+  flag(): boolean {
+    if (this.isAbsent) return false;
+    const value = isScalar(this.#node) ? this.#node.value : undefined;
+    if (typeof value !== 'boolean') throw this.error('true or false is expected');
+    return value;
+  }
+
+  /** A mapping of texts, or undefined where it is left out. */
+  texts(): Readonly<Record<string, string>> | undefined {
+    if (this.isAbsent) return undefined;
+    const node = this.#node;
+    if (!isMap(node)) throw this.error('a mapping is expected');
+    const pairs = node.items as Pair<Node, Node | null>[];
+    return Object.fromEntries(
+      pairs.map((pair) => {
+        const name = isScalar(pair.key) ? String(pair.key.value) : '';
+        return [name, this.#child(pair.value, name).text('')];
+      }),
+    );
+  }
+
+  #child(node: Node | null, name: string, near: Node | null = null): Field {
+    const path = this.path === '' ? name : `${this.path}.${name}`;
+    const child = new Field(node, path, this.#source);
+    return node === null && near !== null ? new AbsentField(near, path, this.#source) : child;
+  }
+}
+
+/** A field that is left out; its errors point at the mapping that lacks it. */
+class AbsentField extends Field {
+  override get isAbsent(): boolean {
+    return true;
+  }
+}
+
+/** The documents of a file; empty ones are left out. Throws a FileError. */
+export function readDocuments(file: string, text: string): readonly Field[] {
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(text, { lineCounter: lines, version: '1.1' });
+  const source = { file, lines };
+  const fields: Field[] = [];
+  for (const document of documents) {
+    const [error] = document.errors;
+    if (error !== undefined) {
+      const { line, col } = lines.linePos(error.pos[0]);
+      const what = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '');
+      throw new FileError(`${file}:${line}:${col}: ${what}`);
+    }
+    const field = new Field(document.contents, '', source);
+    if (!field.isAbsent) fields.push(field);
+  }
+  return fields;
+}

@@ -1,0 +1,258 @@
+/**
+ * The functions of the sprig library that users' stages have been seen to use: values, lists,
+ * maps and numbers. A name that is not here is refused when a template is read, never ignored.
+ */
+import {
+  formatted,
+  GoFloat,
+  isList,
+  isMap,
+  isTrue,
+  jsonOf,
+  memberOf,
+  typeName,
+  withFloats,
+  type GoMap,
+  type GoValue,
+} from './go-values.ts';
+import type { TemplateFunctions } from './template-run.ts';
+
+/** Lists that functions make may have so many items. */
+const ITEMS_MAX = 100_000;
+
+/** Text as sprig's `strval` makes it. */
+export function textOf(value: GoValue): string {
+  return typeof value === 'string' ? value : formatted(value);
+}
+
+/** A number as sprig's `toInt64` makes it: 0 where there is none. */
+export function intOf(value: GoValue): bigint {
+  if (typeof value === 'bigint') return value;
+  if (typeof value === 'boolean') return value ? 1n : 0n;
+  if (value instanceof GoFloat) return truncated(value.value);
+  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : 0n;
+  if (typeof value !== 'string') return 0n;
+  return /^[+-]?\d+$/.test(value) ? BigInt(value) : 0n;
+}
+
+function truncated(value: number): bigint {
+  return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
+}
+
+function floatOf(value: GoValue): number {
+  if (value instanceof GoFloat) return value.value;
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return Number(value);
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : 0;
+  return Number.isNaN(number) ? 0 : number;
+}
+
+function listOf(value: GoValue): readonly GoValue[] {
+  if (isList(value)) return value;
+  throw new Error(`cannot work on type ${typeName(value)}, a list is needed`);
+}
+
+function mapOf(value: GoValue): GoMap {
+  if (isMap(value)) return value;
+  throw new Error(`wrong type for value; expected map[string]interface {}; got ${typeName(value)}`);
+}
+
+/** JSON as Go's package writes it: what HTML would take for markup is escaped. */
+export function goJson(value: GoValue): string {
+  return JSON.stringify(jsonOf(value)).replaceAll(
+    /[<>&\u2028\u2029]/g,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** Equal as `reflect.DeepEqual` has it. */
+function isDeepEqual(left: GoValue, right: GoValue): boolean {
+  if (typeName(left) !== typeName(right)) return false;
+  return JSON.stringify(jsonOf(left)) === JSON.stringify(jsonOf(right));
+}
+
+function pairs(args: readonly GoValue[]): GoMap {
+  const entries: [string, GoValue][] = [];
+  for (let i = 0; i < args.length; i += 2) entries.push([textOf(args[i]), args[i + 1] ?? '']);
+  return Object.fromEntries(entries);
+}
+
+function sequence(start: bigint, stop: bigint, step: bigint): GoValue[] {
+  const items: GoValue[] = [];
+  if (step === 0n) return items;
+  for (let at = start; step > 0n ? at < stop : at > stop; at += step) {
+    if (items.length >= ITEMS_MAX) throw new Error(`more than ${ITEMS_MAX} items`);
+    items.push(at);
+  }
+  return items;
+}
+
+const VALUE_FUNCTIONS: TemplateFunctions = {
+  default: (fallback, ...given) => (isTrue(given[0]) ? given[0] : fallback),
+  empty: (value) => !isTrue(value),
+  coalesce: (...values) => values.find(isTrue) ?? null,
+  ternary: (yes, no, test) => (isTrue(test) ? yes : no),
+  all: (...values) => values.every(isTrue),
+  any: (...values) => values.some(isTrue),
+  fail: (message) => {
+    throw new Error(textOf(message));
+  },
+  kindOf: (value) => kindOf(value),
+  kindIs: (kind, value) => kindOf(value) === kind,
+  typeOf: (value) => typeName(value),
+  typeIs: (type, value) => typeName(value) === type,
+  deepEqual: isDeepEqual,
+  toJson: (value) => goJson(value),
+  toRawJson: (value) => JSON.stringify(jsonOf(value)),
+  toPrettyJson: (value) => JSON.stringify(jsonOf(value), null, 2),
+  fromJson: (text) => withFloats(JSON.parse(textOf(text))),
+  toString: (value: GoValue) => textOf(value),
+  toStrings: (list) => listOf(list).map(textOf),
+};
+
+function kindOf(value: GoValue): string {
+  if (value === undefined || value === null) return 'invalid';
+  if (isList(value)) return 'slice';
+  if (isMap(value)) return 'map';
+  return typeof value === 'number' ? 'string' : typeName(value);
+}
+
+const MAP_FUNCTIONS: TemplateFunctions = {
+  dict: (...args) => pairs(args),
+  get: (map, name) => memberOf(mapOf(map), textOf(name)) ?? '',
+  hasKey: (map, name) => Object.hasOwn(mapOf(map), textOf(name)),
+  keys: (...maps) => maps.flatMap((map) => Object.keys(mapOf(map))),
+  values: (map) => Object.values(mapOf(map)),
+  pluck: (name, ...maps) =>
+    maps
+      .map(mapOf)
+      .filter((map) => Object.hasOwn(map, textOf(name)))
+      .map((map) => map[textOf(name)]),
+  pick: (map, ...names) => only(mapOf(map), (name) => names.includes(name)),
+  omit: (map, ...names) => only(mapOf(map), (name) => !names.includes(name)),
+  set: (map, name, value) => {
+    // As sprig does: the map itself is changed, whoever holds it.
+    Object.defineProperty(mapOf(map), textOf(name), {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+    return map;
+  },
+  unset: (map, name) => {
+    Reflect.deleteProperty(mapOf(map), textOf(name));
+    return map;
+  },
+  merge: (...maps) => maps.map(mapOf).reduceRight<GoMap>((all, map) => merged(map, all), {}),
+  mergeOverwrite: (...maps) => maps.map(mapOf).reduce<GoMap>((all, map) => merged(map, all), {}),
+  dig: (...args) => dig(args),
+};
+
+function only(map: GoMap, isWanted: (name: string) => boolean): GoMap {
+  return Object.fromEntries(Object.entries(map).filter(([name]) => isWanted(name)));
+}
+
+/** `over` with what only `under` has; maps within both are merged too. */
+function merged(over: GoMap, under: GoMap): GoMap {
+  const all: Record<string, GoValue> = { ...under };
+  for (const [name, value] of Object.entries(over)) {
+    const below = memberOf(under, name);
+    all[name] = isMap(value) && isMap(below) ? merged(value, below) : value;
+  }
+  return all;
+}
+
+function dig(args: readonly GoValue[]): GoValue {
+  let value: GoValue = args.at(-1);
+  for (const name of args.slice(0, -2)) {
+    const map = isMap(value) ? value : undefined;
+    if (map === undefined || !Object.hasOwn(map, textOf(name))) return args.at(-2);
+    value = memberOf(map, textOf(name));
+  }
+  return value;
+}
+
+const LIST_FUNCTIONS: TemplateFunctions = {
+  list: (...items) => items,
+  tuple: (...items) => items,
+  first: (list) => listOf(list)[0],
+  last: (list) => listOf(list).at(-1),
+  rest: (list) => listOf(list).slice(1),
+  initial: (list) => listOf(list).slice(0, -1),
+  append: (list, item) => [...listOf(list), item],
+  push: (list, item) => [...listOf(list), item],
+  prepend: (list, item) => [item, ...listOf(list)],
+  concat: (...lists) => lists.flatMap((list) => [...listOf(list)]),
+  reverse: (list) => listOf(list).toReversed(),
+  uniq: (list) =>
+    listOf(list).filter(
+      (item, index, all) => all.findIndex((other) => isDeepEqual(item, other)) === index,
+    ),
+  without: (list, ...out) =>
+    listOf(list).filter((item) => !out.some((one) => isDeepEqual(item, one))),
+  has: (item, list) => isList(list) && list.some((one) => isDeepEqual(one, item)),
+  slice: (list, ...ends) => listOf(list).slice(...ends.map((end) => Number(intOf(end)))),
+  compact: (list) => listOf(list).filter(isTrue),
+  sortAlpha: (list) => (isList(list) ? list.map(textOf).toSorted() : [textOf(list)]),
+  until: (count) => sequence(0n, intOf(count), intOf(count) < 0n ? -1n : 1n),
+  untilStep: (start, stop, step) => sequence(intOf(start), intOf(stop), intOf(step)),
+  seq: (...ends) => {
+    const [a = 0n, b, c] = ends.map(intOf);
+    const start = b === undefined ? 1n : a;
+    const end = c ?? b ?? a;
+    const step = c !== undefined && b !== undefined ? b : end < start ? -1n : 1n;
+    return sequence(start, end + (step < 0n ? -1n : 1n), step)
+      .map(formatted)
+      .join(' ');
+  },
+};
+
+const rounded = (value: GoValue, by: (value: number) => number): GoValue =>
+  new GoFloat(by(floatOf(value)));
+
+const NUMBER_FUNCTIONS: TemplateFunctions = {
+  int: intOf,
+  int64: intOf,
+  atoi: intOf,
+  float64: (value) => new GoFloat(floatOf(value)),
+  add: (...values) => values.reduce<bigint>((sum, value) => sum + intOf(value), 0n),
+  add1: (value) => intOf(value) + 1n,
+  sub: (a, b) => intOf(a) - intOf(b),
+  mul: (first, ...values) =>
+    values.reduce<bigint>((product, value) => product * intOf(value), intOf(first)),
+  div: (a, b) => {
+    if (intOf(b) === 0n) throw new Error('integer divide by zero');
+    return intOf(a) / intOf(b);
+  },
+  mod: (a, b) => {
+    if (intOf(b) === 0n) throw new Error('integer divide by zero');
+    return intOf(a) % intOf(b);
+  },
+  max: (first, ...values) =>
+    values.map(intOf).reduce((most, value) => (value > most ? value : most), intOf(first)),
+  min: (first, ...values) =>
+    values.map(intOf).reduce((least, value) => (value < least ? value : least), intOf(first)),
+  biggest: (first, ...values) =>
+    values.map(intOf).reduce((most, value) => (value > most ? value : most), intOf(first)),
+  addf: (...values) => new GoFloat(values.reduce<number>((sum, value) => sum + floatOf(value), 0)),
+  subf: (first, ...values) =>
+    new GoFloat(values.reduce<number>((rest, value) => rest - floatOf(value), floatOf(first))),
+  mulf: (first, ...values) =>
+    new GoFloat(values.reduce<number>((all, value) => all * floatOf(value), floatOf(first))),
+  divf: (first, ...values) =>
+    new GoFloat(values.reduce<number>((rest, value) => rest / floatOf(value), floatOf(first))),
+  floor: (value) => rounded(value, Math.floor),
+  ceil: (value) => rounded(value, Math.ceil),
+  round: (value, digits) => {
+    const scale = 10 ** Number(intOf(digits));
+    return rounded(value, (number) => Math.round(number * scale) / scale);
+  },
+};
+
+export const SPRIG_FUNCTIONS: TemplateFunctions = {
+  ...VALUE_FUNCTIONS,
+  ...MAP_FUNCTIONS,
+  ...LIST_FUNCTIONS,
+  ...NUMBER_FUNCTIONS,
+};

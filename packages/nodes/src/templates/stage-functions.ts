@@ -1,0 +1,96 @@
+/** The functions that kwok adds to templates of stages. */
+import { BUILTIN_FUNCTIONS } from './builtin-functions.ts';
+import { isTrue, jsonOf, type GoValue } from './go-values.ts';
+import { goJson, intOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
+import { SPRIG_STRINGS, timeFunctions } from './sprig-strings.ts';
+import type { TemplateFunctions } from './template-run.ts';
+import { yamlText } from './yaml-text.ts';
+
+/** What templates may ask of the simulator. Addresses are '' where there is none. */
+export interface StageWorld {
+  nowMs(): number;
+  /** The version that simulated kubelets claim, `v1.36.1`. */
+  readonly version: string;
+  /** Address of the machine that nodes claim to be, and the port of their kubelets; 0 = none. */
+  nodeAddress(node: string): string;
+  readonly nodePort: number;
+  podAddress(pod: {
+    readonly node: string;
+    readonly isHostNetwork: boolean;
+    readonly uid: string;
+    readonly name: string;
+    readonly namespace: string;
+  }): string;
+}
+
+/** Conditions of a healthy node, without their times. */
+export const NODE_CONDITIONS: readonly Readonly<Record<string, string>>[] = [
+  ['Ready', 'True', 'KubeletReady', 'kubelet is posting ready status'],
+  [
+    'MemoryPressure',
+    'False',
+    'KubeletHasSufficientMemory',
+    'kubelet has sufficient memory available',
+  ],
+  ['DiskPressure', 'False', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
+  ['PIDPressure', 'False', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
+  ['NetworkUnavailable', 'False', 'RouteCreated', 'RouteController created a route'],
+].map(([type = '', status = '', reason = '', message = '']) => ({ type, status, reason, message }));
+
+/** JSON text; what is no string becomes the text of its JSON, as a string. */
+function quoted(value: GoValue): string {
+  const json = goJson(value);
+  return json.startsWith('"') ? json : JSON.stringify(json);
+}
+
+/** RFC 3339 with as many digits of the second as needed, as Go's RFC3339Nano. */
+export function nanoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString().replace(/\.?0+Z$/, 'Z');
+}
+
+/** All functions for templates about the object of one node (`node` is '' for other objects). */
+export function stageFunctions(world: StageWorld, node: () => string): TemplateFunctions {
+  const startTime = nanoTime(world.nowMs());
+  const podAddress = (...args: GoValue[]): string => {
+    const [of, isHostNetwork, uid, name, namespace] = args;
+    return world.podAddress({
+      node: textOrNone(of),
+      isHostNetwork: isTrue(isHostNetwork),
+      uid: textOrNone(uid),
+      name: textOrNone(name),
+      namespace: textOrNone(namespace),
+    });
+  };
+  const one = (address: string): GoValue => (address === '' ? [] : [address]);
+  return {
+    ...BUILTIN_FUNCTIONS,
+    ...SPRIG_FUNCTIONS,
+    ...SPRIG_STRINGS,
+    ...timeFunctions(() => world.nowMs()),
+    Quote: quoted,
+    Now: () => nanoTime(world.nowMs()),
+    StartTime: () => startTime,
+    YAML: (value, indent) => {
+      const text = yamlText(jsonOf(value));
+      const depth = Number(intOf(indent));
+      if (depth <= 0) return text;
+      return `\n${text}`.replaceAll('\n', `\n${'  '.repeat(depth)}`);
+    },
+    Version: () => world.version,
+    NodeConditions: () => NODE_CONDITIONS.map((condition) => ({ ...condition })),
+    NodeName: () => node(),
+    NodePort: () => BigInt(world.nodePort),
+    NodeIP: () => world.nodeAddress(node()),
+    NodeIPWith: (name) => world.nodeAddress(textOrNone(name)),
+    NodeIPs: () => one(world.nodeAddress(node())),
+    NodeIPsWith: (name) => one(world.nodeAddress(textOrNone(name))),
+    PodIP: podAddress,
+    PodIPWith: podAddress,
+    PodIPs: (...args) => one(podAddress(...args)),
+    PodIPsWith: (...args) => one(podAddress(...args)),
+  };
+}
+
+function textOrNone(value: GoValue): string {
+  return value === undefined || value === null ? '' : textOf(value);
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { GoMap } from './go-values.ts';
+import { stageFunctions, type StageWorld } from './stage-functions.ts';
+import { TemplateError } from './template-lexer.ts';
+import { Template } from './template-run.ts';
+
+const WORLD: StageWorld = {
+  nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5, 60),
+  version: 'v1.36.1',
+  nodePort: 10_250,
+  nodeAddress: (node) => `ip of ${node}`,
+  podAddress: ({ node, name, isHostNetwork }) => `ip of ${name} on ${node} ${isHostNetwork}`,
+};
+const FUNCTIONS = stageFunctions(WORLD, () => 'here');
+
+/** Recorded from Go's text/template with sprig v3.3: a template and its text, null for an error. */
+interface Recorded {
+  readonly data: GoMap;
+  readonly cases: readonly (readonly [template: string, text: string | null])[];
+}
+
+function render(template: string, data: GoMap): string {
+  return new Template(template.trim(), FUNCTIONS).render(data);
+}
+
+test('templates give what Go gives for them', () => {
+  const file = new URL('../../test/go-templates.json', import.meta.url);
+  const { data, cases } = JSON.parse(readFileSync(file, 'utf8')) as Recorded;
+  assert(cases.length > 100);
+  for (const [template, text] of cases) {
+    const own = structuredClone(data);
+    if (text === null) assert.throws(() => render(template, own), TemplateError, template);
+    else assert.equal(render(template, own), text, template);
+  }
+});
+
+test('an error names its line and the construct', () => {
+  assert.throws(() => render('a\n{{ nosuch .x }}', {}), /_:2: function "nosuch" not defined/);
+  assert.throws(() => render('a\n\n{{ if .x }}', {}), /unexpected EOF/);
+  assert.throws(() => render('{{ .x.y }}', { x: 'text' }), /can't evaluate field y in type string/);
+});
+
+test('the functions of stages tell of the node, the pod and the time', () => {
+  const pod = { spec: { nodeName: 'n1' }, metadata: { name: 'p' } };
+  assert.equal(render('{{ Now }} {{ Version }}', pod), '2026-01-02T03:04:05.06Z v1.36.1');
+  assert.equal(render('{{ NodeIPWith .spec.nodeName }}', pod), 'ip of n1');
+  assert.equal(render('{{ NodeName }} {{ NodePort }} {{ NodeIP }}', pod), 'here 10250 ip of here');
+  const call = 'PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) "" .metadata.name ""';
+  assert.equal(render(`{{ ${call} }}`, pod), 'ip of p on n1 false');
+  assert.equal(render('a:{{ YAML .spec 1 }}', pod), 'a:\n  nodeName: n1\n  ');
+  assert.equal(render('{{ range NodeConditions }}{{ .type }} {{ end }}', pod).split(' ').length, 6);
+});
+
+test('a template comes to an end, or is ended', () => {
+  const calls = '{{ define "x" }}{{ template "x" . }}{{ end }}{{ template "x" . }}';
+  assert.throws(() => render(calls, {}), /exceeded maximum template depth/);
+  const loops = '{{ range until 90000 }}{{ range until 90000 }}x{{ end }}{{ end }}';
+  assert.throws(() => render(loops, {}), TemplateError);
+  assert.throws(() => render(`${'('.repeat(500)}`.replace(/^/, '{{ '), {}), TemplateError);
+});
+
+test('no text makes the parser do anything but parse or refuse', () => {
+  const piece = fc.constantFrom(
+    ...['{{', '}}', ' ', '.a', '$x', ':=', '=', '|', '(', ')', '"s"', 'if', 'end', 'range'],
+    ...['else', 'define "d"', 'template "d"', '1', 'nil', 'len', '-', ',', '/*', '*/', 'x'],
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 25 }), (pieces) => {
+      try {
+        render(pieces.join(''), { a: { b: [1, 2] } });
+      } catch (error) {
+        assert(error instanceof TemplateError, String(error));
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
