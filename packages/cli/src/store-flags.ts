@@ -1,4 +1,4 @@
-/** etcd's flags of `megaplane store` for serving, TLS and users, and those that mean nothing here. */
+/** etcd's flags of `megaplane store` for serving, TLS and users, and those without a use here. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { durationOption, flagValue, oneOf, wholeNumber, words } from './usage.ts';
 

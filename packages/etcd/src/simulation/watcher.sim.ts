@@ -1,6 +1,6 @@
 /**
- * A client's watch and what it may be told: every event of its range, in order, once, no revision in
- * two messages, no progress ahead of events, and after a cut exactly what follows.
+ * A client's watch and what it may be told: every event of its range, in order, once, no revision
+ * in two messages, no progress ahead of events, and after a cut exactly what follows.
  */
 import assert from 'node:assert/strict';
 import type { Model, Version } from '@megaplane/store/model.sim';

@@ -139,7 +139,7 @@ export class World {
     if (drawn === 0) disk.faults.failsFlush = true;
     if (drawn === 1) disk.faults.spaceBytes = this.#random.below(3000);
     const hasFailed = this.#server.sim.failure !== null;
-    // A process that says its log has failed ends; sometimes it is killed, sometimes the power goes.
+    // A process that says its log has failed ends, be it killed or cut off.
     if (drawn < 8 || (hasFailed && this.#random.below(10) === 0)) this.crash();
   }
 
