@@ -1,5 +1,5 @@
 /** Puts a server together from its parts, with everything that is built in. */
-import type { AdmissionPlugin } from './admission.ts';
+import type { AdmissionPlugin } from './admission/admission.ts';
 import { admissionChain } from './admission/chain.ts';
 import type { WebhookCaller } from './admission/webhook-call.ts';
 import type { TokenReader } from './authentication.ts';

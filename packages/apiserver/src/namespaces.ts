@@ -3,7 +3,7 @@ import { forbiddenField } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { forbidden, invalid, notFound, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin } from './admission.ts';
+import type { AdmissionPlugin } from './admission/admission.ts';
 import { defineBehaviour } from './behaviour.ts';
 import { fromStored } from './conversion.ts';
 import { finalizersOf, timestamp, withMetadata } from './deletion.ts';

@@ -3,7 +3,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { equals } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { Admitted, AdmissionPlugin } from './admission.ts';
+import type { Admitted, AdmissionPlugin } from './admission/admission.ts';
 import { DENIED, type Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 

@@ -13,7 +13,7 @@ import {
   success,
   type Result,
 } from '@megaplane/machinery/status';
-import type { Admit, Admitted } from './admission.ts';
+import type { Admit, Admitted } from './admission/admission.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { toStored } from './conversion.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';

@@ -13,7 +13,7 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admission } from './admission.ts';
+import type { Admission } from './admission/admission.ts';
 import { readBody, type Normal } from './body.ts';
 import type { Call } from './call.ts';
 import { deprecationOf } from './deprecation.ts';

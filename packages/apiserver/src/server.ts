@@ -1,7 +1,7 @@
 /** The API server: from a request on the wire to the part that answers it. */
 import { generic, badRequest, unauthorized } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
-import type { Admission } from './admission.ts';
+import type { Admission } from './admission/admission.ts';
 import { authenticate, type TokenReader } from './authentication.ts';
 import { attributesOf, denial, type Authorizer } from './authorization.ts';
 import { Call } from './call.ts';

@@ -5,7 +5,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, conflict, generic, invalid, notFound } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
-import { readObjectOf } from './pod-admission.ts';
+import { readStoredObject } from './admission/stored-object.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { World } from './world.ts';
@@ -31,7 +31,7 @@ export function readServiceAccountToken(
   const namespace = stringAt(own, 'namespace');
   const name = stringAt(own, 'serviceaccount', 'name');
   const uid = stringAt(own, 'serviceaccount', 'uid');
-  const account = readObjectOf(world, '', 'serviceaccounts', namespace, name);
+  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
   if (account === null || stringAt(account, 'metadata', 'uid') !== uid) return null;
   const extra: Record<string, string[]> = {
     'authentication.kubernetes.io/credential-id': [`JTI=${stringAt(claims, 'jti')}`],
@@ -41,7 +41,7 @@ export function readServiceAccountToken(
     const bound = objectAt(own, field);
     if (bound === undefined) continue;
     const where = kind === 'Node' ? '' : namespace;
-    const found = readObjectOf(world, '', plural, where, stringAt(bound, 'name'));
+    const found = readStoredObject(world, '', plural, where, stringAt(bound, 'name'));
     if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
       return null;
     extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
@@ -96,7 +96,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     call.fail(invalid(kind, '', [invalidValue('spec.expirationSeconds', seconds, text)]));
     return;
   }
-  const account = readObjectOf(world, '', 'serviceaccounts', namespace, name);
+  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
   if (account === null) {
     call.fail(notFound({ group: '', name: 'serviceaccounts' }, name));
     return;
@@ -153,7 +153,7 @@ function boundClaims(
     return null;
   }
   const name = stringAt(reference, 'name');
-  const found = readObjectOf(world, '', plural, kind === 'Node' ? '' : namespace, name);
+  const found = readStoredObject(world, '', plural, kind === 'Node' ? '' : namespace, name);
   if (found === null) {
     call.fail(notFound({ group: '', name: plural }, name));
     return null;

@@ -13,7 +13,7 @@ import {
   unclassified,
   type Result,
 } from '@megaplane/machinery/status';
-import type { Admitted } from './admission.ts';
+import type { Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
 import { toStored } from './conversion.ts';
 import { endsObject } from './deletion.ts';

@@ -19,7 +19,7 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admission, Admitted } from './admission.ts';
+import type { Admission, Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored, toStored } from './conversion.ts';

@@ -5,7 +5,7 @@ import { fromJson } from '@megaplane/machinery/cel/json-values';
 import type { CelValue } from '@megaplane/machinery/cel/values';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 import { fromStored, toStored } from '../conversion.ts';
 import { serviceAccountIdentity } from '../identity.ts';
 import { shownObject } from '../managed/tracking.ts';

@@ -1,6 +1,6 @@
 /** Certificate requests: who may approve and sign for whom, and what clients may not ask for. */
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { refuse } from './refusal.ts';
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io';

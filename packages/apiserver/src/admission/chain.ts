@@ -1,9 +1,9 @@
 /** The plugins of this server in upstream's order, and which of them are on. */
-import { Admission, type AdmissionPlugin } from '../admission.ts';
+import { Admission, type AdmissionPlugin } from './admission.ts';
 import type { Metrics } from '../metrics.ts';
 import { namespaceLifecycle } from '../namespaces.ts';
 import { nodeRestriction } from '../node-grants.ts';
-import { defaultTolerations, priority, serviceAccounts } from '../pod-admission.ts';
+import { defaultTolerations, priority, serviceAccounts } from './pod-plugins.ts';
 import type { World } from '../world.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mutatingPolicies } from './mutating-policies.ts';

@@ -1,7 +1,7 @@
 /** PersistentVolumeClaimResize: claims grow only where their class says that they can. */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { amountsOf } from './pod-resources.ts';
-import type { AdmissionPlugin } from '../admission.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { refuse } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
 

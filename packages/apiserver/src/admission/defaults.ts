@@ -1,7 +1,7 @@
 /** Plugins that fill in what the cluster has a default for: storage and ingress classes. */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { AdmissionPlugin } from '../admission.ts';
+import type { AdmissionPlugin } from './admission.ts';
 import { FollowedObjects } from './followed-objects.ts';
 import type { World } from '../world.ts';
 

@@ -3,7 +3,7 @@ import { aggregate } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Quantity } from '@megaplane/machinery/quantity';
-import type { Admitted, AdmissionPlugin } from '../admission.ts';
+import type { Admitted, AdmissionPlugin } from './admission.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
 import { amountsOf, containerAmounts, podAmounts, type Amounts } from './pod-resources.ts';
 import { refuse } from './refusal.ts';

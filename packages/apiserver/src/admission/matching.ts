@@ -7,7 +7,7 @@ import {
   NOTHING,
   type LabelSelector,
 } from '@megaplane/machinery/selectors';
-import type { Admitted, Operation } from '../admission.ts';
+import type { Admitted, Operation } from './admission.ts';
 import { readNamespace } from '../namespaces.ts';
 import { allServed, type Served } from '../served.ts';
 

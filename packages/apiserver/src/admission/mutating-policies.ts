@@ -11,7 +11,7 @@ import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
 import { refit } from '@megaplane/machinery/request-body';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';

@@ -5,7 +5,7 @@
 import { findKind } from '@megaplane/machinery/kinds';
 import { equals, listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { refuse, writtenName } from './refusal.ts';
 
 interface Wanted {

@@ -3,7 +3,7 @@ import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { invalid, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
 import { readNamespace } from '../namespaces.ts';
 import { findServed, keyOf, rangeOf } from '../served.ts';

@@ -1,7 +1,7 @@
 /** PodTopologyLabels: a pod that is bound carries the zone and region of its node. */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';

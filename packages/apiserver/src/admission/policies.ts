@@ -6,7 +6,7 @@ import { DYN, type CelType } from '@megaplane/machinery/cel/typing';
 import { CelError, CelObject, type CelValue } from '@megaplane/machinery/cel/values';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { FollowedObjects } from './followed-objects.ts';

@@ -3,7 +3,7 @@ import { findKind } from '@megaplane/machinery/kinds';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
 import { keyOf, rangeOf, servedOf, type Served } from '../served.ts';
 import { emptyRow } from '../storage.ts';

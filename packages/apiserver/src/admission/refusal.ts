@@ -1,7 +1,7 @@
 /** How plugins refuse. */
 import { stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 
 /** The name that a refusal shows: the object's, the start of a generated one, or the URL's. */
 export function writtenName({ object, call }: Admitted): string {

@@ -10,7 +10,7 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { Quantity } from '@megaplane/machinery/quantity';
 import { internalError, type Status } from '@megaplane/machinery/status';
-import type { Admitted, Charging } from '../admission.ts';
+import type { Admitted, Charging } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { WriteOutcome } from '../storage.ts';
 import { NamespacedObjects, type Versioned } from './namespaced-objects.ts';

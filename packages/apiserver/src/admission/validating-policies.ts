@@ -3,7 +3,7 @@ import { fromJson } from '@megaplane/machinery/cel/json-values';
 import { CelError, type CelValue } from '@megaplane/machinery/cel/values';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
 import { bindingsOf } from './admission-request.ts';

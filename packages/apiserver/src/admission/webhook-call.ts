@@ -1,7 +1,7 @@
 /** Calling one webhook: where it is, how long it may take, and what its failures are called. */
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { internalError, badRequest, type Status } from '@megaplane/machinery/status';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 import { readStoredObject } from './stored-object.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
 import type { Matching, Webhook } from './webhook-configurations.ts';

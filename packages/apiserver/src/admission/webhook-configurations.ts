@@ -1,7 +1,7 @@
 /** The webhooks of all configurations, read when those change and matched once for each kind. */
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { FollowedObjects } from './followed-objects.ts';

@@ -2,7 +2,7 @@
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
-import type { Admitted } from '../admission.ts';
+import type { Admitted } from './admission.ts';
 import type { Served } from '../served.ts';
 import { requestOf, shownAs } from './admission-request.ts';
 import type { Webhook } from './webhook-configurations.ts';

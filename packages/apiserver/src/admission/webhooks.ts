@@ -8,7 +8,7 @@ import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
 import { refit } from '@megaplane/machinery/request-body';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted, Later, Request } from '../admission.ts';
+import type { AdmissionPlugin, Admitted, Later, Request } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { bindingsOf, shownAs, shownBack } from './admission-request.ts';

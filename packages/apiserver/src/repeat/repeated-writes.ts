@@ -16,7 +16,7 @@
  * ordinary way.
  */
 import { MemberCursor } from '@megaplane/machinery/scan';
-import type { Admission } from '../admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import { Call } from '../call.ts';
 import { isCopied } from '../encoder.ts';
 import { followChanges } from '../follow.ts';

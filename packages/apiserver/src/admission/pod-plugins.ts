@@ -1,14 +1,15 @@
 /** Admission of pods: service account, priority, tolerations, as upstream's default plugins. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { Admitted, AdmissionPlugin } from './admission.ts';
-import { decodeRow } from './encoder.ts';
-import { followChanges } from './follow.ts';
-import { generatedName } from './object-meta.ts';
-import { findServed, keyOf, rangeOf, type Served } from './served.ts';
-import { emptyRow } from './storage.ts';
-import type { World } from './world.ts';
+import { decodeRow } from '../encoder.ts';
+import { followChanges } from '../follow.ts';
+import { generatedName } from '../object-meta.ts';
+import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
+import { emptyRow } from '../storage.ts';
+import type { World } from '../world.ts';
+import type { AdmissionPlugin } from './admission.ts';
+import { refuse } from './refusal.ts';
+import { readStoredObject } from './stored-object.ts';
 
 const NOT_EVICTED_SECONDS = 300;
 const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -17,29 +18,9 @@ const ROOT_CA = 'kube-root-ca.crt';
 
 const row = emptyRow();
 
-/** True for the creation of a pod, whose object is then there. */
-function newPod(write: Admitted): JsonObject | null {
-  const isPod = write.served.resource.storage.name === 'pods' && write.subresource === '';
-  return isPod && write.operation === 'CREATE' ? write.object : null;
-}
-
-function refuse(write: Admitted, pod: JsonObject, why: string): Status {
-  const name = stringAt(pod, 'metadata', 'name') || stringAt(pod, 'metadata', 'generateName');
-  return forbidden(write.served.plural, name, why);
-}
-
-/** The object of a core or other group's resource, or null. */
-export function readObjectOf(
-  world: World,
-  group: string,
-  plural: string,
-  namespace: string,
-  name: string,
-): JsonObject | null {
-  const served = findServed(group, 'v1', plural);
-  if (served === undefined || !world.storage.get(keyOf(served, namespace, name), row)) return null;
-  return decodeRow(served, row, row.modRevision);
-}
+/** The creation of pods, which all plugins of this file are about. */
+const isNewPod: AdmissionPlugin['handles'] = ({ resource }, operation, subresource) =>
+  resource.storage.name === 'pods' && operation === 'CREATE' && subresource === '';
 
 /** Service accounts that were read last, by namespace and name; objects are not to be changed. */
 const accounts = new WeakMap<World, Map<string, { revision: number; account: JsonObject }>>();
@@ -64,8 +45,9 @@ function readAccount(world: World, namespace: string, name: string): JsonObject 
 export const serviceAccounts: AdmissionPlugin = {
   name: 'ServiceAccount',
   repeats: () => true,
+  handles: isNewPod,
   mutate: (write) => {
-    const pod = newPod(write);
+    const pod = write.object;
     if (pod === null) return null;
     const annotations = objectAt(pod, 'metadata', 'annotations') ?? {};
     if (annotations['kubernetes.io/config.mirror'] !== undefined) return null;
@@ -76,7 +58,6 @@ export const serviceAccounts: AdmissionPlugin = {
     if (account === null) {
       return refuse(
         write,
-        pod,
         `error looking up service account ${namespace}/${name}: ` +
           `serviceaccount "${name}" not found`,
       );
@@ -135,17 +116,18 @@ function tokenVolume(name: string): JsonObject {
 export const priority: AdmissionPlugin = {
   name: 'Priority',
   repeats: () => true,
+  handles: isNewPod,
   mutate: (write) => {
-    const pod = newPod(write);
+    const pod = write.object;
     if (pod === null) return null;
     const spec = objectAt(pod, 'spec') ?? {};
     const name = stringAt(spec, 'priorityClassName');
     const found =
       name === ''
         ? defaultClass(write.world)
-        : readObjectOf(write.world, 'scheduling.k8s.io', 'priorityclasses', '', name);
+        : readStoredObject(write.world, 'scheduling.k8s.io', 'priorityclasses', '', name);
     if (name !== '' && found === null) {
-      return refuse(write, pod, `no PriorityClass with name ${name} was found`);
+      return refuse(write, `no PriorityClass with name ${name} was found`);
     }
     if (found !== null) spec['priorityClassName'] = stringAt(found, 'metadata', 'name');
     const value = found?.['value'] ?? 0;
@@ -153,14 +135,22 @@ export const priority: AdmissionPlugin = {
     if (sent !== undefined && sent !== null && sent !== value) {
       return refuse(
         write,
-        pod,
         `the integer value of priority (${JSON.stringify(sent)}) must not be provided in ` +
           `pod spec; priority admission controller computed ${JSON.stringify(value)} ` +
           'from the given PriorityClass name',
       );
     }
     spec['priority'] = value;
-    spec['preemptionPolicy'] ??= found?.['preemptionPolicy'] ?? 'PreemptLowerPriority';
+    const policy = stringAt(found ?? {}, 'preemptionPolicy') || 'PreemptLowerPriority';
+    const asked = stringAt(spec, 'preemptionPolicy');
+    if (asked !== '' && asked !== policy) {
+      return refuse(
+        write,
+        `the string value of PreemptionPolicy (${asked}) must not be provided in pod spec; ` +
+          `priority admission controller computed ${policy} from the given PriorityClass name`,
+      );
+    }
+    spec['preemptionPolicy'] = policy;
     pod['spec'] = spec;
     return null;
   },
@@ -174,7 +164,6 @@ function defaultClass(world: World): JsonObject | null {
   const served = findServed('scheduling.k8s.io', 'v1', 'priorityclasses');
   if (served === undefined) return null;
   let kept = defaultClasses.get(world);
-  const { start, end } = rangeOf(served, '');
   if (kept === undefined) {
     const made = { found: null, isFresh: false };
     kept = made;
@@ -208,8 +197,9 @@ function findDefaultClass(world: World, served: Served): JsonObject | null {
 export const defaultTolerations: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',
   repeats: () => true,
+  handles: isNewPod,
   mutate: (write) => {
-    const pod = newPod(write);
+    const pod = write.object;
     if (pod === null) return null;
     const spec = objectAt(pod, 'spec') ?? {};
     const tolerations = [...listAt(spec, 'tolerations')];

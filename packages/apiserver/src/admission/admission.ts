@@ -8,10 +8,10 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
 import type { Connection } from '@megaplane/wire/exchange';
-import type { RuleContext } from './behaviour.ts';
-import type { Call } from './call.ts';
-import type { Served } from './served.ts';
-import type { World } from './world.ts';
+import type { RuleContext } from '../behaviour.ts';
+import type { Call } from '../call.ts';
+import type { Served } from '../served.ts';
+import type { World } from '../world.ts';
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
