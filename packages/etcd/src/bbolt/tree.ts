@@ -48,10 +48,43 @@ function wider(column: Uint32Array): Uint32Array {
   return next;
 }
 
+/** How the children of a level are dealt out to branches, filled one after the other. */
+class Deal {
+  /** First child of each branch, and behind the last one their number. */
+  readonly starts: number[] = [0];
+  /** Bytes of each branch. */
+  readonly bytes: number[] = [];
+  #filled = PAGE_HEADER_BYTES;
+  #count = 0;
+
+  /** The next child takes so many bytes of its branch. */
+  add(size: number): void {
+    if (this.#filled + size > PAGE_BYTES && this.#count - this.starts.at(-1)! >= 2) {
+      this.bytes.push(this.#filled);
+      this.starts.push(this.#count);
+      this.#filled = PAGE_HEADER_BYTES;
+    }
+    this.#filled += size;
+    this.#count++;
+  }
+
+  /** No branch may be left with a single child when it can take one from the branch before. */
+  end(sizeOf: (child: number) => number): void {
+    this.bytes.push(this.#filled);
+    const last = this.starts.length - 1;
+    if (last > 0 && this.#count - this.starts[last]! === 1) {
+      const size = sizeOf(--this.starts[last]!);
+      this.bytes[last]! += size;
+      this.bytes[last - 1]! -= size;
+    }
+    this.starts.push(this.#count);
+  }
+}
+
 /** A branch page: children [from, to) of the level below. */
 interface Branch {
   readonly level: number;
-  from: number;
+  readonly from: number;
   readonly to: number;
   readonly page: number;
 }
@@ -62,7 +95,8 @@ export class BucketTree {
   /** Level 0 are the leaves. */
   readonly #levels: Nodes[] = [new Nodes()];
   readonly #branches: Branch[] = [];
-  readonly #firstPage: number;
+  /** Dealt out as leaves are closed: there may be a million. */
+  readonly #leafDeal = new Deal();
   #nextPage: number;
   #planned = 0;
   #leafFirst = 0;
@@ -74,7 +108,6 @@ export class BucketTree {
   constructor(name: string, source: EntrySource, firstPage: number) {
     this.name = name;
     this.#source = source;
-    this.#firstPage = firstPage;
     this.#nextPage = firstPage;
   }
 
@@ -101,52 +134,37 @@ export class BucketTree {
 
   #closeLeaf(): void {
     this.#levels[0]!.add(this.#leafFirst, this.#nextPage);
+    // An empty bucket is one leaf without entries, under no branch.
+    if (this.#source.count > 0) this.#leafDeal.add(this.#elementBytes(this.#leafFirst));
     this.#nextPage += Math.ceil(this.#leafBytes / PAGE_BYTES);
     this.#leafFirst = this.#planned;
     this.#leafBytes = PAGE_HEADER_BYTES;
   }
 
   #planBranches(): void {
+    let deal = this.#leafDeal;
     for (let level = 0; this.#levels[level]!.length > 1; level++) {
       const below = this.#levels[level]!;
-      const cuts = this.#cuts(below);
+      const sizeOf = (child: number): number => this.#elementBytes(below.firsts[child]!);
+      deal.end(sizeOf);
       const nodes = new Nodes();
-      for (let i = 0; i + 1 < cuts.length; i++) {
-        const from = cuts[i]!;
-        const to = cuts[i + 1]!;
+      const above = new Deal();
+      for (let i = 0; i + 1 < deal.starts.length; i++) {
+        const from = deal.starts[i]!;
         nodes.add(below.firsts[from]!, this.#nextPage);
-        this.#branches.push({ level, from, to, page: this.#nextPage });
-        this.#nextPage += Math.ceil(this.#branchBytes(below, from, to) / PAGE_BYTES);
+        above.add(sizeOf(from));
+        this.#branches.push({ level, from, to: deal.starts[i + 1]!, page: this.#nextPage });
+        this.#nextPage += Math.ceil(deal.bytes[i]! / PAGE_BYTES);
       }
       this.#levels.push(nodes);
+      deal = above;
     }
     this.root = this.#levels.at(-1)!.pages[0]!;
   }
 
-  /** Where the branches over a level begin and end; none has a single child but for one child. */
-  #cuts(below: Nodes): number[] {
-    const cuts = [0];
-    let bytes = PAGE_HEADER_BYTES;
-    for (let child = 0; child < below.length; child++) {
-      const size = ELEMENT_BYTES + this.#source.keySize(below.firsts[child]!);
-      if (bytes + size > PAGE_BYTES && child - cuts.at(-1)! >= 2) {
-        cuts.push(child);
-        bytes = PAGE_HEADER_BYTES;
-      }
-      bytes += size;
-    }
-    const last = cuts.at(-1)!;
-    if (below.length - last === 1 && cuts.length > 1) cuts[cuts.length - 1] = last - 1;
-    cuts.push(below.length);
-    return cuts;
-  }
-
-  #branchBytes(below: Nodes, from: number, to: number): number {
-    let bytes = PAGE_HEADER_BYTES;
-    for (let child = from; child < to; child++) {
-      bytes += ELEMENT_BYTES + this.#source.keySize(below.firsts[child]!);
-    }
-    return bytes;
+  /** What an entry's key takes in a branch. */
+  #elementBytes(entry: number): number {
+    return ELEMENT_BYTES + this.#source.keySize(entry);
   }
 
   /** Bytes that the next node takes, whole pages; 0 when all are written. */
@@ -212,10 +230,5 @@ export class BucketTree {
       element += ELEMENT_BYTES;
       data = end;
     }
-  }
-
-  /** Bytes of all pages of the bucket. */
-  get bytes(): number {
-    return (this.#nextPage - this.#firstPage) * PAGE_BYTES;
   }
 }
