@@ -390,7 +390,7 @@ test('documents of any size are found again, from the log and from a snapshot', 
   }
 });
 
-test('after a power cut in buffered mode no revision comes twice, watchers list again', async () => {
+test('after a power cut in buffered mode no revision comes twice, all list again', async () => {
   const dir = newDir();
   const buffered: StorageOptions = { dataDir: dir, durability: 'buffered', prefixes: [] };
   const crashed = newDir();

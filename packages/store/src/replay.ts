@@ -307,8 +307,8 @@ class FileReader {
 
   /**
    * Where a whole frame stands behind `bad` that was written when `bad` was flushed already; -1
-   * when nowhere. Without one, a power cut may have taken any sectors from `bad` on: nothing there was
-   * promised, so nothing of it counts.
+   * when nowhere. Without one, a power cut may have taken any sectors from `bad` on: nothing there
+   * was promised, so nothing of it counts.
    */
   #findFlushed(fd: number, bad: number, size: number): number {
     for (let at = bad + 16; at < size; at += READ_BYTES - SLOT_BYTES) {

@@ -27,7 +27,7 @@ export interface AuthParts {
   readonly tokens: Tokens;
   readonly now: () => Now;
   readonly bcryptCost: number;
-  readonly randomBytes: (count: number) => Buffer;
+  readonly drawBytes: (count: number) => Buffer;
   /** Runs a sliced work between other turns; resolves with its value. */
   readonly run: <T>(work: Generator<void, T>) => Promise<T>;
 }
@@ -125,6 +125,19 @@ export class AuthService {
       this.#change((r) => state.revokeRole(r.text(1), r.text(2))),
     );
     unary(
+      'UserList',
+      this.#texts(() => state.userNames()),
+    );
+    unary(
+      'UserGet',
+      this.#texts((r) => state.user(r.text(1))?.roles ?? AUTH.userNotFound),
+    );
+    this.#registerRoles(unary);
+  }
+
+  #registerRoles(unary: (name: string, handler: InPlaceHandler) => void): void {
+    const { state } = this.#parts;
+    unary(
       'RoleAdd',
       this.#change((request) => state.addRole(request.text(1))),
     );
@@ -143,16 +156,8 @@ export class AuthService {
       ),
     );
     unary(
-      'UserList',
-      this.#texts(() => state.userNames()),
-    );
-    unary(
       'RoleList',
       this.#texts(() => state.roleNames()),
-    );
-    unary(
-      'UserGet',
-      this.#texts((r) => state.user(r.text(1))?.roles ?? AUTH.userNotFound),
     );
     unary('RoleGet', this.#getRole());
   }
@@ -281,9 +286,9 @@ export class AuthService {
 
   /** The hash of a request's password; a failure when it is too long. */
   async #hash(password: Buffer): Promise<string | EtcdFailure> {
-    const { run, bcryptCost, randomBytes } = this.#parts;
+    const { run, bcryptCost, drawBytes } = this.#parts;
     if (password.length > PASSWORD_BYTES_MAX) return AUTH.passwordTooLong;
-    return run(hashPassword(password, bcryptCost, randomBytes(SALT_BYTES)));
+    return run(hashPassword(password, bcryptCost, drawBytes(SALT_BYTES)));
   }
 
   async #addUser(request: Request, call: GrpcCall): Promise<void> {

@@ -41,7 +41,7 @@ export function makeAuth(context: EtcdContext, options: AuthOptions): Auth {
   const guard = new AuthGuard({ context, state, tokens, usesCertificates, now });
   const bcryptCost = options.bcryptCost ?? BCRYPT_COST;
   const service = new AuthService({
-    ...{ context, state, tokens, now, bcryptCost, randomBytes },
+    ...{ context, state, tokens, now, bcryptCost, drawBytes: randomBytes },
     run: runSliced,
   });
   return { state, guard, register: (methods) => service.register(methods) };
