@@ -172,10 +172,7 @@ function admitDeletion(
     object: null,
     previous: object,
   };
-  admission.mutate(write, (refusal) => {
-    if (refusal === null) admission.validate(write, then);
-    else then(refusal);
-  });
+  admission.admit(write, then);
 }
 
 function markOne(

@@ -13,7 +13,7 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admission } from './admission/admission.ts';
+import type { Admission, Admitted } from './admission/admission.ts';
 import { readBody, type Normal } from './body.ts';
 import type { Call } from './call.ts';
 import { deprecationOf } from './deprecation.ts';
@@ -187,7 +187,11 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
   if (!served.stored) {
     const virtual = findSubresource(served.resource.storage.name, 'create');
     if (virtual === undefined) call.fail(generic('MethodNotAllowed'));
-    else virtual({ ...context, isDryRun, options: options.value, body: body.object });
+    else {
+      const full = { ...context, isDryRun, options: options.value, body: body.object };
+      if (served.resource.storage.name === 'bindings') admitted(full, virtual);
+      else virtual(full);
+    }
     return;
   }
   createObject({ ...context, isDryRun }, body.object);
@@ -327,5 +331,24 @@ function runSubresource(
     call.fail(mismatch);
     return;
   }
-  run({ ...context, isDryRun, options: options.value, body: body.object });
+  const full = { ...context, isDryRun, options: options.value, body: body.object };
+  if (verb === 'create') admitted(full, run);
+  else run(full);
+}
+
+/** Bindings, evictions and tokens are created under an object: they too are admitted. */
+function admitted(context: SubresourceContext, run: (context: SubresourceContext) => void): void {
+  const { call, admission, body } = context;
+  const { subresource } = call.info;
+  const write: Admitted = {
+    ...context,
+    operation: 'CREATE',
+    subresource,
+    object: body,
+    previous: null,
+  };
+  admission.admit(write, (refusal) => {
+    if (refusal === null) run(context);
+    else call.fail(refusal);
+  });
 }

@@ -17,6 +17,7 @@ import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { trackApply, trackUpdate } from '@megaplane/machinery/apply/field-manager';
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import type { Managed } from '@megaplane/machinery/apply/managed-fields';
+import type { Admitted } from './admission/admission.ts';
 import { mediaTypeOf } from './body.ts';
 import { APPLY_TYPE, readConfig } from './managed/applying.ts';
 import { scaleScope } from './managed/field-scope.ts';
@@ -101,8 +102,8 @@ function applied(context: SubresourceContext): NextScale {
 }
 
 function change(context: SubresourceContext, nextScale: NextScale, attempt: number): void {
-  const { call, served, world, isDryRun } = context;
-  const { namespace, name } = call.info;
+  const { call, served, world } = context;
+  const { name } = call.info;
   const stored = readStored(world, call, served);
   if (stored === null) {
     call.fail(notFound(served.plural, name));
@@ -115,12 +116,42 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
     call.fail(next.status);
     return;
   }
-  const { scale, owners, isApplied } = next.value;
+  const { scale } = next.value;
   const wanted = stringAt(scale, 'metadata', 'resourceVersion');
   if (wanted !== '' && wanted !== String(revision)) {
     call.fail(conflict(served.plural, name));
     return;
   }
+  const write: Admitted = {
+    ...context,
+    operation: 'UPDATE',
+    subresource: 'scale',
+    object: scale,
+    previous: scaleOf(object, revision),
+  };
+  context.admission.admit(write, (refusal) => {
+    if (refusal !== null) {
+      call.fail(refusal);
+      return;
+    }
+    const retry = (): boolean => {
+      if (wanted !== '' || attempt >= TRIES_MAX) return false;
+      change(context, nextScale, attempt + 1);
+      return true;
+    };
+    storeScale(context, stored, next.value, retry);
+  });
+}
+
+function storeScale(
+  context: SubresourceContext,
+  { object, revision }: { readonly object: JsonObject; readonly revision: number },
+  { scale, owners, isApplied }: Wanted,
+  retry: () => boolean,
+): void {
+  const { call, served, world, isDryRun } = context;
+  const { namespace, name } = call.info;
+  const parent = unpackManaged(objectAt(object, 'metadata')?.['managedFields']);
   const replicas = numberAt(scale, 'spec', 'replicas');
   if (replicas < 0) {
     const text = 'must be greater than or equal to 0';
@@ -138,9 +169,9 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
   const key = keyOf(served, namespace, name);
   world.storage.put(key, encodeCanonical(scaled), revision, (outcome) => {
     if (outcome.kind === 'done') call.sendObject(200, scaleOf(scaled, outcome.revision));
-    else if (outcome.kind === 'conflict' && wanted === '' && attempt < TRIES_MAX) {
-      change(context, nextScale, attempt + 1);
-    } else call.fail(refusedWrite(served, name, outcome));
+    else if (outcome.kind !== 'conflict' || !retry()) {
+      call.fail(refusedWrite(served, name, outcome));
+    }
   });
 }
 

@@ -1,8 +1,8 @@
 /**
  * Admission: plugins that look at a write after it was decoded and before it is stored.
  *
- * Most plugins answer at once. One that has to ask somebody else returns `Later`, and the write goes
- * on when the answer is there; nothing else waits for it. Which plugins a kind of write concerns is
+ * Most plugins answer at once. One that has to ask somebody else returns `Later`, and the write
+ * goes on when the answer is there; nothing else waits for it. Which plugins a kind of write concerns is
  * found out once, so that a write that concerns none costs a look into a table.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -40,8 +40,9 @@ export interface AdmissionPlugin {
   /** After a pass of all mutating plugins: whether it wants them to look at the result again. */
   readonly wantsAgain?: (write: Admitted) => boolean;
   /**
-   * Whether its verdict on one write holds for the next one that says the same: true where it follows
-   * from the write and from objects alone, false (as where absent) where it asks somebody or counts.
+   * Whether its verdict on one write holds for the next one that says the same: true where it
+   * follows from the write and from objects alone, false (as where absent) where it asks somebody
+   * or counts.
    */
   readonly repeats?: (request: Request) => boolean;
 }
@@ -99,8 +100,8 @@ export class Admission {
   }
 
   /**
-   * All mutating plugins in order, until one refuses; then `then`, at once unless one is late. Where
-   * a plugin wants it, all of them look once more at what the others made.
+   * All mutating plugins in order, until one refuses; then `then`, at once unless one is late.
+   * Where a plugin wants it, all of them look once more at what the others made.
    */
   mutate(write: Admitted, then: Admit): void {
     const { mutating, asking } = this.#planOf(write);
@@ -149,6 +150,14 @@ export class Admission {
       return;
     }
     then(null);
+  }
+
+  /** Both phases, for writes that nothing has to check in between. */
+  admit(write: Admitted, then: Admit): void {
+    this.mutate(write, (refusal) => {
+      if (refusal === null) this.validate(write, then);
+      else then(refusal);
+    });
   }
 
   /** Counts the write against quotas; comes right before it is stored. */

@@ -254,3 +254,46 @@ test('a webhook for another version of an object sees it in that version', async
   assert.deepEqual(webhooks.calls, ['old']);
   assert.equal(seen, '|events.k8s.io|true');
 });
+
+test('bindings and scales are admitted as what they are', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const rule = (apiGroups: string[], resources: string[]): object => ({
+    rules: [{ operations: ['*'], apiGroups, apiVersions: ['*'], resources }],
+  });
+  model.expect(201, 'POST', PODS, podOf('p'));
+  model.expect(201, 'POST', '/api/v1/nodes', {
+    metadata: { name: 'm', labels: { 'topology.kubernetes.io/zone': 'z' } },
+  });
+  const template = {
+    metadata: { labels: { a: 'b' } },
+    spec: { containers: [{ name: 'c', image: 'i' }] },
+  };
+  const spec = { selector: { matchLabels: { a: 'b' } }, template };
+  const apps = '/apis/apps/v1/namespaces/n/deployments';
+  model.expect(201, 'POST', apps, { metadata: { name: 'd' }, spec });
+  configure(model, 'validating', 'a', [
+    webhook('bind', rule([''], ['pods/binding'])),
+    webhook('scale', rule(['apps'], ['*/scale'])),
+  ]);
+  const kinds: string[] = [];
+  for (const name of ['bind', 'scale']) {
+    webhooks.replies[name] = ({ kind, operation, name: own }) => {
+      kinds.push(`${operation} ${kind.kind} ${own}`);
+      return { allowed: kind.kind === 'Binding' };
+    };
+  }
+  const binding = { metadata: { name: 'p' }, target: { kind: 'Node', name: 'm' } };
+  const bound = model.ask('POST', `${PODS}/p/binding`, binding);
+  const scaled = model.ask('PATCH', `${apps}/d/scale`, { spec: { replicas: 3 } });
+  await settled();
+  assert.equal(bound.status, 201, bound.text);
+  assert.equal(scaled.status, 400, scaled.text);
+  assert.deepEqual(kinds, ['CREATE Binding p', 'UPDATE Scale d']);
+  const pod = JSON.parse(model.ask('GET', `${PODS}/p`).text) as {
+    metadata: { labels: object };
+    spec: { nodeName: string };
+  };
+  assert.equal(pod.spec.nodeName, 'm');
+  assert.deepEqual(pod.metadata.labels, { 'topology.kubernetes.io/zone': 'z' });
+});
