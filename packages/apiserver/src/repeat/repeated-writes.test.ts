@@ -227,3 +227,26 @@ test('who writes, and by which program, is part of a shape', () => {
   }
   assert.equal(uses(), 2);
 });
+
+test('patches of whole nodes are made from a template, too', () => {
+  const { both, uses, pass } = pair();
+  const taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+  for (let index = 0; index < 6; index++) {
+    const metadata = { name: `node-${index}`, labels: { zone: 'a' } };
+    both('POST', '/api/v1/nodes', { metadata, spec: { taints: [taint] } });
+  }
+  const before = uses();
+  for (let index = 0; index < 6; index++) {
+    pass(10);
+    const path = `/api/v1/nodes/node-${index}`;
+    const { metadata } = JSON.parse(both('GET', path).text) as { metadata: { uid: string } };
+    const patch = {
+      metadata: { uid: metadata.uid, annotations: { ttl: '0' } },
+      spec: { taints: null },
+    };
+    assert.equal(both('PATCH', path, patch, STRATEGIC).status, 200);
+    assert.doesNotMatch(both('GET', path).text, /not-ready/);
+    assert.equal(both('PATCH', path, { metadata: { name: 'other' } }, STRATEGIC).status, 400);
+  }
+  assert(uses() - before >= 3);
+});

@@ -71,6 +71,7 @@ const REPEATED: ReadonlySet<string> = new Set([
   'nodes POST ',
   'nodes PATCH status',
   'nodes PUT status',
+  'nodes PATCH ',
   'leases.coordination.k8s.io POST ',
 ]);
 
@@ -100,7 +101,7 @@ interface Known {
 
 interface Made {
   readonly key: Template;
-  /** The object, or (of changes of the status) its metadata. */
+  /** The object, or (of changes of the status alone) its metadata. */
   readonly head: Template;
   /** Its status, where the rest of the object is copied. */
   readonly status: Template | null;
@@ -122,6 +123,8 @@ interface Reading {
 
 /** A stored object, and where two of its members stand. */
 interface Parts {
+  /** All of the object may change: it is read as a whole, and its members' places do not count. */
+  readonly isWhole: boolean;
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
@@ -196,27 +199,33 @@ export class RepeatedWrites {
   /** Reads body and stored object into the shape; null where there is none. */
   #read(call: Call, served: Served): Reading | null {
     const { info, body } = call;
-    const isNew = info.subresource === '';
+    const isNew = info.name === '';
     const name = isNew ? nameIn(body) : info.name;
     if (name !== '' && !isPlainName(name)) return null;
-    const parts = isNew ? null : this.#parts(served, info.namespace, name);
+    const isWhole = info.subresource === '';
+    const parts = isNew ? null : this.#parts(served, info.namespace, name, isWhole);
     if (!isNew && parts === null) return null;
     const shape = this.#shape;
     shape.begin(Math.floor(call.nowMs / 1000), name, String(parts?.revision ?? ''));
     shape.literal(contextText(call, served));
     const metadataAt = shape.length;
-    if (parts !== null) shape.append(parts.bytes, parts.metadataStart, parts.metadataEnd);
+    if (parts?.isWhole === true) shape.append(parts.bytes, parts.start, parts.end);
+    else if (parts !== null) shape.append(parts.bytes, parts.metadataStart, parts.metadataEnd);
     const statusAt = shape.length;
-    if (parts !== null) shape.append(parts.bytes, parts.statusStart, parts.statusEnd);
+    if (parts?.isWhole === false) shape.append(parts.bytes, parts.statusStart, parts.statusEnd);
     const bodyAt = shape.length;
     if (!shape.append(body, 0, body.length)) return null;
     const bodyEnd = shape.length;
     return { hash: shape.finish(), name, parts, metadataAt, statusAt, bodyAt, bodyEnd };
   }
 
-  #parts(served: Served, namespace: string, name: string): Parts | null {
+  #parts(served: Served, namespace: string, name: string, isWhole: boolean): Parts | null {
     if (!this.#world.storage.get(keyOf(served, namespace, name), row)) return null;
-    return isCopied(served, row) ? partsOf(row.bytes, row.start, row.end, row.modRevision) : null;
+    if (!isCopied(served, row)) return null;
+    const { bytes, start, end, modRevision: revision } = row;
+    return isWhole
+      ? { ...NO_MEMBERS, isWhole, bytes, start, end, revision }
+      : partsOf(bytes, start, end, revision);
   }
 
   #isOf({ shape }: Known): boolean {
@@ -295,15 +304,12 @@ export class RepeatedWrites {
     const exchange = new RehearsedExchange(call.exchange, part(reading.bodyAt, reading.bodyEnd));
     const rehearsal = new Call(exchange, info, call.query, call.identity, nowMs, call.auditId);
     rehearsal.media = call.media;
+    const head = part(reading.metadataAt, reading.statusAt);
     const stored = isNew
       ? null
       : {
           key: keyOf(served, info.namespace, NAME_MARKER),
-          bytes: joined(
-            parts,
-            part(reading.metadataAt, reading.statusAt),
-            part(reading.statusAt, reading.bodyAt),
-          ),
+          bytes: parts.isWhole ? head : joined(parts, head, part(reading.statusAt, reading.bodyAt)),
           revision: Number(REVISION_MARKER),
         };
     const run = new Run();
@@ -343,7 +349,7 @@ function madeOf(
   const key = Template.of(taken.key, markers);
   if (!isLike || !key.fill(values, drawn).equals(real.key)) return null;
   const { parts } = reading;
-  if (parts === null) {
+  if (parts === null || parts.isWhole) {
     const head = Template.of(taken.value, markers);
     const isTrue = head.fill(values, drawn).equals(real.value);
     return isTrue ? { key, head, status: null, drawn, code } : null;
@@ -418,15 +424,18 @@ function partsOf(bytes: Buffer, start: number, end: number, revision: number): P
     }
   }
   if (!cursor.isClosed || metadataStart < 0 || statusStart < metadataEnd) return null;
-  const all = { metadataStart, metadataEnd, statusStart, statusEnd };
-  return { bytes, start, end, revision, ...all };
+  const members = { metadataStart, metadataEnd, statusStart, statusEnd };
+  return { isWhole: false, bytes, start, end, revision, ...members };
 }
+
+const NO_MEMBERS = { metadataStart: 0, metadataEnd: 0, statusStart: 0, statusEnd: 0 };
 
 /** The same in bytes of their own. */
 function ownParts(parts: Parts): Parts {
   const { bytes, start, end, revision } = parts;
   const own = Buffer.from(bytes.subarray(start, end));
   return {
+    isWhole: parts.isWhole,
     bytes: own,
     start: 0,
     end: own.length,
