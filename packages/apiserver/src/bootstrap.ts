@@ -9,6 +9,7 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { findKind } from '@megaplane/machinery/kinds';
 import { bootstrapRoles } from './bootstrap-roles.ts';
 import { timestamp } from './deletion.ts';
+import { trackOwn } from './managed/tracking.ts';
 import { orderedMetadata } from './object-meta.ts';
 import { keyOf, servedOf } from './served.ts';
 import { emptyRow, EXPECT_ABSENT } from './storage.ts';
@@ -70,6 +71,7 @@ export function ensure(
   const { kind, apiVersion, metadata: _, ...rest } = object;
   const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
   applyDefaults(whole);
+  trackOwn(served, whole, world.edge.nowMs());
   world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
     done(outcome.kind === 'done');
   });

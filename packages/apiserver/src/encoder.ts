@@ -14,7 +14,7 @@ import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from './conversion.ts';
 import { isSealed } from './encryption/value-sealer.ts';
-import { appendShown } from './managed/shown-fields.ts';
+import { appendLean, appendShown } from './managed/shown-fields.ts';
 import { shownObject } from './managed/tracking.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
@@ -125,12 +125,15 @@ export class JsonEncoder implements Encoder {
   readonly id: string;
   readonly contentType: string = JSON_TYPE;
   readonly #served: Served;
+  readonly #isLean: boolean;
   readonly #listOpen: string;
 
-  constructor(served: Served) {
+  /** `isLean` leaves the owners of fields out. */
+  constructor(served: Served, isLean = false) {
     const { apiVersion, listKind } = served.resource;
     this.#served = served;
-    this.id = `json ${apiVersion}`;
+    this.#isLean = isLean;
+    this.id = `${isLean ? 'lean ' : ''}json ${apiVersion}`;
     this.#listOpen = `{"kind":"${listKind}","apiVersion":"${apiVersion}","metadata":`;
   }
 
@@ -149,7 +152,9 @@ export class JsonEncoder implements Encoder {
     sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
     sink.append(METADATA_OPEN);
     sink.length = writeResourceVersion(row.modRevision, sink.bytes, sink.length);
-    appendShown(sink, row.bytes, row.start + this.#served.head.length, row.end);
+    const cut = row.start + this.#served.head.length;
+    if (this.#isLean) appendLean(sink, row.bytes, cut, row.end);
+    else appendShown(sink, row.bytes, cut, row.end);
   }
 
   closeList(sink: Sink): void {
@@ -187,7 +192,8 @@ export class JsonEncoder implements Encoder {
     const cut = start + this.#served.head.length;
     sink.append(bytes, start, cut);
     sink.length = writeResourceVersion(revision, sink.bytes, sink.length);
-    appendShown(sink, bytes, cut, end);
+    if (this.#isLean) appendLean(sink, bytes, cut, end);
+    else appendShown(sink, bytes, cut, end);
   }
 }
 

@@ -11,7 +11,8 @@ import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
-import { appendManaged, appendShown, isPacked } from './managed/shown-fields.ts';
+import { appendLean, appendManaged, appendShown, isPacked } from './managed/shown-fields.ts';
+import { JSON_TYPE, LEAN_JSON_TYPE } from './negotiation.ts';
 import { Sink } from './sink.ts';
 import { emptyRow, type Storage } from './storage.ts';
 
@@ -69,6 +70,7 @@ export class LeaseRenewal {
   readonly #sink = new Sink(LEASE_BYTES_MAX * 2);
   /** Which fields the sent spec has: bit 1 to 5, in upstream's order. */
   #specMask = 0;
+  #isLean = false;
   readonly #auditPrefix: string;
   #count = 0;
 
@@ -91,7 +93,10 @@ export class LeaseRenewal {
     const type = exchange.header('content-type');
     const accept = exchange.header('accept');
     if (type !== undefined && type !== 'application/json') return false;
-    if (accept !== undefined && accept !== 'application/json' && accept !== '*/*') return false;
+    this.#isLean = accept === LEAN_JSON_TYPE;
+    if (accept !== undefined && !this.#isLean && accept !== JSON_TYPE && accept !== '*/*') {
+      return false;
+    }
     if (!this.#mayUpdate(identity, namespace, name)) return false;
     const key = Buffer.from(`${KEY_START}${namespace}/${name}`, 'latin1');
     if (!this.#storage.get(key, this.#row)) return false;
@@ -261,6 +266,7 @@ export class LeaseRenewal {
   #write(exchange: Exchange, key: Buffer, length: number): void {
     const value = this.#value.subarray(0, length);
     const expected = this.#row.modRevision;
+    const isLean = this.#isLean;
     const audit = this.#auditPrefix + (++this.#count).toString(16).padStart(12, '0');
     this.#storage.put(key, value, expected, (outcome) => {
       const headers = ['audit-id', audit, ...HEADERS_FIXED];
@@ -275,7 +281,8 @@ export class LeaseRenewal {
       sink.append(value, 0, HEAD.length);
       sink.ensure(SPLICE_BYTES_MAX);
       sink.length = writeResourceVersion(outcome.revision, sink.bytes, sink.length);
-      appendShown(sink, value, HEAD.length, length);
+      if (isLean) appendLean(sink, value, HEAD.length, length);
+      else appendShown(sink, value, HEAD.length, length);
       sink.ascii('\n');
       exchange.respond(200, 'application/json', sink.take(), headers);
     });

@@ -11,6 +11,11 @@ import {
 export const JSON_TYPE = 'application/json';
 export const YAML_TYPE = 'application/yaml';
 export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
+/**
+ * JSON without managedFields, which are half of a pod and which programs that watch by the million
+ * do not read. Servers that do not know the parameter ignore it and answer whole objects.
+ */
+export const LEAN_JSON_TYPE = 'application/json;managedfields=omit';
 
 /** How an answer is encoded and into what it is transformed. */
 export interface Negotiated {
@@ -21,6 +26,8 @@ export interface Negotiated {
   /** The clause asked for `stream=watch`, which the answer's type repeats. */
   readonly stream: boolean;
   readonly pretty: boolean;
+  /** The answer goes without managedFields. */
+  readonly isLean?: boolean;
 }
 
 interface Clause {
@@ -35,6 +42,7 @@ const PLAIN_JSON: Negotiated = {
   stream: false,
   pretty: false,
 };
+const LEAN_JSON: Negotiated = { ...PLAIN_JSON, isLean: true };
 const ENCODINGS: Readonly<Record<string, Negotiated['encoding']>> = {
   'application/json': 'json',
   'application/yaml': 'yaml',
@@ -67,6 +75,7 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
   if (accept === '' || accept === '*/*' || accept === JSON_TYPE) {
     return success(pretty ? { ...PLAIN_JSON, pretty } : PLAIN_JSON);
   }
+  if (accept === LEAN_JSON_TYPE && !pretty) return success(LEAN_JSON);
   let isTypeKnown = false;
   for (const clause of parseAccept(accept)) {
     const encoding = ENCODINGS[clause.type];
@@ -74,7 +83,8 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     isTypeKnown = true;
     const transform = transformOf(clause, offer);
     if (transform === null) continue;
-    return success({ encoding, ...transform, stream: isStream(clause), pretty });
+    const isLean = encoding === 'json' && clause.parameters.get('managedfields') === 'omit';
+    return success({ encoding, ...transform, stream: isStream(clause), pretty, isLean });
   }
   return failed(isTypeKnown ? notAcceptable(offer.media) : nothingAcceptable(offer.media));
 }

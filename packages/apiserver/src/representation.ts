@@ -46,7 +46,7 @@ export function encoderOf(call: Call, served: Served, isList: boolean): Result<E
   }
   if (media.encoding === 'protobuf') return success(new ProtobufEncoder(served));
   if (media.encoding === 'yaml' || media.pretty) return success(new YamlEncoder(served, media));
-  return success(new JsonEncoder(served));
+  return success(new JsonEncoder(served, media.isLean === true));
 }
 
 function tableEncoder(call: Call, served: Served): Result<Encoder> {

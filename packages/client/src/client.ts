@@ -15,6 +15,11 @@ export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 /** Media types of bodies that the API server takes. */
 export const CONTENT = {
   json: 'application/json',
+  /**
+   * As an Accept header: JSON without managedFields where the server can leave them out (ours can;
+   * others ignore the parameter).
+   */
+  lean: 'application/json;managedfields=omit',
   protobuf: 'application/vnd.kubernetes.protobuf',
   jsonPatch: 'application/json-patch+json',
   mergePatch: 'application/merge-patch+json',
@@ -47,7 +52,7 @@ export interface ClientRequest {
   /** Default: JSON when there is a body. */
   readonly contentType?: string;
   readonly body?: JsonObject | Uint8Array | string;
-  /** Default `application/json`. */
+  /** Default `CONTENT.lean`. */
   readonly accept?: string;
   /** Default `ClientLimits.requestTimeoutMs`. */
   readonly timeoutMs?: number;
@@ -127,7 +132,7 @@ export interface Client {
 
   request(request: ClientRequest): Promise<ClientResponse>;
 
-  /** Opens a streamed GET; `accept` defaults to `application/json`. Never refused by the queue. */
+  /** Opens a streamed GET; `accept` defaults to `CONTENT.lean`. Never refused by the queue. */
   stream(path: string, sink: StreamSink, accept?: string): StreamHandle;
 
   readonly metrics: ClientMetrics;

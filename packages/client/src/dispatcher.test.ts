@@ -77,7 +77,7 @@ test('requests wait for the connection, then carry body, fields and prefix', () 
   assert.equal(request.body, 'body of /a');
   assert.equal(
     request.fields.join(' '),
-    'user-agent test/1 accept application/json ' +
+    'user-agent test/1 accept application/json;managedfields=omit ' +
       'content-type application/json authorization Bearer secret',
   );
   request.answer(200, 'the answer');

@@ -159,7 +159,7 @@ export class Dispatcher implements Client, ResponseSink {
     });
   }
 
-  stream(path: string, sink: StreamSink, accept: string = CONTENT.json): StreamHandle {
+  stream(path: string, sink: StreamSink, accept: string = CONTENT.lean): StreamHandle {
     const stream = new StreamRequest(path, sink, accept, (ended) => {
       if (this.#streams.delete(ended)) this.metrics.streamsOpen--;
     });
@@ -277,7 +277,7 @@ export class Dispatcher implements Client, ResponseSink {
   }
 
   #transmit(slot: Slot, link: ClientConnection): void {
-    const accept = slot.accept === '' ? CONTENT.json : slot.accept;
+    const accept = slot.accept === '' ? CONTENT.lean : slot.accept;
     const fields = this.#fields.prepare(slot.contentType, accept, this.#options.token());
     const body = slot.body();
     slot.beginAnswer();

@@ -52,7 +52,7 @@ export function readConfig(text: string): Result<JsonObject> {
   if (value === undefined) {
     const parsed = parseYaml(text, false);
     if ('error' in parsed) {
-      const why = `error converting YAML to JSON: yaml: ${parsed.error}`;
+      const why = `error converting YAML to JSON: yaml: ${lineFirst(parsed.error)}`;
       return failed(badRequest(`error decoding YAML: ${why}`));
     }
     value = parsed.value;
@@ -63,6 +63,17 @@ export function readConfig(text: string): Result<JsonObject> {
   const why = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
   const where = 'error unmarshaling JSON: while decoding JSON';
   return failed(badRequest(`error decoding YAML: ${where}: ${why}`));
+}
+
+/** The library's text as upstream's parser puts it: the line, then what is wrong with it. */
+function lineFirst(error: string): string {
+  const [first = ''] = error.split('\n');
+  const place = / at line (\d+), column \d+:?$/.exec(first);
+  const isNested = first.startsWith('Nested mappings are not allowed');
+  const text = isNested
+    ? 'mapping values are not allowed in this context'
+    : first.slice(0, place?.index);
+  return place === null ? text : `line ${place[1] ?? ''}: ${text}`;
 }
 
 function parseJson(text: string): JsonValue | undefined {

@@ -21,10 +21,13 @@ interface Known {
 
 const known = new WeakMap<Served, Map<string, Known>>();
 
+/** Who writes and when: a request, or the server itself. */
+export type Writer = Pick<Call, 'fieldManager' | 'nowMs'>;
+
 /** The scope of a write to `served` by way of `subresource` ('': the object itself). */
 export function fieldScope(
   served: Served,
-  call: Call,
+  call: Writer,
   subresource: string,
   operation: Operation,
 ): FieldScope {
@@ -62,7 +65,7 @@ const SCALE_VERSION = 'autoscaling/v1';
 const NO_FIELDS = new FieldSet();
 
 /** The scope of a write to the scale of a workload. */
-export function scaleScope(call: Call, operation: Operation): FieldScope {
+export function scaleScope(call: Writer, operation: Operation): FieldScope {
   const apiVersion = SCALE_VERSION;
   return {
     versions: {

@@ -102,6 +102,17 @@ export function appendShown(sink: Sink, bytes: Buffer, cut: number, end: number)
   sink.append(bytes, from, end);
 }
 
+/** The same without the owners. */
+export function appendLean(sink: Sink, bytes: Buffer, cut: number, end: number): void {
+  let from = cut;
+  if (isPacked(bytes, cut)) {
+    from = packedEnd(bytes, cut);
+    if (bytes[from] === COMMA) from++;
+  }
+  if (bytes[from] !== BRACE_CLOSE) sink.ascii(',');
+  sink.append(bytes, from, end);
+}
+
 const scratch = new Sink();
 
 /**

@@ -5,12 +5,20 @@ import {
   shownManaged,
   unpackManaged,
 } from '@megaplane/machinery/apply/field-templates';
-import { trackNewObject, trackUpdate } from '@megaplane/machinery/apply/field-manager';
+import {
+  trackNewObject,
+  trackUpdate,
+  type FieldScope,
+} from '@megaplane/machinery/apply/field-manager';
 import { emptyManaged, NO_MANAGER, type Managed } from '@megaplane/machinery/apply/managed-fields';
 import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { RuleContext } from '../behaviour.ts';
+import type { Served } from '../served.ts';
 import { fieldScope } from './field-scope.ts';
+
+/** What objects that the server makes by itself name as their manager. */
+const OWN_NAME = 'kube-apiserver';
 
 /**
  * Whose the fields of a new object are, before the server adds its own. Where `sent` carries packed
@@ -23,18 +31,26 @@ export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObj
     return;
   }
   const scope = fieldScope(context.served, context.call, '', 'Update');
-  if (given === undefined || isReset(given)) {
-    const fields = trackNewObject(scope, object);
-    const { manager, nowSeconds } = scope;
-    const name = manager.name === '' ? NO_MANAGER : manager.name;
-    const packed = fields === null ? undefined : packNew({ ...manager, name }, fields, nowSeconds);
-    if (packed !== null) {
-      setPacked(object, packed);
-      return;
-    }
-  }
-  const managed = given === undefined || isReset(given) ? emptyManaged() : unpackManaged(given);
+  const isPlain = given === undefined || isReset(given);
+  if (isPlain && trackPlain(scope, object)) return;
+  const managed = isPlain ? emptyManaged() : unpackManaged(given);
   setManaged(object, trackUpdate(scope, null, object, managed));
+}
+
+/** Gives a new object the server's own name for its owner. */
+export function trackOwn(served: Served, object: JsonObject, nowMs: number): void {
+  trackPlain(fieldScope(served, { fieldManager: OWN_NAME, nowMs }, '', 'Update'), object);
+}
+
+/** A new object without owners; false where there is no room for its template. */
+function trackPlain(scope: FieldScope, object: JsonObject): boolean {
+  const fields = trackNewObject(scope, object);
+  const { manager, nowSeconds } = scope;
+  const name = manager.name === '' ? NO_MANAGER : manager.name;
+  const packed = fields === null ? undefined : packNew({ ...manager, name }, fields, nowSeconds);
+  if (packed === null) return false;
+  setPacked(object, packed);
+  return true;
 }
 
 /**
