@@ -42,9 +42,9 @@ export interface ApiserverOptions extends StorageFlags {
   readonly serviceClusterIpRange?: string;
   readonly serviceAccountIssuer?: string;
   readonly anonymousAuth?: boolean;
-  /** Names of admission plugins, as kube-apiserver has them. */
-  readonly enableAdmissionPlugins?: readonly string[];
-  readonly disableAdmissionPlugins?: readonly string[];
+  /** Names of admission plugins by commas, as kube-apiserver has them. */
+  readonly enableAdmissionPlugins?: string;
+  readonly disableAdmissionPlugins?: string;
   readonly memoryLimitBytes?: number;
   readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 }
@@ -97,8 +97,8 @@ async function serve(
     readToken: (token) => tokens.get(token) ?? null,
     anonymous: options.anonymousAuth ?? true,
     webhooks,
-    enabledPlugins: options.enableAdmissionPlugins ?? [],
-    disabledPlugins: options.disableAdmissionPlugins ?? [],
+    enabledPlugins: namesIn(options.enableAdmissionPlugins),
+    disabledPlugins: namesIn(options.disableAdmissionPlugins),
   });
   const listeners = await openListeners(options, pki, server);
   const [secure] = listeners;
@@ -233,6 +233,10 @@ function assertWritable(dataDir: string): void {
       cause: error,
     });
   }
+}
+
+function namesIn(list = ''): string[] {
+  return list.split(',').filter((name) => name !== '');
 }
 
 function readTokens(file: string | undefined): Map<string, Identity> {

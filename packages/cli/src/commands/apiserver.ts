@@ -19,6 +19,8 @@ interface Flags extends LogFlags {
   readonly clientCaFile?: string;
   readonly tokenAuthFile?: string;
   readonly anonymousAuth: boolean;
+  readonly enableAdmissionPlugins?: string;
+  readonly disableAdmissionPlugins?: string;
   readonly serviceClusterIpRange?: string;
   readonly serviceAccountIssuer?: string;
   readonly etcdServers?: string;
@@ -96,6 +98,12 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
       flagValue,
       true,
     )
+    .option(
+      '--enable-admission-plugins <list>',
+      'such as are off by default: OwnerReferencesPermissionEnforcement',
+      joined,
+    )
+    .option('--disable-admission-plugins <list>', 'such as PodSecurity, by commas', joined)
     .optionsGroup('Cluster:')
     .option('--service-cluster-ip-range <network>', 'addresses of services')
     .option('--service-account-issuer <url>', 'of the tokens that are issued');
@@ -109,6 +117,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'tokenAuthFile']),
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
           ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer', 'listenClientUrls']),
+          ...given(flags, ['enableAdmissionPlugins', 'disableAdmissionPlugins']),
           ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
           ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
           ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
