@@ -6,6 +6,7 @@ const BENCHES = {
   store: 'puts over gRPC, beside etcd on the same core',
   wire: 'unary gRPC, beside node:http2 on the same core; memory of idle connections',
   leases: 'renewals of leases through the API server',
+  'fan-out': 'telling watches of changes: everybody of everything, and shards',
   hold: 'a cluster that only lives: lateness of leases, processor time, memory',
   up: 'a whole cluster from nothing: timings, memory, processor time',
 } as const;
