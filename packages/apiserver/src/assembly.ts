@@ -10,6 +10,7 @@ import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
 import { defineKinds } from './kinds.ts';
 import { authorizeNodes } from './node-grants.ts';
+import type { Relay } from './proxy/target.ts';
 import { Rbac } from './rbac.ts';
 import { RepeatedWrites } from './repeat/repeated-writes.ts';
 import { ApiServer } from './server.ts';
@@ -25,6 +26,8 @@ export interface ServerOptions {
   readonly address: string;
   /** Signs and reads the tokens of service accounts; null: there are none. */
   readonly signer?: TokenSigner | null;
+  /** Passes requests on to kubelets and pods; null: there is no way to them. */
+  readonly relay?: Relay | null;
   /** Tokens of other kinds. */
   readonly readToken?: TokenReader;
   /** Asked after the built-in authorizers. */
@@ -59,6 +62,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
     signer,
+    relay: options.relay ?? null,
   };
   const readToken: TokenReader = (token) =>
     options.readToken?.(token) ??

@@ -2,7 +2,7 @@
 import { defineEviction } from './eviction.ts';
 import { defineNamespaces } from './namespaces.ts';
 import { definePlainKinds } from './plain-kinds.ts';
-import { definePodLogs } from './pod-logs.ts';
+import { definePodRoutes } from './proxy/pod-routes.ts';
 import { definePods } from './pods.ts';
 import { defineReviews } from './reviews.ts';
 import { defineScales } from './scale.ts';
@@ -26,5 +26,5 @@ export function defineKinds(): void {
   defineTokens();
   defineServices();
   defineWorkloads();
-  definePodLogs();
+  definePodRoutes();
 }

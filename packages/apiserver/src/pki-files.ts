@@ -33,6 +33,8 @@ const CLIENTS = [
 export interface Pki {
   readonly authority: KeyAndCertificate;
   readonly serving: KeyAndCertificate;
+  /** Shown to kubelets, where the flags name no other. */
+  readonly kubeletClient: KeyAndCertificate;
   /** PEM of the private key that signs service account tokens. */
   readonly tokenKey: string;
 }
@@ -52,7 +54,13 @@ export function openPki(dataDir: string, names: readonly string[], nowMs: number
     nowMs,
     LEAF_MS,
   );
-  return { authority, serving, tokenKey: tokenKeyOf(dir) };
+  const client = {
+    commonName: 'kube-apiserver-kubelet-client',
+    use: 'client',
+    organizations: [MASTERS_GROUP],
+  } as const;
+  const kubeletClient = issue(client, authority, nowMs, LEAF_MS);
+  return { authority, serving, kubeletClient, tokenKey: tokenKeyOf(dir) };
 }
 
 const NAMES = [

@@ -20,6 +20,8 @@ import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { patchObject } from './patching.ts';
+import { isPassedOn } from './proxy/pod-routes.ts';
+import { isProxied } from './proxy/proxied-path.ts';
 import { durationMs } from './query.ts';
 import { getObject, listObjects } from './reading.ts';
 import { deleteCollection, deleteObject } from './removing.ts';
@@ -124,7 +126,7 @@ function checkTimeout(call: Call): Status | null {
 function checkRoute(call: Call, served: Served): Status | null {
   const { info, exchange } = call;
   const { resource } = served;
-  if (info.extra) return generic('NotFound');
+  if (info.extra && !isProxied(exchange.path)) return generic('NotFound');
   if (exchange.method === 'HEAD' || exchange.method === 'OPTIONS') {
     return generic('MethodNotAllowed');
   }
@@ -142,6 +144,14 @@ function checkRoute(call: Call, served: Served): Status | null {
   }
   return resource.verbs.includes(verb) ? null : generic('MethodNotAllowed');
 }
+
+/** A request whose body and options belong to somebody else. */
+const PASSED_OPTIONS: WriteOptions = {
+  dryRun: false,
+  fieldManager: '',
+  fieldValidation: 'Ignore',
+  force: false,
+};
 
 function contextOf(world: World, admission: Admission, call: Call, served: Served): WriteContext {
   return { world, admission, call, served, isDryRun: false };
@@ -284,6 +294,10 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
   }
   const context = contextOf(world, admission, call, served);
   const own = findSubresource(`${served.resource.storage.name}/${info.subresource}`, verb);
+  if (own !== undefined && isPassedOn(info.subresource)) {
+    own({ ...context, options: PASSED_OPTIONS, body: {} });
+    return;
+  }
   if (own !== undefined) {
     runSubresource(context, subresource, own, verb);
     return;

@@ -10,6 +10,7 @@ import { bootstrap } from './bootstrap.ts';
 import type { Identity } from './identity.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
+import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
 import type { Storage } from './storage.ts';
@@ -26,7 +27,7 @@ const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 
 /** Flags of the command; texts are as given on the command line. */
-export interface ApiserverOptions extends StorageFlags {
+export interface ApiserverOptions extends StorageFlags, KubeletOptions {
   readonly bindAddress: string;
   /** 0: a free one. */
   readonly securePort: number;
@@ -94,6 +95,7 @@ async function serve(
     },
     address: `${address}:${options.securePort}`,
     signer,
+    relay: openRelay(options, pki.kubeletClient),
     readToken: (token) => tokens.get(token) ?? null,
     anonymous: options.anonymousAuth ?? true,
     webhooks,

@@ -7,6 +7,7 @@ import type { Storage } from './storage.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
 import { rangeOf } from './served.ts';
+import type { Relay } from './proxy/target.ts';
 import { WatchHub } from './watch-hub.ts';
 
 /** How long a read waits for a revision that does not exist yet (upstream's 3 s). */
@@ -29,6 +30,8 @@ export interface Services {
   readonly authorize: Authorizer;
   readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
   readonly signer: TokenSigner | null;
+  /** The way to kubelets and pods; absent where there is none. */
+  readonly relay?: Relay | null;
 }
 
 interface Waiter {

@@ -32,6 +32,11 @@ interface Flags extends LogFlags {
   readonly etcdCompactionInterval?: string;
   readonly storageMediaType?: string;
   readonly eventTtl?: string;
+  readonly kubeletClientCertificate?: string;
+  readonly kubeletClientKey?: string;
+  readonly kubeletCertificateAuthority?: string;
+  readonly kubeletPreferredAddressTypes?: string;
+  readonly kubeletPort?: number;
   readonly encryptionProviderConfig?: string;
   readonly encryptionProviderConfigAutomaticReload?: boolean;
 }
@@ -89,6 +94,15 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     )
     .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
     .option('--tls-private-key-file <file>', 'its key')
+    .optionsGroup('Kubelets (logs, exec, attach, port-forward, proxy):')
+    .option('--kubelet-client-certificate <file>', 'shown to kubelets (default: made here)')
+    .option('--kubelet-client-key <file>', 'its key')
+    .option('--kubelet-certificate-authority <file>', 'of their certificates (default: any)')
+    .option(
+      '--kubelet-preferred-address-types <list>',
+      'Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP',
+    )
+    .option('--kubelet-port <port>', 'where a node tells none (10250)', wholeNumber(1, 65_535))
     .optionsGroup('Access:')
     .option('--client-ca-file <file>', 'further authorities of client certificates')
     .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')
@@ -121,7 +135,9 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
           ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
           ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
-          ...given(flags, ['encryptionProviderConfigAutomaticReload']),
+          ...given(flags, ['encryptionProviderConfigAutomaticReload', 'kubeletPort']),
+          ...given(flags, ['kubeletClientCertificate', 'kubeletClientKey']),
+          ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           log: logger(flags),
         });

@@ -1,0 +1,37 @@
+// shell: two connections that are one
+import type { Socket } from 'node:net';
+import type { FieldList, UpgradedStream } from '@megaplane/wire/exchange';
+
+/** The target's answer to the request to upgrade. */
+export interface Answer {
+  readonly code: number;
+  readonly fields: FieldList;
+  /** What came right behind it. */
+  readonly rest: Buffer;
+}
+
+/** The fields of a 101 that the client must see: the wire writes connection and upgrade itself. */
+export function answerFields(fields: FieldList): string[] {
+  const kept: string[] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const name = fields[at] ?? '';
+    if (!['connection', 'upgrade', 'content-length'].includes(name))
+      kept.push(name, fields[at + 1] ?? '');
+  }
+  return kept;
+}
+
+/** The end of one side is the end of both. */
+export function joinEnds(near: UpgradedStream, socket: Socket, ended: () => void): void {
+  let isOver = false;
+  const over = (): void => {
+    if (isOver) return;
+    isOver = true;
+    near.end();
+    ended();
+  };
+  near.onEnd = () => socket.end();
+  socket.on('end', () => near.end());
+  socket.on('error', () => socket.destroy());
+  socket.on('close', over);
+}

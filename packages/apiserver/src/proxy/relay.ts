@@ -1,0 +1,245 @@
+// shell: sockets to kubelets and pods
+/**
+ * Passes requests on. Plain ones go by Node's own HTTP client, answers stream back as the client
+ * reads them. Upgrades (exec, attach, port-forward) are a request line and bytes both ways: what is
+ * spoken inside (SPDY/3.1, WebSocket v4 or v5) is between kubectl and the kubelet. Only port-forward
+ * over WebSocket to a kubelet that speaks SPDY is unpacked here, see `spdy-tunnel.ts`.
+ */
+import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';
+import { Agent as TlsAgent, request as tlsRequest, type RequestOptions } from 'node:https';
+import {
+  badRequest,
+  internalError,
+  tooManyRequests,
+  unclassified,
+  type Status,
+} from '@megaplane/machinery/status';
+import type { FieldList } from '@megaplane/wire/exchange';
+import type { Call } from '../call.ts';
+import { requestText } from './dial-text.ts';
+import type { KubeletFlags, Relay, Target } from './target.ts';
+import { openUpgrade, type UpgradeTls } from './upgrade.ts';
+
+/** Requests that are being passed on; more get 429. */
+const RELAYED_MAX = 4096;
+/** Bytes of a kubelet's words that a Status carries. */
+const FAILURE_BYTES_MAX = 50_000;
+/** A target that cannot be reached by then is not. */
+const CONNECT_MS_MAX = 30_000;
+/** Fields that are for this server, or for one connection alone. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  'authorization',
+  'connection',
+  'content-length',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+export interface RelayOptions {
+  readonly kubelets: KubeletFlags;
+  /** The server's own credential at kubelets, and who signs theirs; read anew when they change. */
+  readonly kubeletTls: () => UpgradeTls;
+}
+
+export class SocketRelay implements Relay {
+  readonly kubelets: KubeletFlags;
+  readonly #kubeletTls: () => UpgradeTls;
+  readonly #plain = new PlainAgent({ keepAlive: true });
+  /** One per set of credentials: connections of old ones are not used again. */
+  #tls: { readonly of: UpgradeTls; readonly agent: TlsAgent } | null = null;
+  readonly #insecure = new TlsAgent({ keepAlive: true, rejectUnauthorized: false });
+  #relayed = 0;
+
+  constructor({ kubelets, kubeletTls }: RelayOptions) {
+    this.kubelets = kubelets;
+    this.#kubeletTls = kubeletTls;
+  }
+
+  pass(call: Call, target: Target): void {
+    if (this.#relayed >= RELAYED_MAX) {
+      call.fail(tooManyRequests('Too many requests, please try again later.', 1));
+      return;
+    }
+    this.#relayed++;
+    const ended = (): void => {
+      this.#relayed--;
+    };
+    const isUpgrade = call.exchange.upgradeProtocol !== undefined;
+    if (target.needsUpgrade && !isUpgrade) {
+      call.fail(badRequest('Upgrade request required'));
+      ended();
+    } else if (isUpgrade) {
+      openUpgrade(call, target, fieldsOf(call), this.#tlsOf(target), ended);
+    } else this.#request(call, target, ended);
+  }
+
+  #tlsOf(target: Target): UpgradeTls {
+    const insecure = target.isInsecure || target.peer === 'workload';
+    if (target.peer === 'workload') return { isInsecure: true };
+    const own = this.#kubeletTls();
+    return insecure ? { ...own, isInsecure: true } : own;
+  }
+
+  #request(call: Call, target: Target, ended: () => void): void {
+    const { exchange } = call;
+    const fields = fieldsOf(call);
+    const options: RequestOptions = {
+      host: target.host,
+      port: target.port,
+      method: exchange.method,
+      path: target.path,
+      headers: grouped(fields),
+      timeout: CONNECT_MS_MAX,
+    };
+    const sent = target.isTls
+      ? tlsRequest({ ...options, agent: this.#agentOf(target) })
+      : plainRequest({ ...options, agent: this.#plain });
+    let isOver = false;
+    const finish = (): void => {
+      if (isOver) return;
+      isOver = true;
+      ended();
+    };
+    sent.on('socket', (socket) => {
+      // an answer may take its time; only the way to it may not
+      socket.once('connect', () => socket.setTimeout(0));
+      if (!socket.connecting) socket.setTimeout(0);
+    });
+    sent.on('timeout', () => sent.destroy(new Error('dial timeout')));
+    sent.on('error', (error) => {
+      const isAnswered = call.code !== 0;
+      finish();
+      if (exchange.closed) return;
+      if (isAnswered) exchange.reset();
+      else call.fail(unclassified(requestText(exchange.method, target, error)));
+    });
+    sent.on('response', (answer) => {
+      answer.on('close', finish);
+      if (target.wrapsFailures && (answer.statusCode ?? 0) > 206) {
+        void explain(call, target, answer);
+      } else stream(call, answer);
+    });
+    exchange.onClose = () => sent.destroy();
+    sent.end(call.body);
+  }
+
+  #agentOf(target: Target): TlsAgent {
+    const tls = this.#tlsOf(target);
+    if (tls.isInsecure && target.peer === 'workload') return this.#insecure;
+    if (this.#tls === null || !isSame(this.#tls.of, tls)) {
+      this.#tls?.agent.destroy();
+      const { ca, cert, key, isInsecure } = tls;
+      const agent = new TlsAgent({
+        keepAlive: true,
+        ca,
+        cert,
+        key,
+        rejectUnauthorized: !isInsecure,
+      });
+      this.#tls = { of: tls, agent };
+    }
+    return this.#tls.agent;
+  }
+}
+
+function isSame(left: UpgradeTls, right: UpgradeTls): boolean {
+  const { ca, cert, key, isInsecure } = left;
+  return (
+    ca === right.ca && cert === right.cert && key === right.key && isInsecure === right.isInsecure
+  );
+}
+
+/** What of a request's head goes on. */
+function fieldsOf({ exchange }: Call): string[] {
+  const fields: string[] = [];
+  const all = exchange.fields();
+  for (let at = 0; at + 1 < all.length; at += 2) {
+    const name = (all[at] ?? '').toLowerCase();
+    if (OWN_FIELDS.has(name) || name.startsWith('impersonate-') || name.startsWith(':')) continue;
+    fields.push(name, all[at + 1] ?? '');
+  }
+  fields.push('x-forwarded-for', exchange.connection.remoteAddress);
+  fields.push('x-forwarded-host', exchange.authority, 'x-forwarded-uri', exchange.path);
+  return fields;
+}
+
+function grouped(fields: FieldList): Record<string, string[]> {
+  const found: Record<string, string[]> = {};
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    (found[fields[at] ?? ''] ??= []).push(fields[at + 1] ?? '');
+  }
+  return found;
+}
+
+/** A kubelet's refusal, as a Status in upstream's words. */
+async function explain(call: Call, target: Target, answer: IncomingMessage): Promise<void> {
+  let text = '';
+  for await (const piece of answer) {
+    if (text.length < FAILURE_BYTES_MAX) text += String(piece);
+  }
+  if (call.exchange.closed) return;
+  const code = answer.statusCode ?? 500;
+  if (code === 500) call.fail(internalError(text));
+  else if (code === 400) call.fail(badRequest(text));
+  else call.fail(serverResponse(code, target, text));
+}
+
+const REASONS: Readonly<Record<number, readonly [string, string]>> = {
+  401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
+  403: ['Forbidden', ''],
+  404: ['NotFound', 'the server could not find the requested resource'],
+  405: ['MethodNotAllowed', 'the server does not allow this method on the requested resource'],
+  429: ['TooManyRequests', 'the server has received too many requests and has asked us to try'],
+  503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
+};
+
+function serverResponse(code: number, { resource, name }: Target, text: string): Status {
+  const [reason, words] = REASONS[code] ?? [
+    'InternalError',
+    'an error on the server has prevented the request from succeeding',
+  ];
+  const message = words === '' ? text : `${words} ( ${resource} ${name})`;
+  const status = unclassified(message);
+  return {
+    ...status,
+    reason,
+    code,
+    details: {
+      name,
+      kind: resource,
+      causes: [{ reason: 'UnexpectedServerResponse', message: text }],
+    },
+  };
+}
+
+/** Hands the answer over as fast as the client takes it. */
+function stream(call: Call, answer: IncomingMessage): void {
+  const { exchange } = call;
+  if (exchange.closed) {
+    answer.destroy();
+    return;
+  }
+  const headers: string[] = [];
+  let type: string | null = null;
+  for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2) {
+    const name = (answer.rawHeaders[at] ?? '').toLowerCase();
+    const value = answer.rawHeaders[at + 1] ?? '';
+    if (name === 'content-type') type = value;
+    else if (!OWN_FIELDS.has(name)) headers.push(name, value);
+  }
+  call.code = answer.statusCode ?? 502;
+  exchange.open(call.code, type, ['audit-id', call.auditId, ...headers]);
+  answer.on('data', (bytes: Buffer) => {
+    exchange.write(bytes);
+    if (exchange.writable() <= 0) answer.pause();
+  });
+  exchange.onWritable = () => answer.resume();
+  answer.on('end', () => exchange.end());
+  answer.on('error', () => exchange.reset());
+  exchange.onClose = () => answer.destroy();
+}

@@ -1,0 +1,51 @@
+/** Where a request is passed on to. */
+import type { Call } from '../call.ts';
+
+/** What the other end is, which decides how TLS to it is made. */
+export type Peer =
+  /** A kubelet: with the server's client certificate, and its authority if there is one. */
+  | 'kubelet'
+  /** A pod or service: whatever certificate it shows. */
+  | 'workload';
+
+export interface Target {
+  readonly peer: Peer;
+  readonly isTls: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** Path and query. */
+  readonly path: string;
+  /** Only the upgrade of a connection makes sense (exec, attach, port-forward). */
+  readonly needsUpgrade: boolean;
+  /** Pod or node and its subresource, for error texts: `pods/log`, `p`. */
+  readonly resource: string;
+  readonly name: string;
+  /** Logs: a failure of the kubelet becomes a Status of ours. */
+  readonly wrapsFailures: boolean;
+  /** Logs: certificates are not looked at, as the request has asked. */
+  readonly isInsecure: boolean;
+}
+
+/** Passes requests on, by the sockets that only the shell has. */
+export interface Relay {
+  /** Answers the call with what the target answers. */
+  pass(call: Call, target: Target): void;
+  /** How kubelets are found; see the flags. */
+  readonly kubelets: KubeletFlags;
+}
+
+export interface KubeletFlags {
+  /** `--kubelet-preferred-address-types`, best first. */
+  readonly addressTypes: readonly string[];
+  /** `--kubelet-port`, where a node tells none. */
+  readonly port: number;
+}
+
+export const ADDRESS_TYPES: readonly string[] = [
+  'Hostname',
+  'InternalDNS',
+  'InternalIP',
+  'ExternalDNS',
+  'ExternalIP',
+];
+export const KUBELET_PORT = 10_250;
