@@ -155,16 +155,11 @@ async function importWithProgress(
     },
   });
   stages.records.finish();
-  if (imported.hadAuth) {
-    process.stderr.write(
-      'megaplane: users were enabled there; users, roles and passwords are not brought over\n',
-    );
-  }
   return imported;
 }
 
-function summary({ records, leases, alarms, revision, compactRevision }: Imported) {
-  return { revision, compactRevision, records, leases, alarms };
+function summary({ records, leases, alarms, revision, compactRevision, hasUsers }: Imported) {
+  return { revision, compactRevision, records, leases, alarms, users: hasUsers ? 'yes' : 'none' };
 }
 
 export async function showHash(

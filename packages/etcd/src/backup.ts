@@ -1,13 +1,16 @@
 // data plane: the store as etcd's database file
 /**
  * What `Maintenance.Snapshot` sends and `store snapshot` writes: buckets `key` (every kept record
- * in order of revision), `lease`, `alarm`, `meta` and the others that etcd expects, empty. History
+ * in order of revision), `lease`, `alarm`, `meta`, users and roles, and the others that etcd
+ * expects, empty. History
  * reaches back as far as all prefixes have it: where a prefix has a history budget, the file counts
  * as compacted at its cut.
  */
 import { RevisionOrder } from '@megaplane/store/revision-order';
 import type { Store } from '@megaplane/store/store';
 import { writeInt64Field, writeVarint64Field } from '@megaplane/wire/protobuf-write';
+import { AUTH_DOCUMENT } from './auth/auth-state.ts';
+import { authBuckets } from './auth-buckets.ts';
 import {
   SEPARATOR,
   PUT_KEY_BYTES,
@@ -41,12 +44,13 @@ export class Backup {
     const order = new RevisionOrder(store, this.revision, 'backup', boundary);
     this.#order = order;
     const none = listSource([]);
+    const users = authBuckets(store.documents.get(AUTH_DOCUMENT));
     const meta = metaPairs(this.revision, boundary, term);
     this.#image = new BboltImage([
       { name: 'alarm', entries: listSource(alarmPairs(store)) },
-      { name: 'auth', entries: none },
-      { name: 'authRoles', entries: none },
-      { name: 'authUsers', entries: none },
+      { name: 'auth', entries: listSource(users.auth) },
+      { name: 'authRoles', entries: listSource(users.authRoles) },
+      { name: 'authUsers', entries: listSource(users.authUsers) },
       { name: 'cluster', entries: none },
       { name: 'key', entries: keySource(store, order) },
       { name: 'lease', entries: listSource(leasePairs(store, nowMs)) },
@@ -110,7 +114,7 @@ function eightBytes(high: number, low: number): Buffer {
 function leasePairs(store: Store, nowMs: number): readonly Pair[] {
   const { leases } = store;
   const pairs: Pair[] = [];
-  leases.each((lease) => {
+  leases.eachByNumber((lease) => {
     const high = leases.idHigh(lease);
     const low = leases.idLow(lease);
     const ttl = leases.ttlSeconds(lease);

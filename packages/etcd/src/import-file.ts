@@ -8,6 +8,8 @@ import { statSync } from 'node:fs';
 import { SnapshotWriter } from '@megaplane/store/snapshot-writer';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import { PUT_KEY_BYTES, SEPARATOR, TOMBSTONE_KEY_BYTES, TOMBSTONE_MARK } from './backend-record.ts';
+import { AUTH_DOCUMENT } from './auth/auth-state.ts';
+import { authDocument } from './auth-buckets.ts';
 import { BboltFile } from './bbolt/reader.ts';
 
 /** Entries between two looks at the clock and the signals. */
@@ -32,8 +34,8 @@ export interface Imported {
   readonly revision: number;
   /** -1 when nothing was compacted. */
   readonly compactRevision: number;
-  /** Users and roles were enabled there; they are not brought over. */
-  readonly hadAuth: boolean;
+  /** Users or roles came along. */
+  readonly hasUsers: boolean;
   readonly hasChecksum: boolean;
 }
 
@@ -101,6 +103,8 @@ class Import {
     if (boundary > 0) this.#writer.revision(boundary);
     const leases = this.#leases();
     const alarms = this.#alarms();
+    const users = authDocument(this.#file);
+    if (users !== null) this.#writer.document(AUTH_DOCUMENT, users);
     await this.#copyRecords();
     if (bumped > 0) this.#mark(bumped);
     return {
@@ -109,7 +113,7 @@ class Import {
       alarms,
       revision: Math.max(this.#last, boundary),
       compactRevision: boundary,
-      hadAuth: this.#file.value('auth', 'authEnabled')?.[0] === 1,
+      hasUsers: users !== null,
       hasChecksum: this.#file.hasChecksum,
     };
   }

@@ -129,6 +129,7 @@ export async function startEtcd(
   dir: string = mkdtempSync(join(tmpdir(), 'megaplane-etcd-')),
   flags: readonly string[] = [],
   isRestored: boolean = false,
+  user: readonly string[] = [],
 ): Promise<RealEtcd> {
   const port = await freePort();
   const peerPort = await freePort();
@@ -149,7 +150,7 @@ export async function startEtcd(
   args.push('--max-txn-ops', '128');
   const child = spawn(program, args, { stdio: 'ignore' });
   for (let i = 0; ; i++) {
-    const ready = spawnSync('etcdctl', ['--endpoints', client, 'get', 'x'], {
+    const ready = spawnSync('etcdctl', ['--endpoints', client, ...user, 'get', 'x'], {
       env: { ...process.env, ETCDCTL_API: '3' },
       stdio: 'ignore',
     });

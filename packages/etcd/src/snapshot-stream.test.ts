@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { type OpenStore, openStore } from '@megaplane/store/open';
+import { importFile } from './import-file.ts';
 import { NEWER, NEWER_SKIP } from './newer-etcd.sim.ts';
 import { Peer, has, startEtcd } from './peer.sim.ts';
 import { type EtcdServer, serveEtcd } from './run-store.ts';
@@ -117,4 +118,51 @@ test('etcdutl finds the snapshot whole, and etcd 3.6 serves it', { skip: NEWER_S
   const data = join(dir, 'restored-36');
   await run(etcdutl, ['snapshot', 'restore', file, '--data-dir', data]);
   await compare(NEWER?.etcd ?? '', data);
+});
+
+test('users and roles go along, to etcd and back', { skip: NEWER_SKIP }, async () => {
+  const memory = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const users = await serveEtcd(memory, { listen: [{ port: 0 }], auth: { bcryptCost: 4 } });
+  const at = ['--endpoints', `127.0.0.1:${users.addresses[0]?.port}`];
+  const root = ['--user', 'root:secret'];
+  try {
+    await run('etcdctl', [...at, 'user', 'add', 'root:secret']);
+    await run('etcdctl', [...at, 'user', 'add', 'ann:pw']);
+    await run('etcdctl', [...at, 'role', 'add', 'reader']);
+    await run('etcdctl', [...at, 'role', 'grant-permission', 'reader', 'read', 'a', 'b']);
+    await run('etcdctl', [...at, 'user', 'grant-role', 'ann', 'reader']);
+    await run('etcdctl', [...at, 'put', 'a1', 'v']);
+    await run('etcdctl', [...at, 'auth', 'enable']);
+    const file = join(dir, 'users.db');
+    await run('etcdctl', [...at, ...root, 'snapshot', 'save', file]);
+    const data = join(dir, 'users-36');
+    await run(NEWER?.etcdutl ?? '', ['snapshot', 'restore', file, '--data-dir', data]);
+    const etcd = await startEtcd(NEWER?.etcd ?? '', data, [], true, root);
+    const there = ['--endpoints', `127.0.0.1:${etcd.port}`];
+    try {
+      const asAnn = [...there, '--user', 'ann:pw'];
+      assert.equal(await run('etcdctl', [...asAnn, 'get', 'a1', '--print-value-only']), 'v');
+      await assert.rejects(run('etcdctl', [...asAnn, 'put', 'a1', 'x']), /permission denied/);
+      rmSync(file);
+      await run('etcdctl', [...there, ...root, 'snapshot', 'save', file]);
+    } finally {
+      await etcd.stop();
+    }
+    const dataDir = join(dir, 'users-back');
+    const quiet = { bumpRevision: 0, skipHashCheck: false, onProgress: () => {} };
+    assert.equal((await importFile({ file, dataDir, ...quiet })).hasUsers, true);
+    const back = openStore({ dataDir, durability: 'buffered', prefixes: [] });
+    const sorted = (of: OpenStore): unknown => {
+      const text = of.store.documents.get(1)?.toString() ?? '{"users":[]}';
+      const stored = JSON.parse(text) as { readonly users: readonly { readonly name: string }[] };
+      const byName = (one: { name: string }, other: { name: string }): number =>
+        one.name < other.name ? -1 : 1;
+      return { ...stored, users: [...stored.users].sort(byName) };
+    };
+    assert.deepEqual(sorted(back), sorted(memory));
+    await back.close();
+  } finally {
+    await users.close();
+    await memory.close();
+  }
 });

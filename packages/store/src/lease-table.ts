@@ -282,6 +282,11 @@ export class Leases implements LeaseTable {
     return this.#low[lease]!;
   }
 
+  /** Visits lease numbers in any order. */
+  eachByNumber(visit: (lease: number) => void): void {
+    for (let lease = 1; lease < this.#end; lease++) if (this.#used[lease] === 1) visit(lease);
+  }
+
   each(visit: (lease: number) => void): void {
     const all: number[] = [];
     for (let lease = 1; lease < this.#end; lease++) if (this.#used[lease] === 1) all.push(lease);

@@ -36,6 +36,7 @@ import {
   CONTROL_LEASE_LEFT,
   CONTROL_REVISION,
   CONTROL_TERM,
+  documentMessages,
   writeControl,
 } from './log-batch.ts';
 import { snapshotName } from './log-files.ts';
@@ -117,6 +118,17 @@ export class SnapshotWriter {
 
   lease({ idHigh, idLow, ttlSeconds, remainingMs }: ForeignLease): void {
     this.#control(CONTROL_LEASE_LEFT, ttlSeconds, remainingMs, idHigh, idLow);
+  }
+
+  /** See `Store.documents`. */
+  document(number: number, content: Buffer): void {
+    const messages = documentMessages(number, content);
+    for (let at = 0; at < messages.length; at += CONTROL_BYTES) {
+      if (this.#filled + CONTROL_BYTES > FRAME_BYTES_MAX) this.#send(false);
+      messages.copy(this.#frame, FRAME_HEADER_BYTES + this.#filled, at, at + CONTROL_BYTES);
+      this.#filled += CONTROL_BYTES;
+      this.#controlSize = this.#filled;
+    }
   }
 
   alarm(kind: number, memberHigh: number, memberLow: number): void {

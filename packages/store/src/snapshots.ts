@@ -130,7 +130,7 @@ export class Snapshots {
       }
     }
     const { leases } = store;
-    leases.each((lease) => {
+    leases.eachByNumber((lease) => {
       const ttl = leases.ttlSeconds(lease);
       const left = Math.max(0, leases.remainingMs(lease, this.#log.nowMs));
       add(CONTROL_LEASE_LEFT, ttl, left, leases.idHigh(lease), leases.idLow(lease));

@@ -24,7 +24,8 @@ export interface Identity {
   readonly revision: number;
 }
 
-interface Stored {
+/** What the document holds. */
+export interface StoredAuth {
   readonly enabled: boolean;
   readonly revision: number;
   readonly users: readonly User[];
@@ -50,7 +51,7 @@ export class AuthState {
   constructor(bytes: Buffer | undefined, save: (bytes: Buffer) => void) {
     this.#save = save;
     if (bytes === undefined) return;
-    const stored = JSON.parse(bytes.toString('utf8')) as Stored;
+    const stored = JSON.parse(bytes.toString('utf8')) as StoredAuth;
     this.enabled = stored.enabled;
     this.revision = stored.revision;
     for (const user of stored.users) this.#users.set(user.name, user);
@@ -65,7 +66,7 @@ export class AuthState {
 
   #store(): void {
     this.#rights.clear();
-    const stored: Stored = {
+    const stored: StoredAuth = {
       enabled: this.enabled,
       revision: this.revision,
       users: [...this.#users.values()],
