@@ -33,6 +33,9 @@ const REMEMBERED_MAX = 4096;
 export class LeaseOwners {
   readonly #names = new Map<string, string>();
   readonly #masks = new Map<string, number>();
+  readonly #lastId: Buffer = Buffer.alloc(ID_LENGTH);
+  #lastAgent = '';
+  #lastMask = -1;
 
   /**
    * Sets the time of the one entry in `value`, whose metadata's first member is at `at`. False where
@@ -43,16 +46,29 @@ export class LeaseOwners {
     const start = at + REFERENCES_OPEN_LENGTH;
     const timeAt = start + ID_LENGTH + 1;
     if (!isOneReference(value, timeAt) || seconds >= TIME_MAX) return false;
-    const id = value.latin1Slice(start, start + ID_LENGTH);
-    const template = templateOf(id);
-    if (template === undefined || template.manager.name !== this.#nameOf(agent)) return false;
-    if (this.#maskOf(id, template) !== specMask) return false;
+    if (!this.#isLast(value, start, agent, specMask)) {
+      const id = value.latin1Slice(start, start + ID_LENGTH);
+      const template = templateOf(id);
+      if (template === undefined || template.manager.name !== this.#nameOf(agent)) return false;
+      if (this.#maskOf(id, template) !== specMask) return false;
+      value.copy(this.#lastId, 0, start, start + ID_LENGTH);
+      this.#lastAgent = agent;
+      this.#lastMask = specMask;
+    }
     let rest = seconds;
     for (let place = timeAt + TIME_LENGTH - 1; place >= timeAt; place--) {
       const digit = rest % 36;
       value[place] = digit < 10 ? 0x30 + digit : 0x57 + digit;
       rest = (rest - digit) / 36;
     }
+    return true;
+  }
+
+  /** Most renewals are like the one before. */
+  #isLast(value: Buffer, start: number, agent: string, specMask: number): boolean {
+    if (specMask !== this.#lastMask || agent !== this.#lastAgent) return false;
+    const last = this.#lastId;
+    for (let at = 0; at < ID_LENGTH; at++) if (value[start + at] !== last[at]) return false;
     return true;
   }
 

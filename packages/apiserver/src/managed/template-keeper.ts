@@ -13,12 +13,13 @@ import { isPacked, packedEnd } from './shown-fields.ts';
 const PREFIX = '/megaplane/managedfields/';
 /** The end of the range of keys: '0' is the byte after '/'. */
 const PREFIX_END = '/megaplane/managedfields0';
-const METADATA_OPEN = '"metadata":{';
-/** The kind and version of an object before its metadata are no longer than this. */
+/** Kind and version of an object, which come before its metadata, are no longer than this. */
 const HEAD_BYTES_MAX = 200;
 const OPEN_LENGTH = '"managedFields":"'.length;
 const ID_LENGTH = 12;
 const COMMA = 0x2c;
+const QUOTE = 0x22;
+const BRACE_OPEN = 0x7b;
 
 export const TEMPLATES_START: Buffer = Buffer.from(PREFIX, 'latin1');
 export const TEMPLATES_END: Buffer = Buffer.from(PREFIX_END, 'latin1');
@@ -28,6 +29,7 @@ export type KeepRecord = (key: Buffer, value: Buffer) => boolean;
 
 export class TemplateKeeper {
   readonly #kept = new Set<string>();
+  readonly #last: Buffer = Buffer.alloc(ID_LENGTH);
 
   /** Takes in a record that was found under a key of the range. */
   restore(id: string, value: string): void {
@@ -36,20 +38,38 @@ export class TemplateKeeper {
 
   /** Keeps the templates that the object in `value` refers to, as far as they are new. */
   keep(value: Buffer, write: KeepRecord): void {
-    const open = value.subarray(0, HEAD_BYTES_MAX).indexOf(METADATA_OPEN, 0, 'latin1');
-    if (open < 0) return;
-    const at = open + METADATA_OPEN.length;
-    if (!isPacked(value, at)) return;
+    const at = metadataAt(value);
+    if (at < 0 || !isPacked(value, at)) return;
+    // most objects of a kind have the entry that the one before had, and no other
+    if (this.#isLast(value, at + OPEN_LENGTH)) return;
     const end = packedEnd(value, at) - 1;
     for (let from = at + OPEN_LENGTH; from < end; from = afterComma(value, from, end)) {
       const id = value.latin1Slice(from, from + ID_LENGTH);
-      if (this.#kept.has(id)) continue;
+      if (this.#kept.has(id)) {
+        value.copy(this.#last, 0, from, from + ID_LENGTH);
+        continue;
+      }
       const template = templateOf(id);
       if (template === undefined) continue;
       const record = Buffer.from(JSON.stringify(templateRecord(template)));
       if (write(Buffer.from(PREFIX + id, 'latin1'), record)) this.#kept.add(id);
     }
   }
+
+  #isLast(value: Buffer, from: number): boolean {
+    const last = this.#last;
+    let at = from;
+    for (let index = 0; index < ID_LENGTH; index++) if (value[at++] !== last[index]) return false;
+    while (value[at] !== QUOTE) if (value[at++] === COMMA) return false;
+    return true;
+  }
+}
+
+/** Where the first member of metadata begins: after the second brace. */
+function metadataAt(value: Buffer): number {
+  const end = Math.min(value.length, HEAD_BYTES_MAX);
+  for (let at = 1; at < end; at++) if (value[at] === BRACE_OPEN) return at + 1;
+  return -1;
 }
 
 function afterComma(value: Buffer, from: number, end: number): number {
