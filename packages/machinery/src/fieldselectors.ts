@@ -38,10 +38,17 @@ const EVENT_REFERENCE = [
 interface FieldTable {
   /** Field as written -> field as evaluated. */
   readonly fields: ReadonlyMap<string, string>;
+  /** What is said of another field. */
+  readonly complaint: (field: string) => string;
 }
 
-function table(fields: readonly string[], aliases: readonly (readonly [string, string])[] = []) {
-  return { fields: new Map([...fields.map((field) => [field, field] as const), ...aliases]) };
+function table(
+  fields: readonly string[],
+  aliases: readonly (readonly [string, string])[] = [],
+  complaint: FieldTable['complaint'] = (field) => `field label not supported: ${field}`,
+): FieldTable {
+  const own = fields.map((field) => [field, field] as const);
+  return { fields: new Map([...own, ...aliases]), complaint };
 }
 
 /** Kinds that select by more than their name, by `group/Kind`; upstream has one table per kind. */
@@ -92,14 +99,28 @@ const TABLES: ReadonlyMap<string, FieldTable> = new Map([
   ['/Secret', table([...NAMED, 'type'])],
   ['/Service', table([...NAMED, 'spec.clusterIP', 'spec.type'])],
   ['/ReplicationController', table([...NAMED, 'status.replicas'])],
-  ['batch/Job', table([...NAMED, 'status.successful'])],
+  [
+    'batch/Job',
+    table(
+      [...NAMED, 'status.successful'],
+      [],
+      (field) => `field label ${quoted(field)} not supported for batchv1.Job`,
+    ),
+  ],
   ['certificates.k8s.io/CertificateSigningRequest', table(['metadata.name', 'spec.signerName'])],
   ['certificates.k8s.io/ClusterTrustBundle', table(['metadata.name', 'spec.signerName'])],
   [
     'certificates.k8s.io/PodCertificateRequest',
-    table([...NAMED, 'spec.signerName', 'spec.podName', 'spec.nodeName']),
+    table(['metadata.name', 'spec.signerName', 'spec.podName', 'spec.nodeName']),
   ],
-  ['resource.k8s.io/ResourceSlice', table(['metadata.name', 'spec.nodeName', 'spec.driver'])],
+  [
+    'resource.k8s.io/ResourceSlice',
+    table(
+      ['metadata.name', 'spec.nodeName', 'spec.driver'],
+      [],
+      (field) => `field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: ${field}`,
+    ),
+  ],
 ]);
 
 const METADATA_ONLY = table(NAMED);
@@ -189,9 +210,8 @@ function resolveField(
   const found = (own ?? METADATA_ONLY).fields.get(field);
   if (found !== undefined) return { value: found };
   if (custom?.includes(field) === true) return { value: field };
-  if (own !== undefined || custom !== undefined) {
-    return { error: `field label not supported: ${field}` };
-  }
+  if (own !== undefined) return { error: own.complaint(field) };
+  if (custom !== undefined) return { error: `field label not supported: ${field}` };
   const known = NAMED.map(quoted).join(', ');
   return { error: `${quoted(field)} is not a known field selector: only ${known}` };
 }
