@@ -30,9 +30,15 @@ const AHEAD_BYTES_MAX: number = 256 * 1024;
 const AHEAD_BYTES_LEAST = 16 * 1024;
 export const AHEAD_BYTES_TOTAL_MAX: number = 64 * 1024 * 1024;
 
+/** What takes the bytes of a watch: an answer, or a WebSocket. */
+export type WatchOutlet = Pick<
+  Exchange,
+  'write' | 'end' | 'writable' | 'onWritable' | 'onClose' | 'closed'
+>;
+
 /** What a watch is made of; revisions and times as given by the request. */
 export interface WatchRequest {
-  readonly exchange: Exchange;
+  readonly exchange: WatchOutlet;
   readonly range: KeyRange;
   readonly namespace: string;
   readonly name: string;

@@ -9,6 +9,8 @@ import { whenIndexed } from './reading.ts';
 import { encoderOf, namespaceOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import type { Served } from './served.ts';
+import { isWebSocket, openWebSocket } from './watch/websocket-outlet.ts';
+import type { WatchOutlet } from './watcher.ts';
 import type { World } from './world.ts';
 
 /** A watch without timeoutSeconds ends between this and its double (min-request-timeout). */
@@ -52,13 +54,13 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   const revision = startsWithState || options.revision === 0 ? now : options.revision;
   const asked = options.timeoutSeconds ?? 0;
   const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
-  call.code = 200;
-  call.exchange.open(200, contentType(call.media, true), call.headers());
+  const outlet = openOutlet(call);
+  if (outlet === null) return;
   const begin = (source: RowSource | null): void => {
-    if (call.exchange.closed) return;
+    if (outlet.closed) return;
     world.hubOf(served).add(
       {
-        exchange: call.exchange,
+        exchange: outlet,
         range,
         namespace,
         name,
@@ -79,6 +81,14 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   if (!startsWithState) begin(null);
   else if (filter.value.isEverything) begin(storage);
   else whenIndexed(world, served, { filter: filter.value, range, revision: now }, begin);
+}
+
+/** Sends the head, so that clients know at once that the watch stands. */
+function openOutlet(call: Call): WatchOutlet | null {
+  if (isWebSocket(call)) return openWebSocket(call, call.media.encoding !== 'protobuf');
+  call.code = 200;
+  call.exchange.open(200, contentType(call.media, true), call.headers());
+  return call.exchange;
 }
 
 /** With sendInitialEvents as it says; without, if no revision (or "0") is given. */
