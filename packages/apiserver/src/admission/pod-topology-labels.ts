@@ -1,4 +1,7 @@
-/** PodTopologyLabels: a pod that is bound carries the zone and region of its node. */
+/**
+ * PodTopologyLabels: a pod that is bound carries the zone and region of its node. One that is
+ * created on its node does not: so it is in what was recorded from real clusters.
+ */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
@@ -11,19 +14,16 @@ const row = emptyRow();
 
 export const podTopologyLabels: AdmissionPlugin = {
   name: 'PodTopologyLabels',
-  repeats: ({ call }) => !call.body.includes('"nodeName"'),
   handles: ({ resource }, operation, subresource) => {
     const { name } = resource.storage;
     if (operation !== 'CREATE') return false;
     if (name === 'bindings') return subresource === '';
-    return name === 'pods' && (subresource === '' || subresource === 'binding');
+    return name === 'pods' && subresource === 'binding';
   },
   mutate: (write) => {
-    const { object, subresource, served } = write;
-    if (object === null) return null;
-    const isPod = served.resource.storage.name === 'pods' && subresource === '';
-    const node = isPod ? stringAt(object, 'spec', 'nodeName') : stringAt(object, 'target', 'name');
-    if (node !== '') label(write, object, node);
+    const { object } = write;
+    const node = object === null ? '' : stringAt(object, 'target', 'name');
+    if (object !== null && node !== '') label(write, object, node);
     return null;
   },
 };
