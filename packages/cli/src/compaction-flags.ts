@@ -5,8 +5,8 @@ import type { AutoCompactionPolicy } from '@megaplane/etcd/auto-compaction';
 const HOUR_MS = 3_600_000;
 
 /**
- * A whole number is hours in mode `periodic` and revisions in mode `revision`; `periodic` also takes
- * a duration. 0 turns it off: null. Throws an Error that names the flag.
+ * A whole number is hours in mode `periodic` and revisions in mode `revision`; `periodic` takes a
+ * duration too. 0 turns it off: null. Throws an Error that names the flag.
  */
 export function compactionPolicy(mode: string, retention: string): AutoCompactionPolicy | null {
   const isNumber = /^\d+$/.test(retention);

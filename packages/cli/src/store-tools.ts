@@ -236,6 +236,7 @@ function printReport(dataDir: string, report: VerifyReport): void {
   });
   const faults = report.faults.map((fault) => `DAMAGED: ${fault}`);
   const verdict = isSound(report) ? 'sound' : 'damaged';
-  const total = `${dataDir}: ${verdict}; ${report.records} records, revision ${report.lastRevision}`;
+  const { records, lastRevision } = report;
+  const total = `${dataDir}: ${verdict}; ${records} records, revision ${lastRevision}`;
   process.stdout.write(`${[...lines, ...faults, total].join('\n')}\n`);
 }

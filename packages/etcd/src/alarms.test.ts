@@ -36,7 +36,7 @@ const put = (key: string, value: string): Fields => [
 ];
 const NO_SPACE = '8 etcdserver: mvcc: database space exceeded';
 
-test('a full store refuses what grows until compaction, defragmentation and disarming', async (context) => {
+test('a full store refuses what grows until it is compacted and disarmed', async (context) => {
   let served = await serve();
   context.after(() => stop(served));
   const call = (path: string, fields: Fields): Promise<string> => served.peer.show(path, fields);

@@ -1,4 +1,4 @@
-/** Which alarms are raised; a handful of rows that the log keeps, so that a restart does not disarm. */
+/** Which alarms are raised: a few rows, kept by the log, so that a restart does not disarm. */
 
 export const ALARM_NO_SPACE = 1;
 export const ALARM_CORRUPT = 2;

@@ -42,7 +42,7 @@ function snapshotCommand(done: Done): Command {
   const save = new Command('save')
     .summary('write a snapshot of a server or of a data directory')
     .description(
-      'Writes what a server holds, of this program or etcd, or a data directory nobody serves.\n\n' +
+      'Writes what a server holds, of this program or etcd, or a directory nobody serves.\n\n' +
         'Example: megaplane store snapshot save backup.db --endpoints http://127.0.0.1:2379',
     )
     .argument('<file>', 'the file to write')

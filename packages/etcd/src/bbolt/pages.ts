@@ -2,16 +2,16 @@
  * The page format of bbolt, etcd's database file; every number is little-endian.
  *
  * ```
- *   page header, 16 bytes          meta, behind its header            elements
- *    0  u64  page id                0  u32  magic                      leaf:   u32 flags (1 = bucket)
- *    8  u16  flags                  4  u32  version, 2                         u32 pos, ksize, vsize
- *   10  u16  count of elements      8  u32  page size                  branch: u32 pos, ksize
- *   12  u32  overflow: further     12  u32  flags                              u64 page id
- *            pages of this one     16  u64  root page, u64 sequence    `pos` counts from the element;
- *                                  32  u64  free list's page           key and value follow each
- *                                  40  u64  one past the last page     other there
- *                                  48  u64  transaction
- *                                  56  u64  FNV-1a of the 56 bytes
+ * page header, 16 bytes         meta, behind its header         elements
+ *  0  u64  page id               0  u32  magic                  leaf:   u32 flags (1 = bucket)
+ *  8  u16  flags                 4  u32  version, 2                     u32 pos, ksize, vsize
+ * 10  u16  count of elements     8  u32  page size              branch: u32 pos, ksize
+ * 12  u32  overflow: further    12  u32  flags                          u64 page id
+ *          pages of this one    16  u64  root page, sequence    `pos` counts from the element;
+ *                               32  u64  free list's page       key and value lie there, one
+ *                               40  u64  one past the last      behind the other
+ *                               48  u64  transaction
+ *                               56  u64  FNV-1a of the 56 bytes
  * ```
  *
  * Pages 0 and 1 are metas; the whole one with the larger transaction counts. A bucket is an
