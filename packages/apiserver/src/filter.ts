@@ -119,7 +119,7 @@ export class Filter {
   readonly #labels: LabelProgram | null;
   readonly #fields: readonly FieldRequirement[];
   readonly #values: readonly Buffer[];
-  readonly #ways: Uint8Array;
+  readonly #ways: readonly number[];
   readonly #prefixLength: number;
   readonly #isNamespaced: boolean;
 
@@ -134,9 +134,7 @@ export class Filter {
     this.#labels = hasLabels ? new LabelProgram(selector) : null;
     this.#fields = fields.requirements;
     this.#values = fields.requirements.map(({ value }) => Buffer.from(value));
-    this.#ways = Uint8Array.from(
-      fields.requirements.map(({ field }) => FIELD_WAYS.get(field) ?? PARSED),
-    );
+    this.#ways = fields.requirements.map(({ field }) => FIELD_WAYS.get(field) ?? PARSED);
     this.isUnselected = !hasLabels && fields.requirements.length === 0;
     this.isEverything = this.isUnselected && shard === null;
     this.shard = shard;

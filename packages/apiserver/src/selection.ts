@@ -15,6 +15,9 @@ import type { Served } from './served.ts';
 
 /** The filter of a list or watch; what does not parse fails with upstream's code and text. */
 export function filterOf(served: Served, options: ListOptions): Result<Filter> {
+  if (!options.labelSelector && !options.fieldSelector && !options.shardSelector) {
+    return success(everythingOf(served));
+  }
   const labels = options.labelSelector;
   const parsedLabels = labels === '' ? { value: EVERYTHING } : parseLabelSelector(labels);
   if ('error' in parsedLabels) return failed(badRequest(parsedLabels.error));
@@ -30,6 +33,19 @@ export function filterOf(served: Served, options: ListOptions): Result<Filter> {
   return success(
     new Filter(parsedLabels.value, parsedFields.value, length, namespaced, shard.value),
   );
+}
+
+const everythings = new Map<Served, Filter>();
+
+/** The filter that lets everything pass, one for all who ask for nothing less. */
+function everythingOf(served: Served): Filter {
+  let filter = everythings.get(served);
+  if (filter === undefined) {
+    const { prefix, resource } = served;
+    filter = new Filter(EVERYTHING, EVERY_FIELD, prefix.length, resource.namespaced);
+    everythings.set(served, filter);
+  }
+  return filter;
 }
 
 /** Upstream's parser of shards gives no API error, which makes its refusals an unclassified 500. */

@@ -118,8 +118,19 @@ export interface KeyRange {
   readonly end: Buffer;
 }
 
+const wholes = new Map<Served, KeyRange>();
+
 /** All objects of a resource, or those of one namespace, or (with a name) exactly one. */
 export function rangeOf(served: Served, namespace: string, name = ''): KeyRange {
+  if (namespace !== '' || (name !== '' && !served.resource.namespaced)) {
+    return makeRange(served, namespace, name);
+  }
+  let whole = wholes.get(served);
+  if (whole === undefined) wholes.set(served, (whole = makeRange(served, '', '')));
+  return whole;
+}
+
+function makeRange(served: Served, namespace: string, name: string): KeyRange {
   const isOne = name !== '' && (namespace !== '' || !served.resource.namespaced);
   if (isOne) {
     const key = keyText(served, namespace, name);

@@ -9,6 +9,7 @@ import { Random } from '@megaplane/base/random';
 import type { Filter } from './filter.ts';
 import { INDEX_ITEMS_MIN, ObjectIndex } from './index/object-index.ts';
 import type { RowSource } from './index/row-source.ts';
+import type { RowStream } from './list-stream.ts';
 import type { KeyRange } from './served.ts';
 import { emptyEvent, type Storage, type StorageWatch } from './storage.ts';
 import { DueTimes } from './watch/due-times.ts';
@@ -81,10 +82,10 @@ export class WatchHub implements WatchHome {
     return sum;
   }
 
-  /** Starts a watch whose head was sent. */
-  add(request: WatchRequest, nowMs: number): void {
+  /** Starts a watch whose head was sent; see `Watcher`. */
+  add(request: WatchRequest, initial: RowStream | null, nowMs: number): void {
     this.#openFeed();
-    const watcher = new Watcher(request, this);
+    const watcher = new Watcher(request, initial, this);
     this.#watchers.add(watcher);
     if (request.filter.shard !== null) this.shards++;
     this.#schedule(watcher, nowMs);

@@ -44,8 +44,6 @@ export interface WatchRequest {
   readonly name: string;
   readonly filter: Filter;
   readonly encoder: Encoder;
-  /** The state to send first, or null to start with changes. */
-  readonly initial: RowStream | null;
   /** Changes after this revision are sent. */
   readonly revision: number;
   /** Send the bookmark that ends the initial state. */
@@ -101,13 +99,13 @@ export class Watcher implements Due {
   #ahead = 0;
   dueSecond = -1;
 
-  constructor(request: WatchRequest, home: WatchHome) {
+  /** `initial` is the state to send first; null: start with changes. */
+  constructor(request: WatchRequest, initial: RowStream | null, home: WatchHome) {
     this.request = request;
     this.#home = home;
     this.#encoding = home.frames.encodingOf(request.encoder);
     this.#position = request.revision;
-    this.#state =
-      request.initial === null ? { kind: 'slow' } : { kind: 'initial', stream: request.initial };
+    this.#state = initial === null ? SLOW : { kind: 'initial', stream: initial };
     request.exchange.onWritable = () => this.pump();
     request.exchange.onClose = () => this.#release();
   }

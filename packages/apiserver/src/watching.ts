@@ -58,25 +58,22 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   if (outlet === null) return;
   const begin = (source: RowSource | null): void => {
     if (outlet.closed) return;
-    world.hubOf(served).add(
-      {
-        exchange: outlet,
-        range,
-        namespace,
-        name,
-        filter: filter.value,
-        encoder: encoder.value,
-        initial:
-          source === null
-            ? null
-            : new RowStream(source, range, now, filter.value, encoder.value, true),
-        revision,
-        marksInitialEnd: startsWithState && options.allowWatchBookmarks,
-        bookmarks: options.allowWatchBookmarks,
-        deadlineMs: call.nowMs + seconds * 1000,
-      },
-      call.nowMs,
-    );
+    const hub = world.hubOf(served);
+    const initial =
+      source === null ? null : new RowStream(source, range, now, filter.value, encoder.value, true);
+    const request = {
+      exchange: outlet,
+      range,
+      namespace,
+      name,
+      filter: filter.value,
+      encoder: hub.frames.shared(encoder.value),
+      revision,
+      marksInitialEnd: startsWithState && options.allowWatchBookmarks,
+      bookmarks: options.allowWatchBookmarks,
+      deadlineMs: call.nowMs + seconds * 1000,
+    };
+    hub.add(request, initial, call.nowMs);
   };
   if (!startsWithState) begin(null);
   else if (filter.value.isEverything) begin(storage);

@@ -18,6 +18,7 @@ const ENCODINGS_MAX = 1024;
 
 export class FrameCache {
   readonly #encodings = new Map<string, number>();
+  readonly #shared = new Map<string, Encoder>();
   #entries: Entry[] = [];
   #turn = 0;
 
@@ -29,6 +30,18 @@ export class FrameCache {
       this.#encodings.set(encoder.id, (found = this.#encodings.size));
     }
     return found;
+  }
+
+  /**
+   * An encoder that writes what `encoder` does, the same for all watches: thousands of watches need
+   * not keep one each. Tables know the time of their request and stay apart.
+   */
+  shared(encoder: Encoder): Encoder {
+    if (encoder.id.startsWith('table')) return encoder;
+    const found = this.#shared.get(encoder.id);
+    if (found !== undefined) return found;
+    if (this.#shared.size < ENCODINGS_MAX) this.#shared.set(encoder.id, encoder);
+    return encoder;
   }
 
   /** Another event, or another revision of bookmarks, is handed out from here on. */

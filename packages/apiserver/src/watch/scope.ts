@@ -12,13 +12,16 @@ import { ShardBuckets } from './shard-buckets.ts';
 
 const SHARD_FIELDS = ['uid', 'namespace'] as const;
 
+/** One watch, which is the rule for names and nodes, or several. */
+type Watchers = Watcher | Set<Watcher>;
+
 /** Who is to be shown an event; emptied after each. */
 const found = new Set<Watcher>();
 
 export class Scope {
   readonly #everything = new Set<Watcher>();
-  readonly #byName = new Map<string, Set<Watcher>>();
-  readonly #byNode = new Map<string, Set<Watcher>>();
+  readonly #byName = new Map<string, Watchers>();
+  readonly #byNode = new Map<string, Watchers>();
   readonly #byShard = {
     uid: new ShardBuckets<Watcher>(),
     namespace: new ShardBuckets<Watcher>(),
@@ -32,11 +35,11 @@ export class Scope {
     const { name, filter } = watcher.request;
     this.size++;
     if (name !== '') {
-      bucketOf(this.#byName, name).add(watcher);
+      addTo(this.#byName, name, watcher);
       return;
     }
     if (filter.nodeName !== null) {
-      bucketOf(this.#byNode, filter.nodeName).add(watcher);
+      addTo(this.#byNode, filter.nodeName, watcher);
       return;
     }
     if (filter.shard !== null) {
@@ -114,23 +117,23 @@ export class Scope {
   }
 }
 
-function offerAll(
-  watchers: ReadonlySet<Watcher> | undefined,
-  event: StorageEvent,
-  frames: FrameCache,
-): void {
+function offerAll(watchers: Watchers | undefined, event: StorageEvent, frames: FrameCache): void {
   if (watchers === undefined) return;
-  for (const watcher of watchers) watcher.offer(event, frames);
+  if (watchers instanceof Set) for (const watcher of watchers) watcher.offer(event, frames);
+  else watchers.offer(event, frames);
 }
 
-function bucketOf(buckets: Map<string, Set<Watcher>>, key: string): Set<Watcher> {
-  let bucket = buckets.get(key);
-  if (bucket === undefined) buckets.set(key, (bucket = new Set()));
-  return bucket;
+function addTo(buckets: Map<string, Watchers>, key: string, watcher: Watcher): void {
+  const found = buckets.get(key);
+  if (found === undefined) buckets.set(key, watcher);
+  else if (found instanceof Set) found.add(watcher);
+  else buckets.set(key, new Set([found, watcher]));
 }
 
-function removeFrom(buckets: Map<string, Set<Watcher>>, key: string, watcher: Watcher): void {
-  const bucket = buckets.get(key);
-  bucket?.delete(watcher);
-  if (bucket?.size === 0) buckets.delete(key);
+function removeFrom(buckets: Map<string, Watchers>, key: string, watcher: Watcher): void {
+  const found = buckets.get(key);
+  if (found instanceof Set) {
+    found.delete(watcher);
+    if (found.size === 0) buckets.delete(key);
+  } else if (found === watcher) buckets.delete(key);
 }

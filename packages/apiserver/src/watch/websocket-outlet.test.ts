@@ -17,7 +17,10 @@ class Peer {
 
   constructor(path: string) {
     this.socket = connect(path);
-    this.socket.on('data', (bytes: Buffer) => (this.received = Buffer.concat([this.received, bytes])));
+    this.socket.on(
+      'data',
+      (bytes: Buffer) => (this.received = Buffer.concat([this.received, bytes])),
+    );
     this.socket.on('end', () => (this.isEnded = true));
     this.socket.on('error', () => (this.isEnded = true));
   }
