@@ -93,6 +93,15 @@ test('an empty entry ends the tracking, and what is no list of entries changes n
   const reset = { metadata: { managedFields: [{}] } };
   assert.deepEqual(owners(ask('PATCH', `${MAPS}/a`, reset, headers)), []);
   assert.deepEqual(owners(ask('PATCH', `${MAPS}/a`, { data: { l: '1' } }, headers)), []);
+  const made = ask('POST', MAPS, { metadata: { name: 'b' }, data: { k: '1' } });
+  const shown = metadataOf(made);
+  const object = (managedFields: unknown): object => ({
+    metadata: { ...shown, resourceVersion: undefined, managedFields },
+    data: { k: '1' },
+  });
+  assert.deepEqual(owners(ask('PUT', `${MAPS}/b`, object(shown['managedFields']))), owners(made));
+  assert.deepEqual(owners(ask('PUT', `${MAPS}/b`, object(undefined))), owners(made));
+  assert.deepEqual(owners(ask('PUT', `${MAPS}/b`, object([]))), []);
 });
 
 test('kubectl moves its entries by a JSON patch that tests the revision', () => {

@@ -1,5 +1,6 @@
 /** Keeps the owners of fields in objects that are written; see machinery's field manager. */
 import {
+  isShownAs,
   packManaged,
   packNew,
   shownManaged,
@@ -70,16 +71,24 @@ export function trackChange(
     return;
   }
   const scope = fieldScope(context.served, context.call, subresource, 'Update');
-  const managed = subresource === '' ? chosen(live, sent) : unpackManaged(live);
+  const given = subresource === '' ? (sent ?? emptied(context.call.body)) : undefined;
+  const managed = chosen(live, given);
   setManaged(next, trackUpdate(scope, previous, next, managed));
 }
 
 /** The owners that an update starts from. */
 function chosen(live: JsonValue | undefined, sent: JsonValue | undefined): Managed {
-  if (sent === undefined || sent === null || sent === live) return unpackManaged(live);
+  if (sent === undefined || sent === null) return unpackManaged(live);
   if (isReset(sent)) return emptyManaged();
+  if (typeof live === 'string' && isShownAs(live, sent)) return unpackManaged(live);
   const own = unpackManaged(sent);
   return own.owners.size === 0 ? unpackManaged(live) : own;
+}
+
+/** An empty list is gone once a body was decoded, and means something here. */
+function emptied(body: Buffer): JsonValue | undefined {
+  if (!body.includes('"managedFields"')) return undefined;
+  return /"managedFields"\s*:\s*\[\s*\]/.test(body.toString('latin1')) ? [] : undefined;
 }
 
 /** No entry, or one without anything in it. */

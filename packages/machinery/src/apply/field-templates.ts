@@ -12,7 +12,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { decodeFields } from './field-set-codec.ts';
 import { FieldSet } from './field-set.ts';
 import { fillText, HOLE, holedFields, type Holed } from './holed-fields.ts';
@@ -227,6 +227,31 @@ function setOf(text: string, read: Read): FieldSet {
   sets.set(key, set);
   packed.set(set, { key: managerKey(read.template.manager), reference: key });
   return set;
+}
+
+/**
+ * True where a client sends the entries back as `packed` was shown to it. Nearly all do, so they are
+ * compared as texts, and read only where they differ.
+ */
+export function isShownAs(packed: string, sent: JsonValue): boolean {
+  const references = packed.split(',');
+  if (!Array.isArray(sent) || sent.length !== references.length) return false;
+  return references.every((text, at) => {
+    const read = readReference(text);
+    const entry = sent[at];
+    if (read === null || !isObject(entry)) return false;
+    const { name, operation, apiVersion, subresource } = read.template.manager;
+    const time = read.seconds === null ? undefined : timeText(read.seconds);
+    return (
+      (entry['manager'] ?? '') === name &&
+      entry['operation'] === operation &&
+      entry['apiVersion'] === apiVersion &&
+      (entry['subresource'] ?? '') === subresource &&
+      entry['time'] === time &&
+      entry['fieldsType'] === 'FieldsV1' &&
+      JSON.stringify(entry['fieldsV1']) === fieldsText(read)
+    );
+  });
 }
 
 /** The entries as the API shows them, from either form. */
