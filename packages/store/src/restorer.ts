@@ -185,8 +185,12 @@ export class Restorer {
     // Nobody can ask for events below the boundary; the sweep wants to see superseding ones.
     if (revision < owner.boundary && head === 0 && isLive) return;
     const { events, liveness } = owner;
-    if (events.next > 0 && arenas.modRevision(events.at(events.next - 1)) > revision) {
-      this.#isOutOfOrder = true;
+    if (events.next > 0 && !this.#isOutOfOrder) {
+      const last = events.at(events.next - 1);
+      const difference = revision - arenas.modRevision(last);
+      // A snapshot brings the changes of one revision in the order of their keys.
+      this.#isOutOfOrder =
+        difference < 0 || (difference === 0 && arenas.sub(ref) < arenas.sub(last));
     }
     events.append(ref);
     if (wasLive !== isLive) liveness.append(revision, id, isLive ? 1 : -1);
