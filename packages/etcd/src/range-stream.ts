@@ -83,13 +83,13 @@ class RangeStream implements GrpcCallHandler {
   #refusal(request: RangeRequest): EtcdFailure | null {
     const invalid = request.invalid();
     if (invalid !== null) return invalid;
-    const { store } = this.#context;
-    const { bytes, keyAt, keyTo, endAt, endTo, revision } = request;
-    const checked = store.count(bytes, keyAt, keyTo, endAt, endTo, revision);
-    if (checked < 0) return storeFailure(checked);
+    // Before the revision is looked at, as in 3.7.
     const isSorted = request.order === ORDER_ASCEND && request.target !== TARGET_KEY;
     if (request.order > ORDER_ASCEND || isSorted) return NO_SORTS;
-    return request.isFiltered ? NO_FILTERS : null;
+    if (request.isFiltered) return NO_FILTERS;
+    const { bytes, keyAt, keyTo, endAt, endTo, revision } = request;
+    const checked = this.#context.store.count(bytes, keyAt, keyTo, endAt, endTo, revision);
+    return checked < 0 ? storeFailure(checked) : null;
   }
 
   #sendCount(request: RangeRequest): void {
