@@ -5,6 +5,7 @@ import { Command } from 'commander';
 const BENCHES = {
   store: 'puts over gRPC, beside etcd on the same core',
   wire: 'unary gRPC, beside node:http2 on the same core; memory of idle connections',
+  apiserver: 'each kind of request by itself: rates, lists, watches, memory, start',
   leases: 'renewals of leases through the API server',
   'fan-out': 'telling watches of changes: everybody of everything, and shards',
   hold: 'a cluster that only lives: lateness of leases, processor time, memory',

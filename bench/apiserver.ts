@@ -1,0 +1,262 @@
+/**
+ * The API server by itself, over TLS and HTTP/2: what each kind of request costs it.
+ *
+ *     node bench/apiserver.ts --pods 20000 --runs 3 [--only pattern]
+ *
+ * The server has one core, the load the other. Rates are requests per second of the server's
+ * processor time (and, beside it, of the clock); a list is the time until its last byte is in.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import type { Client } from '@megaplane/client/client';
+import * as load from './apiserver-load.ts';
+import * as harness from './harness.ts';
+
+const { values } = parseArgs({
+  options: {
+    pods: { type: 'string', default: '20000' },
+    leases: { type: 'string', default: '20000' },
+    nodes: { type: 'string', default: '2000' },
+    runs: { type: 'string', default: '3' },
+    only: { type: 'string', default: '' },
+    output: { type: 'string' },
+  },
+});
+const POD_COUNT = Number(values.pods);
+const LEASE_COUNT = Number(values.leases);
+const NODE_COUNT = Number(values.nodes);
+const RUNS = Number(values.runs);
+const ONLY = new RegExp(values.only);
+const LIST_PODS = 10_000;
+const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+const JSON_TYPE = 'application/json';
+const WATCHERS = 500;
+const WATCH_EVENTS = 400;
+const IDLE_WATCHES = 2000;
+
+interface Row {
+  readonly title: string;
+  readonly goal: string;
+  readonly unit: string;
+  readonly figures: number[];
+  readonly besides: number[];
+}
+
+const rows: Row[] = [];
+
+function note(title: string, goal: string, unit: string, figure: number, beside = NaN): void {
+  let row = rows.find((one) => one.title === title);
+  if (row === undefined) {
+    row = { title, goal, unit, figures: [], besides: [] };
+    rows.push(row);
+  }
+  row.figures.push(figure);
+  row.besides.push(beside);
+}
+
+function noteRate(title: string, goal: string, { perCpuSecond, perSecond }: load.Rate): void {
+  note(title, goal, '/CPU s', perCpuSecond, perSecond);
+}
+
+/** One server with its data, and clients of it. */
+interface Rig {
+  readonly pid: number;
+  readonly kubeconfig: string;
+  /** 64 requests in flight on 4 connections. */
+  readonly many: readonly Client[];
+  readonly all: load.Leases;
+}
+
+async function leases(rig: Rig, isProtobuf: boolean): Promise<void> {
+  const title = `lease PUT ${isProtobuf ? 'protobuf' : 'JSON'}`;
+  const { all } = rig;
+  all.isProtobuf = isProtobuf;
+  await load.shoot(rig.many, LEASE_COUNT, (index) => all.shot(index), all.seen);
+  const count = LEASE_COUNT * 3;
+  const shoot = () => load.shoot(rig.many, count, (index) => all.shot(index), all.seen);
+  noteRate(
+    `${title}, 64 in flight on 4 connections`,
+    '60,000',
+    await load.rateOf(rig.pid, count, shoot),
+  );
+  if (isProtobuf) return;
+  const single = await load.openClients(rig.kubeconfig, 1000, 1, 1);
+  await load.shoot(single, 2000, (index) => all.shot(index), all.seen);
+  const rate = await load.rateOf(rig.pid, LEASE_COUNT, () =>
+    load.shoot(single, LEASE_COUNT, (index) => all.shot(index), all.seen),
+  );
+  noteRate(`${title}, one at a time on 1,000 connections`, '15,000', rate);
+  for (const client of single) client.close();
+}
+
+async function pods({ pid, many }: Rig): Promise<void> {
+  const count = POD_COUNT;
+  const create = () => load.shoot(many, count, load.podShot);
+  noteRate('pod create, 2 KB JSON', '10,000', await load.rateOf(pid, count, create));
+  const bind = () => load.shoot(many, count, load.bindShot);
+  noteRate('binding POST', '25,000', await load.rateOf(pid, count, bind));
+  const patch = () => load.shoot(many, count, (index) => load.statusShot(index, 1, true));
+  noteRate('pod status PATCH', '12,000', await load.rateOf(pid, count, patch));
+  const put = () => load.shoot(many, count, (index) => load.statusShot(index, 2, false));
+  noteRate('pod status PUT', '12,000', await load.rateOf(pid, count, put));
+  const get = () =>
+    load.shoot(many, count, (index) => {
+      const path = `${load.PODS}/pod-${index}`;
+      return { method: 'GET', path, type: JSON_TYPE, body: null };
+    });
+  noteRate('get by name', '60,000', await load.rateOf(pid, count, get));
+}
+
+async function lists({ kubeconfig }: Rig): Promise<void> {
+  const [client] = await load.openClients(kubeconfig, 1, 1, 10);
+  if (client === undefined) return;
+  const time = async (title: string, goal: string, path: string, accept: string) => {
+    const { ms, bytes } = await load.fetchAll(client, path, accept);
+    note(title, goal, 'ms', ms, bytes / 2 ** 20);
+  };
+  const page = `${load.PODS}?limit=${LIST_PODS}`;
+  await time('list 10,000 pods, JSON', '40', page, JSON_TYPE);
+  await time('list 10,000 pods, protobuf, first', '250', page, PROTOBUF);
+  await time('list 10,000 pods, protobuf, again', '60', page, PROTOBUF);
+  await time('list 10,000 pods, Table', '120', page, TABLE);
+  await time('page of 500', '3', `${load.PODS}?limit=500`, JSON_TYPE);
+  await time('label selector, 1 %', '20', `${load.PODS}?labelSelector=part%3Dp7`, JSON_TYPE);
+  const ofNode = `/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-7`;
+  await time('field selector spec.nodeName', '0.7', ofNode, JSON_TYPE);
+  client.close();
+}
+
+async function fanOut({ kubeconfig, pid, many }: Rig, connections: number): Promise<void> {
+  const clients = await load.openClients(kubeconfig, connections, 1, 10);
+  const listed = await clients[0]?.request({ method: 'GET', path: `${load.PODS}?limit=1` });
+  const metadata = listed?.ok === true ? listed.object['metadata'] : undefined;
+  const revision = (metadata as { readonly resourceVersion?: string }).resourceVersion ?? '';
+  let events = 0;
+  const watching = Array.from({ length: WATCHERS }, (_, index) => {
+    return clients[index % connections]?.stream(
+      `${load.PODS}?watch=true&resourceVersion=${revision}`,
+      {
+        onHead: () => undefined,
+        onData: (bytes, start, end) => {
+          for (let at = start; at < end; at++) if (bytes[at] === 0x0a) events++;
+        },
+        onEnd: () => undefined,
+      },
+    );
+  });
+  // until all watches are open
+  await quiet(() => events);
+  const before = events;
+  const expected = WATCH_EVENTS * WATCHERS;
+  const round = 3 + connections + rows.length;
+  const rate = await load.rateOf(pid, expected, async () => {
+    await load.shoot(many, WATCH_EVENTS, (index) => load.statusShot(index, round, true));
+    await quiet(() => events, 30);
+  });
+  const title = `watch fan-out, ${WATCHERS} watches on ${connections} connections`;
+  noteRate(title, connections === 10 ? '250,000' : '100,000', rate);
+  note(`${title}: events that came`, '100', '%', ((events - before) / expected) * 100);
+  for (const one of watching) one?.cancel();
+  for (const client of clients) client.close();
+}
+
+/** Resolves when a count has stood still for a while. */
+async function quiet(read: () => number, forTenths = 10): Promise<void> {
+  let last = -1;
+  let still = 0;
+  while (still < forTenths) {
+    await sleep(100);
+    still = read() === last ? still + 1 : 0;
+    last = read();
+  }
+}
+
+async function idle({ kubeconfig, pid }: Rig): Promise<void> {
+  const clients = await load.openClients(kubeconfig, 20, 1, 10);
+  const path = '/api/v1/namespaces/kube-system/configmaps?watch=true';
+  const watch = (index: number) =>
+    clients[index % 20]?.stream(path, {
+      onHead: () => undefined,
+      onData: () => undefined,
+      onEnd: () => undefined,
+    });
+  for (let index = 0; index < 20; index++) watch(index);
+  await sleep(1000);
+  const before = harness.rssMib(pid);
+  for (let index = 0; index < IDLE_WATCHES; index++) watch(index);
+  await sleep(3000);
+  note('idle watch', '2', 'KiB', ((harness.rssMib(pid) - before) * 1024) / IDLE_WATCHES);
+  for (const client of clients) client.close();
+}
+
+async function run(): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'megaplane-bench-'));
+  const args = ['apiserver', '--data-dir', dataDir, '--secure-port', '0'];
+  const flags = ['--max-semi-space-size=32'];
+  let server = await harness.startMegaplane(args, 0, flags);
+  try {
+    note('start, empty directory', '0.6', 's', server.readyMs / 1000);
+    const kubeconfig = join(dataDir, 'kubeconfig');
+    const many = await load.openClients(kubeconfig, 1, 4, 64);
+    const all = new load.Leases(LEASE_COUNT);
+    const rig: Rig = { pid: server.pid, kubeconfig, many, all };
+    await prepare(many);
+    const parts: readonly (readonly [string, () => Promise<void>])[] = [
+      ['lease', () => leases(rig, false)],
+      ['protobuf', () => leases(rig, true)],
+      ['pod', () => pods(rig)],
+      ['list', () => lists(rig)],
+      ['watch', () => fanOut(rig, 10)],
+      ['watch', () => fanOut(rig, WATCHERS)],
+      ['idle', () => idle(rig)],
+    ];
+    for (const [name, part] of parts) {
+      if (!ONLY.test(name)) continue;
+      process.stderr.write(`${name} ...\n`);
+      await part();
+    }
+    await load.shoot(many, NODE_COUNT, load.nodeShot);
+    note('resident, all of it', '-', 'MiB', harness.rssMib(server.pid));
+    for (const client of many) client.close();
+    await server.stop();
+    server = await harness.startMegaplane(args, 0, flags);
+    note('start with all of it', '1.2', 's', server.readyMs / 1000);
+    note('resident after the start', '-', 'MiB', harness.rssMib(server.pid));
+  } finally {
+    await server.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** What pods need: the account that they run as. */
+async function prepare([client]: readonly Client[]): Promise<void> {
+  const path = '/api/v1/namespaces/default/serviceaccounts';
+  const body = { kind: 'ServiceAccount', apiVersion: 'v1', metadata: { name: 'default' } };
+  await client?.request({ method: 'POST', path, body });
+}
+
+harness.pinSelf(1);
+for (let index = 0; index < RUNS; index++) await run();
+const counts = `${POD_COUNT} pods, ${LEASE_COUNT} leases, ${NODE_COUNT} nodes, ${RUNS} runs`;
+process.stdout.write(`${harness.machine()}\n${counts}\n\n`);
+harness.printTable(
+  ['', 'goal', 'median', '', 'by the clock, or MiB', 'all runs'],
+  rows.map(({ title, goal, unit, figures, besides }) => {
+    const beside = harness.median(besides);
+    const text = (value: number): string => value.toFixed(value < 100 ? 2 : 0);
+    return [
+      title,
+      goal,
+      text(harness.median(figures)),
+      unit,
+      Number.isNaN(beside) ? '' : text(beside),
+      figures.map(text).join(' '),
+    ];
+  }),
+);
+harness.writeResults(values.output, { counts, rows });
+process.exit();
