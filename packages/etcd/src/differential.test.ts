@@ -170,24 +170,36 @@ function withoutHashRevision(text: string): string {
   return text.replace(/ \| 4:-?\d+$/, '');
 }
 
+/** Times are long: no lease may end by itself at one server before the other. */
 const lease = fc
-  .record({ id: fc.constantFrom(0, 5, 77, -3), ttl: fc.constantFrom(-1, 0, 600, 9e9, 9e9 + 1) })
+  .record({ id: fc.constantFrom(5, 77, 77, 77, -3), ttl: fc.constantFrom(600, 5000, 9e9, 9e9 + 1) })
   .chain(({ id, ttl }) =>
     fc.constantFrom<readonly [string, Fields]>(
       [
         'Lease/LeaseGrant',
-        id === 0
-          ? [[2, 77]]
-          : [
-              [1, ttl < 600 ? 5000 : ttl],
-              [2, id],
-            ],
+        [
+          [1, ttl],
+          [2, id],
+        ],
       ],
       ['Lease/LeaseRevoke', [[1, id]]],
+      [
+        'Lease/LeaseTimeToLive',
+        [
+          [1, id],
+          [2, 1],
+        ],
+      ],
       ['Lease/LeaseLeases', []],
     ),
   )
   .map(([path, fields]): Make => () => ({ path, fields }));
+
+/** Without what is left of it, and with its keys in order: a map has none. */
+function sameLease(text: string): string {
+  const rows = text.split(' | ').filter((row) => !row.startsWith('3:') || row === '3:-1');
+  return rows.sort().join(' | ');
+}
 
 function hasUnknown(fields: Fields): boolean {
   return fields.some(([, value]) =>
@@ -221,7 +233,7 @@ async function compare(program: string, is34: boolean): Promise<void> {
   const ours = new Peer(server.addresses[0]?.port ?? 0);
   try {
     const seed = Number(process.env['SEED'] ?? 20261121);
-    const script = fc.sample(fc.oneof({ weight: 25, arbitrary: request }, lease), {
+    const script = fc.sample(fc.oneof({ weight: 12, arbitrary: request }, lease), {
       numRuns: REQUESTS,
       seed,
     });
@@ -234,6 +246,10 @@ async function compare(program: string, is34: boolean): Promise<void> {
         theirs.show(path, fields),
         ours.show(path, fields),
       ]);
+      if (path.startsWith('Lease/')) {
+        assert.equal(sameLease(found), sameLease(expected), `${path} ${JSON.stringify(fields)}`);
+        continue;
+      }
       const isHash = path.endsWith('HashKV');
       // 3.4 refuses a hash at the compaction's own revision, newer versions answer.
       const asked = Number(fields[0]?.[1]);
