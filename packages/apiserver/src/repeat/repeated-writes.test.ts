@@ -112,7 +112,7 @@ test('generated names are drawn anew for each object', () => {
   assert.equal(uses(), 3);
 });
 
-test('a name that stands elsewhere in the object is carried there, or is no part of the shape', () => {
+test('a name that stands elsewhere in the object is carried there, or ends the likeness', () => {
   const { both, uses } = pair();
   for (const name of ['main', 'app', 'default', 'web', 'img', 'a', 'b', 'c', 'd']) {
     const labels = { app: name, [name]: 'x', other: `${name}-1` };

@@ -407,7 +407,7 @@ function nameIn(body: Buffer): string {
   return '';
 }
 
-/** Where metadata and status stand; null where one is missing, or they stand the other way round. */
+/** Where metadata and status stand; null where one is missing or they stand in another order. */
 function partsOf(bytes: Buffer, start: number, end: number, revision: number): Parts | null {
   let metadataStart = -1;
   let metadataEnd = -1;

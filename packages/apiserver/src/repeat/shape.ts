@@ -167,7 +167,7 @@ export class Shape {
     bytes[this.length++] = 0x20 + hole;
   }
 
-  /** References of managedFields, after their opening quote; gives the offset after the closing one. */
+  /** References of managedFields from after their opening quote; gives the offset after them. */
   #packed(bytes: Buffer, start: number, open: number, end: number): number {
     let from = start;
     let at = open;

@@ -36,8 +36,8 @@ const VALUE_BYTES_MAX = 64;
 const TIMES_MAX = 4096;
 
 /**
- * The longest name that is a label, a label's value and a host name too: what is good for it is good
- * for every name that `isPlainName` lets pass.
+ * The longest name that is a label, a label's value and a host name too: what is good for it is
+ * good for every name that `isPlainName` lets pass.
  */
 export const NAME_MARKER: string = `zq0-${'name-marker-0'.repeat(3)}-z9qx7jv`.padEnd(63, 'k');
 const TIME_MARKER_SECONDS = 978_310_861;
