@@ -21,6 +21,8 @@ export interface KeyClass {
   boundary: number;
   /** Events before this position need no more sweeping. */
   sweepPosition: number;
+  /** What events before this position replaced is out of reach already. */
+  clearedPosition: number;
   /** Events before this position were shown to watchers. */
   publishedPosition: number;
   /** Bytes of superseded records and tombstones that are still kept. */
@@ -45,6 +47,7 @@ export class KeyClasses {
       liveness: new Liveness(keys, (a, b) => keys.compareIds(a, b)),
       boundary: 0,
       sweepPosition: 0,
+      clearedPosition: 0,
       publishedPosition: 0,
       historyBytes: 0,
       unlogged: [],

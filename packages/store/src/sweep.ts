@@ -50,8 +50,12 @@ export class Sweep {
     for (const klass of this.#store.classes.all) {
       if (this.#isOverBudget(klass)) return true;
       if (klass.sweepPosition >= klass.events.next) continue;
+      const { arenas } = this.#store;
       const ref = klass.events.at(klass.sweepPosition);
-      if (this.#store.arenas.modRevision(ref) < klass.boundary) return true;
+      if (arenas.modRevision(ref) < klass.boundary) return true;
+      const cleared = this.#clearedOf(klass);
+      if (cleared >= klass.publishedPosition) continue;
+      if (arenas.modRevision(klass.events.at(cleared)) === klass.boundary) return true;
     }
     return false;
   }
@@ -118,11 +122,31 @@ export class Sweep {
       this.#forgetBefore(klass, ref);
       if (arenas.isTombstone(ref)) this.#forgetKey(klass, ref);
     }
+    this.#clearBoundary(klass, position, end);
     if (position === klass.sweepPosition) return;
     klass.sweepPosition = position;
     events.cut(position);
     klass.liveness.cut(boundary);
     this.#store.hub.reset();
+  }
+
+  #clearedOf(klass: KeyClass): number {
+    return Math.max(klass.clearedPosition, klass.sweepPosition);
+  }
+
+  /**
+   * The events of the boundary's own revision stay, for watches that begin there; what they
+   * replaced does not: a compaction right after a large delete must give its memory back.
+   */
+  #clearBoundary(klass: KeyClass, from: number, end: number): void {
+    const { arenas } = this.#store;
+    let position = Math.max(klass.clearedPosition, from);
+    for (; position < end; position++) {
+      const ref = klass.events.at(position);
+      if (arenas.modRevision(ref) !== klass.boundary) break;
+      this.#forgetBefore(klass, ref);
+    }
+    klass.clearedPosition = position;
   }
 
   /** What an event replaced is out of reach. */
