@@ -21,6 +21,7 @@ interface RemoteFlags {
   readonly cert?: string;
   readonly key?: string;
   readonly insecureSkipTlsVerify?: true;
+  readonly user?: string;
 }
 
 interface OutputFlags {
@@ -53,16 +54,21 @@ function print({ output }: OutputFlags, fields: Readonly<Record<string, unknown>
   }
 }
 
-function remoteOf(flags: RemoteFlags, endpoints: string): Remote {
+async function remoteOf(flags: RemoteFlags, endpoints: string): Promise<Remote> {
   const [endpoint] = parseEndpoints('--endpoints', endpoints);
   if (endpoint === undefined) throw new Error('--endpoints: no server is named');
   const read = (path: string): Buffer => readFileSync(path);
-  return new Remote(endpoint, {
+  const remote = new Remote(endpoint, {
     ...(flags.cacert === undefined ? {} : { ca: read(flags.cacert) }),
     ...(flags.cert === undefined ? {} : { cert: read(flags.cert) }),
     ...(flags.key === undefined ? {} : { key: read(flags.key) }),
     ...(flags.insecureSkipTlsVerify === true ? { insecure: true } : {}),
   });
+  if (flags.user === undefined) return remote;
+  const colon = flags.user.indexOf(':');
+  if (colon < 0) throw new Error('--user: name:password is needed');
+  await remote.login(flags.user.slice(0, colon), flags.user.slice(colon + 1));
+  return remote;
 }
 
 /** Opens a directory that holds a store already: a mistyped name must not make a new one. */
@@ -83,7 +89,7 @@ export async function saveSnapshot(
   const show = (done: number, total: number): void => bytes.show(done, total);
   let size = 0;
   if (flags.endpoints !== undefined) {
-    const remote = remoteOf(flags, flags.endpoints);
+    const remote = await remoteOf(flags, flags.endpoints);
     try {
       size = await saveRemote(remote, file, show);
     } finally {
@@ -123,7 +129,7 @@ export async function importSource(source: string, flags: RestoreFlags): Promise
     return usage('--bump-revision is for files: a running etcd is followed at its own revisions');
   }
   if (isRemote) {
-    const remote = remoteOf(flags, source);
+    const remote = await remoteOf(flags, source);
     try {
       return await followRemote(remote, { dataDir, isFollowing: flags.follow === true }, (fields) =>
         print(flags, fields),
@@ -170,7 +176,7 @@ export async function showHash(
   }
   const revision = flags.rev ?? 0;
   if (flags.endpoints !== undefined) {
-    const remote = remoteOf(flags, flags.endpoints);
+    const remote = await remoteOf(flags, flags.endpoints);
     try {
       const { hash, compactRevision, currentRevision } = await remote.hashKv(revision);
       print(flags, {

@@ -3,7 +3,7 @@ import { type ConnectTls, connect } from '@megaplane/wire/connect';
 import type { GrpcClient, GrpcClientCall, GrpcStatus } from '@megaplane/wire/grpc';
 import { grpcClient } from '@megaplane/wire/grpc-client';
 import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
-import { writeInt64Field } from '@megaplane/wire/protobuf-write';
+import { writeInt64Field, writeTextField } from '@megaplane/wire/protobuf-write';
 import type { Endpoint } from './client/endpoints.ts';
 
 const EMPTY: Buffer = Buffer.alloc(0);
@@ -30,7 +30,7 @@ export interface RemoteStream {
 /** One server; calls reject with an Error that names it and says what it said. */
 export class Remote {
   readonly url: string;
-  readonly #client: GrpcClient;
+  #client: GrpcClient;
 
   constructor({ url, host, port, isTls }: Endpoint, tls: ConnectTls) {
     this.url = url;
@@ -41,6 +41,23 @@ export class Remote {
   #error(path: string, { code, message }: GrpcStatus): Error {
     const method = path.slice(path.lastIndexOf('/') + 1);
     return new Error(`${this.url}: ${method}: ${message} (code ${code})`);
+  }
+
+  /** Calls from here on are the user's. */
+  async login(user: string, password: string): Promise<void> {
+    const size = Buffer.byteLength(user) + Buffer.byteLength(password) + 32;
+    const request = Buffer.alloc(size);
+    const at = writeTextField(request, writeTextField(request, 0, 1, user), 2, password);
+    const answer = await this.call('Auth/Authenticate', request.subarray(0, at));
+    const reader = new ProtobufReader().reset(answer, 0, answer.length);
+    let token = '';
+    while (reader.next()) {
+      if (reader.field === 2 && reader.wireType === 2) token = reader.text();
+      else reader.skip();
+    }
+    const { connection } = this.#client;
+    const metadata = ['token', token];
+    this.#client = grpcClient(connection, { messageBytesMax: MESSAGE_BYTES_MAX, metadata });
   }
 
   /** `path` without the package: `KV/Range`. */

@@ -15,7 +15,8 @@ function addRemoteFlags(command: Command): Command {
     .option('--cacert <file>', 'authority of its certificate')
     .option('--cert <file>', 'certificate to show')
     .option('--key <file>', 'its key')
-    .option('--insecure-skip-tls-verify', 'take any certificate');
+    .option('--insecure-skip-tls-verify', 'take any certificate')
+    .option('--user <name:password>', 'where users are enabled');
 }
 
 function addOutput(command: Command): Command {
