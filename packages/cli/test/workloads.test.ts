@@ -16,8 +16,10 @@ const ONLY =
   '|hash-collision|history-limit-0|paused.*|proportional-scaling|recreate-waits-for-ending-pods)' +
   '|endpoints/(headless|labels-copied|named-port|no-pods|publish-not-ready|selector-changed' +
   '|service-deleted|terminating)|job/(backoff-(kills|limit).*|delete.*|finalizer.*|indexed.*' +
-  '|max-failed-indexes|on-failure-restarts|parallel|pod-failure.*|suspended.*|ttl.*|zero.*))$';
-const EVERY = '^(replicaset|deployment|endpoints|job)/(?!quota-failure)';
+  '|max-failed-indexes|on-failure-restarts|parallel|pod-failure.*|suspended.*|ttl.*|zero.*)' +
+  '|(cronjob|disruption|clusterrole)/.*)$';
+const EVERY =
+  '^(replicaset|deployment|endpoints|job|cronjob|disruption|clusterrole)/(?!quota-failure)';
 
 test('recorded scenarios of workloads and services end here as they did', { skip }, async () => {
   const cluster = await startCluster(['--nodes', '0', '--components', 'apiserver,controllers']);
@@ -31,7 +33,7 @@ test('recorded scenarios of workloads and services end here as they did', { skip
     runner.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
     const code = await new Promise<number | null>((resolve) => runner.once('exit', resolve));
     assert.equal(code, 0, output);
-    assert.match(output, /[4-6][0-9] passed, 0 failed/);
+    assert.match(output, /[5-7][0-9] passed, 0 failed/);
   } finally {
     await cluster.remove();
   }

@@ -47,10 +47,10 @@ export class ObjectCache {
     );
   }
 
-  /** The object `namespace/name`, decoded anew. */
+  /** The object `namespace/name`, or `name` of a cluster-scoped kind, decoded anew. */
   get(key: string): JsonObject | undefined {
     const slash = key.indexOf('/');
-    const row = this.informer.find(key.slice(0, slash), key.slice(slash + 1));
+    const row = this.informer.find(key.slice(0, Math.max(0, slash)), key.slice(slash + 1));
     return row < 0 ? undefined : this.#read(row);
   }
 

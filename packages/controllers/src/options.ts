@@ -19,6 +19,9 @@ export const CONTROLLER_NAMES = [
   'endpoints-controller',
   'job-controller',
   'ttl-after-finished-controller',
+  'cronjob-controller',
+  'disruption-controller',
+  'clusterrole-aggregation-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -37,6 +40,9 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   endpointslice: 'endpointslice-controller',
   job: 'job-controller',
   'ttl-after-finished': 'ttl-after-finished-controller',
+  cronjob: 'cronjob-controller',
+  disruption: 'disruption-controller',
+  'clusterrole-aggregation': 'clusterrole-aggregation-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',
 };

@@ -49,6 +49,9 @@ interface Claim {
   readonly revision: number;
 }
 
+/** Objects that are made together, as by one manifest, are all there before the pods come. */
+const SETTLE_MS = 20;
+
 export class ReplicaSetPart {
   readonly #options: ReplicaSetPartOptions;
   readonly #cache: ObjectCache;
@@ -110,6 +113,7 @@ export class ReplicaSetPart {
       if (selector === undefined) return;
       this.#selectors.set(key, new LabelProgram(selector));
       this.#adopting.add(key);
+      return this.#workers.addAfter(key, SETTLE_MS);
     }
     this.#workers.add(key);
   }

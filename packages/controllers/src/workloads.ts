@@ -2,7 +2,10 @@
 import type { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
 import type { Announce } from './announce.ts';
+import { ClusterRolePart } from './cluster-role-part.ts';
+import { CronJobPart } from './cron-job-part.ts';
 import { DeploymentPart } from './deployment-part.ts';
+import { DisruptionPart } from './disruption-part.ts';
 import { EndpointsPart } from './endpoints-part.ts';
 import { JobPart } from './job-part.ts';
 import type { ControllerName } from './options.ts';
@@ -56,5 +59,14 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
     parts.push(new JobPart({ ...options, pods: pods(), announce: announce('job-controller') }));
   }
   if (chosen.has('ttl-after-finished-controller')) parts.push(new TtlPart(options));
+  if (chosen.has('cronjob-controller')) {
+    parts.push(new CronJobPart({ ...options, announce: announce('cronjob-controller') }));
+  }
+  if (chosen.has('disruption-controller')) {
+    parts.push(
+      new DisruptionPart({ ...options, pods: pods(), announce: announce('controllermanager') }),
+    );
+  }
+  if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(options));
   return parts;
 }

@@ -1,0 +1,85 @@
+/** ClusterRoles with an aggregation rule get the rules of those that it selects, by their names. */
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
+import { ObjectCache } from './object-cache.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+const PATH = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
+
+export interface ClusterRolePartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly onError: (error: unknown) => void;
+}
+
+export class ClusterRolePart {
+  readonly #client: Client;
+  readonly #workers: Workers<string>;
+  readonly #roles: ObjectCache;
+  /** Names of roles that aggregate others. */
+  readonly #aggregating: Set<string> = new Set();
+
+  constructor({ client, informers, onError }: ClusterRolePartOptions) {
+    this.#client = client;
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#roles = new ObjectCache(informers, PATH, (key, after) => {
+      if (after === undefined || objectAt(after, 'aggregationRule') === undefined) {
+        this.#aggregating.delete(key);
+      } else {
+        this.#aggregating.add(key);
+      }
+      // Any role may be selected by any rule, now or before.
+      for (const name of this.#aggregating) this.#workers.add(name);
+    });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  async #work(name: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const role = this.#role(name);
+    const rule = objectAt(role, 'aggregationRule');
+    if (role === undefined || rule === undefined) return 'done';
+    const rules: JsonValue[] = [];
+    for (const selector of listAt(rule, 'clusterRoleSelectors')) {
+      const parsed = labelSelectorOf(selector);
+      if ('error' in parsed) return 'done';
+      const selected = [...this.#roles.keys()].toSorted().filter((other) => {
+        const labels = objectAt(this.#role(other), 'metadata', 'labels') ?? {};
+        return other !== name && matchesLabels(parsed.value, labels);
+      });
+      for (const other of selected) {
+        for (const one of listAt(this.#role(other), 'rules')) {
+          if (!rules.some((known) => equals(known, one))) rules.push(one);
+        }
+      }
+    }
+    if (equals([...listAt(role, 'rules')], rules)) return 'done';
+    return this.#write(name, role, rules);
+  }
+
+  #role(name: string): JsonObject | undefined {
+    return this.#roles.get(name);
+  }
+
+  async #write(name: string, role: JsonObject, rules: JsonValue[]): Promise<WorkResult> {
+    const resourceVersion = stringAt(role, 'metadata', 'resourceVersion');
+    const answer = await this.#client.request({
+      method: 'PATCH',
+      path: `${PATH}/${name}`,
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { resourceVersion }, rules },
+    });
+    return answer.ok || answer.code === 404 ? 'done' : 'retry';
+  }
+}

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { isTimeZone, parseSchedule, type Schedule } from './schedule.ts';
+
+function schedule(text: string, zone = ''): Schedule {
+  const parsed = parseSchedule(text, zone);
+  assert(parsed.ok, parsed.ok ? '' : parsed.message);
+  return parsed.schedule;
+}
+
+function next(text: string, after: string, zone = ''): string {
+  return new Date(schedule(text, zone).next(Date.parse(after))).toISOString().slice(0, 16);
+}
+
+test('the next time of a schedule is found', () => {
+  const cases: readonly (readonly [text: string, after: string, next: string])[] = [
+    ['* * * * *', '2026-01-01T00:00:00Z', '2026-01-01T00:01'],
+    ['*/15 * * * *', '2026-01-01T00:16:10Z', '2026-01-01T00:30'],
+    ['0 0 1 1 *', '2025-06-01T00:00:00Z', '2026-01-01T00:00'],
+    ['30 6-16/4 * * 1-5', '2026-11-20T15:00:00Z', '2026-11-23T06:30'],
+    ['0 0 13 * 5', '2026-02-01T00:00:00Z', '2026-02-06T00:00'],
+    ['0 0 * * SUN', '2026-11-21T00:00:00Z', '2026-11-22T00:00'],
+    ['5,35 12 * feb *', '2026-11-21T00:00:00Z', '2027-02-01T12:05'],
+    ['0 0 29 2 *', '2026-11-21T00:00:00Z', '2028-02-29T00:00'],
+    ['@hourly', '2026-11-21T10:59:59Z', '2026-11-21T11:00'],
+    ['@weekly', '2026-11-21T10:00:00Z', '2026-11-22T00:00'],
+    ['20/15 * * * *', '2026-11-21T10:00:00Z', '2026-11-21T10:20'],
+    ['0 0 ? * *', '2026-11-21T10:00:00Z', '2026-11-22T00:00'],
+  ];
+  for (const [text, after, expected] of cases) assert.equal(next(text, after), expected, text);
+  assert.equal(schedule('0 0 31 2 *').next(Date.parse('2026-01-01T00:00:00Z')), Infinity);
+  const every = schedule('@every 1h30m').next(Date.parse('2026-01-01T00:00:00.400Z'));
+  assert.equal(every, Date.parse('2026-01-01T01:30:00Z'));
+});
+
+test('a schedule follows the clock of its time zone', () => {
+  assert.equal(next('0 9 * * *', '2026-07-01T00:00:00Z', 'America/New_York'), '2026-07-01T13:00');
+  assert.equal(next('0 9 * * *', '2026-12-01T00:00:00Z', 'America/New_York'), '2026-12-01T14:00');
+  // 02:30 does not exist on this day in Berlin.
+  assert.equal(next('30 2 * * *', '2026-03-28T12:00:00Z', 'Europe/Berlin'), '2026-03-30T00:30');
+  assert.equal(isTimeZone('Europe/Berlin'), true);
+  assert.equal(isTimeZone('Mars/Olympus'), false);
+});
+
+test('what is no schedule is refused', () => {
+  for (const text of ['', '* * * *', '* * * * * *', '60 * * * *', '* 24 * * *', '* * 0 * *']) {
+    assert.equal(parseSchedule(text, '').ok, false, text);
+  }
+  for (const text of [
+    '5-1 * * * *',
+    '*/0 * * * *',
+    'x * * * *',
+    '@never',
+    '@every soon',
+    '1--2 * * * *',
+  ]) {
+    assert.equal(parseSchedule(text, '').ok, false, text);
+  }
+});
+
+test('no time between two results matches', () => {
+  const part = (most: number): fc.Arbitrary<string> =>
+    fc.oneof(fc.constant('*'), fc.nat({ max: most }).map(String), fc.constant('*/7'));
+  const text = fc.tuple(part(59), part(23), fc.constant('*'), fc.constant('*'), part(6));
+  fc.assert(
+    fc.property(text, fc.nat({ max: 2 ** 31 }), (fields, seconds) => {
+      const one = schedule(fields.join(' '));
+      const first = one.next(seconds * 1000);
+      assert(first > seconds * 1000 && first % 60_000 === 0);
+      const between = seconds * 1000 + Math.floor((first - seconds * 1000) / 2);
+      assert.equal(one.next(between), first, 'it is found from everywhere before it');
+      assert.equal(one.next(first - 1), first);
+    }),
+  );
+});

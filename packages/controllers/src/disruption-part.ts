@@ -1,0 +1,235 @@
+/** PodDisruptionBudgets: their status follows the pods that they select. */
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import { labelSelectorOf } from '@megaplane/machinery/selectors';
+import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import type { Announce } from './announce.ts';
+import {
+  budgetStatus,
+  desiredHealthy,
+  failedStatus,
+  needsScale,
+  stillEvicted,
+  type BudgetCounts,
+} from './disruption.ts';
+import { controllerUid, ObjectCache } from './object-cache.ts';
+import type { PodRows } from './pod-rows.ts';
+import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
+import { replicasOf } from './replicaset.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+/** Changes of pods that come within this time are one look at a budget. */
+const GATHER_MS = 20;
+const ROOT = '/apis/policy/v1';
+/** Who may control pods and has a number of replicas. */
+const SCALED = [
+  '/apis/apps/v1/replicasets',
+  '/api/v1/replicationcontrollers',
+  '/apis/apps/v1/statefulsets',
+] as const;
+const DEPLOYMENTS = '/apis/apps/v1/deployments';
+
+export interface DisruptionPartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly announce: Announce;
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+type Counted =
+  | { readonly ok: true; readonly counts: BudgetCounts; readonly nextMs: number }
+  | { readonly ok: false; readonly message: string };
+
+export class DisruptionPart {
+  readonly #options: DisruptionPartOptions;
+  readonly #workers: Workers<string>;
+  readonly #budgets: ObjectCache;
+  readonly #selectors: Map<string, LabelProgram> = new Map();
+  readonly #scaled: readonly ObjectCache[];
+  readonly #deployments: ObjectCache;
+
+  constructor(options: DisruptionPartOptions) {
+    this.#options = options;
+    const { client, informers, pods } = options;
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    this.#budgets = new ObjectCache(
+      informers,
+      `${ROOT}/poddisruptionbudgets`,
+      (key, after, before) => this.#budgetChanged(key, after, before),
+    );
+    const changed = (_key: string, after?: JsonObject, before?: JsonObject): void =>
+      this.#scaleChanged(after, before);
+    this.#scaled = SCALED.map((path) => new ObjectCache(informers, path, changed));
+    this.#deployments = new ObjectCache(informers, DEPLOYMENTS, changed);
+    pods.listen({ changed: (row) => this.#podChanged(row) });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  #budgetChanged(key: string, after?: JsonObject, before?: JsonObject): void {
+    if (after === undefined) {
+      this.#selectors.delete(key);
+      return;
+    }
+    const selector = objectAt(after, 'spec', 'selector');
+    const isOther = !equals(selector, objectAt(before, 'spec', 'selector'));
+    if (isOther || !this.#selectors.has(key)) {
+      const parsed = labelSelectorOf(selector);
+      if (!('error' in parsed)) this.#selectors.set(key, new LabelProgram(parsed.value));
+    }
+    this.#workers.add(key);
+  }
+
+  /** Another number of replicas is another expectation of the budgets in its namespace. */
+  #scaleChanged(after?: JsonObject, before?: JsonObject): void {
+    const object = after ?? before;
+    if (object === undefined) return;
+    const isSame = after !== undefined && before !== undefined;
+    if (isSame && replicasOf(after) === replicasOf(before)) return;
+    for (const key of this.#budgets.inNamespace(stringAt(object, 'metadata', 'namespace'))) {
+      this.#workers.addAfter(key, GATHER_MS);
+    }
+  }
+
+  #podChanged(row: number): void {
+    const { pods } = this.#options.pods;
+    const labels = pods.labelsOf(row);
+    if (labels === pods.labelsBefore && pods.flags.get(row) === pods.flagsBefore) return;
+    this.#addSelecting(labels);
+    if (pods.labelsBefore !== labels) this.#addSelecting(pods.labelsBefore);
+  }
+
+  #addSelecting(labels: number): void {
+    if (labels < 0) return;
+    const { pods } = this.#options.pods;
+    for (const key of this.#budgets.inNamespace(pods.namespaceOfSet(labels))) {
+      const program = this.#selectors.get(key);
+      if (program === undefined || !pods.matches(labels, program)) continue;
+      this.#workers.addAfter(key, GATHER_MS);
+    }
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const budget = this.#budgets.get(key);
+    if (budget === undefined) return 'done';
+    const rows = this.#rowsOf(key);
+    if (rows.length === 0) this.#tell(budget, 'Normal', 'NoPods', 'No matching pods found');
+    const counted = this.#count(budget, rows);
+    const { now } = this.#options;
+    if (!counted.ok) {
+      const text = `Failed to calculate the number of expected pods: ${counted.message}`;
+      this.#tell(budget, 'Warning', 'CalculateExpectedPodCountFailed', text);
+      await this.#write(key, budget, failedStatus(budget, counted.message, now()));
+      return 'retry';
+    }
+    const status = budgetStatus(budget, counted.counts, now());
+    if (status !== undefined && !(await this.#write(key, budget, status))) return 'retry';
+    const waitMs = counted.nextMs - this.#options.client.timers.nowMs();
+    return waitMs === Infinity ? 'done' : { againMs: Math.max(0, waitMs) };
+  }
+
+  /** Rows of the pods that a budget selects. */
+  #rowsOf(key: string): number[] {
+    const { pods } = this.#options.pods;
+    const program = this.#selectors.get(key);
+    const rows: number[] = [];
+    if (program === undefined) return rows;
+    const namespace = key.slice(0, key.indexOf('/'));
+    for (let set = pods.firstSet(namespace); set >= 0; set = pods.nextSet(set)) {
+      if (!pods.matches(set, program)) continue;
+      for (let row = pods.firstOfSet(set); row >= 0; row = pods.nextOfSet(row)) rows.push(row);
+    }
+    return rows;
+  }
+
+  #count(budget: JsonObject, rows: readonly number[]): Counted {
+    const { pods, informer } = this.#options.pods;
+    const scale = needsScale(budget) ? this.#scaleOf(rows) : rows.length;
+    if (typeof scale === 'string') return { ok: false, message: scale };
+    const desired = desiredHealthy(budget, scale);
+    if (desired === undefined) return { ok: false, message: 'invalid value for IntOrString' };
+    const namespace = stringAt(budget, 'metadata', 'namespace');
+    const isThere = (name: string): boolean => {
+      const row = informer.find(namespace, name);
+      return row >= 0 && rows.includes(row) && (pods.flags.get(row) & REPLICA_DELETING) === 0;
+    };
+    const nowMs = this.#options.client.timers.nowMs();
+    const { evicted, late, nextMs } = stillEvicted(budget, isThere, nowMs);
+    for (const name of late) this.#tellLate(budget, name);
+    let healthy = 0;
+    for (const row of rows) {
+      const flags = pods.flags.get(row);
+      if ((flags & REPLICA_DELETING) !== 0 || (flags & REPLICA_READY) === 0) continue;
+      const name = informer.keyOf(row).slice(namespace.length + 1);
+      if (evicted[name] === undefined) healthy++;
+    }
+    return { ok: true, counts: { expected: scale, healthy, desired, evicted }, nextMs };
+  }
+
+  /** Replicas of all controllers of the pods together, or a text where one has no number. */
+  #scaleOf(rows: readonly number[]): number | string {
+    const { pods, informer } = this.#options.pods;
+    const scales = new Map<string, number>();
+    const seen = new Set<number>();
+    for (const row of rows) {
+      const owner = pods.ownerOf(row);
+      if (owner < 0 || seen.has(owner)) continue;
+      seen.add(owner);
+      const scaled = this.#controllerOf(pods.uidOf(owner));
+      if (scaled === undefined) {
+        const name = informer.keyOf(row).split('/')[1] ?? '';
+        return `found no controllers for pod ${JSON.stringify(name)}`;
+      }
+      scales.set(scaled[0], scaled[1]);
+    }
+    return [...scales.values()].reduce((sum, replicas) => sum + replicas, 0);
+  }
+
+  /** Uid and replicas of who controls pods: a ReplicaSet stands for its Deployment. */
+  #controllerOf(uid: string): readonly [uid: string, replicas: number] | undefined {
+    for (const cache of this.#scaled) {
+      const key = cache.keyOfUid(uid);
+      const object = key === undefined ? undefined : cache.get(key);
+      if (object === undefined) continue;
+      const above = controllerUid(object);
+      const deployment = above === '' ? undefined : this.#deployments.keyOfUid(above);
+      const owner = deployment === undefined ? undefined : this.#deployments.get(deployment);
+      return owner === undefined ? [uid, replicasOf(object)] : [above, replicasOf(owner)];
+    }
+    return undefined;
+  }
+
+  async #write(key: string, budget: JsonObject, status: JsonObject): Promise<boolean> {
+    const [namespace = '', name = ''] = key.split('/');
+    const path = `${ROOT}/namespaces/${namespace}/poddisruptionbudgets/${name}/status`;
+    const body = { ...budget, apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', status };
+    const answer = await this.#options.client.request({ method: 'PUT', path, body });
+    return answer.ok || answer.code === 404;
+  }
+
+  #tell(budget: JsonObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const metadata = objectAt(budget, 'metadata');
+    const [namespace, name] = [stringAt(metadata, 'namespace'), stringAt(metadata, 'name')];
+    const uid = stringAt(metadata, 'uid');
+    this.#options.announce('PodDisruptionBudget', namespace, name, type, reason, message, uid);
+  }
+
+  #tellLate(budget: JsonObject, pod: string): void {
+    const namespace = stringAt(budget, 'metadata', 'namespace');
+    const budgetName = stringAt(budget, 'metadata', 'name');
+    const text = `Pod was expected by PDB ${namespace}/${budgetName} to be deleted but it wasn't`;
+    this.#options.announce('Pod', namespace, pod, 'Warning', 'NotDeleted', text);
+  }
+}
