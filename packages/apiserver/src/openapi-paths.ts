@@ -25,15 +25,23 @@ const LIST_PARAMETERS: readonly (readonly [string, string])[] = [
   ['resourceVersion', 'string'],
   ['resourceVersionMatch', 'string'],
   ['sendInitialEvents', 'boolean'],
+  ['shardSelector', 'string'],
   ['timeoutSeconds', 'integer'],
   ['watch', 'boolean'],
 ];
+/** Parameters of a list that a watch alone has. */
+const WATCH_ONLY: ReadonlySet<string> = new Set(['watch', 'allowWatchBookmarks']);
 const DELETE_PARAMETERS: readonly (readonly [string, string])[] = [
   ['dryRun', 'string'],
   ['gracePeriodSeconds', 'integer'],
   ['orphanDependents', 'boolean'],
   ['propagationPolicy', 'string'],
 ];
+
+const DELETE_LIST_PARAMETERS: readonly (readonly [string, string])[] = [
+  ...LIST_PARAMETERS.filter(([name]) => !WATCH_ONLY.has(name)),
+  ...DELETE_PARAMETERS,
+].sort(([one], [other]) => (one < other ? -1 : 1));
 
 /** Verb of the API, method, action of the extension, parameters of the query. */
 const OPERATIONS: readonly (readonly [
@@ -45,7 +53,7 @@ const OPERATIONS: readonly (readonly [
 ])[] = [
   ['list', 'get', 'list', LIST_PARAMETERS, 'collection'],
   ['create', 'post', 'post', WRITE_PARAMETERS, 'collection'],
-  ['deletecollection', 'delete', 'deletecollection', DELETE_PARAMETERS, 'collection'],
+  ['deletecollection', 'delete', 'deletecollection', DELETE_LIST_PARAMETERS, 'collection'],
   ['get', 'get', 'get', [], 'item'],
   ['update', 'put', 'put', WRITE_PARAMETERS, 'item'],
   ['patch', 'patch', 'patch', [...WRITE_PARAMETERS, ['force', 'boolean']], 'item'],

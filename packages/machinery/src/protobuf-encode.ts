@@ -91,7 +91,9 @@ export class MessageEncoder {
     listKind: string,
     metadata: JsonObject,
     items: readonly Uint8Array[],
+    isTurned = false,
   ): Buffer {
+    const [metaField, itemsField] = isTurned ? [2, 1] : [1, 2];
     this.#out.reset();
     openEnvelope(this.#out);
     const end = this.#out.mark();
@@ -99,11 +101,11 @@ export class MessageEncoder {
       const item = items[index]!;
       const itemEnd = this.#out.mark();
       this.#out.copy(item);
-      this.#out.length(2, itemEnd);
+      this.#out.length(itemsField, itemEnd);
     }
     const metaEnd = this.#out.mark();
     this.#object(findType('meta.v1.ListMeta')!, metadata, 0);
-    this.#out.length(1, metaEnd);
+    this.#out.length(metaField, metaEnd);
     closeEnvelope(this.#out, end, apiVersion, listKind);
     return this.#out.take();
   }

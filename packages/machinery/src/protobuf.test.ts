@@ -178,3 +178,22 @@ function varint(value: number): Buffer {
 function chunk(number: number, bytes: Buffer): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes]);
 }
+
+test('lists of metadata hold their items, in the older form under turned numbers', () => {
+  const metadata = { name: 'm', uid: 'u' };
+  for (const [version, itemsTag, metaTag] of [
+    ['v1', 0x12, 0x0a],
+    ['v1beta1', 0x0a, 0x12],
+  ] as const) {
+    const apiVersion = `meta.k8s.io/${version}`;
+    const object = { kind: 'PartialObjectMetadata', apiVersion, metadata };
+    const item = encodeItem(apiVersion, 'PartialObjectMetadata', object);
+    assert.ok(item !== undefined && item.includes('m') && item.includes('u'));
+    assert.ok(encodeProtobuf(object)?.includes(item));
+    const list = encodeList(apiVersion, 'PartialObjectMetadataList', {}, [item]);
+    assert.ok(list.includes(Buffer.concat([Buffer.from([itemsTag, item.length]), item])));
+    const empty = encodeList(apiVersion, 'PartialObjectMetadataList', {}, []);
+    const raw = empty.indexOf(0x12, empty.indexOf('List') + 4);
+    assert.equal(empty[raw + 2], metaTag);
+  }
+});

@@ -113,7 +113,9 @@ export function encodeList(
   metadata: JsonObject,
   items: readonly Uint8Array[],
 ): Buffer {
-  return encoder.list(apiVersion, listKind, metadata, items);
+  // the first form of lists of metadata had its two fields the other way round
+  const isTurned = apiVersion === 'meta.k8s.io/v1beta1';
+  return encoder.list(apiVersion, listKind, metadata, items, isTurned);
 }
 
 /**

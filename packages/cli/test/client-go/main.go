@@ -14,11 +14,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -75,6 +79,7 @@ func main() {
 		}),
 		follow(ctx, json, "first half", func(o *metav1.ListOptions) { o.ShardSelector = firstHalf }),
 		follow(ctx, protobuf, "last half", func(o *metav1.ListOptions) { o.ShardSelector = lastHalf }),
+		followMetadata(ctx, config),
 	}
 	for _, one := range followers {
 		waitFor(one.name+" to be synced", func() string {
@@ -108,13 +113,38 @@ func follow(
 		client.RESTClient(),
 	)
 	one.informer = cache.NewSharedInformer(lw, &corev1.ConfigMap{}, 0)
+	one.run(ctx)
+	return one
+}
+
+// followMetadata keeps what the garbage collector keeps: metadata alone, in protobuf.
+func followMetadata(ctx context.Context, config *rest.Config) *follower {
+	client, err := metadata.NewForConfig(config)
+	must("a client of metadata", err)
+	maps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
+	one := &follower{name: "metadata", options: func(*metav1.ListOptions) {}}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return maps.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return maps.Watch(ctx, options)
+		},
+	}
+	one.informer = cache.NewSharedInformer(
+		cache.ToListWatcherWithWatchListSemantics(lw, client), &metav1.PartialObjectMetadata{}, 0,
+	)
+	one.run(ctx)
+	return one
+}
+
+func (one *follower) run(ctx context.Context) {
 	_, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { one.added.Add(1) },
 		DeleteFunc: func(any) { one.deleted.Add(1) },
 	})
 	must("a handler", err)
 	go one.informer.Run(ctx.Done())
-	return one
 }
 
 func churn(ctx context.Context, client *coreclient.CoreV1Client) {
@@ -160,8 +190,13 @@ func difference(ctx context.Context, client *coreclient.CoreV1Client, one *follo
 		listed := &list.Items[i]
 		found, exists, err := held.Get(listed)
 		must("the store", err)
-		if !exists || found.(*corev1.ConfigMap).ResourceVersion != listed.ResourceVersion {
-			return listed.Name + " is missing or old"
+		if !exists {
+			return listed.Name + " is missing"
+		}
+		own, err := meta.Accessor(found)
+		must("metadata", err)
+		if own.GetResourceVersion() != listed.ResourceVersion || own.GetUID() != listed.UID {
+			return listed.Name + " is old"
 		}
 	}
 	return ""
