@@ -66,6 +66,10 @@ export class FrameFile {
     this.size += total;
   }
 
+  skipTo(size: number): void {
+    this.size = size;
+  }
+
   /** Returns when all of it is on the disk. */
   flush(): void {
     fdatasyncSync(this.fd);

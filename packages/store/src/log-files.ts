@@ -28,8 +28,11 @@ export const WORD_WRITTEN_SEGMENT = 4;
 /** Bytes of a segment that the main thread has flushed, and its number. */
 export const WORD_FLUSHED = 5;
 export const WORD_FLUSHED_SEGMENT = 6;
+/** Checksum of the last frame, and the file's descriptor, 0 while there is none. */
+export const WORD_CHAIN = 7;
+export const WORD_FD = 8;
 /** From here on two words per slot: the job, and 1 when it needs a flush. */
-export const WORD_JOBS = 8;
+export const WORD_JOBS = 10;
 export const WORDS: number = WORD_JOBS + SLOTS * 2;
 
 export interface WorkerStart {
@@ -45,6 +48,14 @@ export interface WorkerStart {
   readonly firstRevision: number;
   /** Checksum of the last frame in the segment before. */
   readonly chain: number;
+}
+
+/** What to tell people when a write or a flush of the log has failed. */
+export function writeFailure(dir: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const what =
+    code === 'ENOSPC' ? 'the disk is full; free space on it, then start again' : String(message);
+  return `the log in ${dir} cannot be written: ${what}`;
 }
 
 export function logName(segment: number): string {

@@ -7,7 +7,9 @@ import {
   JOB_SNAPSHOT_END,
   JOB_SNAPSHOT_FRAME,
   SLOTS,
+  WORD_CHAIN,
   WORD_DONE,
+  WORD_FD,
   WORD_JOBS,
   WORD_SUBMITTED,
   WORD_WRITTEN,
@@ -51,6 +53,8 @@ export class LogJobs {
   step(): boolean {
     const submitted = Atomics.load(this.#words, WORD_SUBMITTED);
     if (this.done === submitted) return false;
+    const words = this.#words;
+    this.#writer.resume(words[WORD_WRITTEN] ?? 0, (words[WORD_CHAIN] ?? 0) >>> 0);
     const first = this.done;
     let end = (first + 1) | 0;
     const job = this.#job(first);
@@ -82,7 +86,10 @@ export class LogJobs {
     this.#writer.write(frames, needsFlush, isWhole);
   }
 
-  /** The main thread flushes buffered writes: it must know what it has flushed. */
+  /**
+   * The main thread flushes buffered writes, so it must know what it has flushed; while no job
+   * waits it also appends small ones itself.
+   */
   #tellWritten(): void {
     const { segment } = this.#writer;
     if (Atomics.load(this.#words, WORD_WRITTEN_SEGMENT) !== segment) {
@@ -90,5 +97,7 @@ export class LogJobs {
       Atomics.store(this.#words, WORD_WRITTEN_SEGMENT, segment);
     }
     Atomics.store(this.#words, WORD_WRITTEN, this.#writer.size);
+    Atomics.store(this.#words, WORD_CHAIN, this.#writer.chain | 0);
+    Atomics.store(this.#words, WORD_FD, this.#writer.fd);
   }
 }

@@ -21,6 +21,7 @@ import {
   WORD_STATE,
   WORD_SUBMITTED,
   type WorkerStart,
+  writeFailure,
 } from './log-files.ts';
 import { type LogDisk, LogWriter } from './log-writer.ts';
 
@@ -55,13 +56,6 @@ const writer = new LogWriter({
   onSnapshot: (segment) => parentPort?.postMessage({ kind: 'snapshot', segment }),
 });
 
-function explain(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const what =
-    code === 'ENOSPC' ? 'the disk is full; free space on it, then start again' : String(message);
-  return `the log in ${start.dir} cannot be written: ${what}`;
-}
-
 function run(): void {
   writer.start(start.firstRevision);
   Atomics.store(words, WORD_STATE, 1);
@@ -77,6 +71,6 @@ try {
   run();
 } catch (error) {
   Atomics.store(words, WORD_STATE, -1);
-  parentPort?.postMessage({ kind: 'failed', message: explain(error) });
+  parentPort?.postMessage({ kind: 'failed', message: writeFailure(start.dir, error) });
   Atomics.notify(words, WORD_DONE);
 }

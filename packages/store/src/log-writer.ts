@@ -20,6 +20,8 @@ export interface LogFile {
   readonly fd: number;
   readonly size: number;
   append(frames: readonly Buffer[]): void;
+  /** Somebody else appended up to there. */
+  skipTo(size: number): void;
   flush(): void;
   /** Nothing more is appended. */
   closeDirect(): void;
@@ -80,6 +82,23 @@ export class LogWriter {
 
   get segment(): number {
     return this.#segment;
+  }
+
+  /** Checksum of the last frame. */
+  get chain(): number {
+    return this.#chain;
+  }
+
+  /** Descriptor of the current segment, 0 before there is one. */
+  get fd(): number {
+    return this.#file?.fd ?? 0;
+  }
+
+  /** Goes on behind frames that somebody else appended to the current segment. */
+  resume(size: number, chain: number): void {
+    if (size === this.size) return;
+    this.#file?.skipTo(size);
+    this.#chain = chain;
   }
 
   /** Begins the segment of the constructor; once, before anything else. */

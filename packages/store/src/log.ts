@@ -25,12 +25,15 @@ import {
   WORD_WRITTEN,
   WORD_WRITTEN_SEGMENT,
   type WorkerStart,
+  writeFailure,
 } from './log-files.ts';
 import { type LogThread, type LogWorld, REAL_LOG_WORLD, type WorkerNews } from './log-thread.ts';
 import type { Store } from './store.ts';
 
 /** Buffered writes are flushed at latest after this. */
 export const BUFFERED_FLUSH_MS = 100;
+/** Groups up to this are written by the thread that gathered them, unless they need a flush. */
+const HERE_BYTES_MAX = 16 * 1024;
 /** How far ahead revisions are reserved that leave no record in the log. */
 const RESERVED_REVISIONS = 10_000_000;
 
@@ -44,6 +47,7 @@ export interface LogOptions {
 
 export class Log {
   readonly #store: Store;
+  readonly #dir: string;
   readonly #world: LogWorld;
   readonly #thread: LogThread;
   readonly #words = new Int32Array(new SharedArrayBuffer(WORDS * 4));
@@ -80,6 +84,7 @@ export class Log {
   constructor(store: Store, options: LogOptions, world: LogWorld = REAL_LOG_WORLD) {
     this.#store = store;
     this.#world = world;
+    this.#dir = options.dir;
     this.segment = options.segment;
     const memory = Array.from({ length: SLOTS }, () => slotMemory());
     this.#slots = memory.map((slot) => Buffer.from(slot, 0, FRAME_HEADER_BYTES + FRAME_BYTES_MAX));
@@ -175,10 +180,27 @@ export class Log {
       store.batch.needsFlush = false;
       this.#needsFlush = false;
     }
-    this.#framesUnderWay++;
     this.bytesSinceSnapshot += end;
     if (!needsFlush) this.#isUnflushed = true;
+    if (isWhole && !needsFlush && this.#appendHere(slot.subarray(0, end))) {
+      store.settle(size);
+      return;
+    }
+    this.#framesUnderWay++;
     this.#give(JOB_FRAME, needsFlush, isWhole ? store.appliedRevision : 0, size);
+  }
+
+  /** Handing a small group over would cost more, and take longer, than writing it. */
+  #appendHere(frame: Buffer): boolean {
+    if (frame.length > HERE_BYTES_MAX || this.busySlots > 0 || this.#isStopping) return false;
+    try {
+      return this.#thread.appendHere(frame);
+    } catch (error) {
+      // It stays under way for ever: nothing after it is published.
+      this.#framesUnderWay++;
+      this.#store.fail(writeFailure(this.#dir, error));
+      return true;
+    }
   }
 
   #give(job: number, needsFlush: boolean, revision: number, size: number): void {
@@ -234,12 +256,13 @@ export class Log {
 
   #flushBuffered(): void {
     if (!this.#isUnflushed || this.#isFlushing || this.#fd < 0) return;
-    this.#isUnflushed = false;
     this.#isFlushing = true;
     const segment = Atomics.load(this.#words, WORD_WRITTEN_SEGMENT);
     const written = Atomics.load(this.#words, WORD_WRITTEN);
     const isSame =
       segment === this.segment && segment === Atomics.load(this.#words, WORD_WRITTEN_SEGMENT);
+    // Of a segment that was begun meanwhile the descriptor is not known yet.
+    this.#isUnflushed = !isSame;
     this.#thread.flush(this.#fd, (error) => {
       this.#isFlushing = false;
       if (error === null && isSame) {

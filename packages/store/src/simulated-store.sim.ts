@@ -76,6 +76,11 @@ class SimulatedThread implements LogThread, LogWorld {
 
   wake(): void {}
 
+  /** All goes through the thread, whose pace is simulated. */
+  appendHere(): boolean {
+    return false;
+  }
+
   whenDone(done: number, callback: () => void): void {
     this.#waiting = { done, callback };
   }
