@@ -46,6 +46,7 @@ const UNUSED: readonly string[] = [
   ...['experimental-compaction-batch-limit', 'experimental-compact-hash-check-enabled'],
   ...['experimental-enable-lease-checkpoint', 'experimental-warning-apply-duration'],
   ...['compaction-batch-limit', 'compaction-sleep-interval', 'enable-log-rotation'],
+  ...['force-new-cluster', 'experimental-txn-mode-write-with-shared-buffer'],
   ...['socket-reuse-port', 'socket-reuse-address', 'listen-client-http-urls'],
 ];
 
@@ -117,7 +118,7 @@ export function unusedFlags(command: Command): string[] {
 export function readEnvironment(command: Command): Command {
   for (const option of command.options) {
     const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase();
-    if (name !== undefined && name !== 'HELP') option.env(`ETCD_${name}`);
+    if (name !== undefined && name !== 'HELP' && name !== 'VERSION') option.env(`ETCD_${name}`);
   }
   return command;
 }

@@ -1,5 +1,6 @@
+// shell: standard output
 /** `megaplane store`: etcd v3, in memory and logged. */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import { type LogFlags, addLogOptions, logger } from '../logging.ts';
 import { serve } from '../service.ts';
@@ -10,7 +11,7 @@ import {
   readEnvironment,
   unusedFlags,
 } from '../store-flags.ts';
-import { durationOption, sizeBytes, wholeNumber } from '../usage.ts';
+import { durationMs, durationOption, flagValue, sizeBytes, wholeNumber } from '../usage.ts';
 import { storeTools } from './store-tools.ts';
 
 const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
@@ -27,18 +28,40 @@ interface Flags extends ServingFlags, LogFlags {
   readonly watchProgressNotifyInterval: number;
   readonly durability: string;
   readonly historyLimit?: string;
+  readonly configFile?: string;
+  readonly version?: true;
+  readonly unsafeNoFsync?: boolean;
+  readonly experimentalWatchProgressNotifyInterval?: number;
   readonly memoryLimit?: number;
   readonly autoCompactionMode: string;
   readonly autoCompactionRetention: string;
 }
 
 export function storeCommand(done: (exitCode: number) => void): Command {
-  const command = addUnusedFlags(addServingFlags(described()));
-  readEnvironment(addLogOptions(command));
+  const command = readEnvironment(flagged());
   // The subcommands have flags of the same names.
   command.enablePositionalOptions();
   for (const tool of storeTools(done)) command.addCommand(tool);
+  return serving(command, done);
+}
+
+function flagged(): Command {
+  return addLogOptions(addUnusedFlags(addServingFlags(described())));
+}
+
+function serving(command: Command, done: (exitCode: number) => void): Command {
   return command.action(async (flags: Flags) => {
+    if (flags.version === true) {
+      done(await printVersion());
+      return;
+    }
+    if (flags.configFile !== undefined) {
+      // As in etcd, the file counts alone: no other flag, nothing from the environment.
+      const { configArguments } = await import('../store-config.ts');
+      const again = serving(flagged().exitOverride(), done);
+      await again.parseAsync(configArguments(flags.configFile), { from: 'user' });
+      return;
+    }
     const unused = unusedFlags(command);
     const log = logger(flags);
     if (unused.length > 0) {
@@ -48,6 +71,14 @@ export function storeCommand(done: (exitCode: number) => void): Command {
   });
 }
 
+/** The first line is what scripts look for. */
+async function printVersion(): Promise<number> {
+  const { ETCD_VERSION } = await import('@megaplane/etcd/maintenance');
+  const lines = [`etcd Version: ${ETCD_VERSION}`, 'Git SHA: none', 'Go Version: none'];
+  process.stdout.write(`${[...lines, 'Go OS/Arch: none'].join('\n')}\n`);
+  return 0;
+}
+
 function described(): Command {
   return new Command('store')
     .summary('etcd v3, in memory and logged')
@@ -55,7 +86,15 @@ function described(): Command {
       'Serves the etcd v3 API; every flag has its ETCD_* environment variable.\n\n' +
         'Example: megaplane store --data-dir ./etcd --listen-client-urls http://127.0.0.1:2379',
     )
+    .option('--config-file <file>', "etcd's YAML, in place of all other flags")
+    .option('--version', 'prints the version of etcd that it stands in for')
+    .addOption(
+      new Option('--experimental-watch-progress-notify-interval <duration>')
+        .argParser(durationMs)
+        .hideHelp(),
+    )
     .optionsGroup('Data:')
+    .addOption(new Option('--unsafe-no-fsync [on]').argParser(flagValue).hideHelp())
     .option('--data-dir <dir>', 'log and snapshots', 'default.etcd')
     .option(
       '--durability <modes>',
@@ -82,8 +121,12 @@ function described(): Command {
 function run(flags: Flags, warn: (message: string) => void): Promise<number> {
   return serve(async () => {
     const { startStore } = await import('../store-program.ts');
-    const policies = { prefixes: prefixes(flags), base: base(flags.durability) };
-    return startStore({ ...flags, ...policies, warn });
+    const mode = base(flags.durability);
+    const isUnsafe = flags.unsafeNoFsync === true && mode === 'fsync';
+    const policies = { prefixes: prefixes(flags), base: isUnsafe ? 'buffered' : mode } as const;
+    const { experimentalWatchProgressNotifyInterval: older } = flags;
+    const watchProgressNotifyInterval = older ?? flags.watchProgressNotifyInterval;
+    return startStore({ ...flags, ...policies, watchProgressNotifyInterval, warn });
   });
 }
 

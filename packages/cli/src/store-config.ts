@@ -1,0 +1,51 @@
+// shell: reads etcd's configuration file
+/** etcd's `--config-file`: the flags as YAML or JSON, in place of all other flags. */
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+
+/** Sections of etcd's file, and what their names begin with as flags. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  'client-transport-security': '',
+  'peer-transport-security': 'peer-',
+};
+
+/** The file as arguments of the command line. Throws an Error for people. */
+export function configArguments(path: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`--config-file: ${(error as Error).message}`, { cause: error });
+  }
+  return configTextArguments(path, text);
+}
+
+export function configTextArguments(path: string, text: string): string[] {
+  let content: unknown;
+  try {
+    content = parse(text);
+  } catch (error) {
+    throw new Error(`--config-file: ${path}: ${(error as Error).message}`, { cause: error });
+  }
+  if (content === null) return [];
+  if (typeof content !== 'object' || Array.isArray(content)) {
+    throw new Error(`--config-file: ${path} is no list of "flag: value"`);
+  }
+  return Object.entries(content).flatMap(([name, value]: [string, unknown]) => {
+    const prefix = SECTIONS[name];
+    if (prefix === undefined) return argument(path, name, value);
+    const section = typeof value === 'object' && value !== null ? value : {};
+    return Object.entries(section).flatMap(([inner, one]: [string, unknown]) =>
+      argument(path, `${prefix}${inner}`, one),
+    );
+  });
+}
+
+function argument(path: string, name: string, value: unknown): string[] {
+  if (value === null || value === '') return [];
+  if (Array.isArray(value)) return [`--${name}=${value.map(String).join(',')}`];
+  if (typeof value === 'object') {
+    throw new Error(`--config-file: ${path}: ${name} is a section that no flag takes`);
+  }
+  return [`--${name}=${String(value)}`];
+}
