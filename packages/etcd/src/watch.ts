@@ -61,6 +61,8 @@ export class WatchService {
   readonly #guard: WatchGuard;
   /** Response under construction, shared: one is built and sent at a time. */
   out: Buffer = Buffer.alloc(512 * 1024);
+  /** Head of the response that is being sent. */
+  readonly head: Buffer = Buffer.alloc(64);
   /** Ends of the events in `out`, for fragments. */
   readonly ends: number[] = [];
 
@@ -316,7 +318,7 @@ class WatchStream implements GrpcCallHandler {
     end: number,
     fragment: boolean,
   ): void {
-    const head = Buffer.alloc(64);
+    const { head } = this.#service;
     let at = this.#service.context.writeHeader(head, 0, revision);
     at = writeId(head, at, id);
     if (fragment) {

@@ -1,5 +1,6 @@
 // data plane
 /** A gRPC call at the server, with an object of its own: all shapes of methods. */
+import { asBuffer } from '@megaplane/base/bytes';
 import type { CloseReason, Connection, FieldList } from './exchange.ts';
 import { ERRORS, readUint32, writeUint32 } from './frames.ts';
 import { GRPC_HEAD, GRPC_PREFIX_BYTES, grpcFinishBare, grpcTrailers } from './grpc-replies.ts';
@@ -128,8 +129,7 @@ export function sendMessage(
   }
   session.sendData(stream, joined, 0, GRPC_PREFIX_BYTES);
   const id = stream.id;
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (id !== 0) session.sendData(stream, view, start, end);
+  if (id !== 0) session.sendData(stream, asBuffer(bytes), start, end);
 }
 
 export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
