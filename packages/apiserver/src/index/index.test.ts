@@ -105,7 +105,7 @@ const LABEL: fc.Arbitrary<Asked> = fc.tuple(fc.nat(49), fc.nat(49)).map(([one, o
   matches: (pod) => pod.app === `app-${one}` || pod.app === `app-${other}`,
 }));
 const SHARD: fc.Arbitrary<Asked> = fc
-  .tuple(fc.constantFrom(4, 7, 64, 300), fc.nat(299))
+  .tuple(fc.constantFrom(4, 8, 11, 64, 300), fc.nat(299))
   .map(([count, index]) => {
     const text = shardOf(index % count, count);
     const parsed = parseShardSelector(text);
