@@ -44,8 +44,8 @@ export function configTextArguments(path: string, text: string): string[] {
 function argument(path: string, name: string, value: unknown): string[] {
   if (value === null || value === '') return [];
   if (Array.isArray(value)) return [`--${name}=${value.map(String).join(',')}`];
-  if (typeof value === 'object') {
-    throw new Error(`--config-file: ${path}: ${name} is a section that no flag takes`);
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+    return [`--${name}=${value}`];
   }
-  return [`--${name}=${String(value)}`];
+  throw new Error(`--config-file: ${path}: ${name} is a section that no flag takes`);
 }

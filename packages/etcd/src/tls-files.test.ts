@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,8 @@ import { after, before, test } from 'node:test';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { type OpenStore, openStore } from '@megaplane/store/open';
+import type { AuthOptions } from './auth/auth.ts';
+import { has } from './peer.sim.ts';
 import { revokedSerials } from './revoked.ts';
 import { type EtcdServer, serveEtcd } from './run-store.ts';
 import { type TlsFlags, cipherList, openTls } from './tls-files.ts';
@@ -81,14 +83,14 @@ interface Served {
   close(): Promise<void>;
 }
 
-async function serve(more: Partial<TlsFlags>): Promise<Served> {
+async function serve(more: Partial<TlsFlags>, auth: AuthOptions = {}): Promise<Served> {
   const warnings: string[] = [];
   const flags = { certFile: at('tls.crt'), keyFile: at('tls.key'), ...more };
   const source = openTls(flags, (message) => warnings.push(message));
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const currentTls = (): ReturnType<typeof source.current> => source.current();
   const listen = [{ port: 0, tls: currentTls(), currentTls }];
-  const server = await serveEtcd(opened, { listen });
+  const server = await serveEtcd(opened, { listen, auth });
   const close = async (): Promise<void> => {
     await server.close();
     await opened.close();
@@ -164,6 +166,45 @@ test('common names and hosts of clients can be listed', { skip: SKIP }, async ()
   } finally {
     await byName.close();
     await byHost.close();
+  }
+});
+
+const SKIP_CTL =
+  SKIP !== false || has('etcdctl') ? SKIP : 'needs etcdctl: apt-get install etcd-client';
+
+test('the common name of a certificate is a user', { skip: SKIP_CTL }, async () => {
+  const auth = { usesCertificates: true, bcryptCost: 4 };
+  const served = await serve({ trustedCaFile: at('ca.crt') }, auth);
+  const etcdctl = (client: string, line: string): Promise<string> => {
+    const endpoint = `https://127.0.0.1:${served.server.addresses[0]?.port}`;
+    const tls = ['--cacert', at('ca.crt'), '--cert', at(`${client}.crt`)];
+    const args = [...tls, '--key', at(`${client}.key`), '--endpoints', endpoint];
+    const env = { ...process.env, ETCDCTL_API: '3' };
+    return new Promise((resolve) => {
+      execFile('etcdctl', [...args, ...line.split(' ')], { env }, (_error, stdout, stderr) => {
+        resolve(`${stdout}${stderr}`.trim());
+      });
+    });
+  };
+  try {
+    for (const line of [
+      'user add root:secret',
+      'user add client --no-password',
+      'role add r',
+      'role grant-permission r readwrite k',
+      'user grant-role client r',
+      'auth enable',
+    ]) {
+      assert.doesNotMatch(await etcdctl('second', line), /Error/, line);
+    }
+    assert.equal(await etcdctl('client', 'put k v'), 'OK');
+    assert.equal(await etcdctl('client', 'get k'), 'k\nv');
+    assert.match(await etcdctl('client', 'put other v'), /permission denied/);
+    // A name that is no user may do nothing; a token counts before the certificate.
+    assert.match(await etcdctl('second', 'get k'), /permission denied/);
+    assert.equal(await etcdctl('second', '--user root:secret get k'), 'k\nv');
+  } finally {
+    await served.close();
   }
 });
 
