@@ -28,6 +28,8 @@ import { emptyRow } from './storage.ts';
 import { refusedWrite, sendWritten, type WriteContext } from './writing.ts';
 
 const DELETE_TRIES_MAX = 5;
+/** Objects of a collection that are removed before others get their turn. */
+const DELETIONS_PER_TURN = 100;
 
 const row = emptyRow();
 
@@ -285,11 +287,10 @@ function removeAll(
   names: readonly { readonly namespace: string; readonly name: string }[],
   metadata: JsonObject,
 ): void {
-  const { call, served } = context;
+  const { call, served, world } = context;
   const items: JsonObject[] = [];
-  let left = names.length;
   let refusal: ReturnType<typeof conflict> | null = null;
-  const finish = (): void => {
+  const answer = (): void => {
     if (refusal !== null) {
       call.fail(refusal);
       return;
@@ -297,17 +298,29 @@ function removeAll(
     const { apiVersion, listKind } = served.resource;
     call.sendObject(200, { kind: listKind, apiVersion, metadata, items });
   };
-  if (left === 0) finish();
-  for (const { namespace, name } of names) {
-    removeOne(context, namespace, name, options, (result) => {
-      if (result.ok) {
-        const { kind: _, apiVersion: __, ...rest } = shownObject(result.value.object);
-        items.push(rest);
-      } else if (result.status.code !== 404) {
-        refusal ??= result.status;
-      }
-      left--;
-      if (left === 0) finish();
-    });
-  }
+  const removeFrom = (from: number): void => {
+    if (call.exchange.closed) return;
+    const to = Math.min(names.length, from + DELETIONS_PER_TURN);
+    let left = to - from;
+    const settle = (): void => {
+      if (to < names.length) world.edge.defer(() => removeFrom(to));
+      else if (from === 0) answer();
+      // in a later turn nobody holds the answer back for what it speaks of
+      else world.whenPublished(world.storage.appliedRevision, answer);
+    };
+    if (left === 0) settle();
+    for (const { namespace, name } of names.slice(from, to)) {
+      removeOne(context, namespace, name, options, (result) => {
+        if (result.ok) {
+          const { kind: _, apiVersion: __, ...rest } = shownObject(result.value.object);
+          items.push(rest);
+        } else if (result.status.code !== 404) {
+          refusal ??= result.status;
+        }
+        left--;
+        if (left === 0) settle();
+      });
+    }
+  };
+  removeFrom(0);
 }

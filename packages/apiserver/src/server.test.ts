@@ -159,3 +159,20 @@ test('a lease is renewed on the short way when only its spec changes', () => {
   assert.equal(ask('GET', `${path}/n`).text, renewed.text);
   assert.equal(ask('PUT', `${path}/n`, stored).status, 409);
 });
+
+test('a large collection is removed over several turns, and others are answered in between', () => {
+  const { ask, later } = server();
+  const count = 350;
+  for (let index = 0; index < count; index++) {
+    ask('POST', MAPS, { ...CONFIG, metadata: { name: `m-${index}` } });
+  }
+  const removal = ask('DELETE', MAPS);
+  assert.equal(removal.status, 0);
+  const between = JSON.parse(ask('GET', MAPS).text) as { items: unknown[] };
+  assert(between.items.length > 0 && between.items.length < count);
+  while (later.length > 0) later.shift()?.();
+  assert.equal(removal.status, 200);
+  const removed = JSON.parse(removal.text) as { items: unknown[] };
+  assert.equal(removed.items.length, count);
+  assert.deepEqual((JSON.parse(ask('GET', MAPS).text) as { items: unknown[] }).items, []);
+});

@@ -42,8 +42,8 @@ import {
 
 /** Bodies above this go the ordinary way. */
 const BODY_BYTES_MAX = 32 * 1024;
-/** Templates that are kept; the oldest makes room. */
-const TEMPLATES_MAX = 512;
+/** Templates that are kept, of a few KB each; the oldest makes room. */
+const TEMPLATES_MAX = 2048;
 /** Shapes whose first sight is remembered; beyond it all are forgotten. */
 const SEEN_MAX = 4096;
 /** A template that was of use for fewer writes than this is not worth finding again at once. */

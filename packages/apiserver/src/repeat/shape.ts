@@ -126,6 +126,7 @@ export class Shape {
   /** Ends the shape with the order of its holes; gives a number that equal shapes share. */
   finish(): number {
     for (let kind = 0; kind < KINDS; kind++) {
+      if (!this.#isOrdered(kind)) continue;
       for (let hole = 0; hole < this.holes; hole++) {
         if (this.kinds[hole] === kind) this.bytes[this.length++] = 0x80 + this.rankOf(hole);
       }
@@ -134,6 +135,18 @@ export class Shape {
     let hash = length;
     for (let at = 0; at < length; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
     return hash >>> 0;
+  }
+
+  /**
+   * Whether the order of such holes bears on anything. Of two uids one is the object's own, which is
+   * sorted among no others; messages and names of volumes are in no sorted list at all.
+   */
+  #isOrdered(kind: number): boolean {
+    if (kind === MESSAGE || kind === VOLUME) return false;
+    if (kind !== UUID) return true;
+    let count = 0;
+    for (let hole = 0; hole < this.holes; hole++) if (this.kinds[hole] === UUID) count++;
+    return count > 2;
   }
 
   /** How many holes of the same kind are below this one. */
