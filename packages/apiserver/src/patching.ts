@@ -59,8 +59,15 @@ function readPatch(
     if (!patched.ok) return patched;
     const form = resultForm(type, patched.value, options, isChecked, (text) => call.warn(text));
     if (!form.ok) return form;
-    return checkIdentity(form.value, context);
+    return checkIdentity(withReset(form.value, patched.value), context);
   });
+}
+
+/** An empty list of owners, which ends the tracking, is lost when the result is decoded. */
+function withReset(form: JsonObject, patched: JsonObject): JsonObject {
+  const { managedFields } = objectAt(patched, 'metadata') ?? {};
+  if (!Array.isArray(managedFields) || managedFields.length > 0) return form;
+  return { ...form, metadata: { ...objectAt(form, 'metadata'), managedFields: [{}] } };
 }
 
 /** A patch that does not name the owners of fields is made without them. */

@@ -281,5 +281,6 @@ export const PASSING: Readonly<Record<string, readonly string[]>> = {
     'watch-list-empty',
     'watch-list-rv',
     'watch-list-selector',
+    'yaml',
   ],
 };

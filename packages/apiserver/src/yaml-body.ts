@@ -1,4 +1,4 @@
-/** YAML of requests and answers; the library is loaded when the first one comes. */
+/** YAML of requests; the library is loaded when the first one comes. */
 import { createRequire } from 'node:module';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
@@ -6,7 +6,6 @@ interface Yaml {
   parseDocument(text: string, options: object): YamlDocument;
   visit(document: YamlDocument, visitor: object): void;
   readonly LineCounter: new () => LineCounter;
-  stringify(value: unknown, options: object): string;
 }
 
 interface YamlDocument {
@@ -78,9 +77,4 @@ function stringKeys(value: JsonValue): JsonValue {
     if (inner !== undefined) plain[key] = stringKeys(inner);
   }
   return plain;
-}
-
-/** An object as YAML with its keys sorted, as upstream prints it. */
-export function yamlText(object: JsonObject): string {
-  return library().stringify(object, { sortMapEntries: true, version: '1.1', singleQuote: true });
 }

@@ -5,7 +5,7 @@ import { JSON_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
-import { yamlText } from './yaml-body.ts';
+import { yamlText } from './yaml-text.ts';
 
 /** Lists are collected and printed whole: both forms sort or indent across items. */
 export class YamlEncoder extends JsonEncoder {

@@ -160,7 +160,7 @@ test('every encoding shows the owners, but for the one that leaves them out', ()
   const decoded = decodeProtobuf(bytes, 0, bytes.length);
   assert.ok(decoded.ok);
   assert.deepEqual((decoded.object['metadata'] as JsonObject)['managedFields'], [wanted]);
-  assert.match(accept('application/yaml').text, /managedFields:\n {4}- apiVersion: v1/);
+  assert.match(accept('application/yaml').text, /managedFields:\n {2}- apiVersion: v1/);
   assert.equal(metadataOf(accept(LEAN_JSON_TYPE))['managedFields'], undefined);
   assert.equal(metadataOf(accept(LEAN_JSON_TYPE))['name'], 'a');
   const list = JSON.parse(accept(LEAN_JSON_TYPE, MAPS).text) as {
