@@ -15,6 +15,11 @@ import type { Store } from './store.ts';
 const SWEEP_EVENTS_MAX = 4096;
 /** Share of an arena that must be garbage before its survivors are moved. */
 const GARBAGE_SHARE_MIN = 0.4;
+/**
+ * The same where history has a budget: what is written there is replaced soon, so waiting empties
+ * most of an arena for nothing.
+ */
+const CHURN_SHARE_MIN = 0.8;
 /** The same when an operator asks for memory back. */
 const DEFRAGMENT_SHARE_MIN = 0.02;
 
@@ -42,7 +47,7 @@ export class Sweep {
   /** True while there is garbage to collect. */
   get hasWork(): boolean {
     if (this.#holders > 0) return false;
-    return this.#candidates.size > 0 || this.isBehind;
+    return this.isBehind || this.#ripe() !== 0;
   }
 
   /** True while something beyond the boundaries of history is still kept. */
@@ -179,28 +184,30 @@ export class Sweep {
       this.#candidates.delete(arena);
       arenas.release(arena);
     } else if (
-      arenas.live[arena]! < arenas.used[arena]! * (1 - GARBAGE_SHARE_MIN) &&
+      arenas.live[arena]! < arenas.used[arena]! * (1 - garbageShareMin(klass)) &&
       arenas.used[arena]! <= ARENA_BYTES
     ) {
       this.#candidates.add(arena);
     }
   }
 
-  /** Empties one candidate whose records are all older than its class's events. */
-  #evacuateOne(): void {
+  /** A candidate whose records are all older than its class's events, 0 when there is none. */
+  #ripe(): number {
     const { arenas, classes } = this.#store;
     for (const arena of this.#candidates) {
       const klass = classes.all[arenas.classOf[arena]!]!;
-      if (arenas.isOpen(arena)) {
-        this.#candidates.delete(arena);
-        continue;
-      }
-      if (arenas.lastRevision[arena]! >= this.#sweptRevision(klass)) continue;
-      this.#candidates.delete(arena);
-      this.#evacuate(arena);
-      this.#store.hub.reset();
-      return;
+      if (arenas.isOpen(arena)) this.#candidates.delete(arena);
+      else if (arenas.lastRevision[arena]! < this.#sweptRevision(klass)) return arena;
     }
+    return 0;
+  }
+
+  #evacuateOne(): void {
+    const arena = this.#ripe();
+    if (arena === 0) return;
+    this.#candidates.delete(arena);
+    this.#evacuate(arena);
+    this.#store.hub.reset();
   }
 
   /** Events at or after this revision are still in the class's log. */
@@ -241,4 +248,8 @@ export class Sweep {
     while (arenas.previous(newer) !== ref) newer = arenas.previous(newer);
     arenas.setPrevious(newer, moved);
   }
+}
+
+function garbageShareMin(klass: KeyClass): number {
+  return klass.historyBytesMax === Infinity ? GARBAGE_SHARE_MIN : CHURN_SHARE_MIN;
 }
