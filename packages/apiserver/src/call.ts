@@ -7,7 +7,7 @@ import type { Identity } from './identity.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
 import type { Query } from './query.ts';
 import type { RequestInfo } from './request-info.ts';
-import { yamlText } from './yaml-body.ts';
+import { yamlText } from './yaml-text.ts';
 
 const WARNINGS_RUNES_MAX = 4096;
 const WARNING_RUNES_MAX = 256;
