@@ -42,6 +42,12 @@ export interface Encoder {
   /** One item with its separator; `index` counts from 0. */
   item(sink: Sink, row: Row, index: number): void;
   closeList(sink: Sink): void;
+  /**
+   * True where the items so far were only measured, because the list is too long to be held: after
+   * the last of them `openMeasured` is called, all items once more, and then `closeList`.
+   */
+  readonly isMeasured?: boolean;
+  openMeasured?(sink: Sink): void;
   /** One object alone, at `revision`. */
   object(sink: Sink, row: Row, revision: number): void;
   /** One event; `isFirst` for the first of a stream. */

@@ -1,7 +1,10 @@
 /**
  * Kubernetes protobuf of stored objects. A list's envelope begins with its length, so its items are
- * collected before the first byte leaves; watches are encoded event by event.
+ * collected before the first byte leaves. A list that is too long for that is encoded twice: once
+ * to know its length, and once more to be sent, which costs time and no memory. Watches are encoded
+ * event by event.
  */
+import { assert } from '@megaplane/base/assert';
 import { decodeCanonical } from '@megaplane/machinery/canonical';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
@@ -12,6 +15,10 @@ import {
   encodeStored,
   encodeStoredItem,
   encodeWatchFrame,
+  listFrame,
+  varintBytes,
+  varintLength,
+  type ListFrame,
 } from '@megaplane/machinery/protobuf';
 import type { Status } from '@megaplane/machinery/status';
 import {
@@ -30,13 +37,23 @@ import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 
 const NOTHING = Buffer.alloc(0);
+/** Items of one list that are held until it is complete. */
+export const LIST_BYTES_HELD_MAX: number = 32 * 1024 * 1024;
+
+/** A list is held until it is whole, measured when it is too long, or sent by its measure. */
+type Pass =
+  | { readonly kind: 'holding'; readonly items: Uint8Array[] }
+  | { readonly kind: 'measuring' }
+  | { readonly kind: 'sending'; readonly frame: ListFrame };
 
 /** What differs between whole objects and their metadata. */
 abstract class EnvelopeEncoder implements Encoder {
   readonly contentType: string = PROTOBUF_TYPE;
   abstract readonly id: string;
   #meta: JsonObject = {};
-  #items: Uint8Array[] = [];
+  #pass: Pass = { kind: 'holding', items: [] };
+  /** Of the items, their tags and lengths included; while sending: of those to come. */
+  #itemsBytes = 0;
 
   protected abstract decode(row: Row, revision: number): JsonObject;
   protected abstract blank(metadata: JsonObject): JsonObject;
@@ -45,20 +62,51 @@ abstract class EnvelopeEncoder implements Encoder {
   protected abstract readonly itemKind: string;
 
   openList(_sink: Sink, meta: ListMeta): void {
-    this.#items = [];
+    this.#pass = { kind: 'holding', items: [] };
+    this.#itemsBytes = 0;
     this.#meta = { resourceVersion: String(meta.revision) };
     if (meta.continueToken !== '') this.#meta['continue'] = meta.continueToken;
     if (meta.remaining !== null) this.#meta['remainingItemCount'] = meta.remaining;
     if (meta.shard !== '') this.#meta['shardInfo'] = { selector: meta.shard };
   }
 
-  item(_sink: Sink, row: Row): void {
-    this.#items.push(this.bare(row));
+  item(sink: Sink, row: Row): void {
+    const item = this.bare(row);
+    const bytes = 1 + varintLength(item.length) + item.length;
+    const pass = this.#pass;
+    if (pass.kind === 'sending') {
+      this.#itemsBytes -= bytes;
+      sink.append(Uint8Array.of(pass.frame.itemTag));
+      sink.append(varintBytes(item.length));
+      sink.append(item);
+      return;
+    }
+    this.#itemsBytes += bytes;
+    if (pass.kind === 'measuring') return;
+    if (this.#itemsBytes > LIST_BYTES_HELD_MAX) this.#pass = { kind: 'measuring' };
+    else pass.items.push(item);
+  }
+
+  get isMeasured(): boolean {
+    return this.#pass.kind === 'measuring';
+  }
+
+  openMeasured(sink: Sink): void {
+    const { listApiVersion, listKind } = this;
+    const frame = listFrame(listApiVersion, listKind, this.#meta, this.#itemsBytes);
+    this.#pass = { kind: 'sending', frame };
+    sink.append(frame.head);
   }
 
   closeList(sink: Sink): void {
-    sink.append(encodeList(this.listApiVersion, this.listKind, this.#meta, this.#items));
-    this.#items = [];
+    const pass = this.#pass;
+    this.#pass = { kind: 'holding', items: [] };
+    if (pass.kind === 'holding') {
+      sink.append(encodeList(this.listApiVersion, this.listKind, this.#meta, pass.items));
+    } else if (pass.kind === 'sending') {
+      assert(this.#itemsBytes === 0, 'a list was sent that is not as long as it was measured');
+      sink.append(pass.frame.tail);
+    }
   }
 
   object(sink: Sink, row: Row, revision: number): void {

@@ -185,9 +185,21 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   encoder.openList(sink, meta);
   body.write(sink.bytes, 0, sink.length);
   // a snapshot of the newest state is read at its revision, so that later turns show the same
-  const stream = new RowStream(plan.source, range, plan.revision, filter, encoder, false);
-  exchange.onWritable = () => pumpList(world, exchange, body, stream, encoder);
-  pumpList(world, exchange, body, stream, encoder);
+  const { source, revision } = plan;
+  const rows = (): RowStream => new RowStream(source, range, revision, filter, encoder, false);
+  const sending: Sending = { exchange, body, encoder, rows, stream: rows() };
+  exchange.onWritable = () => pumpList(world, sending);
+  pumpList(world, sending);
+}
+
+/** A list on its way. */
+interface Sending {
+  readonly exchange: Exchange;
+  readonly body: AnswerBody;
+  readonly encoder: Encoder;
+  /** The rows from their beginning, for lists that are read twice. */
+  readonly rows: () => RowStream;
+  stream: RowStream;
 }
 
 function failCompacted({ call, options, range }: ListPlan, start: Buffer): void {
@@ -201,19 +213,14 @@ function failCompacted({ call, options, range }: ListPlan, start: Buffer): void 
   call.fail(expired(CONTINUE_EXPIRED_TEXT, continueAfter(range, last, -1)));
 }
 
-function pumpList(
-  world: World,
-  exchange: Exchange,
-  body: AnswerBody,
-  stream: RowStream,
-  encoder: Encoder,
-): void {
+function pumpList(world: World, sending: Sending): void {
+  const { exchange, body, encoder, stream } = sending;
   if (exchange.closed) return;
   switch (stream.pull(body)) {
     case 'full':
       return;
     case 'yield':
-      world.edge.defer(() => pumpList(world, exchange, body, stream, encoder));
+      world.edge.defer(() => pumpList(world, sending));
       return;
     case 'compacted':
       // half a list must not look like a whole one
@@ -221,6 +228,13 @@ function pumpList(
       return;
     case 'end':
       sink.length = 0;
+      if (encoder.isMeasured === true && encoder.openMeasured !== undefined) {
+        encoder.openMeasured(sink);
+        body.write(sink.bytes, 0, sink.length);
+        sending.stream = sending.rows();
+        pumpList(world, sending);
+        return;
+      }
       encoder.closeList(sink);
       body.write(sink.bytes, 0, sink.length);
       body.end();

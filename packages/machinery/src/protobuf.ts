@@ -7,6 +7,7 @@
  * first used. /
  */
 
+import { assert } from '@megaplane/base/assert';
 import { decodeCanonical } from './canonical.ts';
 import { stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
@@ -33,6 +34,8 @@ export type Decoded =
 /** What upstream calls its own set of types in error texts. */
 export const UNREGISTERED_SCHEME = 'pkg/api/legacyscheme/scheme.go:30';
 
+/** `k8s\0` */
+const MAGIC_BYTES = 4;
 const decoder = new MessageDecoder();
 const encoder = new MessageEncoder();
 const transcoder = new Transcoder();
@@ -116,6 +119,56 @@ export function encodeList(
   // the first form of lists of metadata had its two fields the other way round
   const isTurned = apiVersion === 'meta.k8s.io/v1beta1';
   return encoder.list(apiVersion, listKind, metadata, items, isTurned);
+}
+
+/** What stands around the items of a list that is written piece by piece. */
+export interface ListFrame {
+  /** Everything before the first item. */
+  readonly head: Buffer;
+  /** What stands before each item's length. */
+  readonly itemTag: number;
+  /** Everything behind the last item. */
+  readonly tail: Buffer;
+}
+
+/** The frame of a list whose items, tags and lengths included, take `itemsBytes`. */
+export function listFrame(
+  apiVersion: string,
+  listKind: string,
+  metadata: JsonObject,
+  itemsBytes: number,
+): ListFrame {
+  const empty = encodeList(apiVersion, listKind, metadata, []);
+  const envelope = readEnvelope(empty, MAGIC_BYTES, empty.length);
+  assert(envelope !== undefined, 'a list that was just encoded cannot be read');
+  const { rawStart, rawEnd } = envelope;
+  const length = rawEnd - rawStart;
+  const lengthAt = rawStart - varintLength(length);
+  return {
+    head: Buffer.concat([
+      empty.subarray(0, lengthAt),
+      varintBytes(length + itemsBytes),
+      empty.subarray(rawStart, rawEnd),
+    ]),
+    itemTag: apiVersion === 'meta.k8s.io/v1beta1' ? 0x0a : 0x12,
+    tail: empty.subarray(rawEnd),
+  };
+}
+
+/** Bytes of a number below 2^53 as a varint. */
+export function varintLength(value: number): number {
+  let length = 1;
+  for (let rest = value; rest >= 0x80; rest /= 0x80) length++;
+  return length;
+}
+
+/** A number below 2^53 as a varint. */
+export function varintBytes(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
+  bytes.push(rest);
+  return Buffer.from(bytes);
 }
 
 /**
