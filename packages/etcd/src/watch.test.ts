@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import type { GrpcClientCall } from '@megaplane/wire/grpc';
 import { type OpenStore, openStore } from '@megaplane/store/open';
 import { type Fields, Peer, encode, has, startEtcd } from './peer.sim.ts';
-import { type EtcdServer, serveEtcd } from './run-store.ts';
+import { ETCD_LIMITS, type EtcdServer, serveEtcd } from './run-store.ts';
+import { EtcdContext } from './context.ts';
+import { SimulatedCall, SimulatedConnection } from './simulation/network.sim.ts';
+import { WatchService } from './watch.ts';
 import { type Shown, showWatch } from './watch-peer.sim.ts';
 
 const SKIP =
@@ -183,6 +186,39 @@ test('ids that clients choose are kept to the last bit, and refused when taken',
       ],
     );
     stream.cancel();
+  });
+});
+
+test('a watch is told no revision whose events are still to come', async () => {
+  await withServer(async (_peer, opened) => {
+    const context = new EtcdContext(opened.store, ETCD_LIMITS, opened, () => 0);
+    const service = new WatchService(context);
+    const connection = new SimulatedConnection();
+    const seen: Shown[] = [];
+    const call = new SimulatedCall(connection, (bytes) =>
+      seen.push(showWatch(bytes, 0, bytes.length)),
+    );
+    call.accept(service.factory(call));
+    const key = Buffer.from('k');
+    // All in one turn: the write counts as published at once, its event is shown at the end.
+    const revision = opened.store.putIf(key, 0, 1, -1, key, 0, 1, 0);
+    call.request(encode([[1, [[1, 'k']]]]));
+    call.request(encode([[3, []]]));
+    await new Promise((resolve) => setImmediate(resolve));
+    while (connection.pending > 0) connection.deliver();
+    const events = seen.flatMap(({ events: all }) => all);
+    const first = seen[0]?.revision ?? 0;
+    assert(seen[0]?.created === true);
+    assert.equal(
+      events.length,
+      first < revision ? 1 : 0,
+      `created at ${first}, put at ${revision}`,
+    );
+    const progress = seen.findIndex(({ id }) => id === '-1');
+    const event = seen.findIndex(({ events: all }) => all.length > 0);
+    const told = seen[progress]?.revision ?? 0;
+    assert(progress < 0 || event < 0 || progress > event || told < revision, 'progress is ahead');
+    call.cancel('cancelled');
   });
 });
 

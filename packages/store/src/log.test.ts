@@ -448,3 +448,49 @@ test('a killed process in buffered mode loses nothing and skips no revision', as
     assert.equal(store.compactRevisionOf(Buffer.from('a'), 0, 1, 1, 1), 0);
   });
 });
+
+test('changes of one revision keep their order through a snapshot', async () => {
+  const dir = newDir();
+  let revision = 0;
+  await withStore(openStore(options(dir)), async (store) => {
+    const bytes = Buffer.from('ba');
+    store.begin();
+    store.put(bytes, 0, 1, bytes, 0, 1, 0);
+    store.put(bytes, 1, 2, bytes, 1, 2, 0);
+    revision = store.commit();
+    await published(store);
+  });
+  for (let round = 0; round < 2; round++) {
+    const opened = openStore(options(dir));
+    await withStore(opened, async (store) => {
+      const all = Buffer.from([0, 0]);
+      const cursor = store.watch(all, 0, 1, 1, 2, revision, { onEvents: () => {} });
+      const keys = [store.watchNext(cursor), store.watchNext(cursor)].map((ref) =>
+        store.record(ref).latin1Slice(store.keyAt(ref), store.keyTo(ref)),
+      );
+      assert.deepEqual(keys, ['b', 'a']);
+      opened.snapshot();
+      for (let i = 0; !readdirSync(dir).some((name) => name.startsWith('snapshot-')); i++) {
+        assert(i < 3000, 'no snapshot was made');
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    });
+  }
+});
+
+test('keys of a prefix without a log do not come back from a snapshot', async () => {
+  const dir = newDir();
+  const unlogged = options(dir, [{ prefix: '/n/', durability: 'none' }]);
+  const opened = openStore(unlogged);
+  await withStore(opened, async (store) => {
+    put(store, '/n/x', 'old');
+    put(store, '/y', 'kept');
+    await published(store);
+    opened.snapshot();
+    for (let i = 0; !readdirSync(dir).some((name) => name.startsWith('snapshot-')); i++) {
+      assert(i < 3000, 'no snapshot was made');
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  });
+  await withStore(openStore(unlogged), (store) => assert.match(dump(store), /^\/y=kept@\S+$/));
+});

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import type { Model, Version } from '@megaplane/store/model.sim';
 import type { Shown } from '../watch-peer.sim.ts';
 
-/** As `showWatch` writes an event without its lease and previous record. */
-function text({ key, value, mod, create, version }: Version): string {
+/** As `showWatch` writes an event without its previous record. */
+function text({ key, value, mod, create, version, lease }: Version): string {
   const type = value === null ? 'DELETE' : 'PUT';
-  return `${type} ${key} ${mod} ${create}/${version}/0=${value ?? ''}`;
+  return `${type} ${key} ${mod} ${create}/${version}/${lease}=${value ?? ''}`;
 }
 
 export class Watcher {

@@ -11,6 +11,7 @@ import type { Durability } from '@megaplane/store/contract';
 import type { InPlaceHandler } from '@megaplane/wire/grpc';
 import { EtcdContext } from '../context.ts';
 import { type Fields, encode } from '../peer.sim.ts';
+import { registerLease } from '../lease.ts';
 import { deleteHandler, putHandler } from '../put.ts';
 import { rangeHandler } from '../range.ts';
 import { txnHandler } from '../txn.ts';
@@ -24,6 +25,9 @@ const CLIENTS = 3;
 const KEYS = ['/f/a', '/f/b', '/b/a', '/b/b', '/n/a', '/n/b', '/x/a', '/x/b'] as const;
 const RANGES = ['/f/', '/b/', '/n/', '/x/', '/', '\0'] as const;
 const MODES: readonly Durability[] = ['none', 'buffered', 'fsync'];
+const LEASES = [1, 2, 3] as const;
+/** Longer than any run: none ends by itself. */
+const LEASE_TTL_S = 1_000_000;
 const LIMITS = { txnOpsMax: 128, requestBytesMax: 1_572_864, quotaBytes: 0 };
 
 interface Stream {
@@ -43,6 +47,8 @@ interface Server {
   readonly put: InPlaceHandler;
   readonly remove: InPlaceHandler;
   readonly txn: InPlaceHandler;
+  readonly grant: InPlaceHandler;
+  readonly revoke: InPlaceHandler;
 }
 
 export class World {
@@ -103,6 +109,7 @@ export class World {
       put: putHandler(context),
       remove: deleteHandler(context),
       txn: txnHandler(context),
+      ...leaseHandlers(context),
     };
   }
 
@@ -110,6 +117,8 @@ export class World {
   step(): void {
     const steps: readonly (readonly [number, () => void])[] = [
       [10, () => this.#write()],
+      [1, () => this.#grant()],
+      [1, () => this.#revoke()],
       [4, () => this.#read()],
       [3, () => this.#watch()],
       [1, () => this.#compact()],
@@ -161,8 +170,43 @@ export class World {
     return [...keys].map((key) =>
       this.#random.below(4) === 0
         ? { kind: 'delete', key }
-        : { kind: 'put', key, value: this.#value(), lease: 0 },
+        : { kind: 'put', key, value: this.#value(), lease: this.#lease() },
     );
+  }
+
+  /** One that is granted, or none. */
+  #lease(): number {
+    const id = this.#random.below(8);
+    return this.#model.leases.has(id) ? id : 0;
+  }
+
+  #grant(): void {
+    const id = this.#one(LEASES);
+    if (this.#model.leases.has(id)) return;
+    const fields: Fields = [
+      [1, LEASE_TTL_S],
+      [2, id],
+    ];
+    const outcome = runUnary(
+      this.#one(this.#clients).connection,
+      this.#server.grant,
+      encode(fields),
+    );
+    if (outcome.kind === 'ok') this.#model.leases.add(id);
+    else assert(this.#server.sim.failure !== null, `not granted: ${outcome.text}`);
+  }
+
+  #revoke(): void {
+    const id = this.#one(LEASES);
+    if (!this.#model.leases.has(id) || this.#server.sim.failure !== null) return;
+    const before = this.#model.revision;
+    const { connection } = this.#one(this.#clients);
+    const outcome = runUnary(connection, this.#server.revoke, encode([[1, id]]));
+    assert.equal(outcome.kind, 'ok');
+    const revision = this.#model.revoke(id);
+    assert.equal(this.#server.sim.store.appliedRevision, revision, 'the revision of a revocation');
+    const made = this.#model.history.filter(({ mod }) => mod > before);
+    connection.send(() => this.#arrived(revision, made));
   }
 
   #value(): string {
@@ -192,26 +236,12 @@ export class World {
 
   #plain(change: Change): [InPlaceHandler, Fields] {
     if (change.kind === 'delete') return [this.#server.remove, [[1, change.key]]];
-    return [
-      this.#server.put,
-      [
-        [1, change.key],
-        [2, change.value],
-      ],
-    ];
+    return [this.#server.put, putFields(change)];
   }
 
   #op(change: Change): Fields {
     if (change.kind === 'delete') return [[3, [[1, change.key]]]];
-    return [
-      [
-        2,
-        [
-          [1, change.key],
-          [2, change.value],
-        ],
-      ],
-    ];
+    return [[2, putFields(change)]];
   }
 
   /** A write, its effect on the model, and its answer on the way. */
@@ -378,6 +408,9 @@ export class World {
     model.compacted = store.compactRevision;
     const isKept = ({ key, mod }: Version): boolean => mod <= kept && this.#modeOf(key) !== 'none';
     model.history.push(...this.#model.history.filter(isKept));
+    for (const id of LEASES) if (store.leases.find(0, id) !== 0) model.leases.add(id);
+    const orphans = model.range('\0', '\0').filter(({ lease }) => !isHeld(lease, model));
+    assert.deepEqual(orphans, [], 'a key has a lease that will never end');
     this.#model = model;
     this.#shown.clear();
     this.#compareAll();
@@ -397,6 +430,34 @@ export class World {
     const found = outcome.kind === 'ok' ? readAnswer(outcome.bytes).kvs : [];
     assert.deepEqual(found, this.#model.range('\0', '\0').map(shownVersion), 'after a restart');
   }
+}
+
+function isHeld(lease: number, model: Model): boolean {
+  return lease === 0 || model.leases.has(lease);
+}
+
+function putFields({ key, value, lease }: Extract<Change, { kind: 'put' }>): Fields {
+  return [
+    [1, key],
+    [2, value],
+    [3, lease],
+  ];
+}
+
+/** The two handlers of leases that the world calls. */
+function leaseHandlers(context: EtcdContext): Pick<Server, 'grant' | 'revoke'> {
+  const handlers = new Map<string, InPlaceHandler>();
+  const methods = {
+    unary: (path: string, handler: InPlaceHandler) => void handlers.set(path, handler),
+    call: () => {},
+  };
+  registerLease(methods, context, () => ({ high: 0, low: 99 }));
+  const named = (name: string): InPlaceHandler => {
+    const found = handlers.get(`/etcdserverpb.Lease/${name}`);
+    assert(found !== undefined);
+    return found;
+  };
+  return { grant: named('LeaseGrant'), revoke: named('LeaseRevoke') };
 }
 
 const NOTHING: Answer = { revision: 0, kvs: [] };
