@@ -1,5 +1,5 @@
 /** YAML, and indented JSON (`pretty`): for people, so the objects are parsed and printed anew. */
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { shownRow, JsonEncoder, type EventType, type ListMeta } from './encoder.ts';
 import { JSON_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
 import type { Served } from './served.ts';
@@ -7,14 +7,14 @@ import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 import { yamlText } from './yaml-text.ts';
 
-/** Lists are collected and printed whole: both forms sort or indent across items. */
+/** Lists are printed item by item: both forms indent what stands within a list alike. */
 export class YamlEncoder extends JsonEncoder {
   override readonly id: string;
   override readonly contentType: string;
   readonly #served: Served;
   readonly #isYaml: boolean;
-  #list: JsonObject = {};
-  #items: JsonValue[] = [];
+  #metadata: JsonObject = {};
+  #count = 0;
 
   constructor(served: Served, media: Negotiated) {
     super(served);
@@ -24,35 +24,60 @@ export class YamlEncoder extends JsonEncoder {
     this.id = `printed ${served.resource.apiVersion} ${media.encoding}`;
   }
 
-  override openList(_sink: Sink, meta: ListMeta): void {
+  override openList(sink: Sink, meta: ListMeta): void {
     const { apiVersion, listKind } = this.#served.resource;
     const metadata: JsonObject = { resourceVersion: String(meta.revision) };
     if (meta.continueToken !== '') metadata['continue'] = meta.continueToken;
     if (meta.remaining !== null) metadata['remainingItemCount'] = meta.remaining;
     if (meta.shard !== '') metadata['shardInfo'] = { selector: meta.shard };
-    this.#items = [];
-    this.#list = { kind: listKind, apiVersion, metadata, items: this.#items };
+    this.#metadata = metadata;
+    this.#count = 0;
+    // keys of YAML are sorted, so metadata stands behind the items there
+    if (this.#isYaml) sink.utf8(`${yamlText({ apiVersion })}items:`);
+    else sink.utf8(`${closedLater({ kind: listKind, apiVersion, metadata })},\n  "items": [`);
   }
 
-  override item(_sink: Sink, row: Row): void {
+  override item(sink: Sink, row: Row): void {
     const { kind: _, apiVersion: __, ...rest } = shownRow(this.#served, row, row.modRevision);
-    this.#items.push(rest);
+    const isFirst = this.#count++ === 0;
+    if (this.#isYaml) sink.utf8((isFirst ? '\n' : '') + itemText(rest));
+    else sink.utf8(`${isFirst ? '' : ','}\n    ${indented(JSON.stringify(rest, null, 2), 4)}`);
   }
 
   override closeList(sink: Sink): void {
-    this.#print(sink, this.#list);
+    const isEmpty = this.#count === 0;
+    if (!this.#isYaml) {
+      sink.ascii(isEmpty ? ']\n}' : '\n  ]\n}');
+      return;
+    }
+    const { listKind } = this.#served.resource;
+    const rest = yamlText({ kind: listKind, metadata: this.#metadata });
+    sink.utf8((isEmpty ? ' []\n' : '') + rest);
   }
 
   override object(sink: Sink, row: Row, revision: number): void {
-    this.#print(sink, shownRow(this.#served, row, revision));
+    const object = shownRow(this.#served, row, revision);
+    sink.utf8(this.#isYaml ? yamlText(object) : JSON.stringify(object, null, 2));
   }
 
   override frame(sink: Sink, type: EventType, row: Row, revision: number): void {
     const object = shownRow(this.#served, row, revision);
     sink.utf8(`${JSON.stringify({ type, object })}\n`);
   }
+}
 
-  #print(sink: Sink, object: JsonObject): void {
-    sink.utf8(this.#isYaml ? yamlText(object) : JSON.stringify(object, null, 2));
-  }
+/** The text of an object without its last brace. */
+function closedLater(object: JsonObject): string {
+  return JSON.stringify(object, null, 2).slice(0, -'\n}'.length);
+}
+
+/** Line ends within strings are escaped in JSON, so each one in the text is one of the layout. */
+function indented(text: string, columns: number): string {
+  return text.replaceAll('\n', `\n${' '.repeat(columns)}`);
+}
+
+/** One item as it stands in a list of YAML. */
+function itemText(item: JsonObject): string {
+  const key = 'items:\n';
+  return yamlText({ items: [item] }).slice(key.length);
 }
