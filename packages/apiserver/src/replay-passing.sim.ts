@@ -244,6 +244,7 @@ export const PASSING: Readonly<Record<string, readonly string[]>> = {
     'binding-bindings',
     'binding-errors',
     'binding-gated',
+    'ephemeral-containers',
     'eviction',
     'eviction-options',
     'namespace-status',

@@ -20,9 +20,14 @@ function goName(name: string): string {
 
 /** The struct of a type by its name (`apps.v1.DeploymentStrategy`), ready for an error text. */
 export function goForm(typeName: string, value: JsonValue | undefined): Printed {
+  return printed(JSON.stringify(goValueOf(typeName, value)));
+}
+
+/** The same as a value. */
+export function goValueOf(typeName: string, value: JsonValue | undefined): JsonValue {
   const type = findType(typeName);
   if (type === undefined) throw new Error(`no type ${typeName}`);
-  return printed(JSON.stringify(formOf({ kind: 'object', type }, value, false)));
+  return formOf({ kind: 'object', type }, value, false);
 }
 
 function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean): JsonValue {

@@ -1,8 +1,10 @@
 /** What may change in a pod: almost nothing. */
 
 import { forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { goValueOf } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { lineDiff } from './line-diff.ts';
 import { rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkImageSpace } from './validation-containers.ts';
@@ -214,6 +216,12 @@ function changedFields(next: JsonObject, stored: JsonObject): string {
   return changed.map((name) => `spec.${name}`).join(', ');
 }
 
+/** The container as upstream prints its internal struct, a field a line. */
+function goLines(container: JsonValue): string[] {
+  const form = goValueOf('core.v1.EphemeralContainer', container);
+  return JSON.stringify(form, null, 1).split('\n');
+}
+
 function updateEphemeral(found: Findings, next: JsonObject, previous: JsonObject): void {
   const path = 'spec.ephemeralContainers';
   const after = listAt(next, 'spec', 'ephemeralContainers');
@@ -225,7 +233,7 @@ function updateEphemeral(found: Findings, next: JsonObject, previous: JsonObject
       found.push(forbiddenField(path, text));
     } else if (!isSame(same, old)) {
       const text = `existing ephemeral containers "${name}" may not be changed\n`;
-      found.push(forbiddenField(path, text));
+      found.push(forbiddenField(path, text + lineDiff(goLines(old), goLines(same))));
     }
   }
   eachObject(after, path, (container, at) => {
