@@ -36,7 +36,6 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
   const urls = parseUrls('--listen-client-urls', options.listenClientUrls);
   const metricsUrls = parseUrls('--listen-metrics-urls', options.listenMetricsUrls ?? '');
   const currentTls = storeTls(options, [...urls, ...metricsUrls]);
-  for (const url of urls) assertGuarded(url, currentTls);
   for (const url of metricsUrls) warnOfMetrics(url, options);
   const { autoCompactionMode, autoCompactionRetention } = options;
   const autoCompaction = compactionPolicy(autoCompactionMode, autoCompactionRetention);
@@ -53,6 +52,9 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
     listenMetrics: metricsUrls.map((url) => addressOf(url, currentTls)),
     timesCalls: options.metrics === 'extensive',
     origins: options.cors,
+    beforeListening: (hasUsers) => {
+      for (const url of urls) assertGuarded(url, currentTls, hasUsers);
+    },
     auth: {
       token: options.authToken,
       tokenTtlMs: options.authTokenTtl * 1000,
@@ -111,14 +113,15 @@ function isLoopback(url: URL): boolean {
 }
 
 /** Whoever reaches an unguarded port owns the data, so it must not be reached from elsewhere. */
-function assertGuarded(url: URL, currentTls: (() => ListenTls) | null): void {
+function assertGuarded(url: URL, currentTls: (() => ListenTls) | null, hasUsers: boolean): void {
   if (url.protocol === 'unix:' || isLoopback(url)) return;
   const asksForCertificates = currentTls?.().requiresClientCert === true;
-  if (url.protocol === 'https:' && asksForCertificates) return;
+  if (url.protocol === 'https:' && (asksForCertificates || hasUsers)) return;
   const what = url.protocol === 'https:' ? 'https without client certificates' : 'a plain port';
   throw new Error(
     `${url.origin}: ${what} is open to everybody who reaches it; listen on 127.0.0.1, or use ` +
-      'https with --cert-file, --key-file, --trusted-ca-file and --client-cert-auth',
+      'https with --cert-file, --key-file, --trusted-ca-file and --client-cert-auth, or https ' +
+      'once users are enabled (etcdctl auth enable)',
   );
 }
 

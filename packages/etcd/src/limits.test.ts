@@ -31,7 +31,7 @@ function put(key: string, size: number): Fields {
   ];
 }
 
-test('at the memory limit puts are refused; reads, deletes, renewals and compaction go on', async () => {
+test('at the memory limit puts are refused, reads, deletes and compaction go on', async () => {
   await withPeer(24 * 1024 * 1024, {}, async (peer, opened) => {
     await peer.show('Lease/LeaseGrant', [
       [1, 600],

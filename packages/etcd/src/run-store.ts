@@ -59,6 +59,8 @@ export interface EtcdServerOptions {
   /** etcd's --metrics=extensive: the time of every call as a histogram. */
   readonly timesCalls?: boolean;
   readonly auth?: AuthOptions;
+  /** Told before the first address listens whether users are enabled; throws to refuse. */
+  readonly beforeListening?: (hasUsers: boolean) => void;
   /** Limits of connections that differ from the wire's own. */
   readonly wire?: Partial<WireLimits>;
   /** Origins of web pages that may use the JSON gateway, etcd's --cors; default none. */
@@ -94,6 +96,7 @@ export async function serveEtcd(
   const limits = { ...ETCD_LIMITS, ...options.limits };
   const context = new EtcdContext(store, limits, opened, () => performance.now());
   const auth = makeAuth(context, options.auth ?? {});
+  options.beforeListening?.(auth.state.enabled);
   const watches = new WatchService(context, auth.guard);
   const compactor = new Compactor(context);
   const { routes, methods } = makeRoutes(context, auth, watches, compactor, options, () =>

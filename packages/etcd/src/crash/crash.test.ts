@@ -194,7 +194,7 @@ function eventOf(text: string): Event {
 }
 
 for (const mode of ['fsync', 'buffered'] as const) {
-  test(`kill -9 under load keeps every promise of ${mode}, for writes, reads and watches`, async () => {
+  test(`kill -9 under load keeps what ${mode} promised to writes, reads, watches`, async () => {
     const scene = new Scene(mode, 11);
     try {
       for (let round = 0; round < ROUNDS; round++) await scene.round();
