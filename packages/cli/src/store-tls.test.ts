@@ -29,7 +29,7 @@ function options(more: object): StoreProgramOptions {
   return { ...OPTIONS, dataDir, ...more } as unknown as StoreProgramOptions;
 }
 
-test('what a network could use without a certificate is refused, with what is missing', async () => {
+test('what a network could use without a certificate is refused, and why', async () => {
   const file = join(folder, 'file');
   writeFileSync(file, 'no certificate');
   const both = { certFile: file, keyFile: file };
