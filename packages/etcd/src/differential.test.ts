@@ -163,7 +163,7 @@ const request: fc.Arbitrary<Make> = fc.oneof(
 
 const SKIP =
   has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';
-const REQUESTS = process.env['MEGAPLANE_LONG'] === undefined ? 1200 : 100_000;
+const REQUESTS = process.env['MEGAPLANE_LONG'] === undefined ? 1000 : 100_000;
 
 /** 3.4 has no such field in its answer. */
 function withoutHashRevision(text: string): string {

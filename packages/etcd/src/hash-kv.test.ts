@@ -8,7 +8,7 @@ import { serveEtcd } from './run-store.ts';
 
 const SKIP =
   has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';
-const REQUESTS = process.env['MEGAPLANE_LONG'] === undefined ? 700 : 20_000;
+const REQUESTS = process.env['MEGAPLANE_LONG'] === undefined ? 420 : 20_000;
 
 /** One request of a random history; revisions are those of the store at that time. */
 function draw(random: () => number, revision: number): readonly [string, Fields] {
@@ -95,7 +95,7 @@ async function compare(program: string, is34: boolean): Promise<void> {
       const [path, fields] = draw(random, opened.store.appliedRevision);
       await both(path, fields);
       if (path === 'KV/Compact') await both('Maintenance/HashKV', []);
-      if (i % 350 === 349) await hashAll();
+      if (i % 210 === 209) await hashAll();
     }
     await both('Lease/LeaseRevoke', [[1, 77]]);
     await hashAll();

@@ -15,7 +15,7 @@ import { serveEtcd } from './run-store.ts';
 
 const SKIP =
   has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';
-const ROUNDS = process.env['MEGAPLANE_LONG'] === undefined ? 60 : 20_000;
+const ROUNDS = process.env['MEGAPLANE_LONG'] === undefined ? 40 : 20_000;
 const dir = mkdtempSync(join(tmpdir(), 'megaplane-import-'));
 after(() => rmSync(dir, { recursive: true, force: true }));
 let directories = 0;
