@@ -11,6 +11,7 @@ import { Metrics } from './metrics.ts';
 import { defineKinds } from './kinds.ts';
 import { authorizeNodes } from './node-grants.ts';
 import type { Relay } from './proxy/target.ts';
+import { RequestTracker, type TrackerOptions } from './operations/request-tracker.ts';
 import { Rbac } from './rbac.ts';
 import { RepeatedWrites } from './repeat/repeated-writes.ts';
 import { ApiServer } from './server.ts';
@@ -38,6 +39,8 @@ export interface ServerOptions {
   readonly enabledPlugins?: readonly string[];
   readonly disabledPlugins?: readonly string[];
   readonly anonymous?: boolean;
+  /** Limits on requests, who writes them down, and who hears of slow ones. */
+  readonly tracking?: TrackerOptions;
   /** False sends lease renewals the long way too, to compare the two. */
   readonly shortRenewals?: boolean;
   /** False sends writes that are like others the ordinary way too, to compare the two. */
@@ -79,7 +82,10 @@ export function createApiServer(options: ServerOptions): ApiServer {
     disabled: options.disabledPlugins,
     more: options.plugins,
   });
-  if (options.repeatedWrites !== false) world.repeated = new RepeatedWrites(world, admission);
+  // short ways are for a store that answers at once
+  const isOwn = !storage.isShared;
+  if (options.repeatedWrites !== false && isOwn)
+    world.repeated = new RepeatedWrites(world, admission);
   const server = new ApiServer({
     world,
     admission,
@@ -87,8 +93,9 @@ export function createApiServer(options: ServerOptions): ApiServer {
     readToken,
     health,
     metrics,
+    tracker: new RequestTracker(() => edge.nowMs(), metrics, options.tracking),
     renewals:
-      options.shortRenewals === false
+      options.shortRenewals === false || !isOwn || options.tracking?.auditor !== undefined
         ? null
         : new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid()),
     address: options.address,

@@ -23,6 +23,11 @@ export const PLAIN_JSON: Negotiated = {
   pretty: false,
 };
 
+/** See `Call.watcher`. */
+export interface CallWatcher {
+  answered(call: Call): void;
+}
+
 export class Call {
   readonly exchange: Exchange;
   readonly info: RequestInfo;
@@ -35,8 +40,18 @@ export class Call {
   readonly #warnings: string[] = [];
   /** Who comes to own the fields that this request writes; set with the options of a write. */
   fieldManager = '';
-  /** Code of the answer, for the metrics; 0 until it is given. */
-  code = 0;
+  #code = 0;
+  /** Told once, when the code of the answer is known. */
+  watcher: CallWatcher | null = null;
+  /** It counts among those in flight; the watcher's own. */
+  isCounted = false;
+  /** The answer is kept in `answer`, for who writes it down. */
+  keepsAnswer = false;
+  answer: Uint8Array | string | null = null;
+  /** The Status of a refusal. */
+  refusal: Status | null = null;
+  /** What parts of the server have to say about the request, for the audit log. */
+  annotations: Record<string, string> | null = null;
   /**
    * Taken instead of a refusal that what is stored gave rise to, once: set where the storage is
    * shared and the refusal may rest on an old state.
@@ -58,6 +73,23 @@ export class Call {
     this.identity = identity;
     this.nowMs = nowMs;
     this.auditId = auditId;
+  }
+
+  /** Code of the answer; 0 until it is given. */
+  get code(): number {
+    return this.#code;
+  }
+
+  set code(code: number) {
+    const isFirst = this.#code === 0;
+    this.#code = code;
+    if (isFirst && code !== 0) this.watcher?.answered(this);
+  }
+
+  /** Adds an annotation for the audit log; the first of a name stays. */
+  annotate(name: string, value: string): void {
+    this.annotations ??= {};
+    this.annotations[name] ??= value;
   }
 
   /** The body of the request; good until the handler returns, or for ever after `keepBody`. */
@@ -89,14 +121,15 @@ export class Call {
 
   /** Answers with bytes as they are. */
   send(code: number, contentType: string | null, bytes: Uint8Array | string | null): void {
+    if (this.keepsAnswer) this.answer = bytes;
     this.code = code;
     this.exchange.respond(code, contentType, bytes, this.headers());
   }
 
   /** Answers with plain text, as the outer layers do. */
-  sendText(code: number, text: string): void {
+  sendText(code: number, text: string, more: readonly string[] = []): void {
     this.code = code;
-    const headers = this.headers('x-content-type-options', 'nosniff');
+    const headers = this.headers('x-content-type-options', 'nosniff', ...more);
     this.exchange.respond(code, 'text/plain; charset=utf-8', text, headers);
   }
 
@@ -109,11 +142,13 @@ export class Call {
       again();
       return;
     }
-    this.code = code;
     const retry = status.details?.retryAfterSeconds;
     const more = retry === undefined ? [] : ['retry-after', String(retry)];
-    if (this.code === 403) more.push('x-content-type-options', 'nosniff');
+    if (code === 403) more.push('x-content-type-options', 'nosniff');
     const { type, bytes } = this.#encodeStatus(status);
+    this.refusal = status;
+    if (this.keepsAnswer) this.answer = bytes;
+    this.code = code;
     this.exchange.respond(this.code, type, bytes, this.headers(...more));
   }
 

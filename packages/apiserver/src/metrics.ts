@@ -8,9 +8,41 @@ import { renderShards } from './watch/shard-metrics.ts';
 
 /** Combinations of labels that are counted apart; paths come from clients and have no end. */
 const SERIES_MAX = 4096;
-const OTHERS = 'group="",resource="other",subresource="",verb="other",version=""';
+const OTHERS =
+  'component="apiserver",dry_run="",group="",resource="other",scope="",' +
+  'subresource="",verb="other",version=""';
 
-const BUCKETS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 60] as const;
+const BUCKETS_S = [
+  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
+  60,
+] as const;
+
+const VERBS: Readonly<Record<string, string>> = {
+  create: 'POST',
+  update: 'PUT',
+  get: 'GET',
+  head: 'GET',
+};
+const CONNECTED: ReadonlySet<string> = new Set(['attach', 'exec', 'portforward', 'proxy']);
+
+/** As upstream has them: what was done to what, by verbs of HTTP where they say it. */
+function labelsOf(call: Call): string {
+  const { info } = call;
+  const verb = info.isResource ? effectiveVerb(call) : info.verb;
+  const said = CONNECTED.has(info.subresource) ? 'CONNECT' : (VERBS[verb] ?? verb.toUpperCase());
+  const scope =
+    info.name !== '' || verb === 'create'
+      ? 'resource'
+      : info.namespace !== ''
+        ? 'namespace'
+        : 'cluster';
+  return (
+    `component="apiserver",dry_run="${call.query.has('dryRun') ? 'All' : ''}",` +
+    `group="${info.group}",resource="${info.isResource ? info.resource : ''}",` +
+    `scope="${info.isResource ? scope : ''}",subresource="${info.subresource}",` +
+    `verb="${said}",version="${info.version}"`
+  );
+}
 
 interface Series {
   count: number;
@@ -34,13 +66,9 @@ export class Metrics {
     this.#renewals++;
   }
 
-  /** A request was handed over; answers that come later count with their code as of now. */
-  count(call: Call, startMs: number): void {
-    const { info } = call;
-    const verb = info.isResource ? effectiveVerb(call).toUpperCase() : info.verb.toUpperCase();
-    const own =
-      `group="${info.group}",resource="${info.isResource ? info.resource : ''}",` +
-      `subresource="${info.subresource}",verb="${verb}",version="${info.version}"`;
+  /** A request was answered, after so long; of one that lasts, its head has left. */
+  count(call: Call, ms: number): void {
+    const own = labelsOf(call);
     const isKnown = this.#durations.has(own) || this.#durations.size < SERIES_MAX;
     const labels = isKnown ? own : OTHERS;
     const key = `code="${call.code}",${labels}`;
@@ -50,7 +78,6 @@ export class Metrics {
       series = { count: 0, sumMs: 0, buckets: new Float64Array(BUCKETS_S.length) };
       this.#durations.set(labels, series);
     }
-    const ms = Math.max(0, call.nowMs - startMs);
     series.count++;
     series.sumMs += ms;
     for (const [index, bound] of BUCKETS_S.entries()) {
@@ -68,7 +95,8 @@ export class Metrics {
       lines.push(`apiserver_request_total{${labels}} ${count}`);
     }
     lines.push(
-      'apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases",' +
+      'apiserver_request_total{code="200",component="apiserver",dry_run="",' +
+        'group="coordination.k8s.io",resource="leases",scope="resource",' +
         `subresource="",verb="PUT",version="v1"} ${this.#renewals}`,
       '# HELP apiserver_request_duration_seconds Time to answer.',
       '# TYPE apiserver_request_duration_seconds histogram',
@@ -95,27 +123,42 @@ function renderStorage(world: World, lines: string[]): void {
     '# TYPE apiserver_storage_objects gauge',
   );
   const seen = new Set<string>();
+  const revisions = [
+    '# HELP apiserver_watch_cache_resource_version Revision up to which reads are served.',
+    '# TYPE apiserver_watch_cache_resource_version gauge',
+  ];
   for (const served of allServed()) {
     if (!served.stored || seen.has(served.prefix)) continue;
     seen.add(served.prefix);
     const { start, end } = rangeOf(served, '');
     const { group, resource } = served.resource;
-    const count = world.storage.count(start, end);
+    const home = world.at(served).storage;
+    const count = home.count(start, end);
+    revisions.push(
+      `apiserver_watch_cache_resource_version{group="${group}",resource="${resource}"} ` +
+        `${home.publishedRevision % 1e15}`,
+    );
     lines.push(`apiserver_storage_objects{group="${group}",resource="${resource}"} ${count}`);
   }
   lines.push(
-    '# HELP apiserver_longrunning_requests Open watches by storage prefix.',
+    ...revisions,
+    '# HELP apiserver_longrunning_requests Open watches by resource.',
     '# TYPE apiserver_longrunning_requests gauge',
   );
+  const kinds = new Map(allServed().map(({ prefix, resource }) => [prefix, resource]));
   for (const [prefix, hub] of world.hubs) {
-    lines.push(`apiserver_longrunning_requests{prefix="${prefix}",verb="WATCH"} ${hub.size}`);
+    const { group = '', resource = '', version = '' } = kinds.get(prefix) ?? {};
+    const labels = `component="apiserver",group="${group}",resource="${resource}",scope="cluster"`;
+    const name = `apiserver_longrunning_requests{${labels},subresource="",verb="WATCH"`;
+    lines.push(`${name},version="${version}"} ${hub.size}`);
   }
   lines.push(
     '# HELP apiserver_watch_cache_events_dispatched_total Events handed to watches.',
     '# TYPE apiserver_watch_cache_events_dispatched_total counter',
   );
   for (const [prefix, hub] of world.hubs) {
-    const labels = `prefix="${prefix}"`;
+    const { group = '', resource = '' } = kinds.get(prefix) ?? {};
+    const labels = `group="${group}",resource="${resource}"`;
     lines.push(`apiserver_watch_cache_events_dispatched_total{${labels}} ${hub.dispatched}`);
   }
 }

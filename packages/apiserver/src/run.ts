@@ -8,7 +8,13 @@ import { createApiServer } from './assembly.ts';
 import { parseTokenFile } from './authentication.ts';
 import { bootstrap } from './bootstrap.ts';
 import type { Identity } from './identity.ts';
+import { parseDuration } from './etcd/etcd-options.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
+import { Audit } from './operations/audit.ts';
+import { AuditLog, openPolicy, type AuditFlags } from './operations/audit-log.ts';
+import { readLimits, type LimitFlags } from './operations/limits.ts';
+import { processMetrics } from './operations/process-metrics.ts';
+import { reloadCertificates } from './operations/reload.ts';
 import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
@@ -17,7 +23,7 @@ import type { Storage } from './storage.ts';
 import { TokenSigner } from './token-signer.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
 import type { OpenStore } from '@megaplane/store/open';
-import { listen, type Listener } from '@megaplane/wire/listener';
+import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
 
 const TICK_MS = 1000;
 /** History that is older is forgotten, as kube-apiserver has etcd do it. */
@@ -27,7 +33,9 @@ const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 
 /** Flags of the command; texts are as given on the command line. */
-export interface ApiserverOptions extends StorageFlags, KubeletOptions {
+export interface ApiserverOptions extends StorageFlags, KubeletOptions, AuditFlags, LimitFlags {
+  /** How often certificates are looked at; tests are impatient. */
+  readonly tlsReloadMs?: number;
   readonly bindAddress: string;
   /** 0: a free one. */
   readonly securePort: number;
@@ -84,6 +92,9 @@ async function serve(
   const address = advertised(options.bindAddress);
   const signer = new TokenSigner(pki.tokenKey, options.serviceAccountIssuer);
   const tokens = readTokens(options.tokenAuthFile);
+  const policy = openPolicy(options);
+  const auditLog =
+    policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
   const webhooks = new WebhookPool();
   const server = createApiServer({
     storage,
@@ -95,6 +106,13 @@ async function serve(
     },
     address: `${address}:${options.securePort}`,
     signer,
+    tracking: {
+      ...readLimits(options),
+      ...(policy === null || auditLog === null
+        ? {}
+        : { auditor: new Audit(policy, auditLog.write, () => Date.now()) }),
+      log: (message) => options.log('warn', message),
+    },
     relay: openRelay(options, pki.kubeletClient),
     readToken: (token) => tokens.get(token) ?? null,
     anonymous: options.anonymousAuth ?? true,
@@ -113,7 +131,18 @@ async function serve(
   repairServices(server.parts.world);
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
+  server.parts.metrics.addSource(processMetrics);
+  auditLog?.addTo(server.parts.metrics);
   const timers = startTimers(server, storage);
+  const stopReload =
+    secure === undefined
+      ? (): void => {}
+      : reloadCertificates(
+          secure,
+          () => servingTls(options, pki),
+          options.log,
+          options.tlsReloadMs,
+        );
   const socket = options.unixSocket === undefined ? '' : `, unix:${options.unixSocket}`;
   return {
     listens: url + socket,
@@ -121,15 +150,37 @@ async function serve(
     server,
     failure,
     stop: async () => {
+      server.announceStop();
+      await pause(delayOf(options));
       timers.stop();
+      stopReload();
       server.drain();
       await Promise.all([
         ...listeners.map((listener) => listener.close(DRAIN_MS)),
         etcd?.close(DRAIN_MS),
       ]);
       webhooks.close();
+      auditLog?.close();
       await storage.close();
     },
+  };
+}
+
+/** `--shutdown-delay-duration`: not ready any more, but serving as before. */
+function delayOf({ shutdownDelayDuration }: LimitFlags): number {
+  return parseDuration('shutdown-delay-duration', shutdownDelayDuration, 0);
+}
+
+function pause(ms: number): Promise<void> {
+  return ms === 0 ? Promise.resolve() : new Promise((done) => void setTimeout(done, ms));
+}
+
+/** Read at the start, and again whenever a file has changed. */
+function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
+  return {
+    key: readOr(options.tlsPrivateKeyFile, pki.serving.key),
+    cert: readOr(options.tlsCertFile, pki.serving.certificate),
+    clientCa: [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)],
   };
 }
 
@@ -145,11 +196,7 @@ async function openListeners(
   const secure = await listen({
     host: options.bindAddress,
     port: options.securePort,
-    tls: {
-      key: readOr(options.tlsPrivateKeyFile, pki.serving.key),
-      cert: readOr(options.tlsCertFile, pki.serving.certificate),
-      clientCa: [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)],
-    },
+    tls: servingTls(options, pki),
     handler: server.handle,
     limits,
     onError,

@@ -12,6 +12,7 @@ import type { Health } from './health.ts';
 import { ANONYMOUS, type Identity } from './identity.ts';
 import type { LeaseRenewal } from './lease-renewal.ts';
 import type { Metrics } from './metrics.ts';
+import type { RequestTracker } from './operations/request-tracker.ts';
 import { OutputGate } from './output-gate.ts';
 import { Query } from './query.ts';
 import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
@@ -19,6 +20,11 @@ import { answerResource, effectiveName, effectiveVerb } from './resource-route.t
 import { findServed, isGroupServed } from './served.ts';
 import { answerReadable } from './unreadable.ts';
 import type { World } from './world.ts';
+
+/** Parts of one by which chances are drawn. */
+const CHANCES = 1_000_000;
+/** Ids of the audit log that clients give themselves are no longer; longer ones are not taken. */
+const AUDIT_ID_LENGTH_MAX = 64;
 
 /** What a server is made of; every part can be replaced in a test. */
 export interface ServerParts {
@@ -28,6 +34,7 @@ export interface ServerParts {
   readonly readToken: TokenReader;
   readonly health: Health;
   readonly metrics: Metrics;
+  readonly tracker: RequestTracker;
   /** The short way for lease renewals; null turns it off. */
   readonly renewals: LeaseRenewal | null;
   /** `host:port`, as legacy discovery tells it. */
@@ -54,6 +61,7 @@ export class ApiServer {
   /** Answers one request; the handler of the listener. */
   readonly handle = (exchange: Exchange): void => {
     const { renewals, readToken, metrics } = this.parts;
+    this.#sendAway(exchange);
     const identity = authenticate(exchange, readToken);
     if (identity !== null && renewals !== null && exchange.method === 'PUT') {
       const isPlain = exchange.header('impersonate-user') === undefined;
@@ -79,14 +87,21 @@ export class ApiServer {
       call.fail(unauthorized());
       return;
     }
-    const startMs = call.nowMs;
-    this.#route(call);
-    this.parts.metrics.count(call, startMs);
+    this.parts.tracker.track(call, () => this.#route(call));
+  }
+
+  /** Now and then, a client is asked to connect anew, so that load spreads over servers. */
+  #sendAway(exchange: Exchange): void {
+    const chance = this.parts.tracker.goawayChance;
+    if (chance === 0 || exchange.connection.protocol !== 'h2') return;
+    if (this.parts.world.edge.below(CHANCES) < chance * CHANCES) exchange.connection.drain();
   }
 
   #call(exchange: Exchange, info: RequestInfo | null, identity: Identity): Call {
     this.#requests++;
-    const audit = this.#auditPrefix + this.#requests.toString(16).padStart(12, '0');
+    const own = this.#auditPrefix + this.#requests.toString(16).padStart(12, '0');
+    const given = exchange.header('audit-id') ?? '';
+    const audit = given === '' || given.length > AUDIT_ID_LENGTH_MAX ? own : given;
     const query = new Query(exchange.path.slice(queryStart(exchange.path)));
     const fallback = info ?? NOWHERE;
     const nowMs = this.parts.world.edge.nowMs();
@@ -108,6 +123,8 @@ export class ApiServer {
     }
     call.identity = acting.value;
     const decision = this.parts.authorize(call.identity, attributes);
+    call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
+    call.annotate('authorization.k8s.io/reason', decision.reason);
     if (!decision.allowed) {
       call.fail(denial(call.identity, attributes, decision.reason));
       return;
@@ -130,6 +147,12 @@ export class ApiServer {
   /** About once a second: bookmarks, timeouts, waiting reads. */
   tick(nowMs: number): void {
     this.parts.world.tick(nowMs);
+    this.parts.tracker.tick(nowMs);
+  }
+
+  /** Says not to be ready any more, so that nobody new is sent here; all goes on as before. */
+  announceStop(): void {
+    this.isDraining = true;
   }
 
   /** Ends all watches, so that connections can drain. */

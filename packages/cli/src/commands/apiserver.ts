@@ -32,6 +32,16 @@ interface Flags extends LogFlags {
   readonly etcdCompactionInterval?: string;
   readonly storageMediaType?: string;
   readonly eventTtl?: string;
+  readonly maxRequestsInflight?: number;
+  readonly maxMutatingRequestsInflight?: number;
+  readonly requestTimeout?: string;
+  readonly goawayChance?: string;
+  readonly shutdownDelayDuration?: string;
+  readonly auditPolicyFile?: string;
+  readonly auditLogPath?: string;
+  readonly auditLogMaxsize?: number;
+  readonly auditLogMaxbackup?: number;
+  readonly auditLogMaxage?: number;
   readonly kubeletClientCertificate?: string;
   readonly kubeletClientKey?: string;
   readonly kubeletCertificateAuthority?: string;
@@ -103,6 +113,22 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
       'Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP',
     )
     .option('--kubelet-port <port>', 'where a node tells none (10250)', wholeNumber(1, 65_535))
+    .optionsGroup('Limits:')
+    .option('--max-requests-inflight <count>', 'reads at once (400); 0 = any', wholeNumber(0, 1e6))
+    .option(
+      '--max-mutating-requests-inflight <count>',
+      'writes at once (200); 0 = any',
+      wholeNumber(0, 1e6),
+    )
+    .option('--request-timeout <duration>', 'of requests that do not last (1m0s)')
+    .option('--goaway-chance <share>', 'of requests whose client is sent elsewhere, up to 0.02 (0)')
+    .option('--shutdown-delay-duration <duration>', 'serves on, not ready, before it stops (0s)')
+    .optionsGroup('Audit log:')
+    .option('--audit-policy-file <file>', 'which requests are written down, and how much of them')
+    .option('--audit-log-path <file>', 'where; - is standard output')
+    .option('--audit-log-maxsize <megabytes>', 'of one file; 0 = any', wholeNumber(0, 1e6))
+    .option('--audit-log-maxbackup <count>', 'old files kept; 0 = all', wholeNumber(0, 1e6))
+    .option('--audit-log-maxage <days>', 'of old files; 0 = any', wholeNumber(0, 1e6))
     .optionsGroup('Access:')
     .option('--client-ca-file <file>', 'further authorities of client certificates')
     .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')
@@ -137,6 +163,10 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
           ...given(flags, ['encryptionProviderConfigAutomaticReload', 'kubeletPort']),
           ...given(flags, ['kubeletClientCertificate', 'kubeletClientKey']),
+          ...given(flags, ['maxRequestsInflight', 'maxMutatingRequestsInflight']),
+          ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
+          ...given(flags, ['auditPolicyFile', 'auditLogPath', 'auditLogMaxsize']),
+          ...given(flags, ['auditLogMaxbackup', 'auditLogMaxage']),
           ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           log: logger(flags),

@@ -1,0 +1,22 @@
+/** Requests that last as long as their client likes: upstream's BasicLongRunningRequestCheck. */
+import type { Call } from '../call.ts';
+
+const SUBRESOURCES: ReadonlySet<string> = new Set([
+  'attach',
+  'exec',
+  'log',
+  'portforward',
+  'proxy',
+]);
+
+/** Limits on the number and time of requests are not for these. */
+export function isLongRunning(call: Call): boolean {
+  const { info } = call;
+  if (!info.isResource) return false;
+  return verbOf(call) === 'watch' || info.verb === 'proxy' || SUBRESOURCES.has(info.subresource);
+}
+
+/** The verb as authorizers see it: a list that watches is a watch. */
+export function verbOf({ info, query }: Call): string {
+  return info.verb === 'list' && query.flag('watch') ? 'watch' : info.verb;
+}

@@ -1,0 +1,171 @@
+/**
+ * Every request from its arrival to its answer: how many are in flight and how many may be, how long
+ * one may take, what is told of slow ones, and who writes down what was asked.
+ *
+ * Most requests are answered in the turn in which they came; only those that wait for somebody
+ * (etcd, a webhook) are held in a list.
+ */
+import { timeout } from '@megaplane/machinery/status';
+import type { Call } from '../call.ts';
+import type { Metrics } from '../metrics.ts';
+import { isLongRunning, verbOf } from './long-running.ts';
+
+/** `--max-requests-inflight` and `--max-mutating-requests-inflight` of upstream. */
+export const READS_MAX = 400;
+export const WRITES_MAX = 200;
+export const REQUEST_MS_MAX = 60_000;
+/** Upstream's threshold for a trace. */
+const SLOW_MS = 500;
+/** Slow requests that are told about in a second; the others are counted. */
+const SLOW_TOLD_MAX = 10;
+const MASTERS = 'system:masters';
+const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
+
+/** What is written down about requests; see `audit.ts`. */
+export interface Auditor {
+  /** A request has come; may ask the call to keep its bodies. */
+  received(call: Call): void;
+  /** The head of an answer that lasts has left. */
+  started(call: Call): void;
+  complete(call: Call): void;
+  /** About once a second: looks which of the lasting answers have ended. */
+  tick(): void;
+}
+
+export interface TrackerOptions {
+  /** 0: no limit. */
+  readonly readsMax?: number;
+  readonly writesMax?: number;
+  readonly requestMsMax?: number;
+  readonly auditor?: Auditor | null;
+  /** For one line about each slow request. */
+  readonly log?: (message: string) => void;
+  /** Chance that an answer asks an HTTP/2 client to connect anew, 0 to 0.02. */
+  readonly goawayChance?: number;
+}
+
+export class RequestTracker {
+  readonly auditor: Auditor | null;
+  readonly goawayChance: number;
+  readonly #nowMs: () => number;
+  readonly #metrics: Metrics;
+  readonly #readsMax: number;
+  readonly #writesMax: number;
+  readonly #requestMsMax: number;
+  readonly #log: (message: string) => void;
+  readonly #pending = new Set<Call>();
+  #reads = 0;
+  #writes = 0;
+  #refused = 0;
+  #slowTold = 0;
+  #slowUntold = 0;
+
+  constructor(nowMs: () => number, metrics: Metrics, options: TrackerOptions = {}) {
+    this.#nowMs = nowMs;
+    this.#metrics = metrics;
+    this.auditor = options.auditor ?? null;
+    this.goawayChance = options.goawayChance ?? 0;
+    this.#readsMax = options.readsMax ?? READS_MAX;
+    this.#writesMax = options.writesMax ?? WRITES_MAX;
+    this.#requestMsMax = options.requestMsMax ?? REQUEST_MS_MAX;
+    this.#log = options.log ?? ((): void => {});
+    metrics.addSource((lines) => this.#render(lines));
+  }
+
+  /**
+   * Takes a request in; false where there are too many, and it was answered so. `run` answers it,
+   * now or later.
+   */
+  track(call: Call, run: () => void): void {
+    call.watcher = this;
+    this.auditor?.received(call);
+    if (isLongRunning(call)) {
+      run();
+      return;
+    }
+    const isReading = READING.has(verbOf(call));
+    if (this.#isFull(call, isReading)) {
+      this.#refused++;
+      call.sendText(429, 'Too many requests, please try again later.\n', ['retry-after', '1']);
+      return;
+    }
+    if (isReading) this.#reads++;
+    else this.#writes++;
+    call.isCounted = true;
+    run();
+    if (call.code === 0 && !call.exchange.closed) this.#pending.add(call);
+    else if (call.code === 0) this.answered(call);
+  }
+
+  #isFull(call: Call, isReading: boolean): boolean {
+    const isBelow = isReading
+      ? this.#readsMax === 0 || this.#reads < this.#readsMax
+      : this.#writesMax === 0 || this.#writes < this.#writesMax;
+    return !isBelow && !call.identity.groups.includes(MASTERS);
+  }
+
+  /** The code of an answer is known; called once for each request. */
+  answered(call: Call): void {
+    if (call.isCounted) {
+      call.isCounted = false;
+      if (READING.has(verbOf(call))) this.#reads--;
+      else this.#writes--;
+      this.#pending.delete(call);
+    }
+    const tookMs = Math.max(0, this.#nowMs() - call.nowMs);
+    this.#metrics.count(call, tookMs);
+    if (tookMs >= SLOW_MS && !isLongRunning(call)) this.#tellSlow(call, tookMs);
+    if (this.auditor === null) return;
+    if (isLongRunning(call) && call.code < 400) this.auditor.started(call);
+    else this.auditor.complete(call);
+  }
+
+  #tellSlow(call: Call, tookMs: number): void {
+    if (this.#slowTold >= SLOW_TOLD_MAX) {
+      this.#slowUntold++;
+      return;
+    }
+    this.#slowTold++;
+    const { method, path } = call.exchange;
+    const agent = call.exchange.header('user-agent') ?? '';
+    this.#log(
+      `slow request: ${method} ${path} by ${call.identity.user} took ${tookMs} ms, ` +
+        `answered ${call.code} (audit-id ${call.auditId}, ${agent})`,
+    );
+  }
+
+  /** About once a second: ends what takes too long. */
+  tick(nowMs: number): void {
+    this.#slowTold = 0;
+    if (this.#slowUntold > 0) {
+      this.#log(`${this.#slowUntold} more slow requests`);
+      this.#slowUntold = 0;
+    }
+    this.auditor?.tick();
+    for (const call of this.#pending) {
+      if (call.exchange.closed) this.#drop(call);
+      else if (this.#requestMsMax > 0 && nowMs - call.nowMs >= this.#requestMsMax) {
+        call.retry = null;
+        call.fail(timeout());
+      }
+    }
+  }
+
+  /** The client has gone before the answer. */
+  #drop(call: Call): void {
+    this.#pending.delete(call);
+    if (call.code === 0) call.code = 499;
+  }
+
+  #render(lines: string[]): void {
+    lines.push(
+      '# HELP apiserver_current_inflight_requests Requests in flight, by kind.',
+      '# TYPE apiserver_current_inflight_requests gauge',
+      `apiserver_current_inflight_requests{request_kind="readOnly"} ${this.#reads}`,
+      `apiserver_current_inflight_requests{request_kind="mutating"} ${this.#writes}`,
+      '# HELP apiserver_dropped_requests_total Requests refused with 429.',
+      '# TYPE apiserver_dropped_requests_total counter',
+      `apiserver_dropped_requests_total ${this.#refused}`,
+    );
+  }
+}
