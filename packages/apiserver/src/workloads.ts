@@ -1,8 +1,9 @@
 /** Jobs and daemon sets: what their creation and their deletion do by themselves. */
-import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { defineBehaviour, ORPHANING_DELETION } from './behaviour.ts';
 
+const TEMPLATE_GENERATION = 'deprecated.daemonset.template.generation';
 const UID_LABEL = 'batch.kubernetes.io/controller-uid';
 const JOB_WARNING =
   'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background ' +
@@ -20,11 +21,28 @@ export function defineWorkloads(): void {
       const metadata = objectAt(object, 'metadata') ?? {};
       const annotations: JsonObject = {
         ...objectAt(metadata, 'annotations'),
-        'deprecated.daemonset.template.generation': '1',
+        [TEMPLATE_GENERATION]: '1',
       };
       object['metadata'] = { ...metadata, annotations };
     },
+    prepareUpdate: countTemplate,
   });
+}
+
+/** The generation of a daemon set's template goes up by one with each change of the template. */
+function countTemplate(next: JsonObject, previous: JsonObject): void {
+  const before = stringAt(previous, 'metadata', 'annotations', TEMPLATE_GENERATION);
+  const isSame = equals(
+    objectAt(next, 'spec', 'template') ?? {},
+    objectAt(previous, 'spec', 'template') ?? {},
+  );
+  const generation = (Number.parseInt(before, 10) || 0) + (isSame ? 0 : 1);
+  const metadata = objectAt(next, 'metadata') ?? {};
+  const annotations: JsonObject = {
+    ...objectAt(metadata, 'annotations'),
+    [TEMPLATE_GENERATION]: String(generation),
+  };
+  next['metadata'] = { ...metadata, annotations };
 }
 
 /** A job owns the pods that carry its uid, unless it brings a selector of its own. */

@@ -13,7 +13,7 @@ export function isRecreate(deployment: JsonObject): boolean {
 }
 
 /** A number, or a share of `total` in percent. */
-function scaled(value: JsonValue | undefined, total: number, isUp: boolean): number {
+export function scaled(value: JsonValue | undefined, total: number, isUp: boolean): number {
   if (typeof value === 'number') return value;
   const share = Number.parseInt(typeof value === 'string' ? value : SHARE_DEFAULT, 10);
   if (Number.isNaN(share)) return 0;
@@ -89,12 +89,21 @@ const SAFE = 'bcdfghjklmnpqrstvwxz2456789';
 export function templateHash(deployment: JsonObject): string {
   const template = comparable(objectAt(deployment, 'spec', 'template'));
   const collisions = numberAt(deployment, 'status', 'collisionCount');
-  const text = JSON.stringify(template) + (collisions > 0 ? `\n${collisions}` : '');
+  return nameHash(JSON.stringify(template) + (collisions > 0 ? `\n${collisions}` : ''));
+}
+
+/** Ten characters at most for a text. */
+export function nameHash(text: string): string {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
   return String(hash >>> 0).replaceAll(/[0-9]/g, (digit) =>
     SAFE.charAt(digit.charCodeAt(0) % SAFE.length),
   );
+}
+
+/** Text that is the same for equal values, whatever the order of their members. */
+export function stableText(value: JsonValue): string {
+  return JSON.stringify(sorted(value));
 }
 
 /** Oldest first; of one age by name. */

@@ -20,6 +20,7 @@ export const CONTROLLER_NAMES = [
   'job-controller',
   'ttl-after-finished-controller',
   'cronjob-controller',
+  'daemonset-controller',
   'disruption-controller',
   'clusterrole-aggregation-controller',
 ] as const;
@@ -41,6 +42,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   job: 'job-controller',
   'ttl-after-finished': 'ttl-after-finished-controller',
   cronjob: 'cronjob-controller',
+  daemonset: 'daemonset-controller',
   disruption: 'disruption-controller',
   'clusterrole-aggregation': 'clusterrole-aggregation-controller',
   endpoint: 'endpoints-controller',

@@ -4,6 +4,7 @@ import type { Client } from '@megaplane/client/client';
 import type { Announce } from './announce.ts';
 import { ClusterRolePart } from './cluster-role-part.ts';
 import { CronJobPart } from './cron-job-part.ts';
+import { DaemonSetPart } from './daemon-set-part.ts';
 import { DeploymentPart } from './deployment-part.ts';
 import { DisruptionPart } from './disruption-part.ts';
 import { EndpointsPart } from './endpoints-part.ts';
@@ -61,6 +62,11 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   if (chosen.has('ttl-after-finished-controller')) parts.push(new TtlPart(options));
   if (chosen.has('cronjob-controller')) {
     parts.push(new CronJobPart({ ...options, announce: announce('cronjob-controller') }));
+  }
+  if (chosen.has('daemonset-controller')) {
+    parts.push(
+      new DaemonSetPart({ ...options, pods: pods(), announce: announce('daemonset-controller') }),
+    );
   }
   if (chosen.has('disruption-controller')) {
     parts.push(

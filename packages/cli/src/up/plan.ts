@@ -91,6 +91,8 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
     case 'apiserver': {
       const flags = ['--data-dir', options.dataDir, '--secure-port', String(options.securePort)];
       flags.push('--unix-socket', files.socket);
+      // Two labels on each of a million pods say what their nodes say already.
+      flags.push('--disable-admission-plugins', 'PodTopologyLabels');
       if (options.durability !== undefined) flags.push('--durability', options.durability);
       if (options.etcdServers !== undefined) flags.push('--etcd-servers', options.etcdServers);
       if (options.listenClientUrls !== undefined) {

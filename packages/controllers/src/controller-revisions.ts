@@ -1,0 +1,127 @@
+/** Revisions of templates as ControllerRevision objects: found, made, renumbered, forgotten. */
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { HASH_LABEL } from './daemon/daemon-rows.ts';
+import { nameHash, stableText } from './deployment-spec.ts';
+import type { ObjectCache } from './object-cache.ts';
+import { controllerReference, type PodOwner } from './pod-control.ts';
+
+export const REVISIONS_PATH = '/apis/apps/v1/controllerrevisions';
+
+/** What a revision keeps: the template, as a patch that puts it back whole. */
+export function revisionData(template: JsonObject): JsonObject {
+  return { spec: { template: { ...template, $patch: 'replace' } } };
+}
+
+/** Part of a name for the data; another one after each collision. */
+export function revisionHash(data: JsonObject, collisions: number): string {
+  return nameHash(stableText(data) + (collisions > 0 ? `\n${collisions}` : ''));
+}
+
+export interface CurrentRevision {
+  readonly revision: JsonObject;
+  readonly old: readonly JsonObject[];
+  /** Collisions so far; one more than before where a name was taken by other data. */
+  readonly collisions: number;
+}
+
+export class ControllerRevisions {
+  readonly #client: Client;
+  readonly #cache: ObjectCache;
+
+  constructor(client: Client, cache: ObjectCache) {
+    this.#client = client;
+    this.#cache = cache;
+  }
+
+  /** The owner's revisions, the oldest first. */
+  of(owner: PodOwner): JsonObject[] {
+    const keys = [...this.#cache.controlledBy(owner.uid, owner.namespace)];
+    return keys
+      .map((key) => this.#cache.get(key))
+      .filter((one) => one !== undefined)
+      .toSorted((a, b) => numberAt(a, 'revision') - numberAt(b, 'revision'));
+  }
+
+  /** The revision of a template, made or renumbered where needed; undefined where that failed. */
+  async current(
+    owner: PodOwner,
+    object: JsonObject,
+    collisions: number,
+  ): Promise<CurrentRevision | undefined> {
+    const template = objectAt(object, 'spec', 'template') ?? {};
+    const data = revisionData(template);
+    const all = this.of(owner);
+    const same = all.findLast((one) => isSameData(valueAt(one, 'data'), data));
+    const old = all.filter((one) => one !== same);
+    const number = old.reduce((most, one) => Math.max(most, numberAt(one, 'revision')), 0) + 1;
+    if (same === undefined) return this.#create(owner, object, data, number, old, collisions);
+    if (numberAt(same, 'revision') >= number) return { revision: same, old, collisions };
+    const path = this.#path(owner, stringAt(same, 'metadata', 'name'));
+    const body = { ...same, apiVersion: 'apps/v1', kind: 'ControllerRevision', revision: number };
+    const answer = await this.#client.request({ method: 'PUT', path, body });
+    return answer.ok ? { revision: answer.object, old, collisions } : undefined;
+  }
+
+  async #create(
+    owner: PodOwner,
+    object: JsonObject,
+    data: JsonObject,
+    revision: number,
+    old: readonly JsonObject[],
+    collisions: number,
+  ): Promise<CurrentRevision | undefined> {
+    const hash = revisionHash(data, collisions);
+    const name = `${owner.name}-${hash}`;
+    const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels') ?? {};
+    const annotations = objectAt(object, 'metadata', 'annotations');
+    const metadata: JsonObject = {
+      name,
+      namespace: owner.namespace,
+      labels: { ...labels, [HASH_LABEL]: hash },
+      ...(annotations === undefined ? {} : { annotations }),
+      ownerReferences: [controllerReference(owner)],
+    };
+    const body = { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata, data, revision };
+    const path = `/apis/apps/v1/namespaces/${owner.namespace}/controllerrevisions`;
+    const answer = await this.#client.request({ method: 'POST', path, body });
+    if (answer.ok) return { revision: answer.object, old, collisions };
+    if (answer.code !== 409) return undefined;
+    const there = await this.#client.request({ method: 'GET', path: this.#path(owner, name) });
+    if (!there.ok) return undefined;
+    if (isSameData(valueAt(there.object, 'data'), data)) {
+      return { revision: there.object, old, collisions };
+    }
+    return this.#create(owner, object, data, revision, old, collisions + 1);
+  }
+
+  /** Deletes the oldest revisions beyond a limit that no pod is of. */
+  async forget(
+    owner: PodOwner,
+    old: readonly JsonObject[],
+    limit: number,
+    isUsed: (hash: string) => boolean,
+  ): Promise<boolean> {
+    const surplus = old.length - limit;
+    const unused = old.filter((one) => !isUsed(hashOf(one)));
+    for (const one of unused.slice(0, Math.max(0, surplus))) {
+      const path = this.#path(owner, stringAt(one, 'metadata', 'name'));
+      const answer = await this.#client.request({ method: 'DELETE', path });
+      if (!answer.ok && answer.code !== 404) return false;
+    }
+    return true;
+  }
+
+  #path({ namespace }: PodOwner, name: string): string {
+    return `/apis/apps/v1/namespaces/${namespace}/controllerrevisions/${name}`;
+  }
+}
+
+export function hashOf(revision: JsonObject): string {
+  return stringAt(revision, 'metadata', 'labels', HASH_LABEL);
+}
+
+function isSameData(one: JsonValue | undefined, other: JsonObject): boolean {
+  return one !== undefined && stableText(one) === stableText(other);
+}

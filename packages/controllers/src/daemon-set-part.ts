@@ -1,0 +1,382 @@
+/** DaemonSets: a pod on each node that their template fits, updated node by node. */
+import type { Random } from '@megaplane/base/random';
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { equals, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import { labelSelectorOf } from '@megaplane/machinery/selectors';
+import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import type { Announce } from './announce.ts';
+import { ControllerRevisions, hashOf, REVISIONS_PATH } from './controller-revisions.ts';
+import { DaemonRows } from './daemon/daemon-rows.ts';
+import {
+  daemonStatus,
+  planPlaces,
+  planSurge,
+  planUpdate,
+  podTextOf,
+  updateLimits,
+  type DaemonPlace,
+  type DaemonPod,
+} from './daemon/daemon-set.ts';
+import { DaemonFit, type Fit } from './daemon/node-fit.ts';
+import { Expectations } from './expectations.ts';
+import { ObjectCache } from './object-cache.ts';
+import { ownerOfObject, PodControl, type PodOwner } from './pod-control.ts';
+import type { PodRows } from './pod-rows.ts';
+import {
+  PHASE_FAILED,
+  PHASE_SUCCEEDED,
+  REPLICA_BOUND,
+  REPLICA_DELETING,
+  REPLICA_READY,
+} from './replica-pods.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 2;
+/** Pods that one look at a set makes, and that it deletes, at most. */
+const BURST_PODS = 250;
+const ROOT = '/apis/apps/v1';
+/** How soon it is looked again whether the informer shows what was written. */
+const EXPECTATION_LOOK_MS = 20;
+/** Changes of nodes and pods are gathered, the longer the more nodes there are. */
+const GATHER_MS_MIN = 20;
+const NODES_PER_MS = 500;
+/** A pod that failed is not replaced at once again and again: 1 s, doubled each time. */
+const FAILED_MS_MIN = 1000;
+const FAILED_MS_MAX = 900_000;
+
+export interface DaemonSetPartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly random: Random;
+  readonly pods: PodRows;
+  readonly announce: Announce;
+  readonly onError: (error: unknown) => void;
+}
+
+/** One look at a set. */
+interface Round {
+  readonly key: string;
+  readonly set: JsonObject;
+  readonly owner: PodOwner;
+  readonly nowMs: number;
+  readonly hash: string;
+  readonly places: readonly DaemonPlace[];
+  /** Pods that wait for a node that is not there. */
+  readonly lost: readonly number[];
+  /** When the next ready pod becomes available; Infinity if none does. */
+  readonly nextMs: number;
+}
+
+export class DaemonSetPart {
+  readonly #options: DaemonSetPartOptions;
+  readonly #workers: Workers<string>;
+  readonly #control: PodControl;
+  readonly #sets: ObjectCache;
+  readonly #revisions: ControllerRevisions;
+  readonly #rows: DaemonRows;
+  readonly #expectations = new Expectations();
+  readonly #failures: Map<string, { count: number; untilMs: number }> = new Map();
+
+  constructor(options: DaemonSetPartOptions) {
+    this.#options = options;
+    const { client, informers, pods, random, onError } = options;
+    this.#control = new PodControl(client, options.announce);
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#sets = new ObjectCache(informers, `${ROOT}/daemonsets`, (key, after) => {
+      if (after !== undefined) this.#workers.add(key);
+      else this.#expectations.forget(key);
+    });
+    const revisions = new ObjectCache(informers, REVISIONS_PATH, () => {});
+    this.#revisions = new ControllerRevisions(client, revisions);
+    this.#rows = new DaemonRows(informers, random.fork('daemons'), () => this.#nodesChanged());
+    pods.listen({ changed: (row, bytes, scan) => this.#podChanged(row, bytes, scan) });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  get #gatherMs(): number {
+    return GATHER_MS_MIN + this.#rows.nodes.size / NODES_PER_MS;
+  }
+
+  #nodesChanged(): void {
+    for (const key of this.#sets.keys()) this.#workers.addAfter(key, this.#gatherMs);
+  }
+
+  #podChanged(row: number, bytes: Buffer, scan: ObjectScan | null): void {
+    const { pods } = this.#options.pods;
+    const owner = pods.ownerOf(row);
+    const before = pods.ownerBefore;
+    for (const one of owner === before ? [owner] : [owner, before]) {
+      const key = one < 0 ? undefined : this.#sets.keyOfUid(pods.uidOf(one));
+      if (key !== undefined) this.#workers.addAfter(key, this.#gatherMs);
+    }
+    if (scan !== null && owner >= 0) this.#rows.readPod(row, bytes, scan);
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const set = this.#sets.get(key);
+    if (set === undefined) return 'done';
+    const owner = ownerOfObject('apps/v1', 'DaemonSet', set);
+    if (stringAt(set, 'metadata', 'deletionTimestamp') !== '') return 'done';
+    const parsed = labelSelectorOf(objectAt(set, 'spec', 'selector'));
+    if ('error' in parsed || parsed.value.requirements.length === 0) return 'done';
+    const { client } = this.#options;
+    const nowMs = client.timers.nowMs();
+    const seen = this.#options.pods.informer.revision;
+    const isMet = this.#expectations.isMet(key, seen, this.#isGone, nowMs);
+    if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
+    const claim = await this.#claim(key, set, owner, new LabelProgram(parsed.value));
+    if (claim !== 'nothing') return claim === 'failed' ? 'retry' : { againMs: EXPECTATION_LOOK_MS };
+    const collisions = numberAt(set, 'status', 'collisionCount');
+    const current = await this.#revisions.current(owner, set, collisions);
+    if (current === undefined) return 'retry';
+    const hash = hashOf(current.revision);
+    const round = this.#look({ key, set, owner, nowMs, hash });
+    const isDone = await this.#act(round);
+    const limit = numberAt(set, 'spec', 'revisionHistoryLimit');
+    const used = this.#usedHashes(owner);
+    await this.#revisions.forget(owner, current.old, limit, (one) => used.has(one));
+    if (!(await this.#writeStatus(round, current.collisions)) || !isDone) return 'retry';
+    const waitMs = Math.min(round.nextMs - nowMs, this.#failedWaitMs(round));
+    return waitMs === Infinity ? 'done' : { againMs: Math.max(EXPECTATION_LOOK_MS, waitMs) };
+  }
+
+  readonly #isGone = (pod: string): boolean => {
+    const { informer, pods } = this.#options.pods;
+    const slash = pod.indexOf('/');
+    const row = informer.find(pod.slice(0, slash), pod.slice(slash + 1));
+    return row < 0 || (pods.flags.get(row) & REPLICA_DELETING) !== 0;
+  };
+
+  #rowsOf(owner: PodOwner): number[] {
+    const { pods } = this.#options.pods;
+    const rows: number[] = [];
+    const id = pods.findOwner(owner.uid);
+    for (let row = pods.firstOfOwner(id); row >= 0; row = pods.nextOfOwner(row)) rows.push(row);
+    return rows;
+  }
+
+  #usedHashes(owner: PodOwner): ReadonlySet<string> {
+    return new Set(this.#rowsOf(owner).map((row) => this.#rows.hashOf(row)));
+  }
+
+  /** Lets go of pods that no longer match, and takes those that do and belong to nobody. */
+  async #claim(
+    key: string,
+    set: JsonObject,
+    owner: PodOwner,
+    program: LabelProgram,
+  ): Promise<'nothing' | 'claimed' | 'failed'> {
+    const { pods, informer } = this.#options.pods;
+    const isSelected = (row: number): boolean => {
+      const labels = pods.labelsOf(row);
+      return labels >= 0 && pods.matches(labels, program);
+    };
+    const stray = this.#rowsOf(owner).filter((row) => pods.isActive(row) && !isSelected(row));
+    const orphans: number[] = [];
+    for (let one = pods.firstSet(owner.namespace); one >= 0; one = pods.nextSet(one)) {
+      if (!pods.matches(one, program)) continue;
+      for (let row = pods.firstOfSet(one); row >= 0; row = pods.nextOfSet(row)) {
+        if (pods.ownerOf(row) < 0 && pods.isActive(row)) orphans.push(row);
+      }
+    }
+    if (stray.length === 0 && orphans.length === 0) return 'nothing';
+    if (stringAt(set, 'metadata', 'deletionTimestamp') !== '') return 'nothing';
+    const claims = [...stray, ...orphans].map((row, index) => ({
+      verb: index < stray.length ? ('release' as const) : ('adopt' as const),
+      path: `/api/v1/namespaces/${owner.namespace}/pods/${informer.keyOf(row).split('/')[1] ?? ''}`,
+      revision: informer.resourceVersionOf(row),
+    }));
+    const revisions = await Promise.all(
+      claims.map(({ verb, path, revision }) => this.#control[verb](path, owner, revision)),
+    );
+    const nowMs = this.#options.client.timers.nowMs();
+    for (const revision of revisions) this.#expectations.expectRevision(key, revision, nowMs);
+    return revisions.includes(-1) ? 'failed' : 'claimed';
+  }
+
+  /** All nodes that matter to the set, with its pods on them. */
+  #look(round: Omit<Round, 'places' | 'lost' | 'nextMs'>): Round {
+    const rows = this.#rows;
+    const byNode = new Map<number, DaemonPod[]>();
+    const lost: number[] = [];
+    const minReadyMs = 1000 * numberAt(round.set, 'spec', 'minReadySeconds');
+    let nextMs = Infinity;
+    for (const row of this.#rowsOf(round.owner)) {
+      const node = rows.targetOf(row);
+      const pod = this.#podOf(row, round.hash, round.nowMs, minReadyMs);
+      if (pod.isReady && !pod.isAvailable) {
+        nextMs = Math.min(nextMs, this.#options.pods.pods.readyS.get(row) * 1000 + minReadyMs);
+      }
+      if (node >= 0 && rows.classOf(node) >= 0) {
+        const there = byNode.get(node);
+        if (there === undefined) byNode.set(node, [pod]);
+        else there.push(pod);
+      } else if (!pod.isBound && !pod.isDeleting) lost.push(row);
+    }
+    return { ...round, places: this.#placesOf(round.set, byNode), lost, nextMs };
+  }
+
+  #podOf(row: number, hash: string, nowMs: number, minReadyMs: number): DaemonPod {
+    const { pods } = this.#options.pods;
+    const flags = pods.flags.get(row);
+    const isReady = (flags & REPLICA_READY) !== 0;
+    const readyMs = pods.readyS.get(row) * 1000;
+    return {
+      row,
+      createdS: pods.createdS.get(row),
+      isBound: (flags & REPLICA_BOUND) !== 0,
+      isDeleting: (flags & REPLICA_DELETING) !== 0,
+      isFailed: pods.phaseOf(row) === PHASE_FAILED,
+      isSucceeded: pods.phaseOf(row) === PHASE_SUCCEEDED,
+      isReady,
+      isAvailable: isReady && (minReadyMs === 0 || readyMs + minReadyMs <= nowMs),
+      isUpdated: this.#rows.hashOf(row) === hash,
+    };
+  }
+
+  #placesOf(set: JsonObject, byNode: ReadonlyMap<number, readonly DaemonPod[]>): DaemonPlace[] {
+    const rows = this.#rows;
+    const fit = new DaemonFit(objectAt(set, 'spec', 'template', 'spec') ?? {});
+    const byClass = new Map<number, Fit>();
+    const places: DaemonPlace[] = [];
+    for (let node = 0; node < rows.nameEnd; node++) {
+      const kind = rows.classOf(node);
+      if (kind < 0) continue;
+      let found = fit.isByName ? fit.of(rows.nodeOf(node)) : byClass.get(kind);
+      if (found === undefined) {
+        found = fit.of(rows.nodeOfClass(kind));
+        byClass.set(kind, found);
+      }
+      const pods = byNode.get(node) ?? [];
+      if (found.shouldRun || pods.length > 0) places.push({ node, ...found, pods });
+    }
+    return places;
+  }
+
+  /** Makes and deletes what the plans say; false where something failed. */
+  async #act(round: Round): Promise<boolean> {
+    const { set, places } = round;
+    const desired = places.filter(({ shouldRun }) => shouldRun).length;
+    const limits = updateLimits(set, desired);
+    const isRolling = stringAt(set, 'spec', 'updateStrategy', 'type') !== 'OnDelete';
+    const surges = isRolling && limits.surge > 0;
+    const plan = planPlaces(places, surges);
+    const waiting = new Set(
+      plan.failed.filter(([row]) => this.#isBackedOff(round, row)).map(first),
+    );
+    this.#tellEnded(
+      round,
+      'failed',
+      plan.failed.filter(([row]) => !waiting.has(row)),
+    );
+    this.#tellEnded(round, 'succeeded', plan.succeeded);
+    const remove = [...plan.remove, ...round.lost].filter((row) => !waiting.has(row));
+    if (plan.create.length > 0 || remove.length > 0) {
+      return (await this.#delete(round, remove)) && (await this.#create(round, plan.create));
+    }
+    if (!isRolling) return true;
+    if (!surges) return this.#delete(round, planUpdate(places, limits));
+    const surge = planSurge(places, limits);
+    return (await this.#delete(round, surge.remove)) && this.#create(round, surge.create);
+  }
+
+  #tellEnded(
+    { owner }: Round,
+    how: 'failed' | 'succeeded',
+    pods: readonly (readonly [row: number, node: number])[],
+  ): void {
+    for (const [row, node] of pods) {
+      const pod = this.#options.pods.informer.keyOf(row);
+      const text = `Found ${how} daemon pod ${pod} on node ${this.#rows.nameOf(node)}, will try to`;
+      const { kind, namespace, name, uid } = owner;
+      const isFailed = how === 'failed';
+      this.#options.announce(
+        kind,
+        namespace,
+        name,
+        isFailed ? 'Warning' : 'Normal',
+        isFailed ? 'FailedDaemonPod' : 'SucceededDaemonPod',
+        `${text} ${isFailed ? 'kill' : 'delete'} it`,
+        uid,
+      );
+    }
+  }
+
+  /** A failed pod waits before it is replaced when one failed there not long ago. */
+  #isBackedOff({ owner, nowMs }: Round, row: number): boolean {
+    const at = `${owner.uid} ${this.#rows.targetOf(row)}`;
+    const known = this.#failures.get(at) ?? { count: 0, untilMs: 0 };
+    if (nowMs < known.untilMs) return true;
+    const isOld = nowMs > known.untilMs + 2 * FAILED_MS_MAX;
+    const count = isOld ? 0 : known.count;
+    const untilMs = nowMs + Math.min(FAILED_MS_MAX, FAILED_MS_MIN * 2 ** count);
+    this.#failures.set(at, { count: count + 1, untilMs });
+    return false;
+  }
+
+  #failedWaitMs({ owner, places, nowMs }: Round): number {
+    let waitMs = Infinity;
+    for (const { node, pods } of places) {
+      if (!pods.some((pod) => pod.isFailed && !pod.isDeleting)) continue;
+      const until = this.#failures.get(`${owner.uid} ${node}`)?.untilMs ?? nowMs;
+      waitMs = Math.min(waitMs, until - nowMs);
+    }
+    return waitMs;
+  }
+
+  async #create(
+    { key, set, owner, hash, nowMs }: Round,
+    nodes: readonly number[],
+  ): Promise<boolean> {
+    const names = nodes.slice(0, BURST_PODS).map((node) => this.#rows.nameOf(node));
+    if (names.length === 0) return true;
+    const textOf = podTextOf(set, owner, hash);
+    const failed = await this.#control.createAll(
+      owner,
+      (index) => textOf(names[index] ?? ''),
+      names.length,
+      (revision) => this.#expectations.expectRevision(key, revision, nowMs),
+    );
+    if (nodes.length > BURST_PODS) this.#workers.addAfter(key, EXPECTATION_LOOK_MS);
+    return failed === undefined;
+  }
+
+  async #delete({ key, owner, nowMs }: Round, rows: readonly number[]): Promise<boolean> {
+    const { informer } = this.#options.pods;
+    const pods = rows.slice(0, BURST_PODS).map((row) => informer.keyOf(row));
+    const results = await Promise.all(
+      pods.map(async (pod) => {
+        this.#expectations.expectDeletion(key, pod, nowMs);
+        const result = await this.#control.delete(owner, pod.slice(owner.namespace.length + 1));
+        if (!result.ok) this.#expectations.unexpectDeletion(key, pod);
+        return result.ok;
+      }),
+    );
+    if (rows.length > BURST_PODS) this.#workers.addAfter(key, EXPECTATION_LOOK_MS);
+    return results.every((isOk) => isOk);
+  }
+
+  async #writeStatus({ set, owner, places }: Round, collisions: number): Promise<boolean> {
+    const status = daemonStatus(set, places, collisions);
+    if (equals(valueAt(set, 'status') ?? {}, status)) return true;
+    const path = `${ROOT}/namespaces/${owner.namespace}/daemonsets/${owner.name}/status`;
+    const body = { ...set, apiVersion: 'apps/v1', kind: 'DaemonSet', status };
+    const answer = await this.#options.client.request({ method: 'PUT', path, body });
+    return answer.ok || answer.code === 404;
+  }
+}
+
+function first([row]: readonly [row: number, node: number]): number {
+  return row;
+}

@@ -1,0 +1,149 @@
+/**
+ * Nodes and daemons' pods as columns, joined by the names of nodes.
+ *
+ *   names      KeyTable   name of a node <-> id
+ *   class      Uint32     by id of the name: id of labels and taints + 1, 0 = there is no such node
+ *   classes    KeyTable   JSON of [labels without the hostname, taints]
+ *   target     Uint32     by row of the pods' informer: id of the name of its node + 1
+ *   revision   Uint32     by row of the pods' informer: id of its revision hash + 1
+ *
+ * A million nodes of a kind are one class, which a template is held against once.
+ */
+import { Uint32Column } from '@megaplane/base/column';
+import { KeyTable } from '@megaplane/base/keytable';
+import type { Random } from '@megaplane/base/random';
+import type { Informer } from '@megaplane/client/informer';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { listAt } from '@megaplane/machinery/json';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import { findPath, pathOf, skipValue, stringValue } from '@megaplane/machinery/scan';
+import type { SharedInformers } from '../shared-informers.ts';
+import { taintOf } from '../tolerations.ts';
+import type { DaemonNode } from './node-fit.ts';
+
+export const HASH_LABEL = 'controller-revision-hash';
+const HOSTNAME = 'kubernetes.io/hostname';
+const TAINTS = pathOf('taints');
+const HASH = pathOf(HASH_LABEL);
+const AFFINITY = pathOf(
+  'affinity',
+  'nodeAffinity',
+  'requiredDuringSchedulingIgnoredDuringExecution',
+);
+
+export class DaemonRows {
+  readonly nodes: Informer;
+  readonly #names: KeyTable;
+  readonly #classes: KeyTable;
+  readonly #hashes: KeyTable;
+  readonly #class = new Uint32Column();
+  readonly #target = new Uint32Column();
+  readonly #revision = new Uint32Column();
+
+  /** `changed` is called when a node is new, gone, or of another class. */
+  constructor(informers: SharedInformers, random: Random, changed: () => void) {
+    this.#names = new KeyTable({ random: random.fork('names') });
+    this.#classes = new KeyTable({ random: random.fork('classes') });
+    this.#hashes = new KeyTable({ random: random.fork('hashes') });
+    this.nodes = informers.subscribe(
+      { path: '/api/v1/nodes' },
+      {
+        onUpsert: (row, _isNew, bytes, _start, _end, scan) => {
+          const id = this.#nameId(this.nodes.keyOf(row));
+          const kind = this.#classOf(bytes as Buffer, scan) + 1;
+          if (this.#class.get(id) === kind) return;
+          this.#class.set(id, kind);
+          changed();
+        },
+        onDelete: (row) => {
+          this.#class.set(this.#nameId(this.nodes.keyOf(row)), 0);
+          changed();
+        },
+      },
+    );
+  }
+
+  #nameId(name: string): number {
+    const key = Buffer.from(name);
+    return this.#names.insert(key, 0, key.length);
+  }
+
+  #classOf(bytes: Buffer, scan: ObjectScan): number {
+    const labels: JsonObject =
+      scan.labelsStart < 0
+        ? {}
+        : (JSON.parse(bytes.toString('utf8', scan.labelsStart, scan.labelsEnd)) as JsonObject);
+    delete labels[HOSTNAME];
+    const at = scan.specStart < 0 ? -1 : findPath(bytes, scan.specStart, scan.specEnd, TAINTS);
+    const taints = at < 0 ? '[]' : bytes.toString('utf8', at, skipValue(bytes, at, scan.specEnd));
+    const key = Buffer.from(`[${JSON.stringify(labels)},${taints}]`);
+    return this.#classes.insert(key, 0, key.length);
+  }
+
+  /** Takes in a pod that a DaemonSet may own. */
+  readPod(row: number, bytes: Buffer, scan: ObjectScan): void {
+    let target = 0;
+    if (scan.nodeNameEnd > scan.nodeNameStart) {
+      target = this.#names.insert(bytes, scan.nodeNameStart, scan.nodeNameEnd) + 1;
+    } else if (scan.specStart >= 0) {
+      const at = findPath(bytes, scan.specStart, scan.specEnd, AFFINITY);
+      const name =
+        at < 0 ? '' : targetOf(bytes.toString('utf8', at, skipValue(bytes, at, scan.specEnd)));
+      target = name === '' ? 0 : this.#nameId(name) + 1;
+    }
+    this.#target.set(row, target);
+    const at = scan.labelsStart < 0 ? -1 : findPath(bytes, scan.labelsStart, scan.labelsEnd, HASH);
+    const hash = Buffer.from(stringValue(bytes, at, scan.labelsEnd));
+    this.#revision.set(row, hash.length === 0 ? 0 : this.#hashes.insert(hash, 0, hash.length) + 1);
+  }
+
+  /** Id of the node's name that a pod is on, or meant for; -1 without one. */
+  targetOf(row: number): number {
+    return this.#target.get(row) - 1;
+  }
+
+  hashOf(row: number): string {
+    const id = this.#revision.get(row) - 1;
+    return id < 0 ? '' : this.#hashes.keyText(id);
+  }
+
+  /** All ids of names are below this. */
+  get nameEnd(): number {
+    return this.#names.idEnd;
+  }
+
+  nameOf(id: number): string {
+    return this.#names.keyText(id);
+  }
+
+  /** Id of the class of a node, or -1 where there is no such node. */
+  classOf(id: number): number {
+    return this.#class.get(id) - 1;
+  }
+
+  /** A node as templates see it. */
+  nodeOf(id: number): DaemonNode {
+    const name = this.nameOf(id);
+    const node = this.nodeOfClass(this.classOf(id));
+    return { ...node, name, labels: { [HOSTNAME]: name, ...node.labels } };
+  }
+
+  /** Any node of a class, without its name. */
+  nodeOfClass(id: number): DaemonNode {
+    const [labels, taints] = JSON.parse(this.#classes.keyText(id)) as [JsonObject, JsonValue[]];
+    return { name: '', labels, taints: taints.map(taintOf) };
+  }
+}
+
+/** The node that a daemon's pod asks for by its affinity; '' where it asks for none. */
+function targetOf(affinity: string): string {
+  const terms = listAt(JSON.parse(affinity) as JsonObject, 'nodeSelectorTerms');
+  for (const term of terms) {
+    for (const field of listAt(term, 'matchFields')) {
+      const values = listAt(field, 'values');
+      const [name] = values;
+      if (values.length === 1 && typeof name === 'string') return name;
+    }
+  }
+  return '';
+}
