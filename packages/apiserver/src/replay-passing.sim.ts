@@ -117,6 +117,7 @@ export const PASSING: Readonly<Record<string, readonly string[]>> = {
     'rbac-bindings',
     'service',
     'service-account',
+    'service-errors',
     'workloads',
   ],
   delete: [

@@ -13,6 +13,7 @@ import { defineBehaviour, type RuleContext } from './behaviour.ts';
 import { decodeRow } from './encoder.ts';
 import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
 import { findServed, rangeOf } from './served.ts';
+import { familyFaults } from './service-families.ts';
 import {
   claimedPorts,
   claimOwner,
@@ -35,6 +36,7 @@ export function defineServices(range = '10.96.0.0/16'): void {
       object['status'] = { loadBalancer: {} };
     },
     prepareUpdate: (next, previous) => adaptType(next, previous),
+    preflight: familyFaults,
     allocate: (object, context) => {
       // what was sent stays as it is: another try starts from it
       object['spec'] = { ...objectAt(object, 'spec') };

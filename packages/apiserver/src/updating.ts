@@ -55,7 +55,7 @@ export function updateObject(context: WriteContext, update: Update): void {
 
 function updateTry(context: WriteContext, update: Update, attempt: number): void {
   const { call, served, world } = context;
-  const { name, namespace } = call.info;
+  const { name } = call.info;
   const stored = readStored(world, call, served);
   if (stored === null) {
     updateMissing(context, update);
@@ -240,6 +240,12 @@ function admitNext(
   admission.mutate(write, (refusal) => {
     if (refusal !== null) {
       done(failed(refusal));
+      return;
+    }
+    const preflight = subresource === '' ? behaviourOf(served).preflight : undefined;
+    const early = preflight?.(next, previous) ?? null;
+    if (early !== null) {
+      done(failed(early));
       return;
     }
     const faults = changeFaults(served, next, previous, subresource);

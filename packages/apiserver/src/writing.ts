@@ -221,6 +221,11 @@ function prepareNew(
       done(failed(refusal));
       return;
     }
+    const early = behaviour.preflight?.(object, null) ?? null;
+    if (early !== null) {
+      done(failed(early));
+      return;
+    }
     const name = stringAt(object, 'metadata', 'name');
     const faults: FieldError[] = [];
     if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
