@@ -1,7 +1,8 @@
 /** Objects of one kind in one namespace, decoded once for as long as they do not change. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { decodeRow } from '../encoder.ts';
-import { findServed, rangeOf, type Served } from '../served.ts';
+import { followChanges } from '../follow.ts';
+import { findServed, rangeOf, type KeyRange, type Served } from '../served.ts';
 import type { World } from '../world.ts';
 
 /** Decoded objects that are kept for each kind; the oldest goes first. */
@@ -19,6 +20,7 @@ export class NamespacedObjects {
   readonly #group: string;
   readonly #plural: string;
   readonly #kept = new WeakMap<World, Map<string, Versioned>>();
+  readonly #totals = new WeakMap<World, FollowedCount>();
   #served: Served | undefined;
 
   constructor(group: string, plural: string) {
@@ -26,11 +28,15 @@ export class NamespacedObjects {
     this.#plural = plural;
   }
 
-  /** Whether the namespace has none. */
+  /** Whether the namespace has none. Costs next to nothing where the cluster has none. */
   isEmpty(world: World, namespace: string): boolean {
     this.#served ??= findServed(this.#group, 'v1', this.#plural);
-    if (this.#served === undefined || namespace === '') return true;
-    const { start, end } = rangeOf(this.#served, namespace);
+    const served = this.#served;
+    if (served === undefined || namespace === '') return true;
+    let total = this.#totals.get(world);
+    if (total === undefined) this.#totals.set(world, (total = new FollowedCount(world, served)));
+    if (total.value === 0) return true;
+    const { start, end } = rangeOf(served, namespace);
     return world.storage.count(start, end) === 0;
   }
 
@@ -61,3 +67,26 @@ export class NamespacedObjects {
 }
 
 const NONE: readonly Versioned[] = [];
+
+/** How many objects of a kind there are, counted again when they have changed. */
+class FollowedCount {
+  readonly #world: World;
+  readonly #range: KeyRange;
+  #count = 0;
+  #isFresh = false;
+
+  constructor(world: World, served: Served) {
+    this.#world = world;
+    this.#range = rangeOf(served, '');
+    followChanges(world.storage, this.#range, () => {
+      this.#isFresh = false;
+    });
+  }
+
+  get value(): number {
+    if (this.#isFresh) return this.#count;
+    this.#count = this.#world.storage.count(this.#range.start, this.#range.end);
+    this.#isFresh = true;
+    return this.#count;
+  }
+}

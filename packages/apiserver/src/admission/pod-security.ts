@@ -6,8 +6,8 @@ import { invalid, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
 import { readNamespace } from '../namespaces.ts';
-import { findServed, keyOf, rangeOf } from '../served.ts';
-import { emptyRow } from '../storage.ts';
+import { followChanges } from '../follow.ts';
+import { findServed, rangeOf } from '../served.ts';
 import type { World } from '../world.ts';
 import { violationsOf, type Level, type PodShape } from './pod-security-checks.ts';
 import { refuse } from './refusal.ts';
@@ -18,8 +18,6 @@ const LEVELS: readonly string[] = ['privileged', 'baseline', 'restricted'];
 const LATEST = 36;
 /** Pods that a change of a namespace's level is checked against. */
 const EXISTING_MAX = 3000;
-
-const row = emptyRow();
 
 /** Where pods stand in other kinds. */
 const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
@@ -70,13 +68,32 @@ function shapeOf(holder: JsonObject): PodShape {
   };
 }
 
+/** Namespaces whose labels are known; beyond it all are forgotten. */
+const NAMESPACES_MAX = 100_000;
+
+/** Labels by namespace, forgotten when any namespace changes. */
+const known = new WeakMap<World, Map<string, JsonObject | null>>();
+
 /** Labels of the namespace, or null where it says nothing of pods. */
 function labelsOf(world: World, namespace: string): JsonObject | null {
-  const served = findServed('', 'v1', 'namespaces');
-  if (served === undefined || !world.storage.get(keyOf(served, '', namespace), row)) return null;
-  // most namespaces have none of these labels, and need not be parsed
-  if (!row.bytes.subarray(row.start, row.end).includes(PREFIX)) return null;
-  return objectAt(readNamespace(world, namespace) ?? {}, 'metadata', 'labels') ?? null;
+  let own = known.get(world);
+  if (own === undefined) {
+    const made = new Map<string, JsonObject | null>();
+    own = made;
+    known.set(world, made);
+    const served = findServed('', 'v1', 'namespaces');
+    if (served !== undefined) {
+      followChanges(world.storage, rangeOf(served, ''), () => made.clear());
+    }
+  }
+  let labels = own.get(namespace);
+  if (labels === undefined) {
+    const all = objectAt(readNamespace(world, namespace) ?? {}, 'metadata', 'labels') ?? {};
+    labels = Object.keys(all).some((name) => name.startsWith(PREFIX)) ? all : null;
+    if (own.size >= NAMESPACES_MAX) own.clear();
+    own.set(namespace, labels);
+  }
+  return labels;
 }
 
 export const podSecurity: AdmissionPlugin = {
