@@ -123,13 +123,12 @@ test('a page that is full is the last one only where no object follows at all', 
     },
   );
   const page = rig.ask('GET', `${MAPS}?limit=1&labelSelector=x%3D1`);
-  const { metadata } = JSON.parse(page.text) as { metadata: Record<string, unknown> };
-  assert.equal(typeof metadata['continue'], 'string');
-  assert.equal(metadata['remainingItemCount'], undefined);
-  const last = rig.ask(
-    'GET',
-    `${MAPS}?limit=1&labelSelector=x%3D1&continue=${metadata['continue']}`,
-  );
+  const { metadata } = JSON.parse(page.text) as {
+    metadata: { continue: string; remainingItemCount?: number };
+  };
+  assert.equal(typeof metadata.continue, 'string');
+  assert.equal(metadata.remainingItemCount, undefined);
+  const last = rig.ask('GET', `${MAPS}?limit=1&labelSelector=x%3D1&continue=${metadata.continue}`);
   assert.deepEqual(namesOf(last), []);
 });
 
