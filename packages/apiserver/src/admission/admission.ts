@@ -2,8 +2,8 @@
  * Admission: plugins that look at a write after it was decoded and before it is stored.
  *
  * Most plugins answer at once. One that has to ask somebody else returns `Later`, and the write
- * goes on when the answer is there; nothing else waits for it. Which plugins a kind of write concerns is
- * found out once, so that a write that concerns none costs a look into a table.
+ * goes on when the answer is there; nothing else waits for it. Which plugins a kind of write
+ * concerns is found out once, so that a write that concerns none costs a look into a table.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';

@@ -2,7 +2,7 @@
 import { Admission, type AdmissionPlugin } from './admission.ts';
 import type { Metrics } from '../metrics.ts';
 import { namespaceLifecycle } from '../namespaces.ts';
-import { nodeRestriction } from '../node-grants.ts';
+import { nodeRestriction } from './node-restriction.ts';
 import { defaultTolerations, priority, serviceAccounts } from './pod-plugins.ts';
 import type { World } from '../world.ts';
 import { limitRanger } from './limit-ranger.ts';

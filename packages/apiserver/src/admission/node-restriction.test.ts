@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { identityOf } from '../identity.ts';
+import { admittingModel, messageOf, podOf } from './admitting.sim.ts';
+
+test('a kubelet touches its own node, its pods and what they run with, and nothing else', () => {
+  const model = admittingModel({
+    readToken: (token) => identityOf(`system:node:${token}`, ['system:nodes']),
+    authorizers: [() => ({ allowed: true, reason: '' })],
+  });
+  const ask = (method: string, path: string, body: object): string => {
+    const answer = model.ask(method, path, body, { authorization: 'Bearer n1' });
+    return answer.status < 300 ? 'done' : messageOf(answer).replace(/^.* is forbidden: /, '');
+  };
+  const pods = '/api/v1/namespaces/n/pods';
+  for (const node of ['n1', 'n2']) {
+    model.expect(201, 'POST', '/api/v1/nodes', { metadata: { name: node } });
+    model.expect(201, 'POST', pods, podOf(`on-${node}`, {}, { nodeName: node }));
+  }
+  const status = { status: { phase: 'Running' } };
+  assert.equal(ask('PATCH', `${pods}/on-n1/status`, status), 'done');
+  assert.equal(
+    ask('PATCH', `${pods}/on-n2/status`, status),
+    'node "n1" can only update pod status for pods with spec.nodeName set to itself',
+  );
+  const labels = { metadata: { labels: { a: 'b' } } };
+  assert.equal(
+    ask('PATCH', `${pods}/on-n1/status`, labels),
+    'node "n1" cannot update labels through pod status',
+  );
+  const evict = (name: string): string =>
+    ask('POST', `${pods}/${name}/eviction`, { metadata: { name } });
+  assert.match(evict('on-n2'), /^node "n1" can only evict pods with spec.nodeName set to itself/);
+  assert.equal(evict('on-n1'), 'done');
+  assert.match(
+    ask('POST', pods, podOf('new')),
+    /^pod does not have "kubernetes.io\/config.mirror"/,
+  );
+  const uid = (
+    JSON.parse(model.ask('GET', '/api/v1/nodes/n1').text) as { metadata: { uid: string } }
+  ).metadata.uid;
+  const mirror = (owner: object, more: object = {}): object => ({
+    metadata: {
+      name: 'mirror',
+      annotations: { 'kubernetes.io/config.mirror': 'x' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid, ...owner }],
+    },
+    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }], ...more },
+  });
+  assert.match(ask('POST', pods, mirror({})), /with a controller owner reference set to itself/);
+  const volumes = [{ name: 'v', secret: { secretName: 's' } }];
+  assert.equal(
+    ask('POST', pods, mirror({ controller: true }, { volumes })),
+    'node "n1" can not create pods that reference secrets',
+  );
+  assert.equal(ask('POST', pods, mirror({ controller: true })), 'done');
+  const csi = '/apis/storage.k8s.io/v1/csinodes';
+  assert.equal(ask('POST', csi, { metadata: { name: 'n1' }, spec: { drivers: [] } }), 'done');
+  assert.match(
+    ask('POST', csi, { metadata: { name: 'n2' }, spec: { drivers: [] } }),
+    /^can only access CSINode with the same name/,
+  );
+});
