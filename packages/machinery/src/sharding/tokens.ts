@@ -18,8 +18,15 @@ const NAME = /[a-zA-Z_][a-zA-Z0-9_]*/y;
 const SIGN = /&&|\|\||==|!=|<=|>=|[<>[\]{}().,\-!?:+*/%]/y;
 const ESCAPED_NAME = /`[a-zA-Z0-9_.\-/ ]+`/y;
 const QUOTE = /([bB]?)([rR]?)('''|"""|'|")/y;
-const ESCAPE =
-  /\\(?:[abfnrtv"'\\`?]|x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})/y;
+const ESCAPE = new RegExp(
+  [
+    /\\(?:[abfnrtv"'\\`?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4})/,
+    /\\(?:U[0-9a-fA-F]{8}|[0-3][0-7]{2})/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'y',
+);
 /** Beginnings of tokens that are cut off; the character after them is part of the error. */
 const HALF = /[&|=](?![&|=])/y;
 
