@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { createApiServer } from './assembly.ts';
 import { ExchangeModel } from './exchange-model.sim.ts';
 import { StorageModel } from './storage-model.sim.ts';
+import { AHEAD_BYTES_MAX } from './watcher.ts';
 
 function server() {
   const storage = new StorageModel();
@@ -108,19 +109,18 @@ test('a watch tells changes in order, with transitions of its selector', () => {
 test('a reader that stops keeps its place, and loses it when history is gone', () => {
   const { ask, storage } = server();
   const watch = ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
-  const large = { ...CONFIG, data: { k: 'x'.repeat(300_000) } };
+  const data = { k: 'x'.repeat(900_000) };
+  const ahead = Math.ceil(AHEAD_BYTES_MAX / 900_000);
+  const names = Array.from({ length: ahead + 2 }, (_, index) => `large-${index}`);
   const events = (): number => watch.text.split('\n').length - 1;
   watch.room = 0;
-  ask('POST', MAPS, large);
-  ask('POST', MAPS, { ...large, metadata: { name: 'b' } });
-  ask('POST', MAPS, { ...large, metadata: { name: 'c' } });
-  assert.equal(events(), 1, 'it is let run ahead by a bounded number of bytes');
+  for (const name of names) ask('POST', MAPS, { ...CONFIG, metadata: { name }, data });
+  assert.equal(events(), ahead, 'it is let run ahead by a bounded number of bytes');
   watch.read(Infinity);
-  assert.equal(events(), 3);
+  assert.equal(events(), names.length);
   watch.room = 0;
-  ask('DELETE', `${MAPS}/a`);
-  ask('DELETE', `${MAPS}/b`);
-  assert.equal(events(), 4);
+  for (const name of names) ask('DELETE', `${MAPS}/${name}`);
+  assert.equal(events(), names.length + ahead);
   storage.compact(storage.appliedRevision + 1);
   watch.read(Infinity);
   assert.match(watch.text, /"type":"ERROR".*"code":410/);
