@@ -50,6 +50,8 @@ export interface EtcdServerOptions {
   /** Extra plain addresses for /metrics and /health, etcd's --listen-metrics-urls. */
   readonly listenMetrics?: readonly EtcdAddress[];
   readonly advertiseClientUrls?: readonly string[];
+  /** Shown in the list of members; nobody listens there. Default etcd's own. */
+  readonly advertisePeerUrls?: readonly string[];
   readonly name?: string;
   readonly limits?: Partial<EtcdLimits>;
   /** etcd's --watch-progress-notify-interval. */
@@ -167,9 +169,10 @@ function makeRoutes(
   methods.call('/etcdserverpb.Watch/Watch', watches.factory);
   registerLease(methods, context, drawLeaseId);
   const clientUrls = options.advertiseClientUrls ?? [];
+  const peerUrls = options.advertisePeerUrls ?? ['http://localhost:2380'];
   const name = options.name ?? 'default';
   registerMaintenance(methods, context, compactor, defragment);
-  registerMembers(methods, context, { name, clientUrls, peerUrls: [] });
+  registerMembers(methods, context, { name, clientUrls, peerUrls });
   return { routes, methods };
 }
 

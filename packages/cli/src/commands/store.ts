@@ -21,6 +21,8 @@ interface Flags extends ServingFlags, LogFlags {
   readonly name: string;
   readonly listenClientUrls: string;
   readonly advertiseClientUrls?: string;
+  /** Shown in the list of members. */
+  readonly initialAdvertisePeerUrls?: string | boolean;
   readonly listenMetricsUrls?: string;
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
