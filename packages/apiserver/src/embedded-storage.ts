@@ -1,6 +1,7 @@
 // data plane
 /** The store of this process as the server's storage: every call goes straight into it. */
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
+import { isEventKey, type EventLeases } from './event-leases.ts';
 import { TEMPLATES_END, TEMPLATES_START, TemplateKeeper } from './managed/template-keeper.ts';
 import {
   emptyRow,
@@ -31,7 +32,10 @@ export class EmbeddedStorage implements Storage {
   #range: Buffer = Buffer.allocUnsafeSlow(4096);
   readonly #templates = new TemplateKeeper();
 
-  constructor(store: RevisionedStore, closeStore: CloseStore) {
+  readonly #events: EventLeases | null;
+
+  constructor(store: RevisionedStore, closeStore: CloseStore, events: EventLeases | null = null) {
+    this.#events = events;
     this.#store = store;
     this.#closeStore = closeStore;
     this.page(TEMPLATES_START, TEMPLATES_END, 0, ({ key, keyStart, keyEnd, bytes, start, end }) => {
@@ -132,7 +136,8 @@ export class EmbeddedStorage implements Storage {
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
     const end = value.length;
     this.#templates.keep(value, this.#keepTemplate);
-    done(outcomeOf(this.#store.putIf(key, 0, key.length, expected, value, 0, end, 0)));
+    const lease = this.#events !== null && isEventKey(key) ? this.#events.take() : 0;
+    done(outcomeOf(this.#store.putIf(key, 0, key.length, expected, value, 0, end, lease)));
   }
 
   delete(key: Buffer, expected: number, done: WriteDone): void {

@@ -1,11 +1,13 @@
 // shell: opens what an API server keeps its objects in
+import { randomInt } from 'node:crypto';
 import type { OpenStore } from '@megaplane/store/open';
 import { openStore } from '@megaplane/store/open';
 import { EmbeddedStorage } from './embedded-storage.ts';
+import { EventLeases } from './event-leases.ts';
 import { openSealer } from './encryption/open-sealer.ts';
 import { SealedStorage } from './encryption/sealed-storage.ts';
 import type { ValueSealer } from './encryption/value-sealer.ts';
-import type { EtcdFlags } from './etcd/etcd-options.ts';
+import { EVENT_TTL_MS, parseDuration, type EtcdFlags } from './etcd/etcd-options.ts';
 import type { Storage } from './storage.ts';
 import { storagePolicy } from './storage-policy.ts';
 
@@ -59,7 +61,14 @@ export async function openStorage(flags: StorageFlags, log: Log): Promise<OpenSt
     );
   }
   embedded.store.onLogFailure((message) => fail(new Error(message)));
-  const plain = new EmbeddedStorage(embedded.store, () => embedded.close());
+  const ttlMs = parseDuration('event-ttl', flags.eventTtl, EVENT_TTL_MS);
+  const events = new EventLeases(
+    embedded.store.leases,
+    Math.max(1, Math.round(ttlMs / 1000)),
+    () => performance.now(),
+    (n) => randomInt(n),
+  );
+  const plain = new EmbeddedStorage(embedded.store, () => embedded.close(), events);
   const storage =
     sealer === null ? plain : new SealedStorage(plain, sealer, (message) => log('error', message));
   return { storage, embedded, failure };

@@ -7,6 +7,9 @@ import type { ConnectTls } from '@megaplane/wire/connect';
 import { durationMs } from '../query.ts';
 import type { StorageMedia } from './stored-values.ts';
 
+/** Upstream's time to live of events. */
+export const EVENT_TTL_MS: number = 60 * 60_000;
+
 /** Texts as given on the command line. */
 export interface EtcdFlags {
   readonly etcdServers?: string;

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { EtcdClient } from '@megaplane/etcd/client/client';
 import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { serveEtcd } from '@megaplane/etcd/run-store';
 import { openStore } from '@megaplane/store/open';
 import { decodePorts, PORTS_KEY } from '../node-port-range.ts';
+import { issue } from '../proxy/kubelet.sim.ts';
 import { emptyRow } from '../storage.ts';
 import { Proxy } from './proxy.sim.ts';
 import { startServer, until } from './servers.sim.ts';
@@ -333,6 +337,38 @@ test('a resource with servers of its own has its own revisions, and ends by its 
   await server.stop();
   await second.close();
   await other.close();
+});
+
+test('over TLS the server shows its certificate, and looks at that of etcd', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-etcd-tls-'));
+  const authority = issue('etcd-ca', 'authority', null);
+  const serving = issue('etcd', 'server', authority);
+  const own = issue('apiserver-etcd-client', 'client', authority);
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(dir, name), text);
+    return join(dir, name);
+  };
+  const tls = {
+    key: serving.key,
+    cert: serving.certificate,
+    clientCa: authority.certificate,
+    requiresClientCert: true,
+  };
+  const secure = await serveEtcd(opened, { listen: [{ tls }] });
+  const etcdServers = `https://127.0.0.1:${secure.addresses[0]?.port ?? 0}`;
+  const etcdCafile = file('ca.crt', authority.certificate);
+  const etcdCertfile = file('client.crt', own.certificate);
+  const flags = { etcdServers, etcdCertfile, etcdKeyfile: file('client.key', own.key) };
+  const server = await startServer({ ...flags, etcdCafile, etcdPrefix: '/tls' });
+  await server.bootstrap();
+  assert.equal((await server.ask('POST', MAPS, config('a'))).status, 201);
+  await server.stop();
+  // an authority that did not sign it, and no certificate of one's own
+  const wrong = file('wrong.crt', issue('other', 'authority', null).certificate);
+  await assert.rejects(startServer({ ...flags, etcdCafile: wrong }), /is etcd running/);
+  await assert.rejects(startServer({ etcdServers, etcdCafile }), /is etcd running/);
+  await secure.close();
+  rmSync(dir, { recursive: true, force: true });
 });
 
 test('flags that make no sense are refused by name, and so is a cluster that is not there', async () => {

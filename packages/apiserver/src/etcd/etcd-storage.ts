@@ -9,6 +9,7 @@ import type { LeaseId, WriteAnswer } from '@megaplane/etcd/client/messages';
 import type { Replica } from '@megaplane/store/replica';
 import { EmbeddedStorage } from '../embedded-storage.ts';
 import { isSealed } from '../encryption/value-sealer.ts';
+import { isEventKey } from '../event-leases.ts';
 import {
   emptyRow,
   type NextOutcome,
@@ -31,7 +32,6 @@ const FRESH_MS_MAX = 10_000;
 const ECHO_MS_MAX = 3000;
 /** Etcd is asked again how far it is while somebody waits; upstream asks every 100 ms. */
 const NUDGE_MS = 50;
-const EVENTS_PREFIX = Buffer.from('/registry/events/', 'latin1');
 const RESOURCE_EXHAUSTED = 8;
 const NOT_FOUND = 5;
 
@@ -157,7 +157,7 @@ export class EtcdStorage implements Storage {
       done({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
       return;
     }
-    if (isEvent(key)) void this.#putEvent(Buffer.from(key), stored, expected, done);
+    if (isEventKey(key)) void this.#putEvent(Buffer.from(key), stored, expected, done);
     else void this.#write(Buffer.from(key), stored, expected, undefined, done);
   }
 
@@ -360,11 +360,6 @@ interface KeyWait {
 
 const MARKER_VALUE = Buffer.from('{}');
 const TOO_LATE = 'etcdserver: request timed out';
-
-function isEvent(key: Buffer): boolean {
-  const { length } = EVENTS_PREFIX;
-  return key.length > length && EVENTS_PREFIX.compare(key, 0, length) === 0;
-}
 
 function refusal(code: number, message: string): WriteOutcome {
   const isFull = code === RESOURCE_EXHAUSTED && message.includes('database space exceeded');

@@ -9,6 +9,7 @@ import type { ValueSealer } from '../encryption/value-sealer.ts';
 import type { Storage } from '../storage.ts';
 import { Compactor } from './compactor.ts';
 import {
+  EVENT_TTL_MS,
   parseDuration,
   parseMedia,
   parseOverrides,
@@ -22,7 +23,6 @@ import { RoutedStorage } from './routed-storage.ts';
 import { StoredValues } from './stored-values.ts';
 
 const COMPACTION_MS = 5 * 60_000;
-const EVENT_TTL_MS = 60 * 60_000;
 const TICK_MS = 500;
 
 export interface EtcdOptions {

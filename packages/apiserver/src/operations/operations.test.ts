@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connect } from 'node:tls';
-import type { JsonValue } from '@megaplane/machinery/json-value';
 import { createApiServer } from '../assembly.ts';
 import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
 import { issue } from '../proxy/kubelet.sim.ts';
@@ -135,7 +134,7 @@ const RULES = {
 test('the audit log holds what the policy says of each request', () => {
   const lines: string[] = [];
   const audit = new Audit(
-    readPolicy(RULES as JsonValue),
+    readPolicy(RULES),
     (line) => lines.push(line),
     () => 1_000_500,
   );
@@ -202,7 +201,7 @@ test('the audit log holds what the policy says of each request', () => {
 test('policies that cannot be used are refused at the field that is wrong', () => {
   const refused = (value: object, words: RegExp): void => {
     const head = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy' };
-    assert.throws(() => readPolicy({ ...head, ...value } as JsonValue), words);
+    assert.throws(() => readPolicy({ ...head, ...value }), words);
   };
   refused({ kind: 'Pod' }, /not of audit.k8s.io\/v1, Policy/);
   refused({}, /rules: at least one/);

@@ -18,7 +18,7 @@ after(async () => {
 
 function clientOf(text: string): EtcdClient {
   const endpoints = parseEndpoints('--etcd-servers', text);
-  return new EtcdClient({ endpoints, tls: () => null, log: () => {} });
+  return new EtcdClient({ endpoints, tls: () => null, log: () => {}, connectMsMax: 300 });
 }
 
 function valueOf<T>(result: EtcdResult<T>): T {

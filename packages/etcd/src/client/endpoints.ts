@@ -26,6 +26,8 @@ export interface EndpointsOptions {
   /** Asked before each connection, so that renewed files count; null without TLS. */
   readonly tls: () => ConnectTls | null;
   readonly log: (message: string) => void;
+  /** Default CONNECT_MS_MAX. */
+  readonly connectMsMax?: number;
 }
 
 /** Reads a list of URLs by commas. Throws with the flag's name where one is none. */
@@ -111,7 +113,8 @@ export class Endpoints {
     });
     const client = grpcClient(connection);
     this.#client = client;
-    const slow = setTimeout(() => connection.destroy(), CONNECT_MS_MAX);
+    const waitMs = this.#options.connectMsMax ?? CONNECT_MS_MAX;
+    const slow = setTimeout(() => connection.destroy(), waitMs);
     slow.unref();
     connection.onOpen = () => {
       clearTimeout(slow);
