@@ -23,8 +23,8 @@ const EVENTS_PER_TURN_MAX = 500;
 
 /**
  * Bytes that a live watch may be ahead of its client before it counts as slow: a pause of the
- * reader is not worth losing the shared frames for. An informer that is busy for some tens of milliseconds
- * while thousands of pods are written is ahead by megabytes.
+ * reader is not worth losing the shared frames for. An informer that is busy for some tens of
+ * milliseconds while thousands of pods are written is ahead by megabytes.
  */
 export const AHEAD_BYTES_MAX: number = 4 * 1024 * 1024;
 /** The same where all watches of a hub together are ahead by more than `AHEAD_BYTES_TOTAL_MAX`. */

@@ -37,7 +37,8 @@ function settle(server: FakeServer): void {
 
 for (const hasShards of [true, false]) {
   for (const hasWatchList of [true, false]) {
-    const title = `shards ${hasShards ? 'served' : 'ignored'}, ${hasWatchList ? '' : 'no '}WatchList`;
+    const list = hasWatchList ? 'WatchList' : 'no WatchList';
+    const title = `shards ${hasShards ? 'served' : 'ignored'}, ${list}`;
     test(`informers of all shards together hold each object once (${title})`, () => {
       const server = Object.assign(new FakeServer(), { hasShards, hasWatchList });
       for (const name of NAMES) server.put('a', name, '1');

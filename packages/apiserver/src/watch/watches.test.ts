@@ -48,7 +48,7 @@ test('shards together are shown each event once, each about its share', () => {
   }
 });
 
-test('shards of namespaces hold the objects of their namespaces, also in lists and initial states', () => {
+test('shards of namespaces hold their objects, also in lists and initial states', () => {
   const rig = new Rig(['default', 'dev', 'prod', 'beta']);
   for (const namespace of ['default', 'dev', 'prod', 'beta']) makeMap(rig, namespace, 'm');
   const seen = Array.from({ length: 4 }, (_, index) => {

@@ -1,6 +1,6 @@
 /**
- * A watch over WebSocket (RFC 6455), as browsers ask for it: each event is one message, JSON as text,
- * protobuf as binary. What the client sends is ignored, but for pings and the close.
+ * A watch over WebSocket (RFC 6455), as browsers ask for it: each event is one message, JSON as
+ * text, protobuf as binary. What the client sends is ignored, but for pings and the close.
  */
 import { createHash } from 'node:crypto';
 import type { Exchange, UpgradedStream } from '@megaplane/wire/exchange';
