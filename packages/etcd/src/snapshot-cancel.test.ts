@@ -53,7 +53,7 @@ test('a snapshot that the client gives up holds no memory back', async () => {
   }
 });
 
-test('a backup of a store with a history budget counts as compacted at the latest cut', async () => {
+test('a backup of a store with a history budget is compacted at the latest cut', async () => {
   const prefixes = [{ prefix: 'short/', historyBytesMax: 100_000 }];
   const opened = openStore({ dataDir: null, durability: 'none', prefixes });
   fill(opened, 3000);

@@ -126,7 +126,10 @@ export class TxnRunner {
     if (counts < 0 || depth > DEPTH_MAX) return ETCD.malformed;
     if (counts > budget) return ETCD.tooManyOps;
     // The lists are looked at one after the other, whatever their order on the wire.
+    const before = this.#cost;
+    let dearest = 0;
     for (let field = FIELD_COMPARE; field <= FIELD_FAILURE; field++) {
+      this.#cost = before;
       const walker = this.#walker(depth).reset(this.#bytes, start, end);
       while (walker.next()) {
         walker.skip();
@@ -137,7 +140,10 @@ export class TxnRunner {
             : this.#validateOp(walker.chunkStart, walker.chunkEnd, budget - counts, depth);
         if (invalid !== null) return invalid;
       }
+      dearest = Math.max(dearest, this.#cost - before);
     }
+    // Only one branch runs: the dearer one counts against the quota.
+    this.#cost = before + dearest;
     return null;
   }
 
