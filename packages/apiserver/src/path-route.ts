@@ -11,10 +11,14 @@ import {
   wantsAggregated,
   type Document,
 } from './discovery.ts';
+import { JSON_TYPE } from './negotiation.ts';
 import { answerOpenApi } from './openapi-route.ts';
 import { VERSION } from './release.ts';
 import type { ServerParts } from './server.ts';
 import { isGroupServed } from './served.ts';
+
+const ISSUER_PATH = '/.well-known/openid-configuration';
+const KEYS_PATH = '/openid/v1/jwks';
 
 /** Answers; the caller has authorized the request. */
 export function answerPath(parts: ServerParts, call: Call): void {
@@ -32,7 +36,8 @@ export function answerPath(parts: ServerParts, call: Call): void {
     call.fail(generic('MethodNotAllowed'));
     return;
   }
-  if (path === '/') call.sendObject(200, { paths: rootPaths() });
+  if (path === ISSUER_PATH || path === KEYS_PATH) answerIssuer(parts, call, path);
+  else if (path === '/') call.sendObject(200, { paths: rootPaths() });
   else if (path === '/version') call.sendObject(200, VERSION);
   else if (path === '/metrics') {
     call.send(200, 'text/plain; version=0.0.4; charset=utf-8', parts.metrics.render(parts.world));
@@ -43,7 +48,19 @@ export function answerPath(parts: ServerParts, call: Call): void {
 }
 
 function isKnown(path: string, first: string): boolean {
-  return ['/', '/version', '/metrics'].includes(path) || ['api', 'apis', 'openapi'].includes(first);
+  return (
+    ['/', '/version', '/metrics', ISSUER_PATH, KEYS_PATH].includes(path) ||
+    ['api', 'apis', 'openapi'].includes(first)
+  );
+}
+
+/** Who signs the tokens of service accounts, for those who verify them by themselves. */
+function answerIssuer(parts: ServerParts, call: Call, path: string): void {
+  const signer = parts.world.services?.signer ?? null;
+  if (signer === null) notFound(call);
+  else if (path === KEYS_PATH) {
+    call.send(200, 'application/jwk-set+json', JSON.stringify(signer.keySet()));
+  } else call.send(200, JSON_TYPE, JSON.stringify(signer.discovery(parts.address)));
 }
 
 function answerCore(parts: ServerParts, call: Call, version: string): void {

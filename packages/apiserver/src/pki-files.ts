@@ -4,10 +4,11 @@
  * client certificates are made anew at each start, so they follow the machine's names and never
  * run out while the cluster lives.
  */
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateKeyPair, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import {
   issueCertificate,
   type CertificateRequest,
@@ -21,6 +22,8 @@ const AUTHORITY_MS = 3650 * DAY_MS;
 const LEAF_MS = 365 * DAY_MS;
 /** Clocks of clients may be behind by this much. */
 const BACKDATE_MS = 5 * 60_000;
+const TOKEN_KEY_BITS = 2048;
+const generate = promisify(generateKeyPair);
 
 /** Files and who is in them: the administrator, and the programs of `up`. */
 const CLIENTS = [
@@ -35,8 +38,8 @@ export interface Pki {
   readonly serving: KeyAndCertificate;
   /** Shown to kubelets, where the flags name no other. */
   readonly kubeletClient: KeyAndCertificate;
-  /** PEM of the private key that signs service account tokens. */
-  readonly tokenKey: string;
+  /** PEM of the private key that signs service account tokens; a new one takes a while. */
+  readonly tokenKey: Promise<string>;
 }
 
 /** Reads or makes the authority, and makes a serving certificate for `names`. */
@@ -60,7 +63,10 @@ export function openPki(dataDir: string, names: readonly string[], nowMs: number
     organizations: [MASTERS_GROUP],
   } as const;
   const kubeletClient = issue(client, authority, nowMs, LEAF_MS);
-  return { authority, serving, kubeletClient, tokenKey: tokenKeyOf(dir) };
+  const tokenKey = tokenKeyOf(dir);
+  // who awaits the key is told; a start that fails for another reason must not fail twice
+  tokenKey.catch(() => undefined);
+  return { authority, serving, kubeletClient, tokenKey };
 }
 
 const NAMES = [
@@ -90,10 +96,11 @@ function authorityOf(dir: string, nowMs: number): KeyAndCertificate {
   return authority;
 }
 
-function tokenKeyOf(dir: string): string {
+async function tokenKeyOf(dir: string): Promise<string> {
   const file = join(dir, 'sa.key');
   if (existsSync(file)) return readFileSync(file, 'utf8');
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  // RSA, as verifiers of tokens outside of the cluster expect it
+  const { privateKey } = await generate('rsa', { modulusLength: TOKEN_KEY_BITS });
   const text = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   writePrivate(file, text);
   return text;

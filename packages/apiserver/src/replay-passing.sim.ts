@@ -157,6 +157,7 @@ export const PASSING: Readonly<Record<string, readonly string[]>> = {
     'metrics',
     'openapi-v2',
     'response-headers',
+    'service-account-issuer',
     'timeout-parameter',
   ],
   kinds: [

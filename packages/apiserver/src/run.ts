@@ -90,7 +90,7 @@ async function serve(
 ): Promise<ApiserverService> {
   const { storage, embedded, failure } = opened;
   const address = advertised(options.bindAddress);
-  const signer = new TokenSigner(pki.tokenKey, options.serviceAccountIssuer);
+  const signer = new TokenSigner(await pki.tokenKey, options.serviceAccountIssuer);
   const tokens = readTokens(options.tokenAuthFile);
   const policy = openPolicy(options);
   const auditLog =

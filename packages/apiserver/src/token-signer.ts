@@ -1,4 +1,4 @@
-/** Service account tokens: JWTs signed with ES256 (RFC 7515, 7518), made and read here. */
+/** Service account tokens: JWTs (RFC 7515, 7518), made and read here. */
 import {
   createHash,
   createPrivateKey,
@@ -14,14 +14,17 @@ export const DEFAULT_ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
 export class TokenSigner {
   readonly issuer: string;
+  /** How tokens are signed, which follows from the key. */
+  readonly algorithm: 'RS256' | 'ES256';
   readonly #key: KeyObject;
   readonly #publicKey: KeyObject;
   readonly #keyId: string;
 
-  /** `pem` is a PKCS#8 private key on P-256. */
+  /** `pem` is a private key in PKCS#8: RSA, or on P-256. */
   constructor(pem: string, issuer: string = DEFAULT_ISSUER) {
     this.issuer = issuer;
     this.#key = createPrivateKey(pem);
+    this.algorithm = this.#key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256';
     this.#publicKey = createPublicKey(this.#key);
     const der = this.#publicKey.export({ type: 'spki', format: 'der' });
     this.#keyId = createHash('sha256').update(der).digest('base64url');
@@ -29,7 +32,7 @@ export class TokenSigner {
 
   /** A token with these claims; `iss` is added. */
   sign(claims: JsonObject): string {
-    const header = { alg: 'ES256', kid: this.#keyId };
+    const header = { alg: this.algorithm, kid: this.#keyId };
     const body = `${encode(header)}.${encode({ ...claims, iss: this.issuer })}`;
     const key = { key: this.#key, dsaEncoding: 'ieee-p1363' } as const;
     return `${body}.${sign('sha256', Buffer.from(body), key).toString('base64url')}`;
@@ -40,7 +43,7 @@ export class TokenSigner {
     const [head = '', body = '', signature = '', ...rest] = token.split('.');
     if (signature === '' || rest.length > 0) return null;
     const header = decode(head);
-    if (header?.['alg'] !== 'ES256' || header['kid'] !== this.#keyId) return null;
+    if (header?.['alg'] !== this.algorithm || header['kid'] !== this.#keyId) return null;
     const key = { key: this.#publicKey, dsaEncoding: 'ieee-p1363' } as const;
     const signed = Buffer.from(`${head}.${body}`);
     if (!verify('sha256', signed, key, Buffer.from(signature, 'base64url'))) return null;
@@ -52,10 +55,21 @@ export class TokenSigner {
     return typeof starts === 'number' && starts * 1000 > nowMs + 60_000 ? null : claims;
   }
 
+  /** What OpenID discovery says of the issuer; `address` is where this server is reached. */
+  discovery(address: string): JsonObject {
+    return {
+      issuer: this.issuer,
+      jwks_uri: `https://${address}/openid/v1/jwks`,
+      response_types_supported: ['id_token'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: [this.algorithm],
+    };
+  }
+
   /** The public key as a JWK set. */
   keySet(): JsonObject {
     const jwk = this.#publicKey.export({ format: 'jwk' }) as Record<string, string>;
-    return { keys: [{ use: 'sig', kid: this.#keyId, alg: 'ES256', ...jwk }] };
+    return { keys: [{ use: 'sig', kid: this.#keyId, alg: this.algorithm, ...jwk }] };
   }
 }
 
