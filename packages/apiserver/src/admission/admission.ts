@@ -77,7 +77,7 @@ export interface Charging {
 export class Admission {
   readonly #plugins: readonly AdmissionPlugin[];
   readonly #charging: Charging | null;
-  readonly #plans = new Map<Served, Map<string, Plan>>();
+  readonly #plans = new WeakMap<Served, Map<string, Plan>>();
   #guard: (connection: Connection) => void = () => {};
 
   constructor(plugins: readonly AdmissionPlugin[], charging: Charging | null = null) {

@@ -97,8 +97,10 @@ export function targetOf(
   const own = rules.filter((rule) => isRuleFor(rule, served, operation, subresource));
   if (own.length > 0) return { target: served, rules: own };
   if (!isEquivalent) return null;
+  const others = sameObjects(served);
+  if (others.length === 0) return null;
   for (const rule of rules) {
-    const target = sameObjects(served).find((one) => isRuleFor(rule, one, operation, subresource));
+    const target = others.find((one) => isRuleFor(rule, one, operation, subresource));
     if (target !== undefined) return { target, rules: [rule] };
   }
   return null;

@@ -132,7 +132,7 @@ export interface Applicable<T> {
 export class Policies<T> {
   readonly #policies: FollowedObjects<{ readonly policy: Policy; readonly own: T }>;
   readonly #bindings: FollowedObjects<Binding>;
-  readonly #matching = new Map<Served, Map<string, readonly Applicable<T>[]>>();
+  #matching = new WeakMap<Served, Map<string, readonly Applicable<T>[]>>();
   #generation = '';
 
   /** `read` takes from a policy what its kind has beyond the other. */
@@ -155,7 +155,7 @@ export class Policies<T> {
     const generation = `${this.#policies.generation}/${this.#bindings.generation}`;
     if (this.#generation !== generation) {
       this.#generation = generation;
-      this.#matching.clear();
+      this.#matching = new WeakMap();
     }
     const { served, operation, subresource } = write;
     let own = this.#matching.get(served);

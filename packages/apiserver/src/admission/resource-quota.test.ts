@@ -124,3 +124,16 @@ test('a limit range fills in what is missing, and bounds what is asked for', () 
       'minimum cpu usage per Pod is 50m, but request is 10m]',
   );
 });
+
+test('many writes that are alike never pass a limit together', () => {
+  const model = admittingModel();
+  for (let i = 0; i < 5; i++) model.expect(201, 'POST', PODS, podOf(`before-${i}`));
+  setQuota(model, 'q', { pods: '20', 'requests.cpu': '1' });
+  const resources = { requests: { cpu: '30m' } };
+  let made = 0;
+  for (let i = 0; i < 40; i++) {
+    if (model.ask('POST', PODS, podOf(`p-${i}`, resources)).status === 201) made++;
+  }
+  assert.equal(made, 20);
+  assert.deepEqual(usedOf(model, 'q'), { pods: '20', 'requests.cpu': '600m' });
+});

@@ -55,7 +55,7 @@ const TIMEOUT_SECONDS = 10;
 
 export class WebhookConfigurations {
   readonly #objects: FollowedObjects<readonly Webhook[]>;
-  readonly #matching = new Map<Served, Map<string, readonly Matching[]>>();
+  #matching = new WeakMap<Served, Map<string, readonly Matching[]>>();
   #generation = -1;
 
   constructor(world: World, plural: string) {
@@ -73,7 +73,7 @@ export class WebhookConfigurations {
     if (all.length === 0) return NONE;
     if (this.#generation !== this.#objects.generation) {
       this.#generation = this.#objects.generation;
-      this.#matching.clear();
+      this.#matching = new WeakMap();
     }
     const { served, operation, subresource } = write;
     let own = this.#matching.get(served);

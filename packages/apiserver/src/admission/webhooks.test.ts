@@ -297,3 +297,17 @@ test('bindings and scales are admitted as what they are', async () => {
   assert.equal(pod.spec.nodeName, 'm');
   assert.deepEqual(pod.metadata.labels, { 'topology.kubernetes.io/zone': 'z' });
 });
+
+test('writes that are like others before them are shown to webhooks all the same', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  for (let i = 0; i < 6; i++) model.expect(201, 'POST', PODS, podOf(`before-${i}`));
+  configure(model, 'validating', 'a', [webhook('all')]);
+  const answers = Array.from({ length: 6 }, (_, i) => model.ask('POST', PODS, podOf(`after-${i}`)));
+  await settled();
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [201, 201, 201, 201, 201, 201],
+  );
+  assert.equal(webhooks.calls.length, 6);
+});
