@@ -44,6 +44,8 @@ import {
 const BODY_BYTES_MAX = 32 * 1024;
 /** Templates that are kept, of a few KB each; the oldest makes room. */
 const TEMPLATES_MAX = 2048;
+/** And the bytes of their shapes; a template is about as large as its shape. */
+const SHAPES_BYTES_MAX: number = 16 * 1024 * 1024;
 /** Shapes whose first sight is remembered; beyond it all are forgotten. */
 const SEEN_MAX = 4096;
 /** A template that was of use for fewer writes than this is not worth finding again at once. */
@@ -146,6 +148,7 @@ export class RepeatedWrites {
   readonly #known = new Map<number, Known>();
   readonly #seen = new Map<number, number>();
   #epoch = 0;
+  #shapeBytes = 0;
   #isBusy = false;
   /** Writes that were made from templates. */
   uses = 0;
@@ -174,7 +177,7 @@ export class RepeatedWrites {
       if (known.epoch === this.#epoch) {
         return known.made !== null && this.#repeat(call, served, reading, known, known.made);
       }
-      this.#known.delete(reading.hash);
+      this.#drop(reading.hash);
       if (known.uses < USES_MIN) this.#seen.set(reading.hash, -PATIENCE);
     }
     const sights = (this.#seen.get(reading.hash) ?? 0) + 1;
@@ -321,9 +324,18 @@ export class RepeatedWrites {
   }
 
   #keep(hash: number, known: Known): void {
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= TEMPLATES_MAX && oldest !== undefined) this.#known.delete(oldest);
+    this.#drop(hash);
     this.#known.set(hash, known);
+    this.#shapeBytes += known.shape.length;
+    for (const [oldest] of this.#known) {
+      if (this.#known.size <= TEMPLATES_MAX && this.#shapeBytes <= SHAPES_BYTES_MAX) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(hash: number): void {
+    this.#shapeBytes -= this.#known.get(hash)?.shape.length ?? 0;
+    this.#known.delete(hash);
   }
 }
 

@@ -138,8 +138,8 @@ export class Shape {
   }
 
   /**
-   * Whether the order of such holes bears on anything. Of two uids one is the object's own, which is
-   * sorted among no others; messages and names of volumes are in no sorted list at all.
+   * Whether the order of such holes bears on anything. Of two uids one is the object's own, which
+   * is sorted among no others; messages and names of volumes are in no sorted list at all.
    */
   #isOrdered(kind: number): boolean {
     if (kind === MESSAGE || kind === VOLUME) return false;
