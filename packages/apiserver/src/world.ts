@@ -124,6 +124,10 @@ export class World {
       return;
     }
     this.#waiters.push({ revision, deadlineMs: this.edge.nowMs() + FRESH_WAIT_MS, done });
+    // another server has shown it: what is followed may be quiet, and has to be asked how far it is
+    if (this.storage.isShared) {
+      this.storage.refresh(null, () => this.#checkWaiters(this.edge.nowMs()));
+    }
   }
 
   /** Calls `done` once `revision` is published: at once if it is, else in a turn after that. */

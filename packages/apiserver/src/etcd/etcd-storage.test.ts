@@ -148,6 +148,15 @@ test('a list without a revision shows what the other server has just written', a
     const list = JSON.parse((await right.ask('GET', MAPS)).text) as { items: Shown[] };
     assert.equal(list.items.length, i + 1);
   }
+  // a revision that one server has shown is waited for on the other, however quiet etcd is
+  await client.put(Buffer.from('/elsewhere'), Buffer.from('last'));
+  const newest = JSON.parse((await left.ask('GET', MAPS)).text) as Shown;
+  const revision = Number(newest.metadata.resourceVersion);
+  await client.put(Buffer.from('/elsewhere'), Buffer.from('more'));
+  const at = await right.ask('GET', `${MAPS}?resourceVersion=${revision + 1}`);
+  assert.equal(at.status, 200, at.text);
+  const far = await right.ask('GET', `${MAPS}?resourceVersion=${revision + 1000}`);
+  assert.equal(far.status, 504);
   await Promise.all([left.stop(), right.stop()]);
 });
 

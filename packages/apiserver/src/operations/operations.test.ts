@@ -102,6 +102,11 @@ test('a request that nobody answers ends after its time, a slow one is told abou
   assert.equal(late.status, 504);
   assert.match(late.text, /did not complete within the allotted timeout/);
   assert.equal(late.answerHeader('audit-id'), 'mine');
+  const impatient = ask('GET', `${MAPS}/a?timeout=2s`);
+  nowMs = 7000;
+  api.tick(nowMs);
+  assert.equal(impatient.status, 504);
+  told.length = 1;
   // what comes later is no answer any more
   for (const done of waiting.splice(0)) done(null);
   assert.equal(late.status, 504);

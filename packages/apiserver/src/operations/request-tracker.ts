@@ -8,6 +8,7 @@
 import { timeout } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
 import type { Metrics } from '../metrics.ts';
+import { durationMs } from '../query.ts';
 import { isLongRunning, verbOf } from './long-running.ts';
 
 /** `--max-requests-inflight` and `--max-mutating-requests-inflight` of upstream. */
@@ -144,11 +145,18 @@ export class RequestTracker {
     this.auditor?.tick();
     for (const call of this.#pending) {
       if (call.exchange.closed) this.#drop(call);
-      else if (this.#requestMsMax > 0 && nowMs - call.nowMs >= this.#requestMsMax) {
+      else if (nowMs - call.nowMs >= this.#limitOf(call)) {
         call.retry = null;
         call.fail(timeout());
       }
     }
+  }
+
+  /** What the server allows, or the client if that is less; upstream's rule. */
+  #limitOf(call: Call): number {
+    const own = this.#requestMsMax === 0 ? Infinity : this.#requestMsMax;
+    const asked = durationMs(call.query.text('timeout')) ?? 0;
+    return asked > 0 ? Math.min(own, asked) : own;
   }
 
   /** The client has gone before the answer. */
