@@ -2,8 +2,7 @@
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import { HASH_LABEL } from './daemon/daemon-rows.ts';
-import { nameHash, stableText } from './deployment-spec.ts';
+import { safeDigits, stableText } from './deployment-spec.ts';
 import type { ObjectCache } from './object-cache.ts';
 import { controllerReference, type PodOwner } from './pod-control.ts';
 
@@ -11,12 +10,29 @@ export const REVISIONS_PATH = '/apis/apps/v1/controllerrevisions';
 
 /** What a revision keeps: the template, as a patch that puts it back whole. */
 export function revisionData(template: JsonObject): JsonObject {
-  return { spec: { template: { ...template, $patch: 'replace' } } };
+  const metadata = { creationTimestamp: null, ...objectAt(template, 'metadata') };
+  return { spec: { template: { ...template, metadata, $patch: 'replace' } } };
 }
 
-/** Part of a name for the data; another one after each collision. */
+/**
+ * Part of a name for the data, as upstream makes it of its JSON; another one after each collision.
+ * So a revision that kube-controller-manager has made is found again.
+ */
 export function revisionHash(data: JsonObject, collisions: number): string {
-  return nameHash(stableText(data) + (collisions > 0 ? `\n${collisions}` : ''));
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(`${ordered(data)}${collisions}`)) {
+    hash = Math.imul(hash, 0x01000193) ^ byte;
+  }
+  return safeDigits(hash >>> 0);
+}
+
+/** JSON with members in order of their names, null where it is given. */
+function ordered(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(ordered).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const names = Object.keys(value).toSorted();
+  const members = names.map((name) => `${JSON.stringify(name)}:${ordered(value[name] ?? null)}`);
+  return `{${members.join(',')}}`;
 }
 
 export interface CurrentRevision {
@@ -30,9 +46,13 @@ export class ControllerRevisions {
   readonly #client: Client;
   readonly #cache: ObjectCache;
 
-  constructor(client: Client, cache: ObjectCache) {
+  readonly #label: string;
+
+  /** `label` is the one that holds a revision's hash. */
+  constructor(client: Client, cache: ObjectCache, label: string) {
     this.#client = client;
     this.#cache = cache;
+    this.#label = label;
   }
 
   /** The owner's revisions, the oldest first. */
@@ -79,7 +99,7 @@ export class ControllerRevisions {
     const metadata: JsonObject = {
       name,
       namespace: owner.namespace,
-      labels: { ...labels, [HASH_LABEL]: hash },
+      labels: { ...labels, [this.#label]: hash },
       ...(annotations === undefined ? {} : { annotations }),
       ownerReferences: [controllerReference(owner)],
     };
@@ -101,10 +121,10 @@ export class ControllerRevisions {
     owner: PodOwner,
     old: readonly JsonObject[],
     limit: number,
-    isUsed: (hash: string) => boolean,
+    isUsed: (revision: JsonObject) => boolean,
   ): Promise<boolean> {
     const surplus = old.length - limit;
-    const unused = old.filter((one) => !isUsed(hashOf(one)));
+    const unused = old.filter((one) => !isUsed(one));
     for (const one of unused.slice(0, Math.max(0, surplus))) {
       const path = this.#path(owner, stringAt(one, 'metadata', 'name'));
       const answer = await this.#client.request({ method: 'DELETE', path });
@@ -116,10 +136,6 @@ export class ControllerRevisions {
   #path({ namespace }: PodOwner, name: string): string {
     return `/apis/apps/v1/namespaces/${namespace}/controllerrevisions/${name}`;
   }
-}
-
-export function hashOf(revision: JsonObject): string {
-  return stringAt(revision, 'metadata', 'labels', HASH_LABEL);
 }
 
 function isSameData(one: JsonValue | undefined, other: JsonObject): boolean {

@@ -7,7 +7,7 @@ import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { labelSelectorOf } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { Announce } from './announce.ts';
-import { ControllerRevisions, hashOf, REVISIONS_PATH } from './controller-revisions.ts';
+import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
 import { DaemonRows } from './daemon/daemon-rows.ts';
 import {
   daemonStatus,
@@ -23,6 +23,7 @@ import { DaemonFit, type Fit } from './daemon/node-fit.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
 import { ownerOfObject, PodControl, type PodOwner } from './pod-control.ts';
+import { HASH_LABEL } from './pod-revisions.ts';
 import type { PodRows } from './pod-rows.ts';
 import {
   PHASE_FAILED,
@@ -90,7 +91,7 @@ export class DaemonSetPart {
       else this.#expectations.forget(key);
     });
     const revisions = new ObjectCache(informers, REVISIONS_PATH, () => {});
-    this.#revisions = new ControllerRevisions(client, revisions);
+    this.#revisions = new ControllerRevisions(client, revisions, HASH_LABEL);
     this.#rows = new DaemonRows(informers, random.fork('daemons'), () => this.#nodesChanged());
     pods.listen({ changed: (row, bytes, scan) => this.#podChanged(row, bytes, scan) });
   }
@@ -140,12 +141,14 @@ export class DaemonSetPart {
     const collisions = numberAt(set, 'status', 'collisionCount');
     const current = await this.#revisions.current(owner, set, collisions);
     if (current === undefined) return 'retry';
-    const hash = hashOf(current.revision);
+    const hash = stringAt(current.revision, 'metadata', 'labels', HASH_LABEL);
     const round = this.#look({ key, set, owner, nowMs, hash });
     const isDone = await this.#act(round);
     const limit = numberAt(set, 'spec', 'revisionHistoryLimit');
     const used = this.#usedHashes(owner);
-    await this.#revisions.forget(owner, current.old, limit, (one) => used.has(one));
+    await this.#revisions.forget(owner, current.old, limit, (one) =>
+      used.has(stringAt(one, 'metadata', 'labels', HASH_LABEL)),
+    );
     if (!(await this.#writeStatus(round, current.collisions)) || !isDone) return 'retry';
     const waitMs = Math.min(round.nextMs - nowMs, this.#failedWaitMs(round));
     return waitMs === Infinity ? 'done' : { againMs: Math.max(EXPECTATION_LOOK_MS, waitMs) };

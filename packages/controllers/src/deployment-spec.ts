@@ -93,10 +93,15 @@ export function templateHash(deployment: JsonObject): string {
 }
 
 /** Ten characters at most for a text. */
-export function nameHash(text: string): string {
+function nameHash(text: string): string {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
-  return String(hash >>> 0).replaceAll(/[0-9]/g, (digit) =>
+  return safeDigits(hash >>> 0);
+}
+
+/** A number in characters that spell no words. */
+export function safeDigits(number: number): string {
+  return String(number).replaceAll(/[0-9]/g, (digit) =>
     SAFE.charAt(digit.charCodeAt(0) % SAFE.length),
   );
 }

@@ -21,7 +21,10 @@ export const CONTROLLER_NAMES = [
   'ttl-after-finished-controller',
   'cronjob-controller',
   'daemonset-controller',
+  'statefulset-controller',
   'disruption-controller',
+  'persistentvolumeclaim-protection-controller',
+  'persistentvolume-protection-controller',
   'clusterrole-aggregation-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
@@ -43,7 +46,10 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'ttl-after-finished': 'ttl-after-finished-controller',
   cronjob: 'cronjob-controller',
   daemonset: 'daemonset-controller',
+  statefulset: 'statefulset-controller',
   disruption: 'disruption-controller',
+  'pvc-protection': 'persistentvolumeclaim-protection-controller',
+  'pv-protection': 'persistentvolume-protection-controller',
   'clusterrole-aggregation': 'clusterrole-aggregation-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',

@@ -14,6 +14,8 @@ import { PodRows } from './pod-rows.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
 import { ReplicaSetPart } from './replicaset-part.ts';
 import type { SharedInformers } from './shared-informers.ts';
+import { StatefulSetPart } from './stateful-set-part.ts';
+import { StorageProtectionPart } from './storage-protection-part.ts';
 import { TtlPart } from './ttl-part.ts';
 
 export interface WorkloadsOptions {
@@ -68,10 +70,24 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
       new DaemonSetPart({ ...options, pods: pods(), announce: announce('daemonset-controller') }),
     );
   }
+  if (chosen.has('statefulset-controller')) {
+    parts.push(
+      new StatefulSetPart({
+        ...options,
+        pods: pods(),
+        announce: announce('statefulset-controller'),
+      }),
+    );
+  }
   if (chosen.has('disruption-controller')) {
     parts.push(
       new DisruptionPart({ ...options, pods: pods(), announce: announce('controllermanager') }),
     );
+  }
+  const isClaims = chosen.has('persistentvolumeclaim-protection-controller');
+  const isVolumes = chosen.has('persistentvolume-protection-controller');
+  if (isClaims || isVolumes) {
+    parts.push(new StorageProtectionPart({ ...options, pods: pods(), isClaims, isVolumes }));
   }
   if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(options));
   return parts;

@@ -5,7 +5,6 @@
  *   class      Uint32     by id of the name: id of labels and taints + 1, 0 = there is no such node
  *   classes    KeyTable   JSON of [labels without the hostname, taints]
  *   target     Uint32     by row of the pods' informer: id of the name of its node + 1
- *   revision   Uint32     by row of the pods' informer: id of its revision hash + 1
  *
  * A million nodes of a kind are one class, which a template is held against once.
  */
@@ -16,15 +15,14 @@ import type { Informer } from '@megaplane/client/informer';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
-import { findPath, pathOf, skipValue, stringValue } from '@megaplane/machinery/scan';
+import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
+import { PodRevisions } from '../pod-revisions.ts';
 import type { SharedInformers } from '../shared-informers.ts';
 import { taintOf } from '../tolerations.ts';
 import type { DaemonNode } from './node-fit.ts';
 
-export const HASH_LABEL = 'controller-revision-hash';
 const HOSTNAME = 'kubernetes.io/hostname';
 const TAINTS = pathOf('taints');
-const HASH = pathOf(HASH_LABEL);
 const AFFINITY = pathOf(
   'affinity',
   'nodeAffinity',
@@ -35,16 +33,15 @@ export class DaemonRows {
   readonly nodes: Informer;
   readonly #names: KeyTable;
   readonly #classes: KeyTable;
-  readonly #hashes: KeyTable;
+  readonly #revisions: PodRevisions;
   readonly #class = new Uint32Column();
   readonly #target = new Uint32Column();
-  readonly #revision = new Uint32Column();
 
   /** `changed` is called when a node is new, gone, or of another class. */
   constructor(informers: SharedInformers, random: Random, changed: () => void) {
     this.#names = new KeyTable({ random: random.fork('names') });
     this.#classes = new KeyTable({ random: random.fork('classes') });
-    this.#hashes = new KeyTable({ random: random.fork('hashes') });
+    this.#revisions = new PodRevisions(random.fork('hashes'));
     this.nodes = informers.subscribe(
       { path: '/api/v1/nodes' },
       {
@@ -92,9 +89,7 @@ export class DaemonRows {
       target = name === '' ? 0 : this.#nameId(name) + 1;
     }
     this.#target.set(row, target);
-    const at = scan.labelsStart < 0 ? -1 : findPath(bytes, scan.labelsStart, scan.labelsEnd, HASH);
-    const hash = Buffer.from(stringValue(bytes, at, scan.labelsEnd));
-    this.#revision.set(row, hash.length === 0 ? 0 : this.#hashes.insert(hash, 0, hash.length) + 1);
+    this.#revisions.read(row, bytes, scan);
   }
 
   /** Id of the node's name that a pod is on, or meant for; -1 without one. */
@@ -103,8 +98,7 @@ export class DaemonRows {
   }
 
   hashOf(row: number): string {
-    const id = this.#revision.get(row) - 1;
-    return id < 0 ? '' : this.#hashes.keyText(id);
+    return this.#revisions.of(row);
   }
 
   /** All ids of names are below this. */

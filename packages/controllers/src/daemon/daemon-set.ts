@@ -6,7 +6,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { scaled } from '../deployment-spec.ts';
 import { controllerReference, type PodOwner } from '../pod-control.ts';
-import { HASH_LABEL } from './daemon-rows.ts';
+import { HASH_LABEL } from '../pod-revisions.ts';
 import { daemonTolerations } from './node-fit.ts';
 
 export const GENERATION = 'deprecated.daemonset.template.generation';

@@ -1,0 +1,156 @@
+/**
+ * Lets claims and volumes that are being deleted go when nobody uses them any more: a claim that
+ * no pod on a node names, a volume that is bound to no claim.
+ */
+import type { Client } from '@megaplane/client/client';
+import { readPages } from '@megaplane/client/pager';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { ObjectCache } from './object-cache.ts';
+import type { PodRows } from './pod-rows.ts';
+import type { SharedInformers } from './shared-informers.ts';
+import { Workers, type WorkResult } from './workers.ts';
+
+const WORKERS = 5;
+const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
+const VOLUME_FINALIZER = 'kubernetes.io/pv-protection';
+const VOLUMES = '/api/v1/persistentvolumes';
+/** Pods of a namespace that go together are one look at its claims. */
+const GATHER_MS = 50;
+
+export interface StorageProtectionOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly isClaims: boolean;
+  readonly isVolumes: boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+export class StorageProtectionPart {
+  readonly #client: Client;
+  readonly #claimWorkers: Workers<string>;
+  readonly #volumeWorkers: Workers<string>;
+  readonly #claims: ObjectCache | null;
+  readonly #volumes: ObjectCache | null;
+  /** Claims that are being deleted, by namespace. */
+  readonly #going: Map<string, Set<string>> = new Map();
+
+  constructor({ client, informers, pods, isClaims, isVolumes, onError }: StorageProtectionOptions) {
+    this.#client = client;
+    const { timers } = client;
+    this.#claimWorkers = new Workers(timers, WORKERS, (key) => this.#claim(key), onError);
+    this.#volumeWorkers = new Workers(timers, WORKERS, (key) => this.#volume(key), onError);
+    const claims = '/api/v1/persistentvolumeclaims';
+    this.#claims = isClaims
+      ? new ObjectCache(informers, claims, (key, after) => this.#claimChanged(key, after))
+      : null;
+    this.#volumes = isVolumes
+      ? new ObjectCache(informers, VOLUMES, (key, after) => {
+          if (after !== undefined && isLeaving(after, VOLUME_FINALIZER))
+            this.#volumeWorkers.add(key);
+        })
+      : null;
+    if (isClaims) {
+      pods.listen({
+        changed: (row, _bytes, scan) => {
+          if (scan === null && this.#going.size > 0) this.#podGone(pods.informer.keyOf(row));
+        },
+      });
+    }
+  }
+
+  start(): void {
+    this.#claimWorkers.start();
+    this.#volumeWorkers.start();
+  }
+
+  stop(): void {
+    this.#claimWorkers.stop();
+    this.#volumeWorkers.stop();
+  }
+
+  #claimChanged(key: string, after: JsonObject | undefined): void {
+    const namespace = key.slice(0, key.indexOf('/'));
+    if (after !== undefined && isLeaving(after, CLAIM_FINALIZER)) {
+      const going = this.#going.get(namespace);
+      if (going === undefined) this.#going.set(namespace, new Set([key]));
+      else going.add(key);
+      this.#claimWorkers.add(key);
+      return;
+    }
+    const going = this.#going.get(namespace);
+    if (going?.delete(key) === true && going.size === 0) this.#going.delete(namespace);
+  }
+
+  #podGone(pod: string): void {
+    for (const key of this.#going.get(pod.slice(0, pod.indexOf('/'))) ?? []) {
+      this.#claimWorkers.addAfter(key, GATHER_MS);
+    }
+  }
+
+  async #claim(key: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const claim = this.#claims?.get(key);
+    if (claim === undefined || !isLeaving(claim, CLAIM_FINALIZER)) return 'done';
+    const [namespace = '', name = ''] = key.split('/');
+    // Asked of the server: a claim must not go while a pod that we have not heard of uses it.
+    let isUsed = false;
+    const result = await readPages({
+      client: this.#client,
+      path: `/api/v1/namespaces/${namespace}/pods`,
+      mustBeConsistent: true,
+      onItem: (bytes, start, end) => {
+        if (isUsed) return;
+        const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+        if (text.includes(name)) isUsed = usesClaim(JSON.parse(text.toString('utf8')), claim, name);
+      },
+    });
+    if (!result.ok) return 'retry';
+    if (isUsed) return 'done';
+    const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims/${name}`;
+    return this.#release(path, 'PersistentVolumeClaim', claim, CLAIM_FINALIZER);
+  }
+
+  async #volume(name: string): Promise<WorkResult> {
+    await Promise.resolve();
+    const volume = this.#volumes?.get(name);
+    if (volume === undefined || !isLeaving(volume, VOLUME_FINALIZER)) return 'done';
+    if (stringAt(volume, 'status', 'phase') === 'Bound') return 'done';
+    return this.#release(`${VOLUMES}/${name}`, 'PersistentVolume', volume, VOLUME_FINALIZER);
+  }
+
+  async #release(
+    path: string,
+    kind: string,
+    object: JsonObject,
+    finalizer: string,
+  ): Promise<WorkResult> {
+    const finalizers = listAt(object, 'metadata', 'finalizers').filter((one) => one !== finalizer);
+    const metadata = { ...objectAt(object, 'metadata'), finalizers };
+    const body = { ...object, apiVersion: 'v1', kind, metadata };
+    const answer = await this.#client.request({ method: 'PUT', path, body });
+    return answer.ok || answer.code === 404 ? 'done' : 'retry';
+  }
+}
+
+function isLeaving(object: JsonObject, finalizer: string): boolean {
+  return (
+    stringAt(object, 'metadata', 'deletionTimestamp') !== '' &&
+    listAt(object, 'metadata', 'finalizers').includes(finalizer)
+  );
+}
+
+/** A pod that is on a node uses the claims that it names, and those made for it. */
+function usesClaim(pod: JsonObject, claim: JsonObject, name: string): boolean {
+  if (stringAt(pod, 'spec', 'nodeName') === '') return false;
+  const uid = stringAt(pod, 'metadata', 'uid');
+  const isOwned = listAt(claim, 'metadata', 'ownerReferences').some(
+    (one) => stringAt(one, 'uid') === uid,
+  );
+  return listAt(pod, 'spec', 'volumes').some((volume) => {
+    if (stringAt(volume, 'persistentVolumeClaim', 'claimName') === name) return true;
+    const made = `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`;
+    return isOwned && objectAt(volume, 'ephemeral') !== undefined && made === name;
+  });
+}
