@@ -94,8 +94,7 @@ export function shardHashOf(row: Row, field: ShardField): ShardHash {
   if (bytes[start] === BRACE_OPEN) {
     hash.read(bytes, start, end);
   } else {
-    const read = readForeign(bytes, start, end);
-    const text = Buffer.from(read.ok ? stringAt(read.object, 'metadata', field) : '');
+    const text = Buffer.from(stringAt(foreignObject(row), 'metadata', field));
     hash.of(text, 0, text.length);
   }
   return hash;
@@ -178,8 +177,7 @@ export class Filter {
   /** Values that another program wrote (protobuf, most likely) are parsed. */
   #matchesForeign(row: Row): boolean {
     if (this.isUnselected) return true;
-    const read = readForeign(row.bytes, row.start, row.end);
-    const object = read.ok ? read.object : {};
+    const object = foreignObject(row);
     if (!matchesLabels(this.labels, objectAt(object, 'metadata', 'labels'))) return false;
     return this.#fields.every(
       ({ field, isEqual, value }) => (fieldValue(object, field) === value) === isEqual,
@@ -231,9 +229,16 @@ function same(bytes: Buffer, start: number, end: number, value: Buffer): boolean
   return true;
 }
 
+/** A value that another program wrote, parsed; an empty object where it cannot be read. */
+export function foreignObject({ bytes, start, end }: Row): JsonObject {
+  const read = readForeign(bytes, start, end);
+  return read.ok ? read.object : {};
+}
+
 /** Where spec.nodeName of the object in `row` stands, as text; '' where there is none. */
 export function nodeNameOf(row: Row): string {
   if (row.end === row.start) return '';
+  if (row.bytes[row.start] !== BRACE_OPEN) return stringAt(foreignObject(row), 'spec', 'nodeName');
   const scan = scanOf(row);
   return scan.nodeNameStart < 0
     ? ''

@@ -8,8 +8,9 @@
  */
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
+import { stringAt } from '@megaplane/machinery/json';
 import { LabelsRange, labelValueOf } from '@megaplane/machinery/selectors-bytes';
-import { nodeNameOf, type Filter } from '../filter.ts';
+import { foreignObject, nodeNameOf, type Filter } from '../filter.ts';
 import { keyAfter, type KeyRange } from '../served.ts';
 import type { Row, Storage, StorageEvent } from '../storage.ts';
 import { labelPlaceOf } from '../watch/label-buckets.ts';
@@ -215,10 +216,15 @@ function isSmall(ranges: readonly { startHigh: number; endHigh: number }[]): boo
   return sum <= (SHARD_PARTS_MAX / PARTS) * 2 ** 32;
 }
 
+const BRACE_OPEN = 0x7b;
 const labels = new LabelsRange();
 
 /** The value of a label; '' without one. */
-function labelOf({ bytes, start, end }: Row, key: Buffer): string {
+function labelOf(row: Row, key: Buffer): string {
+  const { bytes, start, end } = row;
+  if (bytes[start] !== BRACE_OPEN) {
+    return stringAt(foreignObject(row), 'metadata', 'labels', key.toString());
+  }
   labels.find(bytes, start, end);
   return labelValueOf(bytes, labels.start, labels.end, key);
 }

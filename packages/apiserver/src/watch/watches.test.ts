@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
 import { ExchangeModel } from '../exchange-model.sim.ts';
@@ -287,4 +288,27 @@ test('whatever a watch selects and however it is read, its events add up to the 
     ),
     { numRuns: process.env['MEGAPLANE_LONG'] === '1' ? 5000 : 30 },
   );
+});
+
+test('values that another program wrote in protobuf are selected like any other', () => {
+  const rig = new Rig();
+  const shard = shardQuery(0, 1);
+  const watches = [
+    '/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn1',
+    '/api/v1/pods?watch=1&labelSelector=x%3D1',
+    '/api/v1/pods?watch=1&fieldSelector=status.phase%3DRunning',
+    `/api/v1/pods?watch=1&${shard}`,
+  ].map((path) => rig.ask('GET', path));
+  const value = encodeProtobuf({
+    kind: 'Pod',
+    apiVersion: 'v1',
+    metadata: { name: 'p', namespace: 'a', uid: 'u', labels: { x: '1' } },
+    spec: { nodeName: 'n1', containers: [] },
+    status: { phase: 'Running' },
+  });
+  assert.ok(value !== undefined);
+  const key = Buffer.from('/registry/pods/a/p');
+  rig.store.putIf(key, 0, key.length, 0, value, 0, value.length, 0);
+  rig.settle();
+  for (const watch of watches) assert.deepEqual(storyOf(watch), ['ADDED a/p']);
 });
