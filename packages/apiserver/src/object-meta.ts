@@ -8,8 +8,8 @@ import { badRequest, unclassified, type Status } from '@megaplane/machinery/stat
 import { timestamp } from './deletion.ts';
 
 /**
- * The fields of ObjectMeta in upstream's order, but for managedFields: they lie first, where readers
- * look for them. Others are dropped.
+ * The fields of ObjectMeta in upstream's order, but for managedFields: they lie first, where
+ * readers look for them. Others are dropped.
  */
 const FIELDS = [
   'managedFields',

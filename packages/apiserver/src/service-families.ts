@@ -45,7 +45,9 @@ function isOpenHeadless(spec: JsonObject): boolean {
   return stringAt(spec, 'clusterIP') === 'None' && Object.keys(selector).length === 0;
 }
 
-/** The policy that counts where none is named: the one before, or what the kind of Service needs. */
+/**
+ * The policy that counts where none is named: the one before, or what the kind of Service needs.
+ */
 function policyOf(spec: JsonObject, before: JsonObject | null): string {
   const named = stringAt(spec, 'ipFamilyPolicy') || stringAt(before ?? {}, 'ipFamilyPolicy');
   if (named !== '') return named;

@@ -23,8 +23,9 @@ const WORDS: ReadonlySet<string> = new Set([
 const FLOAT = /^[-+]?[0-9]*\.?[0-9]+([eE][-+][0-9]+)?$/;
 const INTEGER = /^[-+]?(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|[0-9][0-9_]*)$/;
 const BASE_60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
-const TIMESTAMP =
-  /^\d{4}-\d{1,2}-\d{1,2}(?:(?:[Tt]|[ \t]+)\d{1,2}:\d{1,2}:\d{1,2}(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?)?$/;
+const ZONE = String.raw`(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?`;
+const CLOCK = String.raw`(?:[Tt]|[ \t]+)\d{1,2}:\d{1,2}:\d{1,2}(?:\.\d*)?`;
+const TIMESTAMP = new RegExp(String.raw`^\d{4}-\d{1,2}-\d{1,2}(?:${CLOCK}${ZONE})?$`);
 /** What cannot begin a plain string. */
 const FIRST = /^[#,[\]{}&*!|>'"%@`]|^[?:-](?=[ \n]|$)|^---|^\.\.\./;
 /** What cannot be inside of one. */

@@ -125,7 +125,8 @@ function applyTo(
   if (type === undefined) return failed(unclassified(`no type of ${apiVersion} ${kind}`));
   const form = refit(type, current, false);
   if (!form.ok) {
-    const who = `${stringAt(config, 'metadata', 'namespace')}/${stringAt(config, 'metadata', 'name')}`;
+    const own = objectAt(config, 'metadata');
+    const who = `${stringAt(own, 'namespace')}/${stringAt(own, 'name')}`;
     const text = `failed to convert new object (${who}) to proper version: ${form.message}`;
     return failed(unclassified(text));
   }

@@ -1,7 +1,7 @@
 // data plane
 /**
- * Whose the fields of a renewed lease are, without reading them: a renewal by the one who owns every
- * field of the spec changes the time of its entry and nothing else.
+ * Whose the fields of a renewed lease are, without reading them: a renewal by the one who owns
+ * every field of the spec changes the time of its entry and nothing else.
  */
 import { decodeFields } from '@megaplane/machinery/apply/field-set-codec';
 import { templateOf, type Template } from '@megaplane/machinery/apply/field-templates';
@@ -38,8 +38,8 @@ export class LeaseOwners {
   #lastMask = -1;
 
   /**
-   * Sets the time of the one entry in `value`, whose metadata's first member is at `at`. False where
-   * the renewal may change more than that: another manager, several of them, other fields.
+   * Sets the time of the one entry in `value`, whose metadata's first member is at `at`. False
+   * where the renewal may change more than that: another manager, several of them, other fields.
    */
   renew(value: Buffer, at: number, agent: string, specMask: number, seconds: number): boolean {
     if (!isPacked(value, at)) return !startsWithOpen(value, at);

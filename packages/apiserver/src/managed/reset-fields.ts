@@ -1,6 +1,7 @@
 /**
- * Fields that a write by one way never changes, whatever it says: of the object itself its status, of
- * the status everything else. Nobody comes to own them by such a write (upstream's reset fields).
+ * Fields that a write by one way never changes, whatever it says: of the object itself its status,
+ * of the status everything else. Nobody comes to own them by such a write (upstream's reset
+ * fields).
  */
 import { FieldSet, type FieldPath } from '@megaplane/machinery/apply/field-set';
 import type { Served } from '../served.ts';

@@ -1,6 +1,6 @@
 /**
- * Templates of managedFields in a store: each is kept under a key of its own before the first object
- * that refers to it, and read again when the store is opened.
+ * Templates of managedFields in a store: each is kept under a key of its own before the first
+ * object that refers to it, and read again when the store is opened.
  */
 import {
   restoreTemplate,

@@ -127,7 +127,7 @@ test('kubectl moves its entries by a JSON patch that tests the revision', () => 
   assert.deepEqual(owners(answer), ['kubectl Apply  04:02 {"f:data":{".":{},"f:k":{}}}']);
 });
 
-test('a client-side annotation lets kubectl take its fields over, and follows what it applies', () => {
+test('a client-side annotation lets kubectl take its fields over, and follows it', () => {
   const ask = serve();
   const name = 'kubectl.kubernetes.io/last-applied-configuration';
   const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { k: '1' } };
@@ -202,13 +202,14 @@ test('documents that are no configuration are refused in upstream’s words', ()
   assert.equal(apply(''), '400 invalid object type: /, Kind=');
   assert.equal(
     apply('[]'),
-    '400 error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ' +
-      'array into Go value of type map[string]interface {}',
+    '400 error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot ' +
+      'unmarshal array into Go value of type map[string]interface {}',
   );
   assert.equal(apply(head.replace('v1', 'v2')), '400 invalid object type: /v2, Kind=ConfigMap');
   assert.equal(
     apply(`${head}nope: 1\n`),
-    '500 failed to create typed patch object (/a; /v1, Kind=ConfigMap): .nope: field not declared in schema',
+    '500 failed to create typed patch object (/a; /v1, Kind=ConfigMap): ' +
+      '.nope: field not declared in schema',
   );
   assert.equal(
     apply('apiVersion: v1\nkind: ConfigMap\n'),

@@ -49,7 +49,9 @@ function schemaOfType(type: Type): FieldSchema {
   return schema;
 }
 
-/** A struct of the tables. Its fields' schemas are made when first met: types contain themselves. */
+/**
+ * A struct of the tables. Its fields' schemas are made when first met: types contain themselves.
+ */
 class StructForm implements MapForm {
   readonly isAtomic: boolean;
   readonly elements = null;

@@ -122,8 +122,8 @@ export interface ApplyResult {
 
 /**
  * Applies `config` to `live` (null: there is no object yet). `kind` is what the request's path
- * names. Fails as upstream does: 400 for another kind or for managedFields in the configuration, 500
- * where it does not fit its type, 409 for fields of others unless `force`.
+ * names. Fails as upstream does: 400 for another kind or for managedFields in the configuration,
+ * 500 where it does not fit its type, 409 for fields of others unless `force`.
  */
 export function trackApply(
   scope: FieldScope,

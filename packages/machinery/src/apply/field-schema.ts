@@ -3,9 +3,9 @@
  * by what the items of a list are told apart. The built-in types bring it from the tables
  * (`builtin-schema.ts`); a custom resource brings its own.
  *
- * The shape follows structured-merge-diff: a value of a schema may be allowed to be of several forms
- * (an arbitrary JSON value is a scalar, a list or a map), and which one counts is seen from the
- * value.
+ * The shape follows structured-merge-diff: a value of a schema may be allowed to be of several
+ * forms (an arbitrary JSON value is a scalar, a list or a map), and which one counts is seen from
+ * the value.
  */
 
 import type { JsonValue } from '../json-value.ts';

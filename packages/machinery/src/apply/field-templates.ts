@@ -230,8 +230,8 @@ function setOf(text: string, read: Read): FieldSet {
 }
 
 /**
- * True where a client sends the entries back as `packed` was shown to it. Nearly all do, so they are
- * compared as texts, and read only where they differ.
+ * True where a client sends the entries back as `packed` was shown to it. Nearly all do, so they
+ * are compared as texts, and read only where they differ.
  */
 export function isShownAs(packed: string, sent: JsonValue): boolean {
   const references = packed.split(',');

@@ -71,8 +71,8 @@ function collectMembers(map: MapForm, object: JsonObject, path: string[], set: F
 }
 
 /**
- * The set and, beside the leaves, the named fields that lead to them: with `a.b.c` also `a`, but not
- * `a.b` where `b` is a member of a map. What is removed by its leaves is then removed whole.
+ * The set and, beside the leaves, the named fields that lead to them: with `a.b.c` also `a`, but
+ * not `a.b` where `b` is a member of a map. What is removed by its leaves is then removed whole.
  */
 export function withNamedFields(set: FieldSet, schema: FieldSchema | null): FieldSet {
   const full = new FieldSet();

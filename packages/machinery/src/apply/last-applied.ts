@@ -1,6 +1,7 @@
 /**
- * Objects that `kubectl apply` manages on the client's side carry what was applied in an annotation.
- * When kubectl turns to server-side apply, what that annotation says is its own already.
+ * Objects that `kubectl apply` manages on the client's side carry what was applied in an
+ * annotation. When kubectl turns to server-side apply, what that annotation says is its own
+ * already.
  */
 
 import { objectAt, stringAt } from '../json.ts';

@@ -1,6 +1,6 @@
 /**
- * The entries of `metadata.managedFields`: who wrote by which way and when, and what it owns. Order,
- * identity and limits are those of upstream's field manager.
+ * The entries of `metadata.managedFields`: who wrote by which way and when, and what it owns.
+ * Order, identity and limits are those of upstream's field manager.
  */
 
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';

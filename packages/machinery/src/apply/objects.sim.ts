@@ -1,4 +1,6 @@
-/** Random objects of built-in kinds, for the properties of apply: small, and alike enough to meet. */
+/**
+ * Random objects of built-in kinds, for the properties of apply: small, and alike enough to meet.
+ */
 
 import fc from 'fast-check';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
@@ -32,8 +34,9 @@ export function kindOf([apiVersion, kind]: readonly [string, string]): Kind {
 }
 
 /**
- * Without empty lists and maps. Upstream takes those for leaves where nobody has filled them and for
- * nothing where somebody has, so the laws of apply hold around them only up to their being there.
+ * Without empty lists and maps. Upstream takes those for leaves where nobody has filled them and
+ * for nothing where somebody has, so the laws of apply hold around them only up to their being
+ * there.
  */
 export function filled(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(filled).filter((item) => !isHollow(item));
