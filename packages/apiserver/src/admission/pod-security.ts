@@ -126,6 +126,7 @@ export const podSecurity: AdmissionPlugin = {
 function checkPod(write: Admitted, pod: PodShape, labels: JsonObject): Status | null {
   const enforced = policyOf(labels, 'enforce');
   const violations = judge(pod, enforced);
+  write.call.annotate(`${PREFIX}enforce-policy`, `${enforced.level}:${enforced.version}`);
   if (violations !== '')
     return refuse(write, `violates PodSecurity ${nameOf(enforced)}: ${violations}`);
   warn(write, pod, labels);
@@ -133,6 +134,12 @@ function checkPod(write: Admitted, pod: PodShape, labels: JsonObject): Status | 
 }
 
 function warn({ call }: Admitted, pod: PodShape, labels: JsonObject): void {
+  const audited = policyOf(labels, 'audit');
+  const noted = judge(pod, audited);
+  if (noted !== '') {
+    const text = `would violate PodSecurity ${nameOf(audited)}: ${noted}`;
+    call.annotate(`${PREFIX}audit-violations`, text);
+  }
   const policy = policyOf(labels, 'warn');
   const violations = judge(pod, policy);
   if (violations !== '') call.warn(`would violate PodSecurity ${nameOf(policy)}: ${violations}`);

@@ -194,3 +194,44 @@ test('mutating policies merge what they make, or patch, and later ones see it', 
     ['c Always', 'side Always'],
   );
 });
+
+test('what policies and levels find is noted for the audit log', () => {
+  const noted: Record<string, string>[] = [];
+  const model = admittingModel({
+    plugins: [
+      {
+        name: 'Witness',
+        validate: ({ call }) => {
+          noted.push({ ...call.annotations });
+          return null;
+        },
+      },
+    ],
+  });
+  policy(
+    model,
+    'p',
+    {
+      validations: [{ expression: 'true' }, { expression: 'false', message: 'mind' }],
+      auditAnnotations: [{ key: 'name', valueExpression: "'is ' + object.metadata.name" }],
+    },
+    { validationActions: ['Audit'] },
+  );
+  const labels = { 'pod-security.kubernetes.io/audit': 'baseline' };
+  model.expect(200, 'PATCH', '/api/v1/namespaces/n', { metadata: { labels } });
+  model.expect(201, 'POST', '/api/v1/namespaces/n/pods', podOf('a', {}, { hostPID: true }));
+  const failure = {
+    message: 'mind',
+    policy: 'p',
+    binding: 'p-b',
+    expressionIndex: 1,
+    validationActions: ['Audit'],
+  };
+  assert.deepEqual(noted.at(-1), {
+    'pod-security.kubernetes.io/enforce-policy': 'privileged:latest',
+    'pod-security.kubernetes.io/audit-violations':
+      'would violate PodSecurity "baseline:latest": host namespaces (hostPID=true)',
+    'p/name': 'is a',
+    'validation.policy.admission.k8s.io/validation_failure': JSON.stringify([failure]),
+  });
+});

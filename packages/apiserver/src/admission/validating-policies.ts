@@ -40,8 +40,14 @@ const CODES: Readonly<Record<string, number>> = {
   Invalid: 422,
 };
 
-function readValidations({ object, environment }: Policy): readonly Validation[] {
-  return listAt(object, 'spec', 'validations').map((one) => {
+/** What a validating policy has beyond a mutating one. */
+interface Checks {
+  readonly validations: readonly Validation[];
+  readonly annotations: readonly { readonly key: string; readonly expression: Expression }[];
+}
+
+function readChecks({ object, environment }: Policy): Checks {
+  const validations = listAt(object, 'spec', 'validations').map((one) => {
     const text = stringAt(one, 'messageExpression');
     return {
       expression: readExpression(environment, stringAt(one, 'expression')),
@@ -50,15 +56,43 @@ function readValidations({ object, environment }: Policy): readonly Validation[]
       reason: stringAt(one, 'reason') || 'Invalid',
     };
   });
+  const annotations = listAt(object, 'spec', 'auditAnnotations').map((one) => ({
+    key: stringAt(one, 'key'),
+    expression: readExpression(environment, stringAt(one, 'valueExpression')),
+  }));
+  return { validations, annotations };
 }
 
+/** Bytes of one annotation's value. */
+const ANNOTATION_BYTES_MAX = 10 * 1024;
+
+/** Tells the audit log what the policy has to say of the write. */
+function annotate(
+  { name }: Policy,
+  annotations: Checks['annotations'],
+  evaluation: Evaluation,
+  { call }: Admitted,
+): void {
+  for (const { key, expression } of annotations) {
+    const value = evaluation.evaluate(expression);
+    if (typeof value === 'string' && value.trim() !== '') {
+      call.annotate(`${name}/${key}`, value.slice(0, ANNOTATION_BYTES_MAX));
+    }
+  }
+}
+
+/** The annotation of a violation in the audit log. */
+const FAILURE = 'validation.policy.admission.k8s.io/validation_failure';
+
 interface Violation {
+  /** Of the validation; 0 where none was reached. */
+  readonly index: number;
   readonly message: string;
   readonly reason: string;
 }
 
 export function validatingPolicies(world: World): AdmissionPlugin {
-  const policies = new Policies(world, 'validating', false, readValidations);
+  const policies = new Policies(world, 'validating', false, readChecks);
   return {
     name: 'ValidatingAdmissionPolicy',
     repeats: ({ served, call }) => {
@@ -72,10 +106,7 @@ export function validatingPolicies(world: World): AdmissionPlugin {
   };
 }
 
-function judge(
-  applicable: readonly Applicable<readonly Validation[]>[],
-  write: Admitted,
-): Status | null {
+function judge(applicable: readonly Applicable<Checks>[], write: Admitted): Status | null {
   let first: Status | null = null;
   for (const one of applicable) {
     if (!isAbout(one, write)) continue;
@@ -95,11 +126,22 @@ function judge(
 function act(
   { name }: Policy,
   binding: Binding,
-  { message, reason }: Violation,
+  { index, message, reason }: Violation,
   write: Admitted,
 ): Status | null {
   const where = `ValidatingAdmissionPolicy '${name}' with binding '${binding.name}'`;
   if (binding.actions.has('Warn')) write.call.warn(`Validation failed for ${where}: ${message}`);
+  if (binding.actions.has('Audit')) {
+    const validationActions = Array.from(binding.actions);
+    const entry = {
+      message,
+      policy: name,
+      binding: binding.name,
+      expressionIndex: index,
+      validationActions,
+    };
+    write.call.annotate(FAILURE, JSON.stringify([entry]));
+  }
   if (!binding.actions.has('Deny')) return null;
   const text = `${where} denied request: ${message}`;
   const status = forbidden(write.served.plural, writtenName(write), text, [{ message }]);
@@ -107,13 +149,13 @@ function act(
 }
 
 function violationsOf(
-  { policy, own }: Applicable<readonly Validation[]>,
+  { policy, own }: Applicable<Checks>,
   binding: Binding,
   write: Admitted,
   common: Readonly<Record<string, CelValue | undefined>>,
 ): Violation[] {
-  const failure = (message: string): Violation[] =>
-    policy.ignoresFailures ? [] : [{ message, reason: 'Invalid' }];
+  const failure = (message: string, index = 0): Violation[] =>
+    policy.ignoresFailures ? [] : [{ index, message, reason: 'Invalid' }];
   const params = paramsOf(policy, binding, write);
   if (params.kind === 'none') return [];
   if (params.kind === 'failed') return failure(params.message);
@@ -123,12 +165,13 @@ function violationsOf(
     const matched = evaluateConditions(policy.conditions, () => evaluation.bindings);
     if (matched.kind === 'skip') return [];
     if (matched.kind === 'failed') return failure(matched.message);
-    return own.flatMap((validation) => {
+    annotate(policy, own.annotations, evaluation, write);
+    return own.validations.flatMap((validation, index) => {
       const verdict = evaluation.evaluate(validation.expression);
       if (verdict === true) return [];
-      if (verdict instanceof CelError) return failure(verdict.message);
+      if (verdict instanceof CelError) return failure(verdict.message, index);
       const message = messageOf(validation, evaluation);
-      return [{ message, reason: validation.reason }];
+      return [{ index, message, reason: validation.reason }];
     });
   });
 }

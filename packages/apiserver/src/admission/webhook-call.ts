@@ -104,6 +104,9 @@ export function callWebhook(
         return;
       }
       for (const text of review.value.warnings) write.call.warn(text);
+      for (const [key, value] of Object.entries(review.value.annotations)) {
+        write.call.annotate(`${name}/${key}`, value);
+      }
       finish({ kind: 'answered', review: review.value }, response.status, '');
     }
   });

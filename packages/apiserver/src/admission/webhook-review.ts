@@ -39,6 +39,8 @@ export interface Reviewed {
   /** Operations of the JSON patch; '' without one. */
   readonly patch: string;
   readonly warnings: readonly string[];
+  /** For the audit log, without the webhook's name before them. */
+  readonly annotations: Readonly<Record<string, string>>;
 }
 
 export type ReviewAnswer =
@@ -75,8 +77,17 @@ export function readReview(
       status: objectAt(response, 'status') ?? {},
       patch: isMutating && patch !== '' ? Buffer.from(patch, 'base64').toString('utf8') : '',
       warnings: listAt(response, 'warnings').filter((one) => typeof one === 'string'),
+      annotations: textsIn(objectAt(response, 'auditAnnotations') ?? {}),
     },
   };
+}
+
+function textsIn(object: JsonObject): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const [key, value] of Object.entries(object)) {
+    if (typeof value === 'string') texts[key] = value;
+  }
+  return texts;
 }
 
 function invalid(why: string): ReviewAnswer {

@@ -35,6 +35,10 @@ function concerns(hooks: WebhookConfigurations, { served, call }: Request): bool
   return hooks.for({ served, operation, subresource: call.info.subresource }).length > 0;
 }
 
+/** Names of annotations in the audit log, as upstream has them. */
+const MUTATION = 'mutation.webhook.admission.k8s.io';
+const FAILED_OPEN = 'failed-open.validating.webhook.admission.k8s.io';
+
 /** Which of the webhooks that were called want to see what later ones changed. */
 interface Pass {
   readonly called: Webhook[];
@@ -99,7 +103,8 @@ function mutateAll(
         return;
       }
       callWebhook(context, write, own, 'admit', (called) => {
-        const refusal = take(write, own, called, pass);
+        const place = `round_${pass.isAgain ? 1 : 0}_index_${index}`;
+        const refusal = take(write, own, called, pass, place);
         if (refusal === null) next(index + 1);
         else then(refusal);
       });
@@ -114,20 +119,29 @@ function take(
   { webhook, target }: Matching,
   called: Called,
   pass: Pass,
+  place: string,
 ): Status | null {
   if (called.kind === 'refused') return called.status;
-  if (called.kind === 'ignored') return null;
+  const { configuration, name } = webhook;
+  if (called.kind === 'ignored') {
+    write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
+    return null;
+  }
   const { review } = called;
   if (!review.allowed) return denialOf(webhook.name, review.status);
+  let mutated = false;
   if (review.patch !== '') {
     const changed = patchObject(write, target, review.patch);
     if (typeof changed !== 'boolean') return changed;
+    mutated = changed;
     if (changed) {
       pass.isChanged = true;
       // those that were called before have not seen this
       for (const earlier of pass.called) if (earlier.isReinvoked) pass.wanting.add(earlier);
     }
   }
+  const note = { configuration, webhook: name, mutated };
+  write.call.annotate(`${MUTATION}/${place}`, JSON.stringify(note));
   if (!pass.isAgain) pass.called.push(webhook);
   return null;
 }
@@ -178,7 +192,9 @@ function validateAll(context: CallContext, write: Admitted, wanted: readonly Mat
     for (const [index, own] of wanted.entries()) {
       callWebhook(context, write, own, 'validating', (called) => {
         if (called.kind === 'refused') refusals[index] = called.status;
-        else if (called.kind === 'answered' && !called.review.allowed) {
+        else if (called.kind === 'ignored') {
+          write.call.annotate(`${FAILED_OPEN}/round_0_index_${index}`, own.webhook.name);
+        } else if (called.kind === 'answered' && !called.review.allowed) {
           refusals[index] = denialOf(own.webhook.name, called.review.status);
         }
         left--;
