@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -241,6 +242,43 @@ test('a full audit log is put aside, and the oldest ones go', async () => {
   assert.equal(files.length, 3, files.join(' '));
   assert.equal(log.written, 12);
   for (const name of files) assert(readFileSync(join(dir, name)).length <= 1024 * 1024);
+});
+
+test('a server that stops says so first, serves on, and ends its watches cleanly', async () => {
+  const socketPath = join(dir, 'stop.sock');
+  const service = await runApiserver({
+    dataDir: join(dir, 'stop'),
+    bindAddress: '127.0.0.1',
+    securePort: 0,
+    unixSocket: socketPath,
+    shutdownDelayDuration: '300ms',
+    log: () => {},
+  });
+  const open = async (path: string): Promise<IncomingMessage> => {
+    const sent = request({ socketPath, path });
+    sent.end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    return answer;
+  };
+  const ask = async (path: string): Promise<{ readonly code: number; readonly text: string }> => {
+    const answer = await open(path);
+    let text = '';
+    for await (const piece of answer) text += String(piece);
+    return { code: answer.statusCode ?? 0, text };
+  };
+  assert.equal((await ask('/readyz')).code, 200);
+  const watch = await open('/api/v1/namespaces?watch=true');
+  watch.resume();
+  const isEnded = once(watch, 'end');
+  const stopped = service.stop();
+  const ready = await ask('/readyz');
+  assert.equal(ready.code, 500);
+  assert.match(ready.text, /\[-\]shutdown failed: reason withheld/);
+  assert.equal((await ask('/livez')).code, 200);
+  assert.equal((await ask('/api/v1/namespaces')).code, 200);
+  await isEnded;
+  await stopped;
+  await assert.rejects(ask('/readyz'), /ENOENT|ECONNREFUSED/);
 });
 
 test('a renewed certificate is shown to new connections without a restart', async () => {
