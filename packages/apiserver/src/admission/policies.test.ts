@@ -202,7 +202,8 @@ test('what policies and levels find is noted for the audit log', () => {
       {
         name: 'Witness',
         validate: ({ call }) => {
-          noted.push({ ...call.annotations });
+          const all = Object.entries(call.annotations ?? {});
+          noted.push(Object.fromEntries(all.filter(([key]) => !key.startsWith('authorization'))));
           return null;
         },
       },
