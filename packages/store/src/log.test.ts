@@ -494,3 +494,20 @@ test('keys of a prefix without a log do not come back from a snapshot', async ()
   });
   await withStore(openStore(unlogged), (store) => assert.match(dump(store), /^\/y=kept@\S+$/));
 });
+
+test('after an orderly end every byte of a buffered log is known to be flushed', async () => {
+  const dir = newDir();
+  const buffered: StorageOptions = { dataDir: dir, durability: 'buffered', prefixes: [] };
+  await withStore(openStore(buffered), async (store) => {
+    for (let i = 0; i < 5; i++) {
+      put(store, `k${i}`, 'value');
+      await published(store);
+    }
+  });
+  const path = join(dir, 'log-00000000.mpl');
+  const bytes = readFileSync(path);
+  const at = bytes.lastIndexOf('value');
+  bytes[at] = 0x56;
+  writeFileSync(path, bytes);
+  assert.throws(() => openStore(buffered), /log-00000000\.mpl is damaged at byte \d+/);
+});

@@ -21,6 +21,7 @@ import {
   WORD_JOBS,
   WORD_FLUSHED,
   WORD_FLUSHED_SEGMENT,
+  WORD_STATE,
   WORD_SUBMITTED,
   WORD_WRITTEN,
   WORD_WRITTEN_SEGMENT,
@@ -309,17 +310,32 @@ export class Log {
     this.#wait();
   }
 
+  /** False when the log has failed. */
+  async #drain(): Promise<boolean> {
+    while (!this.#store.batch.isDrained || this.busySlots > 0) {
+      if (this.#words[WORD_STATE] === -1) return false;
+      this.submit();
+      await this.#world.pause();
+    }
+    return true;
+  }
+
+  async #flushAll(): Promise<void> {
+    while (this.#isFlushing) await this.#world.pause();
+    this.#flushBuffered();
+    while (this.#isFlushing) await this.#world.pause();
+  }
+
   /** Writes out what is left, flushes, ends the worker. */
   async close(): Promise<void> {
     this.#isStopping = true;
     this.#stopFlushing();
-    this.#store.batch.closed();
     const ended = this.#thread.join();
-    while (!this.#store.batch.isDrained || this.busySlots > 0) {
-      if (this.#words[2] === -1) return;
-      this.submit();
-      await this.#world.pause();
-    }
+    if (!(await this.#drain())) return;
+    // Flushed before the last word is written, which thereby tells it of everything before.
+    await this.#flushAll();
+    this.#store.batch.closed();
+    if (!(await this.#drain())) return;
     this.#give(JOB_CLOSE, true, 0, 0);
     await ended;
     this.#collect();
