@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { createApiServer } from './assembly.ts';
 import { ExchangeModel } from './exchange-model.sim.ts';
 import { StorageModel } from './storage-model.sim.ts';
@@ -25,12 +27,29 @@ function server(shortRenewals: boolean) {
     defer: () => undefined,
   };
   const api = createApiServer({ storage, edge, address: '', shortRenewals });
-  return (method: string, path: string, body: unknown, agent = 'one/1'): ExchangeModel => {
+  const { renewals } = api.parts;
+  const tryRenew = renewals?.tryRenew.bind(renewals);
+  let shortened = 0;
+  if (renewals !== null && tryRenew !== undefined) {
+    renewals.tryRenew = (exchange, identity) => {
+      const isShort = tryRenew(exchange, identity);
+      if (isShort) shortened++;
+      return isShort;
+    };
+  }
+  const ask = (
+    method: string,
+    path: string,
+    body: unknown,
+    agent = 'one/1',
+    headers: Readonly<Record<string, string>> = {},
+  ): ExchangeModel => {
     seconds++;
-    const exchange = new ExchangeModel(method, path, body, { 'user-agent': agent });
+    const exchange = new ExchangeModel(method, path, body, { 'user-agent': agent, ...headers });
     api.handle(exchange);
     return exchange;
   };
+  return Object.assign(ask, { shortened: () => shortened });
 }
 
 function leaseOf(metadata: Record<string, unknown>): Lease {
@@ -109,3 +128,29 @@ test('the short way answers and stores what the long way does', () => {
 
 const NAMESPACE = { metadata: { name: 'default' } };
 const OWNERS = [{ apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'a-b' }];
+
+test('renewals in protobuf go the short way too, and are answered as the long way does', () => {
+  const type = 'application/vnd.kubernetes.protobuf';
+  const [short, long] = [true, false].map((isShort) => {
+    const ask = server(isShort);
+    ask('POST', '/api/v1/namespaces', NAMESPACE);
+    const made = JSON.parse(ask('POST', PATH, leaseOf({})).text) as Lease;
+    const renewTime = '2026-01-02T03:04:09.000001Z';
+    const sent = { ...made, spec: { ...made.spec, renewTime } };
+    const body = encodeProtobuf(sent as unknown as JsonObject);
+    const plain = ask('PUT', `${PATH}/n`, Buffer.from(body ?? []), 'one/1', {
+      'content-type': type,
+    });
+    const again = JSON.parse(plain.text) as Lease;
+    again.spec['renewTime'] = '2026-01-02T03:04:10.000001Z';
+    const next = Buffer.from(encodeProtobuf(again as unknown as JsonObject) ?? []);
+    const headers = { 'content-type': type, accept: `${type},application/json` };
+    const encoded = ask('PUT', `${PATH}/n`, next, 'one/1', headers);
+    assert.equal(encoded.contentType, type);
+    // the first brings a field that nobody owned
+    assert.equal(ask.shortened(), isShort ? 1 : 0);
+    return [plain.text, encoded.bytes.toString('latin1'), ask('GET', `${PATH}/n`, '').text];
+  });
+  assert.deepEqual(short, long);
+  assert.match(short?.[2] ?? '', /03:04:10\.000001Z/);
+});

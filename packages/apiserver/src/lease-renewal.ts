@@ -6,13 +6,18 @@
  * is left to the long way, which knows all the rules and words.
  */
 import { MemberCursor, skipValue } from '@megaplane/machinery/scan';
+import { assert } from '@megaplane/base/assert';
 import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
+import { isObject } from '@megaplane/machinery/json-value';
+import { decodeProtobufBody } from '@megaplane/machinery/request-body';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
 import { appendLean, appendManaged, appendShown, isPacked } from './managed/shown-fields.ts';
-import { JSON_TYPE, LEAN_JSON_TYPE } from './negotiation.ts';
+import { JSON_TYPE, LEAN_JSON_TYPE, PROTOBUF_TYPE } from './negotiation.ts';
+import { ProtobufEncoder } from './protobuf-encoder.ts';
+import { findServed } from './served.ts';
 import { Sink } from './sink.ts';
 import { emptyRow, type Storage } from './storage.ts';
 
@@ -54,6 +59,9 @@ const GRANT_MS = 10_000;
 const HEAD = headOf(API_VERSION, 'Lease');
 const SPEC_OPEN = Buffer.from(',"spec":');
 const MANAGED_OPEN = Buffer.from('"managedFields":');
+/** As client-go asks for built-in kinds. */
+const PROTOBUF_OR_JSON = `${PROTOBUF_TYPE},${JSON_TYPE}`;
+const EXPECTED = { apiVersion: API_VERSION, kind: 'Lease' } as const;
 const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
 
 export class LeaseRenewal {
@@ -71,6 +79,8 @@ export class LeaseRenewal {
   /** Which fields the sent spec has: bit 1 to 5, in upstream's order. */
   #specMask = 0;
   #isLean = false;
+  #isProtobuf = false;
+  #encoder: ProtobufEncoder | null = null;
   readonly #auditPrefix: string;
   #count = 0;
 
@@ -90,23 +100,27 @@ export class LeaseRenewal {
     const namespace = path.slice(PATH_START.length, middle);
     const name = path.slice(middle + PATH_MIDDLE.length);
     if (!isPlainName(namespace) || !isPlainName(name)) return false;
-    const type = exchange.header('content-type');
-    const accept = exchange.header('accept');
-    if (type !== undefined && type !== 'application/json') return false;
-    this.#isLean = accept === LEAN_JSON_TYPE;
-    if (accept !== undefined && !this.#isLean && accept !== JSON_TYPE && accept !== '*/*') {
-      return false;
-    }
+    if (!this.#readAccept(exchange.header('accept'))) return false;
+    const text = textOf(exchange.header('content-type'), body);
+    if (text === null) return false;
     if (!this.#mayUpdate(identity, namespace, name)) return false;
     const key = Buffer.from(`${KEY_START}${namespace}/${name}`, 'latin1');
     if (!this.#storage.get(key, this.#row)) return false;
-    const length = this.#assemble(body);
+    const length = this.#assemble(text);
     if (length < 0 || this.#isUnchanged(length)) return false;
     const agent = exchange.header('user-agent') ?? '';
     const seconds = Math.floor(this.#nowMs() / 1000);
     if (!this.#owners.renew(this.#value, HEAD.length, agent, this.#specMask, seconds)) return false;
     this.#write(exchange, key, length);
     return true;
+  }
+
+  /** How the answer is to look; false where the long way has to find out. */
+  #readAccept(accept: string | undefined): boolean {
+    this.#isLean = accept === LEAN_JSON_TYPE;
+    this.#isProtobuf = accept === PROTOBUF_TYPE || accept === PROTOBUF_OR_JSON;
+    if (this.#isLean || this.#isProtobuf) return true;
+    return accept === undefined || accept === JSON_TYPE || accept === '*/*';
   }
 
   /** A write that changes nothing is none: the revision stays. */
@@ -267,6 +281,7 @@ export class LeaseRenewal {
     const value = this.#value.subarray(0, length);
     const expected = this.#row.modRevision;
     const isLean = this.#isLean;
+    const isProtobuf = this.#isProtobuf;
     const audit = this.#auditPrefix + (++this.#count).toString(16).padStart(12, '0');
     this.#storage.put(key, value, expected, (outcome) => {
       const headers = ['audit-id', audit, ...HEADERS_FIXED];
@@ -278,6 +293,11 @@ export class LeaseRenewal {
       }
       const sink = this.#sink;
       sink.length = 0;
+      if (isProtobuf) {
+        this.#encode(value, outcome.revision);
+        exchange.respond(200, PROTOBUF_TYPE, sink.take(), headers);
+        return;
+      }
       sink.append(value, 0, HEAD.length);
       sink.ensure(SPLICE_BYTES_MAX);
       sink.length = writeResourceVersion(outcome.revision, sink.bytes, sink.length);
@@ -287,6 +307,32 @@ export class LeaseRenewal {
       exchange.respond(200, 'application/json', sink.take(), headers);
     });
   }
+
+  /** The stored value as protobuf, into the sink. */
+  #encode(value: Buffer, revision: number): void {
+    const served = findServed('coordination.k8s.io', 'v1', 'leases');
+    assert(served !== undefined, 'leases are served');
+    this.#encoder ??= new ProtobufEncoder(served);
+    const row = this.#row;
+    row.bytes = value;
+    row.start = 0;
+    row.end = value.length;
+    row.modRevision = revision;
+    this.#encoder.object(this.#sink, row, revision);
+  }
+}
+
+/** The body as JSON: what clients of client-go send is decoded first; null for other types. */
+function textOf(type: string | undefined, body: Buffer): Buffer | null {
+  if (type === undefined || type === JSON_TYPE) return body;
+  if (type !== PROTOBUF_TYPE) return null;
+  const decoded = decodeProtobufBody(body, 0, body.length, EXPECTED);
+  if (!decoded.ok) return null;
+  const { kind, apiVersion, metadata, ...rest } = decoded.object;
+  const { managedFields, ...others } = isObject(metadata) ? metadata : {};
+  // answers begin with the owners, and so do bodies that were answers
+  const ordered = managedFields === undefined ? others : { managedFields, ...others };
+  return Buffer.from(JSON.stringify({ kind, apiVersion, metadata: ordered, ...rest }));
 }
 
 /** True at a field that an update leaves as it is stored, whatever the client sends. */
