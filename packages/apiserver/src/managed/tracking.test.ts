@@ -102,6 +102,12 @@ test('an empty entry ends the tracking, and what is no list of entries changes n
   assert.deepEqual(owners(ask('PUT', `${MAPS}/b`, object(shown['managedFields']))), owners(made));
   assert.deepEqual(owners(ask('PUT', `${MAPS}/b`, object(undefined))), owners(made));
   assert.deepEqual(owners(ask('PUT', `${MAPS}/b`, object([]))), []);
+  const again = ask('POST', MAPS, { metadata: { name: 'c' }, data: { k: '1' } });
+  const json = { 'content-type': 'application/json-patch+json' };
+  const patch = (op: object): string[] => owners(ask('PATCH', `${MAPS}/c`, [op], json));
+  const path = '/metadata/managedFields';
+  assert.deepEqual(patch({ op: 'remove', path }), owners(again));
+  assert.deepEqual(patch({ op: 'replace', path, value: [] }), []);
 });
 
 test('kubectl moves its entries by a JSON patch that tests the revision', () => {
