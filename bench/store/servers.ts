@@ -1,4 +1,4 @@
-/** The servers of the store's benchmarks: each alone on core 0, its data in a directory of its own. */
+/** The servers of the store's benchmarks: each alone on core 0, in a directory of its own. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -37,7 +37,7 @@ function payloads(bytes: Buffer, size: number): number[] {
   return found;
 }
 
-test('groups of any sizes stand one after the other, and a torn file holds the first of them', () => {
+test('groups of any sizes stand in order, and a torn file holds the first of them', () => {
   const dir = mkdtempSync(join(tmpdir(), 'megaplane-frames-'));
   const payload = fc.oneof(fc.nat({ max: 60 }), fc.integer({ min: 1500, max: 9000 }));
   const group = fc.array(payload, { minLength: 1, maxLength: 3 });

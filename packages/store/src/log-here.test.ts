@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openStore } from './open.ts';
 
-test('small groups are written within their turn, large ones by the thread, in one log', async () => {
+test('small groups are written in their turn, large ones by the thread', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'megaplane-here-'));
   const open = () => openStore({ dataDir: dir, durability: 'buffered', prefixes: [] });
   let opened = open();
