@@ -26,7 +26,7 @@ const KEYS = 400;
 const PUTS = 640;
 const FLUSH_MS = 3 * BUFFERED_FLUSH_MS;
 
-test('a log that is read ahead gives the same store, and damage its byte', async () => {
+test('a log read ahead gives the same store, and its damage is found at its byte', async () => {
   const root = mkdtempSync(join(tmpdir(), 'megaplane-ahead-'));
   const options = (name: string) => ({
     dataDir: join(root, name),
