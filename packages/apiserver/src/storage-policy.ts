@@ -2,6 +2,7 @@
 import { parseByteSize } from '@megaplane/base/limits';
 import { findStorage } from '@megaplane/machinery/kinds';
 import type { Durability, PrefixPolicy, StorageOptions } from '@megaplane/store/contract';
+import { TEMPLATES_PREFIX } from './managed/template-keeper.ts';
 
 /** Superseded versions of a resource that are kept, unless said otherwise. */
 const HISTORY_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -17,7 +18,8 @@ const HISTORY_LIMITS: Readonly<Record<string, number>> = {
   'leases.coordination.k8s.io': HISTORY_BYTES_MAX,
 };
 
-const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
+/** From the weakest to the strongest. */
+const DURABILITIES: readonly Durability[] = ['none', 'buffered', 'fsync'];
 
 interface Policy {
   durability?: Durability;
@@ -38,7 +40,7 @@ export function storagePolicy(
   let durability: Durability = 'buffered';
   let historyBytesMax = HISTORY_BYTES_MAX;
   for (const { prefix, value } of parts('--durability', durabilityText)) {
-    if (!DURABILITIES.includes(value)) {
+    if (!DURABILITIES.some((one) => one === value)) {
       throw new Error(`--durability: ${value} is not one of ${DURABILITIES.join(', ')}`);
     }
     if (prefix === null) durability = value as Durability;
@@ -53,8 +55,17 @@ export function storagePolicy(
     const prefix = prefixOf('--history-limit', name);
     policies.set(prefix, { historyBytesMax: limit, ...policies.get(prefix) });
   }
+  // an object that outlives a crash needs the templates that it names
+  const strongest = strongestOf([...policies.values()], durability);
+  if (strongest !== durability) policies.set(TEMPLATES_PREFIX, { durability: strongest });
   const prefixes: PrefixPolicy[] = [...policies].map(([prefix, policy]) => ({ prefix, ...policy }));
   return { dataDir, durability, prefixes, historyBytesMax };
+}
+
+function strongestOf(policies: readonly Policy[], durability: Durability): Durability {
+  const ranks = policies.map((one) => DURABILITIES.indexOf(one.durability ?? durability));
+  const rank = Math.max(DURABILITIES.indexOf(durability), ...ranks);
+  return DURABILITIES[rank] ?? durability;
 }
 
 function bytesOf(text: string): number {

@@ -10,7 +10,8 @@ import {
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { isPacked, packedEnd } from './shown-fields.ts';
 
-const PREFIX = '/megaplane/managedfields/';
+/** Keys of templates: outside of every resource. */
+export const TEMPLATES_PREFIX = '/megaplane/managedfields/';
 /** The end of the range of keys: '0' is the byte after '/'. */
 const PREFIX_END = '/megaplane/managedfields0';
 /** Kind and version of an object, which come before its metadata, are no longer than this. */
@@ -21,7 +22,7 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BRACE_OPEN = 0x7b;
 
-export const TEMPLATES_START: Buffer = Buffer.from(PREFIX, 'latin1');
+export const TEMPLATES_START: Buffer = Buffer.from(TEMPLATES_PREFIX, 'latin1');
 export const TEMPLATES_END: Buffer = Buffer.from(PREFIX_END, 'latin1');
 
 /** Writes one record, whatever is there; false where that was refused. */
@@ -52,7 +53,7 @@ export class TemplateKeeper {
       const template = templateOf(id);
       if (template === undefined) continue;
       const record = Buffer.from(JSON.stringify(templateRecord(template)));
-      if (write(Buffer.from(PREFIX + id, 'latin1'), record)) this.#kept.add(id);
+      if (write(Buffer.from(TEMPLATES_PREFIX + id, 'latin1'), record)) this.#kept.add(id);
     }
   }
 

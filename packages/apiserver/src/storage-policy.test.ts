@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TEMPLATES_PREFIX } from './managed/template-keeper.ts';
+import { storagePolicy } from './storage-policy.ts';
+
+function templatesOf(durability: string): string {
+  const options = storagePolicy('/data', durability, '');
+  const own = options.prefixes.find(({ prefix }) => prefix === TEMPLATES_PREFIX);
+  return own?.durability ?? options.durability;
+}
+
+test('templates of managedFields last as long as the objects that last longest', () => {
+  assert.equal(templatesOf(''), 'buffered');
+  assert.equal(templatesOf('none'), 'none');
+  assert.equal(templatesOf('leases.coordination.k8s.io=none'), 'buffered');
+  assert.equal(templatesOf('none,pods=fsync,secrets=buffered'), 'fsync');
+});
+
+test('what is no durability and no resource is refused by name', () => {
+  assert.throws(() => storagePolicy(null, 'always', ''), /--durability: always is not one of/);
+  assert.throws(() => storagePolicy(null, 'nopes=none', ''), /--durability: nopes is no resource/);
+});
