@@ -10,7 +10,8 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { Quantity } from '@megaplane/machinery/quantity';
 import { internalError, type Status } from '@megaplane/machinery/status';
-import type { Admitted, Charging } from './admission.ts';
+import type { World } from '../world.ts';
+import type { Admit, Admitted, Charging } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { WriteOutcome } from '../storage.ts';
 import { NamespacedObjects, type Versioned } from './namespaced-objects.ts';
@@ -26,7 +27,7 @@ const quotas = new NamespacedObjects('', 'resourcequotas');
 /** ResourceQuota, the last of all. */
 export const resourceQuota: Charging = {
   handles: isCharged,
-  charge: (write, then) => chargeTry(write, then, 1),
+  charge: chargeInTurn,
   repeats: ({ world, call }) => quotas.isEmpty(world, call.info.namespace),
 };
 
@@ -44,6 +45,49 @@ function isCharged(served: Served, operation: string, subresource: string): bool
 interface Charge {
   readonly quota: Versioned;
   readonly used: Amounts;
+}
+
+/** Charges that wait for others of their namespace; further ones are refused. */
+const CHARGES_WAITING_MAX = 10_000;
+
+/** Namespaces with a charge under way, and the charges that wait for it. */
+const turns = new WeakMap<World, Map<string, (() => void)[]>>();
+
+/**
+ * One charge of a namespace at a time: where writing takes a while, those that start together would
+ * only take each other's revisions away.
+ */
+function chargeInTurn(write: Admitted, then: Admit): void {
+  const { world, call } = write;
+  const { namespace } = call.info;
+  if (quotas.isEmpty(world, namespace)) {
+    then(null);
+    return;
+  }
+  let own = turns.get(world);
+  if (own === undefined) turns.set(world, (own = new Map()));
+  const busy = own;
+  const start = (): void => {
+    chargeTry(
+      write,
+      (refusal) => {
+        const next = busy.get(namespace)?.shift();
+        if (next === undefined) busy.delete(namespace);
+        then(refusal);
+        next?.();
+      },
+      1,
+    );
+  };
+  const waiting = busy.get(namespace);
+  if (waiting === undefined) {
+    busy.set(namespace, []);
+    start();
+  } else if (waiting.length < CHARGES_WAITING_MAX) {
+    waiting.push(start);
+  } else {
+    then(refuse(write, 'Resource quota evaluation timed out: too many writes wait for it'));
+  }
 }
 
 /** Charges every quota that counts the object, or says which one has no room. */
