@@ -12,6 +12,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
 import { notFound } from '@megaplane/machinery/status';
 import { spliceBinding } from './binding-splice.ts';
 import { defineBehaviour, POD_DELETION } from './behaviour.ts';
@@ -238,30 +239,3 @@ const AFTER_NODE_NAME: ReadonlySet<string> = new Set([
   'priority',
   'dnsConfig',
 ]);
-
-/** Guaranteed, Burstable or BestEffort by the cpu and memory of all containers. */
-export function qosClassOf(pod: JsonObject): string {
-  const containers = [
-    ...listAt(pod, 'spec', 'initContainers'),
-    ...listAt(pod, 'spec', 'containers'),
-  ];
-  let isBestEffort = true;
-  let isGuaranteed = containers.length > 0;
-  for (const container of containers) {
-    const limits = objectAt(container, 'resources', 'limits') ?? {};
-    const requests = { ...limits, ...objectAt(container, 'resources', 'requests') };
-    for (const resource of ['cpu', 'memory']) {
-      const limit = limits[resource];
-      const request = requests[resource];
-      if (!isZero(limit) || !isZero(request)) isBestEffort = false;
-      if (isZero(limit) || (request !== undefined && request !== limit)) isGuaranteed = false;
-    }
-  }
-  if (isBestEffort) return 'BestEffort';
-  return isGuaranteed ? 'Guaranteed' : 'Burstable';
-}
-
-function isZero(quantity: JsonValue | undefined): boolean {
-  if (typeof quantity === 'number') return quantity === 0;
-  return typeof quantity !== 'string' || /^0*(\.0*)?[a-zA-Z]*$/.test(quantity);
-}

@@ -17,9 +17,8 @@ const ONLY =
   '|endpoints/(headless|labels-copied|named-port|no-pods|publish-not-ready|selector-changed' +
   '|service-deleted|terminating)|job/(backoff-(kills|limit).*|delete.*|finalizer.*|indexed.*' +
   '|max-failed-indexes|on-failure-restarts|parallel|pod-failure.*|suspended.*|ttl.*|zero.*)' +
-  '|(cronjob|disruption|clusterrole|daemonset|statefulset)/.*)$';
-const EVERY =
-  '^(replicaset|deployment|endpoints|job|cronjob|disruption|clusterrole|daemonset|statefulset)/(?!quota-failure)';
+  '|(cronjob|disruption|clusterrole|daemonset|statefulset|quota)/.*|deployment/quota-failure)$';
+const EVERY = '^(?!node|volume|garbage|namespace|serviceaccount|pod-gc)';
 
 test('recorded scenarios of workloads and services end here as they did', { skip }, async () => {
   const cluster = await startCluster(['--nodes', '0', '--components', 'apiserver,controllers']);

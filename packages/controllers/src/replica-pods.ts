@@ -101,6 +101,11 @@ export class ReplicaPods {
     return this.flags.get(row) >>> PHASE_SHIFT;
   }
 
+  /** The phase before the last `upsert` or `remove`. */
+  get phaseBefore(): number {
+    return this.flagsBefore >>> PHASE_SHIFT;
+  }
+
   /** Neither ended nor being deleted: what counts as a replica. */
   isActive(row: number): boolean {
     return (this.flags.get(row) & REPLICA_DELETING) === 0 && this.phaseOf(row) < PHASE_SUCCEEDED;

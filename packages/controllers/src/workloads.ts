@@ -11,6 +11,7 @@ import { EndpointsPart } from './endpoints-part.ts';
 import { JobPart } from './job-part.ts';
 import type { ControllerName } from './options.ts';
 import { PodRows } from './pod-rows.ts';
+import { QuotaPart } from './quota-part.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
 import { ReplicaSetPart } from './replicaset-part.ts';
 import type { SharedInformers } from './shared-informers.ts';
@@ -83,6 +84,9 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
     parts.push(
       new DisruptionPart({ ...options, pods: pods(), announce: announce('controllermanager') }),
     );
+  }
+  if (chosen.has('resourcequota-controller')) {
+    parts.push(new QuotaPart({ ...options, pods: pods() }));
   }
   const isClaims = chosen.has('persistentvolumeclaim-protection-controller');
   const isVolumes = chosen.has('persistentvolume-protection-controller');

@@ -1,6 +1,6 @@
 /** PersistentVolumeClaimResize: claims grow only where their class says that they can. */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import { amountsOf } from './pod-resources.ts';
+import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
 import type { AdmissionPlugin } from './admission.ts';
 import { refuse } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';

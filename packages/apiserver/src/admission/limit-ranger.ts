@@ -5,7 +5,12 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import type { Quantity } from '@megaplane/machinery/quantity';
 import type { Admitted, AdmissionPlugin } from './admission.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
-import { amountsOf, containerAmounts, podAmounts, type Amounts } from './pod-resources.ts';
+import {
+  amountsOf,
+  containerAmounts,
+  podAmounts,
+  type Amounts,
+} from '@megaplane/machinery/quota/pod-resources';
 import { refuse } from './refusal.ts';
 
 const ANNOTATION = 'kubernetes.io/limit-ranger';

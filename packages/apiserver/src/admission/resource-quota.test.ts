@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { StorageModel } from '../storage-model.sim.ts';
 import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
 
 const PODS = '/api/v1/namespaces/n/pods';
@@ -136,4 +137,23 @@ test('many writes that are alike never pass a limit together', () => {
   }
   assert.equal(made, 20);
   assert.deepEqual(usedOf(model, 'q'), { pods: '20', 'requests.cpu': '600m' });
+});
+
+test('writes that start together are charged one by one where storage answers later', async () => {
+  const storage = new StorageModel();
+  const later = { isOn: false };
+  const put = storage.put.bind(storage);
+  storage.put = (key, value, expected, done) => {
+    if (later.isOn) setImmediate(() => put(key, value, expected, done));
+    else put(key, value, expected, done);
+  };
+  const model = admittingModel({ storage });
+  setQuota(model, 'q', { pods: '20' });
+  later.isOn = true;
+  const answers = Array.from({ length: 60 }, (_, i) => model.ask('POST', PODS, podOf(`p-${i}`)));
+  for (let i = 0; i < 300; i++) await new Promise((resolve) => setImmediate(resolve));
+  const codes = answers.map(({ status }) => status);
+  assert.equal(codes.filter((code) => code === 201).length, 20);
+  assert.equal(codes.filter((code) => code === 403).length, 40);
+  assert.deepEqual(usedOf(model, 'q'), { pods: '20' });
 });

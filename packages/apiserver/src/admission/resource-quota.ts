@@ -15,8 +15,8 @@ import type { Admit, Admitted, Charging } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { WriteOutcome } from '../storage.ts';
 import { NamespacedObjects, type Versioned } from './namespaced-objects.ts';
-import { amountsOf, type Amounts } from './pod-resources.ts';
-import { isInScope, unsaid, usageOf } from './quota-usage.ts';
+import { amountsOf, type Amounts } from '@megaplane/machinery/quota/pod-resources';
+import { isInScope, unsaid, usageOf } from '@megaplane/machinery/quota/quota-usage';
 import { refuse } from './refusal.ts';
 
 /** Tries of one charge, when others charge the same quota in between. */
@@ -118,17 +118,17 @@ function chargeTry(write: Admitted, then: (refusal: Status | null) => void, atte
 function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status {
   const { served, object, previous } = write;
   if (object === null) return [];
-  const usage = usageOf(served, object);
+  const usage = usageOf(served.resource, object);
   if (write.operation === 'UPDATE' && previous !== null) {
-    subtract(usage, usageOf(served, previous));
+    subtract(usage, usageOf(served.resource, previous));
   }
   const matching: { readonly quota: Versioned; readonly names: readonly string[] }[] = [];
   for (const quota of found) {
-    if (!isInScope(served, object, quota.object)) continue;
+    if (!isInScope(served.resource, object, quota.object)) continue;
     const hard = objectAt(quota.object, 'status', 'hard') ?? {};
     const names = Object.keys(hard).filter((name) => isCounted(served, name, usage));
     if (names.length === 0) continue;
-    const why = unsaid(served, object, names);
+    const why = unsaid(served.resource, object, names);
     if (why !== '') return refuse(write, `failed quota: ${nameOf(quota.object)}: ${why}`);
     const used = objectAt(quota.object, 'status', 'used') ?? {};
     const unknown = names.filter((name) => used[name] === undefined).toSorted();

@@ -3,7 +3,7 @@ import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
-import { amountsOf } from './pod-resources.ts';
+import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
 import { refuse } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
 

@@ -1,10 +1,9 @@
 /** What an object counts for in quotas, and which quotas it falls under. */
-import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { parseQuantity, Quantity } from '@megaplane/machinery/quantity';
-import { qosClassOf } from '../pods.ts';
-import type { Served } from '../served.ts';
-import { containerAmounts, podAmounts, type Amounts } from './pod-resources.ts';
+import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
+import type { JsonObject, JsonValue } from '../json-value.ts';
+import { parseQuantity, Quantity } from '../quantity.ts';
+import type { Resource } from '../kinds.ts';
+import { containerAmounts, podAmounts, qosClassOf, type Amounts } from './pod-resources.ts';
 
 const ONE = new Quantity(1n, 0, 'DecimalSI');
 
@@ -13,9 +12,8 @@ function count(amount: number): Quantity {
 }
 
 /** `count/deployments.apps`, `count/pods`. */
-export function countName({ resource }: Served): string {
-  const { group } = resource;
-  return group === '' ? `count/${resource.resource}` : `count/${resource.resource}.${group}`;
+export function countName({ group, resource }: Resource): string {
+  return group === '' ? `count/${resource}` : `count/${resource}.${group}`;
 }
 
 /** Kinds of the core group that are counted under their bare name too. */
@@ -27,9 +25,9 @@ const BARE: ReadonlySet<string> = new Set([
 ]);
 
 /** What the object uses of each resource that a quota may name. */
-export function usageOf(served: Served, object: JsonObject): Amounts {
-  const { name } = served.resource.storage;
-  const usage: Amounts = new Map([[countName(served), ONE]]);
+export function usageOf(resource: Resource, object: JsonObject): Amounts {
+  const { name } = resource.storage;
+  const usage: Amounts = new Map([[countName(resource), ONE]]);
   switch (name) {
     case 'pods':
       addPod(usage, object);
@@ -123,8 +121,8 @@ const SPOKEN: ReadonlySet<string> = new Set([
 ]);
 
 /** `must specify limits.cpu for: a,b; ...`, or '' where every container says enough. */
-export function unsaid(served: Served, object: JsonObject, names: readonly string[]): string {
-  if (served.resource.storage.name !== 'pods' || isOver(object)) return '';
+export function unsaid(resource: Resource, object: JsonObject, names: readonly string[]): string {
+  if (resource.storage.name !== 'pods' || isOver(object)) return '';
   const wanted = names.filter((name) => SPOKEN.has(name)).toSorted();
   if (wanted.length === 0) return '';
   const whole = new Set(podLevelNames(object));
@@ -159,10 +157,10 @@ function podLevelNames(pod: JsonObject): string[] {
 }
 
 /** Whether the quota's scopes are those of the object; a quota without scopes is for all. */
-export function isInScope(served: Served, object: JsonObject, quota: JsonObject): boolean {
+export function isInScope(resource: Resource, object: JsonObject, quota: JsonObject): boolean {
   const plain = listAt(quota, 'spec', 'scopes').map((scopeName): JsonValue => ({ scopeName }));
   const selected = listAt(quota, 'spec', 'scopeSelector', 'matchExpressions');
-  const { name } = served.resource.storage;
+  const { name } = resource.storage;
   return [...plain, ...selected].every((selector) => {
     if (name === 'pods') return podMatches(object, selector);
     if (name === 'persistentvolumeclaims') return claimMatches(object, selector);

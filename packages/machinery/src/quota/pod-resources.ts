@@ -1,7 +1,7 @@
 /** What a pod asks for: of its containers, one by one and together. */
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import { parseQuantity, type Quantity } from '@megaplane/machinery/quantity';
+import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { listAt, objectAt, stringAt } from '../json.ts';
+import { parseQuantity, type Quantity } from '../quantity.ts';
 
 /** Amounts by the name of the resource. */
 export type Amounts = Map<string, Quantity>;
@@ -77,4 +77,31 @@ export function podAmounts(pod: JsonObject, side: Side): Amounts {
     else if (side === 'requests') total.set(name, amount);
   }
   return total;
+}
+
+/** Guaranteed, Burstable or BestEffort by the cpu and memory of all containers. */
+export function qosClassOf(pod: JsonObject): string {
+  const containers = [
+    ...listAt(pod, 'spec', 'initContainers'),
+    ...listAt(pod, 'spec', 'containers'),
+  ];
+  let isBestEffort = true;
+  let isGuaranteed = containers.length > 0;
+  for (const container of containers) {
+    const limits = objectAt(container, 'resources', 'limits') ?? {};
+    const requests = { ...limits, ...objectAt(container, 'resources', 'requests') };
+    for (const resource of ['cpu', 'memory']) {
+      const limit = limits[resource];
+      const request = requests[resource];
+      if (!isZero(limit) || !isZero(request)) isBestEffort = false;
+      if (isZero(limit) || (request !== undefined && request !== limit)) isGuaranteed = false;
+    }
+  }
+  if (isBestEffort) return 'BestEffort';
+  return isGuaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+function isZero(quantity: JsonValue | undefined): boolean {
+  if (typeof quantity === 'number') return quantity === 0;
+  return typeof quantity !== 'string' || /^0*(\.0*)?[a-zA-Z]*$/.test(quantity);
 }
