@@ -67,6 +67,10 @@ export class EmbeddedStorage implements Storage {
     return this.#store.publishedRevision;
   }
 
+  get watchedRevision(): number {
+    return this.#store.watchedRevision;
+  }
+
   get(key: Buffer, row: Row): boolean {
     const ref = this.#store.get(key, 0, key.length);
     if (ref <= 0) return false;

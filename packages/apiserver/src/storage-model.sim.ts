@@ -41,6 +41,10 @@ export class StorageModel implements Storage {
   readonly #watches = new Set<ModelWatch>();
   readonly #listeners: (() => void)[] = [];
 
+  get watchedRevision(): number {
+    return this.publishedRevision;
+  }
+
   get(key: Buffer, row: Row): boolean {
     const version = this.#versions.get(nameOf(key))?.at(-1);
     return fill(row, version ?? null);

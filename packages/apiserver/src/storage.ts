@@ -104,6 +104,8 @@ export interface StorageWatch {
 export interface Storage {
   readonly appliedRevision: number;
   readonly publishedRevision: number;
+  /** Watches have been told of everything up to here: the published, but for this turn's writes. */
+  readonly watchedRevision: number;
   /** Others write here too: reads may be behind them until `refresh` has said otherwise. */
   readonly isShared: boolean;
   /** Why reads and writes cannot be relied on just now; null while they can. */

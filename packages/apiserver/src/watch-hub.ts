@@ -102,8 +102,11 @@ export class WatchHub implements WatchHome {
   #openFeed(): void {
     if (this.#feed !== null) return;
     const { start, end } = this.#range;
-    const now = this.storage.publishedRevision;
-    this.#feed = this.storage.watch(start, end, now, () => this.settle());
+    const { storage } = this;
+    const open = (revision: number): StorageWatch | null =>
+      storage.watch(start, end, revision, () => this.settle());
+    // what this turn has written is still to come, unless history begins after it
+    this.#feed = open(storage.watchedRevision) ?? open(storage.publishedRevision);
   }
 
   settle(): void {

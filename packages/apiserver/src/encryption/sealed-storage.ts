@@ -33,6 +33,10 @@ export class SealedStorage implements Storage {
     return this.#inner.publishedRevision;
   }
 
+  get watchedRevision(): number {
+    return this.#inner.watchedRevision;
+  }
+
   get isShared(): boolean {
     return this.#inner.isShared;
   }

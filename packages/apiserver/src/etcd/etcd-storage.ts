@@ -84,6 +84,10 @@ export class EtcdStorage implements Storage {
     return this.#reads.publishedRevision;
   }
 
+  get watchedRevision(): number {
+    return this.#reads.watchedRevision;
+  }
+
   get fault(): string | null {
     return this.#parts.feed.fault;
   }

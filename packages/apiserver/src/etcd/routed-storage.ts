@@ -56,6 +56,10 @@ export class RoutedStorage implements Storage {
     return this.#home.publishedRevision;
   }
 
+  get watchedRevision(): number {
+    return this.#home.watchedRevision;
+  }
+
   get isShared(): boolean {
     return this.#home.isShared;
   }
