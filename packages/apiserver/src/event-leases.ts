@@ -1,5 +1,6 @@
 /**
- * Events end by themselves: `--event-ttl`. As upstream does it in etcd, those that are written within
+ * Events end by themselves: `--event-ttl`. As upstream does it in etcd, those that are written
+ * within
  * a while share a lease, which lives that while longer than the last of them must.
  */
 import type { LeaseTable } from '@megaplane/store/contract';

@@ -90,36 +90,7 @@ async function serve(
 ): Promise<ApiserverService> {
   const { storage, embedded, failure } = opened;
   const address = advertised(options.bindAddress);
-  const signer = new TokenSigner(await pki.tokenKey, options.serviceAccountIssuer);
-  const tokens = readTokens(options.tokenAuthFile);
-  const policy = openPolicy(options);
-  const auditLog =
-    policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
-  const webhooks = new WebhookPool();
-  const server = createApiServer({
-    storage,
-    edge: {
-      nowMs: () => Date.now(),
-      below: (n) => randomInt(n),
-      uuid: () => randomUUID(),
-      defer: (work) => setImmediate(work),
-    },
-    address: `${address}:${options.securePort}`,
-    signer,
-    tracking: {
-      ...readLimits(options),
-      ...(policy === null || auditLog === null
-        ? {}
-        : { auditor: new Audit(policy, auditLog.write, () => Date.now()) }),
-      log: (message) => options.log('warn', message),
-    },
-    relay: openRelay(options, pki.kubeletClient),
-    readToken: (token) => tokens.get(token) ?? null,
-    anonymous: options.anonymousAuth ?? true,
-    webhooks,
-    enabledPlugins: namesIn(options.enableAdmissionPlugins),
-    disabledPlugins: namesIn(options.disableAdmissionPlugins),
-  });
+  const { server, auditLog, webhooks } = await makeServer(options, pki, storage, address);
   const listeners = await openListeners(options, pki, server);
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
@@ -182,6 +153,52 @@ function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
     cert: readOr(options.tlsCertFile, pki.serving.certificate),
     clientCa: [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)],
   };
+}
+
+interface Made {
+  readonly server: ApiServer;
+  readonly auditLog: AuditLog | null;
+  readonly webhooks: WebhookPool;
+}
+
+/** The server as its flags want it, without a socket. */
+async function makeServer(
+  options: ApiserverOptions,
+  pki: Pki,
+  storage: Storage,
+  address: string,
+): Promise<Made> {
+  const signer = new TokenSigner(await pki.tokenKey, options.serviceAccountIssuer);
+  const tokens = readTokens(options.tokenAuthFile);
+  const policy = openPolicy(options);
+  const auditLog =
+    policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
+  const webhooks = new WebhookPool();
+  const server = createApiServer({
+    storage,
+    edge: {
+      nowMs: () => Date.now(),
+      below: (n) => randomInt(n),
+      uuid: () => randomUUID(),
+      defer: (work) => setImmediate(work),
+    },
+    address: `${address}:${options.securePort}`,
+    signer,
+    tracking: {
+      ...readLimits(options),
+      ...(policy === null || auditLog === null
+        ? {}
+        : { auditor: new Audit(policy, auditLog.write, () => Date.now()) }),
+      log: (message) => options.log('warn', message),
+    },
+    relay: openRelay(options, pki.kubeletClient),
+    readToken: (token) => tokens.get(token) ?? null,
+    anonymous: options.anonymousAuth ?? true,
+    webhooks,
+    enabledPlugins: namesIn(options.enableAdmissionPlugins),
+    disabledPlugins: namesIn(options.disableAdmissionPlugins),
+  });
+  return { server, auditLog, webhooks };
 }
 
 async function openListeners(

@@ -1,8 +1,8 @@
 /**
  * Addresses and node ports of Services are claimed before the Service is written, in the records
- * that upstream keeps: an IPAddress object per address, whose creation succeeds once, and one bitmap
- * of all node ports, written on condition. So no two servers on one storage give out the same, and a
- * kube-apiserver beside them sees what is taken.
+ * that upstream keeps: an IPAddress object per address, whose creation succeeds once, and one
+ * bitmap of all node ports, written on condition. So no two servers on one storage give out the
+ * same, and a kube-apiserver beside them sees what is taken.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -87,7 +87,7 @@ export function releaseService(world: World, service: JsonObject): void {
   givePorts(world, ports);
 }
 
-/** Namespace and name of the Service that has claimed an address, `-` if it is none; '' is nobody. */
+/** Namespace and name of the Service that has claimed an address, `-` for others; '' is nobody. */
 export function claimOwner(world: World, address: string): string {
   return ownerOf(world, addressKey(address));
 }

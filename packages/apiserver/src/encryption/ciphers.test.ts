@@ -17,20 +17,28 @@ const SEALED: readonly (readonly [string, string])[] = [
   ['{}', 'azhzOmVuYzphZXNjYmM6djE6a2V5MTqzBKzz+LOljXf8WNXYnC5nDIsMhvUaVbISyJL6kBthDg=='],
   [
     '0123456789abcdef',
-    'azhzOmVuYzphZXNjYmM6djE6a2V5MTqAcSXdk7wZUDIp+UOP22FSansbPzgqTIdS4SQvYqcLAws7EKukPrVoeRXZpnMxxwA=',
+    'azhzOmVuYzphZXNjYmM6djE6a2V5MTqAcSXdk7wZUDIp+UOP22FSansbPzgqTIdS4SQvYqcLAws7EKuk' +
+      'PrVoeRXZpnMxxwA=',
   ],
   ['{}', 'azhzOmVuYzphZXNnY206djE6a2V5MTohNg1lxMLx+KEp9Qvc3Vze1wMLFWozERZx/ToKCFw='],
   [
     SECRET,
-    'azhzOmVuYzphZXNnY206djE6a2V5MTrBBSWz/x2rgwCf5KxNB/LGPxKJHIpYW8h+LjTs0DB/ob6iFCMdtZdiaQmJHxot0uz1t1BN9wUulIGreD3V037xa2/7XTGx8p9lnlIHaNUuTOvl8rN1uDQTAmQZy9Vurza6M2EpsSmrTrEa6c3RHoV6oKtPHumbf7PnE0YeXmdhmrm6GJgDzNpnAPizxX6GNroiHD4SAMy8hrfdVP3qlOwm1U4xajBM1tJdbBn4xeJWvt/pKXZWWtm3',
+    'azhzOmVuYzphZXNnY206djE6a2V5MTrBBSWz/x2rgwCf5KxNB/LGPxKJHIpYW8h+LjTs0DB/ob6iFCMd' +
+      'tZdiaQmJHxot0uz1t1BN9wUulIGreD3V037xa2/7XTGx8p9lnlIHaNUuTOvl8rN1uDQTAmQZy9Vurza6' +
+      'M2EpsSmrTrEa6c3RHoV6oKtPHumbf7PnE0YeXmdhmrm6GJgDzNpnAPizxX6GNroiHD4SAMy8hrfdVP3q' +
+      'lOwm1U4xajBM1tJdbBn4xeJWvt/pKXZWWtm3',
   ],
   [
     '{}',
-    'azhzOmVuYzpzZWNyZXRib3g6djE6a2V5MTq2guImmgkEk+TlKxrGIHvpeEcwm6LdXsaizcbL00rXETgHmTwVufEZ9C4=',
+    'azhzOmVuYzpzZWNyZXRib3g6djE6a2V5MTq2guImmgkEk+TlKxrGIHvpeEcwm6LdXsaizcbL00rXETgH' +
+      'mTwVufEZ9C4=',
   ],
   [
     SECRET,
-    'azhzOmVuYzpzZWNyZXRib3g6djE6a2V5MTpdxjPHqQwmJltk9WYJ1uwCM94VLZVBLeJ9OyJ2ZECuLter+VgALUr9OXWCLwYZ4TXcfYmeT9Xww93uF1yCXVpLQahqpvCvWm6Fe0G3925IVgO0cKIG6Pi0p6hhu0hsLvtKJy8I8+3lrdMo3GZwv9K4PEGxvs2DSihNj3Gu0XbqQkW4tz7ScrR/60u2PuQJvJbSLg4t0iZWRbm7p2Eftp/J4omugvl7bs9OXKFyiBKqiLyLTXWmveFX/jOxo4nG/WM62pMB',
+    'azhzOmVuYzpzZWNyZXRib3g6djE6a2V5MTpdxjPHqQwmJltk9WYJ1uwCM94VLZVBLeJ9OyJ2ZECuLter' +
+      '+VgALUr9OXWCLwYZ4TXcfYmeT9Xww93uF1yCXVpLQahqpvCvWm6Fe0G3925IVgO0cKIG6Pi0p6hhu0hs' +
+      'LvtKJy8I8+3lrdMo3GZwv9K4PEGxvs2DSihNj3Gu0XbqQkW4tz7ScrR/60u2PuQJvJbSLg4t0iZWRbm7' +
+      'p2Eftp/J4omugvl7bs9OXKFyiBKqiLyLTXWmveFX/jOxo4nG/WM62pMB',
   ],
 ];
 

@@ -1,7 +1,9 @@
 // shell: takes turns with other API servers in compacting etcd
 /**
- * As kube-apiserver does it: whoever counts the version of `compact_rev_key` up has the turn, writes
- * down the revision of now for the next turn, and compacts to the one of the turn before. So history
+ * As kube-apiserver does it: whoever counts the version of `compact_rev_key` up has the turn,
+ * writes
+ * down the revision of now for the next turn, and compacts to the one of the turn before. So
+ * history
  * of at least one interval is kept, however many servers there are, and theirs of upstream's make
  * count as well.
  */

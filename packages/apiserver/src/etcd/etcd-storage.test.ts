@@ -177,7 +177,7 @@ test('a watch on one server tells the writes of the other at their revisions', a
   await Promise.all([left.stop(), right.stop()]);
 });
 
-test('values of other writers are read: protobuf with unknown fields, JSON, older versions', async () => {
+test('values of others are read: protobuf with unknown fields, JSON, older versions', async () => {
   const metadata = '0a0161120022002a0132';
   const data = '12060a01781201792a';
   // field 15 of a ConfigMap is none that we know
@@ -245,7 +245,7 @@ test('what is written is protobuf in the layout of upstream, or JSON when asked'
   await json.stop();
 });
 
-test('a watch that was cut off goes on, or ends with 410 when its history was compacted', async () => {
+test('a watch that was cut off goes on, or ends with 410 after a compaction', async () => {
   const proxy = new Proxy(port);
   const flags = { etcdServers: `http://127.0.0.1:${await proxy.listen()}`, etcdPrefix: '/cut' };
   const writer = await startServer({ etcdServers: url, etcdPrefix: '/cut' });
@@ -279,7 +279,7 @@ test('a watch that was cut off goes on, or ends with 410 when its history was co
   await Promise.all([reader.stop(), writer.stop(), proxy.close()]);
 });
 
-test('without etcd reads and writes fail as upstream, checks are red, and all recovers', async () => {
+test('without etcd requests fail as upstream, checks are red, and all recovers', async () => {
   const proxy = new Proxy(port);
   const flags = { etcdServers: `http://127.0.0.1:${await proxy.listen()}`, etcdPrefix: '/gone' };
   const server = await startServer(flags);
@@ -321,7 +321,7 @@ test('a slow etcd makes requests slow, not wrong', async () => {
   await Promise.all([fast.stop(), slow.stop(), proxy.close()]);
 });
 
-test('a resource with servers of its own has its own revisions, and ends by its lease', async () => {
+test('a resource with servers of its own has its own revisions and leases', async () => {
   const other = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const second = await serveEtcd(other, { listen: [{}] });
   const override = `/events#http://127.0.0.1:${second.addresses[0]?.port ?? 0}`;
@@ -380,7 +380,7 @@ test('over TLS the server shows its certificate, and looks at that of etcd', asy
   rmSync(dir, { recursive: true, force: true });
 });
 
-test('flags that make no sense are refused by name, and so is a cluster that is not there', async () => {
+test('flags that make no sense are refused by name', async () => {
   const refused = async (flags: object, message: RegExp): Promise<void> => {
     await assert.rejects(startServer({ etcdServers: url, ...flags }), message);
   };

@@ -1,6 +1,7 @@
 // shell
 /**
- * With a real kube-apiserver on the same etcd. Needs its binary: MEGAPLANE_KUBE_APISERVER=path (build
+ * With a real kube-apiserver on the same etcd. Needs its binary: MEGAPLANE_KUBE_APISERVER=path
+ * (build
  * `k8s.io/kubernetes/cmd/kube-apiserver` from the Go modules, with the staging modules replaced by
  * their releases), etcd and openssl.
  */

@@ -1,5 +1,6 @@
 /**
- * Every request from its arrival to its answer: how many are in flight and how many may be, how long
+ * Every request from its arrival to its answer: how many are in flight and how many may be, how
+ * long
  * one may take, what is told of slow ones, and who writes down what was asked.
  *
  * Most requests are answered in the turn in which they came; only those that wait for somebody

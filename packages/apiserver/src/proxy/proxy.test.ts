@@ -103,7 +103,7 @@ after(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test('logs come from the kubelet, by the server’s certificate and not the client’s secret', async () => {
+test('logs come from the kubelet, by the server’s certificate alone', async () => {
   const log = await ask('GET', `${PODS}/p/log?tailLines=5&timestamps=true`);
   assert.deepEqual([log.code, log.text], [200, 'one\ntwo\n']);
   assert.equal(

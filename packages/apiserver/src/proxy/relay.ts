@@ -2,7 +2,8 @@
 /**
  * Passes requests on. Plain ones go by Node's own HTTP client, answers stream back as the client
  * reads them. Upgrades (exec, attach, port-forward) are a request line and bytes both ways: what is
- * spoken inside (SPDY/3.1, WebSocket v4 or v5) is between kubectl and the kubelet. Only port-forward
+ * spoken inside (SPDY/3.1, WebSocket v4 or v5) is between kubectl and the kubelet. Only
+ * port-forward
  * over WebSocket to a kubelet that speaks SPDY is unpacked here, see `spdy-tunnel.ts`.
  */
 import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';

@@ -1,5 +1,6 @@
 /**
- * WebSocket messages of one connection at its server end (RFC 6455 section 5): what the client sends
+ * WebSocket messages of one connection at its server end (RFC 6455 section 5): what the client
+ * sends
  * is unmasked and handed on piece by piece, control frames are answered.
  */
 

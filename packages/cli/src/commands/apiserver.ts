@@ -56,13 +56,8 @@ function joined(text: string, previous: string | undefined): string {
   return previous === undefined ? text : `${previous},${text}`;
 }
 
-export function apiserverCommand(done: (exitCode: number) => void): Command {
-  const command = new Command('apiserver')
-    .summary('the Kubernetes API, on an embedded store')
-    .description(
-      'Serves the Kubernetes API over TLS from a store in the same process.\n\n' +
-        'Example: megaplane apiserver --data-dir ./cluster --secure-port 6443',
-    )
+function addDataOptions(command: Command): Command {
+  return command
     .optionsGroup('Data:')
     .option('--data-dir <dir>', 'keys, kubeconfigs and the embedded store', './megaplane-data')
     .option(
@@ -94,16 +89,11 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option(
       '--storage-media-type <type>',
       'of what is written (application/vnd.kubernetes.protobuf)',
-    )
-    .optionsGroup('Serving:')
-    .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
-    .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
-    .option(
-      '--unix-socket <path>',
-      'also listen there; the owner of the file is cluster administrator',
-    )
-    .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
-    .option('--tls-private-key-file <file>', 'its key')
+    );
+}
+
+function addRequestOptions(command: Command): Command {
+  return command
     .optionsGroup('Kubelets (logs, exec, attach, port-forward, proxy):')
     .option('--kubelet-client-certificate <file>', 'shown to kubelets (default: made here)')
     .option('--kubelet-client-key <file>', 'its key')
@@ -128,7 +118,27 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option('--audit-log-path <file>', 'where; - is standard output')
     .option('--audit-log-maxsize <megabytes>', 'of one file; 0 = any', wholeNumber(0, 1e6))
     .option('--audit-log-maxbackup <count>', 'old files kept; 0 = all', wholeNumber(0, 1e6))
-    .option('--audit-log-maxage <days>', 'of old files; 0 = any', wholeNumber(0, 1e6))
+    .option('--audit-log-maxage <days>', 'of old files; 0 = any', wholeNumber(0, 1e6));
+}
+
+export function apiserverCommand(done: (exitCode: number) => void): Command {
+  const command = new Command('apiserver')
+    .summary('the Kubernetes API, on an embedded store')
+    .description(
+      'Serves the Kubernetes API over TLS from a store in the same process.\n\n' +
+        'Example: megaplane apiserver --data-dir ./cluster --secure-port 6443',
+    );
+  addDataOptions(command)
+    .optionsGroup('Serving:')
+    .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
+    .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
+    .option(
+      '--unix-socket <path>',
+      'also listen there; the owner of the file is cluster administrator',
+    )
+    .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
+    .option('--tls-private-key-file <file>', 'its key');
+  addRequestOptions(command)
     .optionsGroup('Access:')
     .option('--client-ca-file <file>', 'further authorities of client certificates')
     .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')

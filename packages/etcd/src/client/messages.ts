@@ -1,6 +1,7 @@
 /**
  * The messages of etcd's API that a client of keys needs, both ways (rpc.proto of etcd 3.4 to 3.6).
- * Requests are made in one Buffer each; what an answer holds is copied out of the transport's bytes.
+ * Requests are made in one Buffer each; what an answer holds is copied out of the transport's
+ * bytes.
  */
 import { ProtobufReader } from '@megaplane/wire/protobuf';
 import {
