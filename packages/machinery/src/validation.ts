@@ -12,6 +12,7 @@ import { objectAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { isStored, type Resource } from './kinds.ts';
 import { ADMISSION_RULES } from './validation-admission.ts';
+import { DEFINITION_RULES } from './custom/definition.ts';
 import { BATCH_RULES } from './validation-batch.ts';
 import { CLUSTER_RULES } from './validation-cluster.ts';
 import { CORE_RULES } from './validation-core.ts';
@@ -62,6 +63,7 @@ const RULES: RuleTable = {
   ...CLUSTER_RULES,
   ...STORAGE_RULES,
   ...ADMISSION_RULES,
+  ...DEFINITION_RULES,
 };
 const PLAIN: KindRules = {};
 
