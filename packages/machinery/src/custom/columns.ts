@@ -1,4 +1,4 @@
-/** Printer columns of custom resources: JSONPath, as kubectl and upstream's table convertor read it. */
+/** Printer columns of custom resources: JSONPath as upstream's table convertor reads it. */
 import type { JsonObject } from '../json-value.ts';
 import { customPrinter, type Printer } from '../printing.ts';
 

@@ -1,6 +1,6 @@
 /**
- * CustomResourceDefinitions as objects of the API (`apiextensions.k8s.io/v1`): what the server fills
- * in, and what it refuses. Rules, paths and texts are upstream's.
+ * CustomResourceDefinitions as objects of the API (`apiextensions.k8s.io/v1`): what the server
+ * fills in, and what it refuses. Rules, paths and texts are upstream's.
  */
 import type { FieldError } from '../fielderrors.ts';
 import type { JsonObject } from '../json-value.ts';

@@ -1,4 +1,4 @@
-/** Simple paths (`.spec.replicas`, `.metadata.annotations['a.b/c']`) of selectable fields and scale. */
+/** Simple paths (`.spec.replicas`) of selectable fields and of the scale subresource. */
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 
 /** The names on a simple path; null where it is none. */
@@ -16,7 +16,7 @@ export function readPath(object: JsonObject, path: readonly string[]): JsonValue
   return value;
 }
 
-/** A selectable field of an object as selectors compare it: Go's `%v` of the value, absent as ''. */
+/** A selectable field as selectors compare it: Go's `%v` of the value, absent as ''. */
 export function selectableText(object: JsonObject, path: readonly string[]): string {
   const value = readPath(object, path);
   if (value === undefined || value === null) return '';
