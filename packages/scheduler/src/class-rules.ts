@@ -23,6 +23,9 @@ const FIRST_SCALAR_BIT = 16;
 /** Scalar resources of one class that fit into the mask; classes with more are exotic. */
 export const SCALARS_MAX = 16;
 
+/** Capacities of which bounds are told. */
+const CAPACITY_MAX: number = 2 ** 45;
+
 const CORDON_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 const ZONE_KEY = 'topology.kubernetes.io/zone';
 const IMAGE_BYTES_MIN: number = 23 * 1024 * 1024;
@@ -89,6 +92,11 @@ export class ClassRules {
     return 100 * (fitWeight + balanceWeight + imageWeight);
   }
 
+  /** The greatest score that `pairScore` can answer. */
+  get pairScoreMax(): number {
+    return 100 * (this.#profile.taintWeight + this.#profile.affinityWeight);
+  }
+
   /**
    * Must be called before a series of `judge`. The answer changes when what was judged before is
    * void, because images of the class came or went.
@@ -145,7 +153,60 @@ export class ClassRules {
       const balance = this.#balance(milliCpu, usedCpu, memory, usedMemory);
       score += profile.balanceWeight * balance;
     }
-    if (this.#hasImages) score += profile.imageWeight * this.#imageScore(id);
+    if (this.#hasImages) score += profile.imageWeight * this.#imageScore(table.imageSet.get(id));
+    return score;
+  }
+
+  /**
+   * The most that `judge` can answer for nodes of a size and image set whose pods request from
+   * `cpuMin` to `cpuMax` and from `memoryMin` to `memoryMax`; negative if none of them has room.
+   */
+  bound(
+    shape: { readonly milliCpu: number; readonly memory: number; readonly imageSet: number },
+    cpuMin: number,
+    cpuMax: number,
+    memoryMin: number,
+    memoryMax: number,
+  ): number {
+    const { milliCpu, memory } = shape;
+    // Beyond that products wrap as upstream's do, and less usage need not score more.
+    if (milliCpu > CAPACITY_MAX || memory > CAPACITY_MAX) return this.scoreMax;
+    const wantedCpu = this.#milliCpu;
+    const wantedMemory = this.#memory;
+    if (wantedCpu > 0 && wantedCpu > milliCpu - cpuMin) return ABSENT;
+    if (wantedMemory > 0 && wantedMemory > memory - memoryMin) return ABSENT;
+    const profile = this.#profile;
+    let score = 0;
+    if (profile.fitWeight > 0) {
+      // What is counted for pods that request nothing only comes on top of what is requested.
+      const fullCpu = cpuMin + this.#scoreMilliCpu;
+      const fullMemory = memoryMin + this.#scoreMemory;
+      score += profile.fitWeight * leastAllocated(milliCpu, fullCpu, memory, fullMemory);
+    }
+    if (profile.balanceWeight > 0 && this.#isBalanced) {
+      let most = 100;
+      if (milliCpu !== 0 && memory !== 0) {
+        most = balanceMost(
+          (cpuMin + wantedCpu) / milliCpu,
+          (cpuMax + wantedCpu) / milliCpu,
+          (memoryMin + wantedMemory) / memory,
+          (memoryMax + wantedMemory) / memory,
+        );
+        if (profile.isBalanceChangeScored) {
+          const before = balanceLeast(
+            cpuMin / milliCpu,
+            cpuMax / milliCpu,
+            memoryMin / memory,
+            memoryMax / memory,
+          );
+          most = 50 + Math.trunc((50 + most - before) / 2);
+        }
+      } else if (profile.isBalanceChangeScored) {
+        most = 75;
+      }
+      score += profile.balanceWeight * most;
+    }
+    if (this.#hasImages) score += profile.imageWeight * this.#imageScore(shape.imageSet);
     return score;
   }
 
@@ -191,6 +252,11 @@ export class ClassRules {
   #judgeKind(id: number): number {
     const kind = this.#table.kind.get(id);
     if (this.#isNameBound) return this.#evaluateKind(kind, this.#table.nameOf(id));
+    return this.judgeKind(kind);
+  }
+
+  /** 1 + index of the raw pair of a kind of node, or a negative verdict; not for name-bound classes. */
+  judgeKind(kind: number): number {
     if (kind >= this.#kindMemo.length) {
       const grown = new Int32Array(Math.max(2 * this.#kindMemo.length, kind + 1));
       grown.set(this.#kindMemo);
@@ -263,8 +329,7 @@ export class ClassRules {
     return 50 + Math.trunc((50 + after - before) / 2);
   }
 
-  #imageScore(id: number): number {
-    const set = this.#table.imageSet.get(id);
+  #imageScore(set: number): number {
     if (set >= this.#imageMemo.length) {
       const grown = new Int16Array(Math.max(2 * this.#imageMemo.length, set + 1));
       grown.set(this.#imageMemo);
@@ -308,4 +373,23 @@ function balance(milliCpu: number, usedCpu: number, memory: number, usedMemory: 
   const cpuPart = Math.min(1, usedCpu / milliCpu);
   const memoryPart = Math.min(1, usedMemory / memory);
   return Math.trunc((1 - Math.abs(cpuPart - memoryPart) / 2) * 100);
+}
+
+/** The best balance with parts of CPU and memory within bounds. */
+function balanceMost(cpuMin: number, cpuMax: number, memoryMin: number, memoryMax: number): number {
+  const above = Math.min(1, cpuMin) - Math.min(1, memoryMax);
+  const below = Math.min(1, memoryMin) - Math.min(1, cpuMax);
+  return Math.trunc((1 - Math.max(0, above, below) / 2) * 100);
+}
+
+/** The worst one. */
+function balanceLeast(
+  cpuMin: number,
+  cpuMax: number,
+  memoryMin: number,
+  memoryMax: number,
+): number {
+  const above = Math.min(1, cpuMax) - Math.min(1, memoryMin);
+  const below = Math.min(1, memoryMax) - Math.min(1, cpuMin);
+  return Math.trunc((1 - Math.max(above, below) / 2) * 100);
 }

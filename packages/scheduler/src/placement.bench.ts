@@ -133,7 +133,7 @@ const line = {
   bytesPerNode: Math.round(core.nodes.memoryBytes / nodes),
   bytesPerPod: Math.round(core.pods.memoryBytes / pods),
   indexBytesPerNode: Math.round(core.placement.indexBytes / nodes),
-  indexes: metrics.indexesBuilt,
+  searched: metrics.searched,
   residentMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
 };
 process.stdout.write(`${JSON.stringify(line)}\n`);

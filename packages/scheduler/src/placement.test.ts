@@ -150,10 +150,10 @@ class Pair {
 
   constructor(seed: number) {
     this.draw = new Draw(seed);
-    // Half of the time classes are scanned once before they get an index, as in large clusters.
-    const scannedNodesMin = seed % 2 === 0 ? 0 : 1_000_000;
+    // Half of the time classes are searched for before they get an index, as in large clusters.
+    const searchedNodesMin = seed % 2 === 0 ? 1_000_000 : 0;
     const keyOf = (id: number): string => this.keys.get(id) ?? '';
-    this.core = new SchedulerCore({ seed, keyOf, scannedNodesMin });
+    this.core = new SchedulerCore({ seed, keyOf, searchedNodesMin });
     this.specs = Array.from({ length: 30 }, () => drawSpec(this.draw));
     this.object({ kind: 'Namespace', metadata: { name: 'default' } });
     const service = {

@@ -3,7 +3,7 @@
  * evaluation where the pod or the cluster has something that the index does not know.
  */
 import type { Random } from '@megaplane/base/random';
-import { ClassIndex } from './class-index.ts';
+import type { ClassIndex } from './class-index.ts';
 import { ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
@@ -11,7 +11,10 @@ import type { Nominations } from './cycle.ts';
 import { Evaluator } from './evaluator.ts';
 import { failureOf, type Failure } from './failure.ts';
 import type { FastProfile } from './fast-profile.ts';
+import { GroupSearch } from './group-search.ts';
 import type { Identities } from './identities.ts';
+import { IndexShelf, type ShelfLimits } from './index-shelf.ts';
+import { NodeGroups } from './node-groups.ts';
 import type { NodeTable } from './node-table.ts';
 import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
@@ -39,19 +42,13 @@ export interface PlacementOptions {
   readonly profiles: ReadonlyMap<string, ActiveProfile>;
   readonly percentageOfNodesToScore: number;
   readonly random: Random;
-  /** Memory that indexes of classes may take together; the one not used longest goes first. */
-  readonly indexBytesMax: number;
-  /** From so many nodes on a class that comes for the first time gets no index yet. */
-  readonly scannedNodesMin: number;
+  readonly indexes: ShelfLimits;
   /** Every so many decisions of the index one is compared with full evaluation; 0: none. */
   readonly checkedEvery: number;
 }
 
-export const INDEX_BYTES_MAX: number = 512 * 1024 * 1024;
-/** Up to here an index is built at once; above, only for a class that comes a second time. */
-export const SCANNED_NODES_MIN = 4096;
-/** Classes of which it is remembered that they were scanned. */
-const SCANNED_CLASSES_MAX = 100_000;
+/** Shapes of nodes from which on a search is no better than a look at all nodes. */
+const SHAPES_MAX = 2048;
 
 /** There is a node, but the claims would have to be bound to it first, by the scheduler. */
 const UNBOUND_CLAIMS: Failure = {
@@ -65,9 +62,9 @@ const UNBOUND_CLAIMS: Failure = {
 
 export interface PlacementMetrics {
   indexed: number;
+  searched: number;
   scanned: number;
   evaluated: number;
-  indexesBuilt: number;
   /** Decisions that were compared with full evaluation, and those that differed. */
   checked: number;
   mismatched: number;
@@ -76,9 +73,9 @@ export interface PlacementMetrics {
 export class Placement {
   readonly metrics: PlacementMetrics = {
     indexed: 0,
+    searched: 0,
     scanned: 0,
     evaluated: 0,
-    indexesBuilt: 0,
     checked: 0,
     mismatched: 0,
   };
@@ -86,14 +83,18 @@ export class Placement {
   failure: Failure | null = null;
   readonly #options: PlacementOptions;
   readonly #evaluator: Evaluator;
-  readonly #indexes = new Map<number, ClassIndex>();
-  readonly #scanned = new Set<number>();
+  readonly #shelf: IndexShelf;
+  /** Made for the first pod that is searched for. */
+  #groups: NodeGroups | null = null;
+  #search: GroupSearch | null = null;
+  #decisions = 0;
   /** Placed pods by priority, to know whether there is anybody to evict. */
   readonly #priorities = new Map<number, number>();
 
   constructor(options: PlacementOptions) {
     this.#options = options;
     this.#evaluator = new Evaluator(options.percentageOfNodesToScore);
+    this.#shelf = new IndexShelf(options.nodes, options.indexes);
   }
 
   /** A pod took a node (1) or left it (-1). */
@@ -119,16 +120,30 @@ export class Placement {
     if (fast === null || this.#slowReason(id, podClass, touch) !== '') {
       return this.#evaluate(id, active.profile);
     }
-    const classId = pods.podClass.get(id);
-    const index = this.#indexFor(classId, podClass, fast, touch.siblings !== null);
-    if (index === null) return this.#scan(id, podClass, active, fast);
-    this.metrics.indexed++;
-    const node = this.#pick(id, index, touch, fast);
+    const node = this.#decideFast(id, podClass, active.profile, fast, touch);
     const { checkedEvery } = this.#options;
-    if (checkedEvery > 0 && this.metrics.indexed % checkedEvery === 0) {
+    if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
       this.#check(id, node, active.profile);
     }
-    return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, active.profile);
+    return node;
+  }
+
+  #decideFast(
+    id: number,
+    podClass: PodClass,
+    profile: Profile,
+    fast: FastProfile,
+    touch: Touch,
+  ): number {
+    const classId = this.#options.pods.podClass.get(id);
+    const index =
+      touch.siblings === null
+        ? this.#shelf.take(classId, podClass, fast)
+        : this.#shelf.build(classId, podClass, fast);
+    if (index === null) return this.#searchFor(id, podClass, profile, fast);
+    this.metrics.indexed++;
+    const node = this.#pick(id, index, touch, fast);
+    return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, profile);
   }
 
   /** Whether a node is feasible for a class now, as far as the index can tell. */
@@ -140,9 +155,8 @@ export class Placement {
   isJudgedAnew(classId: number, node: number): boolean {
     const verdict = this.#judge(classId, node);
     if (verdict >= 0) return true;
-    const { identities } = this.#options;
-    const known = this.#indexes.get(classId);
-    if (known?.rules.podClass !== identities.classes.get(classId)) return false;
+    const known = this.#shelf.peek(classId, this.#options.identities.classes.get(classId));
+    if (known === null) return false;
     const before = known.judgedAt(node);
     return before >= 0 || ClassRules.pluginOf(before) !== ClassRules.pluginOf(verdict);
   }
@@ -152,15 +166,18 @@ export class Placement {
     const podClass = identities.classes.get(classId);
     const fast = profiles.get(podClass.schedulerName)?.fast ?? null;
     if (fast === null) return 0;
-    const known = this.#indexes.get(classId);
-    const rules =
-      known?.rules.podClass === podClass ? known.rules : new ClassRules(podClass, nodes, fast);
+    const known = this.#shelf.peek(classId, podClass);
+    const rules = known === null ? new ClassRules(podClass, nodes, fast) : known.rules;
     rules.prepare();
     return rules.judge(node);
   }
 
+  get indexesBuilt(): number {
+    return this.#shelf.built;
+  }
+
   get indexBytes(): number {
-    return this.#indexes.values().reduce((bytes, index) => bytes + index.memoryBytes, 0);
+    return this.#shelf.memoryBytes + (this.#groups?.memoryBytes ?? 0);
   }
 
   /** Why the index cannot decide; empty if it can. */
@@ -181,53 +198,29 @@ export class Placement {
     return new SpreadPick(index, nodes, counter, fast.spreadWeight, random).pick();
   }
 
-  /** Null for a class that is to be scanned this once. */
-  #indexFor(
-    classId: number,
-    podClass: PodClass,
-    fast: FastProfile,
-    isNeeded: boolean,
-  ): ClassIndex | null {
+  /** For a class that has no index: a search, which does not tell why there is no node. */
+  #searchFor(id: number, podClass: PodClass, profile: Profile, fast: FastProfile): number {
     const { nodes } = this.#options;
-    let index = this.#indexes.get(classId);
-    // Numbers of classes are reused: an index is only as good as the class that it was made for.
-    if (index !== undefined && index.rules.podClass !== podClass) {
-      this.#indexes.delete(classId);
-      index = undefined;
-    }
-    if (index === undefined) {
-      const { scannedNodesMin } = this.#options;
-      if (!isNeeded && nodes.count >= scannedNodesMin && !this.#scanned.has(classId)) {
-        if (this.#scanned.size >= SCANNED_CLASSES_MAX) this.#scanned.clear();
-        this.#scanned.add(classId);
-        return null;
+    const groups = (this.#groups ??= new NodeGroups(nodes));
+    groups.catchUp();
+    if (groups.shapes.length <= SHAPES_MAX && !podClass.isNameBound) {
+      this.#search ??= new GroupSearch(groups);
+      const node = this.#search.find(new ClassRules(podClass, nodes, fast));
+      if (node >= 0) {
+        this.metrics.searched++;
+        return node;
       }
-      this.#makeRoom();
-      this.metrics.indexesBuilt++;
-      index = new ClassIndex(new ClassRules(podClass, nodes, fast), nodes);
-      this.#indexes.set(classId, index);
-    } else if (this.#indexes.size > 1) {
-      this.#indexes.delete(classId);
-      this.#indexes.set(classId, index);
     }
-    index.catchUp();
-    return index;
+    return this.#scan(id, podClass, profile, fast);
   }
 
-  #makeRoom(): void {
-    const max = this.#options.indexBytesMax;
-    for (const classId of this.#indexes.keys()) {
-      if (this.indexBytes < max) return;
-      this.#indexes.delete(classId);
-    }
-  }
-
-  #scan(id: number, podClass: PodClass, active: ActiveProfile, fast: FastProfile): number {
-    const { nodes, random } = this.#options;
+  #scan(id: number, podClass: PodClass, profile: Profile, fast: FastProfile): number {
+    const { nodes, pods, random } = this.#options;
     this.metrics.scanned++;
+    this.#shelf.spend(pods.podClass.get(id), nodes.count);
     const rules = new ClassRules(podClass, nodes, fast);
     const scan = new ClassScan(rules, nodes, random);
-    return scan.node >= 0 ? scan.node : this.#fail(id, rules, scan.verdicts, active.profile);
+    return scan.node >= 0 ? scan.node : this.#fail(id, rules, scan.verdicts, profile);
   }
 
   #fail(

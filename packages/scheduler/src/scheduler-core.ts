@@ -12,7 +12,8 @@ import { NodeTable } from './node-table.ts';
 import { Nominator } from './nominator.ts';
 import type { KubeObject, NodeObject, PodObject } from './objects.ts';
 import { ObjectStore } from './object-store.ts';
-import { INDEX_BYTES_MAX, Placement, SCANNED_NODES_MIN } from './placement.ts';
+import { INDEX_BYTES_MAX, SEARCHED_NODES_MIN } from './index-shelf.ts';
+import { Placement } from './placement.ts';
 import type { ActiveProfile } from './placement.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { createPodClass } from './pod-class.ts';
@@ -30,7 +31,7 @@ export interface CoreOptions {
   readonly compatibility?: Compatibility;
   readonly queueLimits?: QueueLimits;
   readonly indexBytesMax?: number;
-  readonly scannedNodesMin?: number;
+  readonly searchedNodesMin?: number;
   readonly checkedEvery?: number;
   readonly seed: number;
   /** `namespace/name` of a pod's row. */
@@ -100,8 +101,10 @@ export class SchedulerCore {
       profiles: this.profiles,
       percentageOfNodesToScore: options.percentageOfNodesToScore ?? 100,
       random: random.fork('ties'),
-      indexBytesMax: options.indexBytesMax ?? INDEX_BYTES_MAX,
-      scannedNodesMin: options.scannedNodesMin ?? SCANNED_NODES_MIN,
+      indexes: {
+        bytesMax: options.indexBytesMax ?? INDEX_BYTES_MAX,
+        searchedNodesMin: options.searchedNodesMin ?? SEARCHED_NODES_MIN,
+      },
       checkedEvery: options.checkedEvery ?? 0,
     });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));

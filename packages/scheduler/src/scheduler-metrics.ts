@@ -100,8 +100,8 @@ export class SchedulerMetrics {
       'counter',
       'Decisions by how they were made.',
     );
-    const { indexed, scanned, evaluated, indexesBuilt } = placement.metrics;
-    for (const [way, count] of Object.entries({ indexed, scanned, evaluated })) {
+    const { indexed, searched, scanned, evaluated } = placement.metrics;
+    for (const [way, count] of Object.entries({ indexed, searched, scanned, evaluated })) {
       out.value({ way }, count);
     }
     const { checked, mismatched } = placement.metrics;
@@ -114,7 +114,7 @@ export class SchedulerMetrics {
     );
     out.value({}, mismatched);
     out.family('megaplane_scheduler_indexes_built_total', 'counter', 'Ranked indexes of classes.');
-    out.value({}, indexesBuilt);
+    out.value({}, placement.indexesBuilt);
     out.family('megaplane_scheduler_table_bytes', 'gauge', 'Memory of tables and indexes.');
     out.value({}, core.memoryBytes);
     out.family('megaplane_scheduler_bind_failures_total', 'counter', 'Bindings not taken.');
