@@ -1,8 +1,10 @@
 /** Small rules of kinds that need no file of their own. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { defineBehaviour, ORPHANING_DELETION } from './behaviour.ts';
+import { formatTime } from '@megaplane/machinery/times';
+import { defineBehaviour, ORPHANING_DELETION, type RuleContext } from './behaviour.ts';
 import { withMetadata } from './deletion.ts';
+import type { World } from './world.ts';
 
 /** Kinds whose DELETE answers the object that was there (upstream's ReturnDeletedObject). */
 const RETURNING = [
@@ -31,10 +33,11 @@ export function definePlainKinds(): void {
   defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('persistentvolumes', {
-    prepareCreate: (object) => {
-      object['status'] = { phase: 'Pending' };
+    prepareCreate: (object, { world }) => {
+      object['status'] = { phase: 'Pending', lastPhaseTransitionTime: timeOf(world) };
       addFinalizer(object, 'kubernetes.io/pv-protection');
     },
+    prepareStatus: stampPhase,
   });
   defineBehaviour('persistentvolumeclaims', {
     prepareCreate: (object) => {
@@ -65,6 +68,19 @@ function mergeStringData(object: JsonObject): void {
     if (typeof value === 'string') data[key] = Buffer.from(value).toString('base64');
   }
   object['data'] = data;
+}
+
+/** A volume says since when it is in its phase, whoever sets it; a time that is sent wins. */
+function stampPhase(next: JsonObject, previous: JsonObject, { world }: RuleContext): void {
+  const since = (object: JsonObject): string =>
+    stringAt(object, 'status', 'lastPhaseTransitionTime');
+  const [phase, before] = [next, previous].map((one) => stringAt(one, 'status', 'phase'));
+  if (phase === before || since(next) !== since(previous)) return;
+  next['status'] = { ...objectAt(next, 'status'), lastPhaseTransitionTime: timeOf(world) };
+}
+
+function timeOf(world: World): string {
+  return formatTime(Math.floor(world.edge.nowMs() / 1000));
 }
 
 function addFinalizer(object: JsonObject, finalizer: string): void {
