@@ -244,19 +244,20 @@ class Plan {
   #rollOld(current: JsonObject): boolean {
     if (wantedReplicas(this.#old) === 0) return false;
     const minAvailable = replicasOf(this.#deployment) - maxUnavailable(this.#deployment);
-    const notYet = replicasOf(current) - numberAt(current, 'status', 'availableReplicas');
+    const notYet = replicasOf(current) - availableOf(current);
     let surplus = wantedReplicas(this.#all) - minAvailable - notYet;
     if (surplus <= 0) return false;
     const old = this.#old.filter(isActive).toSorted(byAge);
     let isChanged = false;
     for (const set of old) {
-      const useless = replicasOf(set) - numberAt(set, 'status', 'availableReplicas');
+      const useless = replicasOf(set) - availableOf(set);
       const count = Math.min(surplus, useless);
       if (count <= 0) continue;
       surplus -= count;
       isChanged = this.#scaleTo(set, replicasOf(set) - count) || isChanged;
     }
-    let spare = countOf([...old, current], 'availableReplicas') - minAvailable;
+    const available = [...old, current].reduce((sum, set) => sum + availableOf(set), 0);
+    let spare = available - minAvailable;
     for (const set of old) {
       const count = Math.min(spare, replicasOf(set));
       if (count <= 0) continue;
@@ -301,6 +302,14 @@ class Plan {
     const afterMs = isRollout ? deadlineInMs(deployment, status, this.#nowMs) : undefined;
     if (afterMs !== undefined) this.effects.push({ kind: 'again', afterMs });
   }
+}
+
+/**
+ * Pods of a set that serve and may stay: a set that has just been made smaller still counts, in its
+ * status, those that are about to go, and they must not be spent a second time.
+ */
+function availableOf(set: JsonObject): number {
+  return Math.min(replicasOf(set), numberAt(set, 'status', 'availableReplicas'));
 }
 
 /** Whether the selector takes all pods, which is a mistake that is told and not acted on. */
