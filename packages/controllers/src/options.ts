@@ -27,6 +27,7 @@ export const CONTROLLER_NAMES = [
   'persistentvolumeclaim-protection-controller',
   'persistentvolume-protection-controller',
   'clusterrole-aggregation-controller',
+  'persistentvolume-binder-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -53,6 +54,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'pvc-protection': 'persistentvolumeclaim-protection-controller',
   'pv-protection': 'persistentvolume-protection-controller',
   'clusterrole-aggregation': 'clusterrole-aggregation-controller',
+  'persistentvolume-binder': 'persistentvolume-binder-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',
 };

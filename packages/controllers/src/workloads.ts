@@ -18,6 +18,7 @@ import type { SharedInformers } from './shared-informers.ts';
 import { StatefulSetPart } from './stateful-set-part.ts';
 import { StorageProtectionPart } from './storage-protection-part.ts';
 import { TtlPart } from './ttl-part.ts';
+import { BinderPart } from './volume/binder-part.ts';
 
 export interface WorkloadsOptions {
   readonly client: Client;
@@ -92,6 +93,10 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   const isVolumes = chosen.has('persistentvolume-protection-controller');
   if (isClaims || isVolumes) {
     parts.push(new StorageProtectionPart({ ...options, pods: pods(), isClaims, isVolumes }));
+  }
+  if (chosen.has('persistentvolume-binder-controller')) {
+    const component = announce('persistentvolume-controller');
+    parts.push(new BinderPart({ ...options, pods: pods(), announce: component }));
   }
   if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(options));
   return parts;
