@@ -72,6 +72,12 @@ export interface Connection {
   onceClosed(callback: () => void): void;
 }
 
+/** Bytes that many exchanges are given. */
+export interface SharedBytes {
+  /** The same bytes, all of them, in memory that never changes again. */
+  kept(): Buffer;
+}
+
 /**
  * One request and its answer.
  *
@@ -134,9 +140,10 @@ export interface Exchange {
   /**
    * Appends `bytes[start..end)` to the answer; they are copied before it returns. More than
    * `writable()` is taken and queued (an event is not cut), but costs memory until the peer
-   * reads: at `STREAM_QUEUE_BYTES_MAX` the exchange is reset.
+   * reads: at `STREAM_QUEUE_BYTES_MAX` the exchange is reset. Whoever writes the same bytes to many
+   * says so by `shared`: what must be queued is then one copy for all of them.
    */
-  write(bytes: Uint8Array, start?: number, end?: number): void;
+  write(bytes: Uint8Array, start?: number, end?: number, shared?: SharedBytes): void;
   /** Ends an opened answer. `trailers` are sent on HTTP/2, and on HTTP/1.1 when chunked. */
   end(trailers?: FieldList): void;
   /**

@@ -1,7 +1,14 @@
 // data plane
 /** One request and its answer over HTTP/2: `Exchange` on a stream. */
 import { assert } from '@megaplane/base/assert';
-import type { CloseReason, Connection, Exchange, FieldList, UpgradedStream } from './exchange.ts';
+import type {
+  CloseReason,
+  Connection,
+  Exchange,
+  FieldList,
+  SharedBytes,
+  UpgradedStream,
+} from './exchange.ts';
 import { ERRORS, FLAG_END_HEADERS, FLAG_END_STREAM, FRAMES, writeFrameHead } from './frames.ts';
 import { fieldBytesMax, writeField, writeStatus } from './hpack-encoder.ts';
 import { fieldValue } from './http2-head.ts';
@@ -120,10 +127,10 @@ export class Http2Exchange implements Exchange, StreamOwner {
     this.#sendHead(this.#stream, status, contentType, headers, -1, false);
   }
 
-  write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length, shared?: SharedBytes): void {
     assert(this.#opened && !this.#finished, 'write comes between open and end');
     if (this.#stream === null || start === end || this.method === 'HEAD') return;
-    this.#session.sendData(this.#stream, asBuffer(bytes), start, end);
+    this.#session.sendData(this.#stream, asBuffer(bytes), start, end, shared);
   }
 
   end(trailers?: FieldList): void {

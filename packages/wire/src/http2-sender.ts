@@ -25,7 +25,8 @@ import {
   writeHeaderFrames,
   writeNumberFrame,
 } from './frames.ts';
-import { QUANTUM_BYTES, STREAM_QUEUE_BYTES_MAX } from './limits.ts';
+import { QUANTUM_BYTES, QUANTUM_ALONE_BYTES, STREAM_QUEUE_BYTES_MAX } from './limits.ts';
+import type { SharedBytes } from './exchange.ts';
 import type { WireLimits } from './limits.ts';
 import { BLOCK_BYTES, COPY_BYTES_MAX, giveBlock, Output, takeBlock } from './output.ts';
 import { H2Stream, StreamTable } from './stream.ts';
@@ -179,10 +180,21 @@ export abstract class Http2Sender {
     return 0;
   }
 
-  /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest. */
-  sendData(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
-    start = this.#sendNow(stream, bytes, start, end, false);
-    if (start < end) this.#enqueueCopy(stream, bytes, start, end);
+  /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest, or what is shared. */
+  sendData(
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    shared?: SharedBytes,
+  ): void {
+    const from = this.#sendNow(stream, bytes, start, end, false);
+    if (from === end) return;
+    if (shared === undefined) return this.#enqueueCopy(stream, bytes, from, end);
+    const kept = shared.kept();
+    // only the first of a queue can have been sent in part
+    if (stream.queue === null) stream.queueAt = from - start;
+    this.#enqueue(stream, kept, end - from);
   }
 
   /** Sends all of `bytes`, which belongs to the wire, and ends the stream by it. */
@@ -256,7 +268,7 @@ export abstract class Http2Sender {
   }
 
   #serve(stream: H2Stream): void {
-    stream.grant = QUANTUM_BYTES;
+    stream.grant = this.#roundHead === null ? QUANTUM_ALONE_BYTES : QUANTUM_BYTES;
     this.#pumping = stream;
     if (stream.queuedBytes > 0) this.#sendQueued(stream);
     if (stream.id !== 0 && stream.wantsReady && stream.queuedBytes === 0) {
@@ -288,10 +300,10 @@ export abstract class Http2Sender {
     if (start < end) this.#enqueue(stream, Buffer.from(bytes.subarray(start, end)));
   }
 
-  #enqueue(stream: H2Stream, bytes: Buffer): void {
+  #enqueue(stream: H2Stream, bytes: Buffer, length: number = bytes.length): void {
     if (this.dead || stream.id === 0) return;
     assert(!stream.endQueued, 'nothing is written to a stream after its end');
-    if (stream.queuedBytes + bytes.length > STREAM_QUEUE_BYTES_MAX && stream.queuedBytes > 0) {
+    if (stream.queuedBytes + length > STREAM_QUEUE_BYTES_MAX && stream.queuedBytes > 0) {
       const owner = stream.owner;
       this.sendReset(stream, ERRORS.enhanceYourCalm);
       owner?.onLost('aborted', ERRORS.enhanceYourCalm);
@@ -299,7 +311,7 @@ export abstract class Http2Sender {
     }
     stream.queue ??= [];
     stream.queue.push(bytes);
-    stream.queuedBytes += bytes.length;
+    stream.queuedBytes += length;
     if (stream.sendWindow > 0) this.#enterRound(stream);
   }
 

@@ -9,6 +9,8 @@
 export const FRAME_BYTES_MAX = 16_384;
 /** Bytes of one stream per turn of the round: a large list must not starve watches beside it. */
 export const QUANTUM_BYTES = 16_384;
+/** The same where no other stream of the connection has anything to say. */
+export const QUANTUM_ALONE_BYTES = 65_536;
 /** Queued bytes of one answer beyond what the peer takes; above it the exchange is reset. */
 export const STREAM_QUEUE_BYTES_MAX: number = 64 * 1024 * 1024;
 

@@ -109,7 +109,8 @@ function copyTo(target: { reserve(count: number): Output }, block: Buffer, lengt
 }
 
 function send(transport: Transport, block: Buffer, length: number): void {
-  if (length <= COPY_BYTES_MAX && block.length >= BLOCK_BYTES) {
+  // a secure transport copies for itself what it cannot encrypt at once
+  if (!transport.secure && length <= COPY_BYTES_MAX && block.length >= BLOCK_BYTES) {
     const copy = Buffer.allocUnsafe(length);
     block.copy(copy, 0, 0, length);
     giveBlock(block);

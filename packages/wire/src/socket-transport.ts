@@ -12,6 +12,7 @@ import { TLSSocket } from 'node:tls';
 import type { PeerCertificate } from './exchange.ts';
 import { readInPlace } from './socket-read.ts';
 import type { Protocol, Transport } from './transport.ts';
+import { WaitingWrites, type LeavingWrite } from './waiting-writes.ts';
 
 /** After this side ended, how long the peer may take to end too. */
 const LINGER_MS = 1000;
@@ -46,12 +47,16 @@ export class SocketTransport implements Transport {
   #peerEnded = false;
   #flushAsked = false;
   #turnAsked = false;
+  /** Over TLS: one write at a time, and what waits for its end. */
+  readonly #waiting: WaitingWrites | null;
+  #isWriting = false;
   #certificate: PeerCertificate | null | undefined = undefined;
 
   constructor(socket: Socket, unix: boolean, host: TransportHost) {
     this.socket = socket;
     this.secure = socket instanceof TLSSocket;
     this.unix = unix;
+    this.#waiting = this.secure ? new WaitingWrites() : null;
     this.#host = host;
     now = performance.now();
     this.bornMs = now;
@@ -76,6 +81,7 @@ export class SocketTransport implements Transport {
   write(bytes: Buffer, start: number, end: number, done: () => void): boolean {
     const socket = this.socket;
     if (socket.destroyed || socket.writableEnded) return true;
+    if (this.#waiting !== null) return this.#writeSecure(this.#waiting, bytes, start, end, done);
     let taken = false;
     const whole = start === 0 && end === bytes.length;
     socket.write(whole ? bytes : bytes.subarray(start, end), () => {
@@ -88,8 +94,42 @@ export class SocketTransport implements Transport {
     return taken;
   }
 
+  /**
+   * TLS encrypts a single buffer before `socket.write` returns and keeps nothing of it (a test
+   * watches over that), so the same block serves again while it is in the cache. Several buffers
+   * it would first copy into new memory; so what comes meanwhile waits here, and leaves as one.
+   */
+  #writeSecure(
+    waiting: WaitingWrites,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    done: () => void,
+  ): boolean {
+    if (this.#isWriting || this.socket.writableLength > 0) {
+      return waiting.add(bytes, start, end, done);
+    }
+    this.#send(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
+    return true;
+  }
+
+  #send(bytes: Buffer): void {
+    this.#isWriting = true;
+    this.socket.write(bytes, this.#onWritten);
+  }
+
+  readonly #onWritten = (): void => {
+    this.#isWriting = false;
+    if (this.socket.destroyed) return;
+    const next = this.#waiting?.take() ?? null;
+    if (next !== null) {
+      this.#send(next.bytes);
+      next.done();
+    } else if (this.socket.writableLength === 0) this.#drained();
+  };
+
   pending(): number {
-    return this.socket.writableLength;
+    return this.socket.writableLength + (this.#waiting?.size ?? 0);
   }
 
   pause(): void {
@@ -115,9 +155,20 @@ export class SocketTransport implements Transport {
   end(): void {
     if (this.#endedMs > 0) return;
     this.#endedMs = Math.max(1, now);
+    // from here on the socket itself keeps the order
+    for (let next = this.#takeLast(); next !== null; next = this.#takeLast()) {
+      this.socket.write(next.bytes);
+      next.done();
+    }
     this.socket.end();
     this.resume();
     if (this.#peerEnded) this.socket.destroySoon();
+  }
+
+  /** Waiting bytes in memory of their own. */
+  #takeLast(): LeavingWrite | null {
+    const next = this.#waiting?.take() ?? null;
+    return next === null ? null : { bytes: Buffer.from(next.bytes), done: next.done };
   }
 
   destroy(): void {
@@ -172,6 +223,7 @@ export class SocketTransport implements Transport {
   gone(): void {
     now = performance.now();
     this.#host.forget(this);
+    this.#waiting?.clear();
     this.protocol?.closed();
     this.protocol = null;
   }
