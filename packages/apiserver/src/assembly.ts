@@ -5,9 +5,11 @@ import type { WebhookCaller } from './admission/webhook-call.ts';
 import type { TokenReader } from './authentication.ts';
 import { authorizeMasters, firstThatAllows, type Authorizer } from './authorization.ts';
 import { authorizeComponents } from './component-grants.ts';
+import { Discovery } from './discovery.ts';
 import { Health } from './health.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
+import { CustomDefinitions } from './custom/custom-definitions.ts';
 import { defineKinds } from './kinds.ts';
 import { authorizeNodes } from './node-grants.ts';
 import type { Relay } from './proxy/target.ts';
@@ -67,6 +69,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     signer,
     relay: options.relay ?? null,
   };
+  new CustomDefinitions(world).start();
   const readToken: TokenReader = (token) =>
     options.readToken?.(token) ??
     (signer === null ? null : readServiceAccountToken(world, signer, token));
@@ -93,6 +96,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     readToken,
     health,
     metrics,
+    discovery: new Discovery(world.kinds, options.address, () => edge.nowMs()),
     tracker: new RequestTracker(() => edge.nowMs(), metrics, options.tracking),
     renewals:
       options.shortRenewals === false || !isOwn || options.tracking?.auditor !== undefined

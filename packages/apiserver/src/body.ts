@@ -15,6 +15,8 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
+import type { CustomVersion } from './custom/custom-kind.ts';
+import { readCustomJson } from './custom/custom-objects.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE } from './negotiation.ts';
 import { parseYaml } from './yaml-body.ts';
 
@@ -22,12 +24,15 @@ import { parseYaml } from './yaml-body.ts';
 export const BODY_BYTES_MAX: number = 3 * 1024 * 1024;
 
 const BODY_TYPES: readonly string[] = [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE];
+const CUSTOM_TYPES: readonly string[] = [JSON_TYPE, YAML_TYPE];
 
 /** An object in its type's form, and what strict decoding would complain about. */
 export interface Normal {
   readonly object: JsonObject;
   /** `unknown field "spec.foo"`, `duplicate field "spec.x"`, in upstream's order. */
   readonly complaints: readonly string[];
+  /** A refusal that comes after what the complaints lead to: another version than the URL's. */
+  readonly mismatch?: string;
 }
 
 /** The media type of the body without its parameters. */
@@ -43,25 +48,52 @@ export function checkSize(call: Call): Result<true> {
 }
 
 /** Decodes the body; kind and apiVersion are filled in where it names none. */
-export function readBody(call: Call, expected: ExpectedKind, isStrict: boolean): Result<Normal> {
+export function readBody(
+  call: Call,
+  expected: ExpectedKind,
+  isStrict: boolean,
+  custom: CustomVersion | null = null,
+): Result<Normal> {
   const size = checkSize(call);
   if (!size.ok) return size;
   const type = mediaTypeOf(call);
+  if (custom !== null) return readCustom(call, type, expected, isStrict, custom);
   if (type !== '' && !BODY_TYPES.includes(type)) return failed(unsupportedMediaType(BODY_TYPES));
   const decoded = decode(call.body, type, expected, isStrict);
   if (!decoded.ok) return failed(badRequest(decoded.message));
   return success({ object: decoded.object, complaints: decoded.strictErrors });
 }
 
+function readCustom(
+  call: Call,
+  type: string,
+  expected: ExpectedKind,
+  isStrict: boolean,
+  custom: CustomVersion,
+): Result<Normal> {
+  if (type !== '' && !CUSTOM_TYPES.includes(type)) {
+    return failed(unsupportedMediaType(CUSTOM_TYPES));
+  }
+  if (type !== YAML_TYPE) return readCustomJson(call.body, custom, expected, isStrict);
+  const json = jsonOfYaml(call.body, expected);
+  if (typeof json === 'string') return failed(badRequest(json));
+  return readCustomJson(json, custom, expected, isStrict);
+}
+
+/** The text of a document as JSON, or what is wrong with it. */
+function jsonOfYaml(bytes: Buffer, expected: ExpectedKind): Buffer | string {
+  const parsed = parseYaml(bytes.toString('utf8'));
+  if (!('error' in parsed) && isObject(parsed.value)) {
+    return Buffer.from(JSON.stringify(parsed.value));
+  }
+  const why = 'error' in parsed ? parsed.error : 'the document is not an object';
+  return `the object provided is unrecognized (must be of type ${expected.kind}): ${why}`;
+}
+
 function decode(bytes: Buffer, type: string, expected: ExpectedKind, isStrict: boolean): Body {
   if (type === PROTOBUF_TYPE) return decodeProtobufBody(bytes, 0, bytes.length, expected);
   if (type !== YAML_TYPE) return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict);
-  const parsed = parseYaml(bytes.toString('utf8'));
-  if ('error' in parsed || !isObject(parsed.value)) {
-    const why = 'error' in parsed ? parsed.error : 'the document is not an object';
-    const head = `the object provided is unrecognized (must be of type ${expected.kind})`;
-    return { ok: false, message: `${head}: ${why}` };
-  }
-  const json = Buffer.from(JSON.stringify(parsed.value));
+  const json = jsonOfYaml(bytes, expected);
+  if (typeof json === 'string') return { ok: false, message: json };
   return decodeJsonBody(json, 0, json.length, expected, isStrict);
 }

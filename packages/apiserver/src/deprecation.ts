@@ -8,5 +8,6 @@ const TEXTS: ReadonlyMap<string, string> = new Map([
 
 /** The text, or `''`. */
 export function deprecationOf(served: Served): string {
+  if (served.custom !== null) return served.custom.facts.warning;
   return TEXTS.get(`${served.resource.apiVersion}/${served.resource.resource}`) ?? '';
 }

@@ -1,10 +1,15 @@
 /**
- * Discovery: which groups, versions and resources there are. The documents depend on the tables
- * alone, so each is built when it is first asked for and kept as bytes.
+ * Discovery: which groups, versions and resources there are.
+ *
+ * What is built in never changes and is kept as bytes by all servers together. Custom kinds come
+ * and go: the text of each of their groups is kept until one of its kinds changes, and the document
+ * of all is put together from these texts when somebody asks. A burst of changes therefore costs
+ * one building per reader at most, and where that takes long, fewer.
  */
 import { createHash } from 'node:crypto';
 import { groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { Kinds } from './custom/kind-registry.ts';
 import { parseAccept } from './negotiation.ts';
 
 /** A document with its entity tag, or null where there is none at the path. */
@@ -15,18 +20,231 @@ export interface Document {
 }
 
 const AGGREGATED_TYPE = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+const AGGREGATED_OPEN =
+  '{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[';
+/** A document is as old as this many times what it takes to build it, at most. */
+const PATIENCE = 4;
 
-const kept = new Map<string, Document>();
+/** Built-in groups as text, the core one and all others: the same in every server. */
+const builtin = new Map<boolean, readonly string[]>();
 
-function keep(name: string, contentType: string, build: () => JsonObject): Document {
-  let document = kept.get(name);
-  if (document === undefined) {
-    const bytes = Buffer.from(`${JSON.stringify(build())}\n`);
-    const hash = createHash('sha512').update(bytes).digest('hex').toUpperCase();
-    document = { contentType, bytes, etag: `"${hash}"` };
-    kept.set(name, document);
+function builtinTexts(isCore: boolean): readonly string[] {
+  let texts = builtin.get(isCore);
+  if (texts === undefined) {
+    const found = groups().filter((group) => (group.name === '') === isCore);
+    texts = found.map((group) => JSON.stringify(aggregatedGroup(group)));
+    builtin.set(isCore, texts);
   }
-  return document;
+  return texts;
+}
+
+function documentOf(contentType: string, text: string, hashed: string = text): Document {
+  const hash = createHash('sha512').update(hashed).digest('hex').toUpperCase();
+  return { contentType, bytes: Buffer.from(text), etag: `"${hash}"` };
+}
+
+/** What is kept of a group with custom kinds, for as long as its generation lasts. */
+interface KeptGroup {
+  readonly generation: number;
+  /** Of the aggregated list; '' where nothing is served. */
+  readonly text: string;
+  readonly hash: string;
+  readonly documents: Map<string, Document | null>;
+}
+
+/** The documents of one server. */
+export class Discovery {
+  readonly #kinds: Kinds;
+  readonly #address: string;
+  readonly #nowMs: () => number;
+  readonly #groups = new Map<string, KeptGroup>();
+  /** Documents of built-in groups, and of the lists of all. */
+  readonly #kept = new Map<string, Document | null>();
+  #aggregated: Document | null = null;
+  #isStale = true;
+  /** What was built stands until then, even where there is news. */
+  #standsUntilMs = 0;
+  /** How often the document of all groups was put together. */
+  built = 0;
+
+  constructor(kinds: Kinds, address: string, nowMs: () => number) {
+    this.#kinds = kinds;
+    this.#address = address;
+    this.#nowMs = nowMs;
+    kinds.onChange((group) => {
+      this.#isStale = true;
+      this.#groups.delete(group);
+      this.#kept.clear();
+    });
+  }
+
+  /** The aggregated list of the core group (`/api`) or of all others (`/apis`). */
+  aggregated(isCore: boolean): Document {
+    if (isCore) {
+      const build = (): Document => documentOf(AGGREGATED_TYPE, aggregatedText(builtinTexts(true)));
+      return this.#keep('core', build) ?? build();
+    }
+    this.#kinds.catchUp();
+    const startMs = this.#nowMs();
+    const kept = this.#aggregated;
+    if (kept !== null && (!this.#isStale || startMs < this.#standsUntilMs)) return kept;
+    const built = this.#build();
+    const endMs = this.#nowMs();
+    this.#standsUntilMs = endMs + PATIENCE * (endMs - startMs);
+    this.#isStale = false;
+    this.#aggregated = built;
+    this.built++;
+    return built;
+  }
+
+  #build(): Document {
+    const texts: string[] = [];
+    const hashes: string[] = [];
+    const custom = this.#kinds.customGroups();
+    const mixed = new Set(custom);
+    for (const [index, group] of groups()
+      .filter(({ name }) => name !== '')
+      .entries()) {
+      const own = mixed.delete(group.name) ? this.#group(group.name).text : '';
+      const text = own === '' ? (builtinTexts(false)[index] ?? '') : own;
+      texts.push(text);
+      hashes.push(text);
+    }
+    for (const name of custom) {
+      if (!mixed.has(name)) continue;
+      const { text, hash } = this.#group(name);
+      if (text === '') continue;
+      texts.push(text);
+      hashes.push(hash);
+    }
+    return documentOf(AGGREGATED_TYPE, aggregatedText(texts), hashes.join());
+  }
+
+  #group(name: string): KeptGroup {
+    const generation = this.#kinds.generationOf(name);
+    const kept = this.#groups.get(name);
+    if (kept?.generation === generation) return kept;
+    const group = this.#kinds.group(name);
+    const text = group === undefined ? '' : JSON.stringify(aggregatedGroup(group));
+    const hash = createHash('sha512').update(text).digest('base64');
+    const made: KeptGroup = { generation, text, hash, documents: new Map() };
+    this.#groups.set(name, made);
+    return made;
+  }
+
+  #keep(name: string, build: () => Document | null): Document | null {
+    let document = this.#kept.get(name);
+    if (document === undefined) this.#kept.set(name, (document = build()));
+    return document;
+  }
+
+  /** `/api`: the versions of the core group. */
+  coreVersions(): Document {
+    return plain({
+      kind: 'APIVersions',
+      versions: ['v1'],
+      serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: this.#address }],
+    });
+  }
+
+  /** `/apis`: all groups but the core one. */
+  groupList(): Document {
+    this.#kinds.catchUp();
+    const build = (): Document =>
+      plain({
+        kind: 'APIGroupList',
+        apiVersion: 'v1',
+        groups: this.#allGroups().map(legacyGroup),
+      });
+    return this.#keep('groups', build) ?? build();
+  }
+
+  #allGroups(): Group[] {
+    const own = groups().filter((group) => group.name !== '');
+    const names = new Set(own.map(({ name }) => name));
+    const custom = this.#kinds.customGroups();
+    const more = custom
+      .filter((name) => !names.has(name))
+      .map((name) => this.#kinds.group(name))
+      .filter((group) => group !== undefined);
+    const mixed = new Set(custom.filter((name) => names.has(name)));
+    const all = own.map((group) =>
+      mixed.has(group.name) ? (this.#kinds.group(group.name) ?? group) : group,
+    );
+    return [...all, ...more];
+  }
+
+  /** `/apis/{group}`; null where there is no such group. */
+  groupDocument(name: string): Document | null {
+    return this.#ofGroup(name, '', (group) => {
+      return name === '' ? null : { kind: 'APIGroup', apiVersion: 'v1', ...legacyGroup(group) };
+    });
+  }
+
+  /** `/api/v1` and `/apis/{group}/{version}`; null where there is no such version. */
+  resourceList(groupName: string, version: string): Document | null {
+    return this.#ofGroup(groupName, version, (group) => {
+      const found = group.versions.find((one) => one.version === version);
+      if (found === undefined) return null;
+      const groupVersion = groupName === '' ? version : `${groupName}/${version}`;
+      return {
+        kind: 'APIResourceList',
+        ...(groupName === '' ? {} : { apiVersion: 'v1' }),
+        groupVersion,
+        resources: found.resources.flatMap(legacyResource),
+      };
+    });
+  }
+
+  #ofGroup(
+    name: string,
+    version: string,
+    build: (group: Group) => JsonObject | null,
+  ): Document | null {
+    this.#kinds.catchUp();
+    const isCustom = this.#kinds.generationOf(name) > 0;
+    const documents = isCustom ? this.#group(name).documents : this.#kept;
+    const key = isCustom ? version : `group ${name} ${version}`;
+    const kept = documents.get(key);
+    if (kept !== undefined) return kept;
+    const group = this.#kinds.group(name);
+    const object = group === undefined ? null : build(group);
+    if (object === null) return null;
+    const document = plain(object);
+    documents.set(key, document);
+    return document;
+  }
+
+  /** Every path that `GET /` lists. */
+  rootPaths(): string[] {
+    const paths = new Set<string>(['/.well-known/openid-configuration', '/api', '/apis', '/apis/']);
+    const core = groups().filter((group) => group.name === '');
+    for (const group of [...core, ...this.#allGroups()]) {
+      const base = group.name === '' ? '/api' : `/apis/${group.name}`;
+      paths.add(base);
+      for (const { version } of group.versions) paths.add(`${base}/${version}`);
+    }
+    for (const path of [
+      '/healthz',
+      '/livez',
+      '/readyz',
+      '/metrics',
+      '/openid/v1/jwks',
+      '/version',
+    ]) {
+      paths.add(path);
+    }
+    paths.add('/openapi/v2').add('/openapi/v3').add('/openapi/v3/');
+    return [...paths].sort();
+  }
+}
+
+function aggregatedText(texts: readonly string[]): string {
+  return `${AGGREGATED_OPEN}${texts.join()}]}\n`;
+}
+
+function plain(object: JsonObject): Document {
+  return documentOf('application/json', `${JSON.stringify(object)}\n`);
 }
 
 /** True where the Accept header prefers the aggregated document over the plain one. */
@@ -41,18 +259,6 @@ export function wantsAggregated(accept: string): boolean {
   return false;
 }
 
-/** The aggregated list of the core group (`/api`) or of all others (`/apis`). */
-export function aggregatedDocument(isCore: boolean): Document {
-  return keep(`aggregated ${isCore}`, AGGREGATED_TYPE, () => ({
-    kind: 'APIGroupDiscoveryList',
-    apiVersion: 'apidiscovery.k8s.io/v2',
-    metadata: {},
-    items: groups()
-      .filter((group) => (group.name === '') === isCore)
-      .map(aggregatedGroup),
-  }));
-}
-
 function aggregatedGroup(group: Group): JsonObject {
   return {
     metadata: group.name === '' ? {} : { name: group.name },
@@ -65,9 +271,11 @@ function aggregatedGroup(group: Group): JsonObject {
 }
 
 function aggregatedResource(resource: Resource): JsonObject {
+  const isCustom = resource.id < 0;
+  const { group, version, kind } = resource;
   const subresources: JsonValue[] = [];
   for (const one of resource.subresources.values()) {
-    const isOwn = one.group === resource.group && one.version === resource.version;
+    const isOwn = !isCustom && one.group === group && one.version === version;
     subresources.push({
       subresource: one.name,
       responseKind: {
@@ -80,7 +288,7 @@ function aggregatedResource(resource: Resource): JsonObject {
   }
   return {
     resource: resource.resource,
-    responseKind: { group: '', version: '', kind: resource.kind },
+    responseKind: isCustom ? { group, version, kind } : { group: '', version: '', kind },
     scope: resource.namespaced ? 'Namespaced' : 'Cluster',
     singularResource: resource.singular,
     verbs: [...resource.verbs],
@@ -90,57 +298,12 @@ function aggregatedResource(resource: Resource): JsonObject {
   };
 }
 
-/** `/api`: the versions of the core group. */
-export function coreVersions(serverAddress: string): Document {
-  return keep('versions', 'application/json', () => ({
-    kind: 'APIVersions',
-    versions: ['v1'],
-    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
-  }));
-}
-
-/** `/apis`: all groups but the core one. */
-export function groupList(): Document {
-  return keep('groups', 'application/json', () => ({
-    kind: 'APIGroupList',
-    apiVersion: 'v1',
-    groups: groups()
-      .filter((group) => group.name !== '')
-      .map(legacyGroup),
-  }));
-}
-
 function legacyGroup(group: Group): JsonObject {
   const versions = group.versions.map(({ version }) => ({
     groupVersion: `${group.name}/${version}`,
     version,
   }));
   return { name: group.name, versions, preferredVersion: versions[0] ?? null };
-}
-
-/** `/apis/{group}`; null where there is no such group. */
-export function groupDocument(name: string): Document | null {
-  const group = groups().find((one) => one.name === name);
-  if (group === undefined || name === '') return null;
-  return keep(`group ${name}`, 'application/json', () => ({
-    kind: 'APIGroup',
-    apiVersion: 'v1',
-    ...legacyGroup(group),
-  }));
-}
-
-/** `/api/v1` and `/apis/{group}/{version}`; null where there is no such version. */
-export function resourceList(groupName: string, version: string): Document | null {
-  const group = groups().find((one) => one.name === groupName);
-  const found = group?.versions.find((one) => one.version === version);
-  if (found === undefined) return null;
-  const groupVersion = groupName === '' ? version : `${groupName}/${version}`;
-  return keep(`resources ${groupVersion}`, 'application/json', () => ({
-    kind: 'APIResourceList',
-    ...(groupName === '' ? {} : { apiVersion: 'v1' }),
-    groupVersion,
-    resources: found.resources.flatMap(legacyResource),
-  }));
 }
 
 function legacyResource(resource: Resource): JsonObject[] {
@@ -171,19 +334,4 @@ function legacyResource(resource: Resource): JsonObject[] {
     });
   }
   return entries;
-}
-
-/** Every path that `GET /` lists. */
-export function rootPaths(): string[] {
-  const paths = new Set<string>(['/.well-known/openid-configuration', '/api', '/apis', '/apis/']);
-  for (const group of groups()) {
-    const base = group.name === '' ? '/api' : `/apis/${group.name}`;
-    paths.add(base);
-    for (const { version } of group.versions) paths.add(`${base}/${version}`);
-  }
-  for (const path of ['/healthz', '/livez', '/readyz', '/metrics', '/openid/v1/jwks', '/version']) {
-    paths.add(path);
-  }
-  paths.add('/openapi/v2').add('/openapi/v3').add('/openapi/v3/');
-  return [...paths].sort();
 }

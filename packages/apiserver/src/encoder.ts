@@ -13,6 +13,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from './conversion.ts';
+import { formStored } from './custom/custom-objects.ts';
 import { isSealed } from './encryption/value-sealer.ts';
 import { appendLean, appendShown } from './managed/shown-fields.ts';
 import { shownObject } from './managed/tracking.ts';
@@ -56,15 +57,20 @@ export interface Encoder {
   error(sink: Sink, status: Status): void;
 }
 
+/** A version's name is no longer than a label, whichever stands in the head. */
+const HEAD_BYTES_MORE = 64;
 const METADATA_OPEN = Buffer.from('{"metadata":{');
 const scan = new ObjectScan();
 
 export const INITIAL_END_ANNOTATION = 'k8s.io/initial-events-end';
 
-/** `{"resourceVersion":"7","continue":"...","remainingItemCount":3}` */
-export function listMetaText(meta: ListMeta): string {
+/**
+ * `{"resourceVersion":"7","continue":"...","remainingItemCount":3}`; lists of custom resources say
+ * that nothing follows, too.
+ */
+export function listMetaText(meta: ListMeta, saysEnd = false): string {
   let text = `{"resourceVersion":"${meta.revision}"`;
-  if (meta.continueToken !== '') text += `,"continue":"${meta.continueToken}"`;
+  if (meta.continueToken !== '' || saysEnd) text += `,"continue":"${meta.continueToken}"`;
   if (meta.remaining !== null) text += `,"remainingItemCount":${meta.remaining}`;
   if (meta.shard !== '') text += `,"shardInfo":{"selector":${JSON.stringify(meta.shard)}}`;
   return `${text}}`;
@@ -79,6 +85,8 @@ export function bookmarkMeta(revision: number, isInitialEnd: boolean): JsonObjec
 
 /** True where the stored bytes are what is served, but for the revision. */
 export function isCopied(served: Served, row: Row): boolean {
+  const { custom } = served;
+  if (custom !== null) return row.modRevision > custom.formedSince && isCanonical(served, row);
   return !served.isConverted && isCanonical(served, row);
 }
 
@@ -96,6 +104,13 @@ export function shownRow(served: Served, row: Row, revision: number): JsonObject
  * are as they are kept; `shownRow` writes them out.
  */
 export function decodeRow(served: Served, row: Row, revision: number): JsonObject {
+  const object = decodeStored(served, row, revision);
+  const { custom } = served;
+  const isFormed = custom === null || row.modRevision > custom.formedSince;
+  return isFormed ? object : formStored(custom, object);
+}
+
+function decodeStored(served: Served, row: Row, revision: number): JsonObject {
   if (!isCanonical(served, row)) return decodeForeign(served, row, revision);
   const object = decodeCanonical(row.bytes, row.start, row.end, revision);
   return served.isConverted ? fromStored(object, served.resource) : object;
@@ -144,11 +159,16 @@ export class JsonEncoder implements Encoder {
   }
 
   openList(sink: Sink, meta: ListMeta): void {
-    sink.ascii(`${this.#listOpen}${listMetaText(meta)},"items":[`);
+    const isCustom = this.#served.custom !== null;
+    sink.ascii(`${this.#listOpen}${listMetaText(meta, isCustom)},"items":[`);
   }
 
   item(sink: Sink, row: Row, index: number): void {
     if (index > 0) sink.ascii(',');
+    if (this.#served.custom !== null) {
+      this.#whole(sink, row, row.modRevision);
+      return;
+    }
     if (!isCopied(this.#served, row)) {
       const { kind: _, apiVersion: __, ...rest } = shownRow(this.#served, row, row.modRevision);
       sink.utf8(JSON.stringify(rest));
@@ -193,10 +213,12 @@ export class JsonEncoder implements Encoder {
       sink.utf8(JSON.stringify(shownRow(this.#served, row, revision)));
       return;
     }
-    sink.ensure(row.end - row.start + SPLICE_BYTES_MAX);
+    sink.ensure(row.end - row.start + SPLICE_BYTES_MAX + HEAD_BYTES_MORE);
     const { bytes, start, end } = row;
     const cut = start + this.#served.head.length;
-    sink.append(bytes, start, cut);
+    const { custom } = this.#served;
+    if (custom === null) sink.append(bytes, start, cut);
+    else sink.append(custom.shownHead);
     sink.length = writeResourceVersion(revision, sink.bytes, sink.length);
     if (this.#isLean) appendLean(sink, bytes, cut, end);
     else appendShown(sink, bytes, cut, end);

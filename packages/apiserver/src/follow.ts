@@ -26,3 +26,29 @@ export function followChanges(
   };
   open();
 }
+
+/** Calls `done` once, as soon as `isReached` is true; it is asked after each change of the range. */
+export function followUntil(
+  storage: Storage,
+  { start, end }: KeyRange,
+  isReached: () => boolean,
+  done: () => void,
+): void {
+  if (isReached()) {
+    done();
+    return;
+  }
+  let watch: StorageWatch | null = null;
+  const look = (): void => {
+    let outcome = watch?.next(event);
+    while (outcome === 'event') outcome = watch?.next(event);
+    if (isReached()) {
+      watch?.close();
+      done();
+    } else if (outcome === 'gone') {
+      watch?.close();
+      watch = storage.watch(start, end, storage.publishedRevision, look);
+    }
+  };
+  watch = storage.watch(start, end, storage.publishedRevision, look);
+}

@@ -1,4 +1,5 @@
 /** All rules that kinds have beyond the tables, put in force once. */
+import { defineDefinitions } from './custom/definition-rules.ts';
 import { defineEviction } from './eviction.ts';
 import { defineNamespaces } from './namespaces.ts';
 import { definePlainKinds } from './plain-kinds.ts';
@@ -27,4 +28,5 @@ export function defineKinds(): void {
   defineServices();
   defineWorkloads();
   definePodRoutes();
+  defineDefinitions();
 }

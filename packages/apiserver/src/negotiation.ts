@@ -59,12 +59,15 @@ const TRANSFORMS: Readonly<Record<string, Negotiated['transform']>> = {
 export interface Offer {
   readonly media: readonly string[];
   readonly tables: boolean;
+  /** Whole objects have no protobuf form; what is made of them has. */
+  readonly isUntyped?: boolean;
 }
 
 export const BUILT_IN_OFFER: Offer = {
   media: [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE],
   tables: true,
 };
+export const CUSTOM_OFFER: Offer = { ...BUILT_IN_OFFER, isUntyped: true };
 export const REVIEW_OFFER: Offer = { media: BUILT_IN_OFFER.media, tables: false };
 
 /**
@@ -83,6 +86,8 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     isTypeKnown = true;
     const transform = transformOf(clause, offer);
     if (transform === null) continue;
+    const isWhole = transform.transform === 'none';
+    if (isWhole && encoding === 'protobuf' && offer.isUntyped === true) continue;
     const isLean = encoding === 'json' && clause.parameters.get('managedfields') === 'omit';
     return success({ encoding, ...transform, stream: isStream(clause), pretty, isLean });
   }

@@ -8,16 +8,31 @@ import {
   patchResultInvalid,
   type Patch,
 } from '@megaplane/machinery/patch';
+
 import { refit } from '@megaplane/machinery/request-body';
-import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
-import { failed, success, unsupportedPatchType, type Result } from '@megaplane/machinery/status';
+import type { Type } from '@megaplane/machinery/schema';
+import {
+  failed,
+  success,
+  unsupportedMediaType,
+  unsupportedPatchType,
+  type Result,
+} from '@megaplane/machinery/status';
 import { checkSize, mediaTypeOf } from './body.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { APPLY_TYPE, readApply } from './managed/applying.ts';
 import { shownObject } from './managed/tracking.ts';
+import { refitted, typeOf } from './schema-gate.ts';
+import type { Served } from './served.ts';
 import { updateObject, type Change } from './updating.ts';
 import type { WriteOptions } from './write-options.ts';
 import type { WriteContext } from './writing.ts';
+
+const CUSTOM_PATCHES: readonly string[] = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  APPLY_TYPE,
+];
 
 /** Answers PATCH of an object or of a subresource that shows it whole. */
 export function patchObject(
@@ -46,10 +61,12 @@ function readPatch(
   if (!size.ok) return size;
   const kind = patchKindOf(mediaTypeOf(call));
   if (kind === undefined) return failed(unsupportedPatchType());
+  const isCustom = served.custom !== null;
+  if (isCustom && kind === 'strategic') return failed(unsupportedMediaType(CUSTOM_PATCHES));
   const patch = parsePatch(kind, call.body.toString('utf8'));
   if (!patch.ok) return patch;
-  const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
-  if (type === undefined) return failed(unsupportedPatchType());
+  const type = typeOf(served);
+  if (type === undefined && !isCustom) return failed(unsupportedPatchType());
   const isChecked = options.fieldValidation === 'Ignore' || isClean(patch.value, type);
   const isPart = subresource === 'status' && isAboutStatus(patch.value);
   const namesOwners = call.body.includes('managedFields');
@@ -57,7 +74,7 @@ function readPatch(
     const live = namesOwners ? shownObject(previous) : withoutOwners(previous);
     const patched = applyPatch(patch.value, isPart ? statusPart(live) : live, type);
     if (!patched.ok) return patched;
-    const form = resultForm(type, patched.value, options, isChecked, (text) => call.warn(text));
+    const form = resultForm(served, patched.value, options, isChecked, (text) => call.warn(text));
     if (!form.ok) return form;
     return checkIdentity(withReset(form.value, patched.value), context);
   });
@@ -77,13 +94,14 @@ function withoutOwners(object: JsonObject): JsonObject {
 }
 
 function resultForm(
-  type: Type,
+  served: Served,
   patched: JsonObject,
   options: WriteOptions,
   isChecked: boolean,
   warn: (text: string) => void,
 ): Result<JsonObject> {
-  const form = refit(type, patched, !isChecked);
+  const form = refitted(served, patched, !isChecked);
+  if (form === null) return failed(unsupportedPatchType());
   if (!form.ok) return failed(patchResultInvalid(JSON.stringify(patched), form.message));
   if (form.strictErrors.length > 0 && options.fieldValidation === 'Strict') {
     const text = `strict decoding error: ${form.strictErrors.join(', ')}`;
@@ -97,8 +115,8 @@ function resultForm(
  * True where the patch itself has no field that strict decoding would complain about. What is
  * stored has none, so then the result has none either, and need not be looked through.
  */
-function isClean(patch: Patch, type: Type): boolean {
-  if (patch.kind === 'json' || hasDirective(patch.body)) return false;
+function isClean(patch: Patch, type: Type | undefined): boolean {
+  if (type === undefined || patch.kind === 'json' || hasDirective(patch.body)) return false;
   const form = refit(type, patch.body, true);
   return form.ok && form.strictErrors.length === 0;
 }

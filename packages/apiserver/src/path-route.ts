@@ -1,16 +1,7 @@
 /** Requests for paths that are no resources: discovery, version, health, metrics, OpenAPI. */
 import { generic } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
-import {
-  aggregatedDocument,
-  coreVersions,
-  groupDocument,
-  groupList,
-  resourceList,
-  rootPaths,
-  wantsAggregated,
-  type Document,
-} from './discovery.ts';
+import { wantsAggregated, type Document } from './discovery.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { answerOpenApi } from './openapi-route.ts';
 import { VERSION } from './release.ts';
@@ -37,13 +28,13 @@ export function answerPath(parts: ServerParts, call: Call): void {
     return;
   }
   if (path === ISSUER_PATH || path === KEYS_PATH) answerIssuer(parts, call, path);
-  else if (path === '/') call.sendObject(200, { paths: rootPaths() });
+  else if (path === '/') call.sendObject(200, { paths: parts.discovery.rootPaths() });
   else if (path === '/version') call.sendObject(200, VERSION);
   else if (path === '/metrics') {
     call.send(200, 'text/plain; version=0.0.4; charset=utf-8', parts.metrics.render(parts.world));
   } else if (first === 'openapi') answerOpenApi(call, path);
   else if (first === 'api') answerCore(parts, call, second);
-  else if (fourth === undefined) answerGroups(call, second, third);
+  else if (fourth === undefined) answerGroups(parts, call, second, third);
   else notFound(call);
 }
 
@@ -66,21 +57,28 @@ function answerIssuer(parts: ServerParts, call: Call, path: string): void {
 function answerCore(parts: ServerParts, call: Call, version: string): void {
   if (version === '') {
     const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
-    sendDocument(call, isAggregated ? aggregatedDocument(true) : coreVersions(parts.address));
+    const { discovery } = parts;
+    sendDocument(call, isAggregated ? discovery.aggregated(true) : discovery.coreVersions());
     return;
   }
-  const list = resourceList('', version);
+  const list = parts.discovery.resourceList('', version);
   if (list === null) call.fail(generic('NotFound'));
   else sendDocument(call, list);
 }
 
-function answerGroups(call: Call, group: string, version: string | undefined): void {
+function answerGroups(
+  { discovery }: ServerParts,
+  call: Call,
+  group: string,
+  version: string | undefined,
+): void {
   if (group === '') {
     const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
-    sendDocument(call, isAggregated ? aggregatedDocument(false) : groupList());
+    sendDocument(call, isAggregated ? discovery.aggregated(false) : discovery.groupList());
     return;
   }
-  const document = version === undefined ? groupDocument(group) : resourceList(group, version);
+  const document =
+    version === undefined ? discovery.groupDocument(group) : discovery.resourceList(group, version);
   if (document !== null) sendDocument(call, document);
   else if (isGroupServed(group)) call.fail(generic('NotFound'));
   else notFound(call);

@@ -172,8 +172,10 @@ function remainingOf(world: World, { filter, options }: ListPlan, range: KeyRang
 }
 
 /** Only lists of whole objects tell which shard they show, as upstream's types have it. */
-function metaOf({ call, filter, revision }: ListPlan): ListMeta {
-  const shard = call.media.transform === 'none' ? (filter.shard?.text ?? '') : '';
+function metaOf(plan: ListPlan): ListMeta {
+  const { call, filter, revision } = plan;
+  const isTyped = call.media.transform === 'none' && plan.served.custom === null;
+  const shard = isTyped ? (filter.shard?.text ?? '') : '';
   return { revision, continueToken: '', remaining: null, shard };
 }
 

@@ -271,7 +271,7 @@ export function deleteCollection(
   }
   const revision = world.storage.appliedRevision;
   const metadata: JsonObject = { resourceVersion: String(revision) };
-  if (filter.value.shard !== null) {
+  if (filter.value.shard !== null && served.custom === null) {
     metadata['shardInfo'] = { selector: filter.value.shard.text };
   }
   if (hasMore) {
@@ -312,8 +312,9 @@ function removeAll(
     for (const { namespace, name } of names.slice(from, to)) {
       removeOne(context, namespace, name, options, (result) => {
         if (result.ok) {
-          const { kind: _, apiVersion: __, ...rest } = shownObject(result.value.object);
-          items.push(rest);
+          const shown = shownObject(result.value.object);
+          const { kind: _, apiVersion: __, ...rest } = shown;
+          items.push(served.custom === null ? rest : shown);
         } else if (result.status.code !== 404) {
           refusal ??= result.status;
         }

@@ -4,7 +4,7 @@ import { success, type Result } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { JsonEncoder, MetadataEncoder, type Encoder } from './encoder.ts';
 import type { Filter } from './filter.ts';
-import { BUILT_IN_OFFER, checkTransformShape, negotiate } from './negotiation.ts';
+import { BUILT_IN_OFFER, CUSTOM_OFFER, checkTransformShape, negotiate } from './negotiation.ts';
 import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
 import type { RequestInfo } from './request-info.ts';
 import { rangeOf, type KeyRange, type Served } from './served.ts';
@@ -12,10 +12,11 @@ import { TableEncoder } from './table-encoder.ts';
 import { YamlEncoder } from './yaml-encoder.ts';
 
 /** Reads the Accept header into `call.media`; the failure is a 406. */
-export function negotiateCall(call: Call): Result<true> {
+export function negotiateCall(call: Call, served: Served): Result<true> {
+  const offer = served.custom === null ? BUILT_IN_OFFER : CUSTOM_OFFER;
   const accept = call.exchange.header('accept') ?? '';
   const isPretty = call.query.has('pretty') && call.query.flag('pretty');
-  const media = negotiate(accept, BUILT_IN_OFFER, isPretty);
+  const media = negotiate(accept, offer, isPretty);
   if (!media.ok) return media;
   call.media = media.value;
   return success(true);

@@ -16,6 +16,7 @@ import {
 import type { Admission, Admitted } from './admission/admission.ts';
 import { readBody, type Normal } from './body.ts';
 import type { Call } from './call.ts';
+import type { CustomVersion } from './custom/custom-kind.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
@@ -46,7 +47,7 @@ export function effectiveName(call: Call, served: Served | undefined): string {
   const text = info.verb === 'list' ? query.text('fieldSelector') : '';
   if (text === '' || served === undefined) return info.name;
   const { group, kind } = served.resource;
-  const parsed = parseFieldSelector(text, group, kind);
+  const parsed = parseFieldSelector(text, group, kind, served.custom?.facts.selectable);
   return 'error' in parsed ? '' : (pinnedField(parsed.value, 'metadata.name') ?? '');
 }
 
@@ -57,7 +58,7 @@ export function answerResource(
   call: Call,
   served: Served,
 ): void {
-  const media = negotiateCall(call);
+  const media = negotiateCall(call, served);
   if (!media.ok) {
     call.fail(media.status);
     return;
@@ -176,7 +177,8 @@ function withName(call: Call, served: Served, options: ListOptions): Result<List
   const { group, kind } = served.resource;
   const own = `metadata.name=${escapeFieldValue(name)}`;
   if (options.fieldSelector === '') return success({ ...options, fieldSelector: own });
-  const parsed = parseFieldSelector(options.fieldSelector, group, kind);
+  const selectable = served.custom?.facts.selectable;
+  const parsed = parseFieldSelector(options.fieldSelector, group, kind, selectable);
   if ('error' in parsed) return failed(badRequest(parsed.error));
   if (pinnedField(parsed.value, 'metadata.name') === name) return success(options);
   return failed(badRequest("fieldSelector metadata.name doesn't match requested name"));
@@ -188,7 +190,7 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
     call.fail(options.status);
     return;
   }
-  const body = readObject(call, served.resource, options.value);
+  const body = readObject(call, served.resource, options.value, served.custom);
   if ('status' in body) {
     call.fail(body.status);
     return;
@@ -212,8 +214,9 @@ export function readObject(
   call: Call,
   expected: { readonly apiVersion: string; readonly kind: string },
   options: WriteOptions,
+  custom: CustomVersion | null = null,
 ): Normal | { readonly status: Status } {
-  const form = readBody(call, expected, options.fieldValidation !== 'Ignore');
+  const form = readBody(call, expected, options.fieldValidation !== 'Ignore', custom);
   if (!form.ok) return { status: form.status };
   const { complaints } = form.value;
   if (complaints.length > 0 && options.fieldValidation === 'Strict') {
@@ -226,6 +229,7 @@ export function readObject(
     };
   }
   if (options.fieldValidation === 'Warn') for (const text of complaints) call.warn(text);
+  if (form.value.mismatch !== undefined) return { status: badRequest(form.value.mismatch) };
   return form.value;
 }
 
@@ -236,7 +240,7 @@ function answerUpdate(context: WriteContext, subresource: string): void {
     call.fail(options.status);
     return;
   }
-  const body = readObject(call, served.resource, options.value);
+  const body = readObject(call, served.resource, options.value, served.custom);
   if ('status' in body) {
     call.fail(body.status);
     return;

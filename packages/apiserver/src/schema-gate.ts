@@ -1,21 +1,47 @@
 /** Defaults and rules of kinds, as the writers use them. */
 import { applyDefaults, applyTypeDefaults } from '@megaplane/machinery/defaulting';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { refit, type Body } from '@megaplane/machinery/request-body';
+import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
+import type { Qualified } from '@megaplane/machinery/status';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { customFaults, defaultCustom, formCustom } from './custom/custom-objects.ts';
 import type { Served } from './served.ts';
 
 /** Fills in the defaults of the object's kind, in place. */
-export function withDefaults(object: JsonObject): JsonObject {
+export function withDefaults({ custom }: Served, object: JsonObject): JsonObject {
+  if (custom !== null) return defaultCustom(custom, object);
   applyDefaults(object);
   return object;
+}
+
+/**
+ * An object that was made here (a patched one) in the form of its kind, as if it had been sent; null
+ * where nothing is known of the kind.
+ */
+export function refitted(served: Served, object: JsonObject, isStrict: boolean): Body | null {
+  if (served.custom !== null) return formCustom(served.custom, object, isStrict);
+  const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
+  return type === undefined ? null : refit(type, object, isStrict);
+}
+
+/** What is known of the kind, for strategic patches; undefined for custom resources. */
+export function typeOf({ resource }: Served): Type | undefined {
+  return findTypeOfKind(resource.apiVersion, resource.kind);
+}
+
+/** The kind that refusals of an object name: custom resources may say to be another. */
+export function faultyKind(served: Served, object: JsonObject): Qualified {
+  if (served.custom === null) return served.kind;
+  return { group: served.kind.group, name: stringAt(object, 'kind') };
 }
 
 /** Fills in the defaults of the object's status alone, in place. */
 export function withStatusDefaults(served: Served, object: JsonObject): void {
   const { apiVersion, kind } = served.resource;
+  if (served.custom !== null) defaultCustom(served.custom, object);
   const shape = findTypeOfKind(apiVersion, kind)?.field('status')?.shape;
   const status = objectAt(object, 'status');
   if (shape?.kind === 'object' && status !== undefined) applyTypeDefaults(shape.type, status);
@@ -23,6 +49,7 @@ export function withStatusDefaults(served: Served, object: JsonObject): void {
 
 /** What is wrong with a new object. */
 export function newFaults(served: Served, object: JsonObject): readonly FieldError[] {
+  if (served.custom !== null) return customFaults(served.custom, object, null, '');
   return validateCreate(served.resource, object);
 }
 
@@ -36,6 +63,8 @@ export function changeFaults(
   previous: JsonObject,
   subresource: string,
 ): readonly FieldError[] {
+  const { custom } = served;
+  if (custom !== null) return customFaults(custom, next, previous, subresource);
   const resourceVersion = stringAt(previous, 'metadata', 'resourceVersion');
   const revised = { ...next, metadata: { ...objectAt(next, 'metadata'), resourceVersion } };
   return validateUpdate(served.resource, revised, previous, subresource);

@@ -24,7 +24,9 @@ export function filterOf(served: Served, options: ListOptions): Result<Filter> {
   const { group, kind } = served.resource;
   const fields = options.fieldSelector;
   const parsedFields =
-    fields === '' ? { value: EVERY_FIELD } : parseFieldSelector(fields, group, kind);
+    fields === ''
+      ? { value: EVERY_FIELD }
+      : parseFieldSelector(fields, group, kind, served.custom?.facts.selectable);
   if ('error' in parsedFields) return failed(badRequest(parsedFields.error));
   const shard = shardOf(options.shardSelector);
   if (!shard.ok) return shard;
@@ -35,7 +37,7 @@ export function filterOf(served: Served, options: ListOptions): Result<Filter> {
   );
 }
 
-const everythings = new Map<Served, Filter>();
+const everythings = new WeakMap<Served, Filter>();
 
 /** The filter that lets everything pass, one for all who ask for nothing less. */
 function everythingOf(served: Served): Filter {

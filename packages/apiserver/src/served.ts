@@ -2,6 +2,7 @@
 import { headOf } from '@megaplane/machinery/canonical';
 import { findResource, isStored, resources, type Resource } from '@megaplane/machinery/kinds';
 import type { Qualified } from '@megaplane/machinery/status';
+import type { CustomVersion } from './custom/custom-kind.ts';
 
 /** One resource in one version. Everything here is computed once. */
 export interface Served {
@@ -21,6 +22,8 @@ export interface Served {
   /** New objects start at generation 1, and changes of their spec count up. */
   readonly counted: boolean;
   readonly hasStatus: boolean;
+  /** For kinds that a CustomResourceDefinition made: which, and how they are read. */
+  readonly custom: CustomVersion | null;
 }
 
 /** Kinds without a status subresource whose generation counts all the same. */
@@ -79,23 +82,24 @@ function build(resource: Resource): Served {
     kind: { group: resource.kind === 'Event' ? '' : group, name: resource.kind },
     counted: (hasStatus && !UNCOUNTED.has(path)) || COUNTED.has(path),
     hasStatus,
+    custom: null,
   };
 }
 
-/** By what a URL names; undefined where it is unknown or not served. */
+/** A built-in by what a URL names; undefined where it is unknown or not served. */
 export function findServed(group: string, version: string, plural: string): Served | undefined {
   const resource = findResource(group, version, plural);
   return resource?.served === true ? servedOf(resource) : undefined;
 }
 
-/** Every resource that is served, in discovery order. */
+/** Every built-in that is served, in discovery order. */
 export function allServed(): Served[] {
   return resources()
     .filter((resource) => resource.served)
     .map(servedOf);
 }
 
-/** True where a group, or a group and version, has any resource that is served. */
+/** True where a group, or a group and version, has any built-in that is served. */
 export function isGroupServed(group: string, version?: string): boolean {
   return resources().some(
     (one) =>
@@ -118,7 +122,7 @@ export interface KeyRange {
   readonly end: Buffer;
 }
 
-const wholes = new Map<Served, KeyRange>();
+const wholes = new WeakMap<Served, KeyRange>();
 
 /** All objects of a resource, or those of one namespace, or (with a name) exactly one. */
 export function rangeOf(served: Served, namespace: string, name = ''): KeyRange {

@@ -1,6 +1,7 @@
 /** The API server: from a request on the wire to the part that answers it. */
 import { generic, badRequest, unauthorized } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
+import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
 import { authenticate, type TokenReader } from './authentication.ts';
 import { attributesOf, denial, type Authorizer } from './authorization.ts';
@@ -17,7 +18,7 @@ import { OutputGate } from './output-gate.ts';
 import { Query } from './query.ts';
 import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
 import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
-import { findServed, isGroupServed } from './served.ts';
+import { isGroupServed } from './served.ts';
 import { answerReadable } from './unreadable.ts';
 import type { World } from './world.ts';
 
@@ -34,6 +35,7 @@ export interface ServerParts {
   readonly readToken: TokenReader;
   readonly health: Health;
   readonly metrics: Metrics;
+  readonly discovery: Discovery;
   readonly tracker: RequestTracker;
   /** The short way for lease renewals; null turns it off. */
   readonly renewals: LeaseRenewal | null;
@@ -110,8 +112,9 @@ export class ApiServer {
 
   #route(call: Call): void {
     const { info } = call;
+    const { kinds } = this.parts.world;
     const served = info.isResource
-      ? findServed(info.group, info.version, info.resource)
+      ? kinds.find(info.group, info.version, info.resource)
       : undefined;
     const verb = info.isResource ? effectiveVerb(call) : info.verb;
     const name = info.isResource ? effectiveName(call, served) : info.name;

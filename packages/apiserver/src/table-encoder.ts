@@ -38,12 +38,15 @@ export class TableEncoder implements Encoder {
 
   constructor(served: Served, version: 'v1' | 'v1beta1', include: IncludeObject, nowMs: number) {
     this.#served = served;
-    this.#printer = printerOf(served.resource.group, served.resource.kind);
+    const { custom } = served;
+    const { group, kind } = served.resource;
+    this.#printer = custom === null ? printerOf(group, kind) : custom.schemas.printerOf(custom);
     this.#version = version;
     this.#apiVersion = `meta.k8s.io/${version}`;
     this.#include = include;
     this.#nowMs = nowMs;
-    this.id = `table ${version} ${include} ${served.resource.apiVersion}`;
+    const columns = custom === null ? '' : ` ${custom.kind.revision}`;
+    this.id = `table ${version} ${include} ${served.resource.apiVersion}${columns}`;
   }
 
   openList(sink: Sink, meta: ListMeta): void {

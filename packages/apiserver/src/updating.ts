@@ -19,9 +19,9 @@ import { toStored } from './conversion.ts';
 import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
-import { changeFaults, withDefaults, withStatusDefaults } from './schema-gate.ts';
+import { changeFaults, faultyKind, withDefaults, withStatusDefaults } from './schema-gate.ts';
 import { settleTimes, trackChange } from './managed/tracking.ts';
-import { keyOf, keyText } from './served.ts';
+import { keyOf, keyText, type Served } from './served.ts';
 import {
   createObject,
   isStoredAs,
@@ -207,7 +207,8 @@ function nextObject(
 ): void {
   const { served } = context;
   const behaviour = behaviourOf(served);
-  const metadata = updateMetadata(sent, previous);
+  const isBare = subresource === 'status' && served.custom !== null;
+  const metadata = updateMetadata(isBare ? previous : sent, previous);
   let next: JsonObject;
   if (subresource === 'status') {
     next = statusUpdate(metadata, sent['status'], previous);
@@ -220,9 +221,9 @@ function nextObject(
       behaviour.prepareUpdate?.(next, previous, context);
     }
   }
-  if (subresource !== 'status') next = withDefaults(next);
+  if (subresource !== 'status') next = withDefaults(served, next);
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
-  if (subresource !== 'status' && served.counted) countGeneration(next, previous);
+  if (subresource !== 'status' && served.counted) countGeneration(served, next, previous);
   const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
   admitNext(context, write, next, previous, done);
 }
@@ -250,7 +251,7 @@ function admitNext(
     }
     const faults = changeFaults(served, next, previous, subresource);
     if (faults.length > 0) {
-      done(failed(invalid(served.kind, call.info.name, faults)));
+      done(failed(invalid(faultyKind(served, next), call.info.name, faults)));
       return;
     }
     admission.validate(write, (denied) => {
@@ -285,12 +286,17 @@ function statusUpdate(
   return kept;
 }
 
-function countGeneration(next: JsonObject, previous: JsonObject): void {
+function countGeneration(
+  { custom, hasStatus }: Served,
+  next: JsonObject,
+  previous: JsonObject,
+): void {
   const metadata = objectAt(next, 'metadata');
   if (metadata === undefined) return;
   const generation = numberAt(previous, 'metadata', 'generation');
+  const isWhole = custom !== null && !hasStatus;
   const isChanged =
-    !equals(withoutMetaAndStatus(next), withoutMetaAndStatus(previous)) ||
+    !equals(countedPart(next, isWhole), countedPart(previous, isWhole)) ||
     (next['kind'] === 'Deployment' && !equals(annotationsOf(next), annotationsOf(previous)));
   const value = isChanged ? generation + 1 : generation;
   if (value > 0) metadata['generation'] = value;
@@ -302,7 +308,8 @@ function annotationsOf(object: JsonObject): JsonObject {
   return objectAt(object, 'metadata', 'annotations') ?? {};
 }
 
-function withoutMetaAndStatus(object: JsonObject): JsonObject {
-  const { metadata: _, status: __, ...rest } = object;
-  return rest;
+/** All but metadata; the status counts where it is no subresource. */
+function countedPart(object: JsonObject, hasStatus: boolean): JsonObject {
+  const { metadata: _, status, ...rest } = object;
+  return hasStatus && status !== undefined ? { ...rest, status } : rest;
 }

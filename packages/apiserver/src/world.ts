@@ -7,6 +7,7 @@ import type { Storage } from './storage.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
 import { rangeOf } from './served.ts';
+import { Kinds } from './custom/kind-registry.ts';
 import type { Relay } from './proxy/target.ts';
 import { WatchHub } from './watch-hub.ts';
 
@@ -44,6 +45,8 @@ export class World {
   /** Others only while `staged` runs. */
   storage: Storage;
   edge: Edge;
+  /** What is served; the same however one looks at the world. */
+  readonly kinds: Kinds;
   readonly #hubs = new Map<string, WatchHub>();
   #waiters: Waiter[] = [];
   #unpublished: { readonly revision: number; readonly done: () => void }[] = [];
@@ -54,9 +57,10 @@ export class World {
   /** Likewise; null where every write goes the ordinary way. */
   repeated: RepeatedWrites | null = null;
 
-  constructor(storage: Storage, edge: Edge) {
+  constructor(storage: Storage, edge: Edge, kinds: Kinds = new Kinds()) {
     this.storage = storage;
     this.edge = edge;
+    this.kinds = kinds;
     storage.onPublish(() => this.#checkWaiters(edge.nowMs()));
   }
 
@@ -102,14 +106,31 @@ export class World {
    */
   at(served: Served): World {
     const { prefix } = served;
-    const home = this.storage.homeOf?.(prefix) ?? this.storage;
+    const home = this.storageOf(prefix);
     if (home === this.storage) return this;
     let view = this.#elsewhere.get(prefix);
     if (view === undefined) {
-      this.#elsewhere.set(prefix, (view = new World(home, this.edge)));
+      this.#elsewhere.set(prefix, (view = new World(home, this.edge, this.kinds)));
     }
     view.services = this.services;
     return view;
+  }
+
+  /** What keeps the keys under a prefix. */
+  storageOf(prefix: string): Storage {
+    return this.storage.homeOf?.(prefix) ?? this.storage;
+  }
+
+  /** Ends the watches of a kind that is no longer served, and forgets its hub. */
+  dropHub(prefix: string): void {
+    for (const world of [this, ...this.#elsewhere.values()]) {
+      const hub = world.#hubs.get(prefix);
+      // what happened to the last objects comes before the end
+      hub?.settle();
+      hub?.endAll();
+      world.#hubs.delete(prefix);
+    }
+    this.#elsewhere.delete(prefix);
   }
 
   /** Ends all watches cleanly. */

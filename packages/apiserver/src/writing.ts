@@ -4,7 +4,6 @@ import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { required } from '@megaplane/machinery/fielderrors';
 import { equals, stringAt } from '@megaplane/machinery/json';
 import { emptyObject } from '@megaplane/machinery/normal-form';
-import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   alreadyExists,
@@ -33,7 +32,7 @@ import {
   generatedName,
   isDeleting,
 } from './object-meta.ts';
-import { newFaults, withDefaults } from './schema-gate.ts';
+import { faultyKind, newFaults, typeOf, withDefaults } from './schema-gate.ts';
 import { keyOf, type Served } from './served.ts';
 import { shownObject, trackNew } from './managed/tracking.ts';
 import { emptyRow, EXPECT_ABSENT, type WriteOutcome } from './storage.ts';
@@ -207,10 +206,9 @@ function prepareNew(
   const warning = dedupeOwners(named);
   if (warning !== '') call.warn(warning);
   let object = assemble(sent, named);
-  if (served.hasStatus && behaviour.keepsStatusAtCreate !== true)
-    object['status'] = emptyStatus(served);
+  if (served.hasStatus && behaviour.keepsStatusAtCreate !== true) startStatus(served, object);
   behaviour.startCreate?.(object, context);
-  object = withDefaults(object);
+  object = withDefaults(served, object);
   trackNew(context, object, sent);
   behaviour.prepareCreate?.(object, context);
   const operation = 'CREATE';
@@ -231,7 +229,7 @@ function prepareNew(
     if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
     else faults.push(...newFaults(served, object));
     if (faults.length > 0) {
-      done(failed(invalid(served.kind, name, faults)));
+      done(failed(invalid(faultyKind(served, object), name, faults)));
       return;
     }
     admission.validate(write, (denial) => {
@@ -240,11 +238,14 @@ function prepareNew(
   });
 }
 
-/** What a status without anything in it is written as. */
-function emptyStatus(served: Served): JsonObject {
-  const { apiVersion, kind } = served.resource;
-  const shape = findTypeOfKind(apiVersion, kind)?.field('status')?.shape;
-  return shape?.kind === 'object' ? emptyObject(shape.type) : {};
+/** A status without anything in it; custom resources have none at first. */
+function startStatus(served: Served, object: JsonObject): void {
+  if (served.custom !== null) {
+    delete object['status'];
+    return;
+  }
+  const shape = typeOf(served)?.field('status')?.shape;
+  object['status'] = shape?.kind === 'object' ? emptyObject(shape.type) : {};
 }
 
 /**

@@ -38,7 +38,9 @@ export class YamlEncoder extends JsonEncoder {
   }
 
   override item(sink: Sink, row: Row): void {
-    const { kind: _, apiVersion: __, ...rest } = shownRow(this.#served, row, row.modRevision);
+    const shown = shownRow(this.#served, row, row.modRevision);
+    const { kind: _, apiVersion: __, ...bare } = shown;
+    const rest = this.#served.custom === null ? bare : shown;
     const isFirst = this.#count++ === 0;
     if (this.#isYaml) sink.utf8((isFirst ? '\n' : '') + itemText(rest));
     else sink.utf8(`${isFirst ? '' : ','}\n    ${indented(JSON.stringify(rest, null, 2), 4)}`);

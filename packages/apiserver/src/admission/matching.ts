@@ -109,7 +109,8 @@ export function targetOf(
 /** Other resources that show the same stored objects. */
 function sameObjects(served: Served): readonly Served[] {
   if (!served.stored) return [];
-  return allServed().filter((one) => one !== served && one.prefix === served.prefix);
+  const all = served.custom === null ? allServed() : served.custom.kind.all();
+  return all.filter((one) => one !== served && one.prefix === served.prefix);
 }
 
 /** Whether the objects' labels, and those of their namespace, are selected. */

@@ -8,8 +8,6 @@ import { CelError, CelList, type CelValue } from '@megaplane/machinery/cel/value
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
-import { refit } from '@megaplane/machinery/request-body';
-import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
@@ -17,6 +15,7 @@ import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { bindingsOf, shownAs, shownBack } from './admission-request.ts';
 import { evaluateConditions } from './match-conditions.ts';
+import { refitted } from '../schema-gate.ts';
 import { replaceObject } from './object-change.ts';
 import { paramsOf } from './policy-params.ts';
 import {
@@ -156,14 +155,13 @@ function change(
   const shown = shownAs(object, served, target) ?? {};
   const next = isPatch ? patched(shown, made) : merged(shown, made, target);
   if (typeof next === 'string') return next;
-  const type = findTypeOfKind(target.resource.apiVersion, target.resource.kind);
-  const fitted = type === undefined ? null : refit(type, next, true);
+  const fitted = refitted(target, next, true);
   if (fitted !== null && !fitted.ok) return `error applying patch: ${fitted.message}`;
   const [unknown] = fitted?.strictErrors ?? [];
   if (unknown !== undefined) return `error applying patch: ${unknown}`;
   const result = fitted === null ? next : fitted.object;
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
-  replaceObject(object, shownBack(result, served, target));
+  replaceObject(served, object, shownBack(result, served, target));
   return true;
 }
 

@@ -5,8 +5,6 @@
  * ones all at once. A write that no webhook has a rule for costs a look into a table.
  */
 import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
-import { refit } from '@megaplane/machinery/request-body';
-import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request } from './admission.ts';
 import type { Served } from '../served.ts';
@@ -14,6 +12,7 @@ import type { World } from '../world.ts';
 import { bindingsOf, shownAs, shownBack } from './admission-request.ts';
 import { evaluateConditions } from './match-conditions.ts';
 import { isSelected } from './matching.ts';
+import { refitted, typeOf } from '../schema-gate.ts';
 import { replaceObject } from './object-change.ts';
 import { writtenName } from './refusal.ts';
 import { callWebhook, type CallContext, type Called } from './webhook-call.ts';
@@ -154,14 +153,13 @@ function patchObject(write: Admitted, target: Served, text: string): boolean | S
   if (!patch.ok) return internalError(patch.status.message ?? 'the patch cannot be read');
   const shown = shownAs(object, served, target) ?? {};
   const before = JSON.stringify(shown);
-  const type = findTypeOfKind(target.resource.apiVersion, target.resource.kind);
-  const patched = applyPatch(patch.value, shown, type);
+  const patched = applyPatch(patch.value, shown, typeOf(target));
   if (!patched.ok) return internalError(patched.status.message ?? 'the patch does not apply');
-  const fitted = type === undefined ? null : refit(type, patched.value, false);
+  const fitted = refitted(target, patched.value, false);
   if (fitted !== null && !fitted.ok) return internalError(fitted.message);
   const result = fitted === null ? patched.value : fitted.object;
   if (JSON.stringify(result) === before) return false;
-  replaceObject(object, shownBack(result, served, target));
+  replaceObject(served, object, shownBack(result, served, target));
   return true;
 }
 

@@ -4,8 +4,6 @@ import { packManaged, unpackManaged } from '@megaplane/machinery/apply/field-tem
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { refit } from '@megaplane/machinery/request-body';
-import { findTypeOfKind } from '@megaplane/machinery/schema';
 import {
   badRequest,
   failed,
@@ -16,6 +14,7 @@ import {
 } from '@megaplane/machinery/status';
 import { checkSize } from '../body.ts';
 import { checkName, checkNamespace } from '../object-meta.ts';
+import { refitted } from '../schema-gate.ts';
 import type { Change } from '../updating.ts';
 import type { WriteOptions } from '../write-options.ts';
 import type { WriteContext } from '../writing.ts';
@@ -121,9 +120,8 @@ function applyTo(
   const packed = packManaged(applied.value.managed) ?? '';
   const { object } = applied.value;
   const current = object ?? live ?? scope.empty;
-  const type = findTypeOfKind(apiVersion, kind);
-  if (type === undefined) return failed(unclassified(`no type of ${apiVersion} ${kind}`));
-  const form = refit(type, current, false);
+  const form = refitted(served, current, false);
+  if (form === null) return failed(unclassified(`no type of ${apiVersion} ${kind}`));
   if (!form.ok) {
     const own = objectAt(config, 'metadata');
     const who = `${stringAt(own, 'namespace')}/${stringAt(own, 'name')}`;

@@ -12,6 +12,7 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { Call } from '../call.ts';
 import { fromStored, toStored } from '../conversion.ts';
 import type { Served } from '../served.ts';
+import type { CustomVersion } from '../custom/custom-kind.ts';
 import { resetFields } from './reset-fields.ts';
 
 interface Known {
@@ -38,6 +39,8 @@ export function fieldScope(
 }
 
 function knownOf(served: Served, subresource: string): Known {
+  // schemas of custom resources are kept elsewhere, while there is room
+  if (served.custom !== null) return buildCustom(served, served.custom, subresource);
   let ways = known.get(served);
   if (ways === undefined) known.set(served, (ways = new Map()));
   let found = ways.get(subresource);
@@ -58,6 +61,29 @@ function build(served: Served, subresource: string): Known {
       ignored: resetFields(served, subresource),
     },
     empty: { kind, apiVersion, ...fields },
+  };
+}
+
+function buildCustom(served: Served, custom: CustomVersion, subresource: string): Known {
+  const { apiVersion, kind } = served.resource;
+  const other = (version: string): Served | undefined => {
+    return custom.kind.served(version.slice(version.indexOf('/') + 1));
+  };
+  return {
+    versions: {
+      apiVersion,
+      schema: custom.schemas.schemaOf(custom).applySchema(),
+      convert: (value, version) => {
+        const found = version.startsWith(`${served.resource.group}/`) ? other(version) : undefined;
+        const own = found?.custom ?? null;
+        if (own === null || !isObject(value)) return null;
+        const schema = own.schemas.schemaOf(own).applySchema();
+        return { schema, value: { ...value, apiVersion: version } };
+      },
+      convertBack: (value) => (isObject(value) ? { ...value, apiVersion } : value),
+      ignored: resetFields(served, subresource),
+    },
+    empty: { kind, apiVersion },
   };
 }
 

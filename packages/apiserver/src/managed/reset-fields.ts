@@ -44,6 +44,10 @@ const OWN: Readonly<Record<string, readonly FieldPath[]>> = {
 export function resetFields(served: Served, subresource: string): FieldSet {
   const { name } = served.resource.storage;
   const paths: FieldPath[] = [...(OWN[`${name}/${subresource}`] ?? [])];
+  if (served.custom !== null && subresource === 'status') {
+    // all that is not the status
+    return FieldSet.of(SPEC, METADATA);
+  }
   if (subresource === 'status') {
     paths.push(SPEC);
     if (BARE_STATUS.has(name)) paths.push(METADATA);

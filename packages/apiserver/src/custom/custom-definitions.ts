@@ -1,0 +1,184 @@
+/**
+ * Follows the CustomResourceDefinitions of a server: what they say is served, what they should say
+ * of themselves is written into their status, and what they leave behind is cleared away.
+ *
+ * All news come by the storage's watch, whoever wrote them: this server, another one on the same
+ * etcd, a restored backup. Definitions cost nothing between changes: there is one cursor for all.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { decodeRow } from '../encoder.ts';
+import { findServed, rangeOf, type Served } from '../served.ts';
+import { emptyEvent, emptyRow, type Row, type StorageWatch } from '../storage.ts';
+import type { World } from '../world.ts';
+import { clearInstances, type Stored } from './clearing.ts';
+import { CustomKind } from './custom-kind.ts';
+import { CustomSchemas, DEFINITIONS_PREFIX } from './custom-schemas.ts';
+import { readFacts, type DefinitionFacts } from './definition-facts.ts';
+import { statusOf } from './definition-rules.ts';
+import { schemaSpans } from './schema-spans.ts';
+
+const event = emptyEvent();
+const row = emptyRow();
+
+export class CustomDefinitions {
+  readonly #world: World;
+  readonly #served: Served;
+  readonly #schemas: CustomSchemas;
+  #watch: StorageWatch | null = null;
+  /** Definitions whose objects are being removed. */
+  readonly #clearing = new Set<string>();
+  /** Definitions that wait for somebody else's names. */
+  readonly #refused = new Set<string>();
+
+  constructor(world: World) {
+    this.#world = world;
+    const served = findServed('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
+    if (served === undefined) throw new Error('the tables have no CustomResourceDefinitions');
+    this.#served = served;
+    this.#schemas = new CustomSchemas(() => this.#home);
+  }
+
+  get #home(): World['storage'] {
+    return this.#world.at(this.#served).storage;
+  }
+
+  /** Reads what there is and follows it from then on. */
+  start(): void {
+    this.#open();
+    this.#world.kinds.catchUp = () => this.#drain();
+  }
+
+  #open(): void {
+    const { start, end } = rangeOf(this.#served, '');
+    const storage = this.#home;
+    const known = new Set(Array.from(this.#world.kinds.custom(), (kind) => kind.facts.name));
+    const names: string[] = [];
+    const revision = storage.publishedRevision;
+    storage.page(start, end, 0, (one) => {
+      const facts = this.#learn(one, null);
+      known.delete(facts.name);
+      names.push(facts.name);
+      return true;
+    });
+    for (const name of known) this.#forget(name);
+    this.#watch?.close();
+    this.#watch = storage.watch(start, end, revision, () => this.#drain());
+    for (const name of names) this.#settle(name);
+  }
+
+  #drain(): void {
+    for (;;) {
+      const outcome = this.#watch?.next(event) ?? 'gone';
+      if (outcome === 'idle' || outcome === 'lagging') return;
+      if (outcome === 'gone') {
+        this.#open();
+        return;
+      }
+      const key = event.value.key.toString('latin1', event.value.keyStart, event.value.keyEnd);
+      const name = key.slice(DEFINITIONS_PREFIX.length);
+      if (event.isDelete) {
+        this.#forget(name);
+        continue;
+      }
+      this.#learn(event.value, event.isCreate ? null : event.previous);
+      this.#settle(name);
+    }
+  }
+
+  /** Takes over what a stored definition says. */
+  #learn(value: Row, previous: Row | null): DefinitionFacts {
+    const { kinds } = this.#world;
+    const facts = readFacts(value.bytes, value.start, value.end);
+    const before = kinds.byName(facts.name);
+    if (before?.revision === value.modRevision) return facts;
+    const isSame = before?.facts.uid === facts.uid;
+    const since =
+      isSame && previous !== null ? unchangedSince(before, facts, value, previous) : null;
+    kinds.set(new CustomKind(facts, value.modRevision, this.#schemas, since));
+    if (before !== undefined) this.#leave(before, facts);
+    return facts;
+  }
+
+  /** Watches of a kind end when it is no longer served as it was. */
+  #leave(before: CustomKind, facts: DefinitionFacts): void {
+    const served = new Set(facts.versions.filter((one) => one.isServed).map(({ name }) => name));
+    const isLess = before.versions.some((version) => !served.has(version));
+    if (isLess || before.facts.uid !== facts.uid) this.#world.dropHub(before.prefix);
+    if (!isDeepStrictEqual(before.facts.names, facts.names)) this.#retryRefused(facts.group);
+  }
+
+  #forget(name: string): void {
+    const kind = this.#world.kinds.remove(name);
+    this.#refused.delete(name);
+    if (kind === undefined) return;
+    for (const { custom } of kind.all()) if (custom !== null) this.#schemas.drop(custom);
+    this.#world.dropHub(kind.prefix);
+    this.#retryRefused(kind.facts.group);
+  }
+
+  /** Names became free: who was refused may have them now. */
+  #retryRefused(group: string): void {
+    for (const name of [...this.#refused]) if (name.endsWith(`.${group}`)) this.#settle(name);
+  }
+
+  /** Brings the status of a definition up to date, and goes on with its end. */
+  #settle(name: string): void {
+    const kind = this.#world.kinds.byName(name);
+    if (kind === undefined) return;
+    const key = Buffer.from(DEFINITIONS_PREFIX + name, 'latin1');
+    if (kind.facts.isEnding) {
+      this.#clear(kind, key);
+      return;
+    }
+    if (kind.facts.isSettled) return;
+    const stored = this.#read(key);
+    if (stored === null) return;
+    const status = statusOf(this.#world, stored.object);
+    const areAccepted = kind.facts.state.areNamesAccepted;
+    if (status === null) {
+      if (areAccepted) this.#refused.delete(name);
+      else this.#refused.add(name);
+      return;
+    }
+    const next = encodeCanonical({ ...stored.object, status });
+    // who wrote in between is settled when that write is read
+    this.#home.put(key, next, stored.revision, () => {});
+  }
+
+  #read(key: Buffer): Stored | null {
+    if (!this.#home.get(key, row)) return null;
+    return { object: decodeRow(this.#served, row, row.modRevision), revision: row.modRevision };
+  }
+
+  #clear(kind: CustomKind, key: Buffer): void {
+    const { name } = kind.facts;
+    if (this.#clearing.has(name)) return;
+    this.#clearing.add(name);
+    const done = (): void => void this.#clearing.delete(name);
+    const read = (): Stored | null => this.#read(key);
+    clearInstances({ world: this.#world, kind, key, home: this.#home, read, done });
+  }
+}
+
+/** Since when objects of each version are in its form: schemas that stayed count on. */
+function unchangedSince(
+  before: CustomKind,
+  facts: DefinitionFacts,
+  value: Row,
+  previous: Row,
+): ReadonlyMap<string, number> {
+  const since = new Map<string, number>();
+  const now = schemaSpans(value.bytes, value.start, value.end);
+  const then = schemaSpans(previous.bytes, previous.start, previous.end);
+  for (const [index, version] of facts.versions.entries()) {
+    const old = before.facts.versions.findIndex((one) => one.name === version.name);
+    const mine = now[index];
+    const theirs = then[old];
+    if (mine === undefined || theirs === undefined) continue;
+    const { bytes } = previous;
+    const order = value.bytes.compare(bytes, theirs.start, theirs.end, mine.start, mine.end);
+    if (order === 0) since.set(version.name, before.formedSince(version.name));
+  }
+  return since;
+}

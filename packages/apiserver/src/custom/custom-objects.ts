@@ -1,0 +1,186 @@
+/**
+ * Custom resources on their way in: from the bytes of a request to an object in the form that its
+ * schema allows, and what is wrong with it. Built-in kinds have typed tables for this.
+ */
+import { invalidValue, type FieldError } from '@megaplane/machinery/fielderrors';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { syntaxError } from '@megaplane/machinery/json-syntax';
+import { groupVersionOf } from '@megaplane/machinery/kinds';
+import { refit, type Body } from '@megaplane/machinery/request-body';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import { countMembers, strictErrors } from '@megaplane/machinery/strict-json';
+import { countMembersIn } from '@megaplane/machinery/typed-json';
+import {
+  checkMetadata,
+  checkMetadataUpdate,
+  SEGMENT_NAME,
+  SUBDOMAIN_NAME,
+} from '@megaplane/machinery/validation-metadata';
+import type { Normal } from '../body.ts';
+import type { CustomVersion } from './custom-kind.ts';
+
+/** Bytes of a body that error texts show. */
+const SUMMARY_BYTES = 30;
+const TOO_DEEP = 'exceeded max depth';
+
+/** What a request expects its body to be. */
+interface Expected {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** An object of a custom kind from JSON; `isTracked` reports what it has that its schema has not. */
+export function readCustomJson(
+  bytes: Buffer,
+  custom: CustomVersion,
+  expected: Expected,
+  isTracked: boolean,
+): Result<Normal> {
+  const text = bytes.toString('utf8');
+  const value = parse(text);
+  const members = value === undefined ? 0 : countMembers(bytes, 0, bytes.length);
+  if (value === undefined || members < 0) {
+    const why = value === undefined ? syntaxError(text) : TOO_DEEP;
+    const cause = `couldn't get version/kind; json parse error: ${why}`;
+    return unrecognized(text, expected, cause);
+  }
+  const object = isObject(value) ? value : {};
+  const kind = stringAt(object, 'kind');
+  if (kind === '') return unrecognized(text, expected, `Object 'Kind' is missing in '${text}'`);
+  const doubles =
+    isTracked && countMembersIn(value) !== members
+      ? strictErrors(bytes, 0, bytes.length, undefined)
+      : [];
+  return finish(object, doubles, custom, expected, isTracked);
+}
+
+function finish(
+  object: JsonObject,
+  doubles: readonly string[],
+  custom: CustomVersion,
+  expected: Expected,
+  isTracked: boolean,
+): Result<Normal> {
+  const apiVersion = stringAt(object, 'apiVersion');
+  const kind = stringAt(object, 'kind');
+  if (apiVersion !== expected.apiVersion) {
+    // upstream has no schema for what it does not serve, so that nothing of it is known
+    const foreign = isTracked ? Object.keys(object).filter((name) => !ROOT.has(name)) : [];
+    const complaints = [...doubles, ...foreign.map(unknownField)];
+    return success({ object, complaints, mismatch: mismatchOf(apiVersion, expected) });
+  }
+  const formed = formCustom(custom, object, isTracked);
+  if (!formed.ok) {
+    const version = groupVersionOf(apiVersion)?.version ?? apiVersion;
+    const head = `${kind} in version "${version}" cannot be handled as a ${expected.kind}`;
+    return failed(badRequest(`${head}: ${formed.message}`));
+  }
+  return success({ object: formed.object, complaints: [...doubles, ...formed.strictErrors] });
+}
+
+const ROOT: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+function unknownField(path: string): string {
+  return `unknown field ${JSON.stringify(path)}`;
+}
+
+function mismatchOf(said: string, { apiVersion }: Expected): string {
+  const text = `does not match the expected API version (${apiVersion})`;
+  return `the API version in the data (${said}) ${text}`;
+}
+
+function parse(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function unrecognized(text: string, { kind }: Expected, cause: string): Result<never> {
+  const head = `the object provided is unrecognized (must be of type ${kind})`;
+  const cut = text.length > SUMMARY_BYTES ? `${text.slice(0, SUMMARY_BYTES)} ...` : text;
+  return failed(badRequest(`${head}: ${cause} (${cut === '' ? '<empty>' : cut})`));
+}
+
+/** A type of which only the metadata is looked at. */
+const METADATA_OWNER = findTypeOfKind('v1', 'Namespace');
+
+/**
+ * Brings an object into the form that its schema allows, with typed metadata first; what was
+ * dropped is told where `isTracked`.
+ */
+export function formCustom(custom: CustomVersion, object: JsonObject, isTracked: boolean): Body {
+  const { kind, apiVersion, metadata, ...rest } = object;
+  const strict: string[] = [];
+  let own: JsonObject = {};
+  if (metadata !== undefined && METADATA_OWNER !== undefined) {
+    const fitted = refit(METADATA_OWNER, { metadata }, isTracked);
+    if (!fitted.ok) return fitted;
+    own = objectAt(fitted.object, 'metadata') ?? {};
+    strict.push(...fitted.strictErrors);
+  }
+  const formed: JsonObject = {
+    kind: kind ?? '',
+    apiVersion: apiVersion ?? '',
+    metadata: own,
+    ...rest,
+  };
+  const schema = custom.schemas.schemaOf(custom);
+  const { unknown, fault } = schema.decode(formed, { isTracked, isStored: false });
+  if (fault !== null) return { ok: false, message: `${fault.field}: ${fault.body}` };
+  strict.push(...unknown.map(unknownField));
+  return { ok: true, object: formed, strictErrors: strict };
+}
+
+/** Fills in the defaults of the schema, in place. */
+export function defaultCustom(custom: CustomVersion, object: JsonObject): JsonObject {
+  custom.schemas.schemaOf(custom).applyDefaults(object);
+  return object;
+}
+
+/** A stored object as its schema has it today: pruned and defaulted, in place. */
+export function formStored(custom: CustomVersion, object: JsonObject): JsonObject {
+  const schema = custom.schemas.schemaOf(custom);
+  schema.decode(object, { isTracked: false, isStored: true });
+  schema.applyDefaults(object);
+  return object;
+}
+
+/**
+ * What is wrong with an object that is to be stored; `previous` is null for a new one. The revision
+ * is stripped from objects that are to be stored, and looked for by the rules.
+ */
+export function customFaults(
+  custom: CustomVersion,
+  object: JsonObject,
+  previous: JsonObject | null,
+  subresource: string,
+): readonly FieldError[] {
+  const { names, isNamespaced } = custom.kind.facts;
+  const kind = stringAt(object, 'kind');
+  if (kind !== names.kind) return [invalidValue('kind', kind, `must be ${names.kind}`)];
+  const found: FieldError[] = [];
+  const metadata = objectAt(object, 'metadata') ?? {};
+  if (previous === null) checkMetadata(found, metadata, isNamespaced, SUBDOMAIN_NAME, false);
+  else {
+    const stored = objectAt(previous, 'metadata') ?? {};
+    const resourceVersion = stringAt(stored, 'resourceVersion');
+    // once for all kinds and once by the kind itself, as upstream's causes list them
+    const revised = { ...metadata, resourceVersion };
+    checkMetadataUpdate(found, revised, stored, false);
+    checkMetadataUpdate(found, revised, stored, false);
+  }
+  const schema = custom.schemas.schemaOf(custom);
+  const part = subresource === 'status' ? 'status' : 'object';
+  const scope = { part, scale: custom.facts.scale, found } as const;
+  const all = schema.validate(object, previous, scope);
+  if (previous === null && all.length === 0) {
+    checkMetadata(found, metadata, isNamespaced, SEGMENT_NAME, false);
+    return found;
+  }
+  return all;
+}

@@ -1,0 +1,80 @@
+/** What CustomResourceDefinitions do beyond being stored. */
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { defineBehaviour } from '../behaviour.ts';
+import { finalizersOf, timestamp, withMetadata } from '../deletion.ts';
+import { emptyRow } from '../storage.ts';
+import type { World } from '../world.ts';
+import { DEFINITIONS_PREFIX } from './custom-schemas.ts';
+import { CLEANUP_FINALIZER } from './definition-facts.ts';
+import { namesAt } from './definition-names.ts';
+import { nextStatus, withCondition } from './definition-status.ts';
+
+const row = emptyRow();
+
+/** Registers the rules of the kind. */
+export function defineDefinitions(): void {
+  defineBehaviour('customresourcedefinitions.apiextensions.k8s.io', {
+    // one write makes a definition and establishes it, where no other server may be faster
+    allocate: (object, { world, isDryRun }) => {
+      const isNew = listAt(object, 'status', 'conditions').length === 0;
+      if (!isNew || world.storage.isShared || isDryRun) return null;
+      const status = statusOf(world, object);
+      if (status === null) return null;
+      object['status'] = status;
+      claimNames(world, object);
+      return null;
+    },
+    prepareUpdate: rememberVersion,
+    terminate: (object, nowMs) => {
+      if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
+        return finalizersOf(object).length === 0 ? null : object;
+      }
+      const finalizers = [...new Set([...finalizersOf(object), CLEANUP_FINALIZER])];
+      const marked = withMetadata(object, { deletionTimestamp: timestamp(nowMs), finalizers });
+      return withCondition(marked, PENDING, nowMs);
+    },
+  });
+}
+
+const PENDING = {
+  type: 'Terminating',
+  status: 'True',
+  reason: 'InstanceDeletionPending',
+  message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+} as const;
+
+/** A version that objects are stored as from now on is one that there are objects of. */
+function rememberVersion(next: JsonObject): void {
+  const storage = listAt(next, 'spec', 'versions')
+    .filter(isObject)
+    .find((one) => one['storage'] === true);
+  const version = stringAt(storage, 'name');
+  const stored: readonly JsonValue[] = listAt(next, 'status', 'storedVersions');
+  if (version === '' || stored.includes(version)) return;
+  next['status'] = { ...objectAt(next, 'status'), storedVersions: [...stored, version] };
+}
+
+/** The status that a definition should have; null where it has it. */
+export function statusOf(world: World, definition: JsonObject): JsonObject | null {
+  const group = stringAt(definition, 'spec', 'group');
+  const ownerOf = (what: 'resource' | 'kind', name: string): string | undefined => {
+    const owner = world.kinds.ownerOf(group, what, name);
+    return owner !== undefined && isThere(world, owner) ? owner : undefined;
+  };
+  return nextStatus(definition, ownerOf, world.edge.nowMs());
+}
+
+/** Names were claimed for a definition that may have failed to be written. */
+function isThere({ kinds, storage }: World, name: string): boolean {
+  if (kinds.byName(name) !== undefined) return true;
+  return storage.get(Buffer.from(DEFINITIONS_PREFIX + name, 'latin1'), row);
+}
+
+function claimNames({ kinds }: World, definition: JsonObject): void {
+  const group = stringAt(definition, 'spec', 'group');
+  const owner = stringAt(definition, 'metadata', 'name');
+  const names = namesAt(objectAt(definition, 'status', 'acceptedNames'));
+  kinds.claim(group, 'resource', [names.plural, names.singular, ...names.shortNames], owner);
+  kinds.claim(group, 'kind', [names.kind, names.listKind], owner);
+}

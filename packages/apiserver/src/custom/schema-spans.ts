@@ -1,0 +1,58 @@
+// data plane
+/** Where the schemas stand in the bytes of a CustomResourceDefinition. */
+import { MemberCursor, skipSpace, skipValue } from '@megaplane/machinery/scan';
+
+/** Offsets of one value, `[start, end)`. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+const BRACKET_OPEN = 0x5b;
+const BRACE_OPEN = 0x7b;
+const COMMA = 0x2c;
+
+const SPEC = Buffer.from('spec');
+const VERSIONS = Buffer.from('versions');
+const SCHEMA = Buffer.from('schema');
+
+const root = new MemberCursor();
+const inner = new MemberCursor();
+
+/**
+ * The value of `schema` of every version in `spec.versions` that has one, in their order. Bytes
+ * that are no such definition give none.
+ */
+export function schemaSpans(bytes: Buffer, start: number, end: number): Span[] {
+  const spans: Span[] = [];
+  const spec = memberOf(root, bytes, start, end, SPEC);
+  if (spec < 0) return spans;
+  const versions = memberOf(root, bytes, spec, end, VERSIONS);
+  if (versions < 0 || bytes[versions] !== BRACKET_OPEN) return spans;
+  let at = skipSpace(bytes, versions + 1, end);
+  while (at < end && bytes[at] === BRACE_OPEN) {
+    const schema = memberOf(inner, bytes, at, end, SCHEMA);
+    if (schema >= 0) spans.push({ start: schema, end: skipValue(bytes, schema, end) });
+    const after = skipValue(bytes, at, end);
+    if (after < 0) break;
+    at = skipSpace(bytes, after, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+  }
+  return spans;
+}
+
+/** Where the value of a member of the object at `start` begins, or -1. */
+function memberOf(
+  cursor: MemberCursor,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  name: Uint8Array,
+): number {
+  if (!cursor.open(bytes, start, end)) return -1;
+  while (cursor.nextKey()) {
+    if (cursor.is(name)) return cursor.valueStart;
+    if (!cursor.skip()) return -1;
+  }
+  return -1;
+}
