@@ -235,7 +235,7 @@ const OPERATORS: Library = {
   'conditional: _?_:_(bool, A, A): A': (test: boolean, a: CelValue, b: CelValue) => (test ? a : b),
   'not_strictly_false: @not_strictly_false(bool): bool': (a: boolean) => a,
   'in_list: @in(A, list(A)): bool': isIn,
-  'in_map: @in(A, map(A, B)): bool': (key: CelValue, map: CelMap) => map.get(key) !== undefined,
+  'in_map: @in(A, map(A, B)): bool': (key: CelValue, map: CelMap) => map.has(key),
   'index_list: _[_](list(A), int): A': indexList,
   'index_list_runtime: _[_](list(A), dyn): A': indexList,
   'index_map: _[_](map(A, B), A): B': indexMap,

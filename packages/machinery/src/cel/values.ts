@@ -71,6 +71,10 @@ export abstract class CelMap {
   abstract readonly size: number;
   abstract get(key: CelValue): CelValue | undefined;
   abstract keys(): readonly CelValue[];
+  /** What `in` says; a map may have a value for keys that are not in it. */
+  has(key: CelValue): boolean {
+    return this.get(key) !== undefined;
+  }
 }
 
 /** A value with declared fields. */
