@@ -76,6 +76,7 @@ function setup(eventsPerSecondMax = 0): {
     host: 'here',
     monotonicMs: () => 1,
     onProgress: () => {},
+    undo: () => {},
     log: () => {},
   });
   core.nodeSeen({ metadata: { name: 'n' }, status: { allocatable: { cpu: '1', pods: '9' } } }, 0);

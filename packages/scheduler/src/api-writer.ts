@@ -6,6 +6,8 @@ import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
 import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Failure } from './failure.ts';
+import { uidText } from './pod-uid.ts';
+import type { ObjectWrite } from './reservation.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -24,6 +26,8 @@ export interface ApiWriterOptions {
   readonly monotonicMs: () => number;
   /** Something changed: there may be pods to try. */
   readonly onProgress: () => void;
+  /** Writes that take back what was done for a pod. */
+  readonly undo: (writes: readonly ObjectWrite[]) => void;
   readonly log: Log;
 }
 
@@ -70,6 +74,31 @@ export class ApiWriter {
     return this.#startedMs.size + this.#reports.size;
   }
 
+  /** A pod has a node but is not to be bound yet; that it is on its way is told. */
+  delay(id: number, startedMs: number): void {
+    const { client, core, keyOf } = this.#options;
+    this.#startedMs.set(core.tagOf(id), startedMs);
+    const nominatedNodeName = core.nodes.nameOf(core.pods.node.get(id));
+    const body = JSON.stringify({ status: { nominatedNodeName } });
+    const path = `${podPath(keyOf(id))}/status`;
+    // The node is known to us anyhow: it does not matter when this is lost.
+    client.send('PATCH', path, CONTENT.mergePatch, body, () => {});
+  }
+
+  /** What was to be done before is done. */
+  bindDelayed(tag: number): void {
+    const id = this.#options.core.rowOf(tag);
+    const startedMs = this.#startedMs.get(tag) ?? 0;
+    if (id < 0) this.#startedMs.delete(tag);
+    else this.bind(id, startedMs);
+  }
+
+  /** Tells of something that pods wait for. */
+  note(tag: number, reason: string, message: string): void {
+    const id = this.#options.core.rowOf(tag);
+    if (id >= 0) this.#event(id, 'Normal', reason, message);
+  }
+
   /** Asks for a pod to be bound to the node that it is assumed to be on. */
   bind(id: number, startedMs: number): void {
     const { client, core, keyOf } = this.#options;
@@ -78,7 +107,7 @@ export class ApiWriter {
     const namespace = key.slice(0, slash);
     const name = key.slice(slash + 1);
     const node = core.nodes.nameOf(core.pods.node.get(id));
-    const uid = uidText(core, id);
+    const uid = uidText(core.pods, id);
     const about = uid === '' ? '' : `,"uid":"${uid}"`;
     const tag = core.tagOf(id);
     const body =
@@ -87,7 +116,7 @@ export class ApiWriter {
     this.#startedMs.set(tag, startedMs);
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`;
     const isTaken = client.send('POST', path, CONTENT.json, body, this.#bound, tag);
-    if (!isTaken) this.#failed(tag, 'the client has no room');
+    if (!isTaken) this.fail(tag, 'the client has no room');
   }
 
   /** Tells of a pod that found no node, and evicts those that it may push aside. */
@@ -136,11 +165,12 @@ export class ApiWriter {
     const { core, metrics, monotonicMs } = this.#options;
     if (status < 200 || status > 299) {
       const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
-      return this.#failed(tag, failureText(status, text));
+      return this.fail(tag, failureText(status, text));
     }
     const startedMs = this.#startedMs.get(tag) ?? 0;
     this.#startedMs.delete(tag);
     const id = core.rowOf(tag);
+    core.reservations.keep(tag);
     const nowMs = this.#options.client.timers.nowMs();
     if (id >= 0) {
       const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
@@ -158,7 +188,8 @@ export class ApiWriter {
     this.#options.onProgress();
   };
 
-  #failed(tag: number, message: string): void {
+  /** A pod does not get its node after all: it gives everything back and is tried again. */
+  fail(tag: number, message: string): void {
     const { core, metrics, log, client, monotonicMs } = this.#options;
     const startedMs = this.#startedMs.get(tag) ?? 0;
     this.#startedMs.delete(tag);
@@ -168,8 +199,10 @@ export class ApiWriter {
       const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
       metrics.attempted('error', schedulerName, (monotonicMs() - startedMs) / 1000);
       log('warn', `binding ${this.#options.keyOf(id)} failed, it will be tried again: ${message}`);
-      core.bindFailed(tag, client.timers.nowMs());
-      this.#tell({ tag, reason: 'SchedulerError', message, nominated: null });
+      const wasDelayed = core.reservations.of(tag).length > 0;
+      this.#options.undo(core.bindFailed(tag, client.timers.nowMs()));
+      const nominated = wasDelayed ? '' : null;
+      this.#tell({ tag, reason: 'SchedulerError', message, nominated });
       this.#event(id, 'Warning', 'FailedScheduling', message);
     }
     this.#options.onProgress();
@@ -225,7 +258,7 @@ export class ApiWriter {
       lastTransitionTime: timeText(client.timers.nowMs()),
     };
     const body = JSON.stringify({ status: { conditions: [condition] } });
-    const note = `Preempted by pod ${uidText(core, preemptor)} on node ${node}`;
+    const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;
     this.#event(victim, 'Normal', 'Preempted', note);
     const remove = (): void => {
       client.send('DELETE', podPath(key), CONTENT.json, null, (code, bytes, start, end) => {
@@ -253,7 +286,7 @@ export class ApiWriter {
     }
     const key = keyOf(id);
     const slash = key.indexOf('/');
-    const uid = uidText(core, id);
+    const uid = uidText(core.pods, id);
     const subject = {
       kind: 'Pod',
       apiVersion: 'v1',
@@ -289,21 +322,6 @@ function podPath(key: string): string {
 
 function timeText(nowMs: number): string {
   return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-}
-
-function hex(word: number): string {
-  return word.toString(16).padStart(8, '0');
-}
-
-/** Empty for pods whose uid is not of the usual form. */
-function uidText({ pods }: SchedulerCore, id: number): string {
-  const [first, second, third, fourth] = [pods.uid0, pods.uid1, pods.uid2, pods.uid3].map(
-    (column) => column.get(id),
-  );
-  if (first === 0 && second === 0 && third === 0 && fourth === 0) return '';
-  const [b, c] = [hex(second ?? 0), hex(third ?? 0)];
-  const head = `${hex(first ?? 0)}-${b.slice(0, 4)}-${b.slice(4)}`;
-  return `${head}-${c.slice(0, 4)}-${c.slice(4)}${hex(fourth ?? 0)}`;
 }
 
 /** The message of a Status, or what came in its place. */

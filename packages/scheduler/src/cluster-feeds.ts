@@ -2,6 +2,7 @@
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
 import type { KubeObject, NodeObject, OwnerObject } from './objects.ts';
+import type { ObjectWrite } from './reservation.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 
 export interface ClusterFeedsOptions {
@@ -10,14 +11,28 @@ export interface ClusterFeedsOptions {
   readonly nowMs: () => number;
   /** Something changed: there may be pods to try. */
   readonly onChange: () => void;
-  readonly onPodGone: (id: number) => void;
+  /** `undone`: writes that take back what was done for the pod. */
+  readonly onPodGone: (id: number, undone: readonly ObjectWrite[]) => void;
   /** Everything is there. */
   readonly onSynced: () => void;
   readonly onTrouble: (message: string) => void;
 }
 
+type FeedHandler = Partial<Parameters<typeof createInformer>[0]['handler']>;
+
+interface SmallKind {
+  readonly kind: string;
+  readonly path: string;
+  /** Discovery of its group: not all servers have it. */
+  readonly group?: string;
+}
+
+const DEVICES = '/apis/resource.k8s.io/v1';
+/** Between two tries to learn what the server has. */
+const DISCOVERY_RETRY_MS = 1000;
+
 /** Kinds of which there are few, and of which only some members matter. */
-const SMALL_KINDS: readonly { readonly kind: string; readonly path: string }[] = [
+const SMALL_KINDS: readonly SmallKind[] = [
   { kind: 'Namespace', path: '/api/v1/namespaces' },
   { kind: 'Service', path: '/api/v1/services' },
   { kind: 'ReplicationController', path: '/api/v1/replicationcontrollers' },
@@ -31,6 +46,9 @@ const SMALL_KINDS: readonly { readonly kind: string; readonly path: string }[] =
   { kind: 'CSIDriver', path: '/apis/storage.k8s.io/v1/csidrivers' },
   { kind: 'CSIStorageCapacity', path: '/apis/storage.k8s.io/v1/csistoragecapacities' },
   { kind: 'VolumeAttachment', path: '/apis/storage.k8s.io/v1/volumeattachments' },
+  { kind: 'ResourceClaim', path: `${DEVICES}/resourceclaims`, group: DEVICES },
+  { kind: 'ResourceSlice', path: `${DEVICES}/resourceslices`, group: DEVICES },
+  { kind: 'DeviceClass', path: `${DEVICES}/deviceclasses`, group: DEVICES },
 ];
 /** Of these, pods' siblings are told by the selector, and nothing else is kept. */
 const SELECTOR_ONLY = new Set(['Service', 'ReplicationController', 'ReplicaSet', 'StatefulSet']);
@@ -61,21 +79,26 @@ export class ClusterFeeds {
   readonly #options: ClusterFeedsOptions;
   readonly #informers: Informer[] = [];
   readonly #pods: Informer;
+  readonly #optional = new Map<string, Informer[]>();
   #waitsFor = 0;
+  #isStopped = false;
 
   constructor(options: ClusterFeedsOptions) {
     this.#options = options;
-    for (const { kind, path } of SMALL_KINDS) this.#addSmall(kind, path);
+    for (const small of SMALL_KINDS) this.#addSmall(small);
     this.#addNodes();
     this.#pods = this.#addPods();
     this.#waitsFor = this.#informers.length;
+    for (const informers of this.#optional.values()) this.#waitsFor += informers.length;
   }
 
   start(): void {
     for (const informer of this.#informers) informer.start();
+    for (const [group, informers] of this.#optional) void this.#startGroup(group, informers);
   }
 
   stop(): void {
+    this.#isStopped = true;
     for (const informer of this.#informers) informer.stop();
   }
 
@@ -83,12 +106,37 @@ export class ClusterFeeds {
     return this.#waitsFor === 0;
   }
 
+  /** Nothing is decided before it is known whether the server has the group, and what of it. */
+  async #startGroup(group: string, informers: readonly Informer[]): Promise<void> {
+    const { client } = this.#options;
+    while (!this.#isStopped) {
+      const answer = await client.request({ method: 'GET', path: group });
+      if (this.#isStopped) return;
+      if (answer.ok) {
+        this.#informers.push(...informers);
+        for (const informer of informers) informer.start();
+        return;
+      }
+      if (answer.code === 404) return this.#synced(informers.length);
+      const why = answer.status.message ?? String(answer.code);
+      this.#options.onTrouble(`cannot learn whether the server has ${group}: ${why}`);
+      await new Promise<void>((resolve) => {
+        client.timers.after(DISCOVERY_RETRY_MS, resolve);
+      });
+    }
+  }
+
+  #synced(count: number): void {
+    this.#waitsFor -= count;
+    if (this.#waitsFor === 0) this.#options.onSynced();
+  }
+
   /** `namespace/name` of a pod's row. */
   keyOfPod(id: number): string {
     return this.#pods.keyOf(id);
   }
 
-  #add(path: string, handler: Partial<Parameters<typeof createInformer>[0]['handler']>): Informer {
+  #add(path: string, handler: FeedHandler, group?: string): Informer {
     let isSynced = false;
     const informer = createInformer({
       client: this.#options.client,
@@ -102,24 +150,26 @@ export class ClusterFeeds {
         onSynced: () => {
           if (isSynced) return;
           isSynced = true;
-          if (--this.#waitsFor === 0) this.#options.onSynced();
+          this.#synced(1);
         },
       },
     });
-    this.#informers.push(informer);
+    if (group === undefined) this.#informers.push(informer);
+    else this.#optional.set(group, [...(this.#optional.get(group) ?? []), informer]);
     return informer;
   }
 
-  #addSmall(kind: string, path: string): void {
+  #addSmall({ kind, path, group }: SmallKind): void {
     const { core, nowMs, onChange } = this.#options;
-    const informer = this.#add(path, {
+    const handler: FeedHandler = {
       onUpsert: (_id, _isNew, bytes, start, end) => {
         const object = JSON.parse(textAt(bytes, start, end)) as KubeObject;
         core.objectSeen(kind, trimmed(kind, object), nowMs());
         onChange();
       },
       onDelete: (id) => core.objectGone(kind, informer.keyOf(id)),
-    });
+    };
+    const informer = this.#add(path, handler, group);
   }
 
   #addNodes(): void {
@@ -147,8 +197,7 @@ export class ClusterFeeds {
         onChange();
       },
       onDelete: (id) => {
-        core.podGone(id, nowMs());
-        onPodGone(id);
+        onPodGone(id, core.podGone(id, nowMs()));
         onChange();
       },
     });

@@ -12,6 +12,7 @@ import type { KubeObject, Labels, NodeObject, PodObject } from './objects.ts';
 import type { ObjectStore } from './object-store.ts';
 import { PodInfo } from './pod-info.ts';
 import { EVICTED, type PodTable } from './pod-table.ts';
+import { uidText } from './pod-uid.ts';
 import type { Snapshot } from './snapshot.ts';
 
 const LEAVING = { type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' };
@@ -22,7 +23,11 @@ export interface PodNames {
   keyOf(id: number): string;
   /** status.nominatedNodeName, or empty. */
   nominatedNode(id: number): string;
+  /** status.resourceClaimStatuses. */
+  claimStatuses(id: number): ClaimStatuses | undefined;
 }
+
+export type ClaimStatuses = NonNullable<PodObject['status']>['resourceClaimStatuses'];
 
 export class ClusterView implements Snapshot {
   readonly #nodes: NodeTable;
@@ -30,6 +35,8 @@ export class ClusterView implements Snapshot {
   readonly #identities: Identities;
   readonly #objects: ObjectStore;
   readonly #names: PodNames;
+  /** Of the last decision. */
+  nowMs = 0;
   readonly #tree = new NodeTree();
   readonly #infos = new Map<string, NodeInfo>();
   readonly #siblings = new Map<number, PodInfo>();
@@ -122,10 +129,13 @@ export class ClusterView implements Snapshot {
     const node = pods.node.get(id);
     const startMs = pods.startMs.get(id);
     const nominated = this.#names.nominatedNode(id);
+    const claims = this.#names.claimStatuses(id);
+    const uid = uidText(pods, id);
     const pod: PodObject = {
       metadata: {
         name: key.slice(namespace.length + 1),
         namespace,
+        ...(uid === '' ? {} : { uid }),
         labels: this.#identities.labels.get(pods.labels.get(id)),
         ...(owner === null ? {} : { ownerReferences: [owner] }),
         ...(pods.isTerminating.get(id) > 0 ? { deletionTimestamp: 'set' } : {}),
@@ -134,6 +144,7 @@ export class ClusterView implements Snapshot {
       status: {
         ...(startMs === 0 ? {} : { startTime: new Date(startMs).toISOString() }),
         ...(nominated === '' ? {} : { nominatedNodeName: nominated }),
+        ...(claims === undefined ? {} : { resourceClaimStatuses: claims }),
         ...(pods.isTerminating.get(id) === EVICTED ? { conditions: [LEAVING] } : {}),
       },
     };

@@ -31,6 +31,7 @@ export class Cluster implements Snapshot {
   readonly #hasFreshImages: boolean;
   #list: string[] = [];
   #snapshot: NodeInfo[] = [];
+  nowMs = 0;
 
   /**
    * `hasFreshImages`: nodes know at once on how many nodes their images are. Upstream's find out

@@ -7,6 +7,7 @@ import type { PodInfo } from './pod-info.ts';
 import type { Filter, Rejection, Scorer } from './plugin.ts';
 import { unresolvable } from './plugin.ts';
 import type { Profile } from './profile.ts';
+import type { Reservation } from './reservation.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Pods that wait for a node to be freed. */
@@ -52,6 +53,7 @@ export class Cycle {
   readonly profile: Profile;
   readonly #nominations: Nominations;
   #filters: readonly ActiveFilter[] = [];
+  #prepared: ReadonlyMap<string, Filter> = new Map();
 
   constructor(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations) {
     this.pod = pod;
@@ -64,9 +66,32 @@ export class Cycle {
     return this.#filters;
   }
 
+  /** What a plugin found out about the pod; null if it had nothing to do. */
+  filterOf(plugin: string): Filter | null {
+    return this.#prepared.get(plugin) ?? null;
+  }
+
+  /** What is to be done before the pod may be bound to a node, in the order of the filters. */
+  reserve(node: NodeInfo): Reservation[] | Verdict {
+    const reservations: Reservation[] = [];
+    for (const { plugin, filter } of this.#filters) {
+      const outcome = filter.reserve?.(node) ?? null;
+      if (outcome === null) continue;
+      if ('plugin' in outcome) {
+        reservations.push(outcome);
+        continue;
+      }
+      const prefix = outcome.code === 'error' ? `running Reserve plugin "${plugin}": ` : '';
+      const reasons = outcome.reasons.map((reason) => `${prefix}${reason}`);
+      return { code: outcome.code, reasons, plugin };
+    }
+    return reservations;
+  }
+
   /** PreFilter of all plugins. */
   prepare(): Preparation {
     const filters = new Map<string, Filter>();
+    this.#prepared = filters;
     const by: string[] = [];
     let names: ReadonlySet<string> | null = null;
     let first: Verdict | null = null;
@@ -74,7 +99,10 @@ export class Cycle {
       const outcome = plugin.preFilter?.(this.pod, this.snapshot) ?? { kind: 'skip' };
       if (outcome.kind === 'skip') continue;
       if (outcome.kind === 'rejected') {
-        const verdict = { ...outcome.rejection, plugin: plugin.name };
+        const verdict = {
+          ...worded(outcome.rejection, `running PreFilter plugin "${plugin.name}": `),
+          plugin: plugin.name,
+        };
         if (verdict.code !== 'unschedulable') {
           return { kind: 'rejected', verdict, isCutShort: true };
         }
@@ -124,7 +152,12 @@ export class Cycle {
   score(feasible: readonly NodeInfo[]): NodeScore[] | Verdict {
     const scorers: { name: string; weight: number; scorer: Scorer }[] = [];
     for (const plugin of this.profile.preScore) {
-      const outcome = plugin.preScore?.(this.pod, this.snapshot, feasible) ?? { kind: 'skip' };
+      const outcome = plugin.preScore?.(
+        this.pod,
+        this.snapshot,
+        feasible,
+        this.filterOf(plugin.name),
+      ) ?? { kind: 'skip' };
       if (outcome.kind === 'rejected') {
         const reasons = outcome.rejection.reasons.map(
           (reason) => `running PreScore plugin "${plugin.name}": ${reason}`,
@@ -157,6 +190,12 @@ export class Cycle {
   }
 }
 
+/** Errors say where they happened. */
+function worded(rejection: Rejection, prefix: string): Rejection {
+  if (rejection.code !== 'error') return rejection;
+  return { ...rejection, reasons: rejection.reasons.map((reason) => `${prefix}${reason}`) };
+}
+
 function intersection(left: ReadonlySet<string>, right: ReadonlySet<string>): ReadonlySet<string> {
   return new Set([...left].filter((name) => right.has(name)));
 }
@@ -165,7 +204,8 @@ function intersection(left: ReadonlySet<string>, right: ReadonlySet<string>): Re
 function runFilters(filters: readonly ActiveFilter[], node: NodeInfo): Verdict | null {
   for (const { plugin, filter } of filters) {
     const rejection = filter.filter(node);
-    if (rejection !== null) return { ...rejection, plugin };
+    if (rejection === null) continue;
+    return { ...worded(rejection, `running "${plugin}" filter plugin: `), plugin };
   }
   return null;
 }

@@ -15,10 +15,10 @@ import type { PodInfo } from './pod-info.ts';
 import type { Nomination } from './plugin.ts';
 import { unresolvable } from './plugin.ts';
 import type { Profile } from './profile.ts';
+import type { ObjectWrite } from './reservation.ts';
 import type { Snapshot } from './snapshot.ts';
 
 export type Decision =
-  | { readonly kind: 'gated'; readonly reason: string }
   | {
       readonly kind: 'placed';
       readonly feasible: readonly NodeInfo[];
@@ -27,6 +27,8 @@ export type Decision =
       readonly best: readonly string[];
       /** By upstream's rule for ties. */
       readonly chosen: string;
+      /** Knows what is to be done before the pod is bound to one of the nodes. */
+      readonly cycle: Cycle;
     }
   | {
       readonly kind: 'failed';
@@ -39,6 +41,7 @@ export type Decision =
       /** Plugins that rejected; they decide which events wake the pod. */
       readonly rejecters: ReadonlySet<string>;
       readonly verdicts: ReadonlyMap<string, Verdict>;
+      readonly writes: readonly ObjectWrite[];
     };
 
 /** Fewer nodes than this are all looked at, whatever the percentage. */
@@ -75,11 +78,16 @@ export class Evaluator {
     this.#percentage = percentage;
   }
 
-  decide(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations): Decision {
+  /** Why a pod is not to be tried at all; null if it may be. */
+  static gateOf(pod: PodInfo, snapshot: Snapshot, profile: Profile): string | null {
     for (const plugin of profile.preEnqueue) {
-      const reason = plugin.preEnqueue?.(pod) ?? null;
-      if (reason !== null) return { kind: 'gated', reason };
+      const reason = plugin.preEnqueue?.(pod, snapshot) ?? null;
+      if (reason !== null) return reason;
     }
+    return null;
+  }
+
+  decide(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations): Decision {
     const cycle = new Cycle(pod, snapshot, profile, nominations);
     if (snapshot.nodes.length === 0) return noNodes();
     const preparation = cycle.prepare();
@@ -146,6 +154,7 @@ export class Evaluator {
       isError: false,
       rejecters: new Set([verdict.plugin]),
       verdicts,
+      writes: after.writes,
     };
   }
 
@@ -161,31 +170,34 @@ interface Aftermath {
   readonly nomination: Nomination | null;
   readonly clearsNomination: boolean;
   readonly isError?: boolean;
+  readonly writes: readonly ObjectWrite[];
 }
 
 function errorOf(verdict: Verdict): Aftermath {
   const text = verdict.reasons.join(', ');
-  return { text, nomination: null, clearsNomination: false, isError: true };
+  return { text, nomination: null, clearsNomination: false, isError: true, writes: [] };
 }
 
 /** Plugins of PostFilter in turn, until one finds a way or gives up for all. */
 function postFilter(failure: FailedCycle): Aftermath {
   const texts: string[] = [];
+  const writes: ObjectWrite[] = [];
   let clearsNomination = false;
   for (const plugin of failure.cycle.profile.postFilter) {
     const outcome = plugin.postFilter?.(failure);
     if (outcome === undefined) continue;
     if (outcome.kind === 'nominated') {
-      return { text: '', nomination: outcome.nomination, clearsNomination: false };
+      return { text: '', nomination: outcome.nomination, clearsNomination: false, writes };
     }
     const { code, reasons } = outcome.rejection;
     if (code !== 'unschedulable') {
-      return { text: reasons.join(', '), nomination: null, clearsNomination: false };
+      return { text: reasons.join(', '), nomination: null, clearsNomination: false, writes };
     }
     texts.push(...reasons);
+    writes.push(...(outcome.writes ?? []));
     clearsNomination ||= outcome.clearsNomination ?? false;
   }
-  return { text: texts.join(', '), nomination: null, clearsNomination };
+  return { text: texts.join(', '), nomination: null, clearsNomination, writes };
 }
 
 function noNodes(): Decision {
@@ -199,6 +211,7 @@ function noNodes(): Decision {
     isError: false,
     rejecters: new Set(),
     verdicts: new Map(),
+    writes: [],
   };
 }
 
@@ -227,6 +240,7 @@ function failed(
     isError,
     rejecters: isError ? new Set() : rejecters,
     verdicts,
+    writes: after.writes,
   };
 }
 
@@ -237,12 +251,13 @@ function place(
 ): Decision {
   const [only] = feasible;
   if (only !== undefined && feasible.length === 1) {
-    return { kind: 'placed', feasible, scores: null, best: [only.name], chosen: only.name };
+    const { name } = only;
+    return { kind: 'placed', feasible, scores: null, best: [name], chosen: name, cycle };
   }
   const scores = cycle.score(feasible);
   if (!Array.isArray(scores)) return failed(errorOf(scores), cycle, verdicts, null);
   const max = scores.reduce((most, { total }) => Math.max(most, total), -Infinity);
   const best = feasible.filter((_, index) => scores[index]?.total === max).map(({ name }) => name);
   const chosen = feasible[firstBest(scores)]?.name ?? '';
-  return { kind: 'placed', feasible, scores, best, chosen };
+  return { kind: 'placed', feasible, scores, best, chosen, cycle };
 }

@@ -1,6 +1,6 @@
 /** Decides about the pods of a scenario, one after another, and says why. */
 import { Cluster } from './cluster.ts';
-import { Evaluator, type Decision } from './evaluator.ts';
+import { Evaluator, type Decision as Decided } from './evaluator.ts';
 import type { KubeObject, PodObject } from './objects.ts';
 import { PodInfo } from './pod-info.ts';
 import { createProfile, DEFAULT_SCHEDULER_NAME } from './profile.ts';
@@ -51,6 +51,9 @@ export interface Scenario {
   readonly steps: readonly Step[];
 }
 
+/** Pods that are gated are not decided about. */
+type Decision = Decided | { readonly kind: 'gated' };
+
 /** The answer about one step, in the form of the recorded decisions. */
 export interface StepAnswer {
   readonly feasible?: readonly string[];
@@ -97,7 +100,7 @@ class ScenarioRun {
     const pod = this.#cluster.pod(key);
     if (pod === undefined) throw new Error(`step for pod ${key}: there is no such pod`);
     const decision = this.#decide(pod);
-    this.#take(step, pod, step.result ?? outcomeOf(decision, pod));
+    this.#take(step, pod, step.result ?? this.#outcomeOf(decision, pod));
     return answerOf(decision, pod);
   }
 
@@ -107,6 +110,7 @@ class ScenarioRun {
     const profile = this.#profiles.get(name);
     if (profile === undefined) throw new Error(`pod ${pod.key}: no profile is named ${name}`);
     const waiting = [...this.#cluster.pods].filter(({ nodeName }) => nodeName === '');
+    if (Evaluator.gateOf(pod, this.#cluster, profile) !== null) return { kind: 'gated' };
     return this.#evaluator.decide(pod, this.#cluster, profile, {
       on: (node) => waiting.filter((other) => other.pod.status?.nominatedNodeName === node),
     });
@@ -156,6 +160,28 @@ class ScenarioRun {
     this.#cluster.apply({ ...pod, kind: 'Pod', status: { ...status, ...nomination } } as PodObject);
   }
 
+  /** What follows from the answer itself. */
+  #outcomeOf(decision: Decision, pod: PodInfo): Outcome {
+    switch (decision.kind) {
+      case 'gated':
+        return { gated: true };
+      case 'placed': {
+        const { chosen, cycle } = decision;
+        const node = this.#cluster.node(chosen);
+        const reserved = node === undefined ? [] : cycle.reserve(node);
+        const objects = Array.isArray(reserved) ? reserved.flatMap(({ outcome }) => outcome) : [];
+        return { chosen, after: { apply: objects } };
+      }
+      case 'failed':
+        return {
+          failed: {
+            nominated: nominatedAfter(decision, pod),
+            victims: decision.nomination?.victims.map(({ key }) => key) ?? [],
+          },
+        };
+    }
+  }
+
   #evict(key: string): void {
     const pod = this.#cluster.pod(key)?.pod;
     if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return;
@@ -170,22 +196,6 @@ class ScenarioRun {
       metadata: { ...pod.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' },
       status: { ...pod.status, conditions: [...(pod.status?.conditions ?? []), condition] },
     } as PodObject);
-  }
-}
-
-function outcomeOf(decision: Decision, pod: PodInfo): Outcome {
-  switch (decision.kind) {
-    case 'gated':
-      return { gated: true };
-    case 'placed':
-      return { chosen: decision.chosen };
-    case 'failed':
-      return {
-        failed: {
-          nominated: nominatedAfter(decision, pod),
-          victims: decision.nomination?.victims.map(({ key }) => key) ?? [],
-        },
-      };
   }
 }
 

@@ -1,7 +1,9 @@
 /** Why a pod has no node, and what is to be done about it. */
 import { ClassRules } from './class-rules.ts';
+import type { Verdict } from './cycle.ts';
 import { fitErrorText } from './fit-error.ts';
 import type { Profile } from './profile.ts';
+import type { ObjectWrite } from './reservation.ts';
 
 export interface Failure {
   /** As upstream words it. */
@@ -15,6 +17,8 @@ export interface Failure {
   readonly isIndexed: boolean;
   /** Rows of the node to wait for, and of the pods to evict from it. */
   readonly nomination: { readonly node: number; readonly victims: readonly number[] } | null;
+  /** What may help a later try. */
+  readonly writes?: readonly ObjectWrite[];
 }
 
 /** The failure of a class by the counts of its verdicts: no node is looked at. */
@@ -41,6 +45,20 @@ export function failureOf(
   }
   const after = postFilterText(rules, profile, nodeCount, resolvable);
   return { ...base, message: fitErrorText(nodeCount, reasons, after), rejecters };
+}
+
+/** The failure of a pod that had a node, which a plugin then did not let it have. */
+export function refusalOf({ code, reasons, plugin }: Verdict): Failure {
+  const isError = code === 'error';
+  const counts = new Map(reasons.map((reason) => [reason, 1]));
+  return {
+    message: isError ? reasons.join(', ') : fitErrorText(1, counts),
+    rejecters: isError ? new Set() : new Set([plugin]),
+    isError,
+    clearsNomination: false,
+    isIndexed: false,
+    nomination: null,
+  };
 }
 
 /** What the plugins of PostFilter say when there is nobody to evict. */

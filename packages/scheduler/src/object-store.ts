@@ -1,9 +1,29 @@
-/** Objects of small kinds that placement asks for: services, namespaces, budgets, claims. */
+/**
+ * Objects of small kinds that placement asks for: services, namespaces, budgets, claims. An object
+ * may be assumed to be as the scheduler has just made it: then that is what is seen, until the API
+ * server shows a newer version.
+ */
 import type { KubeObject, Labels } from './objects.ts';
 import { keyOf } from './objects.ts';
 
+type ByKey = Map<string, KubeObject>;
+
+const NONE: ReadonlyMap<string, KubeObject> = new Map();
+
+/** Resource versions of one server grow. */
+function versionOf(object: KubeObject): number {
+  return Number(object.metadata.resourceVersion ?? 0);
+}
+
+function inner(kinds: Map<string, ByKey>, kind: string): ByKey {
+  let byKey = kinds.get(kind);
+  if (byKey === undefined) kinds.set(kind, (byKey = new Map()));
+  return byKey;
+}
+
 export class ObjectStore {
-  readonly #kinds = new Map<string, Map<string, KubeObject>>();
+  readonly #kinds = new Map<string, ByKey>();
+  readonly #assumed = new Map<string, ByKey>();
   #version = 0;
 
   /** Counts changes. */
@@ -13,21 +33,42 @@ export class ObjectStore {
 
   set(kind: string, object: KubeObject): void {
     this.#version++;
-    let byKey = this.#kinds.get(kind);
-    if (byKey === undefined) this.#kinds.set(kind, (byKey = new Map()));
-    byKey.set(keyOf(object), object);
+    const key = keyOf(object);
+    inner(this.#kinds, kind).set(key, object);
+    const assumed = this.#assumed.get(kind)?.get(key);
+    if (assumed === undefined || versionOf(assumed) >= versionOf(object)) return;
+    this.#assumed.get(kind)?.delete(key);
   }
 
   delete(kind: string, key: string): void {
-    if (this.#kinds.get(kind)?.delete(key) === true) this.#version++;
+    const wasKnown = this.#kinds.get(kind)?.delete(key) === true;
+    const wasAssumed = this.#assumed.get(kind)?.delete(key) === true;
+    if (wasKnown || wasAssumed) this.#version++;
+  }
+
+  /** Shows an object so until the server shows a newer version than this. */
+  assume(kind: string, object: KubeObject): void {
+    const key = keyOf(object);
+    const known = this.#kinds.get(kind)?.get(key);
+    if (known !== undefined && versionOf(known) > versionOf(object)) return;
+    this.#version++;
+    inner(this.#assumed, kind).set(key, object);
+  }
+
+  /** Shows again what the server said last. */
+  restore(kind: string, key: string): void {
+    if (this.#assumed.get(kind)?.delete(key) === true) this.#version++;
   }
 
   object(kind: string, key: string): KubeObject | undefined {
-    return this.#kinds.get(kind)?.get(key);
+    return this.#assumed.get(kind)?.get(key) ?? this.#kinds.get(kind)?.get(key);
   }
 
-  objects(kind: string): Iterable<KubeObject> {
-    return this.#kinds.get(kind)?.values() ?? [];
+  *objects(kind: string): Iterable<KubeObject> {
+    const assumed = this.#assumed.get(kind) ?? NONE;
+    for (const [key, object] of this.#kinds.get(kind) ?? NONE) yield assumed.get(key) ?? object;
+    const known = this.#kinds.get(kind) ?? NONE;
+    for (const [key, object] of assumed) if (!known.has(key)) yield object;
   }
 
   get namespaces(): Iterable<string> {

@@ -193,6 +193,11 @@ export interface PodObject extends KubeObject {
     readonly phase?: string;
     readonly startTime?: string;
     readonly nominatedNodeName?: string;
+    /** Claims that were made for the pod; without a name where none is needed. */
+    readonly resourceClaimStatuses?: readonly {
+      readonly name: string;
+      readonly resourceClaimName?: string;
+    }[];
     readonly conditions?: readonly Condition[];
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly initContainerStatuses?: readonly ContainerStatus[];

@@ -8,8 +8,8 @@ import { ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { Nominations } from './cycle.ts';
-import { Evaluator } from './evaluator.ts';
-import { failureOf, type Failure } from './failure.ts';
+import { Evaluator, type Decision } from './evaluator.ts';
+import { failureOf, refusalOf, type Failure } from './failure.ts';
 import type { FastProfile } from './fast-profile.ts';
 import { GroupSearch } from './group-search.ts';
 import type { Identities } from './identities.ts';
@@ -22,7 +22,7 @@ import type { Profile } from './profile.ts';
 import type { SiblingCounts } from './sibling-counts.ts';
 import { SpreadPick } from './spread-pick.ts';
 import type { TermWatch, Touch } from './term-watch.ts';
-import { hasUnboundClaims } from './volumes.ts';
+import type { Reservation } from './reservation.ts';
 
 export interface ActiveProfile {
   readonly profile: Profile;
@@ -50,16 +50,6 @@ export interface PlacementOptions {
 /** Shapes of nodes from which on a search is no better than a look at all nodes. */
 const SHAPES_MAX = 2048;
 
-/** There is a node, but the claims would have to be bound to it first, by the scheduler. */
-const UNBOUND_CLAIMS: Failure = {
-  message: 'claims that wait for their first consumer (WaitForFirstConsumer) are not supported yet',
-  rejecters: new Set(['VolumeBinding']),
-  isError: true,
-  clearsNomination: false,
-  isIndexed: false,
-  nomination: null,
-};
-
 export interface PlacementMetrics {
   indexed: number;
   searched: number;
@@ -81,6 +71,8 @@ export class Placement {
   };
   /** Why the last `decide` found no node. */
   failure: Failure | null = null;
+  /** What the last `decide` found to be done before the pod is bound. */
+  reservations: readonly Reservation[] = [];
   readonly #options: PlacementOptions;
   readonly #evaluator: Evaluator;
   readonly #shelf: IndexShelf;
@@ -112,6 +104,7 @@ export class Placement {
   decide(id: number): number {
     const { pods, identities, profiles } = this.#options;
     this.failure = null;
+    this.reservations = [];
     const podClass = identities.classes.get(pods.podClass.get(id));
     const active = profiles.get(podClass.schedulerName);
     if (active === undefined) throw new Error(`no profile is named ${podClass.schedulerName}`);
@@ -260,15 +253,9 @@ export class Placement {
     const decision = this.#evaluator.decide(view.podAt(id), view, profile, nominations);
     switch (decision.kind) {
       case 'placed':
-        if (hasUnboundClaims(view.podAt(id), view)) {
-          this.failure = UNBOUND_CLAIMS;
-          return -1;
-        }
-        return nodes.find(decision.best[random.below(decision.best.length)] ?? '');
-      case 'gated':
-        throw new Error(`pod ${view.podAt(id).key} is gated and must not be tried`);
+        return this.#reserve(decision.best[random.below(decision.best.length)] ?? '', decision);
       case 'failed': {
-        const { message, rejecters, nomination, clearsNomination, isError } = decision;
+        const { message, rejecters, nomination, clearsNomination, isError, writes } = decision;
         const victims = nomination?.victims.map(({ key }) => view.rowOf(key)) ?? [];
         this.failure = {
           message,
@@ -276,10 +263,23 @@ export class Placement {
           isError,
           clearsNomination,
           isIndexed: false,
+          writes,
           nomination: nomination === null ? null : { node: nodes.find(nomination.node), victims },
         };
         return -1;
       }
     }
+  }
+
+  /** Asks the plugins for what is to be done before the pod is bound to the node. */
+  #reserve(name: string, { cycle }: Decision & { kind: 'placed' }): number {
+    const node = cycle.snapshot.node(name);
+    const outcome = node === undefined ? [] : cycle.reserve(node);
+    if (Array.isArray(outcome)) {
+      this.reservations = outcome;
+      return this.#options.nodes.find(name);
+    }
+    this.failure = refusalOf(outcome);
+    return -1;
   }
 }

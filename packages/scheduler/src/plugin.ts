@@ -5,6 +5,7 @@
 import type { FailedCycle } from './cycle.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
+import type { ObjectWrite, Reservation } from './reservation.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /**
@@ -32,6 +33,11 @@ export interface Filter {
   addPod?(pod: PodInfo, node: NodeInfo): void;
   removePod?(pod: PodInfo, node: NodeInfo): void;
   clone?(): Filter;
+  /**
+   * What is to be done before the pod may be bound to a node that passed; null: nothing. Others see
+   * it as done at once.
+   */
+  reserve?(node: NodeInfo): Reservation | Rejection | null;
 }
 
 export type PreFilterOutcome =
@@ -67,6 +73,8 @@ export type PostFilterOutcome =
       readonly rejection: Rejection;
       /** The pod's earlier nomination is of no use any more. */
       readonly clearsNomination?: boolean;
+      /** What may help a later try. */
+      readonly writes?: readonly ObjectWrite[];
     };
 
 export interface Nomination {
@@ -77,11 +85,17 @@ export interface Nomination {
 export interface Plugin {
   readonly name: string;
   /** Keeps a pod out of the queue: the reason, or null. */
-  preEnqueue?(pod: PodInfo): string | null;
+  preEnqueue?(pod: PodInfo, snapshot: Snapshot): string | null;
   postFilter?(cycle: FailedCycle): PostFilterOutcome;
   /** What the plugin knows before nodes are looked at; all that filter have it. */
   preFilter?(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome;
-  preScore?(pod: PodInfo, snapshot: Snapshot, feasible: readonly NodeInfo[]): PreScoreOutcome;
+  /** `filter`: what `preFilter` of the same plugin gave for the pod, or null. */
+  preScore?(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    feasible: readonly NodeInfo[],
+    filter: Filter | null,
+  ): PreScoreOutcome;
 }
 
 /** Runs on every node of a filter without preparation. */

@@ -14,5 +14,7 @@ export interface PodFacts {
   startMs: number;
   /** status.nominatedNodeName. */
   nominated: string;
+  /** JSON of status.resourceClaimStatuses, or empty. */
+  claims: string;
   readonly uid: Uint32Array;
 }

@@ -20,6 +20,7 @@ const UID = encode('uid');
 const LABELS = encode('labels');
 const OWNERS = encode('ownerReferences');
 const DELETION = encode('deletionTimestamp');
+const CLAIM_STATUSES = encode('resourceClaimStatuses');
 const NOMINATED = encode('nominatedNodeName');
 const START_TIME = encode('startTime');
 const CONTAINER_STATUSES = encode('containerStatuses');
@@ -44,6 +45,7 @@ export class PodReader {
     isTerminating: 0,
     startMs: 0,
     nominated: '',
+    claims: '',
     uid: new Uint32Array(4),
   };
   readonly #identities: Identities;
@@ -75,6 +77,7 @@ export class PodReader {
     facts.isTerminating = 0;
     facts.startMs = 0;
     facts.nominated = '';
+    facts.claims = '';
     facts.uid.fill(0);
     facts.podClass = -1;
     facts.labels = -1;
@@ -150,6 +153,8 @@ export class PodReader {
         this.facts.startMs = Date.parse(stringValue(bytes, valueStart, valueEnd));
       } else if (cursor.is(NOMINATED)) {
         this.facts.nominated = stringValue(bytes, valueStart, valueEnd);
+      } else if (cursor.is(CLAIM_STATUSES)) {
+        this.facts.claims = bytes.toString('utf8', valueStart, valueEnd);
       } else if (cursor.is(CONTAINER_STATUSES) || cursor.is(INIT_STATUSES)) {
         const at = bytes.indexOf('"resources"', valueStart);
         if (at >= 0 && at < valueEnd) this.#hasResizes = true;

@@ -2,7 +2,7 @@
 import type { Plugin } from './plugin.ts';
 import { BalancedAllocation, type BalancedAllocationArgs } from './plugins/balanced-allocation.ts';
 import { DefaultPreemption, type DefaultPreemptionArgs } from './plugins/default-preemption.ts';
-import { dynamicResources } from './plugins/dynamic-resources.ts';
+import { DynamicResources, type DynamicResourcesArgs } from './plugins/dynamic-resources.ts';
 import { imageLocality } from './plugins/image-locality.ts';
 import { InterPodAffinity, type InterPodAffinityArgs } from './plugins/inter-pod-affinity.ts';
 import { NodeAffinity, type NodeAffinityArgs } from './plugins/node-affinity.ts';
@@ -14,18 +14,20 @@ import { PodTopologySpread, type PodTopologySpreadArgs } from './plugins/pod-top
 import { schedulingGates } from './plugins/scheduling-gates.ts';
 import { nodeVolumeLimits } from './plugins/node-volume-limits.ts';
 import { taintToleration } from './plugins/taint-toleration.ts';
-import { volumeBinding } from './plugins/volume-binding.ts';
+import { VolumeBinding, type VolumeBindingArgs } from './plugins/volume-binding.ts';
 import { volumeRestrictions } from './plugins/volume-restrictions.ts';
 import { volumeZone } from './plugins/volume-zone.ts';
 import type { Compatibility } from './profile.ts';
 
 export interface PluginArgs {
   readonly DefaultPreemption?: DefaultPreemptionArgs;
+  readonly DynamicResources?: DynamicResourcesArgs;
   readonly InterPodAffinity?: InterPodAffinityArgs;
   readonly NodeAffinity?: NodeAffinityArgs;
   readonly NodeResourcesBalancedAllocation?: BalancedAllocationArgs;
   readonly NodeResourcesFit?: NodeResourcesFitArgs;
   readonly PodTopologySpread?: PodTopologySpreadArgs;
+  readonly VolumeBinding?: VolumeBindingArgs;
 }
 
 /** The multiPoint list of the default profile. */
@@ -73,11 +75,11 @@ export function createPlugins(
     new NodeResourcesFit(args.NodeResourcesFit ?? {}),
     volumeRestrictions,
     nodeVolumeLimits,
-    volumeBinding,
+    new VolumeBinding(args.VolumeBinding ?? {}),
     volumeZone,
     new PodTopologySpread(args.PodTopologySpread ?? {}),
     new InterPodAffinity(args.InterPodAffinity ?? {}, compatibility.keepsNamespaceSelector),
-    dynamicResources,
+    new DynamicResources(args.DynamicResources ?? {}),
     new DefaultPreemption(args.DefaultPreemption ?? {}),
     new BalancedAllocation(
       args.NodeResourcesBalancedAllocation ?? {},

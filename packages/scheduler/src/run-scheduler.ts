@@ -7,6 +7,7 @@ import { createLeaderElection, type LeaderElection } from '@megaplane/client/lea
 import { systemClock } from '@megaplane/base/system-clock';
 import { ApiWriter, type Log } from './api-writer.ts';
 import { ClusterFeeds } from './cluster-feeds.ts';
+import { PreBinder } from './pre-binder.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
@@ -70,6 +71,7 @@ class SchedulerProgram {
   readonly #metrics = new SchedulerMetrics();
   readonly #feeds: ClusterFeeds;
   readonly #loop: SchedulingLoop;
+  readonly #preBinder: PreBinder;
   readonly #election: LeaderElection | null;
   readonly #fail: (error: Error) => void;
   #timers: NodeJS.Timeout[] = [];
@@ -102,11 +104,21 @@ class SchedulerProgram {
       host: hostname(),
       monotonicMs: () => systemClock.monotonicMs(),
       onProgress: () => this.#loop.wake(),
+      undo: (writes) => this.#preBinder.write(writes),
       log: options.log,
+    });
+    this.#preBinder = new PreBinder({
+      client,
+      core: this.#core,
+      onReady: (tag) => writer.bindDelayed(tag),
+      onFailure: (tag, message) => writer.fail(tag, message),
+      onWaiting: (tag, text) => writer.note(tag, 'BindingConditionsPending', text),
+      onTrouble: (message) => options.log('warn', message),
     });
     this.#loop = new SchedulingLoop({
       core: this.#core,
       writer,
+      preBinder: this.#preBinder,
       metrics: this.#metrics,
       clock: systemClock,
       defer: (run) => void setImmediate(run),
@@ -116,7 +128,10 @@ class SchedulerProgram {
       core: this.#core,
       nowMs: () => systemClock.nowMs(),
       onChange: () => this.#loop.wake(),
-      onPodGone: (id) => writer.forget(id),
+      onPodGone: (id, undone) => {
+        writer.forget(id);
+        this.#preBinder.write(undone);
+      },
       onSynced: () => this.#loop.setSynced(),
       onTrouble: (message) => options.log('warn', message),
     });
@@ -144,6 +159,7 @@ class SchedulerProgram {
     this.#loop.setLeading(false);
     await this.#election?.stop();
     this.#feeds.stop();
+    this.#preBinder.stop();
   }
 
   pageAt(path: string): Page | null {

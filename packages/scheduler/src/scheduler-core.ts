@@ -3,7 +3,10 @@
  * with pods to bind and failures to report. It opens no connection and owns no clock.
  */
 import { Random } from '@megaplane/base/random';
-import { ClusterView } from './cluster-view.ts';
+import { ClaimWatch } from './claim-watch.ts';
+import { ClusterView, type ClaimStatuses } from './cluster-view.ts';
+import { Evaluator } from './evaluator.ts';
+import type { ResourceClaimObject } from './devices/device-objects.ts';
 import type { Failure } from './failure.ts';
 import { fastProfileOf } from './fast-profile.ts';
 import { Identities } from './identities.ts';
@@ -11,15 +14,18 @@ import { factsOf } from './node-facts.ts';
 import { NodeTable } from './node-table.ts';
 import { Nominator } from './nominator.ts';
 import type { KubeObject, NodeObject, PodObject } from './objects.ts';
+import { keyOf as keyOfObject } from './objects.ts';
 import { ObjectStore } from './object-store.ts';
 import { INDEX_BYTES_MAX, SEARCHED_NODES_MIN } from './index-shelf.ts';
 import { Placement } from './placement.ts';
 import type { ActiveProfile } from './placement.ts';
 import type { PodFacts } from './pod-facts.ts';
-import { createPodClass } from './pod-class.ts';
+import { createPodClass, type PodClass } from './pod-class.ts';
 import { PodReader } from './pod-reader.ts';
 import { PLACE, PodTable } from './pod-table.ts';
 import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } from './profile.ts';
+import type { ObjectWrite, Reservation } from './reservation.ts';
+import { Reservations } from './reservations.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from './scheduling-queue.ts';
 import { SiblingCounts } from './sibling-counts.ts';
 import { TermWatch } from './term-watch.ts';
@@ -40,7 +46,13 @@ export interface CoreOptions {
 
 /** What became of one try. */
 export type Attempt =
-  | { readonly kind: 'bind'; readonly id: number; readonly node: number }
+  | {
+      readonly kind: 'bind';
+      readonly id: number;
+      readonly node: number;
+      /** To be done before the pod is bound. */
+      readonly reservations: readonly Reservation[];
+    }
   | {
       readonly kind: 'failed';
       readonly id: number;
@@ -65,11 +77,14 @@ export class SchedulerCore {
   readonly nominator: Nominator;
   readonly placement: Placement;
   readonly profiles: ReadonlyMap<string, ActiveProfile>;
+  readonly reservations: Reservations;
   /** Pods with a node that the API server has not confirmed. */
   assumed = 0;
   readonly #reader: PodReader;
   readonly #view: ClusterView;
   readonly #siblings: SiblingCounts;
+  readonly #claimStatuses = new Map<number, ClaimStatuses>();
+  readonly #claimants = new ClaimWatch();
 
   constructor(options: CoreOptions) {
     const random = new Random(options.seed);
@@ -85,7 +100,9 @@ export class SchedulerCore {
     this.#view = new ClusterView(this.nodes, this.pods, this.identities, this.objects, {
       keyOf: (id) => options.keyOf(id),
       nominatedNode: (id) => this.nominator.nodeOf(id),
+      claimStatuses: (id) => this.#claimStatuses.get(id),
     });
+    this.reservations = new Reservations(this.objects);
     this.nominator.view = this.#view;
     this.profiles = activeProfiles(options);
     this.#siblings = new SiblingCounts(this.identities, this.pods);
@@ -127,8 +144,17 @@ export class SchedulerCore {
 
   /** An object of a small kind that plugins ask for. */
   objectSeen(kind: string, object: KubeObject, nowMs: number): void {
+    const key = keyOfObject(object);
+    const before = this.objects.object(kind, key);
     this.objects.set(kind, object);
-    this.queue.wakeOthers('object', `${kind}Update`, nowMs);
+    const event = `${kind}${before === undefined ? 'Add' : 'Update'}`;
+    if (kind === 'ResourceClaim') this.#claimSeen(key, before, object, event, nowMs);
+    else this.queue.wakeOthers('object', event, nowMs);
+  }
+
+  /** The API server took an object that we wrote; the watch will show it later. */
+  objectWritten(kind: string, object: KubeObject): void {
+    this.objects.assume(kind, object);
   }
 
   objectGone(kind: string, key: string): void {
@@ -157,29 +183,39 @@ export class SchedulerCore {
     this.pods.uid1.set(id, facts.uid[1] ?? 0);
     this.pods.uid2.set(id, facts.uid[2] ?? 0);
     this.pods.uid3.set(id, facts.uid[3] ?? 0);
+    if (facts.claims !== '') {
+      this.#claimStatuses.set(id, JSON.parse(facts.claims) as ClaimStatuses);
+    }
     if (facts.node >= 0) this.#assigned(id, facts, nowMs);
     else this.#pending(id, facts, isNew, nowMs);
     return true;
   }
 
-  podGone(id: number, nowMs: number): void {
+  podGone(id: number, nowMs: number): readonly ObjectWrite[] {
+    const undone = this.reservations.giveBack(this.tagOf(id));
     const podClass = this.pods.podClass.get(id);
     const wasPlaced = this.#isPlaced(id);
     if (wasPlaced) this.#leave(id, nowMs);
     else this.#drop(id, nowMs);
     if (!wasPlaced && this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
     this.#setIdentity(id, null);
+    this.#claimStatuses.delete(id);
+    this.#claimants.set(id, []);
     this.pods.generation.add(id, 1);
+    return undone;
   }
 
   /** Tries the next pod; null when none wants to be tried. A node found is assumed at once. */
   attempt(nowMs: number): Attempt | null {
     const id = this.queue.pop();
     if (id < 0) return null;
+    this.#view.nowMs = nowMs;
     const node = this.placement.decide(id);
     if (node >= 0) {
+      const { reservations } = this.placement;
       this.#assume(id, node, nowMs);
-      return { kind: 'bind', id, node };
+      this.reservations.take(this.tagOf(id), reservations);
+      return { kind: 'bind', id, node, reservations };
     }
     const { failure } = this.placement;
     if (failure === null) throw new Error('a pod found no node, and nothing says why');
@@ -199,11 +235,13 @@ export class SchedulerCore {
   }
 
   /** The API server did not take a binding: the pod gives its node back and is tried later. */
-  bindFailed(tag: number, nowMs: number): void {
+  bindFailed(tag: number, nowMs: number): readonly ObjectWrite[] {
+    const undone = this.reservations.giveBack(tag);
     const id = this.rowOf(tag);
-    if (id < 0 || this.pods.place.get(id) !== PLACE.assumed) return;
+    if (id < 0 || this.pods.place.get(id) !== PLACE.assumed) return undone;
     this.#leave(id, nowMs);
     this.queue.fail(id, nowMs);
+    return undone;
   }
 
   /** Once a second. */
@@ -258,7 +296,7 @@ export class SchedulerCore {
     }
     if (nominated !== '') this.nominator.set(id, nominated);
     const place = pods.place.get(id);
-    if (podClass.isGated) {
+    if (podClass.isGated || this.#isHeldBack(id, podClass)) {
       if (place !== PLACE.gated) queue.addGated(id);
     } else if (isNew || place === PLACE.none || place === PLACE.gated) {
       queue.add(id, isNew ? 'UnschedulablePodAdd' : 'UnschedulablePodUpdate', nowMs);
@@ -267,6 +305,43 @@ export class SchedulerCore {
       if (place === PLACE.unschedulable) queue.wake(id, 'UnschedulablePodUpdate', nowMs);
       else queue.add(id, 'UnschedulablePodUpdate', nowMs);
     }
+  }
+
+  /** Whether a plugin wants the pod not to be tried, for what it names is not there. */
+  #isHeldBack(id: number, { schedulerName, template }: PodClass): boolean {
+    const profile = this.profiles.get(schedulerName)?.profile;
+    const claims = template.spec.resourceClaims ?? [];
+    if (profile === undefined || claims.length === 0) return false;
+    const pod = this.#view.podAt(id);
+    const made = pod.pod.status?.resourceClaimStatuses ?? [];
+    const names = claims.flatMap(({ name, resourceClaimName }) => {
+      const own = resourceClaimName ?? made.find((one) => one.name === name)?.resourceClaimName;
+      return own === undefined ? [] : [`${pod.namespace}/${own}`];
+    });
+    this.#claimants.set(id, names);
+    return Evaluator.gateOf(pod, this.#view, profile) !== null;
+  }
+
+  /** Only pods that name the claim care; but devices that are free again are for everybody. */
+  #claimSeen(
+    key: string,
+    before: ResourceClaimObject | undefined,
+    after: ResourceClaimObject,
+    event: string,
+    nowMs: number,
+  ): void {
+    const { pods, queue } = this;
+    for (const id of this.#claimants.on(key)) {
+      const podClass = this.identities.classes.get(pods.podClass.get(id));
+      if (pods.place.get(id) === PLACE.gated) {
+        if (!podClass.isGated && !this.#isHeldBack(id, podClass)) queue.add(id, event, nowMs);
+      } else {
+        queue.wake(id, event, nowMs);
+      }
+    }
+    const isFreed =
+      before?.status?.allocation !== undefined && after.status?.allocation === undefined;
+    if (isFreed) queue.wakeOthers('object', event, nowMs);
   }
 
   #assume(id: number, node: number, nowMs: number): void {

@@ -4,12 +4,14 @@
  */
 import type { Clock } from '@megaplane/base/clock';
 import type { ApiWriter } from './api-writer.ts';
+import type { PreBinder } from './pre-binder.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
 export interface SchedulingLoopOptions {
   readonly core: SchedulerCore;
   readonly writer: ApiWriter;
+  readonly preBinder: PreBinder;
   readonly metrics: SchedulerMetrics;
   readonly clock: Clock;
   /** Runs something soon, after what is to be read has been read. */
@@ -49,7 +51,7 @@ export class SchedulingLoop {
 
   readonly #slice = (): void => {
     this.#isDeferred = false;
-    const { core, writer, clock } = this.#options;
+    const { core, writer, preBinder, clock } = this.#options;
     if (!this.#isLeading) return;
     const nowMs = clock.nowMs();
     const endMs = clock.monotonicMs() + SLICE_MS;
@@ -60,7 +62,12 @@ export class SchedulingLoop {
       if (attempt === null) return;
       if (attempt.kind === 'bind') {
         this.#options.metrics.decided((clock.monotonicMs() - startedMs) / 1000);
-        writer.bind(attempt.id, startedMs);
+        if (attempt.reservations.length === 0) {
+          writer.bind(attempt.id, startedMs);
+        } else {
+          writer.delay(attempt.id, startedMs);
+          preBinder.start(core.tagOf(attempt.id), attempt.reservations);
+        }
         continue;
       }
       const { id, failure, displaced } = attempt;
@@ -69,6 +76,7 @@ export class SchedulingLoop {
       const seconds = (clock.monotonicMs() - startedMs) / 1000;
       this.#options.metrics.attempted(result, schedulerName, seconds);
       writer.report(id, failure, displaced);
+      preBinder.write(failure.writes ?? []);
     }
   };
 }

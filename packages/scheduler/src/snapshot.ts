@@ -13,4 +13,6 @@ export interface Snapshot {
   /** An object of another kind by `namespace/name`, or `name`. */
   object(kind: string, key: string): KubeObject | undefined;
   objects(kind: string): Iterable<KubeObject>;
+  /** When the snapshot was taken, milliseconds since 1970. */
+  readonly nowMs: number;
 }

@@ -62,16 +62,10 @@ function check(file: string, compatibility: Compatibility): void {
 
 const RECORDED = { isBalanceChangeScored: false, keepsNamespaceSelector: true };
 
-/** Areas of plugins that are not there yet. */
-const COMING: Readonly<Record<string, string>> = {
-  dra: 'claims for devices',
-};
-
 for (const name of isPresent ? readdirSync(VECTORS) : []) {
   if (!name.endsWith('.json')) continue;
   const area = name.slice(0, -'.json'.length);
-  const todo = COMING[area] ?? false;
-  test(`recorded decisions of ${area} are reproduced`, { skip, todo }, () => {
+  test(`recorded decisions of ${area} are reproduced`, { skip }, () => {
     check(join(VECTORS, name), RECORDED);
   });
 }

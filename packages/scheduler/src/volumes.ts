@@ -9,7 +9,7 @@ import type {
   Quantities,
   Volume,
 } from './objects.ts';
-import { matchesTerms, parseNodeSelector } from './node-selector.ts';
+import { matchesTerms, parseNodeSelector, type Term } from './node-selector.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -20,6 +20,7 @@ export interface ClaimObject extends KubeObject {
     readonly storageClassName?: string;
     readonly volumeName?: string;
     readonly volumeMode?: string;
+    readonly volumeAttributesClassName?: string;
     readonly selector?: LabelSelectorObject;
     readonly resources?: { readonly requests?: Quantities };
   };
@@ -32,6 +33,7 @@ export interface VolumeObject extends KubeObject {
     readonly accessModes?: readonly string[];
     readonly storageClassName?: string;
     readonly volumeMode?: string;
+    readonly volumeAttributesClassName?: string;
     readonly claimRef?: {
       readonly namespace?: string;
       readonly name?: string;
@@ -95,8 +97,13 @@ export function isDelayed(snapshot: Snapshot, claim: ClaimObject): boolean {
 export function isReachable({ spec }: VolumeObject, node: NodeInfo): boolean {
   const required = spec?.nodeAffinity?.required;
   if (required === undefined) return true;
-  return matchesTerms(parseNodeSelector(required), { name: '', labels: node.labels });
+  let terms = parsed.get(required);
+  if (terms === undefined) parsed.set(required, (terms = parseNodeSelector(required)));
+  return matchesTerms(terms, { name: '', labels: node.labels });
 }
+
+/** Selectors are asked about for many nodes. */
+const parsed = new WeakMap<NodeSelectorObject, readonly Term[]>();
 
 export function bytesOf(quantity: string | number | undefined): bigint {
   const parsed = parseQuantity(String(quantity ?? '0'));
@@ -121,11 +128,7 @@ export function notFound(kind: string, name: string): string {
   return `${kind} "${name}" not found`;
 }
 
-/** Whether placement would have to bind claims first, which wait for their consumer. */
-export function hasUnboundClaims(pod: PodInfo, snapshot: Snapshot): boolean {
-  return volumesOf(pod).some((volume) => {
-    const name = claimNameOf(pod, volume);
-    const claim = name === '' ? undefined : claimOf(snapshot, pod.namespace, name);
-    return claim !== undefined && !isBound(claim);
-  });
+/** What a claim asks for. */
+export function claimBytes({ spec }: ClaimObject): bigint {
+  return bytesOf(spec?.resources?.requests?.['storage']);
 }

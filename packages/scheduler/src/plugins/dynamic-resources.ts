@@ -1,23 +1,273 @@
-import { SKIP, unschedulable, type Plugin } from '../plugin.ts';
+/** Claims for devices (structured parameters): DynamicResources of kube-scheduler 1.35. */
+import { allocatedBy } from '../devices/allocated-devices.ts';
+import { claimReservation, isReadyToBind } from '../devices/claim-reservation.ts';
+import { bindingTimedOut, deallocation, isReservedFor } from '../devices/claim-reservation.ts';
+import { DeviceAllocator, type Allocation } from '../devices/device-allocator.ts';
+import {
+  claimText,
+  type DeviceClassObject,
+  type ResourceClaimObject,
+  type ResourceSliceObject,
+} from '../devices/device-objects.ts';
+import { matchesTerms, parseNodeSelector } from '../node-selector.ts';
+import type { Term } from '../node-selector.ts';
+import type { NodeInfo } from '../node-info.ts';
+import type { PodInfo } from '../pod-info.ts';
+import type { FailedCycle } from '../cycle.ts';
+import { normalizeByMax, SKIP, unresolvable, unschedulable } from '../plugin.ts';
+import type {
+  Filter,
+  Plugin,
+  PostFilterOutcome,
+  PreFilterOutcome,
+  Rejection,
+  Scorer,
+} from '../plugin.ts';
+import { ALLOCATING_CLAIM, type Reservation } from '../reservation.ts';
+import type { Snapshot } from '../snapshot.ts';
 
-const UNSUPPORTED = 'claims for devices (spec.resourceClaims) are not supported yet';
+export interface DynamicResourcesArgs {
+  /** Longest wait for devices that are made ready on demand, in seconds. */
+  readonly bindingTimeoutSeconds?: number;
+}
 
-/**
- * Of claims for devices, only what shows on pods without any: the text of a failed cycle. Pods
- * with claims are refused, for a node without their devices would be worse than none.
- */
-export const dynamicResources: Plugin = {
-  name: 'DynamicResources',
-  preFilter({ pod }) {
-    if ((pod.spec.resourceClaims ?? []).length === 0) return SKIP;
-    return { kind: 'rejected', rejection: { code: 'error', reasons: [UNSUPPORTED] } };
-  },
-  postFilter({ isCutShort, cycle }) {
+const BINDING_TIMEOUT_SECONDS = 600;
+/** A request's alternatives (upstream's FirstAvailableDeviceRequestMaxSize). */
+const ALTERNATIVES_MAX = 8;
+const UNAVAILABLE = unresolvable('resourceclaim not available on the node');
+
+/** The name of the claim that a pod's entry stands for; null: the entry needs none. */
+function claimNameOf(pod: PodInfo, index: number): { name: string | null } | { error: string } {
+  const entry = pod.pod.spec.resourceClaims?.[index];
+  if (entry?.resourceClaimName !== undefined) return { name: entry.resourceClaimName };
+  if (entry?.resourceClaimTemplateName === undefined) {
+    const which = `pod "${pod.key}", spec.resourceClaim "${entry?.name ?? ''}"`;
+    return { error: `${which}: none of the supported fields are set` };
+  }
+  const status = pod.pod.status?.resourceClaimStatuses?.find(({ name }) => name === entry.name);
+  if (status === undefined) return { error: `pod "${pod.key}": ResourceClaim not created yet` };
+  return { name: status.resourceClaimName ?? null };
+}
+
+function isControlledBy({ metadata }: ResourceClaimObject, pod: PodInfo): boolean {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  return owner !== undefined && owner.uid === pod.pod.metadata.uid;
+}
+
+/** The claims of a pod, or why it cannot have them. */
+function claimsOf(pod: PodInfo, snapshot: Snapshot): ResourceClaimObject[] | string {
+  const claims: ResourceClaimObject[] = [];
+  for (const [index, entry] of (pod.pod.spec.resourceClaims ?? []).entries()) {
+    const found = claimNameOf(pod, index);
+    if ('error' in found) return found.error;
+    if (found.name === null) continue;
+    const key = `${pod.namespace}/${found.name}`;
+    const claim: ResourceClaimObject | undefined = snapshot.object('ResourceClaim', key);
+    if (claim === undefined) return `could not find ResourceClaim "${key}"`;
+    if (claim.metadata.deletionTimestamp !== undefined) {
+      return `resourceclaim "${found.name}" is being deleted`;
+    }
+    if (entry.resourceClaimName === undefined && !isControlledBy(claim, pod)) {
+      return `ResourceClaim ${key} was not created for pod ${pod.key} (pod is not owner)`;
+    }
+    claims.push(claim);
+  }
+  return claims;
+}
+
+/** Why a claim cannot be allocated on any node; empty if it may be. */
+function claimProblem(claim: ResourceClaimObject, snapshot: Snapshot): string {
+  if (snapshot.object(ALLOCATING_CLAIM, claimText(claim)) !== undefined) {
+    return `resource claim ${claimText(claim)} is in the process of being allocated`;
+  }
+  for (const { name, exactly, firstAvailable = [] } of claim.spec?.devices?.requests ?? []) {
+    if (exactly === undefined && firstAvailable.length === 0) {
+      return `resource claim ${claimText(claim)}, request ${name}: unknown request type`;
+    }
+    const demands =
+      exactly === undefined
+        ? firstAvailable.map((one): [string, string] => [
+            `${name}/${one.name}`,
+            one.deviceClassName ?? '',
+          ])
+        : [[name, exactly.deviceClassName ?? ''] as const];
+    for (const [path, className] of demands) {
+      if (className !== '' && snapshot.object('DeviceClass', className) !== undefined) continue;
+      return `request ${path}: device class ${className} does not exist`;
+    }
+  }
+  return '';
+}
+
+/** What was found out about a pod with claims, and devices for it, node by node. */
+class ClaimFilter implements Filter {
+  /** Allocated claims that some node could not use: giving one up may help. */
+  readonly unavailable: Set<ResourceClaimObject> = new Set();
+  readonly #pod: PodInfo;
+  readonly #snapshot: Snapshot;
+  readonly #claims: readonly ResourceClaimObject[];
+  readonly #open: readonly ResourceClaimObject[];
+  readonly #nodesOf = new Map<ResourceClaimObject, readonly Term[]>();
+  readonly #timeoutMs: number;
+  readonly #found = new Map<string, Allocation>();
+  #allocator: DeviceAllocator | null = null;
+
+  constructor(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    claims: readonly ResourceClaimObject[],
+    timeoutMs: number,
+  ) {
+    this.#pod = pod;
+    this.#snapshot = snapshot;
+    this.#claims = claims;
+    this.#timeoutMs = timeoutMs;
+    this.#open = claims.filter(({ status }) => status?.allocation === undefined);
+    for (const claim of claims) {
+      const selector = claim.status?.allocation?.nodeSelector;
+      if (selector !== undefined) this.#nodesOf.set(claim, parseNodeSelector(selector));
+    }
+  }
+
+  filter(node: NodeInfo): Rejection | null {
+    const unavailable = this.#claims.filter((claim) => !this.#isUsable(claim, node));
+    if (this.#open.length > 0) {
+      const allocation = this.#allocatorNow().allocate(node);
+      this.#found.set(node.name, allocation);
+      const rejection = rejectionOf(allocation);
+      if (rejection !== null) return rejection;
+    }
+    for (const claim of unavailable) this.unavailable.add(claim);
+    return unavailable.length === 0 ? null : UNAVAILABLE;
+  }
+
+  /** More for alternatives that stand further ahead. */
+  scoreOf(node: NodeInfo): number {
+    const allocation = this.#found.get(node.name);
+    if (allocation?.kind !== 'found') return 0;
+    let score = 0;
+    for (const [index, claim] of this.#open.entries()) {
+      const results = allocation.results[index]?.devices.results ?? [];
+      const paths = new Set(results.map(({ request }) => request));
+      for (const { name, firstAvailable = [] } of claim.spec?.devices?.requests ?? []) {
+        for (const [rank, one] of firstAvailable.entries()) {
+          if (paths.has(`${name}/${one.name}`)) score += ALTERNATIVES_MAX - rank;
+        }
+      }
+    }
+    return score;
+  }
+
+  reserve(node: NodeInfo): Reservation | Rejection | null {
+    const unreserved = this.#claims.filter((claim) => !isReservedFor(claim, this.#pod));
+    const allocation = this.#found.get(node.name);
+    if (this.#open.length > 0 && allocation?.kind !== 'found') {
+      return { code: 'error', reasons: ['claim allocation not found for node'] };
+    }
+    const results = allocation?.kind === 'found' ? allocation.results : [];
+    const allocated = new Map(this.#open.map((claim, index) => [claim, results[index]]));
+    return claimReservation(this.#pod, node.name, this.#claims, unreserved, allocated, {
+      timeoutMs: this.#timeoutMs,
+    });
+  }
+
+  #isUsable(claim: ResourceClaimObject, node: NodeInfo): boolean {
+    const terms = this.#nodesOf.get(claim);
+    if (terms !== undefined && !matchesTerms(terms, node)) return false;
+    if (claim.status?.allocation === undefined) return true;
+    const ready = isReadyToBind(claim);
+    return ready === true || (ready === false && !bindingTimedOut(claim, this.#snapshot.nowMs));
+  }
+
+  #allocatorNow(): DeviceAllocator {
+    const snapshot = this.#snapshot;
+    if (this.#allocator === null) {
+      const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
+      const claims = [
+        ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
+        ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
+      ];
+      this.#allocator = new DeviceAllocator(
+        this.#open,
+        slices.flatMap(({ spec }) => spec ?? []),
+        (name): DeviceClassObject | undefined => snapshot.object('DeviceClass', name),
+        allocatedBy(claims),
+      );
+    }
+    return this.#allocator;
+  }
+}
+
+function rejectionOf(allocation: Allocation): Rejection | null {
+  switch (allocation.kind) {
+    case 'found':
+      return null;
+    case 'none':
+      return unresolvable('cannot allocate all claims');
+    case 'invalid':
+      return unresolvable('invalid resource pools were encountered');
+    case 'overTime':
+      return unresolvable('timed out trying to allocate devices');
+    case 'error':
+      return { code: 'error', reasons: [allocation.text] };
+  }
+}
+
+export class DynamicResources implements Plugin {
+  readonly name = 'DynamicResources';
+  readonly #timeoutMs: number;
+
+  constructor(args: DynamicResourcesArgs) {
+    this.#timeoutMs = (args.bindingTimeoutSeconds ?? BINDING_TIMEOUT_SECONDS) * 1000;
+  }
+
+  /** A pod without its claims is not tried. */
+  preEnqueue(pod: PodInfo, snapshot: Snapshot): string | null {
+    const claims = claimsOf(pod, snapshot);
+    return typeof claims === 'string' ? claims : null;
+  }
+
+  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
+    const claims = claimsOf(pod, snapshot);
+    if (typeof claims === 'string') return { kind: 'rejected', rejection: unresolvable(claims) };
+    if (claims.length === 0) return SKIP;
+    for (const claim of claims) {
+      if (claim.status?.allocation !== undefined) continue;
+      const problem = claimProblem(claim, snapshot);
+      if (problem !== '') return { kind: 'rejected', rejection: unresolvable(problem) };
+    }
+    return { kind: 'run', filter: new ClaimFilter(pod, snapshot, claims, this.#timeoutMs) };
+  }
+
+  preScore(
+    _pod: PodInfo,
+    _snapshot: Snapshot,
+    _feasible: readonly NodeInfo[],
+    filter: Filter | null,
+  ): typeof SKIP | { readonly kind: 'run'; readonly scorer: Scorer } {
+    if (!(filter instanceof ClaimFilter)) return SKIP;
+    const scorer: Scorer = {
+      score: (node) => filter.scoreOf(node),
+      normalize: (raw) => normalizeByMax(raw, false),
+    };
+    return { kind: 'run', scorer };
+  }
+
+  postFilter({ isCutShort, cycle }: FailedCycle): PostFilterOutcome {
     if (isCutShort) {
       return { kind: 'rejected', rejection: { code: 'error', reasons: ['not found'] } };
     }
-    const hasClaims = (cycle.pod.pod.spec.resourceClaims ?? []).length > 0;
-    const text = hasClaims ? 'still not schedulable' : 'no new claims to deallocate';
-    return { kind: 'rejected', rejection: unschedulable(text) };
-  },
-};
+    const filter = cycle.filterOf(this.name);
+    if (!(filter instanceof ClaimFilter)) {
+      const text = 'no new claims to deallocate';
+      return { kind: 'rejected', rejection: unschedulable(text) };
+    }
+    for (const claim of filter.unavailable) {
+      const write = deallocation(claim, cycle.pod);
+      if (write === null) continue;
+      const text = 'deallocation of ResourceClaim completed';
+      return { kind: 'rejected', rejection: unschedulable(text), writes: [write] };
+    }
+    return { kind: 'rejected', rejection: unschedulable('still not schedulable') };
+  }
+}

@@ -86,20 +86,35 @@ function countsByDriver(volumes: ReadonlyMap<string, string>): Map<string, numbe
   return counts;
 }
 
+type Attachments = ReadonlyMap<string, readonly AttachmentObject[]>;
+
+function attachmentsOf(snapshot: Snapshot): Attachments {
+  const all = snapshot.objects('VolumeAttachment') as Iterable<AttachmentObject>;
+  return Map.groupBy(all, ({ spec }) => spec?.nodeName ?? '');
+}
+
 /** Volumes that are attached to a node without a pod on it that uses them. */
-function collectAttached(snapshot: Snapshot, node: string, found: Map<string, string>): void {
-  for (const { spec } of snapshot.objects('VolumeAttachment') as Iterable<AttachmentObject>) {
-    if (spec?.nodeName !== node) continue;
+function collectAttached(
+  snapshot: Snapshot,
+  attachments: readonly AttachmentObject[],
+  found: Map<string, string>,
+): void {
+  for (const { spec } of attachments) {
     const volume: VolumeObject | undefined = snapshot.object(
       'PersistentVolume',
-      spec.source?.persistentVolumeName ?? '',
+      spec?.source?.persistentVolumeName ?? '',
     );
     const csi = volume?.spec?.csi;
     if (csi !== undefined) found.set(`${csi.driver}/${csi.volumeHandle}`, csi.driver);
   }
 }
 
-function limit(pod: PodInfo, snapshot: Snapshot, node: NodeInfo): Rejection | null {
+function limit(
+  pod: PodInfo,
+  snapshot: Snapshot,
+  attachments: Attachments,
+  node: NodeInfo,
+): Rejection | null {
   const wanted = new Map<string, string>();
   const error = collect(snapshot, pod, true, wanted);
   if (error !== '') return unresolvable(error);
@@ -107,8 +122,9 @@ function limit(pod: PodInfo, snapshot: Snapshot, node: NodeInfo): Rejection | nu
   if (wanted.size === 0 || limits.size === 0) return null;
   const attached = new Map<string, string>();
   for (const existing of node.pods) collect(snapshot, existing, false, attached);
-  collectAttached(snapshot, node.name, attached);
   for (const name of attached.keys()) wanted.delete(name);
+  // A volume that is still attached without a pod counts, also when it is one that is wanted.
+  collectAttached(snapshot, attachments.get(node.name) ?? [], attached);
   const used = countsByDriver(attached);
   for (const [driver, count] of countsByDriver(wanted)) {
     const max = limits.get(driver);
@@ -121,6 +137,7 @@ export const nodeVolumeLimits: Plugin = {
   name: 'NodeVolumeLimits',
   preFilter(pod, snapshot) {
     if (!volumesOf(pod).some((volume) => claimNameOf(pod, volume) !== '')) return SKIP;
-    return filterEach((node) => limit(pod, snapshot, node));
+    const attachments = attachmentsOf(snapshot);
+    return filterEach((node) => limit(pod, snapshot, attachments, node));
   },
 };

@@ -1,10 +1,22 @@
 import type { NodeInfo } from '../node-info.ts';
 import type { KubeObject, LabelSelectorObject } from '../objects.ts';
 import { selectorOf, selects, type PodInfo } from '../pod-info.ts';
-import { filterEach, SKIP, unresolvable, type Plugin, type Rejection } from '../plugin.ts';
+import { SKIP, unresolvable } from '../plugin.ts';
+import type { Filter, Plugin, PreFilterOutcome, Rejection } from '../plugin.ts';
+import type { Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { ClaimObject, StorageClassObject, VolumeObject } from '../volumes.ts';
-import { bytesOf, claimNameOf, claimOf, classNameOf, isBound, isDelayed } from '../volumes.ts';
+import { MatchingVolumes } from '../volume-matching.ts';
+import { SELECTED_NODE, volumeReservation, type VolumePlan } from '../volume-reservation.ts';
+import {
+  bytesOf,
+  claimBytes,
+  claimNameOf,
+  claimOf,
+  classNameOf,
+  isBound,
+  isDelayed,
+} from '../volumes.ts';
 import { isReachable, notFound, ownershipError, volumesOf } from '../volumes.ts';
 
 interface CsiDriverObject extends KubeObject {
@@ -22,7 +34,6 @@ const UNREACHABLE = "node(s) didn't match PersistentVolume's node affinity";
 const NONE_AVAILABLE = "node(s) didn't find available persistent volumes to bind";
 const NO_SPACE = 'node(s) did not have enough free storage';
 const MISSING = 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)';
-const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
 
 interface Claims {
@@ -62,51 +73,6 @@ function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | string {
   return isWaiting ? 'pod has unbound immediate PersistentVolumeClaims' : claims;
 }
 
-function sizeOf({ spec }: ClaimObject): bigint {
-  return bytesOf(spec?.resources?.requests?.['storage']);
-}
-
-function isFor(volume: VolumeObject, claim: ClaimObject): boolean {
-  const reference = volume.spec?.claimRef;
-  if (reference === undefined) return false;
-  const { name, namespace = 'default', uid } = claim.metadata;
-  if (reference.name !== name || (reference.namespace ?? 'default') !== namespace) return false;
-  return reference.uid === undefined || reference.uid === '' || reference.uid === uid;
-}
-
-/** The smallest free volume that a claim can have on a node. */
-function matchVolume(
-  claim: ClaimObject,
-  node: NodeInfo,
-  snapshot: Snapshot,
-  chosen: ReadonlySet<string>,
-): VolumeObject | null {
-  const wanted = sizeOf(claim);
-  const modes = claim.spec?.accessModes ?? [];
-  const selector = claim.spec?.selector;
-  const mode = claim.spec?.volumeMode ?? 'Filesystem';
-  let smallest: VolumeObject | null = null;
-  let smallestBytes = 0n;
-  for (const volume of snapshot.objects('PersistentVolume') as Iterable<VolumeObject>) {
-    const { metadata, spec, status } = volume;
-    const bytes = bytesOf(spec?.capacity?.['storage']);
-    const isMine = isFor(volume, claim);
-    if ((spec?.storageClassName ?? '') !== classNameOf(claim) || chosen.has(metadata.name))
-      continue;
-    if (spec?.claimRef !== undefined && !isMine) continue;
-    if (bytes < wanted || (spec?.volumeMode ?? 'Filesystem') !== mode) continue;
-    if (metadata.deletionTimestamp !== undefined) continue;
-    if (isMine) return isReachable(volume, node) ? volume : null;
-    if (status?.phase !== 'Available' || !isReachable(volume, node)) continue;
-    if (selector !== undefined && !selects(selectorOf(selector), metadata.labels)) continue;
-    if (!modes.every((wantedMode) => spec?.accessModes?.includes(wantedMode) === true)) continue;
-    if (smallest !== null && smallestBytes <= bytes) continue;
-    smallest = volume;
-    smallestBytes = bytes;
-  }
-  return smallest;
-}
-
 function isAllowed({ allowedTopologies = [] }: StorageClassObject, node: NodeInfo): boolean {
   if (allowedTopologies.length === 0) return true;
   return allowedTopologies.some(({ matchLabelExpressions = [] }) =>
@@ -126,63 +92,134 @@ function hasSpace(
   for (const space of snapshot.objects('CSIStorageCapacity') as Iterable<CapacityObject>) {
     const limit = space.maximumVolumeSize ?? space.capacity;
     if (space.storageClassName !== metadata.name || limit === undefined) continue;
-    if (space.nodeTopology === undefined || bytesOf(limit) < sizeOf(claim)) continue;
+    if (space.nodeTopology === undefined || bytesOf(limit) < claimBytes(claim)) continue;
     if (selects(selectorOf(space.nodeTopology), node.labels)) return true;
   }
   return false;
 }
 
-/** Why the claims that wait for their consumer cannot be had on a node. */
-function delayedProblem(claims: Claims, node: NodeInfo, snapshot: Snapshot): string {
-  const chosen = new Set<string>();
-  const toProvision: ClaimObject[] = [];
-  const toMatch: ClaimObject[] = [];
-  for (const claim of claims.delayed) {
-    const selected = claim.metadata.annotations?.[SELECTED_NODE];
-    if (selected === undefined) toMatch.push(claim);
-    else if (selected === node.name) toProvision.push(claim);
-    else return NONE_AVAILABLE;
-  }
-  const bySize = toMatch.toSorted((left, right) => Number(sizeOf(left) - sizeOf(right)));
-  for (const claim of bySize) {
-    const volume = matchVolume(claim, node, snapshot, chosen);
-    if (volume === null) toProvision.push(claim);
-    else chosen.add(volume.metadata.name);
-  }
-  for (const claim of toProvision) {
-    const name = classNameOf(claim);
-    const storageClass: StorageClassObject | undefined = snapshot.object('StorageClass', name);
-    const provisioner = storageClass?.provisioner ?? '';
-    if (storageClass === undefined || provisioner === '' || provisioner === NO_PROVISIONER) {
-      return NONE_AVAILABLE;
-    }
-    if (!isAllowed(storageClass, node)) return NONE_AVAILABLE;
-    if (!hasSpace(claim, storageClass, node, snapshot)) return NO_SPACE;
-  }
-  return '';
-}
+/** What a node lacks, and what would be bound on one that lacks nothing. */
+type Planned = VolumePlan | { readonly rejection: Rejection };
 
-function bind(claims: Claims, node: NodeInfo, snapshot: Snapshot): Rejection | null {
-  const reasons = new Set<string>();
-  for (const { spec } of claims.bound) {
-    const volume: VolumeObject | undefined = snapshot.object(
-      'PersistentVolume',
-      spec?.volumeName ?? '',
+class VolumeFilter implements Filter {
+  readonly #claims: Claims;
+  readonly #snapshot: Snapshot;
+  readonly #timeoutMs: number;
+  readonly #matching: ReadonlyMap<ClaimObject, MatchingVolumes>;
+  readonly #plans = new Map<string, VolumePlan>();
+
+  constructor(claims: Claims, snapshot: Snapshot, timeoutMs: number) {
+    this.#claims = claims;
+    this.#snapshot = snapshot;
+    this.#timeoutMs = timeoutMs;
+    this.#matching = new Map(
+      claims.delayed
+        .filter(({ metadata }) => metadata.annotations?.[SELECTED_NODE] === undefined)
+        .toSorted(bySize)
+        .map((claim) => [claim, new MatchingVolumes(claim, snapshot)]),
     );
-    if (volume === undefined) reasons.add(MISSING);
-    else if (!isReachable(volume, node)) reasons.add(UNREACHABLE);
   }
-  const problem = delayedProblem(claims, node, snapshot);
-  if (problem !== '') reasons.add(problem);
-  return reasons.size === 0 ? null : unresolvable(...reasons);
+
+  filter(node: NodeInfo): Rejection | null {
+    const bound = this.#boundProblem(node);
+    const plan = this.#plan(node);
+    const problems = 'rejection' in plan ? plan.rejection : null;
+    if (problems?.code === 'error') return problems;
+    const reasons = [...(bound === '' ? [] : [bound]), ...(problems?.reasons ?? [])];
+    if (reasons.length > 0) return unresolvable(...reasons);
+    if ('matches' in plan && plan.matches.length + plan.provisions.length > 0) {
+      this.#plans.set(node.name, plan);
+    }
+    return null;
+  }
+
+  reserve(node: NodeInfo): Reservation | Rejection | null {
+    if (this.#claims.delayed.length === 0) return null;
+    const plan = this.#plans.get(node.name);
+    if (plan !== undefined) return volumeReservation(plan, node, this.#timeoutMs);
+    return { code: 'error', reasons: [`no pod volume found for node "${node.name}"`] };
+  }
+
+  /** The first of the bound claims whose volume is not for this node. */
+  #boundProblem(node: NodeInfo): string {
+    for (const { spec } of this.#claims.bound) {
+      const name = spec?.volumeName ?? '';
+      const volume: VolumeObject | undefined = this.#snapshot.object('PersistentVolume', name);
+      if (volume === undefined) return MISSING;
+      if (!isReachable(volume, node)) return UNREACHABLE;
+    }
+    return '';
+  }
+
+  #plan(node: NodeInfo): Planned {
+    const toProvision: ClaimObject[] = [];
+    for (const claim of this.#claims.delayed) {
+      const selected = claim.metadata.annotations?.[SELECTED_NODE];
+      if (selected === undefined) continue;
+      if (selected !== node.name) return { rejection: unresolvable(NONE_AVAILABLE) };
+      toProvision.push(claim);
+    }
+    const matches: { claim: ClaimObject; volume: VolumeObject }[] = [];
+    const taken = new Set<string>();
+    for (const [claim, matching] of this.#matching) {
+      const volume = matching.find(node, taken);
+      if (volume === null) {
+        toProvision.push(claim);
+        continue;
+      }
+      taken.add(volume.metadata.name);
+      matches.push({ claim, volume });
+    }
+    for (const claim of toProvision) {
+      const rejection = provisioningProblem(claim, node, this.#snapshot);
+      if (rejection !== null) return { rejection };
+    }
+    return { matches, provisions: toProvision };
+  }
 }
 
-export const volumeBinding: Plugin = {
-  name: 'VolumeBinding',
-  preFilter(pod, snapshot) {
+function bySize(left: ClaimObject, right: ClaimObject): number {
+  const [one, other] = [claimBytes(left), claimBytes(right)];
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+/** Why a volume for a claim cannot be made for a node; null if it can be. */
+function provisioningProblem(
+  claim: ClaimObject,
+  node: NodeInfo,
+  snapshot: Snapshot,
+): Rejection | null {
+  const name = classNameOf(claim);
+  const storageClass: StorageClassObject | undefined = snapshot.object('StorageClass', name);
+  if (storageClass === undefined) {
+    return { code: 'error', reasons: [`failed to find storage class "${name}"`] };
+  }
+  const { provisioner = '' } = storageClass;
+  if (provisioner === '' || provisioner === NO_PROVISIONER || !isAllowed(storageClass, node)) {
+    return unresolvable(NONE_AVAILABLE);
+  }
+  return hasSpace(claim, storageClass, node, snapshot) ? null : unresolvable(NO_SPACE);
+}
+
+export interface VolumeBindingArgs {
+  /** Longest wait for claims to be bound. */
+  readonly bindTimeoutSeconds?: number;
+}
+
+const BIND_TIMEOUT_SECONDS = 600;
+
+export class VolumeBinding implements Plugin {
+  readonly name = 'VolumeBinding';
+  readonly #timeoutMs: number;
+
+  constructor(args: VolumeBindingArgs) {
+    this.#timeoutMs = (args.bindTimeoutSeconds ?? BIND_TIMEOUT_SECONDS) * 1000;
+  }
+
+  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
     const claims = claimsOf(pod, snapshot);
     if (typeof claims === 'string') return { kind: 'rejected', rejection: unresolvable(claims) };
     if (claims.bound.length + claims.delayed.length === 0) return SKIP;
-    return filterEach((node) => bind(claims, node, snapshot));
-  },
-};
+    return { kind: 'run', filter: new VolumeFilter(claims, snapshot, this.#timeoutMs) };
+  }
+}

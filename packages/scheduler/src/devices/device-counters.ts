@@ -1,0 +1,55 @@
+/** Counters that partitions of a device share: what is left of them in a pool (KEP-4815). */
+import { Quantity } from '@megaplane/machinery/quantity';
+import { quantityOf } from './device-capacity.ts';
+import { deviceId, type Device } from './device-objects.ts';
+import { counterSetsOf, type Pool, type Slice } from './device-pools.ts';
+
+const ZERO = new Quantity(0n, 0, 'DecimalSI');
+const counterKey = (set: string, counter: string): string => `${set} ${counter}`;
+
+function* consumed({ consumesCounters = [] }: Device): Iterable<[string, Quantity]> {
+  for (const { counterSet, counters = {} } of consumesCounters) {
+    for (const [name, { value }] of Object.entries(counters)) {
+      yield [counterKey(counterSet, name), quantityOf(value)];
+    }
+  }
+}
+
+/** The counters of one pool during one search. */
+export class PoolCounters {
+  readonly #left = new Map<string, Quantity>();
+
+  /** Devices in `whole` have taken theirs already. */
+  constructor(pool: Pool, slices: readonly Slice[], whole: ReadonlySet<string>) {
+    for (const { name, counters = {} } of counterSetsOf(pool, slices)) {
+      for (const [counter, { value }] of Object.entries(counters)) {
+        this.#left.set(counterKey(name, counter), quantityOf(value));
+      }
+    }
+    for (const { driver, pool: own, devices = [] } of [...pool.slices, ...pool.others]) {
+      for (const device of devices) {
+        if (whole.has(deviceId(driver, own.name, device.name))) this.#change(device, -1);
+      }
+    }
+  }
+
+  /** False, and nothing taken, if some counter has too little left. */
+  take(device: Device): boolean {
+    for (const [key, amount] of consumed(device)) {
+      if ((this.#left.get(key) ?? ZERO).compare(amount) < 0) return false;
+    }
+    this.#change(device, -1);
+    return true;
+  }
+
+  giveBack(device: Device): void {
+    this.#change(device, 1);
+  }
+
+  #change(device: Device, sign: 1 | -1): void {
+    for (const [key, amount] of consumed(device)) {
+      const left = this.#left.get(key) ?? ZERO;
+      this.#left.set(key, sign === 1 ? left.add(amount) : left.subtract(amount));
+    }
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Pools of devices as one node can use them: the slices of the newest generation that target the
+ * node, and whether that is all of the pool. A pool that is being replaced, lacks slices or
+ * contradicts itself gives no devices.
+ */
+import { matchesTerms, parseNodeSelector } from '../node-selector.ts';
+import type { NodeInfo } from '../node-info.ts';
+import type { NodeSelectorObject } from '../objects.ts';
+import type { Device, ResourceSliceObject } from './device-objects.ts';
+
+export type Slice = NonNullable<ResourceSliceObject['spec']>;
+
+export interface Pool {
+  readonly driver: string;
+  readonly name: string;
+  readonly state: 'usable' | 'incomplete' | 'invalid';
+  /** With devices for the node. */
+  readonly slices: readonly Slice[];
+  /** Others of the pool: their devices may use up counters. */
+  readonly others: readonly Slice[];
+}
+
+interface Where {
+  readonly nodeName?: string;
+  readonly allNodes?: boolean;
+  readonly nodeSelector?: NodeSelectorObject;
+}
+
+/** Whether a slice or a device is there for a node. */
+export function isForNode({ nodeName, allNodes, nodeSelector }: Where, node: NodeInfo): boolean {
+  if (nodeName !== undefined && nodeName !== '') return nodeName === node.name;
+  if (allNodes === true) return true;
+  return nodeSelector !== undefined && matchesTerms(parseNodeSelector(nodeSelector), node);
+}
+
+function targets(slice: Slice, node: NodeInfo): boolean {
+  // Counters are needed for any device of the pool.
+  if ((slice.sharedCounters ?? []).length > 0) return true;
+  if (slice.perDeviceNodeSelection !== true) return isForNode(slice, node);
+  return (slice.devices ?? []).some((device) => isForNode(device, node));
+}
+
+function hasConditions({ devices = [] }: Slice): boolean {
+  return devices.some(({ bindingConditions }) => bindingConditions !== undefined);
+}
+
+const generationOf = ({ pool }: Slice): number => pool.generation ?? 0;
+
+/** All pools that matter to a node; those with binding conditions come last. */
+export function poolsOf(slices: readonly Slice[], node: NodeInfo): Pool[] {
+  const found = new Map<string, Slice[]>();
+  const targeting = slices.filter((slice) => targets(slice, node));
+  const order = [
+    ...targeting.filter((slice) => !hasConditions(slice)),
+    ...targeting.filter(hasConditions),
+  ];
+  for (const slice of order) {
+    const id = `${slice.driver}/${slice.pool.name}`;
+    const known = found.get(id);
+    const newest = known?.[0] === undefined ? -1 : generationOf(known[0]);
+    if (known !== undefined && generationOf(slice) === newest) known.push(slice);
+    else if (generationOf(slice) > newest) found.set(id, [slice]);
+  }
+  const pools = found.values().flatMap((own): Pool[] => {
+    const pool = poolOf(own, slices);
+    return pool === null ? [] : [pool];
+  });
+  return [...pools].toSorted((left, right) => conditionRank(left) - conditionRank(right));
+}
+
+function conditionRank({ slices }: Pool): number {
+  return slices.some(hasConditions) ? 1 : 0;
+}
+
+/** Null for a pool that a newer generation replaces, on other nodes so far. */
+function poolOf(own: readonly Slice[], all: readonly Slice[]): Pool | null {
+  const [first] = own;
+  if (first === undefined) return null;
+  const { driver, pool } = first;
+  const generation = generationOf(first);
+  const whole = all.filter((slice) => slice.driver === driver && slice.pool.name === pool.name);
+  if (whole.some((slice) => generationOf(slice) > generation)) return null;
+  const current = whole.filter((slice) => generationOf(slice) === generation);
+  const base = { driver, name: pool.name, slices: [], others: [] };
+  if (current.length !== (pool.resourceSliceCount ?? 0)) return { ...base, state: 'incomplete' };
+  const slices = own.filter(({ sharedCounters = [] }) => sharedCounters.length === 0);
+  if (!isConsistent(slices, current)) return { ...base, state: 'invalid' };
+  return { ...base, state: 'usable', slices, others: current.filter((one) => !own.includes(one)) };
+}
+
+/** Names of devices are unique, and counters that they use exist. */
+function isConsistent(slices: readonly Slice[], current: readonly Slice[]): boolean {
+  const names = slices.flatMap(({ devices = [] }) => devices.map(({ name }) => name));
+  if (new Set(names).size !== names.length) return false;
+  const sets = current.flatMap(({ sharedCounters = [] }) => sharedCounters);
+  const counters = new Map(sets.map(({ name, counters: own = {} }) => [name, own]));
+  if (counters.size !== sets.length) return false;
+  const usesKnown = ({ consumesCounters = [] }: Device): boolean =>
+    consumesCounters.every(({ counterSet, counters: used = {} }) => {
+      const known = counters.get(counterSet);
+      return known !== undefined && Object.keys(used).every((name) => Object.hasOwn(known, name));
+    });
+  return current.every(({ devices = [] }) => devices.every(usesKnown));
+}
+
+/** Counter sets of a pool, wherever they are declared. */
+export function counterSetsOf(
+  { driver, name }: Pool,
+  slices: readonly Slice[],
+): NonNullable<Slice['sharedCounters']> {
+  const own = slices.filter((slice) => slice.driver === driver && slice.pool.name === name);
+  const newest = Math.max(...own.map(generationOf));
+  return own
+    .filter((slice) => generationOf(slice) === newest)
+    .flatMap(({ sharedCounters = [] }) => sharedCounters);
+}

@@ -1,0 +1,134 @@
+/**
+ * Does what has to be done before pods may be bound: writes claims and volumes, and waits until
+ * what that set off is there. One pod waiting holds nobody else up.
+ */
+import { STATUS_NONE, type Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { KubeObject } from './objects.ts';
+import type { ObjectWrite, Reservation } from './reservation.ts';
+import type { SchedulerCore } from './scheduler-core.ts';
+
+export interface PreBinderOptions {
+  readonly client: Client;
+  readonly core: SchedulerCore;
+  /** Everything is done: the pod can be bound. */
+  onReady(tag: number): void;
+  /** It could not be done, or not in time. */
+  onFailure(tag: number, message: string): void;
+  /** The pod will wait: a text for people. */
+  onWaiting(tag: number, text: string): void;
+  onTrouble(message: string): void;
+}
+
+/** Between two looks at what a pod waits for. */
+const LOOK_MS = 1000;
+/** Tries of one write that meets newer versions of its object. */
+const CONFLICTS_MAX = 5;
+
+export class PreBinder {
+  readonly #options: PreBinderOptions;
+  /** Pods under way. */
+  pending = 0;
+  #isStopped = false;
+
+  constructor(options: PreBinderOptions) {
+    this.#options = options;
+  }
+
+  /** Begins; `onReady` or `onFailure` follows, unless the pod goes away. */
+  start(tag: number, reservations: readonly Reservation[]): void {
+    this.pending++;
+    void this.#run(tag, reservations).then((message) => {
+      this.pending--;
+      if (this.#isStopped || message === null) return;
+      if (message === '') this.#options.onReady(tag);
+      else this.#options.onFailure(tag, message);
+    });
+  }
+
+  /** Writes that nobody waits for. */
+  write(writes: readonly ObjectWrite[]): void {
+    for (const write of writes) {
+      void this.#write(write).then((message) => {
+        if (message !== '') this.#options.onTrouble(message);
+      });
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Empty when everything is done, null when the pod is gone, else why not. */
+  async #run(tag: number, reservations: readonly Reservation[]): Promise<string | null> {
+    const { core } = this.#options;
+    for (const reservation of reservations) {
+      const prefix = `running PreBind plugin "${reservation.plugin}": `;
+      for (const write of reservation.writes) {
+        if (core.rowOf(tag) < 0) return null;
+        const message = await this.#write(write);
+        if (message !== '') return prefix + message;
+      }
+      core.reservations.written(reservation);
+      const waited = await this.#wait(tag, reservation);
+      if (waited !== '') return waited === null ? null : prefix + waited;
+    }
+    return core.rowOf(tag) < 0 ? null : '';
+  }
+
+  async #wait(tag: number, reservation: Reservation): Promise<string | null> {
+    const { core, client } = this.#options;
+    const endMs = client.timers.nowMs() + reservation.timeoutMs;
+    for (let looks = 0; ; looks++) {
+      if (core.rowOf(tag) < 0 || this.#isStopped) return null;
+      const nowMs = client.timers.nowMs();
+      const ready = reservation.isReady(core.objects, nowMs);
+      if (ready === true) return '';
+      if (typeof ready === 'string') return ready;
+      if (nowMs >= endMs) return reservation.timeoutText;
+      if (looks === 0 && reservation.waitingText !== '') {
+        this.#options.onWaiting(tag, reservation.waitingText);
+      }
+      await new Promise<void>((resolve) => void client.timers.after(LOOK_MS, resolve));
+    }
+  }
+
+  /** Empty when the object is as wanted. */
+  async #write(write: ObjectWrite): Promise<string> {
+    const { core, client } = this.#options;
+    let object = core.objects.object(write.kind, write.key) as JsonObject | undefined;
+    for (let tries = 0; tries < CONFLICTS_MAX; tries++) {
+      if (object === undefined) {
+        const found = await client.request({ method: 'GET', path: write.path });
+        if (!found.ok) return failureOf(write, found.status.message ?? String(found.code));
+        ({ object } = found);
+      }
+      const changed = write.change(object, client.timers.nowMs());
+      if (changed === null) return '';
+      if (typeof changed === 'string') return changed;
+      const path = write.subresource === '' ? write.path : `${write.path}/${write.subresource}`;
+      const body = { ...typeOf(write), ...changed };
+      const answer = await client.request({ method: 'PUT', path, body });
+      if (answer.ok) {
+        core.objectWritten(write.kind, answer.object as unknown as KubeObject);
+        return '';
+      }
+      // An answer that was lost may have been a yes: look at the object again.
+      if (answer.code !== 409 && answer.code !== STATUS_NONE) {
+        return failureOf(write, answer.status.message ?? String(answer.code));
+      }
+      object = undefined;
+    }
+    return failureOf(write, `${write.kind} ${write.key} was changed by others again and again`);
+  }
+}
+
+function failureOf({ about }: ObjectWrite, message: string): string {
+  return about === '' ? message : `${about}: ${message}`;
+}
+
+/** Objects of lists do not say of which type they are. */
+function typeOf({ kind, path }: ObjectWrite): JsonObject {
+  const [, root, group = '', version = ''] = path.split('/');
+  return { apiVersion: root === 'api' ? group : `${group}/${version}`, kind };
+}
