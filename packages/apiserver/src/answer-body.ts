@@ -23,6 +23,8 @@ export class AnswerBody implements Outlet {
     this.#contentType = contentType;
     const asked = /\bgzip\b/.test(call.exchange.header('accept-encoding') ?? '');
     this.#pending = asked ? [] : null;
+    call.isLasting = true;
+    call.exchange.onClose = () => call.done();
     call.code = 200;
     if (!asked) call.exchange.open(200, contentType, call.headers());
   }
@@ -44,6 +46,7 @@ export class AnswerBody implements Outlet {
   end(): void {
     if (this.#pending !== null) this.#decide(false);
     this.#call.exchange.end();
+    this.#call.done();
   }
 
   #decide(isCompressed: boolean): void {

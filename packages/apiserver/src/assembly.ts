@@ -6,6 +6,7 @@ import type { TokenReader } from './authentication.ts';
 import { authorizeMasters, firstThatAllows, type Authorizer } from './authorization.ts';
 import { authorizeComponents } from './component-grants.ts';
 import { Discovery } from './discovery.ts';
+import { Fairness } from './fairness/fairness.ts';
 import { Health } from './health.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
@@ -13,7 +14,13 @@ import { CustomDefinitions } from './custom/custom-definitions.ts';
 import { defineKinds } from './kinds.ts';
 import { authorizeNodes } from './node-grants.ts';
 import type { Relay } from './proxy/target.ts';
-import { RequestTracker, type TrackerOptions } from './operations/request-tracker.ts';
+import {
+  READS_MAX,
+  REQUEST_MS_MAX,
+  RequestTracker,
+  WRITES_MAX,
+  type TrackerOptions,
+} from './operations/request-tracker.ts';
 import { Rbac } from './rbac.ts';
 import { RepeatedWrites } from './repeat/repeated-writes.ts';
 import { ApiServer } from './server.ts';
@@ -41,12 +48,23 @@ export interface ServerOptions {
   readonly enabledPlugins?: readonly string[];
   readonly disabledPlugins?: readonly string[];
   readonly anonymous?: boolean;
+  /**
+   * Milliseconds of a clock that never goes back, with fractions, for priority and fairness. Absent
+   * it goes by `edge.nowMs`; null turns priority and fairness off.
+   */
+  readonly clockMs?: (() => number) | null;
   /** Limits on requests, who writes them down, and who hears of slow ones. */
   readonly tracking?: TrackerOptions;
   /** False sends lease renewals the long way too, to compare the two. */
   readonly shortRenewals?: boolean;
   /** False sends writes that are like others the ordinary way too, to compare the two. */
   readonly repeatedWrites?: boolean;
+}
+
+/** Upstream adds the two limits up: seats are given to reads and writes alike. */
+function fairnessLimits(tracking: TrackerOptions): { serverSeats: number; requestMsMax: number } {
+  const { readsMax = READS_MAX, writesMax = WRITES_MAX, requestMsMax = REQUEST_MS_MAX } = tracking;
+  return { serverSeats: readsMax + writesMax, requestMsMax };
 }
 
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
@@ -89,15 +107,23 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const isOwn = !storage.isShared;
   if (options.repeatedWrites !== false && isOwn)
     world.repeated = new RepeatedWrites(world, admission);
+  const clockMs = options.clockMs === undefined ? (): number => edge.nowMs() : options.clockMs;
+  const tracking = { ...options.tracking, isUnlimited: clockMs !== null };
+  const fairness =
+    clockMs === null
+      ? null
+      : new Fairness(world, { ...fairnessLimits(tracking), clockMs }, (call) => server.late(call));
+  if (fairness !== null) metrics.addSource((lines) => fairness.print(lines));
   const server = new ApiServer({
     world,
+    fairness,
     admission,
     authorize,
     readToken,
     health,
     metrics,
     discovery: new Discovery(world.kinds, options.address, () => edge.nowMs()),
-    tracker: new RequestTracker(() => edge.nowMs(), metrics, options.tracking),
+    tracker: new RequestTracker(() => edge.nowMs(), metrics, tracking),
     renewals:
       options.shortRenewals === false || !isOwn || options.tracking?.auditor !== undefined
         ? null

@@ -9,6 +9,7 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { findKind } from '@megaplane/machinery/kinds';
 import { bootstrapRoles } from './bootstrap-roles.ts';
 import { timestamp } from './deletion.ts';
+import { standardObjects } from './fairness/flow-objects.ts';
 import { trackOwn } from './managed/tracking.ts';
 import { orderedMetadata } from './object-meta.ts';
 import { keyOf, servedOf } from './served.ts';
@@ -95,6 +96,7 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
     endpoints(facts),
     slice(facts),
     ...bootstrapRoles(),
+    ...standardObjects().map(({ object }) => object),
   ];
 }
 

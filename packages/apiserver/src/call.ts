@@ -5,7 +5,7 @@ import { httpCode, statusBytes, type Status } from '@megaplane/machinery/status'
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Identity } from './identity.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
-import type { Query } from './query.ts';
+import { durationMs, type Query } from './query.ts';
 import type { RequestInfo } from './request-info.ts';
 import { yamlText } from './yaml-text.ts';
 
@@ -45,6 +45,12 @@ export class Call {
   watcher: CallWatcher | null = null;
   /** It counts among those in flight; the watcher's own. */
   isCounted = false;
+  /** Its answer goes on after the code was given, until `done`. */
+  isLasting = false;
+  /** Told once, when the answer needs the server no longer; see `fairness/`. */
+  onDone: (() => void) | null = null;
+  /** Header fields that tell which flow the request belongs to. */
+  flowFields: readonly string[] = [];
   /** The answer is kept in `answer`, for who writes it down. */
   keepsAnswer = false;
   answer: Uint8Array | string | null = null;
@@ -83,7 +89,21 @@ export class Call {
   set code(code: number) {
     const isFirst = this.#code === 0;
     this.#code = code;
-    if (isFirst && code !== 0) this.watcher?.answered(this);
+    if (!isFirst || code === 0) return;
+    this.watcher?.answered(this);
+    if (!this.isLasting) this.done();
+  }
+
+  /** The answer was handed over, or nobody waits for it any more; later calls do nothing. */
+  done(): void {
+    const { onDone } = this;
+    this.onDone = null;
+    onDone?.();
+  }
+
+  /** How long the client gives the server, in milliseconds; 0 where it does not say. */
+  get timeoutMs(): number {
+    return durationMs(this.query.text('timeout')) ?? 0;
   }
 
   /** Adds an annotation for the audit log; the first of a name stays. */
@@ -109,7 +129,8 @@ export class Call {
 
   /** Headers of every answer, and those given. */
   headers(...more: readonly string[]): string[] {
-    const fields = ['audit-id', this.auditId, 'cache-control', 'no-cache, private', ...more];
+    const fields = ['audit-id', this.auditId, 'cache-control', 'no-cache, private'];
+    fields.push(...this.flowFields, ...more);
     const total = this.#warnings.reduce((sum, text) => sum + text.length, 0);
     for (const text of this.#warnings) {
       const cut = total > WARNINGS_RUNES_MAX ? text.slice(0, WARNING_RUNES_MAX) : text;

@@ -27,7 +27,7 @@ export function followChanges(
   open();
 }
 
-/** Calls `done` once, as soon as `isReached` is true; it is asked after each change of the range. */
+/** Calls `done` once, as soon as `isReached` is true; asked after each change of the range. */
 export function followUntil(
   storage: Storage,
   { start, end }: KeyRange,

@@ -91,10 +91,17 @@ export class LeaseRenewal {
     this.#auditPrefix = uuid.slice(0, 24);
   }
 
-  /** Handles the exchange if it is a plain renewal; false leaves it untouched. */
-  tryRenew(exchange: Exchange, identity: Identity): boolean {
+  /** A first look: it asks for a lease, and is not too large. */
+  isRenewal({ path, body }: Exchange): boolean {
+    return path.startsWith(PATH_START) && body.length <= LEASE_BYTES_MAX;
+  }
+
+  /**
+   * Handles the exchange if it is a plain renewal; false leaves it untouched. `fields` are header
+   * fields that its answer carries besides its own.
+   */
+  tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[] = []): boolean {
     const { path, body } = exchange;
-    if (!path.startsWith(PATH_START) || body.length > LEASE_BYTES_MAX) return false;
     const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
     if (middle < 0) return false;
     const namespace = path.slice(PATH_START.length, middle);
@@ -111,7 +118,7 @@ export class LeaseRenewal {
     const agent = exchange.header('user-agent') ?? '';
     const seconds = Math.floor(this.#nowMs() / 1000);
     if (!this.#owners.renew(this.#value, HEAD.length, agent, this.#specMask, seconds)) return false;
-    this.#write(exchange, key, length);
+    this.#write(exchange, key, length, fields);
     return true;
   }
 
@@ -277,14 +284,14 @@ export class LeaseRenewal {
     return 0;
   }
 
-  #write(exchange: Exchange, key: Buffer, length: number): void {
+  #write(exchange: Exchange, key: Buffer, length: number, fields: readonly string[]): void {
     const value = this.#value.subarray(0, length);
     const expected = this.#row.modRevision;
     const isLean = this.#isLean;
     const isProtobuf = this.#isProtobuf;
     const audit = this.#auditPrefix + (++this.#count).toString(16).padStart(12, '0');
     this.#storage.put(key, value, expected, (outcome) => {
-      const headers = ['audit-id', audit, ...HEADERS_FIXED];
+      const headers = ['audit-id', audit, ...HEADERS_FIXED, ...fields];
       if (outcome.kind !== 'done') {
         // in this process nothing comes between the read above and the write; only a full or
         // failing store refuses

@@ -58,6 +58,7 @@ function answerDocument(call: Call, name: string): void {
   }
   const expires = new Date(call.nowMs + YEAR_MS).toUTCString();
   const headers = ['audit-id', call.auditId, 'cache-control', 'public, immutable'];
+  headers.push(...call.flowFields);
   headers.push('expires', expires, 'etag', `"${hash}"`, 'vary', 'Accept');
   call.code = 200;
   call.exchange.respond(200, 'application/json', bytes, headers);

@@ -3,6 +3,7 @@ import { generic } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { wantsAggregated, type Document } from './discovery.ts';
 import { JSON_TYPE } from './negotiation.ts';
+import { answerDump, DUMPS_PATH } from './fairness/flow-dumps.ts';
 import { answerOpenApi } from './openapi-route.ts';
 import { VERSION } from './release.ts';
 import type { ServerParts } from './server.ts';
@@ -15,6 +16,10 @@ const KEYS_PATH = '/openid/v1/jwks';
 export function answerPath(parts: ServerParts, call: Call): void {
   const path = call.info.path.replace(/(.)\/$/, '$1');
   const [, first = '', second = '', third, fourth] = path.split('/');
+  if (path.startsWith(DUMPS_PATH)) {
+    if (parts.fairness === null || !answerDump(parts.fairness, call)) notFound(call);
+    return;
+  }
   if (['healthz', 'livez', 'readyz'].includes(first)) {
     if (!parts.health.answer(call, path)) notFound(call);
     return;
@@ -96,7 +101,7 @@ export function sendDocument(call: Call, document: Document): void {
     return;
   }
   const headers = ['audit-id', call.auditId, 'etag', document.etag, 'vary', 'Accept'];
-  headers.push('cache-control', 'public');
+  headers.push(...call.flowFields, 'cache-control', 'public');
   const isSame = call.exchange.header('if-none-match') === document.etag;
   call.code = isSame ? 304 : 200;
   if (isSame) call.exchange.respond(304, null, null, headers);

@@ -216,6 +216,8 @@ export const PASSING: Readonly<Record<string, readonly string[]>> = {
   ],
   protobuf: ['node', 'pod', 'read', 'read-list', 'watch', 'write-configmap', 'write-lease'],
   representations: [
+    'flow-headers',
+    'flow-headers-objects',
     'gzip',
     'table-deployments',
     'table-include-object',

@@ -12,7 +12,7 @@ import { parseDuration } from './etcd/etcd-options.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { Audit } from './operations/audit.ts';
 import { AuditLog, openPolicy, type AuditFlags } from './operations/audit-log.ts';
-import { readLimits, type LimitFlags } from './operations/limits.ts';
+import { readLimits, readsFairness, type LimitFlags } from './operations/limits.ts';
 import { processMetrics } from './operations/process-metrics.ts';
 import { reloadCertificates } from './operations/reload.ts';
 import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
@@ -21,6 +21,7 @@ import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
 import type { Storage } from './storage.ts';
 import { TokenSigner } from './token-signer.ts';
+import { upkeepFlows } from './fairness/flow-upkeep.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
 import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
@@ -28,6 +29,8 @@ import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener'
 const TICK_MS = 1000;
 /** History that is older is forgotten, as kube-apiserver has etcd do it. */
 const COMPACT_MS = 5 * 60_000;
+/** How often the standard flow schemas and priority levels are looked after. */
+const FLOWS_MS = 60_000;
 /** Connections get this long to finish when the server stops. */
 const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
@@ -184,6 +187,7 @@ async function makeServer(
     },
     address: `${address}:${options.securePort}`,
     signer,
+    clockMs: readsFairness(options) ? (): number => performance.now() : null,
     tracking: {
       ...readLimits(options),
       ...(policy === null || auditLog === null
@@ -277,6 +281,8 @@ function clientUrl(text: string): URL {
 function startTimers(server: ApiServer, storage: Storage): { stop(): void } {
   let compactTo = 0;
   const tick = setInterval(() => server.tick(Date.now()), TICK_MS);
+  upkeepFlows(server.parts.world);
+  const upkeep = setInterval(() => upkeepFlows(server.parts.world), FLOWS_MS);
   const compact = setInterval(() => {
     if (compactTo > 0) storage.compact(compactTo);
     compactTo = storage.publishedRevision;
@@ -285,6 +291,7 @@ function startTimers(server: ApiServer, storage: Storage): { stop(): void } {
     stop: () => {
       clearInterval(tick);
       clearInterval(compact);
+      clearInterval(upkeep);
     },
   };
 }

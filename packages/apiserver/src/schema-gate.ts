@@ -18,8 +18,8 @@ export function withDefaults({ custom }: Served, object: JsonObject): JsonObject
 }
 
 /**
- * An object that was made here (a patched one) in the form of its kind, as if it had been sent; null
- * where nothing is known of the kind.
+ * An object that was made here (a patched one) in the form of its kind, as if it had been sent;
+ * null where nothing is known of the kind.
  */
 export function refitted(served: Served, object: JsonObject, isStrict: boolean): Body | null {
   if (served.custom !== null) return formCustom(served.custom, object, isStrict);

@@ -3,8 +3,9 @@ import { generic, badRequest, unauthorized } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
+import type { Fairness } from './fairness/fairness.ts';
 import { authenticate, type TokenReader } from './authentication.ts';
-import { attributesOf, denial, type Authorizer } from './authorization.ts';
+import { attributesOf, denial, type Attributes, type Authorizer } from './authorization.ts';
 import { Call } from './call.ts';
 import { whenFresh } from './freshness.ts';
 import { answerPath } from './path-route.ts';
@@ -13,12 +14,13 @@ import type { Health } from './health.ts';
 import { ANONYMOUS, type Identity } from './identity.ts';
 import type { LeaseRenewal } from './lease-renewal.ts';
 import type { Metrics } from './metrics.ts';
+import { isLongRunning } from './operations/long-running.ts';
 import type { RequestTracker } from './operations/request-tracker.ts';
 import { OutputGate } from './output-gate.ts';
 import { Query } from './query.ts';
 import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
 import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
-import { isGroupServed } from './served.ts';
+import { isGroupServed, type Served } from './served.ts';
 import { answerReadable } from './unreadable.ts';
 import type { World } from './world.ts';
 
@@ -37,6 +39,8 @@ export interface ServerParts {
   readonly metrics: Metrics;
   readonly discovery: Discovery;
   readonly tracker: RequestTracker;
+  /** Decides which request goes first; null: none waits for another. */
+  readonly fairness: Fairness | null;
   /** The short way for lease renewals; null turns it off. */
   readonly renewals: LeaseRenewal | null;
   /** `host:port`, as legacy discovery tells it. */
@@ -62,20 +66,27 @@ export class ApiServer {
 
   /** Answers one request; the handler of the listener. */
   readonly handle = (exchange: Exchange): void => {
-    const { renewals, readToken, metrics } = this.parts;
+    const { readToken } = this.parts;
     this.#sendAway(exchange);
     const identity = authenticate(exchange, readToken);
-    if (identity !== null && renewals !== null && exchange.method === 'PUT') {
-      const isPlain = exchange.header('impersonate-user') === undefined;
-      if (isPlain && renewals.tryRenew(exchange, identity)) {
-        metrics.countRenewal();
-        this.#gate.guard(exchange.connection);
-        return;
-      }
-    }
-    this.#answer(exchange, identity);
+    const isRenewed =
+      identity !== null && exchange.method === 'PUT' && this.#renew(exchange, identity);
+    if (!isRenewed) this.#answer(exchange, identity);
     this.#gate.guard(exchange.connection);
   };
+
+  /** Renews a lease the short way, if it is one and need not wait for others. */
+  #renew(exchange: Exchange, identity: Identity): boolean {
+    const { renewals, fairness, metrics } = this.parts;
+    if (renewals === null || exchange.header('impersonate-user') !== undefined) return false;
+    if (!renewals.isRenewal(exchange)) return false;
+    const route = fairness?.passRenewal(identity);
+    if (route === null) return false;
+    if (!renewals.tryRenew(exchange, identity, route?.fields ?? [])) return false;
+    if (route !== undefined) fairness?.countRenewal(route);
+    metrics.countRenewal();
+    return true;
+  }
 
   #answer(exchange: Exchange, identity: Identity | null): void {
     const info = parseRequest(exchange.method, exchange.path);
@@ -125,6 +136,14 @@ export class ApiServer {
       return;
     }
     call.identity = acting.value;
+    const { fairness } = this.parts;
+    const decide = (): void => this.#decide(call, attributes, served);
+    if (fairness === null || (verb !== 'watch' && isLongRunning(call))) decide();
+    else fairness.admit(call, verb, served, decide);
+  }
+
+  #decide(call: Call, attributes: Attributes, served: Served | undefined): void {
+    const { info } = call;
     const decision = this.parts.authorize(call.identity, attributes);
     call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
     call.annotate('authorization.k8s.io/reason', decision.reason);
@@ -147,10 +166,16 @@ export class ApiServer {
     });
   }
 
+  /** A request was answered, or begun to be, in a later turn than it came in. */
+  late({ exchange }: Call): void {
+    this.#gate.guard(exchange.connection);
+  }
+
   /** About once a second: bookmarks, timeouts, waiting reads. */
   tick(nowMs: number): void {
     this.parts.world.tick(nowMs);
     this.parts.tracker.tick(nowMs);
+    this.parts.fairness?.tick();
   }
 
   /** Says not to be ready any more, so that nobody new is sent here; all goes on as before. */

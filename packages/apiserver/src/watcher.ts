@@ -52,6 +52,8 @@ export interface WatchRequest {
   readonly bookmarks: boolean;
   /** Milliseconds since 1970 at which the stream ends by itself. */
   readonly deadlineMs: number;
+  /** Told once, when the state was sent or the watch has ended before. */
+  onInitialSent?: (() => void) | null;
 }
 
 type WatchState =
@@ -147,7 +149,14 @@ export class Watcher implements Due {
         this.#hasSent = stream.sent > 0;
         if (this.request.marksInitialEnd) this.#writeInitialEnd();
         this.#state = SLOW;
+        this.#tellInitialSent();
     }
+  }
+
+  #tellInitialSent(): void {
+    const tell = this.request.onInitialSent;
+    this.request.onInitialSent = null;
+    tell?.();
   }
 
   #reopen(): void {
@@ -272,6 +281,7 @@ export class Watcher implements Due {
     if (state.kind === 'live') this.#home.leave(this);
     this.#countAhead(-this.#ahead);
     this.#state = CLOSED;
+    this.#tellInitialSent();
     this.#home.forget(this);
   }
 }

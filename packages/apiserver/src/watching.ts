@@ -54,10 +54,18 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   const revision = startsWithState || options.revision === 0 ? now : options.revision;
   const asked = options.timeoutSeconds ?? 0;
   const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
+  // it is the state to begin with that costs; what comes later is everybody's
+  call.isLasting = startsWithState;
   const outlet = openOutlet(call);
-  if (outlet === null) return;
+  if (outlet === null) {
+    call.done();
+    return;
+  }
   const begin = (source: RowSource | null): void => {
-    if (outlet.closed) return;
+    if (outlet.closed) {
+      call.done();
+      return;
+    }
     const hub = world.hubOf(served);
     const initial =
       source === null ? null : new RowStream(source, range, now, filter.value, encoder.value, true);
@@ -72,6 +80,7 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
       marksInitialEnd: startsWithState && options.allowWatchBookmarks,
       bookmarks: options.allowWatchBookmarks,
       deadlineMs: call.nowMs + seconds * 1000,
+      onInitialSent: startsWithState ? (): void => call.done() : null,
     };
     hub.add(request, initial, call.nowMs);
   };

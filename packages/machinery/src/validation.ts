@@ -24,6 +24,7 @@ import {
   type NameRule,
 } from './validation-metadata.ts';
 import { EVENT_RULES } from './validation-events.ts';
+import { FLOW_RULES } from './validation-flows.ts';
 import { LIMIT_RULES } from './validation-limits.ts';
 import { NETWORK_POLICY_RULES } from './validation-network-policies.ts';
 import { POD_RULES } from './validation-pod-update.ts';
@@ -54,6 +55,7 @@ export type RuleTable = Readonly<Record<string, KindRules>>;
 const RULES: RuleTable = {
   ...CORE_RULES,
   ...EVENT_RULES,
+  ...FLOW_RULES,
   ...LIMIT_RULES,
   ...NETWORK_POLICY_RULES,
   ...POD_RULES,

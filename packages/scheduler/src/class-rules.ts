@@ -255,7 +255,7 @@ export class ClassRules {
     return this.judgeKind(kind);
   }
 
-  /** 1 + index of the raw pair of a kind of node, or a negative verdict; not for name-bound classes. */
+  /** 1 + index of the raw pair of a kind of node, or a negative verdict; not for bound classes. */
   judgeKind(kind: number): number {
     if (kind >= this.#kindMemo.length) {
       const grown = new Int32Array(Math.max(2 * this.#kindMemo.length, kind + 1));

@@ -5,8 +5,9 @@ import { SIDE, TreePoints, UsageTree } from './usage-tree.ts';
 
 /**
  * Nodes of equal kind, size, images and usage are one group: whatever is asked about one of them
- * goes for all. Nodes with as many pods as they may have are in none. Groups of equal kind, size and images have one shape, and lie in its tree by the
- * share of CPU (x) and memory (y) that their pods requested. Kept up to date by the log of changes.
+ * goes for all. Nodes with as many pods as they may have are in none. Groups of equal kind, size
+ * and images have one shape, and lie in its tree by the share of CPU (x) and memory (y) that their
+ * pods requested. Kept up to date by the log of changes.
  *
  *   node    group      Int32    1 + number of its group, 0 without
  *           next, previous   Int32    nodes of the same group
@@ -239,7 +240,7 @@ function along(used: number, capacity: number): number {
   return Math.min(SIDE - 1, Math.floor((used / capacity) * SIDE));
 }
 
-/** What nodes from coordinate `at` on use at least; one less than it may be, where it is rounded. */
+/** What nodes from coordinate `at` on use at least; where it is rounded, one less than that. */
 export function usedFrom(at: number, capacity: number): number {
   return at === 0 ? 0 : Math.ceil(capacity * (at / SIDE) * (1 - ROUNDING));
 }

@@ -180,7 +180,7 @@ export abstract class Http2Sender {
     return 0;
   }
 
-  /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest, or what is shared. */
+  /** Sends `bytes[start..end)` as far as it may; queues a copy of the rest, or what is shared. */
   sendData(
     stream: H2Stream,
     bytes: Buffer,

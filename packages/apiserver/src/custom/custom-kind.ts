@@ -5,7 +5,7 @@ import type { Served } from '../served.ts';
 import type { CustomSchemas } from './custom-schemas.ts';
 import type { DefinitionFacts, VersionFacts } from './definition-facts.ts';
 
-/** What a `Served` knows beyond a built-in: its definition, and how objects are read and written. */
+/** What a `Served` knows beyond a built-in: its definition, how objects are read and written. */
 export interface CustomVersion {
   readonly kind: CustomKind;
   readonly facts: VersionFacts;

@@ -31,7 +31,7 @@ interface Expected {
   readonly kind: string;
 }
 
-/** An object of a custom kind from JSON; `isTracked` reports what it has that its schema has not. */
+/** An object of a custom kind from JSON; `isTracked` reports what its schema does not have. */
 export function readCustomJson(
   bytes: Buffer,
   custom: CustomVersion,

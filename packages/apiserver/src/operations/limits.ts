@@ -9,6 +9,8 @@ const GOAWAY_CHANCE_MAX = 0.02;
 export interface LimitFlags {
   readonly maxRequestsInflight?: number;
   readonly maxMutatingRequestsInflight?: number;
+  /** `true` or `false`. */
+  readonly enablePriorityAndFairness?: string;
   readonly requestTimeout?: string;
   readonly goawayChance?: string;
   readonly shutdownDelayDuration?: string;
@@ -26,6 +28,23 @@ export function readLimits(flags: LimitFlags): TrackerOptions {
     requestMsMax,
     goawayChance: goawayChance === undefined ? 0 : readChance(goawayChance),
   };
+}
+
+/** Whether flow schemas decide who goes first, or only the two limits do. */
+export function readsFairness(flags: LimitFlags): boolean {
+  const {
+    enablePriorityAndFairness = 'true',
+    maxRequestsInflight,
+    maxMutatingRequestsInflight,
+  } = flags;
+  if (!['true', 'false'].includes(enablePriorityAndFairness)) {
+    throw new Error(
+      `--enable-priority-and-fairness: ${enablePriorityAndFairness} is neither true nor false`,
+    );
+  }
+  // without limits there is nothing to share
+  const isUnlimited = maxRequestsInflight === 0 && maxMutatingRequestsInflight === 0;
+  return enablePriorityAndFairness === 'true' && !isUnlimited;
 }
 
 function readChance(text: string): number {

@@ -42,6 +42,8 @@ function server(tracking: TrackerOptions, nowMs: () => number = () => 1_000_000)
     edge,
     address: '',
     tracking,
+    // the limits alone
+    clockMs: null,
     readToken: (token) => tokens.get(token) ?? null,
     authorizers: [() => ({ allowed: true, reason: 'test' })],
   });

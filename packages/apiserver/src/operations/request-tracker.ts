@@ -9,7 +9,6 @@
 import { timeout } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
 import type { Metrics } from '../metrics.ts';
-import { durationMs } from '../query.ts';
 import { isLongRunning, verbOf } from './long-running.ts';
 
 /** `--max-requests-inflight` and `--max-mutating-requests-inflight` of upstream. */
@@ -38,6 +37,8 @@ export interface TrackerOptions {
   /** 0: no limit. */
   readonly readsMax?: number;
   readonly writesMax?: number;
+  /** Others decide how many may be in flight; the limits above are theirs. */
+  readonly isUnlimited?: boolean;
   readonly requestMsMax?: number;
   readonly auditor?: Auditor | null;
   /** For one line about each slow request. */
@@ -67,8 +68,9 @@ export class RequestTracker {
     this.#metrics = metrics;
     this.auditor = options.auditor ?? null;
     this.goawayChance = options.goawayChance ?? 0;
-    this.#readsMax = options.readsMax ?? READS_MAX;
-    this.#writesMax = options.writesMax ?? WRITES_MAX;
+    const isUnlimited = options.isUnlimited === true;
+    this.#readsMax = isUnlimited ? 0 : (options.readsMax ?? READS_MAX);
+    this.#writesMax = isUnlimited ? 0 : (options.writesMax ?? WRITES_MAX);
     this.#requestMsMax = options.requestMsMax ?? REQUEST_MS_MAX;
     this.#log = options.log ?? ((): void => {});
     metrics.addSource((lines) => this.#render(lines));
@@ -156,7 +158,7 @@ export class RequestTracker {
   /** What the server allows, or the client if that is less; upstream's rule. */
   #limitOf(call: Call): number {
     const own = this.#requestMsMax === 0 ? Infinity : this.#requestMsMax;
-    const asked = durationMs(call.query.text('timeout')) ?? 0;
+    const asked = call.timeoutMs;
     return asked > 0 ? Math.min(own, asked) : own;
   }
 

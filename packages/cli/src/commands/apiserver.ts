@@ -34,6 +34,7 @@ interface Flags extends LogFlags {
   readonly eventTtl?: string;
   readonly maxRequestsInflight?: number;
   readonly maxMutatingRequestsInflight?: number;
+  readonly enablePriorityAndFairness?: string;
   readonly requestTimeout?: string;
   readonly goawayChance?: string;
   readonly shutdownDelayDuration?: string;
@@ -110,6 +111,7 @@ function addRequestOptions(command: Command): Command {
       'writes at once (200); 0 = any',
       wholeNumber(0, 1e6),
     )
+    .option('--enable-priority-and-fairness <bool>', 'flow schemas share the limits above (true)')
     .option('--request-timeout <duration>', 'of requests that do not last (1m0s)')
     .option('--goaway-chance <share>', 'of requests whose client is sent elsewhere, up to 0.02 (0)')
     .option('--shutdown-delay-duration <duration>', 'serves on, not ready, before it stops (0s)')
@@ -175,6 +177,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['kubeletClientCertificate', 'kubeletClientKey']),
           ...given(flags, ['maxRequestsInflight', 'maxMutatingRequestsInflight']),
           ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
+          ...given(flags, ['enablePriorityAndFairness']),
           ...given(flags, ['auditPolicyFile', 'auditLogPath', 'auditLogMaxsize']),
           ...given(flags, ['auditLogMaxbackup', 'auditLogMaxage']),
           ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),

@@ -92,7 +92,7 @@ test('two claims for one volume: one is bound, the other waits and is told so', 
   assert(told.length >= 1 && told.length <= 4, told.join('\n'));
 });
 
-test('a claim without class gets the default one, asks its provisioner, and takes its volume', async () => {
+test('a claim without class gets the default one and the volume that is made for it', async () => {
   const api = await started();
   await make(api, CLAIMS, claim('c'));
   await api.advance(1_000);
@@ -135,7 +135,7 @@ test('a claim without class gets the default one, asks its provisioner, and take
   assert.equal(await phaseOf(api, `${VOLUMES}/pvc-1`), 'Released');
 });
 
-test('under conflicts and refusals every pair ends bound, and no volume has two claims', async () => {
+test('under conflicts and refusals every pair ends bound, each volume to one claim', async () => {
   const api = await started();
   let asked = 0;
   api.faultOf = () => {

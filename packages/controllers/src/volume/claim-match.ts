@@ -100,7 +100,7 @@ interface Place {
   readonly candidate: Candidate;
 }
 
-/** Volumes that can be had: by class and access modes, smallest first; and those kept for a claim. */
+/** Volumes to be had, by class and access modes, smallest first; and those kept for a claim. */
 export class VolumeIndex {
   /** By class, then by the text of the list of modes. */
   readonly #free: Map<string, Map<string, Candidate[]>> = new Map();

@@ -1,0 +1,328 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Store } from '@megaplane/store/store';
+import { createApiServer } from '../assembly.ts';
+import { bootstrap } from '../bootstrap.ts';
+import { EmbeddedStorage } from '../embedded-storage.ts';
+import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
+import { identityOf, type Identity } from '../identity.ts';
+import type { ApiServer } from '../server.ts';
+import { upkeepFlows } from './flow-upkeep.ts';
+
+const FLOWS = '/apis/flowcontrol.apiserver.k8s.io/v1';
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+
+interface Rig {
+  readonly api: ApiServer;
+  /** Asks as `user`; `''`: as an administrator. */
+  ask(user: string, method: string, path: string, body?: unknown): ExchangeModel;
+  /** Works off what was put off. */
+  settle(): void;
+  /** The time, and how long each look at the clock takes. */
+  readonly time: { cost: number; nowMs: number };
+}
+
+function rig(readsMax = 400): Rig {
+  const time = { cost: 0, nowMs: 1_800_000_000_000 };
+  const store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
+  const later: (() => void)[] = [];
+  let uuids = 0;
+  const edge = {
+    nowMs: () => Math.floor(time.nowMs),
+    below: () => 0,
+    uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
+    defer: (work: () => void) => void later.push(work),
+  };
+  const people = new Map<string, Identity>();
+  const api = createApiServer({
+    storage: new EmbeddedStorage(store, () => Promise.resolve()),
+    edge,
+    address: '',
+    clockMs: () => (time.nowMs += time.cost),
+    tracking: { readsMax, writesMax: 0 },
+    readToken: (name) => people.get(name) ?? null,
+    authorizers: [() => ({ allowed: true, reason: 'test' })],
+  });
+  const ask: Rig['ask'] = (user, method, path, body) => {
+    if (!people.has(user)) {
+      const groups = user.startsWith('system:node:') ? ['system:nodes'] : [];
+      people.set(user, identityOf(user, groups));
+    }
+    const fields: Record<string, string> = {
+      'content-type': 'application/json',
+      ...(user === '' ? {} : { authorization: `Bearer ${user}` }),
+    };
+    const connection = new ConnectionModel(user === '');
+    const exchange = new ExchangeModel(method, path, body, fields, connection);
+    api.handle(exchange);
+    return exchange;
+  };
+  const settle = (): void => {
+    store.flush();
+    for (let work = later.shift(); work !== undefined; work = later.shift()) work();
+  };
+  const own: Rig = { api, ask, settle, time };
+  bootstrap(api.parts.world, { serviceAddress: '10.96.0.1', address: '127.0.0.1', port: 1 });
+  settle();
+  return own;
+}
+
+interface Flow {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly generation: number };
+  readonly spec: Record<string, unknown>;
+  readonly status?: { readonly conditions?: readonly Record<string, string>[] };
+}
+
+function read(exchange: ExchangeModel): Flow {
+  return JSON.parse(exchange.text) as Flow;
+}
+
+test('every answer tells which schema and level its request belonged to', () => {
+  const own = rig();
+  const ask: Rig['ask'] = (...args) => own.ask(...args);
+  const named = (user: string, path: string): string[] => {
+    const exchange = ask(user, 'GET', path);
+    const find = (kind: string, field: string): string => {
+      const list = JSON.parse(ask('', 'GET', `${FLOWS}/${kind}`).text) as { items: Flow[] };
+      const uid = exchange.answerHeader(field);
+      return list.items.find(({ metadata }) => metadata.uid === uid)?.metadata.name ?? '?';
+    };
+    return [
+      find('flowschemas', 'x-kubernetes-pf-flowschema-uid'),
+      find('prioritylevelconfigurations', 'x-kubernetes-pf-prioritylevel-uid'),
+    ];
+  };
+  assert.deepEqual(named('', MAPS), ['exempt', 'exempt']);
+  assert.deepEqual(named('joe', MAPS), ['global-default', 'global-default']);
+  assert.deepEqual(named('joe', '/readyz'), ['probes', 'exempt']);
+  assert.deepEqual(named('system:node:n', `${LEASES}/n`), ['system-node-high', 'node-high']);
+  assert.deepEqual(named('system:node:n', MAPS), ['system-nodes', 'system']);
+  assert.deepEqual(named('system:kube-scheduler', MAPS), ['kube-scheduler', 'workload-high']);
+  const election = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler';
+  assert.deepEqual(named('system:kube-scheduler', election), [
+    'system-leader-election',
+    'leader-election',
+  ]);
+  const account = 'system:serviceaccount:kube-system:x';
+  assert.deepEqual(named(account, MAPS), ['kube-system-service-accounts', 'workload-high']);
+});
+
+test('a turn that lasts puts off what comes late, and a lease goes before the flood', () => {
+  const own = rig();
+  const spec = { holderIdentity: 'n', leaseDurationSeconds: 40 };
+  const lease = { metadata: { name: 'n' }, spec };
+  const made = own.ask('system:node:n', 'POST', LEASES, lease);
+  assert.equal(made.status, 201);
+  const { resourceVersion } = (JSON.parse(made.text) as { metadata: { resourceVersion: string } })
+    .metadata;
+  own.settle();
+  own.time.cost = 1;
+  const flood = Array.from({ length: 300 }, () => own.ask('noisy', 'GET', `${MAPS}/none`));
+  const served = flood.filter(({ status }) => status === 404).length;
+  assert.ok(served > 0 && served < 10, `${served} were served at once`);
+  const renewal = own.ask('system:node:n', 'PUT', `${LEASES}/n`, {
+    metadata: { name: 'n', resourceVersion },
+    spec: { ...spec, renewTime: '2026-01-01T00:00:00.000000Z' },
+  });
+  assert.equal(renewal.status, 0);
+  own.time.cost = 0;
+  own.settle();
+  assert.equal(renewal.status, 200);
+  assert.equal(flood.filter(({ status }) => status === 404).length, 300);
+  const metrics = own.ask('', 'GET', '/metrics').text;
+  assert.match(
+    metrics,
+    /dispatched_requests_total\{flow_schema="global-default",priority_level="global-default"\} 300/,
+  );
+  assert.match(metrics, /current_inqueue_requests\{[^}]*global-default"\} 0/);
+});
+
+test('levels take turns by the time they use, whoever came first', () => {
+  const own = rig();
+  own.time.cost = 1;
+  const order: string[] = [];
+  const watch = (exchange: ExchangeModel, name: string): ExchangeModel => {
+    const respond = exchange.respond.bind(exchange);
+    exchange.respond = (...args) => {
+      order.push(name);
+      respond(...args);
+    };
+    return exchange;
+  };
+  // the turn is used up
+  for (let index = 0; index < 12; index++) own.ask('first', 'GET', `${MAPS}/none`);
+  order.length = 0;
+  for (let index = 0; index < 60; index++) watch(own.ask('noisy', 'GET', `${MAPS}/none`), 'noisy');
+  for (let index = 0; index < 5; index++) {
+    watch(own.ask('system:node:n', 'GET', `${LEASES}/none`), 'node');
+  }
+  own.time.cost = 0.5;
+  own.settle();
+  const last = order.lastIndexOf('node');
+  assert.equal(order.filter((name) => name === 'node').length, 5);
+  assert.ok(last < 20, order.join(' '));
+});
+
+test('where no seat is free requests wait for one, and not for ever', () => {
+  const own = rig(49);
+  const { storage } = own.api.parts.world;
+  const held: (() => void)[] = [];
+  storage.refresh = (_key, done): void => void held.push(() => done(null));
+  Object.defineProperty(storage, 'isShared', { value: true, configurable: true });
+  const asked = Array.from({ length: 200 }, () => own.ask('joe', 'GET', `${MAPS}/none`));
+  const level = own.api.parts.fairness?.config.levels.find('global-default');
+  assert.ok(level !== undefined);
+  own.settle();
+  assert.equal(level.executing, level.seats);
+  assert.equal(level.waiting, 200 - level.seats);
+  const dump = own.ask('', 'GET', '/debug/api_priority_and_fairness/dump_priority_levels');
+  assert.match(dump.text, /^PriorityLevelName, ActiveQueues, IsIdle, /);
+  assert.match(dump.text, /^global-default, {4}\d+, {12}false, /m);
+  const requests = own.ask('', 'GET', '/debug/api_priority_and_fairness/dump_requests');
+  assert.equal(requests.text.trim().split('\n').length, level.waiting + 1);
+  for (const release of held.splice(0)) release();
+  own.settle();
+  assert.ok(asked.filter(({ status }) => status === 404).length >= level.seats);
+  own.time.nowMs += 16_000;
+  own.api.tick(own.time.nowMs);
+  own.settle();
+  const refused = asked.filter(({ status }) => status === 429);
+  assert.ok(refused.length > 0);
+  assert.equal(refused[0]?.text, 'Too many requests, please try again later.\n');
+  assert.equal(refused[0]?.answerHeader('retry-after'), '1');
+  while (held.length > 0) {
+    for (const release of held.splice(0)) release();
+    own.settle();
+  }
+  assert.ok(asked.every(({ status }) => status !== 0));
+  assert.ok(level.isIdle);
+  const metrics = own.ask('', 'GET', '/metrics').text;
+  assert.match(metrics, /rejected_requests_total\{[^}]*reason="time-out"\} \d+/);
+});
+
+test('a level that rejects does so when its seats are taken, an exempt one never', () => {
+  const own = rig(49);
+  own.ask('', 'DELETE', `${FLOWS}/flowschemas/global-default`);
+  own.settle();
+  const { storage } = own.api.parts.world;
+  storage.refresh = (): void => {};
+  Object.defineProperty(storage, 'isShared', { value: true, configurable: true });
+  const level = own.api.parts.fairness?.config.levels.find('catch-all');
+  assert.ok(level !== undefined);
+  const asked = Array.from({ length: 20 }, () => own.ask('joe', 'GET', `${MAPS}/none`));
+  assert.equal(asked.filter(({ status }) => status === 0).length, level.seats);
+  assert.equal(asked.filter(({ status }) => status === 429).length, 20 - level.seats);
+  const masters = Array.from({ length: 600 }, () => own.ask('', 'GET', `${MAPS}/none`));
+  assert.ok(masters.every(({ status }) => status === 0));
+});
+
+test('a list holds its seats until it was read', () => {
+  const own = rig(200);
+  const data = { text: 'x'.repeat(20_000) };
+  for (let index = 0; index < 40; index++) {
+    const map = { metadata: { name: `m${index}` }, data };
+    assert.equal(own.ask('', 'POST', MAPS, map).status, 201);
+  }
+  own.settle();
+  const level = own.api.parts.fairness?.config.levels.find('global-default');
+  assert.ok(level !== undefined);
+  const exchange = new ExchangeModel('GET', MAPS, undefined, { authorization: 'Bearer joe' });
+  own.ask('joe', 'GET', `${MAPS}/m1`);
+  const slow = new ExchangeModel(
+    'GET',
+    MAPS,
+    undefined,
+    { authorization: 'Bearer joe' },
+    new ConnectionModel(false),
+  );
+  slow.room = 1000;
+  own.api.handle(slow);
+  assert.equal(exchange.status, 0);
+  assert.equal(level.executing, 1);
+  // 40 objects of 20 KB, a seat for each 100 KB, but no more than one may have
+  assert.equal(level.seatsInUse, level.seatsMax);
+  slow.room = Infinity;
+  slow.onWritable?.();
+  own.settle();
+  assert.ok(slow.isEnded);
+  assert.deepEqual([level.executing, level.seatsInUse], [0, 0]);
+});
+
+test('schemas tell whether their level exists, and count only where it does', () => {
+  const own = rig();
+  const schema = {
+    metadata: { name: 'mine' },
+    spec: {
+      priorityLevelConfiguration: { name: 'mine' },
+      matchingPrecedence: 50,
+      rules: [
+        {
+          subjects: [{ kind: 'User', user: { name: 'joe' } }],
+          resourceRules: [
+            { verbs: ['get'], apiGroups: [''], resources: ['configmaps'], namespaces: ['*'] },
+          ],
+        },
+      ],
+    },
+  };
+  assert.equal(own.ask('', 'POST', `${FLOWS}/flowschemas`, schema).status, 201);
+  own.settle();
+  const dangling = read(own.ask('', 'GET', `${FLOWS}/flowschemas/mine`)).status?.conditions?.[0];
+  assert.equal(dangling?.['status'], 'True');
+  assert.equal(dangling?.['reason'], 'NotFound');
+  assert.match(dangling?.['message'] ?? '', /named "mine" but there is no such object$/);
+  const level = {
+    metadata: { name: 'mine' },
+    spec: {
+      type: 'Limited',
+      limited: { nominalConcurrencyShares: 5, limitResponse: { type: 'Reject' } },
+    },
+  };
+  const made = own.ask('', 'POST', `${FLOWS}/prioritylevelconfigurations`, level);
+  assert.equal(made.status, 201, made.text);
+  own.settle();
+  const found = read(own.ask('', 'GET', `${FLOWS}/flowschemas/mine`));
+  assert.equal(found.status?.conditions?.[0]?.['status'], 'False');
+  const answer = own.ask('joe', 'GET', `${MAPS}/none`);
+  assert.equal(answer.answerHeader('x-kubernetes-pf-flowschema-uid'), found.metadata.uid);
+});
+
+test('standard objects come back, unless an administrator has taken them over', () => {
+  const own = rig();
+  const path = `${FLOWS}/prioritylevelconfigurations/workload-low`;
+  const shares = (value: number): Record<string, unknown> => ({
+    spec: { limited: { nominalConcurrencyShares: value } },
+  });
+  const patch = (body: unknown): ExchangeModel => {
+    const exchange = new ExchangeModel('PATCH', path, body, {
+      'content-type': 'application/merge-patch+json',
+    });
+    own.api.handle(exchange);
+    return exchange;
+  };
+  assert.equal(patch(shares(7)).status, 200);
+  upkeepFlows(own.api.parts.world);
+  own.settle();
+  assert.deepEqual(JSON.parse(JSON.stringify(read(own.ask('', 'GET', path)).spec['limited'])), {
+    nominalConcurrencyShares: 100,
+    lendablePercent: 90,
+    limitResponse: { type: 'Queue', queuing: { queues: 128, handSize: 6, queueLengthLimit: 50 } },
+  });
+  const mine = { metadata: { annotations: { 'apf.kubernetes.io/autoupdate-spec': 'false' } } };
+  assert.equal(patch({ ...mine, ...shares(7) }).status, 200);
+  upkeepFlows(own.api.parts.world);
+  own.settle();
+  const kept = read(own.ask('', 'GET', path)).spec['limited'] as Record<string, unknown>;
+  assert.equal(kept['nominalConcurrencyShares'], 7);
+  assert.equal(own.ask('', 'DELETE', path).status, 200);
+  upkeepFlows(own.api.parts.world);
+  own.settle();
+  assert.equal(own.ask('', 'GET', path).status, 200);
+  const fixed = own.ask('', 'PUT', `${FLOWS}/flowschemas/exempt`, {
+    ...read(own.ask('', 'GET', `${FLOWS}/flowschemas/exempt`)),
+    spec: { priorityLevelConfiguration: { name: 'exempt' }, matchingPrecedence: 1, rules: [] },
+  });
+  assert.equal(fixed.status, 422);
+  assert.match(fixed.text, /spec of 'exempt' must equal the fixed value/);
+});

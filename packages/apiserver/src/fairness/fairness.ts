@@ -1,0 +1,327 @@
+/**
+ * Priority and fairness: which request runs now, which one waits, and which one is refused.
+ *
+ * Two things are scarce. *Seats*, as upstream counts them, bound what goes on at the same time:
+ * requests that wait for etcd or a webhook, lists on their way to slow clients. The *processor*
+ * bounds everything else: most requests here begin and end within tens of microseconds, in one turn
+ * of the event loop. So a turn serves what comes until it has lasted `TURN_MS`; what comes later in
+ * it waits in the queues of its priority level. Then the levels take turns by the processor time
+ * that they have used for each of their seats, and within a level its flows do, by fair queuing. A
+ * flood fills its own queues; a kubelet's lease goes next.
+ */
+import type { Call } from '../call.ts';
+import type { Identity } from '../identity.ts';
+import type { RequestInfo } from '../request-info.ts';
+import type { Served } from '../served.ts';
+import type { World } from '../world.ts';
+import { FlowConfig } from './flow-config.ts';
+import { FlowHashes } from './flow-hashes.ts';
+import { printFlows } from './flow-metrics.ts';
+import { Ticket } from './flow-queues.ts';
+import type { Held, Route } from './held-request.ts';
+import type { PriorityLevel, Refusal } from './priority-level.ts';
+import { RetryAfter } from './retry-after.ts';
+import { WorkEstimate } from './work-estimate.ts';
+
+/** A turn that has lasted so long takes in no more; what waits gets as much. */
+const TURN_MS = 8;
+/** Requests that wait hold no more than this, bodies and some for each. */
+const WAITING_BYTES_MAX: number = 128 * 1024 * 1024;
+const REQUEST_BYTES = 1024;
+/** A request waits for a quarter of its time, but no longer than this. */
+const WAIT_MS_MAX = 60_000;
+const REFUSED = 'Too many requests, please try again later.\n';
+const LEASE_UPDATE: RequestInfo = {
+  isResource: true,
+  path: '',
+  verb: 'update',
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  namespace: 'kube-node-lease',
+  resource: 'leases',
+  name: '',
+  subresource: '',
+  extra: false,
+};
+
+export interface FairnessOptions {
+  /** All that may go on at once (`--max-requests-inflight` and the mutating ones together). */
+  readonly serverSeats: number;
+  /** Milliseconds of a clock that never goes back, with fractions. */
+  readonly clockMs: () => number;
+  /** The most that a request may take, 0: no limit. */
+  readonly requestMsMax: number;
+}
+
+export class Fairness {
+  readonly config: FlowConfig;
+  readonly #options: FairnessOptions;
+  readonly #defer: (work: () => void) => void;
+  readonly #estimate: WorkEstimate;
+  readonly #hashes = new FlowHashes();
+  readonly #retries = new Map<string, RetryAfter>();
+  readonly #late: (call: Call) => void;
+  #leases = new WeakMap<Identity, Route>();
+  #leasesOf: object | null = null;
+  #turnStartMs = 0;
+  #isTurnOpen = false;
+  #isPumpPlanned = false;
+  #waiting = 0;
+  #waitingBytes = 0;
+  /** Usage of the level that ran last: who comes anew begins there. */
+  #usageFloor = 0;
+
+  /** `late` is told of calls that ran in a later turn than they came in. */
+  constructor(world: World, options: FairnessOptions, late: (call: Call) => void) {
+    this.#options = options;
+    this.#defer = (work) => world.edge.defer(work);
+    this.#estimate = new WorkEstimate(world);
+    this.#late = late;
+    this.config = new FlowConfig(world, options.serverSeats, options.clockMs, () => {
+      if (this.#waiting > 0) this.#planPump();
+    });
+  }
+
+  /** Runs `run` now or later, or answers with 429. `verb` as authorizers see it. */
+  admit(call: Call, verb: string, served: Served | undefined, run: () => void): void {
+    const route = this.config.routeOf(call.identity, call.info, verb);
+    const { level, schema, series } = route;
+    call.flowFields = route.fields;
+    const isExempt = level.config.type === 'exempt';
+    const seats = isExempt ? 1 : this.#estimate.seatsOf(call, verb, served, level.seatsMax);
+    series.seats.observe(seats);
+    const nowMs = this.#options.clockMs();
+    const distinguisher = isExempt ? '' : this.config.distinguish(schema, call);
+    const bytes = REQUEST_BYTES + call.body.length;
+    const held: Held = {
+      call,
+      route,
+      distinguisher,
+      bytes,
+      run,
+      isLingering: false,
+      isOver: false,
+    };
+    if (isExempt || (!this.#isBehind(nowMs) && level.waiting === 0 && level.fits(seats))) {
+      this.#start(new Ticket(held, seats, 0n, nowMs), nowMs, nowMs);
+      return;
+    }
+    const hash = this.#hashes.of(schema.name, distinguisher);
+    this.#wait(new Ticket(held, seats, hash, nowMs), nowMs);
+  }
+
+  /**
+   * For the short way of a lease's renewal: where it belongs if it may go on now, null where it
+   * has to wait like others.
+   */
+  passRenewal(identity: Identity): Route | null {
+    const route = this.#leaseRoute(identity);
+    const { level } = route;
+    if (level.config.type !== 'exempt') {
+      if (level.waiting > 0 || !level.fits(1) || this.#isBehind(this.#options.clockMs())) {
+        return null;
+      }
+    }
+    return route;
+  }
+
+  /** A lease was renewed the short way. */
+  countRenewal({ level, series }: Route): void {
+    level.dispatched++;
+    series.dispatched++;
+  }
+
+  #leaseRoute(identity: Identity): Route {
+    const generation = this.config.generation();
+    if (this.#leasesOf !== generation) {
+      this.#leasesOf = generation;
+      this.#leases = new WeakMap();
+    }
+    let route = this.#leases.get(identity);
+    if (route === undefined) {
+      route = this.config.routeOf(identity, LEASE_UPDATE, 'update');
+      this.#leases.set(identity, route);
+    }
+    return route;
+  }
+
+  /** The present turn has lasted long enough. */
+  #isBehind(nowMs: number): boolean {
+    if (!this.#isTurnOpen) {
+      this.#isTurnOpen = true;
+      this.#turnStartMs = nowMs;
+      this.#defer(() => {
+        this.#isTurnOpen = false;
+      });
+    }
+    return nowMs - this.#turnStartMs >= TURN_MS;
+  }
+
+  #wait(ticket: Ticket<Held>, nowMs: number): void {
+    const { call, route, bytes } = ticket.request;
+    const { level, series } = route;
+    const hasRoom = this.#waitingBytes + bytes <= WAITING_BYTES_MAX;
+    const place = hasRoom ? level.place(ticket.hash, ticket.seats) : 'queue-full';
+    if (typeof place === 'string') {
+      this.#refuse(call, route, place, nowMs);
+      return;
+    }
+    call.keepBody();
+    if (this.#waiting === 0) {
+      this.#usageFloor = 0;
+      for (const one of this.config.levels.all()) one.usage = 0;
+    }
+    if (level.waiting === 0) level.usage = Math.max(level.usage, this.#usageFloor);
+    level.wait(place, ticket, nowMs);
+    this.#waiting++;
+    this.#waitingBytes += bytes;
+    series.waiting++;
+    series.seatsWaiting += ticket.seats;
+    series.queueLengths.observe(place.waiting);
+    this.#planPump();
+  }
+
+  #refuse(call: Call, { level, series }: Route, reason: Refusal, nowMs: number): void {
+    level.rejected++;
+    series.reject(reason);
+    let retry = this.#retries.get(level.name);
+    if (retry === undefined) this.#retries.set(level.name, (retry = new RetryAfter()));
+    retry.drop(nowMs);
+    call.sendText(429, REFUSED, ['retry-after', String(retry.seconds)]);
+  }
+
+  #planPump(): void {
+    if (this.#isPumpPlanned) return;
+    this.#isPumpPlanned = true;
+    this.#defer(() => {
+      this.#isPumpPlanned = false;
+      this.#pump();
+    });
+  }
+
+  /** Lets in what waits, for one turn. */
+  #pump(): void {
+    const startMs = this.#options.clockMs();
+    let nowMs = startMs;
+    while (this.#waiting > 0) {
+      if (nowMs - startMs >= TURN_MS) {
+        this.#planPump();
+        return;
+      }
+      const ticket = this.#pick(nowMs);
+      if (ticket === null) return;
+      const { call, route } = ticket.request;
+      if (call.exchange.closed || call.code !== 0) this.#leave(ticket, nowMs);
+      else {
+        this.#unwait(ticket);
+        this.#usageFloor = route.level.usage;
+        nowMs = this.#start(ticket, nowMs, ticket.arrivedMs);
+        this.#late(call);
+        continue;
+      }
+      nowMs = this.#options.clockMs();
+    }
+  }
+
+  /** The next request of the level that has used least, among those that can go on. */
+  #pick(nowMs: number): Ticket<Held> | null {
+    let best: Ticket<Held> | null = null;
+    let least = Infinity;
+    for (const level of this.config.levels.all()) {
+      if (level.waiting === 0 || level.usage >= least) continue;
+      const ticket = level.next(nowMs);
+      if (ticket === null) continue;
+      best = ticket;
+      least = level.usage;
+    }
+    return best;
+  }
+
+  #unwait(ticket: Ticket<Held>): void {
+    const { route, bytes } = ticket.request;
+    this.#waiting--;
+    this.#waitingBytes -= bytes;
+    route.series.waiting--;
+    route.series.seatsWaiting -= ticket.seats;
+  }
+
+  /** The client has gone, or was answered meanwhile. */
+  #leave(ticket: Ticket<Held>, nowMs: number): void {
+    const { level, series } = ticket.request.route;
+    this.#unwait(ticket);
+    level.drop(ticket, nowMs);
+    level.cancelled++;
+    series.gaveUp.observe((nowMs - ticket.arrivedMs) / 1000);
+  }
+
+  /** Runs a request; returns the time after it. */
+  #start(ticket: Ticket<Held>, nowMs: number, sinceMs: number): number {
+    const held = ticket.request;
+    const { call, route } = held;
+    const { level, series } = route;
+    level.start(ticket, nowMs);
+    series.dispatched++;
+    series.executing++;
+    series.seatsInUse += ticket.seats;
+    series.waited.observe((nowMs - sinceMs) / 1000);
+    call.onDone = () => {
+      held.isOver = true;
+      if (held.isLingering) this.#finish(ticket, this.#options.clockMs());
+    };
+    held.run();
+    const endMs = this.#options.clockMs();
+    level.usage += (endMs - nowMs) / Math.max(1, level.seats);
+    if (held.isOver) this.#finish(ticket, endMs);
+    else if (call.exchange.closed) call.done();
+    else level.linger(endMs);
+    held.isLingering = !held.isOver;
+    return endMs;
+  }
+
+  #finish(ticket: Ticket<Held>, nowMs: number): void {
+    const { level, series } = ticket.request.route;
+    const wasLingering = ticket.request.isLingering;
+    ticket.request.isLingering = false;
+    level.finish(ticket, nowMs);
+    if (wasLingering) level.linger(nowMs);
+    series.executing--;
+    series.seatsInUse -= ticket.seats;
+    series.executed.observe((nowMs - ticket.startedMs) / 1000);
+    if (level.waiting > 0) this.#planPump();
+  }
+
+  /** About once a second: borrowing, and requests that have waited too long. */
+  tick(): void {
+    const nowMs = this.#options.clockMs();
+    this.config.levels.tick(nowMs);
+    if (this.#waiting === 0) return;
+    for (const level of this.config.levels.all()) this.#expire(level, nowMs);
+    this.#planPump();
+  }
+
+  #expire(level: PriorityLevel<Held>, nowMs: number): void {
+    if (level.waiting === 0) return;
+    for (const ticket of level.queues.listWaiting()) {
+      const { call, route } = ticket.request;
+      if (call.exchange.closed || call.code !== 0) {
+        this.#leave(ticket, nowMs);
+        continue;
+      }
+      if (nowMs - ticket.arrivedMs < this.#waitMsMax(call)) continue;
+      this.#leave(ticket, nowMs);
+      level.timedOut++;
+      this.#refuse(call, route, 'time-out', nowMs);
+    }
+  }
+
+  #waitMsMax(call: Call): number {
+    const { requestMsMax } = this.#options;
+    const own = requestMsMax === 0 ? Infinity : requestMsMax;
+    const asked = call.timeoutMs;
+    return Math.min(WAIT_MS_MAX, (asked > 0 ? Math.min(own, asked) : own) / 4);
+  }
+
+  print(lines: string[]): void {
+    printFlows(lines, this.config.allSeries(), this.config.levels);
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * All priority levels of the server, and how they share its seats: by their nominal shares, and
+ * every ten seconds anew by what they could use (borrowing and lending, KEP-1040).
+ */
+import { allocateSeats } from './seat-allocation.ts';
+import { PriorityLevel, type LevelConfig } from './priority-level.ts';
+
+const BORROWING_MS = 10_000;
+
+export class Levels<T> {
+  readonly #serverSeats: number;
+  readonly #byName = new Map<string, PriorityLevel<T>>();
+  #nextMs: number;
+  fairFraction = 0;
+
+  constructor(serverSeats: number, nowMs: number) {
+    this.#serverSeats = serverSeats;
+    this.#nextMs = nowMs + BORROWING_MS;
+  }
+
+  all(): PriorityLevel<T>[] {
+    return Array.from(this.#byName.values());
+  }
+
+  find(name: string): PriorityLevel<T> | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** These levels from now on; what is left of others drains. */
+  configure(configs: readonly LevelConfig[], nowMs: number): void {
+    const wanted = new Set(configs.map(({ name }) => name));
+    for (const level of this.all()) {
+      level.isQuiescing = !wanted.has(level.name);
+      if (level.isQuiescing && level.isIdle) this.#byName.delete(level.name);
+    }
+    const draining = this.all().filter((level) => level.isQuiescing);
+    const all = [...configs, ...draining.map(({ config }) => config)];
+    const sum = all.reduce((total, { shares }) => total + shares, 0);
+    for (const config of all) {
+      let level = this.#byName.get(config.name);
+      if (level === undefined) {
+        level = new PriorityLevel<T>(config, nowMs);
+        this.#byName.set(config.name, level);
+      }
+      level.configure(config, this.#serverSeats, sum);
+    }
+    this.#share(nowMs);
+  }
+
+  /** About once a second. */
+  tick(nowMs: number): void {
+    if (nowMs < this.#nextMs) return;
+    this.#nextMs = nowMs + BORROWING_MS;
+    for (const level of this.all()) {
+      if (level.isQuiescing && level.isIdle) this.#byName.delete(level.name);
+    }
+    this.#share(nowMs);
+  }
+
+  #share(nowMs: number): void {
+    const levels = this.all();
+    const total = levels.reduce((sum, { nominalSeats }) => sum + nominalSeats, 0);
+    let remaining = total;
+    const limited: PriorityLevel<T>[] = [];
+    for (const level of levels) {
+      level.demand.close(nowMs);
+      if (level.config.type === 'exempt') {
+        level.seats = Math.max(level.lowerSeats, level.demand.highWatermark);
+        remaining -= level.seats;
+      } else limited.push(level);
+    }
+    const claims = limited.map(({ lowerSeats, upperSeats, nominalSeats, demand }) => {
+      const lower = Math.max(lowerSeats, Math.min(nominalSeats, demand.highWatermark));
+      return { lower, upper: upperSeats, target: Math.max(lower, demand.smoothed) };
+    });
+    const lowest = limited.reduce((sum, { lowerSeats }) => sum + lowerSeats, 0);
+    const wanted = claims.reduce((sum, { lower }) => sum + lower, 0);
+    this.fairFraction = 0;
+    if (remaining <= lowest) {
+      for (const level of limited) level.seats = level.lowerSeats;
+    } else if (remaining <= wanted) {
+      const part = (remaining - lowest) / (wanted - lowest);
+      for (const [index, level] of limited.entries()) {
+        const more = (claims[index]?.lower ?? 0) - level.lowerSeats;
+        level.seats = level.lowerSeats + Math.round(more * part);
+      }
+    } else {
+      // as upstream: out of all seats, though exempt requests may use some of them just now
+      const allocation = allocateSeats(total, claims);
+      if (allocation === null) return;
+      this.fairFraction = allocation.fairFraction;
+      for (const [index, level] of limited.entries()) {
+        level.seats = Math.round(allocation.seats[index] ?? 0);
+      }
+    }
+  }
+}
