@@ -29,14 +29,18 @@ export class ObjectCache {
   readonly #byOwner: Map<string, Set<string>> = new Map();
   readonly #byUid: Map<string, string> = new Map();
   readonly #changed: ObjectChanged;
+  readonly #wants: (object: Buffer) => boolean;
 
+  /** `wants` looks at an object's bytes: others are as if they were not there. */
   constructor(
     informers: SharedInformers,
     path: string,
     changed: ObjectChanged,
     synced: () => void = () => {},
+    wants: (object: Buffer) => boolean = () => true,
   ) {
     this.#changed = changed;
+    this.#wants = wants;
     this.informer = informers.subscribe(
       { path },
       {
@@ -83,6 +87,8 @@ export class ObjectCache {
 
   #upsert(row: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {
     if (isNew) this.#refs.set(row, 0);
+    const object = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    if (!this.#wants(object)) return this.#remove(row);
     const key = this.informer.keyOf(row);
     const before = this.#read(row);
     if (before !== undefined) this.#forget(row, key, before);

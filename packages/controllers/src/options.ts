@@ -28,6 +28,7 @@ export const CONTROLLER_NAMES = [
   'persistentvolume-protection-controller',
   'clusterrole-aggregation-controller',
   'persistentvolume-binder-controller',
+  'endpointslice-mirroring-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -54,6 +55,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'pvc-protection': 'persistentvolumeclaim-protection-controller',
   'pv-protection': 'persistentvolume-protection-controller',
   'clusterrole-aggregation': 'clusterrole-aggregation-controller',
+  endpointslicemirroring: 'endpointslice-mirroring-controller',
   'persistentvolume-binder': 'persistentvolume-binder-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',

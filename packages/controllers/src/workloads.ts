@@ -14,11 +14,11 @@ import { PodRows } from './pod-rows.ts';
 import { QuotaPart } from './quota-part.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
 import { ReplicaSetPart } from './replicaset-part.ts';
+import { simpleParts } from './simple-parts.ts';
 import type { SharedInformers } from './shared-informers.ts';
 import { StatefulSetPart } from './stateful-set-part.ts';
 import { StorageProtectionPart } from './storage-protection-part.ts';
 import { TtlPart } from './ttl-part.ts';
-import { BinderPart } from './volume/binder-part.ts';
 
 export interface WorkloadsOptions {
   readonly client: Client;
@@ -94,10 +94,7 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   if (isClaims || isVolumes) {
     parts.push(new StorageProtectionPart({ ...options, pods: pods(), isClaims, isVolumes }));
   }
-  if (chosen.has('persistentvolume-binder-controller')) {
-    const component = announce('persistentvolume-controller');
-    parts.push(new BinderPart({ ...options, pods: pods(), announce: component }));
-  }
   if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(options));
+  parts.push(...simpleParts(options, pods));
   return parts;
 }
