@@ -29,6 +29,7 @@ export const CONTROLLER_NAMES = [
   'clusterrole-aggregation-controller',
   'persistentvolume-binder-controller',
   'endpointslice-mirroring-controller',
+  'horizontal-pod-autoscaler-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -56,6 +57,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'pv-protection': 'persistentvolume-protection-controller',
   'clusterrole-aggregation': 'clusterrole-aggregation-controller',
   endpointslicemirroring: 'endpointslice-mirroring-controller',
+  horizontalpodautoscaling: 'horizontal-pod-autoscaler-controller',
   'persistentvolume-binder': 'persistentvolume-binder-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',

@@ -1,5 +1,6 @@
 /** Controllers that need no more than informers and the pods: one row each. */
 import type { Announce } from './announce.ts';
+import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
 import type { ControllerName } from './options.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -26,6 +27,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'endpointslice-mirroring-controller': {
     component: 'endpoint-slice-mirroring-controller',
     make: (context) => new MirroringPart(context),
+  },
+  'horizontal-pod-autoscaler-controller': {
+    component: 'horizontal-pod-autoscaler',
+    make: (context) => new AutoscalerPart(context),
   },
 };
 

@@ -16,6 +16,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { applyPatch, parsePatch, patchKindOf } from '@megaplane/machinery/patch';
+import { matchesLabels, parseLabelSelector } from '@megaplane/machinery/selectors';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import * as status from '@megaplane/machinery/status';
 
@@ -44,7 +45,7 @@ interface Place {
   readonly subresource: string;
 }
 
-const ROOT = '(/api/v1|/apis/[^/]+/v1)';
+const ROOT = '(/api/v1|/apis/[^/]+/v[0-9a-z]+)';
 const NAMESPACE = '(?:/namespaces/([^/]+)(?=/[a-z]+))?';
 const PATH = new RegExp(`^${ROOT}${NAMESPACE}/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?$`);
 
@@ -321,6 +322,21 @@ export class FakeApi implements Client {
     return last;
   }
 
+  /** A list that is read as a stream. */
+  #page(path: string, sink: StreamSink): StreamHandle {
+    let isCancelled = false;
+    setImmediate(() => {
+      if (isCancelled) return;
+      const list = this.#list(placeOf(path.split('?')[0] ?? ''));
+      const items = listAt(list, 'items').filter((one) => isObject(one) && isSelected(path, one));
+      const bytes = Buffer.from(JSON.stringify({ ...list, items }));
+      sink.onHead(200, 0);
+      sink.onData(bytes, 0, bytes.length);
+      sink.onEnd(null);
+    });
+    return { cancel: () => void (isCancelled = true), pause: () => {}, resume: () => {} };
+  }
+
   #tell(type: string, place: Place, object: JsonObject): void {
     for (const { place: of, sink } of this.#watchers) {
       const isMeant = of.collection === place.collection;
@@ -330,6 +346,7 @@ export class FakeApi implements Client {
   }
 
   stream(path: string, sink: StreamSink): StreamHandle {
+    if (!/[?&]watch=/.test(path)) return this.#page(path, sink);
     const watcher = { place: placeOf(path.split('?')[0] ?? ''), sink };
     const cancel = (): void => void this.#watchers.delete(watcher);
     setImmediate(() => {
@@ -342,6 +359,15 @@ export class FakeApi implements Client {
     });
     return { cancel, pause: () => {}, resume: () => {} };
   }
+}
+
+/** What a label selector in the query of a path leaves out. */
+function isSelected(path: string, object: JsonObject): boolean {
+  const text = new URLSearchParams(path.split('?')[1] ?? '').get('labelSelector');
+  const parsed = parseLabelSelector(text ?? '');
+  return (
+    !('error' in parsed) && matchesLabels(parsed.value, objectAt(object, 'metadata', 'labels'))
+  );
 }
 
 function plain(value: status.Status): JsonObject {

@@ -97,7 +97,8 @@ function groupsOf(endpoints: JsonObject): {
       }
       added++;
       const addressType = family === 4 ? 'IPv4' : 'IPv6';
-      const key = `${addressType} ${JSON.stringify(ports.map((port) => JSON.stringify(port)).toSorted())}`;
+      const sorted = ports.map((port) => JSON.stringify(port)).toSorted();
+      const key = `${addressType} ${JSON.stringify(sorted)}`;
       const group = groups.get(key) ?? { addressType, ports, endpoints: new Map() };
       groups.set(key, group);
       const endpoint = endpointOf(address, isReady);

@@ -41,15 +41,15 @@ const summaries = (api: WorkloadApi): string[] =>
     .all(SLICES)
     .map((slice) => {
       const ips = listAt(slice, 'endpoints').flatMap((one) => listAt(one, 'addresses'));
-      return `${stringAt(slice, 'addressType')} ${ips.join(',')}`;
+      return [stringAt(slice, 'addressType'), ...ips].map(String).join(' ');
     })
     .toSorted();
 
-test('addresses of both families are copied, changed and taken away with their Endpoints', async () => {
+test('addresses of both families are copied, changed and taken away', async () => {
   const api = await started();
   await make(api, 'services', SERVICE);
   await make(api, 'endpoints', endpoints(['192.0.2.1', 'fd00::1', '192.0.2.2', 'nonsense']));
-  assert.deepEqual(summaries(api), ['IPv4 192.0.2.1,192.0.2.2', 'IPv6 fd00::1']);
+  assert.deepEqual(summaries(api), ['IPv4 192.0.2.1 192.0.2.2', 'IPv6 fd00::1']);
   const [slice] = api.all(SLICES);
   assert.deepEqual(objectAt(slice, 'metadata', 'labels'), {
     a: 'b',
@@ -72,7 +72,7 @@ test('addresses of both families are copied, changed and taken away with their E
   assert.deepEqual(summaries(api), []);
 });
 
-test('Endpoints of a service with a selector, of nobody, or marked so, are not copied', async () => {
+test('Endpoints with a selector, of nobody, or marked so, are not copied', async () => {
   const api = await started();
   await make(api, 'endpoints', endpoints(['192.0.2.1']));
   assert.deepEqual(summaries(api), []);

@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { startManager } from '../../test/manager.ts';
+import { WorkloadApi } from '../../test/workload-api.ts';
+
+const CORE = '/api/v1/namespaces/default';
+const AUTOSCALERS = '/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers';
+const SYNC_MS = 15_000;
+
+/** Answers scales of one Deployment and metrics, as the API server and a metrics server do. */
+class ScaledApi extends WorkloadApi {
+  replicas = 2;
+  /** Processor use of each pod; undefined where nobody serves metrics. */
+  use: string | undefined = '100m';
+  isScaleRefused = false;
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const [path = ''] = request.path.split('?');
+    if (path.endsWith('/scale')) return this.#scale(request);
+    if (path.startsWith('/apis/metrics.k8s.io/')) return this.#metrics();
+    return super.request(request);
+  }
+
+  #scale({ method, body }: ClientRequest): ClientResponse {
+    if (method === 'PUT') {
+      if (this.isScaleRefused) return refusal(500, 'the scale is refused');
+      this.replicas = numberAt(
+        isObject(body as JsonObject) ? (body as JsonObject) : {},
+        'spec',
+        'replicas',
+      );
+    }
+    return found({
+      kind: 'Scale',
+      spec: { replicas: this.replicas },
+      status: { replicas: this.replicas, selector: 'app=web' },
+    });
+  }
+
+  #metrics(): ClientResponse {
+    if (this.use === undefined) return refusal(404, 'not found');
+    const cpu = this.use;
+    const items = this.all('/api/v1/pods').map((pod) => ({
+      metadata: { name: stringAt(pod, 'metadata', 'name'), namespace: 'default' },
+      timestamp: new Date(this.timers.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
+      window: '30s',
+      containers: [{ name: 'c', usage: { cpu } }],
+    }));
+    return found({ kind: 'PodMetricsList', items });
+  }
+
+  /** As many ready pods as the target has. */
+  async follow(): Promise<void> {
+    const count = this.all('/api/v1/pods').length;
+    for (let i = count; i < this.replicas; i++) await this.#addPod(i);
+    for (let i = this.replicas; i < count; i++) {
+      await super.request({ method: 'DELETE', path: `${CORE}/pods/p${i}`, body: {} });
+    }
+  }
+
+  async #addPod(i: number): Promise<void> {
+    const resources = { requests: { cpu: '100m' } };
+    const past = new Date(this.timers.nowMs() - 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
+    const body: JsonObject = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `p${i}`, labels: { app: 'web' } },
+      spec: { containers: [{ name: 'c', resources }] },
+      status: {
+        phase: 'Running',
+        startTime: past,
+        conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: past }],
+      },
+    };
+    await super.request({ method: 'POST', path: `${CORE}/pods`, body });
+  }
+
+  autoscaler(): JsonObject {
+    return this.all('/apis/autoscaling/v2/horizontalpodautoscalers')[0] ?? {};
+  }
+
+  condition(type: string): string {
+    const conditions = listAt(this.autoscaler(), 'status', 'conditions');
+    const one = conditions.find((each) => stringAt(each, 'type') === type);
+    return `${stringAt(one, 'status')} ${stringAt(one, 'reason')}: ${stringAt(one, 'message')}`;
+  }
+}
+
+function found(object: JsonObject): ClientResponse {
+  return { ok: true, code: 200, object, bytes: Buffer.from(JSON.stringify(object)) };
+}
+
+function refusal(code: number, message: string): ClientResponse {
+  const status = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    code,
+  } as const;
+  return { ok: false, code, status };
+}
+
+async function started(more: JsonObject = {}): Promise<ScaledApi> {
+  const api = new ScaledApi();
+  await api.follow();
+  startManager(api, ['horizontal-pod-autoscaler-controller']);
+  await api.advance(100);
+  await make(api, 'web', more);
+  await api.advance(1_000);
+  return api;
+}
+
+async function make(api: ScaledApi, name: string, more: JsonObject = {}): Promise<void> {
+  const resource = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } };
+  const body = {
+    apiVersion: 'autoscaling/v2',
+    kind: 'HorizontalPodAutoscaler',
+    metadata: { name },
+    spec: {
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
+      minReplicas: 1,
+      maxReplicas: 10,
+      metrics: [{ type: 'Resource', resource }],
+      ...more,
+    },
+  };
+  await api.request({ method: 'POST', path: AUTOSCALERS, body });
+}
+
+async function pass(api: ScaledApi, looks: number): Promise<void> {
+  for (let i = 0; i < looks; i++) {
+    await api.follow();
+    await api.advance(SYNC_MS);
+  }
+}
+
+test('pods that use twice their target are doubled, up to the largest size', async () => {
+  const api = await started();
+  assert.equal(api.replicas, 4);
+  assert(
+    api.events.includes(
+      'SuccessfulRescale: New size: 4; reason: cpu resource utilization ' +
+        '(percentage of request) above target',
+    ),
+  );
+  assert.equal(
+    api.condition('AbleToScale'),
+    'True SucceededRescale: the HPA controller was able to update the target scale to 4',
+  );
+  await pass(api, 4);
+  assert.equal(api.replicas, 10);
+  assert.equal(
+    api.condition('ScalingLimited'),
+    'True TooManyReplicas: the desired replica count is more than the maximum replica count',
+  );
+  const current = objectAt(
+    listAt(api.autoscaler(), 'status', 'currentMetrics')[0],
+    'resource',
+    'current',
+  );
+  assert.deepEqual(current, { averageValue: '100m', averageUtilization: 100 });
+  assert.equal(numberAt(api.autoscaler(), 'status', 'desiredReplicas'), 10);
+});
+
+test('a size within the tolerance is kept, and a smaller one waits for the window', async () => {
+  const api = await started();
+  await pass(api, 4);
+  api.use = '54m';
+  await pass(api, 30);
+  assert.equal(api.replicas, 10, '54 % is within a tenth of 50 %');
+  api.use = '10m';
+  await pass(api, 10);
+  assert.equal(api.replicas, 10, 'what was asked for in the last five minutes counts');
+  assert.equal(api.condition('AbleToScale').split(':')[0], 'True ScaleDownStabilized');
+  await pass(api, 15);
+  assert.equal(api.replicas, 2);
+  assert(api.events.includes('SuccessfulRescale: New size: 2; reason: All metrics below target'));
+});
+
+test('a behaviour bounds the speed in both directions', async () => {
+  const policies = [{ type: 'Pods', value: 1, periodSeconds: 60 }];
+  const rules = { policies, selectPolicy: 'Max', stabilizationWindowSeconds: 0 };
+  const api = await started({ behavior: { scaleUp: rules, scaleDown: rules } });
+  assert.equal(api.replicas, 3);
+  await pass(api, 3);
+  assert.equal(api.replicas, 3, 'one pod in a minute');
+  assert.equal(api.condition('ScalingLimited').split(':')[0], 'True ScaleUpLimit');
+  await pass(api, 2);
+  assert.equal(api.replicas, 4);
+  api.use = '50m';
+  await pass(api, 5);
+  api.use = '1m';
+  await pass(api, 3);
+  assert.equal(api.replicas, 3);
+  await pass(api, 8);
+  assert.equal(api.replicas, 1);
+});
+
+test('without metrics nothing moves, and the conditions and events say why', async () => {
+  const api = await started();
+  await pass(api, 1);
+  const { replicas } = api;
+  api.use = undefined;
+  await pass(api, 4);
+  assert.equal(api.replicas, replicas);
+  const why =
+    'failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch ' +
+    'metrics from resource metrics API: the server could not find the requested resource ' +
+    '(get pods.metrics.k8s.io)';
+  assert.equal(
+    api.condition('ScalingActive'),
+    `False FailedGetResourceMetric: the HPA was unable to compute the replica count: ${why}`,
+  );
+  assert(api.events.includes(`FailedGetResourceMetric: ${why}`));
+  assert(
+    api.events.includes(
+      'FailedComputeMetricsReplicas: invalid metrics (1 invalid out of 1), first error is: ' +
+        `failed to get cpu resource metric value: ${why}`,
+    ),
+  );
+  assert.deepEqual(listAt(api.autoscaler(), 'status', 'currentMetrics'), [{ type: '' }]);
+});
+
+test('a refused scale is told, and tried again at the next look', async () => {
+  const api = new ScaledApi();
+  api.isScaleRefused = true;
+  await api.follow();
+  startManager(api, ['horizontal-pod-autoscaler-controller']);
+  await api.advance(100);
+  await make(api, 'web');
+  await api.advance(1_000);
+  assert.equal(
+    api.condition('AbleToScale'),
+    'False FailedUpdateScale: the HPA controller was unable to update the target scale: ' +
+      'the scale is refused',
+  );
+  api.isScaleRefused = false;
+  await pass(api, 1);
+  assert.equal(api.replicas, 4);
+});
+
+test('two autoscalers after the same pods both stand still', async () => {
+  const api = await started();
+  await make(api, 'other');
+  await pass(api, 2);
+  const { replicas } = api;
+  await pass(api, 4);
+  assert.equal(api.replicas, replicas);
+  assert.equal(api.condition('ScalingActive').split(':')[0], 'False AmbiguousSelector');
+});
+
+test('sizes outside the bounds are brought inside, and zero switches scaling off', async () => {
+  const api = await started({ maxReplicas: 1 });
+  assert.equal(api.replicas, 1);
+  assert(
+    api.events.includes(
+      'SuccessfulRescale: New size: 1; reason: Current number of replicas above Spec.MaxReplicas',
+    ),
+  );
+  api.replicas = 0;
+  await pass(api, 3);
+  assert.equal(api.replicas, 0);
+  assert.equal(
+    api.condition('ScalingActive'),
+    'False ScalingDisabled: scaling is disabled since the replica count of the target is zero',
+  );
+});

@@ -1,0 +1,109 @@
+/** What one metric of an autoscaler asks for. */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { Quantity } from '@megaplane/machinery/quantity';
+import type { MetricsSource } from './metrics-source.ts';
+import { countReplicas, targetOf, usesOf } from './replica-count.ts';
+import { toleranceOf } from './scaling-rules.ts';
+
+/** `text` is what the event says, `whole` what the error of all metrics quotes. */
+export type Proposal =
+  | {
+      readonly ok: true;
+      readonly replicas: number;
+      readonly metric: string;
+      readonly status: JsonObject;
+    }
+  | { readonly ok: false; readonly reason: string; readonly text: string; readonly whole: string };
+
+interface Given {
+  readonly autoscaler: JsonObject;
+  readonly namespace: string;
+  readonly selector: string;
+  /** Replicas that the target is asked for. */
+  readonly current: number;
+  readonly nowMs: number;
+}
+
+/** Types of metrics that other APIs answer, which nobody serves here. */
+const FOREIGN: Readonly<Record<string, readonly [field: string, reason: string, api: string]>> = {
+  Object: ['object', 'FailedGetObjectMetric', 'custom'],
+  Pods: ['pods', 'FailedGetPodsMetric', 'custom'],
+  External: ['external', 'FailedGetExternalMetric', 'external'],
+};
+
+export async function proposalOf(
+  source: MetricsSource,
+  given: Given,
+  metric: JsonObject,
+): Promise<Proposal> {
+  const type = stringAt(metric, 'type');
+  const foreign = FOREIGN[type];
+  if (foreign !== undefined) return refuse(foreign, metric);
+  const isContainer = type === 'ContainerResource';
+  if (type !== 'Resource' && !isContainer) {
+    const text = `unknown metric source type "${type}"`;
+    return { ok: false, reason: 'InvalidMetricSourceType', text, whole: text };
+  }
+  const field = isContainer ? 'containerResource' : 'resource';
+  const found = await resourceProposal(source, given, objectAt(metric, field) ?? {}, field);
+  if (found.ok) return found;
+  const resource = stringAt(metric, field, 'name');
+  const container = stringAt(metric, field, 'container');
+  const words = isContainer ? `${container} container` : `${resource} resource`;
+  const reason = isContainer ? 'FailedGetContainerResourceMetric' : 'FailedGetResourceMetric';
+  const whole = `failed to get ${words} metric value: ${found.text}`;
+  return { ok: false, reason, text: found.text, whole };
+}
+
+function refuse(
+  [field, reason, api]: readonly [string, string, string],
+  metric: JsonObject,
+): Proposal {
+  const name = stringAt(metric, field, 'metric', 'name');
+  const text =
+    `unable to get ${field} metric ${name}: unable to fetch metrics from ${api} metrics API: ` +
+    `no ${api} metrics API is read by these controllers`;
+  return { ok: false, reason, text, whole: `failed to get ${field} metric value: ${text}` };
+}
+
+async function resourceProposal(
+  source: MetricsSource,
+  given: Given,
+  metric: JsonObject,
+  field: 'resource' | 'containerResource',
+): Promise<Proposal> {
+  const resource = stringAt(metric, 'name');
+  const container = stringAt(metric, 'container');
+  const target = targetOf(metric);
+  const fail = (text: string): Proposal => ({ ok: false, reason: '', text, whole: text });
+  if (typeof target === 'string') return fail(target);
+  const prefix = `failed to get ${resource} ${'average' in target ? 'usage' : 'utilization'}`;
+  const metrics = await source.metrics(given.namespace, resource, given.selector);
+  if (!metrics.ok) return fail(`${prefix}: ${metrics.text}`);
+  const uses = usesOf(metrics.value, resource, container);
+  if (typeof uses === 'string') {
+    return fail(`${prefix}: unable to get metrics for resource ${resource}: ${uses}`);
+  }
+  const pods = await source.pods(given.namespace, given.selector);
+  if (!pods.ok) return fail(`${prefix}: ${pods.text}`);
+  const tolerance = toleranceOf(given.autoscaler);
+  const { current, nowMs } = given;
+  const question = { resource, container, current, tolerance, target, nowMs };
+  const counted = countReplicas(question, pods.value, uses);
+  if (!counted.ok) return fail(`${prefix}: ${counted.text}`);
+  const averageValue = new Quantity(BigInt(counted.average), -3, 'DecimalSI').toString();
+  const isShare = counted.utilization !== undefined;
+  const words = field === 'resource' || !isShare ? 'resource' : 'container resource';
+  const shown: JsonObject = { averageValue };
+  if (isShare) shown['averageUtilization'] = counted.utilization;
+  return {
+    ok: true,
+    replicas: counted.replicas,
+    metric: `${resource} ${words}${isShare ? ' utilization (percentage of request)' : ''}`,
+    status: {
+      type: field === 'resource' ? 'Resource' : 'ContainerResource',
+      [field]: { name: resource, ...(container === '' ? {} : { container }), current: shown },
+    },
+  };
+}
