@@ -2,8 +2,14 @@
 import { Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import type { Random } from '@megaplane/base/random';
 import { ABSENT, type ClassRules } from './class-rules.ts';
+import { HOSTS_MAX } from './constraints/constraints.ts';
+import type { PodCounter } from './constraints/pod-counters.ts';
 import type { NodeTable } from './node-table.ts';
 import { ScoreBuckets } from './score-buckets.ts';
+
+/** Raw pairs of a class are fewer, and so are pods on a node. */
+const PAIR_END: number = 2 ** 17;
+const COUNT_END: number = 2 ** 16;
 
 /**
  * Every node with its score or its verdict, kept up to date by the log of changes. Nodes are
@@ -11,7 +17,7 @@ import { ScoreBuckets } from './score-buckets.ts';
  * the normaliser moves no node: the best of each partition is compared when one is asked for.
  *
  *   judged     Int32    0 not seen or absent, 1 + score, or the verdict (negative)
- *   partition  Uint16   index of the raw pair, for nodes with a score
+ *   partition  Uint16   for nodes with a score
  *   place      Uint32   where in its bucket the node is
  */
 export class ClassIndex {
@@ -21,13 +27,24 @@ export class ClassIndex {
   readonly #partition = new Uint16Column();
   readonly #place = new Uint32Column();
   readonly #partitions: ScoreBuckets[] = [];
+  /** By partition: the raw pair of its nodes, and how many each of `hosts` counts on them. */
+  readonly pairOf: number[] = [];
+  readonly countsOf: (readonly number[])[] = [];
+  readonly #hosts: readonly PodCounter[];
+  /** From a pair and the counts of hosts before, with the next count, to a number. */
+  readonly #steps = new Map<number, number>();
+  #stepEnd = 0;
+  readonly #partitionOfStep = new Map<number, number>();
+  readonly #partitionOfPair: (number | undefined)[] = [];
   readonly #verdicts = new Map<number, number>();
   #cursor = -1;
   #idEnd = 0;
   #round = 0;
   #feasible = 0;
 
-  constructor(rules: ClassRules, table: NodeTable) {
+  /** `hosts`: what is counted by node; nodes with different counts lie in different partitions. */
+  constructor(rules: ClassRules, table: NodeTable, hosts: readonly PodCounter[] = []) {
+    this.#hosts = hosts;
     this.rules = rules;
     this.#table = table;
   }
@@ -79,8 +96,9 @@ export class ClassIndex {
     let affinityMax = 0;
     for (let p = 0; p < this.#partitions.length; p++) {
       if (this.#partitions[p]!.size === 0) continue;
-      softMax = Math.max(softMax, rules.pairs[p]!.softTaints);
-      affinityMax = Math.max(affinityMax, rules.pairs[p]!.affinity);
+      const pair = rules.pairs[this.pairOf[p]!]!;
+      softMax = Math.max(softMax, pair.softTaints);
+      affinityMax = Math.max(affinityMax, pair.affinity);
     }
     let best = -1;
     let ties = 0;
@@ -88,7 +106,7 @@ export class ClassIndex {
       const partition = this.#partitions[p]!;
       if (partition.size === 0) continue;
       const top = partition.top();
-      const total = top + rules.pairScore(p, softMax, affinityMax);
+      const total = top + rules.pairScore(this.pairOf[p]!, softMax, affinityMax);
       if (total > best) ties = 0;
       if (total < best) continue;
       best = total;
@@ -99,7 +117,7 @@ export class ClassIndex {
       const partition = this.#partitions[p]!;
       if (partition.size === 0) continue;
       const top = partition.top();
-      if (top + rules.pairScore(p, softMax, affinityMax) !== best) continue;
+      if (top + rules.pairScore(this.pairOf[p]!, softMax, affinityMax) !== best) continue;
       const count = partition.count(top);
       if (chosen < count) return partition.at(top, chosen);
       chosen -= count;
@@ -107,13 +125,19 @@ export class ClassIndex {
     return -1;
   }
 
-  /** Partitions by raw pair; some may be empty. */
+  /** Whether the counts that nodes are told apart by are still kept up. */
+  get isLive(): boolean {
+    for (let i = 0; i < this.#hosts.length; i++) if (!this.#hosts[i]!.isLive) return false;
+    return this.rules.ports === null || this.rules.ports.isLive;
+  }
+
+  /** Nodes of equal raw pair and counts; some may be empty. */
   get partitions(): readonly ScoreBuckets[] {
     return this.#partitions;
   }
 
-  /** The raw pair of a feasible node. */
-  pairAt(id: number): number {
+  /** The partition of a feasible node. */
+  partitionAt(id: number): number {
     return this.#partition.get(id);
   }
 
@@ -127,9 +151,10 @@ export class ClassIndex {
     const score = this.rules.judge(id);
     const judged = score >= 0 ? score + 1 : score === ABSENT ? 0 : score;
     const before = this.#judged.get(id);
+    const now = score >= 0 ? this.#partitionFor(id) : 0;
     if (before > 0) {
       const partition = this.#partition.get(id);
-      if (judged === before && partition === this.rules.pair) return;
+      if (judged === before && partition === now) return;
       this.#take(id, before - 1, partition);
     } else if (judged === before) {
       return;
@@ -137,18 +162,42 @@ export class ClassIndex {
       this.#count(before, -1);
     }
     this.#judged.set(id, judged);
-    if (judged > 0) this.#put(id, score);
+    if (judged > 0) this.#put(id, score, now);
     else if (judged < 0) this.#count(judged, 1);
   }
 
-  #put(id: number, score: number): void {
-    const { pair } = this.rules;
-    while (this.#partitions.length <= pair) {
-      this.#partitions.push(new ScoreBuckets(this.rules.scoreMax));
-    }
-    this.#partition.set(id, pair);
-    this.#place.set(id, this.#partitions[pair]!.insert(score, id));
+  #put(id: number, score: number, partition: number): void {
+    this.#partition.set(id, partition);
+    this.#place.set(id, this.#partitions[partition]!.insert(score, id));
     this.#feasible++;
+  }
+
+  /** The partition for a node that was just judged. */
+  #partitionFor(id: number): number {
+    const { pair } = this.rules;
+    if (this.#hosts.length === 0) return this.#partitionOfPair[pair] ?? this.#open(pair, pair, id);
+    let step = pair;
+    for (let i = 0; i < this.#hosts.length; i++) {
+      const key = (step * HOSTS_MAX + i) * COUNT_END + this.#hosts[i]!.byNode.get(id);
+      let next = this.#steps.get(key);
+      if (next === undefined) {
+        next = PAIR_END + this.#stepEnd++;
+        this.#steps.set(key, next);
+      }
+      step = next;
+    }
+    return this.#partitionOfStep.get(step) ?? this.#open(step, pair, id);
+  }
+
+  /** A partition for nodes like this one. */
+  #open(step: number, pair: number, id: number): number {
+    const partition = this.#partitions.length;
+    if (this.#hosts.length === 0) this.#partitionOfPair[pair] = partition;
+    else this.#partitionOfStep.set(step, partition);
+    this.#partitions.push(new ScoreBuckets(this.rules.scoreMax));
+    this.pairOf.push(pair);
+    this.countsOf.push(this.#hosts.map(({ byNode }) => byNode.get(id)));
+    return partition;
   }
 
   #take(id: number, score: number, partition: number): void {

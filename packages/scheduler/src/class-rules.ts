@@ -1,4 +1,5 @@
 // data plane: one class of pods against one node
+import type { PodCounter } from './constraints/pod-counters.ts';
 import type { FastProfile } from './fast-profile.ts';
 import { percent } from './integers.ts';
 import { HOSTNAME_KEY, matchableOf } from './node-facts.ts';
@@ -12,6 +13,7 @@ export const ABSENT = -1;
 export const CORDONED = -2;
 export const TAINTED = -3;
 export const UNMATCHED = -4;
+export const PORT_TAKEN = -5;
 /** At and below: shortages, `-(SHORT + 2 * mask + hopeless)`. */
 const SHORT = 16;
 
@@ -27,16 +29,15 @@ export const SCALARS_MAX = 16;
 const CAPACITY_MAX: number = 2 ** 45;
 
 const CORDON_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
-const ZONE_KEY = 'topology.kubernetes.io/zone';
 const IMAGE_BYTES_MIN: number = 23 * 1024 * 1024;
 const IMAGE_BYTES_MAX: number = 1000 * 1024 * 1024;
 
-/** What of a node's kind is scored by comparison with all feasible nodes. */
+/** What of a node's kind is scored by comparison with feasible nodes, or gated by its domain. */
 export interface RawPair {
   readonly softTaints: number;
   readonly affinity: number;
-  /** Null: the node has no zone. */
-  readonly zone: string | null;
+  /** Of the topology keys that the rules were made for; undefined where a node has none. */
+  readonly values: readonly (string | undefined)[];
   readonly hasHostname: boolean;
 }
 
@@ -49,6 +50,10 @@ export class ClassRules {
   /** Which of `pairs` the node of the last `judge` has. */
   pair = 0;
   readonly podClass: PodClass;
+  readonly #keys: readonly string[];
+  /** Pods that hold a port that the class wants. */
+  readonly ports: PodCounter | null;
+  readonly #pairNumbers = new Map<string, number>();
   readonly #table: NodeTable;
   readonly #profile: FastProfile;
   readonly #scalars: { readonly scalar: number; readonly name: string; readonly amount: number }[];
@@ -69,8 +74,20 @@ export class ClassRules {
   #imageRound = 0;
   #hasImages = false;
 
-  constructor(podClass: PodClass, table: NodeTable, profile: FastProfile) {
+  /**
+   * `keys`: topology keys by which nodes are told apart. `ports`: counts pods that hold a host
+   * port that the class wants; needed for classes that want any.
+   */
+  constructor(
+    podClass: PodClass,
+    table: NodeTable,
+    profile: FastProfile,
+    keys: readonly string[] = [],
+    ports: PodCounter | null = null,
+  ) {
     this.podClass = podClass;
+    this.#keys = keys;
+    this.ports = ports;
     this.#table = table;
     this.#profile = profile;
     this.#scalars = [...podClass.requests.scalars]
@@ -125,6 +142,7 @@ export class ClassRules {
     const fixed = this.#judgeKind(id);
     if (fixed < 0) return fixed;
     this.pair = fixed - 1;
+    if (this.ports !== null && this.ports.byNode.get(id) > 0) return PORT_TAKEN;
     const size = table.size.get(id);
     const milliCpu = table.sizeMilliCpu.get(size);
     const memory = table.sizeMemory.get(size);
@@ -224,6 +242,9 @@ export class ClassRules {
     if (verdict === CORDONED) return ['node(s) were unschedulable'];
     if (verdict === TAINTED) return ['node(s) had untolerated taint(s)'];
     if (verdict === UNMATCHED) return ["node(s) didn't match Pod's node affinity/selector"];
+    if (verdict === PORT_TAKEN) {
+      return ["node(s) didn't have free ports for the requested pod ports"];
+    }
     const mask = (-verdict - SHORT) >>> 1;
     const reasons: string[] = [];
     if ((mask & PODS_BIT) !== 0) reasons.push('Too many pods');
@@ -238,7 +259,7 @@ export class ClassRules {
 
   /** Whether evicting pods could change a verdict. */
   static isResolvable(verdict: number): boolean {
-    return verdict <= -SHORT && ((-verdict - SHORT) & 1) === 0;
+    return verdict === PORT_TAKEN || (verdict <= -SHORT && ((-verdict - SHORT) & 1) === 0);
   }
 
   /** The plugin behind a verdict; none for a node that is not there. */
@@ -246,6 +267,7 @@ export class ClassRules {
     if (verdict === ABSENT) return '';
     if (verdict === CORDONED) return 'NodeUnschedulable';
     if (verdict === TAINTED) return 'TaintToleration';
+    if (verdict === PORT_TAKEN) return 'NodePorts';
     return verdict === UNMATCHED ? 'NodeAffinity' : 'NodeResourcesFit';
   }
 
@@ -279,17 +301,15 @@ export class ClassRules {
       if (matchesTerm(term, matchable)) affinity += weight;
     }
     const soft = softTaints(kind.taints, tolerations);
-    const zone = kind.labels[ZONE_KEY] ?? null;
+    const values = this.#keys.map((key) => kind.labels[key]);
     const hasHostname = kind.hasOwnHostname || kind.labels[HOSTNAME_KEY] !== undefined;
-    let index = this.pairs.findIndex(
-      (pair) =>
-        pair.softTaints === soft &&
-        pair.affinity === affinity &&
-        pair.zone === zone &&
-        pair.hasHostname === hasHostname,
-    );
-    if (index < 0) {
-      index = this.pairs.push({ softTaints: soft, affinity, zone, hasHostname }) - 1;
+    const pair = { softTaints: soft, affinity, values, hasHostname };
+    const texts = values.map((value) => `${value}`);
+    const key = `${soft} ${affinity} ${hasHostname} ${texts.join('\n')}`;
+    let index = this.#pairNumbers.get(key);
+    if (index === undefined) {
+      index = this.pairs.push(pair) - 1;
+      this.#pairNumbers.set(key, index);
     }
     return index + 1;
   }

@@ -5,6 +5,58 @@ import { fitErrorText } from './fit-error.ts';
 import type { Profile } from './profile.ts';
 import type { ObjectWrite } from './reservation.ts';
 
+/** Objections for what other pods say, after those to the node itself. */
+export const GATE = {
+  open: 0,
+  unlabelled: 1,
+  skewed: 2,
+  affinity: 3,
+  antiAffinity: 4,
+  existing: 5,
+} as const;
+
+interface GateFacts {
+  readonly reason: string;
+  readonly plugin: string;
+  /** Evicting pods could change it. */
+  readonly isResolvable: boolean;
+}
+
+const SKEWED = "node(s) didn't match pod topology spread constraints";
+const GATES: Readonly<Record<number, GateFacts>> = {
+  [GATE.unlabelled]: {
+    reason: `${SKEWED} (missing required label)`,
+    plugin: 'PodTopologySpread',
+    isResolvable: false,
+  },
+  [GATE.skewed]: { reason: SKEWED, plugin: 'PodTopologySpread', isResolvable: true },
+  [GATE.affinity]: {
+    reason: "node(s) didn't match pod affinity rules",
+    plugin: 'InterPodAffinity',
+    isResolvable: false,
+  },
+  [GATE.antiAffinity]: {
+    reason: "node(s) didn't match pod anti-affinity rules",
+    plugin: 'InterPodAffinity',
+    isResolvable: true,
+  },
+  [GATE.existing]: {
+    reason: "node(s) didn't satisfy existing pods anti-affinity rules",
+    plugin: 'InterPodAffinity',
+    isResolvable: true,
+  },
+};
+
+export function isResolvableGate(gate: number): boolean {
+  return GATES[gate]?.isResolvable === true;
+}
+
+/** Nodes by verdict of the class, and by gate. */
+export interface Objections {
+  readonly verdicts: ReadonlyMap<number, number>;
+  readonly gates: ReadonlyMap<number, number>;
+}
+
 export interface Failure {
   /** As upstream words it. */
   readonly message: string;
@@ -24,11 +76,13 @@ export interface Failure {
 /** The failure of a class by the counts of its verdicts: no node is looked at. */
 export function failureOf(
   rules: ClassRules,
-  verdicts: ReadonlyMap<number, number>,
+  { verdicts, gates }: Objections,
   profile: Profile,
   nodeCount: number,
 ): Failure {
-  const base = { isError: false, clearsNomination: false, isIndexed: true, nomination: null };
+  // What a gate said goes for this pod, not for its class.
+  const isIndexed = gates.size === 0;
+  const base = { isError: false, clearsNomination: false, isIndexed, nomination: null };
   if (nodeCount === 0) {
     const message = 'no nodes available to schedule pods';
     return { ...base, message, rejecters: new Set() };
@@ -42,6 +96,13 @@ export function failureOf(
     for (const reason of rules.reasonsOf(verdict)) {
       reasons.set(reason, (reasons.get(reason) ?? 0) + nodes);
     }
+  }
+  for (const [gate, nodes] of gates) {
+    const facts = GATES[gate];
+    if (facts === undefined) continue;
+    rejecters.add(facts.plugin);
+    if (facts.isResolvable) resolvable += nodes;
+    reasons.set(facts.reason, (reasons.get(facts.reason) ?? 0) + nodes);
   }
   const after = postFilterText(rules, profile, nodeCount, resolvable);
   return { ...base, message: fitErrorText(nodeCount, reasons, after), rejecters };

@@ -8,12 +8,29 @@ export interface FastProfile {
   readonly taintWeight: number;
   readonly affinityWeight: number;
   readonly spreadWeight: number;
+  readonly interPodWeight: number;
+  /** Ports, spreading and inter-pod affinity are asked when they are by default. */
+  readonly isDefaultOrder: boolean;
   /** The balance score of 1.36. */
   readonly isBalanceChangeScored: boolean;
 }
 
 /** These must be on, in this order: they are compiled into one test. */
 const FILTERS = ['NodeUnschedulable', 'TaintToleration', 'NodeAffinity', 'NodeResourcesFit'];
+const ORDER = [
+  'NodeUnschedulable',
+  'NodeName',
+  'TaintToleration',
+  'NodeAffinity',
+  'NodePorts',
+  'NodeResourcesFit',
+  'VolumeRestrictions',
+  'NodeVolumeLimits',
+  'VolumeBinding',
+  'VolumeZone',
+  'PodTopologySpread',
+  'InterPodAffinity',
+];
 /** These never object to a pod that the index decides about. */
 const IDLE_FILTERS = new Set(['NodeName', 'NodePorts', 'PodTopologySpread', 'InterPodAffinity']);
 const IDLE_VOLUME_FILTERS = new Set([
@@ -61,6 +78,13 @@ export function fastProfileOf(
     taintWeight: weightOf('TaintToleration'),
     affinityWeight: weightOf('NodeAffinity'),
     spreadWeight: weightOf('PodTopologySpread'),
+    interPodWeight: weightOf('InterPodAffinity'),
+    isDefaultOrder: isOrdered(active),
     isBalanceChangeScored,
   };
+}
+
+function isOrdered(active: readonly string[]): boolean {
+  const places = active.map((name) => ORDER.indexOf(name)).filter((place) => place >= 0);
+  return places.every((place, index) => index === 0 || place > (places[index - 1] ?? -1));
 }

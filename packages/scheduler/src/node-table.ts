@@ -5,7 +5,13 @@ import type { Random } from '@megaplane/base/random';
 import { ChangeLog } from './change-log.ts';
 import { ImageTable } from './image-table.ts';
 import { Interner } from './interner.ts';
-import { sizeOf, type NodeFacts, type NodeKind, type NodeSize } from './node-facts.ts';
+import {
+  HOSTNAME_KEY,
+  sizeOf,
+  type NodeFacts,
+  type NodeKind,
+  type NodeSize,
+} from './node-facts.ts';
 import { ScalarNames, Usages, type Usage } from './usage.ts';
 
 /**
@@ -44,6 +50,16 @@ export class NodeTable {
   readonly memoryNonZero: Float64Column = new Float64Column();
   readonly pods: Uint32Column = new Uint32Column();
   readonly firstPod: Int32Column = new Int32Column();
+  /** By number of the kind: present nodes of it. */
+  readonly kindNodes: Uint32Column = new Uint32Column();
+  /** Changes with each node that comes, goes or changes its kind. */
+  population = 0;
+  /** Changes when the first node of a kind comes, or the last one goes. */
+  kindSet = 0;
+  /** Changes when a node with pods comes, goes or changes its kind: then they count elsewhere. */
+  topologyVersion = 0;
+  /** Nodes whose host name is not their own: others may have the same. */
+  sharedHostnames = 0;
   /** Scalar resources in use, a column each, made when first used. */
   readonly scalarColumns: (Float64Column | undefined)[] = [];
   readonly #keys: KeyTable;
@@ -111,6 +127,7 @@ export class NodeTable {
         this.sizes.release(size);
         return id;
       }
+      this.#populate(id, this.kind.get(id), -1);
       this.kinds.release(this.kind.get(id));
       this.sizes.release(this.size.get(id));
       this.images.release(this.imageSet.get(id));
@@ -120,11 +137,25 @@ export class NodeTable {
       this.log.reserve(this.#count + (this.#count >>> 2));
     }
     this.kind.set(id, kind);
+    this.#populate(id, kind, 1);
     this.size.set(id, size);
     this.imageSet.set(id, this.images.acquire(facts.images));
     this.#version++;
     this.log.append(id);
     return id;
+  }
+
+  /** Counts a node among those of its kind, or does so no more. */
+  #populate(id: number, kindId: number, delta: 1 | -1): void {
+    const nodes = this.kindNodes.get(kindId) + delta;
+    this.kindNodes.set(kindId, nodes);
+    this.population++;
+    if (nodes === (delta === 1 ? 1 : 0)) this.kindSet++;
+    if (this.pods.get(id) > 0) this.topologyVersion++;
+    const kind = this.kinds.get(kindId);
+    if (!kind.hasOwnHostname && kind.labels[HOSTNAME_KEY] !== undefined) {
+      this.sharedHostnames += delta;
+    }
   }
 
   #acquireSize(facts: NodeFacts): number {
@@ -158,6 +189,7 @@ export class NodeTable {
   /** A node is gone; its row stays while pods are on it. */
   remove(id: number): void {
     if (!this.isPresent(id)) return;
+    this.#populate(id, this.kind.get(id), -1);
     this.kinds.release(this.kind.get(id));
     this.sizes.release(this.size.get(id));
     this.images.release(this.imageSet.get(id));

@@ -3,26 +3,33 @@
  * evaluation where the pod or the cluster has something that the index does not know.
  */
 import type { Random } from '@megaplane/base/random';
-import type { ClassIndex } from './class-index.ts';
+import { ClassIndex } from './class-index.ts';
 import { ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
+import type { Constraints } from './constraints/constraints.ts';
+import { portsRule, type PodCounter } from './constraints/pod-counters.ts';
 import type { Nominations } from './cycle.ts';
+import { DomainPick } from './domain-pick.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
-import { failureOf, refusalOf, type Failure } from './failure.ts';
+import {
+  failureOf,
+  isResolvableGate,
+  refusalOf,
+  type Failure,
+  type Objections,
+} from './failure.ts';
 import type { FastProfile } from './fast-profile.ts';
 import { GroupSearch } from './group-search.ts';
 import type { Identities } from './identities.ts';
-import { IndexShelf, type ShelfLimits } from './index-shelf.ts';
+import { IndexShelf, type IndexKey, type ShelfLimits } from './index-shelf.ts';
 import { NodeGroups } from './node-groups.ts';
 import type { NodeTable } from './node-table.ts';
 import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
-import type { SiblingCounts } from './sibling-counts.ts';
-import { SpreadPick } from './spread-pick.ts';
-import type { TermWatch, Touch } from './term-watch.ts';
 import type { Reservation } from './reservation.ts';
+import type { TermWatch } from './term-watch.ts';
 
 export interface ActiveProfile {
   readonly profile: Profile;
@@ -34,7 +41,6 @@ export interface PlacementOptions {
   readonly pods: PodTable;
   readonly identities: Identities;
   readonly terms: TermWatch;
-  readonly siblings: SiblingCounts;
   readonly view: ClusterView;
   readonly nominations: Nominations;
   /** Whether a pod waits for a node, other than `id`, with this priority or a higher one. */
@@ -45,6 +51,20 @@ export interface PlacementOptions {
   readonly indexes: ShelfLimits;
   /** Every so many decisions of the index one is compared with full evaluation; 0: none. */
   readonly checkedEvery: number;
+}
+
+/** A search costs about as much as ranking this many nodes. */
+const NODES_PER_SEARCH = 128;
+/** So does looking at a node on which something is counted. */
+const NODES_PER_CROWDED = 2;
+const NO_GATES: ReadonlyMap<number, number> = new Map();
+
+/** Who is to be placed, and by which rules. */
+interface Task {
+  readonly id: number;
+  readonly podClass: PodClass;
+  readonly profile: Profile;
+  readonly fast: FastProfile;
 }
 
 /** Shapes of nodes from which on a search is no better than a look at all nodes. */
@@ -79,6 +99,7 @@ export class Placement {
   /** Made for the first pod that is searched for. */
   #groups: NodeGroups | null = null;
   #search: GroupSearch | null = null;
+  readonly #domainPick: DomainPick;
   #decisions = 0;
   /** Placed pods by priority, to know whether there is anybody to evict. */
   readonly #priorities = new Map<number, number>();
@@ -86,15 +107,15 @@ export class Placement {
   constructor(options: PlacementOptions) {
     this.#options = options;
     this.#evaluator = new Evaluator(options.percentageOfNodesToScore);
+    this.#domainPick = new DomainPick(options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
   }
 
   /** A pod took a node (1) or left it (-1). */
   count(id: number, delta: 1 | -1): void {
     const { pods, identities, terms } = this.#options;
-    const podClass = pods.podClass.get(id);
-    terms.count(podClass, pods.namespace.get(id), delta);
-    const { priority } = identities.classes.get(podClass);
+    terms.count(id, delta);
+    const { priority } = identities.classes.get(pods.podClass.get(id));
     const count = (this.#priorities.get(priority) ?? 0) + delta;
     if (count === 0) this.#priorities.delete(priority);
     else this.#priorities.set(priority, count);
@@ -109,11 +130,14 @@ export class Placement {
     const active = profiles.get(podClass.schedulerName);
     if (active === undefined) throw new Error(`no profile is named ${podClass.schedulerName}`);
     const { fast } = active;
-    const touch = this.#options.terms.touches(id, pods, active.profile);
-    if (fast === null || this.#slowReason(id, podClass, touch) !== '') {
+    const constraints = this.#options.terms.constraintsOf(id, active.profile);
+    if (fast === null || this.#slowReason(id, podClass, fast, constraints) !== '') {
       return this.#evaluate(id, active.profile);
     }
-    const node = this.#decideFast(id, podClass, active.profile, fast, touch);
+    const task = { id, podClass, profile: active.profile, fast };
+    const node = constraints.isEmpty
+      ? this.#decideAlone(task)
+      : this.#decideAmong(task, constraints);
     const { checkedEvery } = this.#options;
     if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
       this.#check(id, node, active.profile);
@@ -121,22 +145,61 @@ export class Placement {
     return node;
   }
 
-  #decideFast(
-    id: number,
-    podClass: PodClass,
-    profile: Profile,
-    fast: FastProfile,
-    touch: Touch,
-  ): number {
-    const classId = this.#options.pods.podClass.get(id);
-    const index =
-      touch.siblings === null
-        ? this.#shelf.take(classId, podClass, fast)
-        : this.#shelf.build(classId, podClass, fast);
-    if (index === null) return this.#searchFor(id, podClass, profile, fast);
+  /** A node for a pod about which other pods have nothing to say. */
+  #decideAlone(task: Task): number {
+    const { id, podClass, profile } = task;
+    const { pods, random } = this.#options;
+    const classId = pods.podClass.get(id);
+    const isIndexed =
+      this.#shelf.peek(classId, podClass) !== null ||
+      this.#shelf.isWorthIt(classId, NODES_PER_SEARCH);
+    if (!isIndexed) return this.#searchFor(task);
+    const index = this.#indexOf(classId, task, [], []);
     this.metrics.indexed++;
-    const node = this.#pick(id, index, touch, fast);
-    return node >= 0 ? node : this.#fail(id, index.rules, index.verdicts, profile);
+    const node = index.pick(random);
+    if (node >= 0) return node;
+    return this.#fail(id, index.rules, { verdicts: index.verdicts, gates: NO_GATES }, profile);
+  }
+
+  /** A node for a pod about which other pods have. */
+  #decideAmong(task: Task, constraints: Constraints): number {
+    const { id, podClass, fast, profile } = task;
+    const classId = this.#options.pods.podClass.get(id);
+    const { keys, hosts } = constraints;
+    const hostKey = constraints.hostKeyOf(classId);
+    let crowded = 0;
+    for (const { byNode } of hosts) crowded += byNode.size;
+    const isTold =
+      hosts.length > 0 &&
+      (this.#shelf.peek(hostKey, podClass) !== null ||
+        this.#shelf.isWorthIt(hostKey, NODES_PER_CROWDED * crowded));
+    const index = isTold
+      ? this.#indexOf(hostKey, task, keys, hosts)
+      : this.#indexOf(constraints.keyOf(classId), task, keys, []);
+    this.metrics.indexed++;
+    const pick = this.#domainPick;
+    const node = pick.find(index, constraints, isTold, fast, []);
+    if (node >= 0) return node;
+    const objections = { verdicts: index.verdicts, gates: pick.kept };
+    return this.#fail(id, index.rules, objections, profile);
+  }
+
+  #indexOf(
+    key: IndexKey,
+    { podClass, fast }: Task,
+    keys: readonly string[],
+    hosts: readonly PodCounter[],
+  ): ClassIndex {
+    return this.#shelf.take(key, podClass, () => {
+      return new ClassIndex(this.#rulesOf(podClass, fast, keys), this.#options.nodes, hosts);
+    });
+  }
+
+  #rulesOf(podClass: PodClass, fast: FastProfile, keys: readonly string[] = []): ClassRules {
+    const { nodes, terms } = this.#options;
+    const { ports } = podClass;
+    const counter = ports.length === 0 ? null : terms.counters.counterOf(portsRule(ports));
+    return new ClassRules(podClass, nodes, fast, keys, counter);
   }
 
   /** Whether a node is feasible for a class now, as far as the index can tell. */
@@ -155,12 +218,12 @@ export class Placement {
   }
 
   #judge(classId: number, node: number): number {
-    const { identities, profiles, nodes } = this.#options;
+    const { identities, profiles } = this.#options;
     const podClass = identities.classes.get(classId);
     const fast = profiles.get(podClass.schedulerName)?.fast ?? null;
     if (fast === null) return 0;
     const known = this.#shelf.peek(classId, podClass);
-    const rules = known === null ? new ClassRules(podClass, nodes, fast) : known.rules;
+    const rules = known === null ? this.#rulesOf(podClass, fast) : known.rules;
     rules.prepare();
     return rules.judge(node);
   }
@@ -174,62 +237,57 @@ export class Placement {
   }
 
   /** Why the index cannot decide; empty if it can. */
-  #slowReason(id: number, podClass: PodClass, touch: Touch): string {
+  #slowReason(id: number, podClass: PodClass, fast: FastProfile, constraints: Constraints): string {
     if (podClass.exotic !== '') return podClass.exotic;
     if (podClass.nodeNames !== null) return 'nodes asked for by name';
     if (this.#options.hasRivals(id, podClass.priority)) return 'nominated pods';
-    // Which siblings count would depend on the nodes that the pod asks for.
-    if (touch.siblings !== null && podClass.hasNodeTerms) return 'spreading over chosen nodes';
-    return touch.other;
-  }
-
-  #pick(id: number, index: ClassIndex, { siblings }: Touch, fast: FastProfile): number {
-    const { pods, identities, nodes, random } = this.#options;
-    if (siblings === null || fast.spreadWeight === 0) return index.pick(random);
-    const namespace = identities.namespaces.get(pods.namespace.get(id));
-    const counter = this.#options.siblings.counterOf(namespace, siblings, pods.rowEnd);
-    return new SpreadPick(index, nodes, counter, fast.spreadWeight, random).pick();
+    if (constraints.needsOwnHostnames && this.#options.nodes.sharedHostnames > 0) {
+      return 'host names that nodes may share';
+    }
+    const asksInOrder = podClass.ports.length > 0 || constraints.hasGates;
+    if (asksInOrder && !fast.isDefaultOrder) return 'another order of plugins';
+    return constraints.slow;
   }
 
   /** For a class that has no index: a search, which does not tell why there is no node. */
-  #searchFor(id: number, podClass: PodClass, profile: Profile, fast: FastProfile): number {
-    const { nodes } = this.#options;
-    const groups = (this.#groups ??= new NodeGroups(nodes));
+  #searchFor(task: Task): number {
+    const { podClass, fast } = task;
+    const groups = (this.#groups ??= new NodeGroups(this.#options.nodes));
     groups.catchUp();
-    if (groups.shapes.length <= SHAPES_MAX && !podClass.isNameBound) {
+    // Nodes of a group differ in their names, and in the ports that are taken.
+    const isAlike = !podClass.isNameBound && podClass.ports.length === 0;
+    if (groups.shapes.length <= SHAPES_MAX && isAlike) {
       this.#search ??= new GroupSearch(groups);
-      const node = this.#search.find(new ClassRules(podClass, nodes, fast));
+      const node = this.#search.find(this.#rulesOf(podClass, fast));
       if (node >= 0) {
         this.metrics.searched++;
         return node;
       }
     }
-    return this.#scan(id, podClass, profile, fast);
+    return this.#scan(task);
   }
 
-  #scan(id: number, podClass: PodClass, profile: Profile, fast: FastProfile): number {
+  #scan({ id, podClass, profile, fast }: Task): number {
     const { nodes, pods, random } = this.#options;
     this.metrics.scanned++;
     this.#shelf.spend(pods.podClass.get(id), nodes.count);
-    const rules = new ClassRules(podClass, nodes, fast);
+    const rules = this.#rulesOf(podClass, fast);
     const scan = new ClassScan(rules, nodes, random);
-    return scan.node >= 0 ? scan.node : this.#fail(id, rules, scan.verdicts, profile);
+    if (scan.node >= 0) return scan.node;
+    return this.#fail(id, rules, { verdicts: scan.verdicts, gates: NO_GATES }, profile);
   }
 
-  #fail(
-    id: number,
-    rules: ClassRules,
-    verdicts: ReadonlyMap<number, number>,
-    profile: Profile,
-  ): number {
+  #fail(id: number, rules: ClassRules, objections: Objections, profile: Profile): number {
     const { podClass } = rules;
+    const { verdicts, gates } = objections;
     const preempts =
       podClass.template.spec.preemptionPolicy !== 'Never' &&
       profile.postFilter.some(({ name }) => name === 'DefaultPreemption') &&
-      [...verdicts.keys()].some((verdict) => ClassRules.isResolvable(verdict)) &&
+      ([...verdicts.keys()].some((verdict) => ClassRules.isResolvable(verdict)) ||
+        [...gates.keys()].some(isResolvableGate)) &&
       this.#priorities.keys().some((priority) => priority < podClass.priority);
     if (preempts) return this.#evaluate(id, profile);
-    this.failure = failureOf(rules, verdicts, profile, this.#options.nodes.count);
+    this.failure = failureOf(rules, objections, profile, this.#options.nodes.count);
     return -1;
   }
 

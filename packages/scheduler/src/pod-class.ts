@@ -7,7 +7,7 @@ import { imageName } from './plugins/image-locality.ts';
 import { HOSTNAME_KEY } from './node-facts.ts';
 import { RequiredNodes } from './node-selector.ts';
 import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from './objects.ts';
-import { PodInfo } from './pod-info.ts';
+import { PodInfo, type HostPort } from './pod-info.ts';
 import { SCALARS_MAX } from './class-rules.ts';
 import { podRequestsForScore, type Resources } from './resources.ts';
 
@@ -32,6 +32,8 @@ export interface PodClass {
   readonly images: readonly string[];
   readonly containerCount: number;
   readonly isGated: boolean;
+  /** Host ports that a pod of the class takes. */
+  readonly ports: readonly HostPort[];
   /** Placed pods of the class have a say about others: inter-pod affinity of any sort. */
   readonly hasPodTerms: boolean;
   /** Why the class needs full evaluation; empty if the ranked index decides about it. */
@@ -109,6 +111,7 @@ export function createPodClass(template: PodObject): PodClass {
     isNameBound: spec.nodeSelector?.[HOSTNAME_KEY] !== undefined || terms.some(isNameTerm),
     images: containers.map(({ image }) => imageName(image ?? '')),
     containerCount: containers.length,
+    ports: info.ports,
     isGated: (spec.schedulingGates ?? []).length > 0,
     hasPodTerms: info.hasAffinityTerms,
     exotic: exoticPart(template, info),
@@ -136,9 +139,6 @@ function isBinding(volume: Volume): boolean {
 }
 
 function exoticPart({ spec }: PodObject, info: PodInfo): string {
-  if (info.hasAffinityTerms) return 'inter-pod affinity';
-  if ((spec.topologySpreadConstraints ?? []).length > 0) return 'topology spread constraints';
-  if (info.ports.length > 0) return 'host ports';
   if ((spec.volumes ?? []).some(isBinding)) return 'volumes';
   if ((spec.resourceClaims ?? []).length > 0) return 'resource claims';
   const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(({ term }) => term.error !== '');

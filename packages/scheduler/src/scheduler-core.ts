@@ -27,7 +27,6 @@ import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } f
 import type { ObjectWrite, Reservation } from './reservation.ts';
 import { Reservations } from './reservations.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from './scheduling-queue.ts';
-import { SiblingCounts } from './sibling-counts.ts';
 import { TermWatch } from './term-watch.ts';
 
 export interface CoreOptions {
@@ -82,7 +81,7 @@ export class SchedulerCore {
   assumed = 0;
   readonly #reader: PodReader;
   readonly #view: ClusterView;
-  readonly #siblings: SiblingCounts;
+  readonly #terms: TermWatch;
   readonly #claimStatuses = new Map<number, ClaimStatuses>();
   readonly #claimants = new ClaimWatch();
 
@@ -105,13 +104,12 @@ export class SchedulerCore {
     this.reservations = new Reservations(this.objects);
     this.nominator.view = this.#view;
     this.profiles = activeProfiles(options);
-    this.#siblings = new SiblingCounts(this.identities, this.pods);
+    this.#terms = new TermWatch(this.identities, this.pods, this.nodes, this.objects);
     this.placement = new Placement({
       nodes: this.nodes,
       pods: this.pods,
       identities: this.identities,
-      terms: new TermWatch(this.identities, this.objects),
-      siblings: this.#siblings,
+      terms: this.#terms,
       view: this.#view,
       nominations: this.nominator,
       hasRivals: (id, priority) => this.nominator.hasRivals(id, priority),
@@ -397,12 +395,12 @@ export class SchedulerCore {
   #countSibling(id: number): void {
     if (this.pods.isTerminating.get(id) !== 0) return;
     this.pods.counted.set(id, 1);
-    this.#siblings.count(id, 1);
+    this.#terms.counters.staying(id, 1);
   }
 
   #uncountSibling(id: number): void {
     if (this.pods.counted.get(id) === 0) return;
-    this.#siblings.count(id, -1);
+    this.#terms.counters.staying(id, -1);
     this.pods.counted.set(id, 0);
   }
 

@@ -8,6 +8,11 @@ import { selectorOf, selects, type PodInfo } from './pod-info.ts';
 import { hasUntolerated } from './plugins/taint-toleration.ts';
 import type { Snapshot } from './snapshot.ts';
 
+/** What of a node the policies look at. */
+export interface PolicyNode extends Pick<NodeInfo, 'name' | 'labels'> {
+  readonly node: Pick<NodeInfo['node'], 'spec'>;
+}
+
 export class SpreadRule {
   readonly topologyKey: string;
   readonly maxSkew: number;
@@ -29,8 +34,16 @@ export class SpreadRule {
     this.#honorsTaints = constraint.nodeTaintsPolicy === 'Honor';
   }
 
+  /** The same text for rules that include the same nodes. */
+  get policy(): string {
+    const { nodeSelector, affinity, tolerations } = this.#pod.pod.spec;
+    const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+    const nodes = this.#honorsAffinity ? [nodeSelector, required] : [];
+    return JSON.stringify([nodes, this.#honorsTaints ? (tolerations ?? []) : null]);
+  }
+
   /** Whether the pods of a node are counted (nodeAffinityPolicy, nodeTaintsPolicy). */
-  includes(node: NodeInfo): boolean {
+  includes(node: PolicyNode): boolean {
     if (this.#honorsAffinity && !this.#nodes.matches(node)) return false;
     const { tolerations } = this.#pod.pod.spec;
     return !this.#honorsTaints || !hasUntolerated(node.node.spec?.taints, tolerations);

@@ -1,76 +1,53 @@
 /**
- * Which pods are touched by terms that others bring: inter-pod affinity of placed pods, and the
- * spreading that profiles apply by default. Pods that nothing touches are decided by the index.
+ * What others have to say about pods, remembered by who the pods are: pods of one make get one
+ * answer. Pods that nobody has anything to say about are decided by their class alone.
  */
-import type { LabelSelector } from '@megaplane/machinery/selectors';
+import { Constraints, constraintsOf } from './constraints/constraints.ts';
+import { PodCounters } from './constraints/pod-counters.ts';
+import { TermBook } from './constraints/term-book.ts';
 import type { Identities } from './identities.ts';
+import type { NodeTable } from './node-table.ts';
 import type { ObjectStore } from './object-store.ts';
-import type { PodTerm } from './pod-info.ts';
 import { PodInfo } from './pod-info.ts';
-import { termMatches } from './plugins/inter-pod-affinity.ts';
-import { PodTopologySpread } from './plugins/pod-topology-spread.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
 
-interface Bearer {
-  readonly terms: readonly PodTerm[];
-  pods: number;
-}
-
-/** What touches a pod from outside of its spec. */
-export interface Touch {
-  /** Something that only full evaluation knows; empty if there is nothing. */
-  readonly other: string;
-  /** Siblings, from which the pod is kept apart by default: over hosts and zones, softly. */
-  readonly siblings: LabelSelector | null;
-}
-
-const UNTOUCHED: Touch = { other: '', siblings: null };
+const NONE = new Constraints();
 
 /** Answers remembered at most, before all are forgotten. */
 const MEMO_MAX = 100_000;
 
 export class TermWatch {
+  readonly counters: PodCounters;
   readonly #identities: Identities;
+  readonly #pods: PodTable;
   readonly #objects: ObjectStore;
-  /** By class and namespace of placed pods with terms. */
-  readonly #bearers = new Map<string, Bearer>();
-  readonly #memo = new Map<number | string, Touch>();
-  #version = 0;
+  readonly #book: TermBook;
+  readonly #memo = new Map<number | string, Constraints>();
   /** A sum of counters that only grow: it stays the same only if all of them do. */
   #memoStamp = 0;
 
-  constructor(identities: Identities, objects: ObjectStore) {
+  constructor(identities: Identities, pods: PodTable, nodes: NodeTable, objects: ObjectStore) {
     this.#identities = identities;
+    this.#pods = pods;
     this.#objects = objects;
+    this.counters = new PodCounters(identities, pods, nodes);
+    this.#book = new TermBook(identities, this.counters);
   }
 
-  /** A pod took a node (`delta` 1) or left it (-1). */
-  count(podClass: number, namespace: number, delta: 1 | -1): void {
-    const { hasPodTerms, template } = this.#identities.classes.get(podClass);
-    if (!hasPodTerms) return;
-    const key = `${podClass} ${namespace}`;
-    const bearer = this.#bearers.get(key);
-    if (bearer !== undefined) {
-      bearer.pods += delta;
-      if (bearer.pods > 0) return;
-      this.#bearers.delete(key);
-    } else {
-      const name = this.#identities.namespaces.get(namespace);
-      const info = new PodInfo({ ...template, metadata: { name: '', namespace: name } });
-      const terms = [
-        ...info.requiredAffinity,
-        ...info.requiredAntiAffinity,
-        ...info.preferredAffinity,
-        ...info.preferredAntiAffinity,
-      ];
-      this.#bearers.set(key, { terms, pods: 1 });
-    }
-    this.#version++;
+  /** A pod took a node (`delta` 1) or is about to leave it (-1). */
+  count(id: number, delta: 1 | -1): void {
+    const pods = this.#pods;
+    const podClass = pods.podClass.get(id);
+    this.counters.placed(id, delta);
+    if (!this.#identities.classes.get(podClass).hasPodTerms) return;
+    this.#book.count(podClass, pods.namespace.get(id), pods.node.get(id), delta);
   }
 
-  touches(id: number, pods: PodTable, profile: Profile): Touch {
+  /** What there is to regard for a pod; empty for most. */
+  constraintsOf(id: number, profile: Profile): Constraints {
     const { classes, labels, namespaces, owners } = this.#identities;
+    const pods = this.#pods;
     this.#forgetStale();
     const podClass = pods.podClass.get(id);
     const namespace = pods.namespace.get(id);
@@ -80,6 +57,7 @@ export class TermWatch {
     let known = this.#memo.get(key);
     if (known === undefined) {
       const reference = owners.get(owner);
+      const { template, isNameBound } = classes.get(podClass);
       const info = new PodInfo({
         metadata: {
           name: '',
@@ -87,11 +65,19 @@ export class TermWatch {
           labels: labels.get(label),
           ...(reference === null ? {} : { ownerReferences: [reference] }),
         },
-        spec: classes.get(podClass).template.spec,
+        spec: template.spec,
       });
-      known = this.#touches(info, profile);
+      known = constraintsOf(info, profile, isNameBound, {
+        counters: this.counters,
+        book: this.#book,
+        objects: this.#objects,
+      });
+      if (known.isEmpty && known.slow === '') known = NONE;
+      // A counter that was given up for one of these makes all answers void.
+      this.#forgetStale();
       this.#memo.set(key, known);
     }
+    if (!known.isEmpty) known.prepare(this.counters);
     return known;
   }
 
@@ -99,32 +85,10 @@ export class TermWatch {
   #forgetStale(): void {
     const { classes, labels, namespaces, owners } = this.#identities;
     const epochs = classes.epoch + labels.epoch + namespaces.epoch + owners.epoch;
-    const stamp = epochs + this.#version + this.#objects.version;
+    const versions = this.#book.version + this.counters.version + this.#objects.version;
+    const stamp = epochs + versions;
     if (stamp !== this.#memoStamp || this.#memo.size > MEMO_MAX) this.#memo.clear();
     this.#memoStamp = stamp;
-  }
-
-  #touches(pod: PodInfo, profile: Profile): Touch {
-    const isOn = (name: string): boolean =>
-      profile.weights.has(name) || profile.filter.some((plugin) => plugin.name === name);
-    let { siblings } = UNTOUCHED;
-    const spread = profile.plugins.get('PodTopologySpread');
-    if (spread instanceof PodTopologySpread && isOn('PodTopologySpread')) {
-      const [soft] = spread.rulesOf(pod, this.#objects, 'ScheduleAnyway');
-      const hard = spread.rulesOf(pod, this.#objects, 'DoNotSchedule');
-      if (hard.length > 0) return { other: 'hard spreading by default', siblings: null };
-      if (soft !== undefined && !spread.isSystemDefaulted) {
-        return { other: 'spreading by a list of the profile', siblings: null };
-      }
-      siblings = soft?.selector ?? null;
-    }
-    if (!isOn('InterPodAffinity')) return { other: '', siblings };
-    const labels = this.#objects.namespaceLabels(pod.namespace);
-    for (const { terms } of this.#bearers.values()) {
-      if (!terms.some((term) => termMatches(term, pod, labels))) continue;
-      return { other: 'affinity of running pods', siblings };
-    }
-    return { other: '', siblings };
   }
 }
 

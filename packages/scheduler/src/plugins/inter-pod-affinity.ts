@@ -49,7 +49,7 @@ class TopologyCounts {
 /** Tells whether a term selects a pod; `namespaceLabels` are those of that pod's namespace. */
 export function termMatches(
   term: PodTerm,
-  pod: PodInfo,
+  pod: Pick<PodInfo, 'namespace' | 'labels'>,
   namespaceLabels: Labels | undefined,
 ): boolean {
   const { namespaces, namespaceSelector, selector } = term;
@@ -59,7 +59,11 @@ export function termMatches(
   return selects(selector, pod.labels);
 }
 
-function allMatch(terms: readonly PodTerm[], pod: PodInfo): boolean {
+/** Whether all of a pod's terms select a pod; no terms select none. */
+export function allMatch(
+  terms: readonly PodTerm[],
+  pod: Pick<PodInfo, 'namespace' | 'labels'>,
+): boolean {
   return terms.length > 0 && terms.every((term) => termMatches(term, pod, undefined));
 }
 
@@ -67,9 +71,9 @@ function allMatch(terms: readonly PodTerm[], pod: PodInfo): boolean {
  * The pod's own terms with their namespace selectors unrolled to names. `keepsSelector` repeats a
  * fault of 1.35: the selector stays and is tried on a namespace without labels too.
  */
-function unrolled(
+export function unrolled(
   terms: readonly PodTerm[],
-  snapshot: Snapshot,
+  snapshot: Pick<Snapshot, 'namespaces' | 'namespaceLabels'>,
   keepsSelector: boolean,
 ): readonly PodTerm[] {
   return terms.map((term) => {
@@ -189,14 +193,15 @@ class AffinityScorer implements Scorer {
 
 export class InterPodAffinity implements Plugin {
   readonly name = 'InterPodAffinity';
-  readonly #hardWeight: number;
-  readonly #ignoresExisting: boolean;
-  readonly #keepsSelector: boolean;
+  /** What a required term of a running pod weighs for pods that it selects. */
+  readonly hardWeight: number;
+  readonly ignoresExisting: boolean;
+  readonly keepsSelector: boolean;
 
   constructor(args: InterPodAffinityArgs, keepsSelector: boolean) {
-    this.#hardWeight = args.hardPodAffinityWeight ?? 1;
-    this.#ignoresExisting = args.ignorePreferredTermsOfExistingPods ?? false;
-    this.#keepsSelector = keepsSelector;
+    this.hardWeight = args.hardPodAffinityWeight ?? 1;
+    this.ignoresExisting = args.ignorePreferredTermsOfExistingPods ?? false;
+    this.keepsSelector = keepsSelector;
   }
 
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
@@ -204,8 +209,8 @@ export class InterPodAffinity implements Plugin {
       pod,
       snapshot.namespaceLabels(pod.namespace),
       [
-        unrolled(pod.requiredAffinity, snapshot, this.#keepsSelector),
-        unrolled(pod.requiredAntiAffinity, snapshot, this.#keepsSelector),
+        unrolled(pod.requiredAffinity, snapshot, this.keepsSelector),
+        unrolled(pod.requiredAntiAffinity, snapshot, this.keepsSelector),
       ],
       [new TopologyCounts(), new TopologyCounts(), new TopologyCounts()],
     );
@@ -217,9 +222,9 @@ export class InterPodAffinity implements Plugin {
 
   preScore(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome {
     const hasTerms = pod.preferredAffinity.length + pod.preferredAntiAffinity.length > 0;
-    if (this.#ignoresExisting && !hasTerms) return SKIP;
-    const affinity = unrolled(pod.preferredAffinity, snapshot, this.#keepsSelector);
-    const anti = unrolled(pod.preferredAntiAffinity, snapshot, this.#keepsSelector);
+    if (this.ignoresExisting && !hasTerms) return SKIP;
+    const affinity = unrolled(pod.preferredAffinity, snapshot, this.keepsSelector);
+    const anti = unrolled(pod.preferredAntiAffinity, snapshot, this.keepsSelector);
     const labels = snapshot.namespaceLabels(pod.namespace);
     const counts = new TopologyCounts();
     const keys = new Set<string>();
@@ -246,8 +251,8 @@ export class InterPodAffinity implements Plugin {
 
   /** What the terms of a running pod wish for, or against, other pods. */
   #countExisting(existing: PodInfo, count: (term: PodTerm, amount: number) => void): void {
-    if (this.#hardWeight > 0) {
-      for (const term of existing.requiredAffinity) count(term, this.#hardWeight);
+    if (this.hardWeight > 0) {
+      for (const term of existing.requiredAffinity) count(term, this.hardWeight);
     }
     for (const term of existing.preferredAffinity) count(term, term.weight);
     for (const term of existing.preferredAntiAffinity) count(term, -term.weight);
