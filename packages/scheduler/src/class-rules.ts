@@ -304,8 +304,7 @@ export class ClassRules {
     const values = this.#keys.map((key) => kind.labels[key]);
     const hasHostname = kind.hasOwnHostname || kind.labels[HOSTNAME_KEY] !== undefined;
     const pair = { softTaints: soft, affinity, values, hasHostname };
-    const texts = values.map((value) => `${value}`);
-    const key = `${soft} ${affinity} ${hasHostname} ${texts.join('\n')}`;
+    const key = JSON.stringify(pair);
     let index = this.#pairNumbers.get(key);
     if (index === undefined) {
       index = this.pairs.push(pair) - 1;

@@ -85,6 +85,9 @@ export class GroupSearch {
     const rules = this.#rules!;
     const fixed = rules.judgeKind(shape.kind);
     if (fixed < 0) return;
+    const { softTaints, affinity } = rules.pairs[fixed - 1]!;
+    // Only shapes without a feasible node have more than the most that feasible nodes have.
+    if (softTaints > this.#softMax || affinity > this.#affinityMax) return;
     const bound = this.#bound(shape, cell);
     if (bound < 0) return;
     const total = bound + rules.pairScore(fixed - 1, this.#softMax, this.#affinityMax);

@@ -1,0 +1,214 @@
+/**
+ * Nodes and pods for property tests, drawn from small pools so that ties, shortages, shared
+ * domains and repeated classes are frequent, with every feature that placement knows.
+ */
+import type { Random } from '@megaplane/base/random';
+import type { KubeObject, NodeObject, PodObject } from './objects.ts';
+
+const HOST = 'kubernetes.io/hostname';
+const ZONE = 'topology.kubernetes.io/zone';
+const APPS = ['a', 'b', 'c', 'd'];
+
+/** Which features a workload has, from 0 (never) to 1. */
+export interface Mix {
+  readonly podAffinity: number;
+  readonly spread: number;
+  readonly ports: number;
+  /** Nodes whose host name is not their own. */
+  readonly strangers: number;
+}
+
+export class RandomWorkload {
+  readonly #random: Random;
+  readonly #mix: Mix;
+
+  constructor(random: Random, mix: Mix) {
+    this.#random = random;
+    this.#mix = mix;
+  }
+
+  of<T>(list: readonly T[]): T {
+    const value = list[this.#random.below(list.length)];
+    if (value === undefined) throw new Error('nothing to draw from');
+    return value;
+  }
+
+  chance(part: number): boolean {
+    return this.#random.next() < part;
+  }
+
+  node(name: string): NodeObject {
+    const taints = [
+      { key: 'soft', value: 'a', effect: 'PreferNoSchedule' },
+      { key: 'soft', value: 'b', effect: 'PreferNoSchedule' },
+      { key: 'hard', effect: 'NoSchedule' },
+      { key: 'out', effect: 'NoExecute' },
+    ].filter(() => this.chance(0.12));
+    const isStranger = this.chance(this.#mix.strangers);
+    const labels: Record<string, string> = {};
+    if (!isStranger || this.chance(0.5)) labels[HOST] = isStranger ? 'elsewhere' : name;
+    if (this.chance(0.92)) labels[ZONE] = this.of(['za', 'zb', 'zc']);
+    if (this.chance(0.6)) labels['rack'] = this.of(['r1', 'r2', 'r3', 'r4']);
+    if (this.chance(0.5)) labels['disk'] = this.of(['ssd', 'hdd']);
+    const allocatable: Record<string, string> = {
+      cpu: this.of(['4', '8', '3900m']),
+      memory: this.of(['8Gi', '16Gi', '7.5G']),
+      pods: this.of(['4', '10', '110']),
+    };
+    if (this.chance(0.2)) allocatable['example.com/gpu'] = '2';
+    if (this.chance(0.3)) allocatable['ephemeral-storage'] = '10Gi';
+    const images = this.chance(0.2)
+      ? [{ names: [this.of(['app:1', 'app:2'])], sizeBytes: 800_000_000 }]
+      : [];
+    return {
+      kind: 'Node',
+      metadata: { name, labels },
+      spec: { ...(this.chance(0.08) ? { unschedulable: true } : {}), taints },
+      status: { allocatable, images },
+    };
+  }
+
+  /** Who owns pods, and what of namespaces selectors look at. */
+  objects(): KubeObject[] {
+    const service = (name: string, selector: object): KubeObject =>
+      ({ kind: 'Service', metadata: { name, namespace: 'n1' }, spec: { selector } }) as KubeObject;
+    const owner = (kind: string, matchLabels: object): KubeObject =>
+      ({
+        kind,
+        metadata: { name: 'own', namespace: 'n2' },
+        spec: { selector: { matchLabels } },
+      }) as KubeObject;
+    return [
+      { kind: 'Namespace', metadata: { name: 'n1', labels: { team: 'x' } } },
+      { kind: 'Namespace', metadata: { name: 'n2', labels: { team: this.of(['x', 'y']) } } },
+      service('s', { app: 'c' }),
+      service('t', { app: 'd', tier: 'web' }),
+      owner('ReplicaSet', { app: 'a' }),
+      owner('StatefulSet', { tier: 'web' }),
+    ];
+  }
+
+  metadata(name: string): PodObject['metadata'] {
+    const labels: Record<string, string> = {};
+    if (this.chance(0.95)) labels['app'] = this.of(APPS);
+    if (this.chance(0.4)) labels['tier'] = this.of(['web', 'db']);
+    const kind = this.of(['ReplicaSet', 'StatefulSet', '', '']);
+    const owner = { apiVersion: 'apps/v1', kind, name: 'own', controller: true };
+    const ownerReferences = kind === '' ? {} : { ownerReferences: [owner] };
+    return { name, namespace: this.of(['n1', 'n2']), labels, ...ownerReferences };
+  }
+
+  spec(): PodObject['spec'] {
+    const spec: Record<string, unknown> = {
+      priority: this.of([0, 0, 0, 10]),
+      containers: [this.#container()],
+      preemptionPolicy: this.of(['Never', 'PreemptLowerPriority']),
+    };
+    if (this.chance(0.4)) {
+      const key = this.chance(0.5) ? { key: this.of(['hard', 'soft', 'out']) } : {};
+      spec['tolerations'] = [{ operator: 'Exists', ...key }];
+    }
+    if (this.chance(0.15)) spec['nodeSelector'] = { disk: this.of(['ssd', 'hdd']) };
+    const affinity: Record<string, unknown> = { ...this.#nodeAffinity() };
+    if (this.chance(this.#mix.podAffinity)) affinity['podAffinity'] = this.#podAffinity(0.7);
+    if (this.chance(this.#mix.podAffinity)) affinity['podAntiAffinity'] = this.#podAffinity(0.5);
+    if (Object.keys(affinity).length > 0) spec['affinity'] = affinity;
+    if (this.chance(this.#mix.spread)) {
+      spec['topologySpreadConstraints'] = this.#some(2, () => this.#constraint());
+    }
+    return spec;
+  }
+
+  #some<T>(most: number, draw: () => T): T[] {
+    return Array.from({ length: 1 + this.#random.below(most) }, draw);
+  }
+
+  #container(): Record<string, unknown> {
+    const requests: Record<string, string> = {};
+    if (this.chance(0.7)) requests['cpu'] = this.of(['100m', '500m', '1', '2500m', '9']);
+    if (this.chance(0.6)) requests['memory'] = this.of(['64Mi', '1Gi', '3G', '5Gi']);
+    if (this.chance(0.1)) requests['example.com/gpu'] = '1';
+    if (this.chance(0.1)) requests['ephemeral-storage'] = '4Gi';
+    const ports = this.chance(this.#mix.ports)
+      ? this.#some(2, () => ({
+          hostPort: this.of([80, 443]),
+          protocol: this.of(['TCP', 'UDP']),
+          ...(this.chance(0.5) ? { hostIP: this.of(['10.0.0.1', '10.0.0.2']) } : {}),
+        }))
+      : [];
+    return {
+      name: 'c',
+      image: this.of(['app:1', 'app:2', 'other']),
+      resources: { requests },
+      ports,
+    };
+  }
+
+  #nodeAffinity(): Record<string, unknown> {
+    const zone = {
+      matchExpressions: [{ key: ZONE, operator: this.of(['In', 'NotIn']), values: ['za'] }],
+    };
+    if (this.chance(0.25)) {
+      const preferred = [
+        { weight: this.of([1, 7, 30]), preference: zone },
+        { weight: 5, preference: { matchExpressions: [{ key: 'disk', operator: 'Exists' }] } },
+      ];
+      return { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } };
+    }
+    if (!this.chance(0.1)) return {};
+    const required = { nodeSelectorTerms: [zone] };
+    return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } };
+  }
+
+  /** `required`: the share of sets with a required term. */
+  #podAffinity(required: number): Record<string, unknown> {
+    const affinity: Record<string, unknown> = {};
+    if (this.chance(required)) {
+      const terms = this.#some(this.chance(0.2) ? 2 : 1, () => this.#term());
+      affinity['requiredDuringSchedulingIgnoredDuringExecution'] = terms;
+    }
+    if (this.chance(1.1 - required)) {
+      affinity['preferredDuringSchedulingIgnoredDuringExecution'] = this.#some(2, () => ({
+        weight: this.of([1, 10, 100]),
+        podAffinityTerm: this.#term(),
+      }));
+    }
+    return affinity;
+  }
+
+  #selector(): Record<string, unknown> {
+    if (this.chance(0.05)) return {};
+    if (this.chance(0.7)) return { labelSelector: { matchLabels: { app: this.of(APPS) } } };
+    if (this.chance(0.1)) return { labelSelector: {} };
+    const values = this.#some(2, () => this.of(APPS));
+    const expressions = [
+      { key: 'app', operator: this.of(['In', 'NotIn']), values },
+      { key: 'tier', operator: this.of(['Exists', 'DoesNotExist']) },
+    ];
+    return { labelSelector: { matchExpressions: expressions.slice(this.#random.below(2)) } };
+  }
+
+  #term(): Record<string, unknown> {
+    const term = { topologyKey: this.of([HOST, ZONE, ZONE, 'rack']), ...this.#selector() };
+    if (this.chance(0.15))
+      return { ...term, namespaces: this.#some(2, () => this.of(['n1', 'n2'])) };
+    if (!this.chance(0.15)) return term;
+    const matchLabels = this.chance(0.3) ? {} : { team: this.of(['x', 'y']) };
+    return { ...term, namespaceSelector: { matchLabels } };
+  }
+
+  #constraint(): Record<string, unknown> {
+    const whenUnsatisfiable = this.of(['DoNotSchedule', 'ScheduleAnyway']);
+    const isHard = whenUnsatisfiable === 'DoNotSchedule';
+    return {
+      maxSkew: this.of([1, 1, 2, 5]),
+      topologyKey: this.of([HOST, ZONE, ZONE, 'rack']),
+      whenUnsatisfiable,
+      ...this.#selector(),
+      ...(isHard && this.chance(0.3) ? { minDomains: this.of([2, 5]) } : {}),
+      ...(this.chance(0.3) ? { nodeAffinityPolicy: this.of(['Honor', 'Ignore']) } : {}),
+      ...(this.chance(0.3) ? { nodeTaintsPolicy: this.of(['Honor', 'Ignore']) } : {}),
+      ...(this.chance(0.2) ? { matchLabelKeys: ['tier'] } : {}),
+    };
+  }
+}
