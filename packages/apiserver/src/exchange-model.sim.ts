@@ -5,6 +5,7 @@ import type {
   Exchange,
   FieldList,
   PeerCertificate,
+  SharedBytes,
   UpgradedStream,
 } from '@megaplane/wire/exchange';
 
@@ -13,7 +14,7 @@ let connections = 0;
 /** A connection that holds what `hold` asks it to. */
 export class ConnectionModel implements Connection {
   readonly id: number = ++connections;
-  readonly protocol = 'h2';
+  readonly protocol: 'h2' | 'http/1.1';
   readonly secure = true;
   readonly unix: boolean;
   readonly remoteAddress = '127.0.0.1';
@@ -21,8 +22,13 @@ export class ConnectionModel implements Connection {
   held = 0;
   readonly #certificate: PeerCertificate | null;
 
-  constructor(unix = true, certificate: PeerCertificate | null = null) {
+  constructor(
+    unix = true,
+    certificate: PeerCertificate | null = null,
+    protocol: 'h2' | 'http/1.1' = 'h2',
+  ) {
     this.unix = unix;
+    this.protocol = protocol;
     this.#certificate = certificate;
   }
 
@@ -121,8 +127,9 @@ export class ExchangeModel implements Exchange {
     this.headers = headers;
   }
 
-  write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
-    this.#chunks.push(Buffer.from(bytes.subarray(start, end)));
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length, shared?: SharedBytes): void {
+    const isShared = shared !== undefined && this.connection.protocol === 'h2';
+    this.#chunks.push(isShared ? shared.kept() : Buffer.from(bytes.subarray(start, end)));
     this.room -= end - start;
   }
 
@@ -153,6 +160,11 @@ export class ExchangeModel implements Exchange {
 
   get bytes(): Buffer {
     return Buffer.concat(this.#chunks);
+  }
+
+  /** The pieces that were written; those that are shared are the same for all. */
+  get pieces(): readonly Buffer[] {
+    return this.#chunks;
   }
 
   /** The value of an answer's header, or undefined. */

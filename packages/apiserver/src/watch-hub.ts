@@ -51,6 +51,7 @@ export class WatchHub implements WatchHome {
   #isSettling = false;
   #isTicking = false;
   aheadBytes = 0;
+  stuck = 0;
   /** Events handed out, for the metrics. */
   dispatched = 0;
   /** Open watches with a shard selector. */
@@ -277,6 +278,7 @@ export class WatchHub implements WatchHome {
   /** About once a second: bookmarks that are due, and watches whose time is over. */
   tick(nowMs: number): void {
     this.settle();
+    this.frames.tick();
     if (this.#index?.dropIdle(nowMs) === true && this.#indexWaiters.length === 0) {
       this.#dropIndex();
       this.#closeIdleFeed();

@@ -40,6 +40,8 @@ export type WatchOutlet = Pick<
 /** What a watch is made of; revisions and times as given by the request. */
 export interface WatchRequest {
   readonly exchange: WatchOutlet;
+  /** What the outlet cannot send at once it keeps by reference, where it is shared. */
+  readonly sharesBytes: boolean;
   readonly range: KeyRange;
   readonly namespace: string;
   readonly name: string;
@@ -71,8 +73,12 @@ const CLOSED: WatchState = { kind: 'closed' };
 export interface WatchHome {
   readonly storage: Storage;
   readonly frames: FrameCache;
-  /** Bytes by which all watches are ahead of their clients. */
+  /** Bytes by which all watches are ahead of their clients; what they share counts once. */
   aheadBytes: number;
+  /** Live watches whose clients have not taken what they were shown last. */
+  stuck: number;
+  /** Watches that are open. */
+  readonly size: number;
   /** Lets the hub's own reading of the log come up to the newest published event. */
   settle(): void;
   /** The watch has caught up: it is to be offered events. */
@@ -100,6 +106,9 @@ export class Watcher implements Due {
   #hasSent = false;
   /** Bytes written since the client last took everything. */
   #ahead = 0;
+  /** The part of it that is this watch's alone. */
+  #aheadOwn = 0;
+  #isStuck = false;
   dueSecond = -1;
 
   /** `initial` is the state to send first; null: start with changes. */
@@ -124,14 +133,23 @@ export class Watcher implements Due {
   /** Sends what there is to send, as far as the client takes it. */
   pump(): void {
     if (this.#state.kind === 'initial') this.#pumpInitial(this.#state.stream);
-    if (this.request.exchange.writable() > 0) this.#countAhead(-this.#ahead);
+    if (this.#ahead > 0 && this.request.exchange.writable() > 0) this.#catchBreath();
     if (this.#state.kind === 'slow') this.#reopen();
     if (this.#state.kind === 'catching') this.#catchUp(this.#state.cursor);
   }
 
-  #countAhead(bytes: number): void {
-    this.#ahead += bytes;
-    this.#home.aheadBytes += bytes;
+  /** The client has taken everything. */
+  #catchBreath(): void {
+    this.#home.aheadBytes -= this.#aheadOwn;
+    this.#ahead = 0;
+    this.#aheadOwn = 0;
+    this.#setStuck(false);
+  }
+
+  #setStuck(isStuck: boolean): void {
+    if (this.#isStuck === isStuck) return;
+    this.#isStuck = isStuck;
+    this.#home.stuck += isStuck ? 1 : -1;
   }
 
   #pumpInitial(stream: RowStream): void {
@@ -201,15 +219,26 @@ export class Watcher implements Due {
     this.#home.join(this);
   }
 
-  /** Takes one event from the hub; only while live. */
-  offer(offered: StorageEvent, frames: FrameCache): void {
+  /** Takes one event from the hub, as one of `sharers` that are shown it; only while live. */
+  offer(offered: StorageEvent, frames: FrameCache, sharers = 1): void {
     if (offered.revision <= this.#liveFrom) return;
-    if (this.#ahead > 0 && this.request.exchange.writable() > 0) this.#countAhead(-this.#ahead);
+    if (this.#ahead > 0) {
+      if (this.request.exchange.writable() > 0) this.#catchBreath();
+      else this.#setStuck(true);
+    }
     if (this.#isTooFarAhead() && offered.revision !== this.#position) {
       this.fallBehind(offered.revision - 1);
       return;
     }
-    this.#send(offered, frames);
+    const bytes = this.#send(offered, frames);
+    // a client that is hopelessly behind was cut off by it
+    if (!this.isLive) return;
+    // those that take it at once keep nothing; the others keep one copy together
+    const keepers = this.#isStuck ? this.#home.stuck : sharers;
+    const own = this.request.sharesBytes ? Math.ceil(bytes / keepers) : bytes;
+    this.#ahead += bytes;
+    this.#aheadOwn += own;
+    this.#home.aheadBytes += own;
   }
 
   #isTooFarAhead(): boolean {
@@ -221,27 +250,34 @@ export class Watcher implements Due {
   fallBehind(revision: number): void {
     this.#position = Math.max(this.#position, revision);
     this.#home.leave(this);
+    this.#setStuck(false);
     this.#state = SLOW;
   }
 
-  #send(change: StorageEvent, frames: FrameCache | null): void {
+  /** Bytes that were written. `frames` are those of the hub's event, null behind it. */
+  #send(change: StorageEvent, frames: FrameCache | null): number {
     const { filter, encoder, exchange } = this.request;
     this.#position = Math.max(this.#position, change.revision);
     const isNow = !change.isDelete && filter.matches(change.value);
     const wasBefore = !change.isCreate && filter.matches(change.previous);
-    if (!isNow && !wasBefore) return;
+    if (!isNow && !wasBefore) return 0;
     const type: EventType = isNow ? (wasBefore ? 'MODIFIED' : 'ADDED') : 'DELETED';
-    let frame = sink;
     if (frames !== null && this.#hasSent) {
-      frame = frames.frame(this.#encoding, encoder, type, change);
-    } else {
-      sink.length = 0;
-      const row = isNow ? change.value : change.previous;
-      encoder.frame(sink, type, row, change.revision, !this.#hasSent);
+      const frame = frames.frame(this.#encoding, encoder, type, change);
+      exchange.write(frame.sink.bytes, 0, frame.sink.length, frame);
+      return frame.sink.length;
     }
+    if (this.#hasSent && this.#home.size > 1) {
+      const frame = this.#home.frames.again(this.#encoding, encoder, type, change);
+      exchange.write(frame.bytes, 0, frame.bytes.length, frame);
+      return frame.bytes.length;
+    }
+    sink.length = 0;
+    const row = isNow ? change.value : change.previous;
+    encoder.frame(sink, type, row, change.revision, !this.#hasSent);
     this.#hasSent = true;
-    exchange.write(frame.bytes, 0, frame.length);
-    if (this.#state.kind === 'live') this.#countAhead(frame.length);
+    exchange.write(sink.bytes, 0, sink.length);
+    return sink.length;
   }
 
   /** Tells the client how far it is; `revision` is the newest that the hub has handed out. */
@@ -279,7 +315,7 @@ export class Watcher implements Due {
     if (state.kind === 'closed') return;
     if (state.kind === 'catching') state.cursor.close();
     if (state.kind === 'live') this.#home.leave(this);
-    this.#countAhead(-this.#ahead);
+    this.#catchBreath();
     this.#state = CLOSED;
     this.#tellInitialSent();
     this.#home.forget(this);

@@ -71,6 +71,7 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
       source === null ? null : new RowStream(source, range, now, filter.value, encoder.value, true);
     const request = {
       exchange: outlet,
+      sharesBytes: outlet === call.exchange && call.exchange.connection.protocol === 'h2',
       range,
       namespace,
       name,

@@ -78,7 +78,8 @@ export class Scope {
 
   /** Shows the event to whom it may concern. `name` is empty where `hasNames` is false. */
   offer(event: StorageEvent, name: string, frames: FrameCache): void {
-    for (const watcher of this.#everything) watcher.offer(event, frames);
+    const sharers = this.#everything.size;
+    for (const watcher of this.#everything) watcher.offer(event, frames, sharers);
     if (name !== '') offerAll(this.#byName.get(name), event, frames);
     if (this.#byNode.size > 0) {
       const now = nodeNameOf(event.value);

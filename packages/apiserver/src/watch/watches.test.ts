@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
-import { ExchangeModel } from '../exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
 import { eventsOf, MERGE, Rig, storyOf } from './rig.sim.ts';
 
 const MAPS = '/api/v1/configmaps';
@@ -170,23 +170,52 @@ test('bookmarks come every minute and shortly before the end, also where nothing
   assert.equal(storyOf(watch).length, 3);
 });
 
-test('watches of clients that do not read hold a bounded number of bytes together', () => {
-  const rig = new Rig();
+/** Six changes of 60 KB each, shown to 600 watches of clients that do not read. */
+function stuckWatches(rig: Rig, protocol: 'h2' | 'http/1.1'): ExchangeModel[] {
   const watches = Array.from({ length: 600 }, () => {
-    const watch = rig.ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
+    const connection = new ConnectionModel(true, null, protocol);
+    const path = `${MAPS}?watch=1&resourceVersion=1`;
+    const watch = new ExchangeModel('GET', path, undefined, {}, connection);
+    rig.api.handle(watch);
     watch.room = 0;
     return watch;
   });
+  rig.settle();
   for (let index = 0; index < 6; index++) {
-    rig.ask('POST', mapsOf('a'), {
-      metadata: { name: `m-${index}` },
-      data: { k: 'x'.repeat(60_000) },
-    });
+    const data = { k: 'x'.repeat(60_000) };
+    rig.ask('POST', mapsOf('a'), { metadata: { name: `m-${index}` }, data });
   }
+  return watches;
+}
+
+test('watches of clients that do not read hold a bounded number of bytes together', () => {
+  const rig = new Rig();
+  const watches = stuckWatches(rig, 'http/1.1');
   const held = watches.reduce((sum, { bytes }) => sum + bytes.length, 0);
   assert.ok(held < 80 * 1024 * 1024, `${held} bytes are held`);
   for (const watch of watches) watch.read(Infinity);
   for (const watch of watches) assert.equal(eventsOf(watch).length, 6);
+});
+
+test('what many watches are shown is held once, and all of them go on being shown it', () => {
+  const rig = new Rig();
+  const watches = stuckWatches(rig, 'h2');
+  const pieces = new Set(watches.flatMap((watch) => watch.pieces.slice(1)));
+  assert.equal(pieces.size, 5, 'the first frame of a watch is its own');
+  for (const watch of watches) assert.equal(eventsOf(watch).length, 6, 'nobody fell behind');
+});
+
+test('watches that are behind are shown what others were, in frames made once', () => {
+  const rig = new Rig();
+  for (let index = 0; index < 3; index++) makeMap(rig, 'a', `old-${index}`);
+  const reader = rig.ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
+  const watches = stuckWatches(rig, 'http/1.1');
+  const fallen = watches.filter(({ bytes }) => bytes.length < 6 * 60_000);
+  assert(fallen.length > 100);
+  const whole = reader.bytes;
+  assert.equal(eventsOf(reader).length, 9);
+  for (const watch of fallen) watch.read(Infinity);
+  for (const watch of fallen) assert(watch.bytes.equals(whole));
 });
 
 interface Watching {
