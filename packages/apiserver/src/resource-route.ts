@@ -9,6 +9,7 @@ import {
   badRequest,
   failed,
   generic,
+  notFound,
   success,
   type Result,
   type Status,
@@ -27,6 +28,7 @@ import { durationMs } from './query.ts';
 import { getObject, listObjects } from './reading.ts';
 import { deleteCollection, deleteObject } from './removing.ts';
 import { negotiateCall } from './representation.ts';
+import { CUSTOM_SCALE } from './scale.ts';
 import type { Served } from './served.ts';
 import { findSubresource, type SubresourceContext } from './subresource.ts';
 import { updateObject } from './updating.ts';
@@ -283,12 +285,22 @@ function answerDeleteCollection(context: WriteContext): void {
   else deleteCollection({ ...context, isDryRun: options.value.dryRun }, options.value, list.value);
 }
 
+/** Subresources that versions of custom resources may have. */
+const PARTS: ReadonlySet<string> = new Set(['status', 'scale']);
+
+function handlerPath({ custom, resource }: Served, subresource: string): string {
+  if (custom !== null && subresource === 'scale') return CUSTOM_SCALE;
+  return `${resource.storage.name}/${subresource}`;
+}
+
 /** Subresources that show the whole object are verbs on it; all others have code of their own. */
 function answerSubresource(world: World, admission: Admission, call: Call, served: Served): void {
   const { info } = call;
   const subresource = served.resource.subresources.get(info.subresource);
   if (subresource === undefined) {
-    call.fail(generic('NotFound'));
+    // upstream asks for the object by a way that a version without the part does not have
+    const isPart = served.custom !== null && PARTS.has(info.subresource);
+    call.fail(isPart ? notFound(served.plural, info.name) : generic('NotFound'));
     return;
   }
   const verb = info.verb === 'list' ? 'get' : info.verb;
@@ -297,7 +309,7 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
     return;
   }
   const context = contextOf(world, admission, call, served);
-  const own = findSubresource(`${served.resource.storage.name}/${info.subresource}`, verb);
+  const own = findSubresource(handlerPath(served, info.subresource), verb);
   if (own !== undefined && isPassedOn(info.subresource)) {
     own({ ...context, options: PASSED_OPTIONS, body: {} });
     return;

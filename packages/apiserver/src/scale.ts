@@ -1,19 +1,23 @@
 /** The scale subresource: the replicas of a workload as an autoscaling/v1 Scale. */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch, patchKindOf } from '@megaplane/machinery/patch';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import {
+  badRequest,
   conflict,
   failed,
+  internalError,
   invalid,
   notFound,
   success,
   unsupportedPatchType,
   type Result,
+  type Status,
 } from '@megaplane/machinery/status';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { parseSimplePath, readPath, selectableText } from '@megaplane/machinery/custom/simple-path';
 import { trackApply, trackUpdate } from '@megaplane/machinery/apply/field-manager';
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import type { Managed } from '@megaplane/machinery/apply/managed-fields';
@@ -23,7 +27,9 @@ import { APPLY_TYPE, readConfig } from './managed/applying.ts';
 import { scaleScope } from './managed/field-scope.ts';
 import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
 import { setManaged } from './managed/tracking.ts';
-import { keyOf } from './served.ts';
+import { toStored } from './conversion.ts';
+import { changeFaults, faultyKind } from './schema-gate.ts';
+import { keyOf, type Served } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { readStored, refusedWrite } from './writing.ts';
 
@@ -35,6 +41,22 @@ const SCALED = [
   'replicationcontrollers',
 ];
 const KIND = { group: 'autoscaling', name: 'Scale' } as const;
+
+/** What custom resources are registered as, whichever they are. */
+export const CUSTOM_SCALE = '*/scale';
+
+/** Where a workload has what its scale shows: steps from the root of the object. */
+interface ScaleShape {
+  readonly replicas: readonly string[];
+  readonly seen: readonly string[];
+  readonly selector: (object: JsonObject) => string;
+}
+
+const PLAIN: ScaleShape = {
+  replicas: ['spec', 'replicas'],
+  seen: ['status', 'replicas'],
+  selector: selectorText,
+};
 
 /** A Scale that a client wants, and who owns its replicas then. */
 interface Wanted {
@@ -48,14 +70,8 @@ type NextScale = (scale: JsonObject, owners: Managed) => Result<Wanted>;
 
 /** Registers the scale of every workload that has one. */
 export function defineScales(): void {
-  for (const name of SCALED) {
-    const path = `${name}/scale`;
-    defineSubresource(path, 'get', (context) => {
-      const stored = readStored(context.world, context.call, context.served);
-      if (stored === null)
-        context.call.fail(notFound(context.served.plural, context.call.info.name));
-      else context.call.sendObject(200, scaleOf(stored.object, stored.revision));
-    });
+  for (const path of [...SCALED.map((name) => `${name}/scale`), CUSTOM_SCALE]) {
+    defineSubresource(path, 'get', getScale);
     defineSubresource(path, 'update', (context) => {
       change(context, (scale, owners) => success(updated(context, scale, context.body, owners)), 1);
     });
@@ -64,6 +80,34 @@ export function defineScales(): void {
       change(context, isApply ? applied(context) : patched(context), 1);
     });
   }
+}
+
+function getScale({ world, call, served }: SubresourceContext): void {
+  const stored = readStored(world, call, served);
+  if (stored === null) {
+    call.fail(notFound(served.plural, call.info.name));
+    return;
+  }
+  const { custom } = served;
+  const shape = shapeOf(served);
+  if (custom !== null && readPath(stored.object, shape.replicas) === undefined) {
+    const path = JSON.stringify(custom.facts.scale?.specReplicasPath ?? '');
+    call.fail(internalError(`the spec replicas field ${path} does not exist`));
+    return;
+  }
+  call.sendObject(200, scaleOf(stored.object, stored.revision, shape));
+}
+
+function shapeOf({ custom }: Served): ScaleShape {
+  const paths = custom?.facts.scale ?? null;
+  if (paths === null) return PLAIN;
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath = '' } = paths;
+  const selector = parseSimplePath(labelSelectorPath);
+  return {
+    replicas: parseSimplePath(specReplicasPath) ?? PLAIN.replicas,
+    seen: parseSimplePath(statusReplicasPath) ?? PLAIN.seen,
+    selector: (object) => (selector === null ? '' : selectableText(object, selector)),
+  };
 }
 
 function patched(context: SubresourceContext): NextScale {
@@ -111,12 +155,22 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
   }
   const { object, revision } = stored;
   const parent = unpackManaged(objectAt(object, 'metadata')?.['managedFields']);
-  const next = nextScale(scaleOf(object, revision), scaleOwners(parent));
+  const shape = shapeOf(served);
+  const live = scaleOf(object, revision, shape);
+  // what was not set before has to be set now
+  const isUnset = served.custom !== null && readPath(object, shape.replicas) === undefined;
+  if (isUnset) live['spec'] = {};
+  const next = nextScale(live, scaleOwners(parent, shape.replicas));
   if (!next.ok) {
     call.fail(next.status);
     return;
   }
   const { scale } = next.value;
+  if (isUnset && objectAt(scale, 'spec')?.['replicas'] === undefined) {
+    const path = JSON.stringify(served.custom?.facts.scale?.specReplicasPath ?? '');
+    call.fail(badRequest(`the spec replicas field ${path} cannot be empty`));
+    return;
+  }
   const wanted = stringAt(scale, 'metadata', 'resourceVersion');
   if (wanted !== '' && wanted !== String(revision)) {
     call.fail(conflict(served.plural, name));
@@ -127,7 +181,7 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
     operation: 'UPDATE',
     subresource: 'scale',
     object: scale,
-    previous: scaleOf(object, revision),
+    previous: scaleOf(object, revision, shape),
   };
   context.admission.admit(write, (refusal) => {
     if (refusal !== null) {
@@ -152,57 +206,89 @@ function storeScale(
   const { call, served, world, isDryRun } = context;
   const { namespace, name } = call.info;
   const parent = unpackManaged(objectAt(object, 'metadata')?.['managedFields']);
+  const shape = shapeOf(served);
   const replicas = numberAt(scale, 'spec', 'replicas');
-  if (replicas < 0) {
-    const text = 'must be greater than or equal to 0';
-    call.fail(invalid(KIND, name, [invalidValue('spec.replicas', replicas, text)]));
+  const { apiVersion } = served.resource;
+  const scaled = withReplicas(object, replicas, shape.replicas);
+  const refusal = refusalOf(served, name, scaled, object, replicas);
+  if (refusal !== null) {
+    call.fail(refusal);
     return;
   }
-  const { apiVersion } = served.resource;
-  const scaled = withReplicas(object, replicas);
-  setManaged(scaled, parentOwners(parent, owners, apiVersion));
-  const isSame = replicas === numberAt(object, 'spec', 'replicas');
+  setManaged(scaled, parentOwners(parent, owners, apiVersion, shape.replicas));
+  const isSame = replicas === readPath(object, shape.replicas);
   if (isDryRun || (isSame && (!isApplied || equals(scaled, object)))) {
-    call.sendObject(200, scaleOf(scaled, revision));
+    call.sendObject(200, scaleOf(scaled, revision, shape));
     return;
   }
   const key = keyOf(served, namespace, name);
-  world.storage.put(key, encodeCanonical(scaled), revision, (outcome) => {
-    if (outcome.kind === 'done') call.sendObject(200, scaleOf(scaled, outcome.revision));
+  const value = encodeCanonical(toStored(scaled, served.resource));
+  world.storage.put(key, value, revision, (outcome) => {
+    if (outcome.kind === 'done') call.sendObject(200, scaleOf(scaled, outcome.revision, shape));
     else if (outcome.kind !== 'conflict' || !retry()) {
       call.fail(refusedWrite(served, name, outcome));
     }
   });
 }
 
-function withReplicas(object: JsonObject, replicas: number): JsonObject {
+/** Custom resources are judged by their schema, which knows where their replicas are. */
+function refusalOf(
+  served: Served,
+  name: string,
+  scaled: JsonObject,
+  object: JsonObject,
+  replicas: number,
+): Status | null {
+  if (served.custom !== null) {
+    const faults = changeFaults(served, scaled, object, 'scale');
+    return faults.length === 0 ? null : invalid(faultyKind(served, scaled), name, faults);
+  }
+  if (replicas >= 0) return null;
+  const text = 'must be greater than or equal to 0';
+  return invalid(KIND, name, [invalidValue('spec.replicas', replicas, text)]);
+}
+
+function withReplicas(object: JsonObject, replicas: number, steps: readonly string[]): JsonObject {
   const metadata = { ...objectAt(object, 'metadata') };
-  const isChanged = replicas !== numberAt(object, 'spec', 'replicas');
+  const isChanged = replicas !== readPath(object, steps);
   const generation = numberAt(metadata, 'generation');
   if (isChanged && generation > 0) metadata['generation'] = generation + 1;
-  return { ...object, metadata, spec: { ...objectAt(object, 'spec'), replicas } };
+  return { ...withValueAt(object, steps, replicas), metadata };
+}
+
+function withValueAt(object: JsonObject, steps: readonly string[], value: number): JsonObject {
+  const [step = '', ...rest] = steps;
+  if (rest.length === 0) return { ...object, [step]: value };
+  const inner = object[step];
+  return { ...object, [step]: withValueAt(isObject(inner) ? inner : {}, rest, value) };
 }
 
 /** The Scale of a workload at a revision. */
-export function scaleOf(object: JsonObject, revision: number): JsonObject {
+function scaleOf(object: JsonObject, revision: number, shape: ScaleShape): JsonObject {
   const metadata = objectAt(object, 'metadata') ?? {};
-  const selector = selectorText(object);
+  const selector = shape.selector(object);
+  const { namespace = '' } = metadata;
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
     metadata: {
       name: metadata['name'] ?? '',
-      namespace: metadata['namespace'] ?? '',
+      ...(namespace === '' ? {} : { namespace }),
       uid: metadata['uid'] ?? '',
       resourceVersion: String(revision),
       creationTimestamp: metadata['creationTimestamp'] ?? null,
     },
-    spec: { replicas: numberAt(object, 'spec', 'replicas') },
+    spec: { replicas: numberIn(object, shape.replicas) },
     status: {
-      replicas: numberAt(object, 'status', 'replicas'),
+      replicas: numberIn(object, shape.seen),
       ...(selector === '' ? {} : { selector }),
     },
   };
+}
+
+function numberIn(object: JsonObject, steps: readonly string[]): number {
+  const value = readPath(object, steps);
+  return typeof value === 'number' ? value : 0;
 }
 
 function selectorText(object: JsonObject): string {

@@ -11,15 +11,21 @@ import {
 } from '@megaplane/machinery/apply/managed-fields';
 
 const SCALE_VERSION = 'autoscaling/v1';
-/** The same in the scale and in every workload that has one. */
+/** In the scale itself. */
 const REPLICAS = ['f:spec', 'f:replicas'] as const;
 const REPLICAS_SET = FieldSet.of(REPLICAS);
 
-/** Who owns the replicas, in terms of the scale. */
-export function scaleOwners(parent: Managed): Managed {
+/** Steps to a field of a workload (`spec`, `replicas`) as sets of fields have them. */
+function fieldPath(steps: readonly string[]): readonly string[] {
+  return steps.map((step) => `f:${step}`);
+}
+
+/** Who owns the replicas, which the workload has at `steps`, in terms of the scale. */
+export function scaleOwners(parent: Managed, steps: readonly string[]): Managed {
   const scale = emptyManaged();
+  const path = fieldPath(steps);
   for (const [id, { isApplied, fields }] of parent.owners) {
-    if (!fields.has(REPLICAS)) continue;
+    if (!fields.has(path)) continue;
     const own = isApplied ? id : managerId({ ...managerOf(id), apiVersion: SCALE_VERSION });
     scale.owners.set(own, { apiVersion: SCALE_VERSION, isApplied, fields: REPLICAS_SET });
     const seconds = parent.times.get(id);
@@ -29,14 +35,21 @@ export function scaleOwners(parent: Managed): Managed {
 }
 
 /** The owners of the workload after those of its scale have become `scale`. */
-export function parentOwners(parent: Managed, scale: Managed, apiVersion: string): Managed {
+export function parentOwners(
+  parent: Managed,
+  scale: Managed,
+  apiVersion: string,
+  steps: readonly string[],
+): Managed {
+  const path = fieldPath(steps);
+  const replicas = FieldSet.of(path);
   const result = emptyManaged();
   const left = new Map(scale.owners);
   for (const [id, owned] of parent.owners) {
     const own = owned.isApplied ? id : managerId({ ...managerOf(id), apiVersion: SCALE_VERSION });
     const keepsReplicas = left.delete(own);
-    const isOwner = owned.fields.has(REPLICAS);
-    const fields = isOwner && !keepsReplicas ? owned.fields.difference(REPLICAS_SET) : owned.fields;
+    const isOwner = owned.fields.has(path);
+    const fields = isOwner && !keepsReplicas ? owned.fields.difference(replicas) : owned.fields;
     if (fields.isEmpty) continue;
     result.owners.set(id, { ...owned, fields });
     const seconds = parent.times.get(id);
@@ -46,7 +59,7 @@ export function parentOwners(parent: Managed, scale: Managed, apiVersion: string
     if (!fields.has(REPLICAS)) continue;
     const own = isApplied ? id : managerId({ ...managerOf(id), apiVersion });
     // without a time: upstream looks for one among the workload's own entries
-    result.owners.set(own, { apiVersion, isApplied, fields: REPLICAS_SET });
+    result.owners.set(own, { apiVersion, isApplied, fields: replicas });
   }
   return result;
 }
