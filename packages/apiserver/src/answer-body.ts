@@ -16,9 +16,12 @@ export class AnswerBody implements Outlet {
   /** What was written before the head had to be sent; null afterwards. */
   #pending: Buffer[] | null;
   #pendingBytes = 0;
+  readonly #headers: readonly string[];
   #isCompressed = false;
 
-  constructor(call: Call, contentType: string) {
+  /** `headers` go with the answer whichever way its body does. */
+  constructor(call: Call, contentType: string, headers: readonly string[] = call.headers()) {
+    this.#headers = headers;
     this.#call = call;
     this.#contentType = contentType;
     const asked = /\bgzip\b/.test(call.exchange.header('accept-encoding') ?? '');
@@ -26,7 +29,7 @@ export class AnswerBody implements Outlet {
     call.isLasting = true;
     call.exchange.onClose = () => call.done();
     call.code = 200;
-    if (!asked) call.exchange.open(200, contentType, call.headers());
+    if (!asked) call.exchange.open(200, contentType, headers);
   }
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
@@ -54,7 +57,7 @@ export class AnswerBody implements Outlet {
     this.#pending = null;
     this.#isCompressed = isCompressed;
     const more = isCompressed ? ['content-encoding', 'gzip', 'vary', 'Accept-Encoding'] : [];
-    this.#call.exchange.open(200, this.#contentType, this.#call.headers(...more));
+    this.#call.exchange.open(200, this.#contentType, [...this.#headers, ...more]);
     for (const piece of pieces) this.#send(piece, 0, piece.length);
   }
 

@@ -23,6 +23,7 @@ import {
 } from './operations/request-tracker.ts';
 import { Rbac } from './rbac.ts';
 import { RepeatedWrites } from './repeat/repeated-writes.ts';
+import { OpenApiDocuments } from './openapi-documents.ts';
 import { ApiServer } from './server.ts';
 import { readServiceAccountToken } from './service-account-tokens.ts';
 import type { Storage } from './storage.ts';
@@ -123,6 +124,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     health,
     metrics,
     discovery: new Discovery(world.kinds, options.address, () => edge.nowMs()),
+    openapi: new OpenApiDocuments(world.kinds, edge),
     tracker: new RequestTracker(() => edge.nowMs(), metrics, tracking),
     renewals:
       options.shortRenewals === false || !isOwn || options.tracking?.auditor !== undefined

@@ -9,6 +9,13 @@ const PATCH_TYPES = [
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
 ] as const;
+/** Custom resources have no schema that strategic patches could merge by. */
+const CUSTOM_PATCH_TYPES = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/apply-patch+yaml',
+] as const;
+const CUSTOM_BODY_TYPES = ['application/json', 'application/yaml'];
 const BODY_TYPES = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf'];
 
 const WRITE_PARAMETERS: readonly (readonly [string, string])[] = [
@@ -64,14 +71,25 @@ interface Target {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
+  /** Name of the schema of a custom resource; absent for built-ins. */
+  readonly schema?: string;
 }
 
-/** Adds the paths of `resource` and its subresources to `paths`. */
-export function addPaths(paths: JsonObject, resource: Resource, dialect: Dialect): void {
+/**
+ * Adds the paths of `resource` and its subresources to `paths`; `schema` names the one of a custom
+ * resource.
+ */
+export function addPaths(
+  paths: JsonObject,
+  resource: Resource,
+  dialect: Dialect,
+  schema?: string,
+): void {
   const { group, version, kind, namespaced } = resource;
   const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   const inner = namespaced ? `${base}/namespaces/{namespace}` : base;
-  const target = { group, version, kind };
+  const custom = schema === undefined ? {} : { schema };
+  const target = { group, version, kind, ...custom };
   const collection = `${inner}/${resource.resource}`;
   const item = `${collection}/{name}`;
   addPath(paths, collection, resource.verbs, 'collection', target, dialect);
@@ -87,7 +105,8 @@ export function addPaths(paths: JsonObject, resource: Resource, dialect: Dialect
     const own: JsonObject = {};
     for (const place of ['collection', 'item'] as const) {
       const part: JsonObject = {};
-      addPath(part, path, verbs, place, sub, dialect);
+      const isOwn = sub.kind === kind && sub.group === group;
+      addPath(part, path, verbs, place, isOwn ? { ...sub, ...custom } : sub, dialect);
       Object.assign(own, part[path] ?? {});
     }
     if (Object.keys(own).length > 0) paths[path] = own;
@@ -143,21 +162,26 @@ function parameter(name: string, type: string, dialect: Dialect): JsonObject {
     : { ...base, type, uniqueItems: true };
 }
 
+function bodyTypes(method: string, { schema }: Target): readonly string[] {
+  if (schema !== undefined) return method === 'patch' ? CUSTOM_PATCH_TYPES : CUSTOM_BODY_TYPES;
+  return method === 'patch' ? PATCH_TYPES : BODY_TYPES;
+}
+
 function addBody(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
-  const types: readonly string[] = method === 'patch' ? PATCH_TYPES : BODY_TYPES;
+  const types = bodyTypes(method, target);
   const apiVersion = target.group === '' ? target.version : `${target.group}/${target.version}`;
   const type = findTypeOfKind(apiVersion, target.kind);
-  const isTyped = method !== 'patch' && type !== undefined;
-  const schema: JsonObject = isTyped
-    ? { $ref: dialect.prefix + schemaName(type) }
-    : { type: 'object' };
+  const name = target.schema ?? (type === undefined ? '' : schemaName(type));
+  const isTyped = method !== 'patch' && name !== '';
+  const schema: JsonObject = isTyped ? { $ref: dialect.prefix + name } : { type: 'object' };
   if (dialect.wrapsReferences) {
     const content: JsonObject = {};
     for (const one of types) content[one] = { schema };
     operation['requestBody'] = { content };
     return;
   }
-  operation['consumes'] = method === 'patch' ? [...types] : ['*/*'];
+  const isAny = method !== 'patch' && target.schema === undefined;
+  operation['consumes'] = isAny ? ['*/*'] : [...types];
   const parameters = operation['parameters'] as JsonValue[];
   operation['parameters'] = [{ name: 'body', in: 'body', required: true, schema }, ...parameters];
 }

@@ -37,7 +37,7 @@ export function answerPath(parts: ServerParts, call: Call): void {
   else if (path === '/version') call.sendObject(200, VERSION);
   else if (path === '/metrics') {
     call.send(200, 'text/plain; version=0.0.4; charset=utf-8', parts.metrics.render(parts.world));
-  } else if (first === 'openapi') answerOpenApi(call, path);
+  } else if (first === 'openapi') answerOpenApi(parts.openapi, call, path);
   else if (first === 'api') answerCore(parts, call, second);
   else if (fourth === undefined) answerGroups(parts, call, second, third);
   else notFound(call);

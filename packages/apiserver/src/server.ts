@@ -16,6 +16,7 @@ import type { LeaseRenewal } from './lease-renewal.ts';
 import type { Metrics } from './metrics.ts';
 import { isLongRunning } from './operations/long-running.ts';
 import type { RequestTracker } from './operations/request-tracker.ts';
+import type { OpenApiDocuments } from './openapi-documents.ts';
 import { OutputGate } from './output-gate.ts';
 import { Query } from './query.ts';
 import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
@@ -38,6 +39,7 @@ export interface ServerParts {
   readonly health: Health;
   readonly metrics: Metrics;
   readonly discovery: Discovery;
+  readonly openapi: OpenApiDocuments;
   readonly tracker: RequestTracker;
   /** Decides which request goes first; null: none waits for another. */
   readonly fairness: Fairness | null;

@@ -9,7 +9,7 @@ import {
 } from '@megaplane/machinery/custom/definition-version';
 import type { ScalePaths } from '@megaplane/machinery/custom/compiled-schema';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { conditionOf, namesAt, type CustomNames } from './definition-names.ts';
 import { nextStatus } from './definition-status.ts';
 import { schemaSpans } from './schema-spans.ts';
@@ -38,6 +38,8 @@ export interface DefinitionFacts {
   /** `plural.group` */
   readonly name: string;
   readonly uid: string;
+  /** Counts the changes of its spec. */
+  readonly generation: number;
   readonly group: string;
   readonly isNamespaced: boolean;
   /** As the definition's own name has it. */
@@ -93,6 +95,7 @@ function factsOf(definition: JsonObject, areAlike: boolean): DefinitionFacts {
   return {
     name: stringAt(definition, 'metadata', 'name'),
     uid: stringAt(definition, 'metadata', 'uid'),
+    generation: numberAt(definition, 'metadata', 'generation'),
     group,
     plural: stringAt(definition, 'spec', 'names', 'plural'),
     isNamespaced: stringAt(definition, 'spec', 'scope') === 'Namespaced',

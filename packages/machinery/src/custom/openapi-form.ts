@@ -2,7 +2,8 @@
  * A custom resource's schema as OpenAPI publishes it: with the standard metadata, the lists' schema
  * and `x-kubernetes-group-version-kind`; version 2 with what it cannot say left out.
  */
-import type { JsonObject } from '../json-value.ts';
+import { objectAt } from '../json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 
 /** What the published form has to know of a definition beside its schema. */
 export interface PublishedKind {
@@ -20,12 +21,122 @@ export interface PublishedSchemas {
   readonly schemas: Readonly<Record<string, JsonObject>>;
 }
 
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
+const VERSION_3 = '#/components/schemas/';
+const VERSION_2 = '#/definitions/';
+
+const TYPE_META: JsonObject = {
+  apiVersion: { type: 'string', description: 'Group and version that the object is written in.' },
+  kind: { type: 'string', description: 'Kind of the object; it does not change.' },
+};
+const METADATA_TEXT = 'Standard metadata: name, namespace, labels, annotations, owners.';
+
+/** Parts of a schema that tell nothing about its values. */
+const UNPUBLISHED: ReadonlySet<string> = new Set(['example', 'externalDocs', '$schema', 'id']);
+/** Parts whose values are schemas, as one, as a list, and by name. */
+const INNER: ReadonlySet<string> = new Set(['items', 'additionalProperties', 'not']);
+const INNER_LISTS: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf']);
+
 /** Components of `/openapi/v3/apis/{group}/{version}`. */
-export function openapiV3Schemas(_kind: PublishedKind, _schema: JsonObject): PublishedSchemas {
-  return { name: '', listName: '', schemas: {} };
+export function openapiV3Schemas(kind: PublishedKind, schema: JsonObject): PublishedSchemas {
+  return published(kind, publishedNode(schema, VERSION_3), VERSION_3);
 }
 
 /** Definitions of `/openapi/v2`. */
-export function openapiV2Schemas(_kind: PublishedKind, _schema: JsonObject): PublishedSchemas {
-  return { name: '', listName: '', schemas: {} };
+export function openapiV2Schemas(kind: PublishedKind, schema: JsonObject): PublishedSchemas {
+  // a root that keeps everything must not look as if it knew its fields: kubectl refuses others
+  const isOpen = schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const root = isOpen ? null : publishedNode(schema, VERSION_2);
+  return published(kind, root, VERSION_2);
+}
+
+function published(
+  { group, version, kind, listKind }: PublishedKind,
+  root: JsonObject | null,
+  prefix: string,
+): PublishedSchemas {
+  const domain = `${group.split('.').reverse().join('.')}.${version}`;
+  const name = `${domain}.${kind}`;
+  const listName = `${domain}.${listKind}`;
+  const known = (one: string): JsonObject => {
+    return { 'x-kubernetes-group-version-kind': [{ group, version, kind: one }] };
+  };
+  const whole =
+    root === null ? { type: 'object' } : withStandardFields(root, prefix, METADATA_TEXT);
+  const list: JsonObject = {
+    type: 'object',
+    description: `${listKind} is a list of ${kind}`,
+    required: ['items'],
+    properties: {
+      ...TYPE_META,
+      metadata: reference('ListMeta', prefix, 'Standard metadata of lists.'),
+      items: { type: 'array', items: referenceTo(name, prefix), description: `Objects: ${kind}` },
+    },
+    ...known(listKind),
+  };
+  return { name, listName, schemas: { [name]: { ...whole, ...known(kind) }, [listName]: list } };
+}
+
+function withStandardFields(node: JsonObject, prefix: string, text: string): JsonObject {
+  const metadata = reference('ObjectMeta', prefix, text);
+  return {
+    ...node,
+    properties: { ...TYPE_META, metadata, ...without(objectAt(node, 'properties') ?? {}) },
+  };
+}
+
+/** The schema's own fields, but for those that every object has. */
+function without(properties: JsonObject): JsonObject {
+  const { apiVersion: _, kind: __, metadata: ___, ...own } = properties;
+  return own;
+}
+
+function reference(type: string, prefix: string, description: string): JsonObject {
+  return { ...referenceTo(META + type, prefix), description };
+}
+
+/** A reference beside other keywords must be wrapped in version 3. */
+function referenceTo(name: string, prefix: string): JsonObject {
+  const plain: JsonObject = { $ref: prefix + name };
+  return prefix === VERSION_3 ? { allOf: [plain], default: {} } : plain;
+}
+
+function publishedNode(schema: JsonObject, prefix: string): JsonObject {
+  const node: JsonObject = {};
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (value === undefined || UNPUBLISHED.has(keyword)) continue;
+    node[keyword] = publishedPart(keyword, value, prefix);
+  }
+  if (prefix === VERSION_2) simplify(node);
+  const isObjectInside = node['x-kubernetes-embedded-resource'] === true;
+  return isObjectInside ? withStandardFields(node, prefix, METADATA_TEXT) : node;
+}
+
+function publishedPart(keyword: string, value: JsonValue, prefix: string): JsonValue {
+  if (INNER.has(keyword)) return isObject(value) ? publishedNode(value, prefix) : value;
+  if (INNER_LISTS.has(keyword) && Array.isArray(value)) {
+    return value.map((one) => (isObject(one) ? publishedNode(one, prefix) : one));
+  }
+  if (keyword !== 'properties' || !isObject(value)) return value;
+  const fields: JsonObject = {};
+  for (const [name, one] of Object.entries(value)) {
+    fields[name] = isObject(one) ? publishedNode(one, prefix) : one;
+  }
+  return fields;
+}
+
+/**
+ * Version 2 has no alternatives, no null and no two types at once; and readers of it refuse fields
+ * that a schema with `properties` does not have.
+ */
+function simplify(node: JsonObject): void {
+  for (const keyword of ['allOf', 'anyOf', 'oneOf', 'not']) delete node[keyword];
+  const isNullable = node['nullable'] === true;
+  const keepsUnknown = node['x-kubernetes-preserve-unknown-fields'] === true;
+  if (isNullable || keepsUnknown) {
+    for (const keyword of ['items', 'properties']) delete node[keyword];
+  }
+  if (isNullable) for (const keyword of ['type', 'additionalProperties']) delete node[keyword];
+  if (keepsUnknown || node['x-kubernetes-int-or-string'] === true) delete node['type'];
+  delete node['nullable'];
 }

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  define,
+  DEFINITIONS,
+  definitionOf,
+  startRig,
+  versionOf,
+  type Rig,
+} from './custom/definitions.sim.ts';
+
+const WIDGETS_V3 = '/openapi/v3/apis/example.com/v1';
+
+function indexOf({ ask }: Rig): Record<string, { serverRelativeURL: string }> {
+  const { text } = ask('GET', '/openapi/v3');
+  return (JSON.parse(text) as { paths: Record<string, { serverRelativeURL: string }> }).paths;
+}
+
+test('a custom resource is published in the documents of its version, and gone with it', () => {
+  const rig = startRig();
+  assert.equal(rig.ask('GET', WIDGETS_V3).status, 404);
+  define(rig, definitionOf('widgets', [versionOf('v1'), versionOf('v2')]));
+  const url = indexOf(rig)['apis/example.com/v1']?.serverRelativeURL ?? '';
+  const answer = rig.ask('GET', url);
+  assert.equal(answer.status, 200, answer.text);
+  const { paths, components } = JSON.parse(answer.text) as {
+    paths: Record<string, { patch?: { requestBody: { content: object } } }>;
+    components: { schemas: Record<string, unknown> };
+  };
+  const item = paths['/apis/example.com/v1/namespaces/{namespace}/widgets/{name}'];
+  assert.ok('application/apply-patch+yaml' in (item?.patch?.requestBody.content ?? {}));
+  const names = Object.keys(components.schemas);
+  for (const name of ['com.example.v1.Widget', 'com.example.v1.WidgetList']) {
+    assert.ok(names.includes(name), name);
+  }
+  const mentioned = [...answer.text.matchAll(/#\/components\/schemas\/([\w.]+)/g)];
+  assert.deepEqual(
+    mentioned.map(([, name]) => name).filter((name) => !names.includes(name ?? '')),
+    [],
+    'nothing is referred to that is not there',
+  );
+  assert.equal(rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`).status, 200);
+  rig.settle();
+  assert.equal(rig.ask('GET', WIDGETS_V3).status, 404);
+  assert.equal(indexOf(rig)['apis/example.com/v1'], undefined);
+});
+
+test('the hash of a document changes with its own definitions and with no others', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const before = indexOf(rig);
+  define(rig, {
+    ...definitionOf('gadgets', [versionOf('v1')], { group: 'other.com' }),
+    metadata: { name: 'gadgets.other.com' },
+  });
+  assert.deepEqual(indexOf(rig)['apis/example.com/v1'], before['apis/example.com/v1']);
+  assert.deepEqual(indexOf(rig)['apis/apps/v1'], before['apis/apps/v1']);
+  const changed = rig.ask(
+    'PATCH',
+    `${DEFINITIONS}/widgets.example.com`,
+    { spec: { names: { categories: ['all'] } } },
+    { 'content-type': 'application/merge-patch+json' },
+  );
+  assert.equal(changed.status, 200, changed.text);
+  const stale = before['apis/example.com/v1']?.serverRelativeURL ?? '';
+  const moved = rig.ask('GET', stale);
+  assert.equal(moved.status, 301);
+  const tag = rig.ask('GET', WIDGETS_V3).answerHeader('etag') ?? '';
+  assert.equal(rig.ask('GET', WIDGETS_V3, undefined, { 'if-none-match': tag }).status, 304);
+});
+
+test('version 2 has the custom resources of all groups, in both of its forms', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const answer = rig.ask('GET', '/openapi/v2');
+  rig.settle();
+  const { definitions } = JSON.parse(answer.text) as { definitions: object };
+  assert.ok('com.example.v1.Widget' in definitions);
+  assert.ok('io.k8s.api.core.v1.Pod' in definitions);
+  const accept = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+  const message = rig.ask('GET', '/openapi/v2', undefined, { accept });
+  rig.settle();
+  assert.equal(message.status, 200);
+  assert.ok(message.text.includes('com.example.v1.Widget'));
+});

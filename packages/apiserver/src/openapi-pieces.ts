@@ -1,0 +1,159 @@
+/**
+ * The text of OpenAPI documents in pieces, one resource at a time: definitions are read and left
+ * again one by one, so that a document of ten thousand kinds never needs them all at once.
+ */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import {
+  openapiV2Schemas,
+  openapiV3Schemas,
+  type PublishedSchemas,
+} from '@megaplane/machinery/custom/openapi-form';
+import { groups, type Resource } from '@megaplane/machinery/kinds';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import type { Kinds } from './custom/kind-registry.ts';
+import { addPaths } from './openapi-paths.ts';
+import { encodeOpenApiV2 } from './openapi-protobuf.ts';
+import { addSchemas, VERSION_3, type Dialect } from './openapi-schemas.ts';
+import { GIT_VERSION } from './release.ts';
+import type { Served } from './served.ts';
+
+const INFO: JsonObject = { title: 'Kubernetes', version: GIT_VERSION };
+
+/** What one resource, or a group of built-ins, adds to a document. */
+export interface Part {
+  readonly paths: JsonObject;
+  readonly schemas: JsonObject;
+}
+
+/** Parts of the built-in resources of a document (`api/v1`, `apis/apps/v1`; `v2`: all of them). */
+export function* builtinParts(name: string, dialect: Dialect): Iterable<Part> {
+  for (const group of groups()) {
+    for (const { version, resources } of group.versions) {
+      const own = group.name === '' ? `api/${version}` : `apis/${group.name}/${version}`;
+      if (name === 'v2' || own === name) yield builtinPart(resources, dialect);
+    }
+  }
+}
+
+function builtinPart(resources: readonly Resource[], dialect: Dialect): Part {
+  const paths: JsonObject = {};
+  const schemas: JsonObject = {};
+  for (const resource of resources) {
+    addPaths(paths, resource, dialect);
+    const kinds = [resource, ...resource.subresources.values()];
+    for (const { group, version, kind } of kinds) {
+      addSchemaOf(schemas, group === '' ? version : `${group}/${version}`, kind, dialect);
+    }
+    addSchemaOf(schemas, resource.apiVersion, resource.listKind, dialect);
+  }
+  return { paths, schemas };
+}
+
+function addSchemaOf(
+  schemas: JsonObject,
+  apiVersion: string,
+  kind: string,
+  dialect: Dialect,
+): void {
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type !== undefined) addSchemas(schemas, type, dialect);
+}
+
+/** Kinds whose parts custom resources refer to: they bring the standard metadata. */
+const METADATA_OWNERS: readonly (readonly [string, string])[] = [
+  ['v1', 'Namespace'],
+  ['v1', 'NamespaceList'],
+];
+
+/** Parts of the custom resources of a group and version, or (with null) of all. */
+export function* customParts(
+  kinds: Kinds,
+  only: { readonly group: string; readonly version: string } | null,
+  dialect: Dialect,
+): Iterable<Part> {
+  for (const group of only === null ? kinds.customGroups() : [only.group]) {
+    for (const kind of kinds.kindsOf(group)) {
+      for (const version of kind.versions) {
+        if (only !== null && version !== only.version) continue;
+        const served = kind.served(version);
+        if (served !== undefined) yield customPart(served, dialect);
+      }
+    }
+  }
+}
+
+function customPart(served: Served, dialect: Dialect): Part {
+  const paths: JsonObject = {};
+  const { schemas, name } = publishedOf(served, dialect);
+  addPaths(paths, served.resource, dialect, name);
+  const all: JsonObject = { ...schemas };
+  for (const { group, version, kind } of served.resource.subresources.values()) {
+    if (kind !== served.resource.kind) addSchemaOf(all, `${group}/${version}`, kind, dialect);
+  }
+  return { paths, schemas: all };
+}
+
+function publishedOf({ resource, custom }: Served, dialect: Dialect): PublishedSchemas {
+  const schema = custom === null ? {} : custom.schemas.schemaText(custom);
+  const { group, version, kind, listKind } = resource;
+  const publish = dialect === VERSION_3 ? openapiV3Schemas : openapiV2Schemas;
+  return publish({ group, version, kind, listKind }, schema);
+}
+
+/** The standard metadata and what it mentions. */
+export function metadataPart(dialect: Dialect): Part {
+  const schemas: JsonObject = {};
+  for (const [apiVersion, kind] of METADATA_OWNERS) {
+    addSchemaOf(schemas, apiVersion, kind, dialect);
+  }
+  for (const name of Object.keys(schemas)) {
+    if (!name.includes('.pkg.apis.meta.')) delete schemas[name];
+  }
+  return { paths: {}, schemas };
+}
+
+/** A document of version 3 as text. */
+export function* version3Text(parts: () => Iterable<Part>): Iterable<string> {
+  yield `{"openapi":"3.0.0","info":${JSON.stringify(INFO)},"paths":{`;
+  yield* members(parts(), 'paths');
+  yield '},"components":{"schemas":{';
+  yield* members(parts(), 'schemas');
+  yield '}}}';
+}
+
+/** The document of version 2 as text. */
+export function* version2Text(parts: () => Iterable<Part>): Iterable<string> {
+  yield `{"swagger":"2.0","info":${JSON.stringify(INFO)},"paths":{`;
+  yield* members(parts(), 'paths');
+  yield '},"definitions":{';
+  yield* members(parts(), 'schemas');
+  yield '}}';
+}
+
+/** The members of one half of all parts; a schema that several bring is written once. */
+function* members(parts: Iterable<Part>, half: 'paths' | 'schemas'): Iterable<string> {
+  const written = new Set<string>();
+  for (const part of parts) {
+    let text = '';
+    for (const [name, value] of Object.entries(part[half])) {
+      if (written.has(name)) continue;
+      text += `${written.size === 0 ? '' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}`;
+      written.add(name);
+    }
+    yield text;
+  }
+}
+
+/** The document of version 2 as a message: fields that come again are merged by its readers. */
+export function* version2Protobuf(parts: () => Iterable<Part>): Iterable<Buffer> {
+  yield encodeOpenApiV2({ swagger: '2.0', info: INFO, paths: {}, definitions: {} });
+  const written = new Set<string>();
+  for (const { paths, schemas } of parts()) {
+    const definitions: JsonObject = {};
+    for (const [name, schema] of Object.entries(schemas)) {
+      if (!written.has(name)) definitions[name] = schema;
+      written.add(name);
+    }
+    yield encodeOpenApiV2({ paths, definitions });
+  }
+}
