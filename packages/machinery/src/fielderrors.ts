@@ -95,7 +95,11 @@ export function fieldNotFound(field: string, value: JsonValue | Printed): FieldE
   return fieldError('notFound', field, '', value);
 }
 
-export function tooLong(field: string, limit: number, unit = 'bytes'): FieldError {
+export function tooLong(
+  field: string,
+  limit: number,
+  unit: string = limit === 1 ? 'byte' : 'bytes',
+): FieldError {
   return fieldError('tooLong', field, `may not be more than ${limit} ${unit}`);
 }
 

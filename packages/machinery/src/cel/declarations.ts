@@ -1,5 +1,8 @@
-/** OpenAPI schemas as types of CEL, with the sizes that cost estimates rest on. */
-import { isObject, type JsonObject } from '../json-value.ts';
+/**
+ * Structural schemas as types of CEL, with the sizes that cost estimates rest on. A type's fields
+ * are made when first asked for: most expressions name few of them.
+ */
+import type { SchemaNode } from '../custom/schema-node.ts';
 import {
   BOOL,
   BYTES,
@@ -44,97 +47,194 @@ export function escapeName(name: string): string | null {
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(escaped) ? escaped : null;
 }
 
-function numberOf(schema: JsonObject, keyword: string): number | null {
-  const value = schema[keyword];
-  return typeof value === 'number' && value >= 0 ? value : null;
+interface Measures {
+  /** Bytes of the shortest JSON of a value; -1 where values cannot be named. */
+  readonly plain: number;
+  /** The same as the root of a resource, whose own fields are declared whatever it says. */
+  readonly asRoot: number;
 }
 
-function bytesMin(type: CelType): number {
-  return type.bytesMin ?? 1;
+const measured = new WeakMap<SchemaNode, Measures>();
+
+function measuresOf(node: SchemaNode): Measures {
+  let found = measured.get(node);
+  if (found === undefined) {
+    found = { plain: bytesMinOf(node, node.properties), asRoot: rootBytesMin(node) };
+    measured.set(node, found);
+  }
+  return found;
+}
+
+function bytesMin(node: SchemaNode): number {
+  const { plain, asRoot } = measuresOf(node);
+  return node.isEmbedded ? asRoot : plain;
+}
+
+function rootBytesMin(node: SchemaNode): number {
+  if (node.type !== 'object' || node.additional !== null || declaresRoot(node)) {
+    return bytesMinOf(node, node.properties);
+  }
+  const own = Array.from(node.properties ?? []).filter(([name]) => !ROOT_FIELDS.has(name));
+  let least = bytesMinOf(node, own);
+  for (const name of ROOT_FIELDS) {
+    if (node.required.includes(name)) least += name.length + 2 + MEMBER_BYTES;
+  }
+  return least;
+}
+
+function bytesMinOf(
+  node: SchemaNode,
+  properties: Iterable<readonly [string, SchemaNode]> | null,
+): number {
+  if (node.isIntOrString) return 1;
+  switch (node.type) {
+    case 'array':
+      return node.items === null || bytesMin(node.items) < 0 ? -1 : 2;
+    case 'object':
+      break;
+    case 'string':
+      return TEXT_BYTES_MIN[node.format] ?? 2;
+    case 'boolean':
+      return 4;
+    case 'number':
+    case 'integer':
+      return 1;
+    default:
+      return -1;
+  }
+  if (node.additional !== null) return bytesMin(node.additional) < 0 ? -1 : 2;
+  let least = 2;
+  for (const [name, property] of properties ?? []) {
+    if (!node.required.includes(name) || property.defaultValue !== undefined) continue;
+    const own = bytesMin(property);
+    if (own >= 0) least += name.length + own + MEMBER_BYTES;
+  }
+  return least;
+}
+
+/** Whether values of a node can be named at all. */
+export function isDeclared(node: SchemaNode): boolean {
+  return measuresOf(node).plain >= 0;
+}
+
+const ROOT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+/** Whether a schema says all that is known of the root anyway; it may then say more. */
+function declaresRoot({ properties }: SchemaNode): boolean {
+  const metadata = properties?.get('metadata');
+  return (
+    properties?.get('kind')?.type === 'string' &&
+    properties.get('apiVersion')?.type === 'string' &&
+    metadata?.type === 'object' &&
+    metadata.properties?.get('name')?.type === 'string' &&
+    metadata.properties.get('generateName')?.type === 'string'
+  );
 }
 
 /**
- * The type of a structural schema; null where it has none (its values cannot be named). `name` is
- * what messages call the type; the root of a resource has kind, apiVersion, and of its metadata
- * the names alone.
+ * The type of a node; null where it has none (its values cannot be named). `name` is what messages
+ * call the type; the root of a resource has kind, apiVersion, and of its metadata the names.
  */
-export function declaredType(schema: JsonObject, name: string, isRoot = false): CelType | null {
-  if (schema['x-kubernetes-int-or-string'] === true) {
-    return { ...DYN, sizeMax: REQUEST_BYTES_MAX - 2 };
+export function declaredType(node: SchemaNode, name: string, isRoot = false): CelType | null {
+  const type = typeOfNode(node, name, isRoot);
+  // what is typed by a class says it by itself
+  if (type === null || type instanceof ObjectType) return type;
+  return { ...type, isNullable: node.isNullable };
+}
+
+function typeOfNode(node: SchemaNode, name: string, isRoot: boolean): CelType | null {
+  if (node.isIntOrString) {
+    const longest = node.lengthMax === Infinity ? null : Math.max(0, node.lengthMax) * 4;
+    const sizeMax = longest ?? REQUEST_BYTES_MAX - 2;
+    return { ...DYN, sizeMax, bytesMin: 1, isIntOrString: true };
   }
-  const type = typeof schema['type'] === 'string' ? schema['type'] : '';
-  switch (type) {
+  if (!isDeclared(node)) return null;
+  switch (node.type) {
     case 'array':
-      return listType(schema, name);
+      return listType(node, name);
     case 'object':
-      return objectType(schema, name, isRoot);
+      return node.additional === null
+        ? new ObjectType(node, name, isRoot)
+        : mapType(node, node.additional, name);
     case 'string':
-      return stringType(schema);
+      return stringType(node);
     case 'boolean':
       return { ...BOOL, sizeMax: 0, bytesMin: 4 };
     case 'number':
       return { ...DOUBLE, sizeMax: 0, bytesMin: 1 };
-    case 'integer':
-      return { ...INT, sizeMax: 0, bytesMin: 1 };
     default:
-      return null;
+      return { ...INT, sizeMax: 0, bytesMin: 1 };
   }
 }
 
-function listType(schema: JsonObject, name: string): CelType | null {
-  const items = isObject(schema['items'])
-    ? declaredType(schema['items'], `${name}.@items`, isEmbedded(schema['items']))
-    : null;
-  if (items === null) return null;
-  const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(items) + 1));
-  const listKind = schema['x-kubernetes-list-type'];
-  const keys = schema['x-kubernetes-list-map-keys'];
+function listType(node: SchemaNode, name: string): CelType | null {
+  const items =
+    node.items === null ? null : declaredType(node.items, `${name}.@items`, node.items.isEmbedded);
+  if (items === null || node.items === null) return null;
+  const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(node.items) + 1));
   return {
     ...listOf(items),
-    sizeMax: numberOf(schema, 'maxItems') ?? open,
+    sizeMax: node.itemsMax === Infinity ? open : Math.max(0, node.itemsMax),
     bytesMin: 2,
-    listType: listKind === 'set' || listKind === 'map' ? listKind : '',
-    mapKeys: Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [],
+    listType: node.listType === 'set' || node.listType === 'map' ? node.listType : '',
+    mapKeys: node.mapKeys,
   };
 }
 
-function isEmbedded(schema: JsonObject): boolean {
-  return schema['x-kubernetes-embedded-resource'] === true;
+function mapType(node: SchemaNode, more: SchemaNode, name: string): CelType | null {
+  const values = declaredType(more, `${name}.@values`, more.isEmbedded);
+  if (values === null) return null;
+  const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(more) + 6));
+  const keys = { ...STRING, sizeMax: 0 };
+  return {
+    ...mapOf(keys, values),
+    sizeMax: node.propertiesMax === Infinity ? open : Math.max(0, node.propertiesMax),
+    bytesMin: 2,
+  };
 }
 
-function objectType(schema: JsonObject, name: string, isRoot: boolean): CelType | null {
-  const more = schema['additionalProperties'];
-  if (isObject(more)) {
-    const values = declaredType(more, `${name}.@values`, isEmbedded(more));
-    if (values === null) return null;
-    const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(values) + 6 + 1));
-    const keys = { ...STRING, sizeMax: 0 };
-    return {
-      ...mapOf(keys, values),
-      sizeMax: numberOf(schema, 'maxProperties') ?? open,
-      bytesMin: 2,
-    };
+class ObjectType implements CelType {
+  readonly kind = 'object';
+  readonly name: string;
+  readonly params: readonly CelType[] = [];
+  readonly sizeMax = 0;
+  readonly isNullable: boolean;
+  readonly #node: SchemaNode;
+  readonly #isRoot: boolean;
+  #fields: ReadonlyMap<string, FieldType> | null = null;
+
+  constructor(node: SchemaNode, name: string, isRoot: boolean) {
+    this.#node = node;
+    this.name = name;
+    this.#isRoot = isRoot;
+    this.isNullable = node.isNullable;
   }
-  const fields = new Map<string, FieldType>();
-  const listed = schema['required'];
-  const required: readonly unknown[] = Array.isArray(listed) ? listed : [];
-  const properties = isObject(schema['properties']) ? schema['properties'] : {};
-  let least = 2;
-  for (const [member, property] of Object.entries(properties)) {
-    if (!isObject(property) || (isRoot && ROOT_FIELDS.has(member))) continue;
-    const type = declaredType(property, `${name}.${member}`, isEmbedded(property));
-    if (type === null) continue;
-    if (required.includes(member) && property['default'] === undefined) {
-      least += member.length + bytesMin(type) + MEMBER_BYTES;
+
+  get bytesMin(): number {
+    const { plain, asRoot } = measuresOf(this.#node);
+    return this.#isRoot ? asRoot : plain;
+  }
+
+  get fields(): ReadonlyMap<string, FieldType> {
+    return (this.#fields ??= this.#make());
+  }
+
+  #make(): ReadonlyMap<string, FieldType> {
+    const fields = new Map<string, FieldType>();
+    const isImplied = this.#isRoot && !declaresRoot(this.#node);
+    for (const [member, property] of this.#node.properties ?? []) {
+      if (isImplied && ROOT_FIELDS.has(member)) continue;
+      const escaped = escapeName(member);
+      const type =
+        escaped === null
+          ? null
+          : declaredType(property, `${this.name}.${escaped}`, property.isEmbedded);
+      if (type !== null && escaped !== null) fields.set(escaped, { type, member });
     }
-    const escaped = escapeName(member);
-    if (escaped !== null) fields.set(escaped, { type, member });
+    if (isImplied) addRootFields(fields, this.name);
+    return fields;
   }
-  if (isRoot) addRootFields(fields, name);
-  return { kind: 'object', name, params: [], fields, sizeMax: 0, bytesMin: least };
 }
-
-const ROOT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 function addRootFields(fields: Map<string, FieldType>, name: string): void {
   const text = openText();
@@ -159,9 +259,15 @@ function openText(): CelType {
   return { ...STRING, sizeMax: REQUEST_BYTES_MAX - 2, bytesMin: 2 };
 }
 
-function stringType(schema: JsonObject): CelType {
-  const format = typeof schema['format'] === 'string' ? schema['format'] : '';
-  const longest = numberOf(schema, 'maxLength');
+const TEXT_BYTES_MIN: Readonly<Record<string, number>> = {
+  duration: 3,
+  date: 12,
+  'date-time': 21,
+};
+
+function stringType(node: SchemaNode): CelType {
+  const { format } = node;
+  const longest = node.lengthMax === Infinity ? null : Math.max(0, node.lengthMax);
   const open = FORMAT_BYTES_MAX[format] ?? REQUEST_BYTES_MAX - 2;
   switch (format) {
     case 'byte':
@@ -174,10 +280,9 @@ function stringType(schema: JsonObject): CelType {
       return { ...TIMESTAMP, sizeMax: open, bytesMin: 21 };
     default:
   }
-  const listed = schema['enum'];
   if (longest !== null) return { ...STRING, sizeMax: longest * 4, bytesMin: 2 };
-  if (Array.isArray(listed)) {
-    const lengths = listed.map((one) => (typeof one === 'string' ? one.length : 0));
+  if (node.enum !== null) {
+    const lengths = node.enum.map((one) => (typeof one === 'string' ? Buffer.byteLength(one) : 0));
     return { ...STRING, sizeMax: Math.max(0, ...lengths), bytesMin: 2 };
   }
   return { ...STRING, sizeMax: open, bytesMin: 2 };

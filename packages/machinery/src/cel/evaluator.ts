@@ -427,9 +427,9 @@ function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
 }
 
 function isPresent(value: CelValue, field: string): CelValue {
-  if (value instanceof CelMap) return value.get(field) !== undefined;
-  if (value instanceof CelObject) return value.field(field) !== undefined;
-  return NO_OVERLOAD;
+  if (!(value instanceof CelMap || value instanceof CelObject)) return NO_OVERLOAD;
+  const member = value instanceof CelMap ? value.get(field) : value.field(field);
+  return member instanceof CelError ? member : member !== undefined;
 }
 
 function selectField(value: CelValue, field: string): CelValue {

@@ -2,6 +2,8 @@
  * JSON as CEL values, by a declared type or by its own form, and back. Nothing is copied: a member
  * becomes a value when an expression asks for it.
  */
+import { isGoInt } from '../custom/go-texts.ts';
+import { equals } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { parseCelDuration, parseTimestamp } from './time-library.ts';
 import { durationText, timestampText } from './time-library.ts';
@@ -12,6 +14,7 @@ import {
   CelMap,
   CelObject,
   Duration,
+  equality,
   Optional,
   Timestamp,
   Uint,
@@ -64,6 +67,7 @@ class JsonMap extends CelMap {
 class TypedObject extends CelObject {
   readonly json: JsonObject;
   readonly #type: CelType;
+  #byMember: ReadonlyMap<string, string> | null = null;
   constructor(json: JsonObject, type: CelType) {
     super();
     this.json = json;
@@ -79,6 +83,30 @@ class TypedObject extends CelObject {
     const value = this.json[member];
     return value === undefined || value === null ? undefined : fromJson(value, field?.type ?? DYN);
   }
+  /** Members that the schema does not know (kept unknown fields) count, too: as they stand. */
+  override equalsObject(other: CelObject): boolean | CelError | undefined {
+    if (!(other instanceof TypedObject)) return undefined;
+    const names = Object.keys(this.json);
+    if (names.length !== Object.keys(other.json).length) return false;
+    const known = (this.#byMember ??= new Map(
+      Array.from(this.#type.fields ?? [], ([name, { member }]) => [member, name]),
+    ));
+    for (const member of names) {
+      const verdict = this.#equalMember(other, member, known.get(member));
+      if (verdict !== true) return verdict;
+    }
+    return true;
+  }
+  #equalMember(other: TypedObject, member: string, name: string | undefined): boolean | CelError {
+    if (name === undefined) {
+      const unknown = other.json[member];
+      return unknown === undefined || equals(this.json[member], unknown);
+    }
+    const mine = this.field(name);
+    const theirs = other.field(name);
+    if (mine === undefined || theirs === undefined) return mine === theirs;
+    return equality(mine, theirs);
+  }
   fieldNames(): readonly string[] {
     const names: string[] = [];
     for (const [name, { member }] of this.#type.fields ?? []) {
@@ -89,15 +117,15 @@ class TypedObject extends CelObject {
   }
 }
 
+const NOT_NULLABLE = new CelError('invalid data, got null for schema with nullable=false');
+
 /** A member as a value of its declared type. JSON that is of another type becomes an error. */
 export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
-  if (value === null) return null;
+  if (value === null) return type.isNullable === false ? NOT_NULLABLE : null;
   const kind: string = type.kind;
   switch (kind) {
     case 'int':
-      return typeof value === 'number' && Number.isInteger(value)
-        ? BigInt(value)
-        : wrong(value, type);
+      return typeof value === 'number' && isGoInt(value) ? BigInt(value) : wrong(value, type);
     case 'double':
       return typeof value === 'number' ? value : wrong(value, type);
     case 'string':
@@ -105,9 +133,7 @@ export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
     case 'bool':
       return typeof value === 'boolean' ? value : wrong(value, type);
     case 'bytes':
-      return typeof value === 'string'
-        ? new Uint8Array(Buffer.from(value, 'base64'))
-        : wrong(value, type);
+      return typeof value === 'string' ? bytesOf(value) : wrong(value, type);
     case 'timestamp':
       return typeof value === 'string' ? timestampOf(value) : wrong(value, type);
     case 'duration':
@@ -119,8 +145,26 @@ export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
     case 'object':
       return isRecord(value) ? new TypedObject(value, type) : wrong(value, type);
     default:
-      return untyped(value);
   }
+  if (type.isIntOrString === true) return intOrString(value);
+  return untyped(value);
+}
+
+function intOrString(value: JsonValue): CelValue {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' && isGoInt(value)) return BigInt(value);
+  const what = 'expected XIntOrString value to be either a string or integer';
+  return new CelError(`invalid data, ${what}`);
+}
+
+function bytesOf(text: string): CelValue {
+  const digits = /^[A-Za-z0-9+/]*/.exec(text)?.[0].length ?? 0;
+  const rest = text.slice(digits);
+  const isWhole = text.length % 4 === 0 && (rest === '' || rest === '=' || rest === '==');
+  if (isWhole) return new Uint8Array(Buffer.from(text, 'base64'));
+  const place = rest === '' ? text.length - (text.length % 4) : digits;
+  const why = `illegal base64 data at input byte ${place}`;
+  return new CelError(`Invalid byte formatted string ${text}: ${why}`);
 }
 
 /** `date` and `date-time` are both points in time. */
@@ -132,13 +176,28 @@ function isRecord(value: JsonValue): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function wrong(value: JsonValue, type: CelType): CelValue {
-  const found = Array.isArray(value) ? 'array' : typeof value;
-  return new CelError(`invalid data, expected ${type.name} but got ${found}`);
+/** What upstream calls the types in errors about data that does not fit its schema. */
+const SCHEMA_NAMES: Readonly<Record<string, string>> = { double: 'float' };
+
+function wrong(value: JsonValue, { kind }: CelType): CelValue {
+  if (kind === 'list') {
+    return new CelError('invalid data, expected an array for the provided schema with type=array');
+  }
+  if (kind === 'map' || kind === 'object') {
+    return new CelError('invalid data, expected a map for the provided schema with type=object');
+  }
+  return new CelError(`invalid data, expected ${SCHEMA_NAMES[kind] ?? kind}, got ${goType(value)}`);
+}
+
+function goType(value: JsonValue): string {
+  if (Array.isArray(value)) return '[]interface {}';
+  if (typeof value === 'number') return isGoInt(value) ? 'int64' : 'float64';
+  if (typeof value === 'boolean') return 'bool';
+  return typeof value === 'string' ? 'string' : 'map[string]interface {}';
 }
 
 function untyped(value: JsonValue): CelValue {
-  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value;
+  if (typeof value === 'number') return isGoInt(value) ? BigInt(value) : value;
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
   return Array.isArray(value) ? new JsonList(value, DYN) : new JsonMap(value, DYN);
 }

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { authorizerValue, AUTHORIZER_TYPE } from './authorizer-library.ts';
+import { SchemaGraph } from '../custom/schema-graph.ts';
+import type { JsonObject } from '../json-value.ts';
 import { declaredType } from './declarations.ts';
+import type { CelType } from './typing.ts';
 import { fromJson } from './json-values.ts';
 import { celEnvironment, compileCel } from './program.ts';
 import { BOOL, DYN, INT, opaque, STRING } from './typing.ts';
@@ -12,6 +15,10 @@ import { compileRules, evaluateRules, ruleBudget } from './validation-rules.ts';
 const anything = celEnvironment({
   variables: { object: DYN, n: INT, s: STRING, b: BOOL, authorizer: opaque(AUTHORIZER_TYPE) },
 });
+
+function typeOf(schema: JsonObject): CelType | null {
+  return declaredType(new SchemaGraph().add(schema), 'self');
+}
 
 function evaluate(source: string, bindings: Record<string, CelValue> = {}): CelValue {
   const compiled = compileCel(anything, source);
@@ -59,10 +66,10 @@ test('functions that Kubernetes adds answer as documented', () => {
 });
 
 test('messages name the place and say what cel-go says', () => {
-  const type = declaredType(
-    { type: 'object', properties: { size: { type: 'integer' }, 'a-b': { type: 'string' } } },
-    'self',
-  );
+  const type = typeOf({
+    type: 'object',
+    properties: { size: { type: 'integer' }, 'a-b': { type: 'string' } },
+  });
   assert.ok(type !== null);
   const environment = celEnvironment({ variables: { self: type } });
   const messages: Record<string, string> = {
@@ -104,9 +111,9 @@ test('an expression that costs more than its budget ends', () => {
 });
 
 test('estimates grow with the sizes that a schema allows', () => {
-  const list = (more: object): ReturnType<typeof declaredType> =>
-    declaredType({ type: 'array', items: { type: 'string', maxLength: 10 }, ...more }, 'self');
-  const most = (type: ReturnType<typeof declaredType>, rule: string): number => {
+  const list = (more: object): CelType | null =>
+    typeOf({ type: 'array', items: { type: 'string', maxLength: 10 }, ...more });
+  const most = (type: CelType | null, rule: string): number => {
     assert.ok(type !== null);
     const compiled = compileCel(celEnvironment({ variables: { self: type } }), rule);
     assert.ok(compiled.ok, compiled.ok ? '' : compiled.message);
@@ -120,13 +127,10 @@ test('estimates grow with the sizes that a schema allows', () => {
 });
 
 test('rules see the old value, and say their own messages', () => {
-  const type = declaredType(
-    {
-      type: 'object',
-      properties: { size: { type: 'integer' }, name: { type: 'string', maxLength: 5 } },
-    },
-    'self',
-  );
+  const type = typeOf({
+    type: 'object',
+    properties: { size: { type: 'integer' }, name: { type: 'string', maxLength: 5 } },
+  });
   assert.ok(type !== null);
   const compiled = compileRules(type, [
     { rule: 'self.size < 10', message: 'too large' },

@@ -34,6 +34,12 @@ export function compilePattern(text: string): Pattern {
   }
 }
 
+/** Whether a pattern that is known to be RE2's finds something in a text. */
+export function matchesRe2(text: string, pattern: string): boolean {
+  const compiled = compilePattern(pattern);
+  return compiled.ok && compiled.value.test(text);
+}
+
 export function matchesPattern(text: string, pattern: string): CelValue {
   const compiled = compilePattern(pattern);
   return compiled.ok ? compiled.value.test(text) : new CelError(compiled.message);

@@ -9,7 +9,10 @@ import {
   CelMap,
   compare,
   Duration,
+  equality,
   isEqual,
+  itemIdentity,
+  itemPlaces,
   isNumeric,
   Optional,
   sizeOf,
@@ -102,31 +105,16 @@ function addLists(left: CelList, right: CelList): CelValue {
 
 function merged(left: CelList, right: CelList): CelValue {
   const items: CelValue[] = [];
+  const places = itemPlaces(left);
   for (let i = 0; i < left.length; i++) items.push(left.at(i));
   for (let j = 0; j < right.length; j++) {
     const item = right.at(j);
-    const place = items.findIndex((own) => sameMember(own, item, left));
-    if (place < 0) items.push(item);
-    else items[place] = item;
+    const identity = itemIdentity(left, item);
+    const place = places.get(identity) ?? items.length;
+    places.set(identity, place);
+    items[place] = item;
   }
   return new ArrayList(items);
-}
-
-function sameMember(left: CelValue, right: CelValue, list: CelList): boolean {
-  if (list.listType === 'set') return isEqual(left, right);
-  return list.mapKeys.every((key) => {
-    const own = memberOf(left, key);
-    const other = memberOf(right, key);
-    if (own === undefined || other === undefined) return own === other;
-    return isEqual(own, other);
-  });
-}
-
-function memberOf(value: CelValue, key: string): CelValue | undefined {
-  if (value instanceof CelMap) return value.get(key);
-  return typeof value === 'object' && value !== null && 'field' in value
-    ? value.field(key)
-    : undefined;
 }
 
 function divide(left: bigint, right: bigint): CelValue {
@@ -226,9 +214,14 @@ function isIn(item: CelValue, list: CelList): boolean {
   return false;
 }
 
+function unequal(left: CelValue, right: CelValue): boolean | CelError {
+  const verdict = equality(left, right);
+  return typeof verdict === 'boolean' ? !verdict : verdict;
+}
+
 const OPERATORS: Library = {
-  'equals: _==_(A, A): bool': isEqual,
-  'not_equals: _!=_(A, A): bool': (a: CelValue, b: CelValue) => !isEqual(a, b),
+  'equals: _==_(A, A): bool': equality,
+  'not_equals: _!=_(A, A): bool': unequal,
   'logical_and: _&&_(bool, bool): bool': (a: boolean, b: boolean) => a && b,
   'logical_or: _||_(bool, bool): bool': (a: boolean, b: boolean) => a || b,
   'logical_not: !_(bool): bool': (a: boolean) => !a,
@@ -280,24 +273,20 @@ function doubleToUint(value: number): CelValue {
   return new Uint(BigInt(whole));
 }
 
-/** Go's `%g`: the shortest digits, with an exponent below 1e-4 and from 1e21 on. */
+/** Powers of ten below which Go's `%g` prints a number without an exponent. */
+const PLAIN_POWER_END = 6;
+
+/** Go's `%g`: the shortest digits, with an exponent below 1e-4 and from 1e6 on. */
 export function doubleText(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   if (Object.is(value, -0)) return '-0';
-  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size === 0 || (size >= 1e-4 && size < 10 ** PLAIN_POWER_END)) return String(value);
   const [digits = '', exponent = '0'] = value.toExponential().split('e');
   const power = Number(exponent);
-  if (power >= -4 && power < 21) return plainDigits(value, power);
   const sign = power < 0 ? '-' : '+';
   return `${digits}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
-}
-
-function plainDigits(value: number, power: number): string {
-  if (power >= 0) return String(value);
-  const digits = value.toExponential().split('e')[0] ?? '';
-  const sign = digits.startsWith('-') ? '-' : '';
-  return `${sign}0.${'0'.repeat(-power - 1)}${digits.replaceAll(/[-.]/g, '')}`;
 }
 
 const LOSSY = new TextDecoder('utf-8', { fatal: true });

@@ -35,6 +35,10 @@ export interface CelType {
   readonly bytesMin?: number;
   readonly listType?: '' | 'set' | 'map';
   readonly mapKeys?: readonly string[];
+  /** False: null in data is an error. */
+  readonly isNullable?: boolean;
+  /** Of a `dyn`: data has to be one of the two. */
+  readonly isIntOrString?: boolean;
 }
 
 function plain(kind: CelType['kind'], name: string = kind): CelType {

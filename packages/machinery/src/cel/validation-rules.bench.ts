@@ -1,4 +1,5 @@
 /** Rules of a schema: `node packages/machinery/src/cel/validation-rules.bench.ts`. */
+import { SchemaGraph } from '../custom/schema-graph.ts';
 import { declaredType } from './declarations.ts';
 import { compileRules, evaluateRules, ruleBudget } from './validation-rules.ts';
 
@@ -6,19 +7,17 @@ const OBJECTS = 20_000;
 const RUNS = 5;
 
 const text = { type: 'string', maxLength: 63 };
-const type = declaredType(
-  {
-    type: 'object',
-    properties: {
-      replicas: { type: 'integer' },
-      limit: { type: 'integer' },
-      name: text,
-      hosts: { type: 'array', maxItems: 20, items: text },
-      labels: { type: 'object', additionalProperties: text, maxProperties: 20 },
-    },
+const schema = {
+  type: 'object',
+  properties: {
+    replicas: { type: 'integer' },
+    limit: { type: 'integer' },
+    name: text,
+    hosts: { type: 'array', maxItems: 20, items: text },
+    labels: { type: 'object', additionalProperties: text, maxProperties: 20 },
   },
-  'self',
-);
+};
+const type = declaredType(new SchemaGraph().add(schema), 'self');
 if (type === null) throw new Error('the schema has no type');
 const compiled = compileRules(type, [
   { rule: 'self.replicas <= self.limit' },

@@ -4,6 +4,9 @@
  * one. Texts are upstream's.
  */
 import type { JsonValue } from '../json-value.ts';
+import { quoted } from '../quoting.ts';
+import type { Environment } from './checker.ts';
+import type { Bindings } from './evaluator.ts';
 import { fromJson } from './json-values.ts';
 import {
   CALL_COST_MAX,
@@ -13,7 +16,7 @@ import {
   type Program,
 } from './program.ts';
 import { optionalOf, type CelType } from './typing.ts';
-import { CelError, Optional, type CelValue } from './values.ts';
+import { CelError, Optional } from './values.ts';
 
 export interface ValidationRule {
   readonly rule: string;
@@ -25,6 +28,8 @@ export interface ValidationRule {
 }
 
 export interface CompiledRule {
+  /** Its place among the rules of the node. */
+  readonly index: number;
   readonly source: ValidationRule;
   readonly program: Program;
   readonly message: Program | null;
@@ -52,6 +57,7 @@ export function compileRules(type: CelType, sources: readonly ValidationRule[]):
   const rules: CompiledRule[] = [];
   const faults: RuleFault[] = [];
   for (const [index, source] of sources.entries()) {
+    if (source.rule.trim() === '') continue;
     const environment = source.optionalOldSelf === true ? lenient : plain;
     const compiled = compileCel(environment, source.rule);
     if (!compiled.ok) {
@@ -62,26 +68,30 @@ export function compileRules(type: CelType, sources: readonly ValidationRule[]):
       faults.push({ index, field: 'rule', message: 'cel expression must evaluate to a bool' });
       continue;
     }
-    let message: Program | null = null;
-    if (source.messageExpression !== undefined && source.messageExpression !== '') {
-      const text = compileCel(environment, source.messageExpression);
-      if (!text.ok) {
-        const why = `messageExpression compilation failed: ${text.message}`;
-        faults.push({ index, field: 'messageExpression', message: why });
-      } else if (text.program.type.kind !== 'string') {
-        const why = 'messageExpression must evaluate to a string';
-        faults.push({ index, field: 'messageExpression', message: why });
-      } else {
-        message = text.program;
-      }
-    }
+    const message = compileMessage(environment, index, source, faults);
     const isTransition = compiled.program.variables.has('oldSelf');
-    rules.push({ source, program: compiled.program, message, isTransition });
+    rules.push({ index, source, program: compiled.program, message, isTransition });
   }
   return { type, rules, faults };
 }
 
-/** Units that are left for all rules on one object. Made by `ruleBudget`. */
+function compileMessage(
+  environment: Environment,
+  index: number,
+  { messageExpression = '' }: ValidationRule,
+  faults: RuleFault[],
+): Program | null {
+  if (messageExpression === '') return null;
+  const text = compileCel(environment, messageExpression);
+  if (text.ok && text.program.type.kind === 'string') return text.program;
+  const why = text.ok
+    ? 'messageExpression must evaluate to a string'
+    : `messageExpression compilation failed: ${text.message}`;
+  faults.push({ index, field: 'messageExpression', message: why });
+  return null;
+}
+
+/** Units that are left for all rules on one object; below zero: no more rules are run. */
 export interface RuleBudget {
   left: number;
 }
@@ -90,92 +100,130 @@ export function ruleBudget(): RuleBudget {
   return { left: OBJECT_COST_MAX };
 }
 
-/** A rule that does not hold. */
+/** A rule that does not hold, or could not be judged. */
 export interface RuleFailure {
-  readonly rule: ValidationRule;
+  readonly source: ValidationRule;
   readonly message: string;
-  /** No rule after this one was run. */
-  readonly isLast: boolean;
+  readonly isTransition: boolean;
+  /**
+   * `refused`: the value is not as the rule wants it. `broken`: the rule could not be run to its
+   * end; such failures are of the value as a whole, whatever reason and path the rule has.
+   * `silent`: like `refused`, with an expression for the message that could not be afforded.
+   */
+  readonly kind: 'refused' | 'broken' | 'silent';
 }
 
 const EXHAUSTED =
   'validation failed due to running out of cost budget, no further validation rules will be run';
+const MESSAGE_EXHAUSTED =
+  'messageExpression evaluation failed due to running out of cost budget, ' +
+  'no further validation rules will be run';
 /** Bytes of a message that an expression makes. */
 const MESSAGE_BYTES_MAX = 5 * 1024;
+const OVER_LIMIT = 'operation cancelled: actual cost limit exceeded';
 
 /**
  * Runs the rules of a node on a value. `old` is undefined on creation, and where the value cannot
- * be told to be the successor of another. Ends early when the budget is used up.
+ * be told to be the successor of another. When the budget is used up it is left below zero.
  */
 export function evaluateRules(
   { rules, type }: CompiledRules,
   self: JsonValue,
   old: JsonValue | undefined,
   budget: RuleBudget,
-): RuleFailure[] {
-  const failures: RuleFailure[] = [];
+): readonly RuleFailure[] {
+  if (budget.left <= 0 && rules[0] !== undefined) {
+    budget.left = -1;
+    return [broken(rules[0], EXHAUSTED)];
+  }
+  let failures: RuleFailure[] | null = null;
   const value = fromJson(self, type);
-  const before = old === undefined ? undefined : fromJson(old, type);
+  const before = old === undefined || old === null ? undefined : fromJson(old, type);
   for (const rule of rules) {
     const { source } = rule;
-    if (rule.isTransition && before === undefined && source.optionalOldSelf !== true) continue;
-    const oldSelf = source.optionalOldSelf === true ? new Optional(before) : before;
-    const bindings = { self: value, oldSelf };
+    const isLenient = source.optionalOldSelf === true;
+    if (rule.isTransition && before === undefined && !isLenient) continue;
+    const bindings = { self: value, oldSelf: isLenient ? new Optional(before) : before };
     const { value: verdict, cost } = rule.program.evaluate(bindings, CALL_COST_MAX);
-    budget.left -= cost;
-    const failure = verdict === true ? null : failureOf(rule, verdict, bindings, budget);
-    if (failure !== null) failures.push(failure);
-    if (failure?.isLast === true) return failures;
-    if (budget.left < 0) {
-      failures.push({ rule: source, message: EXHAUSTED, isLast: true });
+    if (cost > budget.left) {
+      budget.left = -1;
+      (failures ??= []).push(broken(rule, EXHAUSTED));
       return failures;
     }
+    budget.left -= cost;
+    if (verdict === true) continue;
+    (failures ??= []).push(
+      verdict instanceof CelError
+        ? failedEvaluation(rule, verdict, budget)
+        : refused(rule, bindings, budget),
+    );
+    if (budget.left < 0) return failures;
   }
-  return failures;
+  return failures ?? NO_FAILURES;
 }
 
-function failureOf(
-  { source, message }: CompiledRule,
-  verdict: CelValue,
-  bindings: Readonly<Record<string, CelValue | undefined>>,
+const NO_FAILURES: readonly RuleFailure[] = [];
+
+function broken({ source, isTransition }: CompiledRule, message: string): RuleFailure {
+  return { source, message, isTransition, kind: 'broken' };
+}
+
+function refused(rule: CompiledRule, bindings: Bindings, budget: RuleBudget): RuleFailure {
+  const { source, isTransition } = rule;
+  const made = rule.message === null ? null : messageText(rule.message, bindings, budget);
+  if (made !== null && made.isFatal) {
+    return { source, message: made.text, isTransition, kind: 'silent' };
+  }
+  const own = (source.message ?? '').trim();
+  const plain = (source.message ?? '') === '' ? `failed rule: ${source.rule.trim()}` : own;
+  const message = made === null ? plain : made.text;
+  return { source, message, isTransition, kind: 'refused' };
+}
+
+function failedEvaluation(
+  rule: CompiledRule,
+  { message }: CelError,
   budget: RuleBudget,
 ): RuleFailure {
-  if (verdict instanceof CelError) {
-    const own = (source.message ?? '').trim();
-    return failedEvaluation(source, verdict, own === '' ? source.rule.trim() : own);
-  }
-  const text = message === null ? null : messageText(message, bindings, budget);
-  const plain = source.message ?? '';
-  const fallback = plain === '' ? `failed rule: ${source.rule.trim()}` : plain.trim();
-  return { rule: source, message: text ?? fallback, isLast: false };
-}
-
-function failedEvaluation(rule: ValidationRule, { message }: CelError, text: string): RuleFailure {
+  const { source } = rule;
+  const text = ((source.message ?? '') === '' ? source.rule : (source.message ?? '')).trim();
   if (message.startsWith('no such overload')) {
     const why =
       `'${message}': call arguments did not match a supported operator, function or macro ` +
       `signature for rule: ${text}`;
-    return { rule, message: why, isLast: false };
+    return broken(rule, why);
   }
-  if (message.startsWith('operation cancelled: actual cost limit exceeded')) {
+  if (message.startsWith(OVER_LIMIT)) {
+    budget.left = -1;
     const why =
       `'${message}': no further validation rules will be run due to call cost exceeds limit ` +
       `for rule: ${text}`;
-    return { rule, message: why, isLast: true };
+    return broken(rule, why);
   }
-  return { rule, message: `${message} evaluating rule: ${text}`, isLast: false };
+  return broken(rule, `${message} evaluating rule: ${text}`);
 }
 
 /** What the expression says, or null where that can be no message. */
 function messageText(
   program: Program,
-  bindings: Readonly<Record<string, CelValue | undefined>>,
+  bindings: Bindings,
   budget: RuleBudget,
-): string | null {
-  const { value, cost } = program.evaluate(bindings, Math.min(CALL_COST_MAX, budget.left));
+): { readonly text: string; readonly isFatal: boolean } | null {
+  const { value, cost } = program.evaluate(bindings, CALL_COST_MAX);
+  if (cost > budget.left) {
+    budget.left = -1;
+    return { text: MESSAGE_EXHAUSTED, isFatal: true };
+  }
+  if (value instanceof CelError && value.message.startsWith(OVER_LIMIT)) {
+    budget.left = -1;
+    const why =
+      'no further validation rules will be run due to call cost exceeds limit for ' +
+      `messageExpression: ${quoted(program.source)}`;
+    return { text: why, isFatal: true };
+  }
   budget.left -= cost;
   if (typeof value !== 'string') return null;
   const text = value.trim();
   const isUsable = text !== '' && !text.includes('\n');
-  return isUsable && Buffer.byteLength(text) <= MESSAGE_BYTES_MAX ? text : null;
+  return isUsable && Buffer.byteLength(text) <= MESSAGE_BYTES_MAX ? { text, isFatal: false } : null;
 }

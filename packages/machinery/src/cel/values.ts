@@ -83,6 +83,8 @@ export abstract class CelObject {
   /** Undefined where the field is not set. */
   abstract field(name: string): CelValue | undefined;
   abstract fieldNames(): readonly string[];
+  /** Equality of objects that know more of themselves than their fields; undefined: by those. */
+  equalsObject?(other: CelObject): boolean | CelError | undefined;
 }
 
 export type CelValue =
@@ -229,17 +231,29 @@ function compareTexts(left: string, right: string): -1 | 0 | 1 {
 
 /** Equality of CEL: numbers by value across their types, else only within one type. */
 export function isEqual(left: CelValue, right: CelValue): boolean {
-  if (left === right) return true;
-  if (typeof left === 'string' || left === null || typeof left === 'boolean') return false;
+  return equality(left, right) === true;
+}
+
+/** The same; data within that is not of its declared type makes an error. */
+export function equality(left: CelValue, right: CelValue): boolean | CelError {
+  if (typeof left === 'string' || left === null || typeof left === 'boolean') {
+    return left === right;
+  }
+  if (left instanceof CelError) return left;
   if (isNumeric(left)) return isNumeric(right) && compareNumbers(raw(left), raw(right)) === 0;
-  if (left instanceof CelList) return right instanceof CelList && equalLists(left, right);
-  if (left instanceof CelMap) return right instanceof CelMap && equalMaps(left, right);
-  if (left instanceof CelObject) return right instanceof CelObject && equalObjects(left, right);
+  if (left instanceof CelList) {
+    return right instanceof CelList ? equalLists(left, right) : falseOr(right);
+  }
+  if (left instanceof CelMap)
+    return right instanceof CelMap ? equalMaps(left, right) : falseOr(right);
+  if (left instanceof CelObject) {
+    return right instanceof CelObject ? equalObjects(left, right) : falseOr(right);
+  }
   if (left instanceof TypeValue) return right instanceof TypeValue && left.name === right.name;
   if (left instanceof Optional) {
     if (!(right instanceof Optional)) return false;
     if (left.value === undefined || right.value === undefined) return left.value === right.value;
-    return isEqual(left.value, right.value);
+    return equality(left.value, right.value);
   }
   if (left instanceof Opaque) {
     return right instanceof Opaque && left.typeName === right.typeName && left.equals(right);
@@ -247,41 +261,84 @@ export function isEqual(left: CelValue, right: CelValue): boolean {
   return compare(left, right) === 0;
 }
 
-function equalLists(left: CelList, right: CelList): boolean {
+function falseOr(value: CelValue): false | CelError {
+  return value instanceof CelError ? value : false;
+}
+
+function equalLists(left: CelList, right: CelList): boolean | CelError {
   if (left.length !== right.length) return false;
-  if (left.listType === 'set' || left.listType === 'map') return equalSets(left, right);
-  for (let i = 0; i < left.length; i++) if (!isEqual(left.at(i), right.at(i))) return false;
+  if (left.listType === 'set') return equalSets(left, right);
+  if (left.listType === 'map') return equalKeyed(left, right);
+  for (let i = 0; i < left.length; i++) {
+    const verdict = equality(left.at(i), right.at(i));
+    if (verdict !== true) return verdict;
+  }
   return true;
 }
 
 /** Each item of one is in the other; both have no doubles by their declaration. */
 function equalSets(left: CelList, right: CelList): boolean {
-  for (let i = 0; i < left.length; i++) {
-    const item = left.at(i);
-    let isFound = false;
-    for (let j = 0; j < right.length && !isFound; j++) isFound = isEqual(item, right.at(j));
-    if (!isFound) return false;
+  const known = itemPlaces(left);
+  for (let j = 0; j < right.length; j++) {
+    if (!known.has(itemIdentity(left, right.at(j)))) return false;
   }
   return true;
 }
 
-function equalMaps(left: CelMap, right: CelMap): boolean {
+/** In any order: each item is as the one of its key. */
+function equalKeyed(left: CelList, right: CelList): boolean | CelError {
+  const known = itemPlaces(left);
+  for (let j = 0; j < right.length; j++) {
+    const item = right.at(j);
+    const place = known.get(itemIdentity(left, item));
+    const verdict = place === undefined ? false : equality(left.at(place), item);
+    if (verdict !== true) return verdict;
+  }
+  return true;
+}
+
+/** The last place of each item of a list of type set or map, by what tells it from others. */
+export function itemPlaces(list: CelList): Map<string, number> {
+  const places = new Map<string, number>();
+  for (let i = 0; i < list.length; i++) places.set(itemIdentity(list, list.at(i)), i);
+  return places;
+}
+
+/** What tells an item of a list of type set or map from the others. */
+export function itemIdentity({ listType, mapKeys }: CelList, item: CelValue): string {
+  if (listType !== 'map') return keyText(item) ?? '';
+  let text = '';
+  for (const key of mapKeys) {
+    const value = item instanceof CelObject ? item.field(key) : undefined;
+    const part = item instanceof CelMap ? item.get(key) : value;
+    text += `${part === undefined ? '' : JSON.stringify(keyText(part) ?? '')},`;
+  }
+  return text;
+}
+
+function equalMaps(left: CelMap, right: CelMap): boolean | CelError {
   if (left.size !== right.size) return false;
   for (const key of left.keys()) {
     const mine = left.get(key);
     const other = right.get(key);
-    if (mine === undefined || other === undefined || !isEqual(mine, other)) return false;
+    if (mine === undefined || other === undefined) return false;
+    const verdict = equality(mine, other);
+    if (verdict !== true) return verdict;
   }
   return true;
 }
 
-function equalObjects(left: CelObject, right: CelObject): boolean {
+function equalObjects(left: CelObject, right: CelObject): boolean | CelError {
+  const own = left.equalsObject?.(right);
+  if (own !== undefined) return own;
   const names = left.fieldNames();
   if (names.length !== right.fieldNames().length) return false;
   for (const name of names) {
     const mine = left.field(name);
     const other = right.field(name);
-    if (mine === undefined || other === undefined || !isEqual(mine, other)) return false;
+    if (mine === undefined || other === undefined) return false;
+    const verdict = equality(mine, other);
+    if (verdict !== true) return verdict;
   }
   return true;
 }

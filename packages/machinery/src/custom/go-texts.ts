@@ -1,0 +1,36 @@
+/** Values as the Go programs print them in error texts. */
+import { doubleText } from '../cel/standard-library.ts';
+import { isObject, type JsonValue } from '../json-value.ts';
+
+const INT64_END = 2 ** 63;
+
+/** Whether Go holds a number of a JSON text as an int64; all others are float64. */
+export function isGoInt(value: number): boolean {
+  return Number.isInteger(value) && value < INT64_END && value >= -INT64_END;
+}
+
+/** `%v` of a number that came as JSON: an int64 where it is one, else a float64. */
+export function goNumber(value: number): string {
+  return isGoInt(value) ? String(value) : doubleText(value);
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '<': '\\u003c',
+  '>': '\\u003e',
+  '&': '\\u0026',
+  '\u2028': '\\u2028',
+  '\u2029': '\\u2029',
+};
+
+/** `json.Marshal`: members sorted, and what HTML could take for markup escaped. */
+export function goJson(value: JsonValue | undefined): string {
+  const text = JSON.stringify(sorted(value ?? null));
+  return text.replaceAll(/[<>&\u2028\u2029]/g, (one) => ESCAPES[one] ?? one);
+}
+
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const names = Object.keys(value).sort();
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]));
+}

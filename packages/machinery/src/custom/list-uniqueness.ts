@@ -1,0 +1,88 @@
+/** Lists of type set have no item twice, lists of type map no key twice. */
+import { duplicate, invalidValue, printed, type FieldError } from '../fielderrors.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { child, childKey, item } from './field-path.ts';
+import { goJson, goNumber } from './go-texts.ts';
+import { memberNode, type SchemaNode } from './schema-node.ts';
+
+function shown(value: JsonValue): string | ReturnType<typeof printed> {
+  if (typeof value === 'string') return value;
+  return printed(typeof value === 'number' ? goNumber(value) : goJson(value));
+}
+
+/** What tells scalars apart, and composites by their content. */
+function identity(value: JsonValue): JsonValue {
+  return typeof value === 'object' && value !== null ? `{${goJson(value)}` : value;
+}
+
+/** Indices at which something appears for the second time; later repetitions do not count. */
+function repeated(identities: readonly JsonValue[]): number[] {
+  if (identities.length <= 1) return [];
+  const times = new Map<JsonValue, number>();
+  const found: number[] = [];
+  for (const [i, value] of identities.entries()) {
+    const count = (times.get(value) ?? 0) + 1;
+    times.set(value, count);
+    if (count === 2) found.push(i);
+  }
+  return found;
+}
+
+/** Adds what is double anywhere in a value. */
+export function checkUniqueness(
+  node: SchemaNode,
+  value: JsonValue,
+  path: string,
+  found: FieldError[],
+): void {
+  if (!node.hasUniqueLists || typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    if (node.listType === 'set') checkSet(value, path, found);
+    else if (node.listType === 'map') checkMap(node.mapKeys, value, path, found);
+    const { items } = node;
+    if (items === null || !items.hasUniqueLists) return;
+    for (const [i, one] of value.entries()) checkUniqueness(items, one, item(path, i), found);
+    return;
+  }
+  for (const name in value) {
+    const member = memberNode(node, name);
+    if (member === null || !member.hasUniqueLists) continue;
+    const isDeclared = node.properties?.has(name) === true;
+    const at = isDeclared ? child(path, name) : childKey(path, name);
+    checkUniqueness(member, value[name] ?? null, at, found);
+  }
+}
+
+function checkSet(items: readonly JsonValue[], path: string, found: FieldError[]): void {
+  for (const i of repeated(items.map(identity))) {
+    found.push(duplicate(item(path, i), shown(items[i] ?? null)));
+  }
+}
+
+function checkMap(
+  keys: readonly string[],
+  items: readonly JsonValue[],
+  path: string,
+  found: FieldError[],
+): void {
+  for (const [i, one] of items.entries()) {
+    if (one === null || isObject(one)) continue;
+    const text = 'must be an object for an array of list-type map';
+    found.push(invalidValue(item(path, i), shown(one), text));
+    return;
+  }
+  const parts = items.map((one) => keyOf(keys, one));
+  for (const i of repeated(parts.map((key) => goJson(key)))) {
+    found.push(duplicate(item(path, i), printed(goJson(parts[i]))));
+  }
+}
+
+function keyOf(keys: readonly string[], one: JsonValue): JsonObject {
+  const key: JsonObject = {};
+  if (!isObject(one)) return key;
+  for (const name of keys) {
+    const value = one[name];
+    if (value !== undefined) key[name] = value;
+  }
+  return key;
+}

@@ -1,0 +1,113 @@
+/**
+ * Bounds and multiples of numbers, with the ways of Go's validator: what has no fraction is an
+ * integer there, and bounds are cut to integers beside one.
+ */
+import { goNumber, isGoInt } from './go-texts.ts';
+
+export interface NumberRule {
+  /** The one type of the node, where it is a number's; '' for int-or-string and open types. */
+  readonly type: '' | 'integer' | 'number';
+  /** A format that limits the range: int32, int64, float, double; '' for none. */
+  readonly format: string;
+  readonly multipleOf: number | undefined;
+  readonly maximum: number | undefined;
+  readonly minimum: number | undefined;
+  readonly isMaximumExclusive: boolean;
+  readonly isMinimumExclusive: boolean;
+}
+
+/** A number that is wrong: `text` with the path in front where `isNamed`. */
+export interface NumberFault {
+  /** `named` faults are about a field; `general` ones have no field of their own upstream. */
+  readonly kind: 'named' | 'general';
+  readonly text: string;
+  readonly value: number;
+}
+
+const NONE: readonly NumberFault[] = [];
+const INT32_MAX = 2 ** 31 - 1;
+const INT32_MIN = -(2 ** 31);
+const FLOAT32_MAX = 3.4028234663852886e38;
+
+function isInRange(value: number, { type, format }: NumberRule): boolean {
+  if (type === 'integer') {
+    if (!isGoInt(value)) return false;
+    return format !== 'int32' || (value <= INT32_MAX && value >= INT32_MIN);
+  }
+  return format !== 'float' || Math.fround(value) !== Infinity || Math.abs(value) <= FLOAT32_MAX;
+}
+
+function rangeFault(what: string, { type, format }: NumberRule, path: string): NumberFault {
+  const form = format === '' ? '(default format)' : `with format ${format}`;
+  const text = `${what} value must be of type ${type} ${form} in ${path}`;
+  return { kind: 'general', text, value: 0 };
+}
+
+/** What is wrong with a number, in upstream's order; the same empty list when nothing is. */
+export function numberFaults(
+  rule: NumberRule,
+  value: number,
+  path: string,
+): readonly NumberFault[] {
+  const { multipleOf, maximum, minimum } = rule;
+  let found: NumberFault[] | null = null;
+  if (!isInRange(value, rule)) (found ??= []).push(rangeFault('Checked', rule, path));
+  if (multipleOf !== undefined) {
+    const fault = multipleFault(rule, value, multipleOf, path, (found ??= []));
+    if (fault !== null) found.push(fault);
+  }
+  if (minimum !== undefined) {
+    const fits = isInRange(minimum, rule);
+    if (!fits) (found ??= []).push(rangeFault('Minimum boundary', rule, path));
+    const bound = fits && isGoInt(value) ? Math.trunc(minimum) : minimum;
+    const isBelow = rule.isMinimumExclusive ? value <= bound : value < bound;
+    const words = rule.isMinimumExclusive ? 'greater than' : 'greater than or equal to';
+    if (isBelow) (found ??= []).push(boundFault(words, bound, value, path));
+  }
+  if (maximum !== undefined) {
+    const fits = isInRange(maximum, rule);
+    if (!fits) (found ??= []).push(rangeFault('Maximum boundary', rule, path));
+    const bound = fits && isGoInt(value) ? Math.trunc(maximum) : maximum;
+    const isAbove = rule.isMaximumExclusive ? value >= bound : value > bound;
+    const words = rule.isMaximumExclusive ? 'less than' : 'less than or equal to';
+    if (isAbove) (found ??= []).push(boundFault(words, bound, value, path));
+  }
+  return found === null || found.length === 0 ? NONE : found;
+}
+
+function boundFault(words: string, bound: number, value: number, path: string): NumberFault {
+  return { kind: 'named', text: `${path} in body should be ${words} ${goNumber(bound)}`, value };
+}
+
+function multipleFault(
+  rule: NumberRule,
+  value: number,
+  multipleOf: number,
+  path: string,
+  found: NumberFault[],
+): NumberFault | null {
+  const fits = isInRange(multipleOf, rule);
+  if (!fits) found.push(rangeFault('MultipleOf', rule, path));
+  const isWhole = fits && isGoInt(value);
+  const factor = isWhole ? Math.trunc(multipleOf) : multipleOf;
+  if (factor <= 0) {
+    const text = `factor MultipleOf declared for ${path} must be positive: ${goNumber(factor)}`;
+    return { kind: 'named', text, value: factor };
+  }
+  const quotient = factor < 1 ? (1 / factor) * value : value / factor;
+  const isMultiple = isWhole ? value % factor === 0 : isWholeFloat(quotient);
+  if (isMultiple) return null;
+  const text = `${path} in body should be a multiple of ${goNumber(factor)}`;
+  return { kind: 'named', text, value };
+}
+
+/**
+ * Whole but for the noise of a division: swag's rule, which cuts towards zero first and so is
+ * lenient above a whole number only, and never below zero.
+ */
+function isWholeFloat(value: number): boolean {
+  if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
+  const whole = Math.trunc(value);
+  if (value === whole) return true;
+  return value >= 1 && (value - whole) / (value + whole) < 1e-9;
+}

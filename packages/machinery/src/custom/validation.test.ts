@@ -1,0 +1,120 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import type { JsonObject } from '../json-value.ts';
+import { compileSchema } from './compiled-schema.ts';
+
+const META = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
+
+function faults(spec: JsonObject, value: unknown, old?: unknown): string[] {
+  const schema = compileSchema({ type: 'object', properties: { spec } });
+  const object = { ...META, spec: value } as JsonObject;
+  const previous = old === undefined ? null : ({ ...META, spec: old } as JsonObject);
+  const scope = { part: 'object', scale: null, found: [] } as const;
+  return schema.validate(object, previous, scope).map(({ field, body }) => `${field}: ${body}`);
+}
+
+test('values are refused with the paths and words of upstream', () => {
+  const number = { type: 'integer', minimum: 1, maximum: 10 };
+  assert.deepEqual(faults(number, 11), [
+    'spec: Invalid value: 11: spec in body should be less than or equal to 10',
+  ]);
+  assert.deepEqual(faults(number, 'x'), [
+    'spec: Invalid value: "string": spec in body must be of type integer: "string"',
+  ]);
+  const object = { type: 'object', required: ['a'], properties: { a: { type: 'string' } } };
+  assert.deepEqual(faults(object, {}), ['spec.a: Required value']);
+  const listed = { type: 'string', enum: ['a', 'b'] };
+  assert.deepEqual(faults(listed, 'x'), [
+    'spec: Unsupported value: "x": supported values: "a", "b"',
+  ]);
+  assert.deepEqual(faults({ type: 'string', pattern: '^a+$' }, 'b'), [
+    `spec: Invalid value: "b": spec in body should match '^a+$'`,
+  ]);
+  const few = { type: 'array', maxItems: 2, items: { type: 'string' } };
+  assert.deepEqual(faults(few, ['a', 'b', 'c']), ['spec: Too many: 3: must have at most 2 items']);
+});
+
+test('alternatives that all fail show the faults of the one that came furthest', () => {
+  const either = {
+    type: 'object',
+    properties: { a: { type: 'string' }, b: { type: 'string' } },
+    oneOf: [{ required: ['a'] }, { required: ['b'] }],
+  };
+  assert.deepEqual(faults(either, {}), [
+    '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). ' +
+      'Found none valid',
+    'spec.a: Required value',
+  ]);
+});
+
+test('sets and maps have nothing twice', () => {
+  const set = { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'set' };
+  assert.deepEqual(faults(set, ['a', 'b', 'a']), ['spec[2]: Duplicate value: "a"']);
+  const map = {
+    type: 'array',
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['name'],
+    items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+  };
+  assert.deepEqual(faults(map, [{ name: 'a' }, { name: 'a' }]), [
+    'spec[1]: Duplicate value: {"name":"a"}',
+  ]);
+  assert.deepEqual(faults(map, [{ name: 'a' }, { name: 'a' }], [{ name: 'b' }, { name: 'b' }]), []);
+});
+
+test('what was wrong before and did not change is let through', () => {
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'string', maxLength: 2 }, b: { type: 'string', maxLength: 2 } },
+  };
+  const old = { a: 'long', b: 'b' };
+  assert.deepEqual(faults(schema, { ...old, b: 'c' }, old), []);
+  assert.deepEqual(faults(schema, { ...old, a: 'other' }, old), [
+    'spec.a: Too long: may not be more than 2 bytes',
+  ]);
+});
+
+test('rules compare with the old value, say their own messages, and name fields', () => {
+  const schema = {
+    type: 'object',
+    properties: { min: { type: 'integer' }, max: { type: 'integer' } },
+    'x-kubernetes-validations': [
+      { rule: 'self.min <= self.max', fieldPath: '.min', reason: 'FieldValueForbidden' },
+      { rule: 'self.max >= oldSelf.max', messageExpression: "'not below ' + string(oldSelf.max)" },
+    ],
+  };
+  assert.deepEqual(faults(schema, { min: 2, max: 1 }), [
+    'spec.min: Forbidden: failed rule: self.min <= self.max',
+  ]);
+  assert.deepEqual(faults(schema, { min: 0, max: 1 }, { min: 0, max: 3 }), [
+    'spec: Invalid value: not below 3',
+  ]);
+});
+
+test('rules are not run on what is not of the form that they expect', () => {
+  const schema = {
+    type: 'object',
+    required: ['a'],
+    properties: { a: { type: 'string' } },
+    'x-kubernetes-validations': [{ rule: "self.a != ''" }],
+  };
+  assert.deepEqual(faults(schema, {}), [
+    'spec.a: Required value',
+    '<nil>: Invalid value: null: some validation rules were not checked because the object was ' +
+      'invalid; correct the existing errors to complete validation',
+  ]);
+});
+
+test('a rule that does too much is stopped', () => {
+  const schema = {
+    type: 'array',
+    items: { type: 'integer' },
+    'x-kubernetes-validations': [{ rule: 'self.all(x, self.all(y, self.all(z, x + y + z >= 0)))' }],
+  };
+  const [fault = '', ...more] = faults(
+    schema,
+    Array.from({ length: 2_000 }, () => 1),
+  );
+  assert.match(fault, /operation cancelled: actual cost limit exceeded/);
+  assert.deepEqual(more, []);
+});
