@@ -2,17 +2,22 @@
 /** What the scheduler's subcommands read: configurations and scenarios. */
 import { readFileSync } from 'node:fs';
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import { parseConfiguration } from '@megaplane/scheduler/configuration';
-import type { SchedulerConfiguration } from '@megaplane/scheduler/configuration';
+import { parseConfiguration } from '@megaplane/scheduler/configuration/configuration';
+import type { SchedulerConfiguration } from '@megaplane/scheduler/configuration/configuration';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
-import { parse } from 'yaml';
+import { parseDocument } from 'yaml';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
 export function readConfiguration(file: string): SchedulerConfiguration {
-  const value: JsonValue = parse(readFileSync(file, 'utf8'));
-  const parsed = parseConfiguration(value);
-  if (!parsed.ok) throw new Error(`--config ${file}:\n  ${parsed.errors.join('\n  ')}`);
+  const faults = (errors: readonly string[]): Error =>
+    new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
+  // As kube-scheduler reads it: `yes` is true, and a member must not be there twice.
+  const document = parseDocument(readFileSync(file, 'utf8'), { version: '1.1' });
+  if (document.errors.length > 0) throw faults(document.errors.map(({ message }) => message));
+  const parsed = parseConfiguration(document.toJS() as JsonValue);
+  if (!parsed.ok) throw faults(parsed.errors);
+  if (parsed.configuration.extenders.length > 0) throw faults(['extenders: not supported']);
   return parsed.configuration;
 }
 

@@ -8,7 +8,8 @@ import type {
   SelectorRequirement,
 } from './objects.ts';
 
-const OPERATORS = {
+/** Operators of expressions in terms, by name. */
+export const NODE_OPERATORS = {
   In: 'in',
   NotIn: 'notin',
   Exists: 'exists',
@@ -31,13 +32,13 @@ export interface Matchable {
   readonly labels: Labels;
 }
 
-function isOperator(text: string): text is keyof typeof OPERATORS {
-  return Object.hasOwn(OPERATORS, text);
+function isOperator(text: string): text is keyof typeof NODE_OPERATORS {
+  return Object.hasOwn(NODE_OPERATORS, text);
 }
 
 function expressionOf({ key, operator, values = [] }: SelectorRequirement): Requirement | string {
   if (!isOperator(operator)) return `"${operator}" is not a valid label selector operator`;
-  const parsed = requirementOf(key, OPERATORS[operator], values);
+  const parsed = requirementOf(key, NODE_OPERATORS[operator], values);
   return 'error' in parsed ? parsed.error : parsed.value;
 }
 

@@ -1,6 +1,9 @@
 /** A profile of KubeSchedulerConfiguration v1, expanded to the plugins of each extension point. */
+import { EXTENSION_POINTS } from './configuration/configuration-schema.ts';
+import type { ExtensionPoint } from './configuration/configuration-schema.ts';
 import type { Plugin } from './plugin.ts';
-import { createPlugins, DEFAULT_WEIGHTS, PLUGIN_NAMES } from './registry.ts';
+import { createPlugins, DEFAULT_WEIGHTS, PLUGIN_NAMES, PLUGIN_POINTS } from './registry.ts';
+import type { UserPlugin } from './user-plugin.ts';
 
 export interface PluginEntry {
   readonly name: string;
@@ -48,24 +51,24 @@ export interface Profile {
 
 export const DEFAULT_SCHEDULER_NAME = 'default-scheduler';
 
-function isAllDisabled(set: PluginSet | undefined): boolean {
-  return set?.disabled?.some(({ name }) => name === '*') ?? false;
-}
-
-function isDisabled(set: PluginSet | undefined, wanted: string): boolean {
-  return set?.disabled?.some(({ name }) => name === wanted || name === '*') ?? false;
+function names(entries: readonly PluginEntry[] | undefined): ReadonlySet<string> {
+  return new Set((entries ?? []).map(({ name }) => name));
 }
 
 /** Defaults keep their place, also when enabled again with another weight; new ones follow. */
-function multiPointEntries(set: PluginSet | undefined): PluginEntry[] {
-  const enabled = new Map((set?.enabled ?? []).map((entry) => [entry.name, entry]));
+export function multiPointEntries(set: PluginSet | undefined): PluginEntry[] {
+  const disabled = names(set?.disabled);
+  const given = set?.enabled ?? [];
+  const replacing = new Set<PluginEntry>();
   const entries: PluginEntry[] = [];
-  for (const name of PLUGIN_NAMES) {
-    if (isDisabled(set, name)) continue;
-    entries.push(enabled.get(name) ?? { name });
-    enabled.delete(name);
+  for (const name of disabled.has('*') ? [] : PLUGIN_NAMES) {
+    if (disabled.has(name)) continue;
+    const own = given.findLast((entry) => entry.name === name);
+    if (own !== undefined) replacing.add(own);
+    const weight = DEFAULT_WEIGHTS[name];
+    entries.push(own ?? (weight === undefined ? { name } : { name, weight }));
   }
-  return [...entries, ...enabled.values()];
+  return [...entries, ...given.filter((entry) => !replacing.has(entry))];
 }
 
 /** First what is named in the point and enabled anyhow, then the rest of multiPoint, then new. */
@@ -75,51 +78,67 @@ function pointEntries(
   implementsPoint: (name: string) => boolean,
 ): PluginEntry[] {
   const explicit = set?.enabled ?? [];
-  if (isAllDisabled(set)) return [...explicit];
-  const general = multiPoint.filter(({ name }) => implementsPoint(name) && !isDisabled(set, name));
-  const isGeneral = ({ name }: PluginEntry): boolean =>
-    general.some((entry) => entry.name === name);
-  const isExplicit = ({ name }: PluginEntry): boolean =>
-    explicit.some((entry) => entry.name === name);
+  const disabled = names(set?.disabled);
+  if (disabled.has('*')) return [...explicit];
+  const general = multiPoint.filter(({ name }) => implementsPoint(name) && !disabled.has(name));
+  const [generalNames, explicitNames] = [names(general), names(explicit)];
   return [
-    ...explicit.filter(isGeneral),
-    ...general.filter((entry) => !isExplicit(entry)),
-    ...explicit.filter((entry) => !isGeneral(entry)),
+    ...explicit.filter(({ name }) => generalNames.has(name)),
+    ...general.filter(({ name }) => !explicitNames.has(name)),
+    ...explicit.filter(({ name }) => !generalNames.has(name)),
   ];
+}
+
+/** Names and weights of the plugins of each point, in the order in which they run. */
+export type ProfilePoints = Readonly<Record<ExtensionPoint, readonly PluginEntry[]>>;
+
+/** `pointsOf`: where a plugin takes part; none for plugins that are not known. */
+export function pointsOfProfile(
+  { plugins: sets = {} }: ProfileConfiguration,
+  pointsOf: (name: string) => readonly ExtensionPoint[],
+): ProfilePoints {
+  const multiPoint = multiPointEntries(sets['multiPoint']);
+  const entries = EXTENSION_POINTS.map((point) => [
+    point,
+    pointEntries(multiPoint, sets[point], (name) => pointsOf(name).includes(point)),
+  ]);
+  const points = Object.fromEntries(entries) as Record<ExtensionPoint, PluginEntry[]>;
+  // What a point says outranks multiPoint, and to say nothing is to say 1.
+  points.score = points.score.map(({ name, weight = 0 }) => ({ name, weight: weight || 1 }));
+  return points;
 }
 
 /** Expands a profile; plugin names are known to be valid. */
 export function createProfile(
   configuration: ProfileConfiguration = {},
   compatibility: Compatibility = EXACT,
+  own: readonly UserPlugin[] = [],
 ): Profile {
   const args: Record<string, object> = {};
   for (const { name, args: given } of configuration.pluginConfig ?? []) args[name] = given ?? {};
-  const plugins = createPlugins(args, compatibility);
-  const sets = configuration.plugins ?? {};
-  const multiPoint = multiPointEntries(sets['multiPoint']);
-  const entriesOf = (point: string, implementsPoint: (plugin: Plugin) => boolean): PluginEntry[] =>
-    pointEntries(multiPoint, sets[point], (name) => {
-      const plugin = plugins.get(name);
-      return plugin !== undefined && implementsPoint(plugin);
-    });
-  const at = (point: string, implementsPoint: (plugin: Plugin) => boolean): Plugin[] =>
-    entriesOf(point, implementsPoint).flatMap(({ name }) => plugins.get(name) ?? []);
-  const weights = new Map<string, number>();
-  for (const { name, weight = 0 } of entriesOf('score', (plugin) => 'preScore' in plugin)) {
-    const general = multiPoint.find((entry) => entry.name === name)?.weight ?? 0;
-    const byDefault = DEFAULT_WEIGHTS[name] ?? 1;
-    weights.set(name, weight !== 0 ? weight : general !== 0 ? general : byDefault);
-  }
+  const plugins = new Map<string, Plugin>(createPlugins(args, compatibility));
+  for (const plugin of own) plugins.set(plugin.name, plugin.create(args[plugin.name] ?? {}));
+  const points = pointsOfProfile(configuration, pointsOfPlugins(own));
+  const at = (...entries: readonly PluginEntry[]): Plugin[] =>
+    [...names(entries)].flatMap((name) => plugins.get(name) ?? []);
   return {
     schedulerName: configuration.schedulerName ?? DEFAULT_SCHEDULER_NAME,
     percentageOfNodesToScore: configuration.percentageOfNodesToScore ?? null,
-    preEnqueue: at('preEnqueue', (plugin) => 'preEnqueue' in plugin),
-    preFilter: at('preFilter', (plugin) => 'preFilter' in plugin),
-    filter: at('filter', (plugin) => 'preFilter' in plugin),
-    postFilter: at('postFilter', (plugin) => 'postFilter' in plugin),
-    preScore: at('preScore', (plugin) => 'preScore' in plugin),
-    weights,
+    preEnqueue: at(...points.preEnqueue),
+    // Filters that upstream does not prepare have their preparation here all the same.
+    preFilter: at(...points.preFilter, ...points.filter),
+    filter: at(...points.filter),
+    postFilter: at(...points.postFilter),
+    preScore: at(...points.preScore, ...points.score),
+    weights: new Map(points.score.map(({ name, weight }) => [name, weight ?? 1])),
     plugins,
   };
+}
+
+/** Where plugins take part, those of users included. */
+export function pointsOfPlugins(
+  own: readonly UserPlugin[],
+): (name: string) => readonly ExtensionPoint[] {
+  const byName = new Map(own.map(({ name, points }) => [name, points]));
+  return (name) => byName.get(name) ?? PLUGIN_POINTS[name] ?? [];
 }

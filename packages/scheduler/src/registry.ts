@@ -1,4 +1,5 @@
 /** All plugins, in the order in which they run by default. */
+import type { ExtensionPoint } from './configuration/configuration-schema.ts';
 import type { Plugin } from './plugin.ts';
 import { BalancedAllocation, type BalancedAllocationArgs } from './plugins/balanced-allocation.ts';
 import { DefaultPreemption, type DefaultPreemptionArgs } from './plugins/default-preemption.ts';
@@ -59,6 +60,41 @@ export const DEFAULT_WEIGHTS: Readonly<Record<string, number>> = {
   NodeAffinity: 2,
   PodTopologySpread: 2,
   InterPodAffinity: 2,
+  DynamicResources: 2,
+};
+
+const FILTER = ['filter'] as const;
+const FILTER_AFTER_PREPARATION = ['preFilter', 'filter'] as const;
+const SCORE = ['preScore', 'score'] as const;
+
+/** Where each plugin takes part, as upstream's implement the interfaces. */
+export const PLUGIN_POINTS: Readonly<Record<string, readonly ExtensionPoint[]>> = {
+  SchedulingGates: ['preEnqueue'],
+  PrioritySort: ['queueSort'],
+  NodeUnschedulable: FILTER,
+  NodeName: FILTER,
+  TaintToleration: [...FILTER, ...SCORE],
+  NodeAffinity: [...FILTER_AFTER_PREPARATION, ...SCORE],
+  NodePorts: FILTER_AFTER_PREPARATION,
+  NodeResourcesFit: [...FILTER_AFTER_PREPARATION, ...SCORE],
+  VolumeRestrictions: FILTER_AFTER_PREPARATION,
+  NodeVolumeLimits: FILTER_AFTER_PREPARATION,
+  VolumeBinding: [...FILTER_AFTER_PREPARATION, 'reserve', 'preBind', ...SCORE],
+  VolumeZone: FILTER_AFTER_PREPARATION,
+  PodTopologySpread: [...FILTER_AFTER_PREPARATION, ...SCORE],
+  InterPodAffinity: [...FILTER_AFTER_PREPARATION, ...SCORE],
+  DynamicResources: [
+    'preEnqueue',
+    ...FILTER_AFTER_PREPARATION,
+    'postFilter',
+    'score',
+    'reserve',
+    'preBind',
+  ],
+  DefaultPreemption: ['preEnqueue', 'postFilter'],
+  NodeResourcesBalancedAllocation: SCORE,
+  ImageLocality: ['score'],
+  DefaultBinder: ['bind'],
 };
 
 export function createPlugins(

@@ -8,7 +8,10 @@ import { systemClock } from '@megaplane/base/system-clock';
 import { ApiWriter, type Log } from './api-writer.ts';
 import { ClusterFeeds } from './cluster-feeds.ts';
 import { PreBinder } from './pre-binder.ts';
-import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
+import {
+  DEFAULT_CONFIGURATION,
+  type SchedulerConfiguration,
+} from './configuration/configuration.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -176,7 +179,7 @@ class SchedulerProgram {
         };
       case '/configz': {
         const configuration = this.#options.configuration ?? DEFAULT_CONFIGURATION;
-        const text = `${JSON.stringify({ 'kubescheduler.config.k8s.io': configuration })}\n`;
+        const text = `${JSON.stringify({ componentconfig: configuration.complete })}\n`;
         return { contentType: 'application/json', text };
       }
       case '/healthz':
@@ -195,13 +198,16 @@ class SchedulerProgram {
   }
 
   #electionOn(client: Client, { leaderElection }: SchedulerConfiguration): LeaderElection {
-    const { namespace, name } = leaderElection;
+    const { namespace, name, leaseDurationMs, renewDeadlineMs, retryPeriodMs } = leaderElection;
     const identity = `${hostname()}_${process.pid}_${this.#options.seed}`;
     return createLeaderElection({
       client,
       namespace,
       name,
       identity,
+      leaseDurationMs,
+      renewDeadlineMs,
+      retryPeriodMs,
       onStartedLeading: () => {
         this.#options.log('info', `${identity} became leader`);
         this.#lead();

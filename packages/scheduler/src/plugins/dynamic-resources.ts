@@ -1,4 +1,5 @@
 /** Claims for devices (structured parameters): DynamicResources of kube-scheduler 1.35. */
+import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
 import { allocatedBy } from '../devices/allocated-devices.ts';
 import { claimReservation, isReadyToBind } from '../devices/claim-reservation.ts';
 import { bindingTimedOut, deallocation, isReservedFor } from '../devices/claim-reservation.ts';
@@ -27,11 +28,12 @@ import { ALLOCATING_CLAIM, type Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
 
 export interface DynamicResourcesArgs {
-  /** Longest wait for devices that are made ready on demand, in seconds. */
-  readonly bindingTimeoutSeconds?: number;
+  /** Longest wait for devices that are made ready on demand, a Go duration. */
+  readonly bindingTimeout?: string;
 }
 
-const BINDING_TIMEOUT_SECONDS = 600;
+const BINDING_TIMEOUT = '600s';
+const NANOS_PER_MS = 1_000_000n;
 /** A request's alternatives (upstream's FirstAvailableDeviceRequestMaxSize). */
 const ALTERNATIVES_MAX = 8;
 const UNAVAILABLE = unresolvable('resourceclaim not available on the node');
@@ -218,7 +220,8 @@ export class DynamicResources implements Plugin {
   readonly #timeoutMs: number;
 
   constructor(args: DynamicResourcesArgs) {
-    this.#timeoutMs = (args.bindingTimeoutSeconds ?? BINDING_TIMEOUT_SECONDS) * 1000;
+    const nanos = parseGoDuration(args.bindingTimeout ?? BINDING_TIMEOUT) ?? 0n;
+    this.#timeoutMs = Number(nanos / NANOS_PER_MS);
   }
 
   /** A pod without its claims is not tried. */

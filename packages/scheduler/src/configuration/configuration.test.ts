@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { parseConfiguration } from './configuration.ts';
-import { createProfile } from './profile.ts';
+import { createProfile } from '../profile.ts';
 
 const HEAD: JsonObject = {
   apiVersion: 'kubescheduler.config.k8s.io/v1',
@@ -24,32 +24,34 @@ test('what is left out has the defaults', () => {
   assert.equal(configuration.leaderElection.name, 'kube-scheduler');
 });
 
-test('another kind, unknown members and what is not supported are refused by name', () => {
-  assert.match(errorsOf({ kind: 'Pod' }).join(), /expected kubescheduler/);
-  assert.deepEqual(errorsOf({ extenders: [] }), ['extenders: not supported']);
-  assert.match(errorsOf({ percentageOfNodesToScore: 101 }).join(), /percentageOfNodesToScore/);
+test('what is no configuration is refused with what was expected', () => {
+  const textOf = (value: JsonValue): string => {
+    const parsed = parseConfiguration(value);
+    return parsed.ok ? '' : parsed.errors.join();
+  };
+  assert.equal(textOf(5), 'the configuration is no object');
+  assert.equal(textOf({}), "Object 'Kind' is missing");
+  assert.match(textOf({ ...HEAD, kind: 'Pod' }), /^no kind "Pod" is registered for version/);
   assert.match(
-    errorsOf({ podMaxBackoffSeconds: 1, podInitialBackoffSeconds: 2 }).join(),
-    /greater than or equal/,
+    textOf({ ...HEAD, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }),
+    /KubeSchedulerConfiguration of kubescheduler.config.k8s.io\/v1 is expected/,
   );
 });
 
-test('profiles are checked: names, points and plugins', () => {
-  const profile = (value: JsonObject): string => errorsOf({ profiles: [value] }).join('; ');
-  assert.match(profile({ plugins: { scores: {} } }), /plugins\.scores: not supported/);
-  const unknown = { plugins: { score: { enabled: [{ name: 'NodeLabel' }] } } };
-  assert.match(
-    profile(unknown),
-    /profiles\[0\]\.plugins\.score\.enabled\[0\]\.name: Invalid value/,
-  );
-  const removed = { plugins: { filter: { enabled: [{ name: 'EBSLimits' }] } } };
-  assert.match(profile(removed), /was removed/);
-  const twice = { name: 'NodeAffinity' };
-  assert.match(profile({ plugins: { score: { enabled: [twice, twice] } } }), /Duplicate value/);
-  const names = errorsOf({ profiles: [{ schedulerName: 'a' }, { schedulerName: 'a' }] });
-  assert.deepEqual(names, ['profiles[1].schedulerName: Duplicate value: "a"']);
-  const unnamed = errorsOf({ profiles: [{ schedulerName: 'a' }, {}] });
-  assert.deepEqual(unnamed, ['profiles[1].schedulerName: Required value']);
+test('a strategy that needs a shape and has none is refused', () => {
+  const args = { scoringStrategy: { type: 'RequestedToCapacityRatio' } };
+  const profiles = [{ pluginConfig: [{ name: 'NodeResourcesFit', args }] }];
+  assert.match(errorsOf({ profiles }).join(), /scoringStrategy.shape: Required value/);
+});
+
+test('devices may be waited for as long as the arguments say, but no less than a second', () => {
+  const refusal = (bindingTimeout: string): readonly string[] => {
+    const pluginConfig = [{ name: 'DynamicResources', args: { bindingTimeout } }];
+    return errorsOf({ profiles: [{ pluginConfig }] });
+  };
+  assert.deepEqual(refusal('2m'), []);
+  const path = 'profiles[0].pluginConfig[0].args.bindingTimeout';
+  assert.deepEqual(refusal('1ms'), [`${path}: Invalid value: "1ms": must be at least 1 second`]);
 });
 
 test('a plugin named in a point goes first there and has the weight given there', () => {

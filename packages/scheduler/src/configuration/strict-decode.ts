@@ -1,0 +1,169 @@
+/**
+ * Reads a configuration by the Go types that upstream reads it with: the same members, the same
+ * types, and the same complaints, which operators search the web for.
+ */
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+
+export type Schema =
+  | { readonly kind: 'int32' | 'int64' | 'float32' | 'string' | 'bool' | 'duration' | 'bytes' }
+  /** Kept as it is. */
+  | { readonly kind: 'raw' }
+  | { readonly kind: 'list'; readonly of: Schema }
+  | { readonly kind: 'map'; readonly of: Schema }
+  | StructSchema;
+
+export interface StructSchema {
+  readonly kind: 'struct';
+  /** As errors about the whole call it: `v1.Plugins`. */
+  readonly type: string;
+  readonly members: Readonly<Record<string, Schema>>;
+}
+
+/** What was read, or the first thing that cannot be read; unknown members are all listed. */
+export interface Decoded {
+  readonly value: JsonValue;
+  readonly error: string;
+  readonly unknown: readonly string[];
+}
+
+const LIMITS = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  int64: [-(2 ** 63), 2 ** 63],
+} as const;
+
+function goTypeOf(schema: Schema): string {
+  switch (schema.kind) {
+    case 'list':
+      return `[]${goTypeOf(schema.of)}`;
+    case 'map':
+      return `map[string]${goTypeOf(schema.of)}`;
+    case 'struct':
+      return schema.type;
+    case 'duration':
+      return 'v1.Duration';
+    case 'bytes':
+      return '[]uint8';
+    case 'raw':
+      return 'runtime.RawExtension';
+    case 'int32':
+    case 'int64':
+    case 'float32':
+    case 'string':
+    case 'bool':
+      return schema.kind;
+  }
+}
+
+function jsonTypeOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'boolean') return 'bool';
+  return typeof value;
+}
+
+/** Where a value stands: the type around it, the members down to it, and its path with indices. */
+interface Place {
+  readonly struct: string;
+  readonly members: readonly string[];
+  readonly path: string;
+}
+
+class Decoder {
+  error = '';
+  readonly unknown: string[] = [];
+
+  read(value: JsonValue, schema: Schema, place: Place): JsonValue {
+    if (value === null || schema.kind === 'raw') return value;
+    switch (schema.kind) {
+      case 'struct':
+        return this.#struct(value, schema, place);
+      case 'list':
+        if (!Array.isArray(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
+        return value.map((item, index) =>
+          this.read(item, schema.of, { ...place, path: `${place.path}[${index}]` }),
+        );
+      case 'map':
+        if (!isObject(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
+        return Object.fromEntries(
+          Object.entries(value).map(([key, item = null]) => [
+            key,
+            this.read(item, schema.of, place),
+          ]),
+        );
+      case 'duration':
+        return this.#duration(value);
+      case 'string':
+      case 'bytes':
+        return typeof value === 'string' ? value : this.#mismatch(jsonTypeOf(value), schema, place);
+      case 'bool':
+        return typeof value === 'boolean'
+          ? value
+          : this.#mismatch(jsonTypeOf(value), schema, place);
+      case 'int32':
+      case 'int64':
+      case 'float32':
+        return this.#number(value, schema, place);
+    }
+  }
+
+  #struct(value: JsonValue, schema: StructSchema, place: Place): JsonValue {
+    if (!isObject(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
+    const struct = schema.type.slice(schema.type.indexOf('.') + 1);
+    const result: JsonObject = {};
+    // Upstream turns YAML into JSON first, and that sorts the members.
+    for (const name of Object.keys(value).toSorted()) {
+      const given = value[name] ?? null;
+      const path = place.path === '' ? name : `${place.path}.${name}`;
+      const member = Object.hasOwn(schema.members, name) ? schema.members[name] : undefined;
+      if (member === undefined) {
+        this.unknown.push(path);
+        continue;
+      }
+      const inner = { struct, members: [...place.members, name], path };
+      const read = this.read(given, member, inner);
+      if (read !== null) result[name] = read;
+    }
+    return result;
+  }
+
+  #number(value: JsonValue, schema: Schema, place: Place): JsonValue {
+    if (typeof value !== 'number') return this.#mismatch(jsonTypeOf(value), schema, place);
+    if (schema.kind !== 'int32' && schema.kind !== 'int64') return value;
+    const [min, max] = LIMITS[schema.kind];
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    return this.#mismatch(`number ${value}`, schema, place);
+  }
+
+  #duration(value: JsonValue): JsonValue {
+    if (typeof value !== 'string') {
+      this.#fail(`json: cannot unmarshal ${jsonTypeOf(value)} into Go value of type string`);
+    } else if (parseGoDuration(value) === undefined) {
+      this.#fail(`time: invalid duration ${JSON.stringify(value)}`);
+    }
+    return value;
+  }
+
+  #mismatch(found: string, schema: Schema, { struct, members }: Place): null {
+    const where =
+      members.length === 0 ? 'Go value' : `Go struct field ${struct}.${members.join('.')}`;
+    this.#fail(`json: cannot unmarshal ${found} into ${where} of type ${goTypeOf(schema)}`);
+    return null;
+  }
+
+  /** The first is told. */
+  #fail(text: string): void {
+    if (this.error === '') this.error = text;
+  }
+}
+
+/** Members of the value `null` are as good as absent. */
+export function strictDecode(value: JsonValue, schema: StructSchema): Decoded {
+  const decoder = new Decoder();
+  const read = decoder.read(value, schema, { struct: '', members: [], path: '' });
+  return { value: read, error: decoder.error, unknown: decoder.unknown };
+}
+
+/** Unknown members in upstream's words. */
+export function strictText(errors: readonly string[]): string {
+  return `strict decoding error: ${errors.join(', ')}`;
+}
