@@ -20,6 +20,11 @@ export function groupVersionOf({ group, version }: ApiResource): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
+/** `deployments.apps`, `pods`: as quotas and people name resources. */
+export function groupResourceOf({ group, resource }: ApiResource): string {
+  return group === '' ? resource : `${resource}.${group}`;
+}
+
 /** Path of the collection, in one namespace or in all. */
 export function collectionPath(resource: ApiResource, namespace = ''): string {
   const { group, version } = resource;

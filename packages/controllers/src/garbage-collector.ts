@@ -11,7 +11,13 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { Random } from '@megaplane/base/random';
 import type { Announce } from './announce.ts';
-import { collectionPath, groupVersionOf, objectPath, type ApiResource } from './api-resources.ts';
+import {
+  collectionPath,
+  groupResourceOf,
+  groupVersionOf,
+  objectPath,
+  type ApiResource,
+} from './api-resources.ts';
 import {
   FOREGROUND,
   GarbageGraph,
@@ -35,7 +41,11 @@ type Verdict = 'solid' | 'waiting' | 'dangling' | 'unknown' | 'unreadable';
 interface Watched {
   readonly resource: ApiResource;
   readonly informer: Informer;
+  isRetired: boolean;
 }
+
+/** Graph numbers of resources that come and go; their rows tell resources apart by 16 bits. */
+const RESOURCES_MAX = 65_536;
 
 type Live = Extract<ClientResponse, { readonly ok: true }>;
 
@@ -50,7 +60,9 @@ export interface GarbageCollectorOptions {
 export class GarbageCollector {
   readonly #options: GarbageCollectorOptions;
   readonly graph: GarbageGraph;
+  /** Those that are retired keep their number: rows are told apart by it. */
   readonly #watched: Watched[] = [];
+  /** Numbers by version and kind. */
   readonly #byKind: Map<string, number> = new Map();
   readonly #workers: Workers<number>;
   deletions = 0;
@@ -71,28 +83,49 @@ export class GarbageCollector {
     );
   }
 
-  /** Watches what is not watched yet; true if there was something new. */
-  addResources(resources: readonly ApiResource[]): boolean {
-    const before = this.#watched.length;
-    for (const resource of resources) {
-      const name =
-        resource.group === '' ? resource.resource : `${resource.resource}.${resource.group}`;
-      const isWanted = ['delete', 'list', 'watch'].every((verb) => resource.verbs.includes(verb));
-      const kind = `${groupVersionOf(resource)} ${resource.kind}`;
-      if (!isWanted || IGNORED.has(name) || this.#byKind.has(kind)) continue;
-      const index = this.graph.addResource();
-      const informer = this.#options.informers.subscribe(
-        { path: collectionPath(resource) },
-        {
-          onUpsert: (row, isNew, bytes, _start, _end, scan) =>
-            this.graph.upsert(index, row, isNew, bytes, scan),
-          onDelete: (row) => this.graph.remove(index, row),
-        },
-      );
-      this.#watched.push({ resource, informer });
-      this.#byKind.set(kind, index);
+  /**
+   * Watches what is not watched yet, and ends what is served no more. With `isWhole` false some of
+   * what is served may be missing: then nothing ends.
+   */
+  setResources(resources: readonly ApiResource[], isWhole: boolean): void {
+    const wanted = resources.filter(
+      (one) =>
+        ['delete', 'list', 'watch'].every((verb) => one.verbs.includes(verb)) &&
+        !IGNORED.has(groupResourceOf(one)),
+    );
+    const kinds = new Set(wanted.map(kindOf));
+    for (const [index, { resource, isRetired }] of this.#watched.entries()) {
+      if (isWhole && !isRetired && !kinds.has(kindOf(resource))) this.#retire(index);
     }
-    return this.#watched.length > before;
+    for (const resource of wanted) if (!this.#byKind.has(kindOf(resource))) this.#watch(resource);
+  }
+
+  #watch(resource: ApiResource): void {
+    if (this.#watched.length >= RESOURCES_MAX) {
+      const name = groupResourceOf(resource);
+      const text = `${name} is not collected: ${RESOURCES_MAX} kinds have been watched; start anew`;
+      return this.#options.onError(new Error(text));
+    }
+    const index = this.graph.addResource();
+    const informer = this.#options.informers.subscribe(
+      { path: collectionPath(resource) },
+      {
+        onUpsert: (row, isNew, bytes, _start, _end, scan) =>
+          this.graph.upsert(index, row, isNew, bytes, scan),
+        onDelete: (row) => this.graph.remove(index, row),
+      },
+    );
+    this.#watched.push({ resource, informer, isRetired: false });
+    this.#byKind.set(kindOf(resource), index);
+  }
+
+  #retire(index: number): void {
+    const watched = this.#watched[index];
+    if (watched === undefined) return;
+    watched.isRetired = true;
+    this.#byKind.delete(kindOf(watched.resource));
+    this.#options.informers.drop({ path: collectionPath(watched.resource) });
+    this.graph.retire(index, watched.informer.idLimit);
   }
 
   /** Begins to delete; before, only the graph is built. */
@@ -115,7 +148,7 @@ export class GarbageCollector {
     if (exact !== undefined) return exact;
     const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
     const found = this.#watched.findIndex(
-      ({ resource }) => resource.kind === kind && resource.group === group,
+      ({ resource, isRetired }) => !isRetired && resource.kind === kind && resource.group === group,
     );
     return found < 0 ? undefined : found;
   }
@@ -158,7 +191,7 @@ export class GarbageCollector {
 
   async #work(resource: number, row: number): Promise<WorkResult> {
     const watched = this.#watched[resource];
-    if (watched === undefined || !watched.informer.has(row)) return 'done';
+    if (watched === undefined || watched.isRetired || !watched.informer.has(row)) return 'done';
     if (this.graph.isSettled(resource, row)) return 'done';
     const [namespace, name] = this.#nameOf(resource, row);
     const path = objectPath(watched.resource, namespace, name);
@@ -345,6 +378,10 @@ export class GarbageCollector {
     if (after.length === before.length) return 'done';
     return this.#patchMetadata(path, live, { finalizers: after.length === 0 ? null : [...after] });
   }
+}
+
+function kindOf(resource: ApiResource): string {
+  return `${groupVersionOf(resource)} ${resource.kind}`;
 }
 
 /** Never 0. */

@@ -196,6 +196,25 @@ export class GarbageGraph {
     this.#clear(rows, row);
   }
 
+  /**
+   * A resource is served no more, or under another version: what its rows, below `rowEnd`, told is
+   * forgotten. That says nothing of whether the objects are there, so their dependents are looked
+   * at and not taken for abandoned.
+   */
+  retire(resource: number, rowEnd: number): void {
+    const rows = this.#rows[resource]!;
+    for (let row = 0; row < rowEnd; row++) {
+      const owner = this.#ownerOf(rows, row);
+      if (owner >= 0 && this.#placeResource.get(owner) === resource + 1) {
+        if (this.#placeRow.get(owner) === row) this.#placeResource.set(owner, 0);
+        this.#checkDependents(owner);
+      }
+      this.#checkWaitingOwners(rows, row);
+      this.#dropEdges(rows, row);
+      this.#clear(rows, row);
+    }
+  }
+
   /** Owners that wait for their dependents may have one less to wait for. */
   #checkWaitingOwners(rows: Rows, dependent: number): void {
     let edge = rows.edge.get(dependent);

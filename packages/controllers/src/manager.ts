@@ -5,13 +5,14 @@ import { createEventRecorder, type EventRecorder } from '@megaplane/client/event
 import { findKind } from '@megaplane/machinery/kinds';
 import { formatTime } from '@megaplane/machinery/times';
 import type { Announce } from './announce.ts';
-import { discover } from './api-resources.ts';
+import { collectionPath, discover, type ApiResource } from './api-resources.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts';
 import { NamespacePart } from './namespace-part.ts';
 import type { LifecycleRules } from './node-lifecycle.ts';
 import { NodePart } from './node-part.ts';
 import type { ControllerName, ControllersOptions, Log } from './options.ts';
+import { QuotaPart } from './quota-part.ts';
 import { SharedInformers } from './shared-informers.ts';
 import { TokenSecrets } from './token-secrets.ts';
 import { workloadParts } from './workloads.ts';
@@ -19,6 +20,8 @@ import { workloadParts } from './workloads.ts';
 /** How often it is looked whether all informers have their first state. */
 const SYNC_LOOK_MS = 20;
 const DISCOVERY_MS = 30_000;
+/** After a change of a definition, the server is asked what it serves now. */
+const DEFINITION_MS = 1_000;
 /** Troubles of the informers within this time are one line of the log. */
 const TROUBLE_MS = 1_000;
 
@@ -46,6 +49,11 @@ export function rulesOf(options: ControllersOptions): LifecycleRules {
   };
 }
 
+interface ResourceFollower {
+  /** With `isWhole` false, some of what the server has may be missing. */
+  setResources(resources: readonly ApiResource[], isWhole: boolean): void;
+}
+
 export class Manager {
   readonly #given: ManagerOptions;
   readonly #informers: SharedInformers;
@@ -53,6 +61,11 @@ export class Manager {
   readonly #parts: { start(): void; stop(): void }[] = [];
   readonly nodePart: NodePart | undefined;
   readonly garbage: GarbageCollector | undefined;
+  /** Those that work on whatever kinds there are. */
+  readonly #followers: ResourceFollower[] = [];
+  #hearsDefinitions = false;
+  #cancelRefresh: () => void = () => {};
+  #refreshMs = Infinity;
   #cancel: () => void = () => {};
   #isStopped = false;
   #isStarted = false;
@@ -86,7 +99,9 @@ export class Manager {
         onError: this.#onError,
       });
       this.#parts.push(this.garbage);
+      this.#followers.push(this.garbage);
     }
+    for (const part of this.#parts) if (part instanceof QuotaPart) this.#followers.push(part);
   }
 
   readonly #onError = (error: unknown): void => {
@@ -163,20 +178,48 @@ export class Manager {
 
   /** Begins: the parts act once everything is in view. */
   start(): void {
-    if (this.garbage !== undefined) void this.#refreshResources().catch(this.#onError);
+    if (this.#followers.length > 0) void this.#refreshResources().catch(this.#onError);
     else this.#startInformers();
   }
 
   /** Watches what discovery tells; again from time to time, as definitions come and go. */
   async #refreshResources(): Promise<void> {
+    this.#cancelRefresh();
+    this.#refreshMs = Infinity;
     const { resources, failed } = await discover(this.#given.client);
     if (this.#isStopped) return;
     if (failed.length > 0) this.#given.log('warn', `discovery failed: ${failed.join(', ')}`);
-    this.garbage?.addResources(resources);
+    for (const one of this.#followers) one.setResources(resources, failed.length === 0);
+    this.#hearDefinitions(resources);
     this.#startInformers();
-    this.#given.client.timers.after(failed.length > 0 ? 1_000 : DISCOVERY_MS, () => {
+    this.#refreshAfter(failed.length > 0 ? 1_000 : DISCOVERY_MS);
+  }
+
+  /** An earlier appointment stands: changes that never end do not put it off. */
+  #refreshAfter(delayMs: number): void {
+    const { timers } = this.#given.client;
+    if (this.#refreshMs <= timers.nowMs() + delayMs) return;
+    this.#cancelRefresh();
+    this.#refreshMs = timers.nowMs() + delayMs;
+    this.#cancelRefresh = timers.after(delayMs, () => {
       if (!this.#isStopped) void this.#refreshResources().catch(this.#onError);
     });
+  }
+
+  /** A definition that comes, is served at last, or goes is not waited for. */
+  #hearDefinitions(resources: readonly ApiResource[]): void {
+    const definitions = resources.find(
+      (one) => one.resource === 'customresourcedefinitions' && one.verbs.includes('watch'),
+    );
+    if (definitions === undefined || this.#hearsDefinitions) return;
+    this.#hearsDefinitions = true;
+    const heard = (): void => {
+      if (this.#isStarted) this.#refreshAfter(DEFINITION_MS);
+    };
+    this.#informers.subscribe(
+      { path: collectionPath(definitions) },
+      { onUpsert: heard, onDelete: heard },
+    );
   }
 
   #startInformers(): void {
@@ -199,6 +242,7 @@ export class Manager {
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
+    this.#cancelRefresh();
     for (const part of this.#parts) part.stop();
     this.#informers.stop();
   }

@@ -14,10 +14,14 @@ import { collectionPath, discover, objectPath, type ApiResource } from './api-re
 import { deletionConditions } from './namespace-status.ts';
 import type { WorkResult } from './workers.ts';
 
-const LEFT_AGAIN_MS = 1_000;
+/**
+ * What is left is looked at again, each time half as long again after, so that a namespace that a
+ * finalizer holds for days costs a look at all kinds now and then, not each second.
+ */
+const LEFT_AGAIN_MS_MIN = 500;
+const LEFT_AGAIN_MS_MAX = 15_000;
 /** Objects of one resource that a round looks at for their finalizers. */
 const LOOK_MAX = 100;
-const PODS_GRACE_AGAIN_MS = 500;
 
 interface Round {
   readonly errors: string[];
@@ -25,11 +29,12 @@ interface Round {
   readonly finalizers: Map<string, number>;
 }
 
-/** Deletes one namespace; to be called until it says `done`. */
+/** Deletes one namespace; to be called until it says `done`. `rounds` counts the calls before. */
 export async function deleteNamespace(
   client: Client,
   name: string,
   now: () => string,
+  rounds: number,
 ): Promise<WorkResult> {
   const path = `/api/v1/namespaces/${name}`;
   const answer = await client.request({ method: 'GET', path });
@@ -56,8 +61,7 @@ export async function deleteNamespace(
   const isBroken = failed.length > 0 || round.errors.length > 0;
   if (isBroken) return 'retry';
   if (round.remaining.size > 0) {
-    const isPods = round.remaining.has('pods.');
-    return { againMs: isPods ? PODS_GRACE_AGAIN_MS : LEFT_AGAIN_MS };
+    return { againMs: Math.min(LEFT_AGAIN_MS_MIN * 1.5 ** rounds, LEFT_AGAIN_MS_MAX) };
   }
   return finalize(client, name);
 }

@@ -26,6 +26,8 @@ export class NamespacePart {
   readonly #namespaces: Informer;
   readonly #scan = new ObjectScan();
   readonly #terminating: Set<string> = new Set();
+  /** How often each namespace that goes was emptied. */
+  readonly #rounds: Map<string, number> = new Map();
   readonly #deletions: Workers<string>;
   readonly #ensured: readonly Workers<string>[];
 
@@ -36,7 +38,11 @@ export class NamespacePart {
     this.#deletions = new Workers(
       timers,
       DELETION_WORKERS,
-      (name) => deleteNamespace(client, name, now),
+      (name) => {
+        const rounds = this.#rounds.get(name) ?? 0;
+        this.#rounds.set(name, rounds + 1);
+        return deleteNamespace(client, name, now, rounds);
+      },
       onError,
     );
     this.#ensured = options.defaults.map(
@@ -70,6 +76,7 @@ export class NamespacePart {
       onDelete: (row) => {
         const name = this.#namespaces.keyOf(row);
         this.#terminating.delete(name);
+        this.#rounds.delete(name);
         this.#deletions.queue.drop(name);
       },
     };

@@ -5,11 +5,12 @@
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { resources, type Resource } from '@megaplane/machinery/kinds';
 import { parseQuantity } from '@megaplane/machinery/quantity';
 import { addAmounts, type Amounts } from '@megaplane/machinery/quota/pod-resources';
 import { countName, isInScope, usageOf } from '@megaplane/machinery/quota/quota-usage';
+import { collectionPath as listPath, groupResourceOf, type ApiResource } from './api-resources.ts';
 import { ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
 import { PHASE_SUCCEEDED } from './replica-pods.ts';
@@ -22,8 +23,9 @@ const GATHER_MS = 100;
 /** Each quota is counted anew so often, whatever was heard. */
 const RESYNC_MS = 300_000;
 const QUOTAS = '/api/v1/resourcequotas';
-/** Kinds beside pods whose going is heard of at once; the others wait for the next count. */
+/** Kinds beside pods whose going is always heard of; others where a quota names them. */
 const HEARD = ['services', 'persistentvolumeclaims', 'configmaps', 'secrets'] as const;
+const COUNT = 'count/';
 
 export interface QuotaPartOptions {
   readonly client: Client;
@@ -36,9 +38,14 @@ export class QuotaPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
   readonly #quotas: ObjectCache;
+  readonly #informers: SharedInformers;
+  /** What the server has beyond the kinds of Kubernetes, by the name that quotas count it under. */
+  #custom: ReadonlyMap<string, ApiResource> = new Map();
+  readonly #heard: Set<string> = new Set();
 
   constructor({ client, informers, pods, onError }: QuotaPartOptions) {
     this.#client = client;
+    this.#informers = informers;
     this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
     this.#quotas = new ObjectCache(informers, QUOTAS, (key, after, before) => {
       const isOther = !equals(objectAt(after, 'spec') ?? {}, objectAt(before, 'spec') ?? {});
@@ -46,13 +53,12 @@ export class QuotaPart {
         objectAt(after, 'status', 'hard') ?? {},
         objectAt(after, 'spec', 'hard') ?? {},
       );
-      if (after !== undefined && (isOther || isBehind)) this.#workers.add(key);
+      if (after === undefined || !(isOther || isBehind)) return;
+      this.#workers.add(key);
+      this.#hear(after);
     });
     for (const resource of HEARD) {
-      const informer = informers.subscribe(
-        { path: `/api/v1/${resource}` },
-        { onUpsert: () => {}, onDelete: (row) => this.#gone(informer.keyOf(row)) },
-      );
+      informers.hearDeletions({ path: `/api/v1/${resource}` }, (key) => this.#gone(key));
     }
     pods.listen({
       changed: (row, _bytes, scan) => {
@@ -62,6 +68,49 @@ export class QuotaPart {
         if (scan === null || hasEnded) this.#gone(informer.keyOf(row));
       },
     });
+  }
+
+  /** What discovery tells; with `isWhole` false something of it may be missing. */
+  setResources(found: readonly ApiResource[], isWhole: boolean): void {
+    const custom = new Map(isWhole ? [] : this.#custom);
+    for (const one of found) {
+      const name = COUNT + groupResourceOf(one);
+      const isCounted = one.namespaced && one.verbs.includes('list');
+      if (isCounted && !BUILT_IN.has(name)) custom.set(name, one);
+    }
+    for (const [name, before] of this.#custom) {
+      const after = custom.get(name);
+      if (after !== undefined && listPath(after) === listPath(before)) continue;
+      if (this.#heard.delete(name)) this.#informers.drop({ path: listPath(before) });
+    }
+    this.#custom = custom;
+    for (const key of this.#quotas.keys()) {
+      const quota = this.#quotas.get(key);
+      if (quota !== undefined && this.#hear(quota)) this.#workers.add(key);
+    }
+  }
+
+  /** Listens for what goes of the kinds that a quota counts; true where one of them is new. */
+  #hear(quota: JsonObject): boolean {
+    let isNew = false;
+    for (const name of Object.keys(objectAt(quota, 'spec', 'hard') ?? {})) {
+      const path = this.#pathOf(name);
+      if (path === undefined || this.#heard.has(name)) continue;
+      this.#heard.add(name);
+      if (name === 'count/pods' || HEARD.some((one) => name === COUNT + one)) continue;
+      this.#informers.hearDeletions({ path }, (key) => this.#gone(key));
+      this.#informers.start();
+      isNew = true;
+    }
+    return isNew;
+  }
+
+  /** Where the objects are that a `count/` name counts, of all namespaces. */
+  #pathOf(name: string): string | undefined {
+    const builtIn = BUILT_IN.get(name);
+    if (builtIn !== undefined) return collectionPath(builtIn, '');
+    const custom = this.#custom.get(name);
+    return custom === undefined ? undefined : listPath(custom);
   }
 
   start(): void {
@@ -104,24 +153,57 @@ export class QuotaPart {
   ): Promise<JsonObject | undefined> {
     const total: Amounts = new Map();
     for (const resource of countedResources(names)) {
-      const result = await readPages({
-        client: this.#client,
-        path: collectionPath(resource, namespace),
-        mustBeConsistent: true,
-        onItem: (bytes, start, end) => {
-          const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-          const object = JSON.parse(text.toString('utf8')) as JsonObject;
-          if (isInScope(resource, object, quota)) addAmounts(total, usageOf(resource, object));
-        },
+      const isRead = await this.#read(collectionPath(resource, namespace), (object) => {
+        if (isInScope(resource, object, quota)) addAmounts(total, usageOf(resource, object));
       });
-      // A kind that the server does not have is used by nobody.
-      if (!result.ok && result.status.code !== 404) return undefined;
+      if (!isRead) return undefined;
     }
+    const isScoped =
+      listAt(quota, 'spec', 'scopes').length > 0 ||
+      objectAt(quota, 'spec', 'scopeSelector') !== undefined;
     const used: JsonObject = {};
-    for (const name of names) used[name] = total.get(name)?.toString() ?? zeroOf(quota, name);
+    for (const name of names) {
+      const custom = this.#custom.get(name);
+      if (custom !== undefined) {
+        let count = 0;
+        // Scopes are of pods and claims: other kinds are in none.
+        const path = listPath(custom, namespace);
+        if (!isScoped && !(await this.#read(path, () => void count++))) return undefined;
+        used[name] = String(count);
+      } else if (!name.startsWith(COUNT) || BUILT_IN.has(name)) {
+        used[name] = total.get(name)?.toString() ?? zeroOf(quota, name);
+      } else {
+        // Nobody serves it now: what was counted stands, as upstream has it.
+        const before = valueAt(quota, 'status', 'used', name);
+        if (before !== undefined) used[name] = before;
+      }
+    }
     return used;
   }
+
+  /** Calls `each` for all objects of a collection; false where they cannot be read now. */
+  async #read(path: string, each: (object: JsonObject) => void): Promise<boolean> {
+    const result = await readPages({
+      client: this.#client,
+      path,
+      mustBeConsistent: true,
+      onItem: (bytes, start, end) => {
+        const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+        each(JSON.parse(text.toString('utf8')) as JsonObject);
+      },
+    });
+    // A kind that the server does not have is used by nobody.
+    return result.ok || result.status.code === 404;
+  }
 }
+
+/** Kinds of Kubernetes that quotas can count, by the name that they count them under. */
+const BUILT_IN: ReadonlyMap<string, Resource> = new Map(
+  resources()
+    .filter((resource) => resource.served && resource.namespaced)
+    .toReversed()
+    .map((resource) => [countName(resource), resource]),
+);
 
 /** Nothing, in the form of the limit: `0`. */
 function zeroOf(quota: JsonObject, name: string): string {
@@ -129,30 +211,25 @@ function zeroOf(quota: JsonObject, name: string): string {
   return typeof limit === 'string' ? '0' : limit.subtract(limit).toString();
 }
 
-/** The kinds that must be listed for these names. */
+/** The kinds of Kubernetes that must be listed for these names. */
 function countedResources(names: readonly string[]): Resource[] {
   const wanted = new Set<string>();
   const isCompute = (name: string): boolean =>
     /^(pods|cpu|memory|ephemeral-storage|hugepages-.*)$/.test(name) ||
     (/^(requests|limits)\./.test(name) && name !== 'requests.storage');
   for (const name of names) {
-    if (name.startsWith('count/')) wanted.add(name);
+    if (name.startsWith(COUNT)) wanted.add(name);
     else if (isCompute(name)) wanted.add('count/pods');
     else if (name.startsWith('services')) wanted.add('count/services');
     else if (/storage/.test(name) || name === 'persistentvolumeclaims') {
       wanted.add('count/persistentvolumeclaims');
-    } else wanted.add(`count/${name}`);
+    } else wanted.add(COUNT + name);
   }
-  const seen = new Set<string>();
-  return resources().filter((resource) => {
-    const name = countName(resource);
-    const isNeeded = resource.served && resource.namespaced && wanted.has(name) && !seen.has(name);
-    if (isNeeded) seen.add(name);
-    return isNeeded;
-  });
+  return [...wanted].map((name) => BUILT_IN.get(name)).filter((one) => one !== undefined);
 }
 
 function collectionPath({ group, apiVersion, resource }: Resource, namespace: string): string {
   const root = group === '' ? '/api' : '/apis';
-  return `${root}/${apiVersion}/namespaces/${namespace}/${resource}`;
+  const scope = namespace === '' ? '' : `/namespaces/${namespace}`;
+  return `${root}/${apiVersion}${scope}/${resource}`;
 }

@@ -67,6 +67,10 @@ class Shared {
   }
 }
 
+function keyOf({ path, fieldSelector }: Collection): string {
+  return `${path}?${fieldSelector ?? ''}`;
+}
+
 export class SharedInformers {
   readonly #client: Client;
   readonly #onTrouble: (message: string) => void;
@@ -78,9 +82,12 @@ export class SharedInformers {
     this.#onTrouble = onTrouble;
   }
 
-  /** Adds a handler; must come before the collection is started. Handlers are called in order. */
+  /**
+   * Adds a handler; handlers are called in order. One that comes after the collection was started
+   * hears of what changes from then on only.
+   */
   subscribe(collection: Collection, handler: CollectionHandler): Informer {
-    const key = `${collection.path}?${collection.fieldSelector ?? ''}`;
+    const key = keyOf(collection);
     let shared = this.#shared.get(key);
     if (shared === undefined) {
       shared = new Shared(this.#client, collection, this.#onTrouble);
@@ -88,6 +95,25 @@ export class SharedInformers {
     }
     shared.handlers.push(handler);
     return shared.informer;
+  }
+
+  /**
+   * Calls `gone` for each object that goes from now on, whether the collection is read already or
+   * begins to be with this. Those of one collection should be few: all of its changes pass by.
+   */
+  hearDeletions(collection: Collection, gone: (key: string) => void): void {
+    const informer = this.subscribe(collection, {
+      onUpsert: () => {},
+      onDelete: (row) => gone(informer.keyOf(row)),
+    });
+  }
+
+  /** Ends a collection for all of its handlers: the server has it no more. */
+  drop(collection: Collection): void {
+    const key = keyOf(collection);
+    this.#shared.get(key)?.informer.stop();
+    this.#shared.delete(key);
+    this.#started.delete(key);
   }
 
   /** Starts what is not started yet. */

@@ -20,12 +20,9 @@ import { matchesLabels, parseLabelSelector } from '@megaplane/machinery/selector
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import * as status from '@megaplane/machinery/status';
 
-const RESOURCES: readonly (readonly [
-  group: string,
-  resource: string,
-  kind: string,
-  scope: string,
-])[] = [
+type Served = readonly [group: string, resource: string, kind: string, scope: string];
+
+const RESOURCES: readonly Served[] = [
   ['', 'namespaces', 'Namespace', 'Cluster'],
   ['', 'nodes', 'Node', 'Cluster'],
   ['', 'pods', 'Pod', 'Namespaced'],
@@ -73,6 +70,11 @@ interface Watcher {
 
 export class FakeApi implements Client {
   readonly objects: Map<string, JsonObject> = new Map();
+  /** What discovery tells; tests add kinds of definitions and take them away. */
+  served: readonly Served[] = [
+    ...RESOURCES,
+    ['apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', 'Cluster'],
+  ];
   /** `METHOD path` of every change asked for. */
   readonly log: string[] = [];
   /** While true nothing is answered; requests fail after five seconds. */
@@ -183,18 +185,22 @@ export class FakeApi implements Client {
   }
 
   #discovery(isCore: boolean): JsonObject {
-    const groups = new Set(RESOURCES.map(([group]) => group).filter((g) => (g === '') === isCore));
+    const groups = new Set(
+      this.served.map(([group]) => group).filter((g) => (g === '') === isCore),
+    );
     const items = [...groups].map((group) => ({
       metadata: { name: group },
       versions: [
         {
           version: 'v1',
-          resources: RESOURCES.filter(([of]) => of === group).map(([, resource, kind, scope]) => ({
-            resource,
-            responseKind: { group: '', version: '', kind },
-            scope,
-            verbs: [...VERBS],
-          })),
+          resources: this.served
+            .filter(([of]) => of === group)
+            .map(([, resource, kind, scope]) => ({
+              resource,
+              responseKind: { group: '', version: '', kind },
+              scope,
+              verbs: [...VERBS],
+            })),
         },
       ],
     }));
