@@ -7,7 +7,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { issueCertificate, type KeyAndCertificate } from '../certificates.ts';
-import { binaryFrame, closeFrame, FrameReader } from './websocket-frames.ts';
+import {
+  binaryFrame,
+  closeFrame,
+  FrameReader,
+} from '@megaplane/machinery/streams/websocket-frames';
 
 const DAY_MS = 86_400_000;
 

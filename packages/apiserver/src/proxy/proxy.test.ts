@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runApiserver, type ApiserverService } from '../run.ts';
 import { issue, KubeletModel } from './kubelet.sim.ts';
-import { binaryFrame, FrameReader } from './websocket-frames.ts';
+import { binaryFrame, FrameReader } from '@megaplane/machinery/streams/websocket-frames';
 
 const dir = mkdtempSync(join(tmpdir(), 'megaplane-proxy-'));
 const socketPath = join(dir, 'api.sock');

@@ -8,7 +8,11 @@ import type { Socket } from 'node:net';
 import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
 import { joinEnds, type Answer } from './joined-ends.ts';
-import { binaryFrame, closeFrame, FrameReader } from './websocket-frames.ts';
+import {
+  binaryFrame,
+  closeFrame,
+  FrameReader,
+} from '@megaplane/machinery/streams/websocket-frames';
 
 /** RFC 6455 section 1.3. */
 const ACCEPT_KEY = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';

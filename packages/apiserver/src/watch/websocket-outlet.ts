@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Exchange, UpgradedStream } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
-import { closeFrame, FrameReader } from '../proxy/websocket-frames.ts';
+import { closeFrame, FrameReader } from '@megaplane/machinery/streams/websocket-frames';
 import type { WatchOutlet } from '../watcher.ts';
 
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';

@@ -1,7 +1,6 @@
 /**
  * WebSocket messages of one connection at its server end (RFC 6455 section 5): what the client
- * sends
- * is unmasked and handed on piece by piece, control frames are answered.
+ * sends is unmasked and handed on piece by piece, control frames are answered.
  */
 
 const OP_CLOSE = 8;
@@ -13,8 +12,8 @@ const CONTROL_BYTES_MAX = 125;
 const FRAME_BYTES_MAX: number = 16 * 1024 * 1024;
 
 export interface FrameSink {
-  /** A piece of the data of a message, in order. */
-  onData(bytes: Buffer): void;
+  /** A piece of the data of a message, in order; `isContinued`: of one that has begun before. */
+  onData(bytes: Buffer, isContinued: boolean): void;
   /** Bytes to send to the client now. */
   onReply(bytes: Buffer): void;
   /** The client is done, or has broken the rules: nothing follows. */
@@ -70,7 +69,7 @@ export class FrameReader {
       this.#sink.onReply(frameOf(OP_CLOSE, data.subarray(0, 2)));
       this.#close();
     } else if (opcode === OP_PING) this.#sink.onReply(frameOf(OP_PONG, data));
-    else if (opcode <= 2 && data.length > 0) this.#sink.onData(data);
+    else if (opcode <= 2 && data.length > 0) this.#sink.onData(data, opcode === 0);
   }
 
   #close(): void {
