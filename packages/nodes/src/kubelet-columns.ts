@@ -9,6 +9,11 @@ export const READY = 2;
 /** The lease has to be looked at before it is renewed. */
 export const LOOK = 4;
 
+/** The Node says nothing of what it can hold. */
+export const NO_CAPACITY = 8;
+/** The Node tells another port of its kubelet than ours. */
+export const NO_PORT = 16;
+
 export class KubeletColumns extends Rows {
   /** The lease's resourceVersion; 0: not known to exist. */
   readonly leaseVersion: Float64Column = new Float64Column();

@@ -24,7 +24,8 @@ function world(): World {
     client,
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
-    keepsStatus: true,
+    keepsStatus: () => true,
+    endpoint: { port: 0, hostname: '', nodeIp: '' },
     nameOf: (id) => `node-${id}`,
     onNode: () => {},
   });

@@ -16,11 +16,11 @@ import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
 import { TimerWheel } from '@megaplane/base/wheel';
-import { KubeletColumns, LOOK, READY } from './kubelet-columns.ts';
+import { KubeletColumns, LOOK, NO_CAPACITY, NO_PORT, READY } from './kubelet-columns.ts';
 import { LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
-import { healthyConditions, NODE_INFO } from './node-object.ts';
+import { statusPatch, type KubeletEndpoint } from './node-status.ts';
 import { addressNumber } from './addresses.ts';
-import { internalAddress, isReady } from './node-scan.ts';
+import { hasAllocatable, internalAddress, isReady, kubeletPort } from './node-scan.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 /** A renewal every quarter of the lease's duration, as kubelets do. */
@@ -32,6 +32,10 @@ export const CATCH_UP_FACTOR = 2;
 /** First and longest pause after a request about a lease that failed. */
 export const RETRY_MS_MIN = 200;
 export const RETRY_MS_MAX = 7000;
+/** Nodes whose port is another one (of a start before this) are told within this time. */
+export const STALE_SPREAD_MS = 30_000;
+/** Of so many nodes one each millisecond at most is told. */
+const STALE_SPREAD_ROWS = 1;
 /** Conditions are sent again at this period although nothing changed, stretched by a sixtieth. */
 export const STATUS_PERIOD_MS = 600_000;
 
@@ -40,7 +44,8 @@ export interface KubeletsOptions {
   readonly leaseDurationSeconds: number;
   readonly metrics: SimulatorMetrics;
   /** False: the status of nodes is left to stages; only leases are kept. */
-  readonly keepsStatus: boolean;
+  readonly keepsStatus: () => boolean;
+  readonly endpoint: KubeletEndpoint;
   /** Name of the Node at a row. */
   nameOf(id: number): string;
   /** A row is new and filled. */
@@ -128,15 +133,25 @@ export class Kubelets {
       columns.mark(id, READY, nowReady);
       metrics.nodesReady += nowReady ? 1 : -1;
     }
-    if (!this.#options.keepsStatus) this.#heartbeats.cancel(id);
-    else if (!nowReady && this.#scan.deletionTimestampStart < 0) {
-      this.#heartbeats.arm(id, this.#nowMs());
-    } else if (isNew) {
-      this.#planHeartbeat(id);
-    }
+    const { port } = this.#options.endpoint;
+    const isStale = port > 0 && kubeletPort(bytes, statusStart, statusEnd) !== port;
+    columns.mark(id, NO_PORT, isStale);
+    columns.mark(id, NO_CAPACITY, !hasAllocatable(bytes, statusStart, statusEnd));
+    this.#planStatus(id, isNew, nowReady, isStale);
     if (!isNew) return;
     if (this.#isRenewing) this.#planFirst(id, this.#nowMs());
     this.#options.onNode(id);
+  }
+
+  #planStatus(id: number, isNew: boolean, nowReady: boolean, isStale: boolean): void {
+    const isLeaving = this.#scan.deletionTimestampStart >= 0;
+    if (!this.#options.keepsStatus()) this.#heartbeats.cancel(id);
+    else if (!nowReady && !isLeaving) this.#heartbeats.arm(id, this.#nowMs());
+    else if (isNew && isStale && !isLeaving) {
+      // so many are stale at once only after a restart: then there is time
+      const spreadMs = Math.min(STALE_SPREAD_MS, this.#rows * STALE_SPREAD_ROWS);
+      this.#heartbeats.arm(id, this.#nowMs() + this.#client.random() * spreadMs);
+    } else if (isNew) this.#planHeartbeat(id);
   }
 
   #onGone(id: number): void {
@@ -175,11 +190,17 @@ export class Kubelets {
   }
 
   #heartbeat(id: number): void {
+    const columns = this.#columns;
+    const name = this.#options.nameOf(id);
+    const lacks = {
+      address: columns.address.get(id) === 0,
+      capacity: columns.has(id, NO_CAPACITY),
+      port: columns.has(id, NO_PORT),
+    };
     const now = secondTime(this.#nowMs());
-    const status = { conditions: healthyConditions(now), nodeInfo: NODE_INFO };
-    const path = `/api/v1/nodes/${this.#options.nameOf(id)}/status`;
-    const body = JSON.stringify({ status });
-    const tag = this.#columns.tagOf(id);
+    const body = JSON.stringify(statusPatch(name, now, lacks, this.#options.endpoint));
+    const path = `/api/v1/nodes/${name}/status`;
+    const tag = columns.tagOf(id);
     const isTaken = this.#client.send(
       'PATCH',
       path,

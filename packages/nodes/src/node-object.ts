@@ -14,6 +14,8 @@ export interface NodeShape {
   readonly template: JsonObject;
   /** Zones that the nodes are dealt to in turn; at least one. */
   readonly zones: readonly string[];
+  /** The port of all kubelets, and the name under which it is reached ('': that of the node). */
+  readonly kubelet?: { readonly port: number; readonly hostname: string };
 }
 
 const MARKS = ['name', 'zone', 'address', 'now'] as const;
@@ -103,7 +105,7 @@ export class NodeBodies {
   readonly #marks: readonly string[];
   readonly #zones: readonly string[];
 
-  constructor({ template, zones }: NodeShape) {
+  constructor({ template, zones, kubelet = { port: 10_250, hostname: '' } }: NodeShape) {
     const metadata = member(template, 'metadata');
     const status = member(template, 'status');
     const whole: JsonObject = {
@@ -124,9 +126,9 @@ export class NodeBodies {
         conditions: healthyConditions(mark('now')),
         addresses: [
           { type: 'InternalIP', address: mark('address') },
-          { type: 'Hostname', address: mark('name') },
+          { type: 'Hostname', address: kubelet.hostname === '' ? mark('name') : kubelet.hostname },
         ],
-        daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
+        daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
         nodeInfo: { ...NODE_INFO, ...member(status, 'nodeInfo') },
       },
     };

@@ -3,6 +3,7 @@
 import type { ScanPath } from '@megaplane/machinery/scan';
 import {
   findPath,
+  integerAt,
   matches,
   MemberCursor,
   pathOf,
@@ -12,6 +13,8 @@ import {
 
 const CONDITIONS = pathOf('conditions');
 const ADDRESSES = pathOf('addresses');
+const ALLOCATABLE = pathOf('allocatable');
+const PORT = pathOf('daemonEndpoints', 'kubeletEndpoint', 'Port');
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const TYPE = encode('type');
 const STATUS = encode('status');
@@ -35,6 +38,17 @@ export function internalAddress(bytes: Uint8Array, start: number, end: number): 
   if (at < 0) return '';
   const text = bytes.subarray(at + 1, skipValue(bytes, at, end) - 1);
   return Buffer.from(text.buffer, text.byteOffset, text.length).toString('latin1');
+}
+
+/** The port of the node's kubelet in the status object `bytes[start..end)`, or -1. */
+export function kubeletPort(bytes: Uint8Array, start: number, end: number): number {
+  const at = start < 0 ? -1 : findPath(bytes, start, end, PORT);
+  return at < 0 ? -1 : integerAt(bytes, at, end);
+}
+
+/** True if the status object `bytes[start..end)` says what pods may use. */
+export function hasAllocatable(bytes: Uint8Array, start: number, end: number): boolean {
+  return start >= 0 && findPath(bytes, start, end, ALLOCATABLE) >= 0;
 }
 
 /** Where the member `wanted` stands in the item of the list at `path` whose `type` is `type`. */

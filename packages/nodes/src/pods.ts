@@ -15,6 +15,7 @@ import { matches } from '@megaplane/machinery/scan';
 import type { AddressPool } from './addresses.ts';
 import { addressNumber, addressText } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
+import type { Disregard } from './node-filter.ts';
 import { secondTime } from './lease-object.ts';
 import { PodColumns, RUNNING } from './pod-columns.ts';
 import { completePatch, podStage, readyPatch } from './pod-stages.ts';
@@ -29,10 +30,14 @@ export interface PodsOptions {
   readonly client: Client;
   readonly metrics: SimulatorMetrics;
   readonly addresses: AddressPool;
+  /** Pods that are left alone. */
+  readonly disregard?: Disregard;
   /** Row of a pod of the informer, or -1. */
   find(namespace: string, name: string): number;
   /** Address of a node, or -1 when this simulator does not (yet) hold the node. */
   nodeAddress(node: string): number;
+  /** So many containers of a node begin to run. */
+  onStart?(node: string, containers: number): void;
 }
 
 /** One request that a pod's stage needs. */
@@ -99,6 +104,7 @@ export class Pods {
       return;
     }
     this.#keepAddress(id, text(status['podIP']));
+    if (this.#options.disregard?.covers(pod) === true) return void this.#waiting.delete(id);
     const action = this.#actionFor(id, pod, addressText(hostAddress));
     if (action === undefined) this.#waiting.delete(id);
     else if (this.#inFlight.has(id)) this.#waiting.set(id, action);
@@ -159,6 +165,8 @@ export class Pods {
 
   #ready(id: number, pod: JsonObject, hostIp: string, now: string): JsonObject {
     const columns = this.#columns;
+    const { containers, nodeName } = object(pod['spec']);
+    this.#options.onStart?.(text(nodeName), Array.isArray(containers) ? containers.length : 0);
     if (columns.address.get(id) === 0 && object(pod['spec'])['hostNetwork'] !== true) {
       const address = this.#options.addresses.allocate();
       // With no address left the pod runs without one of its own, as on the host's network.

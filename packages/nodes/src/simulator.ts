@@ -1,25 +1,23 @@
 // shell: the simulator's clockwork, sockets and files
 /** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
 import type { Client } from '@megaplane/client/client';
-import type { Informer, InformerHandler } from '@megaplane/client/informer';
-import { createInformer } from '@megaplane/client/informer';
 import { createKubeClient } from '@megaplane/client/kube-client';
-import { readPages } from '@megaplane/client/pager';
+import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { AddressPool, parseCidr } from './addresses.ts';
-import { Kubelets } from './kubelets.ts';
-import { LEASE_PATH } from './lease-object.ts';
-import { serveMetrics } from '@megaplane/client/metrics-endpoint';
-import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
-import { Pods } from './pods.ts';
-import { Registration } from './registration.ts';
+import { parseCidr } from './addresses.ts';
+import type { KubeletEndpoint } from './node-status.ts';
+import { KubeletData } from './port/kubelet-data.ts';
+import { openKubeletPort, type KubeletPort } from './port/kubelet-port.ts';
+import { PortAccess } from './port/port-access.ts';
+import { PortConfig } from './port/port-config.ts';
+import { SimulatedWorld } from './simulated-world.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
-import { loadStages } from './stages/stage-sets.ts';
-import { StagedWorld } from './staged-world.ts';
 
 /** How often what is due is sent: often enough for leases, and many at once in one write. */
 const TICK_MS = 20;
+/** Where API servers publish the authority of their clients. */
+const AUTHORITY_PATH =
+  '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
 
 export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 
@@ -32,6 +30,12 @@ export interface NodesOptions {
   readonly zones: readonly string[];
   /** Only nodes that match are simulated; empty: all. */
   readonly labelSelector: string;
+  readonly annotationSelector: string;
+  /** Only the node of this name is simulated; empty: all. */
+  readonly singleNode: string;
+  /** Nodes and pods whose status is left alone; empty: none. */
+  readonly disregardAnnotations: string;
+  readonly disregardLabels: string;
   /** Addresses of pods. */
   readonly cidr: string;
   /** Files of stages, or names of sets that come with the program; none: the compiled ones. */
@@ -40,8 +44,16 @@ export interface NodesOptions {
   readonly leaseDurationSeconds: number;
   /** Connections for nodes and pods, and as many again for heartbeats. */
   readonly connections: number;
-  /** `host:port` of the metrics endpoint. */
-  readonly metricsAddress: string;
+  /** `host:port` of the kubelets, and of the metrics endpoint. */
+  readonly serverAddress: string;
+  /** PEM; `clientCa` undefined: the one that the API server publishes. */
+  readonly tls: {
+    readonly certificate: string;
+    readonly key: string;
+    readonly clientCa: string | undefined;
+  };
+  /** How nodes say that they are reached; port 0: the one of `serverAddress`. */
+  readonly endpoint: KubeletEndpoint;
   readonly log: Log;
 }
 
@@ -60,135 +72,73 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   // As a kubelet does: renewals never wait behind the other traffic of their own process.
   const heartbeats = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   const metrics = new SimulatorMetrics();
-  const world = await play({ client, heartbeats, options, metrics });
-  const endpoint = await serveMetrics(options.metricsAddress, () => metrics.text());
-  const interval = setInterval(() => world.tick(), TICK_MS);
+  const config = new PortConfig({
+    nowMs: () => client.timers.nowMs(),
+    random: () => client.random(),
+    startedContainers: (node) => world?.startedContainers(node) ?? 0,
+  });
+  let world: SimulatedWorld | null = null;
+  const port = await openPort({
+    options,
+    client,
+    config,
+    metrics,
+    nodeNames: () => world?.nodeNames() ?? [],
+  });
+  const endpoint = { ...options.endpoint, port: options.endpoint.port || port.port };
+  try {
+    world = new SimulatedWorld({ client, heartbeats, options, metrics, endpoint, config });
+    await world.start();
+  } catch (error) {
+    await port.close();
+    client.close();
+    heartbeats.close();
+    throw error;
+  }
+  const interval = setInterval(() => world?.tick(), TICK_MS);
   return {
-    listens: `${client.server}; metrics ${endpoint.url}`,
+    listens: `${client.server}; kubelets https://${port.address}; metrics http://${port.address}/metrics`,
     stop: async () => {
       clearInterval(interval);
-      world.stop();
+      world?.stop();
       client.close();
       heartbeats.close();
-      await endpoint.close();
+      await port.close();
     },
   };
 }
 
-interface Parts {
-  readonly client: Client;
-  readonly heartbeats: Client;
+interface PortParts {
   readonly options: NodesOptions;
+  readonly client: Client;
+  readonly config: PortConfig;
   readonly metrics: SimulatorMetrics;
+  readonly nodeNames: () => readonly string[];
 }
 
-interface World {
-  tick(): void;
-  stop(): void;
-}
-
-/** Everything wired, and begun. Rejects with an Error that says what is wrong with the stages. */
-async function play({ client, heartbeats, options, metrics }: Parts): Promise<World> {
-  const onTrouble = (message: string): void => options.log('warn', message);
-  const addresses = new AddressPool(options.cidr);
-  const findNode = (name: string): number => nodes.find('', name);
-  const nodeAddress = (row: number): number => kubelets.addressOf(row);
-  const staged = new StagedWorld({ client, metrics, addresses, findNode, nodeAddress, onTrouble });
-  await staged.prepare(loadStages(options.stages, staged.functions, onTrouble));
-  const kubelets: Kubelets = new Kubelets({
-    client: heartbeats,
-    leaseDurationSeconds: options.leaseDurationSeconds,
-    metrics,
-    keepsStatus: !staged.hasNodes,
-    nameOf: (id) => nodes.keyOf(id),
-    onNode: (id) => {
-      played.onNode(nodes.keyOf(id));
-      staged.onNode(nodes.keyOf(id));
-    },
-  });
-  const played: Pods = new Pods({
-    client,
-    metrics,
-    addresses,
-    find: (namespace, name) => pods.find(namespace, name),
-    nodeAddress: (node) => (findNode(node) < 0 ? -1 : nodeAddress(findNode(node))),
-  });
-  const pods: Informer = createInformer({
-    client,
-    path: '/api/v1/pods',
-    fieldSelector: 'spec.nodeName!=',
-    handler: { ...played.handler, onTrouble },
-  });
-  let isStarted = false;
-  const onSynced = (): void => {
-    if (isStarted) return;
-    isStarted = true;
-    if (!staged.hasPods) pods.start();
-    staged.start();
-    registrationOf({ client, heartbeats, options, metrics }, nodes).start();
-    void startLeases(client, kubelets, nodes).catch((error: Error) => onTrouble(error.message));
-  };
-  const nodes: Informer = createInformer({
-    client,
-    path: '/api/v1/nodes',
-    labelSelector: options.labelSelector,
-    capacity: options.create,
-    handler: { ...both(kubelets.handler, staged.nodeHandler), onTrouble, onSynced },
-  });
-  nodes.start();
-  return {
-    tick: () => {
-      kubelets.tick();
-      staged.tick();
-    },
-    stop: () => {
-      nodes.stop();
-      pods.stop();
-      staged.stop();
-    },
-  };
-}
-
-function registrationOf({ client, options, metrics }: Parts, nodes: Informer): Registration {
-  const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
-  return new Registration({
-    client,
-    metrics,
-    count: options.create,
-    bodies: new NodeBodies({ template: options.template ?? DEFAULT_TEMPLATE, zones }),
-    exists: (name) => nodes.find('', name) >= 0,
-    log: options.log,
+async function openPort(parts: PortParts): Promise<KubeletPort> {
+  const { options, client, config, metrics, nodeNames } = parts;
+  const { certificate, key } = options.tls;
+  const clientCa = options.tls.clientCa ?? (await publishedAuthority(client));
+  if (clientCa === null) {
+    const why = 'the API server publishes no authority of its clients';
+    options.log('info', `${why}: only tokens open the kubelets' port (see --client-ca-file)`);
+  }
+  return openKubeletPort({
+    address: options.serverAddress,
+    tls: { certificate, key, clientCa },
+    access: new PortAccess(client),
+    config,
+    data: new KubeletData(client),
+    nowMs: () => client.timers.nowMs(),
+    metrics: () => metrics.text(),
+    nodeNames,
+    onTrouble: (message) => options.log('warn', message),
   });
 }
 
-/** Two handlers of one informer; what holds the rows hears of them first. */
-function both(first: InformerHandler, second: InformerHandler | null): InformerHandler {
-  if (second === null) return first;
-  return {
-    onUpsert: (id, isNew, bytes, start, end) => {
-      first.onUpsert(id, isNew, bytes, start, end);
-      second.onUpsert(id, isNew, bytes, start, end);
-    },
-    onDelete: (id, bytes, start, end) => {
-      second.onDelete(id, bytes, start, end);
-      first.onDelete(id, bytes, start, end);
-    },
-  };
-}
-
-/** Leases from before are taken over: their versions are read page by page, then renewals begin. */
-async function startLeases(client: Client, kubelets: Kubelets, nodes: Informer): Promise<void> {
-  const scan = new ObjectScan();
-  const result = await readPages({
-    client,
-    path: LEASE_PATH,
-    onItem: (bytes, start, end) => {
-      if (!scan.scan(bytes, start, end)) return;
-      const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
-      const id = nodes.find('', name);
-      if (id >= 0) kubelets.adopt(id, scan.resourceVersion);
-    },
-  });
-  if (!result.ok) throw new Error(`cannot read leases: ${result.status.message}`);
-  kubelets.start(nodes.idLimit, (id) => nodes.has(id));
+async function publishedAuthority(client: Client): Promise<string | null> {
+  const answer = await client.request({ method: 'GET', path: AUTHORITY_PATH });
+  const found = answer.ok ? stringAt(answer.object, 'data', 'client-ca-file') : '';
+  return found === '' ? null : found;
 }

@@ -10,6 +10,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { addressText, type AddressPool } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
+import type { Disregard } from './node-filter.ts';
 import { KUBELET_VERSION } from './node-object.ts';
 import { PodCensus } from './pod-census.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
@@ -24,6 +25,10 @@ export interface StagedOptions {
   readonly client: Client;
   readonly metrics: SimulatorMetrics;
   readonly addresses: AddressPool;
+  /** Nodes and pods that are left alone. */
+  readonly disregard: Disregard;
+  /** Of all kubelets. */
+  readonly nodePort: number;
   /** Row of a node that we hold, or -1, and its address as a number, 0 without one. */
   readonly findNode: (name: string) => number;
   readonly nodeAddress: (row: number) => number;
@@ -65,7 +70,7 @@ export class StagedWorld {
     return {
       nowMs: () => this.#options.client.timers.nowMs(),
       version: KUBELET_VERSION,
-      nodePort: 0,
+      nodePort: this.#options.nodePort,
       nodeAddress,
       podAddress: ({ node, isHostNetwork, name, namespace }) => {
         if (isHostNetwork) return nodeAddress(node);
@@ -113,7 +118,10 @@ export class StagedWorld {
       stages,
       recorder: createEventRecorder({ client, component: 'kwok_controller' }),
       metrics,
-      isOurs: (object) => !isPod || this.#isOurPod(object),
+      isOurs: (object) => {
+        if (isPod && !this.#isOurPod(object)) return false;
+        return !(isPod || isNode) || !this.#options.disregard.covers(object);
+      },
       pathOf: (id) => {
         const key = (informer?.keyOf(id) ?? '').split('/');
         return resourcePath(resource, key.length > 1 ? (key[0] ?? '') : '', key.at(-1) ?? '');

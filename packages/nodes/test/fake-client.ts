@@ -2,6 +2,7 @@
 import type {
   Client,
   ClientMetrics,
+  ClientRequest,
   ClientResponse,
   SendDone,
   StreamHandle,
@@ -102,7 +103,7 @@ export class FakeClient implements Client {
     return this.#random.next();
   }
 
-  request(): Promise<ClientResponse> {
+  request(_request: ClientRequest): Promise<ClientResponse> {
     throw new Error('machines do not wait for answers');
   }
 

@@ -9,16 +9,27 @@ import { wholeNumber, words } from '../usage.ts';
 
 interface Flags extends LogFlags {
   readonly kubeconfig: string;
-  readonly manageAllNodes?: true;
+  readonly connections: number;
+  readonly manageAllNodes?: boolean;
+  readonly manageSingleNode: string;
   readonly manageNodesWithLabelSelector: string;
+  readonly manageNodesWithAnnotationSelector: string;
+  readonly disregardStatusWithLabelSelector: string;
+  readonly disregardStatusWithAnnotationSelector: string;
   readonly cidr: string;
   readonly config?: readonly string[];
   readonly nodeLeaseDurationSeconds: number;
   readonly create: number;
   readonly nodeTemplate?: string;
   readonly zones: readonly string[];
-  readonly connections: number;
-  readonly metricsAddress: string;
+  readonly serverAddress: string;
+  readonly metricsAddress?: string;
+  readonly nodeIp: string;
+  readonly nodeName: string;
+  readonly nodePort: number;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
+  readonly clientCaFile?: string;
 }
 
 export function nodesCommand(done: (exitCode: number) => void): Command {
@@ -30,7 +41,38 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
     )
     .optionsGroup('Cluster:')
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
-    .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 2)
+    .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 2);
+  addNodeOptions(command);
+  addPortOptions(command);
+  return addLogOptions(command).action(async (given: Flags) => {
+    done(
+      await serve(async () => {
+        const flags = await withConfiguration(command, given);
+        const { runNodes } = await import('@megaplane/nodes/simulator');
+        return runNodes({
+          kubeconfig: flags.kubeconfig,
+          create: flags.create,
+          ...(flags.nodeTemplate === undefined
+            ? {}
+            : { template: readTemplate(flags.nodeTemplate) }),
+          zones: flags.zones,
+          ...selectorsOf(flags),
+          cidr: flags.cidr,
+          stages: flags.config ?? [],
+          leaseDurationSeconds: flags.nodeLeaseDurationSeconds,
+          connections: flags.connections,
+          serverAddress: flags.metricsAddress ?? flags.serverAddress,
+          tls: await tlsOf(flags),
+          endpoint: { port: flags.nodePort, hostname: flags.nodeName, nodeIp: flags.nodeIp },
+          log: logger(flags),
+        });
+      }),
+    );
+  });
+}
+
+function addNodeOptions(command: Command): void {
+  command
     .optionsGroup('Nodes:')
     .option('--create <count>', 'register node-0 and on', wholeNumber(0, 100_000_000), 0)
     .option('--node-template <file>', 'a Node in YAML or JSON that the created ones look like')
@@ -40,42 +82,108 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
       'zone-c',
     ])
     .option('--manage-all-nodes', 'simulate every node of the cluster (the default)')
+    .option('--manage-single-node <name>', 'simulate only this one', '')
     .option('--manage-nodes-with-label-selector <selector>', 'simulate only these', '')
+    .option('--manage-nodes-with-annotation-selector <selector>', 'simulate only these', '')
     .option('--node-lease-duration-seconds <seconds>', '0 = no leases', wholeNumber(0, 86_400), 40)
     .optionsGroup('Pods:')
     .option('--cidr <network>', 'addresses of the pods, /8 to /30', '10.0.0.0/9')
     .option(
       '--config <files...>',
-      "kwok's Stage files, or sets that come along: fast, general, chaos, volume",
+      "kwok's files, or sets that come along: fast, general, chaos, volume, metrics",
     )
-    .optionsGroup('Run:')
+    .option('--disregard-status-with-label-selector <selector>', 'leave these alone', '')
+    .option('--disregard-status-with-annotation-selector <selector>', 'leave these alone', '');
+}
+
+function addPortOptions(command: Command): void {
+  command
+    .optionsGroup("The kubelets' port (logs, exec, attach, port-forward, metrics):")
     .option(
-      '--metrics-address <host:port>',
-      'of /metrics and /healthz; port 0 = a free one',
+      '--server-address <host:port>',
+      'of TLS for API servers, and of /metrics and /healthz without; port 0 = a free one',
       '127.0.0.1:10247',
-    );
-  return addLogOptions(command).action(async (flags: Flags) => {
-    done(
-      await serve(async () => {
-        const { runNodes } = await import('@megaplane/nodes/simulator');
-        return runNodes({
-          kubeconfig: flags.kubeconfig,
-          create: flags.create,
-          ...(flags.nodeTemplate === undefined
-            ? {}
-            : { template: readTemplate(flags.nodeTemplate) }),
-          zones: flags.zones,
-          labelSelector: flags.manageNodesWithLabelSelector,
-          cidr: flags.cidr,
-          stages: flags.config ?? [],
-          leaseDurationSeconds: flags.nodeLeaseDurationSeconds,
-          connections: flags.connections,
-          metricsAddress: flags.metricsAddress,
-          log: logger(flags),
-        });
-      }),
-    );
-  });
+    )
+    .option('--metrics-address <host:port>', 'another name of --server-address')
+    .option('--node-ip <address>', 'of nodes without one (default: by their names)', '')
+    .option('--node-name <host>', "under which every node's kubelet is reached", '')
+    .option('--node-port <port>', 'under which it is (0 = as listened)', wholeNumber(0, 65_535), 0)
+    .option('--tls-cert-file <file>', 'serving certificate (default: made at each start)')
+    .option('--tls-private-key-file <file>', 'its key')
+    .option('--client-ca-file <file>', 'of client certificates (default: as the cluster says)');
+}
+
+type SelectorFlags = Pick<
+  Flags,
+  | 'manageAllNodes'
+  | 'manageSingleNode'
+  | 'manageNodesWithLabelSelector'
+  | 'manageNodesWithAnnotationSelector'
+  | 'disregardStatusWithLabelSelector'
+  | 'disregardStatusWithAnnotationSelector'
+>;
+
+/** As kwok: "all nodes" outweighs the selectors. */
+function selectorsOf(flags: SelectorFlags): {
+  readonly labelSelector: string;
+  readonly annotationSelector: string;
+  readonly singleNode: string;
+  readonly disregardLabels: string;
+  readonly disregardAnnotations: string;
+} {
+  const isAll = flags.manageAllNodes === true;
+  return {
+    labelSelector: isAll ? '' : flags.manageNodesWithLabelSelector,
+    annotationSelector: isAll ? '' : flags.manageNodesWithAnnotationSelector,
+    singleNode: isAll ? '' : flags.manageSingleNode,
+    disregardLabels: flags.disregardStatusWithLabelSelector,
+    disregardAnnotations: flags.disregardStatusWithAnnotationSelector,
+  };
+}
+
+/** Options of a KwokConfiguration count where the command line says nothing. */
+async function withConfiguration(command: Command, flags: Flags): Promise<Flags> {
+  const { readKwokDefaults } = await import('@megaplane/nodes/stages/kwok-configuration');
+  const { STAGE_SETS } = await import('@megaplane/nodes/stages/stage-sets');
+  const merged: Record<string, unknown> = { ...flags };
+  const log = logger(flags);
+  for (const file of flags.config ?? []) {
+    if (STAGE_SETS.some((set) => set === file)) continue;
+    const found = readKwokDefaults(file, textOf('--config', file), (text) => log('warn', text));
+    for (const [name, value] of Object.entries(found)) {
+      if (command.getOptionValueSource(name) !== 'cli') merged[name] = value;
+    }
+  }
+  return merged as unknown as Flags;
+}
+
+async function tlsOf({ tlsCertFile, tlsPrivateKeyFile, clientCaFile, nodeName }: Flags): Promise<{
+  readonly certificate: string;
+  readonly key: string;
+  readonly clientCa: string | undefined;
+}> {
+  const clientCa =
+    clientCaFile === undefined ? undefined : textOf('--client-ca-file', clientCaFile);
+  if ((tlsCertFile === undefined) !== (tlsPrivateKeyFile === undefined)) {
+    throw new Error('--tls-cert-file and --tls-private-key-file belong together');
+  }
+  if (tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined) {
+    return {
+      certificate: textOf('--tls-cert-file', tlsCertFile),
+      key: textOf('--tls-private-key-file', tlsPrivateKeyFile),
+      clientCa,
+    };
+  }
+  const { makeServingCertificate } = await import('../serving-certificate.ts');
+  return { ...makeServingCertificate(nodeName), clientCa };
+}
+
+function textOf(flag: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`${flag}: cannot read ${file}: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 function readTemplate(file: string): Record<string, never> {

@@ -13,6 +13,7 @@ interface Flags {
   readonly dataDir: string;
   readonly ephemeral?: true;
   readonly securePort: number;
+  readonly kubeletPort?: number;
   readonly kubeconfig?: string;
   readonly mergeKubeconfig?: true;
   readonly listenClientUrls?: string;
@@ -46,7 +47,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
     .option('--pods <count>', 'pods created once the nodes are ready', wholeNumber(0, PODS_MAX), 0)
     .option(
       '--stages <files...>',
-      "kwok's Stage files for the simulated nodes, or sets: fast, general, chaos, volume",
+      "kwok's files for the simulated nodes, or sets: fast, general, chaos, volume, metrics",
     )
     .optionsGroup('Data:')
     .option('--data-dir <dir>', 'where the cluster lives', './megaplane-data')
@@ -59,6 +60,11 @@ export function upCommand(done: (exitCode: number) => void): Command {
       'of the API server; 0 = a free one',
       wholeNumber(0, 65_535),
       6443,
+    )
+    .option(
+      '--kubelet-port <port>',
+      'of all simulated kubelets (default: 10250, or a free one)',
+      wholeNumber(0, 65_535),
     )
     .option('--kubeconfig <file>', 'where to write it (default: DATA-DIR/kubeconfig)')
     .option('--merge-kubeconfig', 'also add the context "megaplane" to ~/.kube/config')
@@ -85,21 +91,22 @@ export function upCommand(done: (exitCode: number) => void): Command {
       oneOf(['error', 'warn', 'info', 'debug']),
       'info',
     )
-    .action(async (flags: Flags) => {
-      const { runUp } = await import('../up/run.ts');
-      done(
-        await runUp({
-          ...flags,
-          ephemeral: flags.ephemeral ?? false,
-          mergeKubeconfig: flags.mergeKubeconfig ?? false,
-          kubeconfig: flags.kubeconfig,
-          listenClientUrls: flags.listenClientUrls,
-          durability: flags.durability,
-          etcdServers: flags.etcdServers,
-          stages: flags.stages ?? [],
-          components: flags.components ?? COMPONENTS,
-          exitWhen: flags.exitWhen,
-        }),
-      );
-    });
+    .action(async (flags: Flags) => done(await run(flags)));
+}
+
+async function run(flags: Flags): Promise<number> {
+  const { kubeletPortFor, runUp } = await import('../up/run.ts');
+  return runUp({
+    ...flags,
+    ephemeral: flags.ephemeral ?? false,
+    mergeKubeconfig: flags.mergeKubeconfig ?? false,
+    kubeletPort: flags.kubeletPort ?? (await kubeletPortFor(flags.securePort)),
+    kubeconfig: flags.kubeconfig,
+    listenClientUrls: flags.listenClientUrls,
+    durability: flags.durability,
+    etcdServers: flags.etcdServers,
+    stages: flags.stages ?? [],
+    components: flags.components ?? COMPONENTS,
+    exitWhen: flags.exitWhen,
+  });
 }

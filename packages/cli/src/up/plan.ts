@@ -11,6 +11,8 @@ export interface UpOptions {
   readonly dataDir: string;
   readonly ephemeral: boolean;
   readonly securePort: number;
+  /** Where all simulated kubelets listen; 0: a free one. */
+  readonly kubeletPort: number;
   readonly kubeconfig: string | undefined;
   readonly mergeKubeconfig: boolean;
   readonly listenClientUrls: string | undefined;
@@ -53,12 +55,14 @@ export function paths(dataDir: string): {
   readonly logs: string;
   readonly socket: string;
   readonly administrator: string;
+  readonly authority: string;
   readonly kubeconfig: (user: string) => string;
 } {
   return {
     logs: join(dataDir, 'logs'),
     socket: join(dataDir, 'apiserver.sock'),
     administrator: join(dataDir, 'kubeconfig'),
+    authority: join(dataDir, 'pki', 'ca.crt'),
     kubeconfig: (user) => join(dataDir, `${user}.kubeconfig`),
   };
 }
@@ -106,7 +110,10 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
     case 'scheduler':
       return ['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics];
     case 'nodes': {
-      const flags = [...metrics, '--create', `${options.nodes}`];
+      const flags = ['--create', `${options.nodes}`];
+      flags.push('--server-address', `127.0.0.1:${options.kubeletPort}`);
+      // the API server of the same machine finds every kubelet there, and shows its certificate
+      flags.push('--node-name', 'localhost', '--client-ca-file', files.authority);
       // Stages of files may do anything to objects of any kind.
       if (options.stages.length === 0) flags.push('--kubeconfig', files.kubeconfig('nodes'));
       else flags.push('--kubeconfig', files.administrator, '--config', ...options.stages);

@@ -1,5 +1,6 @@
 // shell: starts, watches and stops the processes of a cluster
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +18,7 @@ import { processUsage } from './usage.ts';
 import { createPods } from './workload.ts';
 
 const POLL_MS = 100;
+const KUBELET_PORT = 10_250;
 
 /** A cluster that is being brought up: its children, and what was reached when. */
 interface Cluster {
@@ -89,6 +91,7 @@ async function bringUp(cluster: Cluster): Promise<void> {
   if (options.mergeKubeconfig) mergeKubeconfig(kubeconfig);
   const others = options.components.filter((component) => component !== 'apiserver');
   await Promise.all(others.map((component) => startChild(cluster, component)));
+  keepKubeletPort(cluster);
   if (options.components.includes('nodes')) await followNodes(cluster);
   if (options.pods > 0 && !cluster.isAsked) await followPods(cluster);
   measure(cluster);
@@ -103,6 +106,25 @@ function keepPort(cluster: Cluster): void {
   const server = cluster.children.get('apiserver');
   const securePort = Number(/^https:\/\/.*?:(\d+)(?:,|$)/.exec(server?.listens ?? '')?.[1]);
   if (securePort > 0) server?.replan(childPlan('apiserver', { ...cluster.options, securePort }));
+}
+
+/** Nodes tell the kubelets' port: after a restart of their process it must be the same. */
+function keepKubeletPort(cluster: Cluster): void {
+  const nodes = cluster.children.get('nodes');
+  const kubeletPort = Number(/kubelets https:\/\/\S*:(\d+);/.exec(nodes?.listens ?? '')?.[1]);
+  if (kubeletPort > 0) nodes?.replan(childPlan('nodes', { ...cluster.options, kubeletPort }));
+}
+
+/** The usual port of kubelets where it is free, any free one where it is not, or for free ones. */
+export async function kubeletPortFor(securePort: number): Promise<number> {
+  if (securePort === 0) return 0;
+  const probe = createServer();
+  const isFree = await new Promise<boolean>((resolve) => {
+    probe.once('error', () => resolve(false));
+    probe.listen(KUBELET_PORT, '127.0.0.1', () => resolve(true));
+  });
+  if (isFree) await new Promise((resolve) => probe.close(resolve));
+  return isFree ? KUBELET_PORT : 0;
 }
 
 async function startChild(cluster: Cluster, component: Component): Promise<void> {

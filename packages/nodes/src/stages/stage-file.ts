@@ -156,7 +156,7 @@ class StageReader {
     refuseImpersonation(part('impersonation'));
     return {
       kind: 'patch',
-      type: part('type').isAbsent ? '' : oneOf(part('type'), PATCH_TYPES),
+      type: part('type').isAbsent ? '' : part('type').oneOf(PATCH_TYPES),
       subresource: part('subresource').text(''),
       root: part('root').text(''),
       template: this.#template(part('template')),
@@ -168,7 +168,7 @@ class StageReader {
     const part = apply.members(['template', 'subresource', 'type']);
     return {
       kind: 'apply',
-      type: part('type').isAbsent ? 'apply' : oneOf(part('type'), APPLY_TYPES),
+      type: part('type').isAbsent ? 'apply' : part('type').oneOf(APPLY_TYPES),
       subresource: part('subresource').text(''),
       template: this.#template(part('template')),
     };
@@ -192,22 +192,13 @@ function refuseImpersonation(field: Field): void {
   if (!field.isAbsent) throw field.error('impersonation is not supported');
 }
 
-function oneOf<Name extends string>(field: Field, names: readonly Name[]): Name {
-  const text = field.text();
-  const found = names.find((name) => name === text);
-  if (found === undefined) {
-    throw field.error(`${JSON.stringify(text)} is none of ${names.join(', ')}`);
-  }
-  return found;
-}
-
 function conditionOf(item: Field): StageCondition {
   const part = item.members(['cel', 'jq', 'key', 'operator', 'values']);
   if (!part('cel').isAbsent) {
     return { kind: 'cel', program: celOf(part('cel').members(['expression'])('expression')) };
   }
   const jq = part('jq').isAbsent ? part : part('jq').members(['key', 'operator', 'values']);
-  const operator: SelectorOperator = oneOf(jq('operator'), OPERATORS);
+  const operator: SelectorOperator = jq('operator').oneOf(OPERATORS);
   const values = jq('values')
     .items()
     .map((value) => value.text());

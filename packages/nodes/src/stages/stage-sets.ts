@@ -3,30 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { TemplateFunctions } from '../templates/template-run.ts';
-import { readStageFile } from './stage-file.ts';
+import { readStageFile, type OtherDocument } from './stage-file.ts';
 import type { Stage } from './stage.ts';
 
 /** Sets that come with the program; `fast` is what plays without any, as compiled code. */
-export const STAGE_SETS = ['fast', 'general', 'chaos', 'volume'] as const;
+export const STAGE_SETS = ['fast', 'general', 'chaos', 'volume', 'metrics'] as const;
 export type StageSet = (typeof STAGE_SETS)[number];
 
-/** Kinds of kwok's that files may hold and that change nothing here yet. */
-const KNOWN_KINDS = new Set([
-  'KwokConfiguration',
-  'KwokctlConfiguration',
-  'KwokctlResource',
-  'ClusterResourceUsage',
-  'ResourceUsage',
-  'Metric',
-  'Logs',
-  'ClusterLogs',
-  'Exec',
-  'ClusterExec',
-  'Attach',
-  'ClusterAttach',
-  'PortForward',
-  'ClusterPortForward',
-]);
+/** Kinds of kwokctl's that files may hold and that change nothing here. */
+const IGNORED_KINDS = new Set(['KwokctlConfiguration', 'KwokctlResource', 'KwokctlComponent']);
 
 function isSet(name: string): name is StageSet {
   return STAGE_SETS.some((one) => one === name);
@@ -38,23 +23,27 @@ export function stageSetFile(name: StageSet): string {
 }
 
 /**
- * The stages of files and sets, in their order. Throws an Error that names file, line and column;
- * `warn` hears of documents that are left aside.
+ * The stages of files and sets, in their order. Throws an Error that names file, line and column.
+ * `take` gets documents of other kinds and says whether it knows what to do with them; `warn` hears
+ * of those that are left aside.
  */
 export function loadStages(
   names: readonly string[],
   functions: TemplateFunctions,
+  take: (document: OtherDocument, file: string) => boolean,
   warn: (message: string) => void,
 ): Stage[] {
   const stages: Stage[] = [];
   for (const name of names) {
     const path = isSet(name) ? stageSetFile(name) : name;
     const { stages: found, others } = readStageFile(name, textOf(path), functions);
-    for (const { apiVersion, kind, field } of others) {
-      if (!KNOWN_KINDS.has(kind)) {
+    for (const other of others) {
+      const { apiVersion, kind, field } = other;
+      if (take(other, name)) continue;
+      if (!IGNORED_KINDS.has(kind)) {
         throw field.error(`${apiVersion} ${kind} is no kind that the simulator knows`);
       }
-      warn(field.error(`${kind} is not supported yet and changes nothing`).message);
+      warn(field.error(`${kind} is for kwokctl and changes nothing`).message);
     }
     for (const stage of found) {
       const isTwice = stages.some((one) => one.name === stage.name && one.kind === stage.kind);

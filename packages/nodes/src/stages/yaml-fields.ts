@@ -26,6 +26,23 @@ export class Field {
     return this.#node === null || (isScalar(this.#node) && this.#node.value === null);
   }
 
+  /** `kind` of the document that begins here; '' where it has none. */
+  get kindInside(): string {
+    const kind: unknown = isMap(this.#node) ? this.#node.get('kind') : undefined;
+    return typeof kind === 'string' ? kind : '';
+  }
+
+  /** `metadata.namespace/name` of the document that begins here; '' where it has none. */
+  get nameInside(): string {
+    const metadata = isMap(this.#node) ? this.#node.get('metadata') : undefined;
+    if (!isMap(metadata)) return '';
+    const part = (name: string): string => {
+      const found: unknown = metadata.get(name);
+      return typeof found === 'string' ? found : '';
+    };
+    return `${part('namespace')}/${part('name')}`;
+  }
+
   /** The error that says `what` is wrong here. */
   error(what: string): FileError {
     const offset = this.#node?.range?.[0] ?? 0;
@@ -79,11 +96,45 @@ export class Field {
     return value;
   }
 
+  /** A number with or without a fraction; `.inf` is one. */
+  decimal(): number {
+    const value = isScalar(this.#node) ? this.#node.value : undefined;
+    if (typeof value !== 'number' || Number.isNaN(value)) throw this.error('a number is expected');
+    return value;
+  }
+
+  /** A text, or what a number is written as. */
+  word(): string {
+    const value = isScalar(this.#node) ? this.#node.value : undefined;
+    return typeof value === 'number' ? String(value) : this.text();
+  }
+
+  /** One of these words. */
+  oneOf<Word extends string>(words: readonly Word[]): Word {
+    const text = this.text();
+    const found = words.find((word) => word === text);
+    if (found === undefined) {
+      throw this.error(`${JSON.stringify(text)} is none of ${words.join(', ')}`);
+    }
+    return found;
+  }
+
   flag(): boolean {
     if (this.isAbsent) return false;
     const value = isScalar(this.#node) ? this.#node.value : undefined;
     if (typeof value !== 'boolean') throw this.error('true or false is expected');
     return value;
+  }
+
+  /** The members of a mapping whose names are the user's; none where it is left out. */
+  entries(): readonly (readonly [string, Field])[] {
+    if (this.isAbsent) return [];
+    const node = this.#node;
+    if (!isMap(node)) throw this.error('a mapping is expected');
+    return (node.items as Pair<Node, Node | null>[]).map((pair) => {
+      const name = isScalar(pair.key) ? String(pair.key.value) : '';
+      return [name, this.#child(pair.value, name)];
+    });
   }
 
   /** A mapping of texts, or undefined where it is left out. */

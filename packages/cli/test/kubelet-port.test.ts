@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { eventually, kubectlOf, kubectls, NO_KUBECTL, startCluster } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+
+// one that speaks SPDY and one that speaks WebSocket; all of them take longer
+const found = kubectls().slice(1);
+const isLong = process.env['MEGAPLANE_LONG'] === '1';
+const programs = isLong || found.length < 3 ? kubectls() : [found[0] ?? '', found.at(-1) ?? ''];
+const skip = programs.length === 0 ? NO_KUBECTL : false;
+const folder = mkdtempSync(join(tmpdir(), 'megaplane-port-'));
+let cluster: Cluster;
+let far: Server;
+
+const rule = (kind: string, spec: object): string =>
+  `${JSON.stringify({ apiVersion: 'kwok.x-k8s.io/v1alpha1', kind, metadata: { name: 'a' }, spec })}\n---\n`;
+
+before(async () => {
+  if (skip !== false) return;
+  far = createServer((request, response) => response.end(`far ${request.url}`));
+  far.listen(0, '127.0.0.1');
+  await once(far, 'listening');
+  const log = join(folder, 'a.log');
+  writeFileSync(log, '2026-01-01T00:00:00.5Z stdout F one\n2026-01-01T00:00:01Z stderr F two\n');
+  const { port } = far.address() as AddressInfo;
+  const target = { address: '127.0.0.1', port };
+  const own = join(folder, 'own.yaml');
+  writeFileSync(
+    own,
+    rule('ClusterLogs', { logs: [{ containers: ['main'], logsFile: log }] }) +
+      rule('ClusterAttach', { attaches: [{ logsFile: log }] }) +
+      rule('ClusterExec', {
+        execs: [{ local: { workDir: folder, envs: [{ name: 'COLOR', value: 'blue' }] } }],
+      }) +
+      rule('ClusterPortForward', { forwards: [{ ports: [8080], target }] }),
+  );
+  cluster = await startCluster(['--nodes', '2', '--stages', 'fast', own]);
+  const kubectl = kubectlOf(programs[0] ?? '', cluster);
+  const containers = ['main', 'side'].map((name) => ({ name, image: 'i' }));
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers } };
+  const file = join(folder, 'pod.json');
+  writeFileSync(file, JSON.stringify(pod));
+  kubectl('apply', '-f', file);
+  kubectl('wait', '--for=condition=Ready', 'pod/p', '--timeout=20s');
+});
+after(async () => {
+  far?.close();
+  await cluster?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a kubectl with input to its end, however it ends. */
+function run(
+  program: string,
+  args: readonly string[],
+  input: string | Buffer = '',
+): Promise<Ended> {
+  const env = { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: cluster.kubeconfig };
+  return new Promise((resolve) => {
+    const options = { env, timeout: 30_000, maxBuffer: 2 ** 27, encoding: 'latin1' } as const;
+    const child = execFile(program, args, options, (error, stdout, stderr) => {
+      const code = error === null ? 0 : Number(error.code ?? -1);
+      resolve({ code, stdout, stderr });
+    });
+    child.stdin?.end(input);
+  });
+}
+
+for (const program of programs.length > 0 ? programs : ['kubectl']) {
+  const name = basename(program);
+
+  test(`${name}: logs are those of the file`, { skip }, async () => {
+    assert.equal((await run(program, ['logs', 'p', '-c', 'main'])).stdout, 'one\ntwo\n');
+    const last = await run(program, ['logs', 'p', '-c', 'main', '--timestamps', '--tail=1']);
+    assert.equal(last.stdout, '2026-01-01T00:00:01.000000000Z two\n');
+    const none = await run(program, ['logs', 'p', '-c', 'side']);
+    assert.match(none.stderr, /no logs found for container "side" in pod "default\/p"/);
+    assert.equal(none.code, 1);
+  });
+
+  test(`${name}: commands run where the file says`, { skip }, async () => {
+    const script = 'echo out; echo err >&2; echo $COLOR; pwd; exit 3';
+    const ran = await run(program, ['exec', 'p', '-c', 'main', '--', 'sh', '-c', script]);
+    assert.equal(ran.stdout, `out\nblue\n${folder}\n`);
+    assert.match(ran.stderr, /^err\n/m);
+    assert.match(ran.stderr, /command terminated with exit code 3/);
+    assert.equal(ran.code, 3);
+    const bytes = Buffer.alloc(3_000_000, 'some text that is long enough ');
+    const echoed = await run(program, ['exec', '-i', 'p', '-c', 'main', '--', 'cat'], bytes);
+    assert.equal(Buffer.from(echoed.stdout, 'latin1').compare(bytes), 0);
+    const missing = await run(program, ['exec', 'p', '-c', 'main', '--', 'nosuch']);
+    assert.match(missing.stderr, /exec: "nosuch": executable file not found in \$PATH/);
+  });
+
+  test(`${name}: ports lead where the file says`, { skip }, async () => {
+    const env = { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: cluster.kubeconfig };
+    const child = spawn(program, ['port-forward', 'pod/p', ':8080'], { env });
+    let text = '';
+    child.stdout.on('data', (part: Buffer) => (text += part.toString()));
+    const at = await eventually('a forwarded port', () => /127\.0\.0\.1:(\d+)/.exec(text)?.[1]);
+    const answers = await Promise.all(
+      ['a', 'b', 'c'].map(async (path) => {
+        const answer = await fetch(`http://127.0.0.1:${at}/${path}`);
+        return answer.text();
+      }),
+    );
+    assert.deepEqual(answers, ['far /a', 'far /b', 'far /c']);
+    child.kill();
+    await once(child, 'exit');
+  });
+
+  test(`${name}: attaching shows what the file gets`, { skip }, async () => {
+    const env = { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: cluster.kubeconfig };
+    const child = spawn(program, ['attach', 'p', '-c', 'side'], { env });
+    let text = '';
+    child.stdout.on('data', (part: Buffer) => (text += part.toString()));
+    await eventually('what it holds', () => (text === 'one\ntwo\n' ? text : undefined));
+    child.kill();
+    await once(child, 'exit');
+  });
+}
+
+test('only those who may use nodes get in', { skip }, async () => {
+  const log = readFileSync(join(cluster.dataDir, 'logs', 'nodes.log'), 'utf8');
+  const address = /kubelets (https:\S+);/.exec(log)?.[1] ?? '';
+  const kubectl = kubectlOf(programs[0] ?? '', cluster);
+  const token = kubectl('create', 'token', 'default').trim();
+  const ask = async (path: string, ...headers: string[]): Promise<string> => {
+    const args = ['-sk', '-w', ' %{http_code}', ...headers.flatMap((one) => ['-H', one])];
+    return new Promise((resolve) => {
+      execFile('curl', [...args, `${address}${path}`], (_error, stdout) => resolve(stdout));
+    });
+  };
+  assert.equal(await ask('/healthz'), 'ok 200');
+  const logs = '/containerLogs/default/p/main';
+  assert.equal(await ask(logs), 'Unauthorized 401');
+  assert.equal(await ask(logs, 'authorization: Bearer nope'), 'Unauthorized 401');
+  assert.match(await ask(logs, `authorization: Bearer ${token}`), /^Forbidden \(user=.* 403$/);
+  kubectl('create', 'clusterrole', 'kubelets', '--verb=get', '--resource=nodes/proxy');
+  const subject = ['--clusterrole=kubelets', '--serviceaccount=kube-system:default'];
+  kubectl('create', 'clusterrolebinding', 'kubelets', ...subject);
+  const other = kubectl('create', 'token', 'default', '-n', 'kube-system').trim();
+  assert.equal(await ask(logs, `authorization: Bearer ${other}`), 'one\ntwo\n 200');
+});

@@ -1,0 +1,173 @@
+// shell: child processes
+/** Runs the command of an exec where its rule says, and joins it with the client's streams. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { ExecItem } from './pod-rules.ts';
+import { reasonOf } from './log-reader.ts';
+import type { RemoteStreams, WantedStreams } from './remote-streams.ts';
+
+/** Before the command begins its terminal may get a size; it does not wait longer. */
+const FIRST_SIZE_MS = 200;
+
+export const SUCCESS: JsonObject = { metadata: {}, status: 'Success' };
+
+/** The Status of a command that ended with another code than 0, as kubelets write it. */
+export function exitStatus(code: number): JsonObject {
+  return {
+    metadata: {},
+    status: 'Failure',
+    message: `command terminated with non-zero exit code: exit status ${code}`,
+    reason: 'NonZeroExitCode',
+    details: { causes: [{ reason: 'ExitCode', message: String(code) }] },
+  };
+}
+
+/** The Status of what went wrong at the kubelet itself. */
+export function internalStatus(text: string): JsonObject {
+  return {
+    metadata: {},
+    status: 'Failure',
+    message: `Internal error occurred: ${text}`,
+    reason: 'InternalError',
+    details: { causes: [{ message: text }] },
+    code: 500,
+  };
+}
+
+/** Runs until the command ends or the client leaves. */
+export function runExec(
+  target: NonNullable<ExecItem['local']>,
+  command: readonly string[],
+  wanted: WantedStreams,
+  streams: RemoteStreams,
+): void {
+  if (target.workDir !== '' && !existsSync(target.workDir)) {
+    const text = `chdir ${target.workDir}: no such file or directory`;
+    streams.finish(internalStatus(`error executing command in container: ${text}`));
+    return;
+  }
+  if (wanted.tty) runInTerminal(target, command, streams);
+  else join(start(target, command, 'ignore'), command, wanted, streams);
+  streams.begin();
+}
+
+function start(
+  { workDir, environment, user, group }: NonNullable<ExecItem['local']>,
+  command: readonly string[],
+  extra: 'pipe' | 'ignore',
+): ChildProcess {
+  const [program = '', ...args] = command;
+  return spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'pipe', extra],
+    env: { ...process.env, ...environment },
+    ...(workDir === '' ? {} : { cwd: workDir }),
+    ...(user === null ? {} : { uid: user }),
+    ...(group === null ? {} : { gid: group }),
+  });
+}
+
+function join(
+  child: ChildProcess,
+  command: readonly string[],
+  wanted: WantedStreams,
+  streams: RemoteStreams,
+): void {
+  const { stdin, stdout, stderr } = child;
+  if (stdin === null || stdout === null || stderr === null) return;
+  let isOver = false;
+  const finish = (status: JsonObject): void => {
+    if (!isOver) streams.finish(status);
+    isOver = true;
+  };
+  const pump = (source: Readable, name: 'stdout' | 'stderr'): void => {
+    source.on('data', (bytes: Buffer) => {
+      if (!streams.write(name, bytes)) source.pause();
+    });
+  };
+  pump(stdout, 'stdout');
+  pump(stderr, wanted.tty ? 'stdout' : 'stderr');
+  streams.onDrain = () => {
+    stdout.resume();
+    stderr.resume();
+  };
+  // a command that reads no input closes it, which is no failure
+  stdin.on('error', () => streams.resume());
+  stdin.on('drain', () => streams.resume());
+  streams.onStdin = (bytes) => {
+    if (stdin.writable && !stdin.write(bytes)) streams.pause();
+  };
+  streams.onStdinEnd = () => stdin.end();
+  if (!wanted.stdin) stdin.end();
+  streams.onClose = () => {
+    isOver = true;
+    child.kill('SIGKILL');
+  };
+  child.on('error', (error: NodeJS.ErrnoException) => {
+    const name = command[0] ?? '';
+    const isMissing = error.code === 'ENOENT' && !name.includes('/');
+    const why = isMissing
+      ? `exec: ${JSON.stringify(name)}: executable file not found in $PATH`
+      : `fork/exec ${name}: ${reasonOf(error)}`;
+    finish(internalStatus(`error executing command in container: ${why}`));
+  });
+  child.on('close', (code, signal) => {
+    if (signal !== null) {
+      const text = `error executing command in container: signal: ${signal}`;
+      finish(internalStatus(text));
+    } else finish(code === 0 ? SUCCESS : exitStatus(code ?? 0));
+  });
+}
+
+/**
+ * A terminal comes from `script` of util-linux, which is on every Linux: it opens one, runs the
+ * command in it, and passes its end on. The command's shell tells the terminal's name on descriptor
+ * 3, so that later sizes can be set from outside.
+ */
+function runInTerminal(
+  target: NonNullable<ExecItem['local']>,
+  command: readonly string[],
+  streams: RemoteStreams,
+): void {
+  let child: ChildProcess | null = null;
+  let terminal = '';
+  let size: readonly [number, number] | null = null;
+  const begin = (): void => {
+    if (child !== null) return;
+    clearTimeout(timer);
+    const sized = size === null ? '' : `stty cols ${size[0]} rows ${size[1]} 2>/dev/null; `;
+    const text = `${sized}tty >&3; exec 3>&-; exec ${command.map(quoted).join(' ')}`;
+    const environment = { TERM: 'xterm', ...target.environment, SHELL: '/bin/sh' };
+    const args = ['script', '-qefc', text, '/dev/null'];
+    child = start({ ...target, environment }, args, 'pipe');
+    child.stdio[3]?.on('data', (bytes: Buffer) => (terminal += bytes.toString('latin1').trim()));
+    const wanted = { stdin: true, stdout: true, stderr: false, tty: true };
+    join(child, ['script'], wanted, streams);
+  };
+  const timer = setTimeout(begin, FIRST_SIZE_MS);
+  streams.onClose = () => clearTimeout(timer);
+  const early: Buffer[] = [];
+  streams.onStdin = (bytes) => {
+    early.push(bytes);
+    begin();
+    for (const one of early.splice(0)) streams.onStdin(one);
+  };
+  streams.onStdinEnd = () => {
+    begin();
+    streams.onStdinEnd();
+  };
+  streams.onResize = (columns, rows) => {
+    size = [columns, rows];
+    if (child === null) begin();
+    else if (terminal !== '') {
+      const args = ['-F', terminal, 'cols', String(columns), 'rows', String(rows)];
+      // a terminal that has just gone needs no size
+      spawn('stty', args, { stdio: 'ignore' }).on('error', () => undefined);
+    }
+  };
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,184 @@
+// shell: the sockets of the kubelets' port
+/**
+ * The port of all simulated kubelets: TLS with authentication, and on the same number plain HTTP
+ * for health, metrics and pages of metrics, which kwok serves there, too. The first byte tells
+ * which of the two a client speaks.
+ */
+import { createServer as createPlain, type IncomingMessage, type Server } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import { createServer as createTls } from 'node:https';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { KubeletRoutes, portRequest, type RouteOptions } from './kubelet-routes.ts';
+import { attributesOf, type Access, type Credentials, type PortAccess } from './port-access.ts';
+import { refuseUpgrade } from './remote-streams.ts';
+
+/** The first byte of a TLS record that opens a connection. */
+const TLS_HANDSHAKE = 0x16;
+/** A client that says nothing for so long is not one. */
+const FIRST_BYTE_MS = 10_000;
+const CONNECTIONS_MAX = 4096;
+
+export interface PortTls {
+  /** PEM. */
+  readonly certificate: string;
+  readonly key: string;
+  /** Authorities of client certificates; null: only tokens are taken. */
+  readonly clientCa: string | null;
+}
+
+export interface PortOptions extends RouteOptions {
+  /** `host:port`; port 0: a free one. */
+  readonly address: string;
+  readonly tls: PortTls;
+  readonly access: PortAccess;
+}
+
+export interface KubeletPort {
+  /** `host:port` as clients say it. */
+  readonly address: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Listens; rejects with a text for people. */
+export async function openKubeletPort(options: PortOptions): Promise<KubeletPort> {
+  const match = /^(.*):(\d+)$/.exec(options.address);
+  if (match === null) throw new Error(`--server-address: ${options.address} is not host:port`);
+  const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '0.0.0.0';
+  const routes = new KubeletRoutes(options);
+  const plain = createPlain((request, response) => {
+    void answerPlain(routes, request, response);
+  });
+  const { certificate, key, clientCa } = options.tls;
+  const secure = createTls(
+    {
+      cert: certificate,
+      key,
+      ...(clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+    },
+    (request, response) => void answerSecure(options, routes, request, response),
+  );
+  secure.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    void upgradeSecure(options, routes, request, socket, head);
+  });
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    sniff(socket, plain, secure);
+  });
+  server.maxConnections = CONNECTIONS_MAX;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
+      reject(new Error(`--server-address: cannot listen on ${options.address}: ${reason}`));
+    });
+    server.listen(Number(match[2]), host, resolve);
+  });
+  const bound = server.address() as AddressInfo;
+  const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+  return {
+    address: `${shown}:${bound.port}`,
+    port: bound.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function sniff(socket: Socket, plain: Server, secure: Server): void {
+  socket.on('error', () => socket.destroy());
+  const timer = setTimeout(() => socket.destroy(), FIRST_BYTE_MS);
+  socket.once('close', () => clearTimeout(timer));
+  socket.once('readable', () => {
+    clearTimeout(timer);
+    const first = socket.read() as Buffer | null;
+    if (first === null) return void socket.destroy();
+    socket.unshift(first);
+    (first[0] === TLS_HANDSHAKE ? secure : plain).emit('connection', socket);
+  });
+}
+
+async function answerPlain(
+  routes: KubeletRoutes,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  await guarded(response, async () => {
+    if (routes.answerPublic(request, response, 'http')) return;
+    if (await routes.answerPage(request, response)) return;
+    response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
+    response.end('not found: without TLS there is /healthz, /metrics and /discovery/prometheus\n');
+  });
+}
+
+async function answerSecure(
+  options: PortOptions,
+  routes: KubeletRoutes,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  await guarded(response, async () => {
+    if (portRequest(request).path === '/healthz') {
+      routes.answerPublic(request, response, 'https');
+      return;
+    }
+    const access = await decide(options, request);
+    if (access.kind === 'refused') {
+      response.writeHead(access.code, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(access.text);
+    } else if (!routes.answerPublic(request, response, 'https')) {
+      if (await routes.answerPage(request, response)) return;
+      await routes.answer(request, response);
+    }
+  });
+}
+
+/** What fails behind a request is an answer of 500, never the end of the process. */
+async function guarded(response: ServerResponse, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else response.writeHead(500, { 'content-type': 'text/plain' }).end((error as Error).message);
+  }
+}
+
+async function upgradeSecure(
+  options: PortOptions,
+  routes: KubeletRoutes,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
+  socket.on('error', () => socket.destroy());
+  try {
+    const access = await decide(options, request);
+    if (access.kind === 'refused') refuseUpgrade(socket, access.code, access.text);
+    else await routes.upgrade(request, socket, head);
+  } catch (error) {
+    options.onTrouble(`${request.url}: ${(error as Error).message}`);
+    socket.destroy();
+  }
+}
+
+function decide({ access }: PortOptions, request: IncomingMessage): Promise<Access> {
+  const { path, node } = portRequest(request);
+  return access.decide(credentialsOf(request), attributesOf(request.method ?? 'GET', path, node));
+}
+
+function credentialsOf(request: IncomingMessage): Credentials {
+  const socket = request.socket as TLSSocket;
+  const authorization = request.headers.authorization ?? '';
+  if (!socket.authorized) return { certificate: null, authorization };
+  const { subject } = socket.getPeerCertificate();
+  const list = (value: string | readonly string[] | undefined): readonly string[] =>
+    value === undefined ? [] : typeof value === 'string' ? [value] : value;
+  const [commonName] = list(subject?.CN);
+  if (commonName === undefined) return { certificate: null, authorization };
+  return { certificate: { commonName, groups: list(subject.O) }, authorization };
+}

@@ -1,0 +1,192 @@
+/**
+ * kwok's Metric: pages in Prometheus' text format below `/metrics`, one sample for a node, each of
+ * its pods, or each container of those, with values and labels in CEL.
+ */
+import type { Program } from '@megaplane/machinery/cel/program';
+import { listAt } from '@megaplane/machinery/json';
+import { isObject } from '@megaplane/machinery/json-value';
+import type { Field } from '../stages/yaml-fields.ts';
+import { METADATA } from './pod-rules.ts';
+import type { Usage, UsageSubject } from './usage.ts';
+
+interface MetricBucket {
+  readonly le: number;
+  readonly value: Program;
+  readonly isHidden: boolean;
+}
+
+export interface MetricConfig {
+  readonly name: string;
+  readonly help: string;
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly dimension: 'node' | 'pod' | 'container';
+  readonly labels: readonly { readonly name: string; readonly value: Program }[];
+  /** Null for histograms. */
+  readonly value: Program | null;
+  readonly buckets: readonly MetricBucket[];
+}
+
+export interface MetricPage {
+  readonly name: string;
+  /** Begins with `/metrics`; may hold `{nodeName}`. */
+  readonly path: string;
+  readonly metrics: readonly MetricConfig[];
+}
+
+const KINDS = ['counter', 'gauge', 'histogram'] as const;
+const DIMENSIONS = ['node', 'pod', 'container'] as const;
+const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+
+/** Reads a document of the kind Metric; throws a FileError. */
+export function readMetricPage(document: Field, usage: Usage): MetricPage {
+  const top = document.members(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
+  const name = top('metadata').members(METADATA)('name').text();
+  const spec = top('spec').members(['path', 'metrics']);
+  const path = spec('path').text();
+  if (!path.startsWith('/metrics/')) throw spec('path').error('must begin with /metrics/');
+  const metrics = spec('metrics')
+    .items()
+    .map((item) => readMetric(item, usage));
+  return { name, path, metrics };
+}
+
+function readMetric(field: Field, usage: Usage): MetricConfig {
+  const part = field.members(
+    ['name', 'help', 'kind', 'dimension', 'labels', 'value', 'buckets'].concat('disable'),
+  );
+  const name = part('name').text();
+  if (!METRIC_NAME.test(name)) throw part('name').error('is no name of a metric');
+  const kind = part('kind').oneOf(KINDS);
+  const isHistogram = kind === 'histogram';
+  return {
+    name,
+    help: part('help').text(''),
+    kind,
+    dimension: part('dimension').isAbsent ? 'node' : part('dimension').oneOf(DIMENSIONS),
+    labels: part('labels')
+      .items()
+      .map((item) => {
+        const label = item.members(['name', 'value']);
+        const own = label('name').text();
+        if (!LABEL_NAME.test(own)) throw label('name').error('is no name of a label');
+        return { name: own, value: usage.compile(label('value')) };
+      }),
+    value: isHistogram ? null : usage.compile(part('value')),
+    buckets: part('buckets')
+      .items()
+      .map((item) => {
+        const bucket = item.members(['le', 'value', 'hidden']);
+        const le = bucket('le').decimal();
+        const isHidden = bucket('hidden').flag();
+        return { le, value: usage.compile(bucket('value')), isHidden };
+      })
+      .toSorted((left, right) => left.le - right.le),
+  };
+}
+
+/** The page of a node; `onError` hears of samples that could not be had. */
+export function renderPage(
+  page: MetricPage,
+  usage: Usage,
+  node: UsageSubject,
+  onError: (text: string) => void,
+): string {
+  const families = new Map<string, string[]>();
+  for (const metric of page.metrics) {
+    const head = [
+      `# HELP ${metric.name} ${escaped(metric.help)}`,
+      `# TYPE ${metric.name} ${metric.kind}`,
+    ];
+    const lines = families.get(metric.name) ?? head;
+    families.set(metric.name, lines);
+    for (const subject of subjectsOf(metric, node)) {
+      const samples = samplesOf(metric, usage, subject);
+      if (samples instanceof Error) onError(`metric ${metric.name}: ${samples.message}`);
+      else lines.push(...samples);
+    }
+  }
+  const sorted = [...families].toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return sorted
+    .filter(([, lines]) => lines.length > 2)
+    .map(([, lines]) => `${lines.join('\n')}\n`)
+    .join('');
+}
+
+function* subjectsOf({ dimension }: MetricConfig, node: UsageSubject): Generator<UsageSubject> {
+  if (dimension === 'node') {
+    yield node;
+    return;
+  }
+  for (const pod of node.pods) {
+    if (dimension === 'pod') yield { ...node, pod };
+    else {
+      for (const container of listAt(pod, 'spec', 'containers')) {
+        if (isObject(container)) yield { ...node, pod, container };
+      }
+    }
+  }
+}
+
+function samplesOf(metric: MetricConfig, usage: Usage, subject: UsageSubject): string[] | Error {
+  const labels: [string, string][] = [];
+  for (const { name, value } of metric.labels) {
+    const text = usage.text(value, subject);
+    if (text instanceof Error) return text;
+    labels.push([name, text]);
+  }
+  labels.sort(([left], [right]) => (left < right ? -1 : 1));
+  if (metric.value === null) return histogram(metric, usage, subject, labels);
+  const value = usage.number(metric.value, subject);
+  return value instanceof Error ? value : [`${metric.name}${labelText(labels)} ${goNumber(value)}`];
+}
+
+/** A hidden bucket counts in the next one that is shown. */
+function histogram(
+  metric: MetricConfig,
+  usage: Usage,
+  subject: UsageSubject,
+  labels: readonly [string, string][],
+): string[] | Error {
+  const lines: string[] = [];
+  let count = 0;
+  let sum = 0;
+  for (const { le, value, isHidden } of metric.buckets) {
+    const found = usage.number(value, subject);
+    if (found instanceof Error) return found;
+    count += Math.max(0, Math.trunc(found));
+    sum += le * Math.max(0, Math.trunc(found));
+    if (isHidden || le === Infinity) continue;
+    lines.push(`${metric.name}_bucket${labelText([...labels, ['le', goNumber(le)]])} ${count}`);
+  }
+  lines.push(
+    `${metric.name}_bucket${labelText([...labels, ['le', '+Inf']])} ${count}`,
+    `${metric.name}_sum${labelText(labels)} ${goNumber(sum)}`,
+    `${metric.name}_count${labelText(labels)} ${count}`,
+  );
+  return lines;
+}
+
+function labelText(labels: readonly (readonly [string, string])[]): string {
+  if (labels.length === 0) return '';
+  const pairs = labels.map(([name, value]) => {
+    const text = escaped(value).replaceAll('"', '\\"');
+    return `${name}="${text}"`;
+  });
+  return `{${pairs.join(',')}}`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
+}
+
+/** A number as Go's formatting with `g` has it. */
+function goNumber(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
+  const [, digits = '', exponent = '0'] = /^(.*)e([+-]\d+)$/.exec(value.toExponential()) ?? [];
+  const power = Number(exponent);
+  if (power >= -4 && power < 21) return String(value);
+  const sign = power < 0 ? '-' : '+';
+  return `${digits}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
+}

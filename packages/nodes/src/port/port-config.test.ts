@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { stageSetFile } from '../stages/stage-sets.ts';
+import { readDocuments } from '../stages/yaml-fields.ts';
+import { PortConfig } from './port-config.ts';
+import { renderPage } from './metric-pages.ts';
+import { withMaps } from './usage.ts';
+
+const START_MS = Date.parse('2026-01-02T00:00:00Z');
+let nowMs = START_MS;
+
+function configOf(text: string): PortConfig {
+  const config = new PortConfig({
+    nowMs: () => nowMs,
+    random: () => 0.25,
+    startedContainers: () => 7,
+  });
+  for (const document of readDocuments('a.yaml', text)) {
+    config.put(document.kindInside, document.nameInside, document);
+  }
+  return config;
+}
+
+function document(kind: string, name: string, spec: string): string {
+  const head = 'apiVersion: kwok.x-k8s.io/v1alpha1';
+  return `${head}\nkind: ${kind}\nmetadata: ${name}\nspec: ${spec}\n---\n`;
+}
+
+function pod(name: string, annotations: JsonObject, ...containers: string[]): JsonObject {
+  const creationTimestamp = '2026-01-01T23:59:00Z';
+  return withMaps({
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', creationTimestamp, annotations },
+    spec: { nodeName: 'n', containers: containers.map((container) => ({ name: container })) },
+  });
+}
+
+const NODE: JsonObject = withMaps({ kind: 'Node', metadata: { name: 'n' } });
+
+test("a pod's own rule is asked alone; of the cluster's the first that fits", () => {
+  const { logs } = configOf(
+    document('Logs', '{name: own}', '{logs: [{containers: [a], logsFile: /own}]}') +
+      document(
+        'ClusterLogs',
+        '{name: x}',
+        '{selector: {matchNames: [x]}, logs: [{logsFile: /x}]}',
+      ) +
+      document(
+        'ClusterLogs',
+        '{name: all}',
+        '{selector: {matchNamespaces: [default]}, ' +
+          'logs: [{logsFile: /all}, {containers: [b], logsFile: /b}]}',
+      ),
+  );
+  const find = (name: string, container: string, namespace = 'default'): string => {
+    const found = logs.find(namespace, name, (item) => item.containers, container);
+    return found.kind === 'found' ? found.item.logsFile : found.kind;
+  };
+  assert.equal(find('own', 'a'), '/own');
+  assert.equal(find('own', 'b'), 'unnamed');
+  assert.equal(find('x', 'b'), '/x');
+  assert.equal(find('other', 'b'), '/b');
+  assert.equal(find('other', 'c'), '/all');
+  assert.equal(find('other', 'c', 'elsewhere'), 'none');
+});
+
+test('the page of resource metrics that comes along tells what annotations say', () => {
+  nowMs = START_MS;
+  const config = configOf(readFileSync(stageSetFile('metrics'), 'utf8'));
+  const [page] = config.pages;
+  assert(page !== undefined);
+  const busy = { 'kwok.x-k8s.io/usage-cpu': '500m', 'kwok.x-k8s.io/usage-memory': '2Mi' };
+  const pods = [pod('idle', {}, 'c'), pod('busy', busy, 'c', 'd')];
+  const render = (): string =>
+    renderPage(page, config.usage, { node: NODE, pods, pod: null, container: null }, (text) =>
+      assert.fail(text),
+    );
+  render();
+  nowMs += 10_000;
+  const lines = render().split('\n');
+  const value = (sample: string): string | undefined =>
+    lines.find((line) => line.startsWith(`${sample} `))?.slice(sample.length + 1);
+  const of = (metric: string, name: string): string =>
+    `${metric}{namespace="default",pod="${name}"}`;
+  assert.equal(value(of('pod_cpu_usage_seconds_total', 'busy')), '10');
+  assert.equal(value(of('pod_memory_working_set_bytes', 'busy')), String(4 * 2 ** 20));
+  assert.equal(value(of('pod_memory_working_set_bytes', 'idle')), String(2 ** 20));
+  const container = 'container="d",namespace="default",pod="busy"';
+  assert.equal(value(`container_cpu_usage_seconds_total{${container}}`), '5');
+  assert.equal(value('node_memory_working_set_bytes'), String(5 * 2 ** 20));
+  const started = String(Date.parse('2026-01-01T23:59:00Z') / 1000);
+  assert.equal(Number(value(`container_start_time_seconds{${container}}`)), Number(started));
+});
+
+test('histograms add up, hide buckets, and expressions know time, chance and quantities', () => {
+  nowMs = START_MS;
+  const config = configOf(
+    document(
+      'Metric',
+      '{name: m}',
+      `{path: "/metrics/nodes/{nodeName}/m", metrics: [
+        {name: h, kind: histogram, buckets: [{le: 1, value: "2"}, {le: 5, value: "3", hidden: true},
+          {le: .inf, value: "1"}]},
+        {name: g, kind: gauge, dimension: pod, labels: [{name: p, value: pod.metadata.name}],
+          value: 'Quantity("1Ki") + Rand() * 4 + SinceSecond(pod)'},
+        {name: s, kind: counter, value: node.StartedContainersTotal()}]}`,
+    ),
+  );
+  const [page] = config.pages;
+  assert(page !== undefined);
+  const subject = { node: NODE, pods: [pod('a"b', {}, 'c')], pod: null, container: null };
+  const text = renderPage(page, config.usage, subject, (why) => assert.fail(why));
+  assert.equal(
+    text,
+    '# HELP g \n# TYPE g gauge\ng{p="a\\"b"} 1085\n# HELP h \n# TYPE h histogram\n' +
+      'h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 6\nh_sum +Inf\nh_count 6\n' +
+      '# HELP s \n# TYPE s counter\ns 7\n',
+  );
+});
+
+test('what is wrong with a document is told with its line and column', () => {
+  const cases: readonly (readonly [string, string, RegExp])[] = [
+    ['ClusterLogs', '{logs: [{logFile: /a}]}', /a\.yaml:4:\d+: spec\.logs\[0\]\.?.*logFile/],
+    ['Exec', '{execs: [{mapping: {}}]}', /a\.yaml:4:\d+: .*mapping.*not supported/],
+    ['PortForward', '{forwards: [{ports: [80]}]}', /one of target, command, httpRoutes/],
+    ['PortForward', '{forwards: [{ports: [99999], command: [a]}]}', /a port from 0 to 65535/],
+    ['Metric', '{path: /m, metrics: []}', /must begin with \/metrics\//],
+    ['Metric', '{path: /metrics/m, metrics: [{name: a, kind: gauge, value: "1 +"}]}', /CEL/],
+    ['Metric', '{path: /metrics/m, metrics: [{name: a b, kind: gauge, value: "1"}]}', /no name/],
+    ['ResourceUsage', '{usages: [{usage: {cpu: {value: lots}}}]}', /a quantity is expected/],
+    ['ResourceUsage', '{usages: [{usage: {cpu: {expression: pod.nosuch}}}]}', /undefined field/],
+  ];
+  for (const [kind, spec, expected] of cases) {
+    assert.throws(() => configOf(document(kind, '{name: a}', spec)), expected, `${kind} ${spec}`);
+  }
+});

@@ -1,0 +1,212 @@
+/** The simulated nodes and pods of one process, wired: informers, kubelets, pods and stages. */
+import { Uint32Column } from '@megaplane/base/column';
+import type { Client } from '@megaplane/client/client';
+import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import { createInformer } from '@megaplane/client/informer';
+import { readPages } from '@megaplane/client/pager';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { AddressPool } from './addresses.ts';
+import { Kubelets } from './kubelets.ts';
+import { LEASE_PATH } from './lease-object.ts';
+import { Disregard, NodeFilter, selectorOf } from './node-filter.ts';
+import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
+import type { KubeletEndpoint } from './node-status.ts';
+import { Pods } from './pods.ts';
+import type { PortConfig } from './port/port-config.ts';
+import { PORT_KINDS } from './port/port-config.ts';
+import { Registration } from './registration.ts';
+import type { NodesOptions } from './simulator.ts';
+import type { SimulatorMetrics } from './simulator-metrics.ts';
+import { loadStages } from './stages/stage-sets.ts';
+import { StagedWorld } from './staged-world.ts';
+
+export interface WorldParts {
+  readonly client: Client;
+  readonly heartbeats: Client;
+  readonly options: NodesOptions;
+  readonly metrics: SimulatorMetrics;
+  readonly endpoint: KubeletEndpoint;
+  readonly config: PortConfig;
+}
+
+/** Call `start` once and `tick` often. */
+export class SimulatedWorld {
+  readonly #parts: WorldParts;
+  readonly #staged: StagedWorld;
+  readonly #kubelets: Kubelets;
+  readonly #played: Pods;
+  readonly #filter: NodeFilter;
+  readonly #nodes: Informer;
+  readonly #pods: Informer;
+  /** Containers that a node has started, by its row. */
+  readonly #started = new Uint32Column();
+  #isStarted = false;
+
+  constructor(parts: WorldParts) {
+    const { client, heartbeats, options, metrics, endpoint } = parts;
+    this.#parts = parts;
+    const disregard = new Disregard(options.disregardAnnotations, options.disregardLabels);
+    const onTrouble = (message: string): void => options.log('warn', message);
+    const addresses = new AddressPool(options.cidr);
+    this.#staged = new StagedWorld({
+      ...{ client, metrics, addresses, disregard, onTrouble },
+      nodePort: endpoint.port,
+      findNode: (name) => this.#findNode(name),
+      nodeAddress: (row) => this.#kubelets.addressOf(row),
+    });
+    this.#kubelets = new Kubelets({
+      client: heartbeats,
+      leaseDurationSeconds: options.leaseDurationSeconds,
+      metrics,
+      endpoint,
+      keepsStatus: () => !this.#staged.hasNodes,
+      nameOf: (id) => this.#nodes.keyOf(id),
+      onNode: (id) => {
+        this.#played.onNode(this.#nodes.keyOf(id));
+        this.#staged.onNode(this.#nodes.keyOf(id));
+      },
+    });
+    this.#played = new Pods({
+      ...{ client, metrics, addresses, disregard },
+      find: (namespace, name) => this.#pods.find(namespace, name),
+      nodeAddress: (node) => {
+        const row = this.#findNode(node);
+        return row < 0 ? -1 : this.#kubelets.addressOf(row);
+      },
+      onStart: (node, containers) => {
+        const row = this.#findNode(node);
+        if (row >= 0) this.#started.add(row, containers);
+      },
+    });
+    this.#pods = createInformer({
+      client,
+      path: '/api/v1/pods',
+      fieldSelector: 'spec.nodeName!=',
+      handler: { ...this.#played.handler, onTrouble },
+    });
+    const flag = 'manage-nodes-with-annotation-selector';
+    this.#filter = new NodeFilter(selectorOf(flag, options.annotationSelector), this.#onNodes());
+    this.#nodes = createInformer({
+      client,
+      path: '/api/v1/nodes',
+      labelSelector: options.labelSelector,
+      ...(options.singleNode === ''
+        ? {}
+        : { fieldSelector: `metadata.name=${options.singleNode}` }),
+      capacity: options.create,
+      handler: { ...this.#filter.handler, onTrouble, onSynced: () => this.#onSynced() },
+    });
+  }
+
+  /** Rejects with an Error that says what is wrong with the files. */
+  async start(): Promise<void> {
+    const { options, config } = this.#parts;
+    const warn = (message: string): void => options.log('warn', message);
+    const load = (names: readonly string[]): ReturnType<typeof loadStages> =>
+      loadStages(
+        names,
+        this.#staged.functions,
+        ({ kind, field }, file) => {
+          // options were read before there was a client
+          if (kind === 'KwokConfiguration') return true;
+          if (!Object.hasOwn(PORT_KINDS, kind)) return false;
+          config.put(kind, `${file} ${field.nameInside}`, field);
+          return true;
+        },
+        warn,
+      );
+    const stages = load(options.stages);
+    // what nobody says otherwise
+    if (!config.hasUsages && config.pages.length === 0) load(['metrics']);
+    await this.#staged.prepare(stages);
+    this.#nodes.start();
+  }
+
+  tick(): void {
+    this.#kubelets.tick();
+    this.#staged.tick();
+  }
+
+  stop(): void {
+    this.#nodes.stop();
+    this.#pods.stop();
+    this.#staged.stop();
+  }
+
+  nodeNames(): readonly string[] {
+    const names: string[] = [];
+    for (let id = 0; id < this.#nodes.idLimit; id++) {
+      if (this.#nodes.has(id) && this.#filter.holds(id)) names.push(this.#nodes.keyOf(id));
+    }
+    return names;
+  }
+
+  /** Containers that the node has started since this process began. */
+  startedContainers(node: string): number {
+    const row = this.#findNode(node);
+    return row < 0 ? 0 : this.#started.get(row);
+  }
+
+  /** Row of a node that is ours, or -1. */
+  #findNode(name: string): number {
+    const id = this.#nodes.find('', name);
+    return id >= 0 && this.#filter.holds(id) ? id : -1;
+  }
+
+  /** What holds the rows hears of nodes first, and of their end last. */
+  #onNodes(): InformerHandler {
+    const first = this.#kubelets.handler;
+    return {
+      onUpsert: (id, isNew, bytes, start, end) => {
+        first.onUpsert(id, isNew, bytes, start, end);
+        this.#staged.nodeHandler?.onUpsert(id, isNew, bytes, start, end);
+      },
+      onDelete: (id, bytes, start, end) => {
+        this.#staged.nodeHandler?.onDelete(id, bytes, start, end);
+        first.onDelete(id, bytes, start, end);
+      },
+    };
+  }
+
+  #onSynced(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    if (!this.#staged.hasPods) this.#pods.start();
+    this.#staged.start();
+    this.#registration().start();
+    const { options } = this.#parts;
+    void this.#startLeases().catch((error: Error) => options.log('warn', error.message));
+  }
+
+  #registration(): Registration {
+    const { client, options, metrics, endpoint } = this.#parts;
+    const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
+    const template = options.template ?? DEFAULT_TEMPLATE;
+    return new Registration({
+      client,
+      metrics,
+      count: options.create,
+      bodies: new NodeBodies({ template, zones, kubelet: endpoint }),
+      exists: (name) => this.#nodes.find('', name) >= 0,
+      log: options.log,
+    });
+  }
+
+  /** Leases of before are taken over: their versions are read page by page, then renewals begin. */
+  async #startLeases(): Promise<void> {
+    const scan = new ObjectScan();
+    const result = await readPages({
+      client: this.#parts.client,
+      path: LEASE_PATH,
+      onItem: (bytes, start, end) => {
+        if (!scan.scan(bytes, start, end)) return;
+        const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
+        const id = this.#findNode(name);
+        if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion);
+      },
+    });
+    if (!result.ok) throw new Error(`cannot read leases: ${result.status.message}`);
+    const { idLimit } = this.#nodes;
+    this.#kubelets.start(idLimit, (id) => this.#nodes.has(id) && this.#filter.holds(id));
+  }
+}
