@@ -25,6 +25,7 @@ function server(shortRenewals: boolean) {
     below: () => 0,
     uuid: () => '00000000-0000-4000-8000-000000000001',
     defer: () => undefined,
+    deferPiece: () => undefined,
   };
   const api = createApiServer({ storage, edge, address: '', shortRenewals });
   const { renewals } = api.parts;

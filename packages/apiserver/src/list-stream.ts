@@ -16,6 +16,8 @@ import { UnreadableValue } from './unreadable.ts';
 
 /** Encoded bytes that are handed to the wire at once. */
 const CHUNK_BYTES = 64 * 1024;
+/** Encoded bytes that one turn makes before others get theirs. */
+const BYTES_PER_TURN_MAX = 512 * 1024;
 /** Rows that one turn looks at before others get theirs. */
 export const ROWS_PER_TURN_MAX = 4000;
 
@@ -79,6 +81,7 @@ export class RowStream {
 
   #pull(outlet: Outlet): Pulled {
     let rows = 0;
+    let bytes = 0;
     let isFull = outlet.writable() <= 0;
     if (isFull) return 'full';
     sink.length = 0;
@@ -88,11 +91,12 @@ export class RowStream {
         this.#encode(row);
         if (sink.length >= CHUNK_BYTES) {
           outlet.write(sink.bytes, 0, sink.length);
+          bytes += sink.length;
           sink.length = 0;
           isFull = outlet.writable() <= 0;
         }
       }
-      if (!isFull && rows < ROWS_PER_TURN_MAX) return true;
+      if (!isFull && rows < ROWS_PER_TURN_MAX && bytes < BYTES_PER_TURN_MAX) return true;
       this.#next = keyAfter(row.key.subarray(row.keyStart, row.keyEnd));
       return false;
     });

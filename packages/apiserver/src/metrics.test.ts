@@ -10,6 +10,7 @@ function server() {
     below: () => 0,
     uuid: () => '00000000-0000-4000-8000-000000000001',
     defer: () => undefined,
+    deferPiece: () => undefined,
   };
   const api = createApiServer({ storage: new StorageModel(), edge, address: '' });
   return (path: string): ExchangeModel => {

@@ -148,7 +148,7 @@ function searchPage(world: World, plan: ListPlan, range: KeyRange, search: PageS
   if (plan.call.exchange.closed) return;
   const page = search.step();
   if (page === null) {
-    world.edge.defer(() => searchPage(world, plan, range, search));
+    world.edge.deferPiece(() => searchPage(world, plan, range, search));
     return;
   }
   if (page.outcome === 'compacted') {
@@ -189,9 +189,19 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   // a snapshot of the newest state is read at its revision, so that later turns show the same
   const { source, revision } = plan;
   const rows = (): RowStream => new RowStream(source, range, revision, filter, encoder, false);
-  const sending: Sending = { exchange, body, encoder, rows, stream: rows() };
-  exchange.onWritable = () => pumpList(world, sending);
+  const sending: Sending = { exchange, body, encoder, rows, stream: rows(), isPlanned: false };
+  exchange.onWritable = () => planList(world, sending);
   pumpList(world, sending);
+}
+
+/** The list goes on in a later turn. */
+function planList(world: World, sending: Sending): void {
+  if (sending.isPlanned) return;
+  sending.isPlanned = true;
+  world.edge.deferPiece(() => {
+    sending.isPlanned = false;
+    pumpList(world, sending);
+  });
 }
 
 /** A list on its way. */
@@ -202,6 +212,7 @@ interface Sending {
   /** The rows from their beginning, for lists that are read twice. */
   readonly rows: () => RowStream;
   stream: RowStream;
+  isPlanned: boolean;
 }
 
 function failCompacted({ call, options, range }: ListPlan, start: Buffer): void {
@@ -222,7 +233,7 @@ function pumpList(world: World, sending: Sending): void {
     case 'full':
       return;
     case 'yield':
-      world.edge.defer(() => pumpList(world, sending));
+      planList(world, sending);
       return;
     case 'compacted':
       // half a list must not look like a whole one

@@ -35,6 +35,7 @@ const api = createApiServer({
     below: (n) => ++uuids % n,
     uuid: () => randomUUID(),
     defer: (work) => setImmediate(work),
+    deferPiece: (work) => setImmediate(work),
   },
   address: '127.0.0.1:6443',
 });

@@ -15,6 +15,7 @@ import { AuditLog, openPolicy, type AuditFlags } from './operations/audit-log.ts
 import { readLimits, readsFairness, type LimitFlags } from './operations/limits.ts';
 import { processMetrics } from './operations/process-metrics.ts';
 import { reloadCertificates } from './operations/reload.ts';
+import { Pieces } from './pieces.ts';
 import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
@@ -177,6 +178,10 @@ async function makeServer(
   const auditLog =
     policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
   const webhooks = new WebhookPool();
+  const pieces = new Pieces(
+    (work) => setImmediate(work),
+    () => performance.now(),
+  );
   const server = createApiServer({
     storage,
     edge: {
@@ -184,6 +189,7 @@ async function makeServer(
       below: (n) => randomInt(n),
       uuid: () => randomUUID(),
       defer: (work) => setImmediate(work),
+      deferPiece: (work) => pieces.add(work),
     },
     address: `${address}:${options.securePort}`,
     signer,

@@ -14,6 +14,7 @@ function server() {
     below: () => 0,
     uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
     defer: (work: () => void) => void later.push(work),
+    deferPiece: (work: () => void) => void later.push(work),
   };
   const api = createApiServer({ storage, edge, address: '127.0.0.1:6443' });
   const ask = (

@@ -24,6 +24,8 @@ export interface Edge {
   uuid(): string;
   /** Runs `work` in a later turn, after sockets had theirs. */
   defer(work: () => void): void;
+  /** Runs a piece of long work in a later turn; pieces leave room for what is short. */
+  deferPiece(work: () => void): void;
 }
 
 /** What virtual kinds ask: who may do what, and whose token is which. */
@@ -87,7 +89,7 @@ export class World {
         this.storage,
         range,
         prefix.length,
-        (work) => this.edge.defer(work),
+        (work) => this.edge.deferPiece(work),
         () => this.edge.below(2 ** 32),
       );
       this.#hubs.set(prefix, hub);

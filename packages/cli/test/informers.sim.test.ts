@@ -127,6 +127,7 @@ class Simulation implements Client {
       below: (count: number) => this.below(count),
       uuid: () => this.#uuid(),
       defer: (work: () => void) => void this.#later.push(work),
+      deferPiece: (work: () => void) => void this.#later.push(work),
     };
     return createApiServer({ storage, edge, address: '127.0.0.1:6443' });
   }

@@ -26,6 +26,7 @@ export function admittingModel(more: Partial<ServerOptions> = {}): AdmittingMode
     below: () => 0,
     uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
     defer: (work: () => void) => void setImmediate(work),
+    deferPiece: (work: () => void) => void setImmediate(work),
   };
   const storage = new StorageModel();
   const api = createApiServer({ storage, edge, address: '127.0.0.1:6443', ...more });

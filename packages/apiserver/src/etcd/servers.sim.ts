@@ -30,6 +30,7 @@ export class TestServer {
         below: (n) => (this.isPredictable ? 0 : randomInt(n)),
         uuid: () => randomUUID(),
         defer: (work) => setImmediate(work),
+        deferPiece: (work) => setImmediate(work),
       },
       address: '127.0.0.1:6443',
     });

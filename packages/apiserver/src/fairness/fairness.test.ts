@@ -33,6 +33,7 @@ function rig(readsMax = 400): Rig {
     below: () => 0,
     uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
     defer: (work: () => void) => void later.push(work),
+    deferPiece: (work: () => void) => void later.push(work),
   };
   const people = new Map<string, Identity>();
   const api = createApiServer({

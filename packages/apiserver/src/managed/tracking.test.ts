@@ -35,6 +35,7 @@ function serve(storage: Storage = new StorageModel()) {
     below: () => 0,
     uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
     defer: () => undefined,
+    deferPiece: () => undefined,
   };
   const api = createApiServer({ storage, edge, address: '' });
   const ask = (

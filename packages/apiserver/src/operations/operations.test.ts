@@ -33,6 +33,7 @@ function server(tracking: TrackerOptions, nowMs: () => number = () => 1_000_000)
     below: () => 0,
     uuid: () => '00000000-0000-4000-8000-000000000001',
     defer: (work: () => void) => work(),
+    deferPiece: (work: () => void) => work(),
   };
   const tokens = new Map([
     ['t', { user: 'u', uid: '', groups: ['g'], extra: {}, isMaster: false }],

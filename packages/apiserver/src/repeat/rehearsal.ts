@@ -106,6 +106,7 @@ export function watched(storage: Storage, edge: Edge, run: Run): { storage: Stor
         return uuid;
       },
       defer: (work) => edge.defer(work),
+      deferPiece: (work) => edge.deferPiece(work),
     },
   };
 }
@@ -156,6 +157,7 @@ export function rehearsed(scene: Scene, run: Run): { storage: Storage; edge: Edg
         return uuid ?? '';
       },
       defer: () => run.noteOdd(),
+      deferPiece: () => run.noteOdd(),
     },
   };
 }

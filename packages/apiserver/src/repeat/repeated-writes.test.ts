@@ -18,6 +18,7 @@ function server(repeatedWrites: boolean) {
     below: (n: number) => draws++ % n,
     uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
     defer: () => undefined,
+    deferPiece: () => undefined,
   };
   const api = createApiServer({ storage, edge, address: '127.0.0.1:6443', repeatedWrites });
   const ask = (

@@ -36,6 +36,7 @@ const api = createApiServer({
     below: () => 0,
     uuid: () => crypto.randomUUID(),
     defer: (work) => void later.push(work),
+    deferPiece: (work) => void later.push(work),
   },
   address: '127.0.0.1:6443',
 });

@@ -38,6 +38,7 @@ export class Rig {
       below: () => 0,
       uuid: () => this.#uuid(),
       defer: (work: () => void) => void this.#later.push(work),
+      deferPiece: (work: () => void) => void this.#later.push(work),
     };
     this.api = createApiServer({ storage, edge, address: '127.0.0.1:6443' });
     for (const name of namespaces) {

@@ -8,6 +8,7 @@ const BENCHES = {
   apiserver: 'each kind of request by itself: rates, lists, watches, memory, start',
   leases: 'renewals of leases through the API server',
   'fan-out': 'telling watches of changes: everybody of everything, and shards',
+  hostile: 'what a kubelet feels beside three clients that push as hard as they can',
   hold: 'a cluster that only lives: lateness of leases, processor time, memory',
   up: 'a whole cluster from nothing: timings, memory, processor time',
 } as const;

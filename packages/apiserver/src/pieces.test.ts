@@ -1,0 +1,46 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { Pieces } from './pieces.ts';
+
+test('pieces of one turn take a bounded time, and each has its turn in order', () => {
+  const turns: (() => void)[] = [];
+  let nowMs = 0;
+  const pieces = new Pieces(
+    (work) => turns.push(work),
+    () => nowMs,
+  );
+  const ran: string[] = [];
+  const begin = (name: string, left: number): void => {
+    nowMs += 1;
+    ran.push(name);
+    if (left > 1) pieces.add(() => begin(name, left - 1));
+  };
+  for (let index = 0; index < 10; index++) pieces.add(() => begin(`p${index}`, 2));
+  const perTurn: number[] = [];
+  for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
+    const before = ran.length;
+    turn();
+    perTurn.push(ran.length - before);
+    assert.ok(perTurn.length < 100, 'it comes to an end');
+  }
+  assert.deepEqual(perTurn, [4, 4, 4, 4, 4]);
+  const once = Array.from({ length: 10 }, (_, index) => `p${index}`);
+  assert.deepEqual(ran, [...once, ...once]);
+});
+
+test('a piece that fails does not keep the others from their turn', () => {
+  const turns: (() => void)[] = [];
+  const pieces = new Pieces(
+    (work) => turns.push(work),
+    () => 0,
+  );
+  let done = 0;
+  pieces.add(() => {
+    throw new Error('planted');
+  });
+  pieces.add(() => done++);
+  assert.throws(() => turns.shift()?.(), /planted/);
+  turns.shift()?.();
+  assert.equal(done, 1);
+  assert.equal(turns.length, 0);
+});

@@ -1,0 +1,54 @@
+/**
+ * Long work in pieces: lists on their way, searches for a page, watches that catch up. However many
+ * of them there are, together they take a bounded part of each turn of the event loop; who comes
+ * later has a later turn, first come, first served. Requests that are short never wait for them.
+ */
+
+/** What the pieces of one turn may take; the last one may end later. */
+const TURN_MS = 4;
+
+export class Pieces {
+  readonly #defer: (work: () => void) => void;
+  readonly #clockMs: () => number;
+  #waiting: (() => void)[] = [];
+  #next = 0;
+  #isPlanned = false;
+
+  /** `clockMs` never goes back and has fractions; `defer` runs work in a later turn. */
+  constructor(defer: (work: () => void) => void, clockMs: () => number) {
+    this.#defer = defer;
+    this.#clockMs = clockMs;
+  }
+
+  /** Runs a piece in a later turn. It must take no more than a millisecond or two. */
+  add(work: () => void): void {
+    this.#waiting.push(work);
+    this.#plan();
+  }
+
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    this.#defer(() => {
+      this.#isPlanned = false;
+      this.#run();
+    });
+  }
+
+  #run(): void {
+    const endMs = this.#clockMs() + TURN_MS;
+    // what these pieces add has a later turn
+    const last = this.#waiting.length;
+    try {
+      while (this.#next < last) {
+        const work = this.#waiting[this.#next++];
+        work?.();
+        if (this.#clockMs() >= endMs) break;
+      }
+    } finally {
+      this.#waiting = this.#waiting.slice(this.#next);
+      this.#next = 0;
+      if (this.#waiting.length > 0) this.#plan();
+    }
+  }
+}
