@@ -86,6 +86,13 @@ export class HashSlots {
     words[(segment & CHUNK_MASK) * SEGMENT_WORDS + slot * 2 + 1] = to;
   }
 
+  /** Puts `to` where the ref was that the last `first` or `next` returned. No change in between. */
+  replaceFound(hash: number, to: number): void {
+    const segment = this.#segmentOf(hash);
+    const words = this.#chunks[segment >>> CHUNK_BITS]!;
+    words[(segment & CHUNK_MASK) * SEGMENT_WORDS + this.#slot * 2 + 1] = to;
+  }
+
   /** Memory of segments and directory. */
   get memoryBytes(): number {
     let words = this.#directory.length;

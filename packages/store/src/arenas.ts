@@ -49,6 +49,13 @@ interface Block {
   readonly free: number[];
 }
 
+/** Fresh memory for records that another thread lays in it. */
+export interface Reserved {
+  readonly blocks: readonly SharedArrayBuffer[];
+  /** Number of the first arena; the others follow, in the order of the blocks. */
+  readonly first: number;
+}
+
 const EMPTY_BYTES = Buffer.alloc(0);
 const EMPTY_WORDS = new Uint32Array(0);
 const EMPTY_DOUBLES = new Float64Array(0);
@@ -121,11 +128,17 @@ export class Arenas {
       arena = this.#freeNumbers.pop()!;
     } else {
       arena = this.bytes.length;
-      if (arena + span > ARENAS_MAX) throw new Error('the store holds 64 GiB, its largest size');
+      if (arena + span > ARENAS_MAX) throw tooMuch();
       for (let i = 0; i < span; i++) this.#addNumber();
     }
     if (span === 1) this.#takePlace(arena);
     else this.#view(arena, new SharedArrayBuffer(span * ARENA_BYTES), 0, span * ARENA_BYTES);
+    this.#begin(arena, stream, span);
+    return arena;
+  }
+
+  /** An arena that has its memory takes records of a stream from now on. */
+  #begin(arena: number, stream: number, span: number): void {
     this.used[arena] = 0;
     this.live[arena] = 0;
     this.classOf[arena] = stream % CLASSES_MAX;
@@ -133,14 +146,45 @@ export class Arenas {
     this.span[arena] = span;
     this.#allocatedBytes += span * ARENA_BYTES;
     this.open[stream] = arena;
-    return arena;
   }
 
-  /** Makes fresh blocks for so many bytes; they are written from the front of the first on. */
-  reserve(bytes: number): readonly SharedArrayBuffer[] {
+  /** Makes arenas for so many bytes; nothing else allocates until `endReserve`. */
+  reserve(bytes: number): Reserved {
     const count = Math.ceil(bytes / (BLOCK_ARENAS * ARENA_BYTES));
+    const first = this.bytes.length;
+    if (first + count * BLOCK_ARENAS > ARENAS_MAX) throw tooMuch();
     const blocks = Array.from({ length: count }, () => this.#addBlock().memory);
-    return blocks.reverse();
+    // The last block made is taken from first.
+    blocks.reverse();
+    for (let arena = first; arena < first + count * BLOCK_ARENAS; arena++) {
+      this.#addNumber();
+      this.#takePlace(arena);
+    }
+    return { blocks, first };
+  }
+
+  /** A record lies in a reserved arena now; the arena is the open one of its class from then on. */
+  adopt(ref: number, klass: number): void {
+    const arena = ref >>> GRANULE_BITS;
+    const size = this.size(ref);
+    if (this.span[arena] === 0) this.#begin(arena, klass, 1);
+    this.used[arena] = ((ref & GRANULE_MASK) << 4) + size;
+    this.live[arena]! += size;
+    this.#liveBytes += size;
+  }
+
+  /** Reserved arenas without a record are as free as any others. */
+  endReserve({ blocks, first }: Reserved): void {
+    for (let arena = first + blocks.length * BLOCK_ARENAS - 1; arena >= first; arena--) {
+      if (this.span[arena] !== 0) continue;
+      this.#givePlace(arena);
+      this.#forgetNumber(arena);
+    }
+  }
+
+  /** Whoever lays records in reserved arenas may still do so: nothing is added there. */
+  abandonReserve(): void {
+    this.open.fill(0);
   }
 
   #addBlock(): Block {
@@ -213,15 +257,17 @@ export class Arenas {
     this.#liveBytes -= this.live[arena]!;
     this.#allocatedBytes -= span * ARENA_BYTES;
     this.#givePlace(arena);
-    for (let i = arena; i < arena + span; i++) {
-      this.bytes[i] = EMPTY_BYTES;
-      this.words[i] = EMPTY_WORDS;
-      this.doubles[i] = EMPTY_DOUBLES;
-      this.used[i] = 0;
-      this.live[i] = 0;
-      this.span[i] = 0;
-      this.#freeNumbers.push(i);
-    }
+    for (let i = arena; i < arena + span; i++) this.#forgetNumber(i);
+  }
+
+  #forgetNumber(arena: number): void {
+    this.bytes[arena] = EMPTY_BYTES;
+    this.words[arena] = EMPTY_WORDS;
+    this.doubles[arena] = EMPTY_DOUBLES;
+    this.used[arena] = 0;
+    this.live[arena] = 0;
+    this.span[arena] = 0;
+    this.#freeNumbers.push(arena);
   }
 
   /** Drops spare memory, for when it is to go back to the system now. */
@@ -329,6 +375,10 @@ export class Arenas {
 function hurryCollector(): void {
   // Counts as pressure, is never written, and is garbage at once.
   void new ArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
+}
+
+function tooMuch(): Error {
+  return new Error('the store holds 64 GiB, its largest size');
 }
 
 /** Arena number of a ref. */

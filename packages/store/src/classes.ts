@@ -31,6 +31,25 @@ export interface KeyClass {
   readonly unlogged: number[];
 }
 
+/** What says to which class a key belongs. */
+export interface ClassPrefix {
+  readonly number: number;
+  readonly prefix: Uint8Array;
+}
+
+/** Class number of a key; `prefixes` stand by falling length. */
+export function classOfKey(
+  prefixes: readonly ClassPrefix[],
+  bytes: Uint8Array,
+  at: number,
+  to: number,
+): number {
+  for (let i = 0; i < prefixes.length; i++) {
+    if (startsWith(bytes, at, to, prefixes[i]!.prefix)) return prefixes[i]!.number;
+  }
+  return 0;
+}
+
 export class KeyClasses {
   readonly all: readonly KeyClass[];
   /** By falling length of prefix, so that the first match is the longest. */
@@ -66,11 +85,12 @@ export class KeyClasses {
 
   /** Class number of a key. */
   ofKey(bytes: Uint8Array, at: number, to: number): number {
-    for (let i = 0; i < this.#byLength.length; i++) {
-      const klass = this.#byLength[i]!;
-      if (startsWith(bytes, at, to, klass.prefix)) return klass.number;
-    }
-    return 0;
+    return classOfKey(this.#byLength, bytes, at, to);
+  }
+
+  /** The prefixes by falling length, for another thread. */
+  get prefixes(): readonly ClassPrefix[] {
+    return this.#byLength.map(({ number, prefix }) => ({ number, prefix }));
   }
 
   /**

@@ -93,6 +93,48 @@ export class KeyIndex {
     return true;
   }
 
+  /** The hash of the loaded key. */
+  get hash(): number {
+    return this.#hash;
+  }
+
+  /** The secret, for a thread that hashes keys on its own. */
+  get seeds(): { readonly low: number; readonly high: number } {
+    return { low: this.#seedLow, high: this.#seedHigh };
+  }
+
+  /**
+   * Makes `ref` the newest record of its key, whose hash is given. Returns the record that was the
+   * newest one before; 0 when the key is new: then it got an id.
+   */
+  supersede(ref: number, hash: number, klass: number): number {
+    const slots = this.#slots;
+    this.#hash = hash;
+    let head = slots.first(hash);
+    while (head !== 0 && !this.#isSameKey(head, ref)) head = slots.next(hash);
+    if (head === 0) {
+      this.insert(ref, klass);
+      return 0;
+    }
+    const id = this.#arenas.keyId(head);
+    slots.replaceFound(hash, ref);
+    this.#heads[id >>> CHUNK_BITS]![id & CHUNK_MASK] = ref;
+    this.#arenas.setKeyId(ref, id);
+    return head;
+  }
+
+  #isSameKey(a: number, b: number): boolean {
+    const arenas = this.#arenas;
+    const size = arenas.keySize(a);
+    if (size !== arenas.keySize(b)) return false;
+    const wordsA = arenas.words[a >>> GRANULE_BITS]!;
+    const wordsB = arenas.words[b >>> GRANULE_BITS]!;
+    const atA = arenas.keyAt(a) >> 2;
+    const atB = arenas.keyAt(b) >> 2;
+    for (let i = 0; i < (size + 3) >> 2; i++) if (wordsA[atA + i] !== wordsB[atB + i]) return false;
+    return true;
+  }
+
   /** Negative, 0 or positive as the loaded key is below, at or above the key of `id`. */
   compare(id: number): number {
     const ref = this.head(id);

@@ -20,8 +20,9 @@ test('small groups are written in their turn, large ones by the thread', async (
       await turn();
       await turn();
       if (!store.isPending) within++;
-      for (let wait = 0; store.isPending; wait++) {
-        assert.ok(wait < 20_000, 'the log did not answer');
+      const endMs = performance.now() + 10_000;
+      while (store.isPending) {
+        assert.ok(performance.now() < endMs, 'the log did not answer');
         await turn();
       }
     }

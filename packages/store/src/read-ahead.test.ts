@@ -15,6 +15,7 @@ import { logName } from './log-files.ts';
 import { BUFFERED_FLUSH_MS } from './log.ts';
 import { openStore } from './open.ts';
 import { READ_AHEAD_BYTES_MIN } from './read-ahead.ts';
+import { BATCH_RECORDS } from './read-batch.ts';
 import type { Store } from './store.ts';
 
 async function published(store: Store): Promise<void> {
@@ -24,6 +25,9 @@ async function published(store: Store): Promise<void> {
 const VALUE_BYTES = 60_000;
 const KEYS = 400;
 const PUTS = 640;
+/** Beyond what a frame, and a batch of the reader, hold. */
+const GROUP: number = BATCH_RECORDS + 1000;
+const GRAVES = 50;
 const FLUSH_MS = 3 * BUFFERED_FLUSH_MS;
 
 test('a log read ahead gives the same store, and its damage is found at its byte', async () => {
@@ -51,12 +55,22 @@ test('a log read ahead gives the same store, and its damage is found at its byte
       // Later frames tell that the first of them were flushed: so these cannot be a torn end.
       if (i === PUTS - 20) await new Promise((resolve) => setTimeout(resolve, FLUSH_MS));
     }
+    first.store.begin();
+    for (let i = 0; i < GROUP; i++) {
+      bytes.write(`/g/${String(i).padStart(6, '0')}`, 'latin1');
+      first.store.put(bytes, 0, 9, bytes, 9, 24, 0);
+    }
+    first.store.commit();
+    for (let i = 0; i < GRAVES; i++) {
+      bytes.write(`/g/${String(i).padStart(6, '0')}`, 'latin1');
+      first.store.deleteIf(bytes, 0, 9, -1);
+    }
     await published(first.store);
     const log = copy('second');
     assert.ok(readFileSync(log).length > READ_AHEAD_BYTES_MIN);
     const second = openStore(options('second'));
-    assert.equal(second.store.appliedRevision, PUTS + 1);
-    assert.equal(second.store.keys.size, KEYS);
+    assert.equal(second.store.appliedRevision, PUTS + 2 + GRAVES);
+    assert.equal(second.store.live.size, KEYS + GROUP - GRAVES);
     for (let i = PUTS - KEYS; i < PUTS; i++) {
       bytes.write(`/k/${String((i * 7) % KEYS).padStart(5, '0')}`, 'latin1');
       const ref = second.store.get(bytes, 0, 8);

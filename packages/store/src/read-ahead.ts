@@ -1,23 +1,21 @@
 // shell: reads the files of a start ahead of the thread that restores them
 /**
- * A start is as fast as its slowest thread. One thread reads and checks (`read-worker.ts`), past
- * the page cache; another one touches the memory that the records will lie in, because the first
- * touch of a page costs more than filling it; this one links the records. What the reader finds
- * whole comes here as chunks of frames, in order; at anything else it goes on to the next file, and
- * whoever restores looks at the rest of that file itself.
+ * A start is as fast as its slowest thread. One thread reads, checks and lays records in arenas
+ * (`read-worker.ts`), past the page cache; another one touches that memory first, because the
+ * first touch of a page costs more than filling it; this one links the records. What the reader
+ * finds whole comes here as batches, in order; it ends at anything else, and whoever restores looks
+ * at the rest of the files itself.
  */
 import { Worker } from 'node:worker_threads';
-import { FRAME_BYTES_MAX } from './frame.ts';
-import { SLOT_BYTES } from './log-files.ts';
+import { BATCH_BYTES, ReadBatch } from './read-batch.ts';
+import type { ShelfStart } from './record-shelf.ts';
 
 /** Bytes of files below which threads cost more than they save. */
 export const READ_AHEAD_BYTES_MIN: number = 32 * 1024 * 1024;
-/** One chunk; holds the largest frame, wherever it begins. */
-export const CHUNK_BYTES: number = FRAME_BYTES_MAX * 4;
 /** The reader counts as lost when it says nothing for so long; then files are read without it. */
 const SILENCE_MS_MAX = 10_000;
-/** Chunks read and not restored. */
-export const CHUNKS = 3;
+/** Batches filled and not restored. */
+export const BATCHES = 3;
 
 // Words that both threads look at.
 export const WORD_PRODUCED = 0;
@@ -26,18 +24,17 @@ export const WORD_CONSUMED = 1;
 export const WORD_ENDED = 2;
 export const READ_WORDS = 3;
 
-// Doubles that describe a chunk.
-export const META_FILE = 0;
-export const META_FILE_AT = 1;
-export const META_START = 2;
-export const META_END = 3;
-export const META_NUMBERS = 4;
+export interface ReadFile {
+  readonly path: string;
+  /** A log, whose header names what it follows; else a snapshot. */
+  readonly isLog: boolean;
+}
 
 export interface ReadStart {
-  readonly paths: readonly string[];
+  readonly files: readonly ReadFile[];
   readonly words: SharedArrayBuffer;
-  readonly meta: SharedArrayBuffer;
-  readonly chunks: readonly SharedArrayBuffer[];
+  readonly batches: readonly SharedArrayBuffer[];
+  readonly shelf: ShelfStart;
 }
 
 export interface TouchStart {
@@ -45,56 +42,35 @@ export interface TouchStart {
   readonly bytes: number;
 }
 
-/** Whole frames: bytes[start, end), which begin at `fileAt` in the file. */
-export interface Chunk {
-  readonly bytes: Buffer;
-  readonly fileAt: number;
-  readonly start: number;
-  readonly end: number;
-}
-
 export class ReadAhead {
   readonly #words = new Int32Array(new SharedArrayBuffer(READ_WORDS * 4));
-  readonly #meta = new Float64Array(new SharedArrayBuffer(CHUNKS * META_NUMBERS * 8));
-  readonly #chunks: readonly Buffer[];
+  readonly #batches: readonly ReadBatch[];
   readonly #workers: readonly Worker[];
   #consumed = 0;
   #isHeld = false;
-  #isLost = false;
+  /** The reader said nothing for too long, but may still write to its arenas. */
+  isLost = false;
 
-  /** `blocks` is fresh memory, of which `bytes` will be written from the front. */
-  constructor(paths: readonly string[], blocks: readonly SharedArrayBuffer[], bytes: number) {
-    // Only growable memory begins at a page, which direct reads ask for.
-    const size = CHUNK_BYTES + SLOT_BYTES - FRAME_BYTES_MAX;
-    const memory = Array.from(
-      { length: CHUNKS },
-      () => new SharedArrayBuffer(size, { maxByteLength: size }),
-    );
-    this.#chunks = memory.map((chunk) => Buffer.from(chunk, 0, size));
-    const { buffer: words } = this.#words;
-    const { buffer: meta } = this.#meta;
-    const read: ReadStart = { paths, words, meta, chunks: memory };
-    const touch: TouchStart = { blocks, bytes };
+  /** Of the shelf's memory, `bytes` will be written from the front. */
+  constructor(files: readonly ReadFile[], shelf: ShelfStart, bytes: number) {
+    const batches = Array.from({ length: BATCHES }, () => new SharedArrayBuffer(BATCH_BYTES));
+    this.#batches = batches.map((memory) => new ReadBatch(memory));
+    const read: ReadStart = { files, words: this.#words.buffer, batches, shelf };
+    const touch: TouchStart = { blocks: shelf.reserved.blocks, bytes };
     this.#workers = [
       start(new URL('./read-worker.ts', import.meta.url), read),
       start(new URL('./touch-worker.ts', import.meta.url), touch),
     ];
   }
 
-  /** The next chunk of a file, null when there is none; lent until the next call. */
-  next(file: number): Chunk | null {
+  /** The next batch of a file, null when there is none; lent until the next call. */
+  next(file: number): ReadBatch | null {
     this.#giveBack();
-    if (this.#isLost || !this.#wait()) return null;
-    const slot = this.#consumed % CHUNKS;
-    const at = slot * META_NUMBERS;
-    if (this.#meta[at + META_FILE] !== file) return null;
+    if (this.isLost || !this.#wait()) return null;
+    const batch = this.#batches[this.#consumed % BATCHES] as ReadBatch;
+    if (batch.file !== file) return null;
     this.#isHeld = true;
-    return {
-      bytes: this.#chunks[slot] as Buffer,
-      fileAt: this.#meta[at + META_FILE_AT] as number,
-      start: this.#meta[at + META_START] as number,
-      end: this.#meta[at + META_END] as number,
-    };
+    return batch;
   }
 
   /** False when the reader has ended, or is lost, and nothing is left of it. */
@@ -102,12 +78,12 @@ export class ReadAhead {
     const words = this.#words;
     while (Atomics.load(words, WORD_PRODUCED) === this.#consumed) {
       if (Atomics.load(words, WORD_ENDED) === 1) {
-        // The last chunk comes before the end.
+        // The last batch comes before the end.
         return Atomics.load(words, WORD_PRODUCED) !== this.#consumed;
       }
       const state = Atomics.wait(words, WORD_PRODUCED, this.#consumed, SILENCE_MS_MAX);
       if (state !== 'timed-out') continue;
-      this.#isLost = true;
+      this.isLost = true;
       return false;
     }
     return true;

@@ -36,7 +36,8 @@ import {
   paddingAt,
 } from './frame.ts';
 import { SLOT_BYTES, isLogFile, logName, snapshotName } from './log-files.ts';
-import { type Chunk, READ_AHEAD_BYTES_MIN, ReadAhead } from './read-ahead.ts';
+import { READ_AHEAD_BYTES_MIN, ReadAhead } from './read-ahead.ts';
+import type { ReadBatch } from './read-batch.ts';
 import type { Restorer } from './restorer.ts';
 
 /** Bytes read at a time; at least two of the largest frames. */
@@ -80,6 +81,7 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
   const reader = new FileReader(dir, restorer, ahead);
   try {
     for (const name of files) reader.read(name, name === logName(needed.at(-1) ?? -1));
+    restorer.endReserve();
   } finally {
     ahead?.close();
   }
@@ -97,11 +99,11 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
 }
 
 /** Starts the threads that help, where there is enough to read. */
-function readAhead(dir: string, files: readonly string[], restorer: Restorer): ReadAhead | null {
-  const paths = files.map((name) => join(dir, name));
-  const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0);
+function readAhead(dir: string, names: readonly string[], restorer: Restorer): ReadAhead | null {
+  const files = names.map((name) => ({ path: join(dir, name), isLog: name.startsWith('log-') }));
+  const bytes = files.reduce((sum, { path }) => sum + statSync(path).size, 0);
   if (bytes < READ_AHEAD_BYTES_MIN) return null;
-  return new ReadAhead(paths, restorer.reserve(bytes), bytes);
+  return new ReadAhead(files, restorer.reserve(bytes), bytes);
 }
 
 function refuseForeign(dir: string, names: readonly string[]): void {
@@ -222,23 +224,21 @@ class FileReader {
     if (this.#group.length > 0) this.#endOfGood(fd, path, at, size, isLast, FRAME_SHORT);
   }
 
-  /** What was read and checked ahead; returns where in the file the rest begins. */
+  /** What was read, checked and laid down ahead; returns where in the file the rest begins. */
   #takeAhead(): number {
+    const ahead = this.#ahead;
+    if (ahead === null) return FILE_HEADER_BYTES;
     let at = FILE_HEADER_BYTES;
-    let chunk: Chunk | null = null;
-    while ((chunk = this.#ahead?.next(this.#file) ?? null) !== null) {
-      const { bytes, start, end, fileAt } = chunk;
-      const base = fileAt - start;
-      for (let from = start; from < end;) {
-        const padding = paddingAt(bytes, from, end, base + from);
-        from += padding;
-        if (padding > 0) continue;
-        // The reader looked at each frame alone; what it follows is looked at here.
-        if (bytes.readUInt32LE(from + 8) !== this.chain) return base + from;
-        from = this.#take(bytes, from, base + from);
-      }
-      at = base + end;
+    let isWhole = true;
+    let batch: ReadBatch | null = null;
+    while ((batch = ahead.next(this.#file)) !== null) {
+      this.#restorer.adopt(batch);
+      this.chain = batch.crc(batch.frameCount - 1);
+      at = batch.fileAt;
+      isWhole = batch.isWhole;
     }
+    if (ahead.isLost) this.#restorer.abandonReserve();
+    if (!isWhole) throw new Error('the thread that reads the log has ended early; start again');
     return at;
   }
 

@@ -6,7 +6,15 @@
  * snapshot brought records out of order, leases are attached from the live records.
  */
 import { crc32 } from 'node:zlib';
-import { FLAG_LEASE, FLAG_TOMBSTONE, arenaOf, offsetOf } from './arenas.ts';
+import {
+  ARENA_BYTES,
+  FLAG_LEASE,
+  HEADER_BYTES,
+  KEY_BYTES_MAX,
+  type Reserved,
+  arenaOf,
+  offsetOf,
+} from './arenas.ts';
 import type { KeyClass } from './classes.ts';
 import { sortIds } from './key-sort.ts';
 import { LeaseClock } from './lease-clock.ts';
@@ -26,7 +34,14 @@ import {
   CONTROL_TERM,
   DOCUMENT_PART_BYTES,
 } from './log-batch.ts';
+import type { ReadBatch } from './read-batch.ts';
+import { type ShelfStart, recordSize } from './record-shelf.ts';
 import type { Store } from './store.ts';
+
+// What the newest record of a key is.
+const STATE_LIVE = 1;
+const STATE_LEASED = 2;
+const STATE_GRAVE = 3;
 
 /** Names a boot of the machine by two numbers, 0 and 0 where it is not told. */
 export interface Boot {
@@ -49,6 +64,9 @@ export class Restorer {
   wallMs = 0;
   readonly #clock = new LeaseClock();
   #isOutOfOrder = false;
+  /** Key id -> what its newest record is: looking at the records again would cost a miss each. */
+  #states: Uint8Array = new Uint8Array(1024);
+  #reserved: Reserved | null = null;
   #document: { number: number; content: Buffer; filled: number } | null = null;
 
   constructor(store: Store, nowMs: number) {
@@ -56,25 +74,63 @@ export class Restorer {
     this.#nowMs = nowMs;
   }
 
-  /** Memory for records of so many bytes, which are laid in it from the front. */
-  reserve(bytes: number): readonly SharedArrayBuffer[] {
-    return this.#store.arenas.reserve(bytes);
+  /** What a thread needs that lays records of so many bytes in arenas, ahead of this one. */
+  reserve(bytes: number): ShelfStart {
+    const { arenas, classes, keys } = this.#store;
+    // A class may leave most of its last arena empty; and the reader stops before it has none.
+    const spare = (classes.all.length * 2 + 4) * ARENA_BYTES;
+    this.#reserved = arenas.reserve(bytes + spare);
+    const { low, high } = keys.seeds;
+    const { prefixes } = classes;
+    return { reserved: this.#reserved, prefixes, seedLow: low, seedHigh: high };
+  }
+
+  /** Nobody lays records in the reserved arenas any more. */
+  endReserve(): void {
+    if (this.#reserved !== null) this.#store.arenas.endReserve(this.#reserved);
+    this.#reserved = null;
+  }
+
+  /** The thread that lays records there does not answer, but may still be at it. */
+  abandonReserve(): void {
+    this.#store.arenas.abandonReserve();
+    this.#reserved = null;
+  }
+
+  /** Frames whose records lie in reserved arenas already. */
+  adopt(batch: ReadBatch): void {
+    const { arenas } = this.#store;
+    const { control, refs, hashes, classes } = batch;
+    for (let frame = 0; frame < batch.frameCount; frame++) {
+      this.wallMs = batch.wallMs(frame);
+      this.#controls(control, batch.controlTo(frame - 1), batch.controlTo(frame));
+      const end = batch.recordsTo(frame);
+      for (let index = batch.recordsTo(frame - 1); index < end; index++) {
+        const ref = refs[index]!;
+        const klass = classes[index]!;
+        arenas.adopt(ref, klass);
+        this.#add(ref, hashes[index]!, klass);
+      }
+    }
   }
 
   /** One payload: control messages up to `recordsAt`, then records; `at` is 16-byte aligned. */
   apply(bytes: Buffer, at: number, recordsAt: number, end: number): void {
+    this.#controls(bytes, at, recordsAt);
+    const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
+    for (let record = recordsAt; record < end;) {
+      record += this.#record(bytes, words, record);
+    }
+  }
+
+  #controls(bytes: Buffer, from: number, to: number): void {
     let isStart = false;
-    for (let message = at; message < recordsAt; message += CONTROL_BYTES) {
+    for (let message = from; message < to; message += CONTROL_BYTES) {
       if (bytes.readUInt32LE(message) === CONTROL_TERM) isStart = true;
     }
     this.#clock.frame(this.wallMs, isStart);
-    for (let message = at; message < recordsAt; message += CONTROL_BYTES) {
+    for (let message = from; message < to; message += CONTROL_BYTES) {
       this.#control(bytes, message);
-    }
-    const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
-    const doubles = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length >> 3);
-    for (let record = recordsAt; record < end;) {
-      record += this.#record(bytes, words, doubles, record);
     }
   }
 
@@ -142,44 +198,36 @@ export class Restorer {
     }
   }
 
-  #record(bytes: Buffer, words: Uint32Array, doubles: Float64Array, at: number): number {
+  #record(bytes: Buffer, words: Uint32Array, at: number): number {
     const { arenas, keys, classes } = this.#store;
     const word = at >> 2;
     const last = words[word + 9]!;
-    const flags = last >>> 24;
-    const keySize = last & 0xffffff;
-    const keyAt = at + ((flags & FLAG_LEASE) === 0 ? 40 : 48);
-    const size = (keyAt - at + ((keySize + 3) & ~3) + words[word + 7]! + 15) & ~15;
-    const revision = doubles[(at >> 3) + 1]!;
-    keys.load(bytes, keyAt, keyAt + keySize);
-    let id = keys.find();
-    const klass = id === 0 ? classes.ofKey(bytes, keyAt, keyAt + keySize) : keys.classOf(id);
+    const keyAt = at + (((last >>> 24) & FLAG_LEASE) === 0 ? HEADER_BYTES : HEADER_BYTES + 8);
+    const keyTo = keyAt + (last & KEY_BYTES_MAX);
+    const size = recordSize(words, word);
+    keys.load(bytes, keyAt, keyTo);
+    const { hash } = keys;
+    const klass = classes.ofKey(bytes, keyAt, keyTo);
     const ref = arenas.allocate(klass, size);
-    const arena = arenaOf(ref);
-    bytes.copy(arenas.bytes[arena]!, offsetOf(ref), at, at + size);
-    if (revision > arenas.lastRevision[arena]!) arenas.lastRevision[arena] = revision;
-    if (revision > this.lastRevision) this.lastRevision = revision;
-    this.records++;
-    const head = id === 0 ? 0 : keys.head(id);
-    if (id === 0) id = keys.insert(ref, klass);
-    this.#link(ref, id, head, klass, revision, flags);
+    bytes.copy(arenas.bytes[arenaOf(ref)]!, offsetOf(ref), at, at + size);
+    this.#add(ref, hash, klass);
     return size;
   }
 
-  #link(
-    ref: number,
-    id: number,
-    head: number,
-    klass: number,
-    revision: number,
-    flags: number,
-  ): void {
+  /** A record lies in its arena: links it behind the older ones of its key. */
+  #add(ref: number, hash: number, klass: number): void {
     const { arenas, keys, classes } = this.#store;
+    const arena = arenaOf(ref);
+    const revision = arenas.modRevision(ref);
+    if (revision > arenas.lastRevision[arena]!) arenas.lastRevision[arena] = revision;
+    if (revision > this.lastRevision) this.lastRevision = revision;
+    this.records++;
+    const head = keys.supersede(ref, hash, klass);
     const owner = classes.all[klass]!;
     arenas.setPrevious(ref, head);
-    if (head !== 0) keys.setHead(id, ref);
     const wasLive = head !== 0 && !arenas.isTombstone(head);
-    const isLive = (flags & FLAG_TOMBSTONE) === 0;
+    const isLive = !arenas.isTombstone(ref);
+    this.#setState(arenas.keyId(ref), isLive, arenas.flags(ref));
     if (wasLive) owner.historyBytes += arenas.size(head);
     if (!isLive) owner.historyBytes += arenas.size(ref);
     // Nobody can ask for events below the boundary; the sweep wants to see superseding ones.
@@ -193,7 +241,17 @@ export class Restorer {
         difference < 0 || (difference === 0 && arenas.sub(ref) < arenas.sub(last));
     }
     events.append(ref);
-    if (wasLive !== isLive) liveness.append(revision, id, isLive ? 1 : -1);
+    if (wasLive !== isLive) liveness.append(revision, arenas.keyId(ref), isLive ? 1 : -1);
+  }
+
+  #setState(id: number, isLive: boolean, flags: number): void {
+    if (id >= this.#states.length) {
+      const grown = new Uint8Array(this.#states.length * 2);
+      grown.set(this.#states);
+      this.#states = grown;
+    }
+    const live = (flags & FLAG_LEASE) === 0 ? STATE_LIVE : STATE_LEASED;
+    this.#states[id] = isLive ? live : STATE_GRAVE;
   }
 
   /** Did the machine go down under the last process, as far as can be told? */
@@ -216,14 +274,14 @@ export class Restorer {
     let liveCount = 0;
     let graveCount = 0;
     for (let id = 1; id < keys.idEnd; id++) {
-      const head = keys.head(id);
-      if (head === 0) continue;
-      if (arenas.isTombstone(head)) {
+      const state = this.#states[id]!;
+      if (state === STATE_GRAVE) {
         graves[graveCount++] = id;
         continue;
       }
       live[liveCount++] = id;
-      const lease = store.leases.ofRecord(head);
+      if (state !== STATE_LEASED) continue;
+      const lease = store.leases.ofRecord(keys.head(id));
       if (lease !== 0) store.leases.attach(lease, id);
     }
     sortIds(keys, arenas, live, liveCount);
