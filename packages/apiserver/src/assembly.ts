@@ -88,7 +88,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     signer,
     relay: options.relay ?? null,
   };
-  new CustomDefinitions(world).start();
+  new CustomDefinitions(world, options.webhooks ?? null).start();
   const readToken: TokenReader = (token) =>
     options.readToken?.(token) ??
     (signer === null ? null : readServiceAccountToken(world, signer, token));

@@ -23,13 +23,13 @@ export function whenFresh(world: World, call: Call, served: Served, answer: () =
     if (fault === null) answer();
     else call.fail(unclassified(fault));
   };
-  if (call.exchange.method !== 'GET') {
+  const isWrite = call.exchange.method !== 'GET';
+  if (isWrite) {
     call.keepBody();
     call.retry = () => storage.refresh(null, settle);
-    answer();
-    return;
   }
-  if (!asksForNewest(call)) {
+  const isLoaded = storage.isLoaded !== false;
+  if (isLoaded && (isWrite || !asksForNewest(call))) {
     answer();
     return;
   }

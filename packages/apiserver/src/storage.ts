@@ -108,6 +108,8 @@ export interface Storage {
   readonly watchedRevision: number;
   /** Others write here too: reads may be behind them until `refresh` has said otherwise. */
   readonly isShared: boolean;
+  /** False while reads would show less than there is; absent where that never is. */
+  readonly isLoaded?: boolean;
   /** Why reads and writes cannot be relied on just now; null while they can. */
   readonly fault: string | null;
 

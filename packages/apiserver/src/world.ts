@@ -108,11 +108,14 @@ export class World {
    */
   at(served: Served): World {
     const { prefix } = served;
-    const home = this.storageOf(prefix);
+    const shown = this.kinds.viewOf(served);
+    const home = shown ?? this.storageOf(prefix);
     if (home === this.storage) return this;
-    let view = this.#elsewhere.get(prefix);
-    if (view === undefined) {
-      this.#elsewhere.set(prefix, (view = new World(home, this.edge, this.kinds)));
+    // versions that are made of others are worlds of their own, with watches of their own
+    const place = shown === null ? prefix : `${prefix} ${served.resource.version}`;
+    let view = this.#elsewhere.get(place);
+    if (view?.storage !== home) {
+      this.#elsewhere.set(place, (view = new World(home, this.edge, this.kinds)));
     }
     view.services = this.services;
     return view;
@@ -125,19 +128,27 @@ export class World {
 
   /** Ends the watches of a kind that is no longer served, and forgets its hub. */
   dropHub(prefix: string): void {
-    for (const world of [this, ...this.#elsewhere.values()]) {
-      const hub = world.#hubs.get(prefix);
-      // what happened to the last objects comes before the end
-      hub?.settle();
-      hub?.endAll();
-      world.#hubs.delete(prefix);
+    this.#dropOwnHub(prefix);
+    for (const [place, world] of this.#elsewhere) {
+      if (place !== prefix && !place.startsWith(`${prefix} `)) continue;
+      world.#dropOwnHub(prefix);
+      this.#elsewhere.delete(place);
     }
-    this.#elsewhere.delete(prefix);
+  }
+
+  #dropOwnHub(prefix: string): void {
+    const hub = this.#hubs.get(prefix);
+    // what happened to the last objects comes before the end
+    hub?.settle();
+    hub?.endAll();
+    this.#hubs.delete(prefix);
   }
 
   /** Ends all watches cleanly. */
   endWatches(): void {
-    for (const hub of this.hubs.values()) hub.endAll();
+    for (const world of [this, ...this.#elsewhere.values()]) {
+      for (const hub of world.#hubs.values()) hub.endAll();
+    }
   }
 
   /** Calls `done(true)` once `revision` exists, at once if it does, or `done(false)` after 3 s. */

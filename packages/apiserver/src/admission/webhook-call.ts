@@ -4,7 +4,7 @@ import { internalError, badRequest, type Status } from '@megaplane/machinery/sta
 import type { Admitted } from './admission.ts';
 import { readStoredObject } from './stored-object.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
-import type { Matching, Webhook } from './webhook-configurations.ts';
+import type { ClientConfig, Matching, Webhook } from './webhook-configurations.ts';
 import type { WebhookMetrics, WebhookType } from './webhook-metrics.ts';
 import { readReview, reviewBody, type Reviewed } from './webhook-review.ts';
 import type { World } from '../world.ts';
@@ -76,7 +76,7 @@ export function callWebhook(
     const failed = failureOf(webhook, why);
     finish(failed, code, failed.kind === 'ignored' ? 'ignored' : 'failed');
   };
-  const found = locate(write.world, webhook);
+  const found = locate(write.world, webhook.client);
   const url = `https://${found.authority}${found.path}?${timed}`;
   if ('missing' in found) {
     fail(`failed to call webhook: Post "${url}": ${found.missing}`, 0);
@@ -119,7 +119,7 @@ function failureOf({ name, ignoresFailures }: Webhook, why: string): Called {
 }
 
 /** What Go's REST client says of an answer that is no success. */
-function httpFailure(code: number, body: Buffer): string {
+export function httpFailure(code: number, body: Buffer): string {
   const said = body.toString('utf8').trim();
   switch (code) {
     case 401:
@@ -141,11 +141,12 @@ function httpFailure(code: number, body: Buffer): string {
   }
 }
 
-type Located =
+export type Located =
   | WebhookTarget
   | { readonly authority: string; readonly path: string; readonly missing: string };
 
-function locate(world: World, { client }: Webhook): Located {
+/** The address behind a client's configuration, or what is missing on the way there. */
+export function locate(world: World, client: ClientConfig): Located {
   const { service, caBundle } = client;
   if (service === null) {
     const url = new URL(client.url);

@@ -103,27 +103,32 @@ function readConfiguration(configuration: JsonObject): readonly Webhook[] {
     .map((webhook) => readWebhook(webhook, name));
 }
 
-function readWebhook(webhook: JsonObject, configuration: string): Webhook {
+/** The `clientConfig` of a webhook. */
+export function readClient(webhook: JsonObject): ClientConfig {
   const client = objectAt(webhook, 'clientConfig') ?? {};
   const service = objectAt(client, 'service');
+  return {
+    url: stringAt(client, 'url'),
+    service:
+      service === undefined
+        ? null
+        : {
+            namespace: stringAt(service, 'namespace'),
+            name: stringAt(service, 'name'),
+            path: stringAt(service, 'path'),
+            port: numberAt(service, 'port') || PORT,
+          },
+    caBundle: Buffer.from(stringAt(client, 'caBundle'), 'base64').toString('utf8'),
+  };
+}
+
+function readWebhook(webhook: JsonObject, configuration: string): Webhook {
   const versions = listAt(webhook, 'admissionReviewVersions');
   const effects = stringAt(webhook, 'sideEffects');
   return {
     name: stringAt(webhook, 'name'),
     configuration,
-    client: {
-      url: stringAt(client, 'url'),
-      service:
-        service === undefined
-          ? null
-          : {
-              namespace: stringAt(service, 'namespace'),
-              name: stringAt(service, 'name'),
-              path: stringAt(service, 'path'),
-              port: numberAt(service, 'port') || PORT,
-            },
-      caBundle: Buffer.from(stringAt(client, 'caBundle'), 'base64').toString('utf8'),
-    },
+    client: readClient(webhook),
     rules: rulesAt(webhook, 'rules'),
     isEquivalent: stringAt(webhook, 'matchPolicy') !== 'Exact',
     selectors: readSelectors(webhook),

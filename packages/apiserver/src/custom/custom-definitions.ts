@@ -7,11 +7,13 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
+import type { WebhookCaller } from '../admission/webhook-call.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, rangeOf, type Served } from '../served.ts';
 import { emptyEvent, emptyRow, type Row, type StorageWatch } from '../storage.ts';
 import type { World } from '../world.ts';
 import { clearInstances, type Stored } from './clearing.ts';
+import { ConvertedViews } from './converted-views.ts';
 import { CustomKind } from './custom-kind.ts';
 import { CustomSchemas, DEFINITIONS_PREFIX } from './custom-schemas.ts';
 import { readFacts, type DefinitionFacts } from './definition-facts.ts';
@@ -25,14 +27,16 @@ export class CustomDefinitions {
   readonly #world: World;
   readonly #served: Served;
   readonly #schemas: CustomSchemas;
+  readonly #views: ConvertedViews;
   #watch: StorageWatch | null = null;
   /** Definitions whose objects are being removed. */
   readonly #clearing = new Set<string>();
   /** Definitions that wait for somebody else's names. */
   readonly #refused = new Set<string>();
 
-  constructor(world: World) {
+  constructor(world: World, caller: WebhookCaller | null) {
     this.#world = world;
+    this.#views = new ConvertedViews(world, caller);
     const served = findServed('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
     if (served === undefined) throw new Error('the tables have no CustomResourceDefinitions');
     this.#served = served;
@@ -47,6 +51,7 @@ export class CustomDefinitions {
   start(): void {
     this.#open();
     this.#world.kinds.catchUp = () => this.#drain();
+    this.#world.kinds.viewOf = (served) => this.#views.of(served);
   }
 
   #open(): void {
@@ -103,8 +108,11 @@ export class CustomDefinitions {
   /** Watches of a kind end when it is no longer served as it was. */
   #leave(before: CustomKind, facts: DefinitionFacts): void {
     const served = new Set(facts.versions.filter((one) => one.isServed).map(({ name }) => name));
+    const { generation, isMixed, uid } = before.facts;
+    const isOther = generation !== facts.generation || isMixed !== facts.isMixed;
+    if (isOther || uid !== facts.uid) this.#views.drop(before);
     const isLess = before.versions.some((version) => !served.has(version));
-    if (isLess || before.facts.uid !== facts.uid) this.#world.dropHub(before.prefix);
+    if (isLess || uid !== facts.uid) this.#world.dropHub(before.prefix);
     if (!isDeepStrictEqual(before.facts.names, facts.names)) this.#retryRefused(facts.group);
   }
 
@@ -113,6 +121,7 @@ export class CustomDefinitions {
     this.#refused.delete(name);
     if (kind === undefined) return;
     for (const { custom } of kind.all()) if (custom !== null) this.#schemas.drop(custom);
+    this.#views.drop(kind);
     this.#world.dropHub(kind.prefix);
     this.#retryRefused(kind.facts.group);
   }

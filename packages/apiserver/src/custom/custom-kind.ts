@@ -16,6 +16,10 @@ export interface CustomVersion {
    * gives them, and are copied; others are pruned and defaulted as they are read.
    */
   readonly formedSince: number;
+  /** Revision since which the schema is what it is. */
+  readonly schemaSince: number;
+  /** Its objects are kept in other versions, and its webhook brings them into this one. */
+  readonly isViewed: boolean;
   readonly schemas: CustomSchemas;
 }
 
@@ -93,8 +97,11 @@ export class CustomKind {
   }
 
   #build(facts: VersionFacts): Served {
-    const { group, plural, names, isNamespaced, storageVersion } = this.facts;
+    const { group, plural, names, isNamespaced, isConverting, isMixed } = this.facts;
+    const isViewed = isConverting && (isMixed || !facts.isStorage);
+    const storageVersion = isViewed ? facts.name : this.facts.storageVersion;
     const apiVersion = `${group}/${facts.name}`;
+    const schemaSince = this.formedSince(facts.name);
     const storage: ResourceStorage = {
       id: -1,
       name: `${plural}.${group}`,
@@ -134,7 +141,9 @@ export class CustomKind {
         kind: this,
         facts,
         shownHead: headOf(apiVersion, names.kind),
-        formedSince: this.facts.areAlike ? this.formedSince(facts.name) : Infinity,
+        formedSince: isViewed ? 0 : this.facts.areAlike ? schemaSince : Infinity,
+        schemaSince,
+        isViewed,
         schemas: this.#schemas,
       },
     };

@@ -85,6 +85,6 @@ export class CustomSchemas {
   }
 }
 
-function keyOf({ kind, facts, formedSince }: CustomVersion): string {
-  return `${kind.facts.uid} ${facts.name} ${formedSince}`;
+function keyOf({ kind, facts, schemaSince }: CustomVersion): string {
+  return `${kind.facts.uid} ${facts.name} ${schemaSince}`;
 }

@@ -50,6 +50,8 @@ export interface DefinitionFacts {
   readonly storageVersion: string;
   /** Objects of other versions are made by a webhook; else they differ in their apiVersion only. */
   readonly isConverting: boolean;
+  /** Objects may be kept in several versions: `status.storedVersions` has more than one. */
+  readonly isMixed: boolean;
   readonly state: DefinitionState;
   /** Its status says what it has to say, unless somebody else has a name of it. */
   readonly isSettled: boolean;
@@ -103,6 +105,7 @@ function factsOf(definition: JsonObject, areAlike: boolean): DefinitionFacts {
     versions: versions.map((one) => versionFacts(one, versions, group, names.kind)),
     storageVersion: versions.find((one) => one.isStorage)?.name ?? '',
     isConverting: stringAt(definition, 'spec', 'conversion', 'strategy') === 'Webhook',
+    isMixed: listAt(definition, 'status', 'storedVersions').length > 1,
     state: stateOf(definition),
     isSettled: nextStatus(definition, () => undefined, 0) === null,
     isEnding:

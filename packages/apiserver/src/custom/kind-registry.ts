@@ -5,6 +5,7 @@
 import { findKind, groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import { groupVersionOf } from '@megaplane/machinery/kinds';
 import { allServed, findServed, isGroupServed, servedOf, type Served } from '../served.ts';
+import type { Storage } from '../storage.ts';
 import type { CustomKind } from './custom-kind.ts';
 import { compareVersions } from './definition-facts.ts';
 
@@ -23,6 +24,8 @@ export class Kinds {
   readonly #listeners: ((group: string) => void)[] = [];
   /** Called where a kind is asked for that is not known: there may be news that nobody has read. */
   catchUp: () => void = () => {};
+  /** The storage of versions that a webhook makes; null for all others. */
+  viewOf: (served: Served) => Storage | null = () => null;
   #count = 0;
 
   /** Custom kinds, of all states. */

@@ -1,0 +1,125 @@
+/**
+ * Brings objects of a custom resource from one version to another by its conversion webhook. They
+ * go in and come out as they are kept: the owners of their fields packed, without a revision.
+ */
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import {
+  httpFailure,
+  locate,
+  type WebhookCaller,
+  type WebhookTarget,
+} from '../admission/webhook-call.ts';
+import { readClient, type ClientConfig } from '../admission/webhook-configurations.ts';
+import { shownObject } from '../managed/tracking.ts';
+import type { World } from '../world.ts';
+import { conversionBody, readConversion, type ReviewScope } from './conversion-review.ts';
+
+/** Upstream's limit of one call. */
+const TIMEOUT_MS = 30_000;
+const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
+
+/** One object to convert; `revision` is shown to the webhook where there is one. */
+export interface Unconverted {
+  readonly object: JsonObject;
+  readonly revision: number;
+}
+
+export type ConversionOutcome =
+  | { readonly ok: true; readonly values: readonly JsonObject[] }
+  | { readonly ok: false; readonly why: string };
+
+/** The webhook of one definition, as its spec has it. */
+export class ConversionWebhook {
+  readonly #world: World;
+  readonly #caller: WebhookCaller | null;
+  readonly #client: ClientConfig;
+  readonly #reviewVersion: string;
+
+  constructor(world: World, caller: WebhookCaller | null, definition: JsonObject) {
+    this.#world = world;
+    this.#caller = caller;
+    const webhook = objectAt(definition, 'spec', 'conversion', 'webhook') ?? {};
+    this.#client = readClient(webhook);
+    const versions = listAt(webhook, 'conversionReviewVersions');
+    this.#reviewVersion = REVIEW_VERSIONS.find((one) => versions.includes(one)) ?? 'v1';
+  }
+
+  /**
+   * Calls `then` once with the objects in the version `desired`, in their order; those that are of
+   * it are not sent.
+   */
+  convert(
+    sources: readonly Unconverted[],
+    desired: string,
+    then: (outcome: ConversionOutcome) => void,
+  ): void {
+    const objects = sources.map(({ object }) => object);
+    const foreign = objects.map((object) => object['apiVersion'] !== desired);
+    const sent = objects.filter((_, index) => foreign[index]);
+    const [first] = sent;
+    if (first === undefined) {
+      then({ ok: true, values: objects });
+      return;
+    }
+    const revisions = sources.filter((_, index) => foreign[index]);
+    const scope: ReviewScope = {
+      uid: this.#world.edge.uuid(),
+      desired,
+      reviewVersion: this.#reviewVersion,
+    };
+    const shown = sent.map((object, index) => shownAt(object, revisions[index]?.revision ?? 0));
+    const who = `conversion webhook for ${kindText(first)} `;
+    this.#ask(conversionBody(scope, shown), (answer) => {
+      if ('why' in answer) {
+        then({ ok: false, why: `${who}failed: ${answer.why}` });
+        return;
+      }
+      const read = readConversion(answer.body, scope, sent);
+      if (!read.ok) {
+        then({ ok: false, why: who + read.why });
+        return;
+      }
+      let next = 0;
+      const values = objects.map((own, index) =>
+        foreign[index] === true ? (read.objects[next++] ?? own) : own,
+      );
+      then({ ok: true, values });
+    });
+  }
+
+  #ask(body: Buffer, then: (answer: Answer) => void): void {
+    const found = locate(this.#world, this.#client);
+    const timed = `timeout=${TIMEOUT_MS / 1000}s`;
+    const url = `https://${found.authority}${found.path}?${timed}`;
+    if ('missing' in found) {
+      then({ why: `Post "${url}": ${found.missing}` });
+      return;
+    }
+    if (this.#caller === null) {
+      then({ why: `Post "${url}": this server calls no webhooks` });
+      return;
+    }
+    const target: WebhookTarget = { ...found, path: `${found.path}?${timed}` };
+    this.#caller.call(target, body, TIMEOUT_MS, (response) => {
+      if (!response.ok) then({ why: `Post "${url}": ${response.why}` });
+      else if (response.status >= 200 && response.status <= 299) then({ body: response.body });
+      else then({ why: httpFailure(response.status, response.body) });
+    });
+  }
+}
+
+type Answer = { readonly body: Buffer } | { readonly why: string };
+
+/** An object as clients see it: with the owners of its fields written out, and its revision. */
+function shownAt(object: JsonObject, revision: number): JsonObject {
+  const shown = shownObject(object);
+  if (revision === 0) return shown;
+  const metadata = { ...objectAt(shown, 'metadata'), resourceVersion: String(revision) };
+  return { ...shown, metadata };
+}
+
+/** `example.com/v1, Kind=Widget` */
+function kindText(object: JsonObject): string {
+  return `${stringAt(object, 'apiVersion')}, Kind=${stringAt(object, 'kind')}`;
+}

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
+import type { ExchangeModel } from '../exchange-model.sim.ts';
+import { EXPECT_ABSENT } from '../storage.ts';
+import {
+  define,
+  DEFINITIONS,
+  definitionOf,
+  MERGE,
+  startRig,
+  versionOf,
+} from './definitions.sim.ts';
+
+interface Widget {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; labels?: Record<string, string>; resourceVersion?: string };
+  spec: Record<string, unknown>;
+}
+interface Review {
+  readonly request: { uid: string; desiredAPIVersion: string; objects: Widget[] };
+}
+type Answer = (review: Review) => unknown;
+
+/** v1 has `spec.size`, v2 has `spec.width`. */
+function renamed(object: Widget, desired: string): Widget {
+  const { size, width, ...rest } = object.spec;
+  const value = size ?? width;
+  const spec = { ...rest, [desired.endsWith('/v2') ? 'width' : 'size']: value };
+  return { ...object, apiVersion: desired, spec };
+}
+
+class Converter implements WebhookCaller {
+  readonly sizes: number[] = [];
+  answer: Answer = ({ request: { uid, desiredAPIVersion, objects } }) => ({
+    uid,
+    result: { status: 'Success' },
+    convertedObjects: objects.map((object) => renamed(object, desiredAPIVersion)),
+  });
+  failure = '';
+
+  call(target: WebhookTarget, body: Buffer, _: number, then: (r: WebhookResponse) => void): void {
+    assert.equal(target.path, '/convert?timeout=30s');
+    const review = JSON.parse(body.toString()) as Review;
+    this.sizes.push(review.request.objects.length);
+    if (this.failure !== '') {
+      setImmediate(() => then({ ok: false, why: this.failure }));
+      return;
+    }
+    const response = this.answer(review);
+    const kind = { kind: 'ConversionReview', apiVersion: 'apiextensions.k8s.io/v1' };
+    const text = Buffer.from(JSON.stringify({ ...kind, response }));
+    setImmediate(() => then({ ok: true, status: 200, body: text }));
+  }
+}
+
+const CONVERSION = {
+  conversion: {
+    strategy: 'Webhook',
+    webhook: {
+      clientConfig: { url: 'https://converter/convert' },
+      conversionReviewVersions: ['v1'],
+    },
+  },
+};
+const V1 = '/apis/example.com/v1/namespaces/default/widgets';
+const V2 = '/apis/example.com/v2/namespaces/default/widgets';
+
+async function answered(exchange: ExchangeModel, code = 200): Promise<string> {
+  for (let turn = 0; turn < 500 && exchange.status === 0; turn++) await settled();
+  assert.equal(exchange.status, code, exchange.text);
+  return exchange.text;
+}
+
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function started() {
+  const webhooks = new Converter();
+  const rig = startRig({ webhooks });
+  define(rig, definitionOf('widgets', [versionOf('v1'), versionOf('v2')], CONVERSION));
+  const end = async (): Promise<void> => {
+    rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`);
+    rig.settle();
+    await settled();
+  };
+  return { ...rig, webhooks, end };
+}
+
+function widget(version: string, name: string, spec: object): object {
+  const kind = { kind: 'Widget', apiVersion: `example.com/${version}` };
+  return { ...kind, metadata: { name, namespace: 'default' }, spec };
+}
+
+test('objects are written, read and watched in a version that a webhook makes', async () => {
+  const { ask, webhooks, end } = started();
+  await answered(ask('POST', V1, widget('v1', 'a', { size: 1 })), 201);
+  assert.deepEqual(webhooks.sizes, [], 'the stored version needs no webhook');
+  const read = JSON.parse(await answered(ask('GET', `${V2}/a`))) as Widget;
+  assert.deepEqual([read.apiVersion, read.spec], ['example.com/v2', { width: 1 }]);
+  const watch = ask('GET', `${V2}?watch=1&resourceVersion=${read.metadata.resourceVersion ?? ''}`);
+  const made = await answered(ask('POST', V2, widget('v2', 'b', { width: 2 })), 201);
+  assert.deepEqual((JSON.parse(made) as Widget).spec, { width: 2 });
+  const kept = JSON.parse(ask('GET', `${V1}/b`).text) as Widget;
+  assert.deepEqual([kept.apiVersion, kept.spec], ['example.com/v1', { size: 2 }]);
+  await answered(ask('PATCH', `${V2}/b`, { spec: { width: 3 } }, MERGE));
+  ask('PATCH', `${V1}/a`, { spec: { size: 9 } }, MERGE);
+  const list = JSON.parse(await answered(ask('GET', V2))) as { items: Widget[] };
+  assert.deepEqual(
+    list.items.map(({ metadata, spec }) => [metadata.name, spec]),
+    [
+      ['a', { width: 9 }],
+      ['b', { width: 3 }],
+    ],
+  );
+  await answered(ask('DELETE', `${V2}/a`));
+  assert.equal(ask('GET', `${V1}/a`).status, 404);
+  await settled();
+  const events = watch.text.trim().split('\n');
+  assert.deepEqual(
+    events.map((line) => {
+      const { type, object } = JSON.parse(line) as { type: string; object: Widget };
+      return [type, object.metadata.name, object.spec['width']];
+    }),
+    [
+      ['ADDED', 'b', 2],
+      ['MODIFIED', 'b', 3],
+      ['MODIFIED', 'a', 9],
+      ['DELETED', 'a', 9],
+    ],
+  );
+  await end();
+  for (let turn = 0; turn < 20 && !watch.isEnded; turn++) await settled();
+  assert.ok(watch.isEnded, 'the watch ends with the definition');
+});
+
+test('objects of an older stored version are converted when the new one is read', async () => {
+  const { ask, webhooks, settle, end } = started();
+  await answered(ask('POST', V1, widget('v1', 'a', { size: 1 })), 201);
+  const versions = [versionOf('v2'), versionOf('v1')];
+  const patched = ask(
+    'PATCH',
+    `${DEFINITIONS}/widgets.example.com`,
+    { spec: { versions: versions.map((one, index) => ({ ...one, storage: index === 0 })) } },
+    MERGE,
+  );
+  assert.equal(patched.status, 200, patched.text);
+  settle();
+  const read = JSON.parse(await answered(ask('GET', `${V2}/a`))) as Widget;
+  assert.deepEqual(read.spec, { width: 1 });
+  assert.deepEqual(webhooks.sizes, [1]);
+  await end();
+});
+
+test('many objects are brought over in few calls', async () => {
+  const { ask, storage, webhooks, end } = started();
+  for (let index = 0; index < 600; index++) {
+    const name = `w-${String(index).padStart(4, '0')}`;
+    const key = Buffer.from(`/registry/example.com/widgets/default/${name}`);
+    const object = widget('v1', name, { size: index });
+    storage.put(key, Buffer.from(JSON.stringify(object)), EXPECT_ABSENT, () => {});
+  }
+  const list = JSON.parse(await answered(ask('GET', `${V2}?limit=10`))) as { items: Widget[] };
+  assert.equal(list.items.length, 10);
+  assert.deepEqual(webhooks.sizes, [500, 100]);
+  await end();
+});
+
+const BROKEN: readonly (readonly [string, Answer, RegExp])[] = [
+  ['another uid', () => ({ uid: 'x' }), /failed: expected response\.uid="[^"]+", got "x"$/],
+  [
+    'a failure of its own',
+    ({ request }) => ({ uid: request.uid, result: { status: 'Failure', message: 'no way' } }),
+    /^conversion webhook for example\.com\/v1, Kind=Widget failed: no way$/,
+  ],
+  [
+    'a failure without words',
+    ({ request }) => ({ uid: request.uid, result: { status: 'Odd' } }),
+    /failed: response\.result\.status was 'Odd', not 'Success'$/,
+  ],
+  [
+    'too few objects',
+    ({ request }) => ({ uid: request.uid, result: { status: 'Success' }, convertedObjects: [] }),
+    /Kind=Widget failed, no objects returned$/,
+  ],
+  ['no response', () => undefined, /failed: no response provided$/],
+];
+
+for (const [what, answer, wanted] of BROKEN) {
+  test(`an answer with ${what} fails the request, and the next one may succeed`, async () => {
+    const { ask, webhooks, end } = started();
+    ask('POST', V1, widget('v1', 'a', { size: 1 }));
+    const works = webhooks.answer;
+    webhooks.answer = answer;
+    const { message } = JSON.parse(await answered(ask('GET', `${V2}/a`), 500)) as {
+      message: string;
+    };
+    assert.match(message, wanted);
+    webhooks.answer = works;
+    await answered(ask('GET', `${V2}/a`));
+    await end();
+  });
+}
+
+test('a webhook may change labels and annotations, and no other metadata', async () => {
+  const { ask, webhooks, end } = started();
+  ask('POST', V1, widget('v1', 'a', { size: 1 }));
+  const tamper = (change: (object: Widget) => unknown): Answer => {
+    return ({ request: { uid, desiredAPIVersion, objects } }) => ({
+      uid,
+      result: { status: 'Success' },
+      convertedObjects: objects.map((object) => change(renamed(object, desiredAPIVersion))),
+    });
+  };
+  const refused: readonly (readonly [(object: Widget) => unknown, RegExp])[] = [
+    [(o) => ({ ...o, metadata: { ...o.metadata, name: 'z' } }), /must have the same name: a != z$/],
+    [(o) => ({ ...o, kind: 'Gadget' }), /invalid kind \(expected Widget, received Gadget\)$/],
+    [(o) => ({ ...o, apiVersion: 'x/v1' }), /\(expected example.com\/v2, received x\/v1\)$/],
+    [
+      (o) => ({ ...o, metadata: { ...o.metadata, labels: { a: 1 } } }),
+      /metadata\.labels\[a\] must/,
+    ],
+    [(o) => ({ ...o, metadata: undefined }), /invalid metadata: missing metadata in converted/],
+  ];
+  for (const [change, wanted] of refused) {
+    webhooks.answer = tamper(change);
+    const { message } = JSON.parse(await answered(ask('GET', `${V2}/a`), 500)) as {
+      message: string;
+    };
+    assert.match(message, wanted);
+  }
+  webhooks.answer = tamper((o) => ({
+    ...o,
+    metadata: { ...o.metadata, labels: { new: 'yes' }, generation: 77 },
+  }));
+  const read = JSON.parse(await answered(ask('GET', `${V2}/a`))) as {
+    metadata: { labels: object; generation: number };
+  };
+  assert.deepEqual([read.metadata.labels, read.metadata.generation], [{ new: 'yes' }, 1]);
+  await end();
+});
+
+test('a webhook that cannot be reached fails writes and reads with its reason', async () => {
+  const { ask, webhooks, end } = started();
+  webhooks.failure = 'context deadline exceeded';
+  const text = await answered(ask('POST', V2, widget('v2', 'a', { width: 1 })), 500);
+  const url = 'Post \\"https://converter/convert?timeout=30s\\"';
+  assert.ok(text.includes(`Kind=Widget failed: ${url}: context deadline exceeded`), text);
+  webhooks.failure = '';
+  assert.equal(ask('GET', `${V1}/a`).status, 404);
+  await end();
+});
