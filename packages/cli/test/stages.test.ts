@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +57,66 @@ test('pods live by the stages of files, and other kinds too', { skip }, async ()
     return state === 'Failed' ? state : undefined;
   });
   run('delete', 'pod', 'p', '--timeout=20s');
+});
+
+/** As much of kwok's definition as a server needs. */
+const DEFINITION = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'stages.kwok.x-k8s.io' },
+  spec: {
+    group: 'kwok.x-k8s.io',
+    names: { kind: 'Stage', listKind: 'StageList', plural: 'stages', singular: 'stage' },
+    scope: 'Cluster',
+    versions: [
+      {
+        name: 'v1alpha1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+        },
+      },
+    ],
+  },
+};
+
+test('stages that the server holds play beside those of files', { skip }, async () => {
+  const run = kubectlOf(kubectl ?? '', cluster);
+  const definition = join(folder, 'definition.json');
+  writeFileSync(definition, JSON.stringify(DEFINITION));
+  run('apply', '-f', definition);
+  run('wait', '--for=condition=Established', 'crd/stages.kwok.x-k8s.io', '--timeout=20s');
+  const { dataDir } = cluster;
+  const nodes = spawn(process.execPath, [
+    ...[join(import.meta.dirname, '../src/main.ts'), 'nodes', '--server-address', '127.0.0.1:0'],
+    ...['--kubeconfig', cluster.kubeconfig, '--manage-nodes-with-label-selector', 'none=here'],
+  ]);
+  let told = '';
+  nodes.stderr.on('data', (part: Buffer) => (told += part.toString()));
+  try {
+    await new Promise((resolve) => nodes.stdout.once('data', resolve));
+    const own = join(dataDir, 'object.yaml');
+    const text = LABELLED.replace('config-map-seen', 'of-server').replace('"yes"', 'server');
+    writeFileSync(own, text.replace('"by {{', '"server {{'));
+    run('apply', '-f', own);
+    writeFileSync(own, text.replace('of-server', 'bad').replace('.metadata.name', '.x | nosuch'));
+    run('apply', '-f', own);
+    run('create', 'configmap', 's', '--from-literal=a=b');
+    run('label', 'configmap', 's', 'watched=server');
+    await eventually('the change of the stage', () => {
+      const seen = run('get', 'configmap', 's', '-o', 'jsonpath={.data.seen}');
+      return seen === 'server s' ? seen : undefined;
+    });
+    const refused = /Stage bad is refused: .*function "nosuch" not defined/;
+    await eventually('a refusal', () => (refused.test(told) ? told : undefined));
+    run('delete', 'stage', 'of-server', 'bad');
+    const events = run('get', 'events', '-o', 'jsonpath={.items[*].message}');
+    assert.match(events, /function "nosuch" not defined/);
+  } finally {
+    nodes.kill();
+    await new Promise((resolve) => nodes.once('exit', resolve));
+  }
 });
 
 test('a stage that cannot be understood is refused at the start', { skip }, () => {

@@ -65,6 +65,7 @@ export class Kubelets {
   #lastTickMs: number;
   #rows = 0;
   #isRenewing = false;
+  #isStopped = false;
 
   constructor(options: KubeletsOptions) {
     this.#options = options;
@@ -98,8 +99,15 @@ export class Kubelets {
     for (let id = 0; id < idLimit; id++) if (has(id)) this.#planFirst(id, nowMs);
   }
 
+  /** Sends nothing any more; answers that are under way change nothing. */
+  stop(): void {
+    this.#isRenewing = false;
+    this.#isStopped = true;
+  }
+
   /** Sends what is due. Call it every few milliseconds. */
   tick(): void {
+    if (this.#isStopped) return;
     const nowMs = this.#nowMs();
     const elapsedMs = Math.max(0, nowMs - this.#lastTickMs);
     this.#lastTickMs = nowMs;

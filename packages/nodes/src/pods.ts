@@ -60,6 +60,7 @@ export class Pods {
   readonly #inFlight: Map<number, Action> = new Map();
   /** Requests that wait for room, or for the one before them; bounded by the number of pods. */
   readonly #waiting: Map<number, Action> = new Map();
+  #isStopped = false;
 
   constructor(options: PodsOptions) {
     this.#options = options;
@@ -120,6 +121,13 @@ export class Pods {
     }
   }
 
+  /** Sends nothing any more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#waiting.clear();
+    this.#inFlight.clear();
+  }
+
   #onGone(id: number): void {
     const columns = this.#columns;
     this.#countRunning(id, false);
@@ -177,6 +185,7 @@ export class Pods {
   }
 
   #send(id: number, action: Action): void {
+    if (this.#isStopped) return;
     const tag = this.#columns.tagOf(id);
     const { method, path, contentType, body } = action;
     if (this.#client.send(method, path, contentType, body, this.#onAnswer, tag)) {

@@ -8,6 +8,7 @@ import type { Client } from '@megaplane/client/client';
 import { CONTENT, STATUS_NONE } from '@megaplane/client/client';
 import { secondTime } from './lease-object.ts';
 import { nodeName } from './node-object.ts';
+import type { Part } from './membership.ts';
 import type { NodeBodies } from './node-object.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
@@ -20,6 +21,8 @@ export interface RegistrationOptions {
   readonly client: Client;
   readonly bodies: NodeBodies;
   readonly count: number;
+  /** Of the numbers those are ours that leave `index` when divided by `count`. */
+  readonly part: Part;
   readonly metrics: SimulatorMetrics;
   /** Whether a node of this name is there already; it is left as it is. */
   exists(name: string): boolean;
@@ -34,9 +37,16 @@ export class Registration {
   #refusals = 0;
   #underWay = 0;
   #isPumping = false;
+  #isStopped = false;
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
+    this.#next = options.part.index;
+  }
+
+  /** Registers no more. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
   start(): void {
@@ -45,12 +55,12 @@ export class Registration {
   }
 
   #pump(): void {
-    if (this.#isPumping) return;
+    if (this.#isPumping || this.#isStopped) return;
     this.#isPumping = true;
     const { client, bodies, count } = this.#options;
     const now = secondTime(client.timers.nowMs());
     while (this.#underWay < UNDER_WAY_MAX && (this.#failed.length > 0 || this.#next < count)) {
-      const index = this.#failed.pop() ?? this.#next++;
+      const index = this.#failed.pop() ?? this.#take();
       if (this.#options.exists(nodeName(index))) continue;
       const body = bodies.body(index, now);
       if (!client.send('POST', PATH, CONTENT.json, body, this.#onAnswer, index)) {
@@ -61,6 +71,12 @@ export class Registration {
       this.#underWay++;
     }
     this.#isPumping = false;
+  }
+
+  #take(): number {
+    const index = this.#next;
+    this.#next += this.#options.part.count;
+    return index;
   }
 
   readonly #onAnswer = (

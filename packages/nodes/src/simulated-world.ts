@@ -4,6 +4,7 @@ import type { Client } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { createInformer } from '@megaplane/client/informer';
 import { readPages } from '@megaplane/client/pager';
+import { shardOf } from '@megaplane/machinery/sharding/selector';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { AddressPool } from './addresses.ts';
 import { Kubelets } from './kubelets.ts';
@@ -14,9 +15,14 @@ import type { KubeletEndpoint } from './node-status.ts';
 import { Pods } from './pods.ts';
 import type { PortConfig } from './port/port-config.ts';
 import { PORT_KINDS } from './port/port-config.ts';
+import type { Part } from './membership.ts';
+import type { KwokObject } from './stages/kwok-objects.ts';
+import { readStageFile } from './stages/stage-file.ts';
+import type { Stage } from './stages/stage.ts';
 import { Registration } from './registration.ts';
 import type { NodesOptions } from './simulator.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
+import { FileError } from './stages/yaml-fields.ts';
 import { loadStages } from './stages/stage-sets.ts';
 import { StagedWorld } from './staged-world.ts';
 
@@ -27,6 +33,12 @@ export interface WorldParts {
   readonly metrics: SimulatorMetrics;
   readonly endpoint: KubeletEndpoint;
   readonly config: PortConfig;
+  /** Which part of the nodes is ours. */
+  readonly part: Part;
+  /** Stages of the server. */
+  readonly stages: readonly KwokObject[];
+  /** A Stage of the server cannot be played. */
+  onRefused(stage: string, why: string): void;
 }
 
 /** Call `start` once and `tick` often. */
@@ -40,7 +52,9 @@ export class SimulatedWorld {
   readonly #pods: Informer;
   /** Containers that a node has started, by its row. */
   readonly #started = new Uint32Column();
+  #registration: Registration | null = null;
   #isStarted = false;
+  #isStopped = false;
 
   constructor(parts: WorldParts) {
     const { client, heartbeats, options, metrics, endpoint } = parts;
@@ -93,7 +107,8 @@ export class SimulatedWorld {
       ...(options.singleNode === ''
         ? {}
         : { fieldSelector: `metadata.name=${options.singleNode}` }),
-      capacity: options.create,
+      ...shardSelectorOf(parts.part),
+      capacity: Math.ceil(options.create / parts.part.count),
       handler: { ...this.#filter.handler, onTrouble, onSynced: () => this.#onSynced() },
     });
   }
@@ -102,7 +117,7 @@ export class SimulatedWorld {
   async start(): Promise<void> {
     const { options, config } = this.#parts;
     const warn = (message: string): void => options.log('warn', message);
-    const load = (names: readonly string[]): ReturnType<typeof loadStages> =>
+    const load = (names: readonly string[], isDefault = false): readonly Stage[] =>
       loadStages(
         names,
         this.#staged.functions,
@@ -110,16 +125,36 @@ export class SimulatedWorld {
           // options were read before there was a client
           if (kind === 'KwokConfiguration') return true;
           if (!Object.hasOwn(PORT_KINDS, kind)) return false;
-          config.put(kind, `${file} ${field.nameInside}`, field);
+          config.put(kind, `${file} ${field.nameInside}`, field, isDefault);
           return true;
         },
         warn,
       );
     const stages = load(options.stages);
     // what nobody says otherwise
-    if (!config.hasUsages && config.pages.length === 0) load(['metrics']);
-    await this.#staged.prepare(stages);
-    this.#nodes.start();
+    if (!config.hasUsages && config.pages.length === 0) load(['metrics'], true);
+    const all = this.#withObjects(stages);
+    await this.#staged.prepare(all, (stage, why) => {
+      if (stages.includes(stage)) throw new Error(`stage ${stage.name}: ${why}`);
+      this.#parts.onRefused(stage.name, why);
+    });
+    if (!this.#isStopped) this.#nodes.start();
+  }
+
+  /** A Stage of the server takes the place of one of a file that has its name. */
+  #withObjects(stages: readonly Stage[]): readonly Stage[] {
+    const objects: Stage[] = [];
+    for (const { key, text } of this.#parts.stages) {
+      const name = key.slice(key.indexOf('/') + 1);
+      try {
+        objects.push(...readStageFile(`Stage ${name}`, text, this.#staged.functions).stages);
+      } catch (error) {
+        if (!(error instanceof FileError)) throw error;
+        this.#parts.onRefused(name, error.message);
+      }
+    }
+    const names = new Set(objects.map(({ name }) => name));
+    return [...stages.filter(({ name }) => !names.has(name)), ...objects];
   }
 
   tick(): void {
@@ -128,9 +163,13 @@ export class SimulatedWorld {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#nodes.stop();
     this.#pods.stop();
     this.#staged.stop();
+    this.#registration?.stop();
+    this.#played.stop();
+    this.#kubelets.stop();
   }
 
   nodeNames(): readonly string[] {
@@ -173,19 +212,21 @@ export class SimulatedWorld {
     this.#isStarted = true;
     if (!this.#staged.hasPods) this.#pods.start();
     this.#staged.start();
-    this.#registration().start();
+    this.#registration = this.#makeRegistration();
+    this.#registration.start();
     const { options } = this.#parts;
     void this.#startLeases().catch((error: Error) => options.log('warn', error.message));
   }
 
-  #registration(): Registration {
-    const { client, options, metrics, endpoint } = this.#parts;
+  #makeRegistration(): Registration {
+    const { client, options, metrics, endpoint, part } = this.#parts;
     const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
     const template = options.template ?? DEFAULT_TEMPLATE;
     return new Registration({
       client,
       metrics,
       count: options.create,
+      part,
       bodies: new NodeBodies({ template, zones, kubelet: endpoint }),
       exists: (name) => this.#nodes.find('', name) >= 0,
       log: options.log,
@@ -205,8 +246,13 @@ export class SimulatedWorld {
         if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion);
       },
     });
+    if (this.#isStopped) return;
     if (!result.ok) throw new Error(`cannot read leases: ${result.status.message}`);
     const { idLimit } = this.#nodes;
     this.#kubelets.start(idLimit, (id) => this.#nodes.has(id) && this.#filter.holds(id));
   }
+}
+
+function shardSelectorOf({ index, count }: Part): { readonly shardSelector?: string } {
+  return count === 1 ? {} : { shardSelector: shardOf(index, count) };
 }

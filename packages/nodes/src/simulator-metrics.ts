@@ -13,6 +13,14 @@ export class SimulatorMetrics {
   errors = 0;
   readonly latenessMs: LatencyHistogram = new LatencyHistogram();
 
+  /** What is there now is counted anew. */
+  forgetObjects(): void {
+    this.nodes = 0;
+    this.nodesReady = 0;
+    this.podsBound = 0;
+    this.podsRunning = 0;
+  }
+
   /** A lease was renewed so many milliseconds after its plan. */
   renewed(latenessMs: number): void {
     this.renewals++;

@@ -1,5 +1,6 @@
 // shell: the simulator's clockwork, sockets and files
 /** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
+import { randomUUID } from 'node:crypto';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
@@ -10,8 +11,8 @@ import { KubeletData } from './port/kubelet-data.ts';
 import { openKubeletPort, type KubeletPort } from './port/kubelet-port.ts';
 import { PortAccess } from './port/port-access.ts';
 import { PortConfig } from './port/port-config.ts';
-import { SimulatedWorld } from './simulated-world.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
+import { Worlds } from './worlds.ts';
 
 /** How often what is due is sent: often enough for leases, and many at once in one write. */
 const TICK_MS = 20;
@@ -52,6 +53,10 @@ export interface NodesOptions {
     readonly key: string;
     readonly clientCa: string | undefined;
   };
+  /** `I/N`, or `auto`: which part of the nodes is ours. */
+  readonly shard: string;
+  /** kwok's kinds that are read from the server; empty: all that it has. */
+  readonly enableCrds: readonly string[];
   /** How nodes say that they are reached; port 0: the one of `serverAddress`. */
   readonly endpoint: KubeletEndpoint;
   readonly log: Log;
@@ -72,38 +77,38 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   // As a kubelet does: renewals never wait behind the other traffic of their own process.
   const heartbeats = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   const metrics = new SimulatorMetrics();
+  const host: { worlds: Worlds | null } = { worlds: null };
   const config = new PortConfig({
     nowMs: () => client.timers.nowMs(),
     random: () => client.random(),
-    startedContainers: (node) => world?.startedContainers(node) ?? 0,
+    startedContainers: (node) => host.worlds?.present?.startedContainers(node) ?? 0,
   });
-  let world: SimulatedWorld | null = null;
-  const port = await openPort({
-    options,
-    client,
-    config,
-    metrics,
-    nodeNames: () => world?.nodeNames() ?? [],
-  });
+  const nodeNames = (): readonly string[] => host.worlds?.present?.nodeNames() ?? [];
+  const port = await openPort({ options, client, config, metrics, nodeNames });
   const endpoint = { ...options.endpoint, port: options.endpoint.port || port.port };
-  try {
-    world = new SimulatedWorld({ client, heartbeats, options, metrics, endpoint, config });
-    await world.start();
-  } catch (error) {
-    await port.close();
+  const identity = `megaplane-nodes-${randomUUID()}`;
+  const worlds = new Worlds({
+    ...{ client, heartbeats, options, metrics, endpoint, config, identity },
+  });
+  host.worlds = worlds;
+  const stop = async (): Promise<void> => {
+    await worlds.stop();
     client.close();
     heartbeats.close();
+    await port.close();
+  };
+  try {
+    await worlds.start();
+  } catch (error) {
+    await stop();
     throw error;
   }
-  const interval = setInterval(() => world?.tick(), TICK_MS);
+  const interval = setInterval(() => worlds.present?.tick(), TICK_MS);
   return {
     listens: `${client.server}; kubelets https://${port.address}; metrics http://${port.address}/metrics`,
     stop: async () => {
       clearInterval(interval);
-      world?.stop();
-      client.close();
-      heartbeats.close();
-      await port.close();
+      await stop();
     },
   };
 }

@@ -79,18 +79,27 @@ export class StagedWorld {
     };
   }
 
-  /** Makes a player for each kind; rejects with an Error that names a kind the server has not. */
-  async prepare(stages: readonly Stage[]): Promise<void> {
-    const versions = new Set(stages.map((stage) => stage.apiVersion));
-    for (const version of versions) {
+  /** Makes a player for each kind; `refuse` hears of stages for kinds that the server has not. */
+  async prepare(
+    given: readonly Stage[],
+    refuse: (stage: Stage, why: string) => void,
+  ): Promise<void> {
+    const reasons = new Map<string, string>();
+    for (const version of new Set(given.map((stage) => stage.apiVersion))) {
       try {
         await this.#resources.load(version);
       } catch (error) {
-        const one = stages.find((stage) => stage.apiVersion === version);
-        const why = `the server has no ${version}: ${(error as Error).message}`;
-        throw new Error(`stage ${one?.name}: ${why}`, { cause: error });
+        reasons.set(version, (error as Error).message);
       }
     }
+    const stages = given.filter((stage) => {
+      const { apiVersion, kind } = stage;
+      if (this.#resources.of(apiVersion, kind) !== undefined) return true;
+      const reason = reasons.get(apiVersion);
+      const why = reason === undefined ? ` ${kind}` : `: ${reason}`;
+      refuse(stage, `the server has no ${apiVersion}${why}`);
+      return false;
+    });
     for (const stage of stages) {
       const isKnown = stages.find(
         (one) => one.kind === stage.kind && one.apiVersion === stage.apiVersion,
@@ -107,9 +116,7 @@ export class StagedWorld {
     const { client, metrics, onTrouble } = this.#options;
     const { apiVersion, kind } = first;
     const resource = this.#resources.of(apiVersion, kind);
-    if (resource === undefined) {
-      throw new Error(`stage ${first.name}: the server has no ${apiVersion} ${kind}`);
-    }
+    if (resource === undefined) return;
     const isPod = apiVersion === 'v1' && kind === 'Pod';
     const isNode = apiVersion === 'v1' && kind === 'Node';
     const player = new StagePlayer({
@@ -203,7 +210,10 @@ export class StagedWorld {
   }
 
   stop(): void {
-    for (const { informer } of this.#played) informer?.stop();
+    for (const { informer, player } of this.#played) {
+      informer?.stop();
+      player.stop();
+    }
   }
 }
 

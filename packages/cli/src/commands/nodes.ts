@@ -22,6 +22,8 @@ interface Flags extends LogFlags {
   readonly create: number;
   readonly nodeTemplate?: string;
   readonly zones: readonly string[];
+  readonly shard: string;
+  readonly enableCrds: readonly string[];
   readonly serverAddress: string;
   readonly metricsAddress?: string;
   readonly nodeIp: string;
@@ -59,6 +61,8 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           ...selectorsOf(flags),
           cidr: flags.cidr,
           stages: flags.config ?? [],
+          shard: flags.shard,
+          enableCrds: flags.enableCrds,
           leaseDurationSeconds: flags.nodeLeaseDurationSeconds,
           connections: flags.connections,
           serverAddress: flags.metricsAddress ?? flags.serverAddress,
@@ -85,6 +89,7 @@ function addNodeOptions(command: Command): void {
     .option('--manage-single-node <name>', 'simulate only this one', '')
     .option('--manage-nodes-with-label-selector <selector>', 'simulate only these', '')
     .option('--manage-nodes-with-annotation-selector <selector>', 'simulate only these', '')
+    .option('--shard <i/n>', 'our part of several simulators: 0/4, or auto', '')
     .option('--node-lease-duration-seconds <seconds>', '0 = no leases', wholeNumber(0, 86_400), 40)
     .optionsGroup('Pods:')
     .option('--cidr <network>', 'addresses of the pods, /8 to /30', '10.0.0.0/9')
@@ -92,6 +97,7 @@ function addNodeOptions(command: Command): void {
       '--config <files...>',
       "kwok's files, or sets that come along: fast, general, chaos, volume, metrics",
     )
+    .option('--enable-crds <kinds>', "kwok's kinds read from the server (default: all)", words, [])
     .option('--disregard-status-with-label-selector <selector>', 'leave these alone', '')
     .option('--disregard-status-with-annotation-selector <selector>', 'leave these alone', '');
 }

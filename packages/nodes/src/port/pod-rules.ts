@@ -5,7 +5,7 @@
  * (`ClusterLogs`, by a selector). The pod's own form is asked first, and alone if there is one.
  * Within a form an item that names the container is better than the first one that names none.
  */
-import type { Field } from '../stages/yaml-fields.ts';
+import { METADATA, type Field } from '../stages/yaml-fields.ts';
 
 /** One document: whom it is for, and its items. */
 export interface PodRule<Item> {
@@ -29,9 +29,11 @@ export type Found<Item> =
 /** The rules of one kind; keys are those of documents, so that a newer one replaces an older. */
 export class PodRules<Item> {
   readonly #rules: Map<string, PodRule<Item>> = new Map();
+  /** What holds where no rule says anything. */
+  readonly #defaults: Map<string, PodRule<Item>> = new Map();
 
-  put(key: string, rule: PodRule<Item>): void {
-    this.#rules.set(key, rule);
+  put(key: string, rule: PodRule<Item>, isDefault = false): void {
+    (isDefault ? this.#defaults : this.#rules).set(key, rule);
   }
 
   remove(key: string): void {
@@ -50,7 +52,7 @@ export class PodRules<Item> {
       const item = bestOf(items, names, name);
       return item === undefined ? { kind: 'unnamed' } : { kind: 'found', item };
     }
-    for (const { scope, items } of this.#rules.values()) {
+    for (const { scope, items } of [...this.#rules.values(), ...this.#defaults.values()]) {
       if (scope.kind !== 'cluster') continue;
       if (scope.namespaces.length > 0 && !scope.namespaces.includes(namespace)) continue;
       if (scope.names.length > 0 && !scope.names.includes(pod)) continue;
@@ -128,13 +130,6 @@ export function readPodRule<Item>(
   const namespaces = textsOf(selector('matchNamespaces'));
   return { scope: { kind: 'cluster', namespaces, names: textsOf(selector('matchNames')) }, items };
 }
-
-/** Members of metadata that files and servers hold. */
-export const METADATA: readonly string[] = [
-  ...['name', 'namespace', 'labels', 'annotations', 'creationTimestamp', 'uid', 'generation'],
-  ...['resourceVersion', 'managedFields', 'finalizers', 'ownerReferences', 'deletionTimestamp'],
-  'deletionGracePeriodSeconds',
-];
 
 export function textsOf(list: Field): string[] {
   return list.items().map((item) => item.text());

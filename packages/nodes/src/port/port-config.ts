@@ -41,6 +41,7 @@ export class PortConfig {
   readonly usages: PodRules<UsageItem> = new PodRules();
   readonly usage: Usage;
   readonly #pages: Map<string, MetricPage> = new Map();
+  readonly #defaultPages: Map<string, MetricPage> = new Map();
   #usages = 0;
 
   constructor(world: Omit<UsageWorld, 'rules'>) {
@@ -52,17 +53,20 @@ export class PortConfig {
     });
   }
 
-  /** Pages of metrics, in the order in which they came. */
+  /** Pages of metrics, in the order in which they came; those that come along are last. */
   get pages(): readonly MetricPage[] {
-    return [...this.#pages.values()];
+    return [...this.#pages.values(), ...this.#defaultPages.values()];
   }
 
   get hasUsages(): boolean {
     return this.#usages > 0;
   }
 
-  /** Takes a document of one of the kinds; throws a FileError. A later one of a key replaces. */
-  put(kind: string, key: string, document: Field): void {
+  /**
+   * Takes a document of one of the kinds; throws a FileError. A later one of a key replaces;
+   * `isDefault` ones hold where no other says anything.
+   */
+  put(kind: string, key: string, document: Field, isDefault = false): void {
     const own = `${kind} ${key}`;
     switch (kind.replace(/^Cluster/, '')) {
       case 'Logs':
@@ -81,11 +85,15 @@ export class PortConfig {
         this.usages.put(
           own,
           readPodRule(document, 'usages', (item) => this.#usageOf(item)),
+          isDefault,
         );
         this.#usages++;
         break;
       case 'Metric':
-        this.#pages.set(own, readMetricPage(document, this.usage));
+        (isDefault ? this.#defaultPages : this.#pages).set(
+          own,
+          readMetricPage(document, this.usage),
+        );
         break;
     }
   }

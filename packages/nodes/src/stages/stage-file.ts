@@ -5,7 +5,7 @@ import { JqError } from '../jq/jq-lexer.ts';
 import { JqQuery } from '../jq/jq.ts';
 import { TemplateError } from '../templates/template-lexer.ts';
 import { Template, type TemplateFunctions } from '../templates/template-run.ts';
-import { readDocuments, type Field } from './yaml-fields.ts';
+import { METADATA, readDocuments, type Field } from './yaml-fields.ts';
 import type {
   SelectorOperator,
   Stage,
@@ -62,8 +62,7 @@ class StageReader {
   }
 
   read(metadata: Field, spec: Field): Stage | null {
-    const known = ['name', 'labels', 'annotations', 'creationTimestamp', 'uid', 'generation'];
-    const about = metadata.members([...known, 'resourceVersion', 'managedFields']);
+    const about = metadata.members(METADATA);
     const part = spec.members(
       ['resourceRef', 'selector', 'weight', 'weightFrom', 'delay', 'next', 'steps'].concat(
         'immediateNextStage',

@@ -132,6 +132,12 @@ export class StagePlayer {
     if (!this.#plays.has(id)) this.#consider(id, Buffer.from(JSON.stringify(object)));
   }
 
+  /** Plays nothing any more. */
+  stop(): void {
+    this.#plays.clear();
+    this.#newer.clear();
+  }
+
   #forget(id: number): void {
     this.#drop(id);
     this.#generation.add(id, 1);

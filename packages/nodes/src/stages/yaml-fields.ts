@@ -2,6 +2,13 @@
 import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type Node, type Pair } from 'yaml';
 
 /** What is wrong in a file: `FILE:LINE:COLUMN: FIELD: what`. */
+/** Members of metadata that files and servers hold. */
+export const METADATA: readonly string[] = [
+  ...['name', 'namespace', 'labels', 'annotations', 'creationTimestamp', 'uid', 'generation'],
+  ...['resourceVersion', 'managedFields', 'finalizers', 'ownerReferences', 'deletionTimestamp'],
+  ...['deletionGracePeriodSeconds', 'selfLink', 'generateName'],
+];
+
 export class FileError extends Error {}
 
 interface Source {

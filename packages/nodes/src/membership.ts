@@ -1,0 +1,139 @@
+/**
+ * Which part of the nodes is ours, when several simulators share a cluster: `--shard 2/8` says it
+ * once and for all, `--shard auto` lets them find out: each keeps a Lease, and the living ones are
+ * counted in the order of their names.
+ *
+ * Clocks need not agree: a member lives as long as its lease is seen to change.
+ */
+import type { Client } from '@megaplane/client/client';
+import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { microTime } from './lease-object.ts';
+
+/** One of `count` parts, from 0. */
+export interface Part {
+  readonly index: number;
+  readonly count: number;
+}
+
+export const WHOLE: Part = { index: 0, count: 1 };
+export const PARTS_MAX = 1024;
+
+const PATH = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
+const LABEL = 'megaplane.dev/nodes-member';
+/** Members renew and look at this period; one that was silent for three of them is gone. */
+export const PERIOD_MS = 4000;
+export const SILENT_MS: number = 3 * PERIOD_MS;
+
+/** Reads `I/N`; an Error that says what is wrong with it. */
+export function parsePart(text: string): Part | Error {
+  const match = /^(\d{1,4})\/(\d{1,4})$/.exec(text);
+  const part = { index: Number(match?.[1]), count: Number(match?.[2]) };
+  if (match === null) return new Error(`--shard: ${text} is neither auto nor I/N, such as 0/4`);
+  if (part.count < 1 || part.count > PARTS_MAX) {
+    return new Error(`--shard: ${text}: the number of shards is from 1 to ${PARTS_MAX}`);
+  }
+  if (part.index < part.count) return part;
+  return new Error(`--shard: ${text}: shards are counted from 0, so the last is ${part.count - 1}`);
+}
+
+export interface MembershipOptions {
+  readonly client: Client;
+  /** Unique among the members, a name that objects may have. */
+  readonly identity: string;
+  onPart(part: Part): void;
+  onTrouble(message: string): void;
+}
+
+interface Seen {
+  readonly renewTime: string;
+  readonly sinceMs: number;
+}
+
+export class Membership {
+  readonly #options: MembershipOptions;
+  readonly #seen: Map<string, Seen> = new Map();
+  #part: Part | null = null;
+  #isStopped = false;
+  #cancel: () => void = () => {};
+
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with our part as of now; `onPart` tells when it becomes another one. */
+  async start(): Promise<Part> {
+    await this.#turn();
+    return this.#part ?? WHOLE;
+  }
+
+  /** Leaves: the others need not wait for our silence. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancel();
+    const { client, identity } = this.#options;
+    await client.request({ method: 'DELETE', path: `${PATH}/${identity}` });
+  }
+
+  async #turn(): Promise<void> {
+    try {
+      await this.#renew();
+      await this.#look();
+    } catch (error) {
+      this.#options.onTrouble(`--shard auto: ${(error as Error).message}`);
+    }
+    if (this.#isStopped) return;
+    const { timers } = this.#options.client;
+    this.#cancel = timers.after(PERIOD_MS, () => void this.#turn());
+  }
+
+  async #renew(): Promise<void> {
+    const { client, identity } = this.#options;
+    const path = `${PATH}/${identity}`;
+    const found = await client.request({ method: 'GET', path });
+    const spec = {
+      holderIdentity: identity,
+      leaseDurationSeconds: SILENT_MS / 1000,
+      renewTime: microTime(client.timers.nowMs()),
+    };
+    const head = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' };
+    const metadata = { name: identity, namespace: 'kube-system', labels: { [LABEL]: 'true' } };
+    const answer = found.ok
+      ? await client.request({ method: 'PUT', path, body: { ...found.object, spec } })
+      : await client.request({ method: 'POST', path: PATH, body: { ...head, metadata, spec } });
+    if (!answer.ok) throw new Error(answer.status.message ?? 'the lease cannot be written');
+  }
+
+  async #look(): Promise<void> {
+    const { client, identity } = this.#options;
+    const query = `?labelSelector=${encodeURIComponent(`${LABEL}=true`)}`;
+    const answer = await client.request({ method: 'GET', path: PATH + query });
+    if (!answer.ok) throw new Error(answer.status.message ?? 'the leases cannot be read');
+    const living = this.#living(listAt(answer.object, 'items') as JsonObject[]);
+    const index = living.indexOf(identity);
+    if (index < 0 || living.length > PARTS_MAX) return;
+    const part = { index, count: living.length };
+    const before = this.#part;
+    this.#part = part;
+    if (before !== null && (before.index !== index || before.count !== part.count))
+      this.#options.onPart(part);
+  }
+
+  #living(leases: readonly JsonObject[]): string[] {
+    const nowMs = this.#options.client.timers.nowMs();
+    const names: string[] = [];
+    for (const lease of leases) {
+      const name = stringAt(lease, 'metadata', 'name');
+      const renewTime = stringAt(lease, 'spec', 'renewTime');
+      const seen = this.#seen.get(name);
+      // one that we see first may be long dead: its own time is believed once
+      const ageMs = nowMs - Date.parse(renewTime);
+      const lastsMs = numberAt(lease, 'spec', 'leaseDurationSeconds') * 1000;
+      const isOld = seen === undefined && ageMs > lastsMs;
+      const since = isOld ? nowMs - SILENT_MS : nowMs;
+      if (seen?.renewTime !== renewTime) this.#seen.set(name, { renewTime, sinceMs: since });
+      if (nowMs - (this.#seen.get(name)?.sinceMs ?? 0) < SILENT_MS) names.push(name);
+    }
+    return names.toSorted();
+  }
+}
