@@ -17,7 +17,6 @@ export function readConfiguration(file: string): SchedulerConfiguration {
   if (document.errors.length > 0) throw faults(document.errors.map(({ message }) => message));
   const parsed = parseConfiguration(document.toJS() as JsonValue);
   if (!parsed.ok) throw faults(parsed.errors);
-  if (parsed.configuration.extenders.length > 0) throw faults(['extenders: not supported']);
   return parsed.configuration;
 }
 

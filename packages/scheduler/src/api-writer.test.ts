@@ -77,6 +77,7 @@ function setup(eventsPerSecondMax = 0): {
     monotonicMs: () => 1,
     onProgress: () => {},
     undo: () => {},
+    bindElsewhere: () => Promise.resolve('no extender binds'),
     log: () => {},
   });
   core.nodeSeen({ metadata: { name: 'n' }, status: { allocatable: { cpu: '1', pods: '9' } } }, 0);

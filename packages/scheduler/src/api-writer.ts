@@ -5,6 +5,7 @@
 import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
 import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { ExtenderCall } from './extenders/extender.ts';
 import type { Failure } from './failure.ts';
 import { uidText } from './pod-uid.ts';
 import type { ObjectWrite } from './reservation.ts';
@@ -26,6 +27,8 @@ export interface ApiWriterOptions {
   readonly monotonicMs: () => number;
   /** Something changed: there may be pods to try. */
   readonly onProgress: () => void;
+  /** Has an extender bind a pod; resolves with why not, or empty. */
+  readonly bindElsewhere: (call: ExtenderCall) => Promise<string>;
   /** Writes that take back what was done for a pod. */
   readonly undo: (writes: readonly ObjectWrite[]) => void;
   readonly log: Log;
@@ -101,11 +104,25 @@ export class ApiWriter {
 
   /** Asks for a pod to be bound to the node that it is assumed to be on. */
   bind(id: number, startedMs: number): void {
+    const { core, bindElsewhere } = this.#options;
+    const tag = core.tagOf(id);
+    this.#startedMs.set(tag, startedMs);
+    const { template } = core.identities.classes.get(core.pods.podClass.get(id));
+    const extender = core.extenders.find((one) => one.binds && one.isInterested(template));
+    if (extender === undefined) return this.#bindHere(id);
+    const { namespace, name } = namesOf(this.#options.keyOf(id));
+    const node = core.nodes.nameOf(core.pods.node.get(id));
+    const call = extender.bindCall(namespace, name, uidText(core.pods, id), node);
+    void bindElsewhere(call).then((error) => {
+      if (error === '') return this.#isBound(tag);
+      if (!extender.isIgnorable) return this.fail(tag, error);
+      if (core.rowOf(tag) >= 0) this.#bindHere(id);
+    });
+  }
+
+  #bindHere(id: number): void {
     const { client, core, keyOf } = this.#options;
-    const key = keyOf(id);
-    const slash = key.indexOf('/');
-    const namespace = key.slice(0, slash);
-    const name = key.slice(slash + 1);
+    const { namespace, name } = namesOf(keyOf(id));
     const node = core.nodes.nameOf(core.pods.node.get(id));
     const uid = uidText(core.pods, id);
     const about = uid === '' ? '' : `,"uid":"${uid}"`;
@@ -113,7 +130,6 @@ export class ApiWriter {
     const body =
       `{"kind":"Binding","apiVersion":"v1","metadata":{"name":"${name}",` +
       `"namespace":"${namespace}"${about}},"target":{"kind":"Node","name":"${node}"}}`;
-    this.#startedMs.set(tag, startedMs);
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`;
     const isTaken = client.send('POST', path, CONTENT.json, body, this.#bound, tag);
     if (!isTaken) this.fail(tag, 'the client has no room');
@@ -162,11 +178,13 @@ export class ApiWriter {
     end: number,
     tag: number,
   ): void => {
+    if (status >= 200 && status <= 299) return this.#isBound(tag);
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+    this.fail(tag, failureText(status, text));
+  };
+
+  #isBound(tag: number): void {
     const { core, metrics, monotonicMs } = this.#options;
-    if (status < 200 || status > 299) {
-      const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
-      return this.fail(tag, failureText(status, text));
-    }
     const startedMs = this.#startedMs.get(tag) ?? 0;
     this.#startedMs.delete(tag);
     const id = core.rowOf(tag);
@@ -186,7 +204,7 @@ export class ApiWriter {
       }
     }
     this.#options.onProgress();
-  };
+  }
 
   /** A pod does not get its node after all: it gives everything back and is tried again. */
   fail(tag: number, message: string): void {
@@ -313,6 +331,11 @@ export class ApiWriter {
 function noteOf(message: string): string {
   if (message.length <= NOTE_CHARACTERS_MAX) return message;
   return message.slice(0, NOTE_CHARACTERS_MAX - CUT_MARK.length) + CUT_MARK;
+}
+
+function namesOf(key: string): { readonly namespace: string; readonly name: string } {
+  const slash = key.indexOf('/');
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
 function podPath(key: string): string {

@@ -8,6 +8,8 @@ import type { SchedulerCore } from './scheduler-core.ts';
 export interface ClusterFeedsOptions {
   readonly client: Client;
   readonly core: SchedulerCore;
+  /** Extenders want to see whole nodes. */
+  readonly keepsNodes: boolean;
   readonly nowMs: () => number;
   /** Something changed: there may be pods to try. */
   readonly onChange: () => void;
@@ -173,14 +175,18 @@ export class ClusterFeeds {
   }
 
   #addNodes(): void {
-    const { core, nowMs, onChange } = this.#options;
+    const { core, keepsNodes, nowMs, onChange } = this.#options;
     const informer = this.#add('/api/v1/nodes', {
       onUpsert: (_id, _isNew, bytes, start, end) => {
         const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
         core.nodeSeen(node, nowMs());
+        if (keepsNodes) core.objects.set('Node', node);
         onChange();
       },
-      onDelete: (id) => core.nodeGone(informer.keyOf(id), nowMs()),
+      onDelete: (id) => {
+        core.nodeGone(informer.keyOf(id), nowMs());
+        if (keepsNodes) core.objects.delete('Node', informer.keyOf(id));
+      },
     });
   }
 

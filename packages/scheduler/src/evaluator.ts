@@ -7,13 +7,17 @@ import {
   type FailedCycle,
   type Nominations,
   type NodeScore,
+  type Preparation,
   type Verdict,
 } from './cycle.ts';
+import { EXTENDERS, type Extender } from './extenders/extender.ts';
+import { ExtenderRounds, unasked, type Asking } from './extenders/extender-rounds.ts';
 import { fitErrorText, preFilterErrorText } from './fit-error.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { Nomination } from './plugin.ts';
-import { unresolvable } from './plugin.ts';
+import { unresolvable, unschedulable, type PostFilterOutcome } from './plugin.ts';
+import { pickCandidate } from './preemption.ts';
 import type { Profile } from './profile.ts';
 import type { ObjectWrite } from './reservation.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -71,11 +75,13 @@ export function firstBest(scores: readonly NodeScore[]): number {
 
 export class Evaluator {
   readonly #percentage: number;
+  readonly #extenders: readonly Extender[];
   #start = 0;
 
   /** `percentage`: percentageOfNodesToScore; 100 is exact, 0 adaptive. */
-  constructor(percentage = 100) {
+  constructor(percentage = 100, extenders: readonly Extender[] = []) {
     this.#percentage = percentage;
+    this.#extenders = extenders;
   }
 
   /** Why a pod is not to be tried at all; null if it may be. */
@@ -87,43 +93,76 @@ export class Evaluator {
     return null;
   }
 
+  /** A decision about a pod that no extender is interested in. */
   decide(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations): Decision {
+    return unasked(this.decideAsking(pod, snapshot, profile, nominations));
+  }
+
+  /** A decision that asks extenders; `snapshot` must stay as it is until the end. */
+  *decideAsking(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    profile: Profile,
+    nominations: Nominations,
+  ): Asking<Decision> {
     const cycle = new Cycle(pod, snapshot, profile, nominations);
     if (snapshot.nodes.length === 0) return noNodes();
+    const rounds = new ExtenderRounds(cycle, this.#extenders);
     const preparation = cycle.prepare();
     if (preparation.kind === 'rejected') {
-      return this.#failBeforeNodes(cycle, preparation.verdict, preparation.isCutShort);
+      return yield* failBeforeNodes(cycle, preparation, rounds);
     }
     const { names, by } = preparation;
     const verdicts = new Map<string, Verdict>();
-    const found = this.#find(cycle, names, verdicts);
+    const found = yield* this.#find(cycle, names, verdicts, rounds);
     if (!Array.isArray(found)) return failed(errorOf(found), cycle, verdicts, null);
     if (found.length === 0) {
       const text = `node(s) didn't satisfy plugin(s) [${by.toSorted().join(' ')}]`;
       const absent = names === null ? null : { ...unresolvable(text), plugin: by[0] ?? '' };
-      return this.#fail({ cycle, verdicts, absent, isCutShort: false });
+      const failure = { cycle, verdicts, absent, isCutShort: false };
+      return failed(yield* postFilter(failure, rounds), cycle, verdicts, absent);
     }
-    return place(cycle, found, verdicts);
+    return yield* place(cycle, found, verdicts, rounds);
   }
 
   /** Feasible nodes in the order in which they were met; a verdict if the pod is at fault. */
-  #find(
+  *#find(
+    cycle: Cycle,
+    names: ReadonlySet<string> | null,
+    verdicts: Map<string, Verdict>,
+    rounds: ExtenderRounds,
+  ): Asking<NodeInfo[] | Verdict> {
+    const { snapshot, pod } = cycle;
+    const nominated = snapshot.node(pod.pod.status?.nominatedNodeName ?? '');
+    if (nominated !== undefined) {
+      const verdict = cycle.filterNode(nominated);
+      if (verdict === null) {
+        const left = yield* rounds.filter([nominated], verdicts);
+        if (typeof left !== 'string' && left.length > 0) return left;
+      } else if (verdict.code === 'error') return verdict;
+      else verdicts.set(nominated.name, verdict);
+    }
+    const feasible = this.#scan(cycle, names, verdicts);
+    if (!Array.isArray(feasible)) return feasible;
+    const left = yield* rounds.filter(feasible, verdicts);
+    if (typeof left === 'string') return { code: 'error', reasons: [left], plugin: EXTENDERS };
+    return left;
+  }
+
+  /** Nodes that pass all filters, as many as are wanted. */
+  #scan(
     cycle: Cycle,
     names: ReadonlySet<string> | null,
     verdicts: Map<string, Verdict>,
   ): NodeInfo[] | Verdict {
-    const { snapshot, profile, pod } = cycle;
-    const nominated = snapshot.node(pod.pod.status?.nominatedNodeName ?? '');
-    if (nominated !== undefined) {
-      const verdict = cycle.filterNode(nominated);
-      if (verdict === null) return [nominated];
-      if (verdict.code === 'error') return verdict;
-      verdicts.set(nominated.name, verdict);
-    }
+    const { snapshot, profile } = cycle;
     const nodes =
       names === null ? snapshot.nodes : snapshot.nodes.filter(({ name }) => names.has(name));
     const percentage = profile.percentageOfNodesToScore ?? this.#percentage;
-    const wanted = profile.weights.size === 0 ? 1 : feasibleWanted(nodes.length, percentage);
+    const hasChoice =
+      profile.weights.size > 0 ||
+      this.#extenders.some(({ filters, prioritizes }) => filters || prioritizes);
+    const wanted = hasChoice ? feasibleWanted(nodes.length, percentage) : 1;
     const feasible: NodeInfo[] = [];
     let processed = 0;
     for (let step = 0; step < nodes.length; step++) {
@@ -139,30 +178,29 @@ export class Evaluator {
     this.#start = (this.#start + processed) % snapshot.nodes.length;
     return feasible;
   }
+}
 
-  #failBeforeNodes(cycle: Cycle, verdict: Verdict, isCutShort: boolean): Decision {
-    const verdicts = new Map<string, Verdict>();
-    if (verdict.code === 'error') return failed(errorOf(verdict), cycle, verdicts, null);
-    const message = verdict.reasons.join(', ');
-    const after = postFilter({ cycle, verdicts, absent: verdict, isCutShort });
-    return {
-      kind: 'failed',
-      message: preFilterErrorText(cycle.snapshot.nodes.length, message, after.text),
-      reasons: new Map([[message, -1]]),
-      nomination: after.nomination,
-      clearsNomination: after.clearsNomination,
-      isError: false,
-      rejecters: new Set([verdict.plugin]),
-      verdicts,
-      writes: after.writes,
-    };
-  }
-
-  #fail(failure: FailedCycle): Decision {
-    const { cycle, verdicts, absent } = failure;
-    const after = postFilter(failure);
-    return failed(after, cycle, verdicts, absent);
-  }
+/** A plugin knew without a look at the nodes. */
+function* failBeforeNodes(
+  cycle: Cycle,
+  { verdict, isCutShort }: Preparation & { kind: 'rejected' },
+  rounds: ExtenderRounds,
+): Asking<Decision> {
+  const verdicts = new Map<string, Verdict>();
+  if (verdict.code === 'error') return failed(errorOf(verdict), cycle, verdicts, null);
+  const message = verdict.reasons.join(', ');
+  const after = yield* postFilter({ cycle, verdicts, absent: verdict, isCutShort }, rounds);
+  return {
+    kind: 'failed',
+    message: preFilterErrorText(cycle.snapshot.nodes.length, message, after.text),
+    reasons: new Map([[message, -1]]),
+    nomination: after.nomination,
+    clearsNomination: after.clearsNomination,
+    isError: false,
+    rejecters: new Set([verdict.plugin]),
+    verdicts,
+    writes: after.writes,
+  };
 }
 
 interface Aftermath {
@@ -179,13 +217,14 @@ function errorOf(verdict: Verdict): Aftermath {
 }
 
 /** Plugins of PostFilter in turn, until one finds a way or gives up for all. */
-function postFilter(failure: FailedCycle): Aftermath {
+function* postFilter(failure: FailedCycle, rounds: ExtenderRounds): Asking<Aftermath> {
   const texts: string[] = [];
   const writes: ObjectWrite[] = [];
   let clearsNomination = false;
   for (const plugin of failure.cycle.profile.postFilter) {
-    const outcome = plugin.postFilter?.(failure);
-    if (outcome === undefined) continue;
+    const answer = plugin.postFilter?.(failure);
+    if (answer === undefined) continue;
+    const outcome = answer.kind === 'candidates' ? yield* nominate(answer, rounds) : answer;
     if (outcome.kind === 'nominated') {
       return { text: '', nomination: outcome.nomination, clearsNomination: false, writes };
     }
@@ -198,6 +237,22 @@ function postFilter(failure: FailedCycle): Aftermath {
     clearsNomination ||= outcome.clearsNomination ?? false;
   }
   return { text: texts.join(', '), nomination: null, clearsNomination, writes };
+}
+
+/** The best of the nodes that could be freed, of those that extenders leave. */
+function* nominate(
+  { candidates }: PostFilterOutcome & { kind: 'candidates' },
+  rounds: ExtenderRounds,
+): Asking<Exclude<PostFilterOutcome, { kind: 'candidates' }>> {
+  const left = yield* rounds.preempt(candidates);
+  if (typeof left === 'string') {
+    return { kind: 'rejected', rejection: { code: 'error', reasons: [`preemption: ${left}`] } };
+  }
+  if (left.length === 0) {
+    const text = 'preemption: no candidate node for preemption';
+    return { kind: 'rejected', rejection: unschedulable(text) };
+  }
+  return { kind: 'nominated', nomination: pickCandidate(left) };
 }
 
 function noNodes(): Decision {
@@ -244,18 +299,20 @@ function failed(
   };
 }
 
-function place(
+function* place(
   cycle: Cycle,
   feasible: readonly NodeInfo[],
   verdicts: ReadonlyMap<string, Verdict>,
-): Decision {
+  rounds: ExtenderRounds,
+): Asking<Decision> {
   const [only] = feasible;
   if (only !== undefined && feasible.length === 1) {
     const { name } = only;
     return { kind: 'placed', feasible, scores: null, best: [name], chosen: name, cycle };
   }
-  const scores = cycle.score(feasible);
-  if (!Array.isArray(scores)) return failed(errorOf(scores), cycle, verdicts, null);
+  const byPlugins = cycle.score(feasible);
+  if (!Array.isArray(byPlugins)) return failed(errorOf(byPlugins), cycle, verdicts, null);
+  const scores = yield* rounds.score(feasible, byPlugins);
   const max = scores.reduce((most, { total }) => Math.max(most, total), -Infinity);
   const best = feasible.filter((_, index) => scores[index]?.total === max).map(({ name }) => name);
   const chosen = feasible[firstBest(scores)]?.name ?? '';

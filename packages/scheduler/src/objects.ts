@@ -130,7 +130,11 @@ export interface Container {
   readonly name: string;
   readonly image?: string;
   readonly ports?: readonly ContainerPort[];
-  readonly resources?: { readonly requests?: Quantities; readonly claims?: readonly unknown[] };
+  readonly resources?: {
+    readonly requests?: Quantities;
+    readonly limits?: Quantities;
+    readonly claims?: readonly unknown[];
+  };
   readonly restartPolicy?: string;
 }
 

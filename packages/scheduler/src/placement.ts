@@ -12,6 +12,8 @@ import { portsRule, type PodCounter } from './constraints/pod-counters.ts';
 import type { Nominations } from './cycle.ts';
 import { DomainPick } from './domain-pick.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
+import type { Extender } from './extenders/extender.ts';
+import type { Asking } from './extenders/extender-rounds.ts';
 import {
   failureOf,
   isResolvableGate,
@@ -47,6 +49,7 @@ export interface PlacementOptions {
   hasRivals(id: number, priority: number): boolean;
   readonly profiles: ReadonlyMap<string, ActiveProfile>;
   readonly percentageOfNodesToScore: number;
+  readonly extenders: readonly Extender[];
   readonly random: Random;
   readonly indexes: ShelfLimits;
   /** Every so many decisions of the index one is compared with full evaluation; 0: none. */
@@ -106,7 +109,7 @@ export class Placement {
 
   constructor(options: PlacementOptions) {
     this.#options = options;
-    this.#evaluator = new Evaluator(options.percentageOfNodesToScore);
+    this.#evaluator = new Evaluator(options.percentageOfNodesToScore, options.extenders);
     this.#domainPick = new DomainPick(options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
   }
@@ -143,6 +146,28 @@ export class Placement {
       this.#check(id, node, active.profile);
     }
     return node;
+  }
+
+  /** Whether the node of a pod cannot be found without asking somebody. */
+  asks(id: number): boolean {
+    const { pods, identities, extenders } = this.#options;
+    if (extenders.length === 0) return false;
+    const { template } = identities.classes.get(pods.podClass.get(id));
+    return extenders.some((extender) => extender.isInterested(template));
+  }
+
+  /** The node for a pod that extenders are interested in, or -1: then `failure` says why. */
+  *decideAsking(id: number): Asking<number> {
+    const { pods, identities, profiles, view, nominations } = this.#options;
+    this.failure = null;
+    this.reservations = [];
+    const { schedulerName } = identities.classes.get(pods.podClass.get(id));
+    const profile = profiles.get(schedulerName)?.profile;
+    if (profile === undefined) throw new Error(`no profile is named ${schedulerName}`);
+    this.metrics.evaluated++;
+    view.refresh();
+    const evaluator = this.#evaluator;
+    return this.#take(yield* evaluator.decideAsking(view.podAt(id), view, profile, nominations));
   }
 
   /** A node for a pod about which other pods have nothing to say. */
@@ -305,10 +330,14 @@ export class Placement {
   }
 
   #evaluate(id: number, profile: Profile): number {
-    const { view, nodes, random, nominations } = this.#options;
+    const { view, nominations } = this.#options;
     this.metrics.evaluated++;
     view.refresh();
-    const decision = this.#evaluator.decide(view.podAt(id), view, profile, nominations);
+    return this.#take(this.#evaluator.decide(view.podAt(id), view, profile, nominations));
+  }
+
+  #take(decision: Decision): number {
+    const { view, nodes, random } = this.#options;
     switch (decision.kind) {
       case 'placed':
         return this.#reserve(decision.best[random.below(decision.best.length)] ?? '', decision);

@@ -68,6 +68,8 @@ export type PreScoreOutcome =
 /** What a failed cycle may ask for: pods to evict, and a node to wait for. */
 export type PostFilterOutcome =
   | { readonly kind: 'nominated'; readonly nomination: Nomination }
+  /** The cheapest of these, after extenders have had their say. */
+  | { readonly kind: 'candidates'; readonly candidates: readonly Candidate[] }
   | {
       readonly kind: 'rejected';
       readonly rejection: Rejection;
@@ -80,6 +82,12 @@ export type PostFilterOutcome =
 export interface Nomination {
   readonly node: string;
   readonly victims: readonly PodInfo[];
+}
+
+/** A node that evictions would free. */
+export interface Candidate extends Nomination {
+  /** Victims whose eviction a PodDisruptionBudget would not allow. */
+  readonly violations: number;
 }
 
 export interface Plugin {

@@ -21,6 +21,8 @@ export const PLACE = {
   assumed: 6,
   /** Has a node. */
   bound: 7,
+  /** Is being decided about, and extenders have been asked. */
+  asked: 8,
 } as const;
 
 /** In `isTerminating`: the pod leaves because the scheduler wanted its room. */

@@ -4,12 +4,7 @@ import type { NodeInfo } from './node-info.ts';
 import type { BudgetObject } from './objects.ts';
 import { namespaceOf } from './objects.ts';
 import { selectorOf, selects, type PodInfo } from './pod-info.ts';
-import { unresolvable, type Nomination, type Rejection } from './plugin.ts';
-
-export interface Candidate extends Nomination {
-  /** Victims whose eviction a PodDisruptionBudget would not allow. */
-  readonly violations: number;
-}
+import { unresolvable, type Candidate, type Rejection } from './plugin.ts';
 
 const NO_VICTIMS = unresolvable('No preemption victims found for incoming pod');
 

@@ -12,6 +12,8 @@ import {
   DEFAULT_CONFIGURATION,
   type SchedulerConfiguration,
 } from './configuration/configuration.ts';
+import { Extender, type Answer, type Question } from './extenders/extender.ts';
+import { ExtenderCaller } from './extenders/extender-caller.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -76,6 +78,7 @@ class SchedulerProgram {
   readonly #loop: SchedulingLoop;
   readonly #preBinder: PreBinder;
   readonly #election: LeaderElection | null;
+  readonly #caller: ExtenderCaller;
   readonly #fail: (error: Error) => void;
   #timers: NodeJS.Timeout[] = [];
 
@@ -86,7 +89,10 @@ class SchedulerProgram {
     this.#fail = resolve;
     const configuration = options.configuration ?? DEFAULT_CONFIGURATION;
     const { initialBackoffMs, maxBackoffMs } = configuration;
+    const { extenders } = configuration;
+    this.#caller = new ExtenderCaller(extenders);
     this.#core = new SchedulerCore({
+      extenders,
       profiles: configuration.profiles,
       percentageOfNodesToScore: configuration.percentageOfNodesToScore,
       queueLimits: {
@@ -108,6 +114,10 @@ class SchedulerProgram {
       monotonicMs: () => systemClock.monotonicMs(),
       onProgress: () => this.#loop.wake(),
       undo: (writes) => this.#preBinder.write(writes),
+      bindElsewhere: async (call) => {
+        const answer = await this.#caller.call(call);
+        return answer.ok ? Extender.bindError(answer.value) : answer.text;
+      },
       log: options.log,
     });
     this.#preBinder = new PreBinder({
@@ -124,11 +134,13 @@ class SchedulerProgram {
       preBinder: this.#preBinder,
       metrics: this.#metrics,
       clock: systemClock,
+      ask: (question) => this.#ask(client, question),
       defer: (run) => void setImmediate(run),
     });
     this.#feeds = new ClusterFeeds({
       client,
       core: this.#core,
+      keepsNodes: extenders.some(({ nodeCacheCapable: isShort }) => isShort !== true),
       nowMs: () => systemClock.nowMs(),
       onChange: () => this.#loop.wake(),
       onPodGone: (id, undone) => {
@@ -163,6 +175,7 @@ class SchedulerProgram {
     await this.#election?.stop();
     this.#feeds.stop();
     this.#preBinder.stop();
+    this.#caller.close();
   }
 
   pageAt(path: string): Page | null {
@@ -190,6 +203,18 @@ class SchedulerProgram {
       default:
         return null;
     }
+  }
+
+  async #ask(client: Client, question: Question): Promise<readonly Answer[]> {
+    if (question.kind === 'calls') {
+      return Promise.all(question.calls.map((call) => this.#caller.call(call)));
+    }
+    const slash = question.key.indexOf('/');
+    const [namespace, name] = [question.key.slice(0, slash), question.key.slice(slash + 1)];
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const found = await client.request({ method: 'GET', path });
+    if (found.ok) return [{ ok: true, value: found.object }];
+    return [{ ok: false, text: found.status.message ?? `no answer: ${found.code}` }];
   }
 
   #lead(): void {

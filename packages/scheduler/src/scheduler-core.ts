@@ -4,10 +4,14 @@
  */
 import { Random } from '@megaplane/base/random';
 import { ClaimWatch } from './claim-watch.ts';
+import type { ExtenderConfiguration } from './configuration/configuration.ts';
 import { ClusterView, type ClaimStatuses } from './cluster-view.ts';
 import { Evaluator } from './evaluator.ts';
 import type { ResourceClaimObject } from './devices/device-objects.ts';
-import type { Failure } from './failure.ts';
+import { EXTENDERS, createExtenders, type Extender } from './extenders/extender.ts';
+import type { Answer, Question } from './extenders/extender.ts';
+import type { Asking } from './extenders/extender-rounds.ts';
+import { refusalOf, type Failure } from './failure.ts';
 import { fastProfileOf } from './fast-profile.ts';
 import { Identities } from './identities.ts';
 import { factsOf } from './node-facts.ts';
@@ -38,6 +42,7 @@ export interface CoreOptions {
   readonly indexBytesMax?: number;
   readonly searchedNodesMin?: number;
   readonly checkedEvery?: number;
+  readonly extenders?: readonly ExtenderConfiguration[];
   readonly seed: number;
   /** `namespace/name` of a pod's row. */
   keyOf(id: number): string;
@@ -60,6 +65,15 @@ export type Attempt =
       readonly displaced: readonly number[];
     };
 
+/** A decision that waits for answers. */
+interface Pause {
+  readonly id: number;
+  readonly tag: number;
+  readonly asking: Asking<number>;
+  /** Of the cluster, when the decision began. */
+  readonly changes: number;
+}
+
 /** What a row stands for between two pods. */
 const NOTHING: PodObject = { metadata: { name: '' }, spec: {} };
 
@@ -77,8 +91,12 @@ export class SchedulerCore {
   readonly placement: Placement;
   readonly profiles: ReadonlyMap<string, ActiveProfile>;
   readonly reservations: Reservations;
+  readonly extenders: readonly Extender[];
   /** Pods with a node that the API server has not confirmed. */
   assumed = 0;
+  /** What extenders have to be asked before the decision under way goes on (`answer`). */
+  question: Question | null = null;
+  #pause: Pause | null = null;
   readonly #reader: PodReader;
   readonly #view: ClusterView;
   readonly #terms: TermWatch;
@@ -103,6 +121,7 @@ export class SchedulerCore {
     });
     this.reservations = new Reservations(this.objects);
     this.nominator.view = this.#view;
+    this.extenders = createExtenders(options.extenders ?? []);
     this.profiles = activeProfiles(options);
     this.#terms = new TermWatch(this.identities, this.pods, this.nodes, this.objects);
     this.placement = new Placement({
@@ -115,6 +134,7 @@ export class SchedulerCore {
       hasRivals: (id, priority) => this.nominator.hasRivals(id, priority),
       profiles: this.profiles,
       percentageOfNodesToScore: options.percentageOfNodesToScore ?? 100,
+      extenders: this.extenders,
       random: random.fork('ties'),
       indexes: {
         bytesMax: options.indexBytesMax ?? INDEX_BYTES_MAX,
@@ -203,12 +223,55 @@ export class SchedulerCore {
     return undone;
   }
 
-  /** Tries the next pod; null when none wants to be tried. A node found is assumed at once. */
+  /**
+   * Tries the next pod; null when none wants to be tried, or `question` has to be answered first. A
+   * node found is assumed at once.
+   */
   attempt(nowMs: number): Attempt | null {
     const id = this.queue.pop();
     if (id < 0) return null;
     this.#view.nowMs = nowMs;
-    const node = this.placement.decide(id);
+    if (!this.placement.asks(id)) return this.#settle(id, this.placement.decide(id), nowMs);
+    this.pods.place.set(id, PLACE.asked);
+    const asking = this.placement.decideAsking(id);
+    this.#pause = { id, tag: this.tagOf(id), asking, changes: this.queue.changes };
+    return this.#advance(asking.next(), nowMs);
+  }
+
+  /** Goes on with the decision that asked; null if its pod is gone, or there is more to ask. */
+  answer(answers: readonly Answer[], nowMs: number): Attempt | null {
+    const pause = this.#pause;
+    this.question = null;
+    return pause === null ? null : this.#advance(pause.asking.next(answers), nowMs);
+  }
+
+  #advance(step: IteratorResult<Question, number>, nowMs: number): Attempt | null {
+    const pause = this.#pause;
+    if (pause === null) return null;
+    const { id, tag, changes } = pause;
+    if (step.done !== true) {
+      this.question = step.value;
+      return null;
+    }
+    this.#pause = null;
+    // While extenders think, pods go, and nodes do.
+    if (this.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked) return null;
+    this.pods.place.set(id, PLACE.none);
+    const isGone =
+      step.value < 0 ? this.placement.failure === null : !this.nodes.isPresent(step.value);
+    if (isGone) {
+      const reasons = ['the node that was found is gone'];
+      this.placement.failure = refusalOf({ code: 'error', reasons, plugin: EXTENDERS });
+      return this.#settle(id, -1, nowMs);
+    }
+    const attempt = this.#settle(id, step.value, nowMs);
+    // What happened in the meantime would have woken the pod, had it been waiting already.
+    const isStale = attempt.kind === 'failed' && this.queue.changes !== changes;
+    if (isStale) this.queue.wake(id, 'AssignedPodDelete', nowMs);
+    return attempt;
+  }
+
+  #settle(id: number, node: number, nowMs: number): Attempt {
     if (node >= 0) {
       const { reservations } = this.placement;
       this.#assume(id, node, nowMs);
@@ -294,6 +357,8 @@ export class SchedulerCore {
     }
     if (nominated !== '') this.nominator.set(id, nominated);
     const place = pods.place.get(id);
+    // The decision under way will see to it, with the pod as it is now.
+    if (place === PLACE.asked) return;
     if (podClass.isGated || this.#isHeldBack(id, podClass)) {
       if (place !== PLACE.gated) queue.addGated(id);
     } else if (isNew || place === PLACE.none || place === PLACE.gated) {

@@ -5,7 +5,8 @@
 import type { Clock } from '@megaplane/base/clock';
 import type { ApiWriter } from './api-writer.ts';
 import type { PreBinder } from './pre-binder.ts';
-import type { SchedulerCore } from './scheduler-core.ts';
+import type { Answer, Question } from './extenders/extender.ts';
+import type { Attempt, SchedulerCore } from './scheduler-core.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
 export interface SchedulingLoopOptions {
@@ -14,6 +15,8 @@ export interface SchedulingLoopOptions {
   readonly preBinder: PreBinder;
   readonly metrics: SchedulerMetrics;
   readonly clock: Clock;
+  /** Asks extenders, or for a pod; resolves with an answer for each call. */
+  ask(question: Question): Promise<readonly Answer[]>;
   /** Runs something soon, after what is to be read has been read. */
   defer(run: () => void): void;
 }
@@ -26,6 +29,7 @@ export class SchedulingLoop {
   #isSynced = false;
   #isLeading = false;
   #isDeferred = false;
+  #isAsking = false;
 
   constructor(options: SchedulingLoopOptions) {
     this.#options = options;
@@ -44,39 +48,55 @@ export class SchedulingLoop {
 
   /** There may be pods to try. */
   wake(): void {
-    if (this.#isDeferred || !this.#isSynced || !this.#isLeading) return;
+    if (this.#isDeferred || this.#isAsking || !this.#isSynced || !this.#isLeading) return;
     this.#isDeferred = true;
     this.#options.defer(this.#slice);
   }
 
   readonly #slice = (): void => {
     this.#isDeferred = false;
-    const { core, writer, preBinder, clock } = this.#options;
-    if (!this.#isLeading) return;
+    const { core, writer, clock } = this.#options;
+    if (!this.#isLeading || this.#isAsking) return;
     const nowMs = clock.nowMs();
     const endMs = clock.monotonicMs() + SLICE_MS;
     while (writer.hasRoom) {
       const startedMs = clock.monotonicMs();
       if (startedMs > endMs) return this.wake();
       const attempt = core.attempt(nowMs);
+      if (core.question !== null) return void this.#ask(core.question, startedMs);
       if (attempt === null) return;
-      if (attempt.kind === 'bind') {
-        this.#options.metrics.decided((clock.monotonicMs() - startedMs) / 1000);
-        if (attempt.reservations.length === 0) {
-          writer.bind(attempt.id, startedMs);
-        } else {
-          writer.delay(attempt.id, startedMs);
-          preBinder.start(core.tagOf(attempt.id), attempt.reservations);
-        }
-        continue;
-      }
-      const { id, failure, displaced } = attempt;
-      const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
-      const result = failure.isError ? 'error' : 'unschedulable';
-      const seconds = (clock.monotonicMs() - startedMs) / 1000;
-      this.#options.metrics.attempted(result, schedulerName, seconds);
-      writer.report(id, failure, displaced);
-      preBinder.write(failure.writes ?? []);
+      this.#take(attempt, startedMs);
     }
   };
+
+  /** Nothing else is decided until all questions of this decision are answered. */
+  async #ask(first: Question, startedMs: number): Promise<void> {
+    const { core, clock } = this.#options;
+    this.#isAsking = true;
+    let attempt: Attempt | null = null;
+    for (let question: Question | null = first; question !== null; question = core.question) {
+      attempt = core.answer(await this.#options.ask(question), clock.nowMs());
+    }
+    this.#isAsking = false;
+    if (attempt !== null) this.#take(attempt, startedMs);
+    this.wake();
+  }
+
+  /** Sets off what follows from a decision. */
+  #take(attempt: Attempt, startedMs: number): void {
+    const { core, writer, preBinder, metrics, clock } = this.#options;
+    const seconds = (clock.monotonicMs() - startedMs) / 1000;
+    if (attempt.kind === 'bind') {
+      metrics.decided(seconds);
+      if (attempt.reservations.length === 0) return writer.bind(attempt.id, startedMs);
+      writer.delay(attempt.id, startedMs);
+      return preBinder.start(core.tagOf(attempt.id), attempt.reservations);
+    }
+    const { id, failure, displaced } = attempt;
+    const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
+    const result = failure.isError ? 'error' : 'unschedulable';
+    metrics.attempted(result, schedulerName, seconds);
+    writer.report(id, failure, displaced);
+    preBinder.write(failure.writes ?? []);
+  }
 }

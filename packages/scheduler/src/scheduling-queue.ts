@@ -46,6 +46,8 @@ export class SchedulingQueue {
   /** Pods that came into a queue, by event. */
   readonly incoming: Map<string, QueueCounts> = new Map();
   readonly waiting: WaitingRoom;
+  /** Counts what may have woken pods. */
+  changes = 0;
   readonly #pods: PodTable;
   readonly #identities: Identities;
   readonly #limits: QueueLimits;
@@ -133,6 +135,7 @@ export class SchedulingQueue {
   }
 
   wakeOthers(event: ClusterEvent, label: string, nowMs: number): void {
+    this.changes++;
     for (const id of this.waiting.wakeOthers(event)) this.#wake(id, label, nowMs);
   }
 

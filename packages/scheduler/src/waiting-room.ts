@@ -7,6 +7,7 @@
  * others wait one by one and are woken by any change that may matter to a plugin that rejected
  * them.
  */
+import { EXTENDERS } from './extenders/extender.ts';
 import { PLACE, type PodTable } from './pod-table.ts';
 
 interface WaitingClass {
@@ -182,7 +183,7 @@ export class WaitingRoom {
 }
 
 function mayHelp(event: ClusterEvent, rejecters: ReadonlySet<string>): boolean {
-  if (rejecters.size === 0) return true;
+  if (rejecters.size === 0 || rejecters.has(EXTENDERS)) return true;
   for (const plugin of rejecters) {
     switch (event) {
       case 'node':

@@ -8,7 +8,7 @@ import {
   type FieldError,
 } from '@megaplane/machinery/fielderrors';
 import { printed } from '@megaplane/machinery/fielderrors';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { qualifiedNameErrors } from '@megaplane/machinery/names';
 import { argumentErrors } from './argument-checks.ts';
 import { API_VERSION } from './configuration-defaults.ts';

@@ -3,8 +3,8 @@ import { fitErrorText } from '../fit-error.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { BudgetObject } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { unschedulable, type Plugin, type PostFilterOutcome } from '../plugin.ts';
-import { dryRun, pickCandidate, type Candidate } from '../preemption.ts';
+import { unschedulable, type Candidate, type Plugin, type PostFilterOutcome } from '../plugin.ts';
+import { dryRun } from '../preemption.ts';
 
 export interface DefaultPreemptionArgs {
   readonly minCandidateNodesPercentage?: number;
@@ -44,9 +44,7 @@ export class DefaultPreemption implements Plugin {
     });
     const reasons = new Map<string, number>();
     const candidates = this.#candidates(failure, nodes, reasons);
-    if (candidates.length > 0) {
-      return { kind: 'nominated', nomination: pickCandidate(candidates) };
-    }
+    if (candidates.length > 0) return { kind: 'candidates', candidates };
     const total = cycle.snapshot.nodes.length;
     if (total > nodes.length) {
       reasons.set(UNHELPFUL, (reasons.get(UNHELPFUL) ?? 0) + total - nodes.length);
