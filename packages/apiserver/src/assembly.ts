@@ -1,10 +1,14 @@
 /** Puts a server together from its parts, with everything that is built in. */
+import {
+  authorizerChain,
+  DEFAULT_CHAIN,
+  impatient,
+  type ChainLink,
+} from './access/authorizer-chain.ts';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { admissionChain } from './admission/chain.ts';
 import type { WebhookCaller } from './admission/webhook-call.ts';
 import type { TokenReader } from './authentication.ts';
-import { authorizeMasters, firstThatAllows, type Authorizer } from './authorization.ts';
-import { authorizeComponents } from './component-grants.ts';
 import { Discovery } from './discovery.ts';
 import { Fairness } from './fairness/fairness.ts';
 import { Health } from './health.ts';
@@ -12,7 +16,6 @@ import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
 import { CustomDefinitions } from './custom/custom-definitions.ts';
 import { defineKinds } from './kinds.ts';
-import { authorizeNodes } from './node-grants.ts';
 import type { Relay } from './proxy/target.ts';
 import {
   READS_MAX,
@@ -41,8 +44,8 @@ export interface ServerOptions {
   readonly relay?: Relay | null;
   /** Tokens of other kinds. */
   readonly readToken?: TokenReader;
-  /** Asked after the built-in authorizers. */
-  readonly authorizers?: readonly Authorizer[];
+  /** Who is asked what one may do, in this order; default: the Node authorizer, then RBAC. */
+  readonly authorizers?: readonly ChainLink[];
   readonly plugins?: readonly AdmissionPlugin[];
   /** Reaches webhooks; without it every call of one fails. */
   readonly webhooks?: WebhookCaller;
@@ -74,16 +77,11 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const signer = options.signer ?? null;
   const world = new World(storage, edge);
   const rbac = new Rbac(world);
-  const authorize = firstThatAllows([
-    authorizeMasters,
-    authorizeComponents,
-    authorizeNodes,
-    rbac.authorize,
-    ...(options.authorizers ?? []),
-  ]);
+  const authorize = authorizerChain(options.authorizers ?? DEFAULT_CHAIN, rbac.authorize);
   defineKinds();
   world.services = {
-    authorize,
+    authorize: impatient(authorize),
+    decide: authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
     signer,
     relay: options.relay ?? null,

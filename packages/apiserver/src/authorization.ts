@@ -19,6 +19,15 @@ export interface Attributes {
 export interface Decision {
   readonly allowed: boolean;
   readonly reason: string;
+  /** Holds for exactly this question, and says nothing of others that are like it. */
+  readonly isNarrow?: boolean;
+  /** Denied for good: nobody after this one is asked. */
+  readonly isFinal?: boolean;
+  /**
+   * Nothing is decided yet, somebody else has to be asked: calls back once when it is worth asking
+   * this authorizer again. Who cannot wait takes the decision for a denial.
+   */
+  readonly pending?: (then: () => void) => void;
 }
 
 /** One way to decide; the first that allows wins. */
@@ -31,17 +40,39 @@ export function authorizeMasters(identity: Identity): Decision {
   return identity.isMaster ? { allowed: true, reason: '' } : DENIED;
 }
 
-/** Several authorizers as one; reasons of those that said no are joined. */
+/**
+ * Several authorizers as one, asked in their order: the first that allows or denies for good
+ * decides. Reasons of those that had no opinion are joined.
+ */
 export function firstThatAllows(authorizers: readonly Authorizer[]): Authorizer {
   return (identity, attributes) => {
     const reasons: string[] = [];
     for (const authorize of authorizers) {
       const decision = authorize(identity, attributes);
-      if (decision.allowed) return decision;
+      if (decision.allowed || decision.pending !== undefined) return decision;
       if (decision.reason !== '') reasons.push(decision.reason);
+      if (decision.isFinal !== true) continue;
+      return { allowed: false, reason: reasons.join(', '), isFinal: true };
     }
     return { allowed: false, reason: reasons.join(', ') };
   };
+}
+
+/** Times that one question is asked anew before it counts as denied. */
+const ATTEMPTS_MAX = 3;
+
+/** Calls `then` with the decision, in this turn where nobody else has to be asked. */
+export function whenDecided(
+  authorize: Authorizer,
+  identity: Identity,
+  attributes: Attributes,
+  then: (decision: Decision) => void,
+  attempts: number = ATTEMPTS_MAX,
+): void {
+  const decision = authorize(identity, attributes);
+  const { pending } = decision;
+  if (pending === undefined || attempts === 0) then(decision);
+  else pending(() => whenDecided(authorize, identity, attributes, then, attempts - 1));
 }
 
 /** The 403 that says who may not do what. */

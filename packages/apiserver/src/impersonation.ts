@@ -1,6 +1,12 @@
 /** Impersonation: acting as somebody else, if one may. */
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
-import { denial, type Attributes, type Authorizer } from './authorization.ts';
+import {
+  denial,
+  whenDecided,
+  type Attributes,
+  type Authorizer,
+  type Decision,
+} from './authorization.ts';
 import type { Call } from './call.ts';
 import {
   ANONYMOUS,
@@ -22,26 +28,32 @@ interface Wanted {
 }
 
 /**
- * The identity that a request acts as: its own without the headers, or the one that they name.
- * `attributes` is what the request itself does, for the words of a refusal.
+ * Finds the identity that a request acts as: its own without the headers, or the one that they
+ * name. `attributes` is what the request itself does, for the words of a refusal. `then` is called
+ * in this turn unless somebody else has to be asked.
  */
 export function impersonate(
   call: Call,
   authorize: Authorizer,
   attributes: Attributes,
-): Result<Identity> {
+  then: (acting: Result<Identity>) => void,
+): void {
   const { exchange } = call;
   const user = exchange.header('impersonate-user');
   const group = exchange.header('impersonate-group');
   if (user === undefined && group === undefined) {
-    if (exchange.header('impersonate-uid') === undefined) return success(call.identity);
+    if (exchange.header('impersonate-uid') === undefined) {
+      then(success(call.identity));
+      return;
+    }
   }
   if (user === undefined || user === '') {
     const what = `[]string{${(group ?? '')
       .split(', ')
       .map((one) => JSON.stringify(one))
       .join(', ')}}`;
-    return failed(badRequest(`requested ${what} without impersonating a user name`));
+    then(failed(badRequest(`requested ${what} without impersonating a user name`)));
+    return;
   }
   const wanted: Wanted = {
     user,
@@ -49,13 +61,31 @@ export function impersonate(
     groups: group === undefined ? [] : group.split(/, ?/),
     extra: readExtra(call),
   };
-  for (const question of questionsOf(wanted)) {
-    if (authorize(call.identity, question).allowed) continue;
-    // upstream asks for the constrained form first and refuses in its words
-    const verb = `impersonate-on:user-info:${attributes.verb}`;
-    return failed(denial(call.identity, { ...attributes, verb }, ''));
-  }
-  return success(assume(wanted));
+  const questions = questionsOf(wanted);
+  const askFrom = (index: number): void => {
+    const question = questions[index];
+    if (question === undefined) {
+      then(success(assume(wanted)));
+      return;
+    }
+    const hear = ({ allowed }: Decision): void => {
+      if (allowed) {
+        askFrom(index + 1);
+        return;
+      }
+      // upstream asks for the constrained form first and refuses in its words
+      const verb = `impersonate-on:user-info:${attributes.verb}`;
+      then(failed(denial(call.identity, { ...attributes, verb }, '')));
+    };
+    const decision = authorize(call.identity, question);
+    if (decision.pending === undefined) {
+      hear(decision);
+      return;
+    }
+    call.keepBody();
+    whenDecided(authorize, call.identity, question, hear);
+  };
+  askFrom(0);
 }
 
 function readExtra(call: Call): Record<string, string[]> {

@@ -154,7 +154,7 @@ export class LeaseRenewal {
       name,
     });
     // a decision by name holds for that name only: it is not remembered
-    if (decision.allowed && decision.reason === '') {
+    if (decision.allowed && decision.reason === '' && decision.isNarrow !== true) {
       if (this.#grants.size >= GRANTS_MAX) this.#grants.clear();
       this.#grants.set(grant, nowMs + GRANT_MS);
     }

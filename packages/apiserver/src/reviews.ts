@@ -1,7 +1,7 @@
 /** Virtual kinds that answer a question and are not stored: who am I, what may I or another do. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { DENIED, type Attributes } from './authorization.ts';
+import { DENIED, whenDecided, type Attributes } from './authorization.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import type { PolicyRule } from './rbac.ts';
@@ -46,9 +46,12 @@ function subjectOf(body: JsonObject): Identity {
 }
 
 function answer({ call, body, world }: SubresourceContext, identity: Identity): void {
-  const decision = world.services?.authorize(identity, attributesOf(body)) ?? DENIED;
-  const reason = decision.reason === '' ? {} : { reason: decision.reason };
-  call.sendObject(201, { ...body, status: { allowed: decision.allowed, ...reason } });
+  const authorize = world.services?.decide ?? ((): typeof DENIED => DENIED);
+  whenDecided(authorize, identity, attributesOf(body), (decision) => {
+    const denied = decision.isFinal === true ? { denied: true } : {};
+    const reason = decision.reason === '' ? {} : { reason: decision.reason };
+    call.sendObject(201, { ...body, status: { allowed: decision.allowed, ...denied, ...reason } });
+  });
 }
 
 function attributesOf(body: JsonObject): Attributes {

@@ -5,6 +5,7 @@ import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
+import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
 import { parseTokenFile } from './authentication.ts';
 import { bootstrap } from './bootstrap.ts';
 import type { Identity } from './identity.ts';
@@ -37,7 +38,8 @@ const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 
 /** Flags of the command; texts are as given on the command line. */
-export interface ApiserverOptions extends StorageFlags, KubeletOptions, AuditFlags, LimitFlags {
+export interface ApiserverOptions
+  extends StorageFlags, KubeletOptions, AuditFlags, LimitFlags, AuthorizationFlags {
   /** How often certificates are looked at; tests are impatient. */
   readonly tlsReloadMs?: number;
   readonly bindAddress: string;
@@ -182,8 +184,14 @@ async function makeServer(
     (work) => setImmediate(work),
     () => performance.now(),
   );
+  const { links, webhooks: authorizers } = openAuthorizers(options, {
+    caller: webhooks,
+    nowMs: () => Date.now(),
+    log: (message) => options.log('warn', message),
+  });
   const server = createApiServer({
     storage,
+    authorizers: links,
     edge: {
       nowMs: () => Date.now(),
       below: (n) => randomInt(n),
@@ -207,6 +215,9 @@ async function makeServer(
     webhooks,
     enabledPlugins: namesIn(options.enableAdmissionPlugins),
     disabledPlugins: namesIn(options.disableAdmissionPlugins),
+  });
+  server.parts.metrics.addSource((lines) => {
+    for (const webhook of authorizers) webhook.print(lines);
   });
   return { server, auditLog, webhooks };
 }

@@ -5,7 +5,14 @@ import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
 import type { Fairness } from './fairness/fairness.ts';
 import { authenticate, type TokenReader } from './authentication.ts';
-import { attributesOf, denial, type Attributes, type Authorizer } from './authorization.ts';
+import {
+  attributesOf,
+  denial,
+  whenDecided,
+  type Attributes,
+  type Authorizer,
+  type Decision,
+} from './authorization.ts';
 import { Call } from './call.ts';
 import { whenFresh } from './freshness.ts';
 import { answerPath } from './path-route.ts';
@@ -132,21 +139,41 @@ export class ApiServer {
     const verb = info.isResource ? effectiveVerb(call) : info.verb;
     const name = info.isResource ? effectiveName(call, served) : info.name;
     const attributes = attributesOf(info, verb, name);
-    const acting = impersonate(call, this.parts.authorize, attributes);
-    if (!acting.ok) {
-      call.fail(acting.status);
-      return;
-    }
-    call.identity = acting.value;
-    const { fairness } = this.parts;
-    const decide = (): void => this.#decide(call, attributes, served);
-    if (fairness === null || (verb !== 'watch' && isLongRunning(call))) decide();
-    else fairness.admit(call, verb, served, decide);
+    impersonate(call, this.parts.authorize, attributes, (acting) => {
+      if (!acting.ok) {
+        call.fail(acting.status);
+        return;
+      }
+      call.identity = acting.value;
+      const { fairness } = this.parts;
+      const decide = (): void => this.#decide(call, attributes, served);
+      if (fairness === null || (verb !== 'watch' && isLongRunning(call))) decide();
+      else fairness.admit(call, verb, served, decide);
+    });
   }
 
   #decide(call: Call, attributes: Attributes, served: Served | undefined): void {
+    const { authorize } = this.parts;
+    const decision = authorize(call.identity, attributes);
+    if (decision.pending === undefined) {
+      this.#decided(call, attributes, served, decision);
+      return;
+    }
+    call.keepBody();
+    whenDecided(authorize, call.identity, attributes, (late) => {
+      if (call.exchange.closed || call.code !== 0) return;
+      this.late(call);
+      this.#decided(call, attributes, served, late);
+    });
+  }
+
+  #decided(
+    call: Call,
+    attributes: Attributes,
+    served: Served | undefined,
+    decision: Decision,
+  ): void {
     const { info } = call;
-    const decision = this.parts.authorize(call.identity, attributes);
     call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
     call.annotate('authorization.k8s.io/reason', decision.reason);
     if (!decision.allowed) {

@@ -30,7 +30,10 @@ export interface Edge {
 
 /** What virtual kinds ask: who may do what, and whose token is which. */
 export interface Services {
+  /** Decides at once: who has to be asked first counts as one that denies. */
   readonly authorize: Authorizer;
+  /** For `whenDecided`. */
+  readonly decide: Authorizer;
   readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
   readonly signer: TokenSigner | null;
   /** The way to kubelets and pods; absent where there is none. */

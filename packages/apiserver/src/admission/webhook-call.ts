@@ -19,6 +19,15 @@ export interface WebhookTarget {
   readonly path: string;
   /** PEM; '' takes the system's authorities. */
   readonly caBundle: string;
+  /** Who this server is there; absent where it is nobody. */
+  readonly credential?: WebhookCredential;
+}
+
+/** A client certificate in PEM, a bearer token, or both; '' where there is none. */
+export interface WebhookCredential {
+  readonly certificate: string;
+  readonly key: string;
+  readonly token: string;
 }
 
 export type WebhookResponse =

@@ -3,8 +3,13 @@
  * Connections to webhooks, kept open: one of HTTP/2 for any number of calls where the webhook
  * speaks it, else as many of HTTP/1.1 as there are calls at the same time.
  */
-import type { ClientConnection, ClientStream, ResponseSink } from '@megaplane/wire/client';
 import { prepareFields } from '@megaplane/wire/client';
+import type {
+  ClientConnection,
+  ClientStream,
+  PreparedFields,
+  ResponseSink,
+} from '@megaplane/wire/client';
 import { connect } from '@megaplane/wire/connect';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
 
@@ -17,14 +22,15 @@ const CONNECTIONS_MAX = 64;
 /** Calls that wait for their answers, all webhooks together. */
 const CALLS_MAX = 20_000;
 
-const FIELDS = prepareFields([
+const FIELD_LIST: readonly string[] = [
   'content-type',
   'application/json',
   'accept',
   'application/json, */*',
   'user-agent',
   'kube-apiserver-admission',
-]);
+];
+const FIELDS = prepareFields(FIELD_LIST);
 
 /** A server without HTTP/2 takes another protocol, or ends the handshake. */
 const NO_HTTP2 = /does not offer HTTP\/2|alert no application protocol/;
@@ -33,6 +39,7 @@ type Done = (response: WebhookResponse) => void;
 
 interface Origin {
   readonly target: WebhookTarget;
+  readonly fields: PreparedFields;
   /** Unknown until the first connection was made. */
   protocol: 'h2' | 'h1';
   connections: ClientConnection[];
@@ -69,11 +76,14 @@ export class WebhookPool implements WebhookCaller {
   }
 
   #originOf(target: WebhookTarget): Origin {
-    const { host, port, serverName, caBundle } = target;
-    const key = `${host} ${port} ${serverName} ${caBundle}`;
+    const { host, port, serverName, caBundle, credential } = target;
+    const token = credential?.token ?? '';
+    const key = `${host} ${port} ${serverName} ${caBundle} ${credential?.certificate} ${token}`;
     let origin = this.#origins.get(key);
     if (origin === undefined) {
-      origin = { target, protocol: 'h2', connections: [] };
+      const fields =
+        token === '' ? FIELDS : prepareFields([...FIELD_LIST, 'authorization', `Bearer ${token}`]);
+      origin = { target, fields, protocol: 'h2', connections: [] };
       if (this.#origins.size >= ORIGINS_MAX) this.#dropOldest();
     } else {
       this.#origins.delete(key);
@@ -97,7 +107,7 @@ export class WebhookPool implements WebhookCaller {
     attempt: number,
   ): void {
     const connection = this.#connectionOf(origin);
-    call.start(connection, target.path, body, (message) => {
+    call.start(connection, target.path, origin.fields, body, (message) => {
       if (origin.protocol === 'h2' && NO_HTTP2.test(message)) {
         origin.protocol = 'h1';
         this.#send(origin, target, body, call, attempt);
@@ -123,13 +133,18 @@ export class WebhookPool implements WebhookCaller {
     if (origin.protocol === 'h1' && serial.length >= CONNECTIONS_MAX) {
       return serial.reduce((best, one) => (one.inFlight < best.inFlight ? one : best));
     }
-    const { host, port, serverName, authority, caBundle } = origin.target;
+    const { host, port, serverName, authority, caBundle, credential } = origin.target;
+    const hasOwn = credential !== undefined && credential.certificate !== '';
     const made = connect({
       host,
       port,
       authority,
       protocol: origin.protocol,
-      tls: { servername: serverName, ...(caBundle === '' ? {} : { ca: caBundle }) },
+      tls: {
+        servername: serverName,
+        ...(caBundle === '' ? {} : { ca: caBundle }),
+        ...(hasOwn ? { cert: credential.certificate, key: credential.key } : {}),
+      },
     });
     origin.connections.push(made);
     return made;
@@ -155,11 +170,12 @@ class PooledCall implements ResponseSink {
   start(
     connection: ClientConnection,
     path: string,
+    fields: PreparedFields,
     body: Buffer,
     again: (message: string) => boolean,
   ): void {
     this.#again = again;
-    this.#stream = connection.request('POST', path, FIELDS, body, this);
+    this.#stream = connection.request('POST', path, fields, body, this);
   }
 
   expire(): void {

@@ -19,6 +19,12 @@ interface Flags extends LogFlags {
   readonly clientCaFile?: string;
   readonly tokenAuthFile?: string;
   readonly anonymousAuth: boolean;
+  readonly authorizationMode?: string;
+  readonly authorizationConfig?: string;
+  readonly authorizationWebhookConfigFile?: string;
+  readonly authorizationWebhookVersion?: string;
+  readonly authorizationWebhookCacheAuthorizedTtl?: string;
+  readonly authorizationWebhookCacheUnauthorizedTtl?: string;
   readonly enableAdmissionPlugins?: string;
   readonly disableAdmissionPlugins?: string;
   readonly serviceClusterIpRange?: string;
@@ -51,6 +57,15 @@ interface Flags extends LogFlags {
   readonly encryptionProviderConfig?: string;
   readonly encryptionProviderConfigAutomaticReload?: boolean;
 }
+
+const AUTHORIZATION_FLAGS = [
+  'authorizationMode',
+  'authorizationConfig',
+  'authorizationWebhookConfigFile',
+  'authorizationWebhookVersion',
+  'authorizationWebhookCacheAuthorizedTtl',
+  'authorizationWebhookCacheUnauthorizedTtl',
+] as const;
 
 /** A flag that may be given several times is one list. */
 function joined(text: string, previous: string | undefined): string {
@@ -90,6 +105,27 @@ function addDataOptions(command: Command): Command {
     .option(
       '--storage-media-type <type>',
       'of what is written (application/vnd.kubernetes.protobuf)',
+    );
+}
+
+/** Who may do what; the names are kube-apiserver's. */
+function addAuthorizationOptions(command: Command): Command {
+  return command
+    .optionsGroup('Authorization:')
+    .option(
+      '--authorization-mode <modes>',
+      'who is asked, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook (Node,RBAC)',
+    )
+    .option('--authorization-config <file>', 'an AuthorizationConfiguration, in place of the modes')
+    .option('--authorization-webhook-config-file <file>', 'kubeconfig of the webhook')
+    .option('--authorization-webhook-version <version>', 'of what is posted: v1 or v1beta1')
+    .option(
+      '--authorization-webhook-cache-authorized-ttl <duration>',
+      'what it allowed is remembered so long (5m0s)',
+    )
+    .option(
+      '--authorization-webhook-cache-unauthorized-ttl <duration>',
+      'what it did not allow is remembered so long (30s)',
     );
 }
 
@@ -140,7 +176,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     )
     .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
     .option('--tls-private-key-file <file>', 'its key');
-  addRequestOptions(command)
+  addAuthorizationOptions(addRequestOptions(command))
     .optionsGroup('Access:')
     .option('--client-ca-file <file>', 'further authorities of client certificates')
     .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')
@@ -170,6 +206,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
           ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer', 'listenClientUrls']),
           ...given(flags, ['enableAdmissionPlugins', 'disableAdmissionPlugins']),
+          ...given(flags, AUTHORIZATION_FLAGS),
           ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
           ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
           ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),

@@ -1,0 +1,241 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { identityOf, type Identity } from '../identity.ts';
+import { openAuthorizers, type AuthorizationFlags } from './access-flags.ts';
+import { AccessModel, WebhookModel } from './access.sim.ts';
+import { readAuthorizationConfiguration } from './authorization-configuration.ts';
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const PEOPLE = new Map<string, Identity>([
+  ['jane', identityOf('jane', ['dev'], '7', { team: ['a', 'b'] })],
+  ['joe', identityOf('joe', [])],
+]);
+const KUBECONFIG = `
+clusters: [{name: c, cluster: {server: 'https://hook.example:8443/authz'}}]
+users: [{name: u, user: {token: secret}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`;
+
+/** A server with a webhook among its authorizers; `modes` may name several. */
+function withWebhook(
+  t: { after(work: () => void): void },
+  flags: (file: string) => AuthorizationFlags,
+): { readonly model: AccessModel; readonly hook: WebhookModel; readonly told: string[] } {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-access-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const file = join(dir, 'kubeconfig');
+  writeFileSync(file, KUBECONFIG);
+  const hook = new WebhookModel();
+  const told: string[] = [];
+  const edge = {
+    caller: hook,
+    nowMs: (): number => model.nowMs,
+    log: (message: string) => void told.push(message),
+  };
+  const { links } = openAuthorizers(flags(file), edge);
+  const readToken = (token: string): Identity | null => PEOPLE.get(token) ?? null;
+  const model = new AccessModel({ authorizers: links, readToken });
+  return { model, hook, told };
+}
+
+const modes =
+  (authorizationMode: string) =>
+  (file: string): AuthorizationFlags => ({
+    authorizationMode,
+    authorizationWebhookConfigFile: file,
+    authorizationWebhookVersion: 'v1',
+  });
+
+const review = (status: JsonObject): JsonObject => ({
+  apiVersion: 'authorization.k8s.io/v1',
+  kind: 'SubjectAccessReview',
+  status,
+});
+
+test('a webhook is asked what nobody before it allows, and its answer is remembered', (t) => {
+  const { model, hook } = withWebhook(t, modes('Node,RBAC,Webhook'));
+  const asked = model.ask('GET', `${MAPS}/a`, undefined, 'jane');
+  assert.equal(asked.status, 0, 'it waits');
+  assert.equal(hook.calls[0]?.target.authority, 'hook.example:8443');
+  assert.equal(hook.calls[0].target.path, '/authz');
+  assert.equal(hook.calls[0].target.credential?.token, 'secret');
+  const body = hook.answer(review({ allowed: true }));
+  assert.deepEqual(body['spec'], {
+    resourceAttributes: {
+      namespace: 'default',
+      verb: 'get',
+      version: 'v1',
+      resource: 'configmaps',
+      name: 'a',
+    },
+    user: 'jane',
+    groups: ['dev', 'system:authenticated'],
+    extra: { team: ['a', 'b'] },
+    uid: '7',
+  });
+  assert.equal(asked.status, 404, 'it may look, and there is none');
+  assert.equal(model.ask('GET', `${MAPS}/a`, undefined, 'jane').status, 404);
+  assert.equal(hook.calls.length, 0, 'the answer was remembered');
+  model.nowMs += 5 * 60_000;
+  model.ask('GET', `${MAPS}/a`, undefined, 'jane');
+  assert.equal(hook.calls.length, 1, 'but not for ever');
+});
+
+test('what a webhook does not allow is refused with its reason, for half a minute', (t) => {
+  const { model, hook } = withWebhook(t, modes('RBAC,Webhook'));
+  const asked = model.ask('DELETE', `${MAPS}/a`, undefined, 'joe');
+  hook.answer(review({ allowed: false, reason: 'not on Sundays' }));
+  assert.equal(asked.status, 403);
+  assert.match(asked.text, /User \\"joe\\" cannot delete .*: not on Sundays/);
+  assert.equal(model.ask('DELETE', `${MAPS}/a`, undefined, 'joe').status, 403);
+  model.nowMs += 31_000;
+  assert.equal(model.ask('DELETE', `${MAPS}/a`, undefined, 'joe').status, 0);
+});
+
+test('a webhook that denies outweighs those after it; one without opinion does not', (t) => {
+  const { model, hook } = withWebhook(t, modes('Webhook,AlwaysAllow'));
+  const denied = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
+  hook.answer(review({ allowed: false, denied: true, reason: 'never' }));
+  assert.equal(denied.status, 403);
+  const open = model.ask('GET', `${MAPS}/b`, undefined, 'joe');
+  hook.answer(review({ allowed: false }));
+  assert.equal(open.status, 404);
+});
+
+test('a webhook that fails has no opinion, and is left alone for a second', (t) => {
+  const { model, hook, told } = withWebhook(t, modes('Webhook'));
+  const first = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
+  const same = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
+  assert.equal(hook.calls.length, 1, 'the same question is asked once');
+  hook.fail('context deadline exceeded');
+  assert.deepEqual([first.status, same.status], [403, 403]);
+  assert.match(told.join(), /authorization webhook default: context deadline exceeded/);
+  assert.equal(model.ask('GET', `${MAPS}/a`, undefined, 'joe').status, 403);
+  model.nowMs += 1001;
+  const again = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
+  hook.answer({ garbage: true });
+  assert.equal(again.status, 403);
+  assert.match(told.at(-1) ?? '', /its answer is no SubjectAccessReview/);
+});
+
+test('reviews and impersonation wait for the webhook, too', (t) => {
+  const { model, hook } = withWebhook(t, modes('Webhook'));
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { verb: 'list', resource: 'secrets' } },
+  };
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+  const asked = model.ask('POST', path, body, 'joe');
+  hook.answer(review({ allowed: true }));
+  hook.answer(review({ allowed: false, denied: true, reason: 'no' }));
+  assert.equal(asked.status, 201);
+  const { status } = JSON.parse(asked.text) as { status: JsonObject };
+  assert.deepEqual(status, { allowed: false, denied: true, reason: 'no' });
+  const acting = model.ask('GET', `${MAPS}/a`, undefined, 'joe', { 'impersonate-user': 'jane' });
+  const question = hook.answer(review({ allowed: true }))['spec'] as JsonObject;
+  assert.deepEqual(question['resourceAttributes'], {
+    verb: 'impersonate',
+    version: 'v1',
+    resource: 'users',
+    name: 'jane',
+  });
+  assert.equal((hook.answer(review({ allowed: true }))['spec'] as JsonObject)['user'], 'jane');
+  assert.equal(acting.status, 404);
+});
+
+test('match conditions decide whether a webhook is asked at all', (t) => {
+  const { model, hook } = withWebhook(t, (file) => {
+    const config = `${file}.config`;
+    writeFileSync(config, configuration(file, ["request.resourceAttributes.namespace == 'x'"]));
+    return { authorizationConfig: config };
+  });
+  assert.equal(model.ask('GET', `${MAPS}/a`, undefined, 'joe').status, 403);
+  assert.equal(hook.calls.length, 0, 'the condition does not hold');
+  const other = model.ask('GET', '/api/v1/namespaces/x/configmaps/a', undefined, 'joe');
+  hook.answer(review({ allowed: true }));
+  assert.equal(other.status, 404);
+  assert.equal(model.ask('GET', '/metrics', undefined, 'joe').status, 403, 'failed: denied');
+});
+
+function configuration(file: string, expressions: readonly string[]): string {
+  return JSON.stringify({
+    apiVersion: 'apiserver.config.k8s.io/v1',
+    kind: 'AuthorizationConfiguration',
+    authorizers: [
+      { type: 'Node', name: 'node' },
+      {
+        type: 'Webhook',
+        name: 'hook',
+        webhook: {
+          timeout: '3s',
+          authorizedTTL: '30s',
+          unauthorizedTTL: '10s',
+          subjectAccessReviewVersion: 'v1',
+          matchConditionSubjectAccessReviewVersion: 'v1',
+          failurePolicy: 'Deny',
+          connectionInfo: { type: 'KubeConfigFile', kubeConfigFile: file },
+          matchConditions: expressions.map((expression) => ({ expression })),
+        },
+      },
+    ],
+  });
+}
+
+test('findings in a configuration have their paths and upstream’s words', () => {
+  const findings = (text: string): string => {
+    try {
+      readAuthorizationConfiguration(parse(text) as JsonValue);
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+    return '';
+  };
+  const head = 'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n';
+  assert.equal(
+    findings(head),
+    'authorizers: Required value: at least one authorization mode must be defined',
+  );
+  assert.match(findings('kind: X\napiVersion: v1'), /not of apiserver.config.k8s.io\/v1/);
+  assert.equal(
+    findings(`${head}authorizers: [{type: Foo, name: a}, {type: RBAC}, {type: RBAC, name: b}]`),
+    '[authorizers[0].type: Unsupported value: "Foo": supported values: "AlwaysAllow", ' +
+      '"AlwaysDeny", "Node", "RBAC", "Webhook", authorizers[1].name: Required value, ' +
+      'authorizers[2].type: Duplicate value: "RBAC"]',
+  );
+  const hook = findings(`${head}authorizers: [{type: Webhook, name: h, webhook: {timeout: 31s,
+    authorizedTTL: 1s, unauthorizedTTL: 1s, subjectAccessReviewVersion: v2, failurePolicy: X,
+    connectionInfo: {type: KubeConfigFile, kubeConfigFile: rel},
+    matchConditions: [{expression: ''}, {expression: '1 +'}, {expression: '1'}]}}]`);
+  for (const part of [
+    'authorizers[0].timeout: Invalid value: "31s": must be > 0s and <= 30s',
+    'authorizers[0].subjectAccessReviewVersion: Unsupported value: "v2"',
+    'authorizers[0].failurePolicy: Unsupported value: "X"',
+    'matchConditionSubjectAccessReviewVersion: Required value: required if match conditions',
+    'connectionInfo.kubeConfigFile: Invalid value: "rel": must be an absolute path',
+    'matchConditions[0].expression: Required value',
+    'matchConditions[1].expression: Invalid value: "1 +": compilation failed: ',
+    'matchConditions[2].expression: Invalid value: "1": must evaluate to bool',
+  ]) {
+    assert.ok(hook.includes(part), `${part} in ${hook}`);
+  }
+});
+
+test('flags that make no sense together are refused with what to do', () => {
+  const open = (flags: AuthorizationFlags) => () =>
+    openAuthorizers(flags, { caller: new WebhookModel(), nowMs: () => 0, log: () => {} });
+  assert.throws(open({ authorizationMode: 'ABAC' }), /"ABAC" is not a valid mode; it is one of/);
+  assert.throws(open({ authorizationMode: 'RBAC,RBAC' }), /RBAC is named twice/);
+  assert.throws(open({ authorizationMode: 'Webhook' }), /authorization-webhook-config-file/);
+  assert.throws(
+    open({ authorizationMode: 'RBAC', authorizationConfig: 'x' }),
+    /can not be specified when --authorization-mode/,
+  );
+  assert.throws(open({ authorizationConfig: '/no/such' }), /--authorization-config \/no\/such: /);
+});
