@@ -13,7 +13,7 @@ import {
   sign,
 } from 'node:crypto';
 import { isIP } from 'node:net';
-import * as der from './der.ts';
+import * as der from '@megaplane/base/der';
 
 /** PEM texts of a certificate and of its PKCS#8 private key. */
 export interface KeyAndCertificate {

@@ -5,6 +5,7 @@ import { createEventRecorder, type EventRecorder } from '@megaplane/client/event
 import { findKind } from '@megaplane/machinery/kinds';
 import { formatTime } from '@megaplane/machinery/times';
 import type { Announce } from './announce.ts';
+import type { Authority } from './certificates/signing.ts';
 import { collectionPath, discover, type ApiResource } from './api-resources.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts';
@@ -31,6 +32,8 @@ export interface ManagerOptions {
   readonly options: ControllersOptions;
   /** PEM; empty where none is known. */
   readonly rootCa: string;
+  /** Signs certificate requests; without one nobody does. */
+  readonly authority?: Authority | undefined;
   readonly random: Random;
   readonly monotonicMs: () => number;
   readonly log: Log;

@@ -30,6 +30,9 @@ export const CONTROLLER_NAMES = [
   'persistentvolume-binder-controller',
   'endpointslice-mirroring-controller',
   'horizontal-pod-autoscaler-controller',
+  'certificatesigningrequest-signing-controller',
+  'certificatesigningrequest-approving-controller',
+  'certificatesigningrequest-cleaner-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -57,6 +60,9 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'pv-protection': 'persistentvolume-protection-controller',
   'clusterrole-aggregation': 'clusterrole-aggregation-controller',
   endpointslicemirroring: 'endpointslice-mirroring-controller',
+  csrsigning: 'certificatesigningrequest-signing-controller',
+  csrapproving: 'certificatesigningrequest-approving-controller',
+  csrcleaner: 'certificatesigningrequest-cleaner-controller',
   horizontalpodautoscaling: 'horizontal-pod-autoscaler-controller',
   'persistentvolume-binder': 'persistentvolume-binder-controller',
   endpoint: 'endpoints-controller',
@@ -88,6 +94,11 @@ export interface ControllersOptions {
   readonly leaderElect?: boolean;
   /** PEM of the CA for `kube-root-ca.crt`; default the CA of the kubeconfig. */
   readonly rootCaFile?: string;
+  /** PEM files of the authority that signs certificate requests; without them none is signed. */
+  readonly clusterSigningCertFile?: string;
+  readonly clusterSigningKeyFile?: string;
+  /** How long its certificates live at most; default a year. */
+  readonly clusterSigningDurationMs?: number;
   readonly connections?: number;
   /** `host:port` of /metrics and /healthz; default a free port of 127.0.0.1. */
   readonly metricsAddress?: string;

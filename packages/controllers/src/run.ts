@@ -8,6 +8,7 @@ import { systemClock } from '@megaplane/base/system-clock';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { createLeaderElection } from '@megaplane/client/leader-election';
+import { readAuthority, type Authority } from './certificates/signing.ts';
 import { Manager } from './manager.ts';
 import { serveMetrics } from '@megaplane/client/metrics-endpoint';
 import { chosenControllers, type ControllersOptions, type ControllersService } from './options.ts';
@@ -29,6 +30,7 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
     chosen,
     options,
     rootCa,
+    authority: authorityOf(options),
     random: systemRandom(),
     monotonicMs: () => systemClock.monotonicMs(),
     log: options.log,
@@ -80,6 +82,22 @@ function startElection(
     isStopping = true;
     return election.stop();
   };
+}
+
+function authorityOf(options: ControllersOptions): Authority | undefined {
+  const { clusterSigningCertFile: certificate, clusterSigningKeyFile: key } = options;
+  if (certificate === undefined && key === undefined) return undefined;
+  if (certificate === undefined || key === undefined) {
+    throw new Error('--cluster-signing-cert-file and --cluster-signing-key-file go together');
+  }
+  try {
+    return readAuthority(readFileSync(certificate, 'utf8'), readFileSync(key, 'utf8'));
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new Error(`--cluster-signing-cert-file: cannot use ${certificate} with ${key}: ${why}`, {
+      cause: error,
+    });
+  }
 }
 
 function rootCaOf(options: ControllersOptions, ofKubeconfig: string): string {

@@ -1,6 +1,7 @@
 /** Controllers that need no more than informers and the pods: one row each. */
 import type { Announce } from './announce.ts';
 import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
+import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
 import type { ControllerName } from './options.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -16,8 +17,11 @@ interface PartContext extends Omit<WorkloadsOptions, 'announce'> {
 interface Row {
   /** Who the events come from. */
   readonly component: string;
-  readonly make: (context: PartContext) => WorkloadPart;
+  /** Undefined where something is not given that it cannot work without. */
+  readonly make: (context: PartContext) => WorkloadPart | undefined;
 }
+
+const SIGNING_MS: number = 365 * 24 * 3_600_000;
 
 const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'persistentvolume-binder-controller': {
@@ -32,6 +36,24 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
     component: 'horizontal-pod-autoscaler',
     make: (context) => new AutoscalerPart(context),
   },
+  'certificatesigningrequest-signing-controller': {
+    component: 'certificate-controller',
+    make: (context) => {
+      const { authority, options } = context;
+      if (authority === undefined) return undefined;
+      const usualLifeMs = options.clusterSigningDurationMs ?? SIGNING_MS;
+      const random = context.random.fork('serials');
+      return new SigningPart({ ...context, authority, usualLifeMs, random });
+    },
+  },
+  'certificatesigningrequest-approving-controller': {
+    component: 'certificate-controller',
+    make: (context) => new ApprovingPart(context),
+  },
+  'certificatesigningrequest-cleaner-controller': {
+    component: 'certificate-controller',
+    make: (context) => new CleanerPart(context),
+  },
 };
 
 export function simpleParts(options: WorkloadsOptions, pods: () => PodRows): WorkloadPart[] {
@@ -39,5 +61,6 @@ export function simpleParts(options: WorkloadsOptions, pods: () => PodRows): Wor
     .filter(([name]) => options.chosen.has(name as ControllerName))
     .map(([, { component, make }]) =>
       make({ ...options, pods, announce: options.announce(component) }),
-    );
+    )
+    .filter((part) => part !== undefined);
 }

@@ -9,7 +9,8 @@ import { DeploymentPart } from './deployment-part.ts';
 import { DisruptionPart } from './disruption-part.ts';
 import { EndpointsPart } from './endpoints-part.ts';
 import { JobPart } from './job-part.ts';
-import type { ControllerName } from './options.ts';
+import type { Authority } from './certificates/signing.ts';
+import type { ControllerName, ControllersOptions } from './options.ts';
 import { PodRows } from './pod-rows.ts';
 import { QuotaPart } from './quota-part.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
@@ -25,6 +26,8 @@ export interface WorkloadsOptions {
   readonly chosen: ReadonlySet<ControllerName>;
   readonly informers: SharedInformers;
   readonly random: Random;
+  readonly options: ControllersOptions;
+  readonly authority?: Authority | undefined;
   readonly announce: (component: string) => Announce;
   readonly now: () => string;
   readonly onError: (error: unknown) => void;

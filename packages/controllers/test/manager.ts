@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
-import { Manager } from '../src/manager.ts';
+import { Manager, type ManagerOptions } from '../src/manager.ts';
 import { chosenControllers, type ControllersOptions } from '../src/options.ts';
 
 export function startManager(
   client: Client,
   names: readonly string[],
   more: Partial<ControllersOptions> = {},
+  given: Partial<Pick<ManagerOptions, 'authority'>> = {},
 ): Manager {
   const chosen = chosenControllers(names);
   assert(typeof chosen !== 'string');
@@ -19,6 +20,7 @@ export function startManager(
     options: { kubeconfig: '', log, ...more },
     rootCa: '',
     random: new Random(1),
+    ...given,
     monotonicMs: () => client.timers.nowMs(),
     log,
   });

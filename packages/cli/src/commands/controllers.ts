@@ -18,6 +18,9 @@ interface Flags extends LogFlags {
   readonly terminatedPodGcThreshold: number;
   readonly leaderElect?: boolean;
   readonly rootCaFile?: string;
+  readonly clusterSigningCertFile?: string;
+  readonly clusterSigningKeyFile?: string;
+  readonly clusterSigningDuration: number;
   readonly metricsAddress: string;
 }
 
@@ -35,6 +38,15 @@ function described(): Command {
     .optionsGroup('Cluster:')
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
     .option('--root-ca-file <file>', 'for kube-root-ca.crt (default: the CA of the kubeconfig)')
+    .option('--cluster-signing-cert-file <file>', 'PEM of who signs certificate requests')
+    .option('--cluster-signing-key-file <file>', 'its key')
+    .addOption(
+      durationOption(
+        '--cluster-signing-duration <duration>',
+        'how long certificates live at most',
+        365 * 24 * 3_600_000,
+      ),
+    )
     .optionsGroup('Controllers:')
     .option('--controllers <list>', 'which ones: *, name, or -name', words, ['*'])
     .addOption(
@@ -99,6 +111,13 @@ function run(flags: Flags): Promise<number> {
       terminatedPodGcThreshold: flags.terminatedPodGcThreshold,
       leaderElect: flags.leaderElect ?? true,
       ...(flags.rootCaFile === undefined ? {} : { rootCaFile: flags.rootCaFile }),
+      ...(flags.clusterSigningCertFile === undefined
+        ? {}
+        : { clusterSigningCertFile: flags.clusterSigningCertFile }),
+      ...(flags.clusterSigningKeyFile === undefined
+        ? {}
+        : { clusterSigningKeyFile: flags.clusterSigningKeyFile }),
+      clusterSigningDurationMs: flags.clusterSigningDuration,
       metricsAddress: flags.metricsAddress,
       log: logger(flags),
     });

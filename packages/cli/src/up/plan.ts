@@ -106,7 +106,11 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
     }
     case 'controllers':
       // Alone on its data directory, so there is nobody to wait for.
-      return ['--kubeconfig', files.kubeconfig('controllers'), '--leader-elect=false', ...metrics];
+      return [
+        ...['--kubeconfig', files.kubeconfig('controllers'), '--leader-elect=false', ...metrics],
+        ...['--cluster-signing-cert-file', join(options.dataDir, 'pki', 'ca.crt')],
+        ...['--cluster-signing-key-file', join(options.dataDir, 'pki', 'ca.key')],
+      ];
     case 'scheduler':
       return ['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics];
     case 'nodes': {

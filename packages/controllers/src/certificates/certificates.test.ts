@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { newAuthority, newRequest, type Wanted } from '../../test/certificate-request.ts';
+import { startManager } from '../../test/manager.ts';
+import { WorkloadApi } from '../../test/workload-api.ts';
+import { parseRequest } from './request.ts';
+import { objection } from './signers.ts';
+import { lifeMs, readAuthority, signRequest } from './signing.ts';
+
+const NOW_MS: number = Date.parse('2026-01-01T00:00:00Z');
+const YEAR_MS: number = 365 * 86_400_000;
+const PATH = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const KUBELET: Wanted = { commonName: 'system:node:n1', organizations: ['system:nodes'] };
+const CLIENT_USAGES: readonly string[] = ['digital signature', 'client auth'];
+const PEMS = newAuthority(NOW_MS - YEAR_MS, NOW_MS + 10 * YEAR_MS);
+const AUTHORITY = readAuthority(PEMS.certificate, PEMS.key);
+
+function parsed(wanted: Wanted): Exclude<ReturnType<typeof parseRequest>, string> {
+  const request = parseRequest(newRequest(wanted));
+  assert(typeof request !== 'string');
+  return request;
+}
+
+let random = 0;
+const terms = (usages: readonly string[], life: number) =>
+  ({ usages, lifeMs: life, nowMs: NOW_MS, random: () => random++ % 256 }) as const;
+
+test('what is signed is of the key, names and usages that were asked for', () => {
+  const wanted = { ...KUBELET, dnsNames: ['n1.local'], addresses: [[10, 0, 0, 1]] };
+  const request = parsed(wanted);
+  const usages = ['digital signature', 'key encipherment', 'server auth'];
+  const pem = signRequest(request, AUTHORITY, terms(usages, YEAR_MS));
+  const certificate = new X509Certificate(pem);
+  assert(certificate.verify(AUTHORITY.certificate.publicKey));
+  assert(certificate.checkIssued(AUTHORITY.certificate));
+  assert.equal(certificate.subject, 'O=system:nodes\nCN=system:node:n1');
+  assert.equal(certificate.subjectAltName, 'DNS:n1.local, IP Address:10.0.0.1');
+  assert.deepEqual(certificate.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+  assert(!certificate.ca);
+  assert(certificate.publicKey.equals(request.key));
+  assert.equal(Date.parse(certificate.validFrom), NOW_MS - 300_000);
+  assert.equal(Date.parse(certificate.validTo), NOW_MS + YEAR_MS - 300_000);
+});
+
+test('a certificate ends with its authority, and a short one lives its whole time', () => {
+  const request = parsed(KUBELET);
+  const endOf = (life: number): number =>
+    Date.parse(new X509Certificate(signRequest(request, AUTHORITY, terms([], life))).validTo);
+  assert.equal(endOf(20 * YEAR_MS), NOW_MS + 10 * YEAR_MS);
+  assert.equal(endOf(3_600_000), NOW_MS + 3_600_000);
+  assert.deepEqual(
+    [0, 60, 7_200, 1e9].map((asked) => lifeMs(asked, YEAR_MS)),
+    [YEAR_MS, 600_000, 7_200_000, YEAR_MS],
+  );
+});
+
+test('cut, changed and foreign requests are refused in words', () => {
+  const pem = newRequest(KUBELET);
+  const bytes = Buffer.from(pem.split('\n').slice(1, -2).join(''), 'base64');
+  const shown = (der: Uint8Array): string =>
+    `-----BEGIN CERTIFICATE REQUEST-----\n${Buffer.from(der).toString('base64')}\n-----END`;
+  assert.equal(parseRequest('hello'), 'PEM block type must be CERTIFICATE REQUEST');
+  assert.equal(typeof parseRequest(shown(bytes)), 'object');
+  for (let at = 0; at < bytes.length; at++) {
+    const wrong = Uint8Array.from(bytes);
+    wrong[at] = (wrong[at] ?? 0) ^ 0x01;
+    assert.equal(typeof parseRequest(shown(wrong)), 'string', `byte ${at} was changed`);
+    assert.equal(typeof parseRequest(shown(bytes.subarray(0, at))), 'string');
+  }
+});
+
+test('each signer says what it does not sign', () => {
+  const serving = 'kubernetes.io/kubelet-serving';
+  const client = 'kubernetes.io/kube-apiserver-client-kubelet';
+  const api = 'kubernetes.io/kube-apiserver-client';
+  const named = { ...KUBELET, dnsNames: ['n1'] };
+  const serve = ['digital signature', 'server auth'];
+  const cases: [string, Wanted, readonly string[], string][] = [
+    [client, KUBELET, CLIENT_USAGES, ''],
+    [client, KUBELET, [...CLIENT_USAGES, 'key encipherment'], ''],
+    [
+      client,
+      KUBELET,
+      serve,
+      'usages did not match [client auth digital signature key encipherment]',
+    ],
+    [client, named, CLIENT_USAGES, 'DNS subjectAltNames are not allowed'],
+    [
+      client,
+      { ...KUBELET, commonName: 'n1' },
+      CLIENT_USAGES,
+      'subject common name does not begin with system:node:',
+    ],
+    [serving, KUBELET, serve, 'DNS or IP subjectAltName is required'],
+    [serving, named, serve, ''],
+    [serving, { ...named, organizations: [] }, serve, 'subject organization is not system:nodes'],
+    [api, KUBELET, serve, 'invalid usage for client certificate: server auth'],
+    [
+      api,
+      KUBELET,
+      ['digital signature'],
+      'missing required usage for client certificate: client auth',
+    ],
+    ['kubernetes.io/legacy-unknown', {}, serve, ''],
+  ];
+  for (const [signer, wanted, usages, why] of cases) {
+    assert.equal(objection(signer, parsed(wanted), usages), why);
+  }
+});
+
+/** An API whose authorizer lets some ask for certificates. */
+class ReviewingApi extends WorkloadApi {
+  allowed: readonly string[] = ['system:node:n1 selfnodeclient'];
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    if (!request.path.endsWith('/subjectaccessreviews')) return super.request(request);
+    const body = isObject(request.body as JsonObject) ? (request.body as JsonObject) : {};
+    const user = stringAt(body, 'spec', 'user');
+    const asked = `${user} ${stringAt(body, 'spec', 'resourceAttributes', 'subresource')}`;
+    const object = {
+      kind: 'SubjectAccessReview',
+      status: { allowed: this.allowed.includes(asked) },
+    };
+    return { ok: true, code: 201, object, bytes: Buffer.from(JSON.stringify(object)) };
+  }
+}
+
+async function started(): Promise<ReviewingApi> {
+  const api = new ReviewingApi();
+  const names = ['signing', 'approving', 'cleaner'];
+  const all = names.map((one) => `certificatesigningrequest-${one}-controller`);
+  startManager(api, all, {}, { authority: AUTHORITY });
+  await api.advance(100);
+  return api;
+}
+
+async function ask(api: WorkloadApi, name: string, more: JsonObject = {}): Promise<void> {
+  const request = Buffer.from(newRequest(KUBELET)).toString('base64');
+  const spec = {
+    request,
+    signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+    username: 'system:node:n1',
+    usages: [...CLIENT_USAGES],
+    ...more,
+  };
+  const kind = 'CertificateSigningRequest';
+  const body = { apiVersion: 'certificates.k8s.io/v1', kind, metadata: { name }, spec };
+  await api.request({ method: 'POST', path: PATH, body });
+  await api.advance(1_000);
+}
+
+function statusOf(api: WorkloadApi, name: string): JsonObject {
+  return objectAt(api.objects.get(`${PATH} /${name}`), 'status') ?? {};
+}
+
+test('a kubelet is given its certificate; who may not ask for one waits', async () => {
+  const api = await started();
+  await ask(api, 'own');
+  const status = statusOf(api, 'own');
+  const [condition] = listAt(status, 'conditions');
+  assert.equal(stringAt(condition, 'reason'), 'AutoApproved');
+  const pem = Buffer.from(stringAt(status, 'certificate'), 'base64').toString();
+  assert.equal(new X509Certificate(pem).subject, 'O=system:nodes\nCN=system:node:n1');
+  await ask(api, 'other', { username: 'stranger' });
+  assert.deepEqual(statusOf(api, 'other'), {});
+  api.allowed = ['stranger nodeclient'];
+  await ask(api, 'node', { username: 'stranger' });
+  assert.notEqual(stringAt(statusOf(api, 'node'), 'certificate'), '');
+});
+
+test('what a signer does not sign fails once, and is written no more', async () => {
+  const api = await started();
+  await ask(api, 'r', { signerName: 'kubernetes.io/kube-apiserver-client', usages: ['any'] });
+  const approval = { type: 'Approved', status: 'True', reason: 'User' };
+  await api.request({
+    method: 'PATCH',
+    path: `${PATH}/r/approval`,
+    contentType: 'application/merge-patch+json',
+    body: { status: { conditions: [approval] } },
+  });
+  await api.advance(1_000);
+  const [, failed] = listAt(statusOf(api, 'r'), 'conditions');
+  assert.equal(stringAt(failed, 'reason'), 'SignerValidationFailure');
+  assert.equal(stringAt(failed, 'message'), 'invalid usage for client certificate: any');
+  const before = api.log.length;
+  await api.advance(600_000);
+  assert.equal(api.log.length, before);
+});
+
+test('requests go when they were not decided in a day', async () => {
+  const api = await started();
+  await ask(api, 'forgotten', { username: 'stranger' });
+  await api.advance(23 * 3_600_000);
+  assert(api.objects.has(`${PATH} /forgotten`));
+  await api.advance(3 * 3_600_000);
+  assert(!api.objects.has(`${PATH} /forgotten`));
+});
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+
+test(
+  'requests of openssl with keys of all kinds are signed, and openssl believes them',
+  {
+    skip: hasOpenssl ? false : 'needs openssl: apt-get install openssl',
+  },
+  () => {
+    const directory = mkdtempSync(join(tmpdir(), 'megaplane-csr-'));
+    const at = (name: string): string => join(directory, name);
+    const openssl = (...args: string[]): string => {
+      const { status, stdout, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+      assert.equal(status, 0, stderr);
+      return stdout;
+    };
+    try {
+      openssl(
+        'req',
+        '-x509',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-keyout',
+        at('ca.key'),
+        '-out',
+        at('ca.crt'),
+        '-subj',
+        '/O=x/CN=ca',
+        '-days',
+        '3650',
+      );
+      const authority = readAuthority(
+        readFileSync(at('ca.crt'), 'utf8'),
+        readFileSync(at('ca.key'), 'utf8'),
+      );
+      for (const key of [
+        ['rsa:2048'],
+        ['ec', '-pkeyopt', 'ec_paramgen_curve:P-384'],
+        ['ed25519'],
+      ]) {
+        openssl(
+          'req',
+          '-new',
+          '-newkey',
+          ...key,
+          '-nodes',
+          '-keyout',
+          at('key'),
+          '-out',
+          at('csr'),
+          '-subj',
+          '/O=system:nodes/CN=system:node:n1',
+          '-addext',
+          'subjectAltName=DNS:a,IP:::1',
+        );
+        const request = parseRequest(readFileSync(at('csr'), 'utf8'));
+        assert(typeof request !== 'string');
+        assert.deepEqual(
+          [request.commonName, ...request.organizations],
+          ['system:node:n1', 'system:nodes'],
+        );
+        const pem = signRequest(request, authority, {
+          ...terms(['digital signature', 'server auth'], YEAR_MS),
+          nowMs: Date.now(),
+        });
+        const certificate = new X509Certificate(pem);
+        assert(certificate.checkIssued(authority.certificate));
+        const shown = spawnSync('openssl', ['verify', '-CAfile', at('ca.crt')], {
+          input: pem,
+          encoding: 'utf8',
+        });
+        assert.equal(shown.status, 0, shown.stderr);
+      }
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  },
+);
