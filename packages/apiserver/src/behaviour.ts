@@ -30,6 +30,8 @@ export interface Behaviour {
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** Before an update of the status. */
   readonly prepareStatus?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
+  /** Before an update of the approval, where a kind has one. */
+  readonly prepareApproval?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** The last step of a valid create: what costs something (addresses, ports). */
   readonly allocate?: (object: JsonObject, context: RuleContext) => Status | null;
   /** Whether the object may be deleted at all. */

@@ -2,6 +2,7 @@
 import { defineDefinitions } from './custom/definition-rules.ts';
 import { defineEviction } from './eviction.ts';
 import { defineNamespaces } from './namespaces.ts';
+import { defineCertificateRequests } from './certificate-requests.ts';
 import { definePlainKinds } from './plain-kinds.ts';
 import { definePodRoutes } from './proxy/pod-routes.ts';
 import { definePods } from './pods.ts';
@@ -19,6 +20,7 @@ export function defineKinds(): void {
   if (isDone) return;
   isDone = true;
   definePlainKinds();
+  defineCertificateRequests();
   defineNamespaces();
   definePods();
   defineScales();

@@ -87,6 +87,37 @@ test('annotations count for the generation of a Deployment, and not of a Replica
   assert.deepEqual(generations, [2, 1]);
 });
 
+test('a certificate request names who asks, and changes only where it may', () => {
+  const { ask } = server();
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  const request = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----').toString('base64');
+  const signerName = 'example.com/signer';
+  const spec = { request, signerName, usages: ['client auth'], username: 'somebody-else' };
+  const approved = { type: 'Approved', status: 'True', reason: 'r' };
+  interface Shown {
+    readonly spec: Readonly<Record<string, unknown>>;
+    readonly status: { readonly conditions?: readonly Readonly<Record<string, unknown>>[] };
+  }
+  const shown = (text: string): Shown => JSON.parse(text) as Shown;
+  const made = ask('POST', path, {
+    metadata: { name: 'a' },
+    spec,
+    status: { conditions: [approved] },
+  });
+  assert.equal(made.status, 201, made.text);
+  assert.notEqual(shown(made.text).spec['username'], 'somebody-else');
+  assert.deepEqual(shown(made.text).status, {});
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const change = { spec: { signerName: 'example.com/other' }, status: { conditions: [approved] } };
+  const byStatus = shown(ask('PATCH', `${path}/a/status`, change, merge).text);
+  assert.deepEqual(byStatus.status.conditions ?? [], []);
+  const byApproval = shown(ask('PATCH', `${path}/a/approval`, change, merge).text);
+  assert.equal(byApproval.spec['signerName'], signerName);
+  const [condition] = byApproval.status.conditions ?? [];
+  assert.equal(condition?.['lastUpdateTime'], '2026-01-02T03:04:05Z');
+  assert.equal(condition?.['lastTransitionTime'], '2026-01-02T03:04:05Z');
+});
+
 test('a watch tells changes in order, with transitions of its selector', () => {
   const { ask } = server();
   const watch = ask('GET', `${MAPS}?watch=1&labelSelector=x%3D1`);

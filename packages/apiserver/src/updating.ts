@@ -220,6 +220,7 @@ function nextObject(
       if (served.hasStatus) keepStatus(next, previous);
       behaviour.prepareUpdate?.(next, previous, context);
     }
+    if (subresource === 'approval') behaviour.prepareApproval?.(next, previous, context);
   }
   if (subresource !== 'status') next = withDefaults(served, next);
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);

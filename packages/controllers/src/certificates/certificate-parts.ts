@@ -1,4 +1,4 @@
-/** CertificateSigningRequests: approved for kubelets, signed by the cluster's authority, cleaned. */
+/** CertificateSigningRequests: approved for kubelets, signed by the authority, cleaned. */
 import type { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
