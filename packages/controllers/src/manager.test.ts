@@ -309,7 +309,7 @@ test('the list of controllers is read as kube-controller-manager reads it', () =
   const all = chosenControllers(['*', '-nodelifecycle']);
   assert(typeof all !== 'string');
   assert(!all.has('node-lifecycle-controller') && all.has('namespace-controller'));
-  const one = chosenControllers(['garbage-collector-controller', 'tokencleaner']);
+  const one = chosenControllers(['garbage-collector-controller', 'service-lb-controller']);
   assert(typeof one !== 'string' && one.size === 1);
   const wrong = chosenControllers(['*', '!x']);
   assert(typeof wrong === 'string');

@@ -5,6 +5,8 @@ import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certific
 import { MirroringPart } from './mirroring/mirroring-part.ts';
 import type { ControllerName } from './options.ts';
 import type { PodRows } from './pod-rows.ts';
+import { NodeCidrsPart, poolsOf } from './ipam/node-cidrs-part.ts';
+import { TokenCleanerPart } from './token-cleaner-part.ts';
 import { BinderPart } from './volume/binder-part.ts';
 import type { WorkloadPart, WorkloadsOptions } from './workloads.ts';
 
@@ -45,6 +47,18 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
       const random = context.random.fork('serials');
       return new SigningPart({ ...context, authority, usualLifeMs, random });
     },
+  },
+  'node-ipam-controller': {
+    component: 'cidrAllocator',
+    make: (context) => {
+      const pools = poolsOf(context.options);
+      if (typeof pools === 'string') throw new Error(pools);
+      return pools.length === 0 ? undefined : new NodeCidrsPart({ ...context, pools });
+    },
+  },
+  'token-cleaner-controller': {
+    component: 'token-cleaner',
+    make: (context) => new TokenCleanerPart(context),
   },
   'certificatesigningrequest-approving-controller': {
     component: 'certificate-controller',

@@ -18,6 +18,11 @@ interface Flags extends LogFlags {
   readonly terminatedPodGcThreshold: number;
   readonly leaderElect?: boolean;
   readonly rootCaFile?: string;
+  readonly allocateNodeCidrs?: boolean;
+  readonly clusterCidr?: readonly string[];
+  readonly serviceClusterIpRange?: readonly string[];
+  readonly nodeCidrMaskSizeIpv4: number;
+  readonly nodeCidrMaskSizeIpv6: number;
   readonly clusterSigningCertFile?: string;
   readonly clusterSigningKeyFile?: string;
   readonly clusterSigningDuration: number;
@@ -25,7 +30,9 @@ interface Flags extends LogFlags {
 }
 
 export function controllersCommand(done: (exitCode: number) => void): Command {
-  return addLogOptions(described()).action(async (flags: Flags) => done(await run(flags)));
+  return addLogOptions(withRunOptions(withAddressOptions(described()))).action(
+    async (flags: Flags) => done(await run(flags)),
+  );
 }
 
 function described(): Command {
@@ -85,7 +92,21 @@ function described(): Command {
       'ended pods kept; 0 = all',
       wholeNumber(0, 1e9),
       12_500,
-    )
+    );
+}
+
+function withAddressOptions(command: Command): Command {
+  return command
+    .optionsGroup('Addresses of nodes:')
+    .option('--allocate-node-cidrs [bool]', 'give nodes blocks of --cluster-cidr', flagValue, false)
+    .option('--cluster-cidr <blocks>', 'one block, or one of each family', words)
+    .option('--service-cluster-ip-range <blocks>', 'of services: not given to nodes', words)
+    .option('--node-cidr-mask-size-ipv4 <bits>', 'of a block of a node', wholeNumber(1, 32), 24)
+    .option('--node-cidr-mask-size-ipv6 <bits>', 'of a block of a node', wholeNumber(1, 128), 64);
+}
+
+function withRunOptions(command: Command): Command {
+  return command
     .optionsGroup('Run:')
     .option('--leader-elect [bool]', 'wait for the lease before doing anything', flagValue, true)
     .option(
@@ -118,6 +139,11 @@ function run(flags: Flags): Promise<number> {
         ? {}
         : { clusterSigningKeyFile: flags.clusterSigningKeyFile }),
       clusterSigningDurationMs: flags.clusterSigningDuration,
+      allocateNodeCidrs: flags.allocateNodeCidrs ?? false,
+      clusterCidr: flags.clusterCidr ?? [],
+      serviceClusterIpRange: flags.serviceClusterIpRange ?? [],
+      nodeCidrMaskSizeIpv4: flags.nodeCidrMaskSizeIpv4,
+      nodeCidrMaskSizeIpv6: flags.nodeCidrMaskSizeIpv6,
       metricsAddress: flags.metricsAddress,
       log: logger(flags),
     });
