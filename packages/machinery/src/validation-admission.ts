@@ -80,7 +80,7 @@ function checkClient(found: Findings, path: string, client: JsonObject): void {
   const service = objectAt(client, 'service');
   if ((url === undefined) === (service === undefined)) {
     found.push(required(path, 'exactly one of url or service is required'));
-  } else if (typeof url === 'string') checkUrl(found, `${path}.url`, url);
+  } else if (typeof url === 'string') checkWebhookUrl(found, `${path}.url`, url);
   else {
     for (const field of ['name', 'namespace']) {
       if (stringAt(service, field) !== '') continue;
@@ -89,7 +89,8 @@ function checkClient(found: Findings, path: string, client: JsonObject): void {
   }
 }
 
-function checkUrl(found: Findings, path: string, text: string): void {
+/** A webhook's URL: https, a host, and nothing but a path behind it. */
+export function checkWebhookUrl(found: Findings, path: string, text: string): void {
   const format = 'desired format: https://host[/path]';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) {

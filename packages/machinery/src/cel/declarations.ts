@@ -169,7 +169,7 @@ function typeOfNode(node: SchemaNode, name: string, isRoot: boolean): CelType | 
 
 function listType(node: SchemaNode, name: string): CelType | null {
   const items =
-    node.items === null ? null : declaredType(node.items, `${name}.@items`, node.items.isEmbedded);
+    node.items === null ? null : declaredType(node.items, `${name}.@idx`, node.items.isEmbedded);
   if (items === null || node.items === null) return null;
   const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(node.items) + 1));
   return {
@@ -182,7 +182,7 @@ function listType(node: SchemaNode, name: string): CelType | null {
 }
 
 function mapType(node: SchemaNode, more: SchemaNode, name: string): CelType | null {
-  const values = declaredType(more, `${name}.@values`, more.isEmbedded);
+  const values = declaredType(more, `${name}.@elem`, more.isEmbedded);
   if (values === null) return null;
   const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(more) + 6));
   const keys = { ...STRING, sizeMax: 0 };

@@ -235,7 +235,7 @@ class Compiler {
       const over = range(frame);
       if (over instanceof CelError) return over;
       const keys = over instanceof CelMap ? over.keys() : null;
-      if (keys === null && !(over instanceof CelList)) return NO_OVERLOAD;
+      if (keys === null && !(over instanceof CelList)) return notIterable(over);
       const { slots } = frame;
       slots[accumulator] = init(frame);
       const length = keys === null && over instanceof CelList ? over.length : (keys?.length ?? 0);
@@ -424,6 +424,23 @@ function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
     }
     return NO_OVERLOAD;
   };
+}
+
+/** What cel-go's types of values are called. */
+const GO_TYPES: Readonly<Record<string, string>> = {
+  bool: 'Bool',
+  bytes: 'Bytes',
+  double: 'Double',
+  int: 'Int',
+  null_type: 'Null',
+  string: 'String',
+  uint: 'Uint',
+};
+
+function notIterable(value: CelValue): CelValue {
+  const name = GO_TYPES[typeNameOf(value)];
+  if (name === undefined) return NO_OVERLOAD;
+  return new CelError(`got 'types.${name}', expected iterable type`);
 }
 
 function isPresent(value: CelValue, field: string): CelValue {

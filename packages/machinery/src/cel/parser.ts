@@ -25,6 +25,8 @@ const FIRST_WORDS =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, " +
   'STRING, BYTES, IDENTIFIER}';
 
+const FIRST_ARGUMENT = FIRST_WORDS.replace("'(', ", "'(', ')', ");
+
 export type Parsed =
   | { readonly ok: true; readonly expr: Expr }
   | { readonly ok: false; readonly issues: readonly Issue[] };
@@ -268,6 +270,7 @@ class Parser {
 
   #list(end: string): Expr[] | Halt {
     const items: Expr[] = [];
+    if (end === ')' && this.#peek().kind === 'end') return this.#unexpected(FIRST_ARGUMENT);
     while (this.#accept(end) === null) {
       const item = this.#expr();
       if (item instanceof Halt) return item;

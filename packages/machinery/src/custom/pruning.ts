@@ -2,7 +2,7 @@
  * What happens to a decoded object before anything else: members that the schema does not know go,
  * and nulls go where neither `nullable` nor a default speaks for them. In place; one walk.
  */
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { memberNode, type SchemaNode } from './schema-node.ts';
 
 /** Where in an object the walk is; makes texts only when something is dropped. */
@@ -41,6 +41,15 @@ export function pruneObject(root: SchemaNode, object: JsonObject, isTracked: boo
   const walk: Walk = { dropped: isTracked ? [] : null };
   pruneMembers(root, object, 'root', root.preservesUnknown, null, walk);
   return (walk.dropped ?? []).sort();
+}
+
+/** Prunes a value of a node, and gives the paths of what was unknown in it. */
+export function unknownIn(node: SchemaNode, value: JsonValue, isResource: boolean): string[] {
+  const dropped: string[] = [];
+  if (isResource && isObject(value)) {
+    pruneMembers(node, value, 'embedded', node.preservesUnknown, null, { dropped });
+  } else prune(node, value, false, null, { dropped });
+  return dropped;
 }
 
 /** `isKept`: this value is of a list that keeps what is unknown. */

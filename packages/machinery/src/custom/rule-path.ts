@@ -6,7 +6,12 @@ import { child, childKey } from './field-path.ts';
 import type { SchemaNode } from './schema-node.ts';
 
 export type FoundPath =
-  | { readonly ok: true; readonly path: string; readonly root: string; readonly node: SchemaNode }
+  | {
+      readonly ok: true;
+      readonly path: string;
+      readonly root: string;
+      readonly node: SchemaNode | null;
+    }
   | { readonly ok: false; readonly message: string };
 
 /** Points, brackets, and what is between them; quoted texts are one. */
@@ -49,7 +54,7 @@ const UNKNOWN = 'does not refer to a valid field';
 /** Follows a path from a node on. `allowsKeys`: steps in brackets. */
 export function followPath(start: SchemaNode, path: string, allowsKeys: boolean): FoundPath {
   const tokens = tokensOf(path);
-  let node = start;
+  let node: SchemaNode | null = start;
   let found = '';
   let root = '';
   for (let i = 0; i < tokens.length;) {
@@ -67,9 +72,13 @@ export function followPath(start: SchemaNode, path: string, allowsKeys: boolean)
       }
       name = plain.text;
     }
-    const isNamed = node.properties !== null;
-    const next = isNamed ? node.properties?.get(name) : node.additional;
-    if (next === undefined || next === null) return failed(UNKNOWN);
+    if (node === null) return failed(UNKNOWN);
+    const isNamed: boolean = node.properties !== null;
+    const next: SchemaNode | null =
+      (isNamed ? node.properties?.get(name) : node.additional) ?? null;
+    // values of an open map have no schema
+    const isOpen = !isNamed && node.additionalKind !== 'absent';
+    if (next === null && !isOpen) return failed(UNKNOWN);
     found = isNamed ? child(found, name) : childKey(found, name);
     if (root === '') root = isNamed ? name : '';
     node = next;

@@ -25,6 +25,9 @@ const MEMBER_BYTES = 56;
 /** A compiled expression takes this many times its text. */
 const RULE_FACTOR = 60;
 
+/** Of a type that there is not, which no value has. */
+const NO_TYPE_BIT = 64;
+
 const NO_NODES: readonly SchemaNode[] = [];
 const NO_NAMES: readonly string[] = [];
 const NO_RULES: readonly ValidationRule[] = [];
@@ -176,7 +179,8 @@ function namesOf(schema: JsonObject, member: string): readonly string[] {
 
 function bitsOf(type: string, isIntOrString: boolean): number {
   if (isIntOrString) return TYPE_BITS.integer | TYPE_BITS.string;
-  return Object.hasOwn(TYPE_BITS, type) ? TYPE_BITS[type as keyof typeof TYPE_BITS] : 0;
+  if (Object.hasOwn(TYPE_BITS, type)) return TYPE_BITS[type as keyof typeof TYPE_BITS];
+  return type === '' ? 0 : NO_TYPE_BIT;
 }
 
 function numberRule(schema: JsonObject, type: string, isIntOrString: boolean): NumberRule | null {

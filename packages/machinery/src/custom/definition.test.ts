@@ -1,0 +1,162 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { applyDefaults } from '../defaulting.ts';
+import { equals } from '../json.ts';
+import type { JsonObject } from '../json-value.ts';
+import { validateDefinition } from './definition.ts';
+import { SCHEMA_DEPTH_MAX } from './schema-json.ts';
+
+function widgets(spec: JsonObject, version: JsonObject = {}): JsonObject {
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  const definition: JsonObject = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'widgets.example.com' },
+    spec: {
+      group: 'example.com',
+      scope: 'Namespaced',
+      names: { plural: 'widgets', kind: 'Widget' },
+      versions: [{ name: 'v1', served: true, storage: true, schema, ...version }],
+    },
+  };
+  applyDefaults(definition);
+  return definition;
+}
+
+function faults(definition: JsonObject, old: JsonObject | null = null): string[] {
+  return validateDefinition(definition, old).map(({ field, body }) => `${field}: ${body}`);
+}
+
+const ROOT = 'spec.validation.openAPIV3Schema.properties[spec]';
+
+test('a definition that is right has no faults', () => {
+  const color = { type: 'string', maxLength: 10, default: 'red' };
+  const rules = [{ rule: "self.color != 'blue'", fieldPath: '.color' }];
+  const spec = { type: 'object', properties: { color }, 'x-kubernetes-validations': rules };
+  const definition = widgets(spec, {
+    subresources: { status: {} },
+    additionalPrinterColumns: [{ name: 'Color', type: 'string', jsonPath: '.spec.color' }],
+    selectableFields: [{ jsonPath: '.spec.color' }],
+  });
+  assert.deepEqual(faults(definition), []);
+  assert.deepEqual(faults(definition, definition), []);
+});
+
+test('schemas have to be structural', () => {
+  assert.deepEqual(faults(widgets({ type: 'object', properties: { a: {} } })), [
+    `${ROOT}.properties[a].type: Required value: must not be empty for specified object fields`,
+  ]);
+  const anyOf = [{ properties: { a: { minLength: 1 } } }];
+  const schema = { openAPIV3Schema: { type: 'object', anyOf } };
+  const root = 'spec.validation.openAPIV3Schema';
+  assert.deepEqual(faults(widgets({}, { schema })), [
+    `${root}.properties[a]: Required value: because it is defined in ${root}.anyOf[0].properties[a]`,
+  ]);
+  const ahead = { type: 'string', pattern: 'a(?=b)' };
+  assert.match(faults(widgets(ahead))[0] ?? '', /pattern: Invalid value.*invalid or unsupported/);
+});
+
+test('defaults have to be right by their own schema', () => {
+  const object = {
+    type: 'object',
+    properties: { a: { type: 'integer', minimum: 3 } },
+    default: { a: 1, b: 2 },
+  };
+  assert.deepEqual(faults(widgets(object)), [
+    `${ROOT}.default: Invalid value: {"a":1,"b":2}: must not have unknown fields`,
+    `${ROOT}.default.a: Invalid value: 1: a in body should be greater than or equal to 3`,
+  ]);
+});
+
+test('rules are compiled, and those that can cost too much are refused', () => {
+  const shown = (rule: string): string =>
+    `{"Rule":"${rule}","Message":"","MessageExpression":"","Reason":null,"FieldPath":"",` +
+    '"OptionalOldSelf":null}';
+  const typed = { type: 'object', 'x-kubernetes-validations': [{ rule: 'self.nope == 1' }] };
+  assert.deepEqual(faults(widgets({ ...typed, properties: { a: { type: 'string' } } })), [
+    `${ROOT}.x-kubernetes-validations[0].rule: Invalid value: ${shown('self.nope == 1')}: ` +
+      "compilation failed: ERROR: <input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^",
+  ]);
+  const open = {
+    type: 'array',
+    items: { type: 'string' },
+    'x-kubernetes-validations': [{ rule: 'self.all(x, self.all(y, x == y))' }],
+  };
+  assert.deepEqual(faults(widgets(open)), [
+    `${ROOT}.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by ` +
+      'factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and ' +
+      'maxLength where arrays, maps, and strings are declared)',
+    'spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: ' +
+      'Forbidden: contributed to estimated rule cost total exceeding cost limit for entire ' +
+      'OpenAPIv3 schema',
+    'spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost ' +
+      'total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x (try ' +
+      'simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, ' +
+      'maps, and strings are declared)',
+  ]);
+  const bounded = { ...open, maxItems: 10, items: { type: 'string', maxLength: 10 } };
+  assert.deepEqual(faults(widgets(bounded)), []);
+});
+
+test('names, versions and what is stored cannot be anything', () => {
+  const plain = widgets({ type: 'object' });
+  const renamed = structuredClone(plain);
+  renamed['metadata'] = { name: 'other.example.com' };
+  assert.deepEqual(faults(renamed), [
+    'metadata.name: Invalid value: "other.example.com": must be spec.names.plural+"."+spec.group',
+  ]);
+  const stale = structuredClone(plain);
+  stale['status'] = { storedVersions: ['v1', 'v0'] };
+  assert.match(
+    faults(stale)[0] ?? '',
+    /^status\.storedVersions\[1\]: Invalid value: "v0": missing/,
+  );
+  const moved = { ...plain, spec: { ...(plain['spec'] as JsonObject), scope: 'Cluster' } };
+  const conditions = [{ type: 'Established', status: 'True' }];
+  const old = { ...plain, status: { storedVersions: ['v1'], conditions } };
+  assert.deepEqual(faults(moved, old), [
+    'spec.scope: Invalid value: "Cluster": field is immutable',
+  ]);
+});
+
+test('what all versions have alike is looked at once, above them', () => {
+  const definition = widgets({ type: 'nope' });
+  const spec = definition['spec'] as { versions: JsonObject[] };
+  const [first = {}] = spec.versions;
+  spec.versions.push({ ...structuredClone(first), name: 'v2', storage: false });
+  assert.ok(
+    faults(definition).every((text) => text.startsWith(ROOT)),
+    'above the versions',
+  );
+  const other = structuredClone(definition);
+  const [, second = {}] = (other['spec'] as { versions: JsonObject[] }).versions;
+  second['schema'] = { openAPIV3Schema: { type: 'object' } };
+  assert.ok(!equals(definition, other));
+  assert.ok(faults(other).every((text) => text.startsWith('spec.versions[0].schema')));
+});
+
+test('a schema that is nested too deep is refused in no time', () => {
+  let spec: JsonObject = { type: 'string' };
+  for (let i = 0; i < SCHEMA_DEPTH_MAX * 2; i++) spec = { type: 'object', properties: { a: spec } };
+  assert.deepEqual(faults(widgets(spec)), [
+    'spec.validation.openAPIV3Schema: Invalid value: "": ' +
+      `must not be nested deeper than ${SCHEMA_DEPTH_MAX} levels`,
+  ]);
+});
+
+test('a definition of 1.4 MB is judged within seconds, whatever it is made of', () => {
+  const wide: JsonObject = { type: 'object', properties: {} };
+  for (let i = 0; i < 20_000; i++) {
+    (wide['properties'] as JsonObject)[`p${i}`] = { type: 'string', maxLength: 10 + (i % 7) };
+  }
+  let deep: JsonObject = { type: 'string' };
+  for (let i = 0; i < SCHEMA_DEPTH_MAX - 10; i++) {
+    deep = { type: 'object', properties: { a: deep }, description: 'x'.repeat(1000) };
+  }
+  for (const spec of [wide, deep]) {
+    const started = process.cpuUsage();
+    assert.deepEqual(faults(widgets(spec)), []);
+    const { user } = process.cpuUsage(started);
+    assert.ok(user < 3_000_000, `${user} µs`);
+  }
+});
