@@ -5,10 +5,11 @@
  * A schema is compiled when it is first needed. Nodes of equal content are one node, whichever
  * version or definition they come from; descriptions are not kept.
  */
-import { DEDUCED_SCHEMA, type FieldSchema } from '../apply/field-schema.ts';
+import type { FieldSchema } from '../apply/field-schema.ts';
 import { ruleBudget } from '../cel/validation-rules.ts';
 import type { FieldError } from '../fielderrors.ts';
 import type { JsonObject } from '../json-value.ts';
+import { applySchemaOf } from './apply-schema.ts';
 import { Correlation } from './correlation.ts';
 import { fillDefaults } from './defaulting.ts';
 import { checkEmbedded, coerceEmbedded } from './embedded-metadata.ts';
@@ -141,7 +142,7 @@ export class CompiledSchema {
 
   /** For server-side apply and managedFields. */
   applySchema(): FieldSchema {
-    return DEDUCED_SCHEMA;
+    return applySchemaOf(this.root);
   }
 }
 

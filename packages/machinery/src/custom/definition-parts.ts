@@ -1,4 +1,4 @@
-/** Rules of the parts of a definition that are no schema: names, columns, subresources, webhooks. */
+/** Rules of what is no schema in a definition: names, columns, subresources, webhooks. */
 import {
   duplicate,
   forbiddenField,

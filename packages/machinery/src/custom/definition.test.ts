@@ -50,7 +50,8 @@ test('schemas have to be structural', () => {
   const schema = { openAPIV3Schema: { type: 'object', anyOf } };
   const root = 'spec.validation.openAPIV3Schema';
   assert.deepEqual(faults(widgets({}, { schema })), [
-    `${root}.properties[a]: Required value: because it is defined in ${root}.anyOf[0].properties[a]`,
+    `${root}.properties[a]: Required value: because it is defined in ` +
+      `${root}.anyOf[0].properties[a]`,
   ]);
   const ahead = { type: 'string', pattern: 'a(?=b)' };
   assert.match(faults(widgets(ahead))[0] ?? '', /pattern: Invalid value.*invalid or unsupported/);
@@ -75,7 +76,8 @@ test('rules are compiled, and those that can cost too much are refused', () => {
   const typed = { type: 'object', 'x-kubernetes-validations': [{ rule: 'self.nope == 1' }] };
   assert.deepEqual(faults(widgets({ ...typed, properties: { a: { type: 'string' } } })), [
     `${ROOT}.x-kubernetes-validations[0].rule: Invalid value: ${shown('self.nope == 1')}: ` +
-      "compilation failed: ERROR: <input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^",
+      "compilation failed: ERROR: <input>:1:5: undefined field 'nope'" +
+      '\n | self.nope == 1\n | ....^',
   ]);
   const open = {
     type: 'array',
@@ -84,8 +86,8 @@ test('rules are compiled, and those that can cost too much are refused', () => {
   };
   assert.deepEqual(faults(widgets(open)), [
     `${ROOT}.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by ` +
-      'factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and ' +
-      'maxLength where arrays, maps, and strings are declared)',
+      'factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, ' +
+      'and maxLength where arrays, maps, and strings are declared)',
     'spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: ' +
       'Forbidden: contributed to estimated rule cost total exceeding cost limit for entire ' +
       'OpenAPIv3 schema',

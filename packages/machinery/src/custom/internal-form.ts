@@ -1,6 +1,6 @@
 /**
- * Schemas, rules and versions as upstream's own types print them in errors: all members in the order
- * of their declaration, those that are not set as well.
+ * Schemas, rules and versions as upstream's own types print them in errors: all members in the
+ * order of their declaration, those that are not set as well.
  */
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { objectAt } from '../json.ts';

@@ -23,8 +23,8 @@ const UNSUPPORTED = [
 ] as const;
 
 /**
- * Why a schema has no structure at all; '' where it has one. Rules that name the place of it tell it
- * in better words, and this is told only where none does.
+ * Why a schema has no structure at all; '' where it has one. Rules that name the place of it tell
+ * it in better words, and this is told only where none does.
  */
 export function unstructuredReason(schema: JsonObject): string {
   for (const member of UNSUPPORTED) {
