@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createApiServer } from './assembly.ts';
 import { ExchangeModel } from './exchange-model.sim.ts';
 import { StorageModel } from './storage-model.sim.ts';
-import { AHEAD_BYTES_MAX } from './watcher.ts';
+import { SHARED_AHEAD_BYTES_MAX } from './watcher.ts';
 
 function server() {
   const storage = new StorageModel();
@@ -142,7 +142,7 @@ test('a reader that stops keeps its place, and loses it when history is gone', (
   const { ask, storage } = server();
   const watch = ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
   const data = { k: 'x'.repeat(900_000) };
-  const ahead = Math.ceil(AHEAD_BYTES_MAX / 900_000);
+  const ahead = Math.ceil(SHARED_AHEAD_BYTES_MAX / 900_000);
   const names = Array.from({ length: ahead + 2 }, (_, index) => `large-${index}`);
   const events = (): number => watch.text.split('\n').length - 1;
   watch.room = 0;

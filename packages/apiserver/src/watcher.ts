@@ -26,7 +26,11 @@ const EVENTS_PER_TURN_MAX = 500;
  * reader is not worth losing the shared frames for. An informer that is busy for some tens of
  * milliseconds while thousands of pods are written is ahead by megabytes.
  */
-export const AHEAD_BYTES_MAX: number = 4 * 1024 * 1024;
+const AHEAD_BYTES_MAX: number = 4 * 1024 * 1024;
+/** The same where what waits is one copy for all watches; less than what the wire takes at most. */
+export const SHARED_AHEAD_BYTES_MAX: number = 32 * 1024 * 1024;
+/** What it costs to remember that a shared frame waits. */
+const WAITING_FRAME_BYTES = 16;
 /** The same where all watches of a hub together are ahead by more than `AHEAD_BYTES_TOTAL_MAX`. */
 const AHEAD_BYTES_LEAST = 16 * 1024;
 export const AHEAD_BYTES_TOTAL_MAX: number = 64 * 1024 * 1024;
@@ -235,7 +239,8 @@ export class Watcher implements Due {
     if (!this.isLive) return;
     // those that take it at once keep nothing; the others keep one copy together
     const keepers = this.#isStuck ? this.#home.stuck : sharers;
-    const own = this.request.sharesBytes ? Math.ceil(bytes / keepers) : bytes;
+    const { sharesBytes } = this.request;
+    const own = sharesBytes ? Math.ceil(bytes / keepers) + WAITING_FRAME_BYTES : bytes;
     this.#ahead += bytes;
     this.#aheadOwn += own;
     this.#home.aheadBytes += own;
@@ -243,7 +248,8 @@ export class Watcher implements Due {
 
   #isTooFarAhead(): boolean {
     if (this.#ahead <= AHEAD_BYTES_LEAST) return false;
-    return this.#ahead > AHEAD_BYTES_MAX || this.#home.aheadBytes > AHEAD_BYTES_TOTAL_MAX;
+    const most = this.request.sharesBytes ? SHARED_AHEAD_BYTES_MAX : AHEAD_BYTES_MAX;
+    return this.#ahead > most || this.#home.aheadBytes > AHEAD_BYTES_TOTAL_MAX;
   }
 
   /** Goes on by a cursor of its own, from `revision`, when the client reads again. */

@@ -141,7 +141,7 @@ export interface Exchange {
    * Appends `bytes[start..end)` to the answer; they are copied before it returns. More than
    * `writable()` is taken and queued (an event is not cut), but costs memory until the peer
    * reads: at `STREAM_QUEUE_BYTES_MAX` the exchange is reset. Whoever writes the same bytes to many
-   * says so by `shared`: what must be queued is then one copy for all of them.
+   * says so by `shared`: on HTTP/2 that one copy waits for all of them until the turn ends.
    */
   write(bytes: Uint8Array, start?: number, end?: number, shared?: SharedBytes): void;
   /** Ends an opened answer. `trailers` are sent on HTTP/2, and on HTTP/1.1 when chunked. */

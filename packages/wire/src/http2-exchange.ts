@@ -130,7 +130,8 @@ export class Http2Exchange implements Exchange, StreamOwner {
   write(bytes: Uint8Array, start = 0, end: number = bytes.length, shared?: SharedBytes): void {
     assert(this.#opened && !this.#finished, 'write comes between open and end');
     if (this.#stream === null || start === end || this.method === 'HEAD') return;
-    this.#session.sendData(this.#stream, asBuffer(bytes), start, end, shared);
+    if (shared !== undefined) this.#session.sendShared(this.#stream, shared);
+    else this.#session.sendData(this.#stream, asBuffer(bytes), start, end);
   }
 
   end(trailers?: FieldList): void {

@@ -105,6 +105,36 @@ test('a Unix socket serves, also where a dead one was left', async () => {
   rmSync(unixPath, { force: true });
 });
 
+test('what many are sent is held once, in order with what each is sent', async () => {
+  const waiting: Exchange[] = [];
+  let copies = 0;
+  const tell = (text: string): void => {
+    const sink = Buffer.from(text);
+    const kept = Buffer.from(text);
+    const shared = { kept: () => (copies++, kept) };
+    for (const exchange of waiting) exchange.write(sink, 0, sink.length, shared);
+    sink.fill(0);
+  };
+  const handler: Handler = (exchange) => {
+    exchange.open(200, null);
+    exchange.write(Buffer.from(exchange.path));
+    if (waiting.push(exchange) < 20) return;
+    tell('a'.repeat(100_000));
+    for (const one of waiting) one.write(Buffer.from(`|${one.path}|`));
+    tell('b'.repeat(700_000));
+    for (const one of waiting) one.end();
+  };
+  const expected = (path: string): string =>
+    `${path}${'a'.repeat(100_000)}|${path}|${'b'.repeat(700_000)}`;
+  const run = async (client: ClientConnection): Promise<void> => {
+    const paths = Array.from({ length: 20 }, (_, index) => `/${index}`);
+    const answers = await Promise.all(paths.map((path) => ask(client, 'GET', path)));
+    for (const [index, { body }] of answers.entries()) assert(body === expected(`/${index}`));
+  };
+  await serving(handler, run, {}, { protocol: 'h2' });
+  assert.equal(copies, 40);
+});
+
 test('large answers reach a client of small windows, and many at once', async () => {
   const text = 'abcdefghij'.repeat(200_000);
   await serving(

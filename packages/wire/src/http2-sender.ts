@@ -180,21 +180,18 @@ export abstract class Http2Sender {
     return 0;
   }
 
-  /** Sends `bytes[start..end)` as far as it may; queues a copy of the rest, or what is shared. */
-  sendData(
-    stream: H2Stream,
-    bytes: Buffer,
-    start: number,
-    end: number,
-    shared?: SharedBytes,
-  ): void {
+  /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest. */
+  sendData(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
     const from = this.#sendNow(stream, bytes, start, end, false);
-    if (from === end) return;
-    if (shared === undefined) return this.#enqueueCopy(stream, bytes, from, end);
-    const kept = shared.kept();
-    // only the first of a queue can have been sent in part
-    if (stream.queue === null) stream.queueAt = from - start;
-    this.#enqueue(stream, kept, end - from);
+    if (from < end) this.#enqueueCopy(stream, bytes, from, end);
+  }
+
+  /**
+   * Queues what many streams are sent. It is framed when its connection is flushed, so that the
+   * connections of one turn take the same block after one another, which stays in the cache.
+   */
+  sendShared(stream: H2Stream, shared: SharedBytes): void {
+    this.#enqueue(stream, shared.kept());
   }
 
   /** Sends all of `bytes`, which belongs to the wire, and ends the stream by it. */
@@ -300,10 +297,10 @@ export abstract class Http2Sender {
     if (start < end) this.#enqueue(stream, Buffer.from(bytes.subarray(start, end)));
   }
 
-  #enqueue(stream: H2Stream, bytes: Buffer, length: number = bytes.length): void {
+  #enqueue(stream: H2Stream, bytes: Buffer): void {
     if (this.dead || stream.id === 0) return;
     assert(!stream.endQueued, 'nothing is written to a stream after its end');
-    if (stream.queuedBytes + length > STREAM_QUEUE_BYTES_MAX && stream.queuedBytes > 0) {
+    if (stream.queuedBytes + bytes.length > STREAM_QUEUE_BYTES_MAX && stream.queuedBytes > 0) {
       const owner = stream.owner;
       this.sendReset(stream, ERRORS.enhanceYourCalm);
       owner?.onLost('aborted', ERRORS.enhanceYourCalm);
@@ -311,7 +308,7 @@ export abstract class Http2Sender {
     }
     stream.queue ??= [];
     stream.queue.push(bytes);
-    stream.queuedBytes += length;
+    stream.queuedBytes += bytes.length;
     if (stream.sendWindow > 0) this.#enterRound(stream);
   }
 
