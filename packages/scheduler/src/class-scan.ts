@@ -16,14 +16,15 @@ export class ClassScan {
   readonly #best: number[] = [];
   readonly #tied: number[][] = [];
 
-  constructor(rules: ClassRules, table: NodeTable, random: Random) {
+  /** Nodes in `excluded` are left out. */
+  constructor(rules: ClassRules, table: NodeTable, random: Random, excluded: ReadonlySet<number>) {
     rules.prepare();
     const { idEnd } = table;
     for (let id = 0; id < idEnd; id++) {
       const score = rules.judge(id);
       if (score === ABSENT) continue;
       if (score < 0) this.verdicts.set(score, (this.verdicts.get(score) ?? 0) + 1);
-      else this.#take(rules.pair, score, id);
+      else if (!excluded.has(id)) this.#take(rules.pair, score, id);
     }
     this.#choose(rules, random);
   }

@@ -56,7 +56,7 @@ export class DomainPick {
     constraints: Constraints,
     isTold: boolean,
     fast: FastProfile,
-    excluded: readonly number[],
+    excluded: ReadonlySet<number>,
   ): number {
     this.#reset(index);
     this.#setAside(index, constraints, isTold, excluded);
@@ -92,9 +92,9 @@ export class DomainPick {
     index: ClassIndex,
     constraints: Constraints,
     isTold: boolean,
-    excluded: readonly number[],
+    excluded: ReadonlySet<number>,
   ): void {
-    for (let i = 0; i < excluded.length; i++) this.#putAside(index, excluded[i]!);
+    for (const node of excluded) this.#putAside(index, node);
     if (isTold) return;
     const { hosts } = constraints;
     for (let h = 0; h < hosts.length; h++) {
@@ -206,10 +206,14 @@ export class DomainPick {
   /** The first plugin's objection to a group, in the order of the default profile. */
   #gate(constraints: Constraints, pair: RawPair, at: number, isFirst: boolean): number {
     const { hard, affinity, anti, existingAnti } = constraints;
+    let hasAllKeys = true;
+    for (let r = 0; r < hard.length; r++) if (!hasKey(hard[r]!, pair)) hasAllKeys = false;
     for (let r = 0; r < hard.length; r++) {
       const rule = hard[r]!;
       if (!hasKey(rule, pair)) return GATE.unlabelled;
-      const skew = this.#count(rule, pair, at) + rule.self - this.#leasts[r]!;
+      // A node without one of the keys is in no domain of its own, whatever runs on it.
+      const pods = hasAllKeys || rule.host < 0 ? this.#count(rule, pair, at) : 0;
+      const skew = pods + rule.self - this.#leasts[r]!;
       if (skew > rule.maxSkew) return GATE.skewed;
     }
     let isMet = true;

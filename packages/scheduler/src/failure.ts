@@ -73,16 +73,27 @@ export interface Failure {
   readonly writes?: readonly ObjectWrite[];
 }
 
+/** What became of the wish to evict somebody. */
+export type Preemption =
+  | { readonly kind: 'nobody' }
+  | { readonly kind: 'rejected'; readonly text: string; readonly clearsNomination: boolean }
+  | { readonly kind: 'nominated'; readonly node: number; readonly victims: readonly number[] };
+
+export const NOBODY_TO_EVICT: Preemption = { kind: 'nobody' };
+
 /** The failure of a class by the counts of its verdicts: no node is looked at. */
 export function failureOf(
   rules: ClassRules,
   { verdicts, gates }: Objections,
   profile: Profile,
   nodeCount: number,
+  preemption: Preemption,
 ): Failure {
-  // What a gate said goes for this pod, not for its class.
-  const isIndexed = gates.size === 0;
-  const base = { isError: false, clearsNomination: false, isIndexed, nomination: null };
+  // What a gate said goes for this pod, not for its class; so does what it evicts.
+  const isIndexed = gates.size === 0 && preemption.kind === 'nobody';
+  const clearsNomination = preemption.kind === 'rejected' && preemption.clearsNomination;
+  const nomination = preemption.kind === 'nominated' ? preemption : null;
+  const base = { isError: false, clearsNomination, isIndexed, nomination };
   if (nodeCount === 0) {
     const message = 'no nodes available to schedule pods';
     return { ...base, message, rejecters: new Set() };
@@ -104,7 +115,7 @@ export function failureOf(
     if (facts.isResolvable) resolvable += nodes;
     reasons.set(facts.reason, (reasons.get(facts.reason) ?? 0) + nodes);
   }
-  const after = postFilterText(rules, profile, nodeCount, resolvable);
+  const after = postFilterText(rules, profile, nodeCount, resolvable, preemption);
   return { ...base, message: fitErrorText(nodeCount, reasons, after), rejecters };
 }
 
@@ -122,13 +133,28 @@ export function refusalOf({ code, reasons, plugin }: Verdict): Failure {
   };
 }
 
-/** What the plugins of PostFilter say when there is nobody to evict. */
+export const NO_VICTIMS = 'No preemption victims found for incoming pod';
+const UNHELPFUL = 'Preemption is not helpful for scheduling';
+
+/** Counts of reasons why evictions are of no use, completed to all nodes. */
+export function unhelpfulText(
+  reasons: Map<string, number>,
+  resolvable: number,
+  nodeCount: number,
+): string {
+  if (nodeCount > resolvable) reasons.set(UNHELPFUL, nodeCount - resolvable);
+  return fitErrorText(nodeCount, reasons);
+}
+
+/** What the plugins of PostFilter say. */
 function postFilterText(
   { podClass }: ClassRules,
   profile: Profile,
   nodeCount: number,
   resolvable: number,
+  preemption: Preemption,
 ): string {
+  if (preemption.kind === 'nominated') return '';
   const texts: string[] = [];
   for (const { name } of profile.postFilter) {
     if (name === 'DynamicResources') texts.push('no new claims to deallocate');
@@ -137,12 +163,12 @@ function postFilterText(
       texts.push('preemption: not eligible due to preemptionPolicy=Never.');
       continue;
     }
-    const reasons = new Map<string, number>();
-    if (resolvable > 0) reasons.set('No preemption victims found for incoming pod', resolvable);
-    if (nodeCount > resolvable) {
-      reasons.set('Preemption is not helpful for scheduling', nodeCount - resolvable);
+    if (preemption.kind === 'rejected') {
+      texts.push(`preemption: ${preemption.text}`);
+      continue;
     }
-    texts.push(`preemption: ${fitErrorText(nodeCount, reasons)}`);
+    const reasons = new Map(resolvable > 0 ? [[NO_VICTIMS, resolvable]] : []);
+    texts.push(`preemption: ${unhelpfulText(reasons, resolvable, nodeCount)}`);
   }
   return texts.join(', ');
 }

@@ -14,6 +14,7 @@ import { SIDE } from './usage-tree.ts';
  *   shape, cell, under   Int32   entries: where to look, and the entry below with the same bound
  */
 const ENTRIES_MIN = 1024;
+const NONE: ReadonlySet<number> = new Set();
 
 export class GroupSearch {
   readonly #groups: NodeGroups;
@@ -26,14 +27,19 @@ export class GroupSearch {
   #highest = -1;
   #softMax = 0;
   #affinityMax = 0;
+  #excluded: ReadonlySet<number> = NONE;
 
   constructor(groups: NodeGroups) {
     this.#groups = groups;
   }
 
-  /** A best node for a class, as of the last `catchUp` of the groups; -1 if none is feasible. */
-  find(rules: ClassRules): number {
+  /**
+   * A best node for a class, as of the last `catchUp` of the groups; -1 if none is feasible. Nodes
+   * in `excluded` are left out.
+   */
+  find(rules: ClassRules, excluded: ReadonlySet<number> = NONE): number {
     this.#rules = rules;
+    this.#excluded = excluded;
     rules.prepare();
     const { shapes } = this.#groups;
     if (!this.#normalise(shapes, rules)) return -1;
@@ -58,7 +64,8 @@ export class GroupSearch {
       }
       const bound = this.#highest;
       for (let group = tree.head[cell]!; group >= 0; group = tree.next(group)) {
-        const candidate = this.#groups.head.get(group);
+        const candidate = this.#firstOf(group);
+        if (candidate < 0) continue;
         const score = rules.judge(candidate);
         if (score < 0) continue;
         const total = score + rules.pairScore(rules.pair, this.#softMax, this.#affinityMax);
@@ -154,9 +161,17 @@ export class GroupSearch {
       return false;
     }
     for (let group = tree.head[cell]!; group >= 0; group = tree.next(group)) {
-      if (this.#rules!.judge(this.#groups.head.get(group)) >= 0) return true;
+      const first = this.#firstOf(group);
+      if (first >= 0 && this.#rules!.judge(first) >= 0) return true;
     }
     return false;
+  }
+
+  /** A node of a group that is not left out; -1 if there is none. */
+  #firstOf(group: number): number {
+    let node = this.#groups.head.get(group);
+    while (node >= 0 && this.#excluded.has(node)) node = this.#groups.nextOf(node);
+    return node;
   }
 
   #grow(): void {

@@ -46,6 +46,11 @@ export class NodeGroups {
     return this.#groups;
   }
 
+  /** The node after another one of its group, -1 after the last. */
+  nextOf(id: number): number {
+    return this.#next.get(id);
+  }
+
   get memoryBytes(): number {
     let bytes = this.#group.memoryBytes * 3 + this.head.memoryBytes * 4 + this.#slots.byteLength;
     bytes += this.#points.memoryBytes;

@@ -210,6 +210,11 @@ export class NodeTable {
     this.#forgetIfUnused(id);
   }
 
+  /** Counts a pod in or out for a moment: whoever ranks nodes does not hear of it. */
+  lend(id: number, usage: Usage, sign: 1 | -1): void {
+    this.#add(id, usage, sign);
+  }
+
   scalarUsed(scalar: number, id: number): number {
     const column = this.scalarColumns[scalar];
     return column === undefined ? 0 : column.get(id);
@@ -225,6 +230,11 @@ export class NodeTable {
   }
 
   #use(id: number, usage: Usage, sign: 1 | -1): void {
+    this.#add(id, usage, sign);
+    this.log.append(id);
+  }
+
+  #add(id: number, usage: Usage, sign: 1 | -1): void {
     this.milliCpu.add(id, sign * usage.milliCpu);
     this.memory.add(id, sign * usage.memory);
     this.ephemeral.add(id, sign * usage.ephemeral);
@@ -236,7 +246,6 @@ export class NodeTable {
       const column = (this.scalarColumns[scalar] ??= new Float64Column());
       column.set(id, column.get(id) + sign * amount);
     }
-    this.log.append(id);
   }
 
   #forgetIfUnused(id: number): void {

@@ -5,11 +5,19 @@ import type { Identities } from './identities.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { PodTable } from './pod-table.ts';
 
+/** Changes that are remembered at least. */
+const CHANGES_KEPT = 4096;
+
 export class Nominator implements Nominations {
   readonly #pods: PodTable;
   readonly #identities: Identities;
-  readonly #nodeOf = new Map<number, string>();
+  readonly #claims = new Map<number, { readonly node: string; readonly priority: number }>();
   readonly #podsOn = new Map<string, Set<number>>();
+  /** Pods that wait for a node, by priority. */
+  readonly #priorities = new Map<number, number>();
+  /** Nodes whose pods changed, in order; those before `#dropped` are forgotten. */
+  #changes: string[] = [];
+  #dropped = 0;
   /** Makes pods of rows; set once the view exists. */
   view: ClusterView | null = null;
 
@@ -19,31 +27,60 @@ export class Nominator implements Nominations {
   }
 
   get size(): number {
-    return this.#nodeOf.size;
+    return this.#claims.size;
   }
 
   /** The node that a pod waits for, or empty. */
   nodeOf(id: number): string {
-    return this.#nodeOf.get(id) ?? '';
+    return this.#claims.get(id)?.node ?? '';
   }
 
   set(id: number, node: string): void {
     if (this.nodeOf(id) === node) return;
     this.delete(id);
     if (node === '') return;
-    this.#nodeOf.set(id, node);
+    const priority = this.#priorityOf(id);
+    this.#claims.set(id, { node, priority });
     const pods = this.#podsOn.get(node) ?? new Set();
     pods.add(id);
     this.#podsOn.set(node, pods);
+    this.#changed(node, priority, 1);
   }
 
   delete(id: number): void {
-    const node = this.#nodeOf.get(id);
-    if (node === undefined) return;
-    this.#nodeOf.delete(id);
+    const claim = this.#claims.get(id);
+    if (claim === undefined) return;
+    const { node, priority } = claim;
+    this.#claims.delete(id);
     const pods = this.#podsOn.get(node);
     pods?.delete(id);
     if (pods?.size === 0) this.#podsOn.delete(node);
+    this.#changed(node, priority, -1);
+  }
+
+  /** Nodes that somebody waits for. */
+  get nodes(): Iterable<string> {
+    return this.#podsOn.keys();
+  }
+
+  /** Position after the last change; positions count up for ever. */
+  get end(): number {
+    return this.#dropped + this.#changes.length;
+  }
+
+  /** Whether all changes since `position` are still known. */
+  holds(position: number): boolean {
+    return position >= this.#dropped;
+  }
+
+  /** The node whose pods changed at a position that is still held. */
+  changedAt(position: number): string {
+    return this.#changes[position - this.#dropped] ?? '';
+  }
+
+  /** Rows of the pods that wait for a node. */
+  waitingFor(node: string): readonly number[] {
+    return [...(this.#podsOn.get(node) ?? [])];
   }
 
   on(node: string): readonly PodInfo[] {
@@ -53,10 +90,11 @@ export class Nominator implements Nominations {
     return [...pods].map((id) => view.podAt(id));
   }
 
-  /** Whether the pod itself waits for a node, or another one that it must not push aside. */
+  /** Whether another pod waits for a node that this one must not push aside. */
   hasRivals(id: number, priority: number): boolean {
-    for (const other of this.#nodeOf.keys()) {
-      if (other === id || this.#priorityOf(other) >= priority) return true;
+    const own = this.#claims.get(id)?.priority;
+    for (const [other, pods] of this.#priorities) {
+      if (other >= priority && pods > (other === own ? 1 : 0)) return true;
     }
     return false;
   }
@@ -65,6 +103,16 @@ export class Nominator implements Nominations {
   below(node: string, priority: number): number[] {
     const pods = [...(this.#podsOn.get(node) ?? [])];
     return pods.filter((id) => this.#priorityOf(id) < priority);
+  }
+
+  #changed(node: string, priority: number, delta: 1 | -1): void {
+    const pods = (this.#priorities.get(priority) ?? 0) + delta;
+    if (pods === 0) this.#priorities.delete(priority);
+    else this.#priorities.set(priority, pods);
+    this.#changes.push(node);
+    if (this.#changes.length < 2 * CHANGES_KEPT) return;
+    this.#changes = this.#changes.slice(CHANGES_KEPT);
+    this.#dropped += CHANGES_KEPT;
   }
 
   #priorityOf(id: number): number {

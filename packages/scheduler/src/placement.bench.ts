@@ -1,16 +1,22 @@
 // Decisions per second and memory, without an API server.
 //
-//   npx node packages/scheduler/src/placement.bench.ts [NODES] [PODS] [SHAPE]
+//   npx node packages/scheduler/src/placement.bench.ts [NODES] [PODS] [SHAPE] [SETS]
 //
 // SHAPE: best-effort (one class without requests), templated (four classes), random (each pod its
-// own requests), unschedulable (every tenth pod fits nowhere), deployment (pods of one ReplicaSet,
-// spread over hosts and zones by default).
+// own requests), unschedulable (every tenth pod fits nowhere), deployment (pods of ReplicaSets,
+// spread over hosts and zones by default), host-anti-affinity and zone-affinity (required, of pods
+// of one set to each other), zone-spread (DoNotSchedule), preferred-affinity (a zone),
+// preemption (nodes are full; every pod evicts). SETS: sets of pods that belong together.
 import { SchedulerCore } from './scheduler-core.ts';
-import type { NodeObject } from './objects.ts';
+import type { NodeObject, OwnerObject } from './objects.ts';
 
 const nodes = Number(process.argv[2] ?? 100_000);
 const pods = Number(process.argv[3] ?? 100_000);
 const shape = process.argv[4] ?? 'templated';
+const sets = Number(process.argv[5] ?? 1);
+const VARIANTS = Math.max(1000, sets);
+const ZONE = 'topology.kubernetes.io/zone';
+const HOST = 'kubernetes.io/hostname';
 
 function nodeObject(index: number): NodeObject {
   const name = `node-${index}`;
@@ -30,6 +36,7 @@ function nodeObject(index: number): NodeObject {
 
 function requestsOf(index: number): object {
   if (shape === 'best-effort') return {};
+  if (shape === 'preemption') return { cpu: '16', memory: '1Gi' };
   if (shape === 'random') {
     const cpu = 10 + ((index * 7919) % 3990);
     return { cpu: `${cpu}m`, memory: `${16 + ((index * 104_729) % 16_368)}Mi` };
@@ -48,9 +55,41 @@ function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, '0');
 }
 
-const OWNER = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', controller: true };
+/** What a pod says about others of its set. */
+function constraintsOf(app: string): object {
+  const labelSelector = { matchLabels: { app } };
+  const term = (topologyKey: string): object => ({ labelSelector, topologyKey });
+  const required = (topologyKey: string): object => ({
+    requiredDuringSchedulingIgnoredDuringExecution: [term(topologyKey)],
+  });
+  const rule = { maxSkew: 1, topologyKey: ZONE, whenUnsatisfiable: 'DoNotSchedule', labelSelector };
+  const weighted = [{ weight: 1, podAffinityTerm: term(ZONE) }];
+  switch (shape) {
+    case 'host-anti-affinity':
+      return { affinity: { podAntiAffinity: required(HOST) } };
+    case 'zone-affinity':
+      return { affinity: { podAffinity: required(ZONE) } };
+    case 'zone-spread':
+      return { topologySpreadConstraints: [rule] };
+    case 'preferred-affinity': {
+      const podAffinity = { preferredDuringSchedulingIgnoredDuringExecution: weighted };
+      return { affinity: { podAffinity } };
+    }
+    default:
+      return {};
+  }
+}
 
-function podBytes(index: number): Buffer {
+function ownersOf(set: number): object {
+  if (shape !== 'deployment') return {};
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: `web-${set}`, controller: true };
+  return { ownerReferences: [owner] };
+}
+
+function podBytes(index: number, nodeName = ''): Buffer {
+  const set = index % sets;
+  const app = `app-${set}`;
+  const isVictim = nodeName !== '';
   return Buffer.from(
     JSON.stringify({
       kind: 'Pod',
@@ -60,10 +99,12 @@ function podBytes(index: number): Buffer {
         namespace: 'default',
         uid: `${hex(index, 8)}-0000-4000-8000-000000000000`,
         creationTimestamp: '2030-01-01T00:00:00Z',
-        labels: { app: 'res' },
-        ...(shape === 'deployment' ? { ownerReferences: [OWNER] } : {}),
+        labels: { app },
+        ...ownersOf(set),
       },
       spec: {
+        ...(isVictim ? { nodeName } : {}),
+        ...constraintsOf(app),
         containers: [
           {
             name: 'c',
@@ -80,7 +121,7 @@ function podBytes(index: number): Buffer {
         serviceAccountName: 'default',
         securityContext: {},
         schedulerName: 'default-scheduler',
-        priority: 0,
+        priority: shape === 'preemption' && !isVictim ? 10 : 0,
         enableServiceLinks: true,
         preemptionPolicy: 'PreemptLowerPriority',
       },
@@ -98,16 +139,25 @@ function cpuSeconds(run: () => void): number {
 }
 
 const core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/res-${id}` });
-const selector = { matchLabels: { app: 'res' } };
-const replicaSet = { metadata: { name: 'web', namespace: 'default' }, spec: { selector } };
-core.objectSeen('ReplicaSet', replicaSet, 0);
+for (let set = 0; set < sets; set++) {
+  const selector = { matchLabels: { app: `app-${set}` } };
+  const metadata = { name: `web-${set}`, namespace: 'default' };
+  const replicaSet: OwnerObject = { metadata, spec: { selector } };
+  core.objectSeen('ReplicaSet', replicaSet, 0);
+}
 const loaded = cpuSeconds(() => {
   for (let index = 0; index < nodes; index++) core.nodeSeen(nodeObject(index), 0);
 });
-const bytes = Array.from({ length: 1000 }, (_, index) => podBytes(index));
+if (shape === 'preemption') {
+  for (let index = 0; index < nodes * 2; index++) {
+    const pod = podBytes(0, `node-${index >> 1}`);
+    core.podSeen(pods + index, true, pod, 0, pod.length, 1);
+  }
+}
+const bytes = Array.from({ length: VARIANTS }, (_, index) => podBytes(index));
 const taken = cpuSeconds(() => {
   for (let id = 0; id < pods; id++) {
-    const pod = bytes[id % 1000] ?? Buffer.alloc(0);
+    const pod = bytes[id % VARIANTS] ?? Buffer.alloc(0);
     core.podSeen(id, true, pod, 0, pod.length, 1);
   }
 });
@@ -124,6 +174,7 @@ const line = {
   nodes,
   pods,
   shape,
+  sets,
   bound,
   failed,
   decisionsPerSecond: Math.round((bound + failed) / decided),
@@ -134,6 +185,7 @@ const line = {
   bytesPerPod: Math.round(core.pods.memoryBytes / pods),
   indexBytesPerNode: Math.round(core.placement.indexBytes / nodes),
   searched: metrics.searched,
+  evaluated: metrics.evaluated,
   residentMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
 };
 process.stdout.write(`${JSON.stringify(line)}\n`);

@@ -7,18 +7,29 @@ import type { KubeObject, PodObject } from './objects.ts';
 import { PodInfo } from './pod-info.ts';
 import { createProfile } from './profile.ts';
 import { RandomWorkload, type Mix } from './random-workload.sim.ts';
-import { SchedulerCore } from './scheduler-core.ts';
+import { SchedulerCore, type Attempt } from './scheduler-core.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
 /** Decisions of each mix, from so many seeds. */
 const DECISIONS = IS_LONG ? 100_000 : 1500;
 const SEEDS = IS_LONG ? 200 : 6;
 
+/** Pods leave from here on, so that nodes are full much of the time. */
+const PODS_PER_NODE = 4;
+
+const PLAIN: Mix = { podAffinity: 0, spread: 0, ports: 0, strangers: 0, priorities: 0.1 };
 const MIXES: Readonly<Record<string, Mix>> = {
-  'plain pods': { podAffinity: 0, spread: 0, ports: 0, strangers: 0.05 },
-  'spread pods': { podAffinity: 0, spread: 0.4, ports: 0, strangers: 0 },
-  'pods that want others near or far': { podAffinity: 0.4, spread: 0, ports: 0, strangers: 0 },
-  'pods with all there is': { podAffinity: 0.15, spread: 0.2, ports: 0.2, strangers: 0.01 },
+  'plain pods': { ...PLAIN, strangers: 0.05 },
+  'important pods': { ...PLAIN, priorities: 0.7 },
+  'spread pods': { ...PLAIN, spread: 0.4 },
+  'pods that want others near or far': { ...PLAIN, podAffinity: 0.4 },
+  'pods with all there is': {
+    podAffinity: 0.15,
+    spread: 0.2,
+    ports: 0.2,
+    strangers: 0.01,
+    priorities: 0.3,
+  },
 };
 
 /** The machine and the evaluator side by side, fed the same changes on separate ways. */
@@ -32,10 +43,14 @@ class Pair {
   readonly keys = new Map<number, string>();
   readonly specs: readonly PodObject['spec'][];
   nowMs = 1_000_000;
+  preempted = 0;
   #pods = 0;
   #nodes = 0;
   readonly nodeNames: string[] = [];
   readonly placed: { id: number; pod: PodObject }[] = [];
+  readonly pending = new Map<number, PodObject>();
+  /** Pods that wait for a node to be freed. */
+  readonly nominated = new Map<number, string>();
 
   constructor(seed: number, mix: Mix) {
     this.random = new Random(seed);
@@ -46,6 +61,7 @@ class Pair {
     this.core = new SchedulerCore({ seed, keyOf, searchedNodesMin });
     this.specs = Array.from({ length: 30 }, () => this.draw.spec());
     for (const object of this.draw.objects()) this.object(object);
+    for (const name of ['b1', 'b2']) this.object(this.draw.budget(name));
     for (let i = 0; i < 8; i++) this.addNode();
   }
 
@@ -73,9 +89,12 @@ class Pair {
     if (roll < 0.04 && this.nodeNames.length < 30) this.addNode();
     else if (roll < 0.07 && this.nodeNames.length > 5) this.#removeNode();
     else if (roll < 0.15) this.#setNode(draw.of(this.nodeNames));
-    else if (roll < 0.5 && this.placed.length > 0) this.#removePod();
-    else if (roll < 0.6 && this.placed.length > 0) this.#changePod();
+    else if (roll < 0.5 && this.placed.length > PODS_PER_NODE * this.nodeNames.length) {
+      this.#removePod();
+    } else if (roll < 0.6 && this.placed.length > 0) this.#changePod();
     else if (roll < 0.62) for (const object of draw.objects()) this.object(object);
+    else if (roll < 0.65) this.object(draw.budget(draw.of(['b1', 'b2'])));
+    else if (roll < 0.68) this.#removeNominated();
   }
 
   #removeNode(): void {
@@ -86,21 +105,54 @@ class Pair {
 
   #removePod(): void {
     const [gone] = this.placed.splice(this.random.below(this.placed.length), 1);
-    if (gone === undefined) return;
-    this.cluster.delete('Pod', this.keys.get(gone.id) ?? '');
-    this.core.podGone(gone.id, this.nowMs);
-    this.keys.delete(gone.id);
+    if (gone !== undefined) this.#deletePlaced(gone.id);
+  }
+
+  #deletePlaced(id: number): void {
+    this.cluster.delete('Pod', this.keys.get(id) ?? '');
+    this.core.podGone(id, this.nowMs);
+    this.keys.delete(id);
+  }
+
+  #removeNominated(): void {
+    const [id] = this.nominated.keys();
+    if (id !== undefined) this.#giveUp(id);
+  }
+
+  #giveUp(id: number): void {
+    this.core.podGone(id, this.nowMs);
+    this.pending.delete(id);
+    this.nominated.delete(id);
+    this.keys.delete(id);
   }
 
   /** A running pod gets other labels, or begins to leave. */
   #changePod(): void {
     const one = this.draw.of(this.placed);
-    const { metadata } = one.pod;
     const { labels = {} } = this.draw.metadata('');
     const leaving = this.draw.chance(0.5) ? { deletionTimestamp: '2030-01-01T00:00:00Z' } : {};
-    one.pod = { ...one.pod, metadata: { ...metadata, labels, ...leaving } };
-    this.cluster.apply(one.pod);
-    this.see(one.id, false, one.pod);
+    this.#update(one, { ...one.pod, metadata: { ...one.pod.metadata, labels, ...leaving } });
+  }
+
+  #update(one: { id: number; pod: PodObject }, pod: PodObject): void {
+    one.pod = pod;
+    this.cluster.apply(pod);
+    this.see(one.id, false, pod);
+  }
+
+  /** A victim goes at once, or takes its time. */
+  #evict(id: number): void {
+    const index = this.placed.findIndex((one) => one.id === id);
+    const one = this.placed[index];
+    assert(one !== undefined);
+    if (this.draw.chance(0.5)) {
+      this.placed.splice(index, 1);
+      return this.#deletePlaced(id);
+    }
+    const metadata = { ...one.pod.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' };
+    const type = 'DisruptionTarget';
+    const conditions = [{ type, status: 'True', reason: 'PreemptionByScheduler' }];
+    this.#update(one, { ...one.pod, metadata, status: { ...one.pod.status, conditions } });
   }
 
   see(id: number, isNew: boolean, pod: PodObject): void {
@@ -108,58 +160,98 @@ class Pair {
     assert.equal(this.core.podSeen(id, isNew, bytes, 0, bytes.length, this.nowMs), true);
   }
 
-  /** One pod: the machine's node must be among the best, its text that of the evaluator. */
-  decideOne(): void {
-    const { draw, core, cluster } = this;
+  addPod(): void {
+    const { draw } = this;
     const id = this.#pods++;
     const metadata = draw.metadata(`p${id}`);
     const pod: PodObject = { kind: 'Pod', metadata, spec: draw.of(this.specs) };
     this.keys.set(id, `${metadata.namespace ?? ''}/p${id}`);
+    this.pending.set(id, pod);
     this.see(id, true, pod);
-    const attempt = core.attempt(this.nowMs);
-    assert(attempt !== null && attempt.id === id);
+  }
+
+  /** All that wants to be tried; the number of tries. */
+  decide(): number {
+    this.core.tick(this.nowMs);
+    for (let tries = 0; ; tries++) {
+      const attempt = this.core.attempt(this.nowMs);
+      if (attempt === null) return tries;
+      this.#compare(attempt);
+    }
+  }
+
+  #on(node: string): PodInfo[] {
+    const ids = [...this.nominated].flatMap(([id, name]) => (name === node ? [id] : []));
+    return ids.map((id) => new PodInfo(this.#pendingPod(id)));
+  }
+
+  #pendingPod(id: number): PodObject {
+    const pod = this.pending.get(id);
+    assert(pod !== undefined);
+    const nominatedNodeName = this.nominated.get(id);
+    return nominatedNodeName === undefined ? pod : { ...pod, status: { nominatedNodeName } };
+  }
+
+  /** The machine's node must be among the best, its text and its victims the evaluator's. */
+  #compare(attempt: Attempt): void {
+    const { cluster, core } = this;
     cluster.refresh();
-    const nominations = { on: () => [] };
+    const { id } = attempt;
+    const pod = this.#pendingPod(id);
+    const nominations = { on: (node: string) => this.#on(node) };
     const want = this.evaluator.decide(new PodInfo(pod), cluster, this.profile, nominations);
-    const text = `${JSON.stringify(pod)}`;
+    const text = `${JSON.stringify(pod)} among ${JSON.stringify([...this.nominated])}`;
     if (attempt.kind === 'bind') {
       assert.equal(want.kind, 'placed', text);
       const name = core.nodes.nameOf(attempt.node);
       assert((want as { best: readonly string[] }).best.includes(name), `${name} for ${text}`);
-      // Different starts, so that no two victims are equally good.
-      const startTime = new Date(1000 * (id + 1)).toISOString();
-      const bound = { ...pod, spec: { ...pod.spec, nodeName: name }, status: { startTime } };
-      cluster.apply(bound);
-      this.see(id, false, bound);
-      this.placed.push({ id, pod: bound });
-      return;
+      return this.#bind(id, pod, name);
     }
     assert(want.kind === 'failed', text);
-    assert.equal(attempt.failure.message, want.message, text);
-    assert.deepEqual([...attempt.failure.rejecters].toSorted(), [...want.rejecters].toSorted());
-    const victims = attempt.failure.nomination?.victims.map((victim) => this.keys.get(victim));
-    assert.deepEqual(
-      victims,
-      want.nomination?.victims.map(({ key }) => key),
-    );
-    core.podGone(id, this.nowMs);
-    this.keys.delete(id);
+    const { message, rejecters, nomination } = attempt.failure;
+    assert.equal(message, want.message, text);
+    assert.deepEqual([...rejecters].toSorted(), [...want.rejecters].toSorted());
+    const victims = nomination?.victims.map((victim) => this.keys.get(victim));
+    const wanted = want.nomination?.victims.map(({ key }) => key);
+    assert.deepEqual(victims, wanted, text);
+    for (const other of attempt.displaced) this.nominated.delete(other);
+    const isKept = want.nomination === null && !want.clearsNomination && this.nominated.has(id);
+    if (isKept) return;
+    if (nomination !== null) this.preempted++;
+    if (nomination === null || this.draw.chance(0.3)) return this.#giveUp(id);
+    this.nominated.set(id, core.nodes.nameOf(nomination.node));
+    for (const victim of nomination.victims) this.#evict(victim);
+  }
+
+  #bind(id: number, { metadata, spec }: PodObject, nodeName: string): void {
+    // Different starts, so that no two victims are equally good.
+    const startTime = new Date(1000 * (id + 1)).toISOString();
+    const pod = { kind: 'Pod', metadata, spec: { ...spec, nodeName }, status: { startTime } };
+    this.pending.delete(id);
+    this.nominated.delete(id);
+    this.cluster.apply(pod);
+    this.see(id, false, pod);
+    this.placed.push({ id, pod });
   }
 }
 
 for (const [name, mix] of Object.entries(MIXES)) {
   test(`${name} get a best node of the evaluator, or fail in its words`, () => {
     let indexed = 0;
+    let preempted = 0;
     for (let seed = 1; seed <= SEEDS; seed++) {
       const pair = new Pair(seed, mix);
-      for (let step = 0; step < DECISIONS / SEEDS; step++) {
+      for (let tries = 0; tries < DECISIONS / SEEDS;) {
         pair.churn();
-        pair.nowMs += 10;
-        pair.decideOne();
+        pair.nowMs += 200;
+        pair.addPod();
+        tries += pair.decide();
       }
       const { metrics } = pair.core.placement;
+      preempted += pair.preempted;
       indexed += metrics.indexed + metrics.searched + metrics.scanned;
     }
+    if (mix.priorities > 0.5) assert(preempted > DECISIONS / 100, `${preempted} preempted`);
     assert(indexed > DECISIONS / 4, `${indexed} of ${DECISIONS} were not evaluated in full`);
   });
 }

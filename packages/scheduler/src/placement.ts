@@ -4,19 +4,21 @@
  */
 import type { Random } from '@megaplane/base/random';
 import { ClassIndex } from './class-index.ts';
-import { ClassRules } from './class-rules.ts';
+import { ABSENT, ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
-import type { Constraints } from './constraints/constraints.ts';
+import { Constraints } from './constraints/constraints.ts';
 import { portsRule, type PodCounter } from './constraints/pod-counters.ts';
-import type { Nominations } from './cycle.ts';
 import { DomainPick } from './domain-pick.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
+import { Evictions } from './eviction/evictions.ts';
+import { Rivals } from './eviction/rivals.ts';
 import type { Extender } from './extenders/extender.ts';
 import type { Asking } from './extenders/extender-rounds.ts';
 import {
   failureOf,
   isResolvableGate,
+  NOBODY_TO_EVICT,
   refusalOf,
   type Failure,
   type Objections,
@@ -27,6 +29,8 @@ import type { Identities } from './identities.ts';
 import { IndexShelf, type IndexKey, type ShelfLimits } from './index-shelf.ts';
 import { NodeGroups } from './node-groups.ts';
 import type { NodeTable } from './node-table.ts';
+import type { Nominator } from './nominator.ts';
+import type { ObjectStore } from './object-store.ts';
 import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
@@ -44,9 +48,10 @@ export interface PlacementOptions {
   readonly identities: Identities;
   readonly terms: TermWatch;
   readonly view: ClusterView;
-  readonly nominations: Nominations;
-  /** Whether a pod waits for a node, other than `id`, with this priority or a higher one. */
-  hasRivals(id: number, priority: number): boolean;
+  readonly nominator: Nominator;
+  readonly objects: ObjectStore;
+  /** `namespace/name` of a pod's row. */
+  keyOf(id: number): string;
   readonly profiles: ReadonlyMap<string, ActiveProfile>;
   readonly percentageOfNodesToScore: number;
   readonly extenders: readonly Extender[];
@@ -61,6 +66,8 @@ const NODES_PER_SEARCH = 128;
 /** So does looking at a node on which something is counted. */
 const NODES_PER_CROWDED = 2;
 const NO_GATES: ReadonlyMap<number, number> = new Map();
+const NO_NODES: ReadonlySet<number> = new Set();
+const NO_CONSTRAINTS = new Constraints();
 
 /** Who is to be placed, and by which rules. */
 interface Task {
@@ -68,7 +75,15 @@ interface Task {
   readonly podClass: PodClass;
   readonly profile: Profile;
   readonly fast: FastProfile;
+  readonly constraints: Constraints;
+  /** The node that the pod waits for, or -1. */
+  readonly own: number;
+  /** Others wait for nodes that the pod must leave to them. */
+  readonly hasRivals: boolean;
 }
+
+/** Nodes that are named where a decision was not the best. */
+const BEST_SHOWN_MAX = 5;
 
 /** Shapes of nodes from which on a search is no better than a look at all nodes. */
 const SHAPES_MAX = 2048;
@@ -92,6 +107,8 @@ export class Placement {
     checked: 0,
     mismatched: 0,
   };
+  /** The last decision that was not that of full evaluation; whoever reports it empties it. */
+  mismatch = '';
   /** Why the last `decide` found no node. */
   failure: Failure | null = null;
   /** What the last `decide` found to be done before the pod is bound. */
@@ -103,6 +120,8 @@ export class Placement {
   #groups: NodeGroups | null = null;
   #search: GroupSearch | null = null;
   readonly #domainPick: DomainPick;
+  readonly #rivals: Rivals;
+  readonly #evictions: Evictions;
   #decisions = 0;
   /** Placed pods by priority, to know whether there is anybody to evict. */
   readonly #priorities = new Map<number, number>();
@@ -112,6 +131,10 @@ export class Placement {
     this.#evaluator = new Evaluator(options.percentageOfNodesToScore, options.extenders);
     this.#domainPick = new DomainPick(options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
+    const { nodes, pods, identities, objects, nominator } = options;
+    const rivals = (this.#rivals = new Rivals(nominator, nodes, pods, identities));
+    const keyOf = (id: number): string => options.keyOf(id);
+    this.#evictions = new Evictions({ nodes, pods, identities, objects, rivals, keyOf });
   }
 
   /** A pod took a node (1) or left it (-1). */
@@ -132,18 +155,15 @@ export class Placement {
     const podClass = identities.classes.get(pods.podClass.get(id));
     const active = profiles.get(podClass.schedulerName);
     if (active === undefined) throw new Error(`no profile is named ${podClass.schedulerName}`);
-    const { fast } = active;
-    const constraints = this.#options.terms.constraintsOf(id, active.profile);
-    if (fast === null || this.#slowReason(id, podClass, fast, constraints) !== '') {
-      return this.#evaluate(id, active.profile);
-    }
-    const task = { id, podClass, profile: active.profile, fast };
-    const node = constraints.isEmpty
-      ? this.#decideAlone(task)
-      : this.#decideAmong(task, constraints);
+    const { fast, profile } = active;
+    const constraints = this.#options.terms.constraintsOf(id, profile);
+    if (fast === null) return this.#evaluate(id, profile);
+    const task = this.#taskOf(id, podClass, profile, fast, constraints);
+    if (this.#slowReason(task) !== '') return this.#evaluate(id, profile);
+    const node = this.#decideFast(task);
     const { checkedEvery } = this.#options;
     if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
-      this.#check(id, node, active.profile);
+      this.#check(id, node, profile);
     }
     return node;
   }
@@ -158,7 +178,7 @@ export class Placement {
 
   /** The node for a pod that extenders are interested in, or -1: then `failure` says why. */
   *decideAsking(id: number): Asking<number> {
-    const { pods, identities, profiles, view, nominations } = this.#options;
+    const { pods, identities, profiles, view, nominator } = this.#options;
     this.failure = null;
     this.reservations = [];
     const { schedulerName } = identities.classes.get(pods.podClass.get(id));
@@ -167,12 +187,43 @@ export class Placement {
     this.metrics.evaluated++;
     view.refresh();
     const evaluator = this.#evaluator;
-    return this.#take(yield* evaluator.decideAsking(view.podAt(id), view, profile, nominations));
+    return this.#take(yield* evaluator.decideAsking(view.podAt(id), view, profile, nominator));
+  }
+
+  #taskOf(
+    id: number,
+    podClass: PodClass,
+    profile: Profile,
+    fast: FastProfile,
+    constraints: Constraints,
+  ): Task {
+    const { nominator, nodes } = this.#options;
+    let own = -1;
+    let hasRivals = false;
+    if (nominator.size > 0) {
+      this.#rivals.prepare();
+      const name = nominator.nodeOf(id);
+      const node = name === '' ? -1 : nodes.find(name);
+      if (node >= 0 && nodes.isPresent(node)) own = node;
+      hasRivals = nominator.hasRivals(id, podClass.priority);
+    }
+    return { id, podClass, profile, fast, constraints, own, hasRivals };
+  }
+
+  #decideFast(task: Task): number {
+    const { own, podClass, fast, constraints } = task;
+    if (own >= 0) {
+      const rules = this.#rulesOf(podClass, fast);
+      rules.prepare();
+      this.metrics.indexed++;
+      if (this.#judgeBesideRivals(task, rules, own) >= 0) return own;
+    }
+    return constraints.isEmpty ? this.#decideAlone(task) : this.#decideAmong(task);
   }
 
   /** A node for a pod about which other pods have nothing to say. */
   #decideAlone(task: Task): number {
-    const { id, podClass, profile } = task;
+    const { podClass, fast, id } = task;
     const { pods, random } = this.#options;
     const classId = pods.podClass.get(id);
     const isIndexed =
@@ -181,14 +232,18 @@ export class Placement {
     if (!isIndexed) return this.#searchFor(task);
     const index = this.#indexOf(classId, task, [], []);
     this.metrics.indexed++;
-    const node = index.pick(random);
+    const excluded = this.#excludedFor(task, index.rules);
+    const node =
+      excluded.size === 0
+        ? index.pick(random)
+        : this.#domainPick.find(index, NO_CONSTRAINTS, true, fast, excluded);
     if (node >= 0) return node;
-    return this.#fail(id, index.rules, { verdicts: index.verdicts, gates: NO_GATES }, profile);
+    return this.#fail(task, index.rules, { verdicts: index.verdicts, gates: NO_GATES });
   }
 
   /** A node for a pod about which other pods have. */
-  #decideAmong(task: Task, constraints: Constraints): number {
-    const { id, podClass, fast, profile } = task;
+  #decideAmong(task: Task): number {
+    const { id, podClass, fast, constraints } = task;
     const classId = this.#options.pods.podClass.get(id);
     const { keys, hosts } = constraints;
     const hostKey = constraints.hostKeyOf(classId);
@@ -203,10 +258,52 @@ export class Placement {
       : this.#indexOf(constraints.keyOf(classId), task, keys, []);
     this.metrics.indexed++;
     const pick = this.#domainPick;
-    const node = pick.find(index, constraints, isTold, fast, []);
+    const excluded = this.#excludedFor(task, index.rules);
+    const node = pick.find(index, constraints, isTold, fast, excluded);
     if (node >= 0) return node;
-    const objections = { verdicts: index.verdicts, gates: pick.kept };
-    return this.#fail(id, index.rules, objections, profile);
+    return this.#fail(task, index.rules, { verdicts: index.verdicts, gates: pick.kept });
+  }
+
+  /** Score or verdict of a node that the pod would share with those that wait for it. */
+  #judgeBesideRivals({ id, podClass, hasRivals }: Task, rules: ClassRules, node: number): number {
+    if (!hasRivals || !this.#rivals.lend(node, id, podClass.priority)) return rules.judge(node);
+    const verdict = rules.judge(node);
+    this.#rivals.giveBack();
+    return verdict;
+  }
+
+  /** Nodes that would do, were they not to be left to others; `rules` must be prepared. */
+  #excludedFor(task: Task, rules: ClassRules): ReadonlySet<number> {
+    if (!task.hasRivals) return NO_NODES;
+    const excluded = new Set<number>();
+    for (const node of this.#rivals.nodes) {
+      if (rules.judge(node) < 0) continue;
+      if (this.#judgeBesideRivals(task, rules, node) < 0) excluded.add(node);
+    }
+    return excluded;
+  }
+
+  /** Verdicts with those of nodes that are to be left to others. */
+  #besideRivals(
+    task: Task,
+    rules: ClassRules,
+    verdicts: ReadonlyMap<number, number>,
+  ): ReadonlyMap<number, number> {
+    if (!task.hasRivals) return verdicts;
+    const adjusted = new Map(verdicts);
+    const add = (verdict: number, delta: 1 | -1): void => {
+      const count = (adjusted.get(verdict) ?? 0) + delta;
+      if (count === 0) adjusted.delete(verdict);
+      else adjusted.set(verdict, count);
+    };
+    for (const node of this.#rivals.nodes) {
+      const before = rules.judge(node);
+      const after = this.#judgeBesideRivals(task, rules, node);
+      if (before === after || before === ABSENT) continue;
+      if (before < 0) add(before, -1);
+      if (after < 0) add(after, 1);
+    }
+    return adjusted;
   }
 
   #indexOf(
@@ -257,19 +354,28 @@ export class Placement {
     return this.#shelf.built;
   }
 
+  /** Whether it matters how long pods have run. */
+  get ranksVictims(): boolean {
+    return this.#evictions.isInUse;
+  }
+
   get indexBytes(): number {
-    return this.#shelf.memoryBytes + (this.#groups?.memoryBytes ?? 0);
+    const groups = this.#groups?.memoryBytes ?? 0;
+    return this.#shelf.memoryBytes + groups + this.#evictions.memoryBytes;
   }
 
   /** Why the index cannot decide; empty if it can. */
-  #slowReason(id: number, podClass: PodClass, fast: FastProfile, constraints: Constraints): string {
+  #slowReason({ podClass, fast, constraints, own, hasRivals }: Task): string {
     if (podClass.exotic !== '') return podClass.exotic;
     if (podClass.nodeNames !== null) return 'nodes asked for by name';
-    if (this.#options.hasRivals(id, podClass.priority)) return 'nominated pods';
+    const hasPorts = podClass.ports.length > 0;
+    if ((hasRivals || own >= 0) && constraints.hasGates) return 'nominated pods';
+    const { haveTerms, havePorts } = this.#rivals;
+    if (hasRivals && (haveTerms || (hasPorts && havePorts))) return 'nominated pods';
     if (constraints.needsOwnHostnames && this.#options.nodes.sharedHostnames > 0) {
       return 'host names that nodes may share';
     }
-    const asksInOrder = podClass.ports.length > 0 || constraints.hasGates;
+    const asksInOrder = hasPorts || constraints.hasGates;
     if (asksInOrder && !fast.isDefaultOrder) return 'another order of plugins';
     return constraints.slow;
   }
@@ -279,61 +385,79 @@ export class Placement {
     const { podClass, fast } = task;
     const groups = (this.#groups ??= new NodeGroups(this.#options.nodes));
     groups.catchUp();
+    const rules = this.#rulesOf(podClass, fast);
+    rules.prepare();
+    const excluded = this.#excludedFor(task, rules);
     // Nodes of a group differ in their names, and in the ports that are taken.
     const isAlike = !podClass.isNameBound && podClass.ports.length === 0;
     if (groups.shapes.length <= SHAPES_MAX && isAlike) {
       this.#search ??= new GroupSearch(groups);
-      const node = this.#search.find(this.#rulesOf(podClass, fast));
+      const node = this.#search.find(rules, excluded);
       if (node >= 0) {
         this.metrics.searched++;
         return node;
       }
     }
-    return this.#scan(task);
+    return this.#scan(task, rules, excluded);
   }
 
-  #scan({ id, podClass, profile, fast }: Task): number {
+  #scan(task: Task, rules: ClassRules, excluded: ReadonlySet<number>): number {
     const { nodes, pods, random } = this.#options;
     this.metrics.scanned++;
-    this.#shelf.spend(pods.podClass.get(id), nodes.count);
-    const rules = this.#rulesOf(podClass, fast);
-    const scan = new ClassScan(rules, nodes, random);
+    this.#shelf.spend(pods.podClass.get(task.id), nodes.count);
+    const scan = new ClassScan(rules, nodes, random, excluded);
     if (scan.node >= 0) return scan.node;
-    return this.#fail(id, rules, { verdicts: scan.verdicts, gates: NO_GATES }, profile);
+    return this.#fail(task, rules, { verdicts: scan.verdicts, gates: NO_GATES });
   }
 
-  #fail(id: number, rules: ClassRules, objections: Objections, profile: Profile): number {
-    const { podClass } = rules;
-    const { verdicts, gates } = objections;
-    const preempts =
+  #fail(task: Task, rules: ClassRules, { verdicts, gates }: Objections): number {
+    const { id, podClass, profile, constraints, own, fast } = task;
+    const objections = { verdicts: this.#besideRivals(task, rules, verdicts), gates };
+    const mayEvict =
       podClass.template.spec.preemptionPolicy !== 'Never' &&
-      profile.postFilter.some(({ name }) => name === 'DefaultPreemption') &&
-      ([...verdicts.keys()].some((verdict) => ClassRules.isResolvable(verdict)) ||
+      profile.postFilter.some(({ name }) => name === 'DefaultPreemption');
+    const isOfUse =
+      ([...objections.verdicts.keys()].some((verdict) => ClassRules.isResolvable(verdict)) ||
         [...gates.keys()].some(isResolvableGate)) &&
       this.#priorities.keys().some((priority) => priority < podClass.priority);
-    if (preempts) return this.#evaluate(id, profile);
-    this.failure = failureOf(rules, objections, profile, this.#options.nodes.count);
+    let preemption = NOBODY_TO_EVICT;
+    if (mayEvict && isOfUse) {
+      if (constraints.hasGates || podClass.ports.length > 0) return this.#evaluate(id, profile);
+      this.#rivals.prepare();
+      preemption = this.#evictions.find(id, own, () => this.#rulesOf(podClass, fast));
+    }
+    const { count } = this.#options.nodes;
+    const failure = failureOf(rules, objections, profile, count, preemption);
+    const isAlone = this.#options.nominator.nodeOf(id) === '' && !task.hasRivals;
+    if (isAlone) this.failure = failure;
+    else if (preemption !== NOBODY_TO_EVICT) this.failure = { ...failure, isIndexed: false };
+    else this.failure = { ...failure, isIndexed: false, clearsNomination: mayEvict };
     return -1;
   }
 
   /** Counts a decision that full evaluation would not have made. */
   #check(id: number, node: number, profile: Profile): void {
-    const { view, nodes, nominations } = this.#options;
+    const { view, nodes, nominator } = this.#options;
     view.refresh();
-    const decision = new Evaluator(100).decide(view.podAt(id), view, profile, nominations);
+    const decision = new Evaluator(100).decide(view.podAt(id), view, profile, nominator);
     const isSame =
       node < 0
-        ? decision.kind === 'failed'
+        ? decision.kind === 'failed' && decision.message === this.failure?.message
         : decision.kind === 'placed' && decision.best.includes(nodes.nameOf(node));
     this.metrics.checked++;
-    if (!isSame) this.metrics.mismatched++;
+    if (isSame) return;
+    this.metrics.mismatched++;
+    const chosen = node < 0 ? (this.failure?.message ?? '') : nodes.nameOf(node);
+    const wanted = decision.kind === 'placed' ? decision.best.slice(0, BEST_SHOWN_MAX) : [];
+    const text = decision.kind === 'failed' ? decision.message : wanted.join(', ');
+    this.mismatch = `pod ${view.podAt(id).key}: decided ${chosen}; full evaluation says ${text}`;
   }
 
   #evaluate(id: number, profile: Profile): number {
-    const { view, nominations } = this.#options;
+    const { view, nominator } = this.#options;
     this.metrics.evaluated++;
     view.refresh();
-    return this.#take(this.#evaluator.decide(view.podAt(id), view, profile, nominations));
+    return this.#take(this.#evaluator.decide(view.podAt(id), view, profile, nominator));
   }
 
   #take(decision: Decision): number {

@@ -10,6 +10,7 @@ import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from 
 import { PodInfo, type HostPort } from './pod-info.ts';
 import { SCALARS_MAX } from './class-rules.ts';
 import { podRequestsForScore, type Resources } from './resources.ts';
+import type { Usages } from './usage.ts';
 
 export interface PodClass {
   /** A pod of the class, without name, labels and node. */
@@ -82,6 +83,14 @@ const MEMBERS = [
   'schedulingGates',
   'resourceClaims',
 ] as const;
+
+/** The number of what a placed pod of a class takes; the class keeps it. */
+export function usageOf(podClass: PodClass, usages: Usages): number {
+  if (podClass.usage < 0) {
+    podClass.usage = usages.acquire(podClass.requests, podClass.requestsNonZero);
+  }
+  return podClass.usage;
+}
 
 export function createPodClass(template: PodObject): PodClass {
   const { spec } = template;

@@ -3,7 +3,7 @@
  * domains and repeated classes are frequent, with every feature that placement knows.
  */
 import type { Random } from '@megaplane/base/random';
-import type { KubeObject, NodeObject, PodObject } from './objects.ts';
+import type { BudgetObject, KubeObject, NodeObject, PodObject } from './objects.ts';
 
 const HOST = 'kubernetes.io/hostname';
 const ZONE = 'topology.kubernetes.io/zone';
@@ -16,6 +16,8 @@ export interface Mix {
   readonly ports: number;
   /** Nodes whose host name is not their own. */
   readonly strangers: number;
+  /** Pods that are more important than others, and budgets that protect some. */
+  readonly priorities: number;
 }
 
 export class RandomWorkload {
@@ -88,6 +90,17 @@ export class RandomWorkload {
     ];
   }
 
+  /** Allows so many pods of an app to be evicted. */
+  budget(name: string): KubeObject {
+    const namespace = this.of(['n1', 'n2']);
+    const spec = { selector: { matchLabels: { app: this.of(APPS) } } };
+    const disruptedPods = this.chance(0.2) ? { p1: '2030-01-01T00:00:00Z' } : {};
+    const status = { disruptionsAllowed: this.#random.below(3), disruptedPods };
+    const kind = 'PodDisruptionBudget';
+    const budget: BudgetObject = { kind, metadata: { name, namespace }, spec, status };
+    return budget;
+  }
+
   metadata(name: string): PodObject['metadata'] {
     const labels: Record<string, string> = {};
     if (this.chance(0.95)) labels['app'] = this.of(APPS);
@@ -100,9 +113,9 @@ export class RandomWorkload {
 
   spec(): PodObject['spec'] {
     const spec: Record<string, unknown> = {
-      priority: this.of([0, 0, 0, 10]),
+      priority: this.chance(this.#mix.priorities) ? this.of([-5, 5, 10, 20]) : 0,
       containers: [this.#container()],
-      preemptionPolicy: this.of(['Never', 'PreemptLowerPriority']),
+      preemptionPolicy: this.of(['Never', 'PreemptLowerPriority', 'PreemptLowerPriority']),
     };
     if (this.chance(0.4)) {
       const key = this.chance(0.5) ? { key: this.of(['hard', 'soft', 'out']) } : {};

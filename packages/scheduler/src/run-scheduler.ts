@@ -88,22 +88,9 @@ class SchedulerProgram {
     this.failure = promise;
     this.#fail = resolve;
     const configuration = options.configuration ?? DEFAULT_CONFIGURATION;
-    const { initialBackoffMs, maxBackoffMs } = configuration;
     const { extenders } = configuration;
     this.#caller = new ExtenderCaller(extenders);
-    this.#core = new SchedulerCore({
-      extenders,
-      profiles: configuration.profiles,
-      percentageOfNodesToScore: configuration.percentageOfNodesToScore,
-      queueLimits: {
-        initialBackoffMs,
-        maxBackoffMs,
-        unschedulableMs: options.podMaxInUnschedulableMs,
-      },
-      seed: options.seed,
-      checkedEvery: options.checkedEvery ?? 0,
-      keyOf: (id) => this.#feeds.keyOfPod(id),
-    });
+    this.#core = createCore(configuration, options, (id) => this.#feeds.keyOfPod(id));
     const writer = new ApiWriter({
       client,
       core: this.#core,
@@ -135,6 +122,7 @@ class SchedulerProgram {
       metrics: this.#metrics,
       clock: systemClock,
       ask: (question) => this.#ask(client, question),
+      onMismatch: (text) => options.log('error', text),
       defer: (run) => void setImmediate(run),
     });
     this.#feeds = new ClusterFeeds({
@@ -245,4 +233,25 @@ class SchedulerProgram {
       },
     });
   }
+}
+
+function createCore(
+  configuration: SchedulerConfiguration,
+  options: SchedulerOptions,
+  keyOf: (id: number) => string,
+): SchedulerCore {
+  const { initialBackoffMs, maxBackoffMs } = configuration;
+  return new SchedulerCore({
+    extenders: configuration.extenders,
+    profiles: configuration.profiles,
+    percentageOfNodesToScore: configuration.percentageOfNodesToScore,
+    queueLimits: {
+      initialBackoffMs,
+      maxBackoffMs,
+      unschedulableMs: options.podMaxInUnschedulableMs,
+    },
+    seed: options.seed,
+    checkedEvery: options.checkedEvery ?? 0,
+    keyOf,
+  });
 }

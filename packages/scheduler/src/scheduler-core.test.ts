@@ -284,6 +284,10 @@ test('decisions of the index are compared with full evaluation when that is aske
   }
   assert.equal(core.placement.metrics.checked, 6);
   assert.equal(core.placement.metrics.mismatched, 1);
+  assert.match(
+    core.placement.mismatch,
+    /^pod default\/p11: decided 0\/3 .*; full evaluation says a/,
+  );
 });
 
 test('identities and usages are given back with the pods that had them', () => {
@@ -296,4 +300,25 @@ test('identities and usages are given back with the pods that had them', () => {
   assert.equal(bench.core.nodes.milliCpu.get(bench.core.nodes.find('n')), 0);
   // What is left is held by the cache of specs, which forgets when it is full.
   assert(bench.core.identities.classes.size <= 51);
+});
+
+test('a node without a zone is in no domain of its own, whatever runs on it', () => {
+  const bench = new Bench();
+  const labels = { 'kubernetes.io/hostname': 'n' };
+  const status = { allocatable: { cpu: '9', pods: '9' } };
+  bench.core.nodeSeen({ metadata: { name: 'n', labels }, status }, 0);
+  bench.see(bench.pod('first'), podObject('first', '1', { nodeName: 'n' }));
+  const rule = (topologyKey: string): object => ({
+    maxSkew: 1,
+    topologyKey,
+    whenUnsatisfiable: 'DoNotSchedule',
+    labelSelector: { matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] },
+    minDomains: 2,
+  });
+  const rules = [rule('kubernetes.io/hostname'), rule('topology.kubernetes.io/zone')];
+  bench.pod('second', '1', { topologySpreadConstraints: rules });
+  assert.deepEqual(bench.run(0), [
+    "second: 0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints " +
+      '(missing required label).',
+  ]);
 });

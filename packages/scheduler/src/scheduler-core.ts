@@ -24,7 +24,7 @@ import { INDEX_BYTES_MAX, SEARCHED_NODES_MIN } from './index-shelf.ts';
 import { Placement } from './placement.ts';
 import type { ActiveProfile } from './placement.ts';
 import type { PodFacts } from './pod-facts.ts';
-import { createPodClass, type PodClass } from './pod-class.ts';
+import { createPodClass, usageOf, type PodClass } from './pod-class.ts';
 import { PodReader } from './pod-reader.ts';
 import { PLACE, PodTable } from './pod-table.ts';
 import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } from './profile.ts';
@@ -130,8 +130,9 @@ export class SchedulerCore {
       identities: this.identities,
       terms: this.#terms,
       view: this.#view,
-      nominations: this.nominator,
-      hasRivals: (id, priority) => this.nominator.hasRivals(id, priority),
+      nominator: this.nominator,
+      objects: this.objects,
+      keyOf: (id) => options.keyOf(id),
       profiles: this.profiles,
       percentageOfNodesToScore: options.percentageOfNodesToScore ?? 100,
       extenders: this.extenders,
@@ -196,7 +197,7 @@ export class SchedulerCore {
     if (!this.#reader.read(bytes, start, end)) return false;
     const { facts } = this.#reader;
     this.#setTerminating(id, facts.isTerminating);
-    this.pods.startMs.set(id, facts.startMs);
+    this.#setStart(id, facts.startMs);
     this.pods.uid0.set(id, facts.uid[0] ?? 0);
     this.pods.uid1.set(id, facts.uid[1] ?? 0);
     this.pods.uid2.set(id, facts.uid[2] ?? 0);
@@ -409,14 +410,11 @@ export class SchedulerCore {
 
   #assume(id: number, node: number, nowMs: number): void {
     const podClass = this.pods.podClass.get(id);
-    const shared = this.identities.classes.get(podClass);
     const { usages } = this.nodes;
-    if (shared.usage < 0) {
-      shared.usage = usages.acquire(shared.requests, shared.requestsNonZero);
-    }
-    usages.retain(shared.usage);
+    const usage = usageOf(this.identities.classes.get(podClass), usages);
+    usages.retain(usage);
     this.nominator.delete(id);
-    this.#enter(id, node, shared.usage, PLACE.assumed);
+    this.#enter(id, node, usage, PLACE.assumed);
     this.assumed++;
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
     this.queue.wakeOthers('podAdded', 'AssignedPodAdd', nowMs);
@@ -443,6 +441,16 @@ export class SchedulerCore {
     this.pods.place.set(id, place);
     this.placement.count(id, 1);
     this.#countSibling(id);
+  }
+
+  /** Whoever ranks pods by how long they have run must hear of it. */
+  #setStart(id: number, startMs: number): void {
+    const { pods } = this;
+    if (pods.startMs.get(id) === startMs) return;
+    pods.startMs.set(id, startMs);
+    if (this.placement.ranksVictims && pods.node.get(id) >= 0) {
+      this.nodes.log.append(pods.node.get(id));
+    }
   }
 
   /** Pods that leave are not counted among their siblings any more. */

@@ -17,6 +17,8 @@ export interface SchedulingLoopOptions {
   readonly clock: Clock;
   /** Asks extenders, or for a pod; resolves with an answer for each call. */
   ask(question: Question): Promise<readonly Answer[]>;
+  /** A decision was not that of full evaluation. */
+  onMismatch(text: string): void;
   /** Runs something soon, after what is to be read has been read. */
   defer(run: () => void): void;
 }
@@ -53,6 +55,12 @@ export class SchedulingLoop {
     this.#options.defer(this.#slice);
   }
 
+  #reportMismatch(): void {
+    const { placement } = this.#options.core;
+    this.#options.onMismatch(placement.mismatch);
+    placement.mismatch = '';
+  }
+
   readonly #slice = (): void => {
     this.#isDeferred = false;
     const { core, writer, clock } = this.#options;
@@ -65,6 +73,7 @@ export class SchedulingLoop {
       const attempt = core.attempt(nowMs);
       if (core.question !== null) return void this.#ask(core.question, startedMs);
       if (attempt === null) return;
+      if (core.placement.mismatch !== '') this.#reportMismatch();
       this.#take(attempt, startedMs);
     }
   };

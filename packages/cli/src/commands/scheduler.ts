@@ -10,6 +10,7 @@ interface Flags extends LogFlags {
   readonly config?: string;
   readonly leaderElect: boolean;
   readonly seed: number;
+  readonly checkEvery: number;
   readonly connections: number;
   readonly metricsAddress: string;
   readonly eventsPerSecond: number;
@@ -48,6 +49,12 @@ function described(): Command {
     .option('--config <file>', 'a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)')
     .option('--seed <number>', 'decides between equally good nodes', wholeNumber(0, 2 ** 48), 1)
     .option(
+      '--check-every <count>',
+      'compare one decision in so many with full evaluation; 0 = none',
+      wholeNumber(0, 1e9),
+      0,
+    )
+    .option(
       '--events-per-second <count>',
       'events posted at most; 0 = none',
       wholeNumber(0, 1e6),
@@ -79,6 +86,7 @@ function run(flags: Flags): Promise<number> {
       ...(flags.config === undefined ? {} : { configuration: readConfiguration(flags.config) }),
       leaderElect: flags.leaderElect,
       seed: flags.seed,
+      checkedEvery: flags.checkEvery,
       connections: flags.connections,
       metricsAddress: flags.metricsAddress,
       eventsPerSecondMax: flags.eventsPerSecond,
