@@ -46,15 +46,21 @@ export class AddressPool {
   readonly #base: number;
   readonly #size: number;
   readonly #bits: Uint32Array;
-  #cursor = 1;
+  readonly #first: number;
+  readonly #end: number;
+  #cursor: number;
   #used = 0;
 
-  constructor(cidr: string) {
+  /** Of the addresses one of `count` parts is given out, number `index`. */
+  constructor(cidr: string, index = 0, count = 1) {
     const network = parseCidr(cidr);
     assert(network !== undefined, `no IPv4 network of /8 to /30: ${cidr}`);
     this.#base = network.base;
     this.#size = network.size;
     this.#bits = new Uint32Array(Math.ceil(network.size / 32));
+    this.#first = Math.max(1, Math.floor((network.size * index) / count));
+    this.#end = Math.min(network.size - 1, Math.floor((network.size * (index + 1)) / count));
+    this.#cursor = this.#first;
   }
 
   get used(): number {
@@ -69,9 +75,9 @@ export class AddressPool {
   /** A free address, or -1 when all are taken. */
   allocate(): number {
     if (this.#used >= this.capacity) return -1;
-    for (let tried = 0; tried <= this.#size; tried++) {
+    for (let tried = this.#first; tried < this.#end; tried++) {
       const at = this.#cursor;
-      this.#cursor = at + 1 >= this.#size - 1 ? 1 : at + 1;
+      this.#cursor = at + 1 >= this.#end ? this.#first : at + 1;
       const word = this.#bits[at >>> 5]!;
       if ((word & (1 << (at & 31))) === 0) {
         this.#bits[at >>> 5] = word | (1 << (at & 31));

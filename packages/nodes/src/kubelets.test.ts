@@ -24,6 +24,7 @@ function world(): World {
     client,
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
+    faultOf: () => null,
     keepsStatus: () => true,
     endpoint: { port: 0, hostname: '', nodeIp: '' },
     nameOf: (id) => `node-${id}`,

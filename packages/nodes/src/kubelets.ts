@@ -18,6 +18,7 @@ import { resourceVersionOf } from '@megaplane/machinery/scan';
 import { TimerWheel } from '@megaplane/base/wheel';
 import { KubeletColumns, LOOK, NO_CAPACITY, NO_PORT, READY } from './kubelet-columns.ts';
 import { LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
+import { isUp, turnMs, type Fault } from './chaos/fault.ts';
 import { statusPatch, type KubeletEndpoint } from './node-status.ts';
 import { addressNumber } from './addresses.ts';
 import { hasAllocatable, internalAddress, isReady, kubeletPort } from './node-scan.ts';
@@ -46,6 +47,8 @@ export interface KubeletsOptions {
   /** False: the status of nodes is left to stages; only leases are kept. */
   readonly keepsStatus: () => boolean;
   readonly endpoint: KubeletEndpoint;
+  /** What is wrong with the node at a row; null: nothing. */
+  faultOf(id: number): Fault | null;
   /** Name of the Node at a row. */
   nameOf(id: number): string;
   /** A row is new and filled. */
@@ -97,6 +100,25 @@ export class Kubelets {
     if (!this.#isRenewing) return;
     const nowMs = this.#nowMs();
     for (let id = 0; id < idLimit; id++) if (has(id)) this.#planFirst(id, nowMs);
+  }
+
+  /** The fault of a row has begun, or is over. */
+  onFault(id: number): void {
+    const fault = this.#options.faultOf(id);
+    const nowMs = this.#nowMs();
+    if (fault?.kind === 'down') {
+      this.#leases.cancel(id);
+      this.#heartbeats.cancel(id);
+      return;
+    }
+    // machines that come back do so within the next period, not in one moment
+    if (this.#isRenewing) this.#planAnywhere(id, nowMs);
+    const isStaged = !this.#options.keepsStatus();
+    if (!isStaged) this.#heartbeats.arm(id, nowMs + this.#client.random() * this.#periodMs);
+  }
+
+  #isDown(id: number): boolean {
+    return this.#options.faultOf(id)?.kind === 'down';
   }
 
   /** Sends nothing any more; answers that are under way change nothing. */
@@ -154,7 +176,9 @@ export class Kubelets {
   #planStatus(id: number, isNew: boolean, nowReady: boolean, isStale: boolean): void {
     const isLeaving = this.#scan.deletionTimestampStart >= 0;
     if (!this.#options.keepsStatus()) this.#heartbeats.cancel(id);
-    else if (!nowReady && !isLeaving) this.#heartbeats.arm(id, this.#nowMs());
+    else if (this.#options.faultOf(id) !== null) {
+      if (isNew) this.#heartbeats.arm(id, this.#nowMs());
+    } else if (!nowReady && !isLeaving) this.#heartbeats.arm(id, this.#nowMs());
     else if (isNew && isStale && !isLeaving) {
       // so many are stale at once only after a restart: then there is time
       const spreadMs = Math.min(STALE_SPREAD_MS, this.#rows * STALE_SPREAD_ROWS);
@@ -198,6 +222,7 @@ export class Kubelets {
   }
 
   #heartbeat(id: number): void {
+    if (this.#isDown(id)) return;
     const columns = this.#columns;
     const name = this.#options.nameOf(id);
     const lacks = {
@@ -206,7 +231,10 @@ export class Kubelets {
       port: columns.has(id, NO_PORT),
     };
     const now = secondTime(this.#nowMs());
-    const body = JSON.stringify(statusPatch(name, now, lacks, this.#options.endpoint));
+    const fault = this.#options.faultOf(id);
+    const isReady = fault === null || isUp(fault, name, this.#nowMs());
+    const patch = statusPatch(name, now, lacks, this.#options.endpoint, isReady);
+    const body = JSON.stringify(patch);
     const path = `/api/v1/nodes/${name}/status`;
     const tag = columns.tagOf(id);
     const isTaken = this.#client.send(
@@ -229,8 +257,11 @@ export class Kubelets {
   ): void => {
     const id = this.#columns.idOf(tag);
     if (id < 0) return;
+    const fault = this.#options.faultOf(id);
+    const nowMs = this.#nowMs();
     if (status === 200) {
-      this.#planHeartbeat(id);
+      if (fault === null) this.#planHeartbeat(id);
+      else this.#heartbeats.arm(id, nowMs + turnMs(fault, this.#options.nameOf(id), nowMs));
     } else {
       this.#options.metrics.errors++;
       this.#heartbeats.arm(id, this.#nowMs() + RETRY_MS_MAX * (1 + this.#client.random()));
@@ -239,6 +270,7 @@ export class Kubelets {
 
   /** Sends the request that the lease of a row needs next: a creation, a look, or a renewal. */
   #renew(id: number): void {
+    if (this.#isDown(id)) return;
     const columns = this.#columns;
     const name = this.#options.nameOf(id);
     const tag = columns.tagOf(id);

@@ -38,12 +38,13 @@ export function addressOfName(name: string): string {
   return addressText(NAMED_BASE + 1 + (hash % NAMED_COUNT));
 }
 
-/** A strategic merge patch of the status of a healthy node, at `now` (RFC 3339). */
+/** A strategic merge patch of the status of a node, ready or not, at `now` (RFC 3339). */
 export function statusPatch(
   name: string,
   now: string,
   lacks: NodeLacks,
   endpoint: KubeletEndpoint,
+  isReady: boolean = true,
 ): JsonObject {
   const { port, hostname, nodeIp } = endpoint;
   const addresses: JsonValue[] = [];
@@ -55,12 +56,24 @@ export function statusPatch(
   }
   return {
     status: {
-      conditions: healthyConditions(now),
-      nodeInfo: NODE_INFO,
+      conditions: isReady ? healthyConditions(now) : [unready(now)],
+      ...(lacks.capacity || lacks.address ? { nodeInfo: NODE_INFO } : {}),
       ...(port > 0 ? { daemonEndpoints: { kubeletEndpoint: { Port: port } } } : {}),
       ...(addresses.length > 0 ? { addresses } : {}),
       ...(lacks.capacity ? { capacity: CAPACITY, allocatable: CAPACITY } : {}),
       ...(lacks.capacity ? { phase: 'Running' } : {}),
     },
+  };
+}
+
+/** What a kubelet says whose container runtime does not answer. */
+function unready(now: string): JsonObject {
+  return {
+    type: 'Ready',
+    status: 'False',
+    lastHeartbeatTime: now,
+    lastTransitionTime: now,
+    reason: 'KubeletNotReady',
+    message: '[container runtime is down]',
   };
 }

@@ -36,6 +36,8 @@ export interface PodsOptions {
   find(namespace: string, name: string): number;
   /** Address of a node, or -1 when this simulator does not (yet) hold the node. */
   nodeAddress(node: string): number;
+  /** The node is down: nothing is done for its pods until `replay`. */
+  isDown?(node: string): boolean;
   /** So many containers of a node begin to run. */
   onStart?(node: string, containers: number): void;
 }
@@ -106,6 +108,7 @@ export class Pods {
     }
     this.#keepAddress(id, text(status['podIP']));
     if (this.#options.disregard?.covers(pod) === true) return void this.#waiting.delete(id);
+    if (this.#options.isDown?.(node) === true) return void this.#waiting.delete(id);
     const action = this.#actionFor(id, pod, addressText(hostAddress));
     if (action === undefined) this.#waiting.delete(id);
     else if (this.#inFlight.has(id)) this.#waiting.set(id, action);
@@ -114,11 +117,14 @@ export class Pods {
 
   /** A node is known now: plays the pods that came before it. */
   onNode(node: string): void {
-    for (const pod of this.#early.take(node)) {
-      const metadata = object(pod['metadata']);
-      const id = this.#options.find(text(metadata['namespace']), text(metadata['name']));
-      if (id >= 0) this.#onPod(id, false, pod);
-    }
+    for (const pod of this.#early.take(node)) this.replay(pod);
+  }
+
+  /** The pod's node is up again. */
+  replay(pod: JsonObject): void {
+    const metadata = object(pod['metadata']);
+    const id = this.#options.find(text(metadata['namespace']), text(metadata['name']));
+    if (id >= 0) this.#onPod(id, false, pod);
   }
 
   /** Sends nothing any more. */

@@ -5,8 +5,11 @@ import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { createInformer } from '@megaplane/client/informer';
 import { readPages } from '@megaplane/client/pager';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
+import { stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { AddressPool } from './addresses.ts';
+import { Faults } from './chaos/faults.ts';
 import { Kubelets } from './kubelets.ts';
 import { LEASE_PATH } from './lease-object.ts';
 import { Disregard, NodeFilter, selectorOf } from './node-filter.ts';
@@ -48,6 +51,7 @@ export class SimulatedWorld {
   readonly #kubelets: Kubelets;
   readonly #played: Pods;
   readonly #filter: NodeFilter;
+  readonly #faults: Faults;
   readonly #nodes: Informer;
   readonly #pods: Informer;
   /** Containers that a node has started, by its row. */
@@ -61,9 +65,12 @@ export class SimulatedWorld {
     this.#parts = parts;
     const disregard = new Disregard(options.disregardAnnotations, options.disregardLabels);
     const onTrouble = (message: string): void => options.log('warn', message);
-    const addresses = new AddressPool(options.cidr);
+    const { index, count } = parts.part;
+    const addresses = new AddressPool(options.cidr, index, count);
+    this.#faults = this.#makeFaults();
     this.#staged = new StagedWorld({
       ...{ client, metrics, addresses, disregard, onTrouble },
+      isDown: (node) => this.#isDown(node),
       nodePort: endpoint.port,
       findNode: (name) => this.#findNode(name),
       nodeAddress: (row) => this.#kubelets.addressOf(row),
@@ -73,6 +80,7 @@ export class SimulatedWorld {
       leaseDurationSeconds: options.leaseDurationSeconds,
       metrics,
       endpoint,
+      faultOf: (id) => this.#faults.of(id),
       keepsStatus: () => !this.#staged.hasNodes,
       nameOf: (id) => this.#nodes.keyOf(id),
       onNode: (id) => {
@@ -82,6 +90,7 @@ export class SimulatedWorld {
     });
     this.#played = new Pods({
       ...{ client, metrics, addresses, disregard },
+      isDown: (node) => this.#isDown(node),
       find: (namespace, name) => this.#pods.find(namespace, name),
       nodeAddress: (node) => {
         const row = this.#findNode(node);
@@ -164,6 +173,7 @@ export class SimulatedWorld {
 
   stop(): void {
     this.#isStopped = true;
+    this.#faults.stop();
     this.#nodes.stop();
     this.#pods.stop();
     this.#staged.stop();
@@ -197,6 +207,7 @@ export class SimulatedWorld {
     const first = this.#kubelets.handler;
     return {
       onUpsert: (id, isNew, bytes, start, end) => {
+        if (isNew) this.#faults.onNode(id, bytes, start, end);
         first.onUpsert(id, isNew, bytes, start, end);
         this.#staged.nodeHandler?.onUpsert(id, isNew, bytes, start, end);
       },
@@ -212,10 +223,56 @@ export class SimulatedWorld {
     this.#isStarted = true;
     if (!this.#staged.hasPods) this.#pods.start();
     this.#staged.start();
+    this.#faults.start();
     this.#registration = this.#makeRegistration();
     this.#registration.start();
     const { options } = this.#parts;
     void this.#startLeases().catch((error: Error) => options.log('warn', error.message));
+  }
+
+  #makeFaults(): Faults {
+    const { client, options } = this.#parts;
+    return new Faults({
+      client,
+      rows: {
+        idLimit: () => this.#nodes.idLimit,
+        has: (id) => this.#nodes.has(id) && this.#filter.holds(id),
+        nameOf: (id) => this.#nodes.keyOf(id),
+        find: (name) => this.#findNode(name),
+      },
+      onChange: (id) => this.#kubelets.onFault(id),
+      onRecovered: (ids) => void this.#recover(new Set(ids)),
+      onTrouble: (message) => options.log('info', message),
+    });
+  }
+
+  #isDown(node: string): boolean {
+    const id = this.#findNode(node);
+    return id >= 0 && this.#faults.of(id)?.kind === 'down';
+  }
+
+  /** What nodes have missed while they were down is read again. */
+  async #recover(ids: ReadonlySet<number>): Promise<void> {
+    const { client } = this.#parts;
+    const isMeant = (name: string): boolean => ids.has(this.#findNode(name));
+    const read = (path: string, fieldSelector: string, take: (one: JsonObject) => void) =>
+      readPages({
+        ...{ client, path, fieldSelector },
+        onItem: (bytes, start, end) => {
+          const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+          if (!this.#isStopped) take(JSON.parse(text.toString('utf8')) as JsonObject);
+        },
+      });
+    if (this.#staged.hasNodes) {
+      await read('/api/v1/nodes', '', (node) => {
+        if (isMeant(stringAt(node, 'metadata', 'name'))) this.#staged.replayNode(node);
+      });
+    }
+    await read('/api/v1/pods', 'spec.nodeName!=', (pod) => {
+      if (!isMeant(stringAt(pod, 'spec', 'nodeName'))) return;
+      if (this.#staged.hasPods) this.#staged.replay(pod);
+      else this.#played.replay(pod);
+    });
   }
 
   #makeRegistration(): Registration {

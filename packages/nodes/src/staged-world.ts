@@ -27,6 +27,8 @@ export interface StagedOptions {
   readonly addresses: AddressPool;
   /** Nodes and pods that are left alone. */
   readonly disregard: Disregard;
+  /** The node is down: nothing is done for it and its pods until `replay`. */
+  readonly isDown: (node: string) => boolean;
   /** Of all kubelets. */
   readonly nodePort: number;
   /** Row of a node that we hold, or -1, and its address as a number, 0 without one. */
@@ -127,6 +129,8 @@ export class StagedWorld {
       metrics,
       isOurs: (object) => {
         if (isPod && !this.#isOurPod(object)) return false;
+        if (isPod && this.#options.isDown(nodeOf(object))) return false;
+        if (isNode && this.#options.isDown(memberText(object, 'metadata', 'name'))) return false;
         return !(isPod || isNode) || !this.#options.disregard.covers(object);
       },
       pathOf: (id) => {
@@ -194,11 +198,20 @@ export class StagedWorld {
 
   /** A node is known now: plays the pods that came before it. */
   onNode(name: string): void {
-    for (const pod of this.#early.take(name)) {
-      const namespace = memberText(pod, 'metadata', 'namespace');
-      const row = this.#pods?.find(namespace, memberText(pod, 'metadata', 'name')) ?? -1;
-      if (row >= 0) this.#podPlayer?.consider(row, pod);
-    }
+    for (const pod of this.#early.take(name)) this.replay(pod);
+  }
+
+  /** The pod's node is up again. */
+  replay(pod: JsonObject): void {
+    const namespace = memberText(pod, 'metadata', 'namespace');
+    const row = this.#pods?.find(namespace, memberText(pod, 'metadata', 'name')) ?? -1;
+    if (row >= 0) this.#podPlayer?.consider(row, pod);
+  }
+
+  /** A node is up again. */
+  replayNode(node: JsonObject): void {
+    const row = this.#options.findNode(memberText(node, 'metadata', 'name'));
+    if (row >= 0) this.#nodePlayer?.consider(row, node);
   }
 
   start(): void {

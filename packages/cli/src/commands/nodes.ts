@@ -6,6 +6,7 @@ import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
 import { wholeNumber, words } from '../usage.ts';
+import { chaosCommand } from './nodes-chaos.ts';
 
 interface Flags extends LogFlags {
   readonly kubeconfig: string;
@@ -46,6 +47,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
     .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 2);
   addNodeOptions(command);
   addPortOptions(command);
+  command.addCommand(chaosCommand(done));
   return addLogOptions(command).action(async (given: Flags) => {
     done(
       await serve(async () => {

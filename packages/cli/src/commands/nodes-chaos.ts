@@ -1,0 +1,188 @@
+// shell: standard output
+/** `megaplane nodes chaos`: what may happen to nodes, one line each. */
+import type { KubeClient } from '@megaplane/client/kube-client';
+import type { Fault } from '@megaplane/nodes/chaos/fault';
+import { formatDuration } from '@megaplane/base/limits';
+import { Command, Option } from 'commander';
+import { durationMs, durationOption, positive, wholeNumber } from '../usage.ts';
+
+interface Flags {
+  readonly kubeconfig: string;
+  readonly zone?: string;
+  readonly selector: string;
+  readonly percent: number;
+  readonly for?: number;
+  readonly period: number;
+  readonly timeout: number;
+  readonly to: string;
+  readonly wave: number;
+  readonly down: number;
+  readonly pause: number;
+  readonly drain: boolean;
+}
+
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+/** A ConfigMap holds no more names. */
+const WAVE_MAX = 10_000;
+
+export function chaosCommand(done: (exitCode: number) => void): Command {
+  const chaos = new Command('chaos')
+    .summary('kill, freeze, flap, drain and upgrade simulated nodes')
+    .description(
+      'Says what happens to simulated nodes now; every simulator of the cluster hears of it.\n\n' +
+        'Example: megaplane nodes chaos kill --kubeconfig ./kubeconfig --zone zone-a --for 5m',
+    );
+  const act =
+    (work: (client: KubeClient, flags: Flags, names: string[]) => Promise<string>) =>
+    async (...args: unknown[]): Promise<void> => {
+      const command = args.at(-1) as Command;
+      const flags = command.optsWithGlobals<Flags>();
+      const { createKubeClient } = await import('@megaplane/client/kube-client');
+      const client = await createKubeClient({ kubeconfig: flags.kubeconfig });
+      try {
+        process.stdout.write(`${await work(client, flags, command.args)}\n`);
+        done(0);
+      } finally {
+        client.close();
+      }
+    };
+  addFaults(chaos, act);
+  addDrains(chaos, act);
+  return chaos;
+}
+
+type Act = (
+  work: (client: KubeClient, flags: Flags, names: string[]) => Promise<string>,
+) => (...args: unknown[]) => Promise<void>;
+
+function withNodes(command: Command, percent: number): Command {
+  return command
+    .option('--zone <name>', 'nodes of this zone')
+    .option('--selector <labels>', 'nodes with these labels', '')
+    .option('--percent <number>', 'of these nodes', positive, percent)
+    .addOption(
+      new Option('--for <duration>', 'then they are healed (default: by heal)').argParser(
+        durationMs,
+      ),
+    );
+}
+
+function addFaults(chaos: Command, act: Act): void {
+  const down = act(async (client, flags) => add(client, flags, 'down'));
+  withNodes(chaos.command('kill').summary('nodes, such as all of a zone, say no more'), 100)
+    .description('Example: megaplane nodes chaos kill --kubeconfig F --zone zone-a')
+    .action(down);
+  withNodes(chaos.command('freeze').summary('a part of the nodes says nothing for a while'), 1)
+    .description('Example: megaplane nodes chaos freeze --kubeconfig F --percent 1 --for 60s')
+    .action(down);
+  withNodes(chaos.command('flap').summary('nodes are ready and not ready in turns'), 1)
+    .description('Example: megaplane nodes chaos flap --kubeconfig F --percent 1 --period 1m')
+    .addOption(durationOption('--period <duration>', 'to go and come back', 60_000))
+    .action(act(async (client, flags) => add(client, flags, 'flap')));
+  chaos
+    .command('heal [faults...]')
+    .summary('ends these faults, or all')
+    .description('Example: megaplane nodes chaos heal --kubeconfig F f1')
+    .action(
+      act(async (client, _flags, names) => {
+        const { removeFaults } = await import('@megaplane/nodes/chaos/fault-list');
+        const removed = await removeFaults(client, names);
+        return `healed: ${removed.map(({ id }) => id).join(', ') || 'there was no such fault'}`;
+      }),
+    );
+  chaos
+    .command('list')
+    .summary('faults of now')
+    .description('Example: megaplane nodes chaos list --kubeconfig F')
+    .action(
+      act(async (client) => {
+        const { listFaults } = await import('@megaplane/nodes/chaos/fault-list');
+        const faults = await listFaults(client);
+        return faults.map((fault) => sentence(fault, client)).join('\n') || 'no fault';
+      }),
+    );
+}
+
+function addDrains(chaos: Command, act: Act): void {
+  const timeout = (): Option => durationOption('--timeout <duration>', 'for each node', 600_000);
+  chaos
+    .command('drain [nodes...]')
+    .summary('cordons nodes and evicts their pods')
+    .description('Example: megaplane nodes chaos drain --kubeconfig F node-0 node-1')
+    .option('--selector <labels>', 'nodes with these labels', '')
+    .addOption(timeout())
+    .action(
+      act(async (client, flags, names) => {
+        const { drain } = await import('@megaplane/nodes/chaos/drain');
+        const own = await chosen(client, flags, names);
+        await drain(own, { client, timeoutMs: flags.timeout, log: warn });
+        return `${own.length} nodes are drained`;
+      }),
+    );
+  chaos
+    .command('upgrade [nodes...]')
+    .summary('brings kubelets to another version, wave by wave')
+    .description('Example: megaplane nodes chaos upgrade --kubeconfig F --to v1.37.0 --wave 100')
+    .requiredOption('--to <version>', 'of the kubelets afterwards')
+    .option('--selector <labels>', 'nodes with these labels', '')
+    .option('--wave <nodes>', 'away at once', wholeNumber(1, WAVE_MAX), 100)
+    .addOption(durationOption('--down <duration>', 'how long a node is away', 10_000))
+    .addOption(durationOption('--pause <duration>', 'between two waves', 0))
+    .option('--no-drain', 'take them down with their pods')
+    .addOption(timeout())
+    .action(
+      act(async (client, flags, names) => {
+        const { upgrade } = await import('@megaplane/nodes/chaos/drain');
+        const own = await chosen(client, flags, names);
+        const { to: version, wave, down: downMs, pause: pauseMs, drain: isDrained } = flags;
+        const timing = { downMs, pauseMs, timeoutMs: flags.timeout };
+        await upgrade(own, { client, version, wave, ...timing, isDrained, log: warn });
+        return `${own.length} nodes are upgraded to ${version}`;
+      }),
+    );
+}
+
+async function chosen(
+  client: KubeClient,
+  { selector }: Flags,
+  names: readonly string[],
+): Promise<readonly string[]> {
+  if (names.length > 0) return names;
+  const { nodesOf } = await import('@megaplane/nodes/chaos/drain');
+  const found = await nodesOf(client, selector);
+  if (found.length === 0) throw new Error(`no node has the labels ${selector}`);
+  return found;
+}
+
+async function add(client: KubeClient, flags: Flags, kind: Fault['kind']): Promise<string> {
+  const { addFault } = await import('@megaplane/nodes/chaos/fault-list');
+  const { parseLabelSelector } = await import('@megaplane/machinery/selectors');
+  const zone = flags.zone === undefined ? [] : [`${ZONE_LABEL}=${flags.zone}`];
+  const selector = [...zone, ...(flags.selector === '' ? [] : [flags.selector])].join(',');
+  const parsed = parseLabelSelector(selector);
+  if ('error' in parsed) throw new Error(`--selector: ${parsed.error}`);
+  if (flags.percent <= 0 || flags.percent > 100) {
+    throw new Error('--percent: a number above 0 and up to 100 is needed');
+  }
+  const untilMs = flags.for === undefined ? 0 : client.timers.nowMs() + flags.for;
+  const { percent } = flags;
+  const periodMs = kind === 'flap' ? flags.period : 0;
+  return sentence(
+    await addFault(client, { kind, selector, names: [], percent, untilMs, periodMs }),
+    client,
+  );
+}
+
+function sentence(fault: Fault, client: KubeClient): string {
+  const { id, kind, selector, names, percent, untilMs, periodMs } = fault;
+  const where = selector === '' ? 'all nodes' : `nodes with ${selector}`;
+  const who = names.length > 0 ? `${names.length} nodes` : `${percent} % of ${where}`;
+  const what = kind === 'down' ? 'down' : `flapping every ${formatDuration(periodMs)}`;
+  const restMs = Math.max(0, Math.round((untilMs - client.timers.nowMs()) / 1000) * 1000);
+  const end = untilMs === 0 ? 'until healed' : `for ${formatDuration(restMs)}`;
+  return `${id}: ${who} ${what}, ${end}`;
+}
+
+function warn(message: string): void {
+  process.stderr.write(`${message}\n`);
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { eventually, kubectlOf, kubectls, megaplane, NO_KUBECTL, startCluster } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+
+const [program] = kubectls();
+const skip = program === undefined ? NO_KUBECTL : false;
+let cluster: Cluster;
+
+before(async () => {
+  if (skip === false) cluster = await startCluster(['--nodes', '6']);
+});
+after(async () => {
+  await cluster?.remove();
+});
+
+function write(text: string): string {
+  const file = join(cluster.dataDir, 'object.json');
+  writeFileSync(file, text);
+  return file;
+}
+
+const kubectl = (...args: string[]): string => kubectlOf(program ?? '', cluster)(...args);
+function chaos(...args: string[]): string {
+  const ran = megaplane('nodes', 'chaos', ...args, '--kubeconfig', cluster.kubeconfig);
+  assert.equal(ran.status, 0, ran.stderr);
+  return ran.stdout.trim();
+}
+
+test('nodes of a zone fall silent, and catch up when they are healed', { skip }, async () => {
+  const renewals = (node: string): string =>
+    kubectl('get', 'lease', node, '-n', 'kube-node-lease', '-o', 'jsonpath={.spec.renewTime}');
+  assert.equal(
+    chaos('kill', '--zone', 'zone-a'),
+    'f1: 100 % of nodes with topology.kubernetes.io/zone=zone-a down, until healed',
+  );
+  assert.match(chaos('list'), /^f1: /);
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } };
+  const spec = { nodeName: 'node-0', containers: [{ name: 'c', image: 'i' }] };
+  const text = JSON.stringify({ ...pod, spec });
+  kubectl('create', '--raw', '/api/v1/namespaces/default/pods', '-f', write(text));
+  const before = renewals('node-0');
+  const live = renewals('node-1');
+  await eventually('a renewal of a living node', () => renewals('node-1') !== live || undefined);
+  assert.equal(renewals('node-0'), before);
+  const phase = (): string => kubectl('get', 'pod', 'p', '-o', 'jsonpath={.status.phase}');
+  assert.equal(phase(), 'Pending');
+  assert.equal(chaos('heal', 'f1'), 'healed: f1');
+  await eventually('the pod runs', () => phase() === 'Running' || undefined);
+  await eventually('a renewal', () => renewals('node-0') !== before || undefined);
+  assert.equal(chaos('list'), 'no fault');
+});
+
+test('flapping nodes are ready in turns, and ready again when it is over', { skip }, async () => {
+  const status = (): string => {
+    const path = '{.status.conditions[?(@.type=="Ready")].status}';
+    return kubectl('get', 'node', 'node-2', '-o', `jsonpath=${path}`);
+  };
+  chaos(
+    'flap',
+    '--selector',
+    'kubernetes.io/hostname=node-2',
+    '--percent',
+    '100',
+    '--period',
+    '2s',
+  );
+  await eventually('not ready', () => status() === 'False' || undefined);
+  await eventually('ready', () => status() === 'True' || undefined);
+  await eventually('not ready again', () => status() === 'False' || undefined);
+  chaos('heal');
+  await eventually('ready', () => status() === 'True' || undefined, 20_000);
+});
+
+test('drained nodes are empty; upgraded ones show another version', { skip }, async () => {
+  kubectl('create', 'deployment', 'web', '--image=i', '--replicas=6');
+  kubectl('rollout', 'status', 'deployment/web', '--timeout=20s');
+  assert.equal(chaos('drain', 'node-1', 'node-3'), '2 nodes are drained');
+  for (const node of ['node-1', 'node-3']) {
+    const pods = kubectl('get', 'pods', '--field-selector', `spec.nodeName=${node}`, '-o', 'name');
+    assert.equal(pods, '');
+  }
+  assert.equal(
+    chaos('upgrade', 'node-4', 'node-5', '--to', 'v9.9.9', '--wave', '1', '--down', '100ms'),
+    '2 nodes are upgraded to v9.9.9',
+  );
+  const path = '{range .items[*]}{.status.nodeInfo.kubeletVersion}{.spec.unschedulable} {end}';
+  const shown = kubectl('get', 'nodes', '-o', `jsonpath=${path}`).trim().split(' ');
+  assert.deepEqual(
+    shown.map((one) => (one.startsWith('v1.') ? one.replace(/^v1.*?(true)?$/, 'old$1') : one)),
+    ['old', 'oldtrue', 'old', 'oldtrue', 'v9.9.9', 'v9.9.9'],
+  );
+});
+
+test('what cannot be meant is refused', { skip }, () => {
+  const refuse = (...args: string[]): string =>
+    megaplane('nodes', 'chaos', ...args, '--kubeconfig', cluster.kubeconfig).stderr;
+  assert.match(refuse('kill', '--selector', 'a in'), /--selector: /);
+  assert.match(refuse('freeze', '--percent', '0'), /above 0 and up to 100/);
+  assert.match(refuse('drain', '--selector', 'no=where'), /no node has the labels no=where/);
+  assert.match(refuse('drain', 'nowhere'), /node nowhere: .*not found/);
+  assert.match(chaos('heal', 'f77'), /there was no such fault/);
+});

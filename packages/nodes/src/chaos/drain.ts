@@ -1,0 +1,157 @@
+/** Empties nodes as `kubectl drain` does, and brings nodes to another version in waves. */
+import { CONTENT, type Client } from '@megaplane/client/client';
+import { readPages } from '@megaplane/client/pager';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { addFault, removeFaults } from './fault-list.ts';
+
+/** Evictions that a budget refuses are tried again so often, as kubectl does. */
+const RETRY_MS = 5000;
+const LOOK_MS = 500;
+/** Nodes that are worked on at once. */
+const AT_ONCE = 64;
+
+export interface DrainOptions {
+  readonly client: Client;
+  /** Gives up after so long for each node. */
+  readonly timeoutMs: number;
+  readonly log: (message: string) => void;
+}
+
+/** Names of the nodes that a selector leaves, in their order. */
+export async function nodesOf(client: Client, labelSelector: string): Promise<readonly string[]> {
+  const names: string[] = [];
+  const result = await readPages({
+    client,
+    path: '/api/v1/nodes',
+    labelSelector,
+    onItem: (bytes, start, end) => {
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+      names.push(stringAt(JSON.parse(text.toString('utf8')) as JsonObject, 'metadata', 'name'));
+    },
+  });
+  if (!result.ok) throw new Error(result.status.message ?? 'nodes cannot be read');
+  return names;
+}
+
+/** Runs `work` for each name, some at once; rejects with the first failure when all have ended. */
+async function each(
+  names: readonly string[],
+  work: (name: string) => Promise<void>,
+): Promise<void> {
+  const waiting = [...names];
+  const failures: unknown[] = [];
+  const worker = async (): Promise<void> => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      try {
+        await work(name);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  if (failures.length > 0) throw failures[0] as Error;
+}
+
+async function patchNode(client: Client, name: string, part: string, body: object): Promise<void> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}${part}`;
+  const text = JSON.stringify(body);
+  const contentType = CONTENT.strategicPatch;
+  const answer = await client.request({ method: 'PATCH', path, contentType, body: text });
+  if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
+}
+
+/** Cordons the nodes and evicts their pods; those of DaemonSets and mirrors stay. */
+export async function drain(names: readonly string[], options: DrainOptions): Promise<void> {
+  await each(names, (name) =>
+    patchNode(options.client, name, '', { spec: { unschedulable: true } }),
+  );
+  await each(names, (name) => empty(name, options));
+}
+
+async function empty(name: string, { client, timeoutMs, log }: DrainOptions): Promise<void> {
+  const endMs = client.timers.nowMs() + timeoutMs;
+  const asked = new Map<string, number>();
+  for (;;) {
+    const pods = await evictable(client, name);
+    if (pods.length === 0) return;
+    const nowMs = client.timers.nowMs();
+    if (nowMs > endMs) {
+      const left = pods.map((pod) => stringAt(pod, 'metadata', 'name')).slice(0, 5);
+      throw new Error(`node ${name}: ${pods.length} pods are left: ${left.join(', ')} ...`);
+    }
+    for (const pod of pods) {
+      const uid = stringAt(pod, 'metadata', 'uid');
+      if ((asked.get(uid) ?? 0) > nowMs) continue;
+      asked.set(uid, nowMs + RETRY_MS);
+      await evict(client, pod, log);
+    }
+    await new Promise<void>((resolve) => client.timers.after(LOOK_MS, resolve));
+  }
+}
+
+async function evictable(client: Client, node: string): Promise<readonly JsonObject[]> {
+  const path = `/api/v1/pods?fieldSelector=spec.nodeName%3D${encodeURIComponent(node)}`;
+  const answer = await client.request({ method: 'GET', path });
+  if (!answer.ok) throw new Error(`node ${node}: ${answer.status.message ?? answer.code}`);
+  return listAt(answer.object, 'items').filter((pod): pod is JsonObject => {
+    if (!isObject(pod)) return false;
+    const owners = listAt(pod, 'metadata', 'ownerReferences');
+    const isDaemon = owners.some((owner) => stringAt(owner, 'kind') === 'DaemonSet');
+    const isMirror = stringAt(pod, 'metadata', 'annotations', 'kubernetes.io/config.mirror') !== '';
+    return !isDaemon && !isMirror;
+  });
+}
+
+async function evict(client: Client, pod: JsonObject, log: (text: string) => void): Promise<void> {
+  const namespace = stringAt(pod, 'metadata', 'namespace');
+  const name = stringAt(pod, 'metadata', 'name');
+  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+  const path = `/api/v1/namespaces/${namespace}/pods/${name}/eviction`;
+  const answer = await client.request({ method: 'POST', path, body });
+  // gone already, or its budget allows none now: both are looked at again
+  if (answer.ok || answer.code === 404) return;
+  if (answer.code !== 429) throw new Error(`${namespace}/${name}: ${answer.status.message ?? ''}`);
+  log(`${namespace}/${name}: ${answer.status.message ?? 'cannot be evicted now'}`);
+}
+
+export interface UpgradeOptions extends DrainOptions {
+  /** The kubelets' version afterwards. */
+  readonly version: string;
+  /** Nodes that are away at once. */
+  readonly wave: number;
+  /** How long the nodes of a wave are down. */
+  readonly downMs: number;
+  /** Between two waves. */
+  readonly pauseMs: number;
+  readonly isDrained: boolean;
+}
+
+/** Drains, takes down, changes and brings back one wave of nodes after the other. */
+export async function upgrade(names: readonly string[], options: UpgradeOptions): Promise<void> {
+  const { client, wave, version, downMs, pauseMs, isDrained, log } = options;
+  const sleep = (durationMs: number): Promise<void> =>
+    new Promise((resolve) => client.timers.after(durationMs, resolve));
+  for (let start = 0; start < names.length; start += wave) {
+    const own = names.slice(start, start + wave);
+    if (isDrained) await drain(own, options);
+    const fault = await addFault(client, {
+      kind: 'down',
+      selector: '',
+      names: own,
+      percent: 100,
+      untilMs: 0,
+      periodMs: 0,
+    });
+    await sleep(downMs);
+    const nodeInfo = { kubeletVersion: version };
+    await each(own, (name) => patchNode(client, name, '/status', { status: { nodeInfo } }));
+    await removeFaults(client, [fault.id]);
+    const spec = { unschedulable: null };
+    if (isDrained) await each(own, (name) => patchNode(client, name, '', { spec }));
+    log(`${Math.min(names.length, start + wave)} of ${names.length} nodes have ${version}`);
+    if (start + wave < names.length) await sleep(pauseMs);
+  }
+}

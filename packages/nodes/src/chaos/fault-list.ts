@@ -1,0 +1,73 @@
+/** Adds and removes faults in the ConfigMap that simulators watch. */
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { FAULTS_KEY, FAULTS_MAX, FAULTS_NAME, FAULTS_NAMESPACE, readFaults } from './fault.ts';
+import type { Fault } from './fault.ts';
+
+const COLLECTION = `/api/v1/namespaces/${FAULTS_NAMESPACE}/configmaps`;
+/** Others may write at the same time; so often it is tried again. */
+const TRIES_MAX = 10;
+
+/** Faults that stand in the list, those that are over left out. */
+export async function listFaults(client: Client): Promise<readonly Fault[]> {
+  const answer = await client.request({ method: 'GET', path: `${COLLECTION}/${FAULTS_NAME}` });
+  if (answer.ok) return withoutOld(client, readFaults(answer.object));
+  if (answer.code === 404) return [];
+  throw new Error(answer.status.message ?? 'the faults cannot be read');
+}
+
+/** Adds a fault; resolves with it under the name that it got. */
+export async function addFault(client: Client, fault: Omit<Fault, 'id'>): Promise<Fault> {
+  let added: Fault | null = null;
+  await change(client, (faults) => {
+    if (faults.length >= FAULTS_MAX) throw new Error(`there are ${FAULTS_MAX} faults already`);
+    const last = Math.max(0, ...faults.map(({ id }) => Number(/^f(\d+)$/.exec(id)?.[1] ?? 0)));
+    added = { id: `f${last + 1}`, ...fault };
+    return [...faults, added];
+  });
+  if (added === null) throw new Error('the fault was not added');
+  return added;
+}
+
+/** Removes faults by their names; none given: all. Resolves with those that were there. */
+export async function removeFaults(
+  client: Client,
+  ids: readonly string[],
+): Promise<readonly Fault[]> {
+  let removed: readonly Fault[] = [];
+  await change(client, (faults) => {
+    removed = faults.filter(({ id }) => ids.length === 0 || ids.includes(id));
+    return faults.filter((fault) => !removed.includes(fault));
+  });
+  return removed;
+}
+
+function withoutOld(client: Client, faults: readonly Fault[]): readonly Fault[] {
+  const nowMs = client.timers.nowMs();
+  return faults.filter(({ untilMs }) => untilMs === 0 || untilMs > nowMs);
+}
+
+async function change(
+  client: Client,
+  next: (faults: readonly Fault[]) => readonly Fault[],
+): Promise<void> {
+  const path = `${COLLECTION}/${FAULTS_NAME}`;
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const found = await client.request({ method: 'GET', path });
+    if (!found.ok && found.code !== 404) throw new Error(found.status.message ?? 'no answer');
+    const faults = next(found.ok ? withoutOld(client, readFaults(found.object)) : []);
+    const data = { [FAULTS_KEY]: JSON.stringify(faults) };
+    const fresh: JsonObject = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: FAULTS_NAME, namespace: FAULTS_NAMESPACE },
+      data,
+    };
+    const answer = found.ok
+      ? await client.request({ method: 'PUT', path, body: { ...found.object, data } })
+      : await client.request({ method: 'POST', path: COLLECTION, body: fresh });
+    if (answer.ok) return;
+    if (answer.code !== 409) throw new Error(answer.status.message ?? 'the fault list is refused');
+  }
+  throw new Error(`the list of faults changed ${TRIES_MAX} times while it was written`);
+}
