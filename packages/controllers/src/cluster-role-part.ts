@@ -25,7 +25,13 @@ export class ClusterRolePart {
 
   constructor({ client, informers, onError }: ClusterRolePartOptions) {
     this.#client = client;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('ClusterRoleAggregator'),
+    );
     this.#roles = new ObjectCache(informers, PATH, (key, after) => {
       if (after === undefined || objectAt(after, 'aggregationRule') === undefined) {
         this.#aggregating.delete(key);

@@ -46,7 +46,13 @@ export class CronJobPart {
     this.#options = options;
     const { client, informers, onError } = options;
     this.#client = client;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('cronjob'),
+    );
     this.#cronJobs = new ObjectCache(informers, `${ROOT}/cronjobs`, (key, after) => {
       if (after !== undefined) this.#workers.add(key);
     });

@@ -85,7 +85,13 @@ export class DaemonSetPart {
     this.#options = options;
     const { client, informers, pods, random, onError } = options;
     this.#control = new PodControl(client, options.announce);
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('daemonset'),
+    );
     this.#sets = new ObjectCache(informers, `${ROOT}/daemonsets`, (key, after) => {
       if (after !== undefined) this.#workers.add(key);
       else this.#expectations.forget(key);

@@ -56,7 +56,13 @@ export class DeploymentPart {
     this.#options = options;
     const { client, informers, pods } = options;
     this.#control = new PodControl(client, options.announce);
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      options.onError,
+      informers.queues.queue('deployment'),
+    );
     const synced = (): void => this.#addWaiting();
     this.#deployments = new ObjectCache(
       informers,

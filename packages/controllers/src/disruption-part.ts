@@ -56,7 +56,13 @@ export class DisruptionPart {
   constructor(options: DisruptionPartOptions) {
     this.#options = options;
     const { client, informers, pods } = options;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      options.onError,
+      informers.queues.queue('disruption'),
+    );
     this.#budgets = new ObjectCache(
       informers,
       `${ROOT}/poddisruptionbudgets`,

@@ -68,7 +68,13 @@ export class EndpointsPart {
     this.#options = options;
     const { client, informers, pods } = options;
     this.#zones = new KeyTable({ random: options.random });
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      options.onError,
+      informers.queues.queue('endpoint_slice'),
+    );
     const synced = (): void => this.#addWaiting();
     this.#services = new ObjectCache(informers, '/api/v1/services', (key, after, before) =>
       this.#serviceChanged(key, after, before),

@@ -80,6 +80,7 @@ export class GarbageCollector {
       WORKERS,
       (key) => this.#work(Math.floor(key / ROWS_PER_RESOURCE), key % ROWS_PER_RESOURCE),
       options.onError,
+      options.informers.queues.queue('garbage_collector_attempt_to_delete'),
     );
   }
 

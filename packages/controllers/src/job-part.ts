@@ -48,8 +48,20 @@ export class JobPart {
     this.#options = options;
     const { client, informers, pods, onError } = options;
     this.#control = new PodControl(client, options.announce);
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
-    this.#loose = new Workers(client.timers, LOOSE_WORKERS, (key) => this.#letGo(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('job'),
+    );
+    this.#loose = new Workers(
+      client.timers,
+      LOOSE_WORKERS,
+      (key) => this.#letGo(key),
+      onError,
+      informers.queues.queue('job_orphan_pod'),
+    );
     const synced = (): void => this.#addWaiting();
     this.#jobs = new ObjectCache(
       informers,

@@ -272,6 +272,7 @@ export class Manager {
       put('megaplane_garbage_pending', 'gauge', garbage.pending);
       put('megaplane_garbage_deletions_total', 'counter', garbage.deletions);
     }
+    lines.push(...this.#informers.queues.lines(this.#given.client.timers.nowMs()));
     return lines.join('\n') + '\n';
   }
 }

@@ -16,6 +16,8 @@ export interface NamespaceDefault {
   /** `serviceaccounts`. */
   readonly resource: string;
   readonly name: string;
+  /** What the metrics call the queue of it. */
+  readonly queue: string;
   readonly body: JsonObject;
   /** What must be so in an object that exists; a merge patch puts it right. */
   readonly isRight: (object: JsonObject) => boolean;
@@ -27,6 +29,7 @@ export function defaultServiceAccount(): NamespaceDefault {
   return {
     resource: 'serviceaccounts',
     name,
+    queue: 'serviceaccount',
     body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } },
     isRight: () => true,
     repair: {},
@@ -40,6 +43,7 @@ export function rootCaConfigMap(pem: string): NamespaceDefault {
   return {
     resource: 'configmaps',
     name,
+    queue: 'root_ca_cert_publisher',
     body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, annotations }, data },
     isRight: (object) => stringAt(object, 'data', 'ca.crt') === pem,
     repair: { data },

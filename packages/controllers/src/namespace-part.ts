@@ -44,6 +44,7 @@ export class NamespacePart {
         return deleteNamespace(client, name, now, rounds);
       },
       onError,
+      informers.queues.queue('namespace'),
     );
     this.#ensured = options.defaults.map(
       (one) =>
@@ -52,6 +53,7 @@ export class NamespacePart {
           DEFAULT_WORKERS,
           async (name) => (this.#terminating.has(name) ? 'done' : ensureDefault(client, name, one)),
           onError,
+          informers.queues.queue(one.queue),
         ),
     );
     this.#namespaces = informers.subscribe(

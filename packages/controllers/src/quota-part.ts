@@ -46,7 +46,13 @@ export class QuotaPart {
   constructor({ client, informers, pods, onError }: QuotaPartOptions) {
     this.#client = client;
     this.#informers = informers;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('resourcequota_primary'),
+    );
     this.#quotas = new ObjectCache(informers, QUOTAS, (key, after, before) => {
       const isOther = !equals(objectAt(after, 'spec') ?? {}, objectAt(before, 'spec') ?? {});
       const isBehind = !equals(

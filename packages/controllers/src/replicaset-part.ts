@@ -70,7 +70,15 @@ export class ReplicaSetPart {
     this.#options = options;
     const { client, kind, informers, pods } = options;
     this.#control = new PodControl(client, options.announce);
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), options.onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      options.onError,
+      options.informers.queues.queue(
+        options.kind.kind === 'ReplicaSet' ? 'replicaset' : 'replicationmanager',
+      ),
+    );
     this.#cache = new ObjectCache(
       informers,
       `${kind.root}/${kind.resource}`,

@@ -1,7 +1,8 @@
-/** One informer per collection, whoever wants it: a million leases are watched once. */
+/** What controllers share: one informer per collection, and a board of their work queues. */
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer, type Polling } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { QueueBoard } from './queue-metrics.ts';
 
 /**
  * Leases of more nodes than stock Kubernetes supports three times over are read every ten seconds,
@@ -76,6 +77,8 @@ export class SharedInformers {
   readonly #onTrouble: (message: string) => void;
   readonly #shared: Map<string, Shared> = new Map();
   readonly #started: Set<string> = new Set();
+  /** The work queues of those that share: what each tells of itself. */
+  readonly queues: QueueBoard = new QueueBoard();
 
   constructor(client: Client, onTrouble: (message: string) => void) {
     this.#client = client;

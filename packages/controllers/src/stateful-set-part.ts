@@ -70,7 +70,13 @@ export class StatefulSetPart {
     this.#options = options;
     const { client, informers, pods, random, onError } = options;
     this.#client = client;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('statefulset'),
+    );
     this.#sets = new ObjectCache(informers, `${ROOT}/statefulsets`, (key, after) => {
       if (after !== undefined) this.#workers.add(key);
       else this.#expectations.forget(key);

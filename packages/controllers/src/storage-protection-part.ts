@@ -39,8 +39,20 @@ export class StorageProtectionPart {
   constructor({ client, informers, pods, isClaims, isVolumes, onError }: StorageProtectionOptions) {
     this.#client = client;
     const { timers } = client;
-    this.#claimWorkers = new Workers(timers, WORKERS, (key) => this.#claim(key), onError);
-    this.#volumeWorkers = new Workers(timers, WORKERS, (key) => this.#volume(key), onError);
+    this.#claimWorkers = new Workers(
+      timers,
+      WORKERS,
+      (key) => this.#claim(key),
+      onError,
+      informers.queues.queue('pvcprotection'),
+    );
+    this.#volumeWorkers = new Workers(
+      timers,
+      WORKERS,
+      (key) => this.#volume(key),
+      onError,
+      informers.queues.queue('pvprotection'),
+    );
     const claims = '/api/v1/persistentvolumeclaims';
     this.#claims = isClaims
       ? new ObjectCache(informers, claims, (key, after) => this.#claimChanged(key, after))

@@ -25,7 +25,13 @@ export class TokenCleanerPart {
 
   constructor({ client, informers, onError }: TokenCleanerOptions) {
     this.#client = client;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('token_cleaner'),
+    );
     this.#tokens = new ObjectCache(
       informers,
       '/api/v1/secrets',

@@ -42,6 +42,7 @@ export class TokenSecrets {
       WORKERS,
       (key) => this.#work(key),
       options.onError,
+      options.informers.queues.queue('serviceaccount_tokens_secret'),
     );
     const { informers } = options;
     this.#secrets = informers.subscribe({ path: '/api/v1/secrets' }, this.#secretHandler());

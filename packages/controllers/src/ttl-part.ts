@@ -23,7 +23,13 @@ export class TtlPart {
 
   constructor({ client, informers, onError }: TtlPartOptions) {
     this.#client = client;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('ttl_jobs_to_delete'),
+    );
     this.#jobs = new ObjectCache(informers, '/apis/batch/v1/jobs', (key, after) => {
       if (after !== undefined && expiresMs(after) < Infinity) this.#workers.add(key);
     });

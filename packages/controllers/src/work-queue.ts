@@ -14,10 +14,21 @@ export class WorkQueue<K> {
   readonly #active: Set<K> = new Set();
   readonly #again: Set<K> = new Set();
   readonly #failures: Map<K, number> = new Map();
+  readonly #readied: (key: K) => void;
+
+  /** `readied` hears of each key that can be worked on from now. */
+  constructor(readied: (key: K) => void = () => {}) {
+    this.#readied = readied;
+  }
 
   /** Keys ready or waiting. */
   get size(): number {
     return this.#ready.size + this.#waiting.size + this.#again.size;
+  }
+
+  /** Keys that can be worked on now. */
+  get ready(): number {
+    return this.#ready.size;
   }
 
   /** When the next waiting key becomes ready; Infinity if none waits. */
@@ -32,7 +43,13 @@ export class WorkQueue<K> {
   add(key: K): void {
     this.#waiting.delete(key);
     if (this.#active.has(key)) this.#again.add(key);
-    else this.#ready.add(key);
+    else this.#enter(key);
+  }
+
+  #enter(key: K): void {
+    if (this.#ready.has(key)) return;
+    this.#ready.add(key);
+    this.#readied(key);
   }
 
   /** Adds the key later; an earlier appointment stands. */
@@ -86,7 +103,7 @@ export class WorkQueue<K> {
 
   #end(key: K): void {
     this.#active.delete(key);
-    if (this.#again.delete(key)) this.#ready.add(key);
+    if (this.#again.delete(key)) this.#enter(key);
   }
 }
 

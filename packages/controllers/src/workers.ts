@@ -1,4 +1,5 @@
 import type { Timers } from '@megaplane/client/client';
+import type { QueueMetrics } from './queue-metrics.ts';
 import { WorkQueue } from './work-queue.ts';
 
 /** How a piece of work ended: `again` comes back after a time of its own choice. */
@@ -9,11 +10,12 @@ export type WorkResult = 'done' | 'retry' | { readonly againMs: number };
  * nevertheless, the error goes to `onError` and the key is tried again.
  */
 export class Workers<K> {
-  readonly queue: WorkQueue<K> = new WorkQueue<K>();
+  readonly queue: WorkQueue<K>;
   readonly #timers: Timers;
   readonly #width: number;
   readonly #work: (key: K) => Promise<WorkResult>;
   readonly #onError: (error: unknown) => void;
+  readonly #metrics: QueueMetrics;
   #running = 0;
   #isStopped = false;
   #isPaused = true;
@@ -25,8 +27,12 @@ export class Workers<K> {
     width: number,
     work: (key: K) => Promise<WorkResult>,
     onError: (error: unknown) => void,
+    metrics: QueueMetrics,
   ) {
     this.#timers = timers;
+    this.#metrics = metrics;
+    this.queue = new WorkQueue<K>((key) => metrics.added(key, timers.nowMs()));
+    metrics.depth = () => this.queue.ready;
     this.#width = width;
     this.#work = work;
     this.#onError = onError;
@@ -65,12 +71,14 @@ export class Workers<K> {
 
   async #one(key: K): Promise<void> {
     let result: WorkResult = 'retry';
+    this.#metrics.began(key, this.#timers.nowMs());
     try {
       result = await this.#work(key);
     } catch (error) {
       this.#onError(error);
     }
     this.#running--;
+    this.#metrics.ended(key, result === 'retry', this.#timers.nowMs());
     if (result === 'retry') this.queue.retry(key, this.#timers.nowMs());
     else {
       this.queue.done(key);

@@ -143,6 +143,11 @@ export class FakeApi implements Client {
     this.#nowMs = endMs;
   }
 
+  /** Time passes and nobody runs: what is due is late afterwards. */
+  jump(durationMs: number): void {
+    this.#nowMs += durationMs;
+  }
+
   /** Promises chain: each round of the loop lets the next link run. */
   async settle(): Promise<void> {
     for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));

@@ -61,7 +61,13 @@ export class AutoscalerPart {
     this.#options = options;
     const { client, informers, onError } = options;
     this.#source = new MetricsSource(client);
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('horizontalpodautoscaler'),
+    );
     this.#autoscalers = new ObjectCache(informers, PATH, (key, after, before) => {
       if (after === undefined) {
         this.#histories.delete(key);

@@ -35,6 +35,7 @@ class RequestPart {
 
   constructor(
     { client, informers, onError }: CertificateOptions,
+    queue: string,
     work: (name: string, object: JsonObject) => Promise<WorkResult>,
   ) {
     this.#workers = new Workers<string>(
@@ -45,6 +46,7 @@ class RequestPart {
         return object === undefined ? 'done' : work(name, object);
       },
       onError,
+      informers.queues.queue(queue),
     );
     this.requests = new ObjectCache(informers, PATH, (name, after) => {
       if (after !== undefined) this.#workers.add(name);
@@ -100,7 +102,7 @@ export class SigningPart extends RequestPart {
       readonly random: Random;
     },
   ) {
-    super(options, async (name, object) => {
+    super(options, 'certificate_signing', async (name, object) => {
       const signer = stringAt(object, 'spec', 'signerName');
       const isOver = stringAt(object, 'status', 'certificate') !== '';
       const isApproved = conditionOf(object, 'Approved') !== undefined;
@@ -153,7 +155,7 @@ const APPROVALS = [
 export class ApprovingPart extends RequestPart {
   constructor(options: CertificateOptions) {
     const { client } = options;
-    super(options, async (name, object) => {
+    super(options, 'certificate_approving', async (name, object) => {
       const isDecided = ['Approved', 'Denied'].some((one) => conditionOf(object, one));
       if (isDecided || stringAt(object, 'status', 'certificate') !== '') return 'done';
       if (stringAt(object, 'spec', 'signerName') !== KUBELET_CLIENT) return 'done';

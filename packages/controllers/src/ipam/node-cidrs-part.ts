@@ -67,7 +67,13 @@ export class NodeCidrsPart {
   constructor(options: NodeCidrsOptions) {
     this.#options = options;
     const { client, informers, onError } = options;
-    this.#workers = new Workers(client.timers, WORKERS, (name) => this.#work(name), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (name) => this.#work(name),
+      onError,
+      informers.queues.queue('cidrallocator_node'),
+    );
     this.#nodes = informers.subscribe(
       { path: NODES },
       {

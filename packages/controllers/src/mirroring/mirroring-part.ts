@@ -43,7 +43,13 @@ export class MirroringPart {
   constructor(options: MirroringOptions) {
     this.#options = options;
     const { client, informers, onError } = options;
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('endpoint_slice_mirroring'),
+    );
     const touch = (key: string): void => this.#workers.add(key);
     this.#endpoints = new ObjectCache(informers, '/api/v1/endpoints', touch);
     this.#services = new ObjectCache(informers, '/api/v1/services', touch);

@@ -60,7 +60,13 @@ export class BinderPart {
     this.#client = client;
     this.#announce = announce;
     this.#users = new ClaimUsers(pods);
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError);
+    this.#workers = new Workers(
+      client.timers,
+      WORKERS,
+      (key) => this.#work(key),
+      onError,
+      informers.queues.queue('claims'),
+    );
     this.#volumes = new ObjectCache(informers, VOLUMES, (name, after, before) =>
       this.#volumeChanged(name, after, before),
     );
