@@ -67,14 +67,11 @@ const ignore = (): void => undefined;
 
 /** The compiled form of one schema. Holds no object; may be used for any number of them. */
 export class CompiledSchema {
-  /** Bytes that it holds, shared nodes counted in full. */
-  readonly bytes: number;
   readonly root: SchemaNode;
   readonly #status: SchemaNode | null;
 
   constructor(root: SchemaNode) {
     this.root = root;
-    this.bytes = root.bytes;
     this.#status = root.properties?.get('status') ?? null;
   }
 
