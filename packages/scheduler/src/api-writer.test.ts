@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Client, SendDone } from '@megaplane/client/client';
 import { ApiWriter } from './api-writer.ts';
+import { EventWriter } from './event-writer.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -67,13 +68,17 @@ function setup(eventsPerSecondMax = 0): {
   const keyOf = (id: number): string => `default/p${id}`;
   const core = new SchedulerCore({ seed: 1, keyOf });
   const metrics = new SchedulerMetrics();
+  const events = new EventWriter({
+    client: client as unknown as Client,
+    host: 'here',
+    eventsPerSecondMax,
+  });
   const writer = new ApiWriter({
     client: client as unknown as Client,
     core,
     metrics,
     keyOf,
-    eventsPerSecondMax,
-    host: 'here',
+    events,
     monotonicMs: () => 1,
     onProgress: () => {},
     undo: () => {},

@@ -3,11 +3,12 @@
  * found no node the condition, the event and the evictions.
  */
 import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
-import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { EventText, EventWriter, Subject } from './event-writer.ts';
 import type { ExtenderCall } from './extenders/extender.ts';
 import type { Failure } from './failure.ts';
 import { uidText } from './pod-uid.ts';
+import { DEFAULT_SCHEDULER_NAME } from './profile.ts';
 import type { ObjectWrite } from './reservation.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -20,9 +21,7 @@ export interface ApiWriterOptions {
   readonly metrics: SchedulerMetrics;
   /** `namespace/name` of a pod's row. */
   readonly keyOf: (id: number) => string;
-  /** Events posted per second, over all pods; a million pods must not be a million events. */
-  readonly eventsPerSecondMax: number;
-  readonly host: string;
+  readonly events: EventWriter;
   /** Milliseconds since any fixed moment, finely. */
   readonly monotonicMs: () => number;
   /** Something changed: there may be pods to try. */
@@ -34,12 +33,6 @@ export interface ApiWriterOptions {
   readonly log: Log;
 }
 
-/** Seconds' worth of events that may go out at once. */
-const EVENT_BURST_SECONDS = 10;
-/** Longest note of an event; longer ones are cut. */
-const NOTE_CHARACTERS_MAX = 1024;
-const CUT_MARK = ' ...';
-
 interface Report {
   readonly tag: number;
   readonly reason: 'Unschedulable' | 'SchedulerError';
@@ -49,18 +42,14 @@ interface Report {
 
 export class ApiWriter {
   readonly #options: ApiWriterOptions;
-  readonly #recorders = new Map<string, EventRecorder>();
   /** What is to be told about pods, the last word of each only. */
   readonly #reports = new Map<number, Report>();
   /** What was told last, so that the same is not told again. */
   readonly #told = new Map<number, string>();
   readonly #startedMs = new Map<number, number>();
-  #eventTokens: number;
-  #eventsFilledMs = 0;
 
   constructor(options: ApiWriterOptions) {
     this.#options = options;
-    this.#eventTokens = options.eventsPerSecondMax * EVENT_BURST_SECONDS;
     options.client.onRoom(() => {
       this.flush();
       options.onProgress();
@@ -99,7 +88,7 @@ export class ApiWriter {
   /** Tells of something that pods wait for. */
   note(tag: number, reason: string, message: string): void {
     const id = this.#options.core.rowOf(tag);
-    if (id >= 0) this.#event(id, 'Normal', reason, message);
+    if (id >= 0) this.#event(id, { type: 'Normal', reason, action: 'Scheduling', note: message });
   }
 
   /** Asks for a pod to be bound to the node that it is assumed to be on. */
@@ -148,7 +137,7 @@ export class ApiWriter {
       message,
       nominated: nominated ?? (failure.clearsNomination ? '' : null),
     });
-    this.#event(id, 'Warning', 'FailedScheduling', message);
+    this.#event(id, failed(message));
     for (const other of displaced) this.#clearNomination(other);
     if (nomination === null) return;
     metrics.preempted(nomination.victims.length);
@@ -200,7 +189,7 @@ export class ApiWriter {
       if (node >= 0) {
         const key = this.#options.keyOf(id);
         const note = `Successfully assigned ${key} to ${core.nodes.nameOf(node)}`;
-        this.#event(id, 'Normal', 'Scheduled', note);
+        this.#event(id, { type: 'Normal', reason: 'Scheduled', action: 'Binding', note });
       }
     }
     this.#options.onProgress();
@@ -221,7 +210,7 @@ export class ApiWriter {
       this.#options.undo(core.bindFailed(tag, client.timers.nowMs()));
       const nominated = wasDelayed ? '' : null;
       this.#tell({ tag, reason: 'SchedulerError', message, nominated });
-      this.#event(id, 'Warning', 'FailedScheduling', message);
+      this.#event(id, failed(message));
     }
     this.#options.onProgress();
   }
@@ -235,10 +224,12 @@ export class ApiWriter {
   }
 
   #patch(id: number, { reason, message, nominated }: Report): void {
-    const { client, keyOf } = this.#options;
+    const { client, core, keyOf } = this.#options;
     const isFirst = !this.#told.has(id);
     this.#told.set(id, `${reason} ${message} ${nominated ?? ''}`);
     const condition: JsonObject = { type: 'PodScheduled', status: 'False', reason, message };
+    const observedGeneration = core.pods.specGeneration.get(id);
+    if (observedGeneration > 0) condition['observedGeneration'] = observedGeneration;
     // The moment of transition is that of the first report; later ones leave it as it is.
     if (isFirst) condition['lastTransitionTime'] = timeText(client.timers.nowMs());
     const status: JsonObject = { conditions: [condition] };
@@ -277,7 +268,8 @@ export class ApiWriter {
     };
     const body = JSON.stringify({ status: { conditions: [condition] } });
     const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;
-    this.#event(victim, 'Normal', 'Preempted', note);
+    const event = { type: 'Normal', reason: 'Preempted', action: 'Preempting', note } as const;
+    this.#event(victim, event, this.#subjectOf(preemptor));
     const remove = (): void => {
       client.send('DELETE', podPath(key), CONTENT.json, null, (code, bytes, start, end) => {
         if ((code >= 200 && code < 300) || code === 404) return;
@@ -289,48 +281,23 @@ export class ApiWriter {
     if (!client.send('PATCH', path, CONTENT.strategicPatch, body, remove)) remove();
   }
 
-  #event(id: number, type: 'Normal' | 'Warning', reason: string, message: string): void {
-    const { core, client, keyOf, metrics, eventsPerSecondMax, host } = this.#options;
-    if (!this.#takeEventToken()) {
-      metrics.eventsDropped++;
-      return;
-    }
+  #event(id: number, event: EventText, related?: Subject): void {
+    const { core, events } = this.#options;
     const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
-    const component = schedulerName === '' ? 'default-scheduler' : schedulerName;
-    let recorder = this.#recorders.get(component);
-    if (recorder === undefined && eventsPerSecondMax > 0) {
-      recorder = createEventRecorder({ client, component, host });
-      this.#recorders.set(component, recorder);
-    }
-    const key = keyOf(id);
-    const slash = key.indexOf('/');
-    const uid = uidText(core.pods, id);
-    const subject = {
-      kind: 'Pod',
-      apiVersion: 'v1',
-      namespace: key.slice(0, slash),
-      name: key.slice(slash + 1),
-      ...(uid === '' ? {} : { uid }),
-    };
-    recorder?.event(subject, type, reason, noteOf(message));
+    const controller = schedulerName === '' ? DEFAULT_SCHEDULER_NAME : schedulerName;
+    events.write(controller, this.#subjectOf(id), event, related);
   }
 
-  #takeEventToken(): boolean {
-    const { client, eventsPerSecondMax } = this.#options;
-    const nowMs = client.timers.nowMs();
-    const passed = Math.max(0, nowMs - this.#eventsFilledMs) / 1000;
-    this.#eventsFilledMs = nowMs;
-    const max = eventsPerSecondMax * EVENT_BURST_SECONDS;
-    this.#eventTokens = Math.min(max, this.#eventTokens + passed * eventsPerSecondMax);
-    if (this.#eventTokens < 1) return false;
-    this.#eventTokens--;
-    return true;
+  #subjectOf(id: number): Subject {
+    const { core, keyOf } = this.#options;
+    const uid = uidText(core.pods, id);
+    const names = namesOf(keyOf(id));
+    return { kind: 'Pod', apiVersion: 'v1', ...names, ...(uid === '' ? {} : { uid }) };
   }
 }
 
-function noteOf(message: string): string {
-  if (message.length <= NOTE_CHARACTERS_MAX) return message;
-  return message.slice(0, NOTE_CHARACTERS_MAX - CUT_MARK.length) + CUT_MARK;
+function failed(note: string): EventText {
+  return { type: 'Warning', reason: 'FailedScheduling', action: 'Scheduling', note };
 }
 
 function namesOf(key: string): { readonly namespace: string; readonly name: string } {

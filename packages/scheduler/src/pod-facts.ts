@@ -12,6 +12,8 @@ export interface PodFacts {
   isTerminating: number;
   /** status.startTime, 0 without. */
   startMs: number;
+  /** metadata.generation, 0 without. */
+  specGeneration: number;
   /** status.nominatedNodeName. */
   nominated: string;
   /** JSON of status.resourceClaimStatuses, or empty. */

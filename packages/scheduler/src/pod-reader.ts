@@ -19,6 +19,7 @@ const NAMESPACE = encode('namespace');
 const UID = encode('uid');
 const LABELS = encode('labels');
 const OWNERS = encode('ownerReferences');
+const GENERATION = encode('generation');
 const DELETION = encode('deletionTimestamp');
 const CLAIM_STATUSES = encode('resourceClaimStatuses');
 const NOMINATED = encode('nominatedNodeName');
@@ -44,6 +45,7 @@ export class PodReader {
     node: -1,
     isTerminating: 0,
     startMs: 0,
+    specGeneration: 0,
     nominated: '',
     claims: '',
     uid: new Uint32Array(4),
@@ -76,6 +78,7 @@ export class PodReader {
     facts.node = -1;
     facts.isTerminating = 0;
     facts.startMs = 0;
+    facts.specGeneration = 0;
     facts.nominated = '';
     facts.claims = '';
     facts.uid.fill(0);
@@ -120,6 +123,9 @@ export class PodReader {
       else if (cursor.is(OWNERS)) facts.owner = this.#ownerOf(bytes, valueStart, valueEnd);
       else if (cursor.is(UID)) readUid(bytes, valueStart + 1, valueEnd - 1, facts.uid);
       else if (cursor.is(DELETION)) facts.isTerminating = 1;
+      else if (cursor.is(GENERATION)) {
+        facts.specGeneration = wholeNumber(bytes, valueStart, valueEnd);
+      }
     }
   }
 
@@ -236,4 +242,15 @@ function readUid(bytes: Uint8Array, start: number, end: number, words: Uint32Arr
     words[digits >>> 3] = (words[digits >>> 3]! << 4) | digit;
     digits++;
   }
+}
+
+/** Digits as a number; anything else ends it. */
+function wholeNumber(bytes: Uint8Array, start: number, end: number): number {
+  let value = 0;
+  for (let at = start; at < end; at++) {
+    const digit = bytes[at]! - 0x30;
+    if (digit < 0 || digit > 9) break;
+    value = value * 10 + digit;
+  }
+  return value;
 }

@@ -41,6 +41,7 @@ export const EVICTED = 2;
  *   startMs      Float64  status.startTime
  *   rejections   Uint8    tries that found no node (backoff)    errors    Uint8   tries that failed
  *   stamp        Uint32   changes with each change of place
+ *   specGeneration   Uint32   metadata.generation of the version seen last
  *   isTerminating   Uint8   0 no, 1 yes, EVICTED
  */
 export class PodTable {
@@ -64,6 +65,7 @@ export class PodTable {
   readonly firstMs: Float64Column = new Float64Column();
   readonly startMs: Float64Column = new Float64Column();
   readonly stamp: Uint32Column = new Uint32Column();
+  readonly specGeneration: Uint32Column = new Uint32Column();
   /** 1: the pod runs, does not leave, and is counted among its siblings. */
   readonly counted: Uint8Column = new Uint8Column();
   readonly rejections: Uint8Column = new Uint8Column();
@@ -135,7 +137,11 @@ export class PodTable {
     bytes += this.isTerminating.memoryBytes + this.podClass.memoryBytes + this.labels.memoryBytes;
     bytes += this.namespace.memoryBytes + this.owner.memoryBytes + this.usage.memoryBytes;
     bytes += this.node.memoryBytes + this.next.memoryBytes + this.previous.memoryBytes;
-    bytes += this.stamp.memoryBytes + this.uid0.memoryBytes * 4 + this.sinceMs.memoryBytes * 3;
+    bytes +=
+      this.stamp.memoryBytes +
+      this.specGeneration.memoryBytes +
+      this.uid0.memoryBytes * 4 +
+      this.sinceMs.memoryBytes * 3;
     return bytes;
   }
 }

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
+import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
 import { systemClock } from '@megaplane/base/system-clock';
 import { ApiWriter, type Log } from './api-writer.ts';
@@ -12,8 +13,11 @@ import {
   DEFAULT_CONFIGURATION,
   type SchedulerConfiguration,
 } from './configuration/configuration.ts';
+import { DEFAULT_SCHEDULER_NAME } from './profile.ts';
+import { EventWriter } from './event-writer.ts';
 import { Extender, type Answer, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
+import { configz } from './configuration/configz.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -79,6 +83,7 @@ class SchedulerProgram {
   readonly #preBinder: PreBinder;
   readonly #election: LeaderElection | null;
   readonly #caller: ExtenderCaller;
+  readonly #events: EventWriter;
   readonly #fail: (error: Error) => void;
   #timers: NodeJS.Timeout[] = [];
 
@@ -91,13 +96,14 @@ class SchedulerProgram {
     const { extenders } = configuration;
     this.#caller = new ExtenderCaller(extenders);
     this.#core = createCore(configuration, options, (id) => this.#feeds.keyOfPod(id));
+    const { eventsPerSecondMax } = options;
+    this.#events = new EventWriter({ client, host: hostname(), eventsPerSecondMax });
     const writer = new ApiWriter({
       client,
       core: this.#core,
       metrics: this.#metrics,
       keyOf: (id) => this.#feeds.keyOfPod(id),
-      eventsPerSecondMax: options.eventsPerSecondMax,
-      host: hostname(),
+      events: this.#events,
       monotonicMs: () => systemClock.monotonicMs(),
       onProgress: () => this.#loop.wake(),
       undo: (writes) => this.#preBinder.write(writes),
@@ -176,11 +182,11 @@ class SchedulerProgram {
       case '/metrics':
         return {
           contentType: 'text/plain; version=0.0.4; charset=utf-8',
-          text: this.#metrics.text(this.#core),
+          text: this.#metrics.text(this.#core, this.#events.dropped),
         };
       case '/configz': {
         const configuration = this.#options.configuration ?? DEFAULT_CONFIGURATION;
-        const text = `${JSON.stringify({ componentconfig: configuration.complete })}\n`;
+        const text = `${JSON.stringify(configz(configuration.complete))}\n`;
         return { contentType: 'application/json', text };
       }
       case '/healthz':
@@ -213,6 +219,9 @@ class SchedulerProgram {
   #electionOn(client: Client, { leaderElection }: SchedulerConfiguration): LeaderElection {
     const { namespace, name, leaseDurationMs, renewDeadlineMs, retryPeriodMs } = leaderElection;
     const identity = `${hostname()}_${process.pid}_${this.#options.seed}`;
+    const [component = DEFAULT_SCHEDULER_NAME] = this.#core.profiles.keys();
+    const recorder = createEventRecorder({ client, component });
+    const lease = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', namespace, name };
     return createLeaderElection({
       client,
       namespace,
@@ -223,6 +232,7 @@ class SchedulerProgram {
       retryPeriodMs,
       onStartedLeading: () => {
         this.#options.log('info', `${identity} became leader`);
+        recorder.event(lease, 'Normal', 'LeaderElection', `${identity} became leader`);
         this.#lead();
       },
       onStoppedLeading: () => {

@@ -198,6 +198,7 @@ export class SchedulerCore {
     const { facts } = this.#reader;
     this.#setTerminating(id, facts.isTerminating);
     this.#setStart(id, facts.startMs);
+    this.pods.specGeneration.set(id, facts.specGeneration);
     this.pods.uid0.set(id, facts.uid[0] ?? 0);
     this.pods.uid1.set(id, facts.uid[1] ?? 0);
     this.pods.uid2.set(id, facts.uid[2] ?? 0);

@@ -18,7 +18,6 @@ export class SchedulerMetrics {
   readonly #victims = new BucketHistogram(exponential(1, 7));
   preemptions = 0;
   bindFailures = 0;
-  eventsDropped = 0;
   isLeader = false;
 
   /** A try is over, its binding included. */
@@ -62,7 +61,7 @@ export class SchedulerMetrics {
     return sum;
   }
 
-  text(core: SchedulerCore): string {
+  text(core: SchedulerCore, eventsDropped = 0): string {
     const out = new Exposition();
     const { queue, placement } = core;
     out.family('scheduler_schedule_attempts_total', 'counter', 'Tries to schedule pods.');
@@ -120,7 +119,7 @@ export class SchedulerMetrics {
     out.family('megaplane_scheduler_bind_failures_total', 'counter', 'Bindings not taken.');
     out.value({}, this.bindFailures);
     out.family('megaplane_scheduler_events_dropped_total', 'counter', 'Events over the rate.');
-    out.value({}, this.eventsDropped);
+    out.value({}, eventsDropped);
     return out.toString();
   }
 }
