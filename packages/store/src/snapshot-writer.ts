@@ -145,6 +145,8 @@ export class SnapshotWriter {
   /** Throws when a number or size is more than a record can hold. */
   record(record: ForeignRecord): void {
     const size = this.#lay(record);
+    // Frames of whole records can be taken one by one when they are read.
+    if (size > FRAME_BYTES_MAX - this.#filled && this.#filled > 0) this.#send(false);
     for (let from = 0; from < size;) {
       if (this.#filled === FRAME_BYTES_MAX) this.#send(from > 0);
       const count = Math.min(size - from, FRAME_BYTES_MAX - this.#filled);

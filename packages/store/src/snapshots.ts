@@ -2,12 +2,15 @@
 /**
  * Old versions never change, so a snapshot "as of revision S" needs no copy: keys are walked in
  * order, live and buried ones merged, and of each chain everything up to S is written, oldest
- * first. Until it is done the sweep is held, so that nothing that S needs is freed or moved. The
- * log is cut at S; once the snapshot is named the segments before the cut are removed.
+ * first. Of a history with a budget the newest part is written, as if it had been cut there: it is
+ * for clients that come back after a start, which saw the newest. Until it is done the sweep is
+ * held, so that nothing that S needs is freed or moved. The log is cut at S; once the snapshot is
+ * named the segments before the cut are removed.
  */
 import { crc32 } from 'node:zlib';
 import { arenaOf, offsetOf } from './arenas.ts';
 import { FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frame.ts';
+import type { KeyClass } from './classes.ts';
 import type { Log } from './log.ts';
 import {
   CONTROL_ALARM,
@@ -28,14 +31,16 @@ import type { Store } from './store.ts';
 /** Keys per slice: a millisecond or two. */
 const SLICE_KEYS = 2000;
 /**
- * A snapshot is written when the files hold this much that the store does not, and as much of it
- * as the store holds: so reading at the next start and writing now each cost twice at most.
+ * A snapshot is written when the files hold this much that it would not, and as much of it as it
+ * would hold: so reading at the next start and writing now each cost twice at most.
  */
 const SNAPSHOT_GARBAGE_BYTES_MIN: number = 256 * 1024 * 1024;
 /** A log that has grown by more is replaced before the store closes: the next start is faster. */
 const CLOSING_LOG_BYTES_MIN: number = 32 * 1024 * 1024;
 /** Above this a snapshot would hold the stop up for longer than people wait. */
-const CLOSING_LIVE_BYTES_MAX: number = 256 * 1024 * 1024;
+const CLOSING_BYTES_MAX: number = 1024 * 1024 * 1024;
+/** Share of a history budget that a snapshot keeps. */
+const HISTORY_SHARE = 1 / 4;
 /** Slots that the snapshot leaves to the log. */
 const SLOTS_LEFT = 2;
 
@@ -58,6 +63,8 @@ export class Snapshots {
   readonly #refs: number[] = [];
   readonly #boot: Boot;
   #written = 0;
+  /** Class -> the revision before which history is left out. */
+  #cuts: readonly number[] = [];
 
   /** `boot` names the running boot of the machine. */
   constructor(store: Store, log: Log, term: number, boot: Boot) {
@@ -73,7 +80,24 @@ export class Snapshots {
   /** Asks for a last one where the next start is worth it; then call `step` until it is done. */
   beginLast(): void {
     const isWorth = this.#log.bytesSinceSnapshot > CLOSING_LOG_BYTES_MIN;
-    if (isWorth && this.#store.arenas.liveBytes < CLOSING_LIVE_BYTES_MAX) this.begin();
+    if (isWorth && this.#keptBytes() < CLOSING_BYTES_MAX) this.begin();
+  }
+
+  /** Bytes of records that a snapshot would hold now. */
+  #keptBytes(): number {
+    let kept = this.#store.arenas.liveBytes;
+    for (const { historyBytes, historyBytesMax } of this.#store.classes.all) {
+      kept -= Math.max(0, historyBytes - historyBytesMax * HISTORY_SHARE);
+    }
+    return kept;
+  }
+
+  #cutOf({ events, boundary, historyBytes, historyBytesMax }: KeyClass): number {
+    const share = (historyBytesMax * HISTORY_SHARE) / historyBytes;
+    if (!(share < 1)) return boundary;
+    const position = events.next - Math.floor((events.next - events.first) * share);
+    if (position === events.next) return this.#revision;
+    return Math.max(boundary, this.#store.arenas.modRevision(events.at(position)));
   }
 
   get isRunning(): boolean {
@@ -97,6 +121,7 @@ export class Snapshots {
     this.#payload = Buffer.alloc(FRAME_BYTES_MAX);
     this.#filled = 0;
     this.#nextKey = Buffer.alloc(0);
+    this.#cuts = store.classes.all.map((klass) => this.#cutOf(klass));
     this.#control = this.#controlMessages();
   }
 
@@ -111,9 +136,8 @@ export class Snapshots {
     add(CONTROL_TERM, this.#term, 0, this.#boot.high, this.#boot.low);
     if (store.compactRevision >= 0) add(CONTROL_COMPACTION, store.compactRevision, 0, 0, 0);
     for (const klass of store.classes.all) {
-      if (klass.boundary > store.compactRevision) {
-        add(CONTROL_CUT, klass.boundary, 0, 0, crc32(klass.prefix));
-      }
+      const cut = this.#cuts[klass.number]!;
+      if (cut > store.compactRevision) add(CONTROL_CUT, cut, 0, 0, crc32(klass.prefix));
     }
     for (const { kind, memberHigh, memberLow } of store.alarms.list()) {
       add(CONTROL_ALARM, kind, 1, memberHigh, memberLow);
@@ -142,9 +166,9 @@ export class Snapshots {
   /** One slice, or the start when the log has grown enough. */
   step(): void {
     if (!this.#isWriting) {
-      const { liveBytes } = this.#store.arenas;
-      const garbage = this.#log.bytesSinceSnapshot + this.#log.snapshotBytes - liveBytes;
-      if (garbage > Math.max(SNAPSHOT_GARBAGE_BYTES_MIN, liveBytes)) this.begin();
+      const kept = this.#keptBytes();
+      const garbage = this.#log.bytesSinceSnapshot + this.#log.snapshotBytes - kept;
+      if (garbage > Math.max(SNAPSHOT_GARBAGE_BYTES_MIN, kept)) this.begin();
       if (this.#isWanted) this.#start();
       return;
     }
@@ -191,8 +215,12 @@ export class Snapshots {
       // What the log does not hold must not come back from a snapshot either, older than it was.
       if (classes.all[keys.classOf(id)]!.durability === 'none') continue;
       const first = refs.length;
+      const cut = this.#cuts[keys.classOf(id)]!;
       for (let ref = keys.head(id); ref !== 0; ref = arenas.previous(ref)) {
-        if (arenas.modRevision(ref) <= this.#revision) refs.push(ref);
+        const revision = arenas.modRevision(ref);
+        if (revision < cut && arenas.isTombstone(ref)) break;
+        if (revision <= this.#revision) refs.push(ref);
+        if (revision <= cut) break;
       }
       // The list is reversed as a whole below; within a key the oldest must come first.
       reverse(refs, first, refs.length);
@@ -218,6 +246,11 @@ export class Snapshots {
     const ref = this.#refs.at(-1)!;
     const size = arenas.size(ref) - this.#written;
     const room = FRAME_BYTES_MAX - this.#filled;
+    // Frames of whole records can be taken one by one when they are read.
+    if (size > room && this.#written === 0 && this.#filled > 0) {
+      this.#send(false);
+      return false;
+    }
     const from = offsetOf(ref) + this.#written;
     const count = Math.min(size, room);
     arenas.bytes[arenaOf(ref)]!.copy(this.#payload, this.#filled, from, from + count);
