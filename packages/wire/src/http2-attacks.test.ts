@@ -97,6 +97,24 @@ test('more streams than allowed are refused and the others go on', () => {
   assert.equal(open.length, 4);
 });
 
+test('a reader that gives windows back in small steps reads a large answer to its end', () => {
+  const size = 40 * 1024 * 1024;
+  const text = Buffer.alloc(size, 'w');
+  const peer = new Peer((exchange) => exchange.respond(200, null, text));
+  peer.send(HELLO);
+  peer.send(get(1));
+  const step = number(4096);
+  const steps = [frame(FRAMES.windowUpdate, 0, 0, step), frame(FRAMES.windowUpdate, 0, 1, step)];
+  for (let left = size; left > 0; left -= 4096) peer.send(Buffer.concat(steps));
+  peer.settle();
+  assert.equal(peer.goaway(), -1);
+  const bodies = peer.frames().filter(({ type }) => type === FRAMES.data);
+  assert.equal(
+    bodies.reduce((sum, { payload }) => sum + payload.length, 0),
+    size,
+  );
+});
+
 test('a peer that never reads costs bounded memory and is not read', () => {
   const peer = new Peer((exchange) => exchange.respond(200, null, 'y'.repeat(1000)));
   peer.send(Buffer.concat([HELLO, frame(FRAMES.windowUpdate, 0, 0, number(1 << 30))]));

@@ -33,6 +33,12 @@ import type { Transport } from './transport.ts';
 const RESETS_REMEMBERED_MAX = 128;
 /** Settings in one SETTINGS frame. */
 const SETTINGS_ENTRIES_MAX = 64;
+/**
+ * What a WINDOW_UPDATE must give back to be free. Go gives back 4 KiB at a time, to the stream and
+ * to the connection: 2,000 of them are no more than a list of 4 MB. A peer cannot flood us by them
+ * either: windows overflow at 2 GiB, unless it takes what it gives us room for.
+ */
+const WINDOW_STEP_BYTES = 1024;
 
 export abstract class Http2Control extends Http2Sender {
   readonly decoder: HpackDecoder;
@@ -232,7 +238,7 @@ export abstract class Http2Control extends Http2Sender {
   protected onWindowUpdate(bytes: Buffer, start: number, end: number, id: number): void {
     if (end - start !== 4) return this.fail(ERRORS.frameSize, 'WINDOW_UPDATE of a wrong length');
     const increment = readUint32(bytes, start) & WINDOW_MAX_BYTES;
-    if (!this.useless()) return;
+    if (increment < WINDOW_STEP_BYTES && !this.useless()) return;
     if (id === 0) {
       if (increment === 0) return this.fail(ERRORS.protocol, 'WINDOW_UPDATE of 0');
       this.sendWindow += increment;
