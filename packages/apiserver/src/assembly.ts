@@ -1,10 +1,12 @@
 /** Puts a server together from its parts, with everything that is built in. */
+import type { AnonymousRule } from './access/authentication-configuration.ts';
 import {
   authorizerChain,
   DEFAULT_CHAIN,
   impatient,
   type ChainLink,
 } from './access/authorizer-chain.ts';
+import type { FrontProxy } from './access/front-proxy.ts';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { admissionChain } from './admission/chain.ts';
 import type { WebhookCaller } from './admission/webhook-call.ts';
@@ -28,7 +30,7 @@ import { Rbac } from './rbac.ts';
 import { RepeatedWrites } from './repeat/repeated-writes.ts';
 import { OpenApiDocuments } from './openapi-documents.ts';
 import { ApiServer } from './server.ts';
-import { readServiceAccountToken } from './service-account-tokens.ts';
+import { TokenChain } from './access/token-chain.ts';
 import type { Storage } from './storage.ts';
 import type { TokenSigner } from './token-signer.ts';
 import { World, type Edge } from './world.ts';
@@ -42,8 +44,8 @@ export interface ServerOptions {
   readonly signer?: TokenSigner | null;
   /** Passes requests on to kubelets and pods; null: there is no way to them. */
   readonly relay?: Relay | null;
-  /** Tokens of other kinds. */
-  readonly readToken?: TokenReader;
+  /** Tokens of other kinds than those of service accounts, in the order in which they are tried. */
+  readonly tokenReaders?: (world: World) => readonly TokenReader[];
   /** Who is asked what one may do, in this order; default: the Node authorizer, then RBAC. */
   readonly authorizers?: readonly ChainLink[];
   readonly plugins?: readonly AdmissionPlugin[];
@@ -51,7 +53,10 @@ export interface ServerOptions {
   readonly webhooks?: WebhookCaller;
   readonly enabledPlugins?: readonly string[];
   readonly disabledPlugins?: readonly string[];
-  readonly anonymous?: boolean;
+  /** Who may name users in header fields; default: nobody. */
+  readonly frontProxy?: FrontProxy | null;
+  /** Requests without a credential; default: they are let in, and may do what anybody may. */
+  readonly anonymous?: AnonymousRule;
   /**
    * Milliseconds of a clock that never goes back, with fractions, for priority and fairness. Absent
    * it goes by `edge.nowMs`; null turns priority and fairness off.
@@ -79,17 +84,16 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const rbac = new Rbac(world);
   const authorize = authorizerChain(options.authorizers ?? DEFAULT_CHAIN, rbac.authorize);
   defineKinds();
+  const tokens = new TokenChain(world, signer, options.tokenReaders?.(world) ?? []);
   world.services = {
     authorize: impatient(authorize),
     decide: authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
     signer,
+    reviewToken: tokens.review,
     relay: options.relay ?? null,
   };
   new CustomDefinitions(world, options.webhooks ?? null).start();
-  const readToken: TokenReader = (token) =>
-    options.readToken?.(token) ??
-    (signer === null ? null : readServiceAccountToken(world, signer, token));
   const health = new Health();
   health.add('ping', () => null);
   health.add('etcd', () => storage.fault);
@@ -118,7 +122,8 @@ export function createApiServer(options: ServerOptions): ApiServer {
     fairness,
     admission,
     authorize,
-    readToken,
+    readToken: tokens.read,
+    frontProxy: options.frontProxy ?? null,
     health,
     metrics,
     discovery: new Discovery(world.kinds, options.address, () => edge.nowMs()),
@@ -129,7 +134,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
         ? null
         : new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid()),
     address: options.address,
-    anonymous: options.anonymous ?? true,
+    anonymous: options.anonymous ?? { isEnabled: true, paths: [] },
   });
   health.add('shutdown', () => (server.isDraining ? 'the server is stopping' : null), true);
   return server;

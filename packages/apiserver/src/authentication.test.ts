@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PeerCertificate } from '@megaplane/wire/exchange';
-import { authenticate, parseTokenFile } from './authentication.ts';
+import { authenticate, isUnknown, parseTokenFile } from './authentication.ts';
 import { ConnectionModel, ExchangeModel } from './exchange-model.sim.ts';
 import { ANONYMOUS, identityOf } from './identity.ts';
+
+const BOT = identityOf('bot', []);
 
 function certificate(trusted: boolean): PeerCertificate {
   return {
@@ -19,7 +21,9 @@ function certificate(trusted: boolean): PeerCertificate {
 
 function ask(connection: ConnectionModel, headers: Record<string, string> = {}) {
   const exchange = new ExchangeModel('GET', '/api', undefined, headers, connection);
-  return authenticate(exchange, (token) => (token === 'good' ? identityOf('bot', []) : null));
+  const found = authenticate(exchange, (token) => (token === 'good' ? BOT : null));
+  assert.ok(!isUnknown(found));
+  return found;
 }
 
 test('a client certificate of this cluster is its user, one of another cluster nobody', () => {

@@ -1,44 +1,66 @@
 /**
- * From the credentials of a request to an identity: Unix socket, client certificate, bearer token,
- * in this order; without any, anonymous.
+ * From the credentials of a request to an identity: Unix socket, front proxy, client
+ * certificate, bearer token, in this order; without any, anonymous.
  */
 import type { Connection, Exchange } from '@megaplane/wire/exchange';
+import type { FrontProxy } from './access/front-proxy.ts';
 import { ANONYMOUS, identityOf, LOCAL_ADMIN, type Identity } from './identity.ts';
 
+/** Somebody else has to be asked first: calls back once when it is worth looking again. */
+export interface Unknown {
+  readonly pending: (then: () => void) => void;
+}
+
 /** Finds whom a bearer token stands for; null where it stands for nobody (any more). */
-export type TokenReader = (token: string) => Identity | null;
+export type TokenReader = (token: string) => Identity | Unknown | null;
+
+export function isUnknown<T extends object>(found: T | Unknown | null): found is Unknown {
+  return found !== null && 'pending' in found;
+}
 
 const KEPT = Symbol('identity of the connection');
 
-interface KeptIdentity {
-  readonly [KEPT]: Identity | 'none' | 'refused';
+/** What a connection proves: who its peer is, that it is a proxy, nothing, or something invalid. */
+type ConnectionProof = Identity | 'proxy' | 'none' | 'refused';
+
+interface KeptProof {
+  readonly [KEPT]: ConnectionProof;
 }
 
 /**
  * The identity of a request, or null where a credential was presented that is not valid (401).
  * What the connection itself proves is read once and kept in its slot.
  */
-export function authenticate(exchange: Exchange, readToken: TokenReader): Identity | null {
-  const own = connectionIdentity(exchange.connection);
+export function authenticate(
+  exchange: Exchange,
+  readToken: TokenReader,
+  proxy: FrontProxy | null = null,
+): Identity | Unknown | null {
+  const own = connectionProof(exchange.connection, proxy);
   if (typeof own === 'object') return own;
+  const named = own === 'proxy' ? (proxy?.identify(exchange) ?? null) : null;
+  if (named !== null) return named;
   const authorization = exchange.header('authorization');
   if (authorization === undefined) return own === 'refused' ? null : ANONYMOUS;
   const match = /^bearer +(\S+)$/i.exec(authorization.trim());
   return match === null ? null : readToken(match[1] ?? '');
 }
 
-function connectionIdentity(connection: Connection): Identity | 'none' | 'refused' {
-  const kept = connection.slot as KeptIdentity | undefined;
+function connectionProof(connection: Connection, proxy: FrontProxy | null): ConnectionProof {
+  const kept = connection.slot as KeptProof | undefined;
   if (kept !== undefined) return kept[KEPT];
-  const identity = readConnection(connection);
-  connection.slot = { [KEPT]: identity } satisfies KeptIdentity;
-  return identity;
+  const proof = readConnection(connection, proxy);
+  connection.slot = { [KEPT]: proof } satisfies KeptProof;
+  return proof;
 }
 
-function readConnection(connection: Connection): Identity | 'none' | 'refused' {
+function readConnection(connection: Connection, proxy: FrontProxy | null): ConnectionProof {
   if (connection.unix) return LOCAL_ADMIN;
   const certificate = connection.peerCertificate();
   if (certificate === null) return 'none';
+  if (proxy?.isProxy(certificate) === true) {
+    return proxy.isKnown(certificate.commonName) ? 'proxy' : 'refused';
+  }
   if (!certificate.trusted || certificate.commonName === '') return 'refused';
   return identityOf(certificate.commonName, certificate.organizations);
 }

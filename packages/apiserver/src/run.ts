@@ -6,9 +6,12 @@ import { isIP } from 'node:net';
 import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
-import { parseTokenFile } from './authentication.ts';
+import {
+  openAuthentication,
+  signerOptions,
+  type AuthenticationFlags,
+} from './access/authentication-flags.ts';
 import { bootstrap } from './bootstrap.ts';
-import type { Identity } from './identity.ts';
 import { parseDuration } from './etcd/etcd-options.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { Audit } from './operations/audit.ts';
@@ -39,7 +42,13 @@ const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 
 /** Flags of the command; texts are as given on the command line. */
 export interface ApiserverOptions
-  extends StorageFlags, KubeletOptions, AuditFlags, LimitFlags, AuthorizationFlags {
+  extends
+    StorageFlags,
+    KubeletOptions,
+    AuditFlags,
+    LimitFlags,
+    AuthenticationFlags,
+    AuthorizationFlags {
   /** How often certificates are looked at; tests are impatient. */
   readonly tlsReloadMs?: number;
   readonly bindAddress: string;
@@ -50,13 +59,10 @@ export interface ApiserverOptions
   readonly historyLimit?: string;
   /** Also serve the store as etcd there: `http://127.0.0.1:2379`, several by commas. */
   readonly listenClientUrls?: string;
-  readonly tokenAuthFile?: string;
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly clientCaFile?: string;
   readonly serviceClusterIpRange?: string;
-  readonly serviceAccountIssuer?: string;
-  readonly anonymousAuth?: boolean;
   /** Names of admission plugins by commas, as kube-apiserver has them. */
   readonly enableAdmissionPlugins?: string;
   readonly disableAdmissionPlugins?: string;
@@ -157,7 +163,11 @@ function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
   return {
     key: readOr(options.tlsPrivateKeyFile, pki.serving.key),
     cert: readOr(options.tlsCertFile, pki.serving.certificate),
-    clientCa: [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)],
+    clientCa: [
+      pki.authority.certificate,
+      ...otherAuthorities(options.clientCaFile),
+      ...otherAuthorities(options.requestheaderClientCaFile),
+    ],
   };
 }
 
@@ -174,8 +184,8 @@ async function makeServer(
   storage: Storage,
   address: string,
 ): Promise<Made> {
-  const signer = new TokenSigner(await pki.tokenKey, options.serviceAccountIssuer);
-  const tokens = readTokens(options.tokenAuthFile);
+  const signing = signerOptions(options, await pki.tokenKey);
+  const signer = new TokenSigner(signing.key, signing.options);
   const policy = openPolicy(options);
   const auditLog =
     policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
@@ -184,11 +194,13 @@ async function makeServer(
     (work) => setImmediate(work),
     () => performance.now(),
   );
-  const { links, webhooks: authorizers } = openAuthorizers(options, {
+  const edge = {
     caller: webhooks,
     nowMs: () => Date.now(),
-    log: (message) => options.log('warn', message),
-  });
+    log: (message: string) => options.log('warn', message),
+  };
+  const { links, webhooks: authorizers } = openAuthorizers(options, edge);
+  const { readers, anonymous, frontProxy } = openAuthentication(options, edge);
   const server = createApiServer({
     storage,
     authorizers: links,
@@ -210,8 +222,9 @@ async function makeServer(
       log: (message) => options.log('warn', message),
     },
     relay: openRelay(options, pki.kubeletClient),
-    readToken: (token) => tokens.get(token) ?? null,
-    anonymous: options.anonymousAuth ?? true,
+    tokenReaders: readers,
+    anonymous,
+    frontProxy,
     webhooks,
     enabledPlugins: namesIn(options.enableAdmissionPlugins),
     disabledPlugins: namesIn(options.disableAdmissionPlugins),
@@ -327,10 +340,6 @@ function assertWritable(dataDir: string): void {
 
 function namesIn(list = ''): string[] {
   return list.split(',').filter((name) => name !== '');
-}
-
-function readTokens(file: string | undefined): Map<string, Identity> {
-  return file === undefined ? new Map() : parseTokenFile(readFileSync(file, 'utf8'));
 }
 
 function readOr(file: string | undefined, text: string): string {

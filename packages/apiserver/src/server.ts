@@ -4,7 +4,9 @@ import type { Exchange } from '@megaplane/wire/exchange';
 import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
 import type { Fairness } from './fairness/fairness.ts';
-import { authenticate, type TokenReader } from './authentication.ts';
+import type { AnonymousRule } from './access/authentication-configuration.ts';
+import type { FrontProxy } from './access/front-proxy.ts';
+import { authenticate, isUnknown, type TokenReader } from './authentication.ts';
 import {
   attributesOf,
   denial,
@@ -37,12 +39,17 @@ const CHANCES = 1_000_000;
 /** Ids of the audit log that clients give themselves are no longer; longer ones are not taken. */
 const AUDIT_ID_LENGTH_MAX = 64;
 
+/** Times that a credential is looked at anew while others are asked about it. */
+const ATTEMPTS_MAX = 3;
+
 /** What a server is made of; every part can be replaced in a test. */
 export interface ServerParts {
   readonly world: World;
   readonly admission: Admission;
   readonly authorize: Authorizer;
   readonly readToken: TokenReader;
+  /** Who may name users in header fields; null: nobody. */
+  readonly frontProxy: FrontProxy | null;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly discovery: Discovery;
@@ -54,7 +61,7 @@ export interface ServerParts {
   readonly renewals: LeaseRenewal | null;
   /** `host:port`, as legacy discovery tells it. */
   readonly address: string;
-  readonly anonymous: boolean;
+  readonly anonymous: AnonymousRule;
 }
 
 export class ApiServer {
@@ -75,14 +82,26 @@ export class ApiServer {
 
   /** Answers one request; the handler of the listener. */
   readonly handle = (exchange: Exchange): void => {
-    const { readToken } = this.parts;
     this.#sendAway(exchange);
-    const identity = authenticate(exchange, readToken);
+    this.#identify(exchange, ATTEMPTS_MAX);
+  };
+
+  /** Finds out who asks, which may take longer than this turn, and goes on from there. */
+  #identify(exchange: Exchange, attempts: number): void {
+    const found = authenticate(exchange, this.parts.readToken, this.parts.frontProxy);
+    if (isUnknown(found) && attempts > 0) {
+      exchange.keepBody();
+      found.pending(() => {
+        if (!exchange.closed) this.#identify(exchange, attempts - 1);
+      });
+      return;
+    }
+    const identity = isUnknown(found) ? null : found;
     const isRenewed =
       identity !== null && exchange.method === 'PUT' && this.#renew(exchange, identity);
     if (!isRenewed) this.#answer(exchange, identity);
     this.#gate.guard(exchange.connection);
-  };
+  }
 
   /** Renews a lease the short way, if it is one and need not wait for others. */
   #renew(exchange: Exchange, identity: Identity): boolean {
@@ -105,11 +124,17 @@ export class ApiServer {
       return;
     }
     const isAnonymous = identity === ANONYMOUS;
-    if (identity === null || (isAnonymous && !this.parts.anonymous)) {
+    if (identity === null || (isAnonymous && !this.#isOpen(info.path))) {
       call.fail(unauthorized());
       return;
     }
     this.parts.tracker.track(call, () => this.#route(call));
+  }
+
+  /** Whether one may ask for a path without saying who one is. */
+  #isOpen(path: string): boolean {
+    const { isEnabled, paths } = this.parts.anonymous;
+    return isEnabled && (paths.length === 0 || paths.includes(path));
   }
 
   /** Now and then, a client is asked to connect anew, so that load spreads over servers. */

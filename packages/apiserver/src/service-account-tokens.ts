@@ -7,7 +7,9 @@ import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
 import { readStoredObject } from './admission/stored-object.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
-import type { TokenSigner } from './token-signer.ts';
+import { isUnknown } from './authentication.ts';
+import { textsOf } from './access/jwt.ts';
+import { LEGACY_ISSUER, type TokenSigner } from './token-signer.ts';
 import type { World } from './world.ts';
 
 const SECONDS_MIN = 600;
@@ -19,20 +21,27 @@ const EXTENDED_SECONDS: number = 365 * 24 * 3600;
 
 const PLURALS: Readonly<Record<string, string>> = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' };
 
+/** An account, and the audiences of its token. */
+export interface AccountToken {
+  readonly identity: Identity;
+  readonly audiences: readonly string[];
+}
+
 /** Whom a token stands for, if the account (and what it is bound to) is still there. */
 export function readServiceAccountToken(
   world: World,
   signer: TokenSigner,
   token: string,
-): Identity | null {
+): AccountToken | null {
   const claims = signer.read(token, world.edge.nowMs());
-  const own = objectAt(claims ?? {}, 'kubernetes.io');
-  if (claims === null || own === undefined) return null;
+  if (claims === null) return null;
+  if (claims['iss'] === LEGACY_ISSUER) return readLegacyToken(world, signer, claims, token);
+  const own = objectAt(claims, 'kubernetes.io');
+  if (own === undefined) return null;
   const namespace = stringAt(own, 'namespace');
   const name = stringAt(own, 'serviceaccount', 'name');
   const uid = stringAt(own, 'serviceaccount', 'uid');
-  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
-  if (account === null || stringAt(account, 'metadata', 'uid') !== uid) return null;
+  if (!isAccount(world, namespace, name, uid)) return null;
   const extra: Record<string, string[]> = {
     'authentication.kubernetes.io/credential-id': [`JTI=${stringAt(claims, 'jti')}`],
   };
@@ -47,7 +56,31 @@ export function readServiceAccountToken(
     extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
     extra[`authentication.kubernetes.io/${field}-uid`] = [stringAt(bound, 'uid')];
   }
-  return serviceAccountIdentity(namespace, name, uid, extra);
+  const identity = serviceAccountIdentity(namespace, name, uid, extra);
+  return { identity, audiences: textsOf(claims['aud']) };
+}
+
+function isAccount(world: World, namespace: string, name: string, uid: string): boolean {
+  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
+  return account !== null && stringAt(account, 'metadata', 'uid') === uid;
+}
+
+/** Tokens that kube-controller-manager put into Secrets: they hold as long as the Secret does. */
+function readLegacyToken(
+  world: World,
+  signer: TokenSigner,
+  claims: JsonObject,
+  token: string,
+): AccountToken | null {
+  const claim = (name: string): string => stringAt(claims, `kubernetes.io/serviceaccount/${name}`);
+  const namespace = claim('namespace');
+  const [name, uid] = [claim('service-account.name'), claim('service-account.uid')];
+  const secret = readStoredObject(world, '', 'secrets', namespace, claim('secret.name'));
+  if (secret === null || stringAt(secret, 'metadata', 'deletionTimestamp') !== '') return null;
+  const kept = Buffer.from(stringAt(secret, 'data', 'token'), 'base64').toString('latin1');
+  if (kept !== token || !isAccount(world, namespace, name, uid)) return null;
+  const identity = serviceAccountIdentity(namespace, name, uid);
+  return { identity, audiences: signer.audiences };
 }
 
 /** Registers serviceaccounts/token and tokenreviews. */
@@ -57,19 +90,29 @@ export function defineTokens(): void {
     if (signer === null) context.call.fail(generic('NotFound'));
     else requestToken(context, signer);
   });
-  defineSubresource('tokenreviews.authentication.k8s.io', 'create', (context) => {
-    const { call, body, world } = context;
-    const signer = world.services?.signer ?? null;
-    const token = stringAt(body, 'spec', 'token');
-    const identity = signer === null ? null : readServiceAccountToken(world, signer, token);
-    call.sendObject(201, { ...body, status: reviewStatus(identity, body, signer?.issuer ?? '') });
-  });
+  defineSubresource('tokenreviews.authentication.k8s.io', 'create', reviewToken);
 }
 
-function reviewStatus(identity: Identity | null, body: JsonObject, issuer: string): JsonObject {
-  if (identity === null) return { user: {}, error: 'invalid bearer token' };
-  const { user, uid, groups, extra } = identity;
-  const asked = listAt(body, 'spec', 'audiences');
+/** Times that a token is looked at anew while others are asked about it. */
+const ATTEMPTS_MAX = 3;
+
+function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MAX): void {
+  const { call, body, world } = context;
+  const asked = textsOf(valueAt(body, 'spec', 'audiences'));
+  const found = world.services?.reviewToken(stringAt(body, 'spec', 'token'), asked) ?? null;
+  if (isUnknown(found) && attempts > 0) {
+    found.pending(() => reviewToken(context, attempts - 1));
+    return;
+  }
+  const status = isUnknown(found) ? REFUSED : reviewStatus(found);
+  call.sendObject(201, { ...body, status });
+}
+
+const REFUSED: JsonObject = { user: {}, error: 'invalid bearer token' };
+
+function reviewStatus(found: AccountToken | null): JsonObject {
+  if (found === null) return REFUSED;
+  const { user, uid, groups, extra } = found.identity;
   return {
     authenticated: true,
     user: {
@@ -78,7 +121,7 @@ function reviewStatus(identity: Identity | null, body: JsonObject, issuer: strin
       groups: [...groups],
       extra: Object.fromEntries(Object.entries(extra).map(([key, list]) => [key, [...list]])),
     },
-    audiences: asked.length > 0 ? [...asked] : [issuer],
+    audiences: [...found.audiences],
   };
 }
 
@@ -109,7 +152,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   const life = isMounted ? EXTENDED_SECONDS : seconds;
   const uid = stringAt(account, 'metadata', 'uid');
   const token = signer.sign({
-    aud: audiences.length > 0 ? [...audiences] : [signer.issuer],
+    aud: audiences.length > 0 ? [...audiences] : [...signer.audiences],
     exp: nowS + life,
     iat: nowS,
     nbf: nowS,
@@ -129,7 +172,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     metadata: { name, namespace, creationTimestamp: timestamp(call.nowMs) },
     spec: {
       ...spec,
-      audiences: audiences.length > 0 ? [...audiences] : [signer.issuer],
+      audiences: audiences.length > 0 ? [...audiences] : [...signer.audiences],
       expirationSeconds: seconds,
       boundObjectRef: spec['boundObjectRef'] ?? null,
     },

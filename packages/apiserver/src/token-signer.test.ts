@@ -19,7 +19,7 @@ test('tokens are signed as their key can, and read by the same key alone', () =>
     [RSA, 'RS256'],
     [EC, 'ES256'],
   ] as const) {
-    const signer = new TokenSigner(pem, 'https://issuer');
+    const signer = new TokenSigner(pem, { issuers: ['https://issuer'] });
     const token = signer.sign({ sub: 'x', exp: EXPIRES });
     assert.deepEqual(signer.read(token, NOW_MS), { sub: 'x', exp: EXPIRES, iss: 'https://issuer' });
     assert.equal(signer.read(token, NOW_MS + 60_000), null);

@@ -1,38 +1,61 @@
-/** Service account tokens: JWTs (RFC 7515, 7518), made and read here. */
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  sign,
-  verify,
-  type KeyObject,
-} from 'node:crypto';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+/** Service account tokens: JWTs (RFC 7519), made and read here. */
+import { createHash, createPrivateKey, createPublicKey, sign, type KeyObject } from 'node:crypto';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isSignedBy, parseJwt } from './access/jwt.ts';
 
 /** Who issues tokens and for whom they are by default. */
 export const DEFAULT_ISSUER = 'https://kubernetes.default.svc.cluster.local';
+/** Tokens in secrets of type kubernetes.io/service-account-token have this issuer, and no end. */
+export const LEGACY_ISSUER = 'kubernetes/serviceaccount';
+
+/** A token may begin to hold so much later than now: clocks differ. */
+const SKEW_MS = 60_000;
+
+interface PublicKey {
+  readonly key: KeyObject;
+  readonly id: string;
+  readonly algorithm: 'RS256' | 'ES256';
+}
+
+export interface SignerOptions {
+  /** The first one issues; tokens of the others are taken too. */
+  readonly issuers?: readonly string[];
+  /** Whom a token must be for to be taken here; default: the issuers. */
+  readonly audiences?: readonly string[];
+  /** Further keys in PEM, public or private, whose tokens are taken: those of before. */
+  readonly otherKeys?: readonly string[];
+}
 
 export class TokenSigner {
   readonly issuer: string;
-  /** How tokens are signed, which follows from the key. */
-  readonly algorithm: 'RS256' | 'ES256';
+  readonly audiences: readonly string[];
+  readonly #issuers: readonly string[];
   readonly #key: KeyObject;
-  readonly #publicKey: KeyObject;
-  readonly #keyId: string;
+  readonly #own: PublicKey;
+  readonly #keys = new Map<string, PublicKey>();
 
   /** `pem` is a private key in PKCS#8: RSA, or on P-256. */
-  constructor(pem: string, issuer: string = DEFAULT_ISSUER) {
-    this.issuer = issuer;
+  constructor(pem: string, options: SignerOptions = {}) {
+    const { issuers = [DEFAULT_ISSUER], otherKeys = [] } = options;
+    this.#issuers = issuers;
+    this.issuer = issuers[0] ?? DEFAULT_ISSUER;
+    this.audiences = options.audiences ?? issuers;
     this.#key = createPrivateKey(pem);
-    this.algorithm = this.#key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256';
-    this.#publicKey = createPublicKey(this.#key);
-    const der = this.#publicKey.export({ type: 'spki', format: 'der' });
-    this.#keyId = createHash('sha256').update(der).digest('base64url');
+    this.#own = publicKeyOf(this.#key);
+    for (const one of [this.#own, ...otherKeys.map((text) => publicKeyOf(text))]) {
+      this.#keys.set(one.id, one);
+    }
+  }
+
+  /** How tokens are signed, which follows from the key. */
+  get algorithm(): 'RS256' | 'ES256' {
+    return this.#own.algorithm;
   }
 
   /** A token with these claims; `iss` is added. */
   sign(claims: JsonObject): string {
-    const header = { alg: this.algorithm, kid: this.#keyId };
+    const { algorithm, id } = this.#own;
+    const header = { alg: algorithm, kid: id };
     const body = `${encode(header)}.${encode({ ...claims, iss: this.issuer })}`;
     const key = { key: this.#key, dsaEncoding: 'ieee-p1363' } as const;
     return `${body}.${sign('sha256', Buffer.from(body), key).toString('base64url')}`;
@@ -40,49 +63,60 @@ export class TokenSigner {
 
   /** The claims of a token of ours whose time is not over; null for any other text. */
   read(token: string, nowMs: number): JsonObject | null {
-    const [head = '', body = '', signature = '', ...rest] = token.split('.');
-    if (signature === '' || rest.length > 0) return null;
-    const header = decode(head);
-    if (header?.['alg'] !== this.algorithm || header['kid'] !== this.#keyId) return null;
-    const key = { key: this.#publicKey, dsaEncoding: 'ieee-p1363' } as const;
-    const signed = Buffer.from(`${head}.${body}`);
-    if (!verify('sha256', signed, key, Buffer.from(signature, 'base64url'))) return null;
-    const claims = decode(body);
-    if (claims === null || claims['iss'] !== this.issuer) return null;
-    const expires = claims['exp'];
-    const starts = claims['nbf'];
+    const jwt = parseJwt(token);
+    if (jwt === null) return null;
+    const { header, claims } = jwt;
+    const { iss: issuer, exp: expires, nbf: starts } = claims;
+    const isLegacy = issuer === LEGACY_ISSUER;
+    if (!isLegacy && !this.#issuers.some((one) => one === issuer)) return null;
+    const named = typeof header['kid'] === 'string' ? this.#keys.get(header['kid']) : undefined;
+    const keys = header['kid'] === undefined ? [...this.#keys.values()] : [named];
+    const isOurs = keys.some(
+      (one) => one?.algorithm === header['alg'] && one !== undefined && isSignedBy(jwt, one.key),
+    );
+    if (!isOurs) return null;
+    if (isLegacy) return claims;
     if (typeof expires !== 'number' || expires * 1000 <= nowMs) return null;
-    return typeof starts === 'number' && starts * 1000 > nowMs + 60_000 ? null : claims;
+    return typeof starts === 'number' && starts * 1000 > nowMs + SKEW_MS ? null : claims;
   }
 
   /** What OpenID discovery says of the issuer; `address` is where this server is reached. */
   discovery(address: string): JsonObject {
+    const algorithms = [...new Set([...this.#keys.values()].map(({ algorithm }) => algorithm))];
     return {
       issuer: this.issuer,
       jwks_uri: `https://${address}/openid/v1/jwks`,
       response_types_supported: ['id_token'],
       subject_types_supported: ['public'],
-      id_token_signing_alg_values_supported: [this.algorithm],
+      id_token_signing_alg_values_supported: algorithms,
     };
   }
 
-  /** The public key as a JWK set. */
+  /** The public keys as a JWK set. */
   keySet(): JsonObject {
-    const jwk = this.#publicKey.export({ format: 'jwk' }) as Record<string, string>;
-    return { keys: [{ use: 'sig', kid: this.#keyId, alg: this.algorithm, ...jwk }] };
+    const keys = [...this.#keys.values()].map(({ key, id, algorithm }) => {
+      const jwk = key.export({ format: 'jwk' }) as Record<string, string>;
+      return { use: 'sig', kid: id, alg: algorithm, ...jwk };
+    });
+    return { keys };
   }
+}
+
+/** Throws an Error where the key is of another kind than tokens are signed with. */
+function publicKeyOf(from: KeyObject | string): PublicKey {
+  const key = createPublicKey(from);
+  const der = key.export({ type: 'spki', format: 'der' });
+  const type = key.asymmetricKeyType;
+  if (type !== 'rsa' && key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
+    throw new Error(`tokens are signed by RSA keys and by keys on P-256, not by ${type}`);
+  }
+  return {
+    key,
+    id: createHash('sha256').update(der).digest('base64url'),
+    algorithm: type === 'rsa' ? 'RS256' : 'ES256',
+  };
 }
 
 function encode(value: JsonObject): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
-}
-
-function decode(text: string): JsonObject | null {
-  try {
-    const value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as JsonValue;
-    return isObject(value) ? value : null;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
 }

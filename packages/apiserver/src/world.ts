@@ -4,6 +4,7 @@ import type { Identity } from './identity.ts';
 import type { PolicyRule } from './rbac.ts';
 import type { RepeatedWrites } from './repeat/repeated-writes.ts';
 import type { Storage } from './storage.ts';
+import type { TokenChain } from './access/token-chain.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
 import { rangeOf } from './served.ts';
@@ -36,6 +37,8 @@ export interface Services {
   readonly decide: Authorizer;
   readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
   readonly signer: TokenSigner | null;
+  /** Whom a token stands for, among those it is for; without audiences for this server. */
+  readonly reviewToken: TokenChain['review'];
   /** The way to kubelets and pods; absent where there is none. */
   readonly relay?: Relay | null;
 }

@@ -40,7 +40,7 @@ function withWebhook(
   };
   const { links } = openAuthorizers(flags(file), edge);
   const readToken = (token: string): Identity | null => PEOPLE.get(token) ?? null;
-  const model = new AccessModel({ authorizers: links, readToken });
+  const model = new AccessModel({ authorizers: links, tokenReaders: () => [readToken] });
   return { model, hook, told };
 }
 

@@ -5,7 +5,7 @@ import { admittingModel, messageOf, podOf } from './admitting.sim.ts';
 
 test('a kubelet touches its own node, its pods and what they run with, and nothing else', () => {
   const model = admittingModel({
-    readToken: (token) => identityOf(`system:node:${token}`, ['system:nodes']),
+    tokenReaders: () => [(token) => identityOf(`system:node:${token}`, ['system:nodes'])],
     authorizers: [() => ({ allowed: true, reason: '' })],
   });
   const ask = (method: string, path: string, body: object): string => {

@@ -147,7 +147,7 @@ test('who may not set finalizers of an owner may not block its deletion', () => 
   const tokens = (token: string) => (token === 't' ? identityOf('u', []) : null);
   const model = admittingModel({
     enabledPlugins: ['OwnerReferencesPermissionEnforcement'],
-    readToken: tokens,
+    tokenReaders: () => [tokens],
     authorizers: [
       ({ user }, { subresource }) => ({
         allowed: user === 'u' && subresource !== 'finalizers',

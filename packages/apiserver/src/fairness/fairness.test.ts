@@ -42,7 +42,7 @@ function rig(readsMax = 400): Rig {
     address: '',
     clockMs: () => (time.nowMs += time.cost),
     tracking: { readsMax, writesMax: 0 },
-    readToken: (name) => people.get(name) ?? null,
+    tokenReaders: () => [(name) => people.get(name) ?? null],
     authorizers: [() => ({ allowed: true, reason: 'test' })],
   });
   const ask: Rig['ask'] = (user, method, path, body) => {

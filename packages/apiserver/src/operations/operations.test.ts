@@ -45,7 +45,7 @@ function server(tracking: TrackerOptions, nowMs: () => number = () => 1_000_000)
     tracking,
     // the limits alone
     clockMs: null,
-    readToken: (token) => tokens.get(token) ?? null,
+    tokenReaders: () => [(token) => tokens.get(token) ?? null],
     authorizers: [() => ({ allowed: true, reason: 'test' })],
   });
   const ask = (

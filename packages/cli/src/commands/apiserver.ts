@@ -1,11 +1,13 @@
 /** `megaplane apiserver`: store and API server in one process. */
 import { Command } from 'commander';
+import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
+import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
 import { flagValue, given, sizeBytes, wholeNumber } from '../usage.ts';
 
-interface Flags extends LogFlags {
+interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly dataDir: string;
   readonly bindAddress: string;
   readonly securePort: number;
@@ -17,18 +19,9 @@ interface Flags extends LogFlags {
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly clientCaFile?: string;
-  readonly tokenAuthFile?: string;
-  readonly anonymousAuth: boolean;
-  readonly authorizationMode?: string;
-  readonly authorizationConfig?: string;
-  readonly authorizationWebhookConfigFile?: string;
-  readonly authorizationWebhookVersion?: string;
-  readonly authorizationWebhookCacheAuthorizedTtl?: string;
-  readonly authorizationWebhookCacheUnauthorizedTtl?: string;
   readonly enableAdmissionPlugins?: string;
   readonly disableAdmissionPlugins?: string;
   readonly serviceClusterIpRange?: string;
-  readonly serviceAccountIssuer?: string;
   readonly etcdServers?: string;
   readonly etcdServersOverrides?: string;
   readonly etcdPrefix?: string;
@@ -58,6 +51,35 @@ interface Flags extends LogFlags {
   readonly encryptionProviderConfigAutomaticReload?: boolean;
 }
 
+const AUTHENTICATION_FLAGS = [
+  'anonymousAuth',
+  'tokenAuthFile',
+  'enableBootstrapTokenAuth',
+  'authenticationConfig',
+  'oidcIssuerUrl',
+  'oidcClientId',
+  'oidcUsernameClaim',
+  'oidcUsernamePrefix',
+  'oidcGroupsClaim',
+  'oidcGroupsPrefix',
+  'oidcCaFile',
+  'oidcSigningAlgs',
+  'oidcRequiredClaim',
+  'authenticationTokenWebhookConfigFile',
+  'authenticationTokenWebhookVersion',
+  'authenticationTokenWebhookCacheTtl',
+  'serviceAccountIssuer',
+  'serviceAccountSigningKeyFile',
+  'serviceAccountKeyFile',
+  'apiAudiences',
+  'requestheaderClientCaFile',
+  'requestheaderAllowedNames',
+  'requestheaderUsernameHeaders',
+  'requestheaderUidHeaders',
+  'requestheaderGroupHeaders',
+  'requestheaderExtraHeadersPrefix',
+] as const satisfies readonly (keyof AuthenticationFlags)[];
+
 const AUTHORIZATION_FLAGS = [
   'authorizationMode',
   'authorizationConfig',
@@ -65,7 +87,7 @@ const AUTHORIZATION_FLAGS = [
   'authorizationWebhookVersion',
   'authorizationWebhookCacheAuthorizedTtl',
   'authorizationWebhookCacheUnauthorizedTtl',
-] as const;
+] as const satisfies readonly (keyof AuthorizationFlags)[];
 
 /** A flag that may be given several times is one list. */
 function joined(text: string, previous: string | undefined): string {
@@ -106,6 +128,46 @@ function addDataOptions(command: Command): Command {
       '--storage-media-type <type>',
       'of what is written (application/vnd.kubernetes.protobuf)',
     );
+}
+
+/** Who is who; the names are kube-apiserver's. */
+function addAuthenticationOptions(command: Command): Command {
+  return command
+    .optionsGroup('Authentication:')
+    .option(
+      '--anonymous-auth [bool]',
+      'whether requests without a credential reach /version and health (true)',
+      flagValue,
+    )
+    .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')
+    .option('--enable-bootstrap-token-auth [bool]', 'take tokens of Secrets', flagValue)
+    .option('--authentication-config <file>', 'an AuthenticationConfiguration')
+    .option('--oidc-issuer-url <url>', 'whose tokens are taken')
+    .option('--oidc-client-id <id>', 'whom they must be for')
+    .option('--oidc-username-claim <claim>', 'of the name (sub)')
+    .option('--oidc-username-prefix <text>', 'before names (the issuer and #); - is nothing')
+    .option('--oidc-groups-claim <claim>', 'of the groups')
+    .option('--oidc-groups-prefix <text>', 'before groups')
+    .option('--oidc-ca-file <file>', "authority of the issuer's certificate")
+    .option('--oidc-signing-algs <list>', 'how tokens may be signed (RS256)')
+    .option('--oidc-required-claim <key=value>', 'what tokens must say; may be repeated', joined)
+    .option('--authentication-token-webhook-config-file <file>', 'kubeconfig of the webhook')
+    .option('--authentication-token-webhook-version <version>', 'v1 or v1beta1 (v1beta1)')
+    .option(
+      '--authentication-token-webhook-cache-ttl <duration>',
+      'answers are kept so long (2m0s)',
+    )
+    .option('--requestheader-client-ca-file <file>', 'authority of proxies that name users')
+    .option('--requestheader-allowed-names <list>', 'common names of such proxies (any)')
+    .option('--requestheader-username-headers <list>', 'fields such as X-Remote-User')
+    .option('--requestheader-uid-headers <list>', 'fields such as X-Remote-Uid')
+    .option('--requestheader-group-headers <list>', 'fields such as X-Remote-Group')
+    .option('--requestheader-extra-headers-prefix <list>', 'such as X-Remote-Extra-')
+    .optionsGroup('Tokens of service accounts:')
+    .option('--service-account-issuer <url>', 'the first issues, further ones are taken', joined)
+    .option('--service-account-signing-key-file <file>', 'what signs (default: made here)')
+    .option('--service-account-key-file <file>', 'further keys whose tokens are taken', joined)
+    .option('--api-audiences <list>', 'whom tokens must be for (the issuers)');
 }
 
 /** Who may do what; the names are kube-apiserver's. */
@@ -176,16 +238,9 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     )
     .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
     .option('--tls-private-key-file <file>', 'its key');
-  addAuthorizationOptions(addRequestOptions(command))
+  addAuthorizationOptions(addAuthenticationOptions(addRequestOptions(command)))
     .optionsGroup('Access:')
     .option('--client-ca-file <file>', 'further authorities of client certificates')
-    .option('--token-auth-file <file>', 'CSV of token,user,uid,"group,group"')
-    .option(
-      '--anonymous-auth [bool]',
-      'whether requests without a credential reach /version and health',
-      flagValue,
-      true,
-    )
     .option(
       '--enable-admission-plugins <list>',
       'such as are off by default: OwnerReferencesPermissionEnforcement',
@@ -193,19 +248,19 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     )
     .option('--disable-admission-plugins <list>', 'such as PodSecurity, by commas', joined)
     .optionsGroup('Cluster:')
-    .option('--service-cluster-ip-range <network>', 'addresses of services')
-    .option('--service-account-issuer <url>', 'of the tokens that are issued');
+    .option('--service-cluster-ip-range <network>', 'addresses of services');
   return addLogOptions(command).action(async (flags: Flags) => {
     done(
       await serve(async () => {
         const { runApiserver } = await import('@megaplane/apiserver/run');
-        const { dataDir, bindAddress, securePort, anonymousAuth } = flags;
+        const { dataDir, bindAddress, securePort } = flags;
         return runApiserver({
-          ...{ dataDir, bindAddress, securePort, anonymousAuth },
-          ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'tokenAuthFile']),
+          ...{ dataDir, bindAddress, securePort },
+          ...given(flags, ['unixSocket', 'durability', 'historyLimit']),
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
-          ...given(flags, ['serviceClusterIpRange', 'serviceAccountIssuer', 'listenClientUrls']),
+          ...given(flags, ['serviceClusterIpRange', 'listenClientUrls']),
           ...given(flags, ['enableAdmissionPlugins', 'disableAdmissionPlugins']),
+          ...given(flags, AUTHENTICATION_FLAGS),
           ...given(flags, AUTHORIZATION_FLAGS),
           ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
           ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),

@@ -1,0 +1,80 @@
+/**
+ * A front proxy: it authenticates users by itself, shows a certificate of an authority of its own,
+ * and names the user in header fields (`--requestheader-*`).
+ */
+import { X509Certificate } from 'node:crypto';
+import type { Exchange, PeerCertificate } from '@megaplane/wire/exchange';
+import { identityOf, type Identity } from '../identity.ts';
+
+export interface FrontProxyOptions {
+  /** PEM of the authorities of proxies; each holds one certificate. */
+  readonly authorities: readonly string[];
+  /** Common names that proxies have; none: any. */
+  readonly names: readonly string[];
+  /** Fields in lower case; the first that is there names the user. */
+  readonly userFields: readonly string[];
+  readonly uidFields: readonly string[];
+  readonly groupFields: readonly string[];
+  readonly extraPrefixes: readonly string[];
+}
+
+export class FrontProxy {
+  readonly #options: FrontProxyOptions;
+  readonly #authorities: readonly X509Certificate[];
+
+  /** Throws an Error where an authority is no certificate. */
+  constructor(options: FrontProxyOptions) {
+    this.#options = options;
+    this.#authorities = options.authorities.map((pem) => new X509Certificate(pem));
+  }
+
+  /** Whether a certificate is a proxy's: then it is nobody's by itself. */
+  isProxy({ raw, trusted }: PeerCertificate): boolean {
+    if (!trusted || raw.length === 0) return false;
+    const certificate = new X509Certificate(raw);
+    return this.#authorities.some(
+      (one) => certificate.checkIssued(one) && certificate.verify(one.publicKey),
+    );
+  }
+
+  /** Whether a proxy of this name may speak for others. */
+  isKnown(commonName: string): boolean {
+    const { names } = this.#options;
+    return names.length === 0 || names.includes(commonName);
+  }
+
+  /** Whom a proxy's request is of; null where it names nobody. */
+  identify(exchange: Exchange): Identity | null {
+    const { userFields, uidFields, groupFields, extraPrefixes } = this.#options;
+    const first = (names: readonly string[]): string => {
+      for (const name of names) {
+        const value = exchange.header(name);
+        if (value !== undefined && value !== '') return value;
+      }
+      return '';
+    };
+    const user = first(userFields);
+    if (user === '') return null;
+    const groups: string[] = [];
+    const extra: Record<string, string[]> = {};
+    const fields = exchange.fields();
+    for (let at = 0; at < fields.length; at += 2) {
+      const [name = '', value = ''] = [fields[at], fields[at + 1]];
+      if (groupFields.includes(name)) groups.push(value);
+      const prefix = extraPrefixes.find((one) => name.startsWith(one));
+      if (prefix === undefined) continue;
+      (extra[decodeKey(name.slice(prefix.length))] ??= []).push(value);
+    }
+    return identityOf(user, groups, first(uidFields), extra);
+  }
+}
+
+/** Keys are percent-encoded where they hold what no field name may; a wrong escape stays. */
+function decodeKey(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return text;
+    throw error;
+  }
+}

@@ -1,0 +1,18 @@
+/** What expressions about tokens see: the token's `claims`, or the `user` made of them. */
+import { objectOf } from '@megaplane/machinery/cel/admission-environment';
+import type { Environment } from '@megaplane/machinery/cel/checker';
+import { celEnvironment } from '@megaplane/machinery/cel/program';
+import { DYN, listOf, mapOf, STRING, type CelType } from '@megaplane/machinery/cel/typing';
+
+export const CLAIMS_TYPE: CelType = mapOf(STRING, DYN);
+export const USER_TYPE: CelType = objectOf('kubernetes.UserInfo', {
+  username: STRING,
+  uid: STRING,
+  groups: listOf(STRING),
+  extra: mapOf(STRING, listOf(STRING)),
+});
+
+export const CLAIMS_ENVIRONMENT: Environment = celEnvironment({
+  variables: { claims: CLAIMS_TYPE },
+});
+export const USER_ENVIRONMENT: Environment = celEnvironment({ variables: { user: USER_TYPE } });

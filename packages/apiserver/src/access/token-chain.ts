@@ -1,0 +1,56 @@
+/**
+ * Whom bearer tokens stand for: the readers are tried in their order, service accounts among them.
+ * Tokens of service accounts are for certain audiences; all others are for this server.
+ */
+import { isUnknown, type TokenReader, type Unknown } from '../authentication.ts';
+import { readServiceAccountToken, type AccountToken } from '../service-account-tokens.ts';
+import type { TokenSigner } from '../token-signer.ts';
+import type { World } from '../world.ts';
+
+export class TokenChain {
+  readonly #world: World;
+  readonly #signer: TokenSigner | null;
+  readonly #readers: readonly TokenReader[];
+
+  constructor(world: World, signer: TokenSigner | null, readers: readonly TokenReader[]) {
+    this.#world = world;
+    this.#signer = signer;
+    this.#readers = readers;
+  }
+
+  /** For requests to this server. */
+  readonly read: TokenReader = (token) => {
+    const found = this.review(token, []);
+    return found === null || isUnknown(found) ? found : found.identity;
+  };
+
+  /**
+   * Whom a token stands for and which of these audiences it is for, at least one; without any
+   * audiences it must be for this server.
+   */
+  readonly review = (
+    token: string,
+    audiences: readonly string[],
+  ): AccountToken | Unknown | null => {
+    const own = this.#signer?.audiences ?? [];
+    const asked = audiences.length > 0 ? audiences : own;
+    const account = this.#account(token, asked);
+    if (account !== null) return account;
+    const shared = asked.filter((one) => own.includes(one));
+    if (shared.length === 0 && asked.length > 0) return null;
+    for (const read of this.#readers) {
+      const found = read(token);
+      if (found === null) continue;
+      return isUnknown(found) ? found : { identity: found, audiences: shared };
+    }
+    return null;
+  };
+
+  #account(token: string, asked: readonly string[]): AccountToken | null {
+    if (this.#signer === null) return null;
+    const found = readServiceAccountToken(this.#world, this.#signer, token);
+    if (found === null) return null;
+    const audiences = found.audiences.filter((one) => asked.includes(one));
+    return audiences.length === 0 ? null : { ...found, audiences };
+  }
+}
