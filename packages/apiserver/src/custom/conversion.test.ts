@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
 import type { ExchangeModel } from '../exchange-model.sim.ts';
+import { StorageModel } from '../storage-model.sim.ts';
 import { EXPECT_ABSENT } from '../storage.ts';
 import {
   define,
@@ -77,9 +78,9 @@ function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function started() {
+function started(storage = new StorageModel()) {
   const webhooks = new Converter();
-  const rig = startRig({ webhooks });
+  const rig = startRig({ webhooks }, storage);
   define(rig, definitionOf('widgets', [versionOf('v1'), versionOf('v2')], CONVERSION));
   const end = async (): Promise<void> => {
     rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`);
@@ -155,13 +156,14 @@ test('objects of an older stored version are converted when the new one is read'
 });
 
 test('many objects are brought over in few calls', async () => {
-  const { ask, storage, webhooks, end } = started();
+  const storage = new StorageModel();
   for (let index = 0; index < 600; index++) {
     const name = `w-${String(index).padStart(4, '0')}`;
     const key = Buffer.from(`/registry/example.com/widgets/default/${name}`);
     const object = widget('v1', name, { size: index });
     storage.put(key, Buffer.from(JSON.stringify(object)), EXPECT_ABSENT, () => {});
   }
+  const { ask, webhooks, end } = started(storage);
   const list = JSON.parse(await answered(ask('GET', `${V2}?limit=10`))) as { items: Widget[] };
   assert.equal(list.items.length, 10);
   assert.deepEqual(webhooks.sizes, [500, 100]);
