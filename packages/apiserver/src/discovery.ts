@@ -9,8 +9,10 @@
 import { createHash } from 'node:crypto';
 import { groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { customGroupText } from './custom/discovery-text.ts';
 import type { Kinds } from './custom/kind-registry.ts';
 import { parseAccept } from './negotiation.ts';
+import { isGroupServed } from './served.ts';
 
 /** A document with its entity tag, or null where there is none at the path. */
 export interface Document {
@@ -24,6 +26,8 @@ const AGGREGATED_OPEN =
   '{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[';
 /** A document is as old as this many times what it takes to build it, at most. */
 const PATIENCE = 4;
+/** And no older than this: clients that made a kind look for it a moment later. */
+const STANDS_MS_MAX = 500;
 
 /** Built-in groups as text, the core one and all others: the same in every server. */
 const builtin = new Map<boolean, readonly string[]>();
@@ -90,7 +94,7 @@ export class Discovery {
     if (kept !== null && (!this.#isStale || startMs < this.#standsUntilMs)) return kept;
     const built = this.#build();
     const endMs = this.#nowMs();
-    this.#standsUntilMs = endMs + PATIENCE * (endMs - startMs);
+    this.#standsUntilMs = endMs + Math.min(STANDS_MS_MAX, PATIENCE * (endMs - startMs));
     this.#isStale = false;
     this.#aggregated = built;
     this.built++;
@@ -124,12 +128,17 @@ export class Discovery {
     const generation = this.#kinds.generationOf(name);
     const kept = this.#groups.get(name);
     if (kept?.generation === generation) return kept;
-    const group = this.#kinds.group(name);
-    const text = group === undefined ? '' : JSON.stringify(aggregatedGroup(group));
+    const text = this.#textOf(name);
     const hash = createHash('sha512').update(text).digest('base64');
     const made: KeptGroup = { generation, text, hash, documents: new Map() };
     this.#groups.set(name, made);
     return made;
+  }
+
+  #textOf(name: string): string {
+    if (!isGroupServed(name)) return customGroupText(this.#kinds, name);
+    const group = this.#kinds.group(name);
+    return group === undefined ? '' : JSON.stringify(aggregatedGroup(group));
   }
 
   #keep(name: string, build: () => Document | null): Document | null {
@@ -165,8 +174,12 @@ export class Discovery {
     const custom = this.#kinds.customGroups();
     const more = custom
       .filter((name) => !names.has(name))
-      .map((name) => this.#kinds.group(name))
-      .filter((group) => group !== undefined);
+      // only names and versions are looked at
+      .map((name) => ({
+        name,
+        versions: this.#kinds.versionsOf(name).map((version) => ({ version, resources: [] })),
+      }))
+      .filter(({ versions }) => versions.length > 0);
     const mixed = new Set(custom.filter((name) => names.has(name)));
     const all = own.map((group) =>
       mixed.has(group.name) ? (this.#kinds.group(group.name) ?? group) : group,

@@ -6,6 +6,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   openapiV2Schemas,
   openapiV3Schemas,
+  publishedName,
   type PublishedSchemas,
 } from '@megaplane/machinery/custom/openapi-form';
 import { groups, type Resource } from '@megaplane/machinery/kinds';
@@ -21,8 +22,8 @@ const INFO: JsonObject = { title: 'Kubernetes', version: GIT_VERSION };
 
 /** What one resource, or a group of built-ins, adds to a document. */
 export interface Part {
-  readonly paths: JsonObject;
-  readonly schemas: JsonObject;
+  readonly paths: () => JsonObject;
+  readonly schemas: () => JsonObject;
 }
 
 /** Parts of the built-in resources of a document (`api/v1`, `apis/apps/v1`; `v2`: all of them). */
@@ -36,17 +37,26 @@ export function* builtinParts(name: string, dialect: Dialect): Iterable<Part> {
 }
 
 function builtinPart(resources: readonly Resource[], dialect: Dialect): Part {
-  const paths: JsonObject = {};
+  return {
+    paths: () => {
+      const paths: JsonObject = {};
+      for (const resource of resources) addPaths(paths, resource, dialect);
+      return paths;
+    },
+    schemas: () => builtinSchemas(resources, dialect),
+  };
+}
+
+function builtinSchemas(resources: readonly Resource[], dialect: Dialect): JsonObject {
   const schemas: JsonObject = {};
   for (const resource of resources) {
-    addPaths(paths, resource, dialect);
     const kinds = [resource, ...resource.subresources.values()];
     for (const { group, version, kind } of kinds) {
       addSchemaOf(schemas, group === '' ? version : `${group}/${version}`, kind, dialect);
     }
     addSchemaOf(schemas, resource.apiVersion, resource.listKind, dialect);
   }
-  return { paths, schemas };
+  return schemas;
 }
 
 function addSchemaOf(
@@ -83,14 +93,21 @@ export function* customParts(
 }
 
 function customPart(served: Served, dialect: Dialect): Part {
-  const paths: JsonObject = {};
-  const { schemas, name } = publishedOf(served, dialect);
-  addPaths(paths, served.resource, dialect, name);
-  const all: JsonObject = { ...schemas };
-  for (const { group, version, kind } of served.resource.subresources.values()) {
-    if (kind !== served.resource.kind) addSchemaOf(all, `${group}/${version}`, kind, dialect);
-  }
-  return { paths, schemas: all };
+  const { resource } = served;
+  return {
+    paths: () => {
+      const paths: JsonObject = {};
+      addPaths(paths, resource, dialect, publishedName(resource));
+      return paths;
+    },
+    schemas: () => {
+      const all: JsonObject = { ...publishedOf(served, dialect).schemas };
+      for (const { group, version, kind } of resource.subresources.values()) {
+        if (kind !== resource.kind) addSchemaOf(all, `${group}/${version}`, kind, dialect);
+      }
+      return all;
+    },
+  };
 }
 
 function publishedOf({ resource, custom }: Served, dialect: Dialect): PublishedSchemas {
@@ -109,7 +126,7 @@ export function metadataPart(dialect: Dialect): Part {
   for (const name of Object.keys(schemas)) {
     if (!name.includes('.pkg.apis.meta.')) delete schemas[name];
   }
-  return { paths: {}, schemas };
+  return { paths: () => ({}), schemas: () => schemas };
 }
 
 /** A document of version 3 as text. */
@@ -135,7 +152,7 @@ function* members(parts: Iterable<Part>, half: 'paths' | 'schemas'): Iterable<st
   const written = new Set<string>();
   for (const part of parts) {
     let text = '';
-    for (const [name, value] of Object.entries(part[half])) {
+    for (const [name, value] of Object.entries(part[half]())) {
       if (written.has(name)) continue;
       text += `${written.size === 0 ? '' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}`;
       written.add(name);
@@ -150,10 +167,10 @@ export function* version2Protobuf(parts: () => Iterable<Part>): Iterable<Buffer>
   const written = new Set<string>();
   for (const { paths, schemas } of parts()) {
     const definitions: JsonObject = {};
-    for (const [name, schema] of Object.entries(schemas)) {
+    for (const [name, schema] of Object.entries(schemas())) {
       if (!written.has(name)) definitions[name] = schema;
       written.add(name);
     }
-    yield encodeOpenApiV2({ paths, definitions });
+    yield encodeOpenApiV2({ paths: paths(), definitions });
   }
 }

@@ -1,6 +1,7 @@
 /** Requests for paths that are no resources: discovery, version, health, metrics, OpenAPI. */
 import { generic } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
+import { wantsCompressed, whenCompressed } from './compressed-document.ts';
 import { wantsAggregated, type Document } from './discovery.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { answerDump, DUMPS_PATH } from './fairness/flow-dumps.ts';
@@ -103,7 +104,21 @@ export function sendDocument(call: Call, document: Document): void {
   const headers = ['audit-id', call.auditId, 'etag', document.etag, 'vary', 'Accept'];
   headers.push(...call.flowFields, 'cache-control', 'public');
   const isSame = call.exchange.header('if-none-match') === document.etag;
-  call.code = isSame ? 304 : 200;
-  if (isSame) call.exchange.respond(304, null, null, headers);
-  else call.exchange.respond(200, document.contentType, document.bytes, headers);
+  if (isSame) {
+    call.code = 304;
+    call.exchange.respond(304, null, null, headers);
+    return;
+  }
+  const { bytes, contentType } = document;
+  if (!wantsCompressed(call, bytes)) {
+    call.code = 200;
+    call.exchange.respond(200, contentType, bytes, headers);
+    return;
+  }
+  headers.push('vary', 'Accept-Encoding', 'content-encoding', 'gzip');
+  whenCompressed(bytes, (compressed) => {
+    if (call.exchange.closed) return;
+    call.code = 200;
+    call.exchange.respond(200, contentType, compressed, headers);
+  });
 }

@@ -12,7 +12,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { conditionOf, namesAt, type CustomNames } from './definition-names.ts';
 import { nextStatus } from './definition-status.ts';
-import { schemaSpans } from './schema-spans.ts';
+import { schemaSpans, type Span } from './schema-spans.ts';
 
 /** One version, without its schema. */
 export interface VersionFacts {
@@ -70,10 +70,15 @@ const NOTHING: readonly string[] = [];
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
 /** The definition in `bytes` with every schema left out (null stands there). */
-export function readWithoutSchemas(bytes: Buffer, start: number, end: number): JsonObject {
+export function readWithoutSchemas(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  spans: readonly Span[] = schemaSpans(bytes, start, end),
+): JsonObject {
   let text = '';
   let at = start;
-  for (const span of schemaSpans(bytes, start, end)) {
+  for (const span of spans) {
     text += `${bytes.toString('utf8', at, span.start)}null`;
     at = span.end;
   }
@@ -87,7 +92,7 @@ export function readFacts(bytes: Buffer, start: number, end: number): Definition
   const areAlike = spans.every(
     (one) => bytes.compare(bytes, one.start, one.end, first?.start, first?.end) === 0,
   );
-  return factsOf(readWithoutSchemas(bytes, start, end), areAlike);
+  return factsOf(readWithoutSchemas(bytes, start, end, spans), areAlike);
 }
 
 function factsOf(definition: JsonObject, areAlike: boolean): DefinitionFacts {

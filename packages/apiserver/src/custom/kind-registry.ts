@@ -9,6 +9,8 @@ import type { Storage } from '../storage.ts';
 import type { CustomKind } from './custom-kind.ts';
 import { compareVersions } from './definition-facts.ts';
 
+const NONE: readonly string[] = [];
+
 /** The custom kinds of one group. */
 class CustomGroup {
   readonly byPlural = new Map<string, CustomKind>();
@@ -17,6 +19,9 @@ class CustomGroup {
   readonly kindOwners = new Map<string, string>();
   /** Counts up with every change of a kind of the group. */
   generation = 0;
+  /** Those that are served, and in which versions; null until somebody asks. */
+  active: CustomKind[] | null = null;
+  versions: string[] | null = null;
 }
 
 export class Kinds {
@@ -71,10 +76,10 @@ export class Kinds {
   }
 
   /** The custom kinds of a group that are served. */
-  kindsOf(group: string): CustomKind[] {
+  kindsOf(group: string): readonly CustomKind[] {
     const found = this.#groups.get(group);
     if (found === undefined) return [];
-    return [...found.byPlural.values()].filter((kind) => kind.isActive);
+    return (found.active ??= [...found.byPlural.values()].filter((kind) => kind.isActive));
   }
 
   /** Every custom kind, served or not. */
@@ -95,7 +100,13 @@ export class Kinds {
   }
 
   /** The versions of a group that custom kinds are served in, preferred ones first. */
-  versionsOf(group: string): string[] {
+  versionsOf(group: string): readonly string[] {
+    const found = this.#groups.get(group);
+    if (found === undefined) return NONE;
+    return (found.versions ??= this.#versionsIn(group));
+  }
+
+  #versionsIn(group: string): string[] {
     const names = new Set(this.kindsOf(group).flatMap((kind) => kind.versions));
     return [...names].filter((name) => !isGroupServed(group, name)).sort(compareVersions);
   }
@@ -182,6 +193,8 @@ export class Kinds {
 
   #changed(group: string, home: CustomGroup): void {
     home.generation++;
+    home.active = null;
+    home.versions = null;
     for (const listener of this.#listeners) listener(group);
   }
 }

@@ -31,14 +31,26 @@ export function schemaSpans(bytes: Buffer, start: number, end: number): Span[] {
   if (versions < 0 || bytes[versions] !== BRACKET_OPEN) return spans;
   let at = skipSpace(bytes, versions + 1, end);
   while (at < end && bytes[at] === BRACE_OPEN) {
-    const schema = memberOf(inner, bytes, at, end, SCHEMA);
-    if (schema >= 0) spans.push({ start: schema, end: skipValue(bytes, schema, end) });
-    const after = skipValue(bytes, at, end);
+    const after = takeSchema(bytes, at, end, spans);
     if (after < 0) break;
     at = skipSpace(bytes, after, end);
     if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
   }
   return spans;
+}
+
+/** Adds the schema of the version at `start`, in one walk; gives the offset after it, or -1. */
+function takeSchema(bytes: Buffer, start: number, end: number, spans: Span[]): number {
+  if (!inner.open(bytes, start, end)) return -1;
+  let isEmpty = true;
+  while (inner.nextKey()) {
+    isEmpty = false;
+    const isSchema = inner.is(SCHEMA);
+    if (!inner.skip()) return -1;
+    if (isSchema) spans.push({ start: inner.valueStart, end: inner.valueEnd });
+  }
+  if (isEmpty || !inner.isClosed) return skipValue(bytes, start, end);
+  return skipSpace(bytes, inner.valueEnd, end) + 1;
 }
 
 /** Where the value of a member of the object at `start` begins, or -1. */

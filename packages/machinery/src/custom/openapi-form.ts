@@ -50,14 +50,22 @@ export function openapiV2Schemas(kind: PublishedKind, schema: JsonObject): Publi
   return published(kind, root, VERSION_2);
 }
 
+/** The name of a kind as a component: `com.example.v1.Widget`. */
+export function publishedName({
+  group,
+  version,
+  kind,
+}: Pick<PublishedKind, 'group' | 'version' | 'kind'>): string {
+  return `${group.split('.').reverse().join('.')}.${version}.${kind}`;
+}
+
 function published(
   { group, version, kind, listKind }: PublishedKind,
   root: JsonObject | null,
   prefix: string,
 ): PublishedSchemas {
-  const domain = `${group.split('.').reverse().join('.')}.${version}`;
-  const name = `${domain}.${kind}`;
-  const listName = `${domain}.${listKind}`;
+  const name = publishedName({ group, version, kind });
+  const listName = publishedName({ group, version, kind: listKind });
   const known = (one: string): JsonObject => {
     return { 'x-kubernetes-group-version-kind': [{ group, version, kind: one }] };
   };
