@@ -12,6 +12,11 @@ const BENCHES = {
   hold: 'a cluster that only lives: lateness of leases, processor time, memory',
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
   up: 'a whole cluster from nothing: timings, memory, processor time',
+  nodes: 'creates Nodes on any server, by number',
+  pods: 'creates pods on any server: alone, of Deployments, Jobs or gangs',
+  delete: 'deletes numbered objects on any server, and waits until they are gone',
+  gaps: 'which numbered objects are missing on any server',
+  'lease-flood': 'writes leases to an API server or etcd as fast as they are taken',
 } as const;
 
 export function benchCommand(done: (exitCode: number) => void): Command {

@@ -1,0 +1,64 @@
+/** Flags that all load programs have; wrong ones end the program with code 2. */
+import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
+
+export const COMMON: {
+  readonly kubeconfig: { readonly type: 'string' };
+  readonly skip: { readonly type: 'string'; readonly default: string };
+  readonly count: { readonly type: 'string'; readonly default: string };
+  readonly clients: { readonly type: 'string'; readonly default: string };
+  readonly 'in-flight': { readonly type: 'string'; readonly default: string };
+  readonly rate: { readonly type: 'string'; readonly default: string };
+  readonly output: { readonly type: 'string' };
+  readonly help: { readonly type: 'boolean' };
+} = {
+  kubeconfig: { type: 'string' },
+  /** First number; those below are left to other processes. */
+  skip: { type: 'string', default: '0' },
+  count: { type: 'string', default: '1000' },
+  clients: { type: 'string', default: '10' },
+  'in-flight': { type: 'string', default: '100' },
+  /** Requests a second; 0: as fast as answers come. */
+  rate: { type: 'string', default: '0' },
+  output: { type: 'string' },
+  help: { type: 'boolean' },
+};
+
+/** Ends the program with one line for people. */
+export function usage(text: string): never {
+  process.stderr.write(`${text}\n`);
+  process.exit(2);
+}
+
+/** Like `parseArgs`, without a stack for the user. */
+export function flagsOf<const Options extends ParseArgsOptionsConfig>(
+  options: Options,
+  about: string,
+): ReturnType<typeof parseArgs<{ options: Options; allowPositionals: true }>>['values'] {
+  try {
+    const { values } = parseArgs({ options, allowPositionals: true });
+    if ('help' in values && values['help'] === true) {
+      const names = Object.entries(options).map(([name, option]) => {
+        const given = 'default' in option ? ` (default: ${String(option.default)})` : '';
+        return `  --${name}${given}`;
+      });
+      process.stdout.write(`${about}\n\n${names.join('\n')}\n`);
+      process.exit(0);
+    }
+    return values;
+  } catch (error) {
+    usage((error as Error).message);
+  }
+}
+
+/** A whole number of a flag. */
+export function whole(name: string, text: string, min = 0): number {
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (Number.isNaN(value) || value < min) {
+    usage(`--${name}: a whole number from ${min} is needed, not ${text}`);
+  }
+  return value;
+}
+
+export function needed(name: string, text: string | undefined): string {
+  return text ?? usage(`--${name} is needed`);
+}

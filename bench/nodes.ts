@@ -1,0 +1,120 @@
+/**
+ * Creates Nodes on any server: zones and kinds of machines in turn, addresses for their pods, and a
+ * run that was cut off is taken up again.
+ *
+ *     node bench/nodes.ts --kubeconfig F --count 100000
+ *     node bench/nodes.ts --kubeconfig F --count 1000 --machines small:4:16Gi:110,big:64:256Gi:250
+ */
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
+import { judgeCreate, openClients, printResult, runLoad } from './load/requests.ts';
+import { writeResults } from './harness.ts';
+
+const values = flagsOf(
+  {
+    ...COMMON,
+    prefix: { type: 'string', default: 'kwok-node-' },
+    'pods-per-node': { type: 'string', default: '32' },
+    /** Nodes with one value of the label kwok-group. */
+    'per-group': { type: 'string', default: '10000' },
+    zones: { type: 'string', default: 'zone-a,zone-b,zone-c' },
+    /** `name:cpu:memory[:pods]`, dealt in turn. */
+    machines: { type: 'string', default: 'simulated-32:32:256Gi' },
+    /** Each node gets the next /24 of it; '' for none. */
+    'pod-cidr': { type: 'string', default: '' },
+    taint: { type: 'string', default: 'kwok.x-k8s.io/node=fake:NoSchedule' },
+    annotation: { type: 'string', default: 'kwok.x-k8s.io/node=fake' },
+    label: { type: 'string', multiple: true, default: [] },
+  },
+  'bench nodes: creates Nodes on any server',
+);
+
+interface Machine {
+  readonly name: string;
+  readonly resources: JsonObject;
+}
+
+function machineOf(text: string): Machine {
+  const [name = '', cpu = '', memory = '', pods = values['pods-per-node']] = text.split(':');
+  if (name === '' || cpu === '' || memory === '') {
+    usage(`--machines: ${text} is not name:cpu:memory or name:cpu:memory:pods`);
+  }
+  return { name, resources: { cpu, memory, pods, 'ephemeral-storage': '1Ti' } };
+}
+
+function pair(flag: string, text: string): readonly [string, string] {
+  const at = text.indexOf('=');
+  if (at <= 0) usage(`--${flag}: ${text} is not name=value`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function taintOf(text: string): JsonObject {
+  const match = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/.exec(text);
+  if (match === null) usage(`--taint: ${text} is not key=value:Effect`);
+  return { key: match?.[1] ?? '', value: match?.[2] ?? '', effect: match?.[3] ?? '' };
+}
+
+const zones = values.zones.split(',').filter((zone) => zone !== '');
+const machines = values.machines.split(',').map(machineOf);
+const taints = values.taint === '' ? [] : [taintOf(values.taint)];
+const annotations = values.annotation === '' ? [] : [pair('annotation', values.annotation)];
+const labels = values.label.map((text) => pair('label', text));
+const perGroup = whole('per-group', values['per-group'], 1);
+const cidr = /^(\d+)\.(\d+)\.\d+\.\d+\/(\d+)$/.exec(values['pod-cidr']);
+if (values['pod-cidr'] !== '' && cidr === null) usage('--pod-cidr: such as 10.0.0.0/8');
+
+/** The `index`th /24 of the network. */
+function podCidr(index: number): JsonObject {
+  if (cidr === null) return {};
+  const bits = Number(cidr[3]);
+  const subnets = 2 ** Math.max(0, 24 - bits);
+  if (index >= subnets) usage(`--pod-cidr: ${values['pod-cidr']} has ${subnets} networks of /24`);
+  const at = Number(cidr[1]) * 65_536 + Number(cidr[2]) * 256 + index;
+  const own = `${(at >> 16) & 255}.${(at >> 8) & 255}.${at & 255}.0/24`;
+  return { podCIDR: own, podCIDRs: [own] };
+}
+
+function body(index: number): string {
+  const name = `${values.prefix}${index}`;
+  const machine = machines[index % machines.length];
+  const zone = zones[index % Math.max(1, zones.length)];
+  return JSON.stringify({
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: {
+      name,
+      annotations: Object.fromEntries([...annotations, ['node.alpha.kubernetes.io/ttl', '300']]),
+      labels: {
+        'kubernetes.io/arch': 'amd64',
+        'kubernetes.io/os': 'linux',
+        'kubernetes.io/hostname': name,
+        'kwok-group': String(Math.floor(index / perGroup)),
+        'node.kubernetes.io/instance-type': machine?.name,
+        ...(zone === undefined ? {} : { 'topology.kubernetes.io/zone': zone }),
+        type: 'kwok',
+        ...Object.fromEntries(labels),
+      },
+    },
+    spec: { ...podCidr(index), ...(taints.length > 0 ? { taints } : {}) },
+    status: { allocatable: machine?.resources, capacity: machine?.resources },
+  });
+}
+
+const clients = await openClients(
+  needed('kubeconfig', values.kubeconfig),
+  whole('clients', values.clients, 1),
+  whole('in-flight', values['in-flight'], 1),
+);
+const result = await runLoad({
+  clients,
+  first: whole('skip', values.skip),
+  count: whole('count', values.count, 1),
+  rate: whole('rate', values.rate),
+  what: 'nodes',
+  shot: (index) => ({ method: 'POST', path: '/api/v1/nodes', body: body(index) }),
+  judge: judgeCreate,
+});
+printResult('nodes', result);
+const { done, seconds, latencyMs } = result;
+writeResults(values.output, { nodes: done, seconds, p99Ms: latencyMs.quantile(0.99) });
+for (const client of clients) client.close();
