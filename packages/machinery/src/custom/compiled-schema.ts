@@ -156,6 +156,9 @@ export class SchemaCache {
   readonly #bytesMax: number;
   readonly #graph = new SchemaGraph();
   readonly #compiled = new Map<string, CompiledSchema>();
+  /** What was used last: many writes in a row are of one kind. */
+  #newestKey = '';
+  #newest: CompiledSchema | null = null;
 
   constructor(bytesMax: number = COMPILED_BYTES_MAX) {
     this.#bytesMax = bytesMax;
@@ -168,14 +171,19 @@ export class SchemaCache {
 
   /** Gives the compiled schema of `key`, which `read` provides as JSON when it is not at hand. */
   get(key: string, read: () => JsonObject): CompiledSchema {
+    if (this.#newest !== null && key === this.#newestKey) return this.#newest;
     const known = this.#compiled.get(key);
     if (known !== undefined) {
+      this.#newestKey = key;
+      this.#newest = known;
       // the map's order is the order of use
       this.#compiled.delete(key);
       this.#compiled.set(key, known);
       return known;
     }
     const compiled = new CompiledSchema(this.#graph.add(read()));
+    this.#newestKey = key;
+    this.#newest = compiled;
     this.#compiled.set(key, compiled);
     for (const oldest of this.#compiled.keys()) {
       if (this.bytes <= this.#bytesMax || oldest === key) break;
@@ -188,6 +196,7 @@ export class SchemaCache {
   drop(key: string): void {
     const compiled = this.#compiled.get(key);
     if (compiled === undefined) return;
+    if (key === this.#newestKey) this.#newest = null;
     this.#compiled.delete(key);
     this.#graph.release(compiled.root);
   }

@@ -15,9 +15,21 @@ function identity(value: JsonValue): JsonValue {
   return typeof value === 'object' && value !== null ? `{${goJson(value)}` : value;
 }
 
+const NONE: readonly number[] = [];
+/** Items that are compared each with each, which is quicker than a table of them. */
+const SHORT_LIST = 8;
+
+function isShortAndUnique(identities: readonly JsonValue[]): boolean {
+  if (identities.length > SHORT_LIST) return false;
+  for (let i = 1; i < identities.length; i++) {
+    for (let j = 0; j < i; j++) if (identities[i] === identities[j]) return false;
+  }
+  return true;
+}
+
 /** Indices at which something appears for the second time; later repetitions do not count. */
-function repeated(identities: readonly JsonValue[]): number[] {
-  if (identities.length <= 1) return [];
+function repeated(identities: readonly JsonValue[]): readonly number[] {
+  if (isShortAndUnique(identities)) return NONE;
   const times = new Map<JsonValue, number>();
   const found: number[] = [];
   for (const [i, value] of identities.entries()) {
@@ -71,10 +83,21 @@ function checkMap(
     found.push(invalidValue(item(path, i), shown(one), text));
     return;
   }
-  const parts = items.map((one) => keyOf(keys, one));
-  for (const i of repeated(parts.map((key) => goJson(key)))) {
-    found.push(duplicate(item(path, i), printed(goJson(parts[i]))));
+  for (const i of repeated(items.map((one) => keyIdentity(keys, one)))) {
+    found.push(duplicate(item(path, i), printed(goJson(keyOf(keys, items[i] ?? null)))));
   }
+}
+
+/** What tells keys apart: texts as they are, with their lengths; all else as JSON. */
+function keyIdentity(keys: readonly string[], one: JsonValue): string {
+  let identity = '';
+  if (!isObject(one)) return identity;
+  for (const name of keys) {
+    const value = one[name];
+    if (value === undefined) identity += '\n';
+    else identity += typeof value === 'string' ? `${value.length}"${value}` : `${goJson(value)}\n`;
+  }
+  return identity;
 }
 
 function keyOf(keys: readonly string[], one: JsonValue): JsonObject {
