@@ -6,6 +6,7 @@ import {
   impatient,
   type ChainLink,
 } from './access/authorizer-chain.ts';
+import { NodeAuthorizer } from './access/node-authorizer.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { admissionChain } from './admission/chain.ts';
@@ -82,7 +83,11 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const signer = options.signer ?? null;
   const world = new World(storage, edge);
   const rbac = new Rbac(world);
-  const authorize = authorizerChain(options.authorizers ?? DEFAULT_CHAIN, rbac.authorize);
+  const authorize = authorizerChain(
+    options.authorizers ?? DEFAULT_CHAIN,
+    rbac.authorize,
+    new NodeAuthorizer(world).authorize,
+  );
   defineKinds();
   const tokens = new TokenChain(world, signer, options.tokenReaders?.(world) ?? []);
   world.services = {

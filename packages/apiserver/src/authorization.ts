@@ -1,6 +1,7 @@
 /** Whether an identity may do what a request asks. */
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Identity } from './identity.ts';
+import type { Query } from './query.ts';
 import type { RequestInfo } from './request-info.ts';
 
 /** What is asked, as authorizers see it. */
@@ -14,6 +15,9 @@ export interface Attributes {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
+  /** As the query has them, for verbs that look at many objects; absent: none. */
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
 }
 
 export interface Decision {
@@ -93,6 +97,17 @@ export function denial(identity: Identity, what: Attributes, reason: string): St
 }
 
 /** The attributes of a request; `verb` may be narrower than that of the path (watch). */
-export function attributesOf(info: RequestInfo, verb: string, name: string): Attributes {
-  return { ...info, verb, name };
+export function attributesOf(
+  info: RequestInfo,
+  verb: string,
+  name: string,
+  query: Query | null = null,
+): Attributes {
+  if (query === null || !SELECTING.has(verb)) return { ...info, verb, name };
+  const fieldSelector = query.text('fieldSelector');
+  const labelSelector = query.text('labelSelector');
+  return { ...info, verb, name, fieldSelector, labelSelector };
 }
+
+/** Verbs whose selectors narrow what is asked for (KEP-4601). */
+const SELECTING: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection']);

@@ -163,7 +163,7 @@ export class ApiServer {
       : undefined;
     const verb = info.isResource ? effectiveVerb(call) : info.verb;
     const name = info.isResource ? effectiveName(call, served) : info.name;
-    const attributes = attributesOf(info, verb, name);
+    const attributes = attributesOf(info, verb, name, call.query);
     impersonate(call, this.parts.authorize, attributes, (acting) => {
       if (!acting.ok) {
         call.fail(acting.status);

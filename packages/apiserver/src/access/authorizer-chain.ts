@@ -7,7 +7,6 @@ import {
   type Authorizer,
 } from '../authorization.ts';
 import { authorizeComponents } from '../component-grants.ts';
-import { authorizeNodes } from '../node-grants.ts';
 import type { Mode } from './authorization-configuration.ts';
 
 /** One authorizer of the chain: a mode, or a webhook that is connected. */
@@ -23,7 +22,11 @@ const NEVER = { ...DENIED, reason: 'Everything is forbidden.' } as const;
  * Masters come first, whatever the modes. What this product's own programs may do goes with RBAC:
  * they are known before there is any role.
  */
-export function authorizerChain(links: readonly ChainLink[], rbac: Authorizer): Authorizer {
+export function authorizerChain(
+  links: readonly ChainLink[],
+  rbac: Authorizer,
+  node: Authorizer,
+): Authorizer {
   return firstThatAllows([
     authorizeMasters,
     ...links.flatMap((link): Authorizer[] => {
@@ -33,7 +36,7 @@ export function authorizerChain(links: readonly ChainLink[], rbac: Authorizer): 
         case 'AlwaysDeny':
           return [(): typeof NEVER => NEVER];
         case 'Node':
-          return [authorizeNodes];
+          return [node];
         case 'RBAC':
           return [authorizeComponents, rbac];
         default:

@@ -2,7 +2,7 @@
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import { LEASE_NAMESPACE, nodeNameOfUser } from '../node-grants.ts';
+import { LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { writtenName } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
