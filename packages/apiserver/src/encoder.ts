@@ -15,6 +15,7 @@ import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from './conversion.ts';
 import { formStored } from './custom/custom-objects.ts';
 import { isSealed } from './encryption/value-sealer.ts';
+import type { Pullable } from './list-stream.ts';
 import { appendLean, appendShown } from './managed/shown-fields.ts';
 import { shownObject } from './managed/tracking.ts';
 import { JSON_TYPE } from './negotiation.ts';
@@ -44,11 +45,15 @@ export interface Encoder {
   item(sink: Sink, row: Row, index: number): void;
   closeList(sink: Sink): void;
   /**
-   * True where the items so far were only measured, because the list is too long to be held: after
-   * the last of them `openMeasured` is called, all items once more, and then `closeList`.
+   * True where the items so far were only measured, since their length stands before them: after
+   * the last of them `openMeasured` is called, `heldItems` or, where they are too many to be
+   * held, `item` for all of them once more, and then `closeList`.
    */
   readonly isMeasured?: boolean;
+  /** Bytes of the items measured so far. */
+  readonly measuredBytes?: number;
   openMeasured?(sink: Sink): void;
+  heldItems?(): Pullable | null;
   /** One object alone, at `revision`. */
   object(sink: Sink, row: Row, revision: number): void;
   /** One event; `isFirst` for the first of a stream. */

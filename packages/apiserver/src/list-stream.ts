@@ -33,9 +33,15 @@ export interface Outlet {
   writable(): number;
 }
 
+/** Bytes that are pulled as the peer takes them. */
+export interface Pullable {
+  /** Encodes into `outlet` until it is full, the turn is used up, or there is nothing left. */
+  pull(outlet: Outlet): Pulled;
+}
+
 const sink = new Sink();
 
-export class RowStream {
+export class RowStream implements Pullable {
   readonly #source: RowSource;
   #next: Buffer;
   readonly #end: Buffer;
@@ -84,6 +90,7 @@ export class RowStream {
     let bytes = 0;
     let isFull = outlet.writable() <= 0;
     if (isFull) return 'full';
+    const measured = this.#encoder.measuredBytes ?? 0;
     sink.length = 0;
     const outcome = this.#source.page(this.#next, this.#end, this.#revision, (row) => {
       rows++;
@@ -96,7 +103,8 @@ export class RowStream {
           isFull = outlet.writable() <= 0;
         }
       }
-      if (!isFull && rows < ROWS_PER_TURN_MAX && bytes < BYTES_PER_TURN_MAX) return true;
+      const made = bytes + (this.#encoder.measuredBytes ?? measured) - measured;
+      if (!isFull && rows < ROWS_PER_TURN_MAX && made < BYTES_PER_TURN_MAX) return true;
       this.#next = keyAfter(row.key.subarray(row.keyStart, row.keyEnd));
       return false;
     });
@@ -112,6 +120,33 @@ export class RowStream {
       this.#encoder.item(sink, row, this.#sent);
     }
     this.#sent++;
+  }
+}
+
+/** Items that were held until all of them were known. */
+export class HeldItems implements Pullable {
+  readonly #items: readonly Uint8Array[];
+  readonly #append: (sink: Sink, item: Uint8Array) => void;
+  #next = 0;
+
+  constructor(items: readonly Uint8Array[], append: (sink: Sink, item: Uint8Array) => void) {
+    this.#items = items;
+    this.#append = append;
+  }
+
+  pull(outlet: Outlet): Pulled {
+    let bytes = 0;
+    while (this.#next < this.#items.length) {
+      if (outlet.writable() <= 0) return 'full';
+      if (bytes >= BYTES_PER_TURN_MAX) return 'yield';
+      sink.length = 0;
+      while (this.#next < this.#items.length && sink.length < CHUNK_BYTES) {
+        this.#append(sink, this.#items[this.#next++]!);
+      }
+      outlet.write(sink.bytes, 0, sink.length);
+      bytes += sink.length;
+    }
+    return 'end';
   }
 }
 

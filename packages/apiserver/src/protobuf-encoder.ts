@@ -1,8 +1,8 @@
 /**
  * Kubernetes protobuf of stored objects. A list's envelope begins with its length, so its items are
- * collected before the first byte leaves. A list that is too long for that is encoded twice: once
- * to know its length, and once more to be sent, which costs time and no memory. Watches are encoded
- * event by event.
+ * measured before the first byte leaves, and held meanwhile. Those of a list that is too long for
+ * that are encoded twice, which costs time and no memory. Items are kept for the next list that
+ * shows them (`kept-encodings.ts`). Watches are encoded event by event.
  */
 import { assert } from '@megaplane/base/assert';
 import { decodeCanonical } from '@megaplane/machinery/canonical';
@@ -10,13 +10,11 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
 import {
   encodeItem,
-  encodeList,
   encodeProtobuf,
   encodeStored,
   encodeStoredItem,
   encodeWatchFrame,
   listFrame,
-  varintBytes,
   varintLength,
   type ListFrame,
 } from '@megaplane/machinery/protobuf';
@@ -29,6 +27,8 @@ import {
   type ListMeta,
   shownRow,
 } from './encoder.ts';
+import type { KeptSpace } from './kept-encodings.ts';
+import { HeldItems, type Pullable } from './list-stream.ts';
 import { shownBytes } from './managed/shown-fields.ts';
 import { shownObject } from './managed/tracking.ts';
 import { PROTOBUF_TYPE } from './negotiation.ts';
@@ -37,33 +37,39 @@ import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 
 const NOTHING = Buffer.alloc(0);
-/** Items of one list that are held until it is complete. */
+/** Items of one list that are held until it is complete, those apart that are kept anyway. */
 export const LIST_BYTES_HELD_MAX: number = 32 * 1024 * 1024;
 
-/** A list is held until it is whole, measured when it is too long, or sent by its measure. */
+/** A list is measured first; its items are held unless they are too many. */
 type Pass =
-  | { readonly kind: 'holding'; readonly items: Uint8Array[] }
-  | { readonly kind: 'measuring' }
-  | { readonly kind: 'sending'; readonly frame: ListFrame };
+  | { readonly kind: 'measuring'; readonly items: Uint8Array[] | null }
+  | { readonly kind: 'sending'; readonly frame: ListFrame; readonly items: Uint8Array[] | null };
+
+const NEW_PASS: Pass = { kind: 'measuring', items: null };
 
 /** What differs between whole objects and their metadata. */
 abstract class EnvelopeEncoder implements Encoder {
   readonly contentType: string = PROTOBUF_TYPE;
   abstract readonly id: string;
   #meta: JsonObject = {};
-  #pass: Pass = { kind: 'holding', items: [] };
+  #pass: Pass = NEW_PASS;
   /** Of the items, their tags and lengths included; while sending: of those to come. */
   #itemsBytes = 0;
+  /** Of the items that nobody else holds. */
+  #heldBytes = 0;
 
   protected abstract decode(row: Row, revision: number): JsonObject;
   protected abstract blank(metadata: JsonObject): JsonObject;
   protected abstract readonly listApiVersion: string;
   protected abstract readonly listKind: string;
   protected abstract readonly itemKind: string;
+  /** Where items are kept for other lists; null: nowhere. */
+  protected abstract readonly kept: KeptSpace | null;
 
   openList(_sink: Sink, meta: ListMeta): void {
-    this.#pass = { kind: 'holding', items: [] };
+    this.#pass = { kind: 'measuring', items: [] };
     this.#itemsBytes = 0;
+    this.#heldBytes = 0;
     this.#meta = { resourceVersion: String(meta.revision) };
     if (meta.continueToken !== '') this.#meta['continue'] = meta.continueToken;
     if (meta.remaining !== null) this.#meta['remainingItemCount'] = meta.remaining;
@@ -71,42 +77,61 @@ abstract class EnvelopeEncoder implements Encoder {
   }
 
   item(sink: Sink, row: Row): void {
-    const item = this.bare(row);
-    const bytes = 1 + varintLength(item.length) + item.length;
+    const found = this.kept?.find(row) ?? null;
+    const item = found ?? this.bare(row);
+    if (found === null) this.kept?.keep(row, item);
     const pass = this.#pass;
     if (pass.kind === 'sending') {
-      this.#itemsBytes -= bytes;
-      sink.append(Uint8Array.of(pass.frame.itemTag));
-      sink.append(varintBytes(item.length));
-      sink.append(item);
+      this.#append(sink, pass.frame.itemTag, item);
       return;
     }
-    this.#itemsBytes += bytes;
-    if (pass.kind === 'measuring') return;
-    if (this.#itemsBytes > LIST_BYTES_HELD_MAX) this.#pass = { kind: 'measuring' };
+    this.#itemsBytes += 1 + varintLength(item.length) + item.length;
+    if (pass.items === null) return;
+    if (found === null) this.#heldBytes += item.length;
+    if (this.#heldBytes > LIST_BYTES_HELD_MAX) this.#pass = NEW_PASS;
     else pass.items.push(item);
+  }
+
+  #append(sink: Sink, tag: number, item: Uint8Array): void {
+    const { length } = sink;
+    sink.ensure(16 + item.length);
+    sink.bytes[sink.length++] = tag;
+    let rest = item.length;
+    for (; rest >= 0x80; rest >>>= 7) sink.bytes[sink.length++] = (rest & 0x7f) | 0x80;
+    sink.bytes[sink.length++] = rest;
+    sink.append(item);
+    this.#itemsBytes -= sink.length - length;
   }
 
   get isMeasured(): boolean {
     return this.#pass.kind === 'measuring';
   }
 
+  get measuredBytes(): number {
+    return this.#pass.kind === 'measuring' ? this.#itemsBytes : 0;
+  }
+
   openMeasured(sink: Sink): void {
     const { listApiVersion, listKind } = this;
     const frame = listFrame(listApiVersion, listKind, this.#meta, this.#itemsBytes);
-    this.#pass = { kind: 'sending', frame };
+    const { items } = this.#pass;
+    this.#pass = { kind: 'sending', frame, items };
     sink.append(frame.head);
+  }
+
+  heldItems(): Pullable | null {
+    const pass = this.#pass;
+    if (pass.kind !== 'sending' || pass.items === null) return null;
+    const { itemTag } = pass.frame;
+    return new HeldItems(pass.items, (sink, item) => this.#append(sink, itemTag, item));
   }
 
   closeList(sink: Sink): void {
     const pass = this.#pass;
-    this.#pass = { kind: 'holding', items: [] };
-    if (pass.kind === 'holding') {
-      sink.append(encodeList(this.listApiVersion, this.listKind, this.#meta, pass.items));
-    } else if (pass.kind === 'sending') {
-      assert(this.#itemsBytes === 0, 'a list was sent that is not as long as it was measured');
-      sink.append(pass.frame.tail);
-    }
+    assert(pass.kind === 'sending', 'a list is measured before it is sent');
+    this.#pass = NEW_PASS;
+    assert(this.#itemsBytes === 0, 'a list was sent that is not as long as it was measured');
+    sink.append(pass.frame.tail);
   }
 
   object(sink: Sink, row: Row, revision: number): void {
@@ -146,15 +171,18 @@ export class ProtobufEncoder extends EnvelopeEncoder {
   protected readonly listApiVersion: string;
   protected readonly listKind: string;
   protected readonly itemKind: string;
+  protected readonly kept: KeptSpace | null;
   readonly #served: Served;
 
-  constructor(served: Served) {
+  /** `keptOf` says where the items of lists are kept. */
+  constructor(served: Served, keptOf: ((id: string) => KeptSpace | null) | null = null) {
     super();
     this.#served = served;
     this.listApiVersion = served.resource.apiVersion;
     this.listKind = served.resource.listKind;
     this.itemKind = served.resource.kind;
     this.id = `protobuf ${this.listApiVersion}`;
+    this.kept = keptOf?.(this.id) ?? null;
   }
 
   protected decode(row: Row, revision: number): JsonObject {
@@ -185,6 +213,7 @@ export class ProtobufMetadataEncoder extends EnvelopeEncoder {
   protected readonly listApiVersion: string;
   protected readonly listKind = 'PartialObjectMetadataList';
   protected readonly itemKind = 'PartialObjectMetadata';
+  protected readonly kept = null;
 
   constructor(version: string) {
     super();

@@ -14,7 +14,7 @@ import type { Encoder, ListMeta } from './encoder.ts';
 import type { Filter } from './filter.ts';
 import type { RowSource } from './index/row-source.ts';
 import type { ListOptions } from './list-options.ts';
-import { PageSearch, RowStream } from './list-stream.ts';
+import { PageSearch, type Pullable, RowStream } from './list-stream.ts';
 import { parseRevision, revisionFault } from './query.ts';
 import { encoderOf, selectOf } from './representation.ts';
 import { keyOf, type KeyRange, type Served } from './served.ts';
@@ -82,7 +82,7 @@ export function listObjects(world: World, call: Call, served: Served, options: L
     call.fail(filter.status);
     return;
   }
-  const encoder = encoderOf(call, served, true);
+  const encoder = encoderOf(call, served, true, (as) => world.keptOf(served, as));
   if (!encoder.ok) {
     call.fail(encoder.status);
     return;
@@ -211,7 +211,7 @@ interface Sending {
   readonly encoder: Encoder;
   /** The rows from their beginning, for lists that are read twice. */
   readonly rows: () => RowStream;
-  stream: RowStream;
+  stream: Pullable;
   isPlanned: boolean;
 }
 
@@ -244,7 +244,7 @@ function pumpList(world: World, sending: Sending): void {
       if (encoder.isMeasured === true && encoder.openMeasured !== undefined) {
         encoder.openMeasured(sink);
         body.write(sink.bytes, 0, sink.length);
-        sending.stream = sending.rows();
+        sending.stream = encoder.heldItems?.() ?? sending.rows();
         pumpList(world, sending);
         return;
       }

@@ -4,6 +4,7 @@ import { success, type Result } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { JsonEncoder, MetadataEncoder, type Encoder } from './encoder.ts';
 import type { Filter } from './filter.ts';
+import type { KeptSpace } from './kept-encodings.ts';
 import { BUILT_IN_OFFER, CUSTOM_OFFER, checkTransformShape, negotiate } from './negotiation.ts';
 import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
 import type { RequestInfo } from './request-info.ts';
@@ -22,8 +23,16 @@ export function negotiateCall(call: Call, served: Served): Result<true> {
   return success(true);
 }
 
+/** Where encodings of a representation are kept. */
+export type KeptOf = (representation: string) => KeptSpace | null;
+
 /** The encoder for what `call.media` asks, for one object or a list of them. */
-export function encoderOf(call: Call, served: Served, isList: boolean): Result<Encoder> {
+export function encoderOf(
+  call: Call,
+  served: Served,
+  isList: boolean,
+  keptOf: KeptOf | null = null,
+): Result<Encoder> {
   const { media } = call;
   const shape = checkTransformShape(
     media,
@@ -45,7 +54,7 @@ export function encoderOf(call: Call, served: Served, isList: boolean): Result<E
     case 'none':
       break;
   }
-  if (media.encoding === 'protobuf') return success(new ProtobufEncoder(served));
+  if (media.encoding === 'protobuf') return success(new ProtobufEncoder(served, keptOf));
   if (media.encoding === 'yaml' || media.pretty) return success(new YamlEncoder(served, media));
   return success(new JsonEncoder(served, media.isLean === true));
 }

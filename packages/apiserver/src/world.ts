@@ -9,6 +9,7 @@ import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
 import { rangeOf } from './served.ts';
 import { Kinds } from './custom/kind-registry.ts';
+import { KeptEncodings, type KeptSpace } from './kept-encodings.ts';
 import type { Relay } from './proxy/target.ts';
 import { WatchHub } from './watch-hub.ts';
 
@@ -56,6 +57,9 @@ export class World {
   /** What is served; the same however one looks at the world. */
   readonly kinds: Kinds;
   readonly #hubs = new Map<string, WatchHub>();
+  /** One budget for this world and all views of it; each has spaces of its own. */
+  #encodings = new KeptEncodings();
+  readonly #spaces = new Map<string, KeptSpace | null>();
   #waiters: Waiter[] = [];
   #unpublished: { readonly revision: number; readonly done: () => void }[] = [];
   /** Of resources that are kept elsewhere, by prefix: the same world on another storage. */
@@ -122,9 +126,18 @@ export class World {
     let view = this.#elsewhere.get(place);
     if (view?.storage !== home) {
       this.#elsewhere.set(place, (view = new World(home, this.edge, this.kinds)));
+      view.#encodings = this.#encodings;
     }
     view.services = this.services;
     return view;
+  }
+
+  /** Encodings of the kind's objects in a representation, where there is room for another one. */
+  keptOf(served: Served, representation: string): KeptSpace | null {
+    const id = `${served.prefix} ${representation}`;
+    let space = this.#spaces.get(id);
+    if (space === undefined) this.#spaces.set(id, (space = this.#encodings.space()));
+    return space;
   }
 
   /** What keeps the keys under a prefix. */
@@ -203,8 +216,13 @@ export class World {
 
   /** About once a second. */
   tick(nowMs: number): void {
+    this.#encodings.tick();
+    this.#tickHubs(nowMs);
+  }
+
+  #tickHubs(nowMs: number): void {
     this.#checkWaiters(nowMs);
     for (const hub of this.#hubs.values()) hub.tick(nowMs);
-    for (const world of this.#elsewhere.values()) world.tick(nowMs);
+    for (const world of this.#elsewhere.values()) world.#tickHubs(nowMs);
   }
 }
