@@ -30,6 +30,7 @@ interface SmallKind {
 }
 
 const DEVICES = '/apis/resource.k8s.io/v1';
+const GROUPS = '/apis/scheduling.k8s.io/v1alpha2';
 /** Between two tries to learn what the server has. */
 const DISCOVERY_RETRY_MS = 1000;
 
@@ -50,6 +51,7 @@ const SMALL_KINDS: readonly SmallKind[] = [
   { kind: 'VolumeAttachment', path: '/apis/storage.k8s.io/v1/volumeattachments' },
   { kind: 'ResourceClaim', path: `${DEVICES}/resourceclaims`, group: DEVICES },
   { kind: 'ResourceSlice', path: `${DEVICES}/resourceslices`, group: DEVICES },
+  { kind: 'PodGroup', path: `${GROUPS}/podgroups`, group: GROUPS },
   { kind: 'DeviceClass', path: `${DEVICES}/deviceclasses`, group: DEVICES },
 ];
 /** Of these, pods' siblings are told by the selector, and nothing else is kept. */

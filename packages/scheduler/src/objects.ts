@@ -187,6 +187,7 @@ export interface PodObject extends KubeObject {
     readonly topologySpreadConstraints?: readonly SpreadConstraint[];
     readonly schedulingGates?: readonly { readonly name: string }[];
     readonly volumes?: readonly Volume[];
+    readonly schedulingGroup?: { readonly podGroupName?: string };
     readonly resourceClaims?: readonly {
       readonly name: string;
       readonly resourceClaimName?: string;

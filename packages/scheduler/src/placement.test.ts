@@ -7,7 +7,8 @@ import type { KubeObject, PodObject } from './objects.ts';
 import { PodInfo } from './pod-info.ts';
 import { createProfile } from './profile.ts';
 import { RandomWorkload, type Mix } from './random-workload.sim.ts';
-import { SchedulerCore, type Attempt } from './scheduler-core.ts';
+import type { Attempt } from './attempt.ts';
+import { SchedulerCore } from './scheduler-core.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
 /** Decisions of each mix, from so many seeds. */

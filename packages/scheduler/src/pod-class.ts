@@ -37,6 +37,8 @@ export interface PodClass {
   readonly ports: readonly HostPort[];
   /** Placed pods of the class have a say about others: inter-pod affinity of any sort. */
   readonly hasPodTerms: boolean;
+  /** Name of the PodGroup, or empty. */
+  readonly group: string;
   /** Why the class needs full evaluation; empty if the ranked index decides about it. */
   readonly exotic: string;
   /** Number of what a placed pod of the class takes; -1 until it is asked for. */
@@ -82,6 +84,7 @@ const MEMBERS = [
   'topologySpreadConstraints',
   'schedulingGates',
   'resourceClaims',
+  'schedulingGroup',
 ] as const;
 
 /** The number of what a placed pod of a class takes; the class keeps it. */
@@ -121,6 +124,7 @@ export function createPodClass(template: PodObject): PodClass {
     images: containers.map(({ image }) => imageName(image ?? '')),
     containerCount: containers.length,
     ports: info.ports,
+    group: spec.schedulingGroup?.podGroupName ?? '',
     isGated: (spec.schedulingGates ?? []).length > 0,
     hasPodTerms: info.hasAffinityTerms,
     exotic: exoticPart(template, info),

@@ -80,6 +80,13 @@ export class PodTable {
     this.#nodes = nodes;
   }
 
+  setUid(id: number, words: Uint32Array): void {
+    this.uid0.set(id, words[0]!);
+    this.uid1.set(id, words[1]!);
+    this.uid2.set(id, words[2]!);
+    this.uid3.set(id, words[3]!);
+  }
+
   /** Pods that have a node. */
   get placed(): number {
     return this.#placed;

@@ -40,6 +40,8 @@ export interface Profile {
   /** Null: the configuration's own applies. */
   readonly percentageOfNodesToScore: number | null;
   readonly preEnqueue: readonly Plugin[];
+  /** Plugins of users hold pods back, for reasons of their own. */
+  readonly hasOwnGates: boolean;
   readonly preFilter: readonly Plugin[];
   readonly filter: readonly Plugin[];
   readonly postFilter: readonly Plugin[];
@@ -125,6 +127,7 @@ export function createProfile(
     schedulerName: configuration.schedulerName ?? DEFAULT_SCHEDULER_NAME,
     percentageOfNodesToScore: configuration.percentageOfNodesToScore ?? null,
     preEnqueue: at(...points.preEnqueue),
+    hasOwnGates: points.preEnqueue.some(({ name }) => PLUGIN_POINTS[name] === undefined),
     // Filters that upstream does not prepare have their preparation here all the same.
     preFilter: at(...points.preFilter, ...points.filter),
     filter: at(...points.filter),

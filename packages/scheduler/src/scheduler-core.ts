@@ -3,41 +3,39 @@
  * with pods to bind and failures to report. It opens no connection and owns no clock.
  */
 import { Random } from '@megaplane/base/random';
-import { ClaimWatch } from './claim-watch.ts';
+import { activeProfiles, type ProfileOptions } from './active-profiles.ts';
+import type { Attempt } from './attempt.ts';
 import type { ExtenderConfiguration } from './configuration/configuration.ts';
 import { ClusterView, type ClaimStatuses } from './cluster-view.ts';
-import { Evaluator } from './evaluator.ts';
 import type { ResourceClaimObject } from './devices/device-objects.ts';
 import { EXTENDERS, createExtenders, type Extender } from './extenders/extender.ts';
 import type { Answer, Question } from './extenders/extender.ts';
 import type { Asking } from './extenders/extender-rounds.ts';
 import { refusalOf, type Failure } from './failure.ts';
-import { fastProfileOf } from './fast-profile.ts';
+import { Gatekeeper } from './gatekeeper.ts';
 import { Identities } from './identities.ts';
+import { gangCycle, type GangHost } from './gangs/gang-cycle.ts';
+import { groupCondition } from './gangs/group-condition.ts';
 import { factsOf } from './node-facts.ts';
 import { NodeTable } from './node-table.ts';
 import { Nominator } from './nominator.ts';
-import type { KubeObject, NodeObject, PodObject } from './objects.ts';
+import type { KubeObject, NodeObject } from './objects.ts';
 import { keyOf as keyOfObject } from './objects.ts';
 import { ObjectStore } from './object-store.ts';
 import { INDEX_BYTES_MAX, SEARCHED_NODES_MIN } from './index-shelf.ts';
 import { Placement } from './placement.ts';
 import type { ActiveProfile } from './placement.ts';
 import type { PodFacts } from './pod-facts.ts';
-import { createPodClass, usageOf, type PodClass } from './pod-class.ts';
+import { usageOf } from './pod-class.ts';
+import { takeIdentity } from './pod-identity.ts';
 import { PodReader } from './pod-reader.ts';
 import { PLACE, PodTable } from './pod-table.ts';
-import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } from './profile.ts';
-import type { ObjectWrite, Reservation } from './reservation.ts';
+import type { ObjectWrite } from './reservation.ts';
 import { Reservations } from './reservations.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from './scheduling-queue.ts';
 import { TermWatch } from './term-watch.ts';
 
-export interface CoreOptions {
-  readonly profiles?: readonly ProfileConfiguration[];
-  /** 100 looks at all nodes; 0 adapts as upstream does. */
-  readonly percentageOfNodesToScore?: number;
-  readonly compatibility?: Compatibility;
+export interface CoreOptions extends ProfileOptions {
   readonly queueLimits?: QueueLimits;
   readonly indexBytesMax?: number;
   readonly searchedNodesMin?: number;
@@ -48,34 +46,12 @@ export interface CoreOptions {
   keyOf(id: number): string;
 }
 
-/** What became of one try. */
-export type Attempt =
-  | {
-      readonly kind: 'bind';
-      readonly id: number;
-      readonly node: number;
-      /** To be done before the pod is bound. */
-      readonly reservations: readonly Reservation[];
-    }
-  | {
-      readonly kind: 'failed';
-      readonly id: number;
-      readonly failure: Failure;
-      /** Pods that lost their claim to the node that this one waits for now. */
-      readonly displaced: readonly number[];
-    };
+/** Decisions under way: about a pod for which extenders are asked, or about a gang. */
+type Task = Asking<readonly Attempt[]>;
 
-/** A decision that waits for answers. */
-interface Pause {
-  readonly id: number;
-  readonly tag: number;
-  readonly asking: Asking<number>;
-  /** Of the cluster, when the decision began. */
-  readonly changes: number;
-}
-
-/** What a row stands for between two pods. */
-const NOTHING: PodObject = { metadata: { name: '' }, spec: {} };
+/** In place of a node: the pod is no longer there to have one. */
+const GONE = -2;
+const NO_REASON = { code: 'error', reasons: ['no reason is known'], plugin: '' } as const;
 
 /** Steps of a pod's generation fit into this many bits of a tag. */
 const GENERATIONS = 2 ** 16;
@@ -92,16 +68,23 @@ export class SchedulerCore {
   readonly profiles: ReadonlyMap<string, ActiveProfile>;
   readonly reservations: Reservations;
   readonly extenders: readonly Extender[];
+  readonly gatekeeper: Gatekeeper;
   /** Pods with a node that the API server has not confirmed. */
   assumed = 0;
   /** What extenders have to be asked before the decision under way goes on (`answer`). */
   question: Question | null = null;
-  #pause: Pause | null = null;
+  #task: Task | null = null;
+  /** Still to be told. */
+  #decided: readonly { readonly tag: number; readonly attempt: Attempt }[] = [];
+  /** The group that the pod just seen joined. */
+  #grown = '';
+  /** Something happened while extenders were asked. */
+  #missesEvents = false;
+  readonly #writes: ObjectWrite[] = [];
   readonly #reader: PodReader;
   readonly #view: ClusterView;
   readonly #terms: TermWatch;
   readonly #claimStatuses = new Map<number, ClaimStatuses>();
-  readonly #claimants = new ClaimWatch();
 
   constructor(options: CoreOptions) {
     const random = new Random(options.seed);
@@ -123,6 +106,7 @@ export class SchedulerCore {
     this.nominator.view = this.#view;
     this.extenders = createExtenders(options.extenders ?? []);
     this.profiles = activeProfiles(options);
+    this.gatekeeper = new Gatekeeper(this.objects, this.#view, this.profiles);
     this.#terms = new TermWatch(this.identities, this.pods, this.nodes, this.objects);
     this.placement = new Placement({
       nodes: this.nodes,
@@ -168,6 +152,7 @@ export class SchedulerCore {
     this.objects.set(kind, object);
     const event = `${kind}${before === undefined ? 'Add' : 'Update'}`;
     if (kind === 'ResourceClaim') this.#claimSeen(key, before, object, event, nowMs);
+    else if (kind === 'PodGroup') this.#groupGrew(key, event, nowMs);
     else this.queue.wakeOthers('object', event, nowMs);
   }
 
@@ -199,15 +184,13 @@ export class SchedulerCore {
     this.#setTerminating(id, facts.isTerminating);
     this.#setStart(id, facts.startMs);
     this.pods.specGeneration.set(id, facts.specGeneration);
-    this.pods.uid0.set(id, facts.uid[0] ?? 0);
-    this.pods.uid1.set(id, facts.uid[1] ?? 0);
-    this.pods.uid2.set(id, facts.uid[2] ?? 0);
-    this.pods.uid3.set(id, facts.uid[3] ?? 0);
+    this.pods.setUid(id, facts.uid);
     if (facts.claims !== '') {
       this.#claimStatuses.set(id, JSON.parse(facts.claims) as ClaimStatuses);
     }
     if (facts.node >= 0) this.#assigned(id, facts, nowMs);
     else this.#pending(id, facts, isNew, nowMs);
+    if (this.#grown !== '') this.#groupGrew(this.#grown, 'UnschedulablePodAdd', nowMs);
     return true;
   }
 
@@ -220,7 +203,7 @@ export class SchedulerCore {
     if (!wasPlaced && this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
     this.#setIdentity(id, null);
     this.#claimStatuses.delete(id);
-    this.#claimants.set(id, []);
+    this.gatekeeper.claimants.set(id, []);
     this.pods.generation.add(id, 1);
     return undone;
   }
@@ -230,47 +213,117 @@ export class SchedulerCore {
    * node found is assumed at once.
    */
   attempt(nowMs: number): Attempt | null {
+    if (this.#decided.length > 0) return this.#nextDecided();
     const id = this.queue.pop();
     if (id < 0) return null;
     this.#view.nowMs = nowMs;
-    if (!this.placement.asks(id)) return this.#settle(id, this.placement.decide(id), nowMs);
-    this.pods.place.set(id, PLACE.asked);
-    const asking = this.placement.decideAsking(id);
-    this.#pause = { id, tag: this.tagOf(id), asking, changes: this.queue.changes };
-    return this.#advance(asking.next(), nowMs);
+    const asks = this.placement.asks(id);
+    const isPlaced = (other: number): boolean => this.#isPlaced(other);
+    const missing = this.gatekeeper.groups.missingOf(id, isPlaced);
+    if (!asks && missing === 0) return this.#settle(id, this.placement.decide(id), nowMs);
+    this.#task = missing > 0 ? this.#decideGang(id, missing, nowMs) : this.#decideOne(id, nowMs);
+    return this.#advance(this.#task.next());
   }
 
   /** Goes on with the decision that asked; null if its pod is gone, or there is more to ask. */
   answer(answers: readonly Answer[], nowMs: number): Attempt | null {
-    const pause = this.#pause;
     this.question = null;
-    return pause === null ? null : this.#advance(pause.asking.next(answers), nowMs);
+    this.#view.nowMs = nowMs;
+    return this.#task === null ? null : this.#advance(this.#task.next(answers));
   }
 
-  #advance(step: IteratorResult<Question, number>, nowMs: number): Attempt | null {
-    const pause = this.#pause;
-    if (pause === null) return null;
-    const { id, tag, changes } = pause;
+  #advance(step: IteratorResult<Question, readonly Attempt[]>): Attempt | null {
     if (step.done !== true) {
       this.question = step.value;
       return null;
     }
-    this.#pause = null;
-    // While extenders think, pods go, and nodes do.
-    if (this.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked) return null;
+    this.#task = null;
+    this.#decided = step.value.map((attempt) => ({ tag: this.tagOf(attempt.id), attempt }));
+    return this.#nextDecided();
+  }
+
+  /** Between two of a gang's pods some time may pass, and pods may go. */
+  #nextDecided(): Attempt | null {
+    const next = this.#decided.find(({ tag, attempt: { id, kind } }) => {
+      if (this.rowOf(tag) < 0) return false;
+      const isAssumed = this.pods.place.get(id) === PLACE.assumed;
+      return kind === 'failed' ? !this.#isPlaced(id) : isAssumed;
+    });
+    this.#decided = next === undefined ? [] : this.#decided.slice(this.#decided.indexOf(next) + 1);
+    return next?.attempt ?? null;
+  }
+
+  /** The node for a pod while extenders think: pods go in the meantime, and nodes do. */
+  *#ask(id: number): Asking<number> {
+    if (!this.placement.asks(id)) return this.placement.decide(id);
+    const tag = this.tagOf(id);
+    this.pods.place.set(id, PLACE.asked);
+    const { changes } = this.queue;
+    const node = yield* this.placement.decideAsking(id);
+    if (this.queue.changes !== changes) this.#missesEvents = true;
+    if (this.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked) return GONE;
     this.pods.place.set(id, PLACE.none);
-    const isGone =
-      step.value < 0 ? this.placement.failure === null : !this.nodes.isPresent(step.value);
-    if (isGone) {
-      const reasons = ['the node that was found is gone'];
-      this.placement.failure = refusalOf({ code: 'error', reasons, plugin: EXTENDERS });
-      return this.#settle(id, -1, nowMs);
-    }
-    const attempt = this.#settle(id, step.value, nowMs);
-    // What happened in the meantime would have woken the pod, had it been waiting already.
-    const isStale = attempt.kind === 'failed' && this.queue.changes !== changes;
-    if (isStale) this.queue.wake(id, 'AssignedPodDelete', nowMs);
-    return attempt;
+    const isGone = node < 0 ? this.placement.failure === null : !this.nodes.isPresent(node);
+    if (!isGone) return node;
+    const reasons = ['the node that was found is gone'];
+    this.placement.failure = refusalOf({ code: 'error', reasons, plugin: EXTENDERS });
+    return -1;
+  }
+
+  *#decideOne(id: number, nowMs: number): Task {
+    const node = yield* this.#ask(id);
+    if (node === GONE) return [];
+    const attempt = this.#settle(id, node, nowMs);
+    if (attempt.kind === 'failed') this.#catchUp(id, nowMs);
+    return [attempt];
+  }
+
+  /** What happened while extenders thought would have woken the pod, had it waited already. */
+  #catchUp(id: number, nowMs: number): void {
+    if (this.#missesEvents) this.queue.wake(id, 'AssignedPodDelete', nowMs);
+    this.#missesEvents = false;
+  }
+
+  *#decideGang(first: number, missing: number, nowMs: number): Task {
+    const { queue, placement } = this;
+    const group = this.gatekeeper.groups.groupOf(first);
+    const ids = [first, ...queue.takeAll(this.gatekeeper.groups.membersOf(group))];
+    const order = ids.toSorted((one, other) => this.#isBefore(one, other));
+    const host: GangHost = {
+      decide: (id) => this.#ask(id),
+      failure: () => placement.failure ?? refusalOf(NO_REASON),
+      reservations: () => placement.reservations,
+      assume: (id, node, reservations) => {
+        this.#assume(id, node, nowMs);
+        this.reservations.take(this.tagOf(id), reservations);
+      },
+      release: (id) => {
+        this.reservations.giveBack(this.tagOf(id));
+        this.#detach(id);
+      },
+      nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
+    };
+    const { outcomes, message } = yield* gangCycle(host, order, missing);
+    this.#writes.push(groupCondition(group, message));
+    const attempts = outcomes.map((outcome): Attempt => {
+      if (outcome.kind === 'placed') return { ...outcome, kind: 'bind' };
+      const { id, failure } = outcome;
+      return { kind: 'failed', id, failure, displaced: this.#reject(id, failure, nowMs) };
+    });
+    if (message !== '') this.#catchUp(first, nowMs);
+    return attempts;
+  }
+
+  /** Writes that came of decisions and that nobody waits for; each is handed out once. */
+  takeWrites(): readonly ObjectWrite[] {
+    return this.#writes.splice(0);
+  }
+
+  #isBefore(one: number, other: number): number {
+    const priorityOf = (id: number): number =>
+      this.identities.classes.get(this.pods.podClass.get(id)).priority;
+    const { firstMs } = this.pods;
+    return priorityOf(other) - priorityOf(one) || firstMs.get(one) - firstMs.get(other);
   }
 
   #settle(id: number, node: number, nowMs: number): Attempt {
@@ -317,10 +370,6 @@ export class SchedulerCore {
     this.queue.flushUnschedulable(nowMs);
   }
 
-  get memoryBytes(): number {
-    return this.nodes.memoryBytes + this.pods.memoryBytes + this.placement.indexBytes;
-  }
-
   #isPlaced(id: number): boolean {
     return this.pods.node.get(id) >= 0;
   }
@@ -361,7 +410,7 @@ export class SchedulerCore {
     const place = pods.place.get(id);
     // The decision under way will see to it, with the pod as it is now.
     if (place === PLACE.asked) return;
-    if (podClass.isGated || this.#isHeldBack(id, podClass)) {
+    if (this.gatekeeper.isHeldBack(id, podClass)) {
       if (place !== PLACE.gated) queue.addGated(id);
     } else if (isNew || place === PLACE.none || place === PLACE.gated) {
       queue.add(id, isNew ? 'UnschedulablePodAdd' : 'UnschedulablePodUpdate', nowMs);
@@ -370,21 +419,6 @@ export class SchedulerCore {
       if (place === PLACE.unschedulable) queue.wake(id, 'UnschedulablePodUpdate', nowMs);
       else queue.add(id, 'UnschedulablePodUpdate', nowMs);
     }
-  }
-
-  /** Whether a plugin wants the pod not to be tried, for what it names is not there. */
-  #isHeldBack(id: number, { schedulerName, template }: PodClass): boolean {
-    const profile = this.profiles.get(schedulerName)?.profile;
-    const claims = template.spec.resourceClaims ?? [];
-    if (profile === undefined || claims.length === 0) return false;
-    const pod = this.#view.podAt(id);
-    const made = pod.pod.status?.resourceClaimStatuses ?? [];
-    const names = claims.flatMap(({ name, resourceClaimName }) => {
-      const own = resourceClaimName ?? made.find((one) => one.name === name)?.resourceClaimName;
-      return own === undefined ? [] : [`${pod.namespace}/${own}`];
-    });
-    this.#claimants.set(id, names);
-    return Evaluator.gateOf(pod, this.#view, profile) !== null;
   }
 
   /** Only pods that name the claim care; but devices that are free again are for everybody. */
@@ -396,10 +430,10 @@ export class SchedulerCore {
     nowMs: number,
   ): void {
     const { pods, queue } = this;
-    for (const id of this.#claimants.on(key)) {
+    for (const id of this.gatekeeper.claimants.on(key)) {
       const podClass = this.identities.classes.get(pods.podClass.get(id));
       if (pods.place.get(id) === PLACE.gated) {
-        if (!podClass.isGated && !this.#isHeldBack(id, podClass)) queue.add(id, event, nowMs);
+        if (!this.gatekeeper.isHeldBack(id, podClass)) queue.add(id, event, nowMs);
       } else {
         queue.wake(id, event, nowMs);
       }
@@ -407,6 +441,17 @@ export class SchedulerCore {
     const isFreed =
       before?.status?.allocation !== undefined && after.status?.allocation === undefined;
     if (isFreed) queue.wakeOthers('object', event, nowMs);
+  }
+
+  /** Pods that wait for company, and those that had too little of it, may be tried. */
+  #groupGrew(key: string, event: string, nowMs: number): void {
+    const { pods, queue } = this;
+    this.#grown = '';
+    for (const id of this.gatekeeper.groups.membersOf(key)) {
+      const podClass = this.identities.classes.get(pods.podClass.get(id));
+      if (pods.place.get(id) !== PLACE.gated) queue.wake(id, event, nowMs);
+      else if (!this.gatekeeper.isHeldBack(id, podClass)) queue.add(id, event, nowMs);
+    }
   }
 
   #assume(id: number, node: number, nowMs: number): void {
@@ -480,6 +525,12 @@ export class SchedulerCore {
 
   /** A pod gives its node back, and somebody may be waiting for that. */
   #leave(id: number, nowMs: number): void {
+    const node = this.#detach(id);
+    if (this.nodes.isPresent(node)) this.#roomOn(node, nowMs);
+  }
+
+  /** Takes a pod off its node, which is returned. */
+  #detach(id: number): number {
     const { pods } = this;
     const node = pods.node.get(id);
     const usage = pods.usage.get(id);
@@ -489,7 +540,7 @@ export class SchedulerCore {
     this.nodes.usages.release(usage);
     if (pods.place.get(id) === PLACE.assumed) this.assumed--;
     pods.place.set(id, PLACE.none);
-    if (this.nodes.isPresent(node)) this.#roomOn(node, nowMs);
+    return node;
   }
 
   #roomOn(node: number, nowMs: number): void {
@@ -535,40 +586,12 @@ export class SchedulerCore {
     this.nodes.log.append(pods.node.get(id));
   }
 
-  /** Takes over what the facts hold; what the row held is released. */
   #setIdentity(id: number, facts: PodFacts | null): void {
-    const { pods, identities } = this;
-    const fresh = facts ?? {
-      podClass: identities.classes.acquire('', () => createPodClass(NOTHING)),
-      labels: identities.acquireLabels({}),
-      namespace: identities.acquireNamespace(''),
-      owner: identities.acquireOwner(undefined),
-    };
-    if (pods.known.get(id) === 1) {
-      identities.release({
-        podClass: pods.podClass.get(id),
-        labels: pods.labels.get(id),
-        namespace: pods.namespace.get(id),
-        owner: pods.owner.get(id),
-      });
-    }
-    pods.known.set(id, 1);
-    pods.podClass.set(id, fresh.podClass);
-    pods.labels.set(id, fresh.labels);
-    pods.namespace.set(id, fresh.namespace);
-    pods.owner.set(id, fresh.owner);
+    const { pods, identities, gatekeeper } = this;
+    takeIdentity(pods, identities, id, facts);
+    const { group } = identities.classes.get(pods.podClass.get(id));
+    const space = group === '' ? '' : identities.namespaces.get(pods.namespace.get(id));
+    const key = group === '' ? '' : `${space}/${group}`;
+    if (gatekeeper.groups.set(id, key)) this.#grown = key;
   }
-}
-
-function activeProfiles(options: CoreOptions): ReadonlyMap<string, ActiveProfile> {
-  const compatibility = options.compatibility ?? EXACT;
-  const isExact = (options.percentageOfNodesToScore ?? 100) === 100;
-  const profiles = new Map<string, ActiveProfile>();
-  for (const configuration of options.profiles ?? [{}]) {
-    const profile = createProfile(configuration, compatibility);
-    const { isBalanceChangeScored } = compatibility;
-    const fast = isExact ? fastProfileOf(profile, configuration, isBalanceChangeScored) : null;
-    profiles.set(profile.schedulerName, { profile, fast });
-  }
-  return profiles;
 }

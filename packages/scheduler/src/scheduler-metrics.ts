@@ -115,7 +115,7 @@ export class SchedulerMetrics {
     out.family('megaplane_scheduler_indexes_built_total', 'counter', 'Ranked indexes of classes.');
     out.value({}, placement.indexesBuilt);
     out.family('megaplane_scheduler_table_bytes', 'gauge', 'Memory of tables and indexes.');
-    out.value({}, core.memoryBytes);
+    out.value({}, core.nodes.memoryBytes + core.pods.memoryBytes + placement.indexBytes);
     out.family('megaplane_scheduler_bind_failures_total', 'counter', 'Bindings not taken.');
     out.value({}, this.bindFailures);
     out.family('megaplane_scheduler_events_dropped_total', 'counter', 'Events over the rate.');

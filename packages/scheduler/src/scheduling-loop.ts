@@ -6,7 +6,8 @@ import type { Clock } from '@megaplane/base/clock';
 import type { ApiWriter } from './api-writer.ts';
 import type { PreBinder } from './pre-binder.ts';
 import type { Answer, Question } from './extenders/extender.ts';
-import type { Attempt, SchedulerCore } from './scheduler-core.ts';
+import type { Attempt } from './attempt.ts';
+import type { SchedulerCore } from './scheduler-core.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
 export interface SchedulingLoopOptions {
@@ -95,6 +96,7 @@ export class SchedulingLoop {
   #take(attempt: Attempt, startedMs: number): void {
     const { core, writer, preBinder, metrics, clock } = this.#options;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
+    preBinder.write(core.takeWrites());
     if (attempt.kind === 'bind') {
       metrics.decided(seconds);
       if (attempt.reservations.length === 0) return writer.bind(attempt.id, startedMs);

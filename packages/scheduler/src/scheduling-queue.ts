@@ -87,6 +87,18 @@ export class SchedulingQueue {
     return active >= 0 ? active : this.#pop(this.#backoff, PLACE.backoff);
   }
 
+  /** Takes those of some pods out that wait or are to be tried, gated ones excepted. */
+  takeAll(ids: Iterable<number>): number[] {
+    const taken: number[] = [];
+    for (const id of ids) {
+      const queue = QUEUE_OF[this.#pods.place.get(id)];
+      if (queue === undefined || queue === 'gated') continue;
+      this.remove(id);
+      taken.push(id);
+    }
+    return taken;
+  }
+
   /** A try found no node. */
   reject(id: number, { isIndexed, rejecters, message }: Failure, nowMs: number): void {
     const pods = this.#pods;

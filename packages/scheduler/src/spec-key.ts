@@ -16,6 +16,7 @@ const SPEC_MEMBERS: readonly Uint8Array[] = [
   'topologySpreadConstraints',
   'schedulingGates',
   'resourceClaims',
+  'schedulingGroup',
 ].map(encode);
 const CONTAINER_MEMBERS: readonly Uint8Array[] = [
   'image',

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { SchedulerCore, type Attempt } from './scheduler-core.ts';
+import type { Attempt } from './attempt.ts';
+import { SchedulerCore } from './scheduler-core.ts';
 import type { KubeObject } from './objects.ts';
 
 const PROVISIONED = {

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { ExtenderConfiguration } from '../configuration/configuration.ts';
 import type { NodeObject, PodObject } from '../objects.ts';
-import { SchedulerCore, type Attempt } from '../scheduler-core.ts';
+import type { Attempt } from '../attempt.ts';
+import { SchedulerCore } from '../scheduler-core.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
 
 const FILTER: ExtenderConfiguration = { urlPrefix: 'http://x/', filterVerb: 'filter' };

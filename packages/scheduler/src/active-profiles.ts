@@ -1,0 +1,26 @@
+/** The profiles of a configuration, ready to decide by. */
+import { fastProfileOf } from './fast-profile.ts';
+import type { ActiveProfile } from './placement.ts';
+import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } from './profile.ts';
+import type { UserPlugin } from './user-plugin.ts';
+
+export interface ProfileOptions {
+  readonly profiles?: readonly ProfileConfiguration[];
+  readonly plugins?: readonly UserPlugin[];
+  /** 100 looks at all nodes; 0 adapts as upstream does. */
+  readonly percentageOfNodesToScore?: number;
+  readonly compatibility?: Compatibility;
+}
+
+export function activeProfiles(options: ProfileOptions): ReadonlyMap<string, ActiveProfile> {
+  const compatibility = options.compatibility ?? EXACT;
+  const isExact = (options.percentageOfNodesToScore ?? 100) === 100;
+  const profiles = new Map<string, ActiveProfile>();
+  for (const configuration of options.profiles ?? [{}]) {
+    const profile = createProfile(configuration, compatibility, options.plugins);
+    const { isBalanceChangeScored } = compatibility;
+    const fast = isExact ? fastProfileOf(profile, configuration, isBalanceChangeScored) : null;
+    profiles.set(profile.schedulerName, { profile, fast });
+  }
+  return profiles;
+}

@@ -1,0 +1,100 @@
+/**
+ * Decides about the waiting pods of a gang in one go. Each is given its node while the others hold
+ * theirs; when enough have one, all of them are bound, and when not, all give them back. So a gang
+ * is placed whole or not at all, and two gangs never wait for each other half placed.
+ */
+import type { Asking } from '../extenders/extender-rounds.ts';
+import type { Failure } from '../failure.ts';
+import type { Reservation } from '../reservation.ts';
+
+/** What the cycle does with pods. */
+export interface GangHost {
+  /** The node for a pod, or -1. */
+  decide(id: number): Asking<number>;
+  /** Why the last decision found none. */
+  failure(): Failure;
+  /** What the last decision found to be done before the pod is bound. */
+  reservations(): readonly Reservation[];
+  assume(id: number, node: number, reservations: readonly Reservation[]): void;
+  /** Takes back an assumption. */
+  release(id: number): void;
+  /** Room that is to be freed on a node is kept for a pod; -1: not any more. */
+  nominate(id: number, node: number): void;
+}
+
+/** A pod of the gang, and what became of it. */
+export type GangOutcome =
+  | {
+      readonly kind: 'placed';
+      readonly id: number;
+      readonly node: number;
+      readonly reservations: readonly Reservation[];
+    }
+  | { readonly kind: 'failed'; readonly id: number; readonly failure: Failure };
+
+export interface GangResult {
+  readonly outcomes: readonly GangOutcome[];
+  readonly isPlaced: boolean;
+  /** For the group's condition; empty if it is placed. */
+  readonly message: string;
+}
+
+const UNSCHEDULABLE = 'pod group is unschedulable';
+const WAITING = 'pod group is waiting for preemption to complete';
+/** Who rejects pods that have a node but not enough company. */
+export const GANG_SCHEDULING = 'GangScheduling';
+
+function refusal(node: number | null): Failure {
+  return {
+    message: UNSCHEDULABLE,
+    rejecters: new Set([GANG_SCHEDULING]),
+    isError: false,
+    clearsNomination: node === null,
+    isIndexed: false,
+    nomination: node === null ? null : { node, victims: [] },
+  };
+}
+
+/** `ids` in order; `missing`: how many of them must find a node. */
+export function* gangCycle(
+  host: GangHost,
+  ids: readonly number[],
+  missing: number,
+): Asking<GangResult> {
+  const outcomes: GangOutcome[] = [];
+  let placed = 0;
+  let freed = 0;
+  for (const id of ids) {
+    const node = yield* host.decide(id);
+    if (node >= 0) {
+      const reservations = host.reservations();
+      host.assume(id, node, reservations);
+      outcomes.push({ kind: 'placed', id, node, reservations });
+      placed++;
+      continue;
+    }
+    // Each waits for whatever may help it, not for the first of its kind.
+    const failure: Failure = { ...host.failure(), isIndexed: false };
+    outcomes.push({ kind: 'failed', id, failure });
+    if (failure.nomination === null) continue;
+    host.nominate(id, failure.nomination.node);
+    freed++;
+  }
+  if (placed >= missing) return { outcomes, isPlaced: true, message: '' };
+  for (const outcome of outcomes) {
+    if (outcome.kind === 'placed') host.release(outcome.id);
+    else if (outcome.failure.nomination !== null) host.nominate(outcome.id, -1);
+  }
+  const evicts = placed + freed >= missing;
+  const told = outcomes.map((outcome): GangOutcome => {
+    const { id } = outcome;
+    if (outcome.kind === 'placed') {
+      return { kind: 'failed', id, failure: refusal(evicts ? outcome.node : null) };
+    }
+    // Nobody is evicted for a gang that would not fit anyhow.
+    const isVain = outcome.failure.nomination !== null && !evicts;
+    return isVain ? { kind: 'failed', id, failure: refusal(null) } : outcome;
+  });
+  const message = evicts ? `${UNSCHEDULABLE}, ${WAITING}` : UNSCHEDULABLE;
+  return { outcomes: told, isPlaced: false, message };
+}

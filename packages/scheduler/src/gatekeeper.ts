@@ -1,0 +1,45 @@
+/** Keeps pods out of the queue as long as something that they name is missing. */
+import { ClaimWatch } from './claim-watch.ts';
+import type { ClusterView } from './cluster-view.ts';
+import { Evaluator } from './evaluator.ts';
+import { PodGroups } from './gangs/pod-groups.ts';
+import type { ObjectStore } from './object-store.ts';
+import type { ActiveProfile } from './placement.ts';
+import type { PodClass } from './pod-class.ts';
+
+export class Gatekeeper {
+  readonly groups: PodGroups;
+  /** Who names which claim for devices. */
+  readonly claimants: ClaimWatch = new ClaimWatch();
+  readonly #view: ClusterView;
+  readonly #profiles: ReadonlyMap<string, ActiveProfile>;
+
+  constructor(
+    objects: ObjectStore,
+    view: ClusterView,
+    profiles: ReadonlyMap<string, ActiveProfile>,
+  ) {
+    this.groups = new PodGroups(objects);
+    this.#view = view;
+    this.#profiles = profiles;
+  }
+
+  /** Whether a pod is not to be tried, by its own gates or because a plugin says so. */
+  isHeldBack(id: number, { isGated, schedulerName, template }: PodClass): boolean {
+    if (isGated) return true;
+    const group = this.groups.groupOf(id);
+    if (group !== '' && this.groups.problemOf(group) !== '') return true;
+    const profile = this.#profiles.get(schedulerName)?.profile;
+    if (profile === undefined) return false;
+    const claims = template.spec.resourceClaims ?? [];
+    if (claims.length === 0 && !profile.hasOwnGates) return false;
+    const pod = this.#view.podAt(id);
+    const made = pod.pod.status?.resourceClaimStatuses ?? [];
+    const names = claims.flatMap(({ name, resourceClaimName }) => {
+      const own = resourceClaimName ?? made.find((one) => one.name === name)?.resourceClaimName;
+      return own === undefined ? [] : [`${pod.namespace}/${own}`];
+    });
+    this.claimants.set(id, names);
+    return Evaluator.gateOf(pod, this.#view, profile) !== null;
+  }
+}
