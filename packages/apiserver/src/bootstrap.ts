@@ -10,20 +10,12 @@ import { findKind } from '@megaplane/machinery/kinds';
 import { bootstrapRoles } from './bootstrap-roles.ts';
 import { timestamp } from './deletion.ts';
 import { standardObjects } from './fairness/flow-objects.ts';
+import { clusterObjects, serverObjects, type BootstrapFacts } from './startup/server-objects.ts';
 import { trackOwn } from './managed/tracking.ts';
 import { orderedMetadata } from './object-meta.ts';
 import { keyOf, servedOf } from './served.ts';
 import { emptyRow, EXPECT_ABSENT } from './storage.ts';
 import type { World } from './world.ts';
-
-/** Where the API server is reached from inside the cluster. */
-export interface BootstrapFacts {
-  /** First address of the service range. */
-  readonly serviceAddress: string;
-  /** Address and port that the server listens on. */
-  readonly address: string;
-  readonly port: number;
-}
 
 const row = emptyRow();
 
@@ -80,7 +72,7 @@ export function ensure(
 
 function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
   return [
-    ...['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(namespace),
+    ...systemNamespaces(),
     priorityClass(
       'system-cluster-critical',
       2_000_000_000,
@@ -92,12 +84,16 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
       2_000_001_000,
       'Used for system critical pods that must not be moved from their current node.',
     ),
-    service(facts),
-    endpoints(facts),
-    slice(facts),
+    ...serverObjects(facts),
+    ...clusterObjects(facts),
     ...bootstrapRoles(),
     ...standardObjects().map(({ object }) => object),
   ];
+}
+
+/** Namespaces that come back when somebody deletes them. */
+export function systemNamespaces(): JsonObject[] {
+  return ['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(namespace);
 }
 
 function namespace(name: string): JsonObject {
@@ -119,59 +115,4 @@ function priorityClass(name: string, value: number, description: string): JsonOb
     description,
     preemptionPolicy: 'PreemptLowerPriority',
   };
-}
-
-function service({ serviceAddress, port }: BootstrapFacts): JsonObject {
-  return {
-    kind: 'Service',
-    apiVersion: 'v1',
-    metadata: {
-      name: 'kubernetes',
-      namespace: 'default',
-      labels: { component: 'apiserver', provider: 'kubernetes' },
-    },
-    spec: {
-      ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }],
-      clusterIP: serviceAddress,
-      clusterIPs: [serviceAddress],
-      type: 'ClusterIP',
-      sessionAffinity: 'None',
-      ipFamilies: [family(serviceAddress)],
-      ipFamilyPolicy: 'SingleStack',
-      internalTrafficPolicy: 'Cluster',
-    },
-    status: { loadBalancer: {} },
-  };
-}
-
-function endpoints({ address, port }: BootstrapFacts): JsonObject {
-  return {
-    kind: 'Endpoints',
-    apiVersion: 'v1',
-    metadata: {
-      name: 'kubernetes',
-      namespace: 'default',
-      labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' },
-    },
-    subsets: [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }],
-  };
-}
-
-function slice({ address, port }: BootstrapFacts): JsonObject {
-  return {
-    kind: 'EndpointSlice',
-    apiVersion: 'discovery.k8s.io/v1',
-    metadata: {
-      name: 'kubernetes',
-      namespace: 'default',
-      labels: { 'kubernetes.io/service-name': 'kubernetes' },
-    },
-    addressType: family(address),
-    endpoints: [{ addresses: [address], conditions: { ready: true } }],
-    ports: [{ name: 'https', port, protocol: 'TCP' }],
-  };
-}
-
-function family(address: string): string {
-  return address.includes(':') ? 'IPv6' : 'IPv4';
 }

@@ -3,10 +3,12 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
 import {
+  frontProxyFacts,
   openAuthentication,
   signerOptions,
   type AuthenticationFlags,
@@ -24,6 +26,9 @@ import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
+import { upkeepSelf, UPKEEP_MS } from './startup/self-upkeep.ts';
+import { identityOfHost } from './startup/server-identity.ts';
+import type { BootstrapFacts } from './startup/server-objects.ts';
 import type { Storage } from './storage.ts';
 import { TokenSigner } from './token-signer.ts';
 import { upkeepFlows } from './fairness/flow-upkeep.ts';
@@ -32,6 +37,7 @@ import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
 
 const TICK_MS = 1000;
+const SERVICE_RANGE = '10.96.0.0/16';
 /** History that is older is forgotten, as kube-apiserver has etcd do it. */
 const COMPACT_MS = 5 * 60_000;
 /** How often the standard flow schemas and priority levels are looked after. */
@@ -107,16 +113,16 @@ async function serve(
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
-  const serviceAddress = firstServiceAddress(options.serviceClusterIpRange);
+  const facts = factsOf(options, pki, address, port);
   await new Promise((done) => {
-    bootstrap(server.parts.world, { serviceAddress, address, port }, done);
+    bootstrap(server.parts.world, facts, done);
   });
   repairServices(server.parts.world);
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   server.parts.metrics.addSource(processMetrics);
   auditLog?.addTo(server.parts.metrics);
-  const timers = startTimers(server, storage);
+  const timers = startTimers(server, storage, facts);
   const stopReload =
     secure === undefined
       ? (): void => {}
@@ -308,8 +314,12 @@ function clientUrl(text: string): URL {
   return url;
 }
 
-function startTimers(server: ApiServer, storage: Storage): { stop(): void } {
+function startTimers(server: ApiServer, storage: Storage, facts: BootstrapFacts): { stop(): void } {
   let compactTo = 0;
+  const identity = identityOfHost(hostname(), randomUUID());
+  const keepUp = (): void => upkeepSelf(server.parts.world, facts, identity);
+  keepUp();
+  const self = setInterval(keepUp, UPKEEP_MS);
   const tick = setInterval(() => server.tick(Date.now()), TICK_MS);
   upkeepFlows(server.parts.world);
   const upkeep = setInterval(() => upkeepFlows(server.parts.world), FLOWS_MS);
@@ -322,7 +332,27 @@ function startTimers(server: ApiServer, storage: Storage): { stop(): void } {
       clearInterval(tick);
       clearInterval(compact);
       clearInterval(upkeep);
+      clearInterval(self);
     },
+  };
+}
+
+function factsOf(
+  options: ApiserverOptions,
+  pki: Pki,
+  address: string,
+  port: number,
+): BootstrapFacts {
+  const range = options.serviceClusterIpRange ?? SERVICE_RANGE;
+  const authorities = [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)];
+  return {
+    serviceAddress: firstServiceAddress(range),
+    serviceRange: range,
+    address,
+    port,
+    clientAuthority: authorities.join(''),
+    frontProxy: frontProxyFacts(options),
+    startedAt: `${new Date().toISOString().slice(0, 19)}Z`,
   };
 }
 
@@ -357,7 +387,7 @@ function advertised(bindAddress: string): string {
 }
 
 /** `10.96.0.1` of `10.96.0.0/16`. */
-function firstServiceAddress(range = '10.96.0.0/16'): string {
+function firstServiceAddress(range: string): string {
   const network = range.split('/')[0] ?? '';
   if (isIP(network) !== 4) {
     throw new Error(`--service-cluster-ip-range: ${range} is no IPv4 range such as 10.96.0.0/16`);

@@ -212,6 +212,22 @@ function frontProxyOf(flags: AuthenticationFlags): FrontProxy | null {
   }
 }
 
+/** What extension servers are told of front proxies, under the names of the flags. */
+export function frontProxyFacts(
+  flags: AuthenticationFlags,
+): Readonly<Record<string, string | readonly string[]>> {
+  const file = flags.requestheaderClientCaFile;
+  if (file === undefined) return {};
+  return {
+    'requestheader-allowed-names': namesIn(flags.requestheaderAllowedNames),
+    'requestheader-client-ca-file': read(file),
+    'requestheader-extra-headers-prefix': namesIn(flags.requestheaderExtraHeadersPrefix),
+    'requestheader-group-headers': namesIn(flags.requestheaderGroupHeaders),
+    'requestheader-uid-headers': namesIn(flags.requestheaderUidHeaders),
+    'requestheader-username-headers': namesIn(flags.requestheaderUsernameHeaders),
+  };
+}
+
 /** Certificates of a PEM file, one by one. */
 function certificatesIn(pem: string): string[] {
   return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];

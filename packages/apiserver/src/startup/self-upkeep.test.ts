@@ -1,0 +1,95 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt } from '@megaplane/machinery/json';
+import { createApiServer } from '../assembly.ts';
+import { bootstrap } from '../bootstrap.ts';
+import { ExchangeModel } from '../exchange-model.sim.ts';
+import { StorageModel } from '../storage-model.sim.ts';
+import { upkeepSelf } from './self-upkeep.ts';
+
+const FACTS = {
+  serviceAddress: '10.96.0.1',
+  address: '127.0.0.1',
+  port: 6443,
+  serviceRange: '10.96.0.0/16',
+  clientAuthority: 'PEM',
+  frontProxy: { 'requestheader-username-headers': ['X-Remote-User'] },
+  startedAt: '2026-01-31T10:00:00Z',
+};
+const SELF = { id: 'apiserver-abc', holder: 'apiserver-abc_1', hostname: 'here' };
+
+function cluster() {
+  const time = { nowMs: Date.UTC(2026, 0, 31, 10) };
+  let uids = 0;
+  const edge = {
+    nowMs: () => time.nowMs,
+    below: () => 0,
+    uuid: () => `00000000-0000-4000-8000-${String(++uids).padStart(12, '0')}`,
+    defer: (work: () => void) => work(),
+    deferPiece: (work: () => void) => work(),
+  };
+  const api = createApiServer({ storage: new StorageModel(), edge, address: '' });
+  const ask = (method: string, path: string): JsonObject => {
+    const exchange = new ExchangeModel(method, path);
+    api.handle(exchange);
+    return JSON.parse(exchange.text) as JsonObject;
+  };
+  bootstrap(api.parts.world, FACTS);
+  return { world: api.parts.world, ask, time };
+}
+
+test('what a server tells of itself comes back, and follows it when it moves', () => {
+  const { world, ask } = cluster();
+  const paths = [
+    '/api/v1/namespaces/default/services/kubernetes',
+    '/api/v1/namespaces/default/endpoints/kubernetes',
+    '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes',
+  ];
+  for (const path of paths) assert.notEqual(ask('DELETE', path)['kind'], undefined);
+  upkeepSelf(world, FACTS, SELF);
+  for (const path of paths) assert.notEqual(ask('GET', path)['kind'], 'Status', path);
+  upkeepSelf(world, { ...FACTS, port: 7443 }, SELF);
+  const endpoints = ask('GET', paths[1] ?? '');
+  assert.deepEqual(endpoints['subsets'], [
+    { addresses: [{ ip: '127.0.0.1' }], ports: [{ name: 'https', port: 7443, protocol: 'TCP' }] },
+  ]);
+  const { resourceVersion } = objectAt(endpoints, 'metadata') ?? {};
+  upkeepSelf(world, { ...FACTS, port: 7443 }, SELF);
+  const again = objectAt(ask('GET', paths[1] ?? ''), 'metadata') ?? {};
+  assert.equal(again['resourceVersion'], resourceVersion, 'nothing was to do');
+});
+
+test('a server that lives has a lease, one that is gone loses it', () => {
+  const { world, ask, time } = cluster();
+  const path = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
+  upkeepSelf(world, FACTS, { ...SELF, id: 'apiserver-old', holder: 'apiserver-old_1' });
+  time.nowMs += 3_599_000;
+  upkeepSelf(world, FACTS, SELF);
+  const names = (): unknown[] =>
+    (ask('GET', path)['items'] as JsonObject[]).map((one) => objectAt(one, 'metadata')?.['name']);
+  assert.deepEqual(names(), ['apiserver-abc', 'apiserver-old']);
+  time.nowMs += 10_000;
+  upkeepSelf(world, FACTS, SELF);
+  assert.deepEqual(names(), ['apiserver-abc']);
+  const lease = ask('GET', `${path}/apiserver-abc`);
+  assert.deepEqual(objectAt(lease, 'metadata', 'labels'), {
+    'apiserver.kubernetes.io/identity': 'kube-apiserver',
+    'kubernetes.io/hostname': 'here',
+  });
+  assert.equal(objectAt(lease, 'spec')?.['renewTime'], '2026-01-31T11:00:09.000000Z');
+});
+
+test('other programs find whom this server believes, and which addresses services have', () => {
+  const { ask } = cluster();
+  const map = ask(
+    'GET',
+    '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication',
+  );
+  assert.deepEqual(map['data'], {
+    'client-ca-file': 'PEM',
+    'requestheader-username-headers': '["X-Remote-User"]',
+  });
+  const cidr = ask('GET', '/apis/networking.k8s.io/v1/servicecidrs/kubernetes');
+  assert.deepEqual(cidr['spec'], { cidrs: ['10.96.0.0/16'] });
+});
