@@ -240,7 +240,8 @@ function refusalOf(
   replicas: number,
 ): Status | null {
   if (served.custom !== null) {
-    const faults = changeFaults(served, scaled, object, 'scale');
+    const warn = (): void => undefined;
+    const faults = changeFaults(served, scaled, object, 'scale', warn);
     return faults.length === 0 ? null : invalid(faultyKind(served, scaled), name, faults);
   }
   if (replicas >= 0) return null;

@@ -1,5 +1,6 @@
 /** Defaults and rules of kinds, as the writers use them. */
 import { applyDefaults, applyTypeDefaults } from '@megaplane/machinery/defaulting';
+import { definitionWarnings } from '@megaplane/machinery/custom/definition-warnings';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { refit, type Body } from '@megaplane/machinery/request-body';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
@@ -7,7 +8,7 @@ import type { Qualified } from '@megaplane/machinery/status';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { customFaults, defaultCustom, formCustom } from './custom/custom-objects.ts';
+import { customFaults, defaultCustom, formCustom, type Warn } from './custom/custom-objects.ts';
 import type { Served } from './served.ts';
 
 /** Fills in the defaults of the object's kind, in place. */
@@ -47,10 +48,22 @@ export function withStatusDefaults(served: Served, object: JsonObject): void {
   if (shape?.kind === 'object' && status !== undefined) applyTypeDefaults(shape.type, status);
 }
 
-/** What is wrong with a new object. */
-export function newFaults(served: Served, object: JsonObject): readonly FieldError[] {
-  if (served.custom !== null) return customFaults(served.custom, object, null, '');
-  return validateCreate(served.resource, object);
+/** What is wrong with a new object; `warn` is told what is let through, and should not be there. */
+export function newFaults(served: Served, object: JsonObject, warn: Warn): readonly FieldError[] {
+  if (served.custom !== null) return customFaults(served.custom, object, null, '', warn);
+  const faults = validateCreate(served.resource, object);
+  if (faults.length === 0) warnOfDefinition(served, object, null, warn);
+  return faults;
+}
+
+function warnOfDefinition(
+  { resource }: Served,
+  object: JsonObject,
+  previous: JsonObject | null,
+  warn: Warn,
+): void {
+  if (resource.kind !== 'CustomResourceDefinition') return;
+  for (const text of definitionWarnings(object, previous)) warn(text);
 }
 
 /**
@@ -62,10 +75,13 @@ export function changeFaults(
   next: JsonObject,
   previous: JsonObject,
   subresource: string,
+  warn: Warn,
 ): readonly FieldError[] {
   const { custom } = served;
-  if (custom !== null) return customFaults(custom, next, previous, subresource);
+  if (custom !== null) return customFaults(custom, next, previous, subresource, warn);
   const resourceVersion = stringAt(previous, 'metadata', 'resourceVersion');
   const revised = { ...next, metadata: { ...objectAt(next, 'metadata'), resourceVersion } };
-  return validateUpdate(served.resource, revised, previous, subresource);
+  const faults = validateUpdate(served.resource, revised, previous, subresource);
+  if (faults.length === 0 && subresource === '') warnOfDefinition(served, next, previous, warn);
+  return faults;
 }

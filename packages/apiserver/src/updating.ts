@@ -250,7 +250,8 @@ function admitNext(
       done(failed(early));
       return;
     }
-    const faults = changeFaults(served, next, previous, subresource);
+    const warn = (text: string): void => call.warn(text);
+    const faults = changeFaults(served, next, previous, subresource, warn);
     if (faults.length > 0) {
       done(failed(invalid(faultyKind(served, next), call.info.name, faults)));
       return;

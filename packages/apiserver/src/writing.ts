@@ -227,7 +227,7 @@ function prepareNew(
     const name = stringAt(object, 'metadata', 'name');
     const faults: FieldError[] = [];
     if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
-    else faults.push(...newFaults(served, object));
+    else faults.push(...newFaults(served, object, (text) => call.warn(text)));
     if (faults.length > 0) {
       done(failed(invalid(faultyKind(served, object), name, faults)));
       return;

@@ -150,15 +150,20 @@ export function formStored(custom: CustomVersion, object: JsonObject): JsonObjec
   return object;
 }
 
+/** Takes texts for the client. */
+export type Warn = (text: string) => void;
+
 /**
  * What is wrong with an object that is to be stored; `previous` is null for a new one. The revision
- * is stripped from objects that are to be stored, and looked for by the rules.
+ * is stripped from objects that are to be stored, and looked for by the rules. `warn` is told what
+ * would be refused, had it changed.
  */
 export function customFaults(
   custom: CustomVersion,
   object: JsonObject,
   previous: JsonObject | null,
   subresource: string,
+  warn: Warn,
 ): readonly FieldError[] {
   const { names, isNamespaced } = custom.kind.facts;
   const kind = stringAt(object, 'kind');
@@ -176,7 +181,7 @@ export function customFaults(
   }
   const schema = custom.schemas.schemaOf(custom);
   const part = subresource === 'status' ? 'status' : 'object';
-  const scope = { part, scale: custom.facts.scale, found } as const;
+  const scope = { part, scale: custom.facts.scale, found, warn } as const;
   const all = schema.validate(object, previous, scope);
   if (previous === null && all.length === 0) {
     checkMetadata(found, metadata, isNamespaced, SEGMENT_NAME, false);

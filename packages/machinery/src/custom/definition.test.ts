@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { applyDefaults } from '../defaulting.ts';
 import { equals } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
+import { definitionWarnings } from './definition-warnings.ts';
 import { validateDefinition } from './definition.ts';
 import { SCHEMA_DEPTH_MAX } from './schema-json.ts';
 
@@ -161,4 +162,12 @@ test('a definition of 1.4 MB is judged within seconds, whatever it is made of', 
     const { user } = process.cpuUsage(started);
     assert.ok(user < 3_000_000, `${user} µs`);
   }
+});
+
+test('formats that nobody checks are told once', () => {
+  const spec = { type: 'object', properties: { a: { type: 'string', format: 'nope' } } };
+  const definition = widgets(spec);
+  assert.deepEqual(faults(definition), []);
+  assert.deepEqual(definitionWarnings(definition, null), ['unrecognized format "nope"']);
+  assert.deepEqual(definitionWarnings(definition, definition), []);
 });

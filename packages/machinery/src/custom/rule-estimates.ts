@@ -158,7 +158,6 @@ function checkRule(
 ): void {
   const rule = rules.find((one) => one.index === index);
   const own = faults.filter((one) => one.index === index);
-  const shown = printed(internalRule(source));
   const weigh = (program: Program | null, field: string, what: string, cost: number): void => {
     if (program === null) return;
     if (!context.isUnchanged && cost > RULE_ESTIMATE_MAX) {
@@ -171,7 +170,7 @@ function checkRule(
     weigh(rule.program, 'rule', 'estimated rule cost', cost);
   }
   for (const { field, message } of own) {
-    found.push(invalidValue(`${at}.${field}`, shown, message));
+    found.push(invalidValue(`${at}.${field}`, printed(internalRule(source)), message));
   }
   if (rule !== undefined && rule.message !== null) {
     const cost = rule.message.estimate().max;

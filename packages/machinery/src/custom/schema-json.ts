@@ -45,7 +45,8 @@ export function unstructuredReason(schema: JsonObject): string {
   return '';
 }
 
-function partsOf(schema: JsonObject): JsonObject[] {
+/** Schemas that a schema is made of, junctors included. */
+export function partsOf(schema: JsonObject): JsonObject[] {
   const singles = [schema['not'], schema['items'], schema['additionalProperties']];
   const lists = ['allOf', 'anyOf', 'oneOf'].flatMap((junctor) => listAt(schema, junctor));
   const properties = schemaMap(schema, 'properties').map(([, property]) => property);

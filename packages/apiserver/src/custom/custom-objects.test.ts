@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ExchangeModel } from '../exchange-model.sim.ts';
+import {
+  define,
+  DEFINITIONS,
+  definitionOf,
+  MERGE,
+  startRig,
+  versionOf,
+} from './definitions.sim.ts';
+
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const APPLY = { 'content-type': 'application/apply-patch+yaml' };
+
+const SPEC = {
+  type: 'object',
+  required: ['size'],
+  properties: {
+    size: { type: 'integer', minimum: 1 },
+    color: { type: 'string', enum: ['red', 'blue'], default: 'red' },
+    parts: {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['name'],
+      items: {
+        type: 'object',
+        required: ['name'],
+        properties: { name: { type: 'string' }, count: { type: 'integer' } },
+      },
+    },
+  },
+  'x-kubernetes-validations': [
+    { rule: 'self.size < 100', message: 'too large' },
+    { rule: 'self.size >= oldSelf.size', message: 'never shrinks' },
+  ],
+};
+
+function started(spec: object) {
+  const rig = startRig();
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  define(rig, definitionOf('widgets', [versionOf('v1', { schema })]));
+  return rig;
+}
+
+function widget(name: string, spec: object): object {
+  return { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name }, spec };
+}
+
+function specOf(exchange: ExchangeModel): unknown {
+  return (JSON.parse(exchange.text) as { spec: unknown }).spec;
+}
+
+function messageOf(exchange: ExchangeModel): string {
+  return (JSON.parse(exchange.text) as { message: string }).message;
+}
+
+test('objects are pruned and defaulted, and refused by schema and rules', () => {
+  const { ask } = started(SPEC);
+  const made = ask('POST', WIDGETS, widget('a', { size: 3, nope: true }));
+  assert.equal(made.status, 201, made.text);
+  assert.deepEqual(specOf(made), { size: 3, color: 'red' });
+  const strict = ask('POST', `${WIDGETS}?fieldValidation=Strict`, widget('b', { nope: 1 }));
+  assert.equal(strict.status, 400);
+  assert.match(messageOf(strict), /unknown field "spec\.nope"/);
+  const wrong = ask('POST', WIDGETS, widget('c', { size: 200 }));
+  assert.equal(wrong.status, 422);
+  const why = 'Widget.example.com "c" is invalid: spec: Invalid value: too large';
+  assert.equal(messageOf(wrong), why);
+  const shrunk = ask('PATCH', `${WIDGETS}/a`, { spec: { size: 2 } }, MERGE);
+  assert.match(messageOf(shrunk), /spec: Invalid value: never shrinks$/);
+  assert.equal(ask('PATCH', `${WIDGETS}/a`, { spec: { size: 4 } }, MERGE).status, 200);
+});
+
+test('apply merges lists by their keys, and refuses what is not declared', () => {
+  const { ask } = started(SPEC);
+  const apply = (manager: string, spec: object): ExchangeModel =>
+    ask('PATCH', `${WIDGETS}/a?fieldManager=${manager}`, widget('a', spec), APPLY);
+  assert.equal(apply('one', { size: 1, parts: [{ name: 'x', count: 1 }] }).status, 201);
+  const both = apply('two', { size: 1, parts: [{ name: 'y' }] });
+  assert.deepEqual(specOf(both), {
+    size: 1,
+    color: 'red',
+    parts: [{ name: 'x', count: 1 }, { name: 'y' }],
+  });
+  assert.match(messageOf(apply('one', { size: 1, nope: 1 })), /field not declared in schema/);
+});
+
+test('what a stricter schema refuses may stay until it changes, with a warning', () => {
+  const { ask, settle } = started({ type: 'object', properties: { size: { type: 'integer' } } });
+  assert.equal(ask('POST', WIDGETS, widget('a', { size: 500 })).status, 201);
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec: SPEC } } };
+  const versions = [{ name: 'v1', served: true, storage: true, schema }];
+  const stricter = ask(
+    'PATCH',
+    `${DEFINITIONS}/widgets.example.com`,
+    { spec: { versions } },
+    MERGE,
+  );
+  assert.equal(stricter.status, 200, stricter.text);
+  settle();
+  const labelled = ask('PATCH', `${WIDGETS}/a`, { metadata: { labels: { a: 'b' } } }, MERGE);
+  assert.equal(labelled.status, 200, labelled.text);
+  assert.ok(labelled.headers.includes('299 - "spec: Invalid value: too large"'));
+  const blue = ask('PATCH', `${WIDGETS}/a`, { spec: { color: 'blue' } }, MERGE);
+  assert.equal(blue.status, 422, blue.text);
+});
+
+test('definitions are told of formats that nobody checks, and refused in upstream’s words', () => {
+  const { ask } = startRig();
+  const schemaOf = (spec: object): object => {
+    const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+    return definitionOf('widgets', [versionOf('v1', { schema })]);
+  };
+  const refused = ask('POST', DEFINITIONS, schemaOf({ type: 'object', properties: { a: {} } }));
+  assert.equal(refused.status, 422);
+  assert.match(messageOf(refused), /properties\[a\]\.type: Required value: must not be empty/);
+  const made = ask('POST', DEFINITIONS, schemaOf({ type: 'string', format: 'nope' }));
+  assert.equal(made.status, 201, made.text);
+  assert.ok(made.headers.includes('299 - "unrecognized format \\"nope\\""'), String(made.headers));
+});
