@@ -1,6 +1,6 @@
 // data plane: what a simulator remembers of a node, about 50 bytes
 /** Columns of the simulated kubelets; rows are those of the informer over Nodes. */
-import { Float64Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
+import { Float64Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { Rows } from './rows.ts';
 import { UidColumn } from './uid-column.ts';
 
@@ -18,6 +18,8 @@ export class KubeletColumns extends Rows {
   /** The lease's resourceVersion; 0: not known to exist. */
   readonly leaseVersion: Float64Column = new Float64Column();
   readonly plannedMs: Float64Column = new Float64Column();
+  /** How often the lease has gone from one holder to another; counted with a common holder. */
+  readonly transitions: Uint16Column = new Uint16Column();
   readonly failures: Uint8Column = new Uint8Column();
   /** InternalIP as a number; 0: none. */
   readonly address: Uint32Column = new Uint32Column();
@@ -28,6 +30,7 @@ export class KubeletColumns extends Rows {
     this.leaseVersion.set(id, 0);
     this.plannedMs.set(id, 0);
     this.failures.set(id, 0);
+    if (this.transitions.get(id) > 0) this.transitions.set(id, 0);
     this.address.set(id, 0);
   }
 }

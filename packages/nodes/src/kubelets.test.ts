@@ -16,7 +16,7 @@ interface World {
   readonly forget: (id: number) => void;
 }
 
-function world(): World {
+function world(holder = ''): World {
   const client = new FakeClient(7);
   const metrics = new SimulatorMetrics();
   const seen = new Set<number>();
@@ -25,6 +25,9 @@ function world(): World {
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
     faultOf: () => null,
+    holder,
+    statusPeriodMs: 600_000,
+    readsStatus: false,
     keepsStatus: () => true,
     endpoint: { port: 0, hostname: '', nodeIp: '' },
     nameOf: (id) => `node-${id}`,
@@ -182,4 +185,32 @@ test('an answer for a row that has a new owner by then changes nothing', () => {
   const created = one.client.answer(201, lease(100));
   assert.equal(created.method, 'POST');
   assert.equal(one.metrics.leasesCreated, 1);
+});
+
+test('with a common holder a lease is taken when the one before it has let it go', () => {
+  const own = world('controller-b');
+  own.see(3);
+  own.kubelets.adopt(3, 50);
+  start(own);
+  run(own, PERIOD_MS);
+  const lease = (holder: string): object => ({
+    metadata: { name: 'node-3', resourceVersion: '60' },
+    spec: {
+      holderIdentity: holder,
+      leaseTransitions: 4,
+      leaseDurationSeconds: 40,
+      renewTime: new Date(own.client.clock.nowMs()).toISOString(),
+    },
+  });
+  assert.equal(own.client.answer(200, lease('controller-a')).method, 'GET');
+  run(own, LEASE_MS - 100);
+  assert.equal(own.client.sent.length, 0);
+  run(own, 200);
+  const expired = { ...lease('controller-a') };
+  Object.assign(expired, { spec: { holderIdentity: 'controller-a', leaseTransitions: 4 } });
+  assert.equal(own.client.answer(200, expired).method, 'GET');
+  run(own, 50);
+  const taken = own.client.answer(200, lease('controller-b'));
+  assert.equal(taken.method, 'PUT');
+  assert.match(taken.body, /"holderIdentity":"controller-b".*"leaseTransitions":5,/);
 });

@@ -15,9 +15,10 @@ import { CONTENT } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TimerWheel } from '@megaplane/base/wheel';
 import { KubeletColumns, LOOK, NO_CAPACITY, NO_PORT, READY } from './kubelet-columns.ts';
-import { LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
+import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
 import { isUp, turnMs, type Fault } from './chaos/fault.ts';
 import { statusPatch, type KubeletEndpoint } from './node-status.ts';
 import { addressNumber } from './addresses.ts';
@@ -39,6 +40,8 @@ export const STALE_SPREAD_MS = 30_000;
 const STALE_SPREAD_ROWS = 1;
 /** Conditions are sent again at this period although nothing changed, stretched by a sixtieth. */
 export const STATUS_PERIOD_MS = 600_000;
+/** The same for a real kubelet (nodeStatusReportFrequency). */
+export const KUBELET_STATUS_MS = 300_000;
 
 export interface KubeletsOptions {
   readonly client: Client;
@@ -49,6 +52,12 @@ export interface KubeletsOptions {
   readonly endpoint: KubeletEndpoint;
   /** What is wrong with the node at a row; null: nothing. */
   faultOf(id: number): Fault | null;
+  /** Holder of all leases; '': each node its own, as real kubelets. */
+  readonly holder: string;
+  /** A node's status is told at this period although nothing changed. */
+  readonly statusPeriodMs: number;
+  /** The Node is read before its status is written, as kubelets do. */
+  readonly readsStatus: boolean;
   /** Name of the Node at a row. */
   nameOf(id: number): string;
   /** A row is new and filled. */
@@ -84,9 +93,29 @@ export class Kubelets {
     };
   }
 
-  /** Tells the version of a lease that exists from before, so that it can be renewed at once. */
+  /**
+   * Tells the version of a lease that exists from before, so that it can be renewed at once; with a
+   * common holder it is looked at first, for another one may hold it.
+   */
   adopt(id: number, resourceVersion: number): void {
     this.#columns.leaseVersion.set(id, resourceVersion);
+    if (this.#options.holder !== '') this.#columns.mark(id, LOOK, true);
+  }
+
+  /** How long somebody else still holds the lease; 0: it is ours, or may be taken. */
+  #heldForMs(id: number, bytes: Uint8Array, start: number, end: number): number {
+    const own = this.#options.holder;
+    if (own === '') return 0;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
+    const { holder, transitions, untilMs } = holderOf(JSON.parse(text) as JsonObject);
+    const isOther = holder !== '' && holder !== own;
+    this.#columns.transitions.set(id, Math.min(65_535, transitions + (isOther ? 1 : 0)));
+    return isOther ? Math.max(0, untilMs - this.#nowMs()) : 0;
+  }
+
+  /** Uid of the Node at a row. */
+  uidOf(id: number): string {
+    return this.#columns.uid.text(id);
   }
 
   /** InternalIP of the node at a row, as a number; 0 when it has none. */
@@ -217,12 +246,26 @@ export class Kubelets {
   }
 
   #planHeartbeat(id: number): void {
-    const periodMs = STATUS_PERIOD_MS * (1 + this.#client.random() / 60);
+    const periodMs = this.#options.statusPeriodMs * (1 + this.#client.random() / 60);
     this.#heartbeats.arm(id, this.#nowMs() + periodMs);
   }
 
   #heartbeat(id: number): void {
     if (this.#isDown(id)) return;
+    if (!this.#options.readsStatus) return this.#tellStatus(id);
+    const path = `/api/v1/nodes/${this.#options.nameOf(id)}?resourceVersion=0`;
+    this.#options.metrics.called('status');
+    if (this.#client.send('GET', path, '', null, this.#onRead, this.#columns.tagOf(id))) return;
+    this.#heartbeats.arm(id, this.#nowMs() + RETRY_MS_MIN);
+  }
+
+  readonly #onRead = (_s: number, _b: Uint8Array, _f: number, _e: number, tag: number): void => {
+    const id = this.#columns.idOf(tag);
+    // whatever was read: the status is told, and a failure of that is seen then
+    if (id >= 0) this.#tellStatus(id);
+  };
+
+  #tellStatus(id: number): void {
     const columns = this.#columns;
     const name = this.#options.nameOf(id);
     const lacks = {
@@ -285,6 +328,8 @@ export class Kubelets {
         version,
         this.#options.leaseDurationSeconds,
         microTime(this.#nowMs()),
+        this.#options.holder === '' ? name : this.#options.holder,
+        columns.transitions.get(id),
       );
       const method = version === 0 ? 'POST' : 'PUT';
       const path = version === 0 ? LEASE_PATH : `${LEASE_PATH}/${name}`;
@@ -310,8 +355,9 @@ export class Kubelets {
     }
     columns.leaseVersion.set(id, resourceVersionOf(bytes, start, end));
     if (columns.has(id, LOOK)) {
-      columns.mark(id, LOOK, false);
-      this.#leases.arm(id, nowMs);
+      const heldMs = this.#heldForMs(id, bytes, start, end);
+      columns.mark(id, LOOK, heldMs > 0);
+      this.#leases.arm(id, nowMs + heldMs);
       return;
     }
     columns.failures.set(id, 0);

@@ -1,5 +1,8 @@
 /** The Lease of a simulated kubelet, as request bodies; sizes and fields are those of a kubelet. */
 
+import { numberAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+
 export const LEASE_PATH = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 
 /**
@@ -12,13 +15,16 @@ export function leaseBody(
   resourceVersion: number,
   durationSeconds: number,
   renewTime: string,
+  holder: string = node,
+  transitions: number = 0,
 ): string {
+  const changes = transitions === 0 ? '' : `"leaseTransitions":${transitions},`;
   const version = resourceVersion === 0 ? '' : `"resourceVersion":"${resourceVersion}",`;
   return (
     `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"${node}",` +
     `"namespace":"kube-node-lease",${version}"ownerReferences":[{"apiVersion":"v1",` +
-    `"kind":"Node","name":"${node}","uid":"${uid}"}]},"spec":{"holderIdentity":"${node}",` +
-    `"leaseDurationSeconds":${durationSeconds},"renewTime":"${renewTime}"}}`
+    `"kind":"Node","name":"${node}","uid":"${uid}"}]},"spec":{"holderIdentity":"${holder}",` +
+    `"leaseDurationSeconds":${durationSeconds},${changes}"renewTime":"${renewTime}"}}`
   );
 }
 
@@ -36,4 +42,20 @@ export function microTime(timeMs: number): string {
 /** Milliseconds since 1970 as Time: RFC 3339 in whole seconds. */
 export function secondTime(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, -5)}Z`;
+}
+
+/** What a Lease (as JSON) says of who holds it. */
+export function holderOf(lease: JsonObject): {
+  readonly holder: string;
+  readonly transitions: number;
+  /** Milliseconds since 1970. */
+  readonly untilMs: number;
+} {
+  const renewMs = Date.parse(stringAt(lease, 'spec', 'renewTime'));
+  const lastsMs = numberAt(lease, 'spec', 'leaseDurationSeconds') * 1000;
+  return {
+    holder: stringAt(lease, 'spec', 'holderIdentity'),
+    transitions: numberAt(lease, 'spec', 'leaseTransitions'),
+    untilMs: Number.isNaN(renewMs) ? 0 : renewMs + lastsMs,
+  };
 }

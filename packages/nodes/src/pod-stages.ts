@@ -25,6 +25,33 @@ export function podStage(pod: JsonObject): PodStage {
   return 'none';
 }
 
+/** What a kubelet says first of a pod that it has just seen: its containers are being made. */
+export function creatingPatch(pod: JsonObject, hostIp: string, now: string): JsonObject {
+  const spec = object(pod['spec']);
+  const names = objects(spec['containers']).map((container) => text(container['name']));
+  const reason = 'ContainersNotReady';
+  const message = `containers with unready status: [${names.join(' ')}]`;
+  const unready = (type: string): JsonObject => ({
+    ...{ type, status: 'False', lastProbeTime: null, lastTransitionTime: now, reason, message },
+  });
+  const waiting: JsonObject = { waiting: { reason: 'ContainerCreating' } };
+  return {
+    status: {
+      phase: 'Pending',
+      conditions: [
+        condition('PodReadyToStartContainers', now, 'False'),
+        condition('Initialized', now),
+        unready('Ready'),
+        unready('ContainersReady'),
+      ],
+      containerStatuses: containerStatuses(spec['containers'], waiting, false),
+      hostIP: hostIp,
+      hostIPs: [{ ip: hostIp }],
+      startTime: now,
+    },
+  };
+}
+
 /** The status patch (strategic merge) that makes a pod Running at `now`. */
 export function readyPatch(
   pod: JsonObject,
@@ -62,6 +89,16 @@ export function readyPatch(
     });
   }
   return { status };
+}
+
+/** The patch, with what earlier conditions gave as their reasons taken away. */
+export function withoutReasons(patch: JsonObject): JsonObject {
+  const status = object(patch['status']);
+  const conditions = objects(status['conditions']).map((one) => ({
+    ...{ reason: null, message: null },
+    ...one,
+  }));
+  return { ...patch, status: { ...status, conditions } };
 }
 
 /** The status patch that ends a pod well at `now`. */

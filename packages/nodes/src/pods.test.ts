@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClient } from '../test/fake-client.ts';
 import { AddressPool, addressNumber } from './addresses.ts';
+import { CALLS, type Call } from './fidelity/calls.ts';
 import { Pods } from './pods.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
 
@@ -14,7 +15,7 @@ interface World {
   readonly see: (id: number, pod: object) => void;
 }
 
-function world(): World {
+function world(calls?: ReadonlySet<Call>): World {
   const client = new FakeClient(3);
   const metrics = new SimulatorMetrics();
   const nodes = new Map([['n', addressNumber('10.128.0.1')]]);
@@ -24,6 +25,7 @@ function world(): World {
     client,
     metrics,
     addresses,
+    ...(calls === undefined ? {} : { calls }),
     find: (_, name) => Number(name.slice(1)),
     nodeAddress: (node) => nodes.get(node) ?? -1,
   });
@@ -120,4 +122,25 @@ test('a pod that is seen before its node is played when the node comes', () => {
   nodes.set('late', addressNumber('10.128.0.9'));
   pods.onNode('late');
   assert.equal(JSON.parse(client.answer(200).body).status.hostIP, '10.128.0.9');
+});
+
+test('a kubelet reads a pod before it writes, and tells each of its steps', () => {
+  const { client, see } = world(new Set(CALLS));
+  see(0, pod(0));
+  assert.equal(client.answer(200).method, 'GET');
+  const creating = JSON.parse(client.answer(200).body);
+  assert.equal(creating.status.containerStatuses[0].state.waiting.reason, 'ContainerCreating');
+  // what it has just said comes back, and is not done again
+  see(0, pod(0, { phase: 'Pending', hostIP: '10.128.0.1' }));
+  assert.equal(client.answer(200).method, 'GET');
+  const running = JSON.parse(client.answer(200).body);
+  assert.equal(running.status.phase, 'Running');
+  const ready = running.status.conditions.find(({ type }: { type: string }) => type === 'Ready');
+  assert.deepEqual([ready.status, ready.reason], ['True', null]);
+  assert.equal(client.sent.length, 0);
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, DYING));
+  assert.equal(client.answer(200).method, 'GET');
+  assert.equal(JSON.parse(client.answer(200).body).status.phase, 'Succeeded');
+  assert.equal(client.answer(200).method, 'DELETE');
+  assert.equal(client.sent.length, 0);
 });

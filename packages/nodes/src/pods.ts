@@ -18,18 +18,29 @@ import { EarlyPods } from './early-pods.ts';
 import type { Disregard } from './node-filter.ts';
 import { secondTime } from './lease-object.ts';
 import { PodColumns, RUNNING } from './pod-columns.ts';
-import { completePatch, podStage, readyPatch } from './pod-stages.ts';
+import type { Call } from './fidelity/calls.ts';
+import {
+  completePatch,
+  creatingPatch,
+  podStage,
+  readyPatch,
+  withoutReasons,
+  type PodStage,
+} from './pod-stages.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 export const RETRY_MS_MIN = 1000;
 export const RETRY_MS_MAX = 64_000;
 
+const NO_CALLS: ReadonlySet<Call> = new Set();
 const RUNNING_PHASE = new TextEncoder().encode('Running');
 
 export interface PodsOptions {
   readonly client: Client;
   readonly metrics: SimulatorMetrics;
   readonly addresses: AddressPool;
+  /** Calls that real kubelets make beside those that change a pod. */
+  readonly calls?: ReadonlySet<Call>;
   /** Pods that are left alone. */
   readonly disregard?: Disregard;
   /** Row of a pod of the informer, or -1. */
@@ -44,10 +55,13 @@ export interface PodsOptions {
 
 /** One request that a pod's stage needs. */
 interface Action {
-  readonly method: 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly contentType: string;
-  readonly body: string;
+  readonly body: string | null;
+  readonly stage: PodStage;
+  /** What follows when this has been answered well. */
+  readonly next: Action | null;
 }
 
 /** See the head of the file. Give `handler` to the informer over pods with a node. */
@@ -111,6 +125,7 @@ export class Pods {
     if (this.#options.isDown?.(node) === true) return void this.#waiting.delete(id);
     const action = this.#actionFor(id, pod, addressText(hostAddress));
     if (action === undefined) this.#waiting.delete(id);
+    else if (this.#inFlight.get(id)?.stage === action.stage && action.next !== null) return;
     else if (this.#inFlight.has(id)) this.#waiting.set(id, action);
     else this.#send(id, action);
   }
@@ -166,15 +181,25 @@ export class Pods {
     const metadata = object(pod['metadata']);
     const path = `/api/v1/namespaces/${text(metadata['namespace'])}/pods/${text(metadata['name'])}`;
     const now = secondTime(this.#client.timers.nowMs());
+    const calls = this.#options.calls ?? NO_CALLS;
+    const { uid } = metadata;
+    const change = (patch: JsonObject, next: Action | null): Action => {
+      const body = JSON.stringify({ metadata: { uid }, ...patch });
+      const to = { path: `${path}/status`, contentType: CONTENT.strategicPatch };
+      const patching: Action = { method: 'PATCH', ...to, body, stage, next };
+      const read = { method: 'GET', path, contentType: '', body: null, stage } as const;
+      return calls.has('pod-get') ? { ...read, next: patching } : patching;
+    };
     if (stage === 'delete') {
-      const preconditions = { uid: metadata['uid'] };
-      const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions });
-      return { method: 'DELETE', path, contentType: CONTENT.json, body };
+      const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions: { uid } });
+      const to = { path, contentType: CONTENT.json };
+      const remove: Action = { method: 'DELETE', ...to, body, stage, next: null };
+      return calls.has('pod-final') ? change(completePatch(pod, now), remove) : remove;
     }
-    const patch =
-      stage === 'complete' ? completePatch(pod, now) : this.#ready(id, pod, hostIp, now);
-    const body = JSON.stringify({ metadata: { uid: metadata['uid'] }, ...patch });
-    return { method: 'PATCH', path: `${path}/status`, contentType: CONTENT.strategicPatch, body };
+    if (stage === 'complete') return change(completePatch(pod, now), null);
+    const ready = this.#ready(id, pod, hostIp, now);
+    if (!calls.has('pod-creating')) return change(ready, null);
+    return change(creatingPatch(pod, hostIp, now), change(withoutReasons(ready), null));
   }
 
   #ready(id: number, pod: JsonObject, hostIp: string, now: string): JsonObject {
@@ -220,7 +245,7 @@ export class Pods {
       const isExpected = status < 300 || status === 404 || status === 409;
       if (!isExpected) this.#options.metrics.errors++;
       this.#columns.failures.set(id, 0);
-      const next = this.#waiting.get(id);
+      const next = status < 300 && action.next !== null ? action.next : this.#waiting.get(id);
       if (next !== undefined) this.#send(id, next);
     } else {
       this.#options.metrics.errors++;

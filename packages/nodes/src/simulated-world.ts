@@ -5,12 +5,15 @@ import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { createInformer } from '@megaplane/client/informer';
 import { readPages } from '@megaplane/client/pager';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
-import { stringAt } from '@megaplane/machinery/json';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { AddressPool } from './addresses.ts';
+import { parseCalls, type Call } from './fidelity/calls.ts';
+import { imageList } from './fidelity/image-list.ts';
+import { KubeletTraffic } from './fidelity/kubelet-traffic.ts';
 import { Faults } from './chaos/faults.ts';
-import { Kubelets } from './kubelets.ts';
+import { Kubelets, KUBELET_STATUS_MS, STATUS_PERIOD_MS } from './kubelets.ts';
 import { LEASE_PATH } from './lease-object.ts';
 import { Disregard, NodeFilter, selectorOf } from './node-filter.ts';
 import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
@@ -36,6 +39,8 @@ export interface WorldParts {
   readonly metrics: SimulatorMetrics;
   readonly endpoint: KubeletEndpoint;
   readonly config: PortConfig;
+  /** Our name among the simulators of the cluster. */
+  readonly identity: string;
   /** Which part of the nodes is ours. */
   readonly part: Part;
   /** Stages of the server. */
@@ -52,6 +57,7 @@ export class SimulatedWorld {
   readonly #played: Pods;
   readonly #filter: NodeFilter;
   readonly #faults: Faults;
+  readonly #traffic: KubeletTraffic | null;
   readonly #nodes: Informer;
   readonly #pods: Informer;
   /** Containers that a node has started, by its row. */
@@ -68,9 +74,12 @@ export class SimulatedWorld {
     const { index, count } = parts.part;
     const addresses = new AddressPool(options.cidr, index, count);
     this.#faults = this.#makeFaults();
+    const calls = callsOf(options);
+    this.#traffic = this.#makeTraffic(calls);
     this.#staged = new StagedWorld({
       ...{ client, metrics, addresses, disregard, onTrouble },
       isDown: (node) => this.#isDown(node),
+      podListener: this.#traffic?.podHandler ?? null,
       nodePort: endpoint.port,
       findNode: (name) => this.#findNode(name),
       nodeAddress: (row) => this.#kubelets.addressOf(row),
@@ -81,15 +90,19 @@ export class SimulatedWorld {
       metrics,
       endpoint,
       faultOf: (id) => this.#faults.of(id),
+      holder: options.fidelity === 'kwok' ? parts.identity : '',
+      statusPeriodMs: calls.has('status') ? KUBELET_STATUS_MS : STATUS_PERIOD_MS,
+      readsStatus: calls.has('status'),
       keepsStatus: () => !this.#staged.hasNodes,
       nameOf: (id) => this.#nodes.keyOf(id),
       onNode: (id) => {
         this.#played.onNode(this.#nodes.keyOf(id));
         this.#staged.onNode(this.#nodes.keyOf(id));
+        this.#traffic?.onNode(this.#nodes.keyOf(id), this.#kubelets.uidOf(id));
       },
     });
     this.#played = new Pods({
-      ...{ client, metrics, addresses, disregard },
+      ...{ client, metrics, addresses, disregard, calls },
       isDown: (node) => this.#isDown(node),
       find: (namespace, name) => this.#pods.find(namespace, name),
       nodeAddress: (node) => {
@@ -105,7 +118,7 @@ export class SimulatedWorld {
       client,
       path: '/api/v1/pods',
       fieldSelector: 'spec.nodeName!=',
-      handler: { ...this.#played.handler, onTrouble },
+      handler: { ...withTraffic(this.#played.handler, this.#traffic), onTrouble },
     });
     const flag = 'manage-nodes-with-annotation-selector';
     this.#filter = new NodeFilter(selectorOf(flag, options.annotationSelector), this.#onNodes());
@@ -168,12 +181,14 @@ export class SimulatedWorld {
 
   tick(): void {
     this.#kubelets.tick();
+    this.#traffic?.tick();
     this.#staged.tick();
   }
 
   stop(): void {
     this.#isStopped = true;
     this.#faults.stop();
+    this.#traffic?.stop();
     this.#nodes.stop();
     this.#pods.stop();
     this.#staged.stop();
@@ -212,6 +227,7 @@ export class SimulatedWorld {
         this.#staged.nodeHandler?.onUpsert(id, isNew, bytes, start, end);
       },
       onDelete: (id, bytes, start, end) => {
+        this.#traffic?.onNodeGone(this.#nodes.keyOf(id));
         this.#staged.nodeHandler?.onDelete(id, bytes, start, end);
         first.onDelete(id, bytes, start, end);
       },
@@ -228,6 +244,15 @@ export class SimulatedWorld {
     this.#registration.start();
     const { options } = this.#parts;
     void this.#startLeases().catch((error: Error) => options.log('warn', error.message));
+  }
+
+  #makeTraffic(calls: ReadonlySet<Call>): KubeletTraffic | null {
+    if (calls.size === 0) return null;
+    const { client, metrics } = this.#parts;
+    return new KubeletTraffic({
+      ...{ client, calls, metrics },
+      isOurs: (node) => this.#findNode(node) >= 0,
+    });
   }
 
   #makeFaults(): Faults {
@@ -278,7 +303,8 @@ export class SimulatedWorld {
   #makeRegistration(): Registration {
     const { client, options, metrics, endpoint, part } = this.#parts;
     const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
-    const template = options.template ?? DEFAULT_TEMPLATE;
+    const given = options.template ?? DEFAULT_TEMPLATE;
+    const template = callsOf(options).has('images') ? withImages(given) : given;
     return new Registration({
       client,
       metrics,
@@ -312,4 +338,27 @@ export class SimulatedWorld {
 
 function shardSelectorOf({ index, count }: Part): { readonly shardSelector?: string } {
   return count === 1 ? {} : { shardSelector: shardOf(index, count) };
+}
+
+function callsOf({ fidelity, kubeletCalls }: NodesOptions): ReadonlySet<Call> {
+  return fidelity === 'kubelet' ? parseCalls('--kubelet-calls', kubeletCalls) : new Set();
+}
+
+function withTraffic(first: InformerHandler, traffic: KubeletTraffic | null): InformerHandler {
+  if (traffic === null) return first;
+  const second = traffic.podHandler;
+  return {
+    onUpsert: (id, isNew, bytes, start, end) => {
+      first.onUpsert(id, isNew, bytes, start, end);
+      second.onUpsert(id, isNew, bytes, start, end);
+    },
+    onDelete: (id, bytes, start, end) => {
+      second.onDelete(id, bytes, start, end);
+      first.onDelete(id, bytes, start, end);
+    },
+  };
+}
+
+function withImages(template: JsonObject): JsonObject {
+  return { ...template, status: { ...objectAt(template, 'status'), images: imageList() } };
 }

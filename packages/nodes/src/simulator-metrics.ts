@@ -11,6 +11,12 @@ export class SimulatorMetrics {
   renewals = 0;
   conflicts = 0;
   errors = 0;
+  /** Watches of kubelets, with `--fidelity kubelet`. */
+  watchesOpen = 0;
+  watchesStarted = 0;
+  watchesLeftOut = 0;
+  watchBytes = 0;
+  readonly #calls: Map<string, number> = new Map();
   readonly latenessMs: LatencyHistogram = new LatencyHistogram();
 
   /** What is there now is counted anew. */
@@ -19,6 +25,11 @@ export class SimulatorMetrics {
     this.nodesReady = 0;
     this.podsBound = 0;
     this.podsRunning = 0;
+  }
+
+  /** A call of a real kubelet was made. */
+  called(call: string): void {
+    this.#calls.set(call, (this.#calls.get(call) ?? 0) + 1);
   }
 
   /** A lease was renewed so many milliseconds after its plan. */
@@ -61,11 +72,26 @@ export class SimulatorMetrics {
         this.conflicts,
       ) +
       counter('megaplane_request_errors_total', 'Requests that failed otherwise.', this.errors) +
+      this.#traffic() +
       '# HELP megaplane_lease_lateness_seconds From the planned renewal to its answer.\n' +
       '# TYPE megaplane_lease_lateness_seconds summary\n' +
       quantiles.join('') +
       `megaplane_lease_lateness_seconds_count ${lateness.count}\n` +
       `megaplane_lease_lateness_seconds_sum ${lateness.sum / 1000}\n`
+    );
+  }
+
+  #traffic(): string {
+    if (this.watchesStarted === 0 && this.#calls.size === 0) return '';
+    const name = 'megaplane_kubelet_calls_total';
+    const calls = [...this.#calls].map(([call, count]) => `${name}{call="${call}"} ${count}\n`);
+    return (
+      gauge('megaplane_kubelet_watches', 'Watches of simulated kubelets.', this.watchesOpen) +
+      counter('megaplane_kubelet_watches_started_total', 'Watches begun.', this.watchesStarted) +
+      counter('megaplane_kubelet_watches_left_out_total', 'Above the limit.', this.watchesLeftOut) +
+      counter('megaplane_kubelet_watch_bytes_total', 'Bytes that watches told.', this.watchBytes) +
+      `# HELP ${name} Requests that only real kubelets make.\n# TYPE ${name} counter\n` +
+      calls.join('')
     );
   }
 }

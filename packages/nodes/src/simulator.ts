@@ -22,6 +22,9 @@ const AUTHORITY_PATH =
 
 export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 
+export const FIDELITIES = ['lean', 'kwok', 'kubelet'] as const;
+export type Fidelity = (typeof FIDELITIES)[number];
+
 export interface NodesOptions {
   readonly kubeconfig: string;
   /** Nodes to register, `node-0` and on; those that exist already are taken over. */
@@ -53,6 +56,10 @@ export interface NodesOptions {
     readonly key: string;
     readonly clientCa: string | undefined;
   };
+  /** What a node does: as little as keeps it alive, what kwok does, or what a kubelet does. */
+  readonly fidelity: Fidelity;
+  /** Which calls of a kubelet, with `kubelet`: see `parseCalls`; '': all. */
+  readonly kubeletCalls: string;
   /** `I/N`, or `auto`: which part of the nodes is ours. */
   readonly shard: string;
   /** kwok's kinds that are read from the server; empty: all that it has. */

@@ -34,6 +34,8 @@ export interface StagedOptions {
   /** Row of a node that we hold, or -1, and its address as a number, 0 without one. */
   readonly findNode: (name: string) => number;
   readonly nodeAddress: (row: number) => number;
+  /** Hears of pods, too. */
+  readonly podListener: InformerHandler | null;
   readonly onTrouble: (message: string) => void;
 }
 
@@ -164,14 +166,17 @@ export class StagedWorld {
   #handlerOf(player: StagePlayer, isPod: boolean): InformerHandler {
     if (!isPod) return player.handler;
     const census = this.#census.handler;
+    const listener = this.#options.podListener;
     return {
       onUpsert: (id, isNew, bytes, start, end) => {
         census.onUpsert(id, isNew, bytes, start, end);
+        listener?.onUpsert(id, isNew, bytes, start, end);
         player.handler.onUpsert(id, isNew, bytes, start, end);
       },
       onDelete: (id, bytes, start, end) => {
         player.handler.onDelete(id, bytes, start, end);
         census.onDelete(id, bytes, start, end);
+        listener?.onDelete(id, bytes, start, end);
       },
     };
   }

@@ -14,10 +14,7 @@ import { FileError, readDocuments } from './stages/yaml-fields.ts';
 /** Changes within this time lead to one new world. */
 export const SETTLE_MS = 1000;
 
-export interface WorldsParts extends Omit<WorldParts, 'part' | 'stages' | 'onRefused'> {
-  /** Our name among the simulators of the cluster. */
-  readonly identity: string;
-}
+export type WorldsParts = Omit<WorldParts, 'part' | 'stages' | 'onRefused'>;
 
 export class Worlds {
   readonly #parts: WorldsParts;

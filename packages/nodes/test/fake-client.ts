@@ -6,6 +6,7 @@ import type {
   ClientResponse,
   SendDone,
   StreamHandle,
+  StreamSink,
   Timers,
 } from '@megaplane/client/client';
 import { SimulatedClock } from '@megaplane/base/clock';
@@ -107,7 +108,7 @@ export class FakeClient implements Client {
     throw new Error('machines do not wait for answers');
   }
 
-  stream(): StreamHandle {
+  stream(_path: string, _sink: StreamSink): StreamHandle {
     throw new Error('machines do not watch');
   }
 

@@ -5,8 +5,11 @@ import { parse } from 'yaml';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
-import { wholeNumber, words } from '../usage.ts';
+import { oneOf, wholeNumber, words } from '../usage.ts';
 import { chaosCommand } from './nodes-chaos.ts';
+
+type Fidelity = 'lean' | 'kwok' | 'kubelet';
+const FIDELITY = oneOf(['lean', 'kwok', 'kubelet']);
 
 interface Flags extends LogFlags {
   readonly kubeconfig: string;
@@ -24,6 +27,8 @@ interface Flags extends LogFlags {
   readonly nodeTemplate?: string;
   readonly zones: readonly string[];
   readonly shard: string;
+  readonly fidelity: Fidelity;
+  readonly kubeletCalls: string;
   readonly enableCrds: readonly string[];
   readonly serverAddress: string;
   readonly metricsAddress?: string;
@@ -64,6 +69,8 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           cidr: flags.cidr,
           stages: flags.config ?? [],
           shard: flags.shard,
+          fidelity: flags.fidelity,
+          kubeletCalls: flags.kubeletCalls,
           enableCrds: flags.enableCrds,
           leaseDurationSeconds: flags.nodeLeaseDurationSeconds,
           connections: flags.connections,
@@ -91,6 +98,8 @@ function addNodeOptions(command: Command): void {
     .option('--manage-single-node <name>', 'simulate only this one', '')
     .option('--manage-nodes-with-label-selector <selector>', 'simulate only these', '')
     .option('--manage-nodes-with-annotation-selector <selector>', 'simulate only these', '')
+    .option('--fidelity <as>', 'lean, kwok (one holder of leases) or kubelet', FIDELITY, 'lean')
+    .option('--kubelet-calls <list>', 'only these, or -name: all but these (see the docs)', '')
     .option('--shard <i/n>', 'our part of several simulators: 0/4, or auto', '')
     .option('--node-lease-duration-seconds <seconds>', '0 = no leases', wholeNumber(0, 86_400), 40)
     .optionsGroup('Pods:')

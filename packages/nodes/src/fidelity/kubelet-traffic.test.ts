@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { StreamHandle, StreamSink } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { FakeClient } from '../../test/fake-client.ts';
+import { SimulatorMetrics } from '../simulator-metrics.ts';
+import { CALLS, parseCalls, type Call } from './calls.ts';
+import { imageList } from './image-list.ts';
+import { KubeletTraffic } from './kubelet-traffic.ts';
+
+/** A client whose watches are ended by the test. */
+class Watched extends FakeClient {
+  readonly open: { path: string; sink: StreamSink }[] = [];
+
+  override stream(path: string, sink: StreamSink): StreamHandle {
+    const one = { path, sink };
+    this.open.push(one);
+    const cancel = (): void => void this.open.splice(this.open.indexOf(one), 1);
+    return { cancel, pause: () => {}, resume: () => {} };
+  }
+
+  end(index: number, status: number, error: string | null): void {
+    const [one] = this.open.splice(index, 1);
+    if (error === null) one?.sink.onHead(status, 0);
+    one?.sink.onEnd(error);
+  }
+}
+
+function trafficOf(...calls: Call[]): {
+  readonly client: Watched;
+  readonly traffic: KubeletTraffic;
+  readonly metrics: SimulatorMetrics;
+} {
+  const client = new Watched(3);
+  const metrics = new SimulatorMetrics();
+  const isOurs = (node: string): boolean => node === 'n';
+  const traffic = new KubeletTraffic({ client, metrics, calls: new Set(calls), isOurs });
+  return { client, traffic, metrics };
+}
+
+function tell({ podHandler }: KubeletTraffic, id: number, pod: JsonObject): void {
+  const bytes = Buffer.from(JSON.stringify(pod));
+  podHandler.onUpsert(id, true, bytes, 0, bytes.length);
+}
+
+function pod(name: string, spec: JsonObject, phase = 'Pending'): JsonObject {
+  const metadata = { name, namespace: 'd', uid: `uid-${name}` };
+  const containers = [{ name: 'c', image: 'i' }];
+  return { metadata, spec: { nodeName: 'n', containers, ...spec }, status: { phase } };
+}
+
+test('calls are all, some, or all but some', () => {
+  assert.deepEqual([...parseCalls('--c', '')], [...CALLS]);
+  assert.deepEqual([...parseCalls('--c', 'token,events')], ['token', 'events']);
+  assert.equal(parseCalls('--c', '-token').size, CALLS.length - 1);
+  assert.throws(() => parseCalls('--c', 'tokens'), /--c: tokens is none of csinode, /);
+  assert.throws(() => parseCalls('--c', 'events,-token'), /either all words begin with - or none/);
+});
+
+test('a watch that ends is taken up again: at once if it was long, later and later if not', () => {
+  const { client, traffic, metrics } = trafficOf('watch-pods');
+  traffic.onNode('n', 'u');
+  traffic.tick();
+  assert.match(
+    client.open[0]?.path ?? '',
+    /^\/api\/v1\/pods\?fieldSelector=spec.nodeName%3Dn&watch/,
+  );
+  const seconds = Number(/timeoutSeconds=(\d+)/.exec(client.open[0]?.path ?? '')?.[1]);
+  assert(seconds >= 300 && seconds <= 600);
+  client.pass(400_000);
+  client.end(0, 200, null);
+  client.pass(1700);
+  assert.equal(client.open.length, 1);
+  for (let turn = 0; turn < 8; turn++) {
+    client.end(0, 0, 'connection refused');
+    client.pass(61_000);
+    assert.equal(client.open.length, 1);
+  }
+  client.end(0, 0, 'connection refused');
+  client.pass(1000);
+  assert.equal(client.open.length, 0);
+  assert.equal(metrics.watchesOpen, 0);
+  traffic.stop();
+  client.pass(100_000);
+  assert.equal(client.open.length, 0);
+});
+
+test('configurations are watched once per node for as long as a pod needs them', () => {
+  const { client, traffic } = trafficOf('watch-configs');
+  const volumes = [
+    { configMap: { name: 'a' } },
+    { projected: { sources: [{ secret: { name: 's' } }] } },
+  ];
+  const env = [{ valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }];
+  tell(traffic, 1, pod('p', { volumes }));
+  tell(traffic, 2, pod('q', { containers: [{ name: 'c', env }] }));
+  tell(traffic, 3, { ...pod('r', {}), spec: { nodeName: 'other' } });
+  traffic.tick();
+  const watched = (): string[] =>
+    client.open.map(({ path }) =>
+      path.replace(/^.*\/d\/(.*)\?.*metadata.name%3D([^&]*)&.*$/, '$1 $2'),
+    );
+  const all = ['configmaps kube-root-ca.crt', 'configmaps a', 'secrets s'];
+  assert.deepEqual(watched(), all);
+  traffic.podHandler.onDelete(1, Buffer.alloc(0), 0, 0);
+  assert.deepEqual(watched(), ['configmaps kube-root-ca.crt', 'secrets s']);
+  traffic.podHandler.onDelete(2, Buffer.alloc(0), 0, 0);
+  assert.deepEqual(watched(), []);
+});
+
+test('a pod gets a token, and a new one before it is over', () => {
+  const { client, traffic, metrics } = trafficOf('token', 'events');
+  tell(traffic, 1, pod('p', { serviceAccountName: 'robot' }));
+  const asked = client.answer(201);
+  assert.equal(asked.path, '/api/v1/namespaces/d/serviceaccounts/robot/token');
+  assert.match(asked.body, /"expirationSeconds":3607.*"uid":"uid-p"/);
+  client.pass(2_800_000);
+  traffic.tick();
+  assert.equal(client.sent.length, 0);
+  client.pass(100_000);
+  traffic.tick();
+  assert.equal(client.answer(201).path, asked.path);
+  traffic.podHandler.onDelete(1, Buffer.alloc(0), 0, 0);
+  client.pass(4_000_000);
+  traffic.tick();
+  assert.equal(client.sent.length, 0);
+  assert.match(metrics.text(), /megaplane_kubelet_calls_total\{call="token"\} 2/);
+});
+
+test('a node has as many images as kubelets tell, of real size', () => {
+  const images = imageList();
+  assert.equal(images.length, 50);
+  const bytes = JSON.stringify(images).length;
+  assert(bytes > 8000 && bytes < 15_000, String(bytes));
+});

@@ -1,0 +1,261 @@
+/**
+ * The traffic of real kubelets beside what keeps simulated nodes alive (`--fidelity kubelet`): the
+ * CSINode, watches, tokens, configurations and events. A watch is an object here: some hundred
+ * thousand of them fit, a million nodes with nine each do not.
+ */
+import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
+import { CONTENT, type Client } from '@megaplane/client/client';
+import type { InformerHandler } from '@megaplane/client/informer';
+import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { SimulatorMetrics } from '../simulator-metrics.ts';
+import type { Call } from './calls.ts';
+import { KubeletWatch } from './kubelet-watch.ts';
+
+/** Watches that are begun in one tick: a start must not be a storm. */
+export const STARTS_PER_TICK = 100;
+/** More are not kept; the metrics tell how many were left out. */
+export const WATCHES_MAX = 1_000_000;
+/** Tokens last for an hour and seven seconds and are renewed after four fifths of it. */
+const TOKEN_SECONDS = 3607;
+const TOKEN_RENEW_MS: number = TOKEN_SECONDS * 800;
+const TOKENS_LOOK_MS = 10_000;
+const ROOT_CERTIFICATE = 'kube-root-ca.crt';
+
+export interface TrafficOptions {
+  readonly client: Client;
+  readonly calls: ReadonlySet<Call>;
+  readonly metrics: SimulatorMetrics;
+  /** Whether a node of this name is ours. */
+  isOurs(node: string): boolean;
+}
+
+/** A pod whose kubelet we play. */
+interface Hold {
+  readonly pod: JsonObject;
+  /** Keys of the watches that it needs. */
+  readonly configs: readonly string[];
+  isStarted: boolean;
+  tokenDueMs: number;
+}
+
+export class KubeletTraffic {
+  /** Of the informer over bound pods. */
+  readonly podHandler: InformerHandler;
+  readonly #options: TrafficOptions;
+  readonly #watches: Map<string, KubeletWatch> = new Map();
+  /** How many pods need a watch. */
+  readonly #needs: Map<string, number> = new Map();
+  readonly #starting: KubeletWatch[] = [];
+  readonly #holds: Map<number, Hold> = new Map();
+  readonly #recorder: EventRecorder;
+  #tokensDueMs = 0;
+
+  constructor(options: TrafficOptions) {
+    this.#options = options;
+    this.#recorder = createEventRecorder({ client: options.client, component: 'kubelet' });
+    this.podHandler = {
+      onUpsert: (id, _isNew, bytes, start, end) => this.#onPod(id, bytes, start, end),
+      onDelete: (id) => this.#onPodGone(id),
+    };
+  }
+
+  /** A node of ours is there. */
+  onNode(name: string, uid: string): void {
+    const own = encodeURIComponent(name);
+    this.#open(name, 'watch-node', `/api/v1/nodes?fieldSelector=metadata.name%3D${own}`);
+    this.#open(name, 'watch-pods', `/api/v1/pods?fieldSelector=spec.nodeName%3D${own}`);
+    this.#open(name, 'watch-services', '/api/v1/services');
+    this.#open(name, 'watch-csidrivers', '/apis/storage.k8s.io/v1/csidrivers');
+    this.#open(name, 'watch-runtimeclasses', '/apis/node.k8s.io/v1/runtimeclasses');
+    if (this.#options.calls.has('csinode')) void this.#csiNode(name, uid);
+  }
+
+  onNodeGone(name: string): void {
+    for (const call of ['node', 'pods', 'services', 'csidrivers', 'runtimeclasses']) {
+      this.#close(`${name} watch-${call}`);
+    }
+  }
+
+  /** Call it often. */
+  tick(): void {
+    for (const watch of this.#starting.splice(0, STARTS_PER_TICK)) watch.start();
+    const nowMs = this.#options.client.timers.nowMs();
+    if (!this.#options.calls.has('token') || nowMs < this.#tokensDueMs) return;
+    this.#tokensDueMs = nowMs + TOKENS_LOOK_MS;
+    for (const hold of this.#holds.values()) if (hold.tokenDueMs <= nowMs) this.#token(hold);
+  }
+
+  stop(): void {
+    this.#starting.length = 0;
+    for (const watch of this.#watches.values()) watch.stop();
+    this.#watches.clear();
+    this.#holds.clear();
+  }
+
+  #open(name: string, call: Call, path: string): void {
+    if (this.#options.calls.has(call)) this.#watch(`${name} ${call}`, path);
+  }
+
+  #watch(key: string, path: string): void {
+    const { client, metrics } = this.#options;
+    if (this.#watches.has(key)) return;
+    if (this.#watches.size >= WATCHES_MAX) {
+      metrics.watchesLeftOut++;
+      return;
+    }
+    const watch = new KubeletWatch(client, path, metrics);
+    this.#watches.set(key, watch);
+    this.#starting.push(watch);
+  }
+
+  #close(key: string): void {
+    this.#watches.get(key)?.stop();
+    this.#watches.delete(key);
+  }
+
+  /** As kubelets do: read, and made where there is none. */
+  async #csiNode(name: string, uid: string): Promise<void> {
+    const { client, metrics } = this.#options;
+    const collection = '/apis/storage.k8s.io/v1/csinodes';
+    metrics.called('csinode');
+    const found = await client.request({ method: 'GET', path: `${collection}/${name}` });
+    if (found.ok || found.code !== 404) return;
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name, uid }];
+    const body = {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSINode',
+      metadata: { name, ownerReferences },
+      spec: { drivers: [] },
+    };
+    metrics.called('csinode');
+    await client.request({ method: 'POST', path: collection, body });
+  }
+
+  #onPod(id: number, bytes: Uint8Array, start: number, end: number): void {
+    const hold = this.#holds.get(id);
+    if (hold?.isStarted === true) return;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    const pod = JSON.parse(text.toString('utf8')) as JsonObject;
+    const node = stringAt(pod, 'spec', 'nodeName');
+    if (hold === undefined && !this.#options.isOurs(node)) return;
+    const held = hold ?? this.#take(id, node, pod);
+    if (stringAt(pod, 'status', 'phase') !== 'Running') return;
+    held.isStarted = true;
+    this.#started(pod);
+  }
+
+  #take(id: number, node: string, pod: JsonObject): Hold {
+    const { calls } = this.#options;
+    const configs = calls.has('watch-configs') ? configsOf(pod) : [];
+    const keys = configs.map(({ resource, namespace, name }) => {
+      const key = `${node} ${resource} ${namespace}/${name}`;
+      this.#needs.set(key, (this.#needs.get(key) ?? 0) + 1);
+      const selector = `fieldSelector=metadata.name%3D${encodeURIComponent(name)}`;
+      this.#watch(key, `/api/v1/namespaces/${namespace}/${resource}?${selector}`);
+      return key;
+    });
+    const hold: Hold = { pod, configs: keys, isStarted: false, tokenDueMs: Infinity };
+    this.#holds.set(id, hold);
+    if (calls.has('token')) this.#token(hold);
+    return hold;
+  }
+
+  #onPodGone(id: number): void {
+    const hold = this.#holds.get(id);
+    this.#holds.delete(id);
+    for (const key of hold?.configs ?? []) {
+      const count = (this.#needs.get(key) ?? 1) - 1;
+      this.#needs.set(key, count);
+      if (count > 0) continue;
+      this.#needs.delete(key);
+      this.#close(key);
+    }
+  }
+
+  /** The pod's token for the API server, bound to it. */
+  #token(hold: Hold): void {
+    const { client, metrics } = this.#options;
+    const { pod } = hold;
+    hold.tokenDueMs = client.timers.nowMs() + TOKEN_RENEW_MS + 10_000 * client.random();
+    const account = stringAt(pod, 'spec', 'serviceAccountName') || 'default';
+    const namespace = stringAt(pod, 'metadata', 'namespace');
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
+    const name = stringAt(pod, 'metadata', 'name');
+    const uid = stringAt(pod, 'metadata', 'uid');
+    const body = JSON.stringify({
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: {
+        expirationSeconds: TOKEN_SECONDS,
+        boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name, uid },
+      },
+    });
+    metrics.called('token');
+    const isTaken = client.send('POST', path, CONTENT.json, body, (status) => {
+      if (status >= 300 || status === 0) hold.tokenDueMs = client.timers.nowMs() + TOKENS_LOOK_MS;
+    });
+    if (!isTaken) hold.tokenDueMs = 0;
+  }
+
+  #started(pod: JsonObject): void {
+    if (!this.#options.calls.has('events')) return;
+    const subject = {
+      kind: 'Pod',
+      apiVersion: 'v1',
+      namespace: stringAt(pod, 'metadata', 'namespace'),
+      name: stringAt(pod, 'metadata', 'name'),
+      uid: stringAt(pod, 'metadata', 'uid'),
+    };
+    for (const container of listAt(pod, 'spec', 'containers')) {
+      const name = stringAt(container, 'name');
+      const image = JSON.stringify(stringAt(container, 'image'));
+      const say = (reason: string, message: string): void => {
+        this.#options.metrics.called('events');
+        this.#recorder.event(subject, 'Normal', reason, message);
+      };
+      say('Pulled', `Container image ${image} already present on machine`);
+      say('Created', `Created container: ${name}`);
+      say('Started', `Started container ${name}`);
+    }
+  }
+}
+
+interface Config {
+  readonly resource: 'configmaps' | 'secrets';
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** ConfigMaps and Secrets that a pod refers to; the root certificate is in every pod. */
+function configsOf(pod: JsonObject): readonly Config[] {
+  const namespace = stringAt(pod, 'metadata', 'namespace');
+  const found = new Map<string, Config>();
+  const add = (resource: Config['resource'], name: string): void => {
+    if (name !== '') found.set(`${resource} ${name}`, { resource, namespace, name });
+  };
+  const look = (source: JsonValue | undefined): void => {
+    add('configmaps', stringAt(source, 'configMap', 'name'));
+    add('secrets', stringAt(source, 'secret', 'secretName') || stringAt(source, 'secret', 'name'));
+    for (const part of listAt(source, 'projected', 'sources')) look(part);
+  };
+  add('configmaps', ROOT_CERTIFICATE);
+  for (const volume of listAt(pod, 'spec', 'volumes')) look(volume);
+  for (const secret of listAt(pod, 'spec', 'imagePullSecrets')) {
+    add('secrets', stringAt(secret, 'name'));
+  }
+  for (const list of ['containers', 'initContainers']) {
+    for (const container of listAt(pod, 'spec', list)) {
+      for (const from of listAt(container, 'envFrom')) {
+        add('configmaps', stringAt(from, 'configMapRef', 'name'));
+        add('secrets', stringAt(from, 'secretRef', 'name'));
+      }
+      for (const variable of listAt(container, 'env')) {
+        const source = objectAt(variable, 'valueFrom');
+        add('configmaps', stringAt(source, 'configMapKeyRef', 'name'));
+        add('secrets', stringAt(valueAt(source, 'secretKeyRef'), 'name'));
+      }
+    }
+  }
+  return [...found.values()];
+}
