@@ -22,7 +22,7 @@ import {
 import { DaemonFit, type Fit } from './daemon/node-fit.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
-import { ownerOfObject, PodControl, type PodOwner } from './pod-control.ts';
+import { burstOf, ownerOfObject, PodControl, type PodOwner } from './pod-control.ts';
 import { HASH_LABEL } from './pod-revisions.ts';
 import type { PodRows } from './pod-rows.ts';
 import {
@@ -348,7 +348,8 @@ export class DaemonSetPart {
     { key, set, owner, hash, nowMs }: Round,
     nodes: readonly number[],
   ): Promise<boolean> {
-    const names = nodes.slice(0, BURST_PODS).map((node) => this.#rows.nameOf(node));
+    const burst = burstOf(this.#rows.nameEnd, BURST_PODS);
+    const names = nodes.slice(0, burst).map((node) => this.#rows.nameOf(node));
     if (names.length === 0) return true;
     const textOf = podTextOf(set, owner, hash);
     const failed = await this.#control.createAll(
@@ -357,13 +358,14 @@ export class DaemonSetPart {
       names.length,
       (revision) => this.#expectations.expectRevision(key, revision, nowMs),
     );
-    if (nodes.length > BURST_PODS) this.#workers.addAfter(key, EXPECTATION_LOOK_MS);
+    if (nodes.length > burst) this.#workers.addAfter(key, EXPECTATION_LOOK_MS);
     return failed === undefined;
   }
 
   async #delete({ key, owner, nowMs }: Round, rows: readonly number[]): Promise<boolean> {
     const { informer } = this.#options.pods;
-    const pods = rows.slice(0, BURST_PODS).map((row) => informer.keyOf(row));
+    const burst = burstOf(this.#rows.nameEnd, BURST_PODS);
+    const pods = rows.slice(0, burst).map((row) => informer.keyOf(row));
     const results = await Promise.all(
       pods.map(async (pod) => {
         this.#expectations.expectDeletion(key, pod, nowMs);
@@ -372,7 +374,7 @@ export class DaemonSetPart {
         return result.ok;
       }),
     );
-    if (rows.length > BURST_PODS) this.#workers.addAfter(key, EXPECTATION_LOOK_MS);
+    if (rows.length > burst) this.#workers.addAfter(key, EXPECTATION_LOOK_MS);
     return results.every((isOk) => isOk);
   }
 

@@ -7,7 +7,7 @@
  */
 import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { Random } from '@megaplane/base/random';
 import type { Announce } from './announce.ts';
@@ -33,6 +33,7 @@ const WORKERS = 64;
 const ROWS_PER_RESOURCE = 2 ** 32;
 /** An owner of unknown kind may become known when its definition is installed. */
 const UNKNOWN_AGAIN_MS = 30_000;
+const UNBLOCKED_AGAIN_MS = 100;
 /** Events come and go by themselves and own nothing. */
 const IGNORED = new Set(['events', 'events.events.k8s.io']);
 
@@ -232,8 +233,30 @@ export class GarbageCollector {
     const uid = stringAt(live.object, 'metadata', 'uid');
     const version = stringAt(live.object, 'metadata', 'resourceVersion');
     const isForeground = has('waiting') && this.graph.hasDependents(resource, row);
+    if (isForeground && this.#isInCircle(resource, row) && isBlocking(live.object)) {
+      const freed = await this.#unblock(path, live);
+      // It comes again with its change, and is deleted then.
+      return freed === 'done' ? { againMs: UNBLOCKED_AGAIN_MS } : freed;
+    }
     const policy = isForeground ? 'Foreground' : policyOf(live.object);
     return this.#delete(path, uid, version, policy);
+  }
+
+  /** True where a dependent waits for its own dependents: it may wait for this one. */
+  #isInCircle(resource: number, row: number): boolean {
+    let isFound = false;
+    this.graph.dependents(resource, row, (other, otherRow) => {
+      if ((this.graph.flagsOf(other, otherRow) & FOREGROUND) !== 0) isFound = true;
+    });
+    return isFound;
+  }
+
+  /** Owners in a circle would wait for each other for ever: this one holds none up any more. */
+  #unblock(path: string, live: Live): Promise<WorkResult> {
+    const ownerReferences = listAt(live.object, 'metadata', 'ownerReferences').map((one) =>
+      isObject(one) ? { ...one, blockOwnerDeletion: false } : one,
+    );
+    return this.#patchMetadata(path, live, { ownerReferences });
   }
 
   async #verdictOn(resource: number, row: number, owner: OwnerReference): Promise<Verdict> {
@@ -389,6 +412,12 @@ function kindOf(resource: ApiResource): string {
 function hashOfKey(resource: number, key: string): number {
   const bytes = Buffer.from(`${resource}/${key}`);
   return hashOf(bytes, 0, bytes.length) || 1;
+}
+
+function isBlocking(object: JsonObject): boolean {
+  return listAt(object, 'metadata', 'ownerReferences').some(
+    (one) => isObject(one) && one['blockOwnerDeletion'] === true,
+  );
 }
 
 function isForeground(object: JsonObject): boolean {

@@ -5,10 +5,24 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
 import { controllerUid } from './object-cache.ts';
 
-/** Pods that one sync creates or deletes at most. */
+/** Pods that one sync creates or deletes; more for owners of many, see `burstOf`. */
 export const BURST_REPLICAS = 500;
 /** First batch of creations; each that succeeds is followed by one of twice its size. */
 const SLOW_START_BATCH = 1;
+/**
+ * An owner for whom so many creations in a row went well, so short a while ago, is not begun with
+ * slowly: each of its rounds would cost as many waits as there are doublings.
+ */
+const WARM_PODS_MIN = 64;
+const WARM_MS = 10_000;
+const WARM_OWNERS_MAX = 10_000;
+/** A round looks at all pods of its owner: huge owners are given fewer and larger ones. */
+const ROUNDS = 50;
+
+/** Pods that one round makes or deletes for an owner of `wanted`; `least` is upstream's number. */
+export function burstOf(wanted: number, least: number = BURST_REPLICAS): number {
+  return Math.max(least, Math.ceil(wanted / ROUNDS));
+}
 
 /** How a write ended. `text` is what people are told. */
 export type Written =
@@ -51,6 +65,8 @@ export function podOfTemplate(template: JsonObject | undefined, owner: PodOwner)
 export class PodControl {
   readonly #client: Client;
   readonly #announce: Announce;
+  /** When the last creations of an owner went well, by its uid. */
+  readonly #warm: Map<string, number> = new Map();
 
   constructor(client: Client, announce: Announce) {
     this.#client = client;
@@ -59,7 +75,8 @@ export class PodControl {
 
   /**
    * Creates `count` pods in batches of 1, 2, 4 ...: a batch with a failure is the last, so that
-   * what is refused is not asked for five hundred times. The failure, or undefined.
+   * what is refused is not asked for five hundred times; all at once where a large number of the
+   * same owner went well just now. The failure, or undefined.
    */
   async createAll(
     owner: PodOwner,
@@ -67,7 +84,9 @@ export class PodControl {
     count: number,
     created: (revision: number) => void,
   ): Promise<Written | undefined> {
-    let batch = SLOW_START_BATCH;
+    const { timers } = this.#client;
+    const isWarm = timers.nowMs() - (this.#warm.get(owner.uid) ?? -Infinity) < WARM_MS;
+    let batch = isWarm ? count : SLOW_START_BATCH;
     for (let done = 0; done < count; done += batch, batch *= 2) {
       const size = Math.min(batch, count - done);
       const indexes = Array.from({ length: size }, (_, i) => done + i);
@@ -75,8 +94,12 @@ export class PodControl {
         indexes.map((index) => this.#create(owner, bodyOf(index), created)),
       );
       const failed = results.find((one) => !one.ok);
-      if (failed !== undefined) return failed;
+      if (failed === undefined) continue;
+      this.#warm.delete(owner.uid);
+      return failed;
     }
+    if (this.#warm.size >= WARM_OWNERS_MAX) this.#warm.clear();
+    if (isWarm || count >= WARM_PODS_MIN) this.#warm.set(owner.uid, timers.nowMs());
     return undefined;
   }
 

@@ -7,7 +7,7 @@ import { equals, listAt, numberAt, objectAt, valueAt } from '@megaplane/machiner
 import { labelSelectorOf, type LabelSelector, mapSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import { findCondition, mergeOf, withCondition, withoutCondition } from './conditions.ts';
-import { BURST_REPLICAS } from './pod-control.ts';
+import { burstOf } from './pod-control.ts';
 import { REPLICA_READY, type ReplicaPods } from './replica-pods.ts';
 
 /** The two kinds that keep a number of equal pods. */
@@ -46,8 +46,9 @@ export function selectorOf(kind: ReplicaKind, object: JsonObject): LabelSelector
 
 /** Pods to make (positive) or to delete (negative) in one go. */
 export function replicasMissing(object: JsonObject, active: number): number {
-  const missing = replicasOf(object) - active;
-  return Math.max(-BURST_REPLICAS, Math.min(BURST_REPLICAS, missing));
+  const wanted = replicasOf(object);
+  const burst = burstOf(Math.max(wanted, active));
+  return Math.max(-burst, Math.min(burst, wanted - active));
 }
 
 export interface ReplicaCounts {

@@ -1,0 +1,280 @@
+/**
+ * An API server with its store, and a client of it, in one process and under one seeded clock.
+ * Requests fail, answers are lost, watches are cut and the server starts anew as a test tells it.
+ */
+import { createApiServer } from '@megaplane/apiserver/assembly';
+import { EmbeddedStorage } from '@megaplane/apiserver/embedded-storage';
+import { ExchangeModel } from '@megaplane/apiserver/exchange-model.sim';
+import type { ApiServer } from '@megaplane/apiserver/server';
+import { Random } from '@megaplane/base/random';
+import type {
+  Client,
+  ClientMetrics,
+  ClientRequest,
+  ClientResponse,
+  Method,
+  SendDone,
+  StreamHandle,
+  StreamSink,
+} from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import * as status from '@megaplane/machinery/status';
+import { Store } from '@megaplane/store/store';
+import { SimulatedTimers } from './simulated-timers.ts';
+
+const START_MS: number = Date.UTC(2026, 0, 5);
+/** The server looks at its own clock, and history is cut, so often. */
+const TICK_MS = 10_000;
+
+export type Fault = 'none' | 'lost' | 'refused' | 'throttled' | 'unreachable';
+
+/** A streamed answer: what is written is delivered in the next turn. */
+class Line extends ExchangeModel implements StreamHandle {
+  readonly #sink: StreamSink;
+  readonly #queue: Buffer[] = [];
+  #isHeadSent = false;
+  isOver = false;
+
+  constructor(path: string, sink: StreamSink) {
+    super('GET', path, undefined, { accept: CONTENT.lean });
+    this.#sink = sink;
+  }
+
+  override respond(
+    code: number,
+    type: string | null,
+    bytes: Uint8Array | string | null,
+    headers: readonly string[] = [],
+  ): void {
+    this.open(code, type, headers);
+    if (bytes !== null) this.write(Buffer.from(bytes as Uint8Array));
+    this.end();
+  }
+
+  override write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.#queue.push(Buffer.from(bytes.subarray(start, end)));
+  }
+
+  /** True if something was delivered. */
+  pump(): boolean {
+    if (this.isOver || this.status === 0) return false;
+    const isNews = !this.#isHeadSent || this.#queue.length > 0 || this.isEnded;
+    if (!this.#isHeadSent) this.#sink.onHead(this.status, 0);
+    this.#isHeadSent = true;
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      this.#sink.onData(next, 0, next.length);
+      if (this.isOver) return true;
+    }
+    if (!this.isEnded) return isNews;
+    this.isOver = true;
+    this.#sink.onEnd(null);
+    return true;
+  }
+
+  cut(): void {
+    if (this.isOver) return;
+    this.cancel();
+    this.#sink.onEnd('connection reset');
+  }
+
+  override cancel(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    super.cancel();
+  }
+
+  pause(): void {}
+  resume(): void {}
+}
+
+interface Pending {
+  readonly exchange: ExchangeModel;
+  readonly finish: () => void;
+}
+
+export class ClusterSimulation implements Client {
+  readonly timers: SimulatedTimers = new SimulatedTimers(START_MS);
+  readonly metrics: ClientMetrics = undefined as unknown as ClientMetrics;
+  /** Asked for each request of the client. */
+  faultOf: (request: ClientRequest) => Fault = () => 'none';
+  /** Told of each request of the client, before its fault. */
+  heard: (request: ClientRequest) => void = () => {};
+  readonly #store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
+  readonly #random: Random;
+  readonly #later: (() => void)[] = [];
+  readonly #lines: Set<Line> = new Set();
+  #pending: Pending[] = [];
+  #server: ApiServer;
+  #uuids = 0;
+
+  constructor(seed: number) {
+    this.#random = new Random(seed);
+    this.#server = this.#start();
+    this.#tick();
+  }
+
+  #start(): ApiServer {
+    const storage = new EmbeddedStorage(this.#store, () => Promise.resolve());
+    const later = (work: () => void): void => void this.#later.push(work);
+    const edge = {
+      nowMs: () => this.timers.nowMs(),
+      below: (count: number) => this.#random.below(count),
+      uuid: () => this.#uuid(),
+      defer: later,
+      deferPiece: later,
+    };
+    return createApiServer({ storage, edge, address: '127.0.0.1:6443' });
+  }
+
+  #uuid(): string {
+    const head = (this.#random.int32() >>> 0).toString(16).padStart(8, '0');
+    return `${head}-0000-4000-8000-${String(++this.#uuids).padStart(12, '0')}`;
+  }
+
+  #tick(): void {
+    this.timers.after(TICK_MS, () => {
+      this.#server.tick(this.timers.nowMs());
+      this.#store.tick(this.timers.nowMs());
+      this.#tick();
+    });
+  }
+
+  random(): number {
+    return this.#random.next();
+  }
+
+  /** What a user or a kubelet asks: without faults, answered at once. */
+  async ask(
+    method: Method,
+    path: string,
+    body?: JsonObject,
+    contentType: string = CONTENT.json,
+  ): Promise<ClientResponse> {
+    const exchange = this.#exchange({ method, path, ...(body ? { body } : {}), contentType });
+    return new Promise((resolve) => {
+      this.#pending.push({ exchange, finish: () => resolve(answerOf(exchange)) });
+    });
+  }
+
+  #exchange(request: ClientRequest): ExchangeModel {
+    const { method, path, body, contentType = CONTENT.json, accept = CONTENT.lean } = request;
+    const headers: Record<string, string> = { accept };
+    if (body !== undefined) headers['content-type'] = contentType;
+    const exchange = new ExchangeModel(method, path, body, headers);
+    this.#server.handle(exchange);
+    return exchange;
+  }
+
+  request(request: ClientRequest): Promise<ClientResponse> {
+    this.heard(request);
+    const fault = this.faultOf(request);
+    if (fault === 'refused' || fault === 'throttled' || fault === 'unreachable') {
+      return new Promise((resolve) => this.#later.push(() => resolve(REFUSALS[fault])));
+    }
+    const exchange = this.#exchange(request);
+    return new Promise((resolve) => {
+      const finish = (): void =>
+        resolve(fault === 'lost' ? REFUSALS.unreachable : answerOf(exchange));
+      this.#pending.push({ exchange, finish });
+    });
+  }
+
+  send(
+    method: Method,
+    path: string,
+    contentType: string,
+    body: Uint8Array | string | null,
+    done: SendDone,
+    tag = 0,
+  ): boolean {
+    const request = { method, path, contentType, ...(body === null ? {} : { body }) };
+    const exchange = this.#exchange(request);
+    const finish = (): void => {
+      const { bytes } = exchange;
+      done(exchange.status, bytes, 0, bytes.length, tag);
+    };
+    this.#pending.push({ exchange, finish });
+    return true;
+  }
+
+  stream(path: string, sink: StreamSink): StreamHandle {
+    const line = new Line(path, sink);
+    this.#lines.add(line);
+    this.#server.handle(line);
+    return line;
+  }
+
+  /** Runs everything that follows from what has happened, until nothing more does. */
+  async settle(): Promise<void> {
+    for (let quiet = 0; quiet < 2;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      quiet = this.#turn() ? 0 : quiet + 1;
+    }
+  }
+
+  #turn(): boolean {
+    this.#store.flush();
+    let hasMoved = this.#later.length > 0;
+    for (let turns = this.#later.length; turns > 0; turns--) this.#later.shift()?.();
+    for (const line of [...this.#lines]) {
+      if (line.isOver) this.#lines.delete(line);
+      else if (line.pump()) hasMoved = true;
+    }
+    const ready = this.#pending.filter(({ exchange }) => exchange.closed);
+    if (ready.length === 0) return hasMoved;
+    this.#pending = this.#pending.filter(({ exchange }) => !exchange.closed);
+    for (const { finish } of ready) finish();
+    return true;
+  }
+
+  /** Time passes, timer by timer, with all that follows from each. */
+  async advance(byMs: number): Promise<void> {
+    const untilMs = this.timers.nowMs() + byMs;
+    await this.settle();
+    while (this.timers.step(untilMs)) await this.settle();
+  }
+
+  /** All watches break off. */
+  cut(): void {
+    for (const line of [...this.#lines]) line.cut();
+    this.#lines.clear();
+  }
+
+  /** The server ends and starts anew: what was under way is answered by nobody. */
+  restart(): void {
+    this.cut();
+    this.#server.drain();
+    for (const { exchange, finish } of this.#pending) {
+      if (!exchange.closed) exchange.cancel();
+      finish();
+    }
+    this.#pending = [];
+    this.#server = this.#start();
+  }
+
+  room(): number {
+    return 1_000;
+  }
+
+  onRoom(): void {}
+  close(): void {}
+}
+
+function refusal(code: number, text: status.Status): ClientResponse {
+  return { ok: false, code, status: text };
+}
+
+const REFUSALS = {
+  refused: refusal(500, status.internalError('the test refuses')),
+  throttled: refusal(429, status.internalError('too many requests')),
+  unreachable: refusal(0, status.timeout()),
+} as const;
+
+function answerOf(exchange: ExchangeModel): ClientResponse {
+  if (exchange.status === 0) return REFUSALS.unreachable;
+  const { bytes } = exchange;
+  const object = JSON.parse(bytes.toString('utf8')) as JsonObject;
+  if (exchange.status < 300) return { ok: true, code: exchange.status, object, bytes };
+  return { ok: false, code: exchange.status, status: object as unknown as status.Status };
+}

@@ -1,0 +1,210 @@
+/**
+ * Nodes and a scheduler for simulations of a cluster: pods are bound to living nodes, brought up,
+ * ended where they are of a Job, and let go where they are deleted. Nodes freeze and come back.
+ */
+import type { Random } from '@megaplane/base/random';
+import { CONTENT } from '@megaplane/client/client';
+import { createInformer, type Informer } from '@megaplane/client/informer';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import { formatTime } from '@megaplane/machinery/times';
+import type { ClusterSimulation } from './cluster-simulation.ts';
+
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+const WORK_MS = 1_000;
+/** One in so many pods of a Job fails. */
+const FAILING = 8;
+
+interface SimulatedNode {
+  isFrozen: boolean;
+}
+
+export class SimulatedFleet {
+  readonly nodes: Map<string, SimulatedNode> = new Map();
+  readonly #cluster: ClusterSimulation;
+  readonly #random: Random;
+  readonly #renewMs: number;
+  readonly #pods: Informer;
+  /** Pods with something to do for us, as they last were. */
+  readonly #todo: Map<string, JsonObject> = new Map();
+  #addresses = 0;
+
+  constructor(cluster: ClusterSimulation, random: Random, renewMs: number) {
+    this.#cluster = cluster;
+    this.#random = random;
+    this.#renewMs = renewMs;
+    this.#pods = createInformer({
+      client: cluster,
+      path: '/api/v1/pods',
+      handler: {
+        onUpsert: (row, _isNew, bytes, start, end) => {
+          const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+          this.#todo.set(this.#pods.keyOf(row), JSON.parse(text) as JsonObject);
+        },
+        onDelete: (row) => void this.#todo.delete(this.#pods.keyOf(row)),
+      },
+    });
+    this.#pods.start();
+    this.#every(WORK_MS, () => this.#work());
+    this.#every(renewMs, () => this.#renew());
+  }
+
+  #every(periodMs: number, action: () => Promise<void>): void {
+    this.#cluster.timers.after(periodMs, () => {
+      void action().finally(() => this.#every(periodMs, action));
+    });
+  }
+
+  async addNode(name: string, zone: string): Promise<void> {
+    const labels = { 'topology.kubernetes.io/zone': zone, 'kubernetes.io/hostname': name };
+    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } };
+    await this.#cluster.ask('POST', '/api/v1/nodes', body);
+    this.nodes.set(name, { isFrozen: false });
+    await this.#report(name);
+    await this.#renewOne(name);
+  }
+
+  async removeNode(name: string): Promise<void> {
+    this.nodes.delete(name);
+    await this.#cluster.ask('DELETE', `/api/v1/nodes/${name}`);
+    await this.#cluster.ask('DELETE', `${LEASES}/${name}`);
+  }
+
+  freeze(name: string, isFrozen: boolean): void {
+    const node = this.nodes.get(name);
+    if (node !== undefined) node.isFrozen = isFrozen;
+  }
+
+  /** The status that a kubelet posts when it comes back. */
+  async #report(name: string): Promise<void> {
+    const now = this.#now();
+    const conditions = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'].map((type) => ({
+      type,
+      status: type === 'Ready' ? 'True' : 'False',
+      reason: 'Kubelet',
+      lastHeartbeatTime: now,
+      lastTransitionTime: now,
+    }));
+    const body = { status: { conditions } };
+    const path = `/api/v1/nodes/${name}/status`;
+    await this.#cluster.ask('PATCH', path, body, CONTENT.strategicPatch);
+  }
+
+  #now(): string {
+    return formatTime(Math.floor(this.#cluster.timers.nowMs() / 1000));
+  }
+
+  async #renew(): Promise<void> {
+    for (const [name, { isFrozen }] of this.nodes) {
+      if (isFrozen) continue;
+      await this.#renewOne(name);
+      const node = await this.#cluster.ask('GET', `/api/v1/nodes/${name}`);
+      const ready = listAt(node.ok ? node.object : {}, 'status', 'conditions').find(
+        (one) => stringAt(one, 'type') === 'Ready',
+      );
+      if (node.ok && stringAt(ready, 'status') !== 'True') await this.#report(name);
+    }
+  }
+
+  async #renewOne(name: string): Promise<void> {
+    const renewTime = new Date(this.#cluster.timers.nowMs()).toISOString().replace('Z', '000Z');
+    const leaseDurationSeconds = Math.ceil((4 * this.#renewMs) / 1000);
+    const spec = { holderIdentity: name, leaseDurationSeconds, renewTime };
+    const path = `${LEASES}/${name}`;
+    const answer = await this.#cluster.ask('PATCH', path, { spec }, CONTENT.mergePatch);
+    if (answer.ok) return;
+    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec };
+    await this.#cluster.ask('POST', LEASES, body);
+  }
+
+  async #work(): Promise<void> {
+    for (const [key, pod] of [...this.#todo]) {
+      this.#todo.delete(key);
+      if (!(await this.#tend(key, pod)) && this.#pods.find(...partsOf(key)) >= 0) {
+        if (!this.#todo.has(key)) this.#todo.set(key, pod);
+      }
+    }
+  }
+
+  /** Does what is next for a pod; false where it cannot be done now. */
+  async #tend(key: string, pod: JsonObject): Promise<boolean> {
+    const [namespace, name] = partsOf(key);
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const nodeName = stringAt(pod, 'spec', 'nodeName');
+    if (nodeName === '') return this.#bind(path, namespace, name, pod);
+    const node = this.nodes.get(nodeName);
+    if (node === undefined || node.isFrozen) return false;
+    if (stringAt(pod, 'metadata', 'deletionTimestamp') !== '') {
+      const uid = stringAt(pod, 'metadata', 'uid');
+      const body = { gracePeriodSeconds: 0, preconditions: { uid } };
+      await this.#cluster.ask('DELETE', path, body);
+      return true;
+    }
+    const phase = stringAt(pod, 'status', 'phase');
+    const isJob = stringAt(pod, 'metadata', 'labels', 'batch.kubernetes.io/job-name') !== '';
+    if (phase === 'Succeeded' || phase === 'Failed') return true;
+    // The node lifecycle says that pods of silent nodes are not ready: the kubelet knows better.
+    if (phase === 'Running' && !isJob && isReady(pod)) return true;
+    await this.#setStatus(path, phase === 'Running' && isJob ? this.#ended(pod) : this.#running());
+    return true;
+  }
+
+  #running(): JsonObject {
+    const now = this.#now();
+    const address = `10.${(++this.#addresses >> 16) & 255}.${(this.#addresses >> 8) & 255}.1`;
+    const ready = (type: string): JsonObject => ({
+      type,
+      status: 'True',
+      lastTransitionTime: now,
+    });
+    return {
+      phase: 'Running',
+      podIP: address,
+      podIPs: [{ ip: address }],
+      startTime: now,
+      conditions: ['Ready', 'ContainersReady', 'Initialized'].map(ready),
+    };
+  }
+
+  #ended(pod: JsonObject): JsonObject {
+    const isFailure = Buffer.from(stringAt(pod, 'metadata', 'uid')).readUInt8(3) % FAILING === 0;
+    const now = this.#now();
+    const conditions = [{ type: 'Ready', status: 'False', lastTransitionTime: now }];
+    return { phase: isFailure ? 'Failed' : 'Succeeded', conditions };
+  }
+
+  async #setStatus(path: string, status: JsonObject): Promise<void> {
+    await this.#cluster.ask('PATCH', `${path}/status`, { status }, CONTENT.strategicPatch);
+  }
+
+  async #bind(path: string, namespace: string, name: string, pod: JsonObject): Promise<boolean> {
+    const living = [...this.nodes].filter(([, { isFrozen }]) => !isFrozen).map(([one]) => one);
+    const wanted = wantedNode(pod);
+    const chosen = wanted === '' ? living[this.#random.below(Math.max(1, living.length))] : wanted;
+    if (chosen === undefined || (wanted !== '' && !this.nodes.has(wanted))) return false;
+    const target = { apiVersion: 'v1', kind: 'Node', name: chosen };
+    const body = { apiVersion: 'v1', kind: 'Binding', metadata: { name, namespace }, target };
+    const answer = await this.#cluster.ask('POST', `${path}/binding`, body);
+    return answer.ok || answer.code !== 429;
+  }
+}
+
+function isReady(pod: JsonObject): boolean {
+  return listAt(pod, 'status', 'conditions').some(
+    (one) => stringAt(one, 'type') === 'Ready' && stringAt(one, 'status') === 'True',
+  );
+}
+
+/** The node that a daemon's pod is for; '' for others. */
+function wantedNode(pod: JsonObject): string {
+  const required = 'requiredDuringSchedulingIgnoredDuringExecution';
+  const terms = listAt(pod, 'spec', 'affinity', 'nodeAffinity', required, 'nodeSelectorTerms');
+  const [field] = listAt(terms[0], 'matchFields');
+  const [value] = listAt(field, 'values');
+  return typeof value === 'string' ? value : '';
+}
+
+function partsOf(key: string): [namespace: string, name: string] {
+  const slash = key.indexOf('/');
+  return [key.slice(0, slash), key.slice(slash + 1)];
+}

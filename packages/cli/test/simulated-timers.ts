@@ -1,0 +1,91 @@
+/** A clock and its timers that move when they are told to, for simulations of many of them. */
+import type { Timers } from '@megaplane/client/client';
+
+interface Timer {
+  readonly atMs: number;
+  readonly order: number;
+  readonly fire: () => void;
+  isCancelled: boolean;
+}
+
+/** Timers in a heap: those of one time fire in the order in which they were set. */
+export class SimulatedTimers implements Timers {
+  #nowMs: number;
+  #order = 0;
+  readonly #heap: Timer[] = [];
+
+  constructor(startMs: number) {
+    this.#nowMs = startMs;
+  }
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, fire: () => void): () => void {
+    const atMs = this.#nowMs + Math.max(0, delayMs);
+    const timer = { atMs, order: this.#order++, fire, isCancelled: false };
+    this.#push(timer);
+    return () => {
+      timer.isCancelled = true;
+    };
+  }
+
+  /** Nobody runs meanwhile: what is due fires late. */
+  jump(byMs: number): void {
+    this.#nowMs += byMs;
+  }
+
+  /** Goes to the next timer until `untilMs` and fires it; false where none is due by then. */
+  step(untilMs: number): boolean {
+    for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
+      if (first.isCancelled) this.#pop();
+      else if (first.atMs > untilMs) break;
+      else {
+        this.#pop();
+        this.#nowMs = Math.max(this.#nowMs, first.atMs);
+        first.fire();
+        return true;
+      }
+    }
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
+    return false;
+  }
+
+  #push(timer: Timer): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || isBefore(above, timer)) break;
+      heap[at] = above;
+      at = parent;
+    }
+    heap[at] = timer;
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let place = 2 * at + 1;
+      let child = heap[place];
+      const other = heap[place + 1];
+      if (child !== undefined && other !== undefined && isBefore(other, child)) {
+        child = other;
+        place++;
+      }
+      if (child === undefined || isBefore(last, child)) break;
+      heap[at] = child;
+      at = place;
+    }
+    heap[at] = last;
+  }
+}
+
+function isBefore(left: Timer, right: Timer): boolean {
+  return left.atMs < right.atMs || (left.atMs === right.atMs && left.order < right.order);
+}

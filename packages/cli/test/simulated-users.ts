@@ -1,0 +1,228 @@
+/** What users do to a cluster, by a seed: the same seed does the same to any cluster. */
+import type { Random } from '@megaplane/base/random';
+import { CONTENT } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { ClusterSimulation } from './cluster-simulation.ts';
+import type { SimulatedFleet } from './simulated-fleet.ts';
+
+const KEPT = ['a', 'b'] as const;
+const ZONES = 3;
+/** At most this share of the nodes is frozen at a time: more stops evictions, as it must. */
+const FROZEN_SHARE = 0.2;
+
+interface Kind {
+  readonly root: string;
+  readonly resource: string;
+  readonly kind: string;
+}
+
+const kind = (root: string, resource: string, name: string): Kind => ({
+  root,
+  resource,
+  kind: name,
+});
+const APPS = '/apis/apps/v1';
+const CORE = '/api/v1';
+
+export const KINDS: Readonly<
+  Record<
+    'deployment' | 'stateful' | 'daemon' | 'job' | 'budget' | 'service' | 'map' | 'quota',
+    Kind
+  >
+> = {
+  deployment: kind(APPS, 'deployments', 'Deployment'),
+  stateful: kind(APPS, 'statefulsets', 'StatefulSet'),
+  daemon: kind(APPS, 'daemonsets', 'DaemonSet'),
+  job: kind('/apis/batch/v1', 'jobs', 'Job'),
+  budget: kind('/apis/policy/v1', 'poddisruptionbudgets', 'PodDisruptionBudget'),
+  service: kind(CORE, 'services', 'Service'),
+  map: kind(CORE, 'configmaps', 'ConfigMap'),
+  quota: kind(CORE, 'resourcequotas', 'ResourceQuota'),
+};
+
+export class SimulatedUsers {
+  readonly #cluster: ClusterSimulation;
+  readonly #fleet: SimulatedFleet;
+  readonly #random: Random;
+  #count = 0;
+  #nodes = 0;
+
+  constructor(cluster: ClusterSimulation, fleet: SimulatedFleet, random: Random) {
+    this.#cluster = cluster;
+    this.#fleet = fleet;
+    this.#random = random;
+  }
+
+  async begin(nodes: number): Promise<void> {
+    for (const name of ['default', 'kube-node-lease', 'kube-system', ...KEPT]) {
+      await this.#make('/api/v1/namespaces', 'Namespace', name, {});
+    }
+    for (let i = 0; i < nodes; i++) await this.#addNode();
+    await this.#put('a', KINDS.daemon, 'agent', this.#workload('agent', {}));
+  }
+
+  async #addNode(): Promise<void> {
+    const i = this.#nodes++;
+    await this.#fleet.addNode(`node-${i}`, `zone-${i % ZONES}`);
+  }
+
+  /** One thing that a user or the world does. */
+  async act(): Promise<void> {
+    const namespace = KEPT[this.#below(KEPT.length)] ?? 'a';
+    const which = this.#below(100);
+    const name = `w${this.#below(4)}`;
+    if (which < 30) return this.#deploy(namespace, name);
+    if (which < 40) return this.#remove(namespace, KINDS.deployment, name);
+    if (which < 50) return this.#keepState(namespace, `s${this.#below(2)}`);
+    if (which < 60) return this.#runJob(namespace);
+    if (which < 65) return this.#own(namespace);
+    if (which < 75) return this.#passingNamespace();
+    if (which < 85) return this.#freeze();
+    if (which < 90) return this.#replaceNode();
+    return this.#evict(namespace);
+  }
+
+  /** All nodes are well again, and nobody does anything more. */
+  end(): void {
+    for (const name of this.#fleet.nodes.keys()) this.#fleet.freeze(name, false);
+  }
+
+  #below(count: number): number {
+    return this.#random.below(count);
+  }
+
+  #workload(app: string, more: JsonObject): JsonObject {
+    const image = `img:${this.#below(3)}`;
+    const template = {
+      metadata: { labels: { app } },
+      spec: { containers: [{ name: 'c', image }] },
+    };
+    return { selector: { matchLabels: { app } }, template, ...more };
+  }
+
+  async #make(path: string, kind: string, name: string, spec: JsonObject): Promise<boolean> {
+    const apiVersion = path.startsWith('/apis/') ? path.split('/').slice(2, 4).join('/') : 'v1';
+    const body = { apiVersion, kind, metadata: { name }, spec };
+    return (await this.#cluster.ask('POST', path, body)).ok;
+  }
+
+  async #put(namespace: string, kind: Kind, name: string, spec: JsonObject): Promise<void> {
+    const path = pathOf(kind, namespace);
+    const changed = await this.#cluster.ask(
+      'PATCH',
+      `${path}/${name}`,
+      { spec },
+      CONTENT.mergePatch,
+    );
+    if (!changed.ok) await this.#make(path, kind.kind, name, spec);
+  }
+
+  async #remove(namespace: string, kind: Kind, name: string): Promise<void> {
+    const policies = ['Background', 'Foreground'];
+    const propagationPolicy = policies[this.#below(2)] ?? '';
+    const path = `${pathOf(kind, namespace)}/${name}`;
+    await this.#cluster.ask('DELETE', path, { propagationPolicy });
+  }
+
+  async #deploy(namespace: string, name: string): Promise<void> {
+    const replicas = this.#below(7);
+    const strategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } };
+    const spec = this.#workload(name, { replicas, strategy, revisionHistoryLimit: 2 });
+    await this.#put(namespace, KINDS.deployment, name, spec);
+    const selector = { matchLabels: { app: name } };
+    await this.#put(namespace, KINDS.budget, name, { selector, maxUnavailable: 1 });
+    const ports = [{ port: 80, protocol: 'TCP' }];
+    await this.#put(namespace, KINDS.service, name, { selector: { app: name }, ports });
+  }
+
+  async #keepState(namespace: string, name: string): Promise<void> {
+    const podManagementPolicy = name === 's0' ? 'OrderedReady' : 'Parallel';
+    const replicas = this.#below(4);
+    const path = `${pathOf(KINDS.stateful, namespace)}/${name}`;
+    const known = await this.#cluster.ask('GET', path);
+    const spec = this.#workload(name, { replicas, serviceName: name });
+    if (!known.ok) spec['podManagementPolicy'] = podManagementPolicy;
+    await this.#put(namespace, KINDS.stateful, name, spec);
+  }
+
+  async #runJob(namespace: string): Promise<void> {
+    const path = pathOf(KINDS.job, namespace);
+    const containers = [{ name: 'c', image: 'img:0' }];
+    const spec = {
+      completions: 1 + this.#below(5),
+      parallelism: 1 + this.#below(3),
+      backoffLimit: 1_000,
+      ttlSecondsAfterFinished: 60,
+      template: { spec: { restartPolicy: 'Never', containers } },
+    };
+    await this.#make(path, 'Job', `job-${this.#count++}`, spec);
+  }
+
+  /** Two objects that own each other, and one that is owned by what is not there. */
+  async #own(namespace: string): Promise<void> {
+    const path = pathOf(KINDS.map, namespace);
+    const names = ['left', 'right'].map((one) => `${one}-${this.#count}`);
+    this.#count++;
+    const uids: string[] = [];
+    for (const name of names) {
+      const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } };
+      const answer = await this.#cluster.ask('POST', path, body);
+      uids.push(answer.ok ? stringAt(answer.object, 'metadata', 'uid') : '');
+    }
+    const ofOther = (i: number): JsonObject => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      name: names[1 - i] ?? '',
+      uid: uids[1 - i] ?? '',
+      blockOwnerDeletion: true,
+    });
+    for (const [i, name] of names.entries()) {
+      const body = { metadata: { ownerReferences: [ofOther(i)] } };
+      await this.#cluster.ask('PATCH', `${path}/${name}`, body, CONTENT.mergePatch);
+    }
+    await this.#cluster.ask('DELETE', `${path}/${names[0]}`, { propagationPolicy: 'Foreground' });
+  }
+
+  /** A namespace comes with all kinds of things in it, and another goes. */
+  async #passingNamespace(): Promise<void> {
+    const old = `passing-${this.#count - 5}`;
+    await this.#cluster.ask('DELETE', `/api/v1/namespaces/${old}`);
+    const name = `passing-${this.#count}`;
+    this.#count += 5;
+    await this.#make('/api/v1/namespaces', 'Namespace', name, {});
+    await this.#deploy(name, 'w0');
+    await this.#make(pathOf(KINDS.quota, name), 'ResourceQuota', 'q', { hard: { pods: '3' } });
+  }
+
+  #freeze(): void {
+    const all = [...this.#fleet.nodes];
+    const frozen = all.filter(([, { isFrozen }]) => isFrozen);
+    const [chosen] = all[this.#below(all.length)] ?? [''];
+    const isFull = frozen.length + 1 > FROZEN_SHARE * all.length;
+    if (isFull) for (const [name] of frozen) this.#fleet.freeze(name, false);
+    else this.#fleet.freeze(chosen, true);
+  }
+
+  async #replaceNode(): Promise<void> {
+    const names = [...this.#fleet.nodes.keys()];
+    await this.#fleet.removeNode(names[this.#below(names.length)] ?? '');
+    await this.#addNode();
+  }
+
+  async #evict(namespace: string): Promise<void> {
+    const pods = await this.#cluster.ask('GET', `/api/v1/namespaces/${namespace}/pods`);
+    const names = listAt(pods.ok ? pods.object : {}, 'items').map((one) =>
+      stringAt(one, 'metadata', 'name'),
+    );
+    const name = names.toSorted()[this.#below(Math.max(1, names.length))];
+    if (name === undefined) return;
+    const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+    await this.#cluster.ask('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body);
+  }
+}
+
+export function pathOf({ root, resource }: Kind, namespace: string): string {
+  const scope = namespace === '' ? '' : `/namespaces/${namespace}`;
+  return `${root}${scope}/${resource}`;
+}
