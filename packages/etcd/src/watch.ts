@@ -18,24 +18,22 @@ import {
   type WatchId,
   WatchRequest,
 } from './watch-request.ts';
+import {
+  FLAG_FRAGMENT,
+  FLAG_HAS_SENT,
+  FLAG_NO_DELETE,
+  FLAG_NO_PUT,
+  FLAG_PREV_KV,
+  FLAG_PROGRESS,
+  WatchIds,
+  WatchTable,
+} from './watch-table.ts';
 
 /** A response ends with the revision that takes it beyond this. */
 const RESPONSE_BYTES = 256 * 1024;
 const RANGE_EMPTY = 'mvcc: watcher range is empty';
 const DUPLICATE_ID = 'mvcc: duplicate watch ID provided on the WatchStream';
 const ZERO_KEY = Buffer.from([0]);
-
-interface Watch {
-  readonly id: WatchId;
-  readonly prevKv: boolean;
-  readonly noPut: boolean;
-  readonly noDelete: boolean;
-  readonly fragment: boolean;
-  readonly progressNotify: boolean;
-  /** Cursor in the store. */
-  cursor: number;
-  hasSent: boolean;
-}
 
 /** Decides over each watch once users are enabled. */
 export interface WatchGuard {
@@ -57,6 +55,7 @@ export class WatchService {
   readonly context: EtcdContext;
   readonly events: WatchEvents;
   readonly request: WatchRequest = new WatchRequest();
+  readonly table: WatchTable = new WatchTable();
   readonly #streams: Set<WatchStream> = new Set();
   readonly #guard: WatchGuard;
   /** Response under construction, shared: one is built and sent at a time. */
@@ -128,17 +127,18 @@ class WatchStream implements GrpcCallHandler {
   readonly #service: WatchService;
   readonly #call: GrpcCall;
   readonly #store: Store;
-  readonly #byId: Map<WatchId, Watch> = new Map();
-  readonly #byCursor: Map<number, Watch> = new Map();
+  readonly #table: WatchTable;
+  readonly #ids: WatchIds = new WatchIds();
   #nextId = 0;
   #isProgressWanted = false;
-  /** Watches that stopped because the stream was full. */
-  readonly #stalled: Set<Watch> = new Set();
+  /** Cursors of watches that stopped because the stream was full. */
+  readonly #stalled: Set<number> = new Set();
 
   constructor(service: WatchService, call: GrpcCall) {
     this.#service = service;
     this.#call = call;
     this.#store = service.context.store;
+    this.#table = service.table;
   }
 
   get stalledCount(): number {
@@ -170,14 +170,16 @@ class WatchStream implements GrpcCallHandler {
   onWritable(): void {
     const stalled = [...this.#stalled];
     this.#stalled.clear();
-    for (const watch of stalled) this.#pump(watch);
+    for (const cursor of stalled) this.#pump(cursor);
     this.answerProgress();
   }
 
   #close(): void {
-    for (const watch of this.#byId.values()) this.#store.unwatch(watch.cursor);
-    this.#byId.clear();
-    this.#byCursor.clear();
+    for (const cursor of this.#ids.cursors()) {
+      this.#store.unwatch(cursor);
+      this.#table.remove(cursor);
+    }
+    this.#ids.clear();
     this.#stalled.clear();
     this.#service.forget(this);
   }
@@ -198,62 +200,62 @@ class WatchStream implements GrpcCallHandler {
       this.#send(-1, published, true, true, 0, refused);
       return;
     }
-    if (request.watchId !== 0 && this.#byId.has(request.watchId)) {
+    if (request.watchId !== 0 && this.#ids.get(request.watchId) !== 0) {
       this.#send(-1, published, true, true, 0, DUPLICATE_ID);
       return;
     }
     const id = request.watchId !== 0 ? request.watchId : this.#freeId();
     this.#send(id, published, true, false, 0, '');
-    const { prevKv, noPut, noDelete, fragment, progressNotify, startRevision } = request;
-    const options = { prevKv, noPut, noDelete, fragment, progressNotify };
-    const watch: Watch = { id, ...options, cursor: 0, hasSent: false };
     const { bytes, at, to, endAt, endTo } = range;
-    watch.cursor = this.#store.watch(bytes, at, to, endAt, endTo, startRevision, this);
-    this.#byId.set(id, watch);
-    this.#byCursor.set(watch.cursor, watch);
+    const { startRevision } = request;
+    const cursor = this.#store.watch(bytes, at, to, endAt, endTo, startRevision, this);
+    this.#table.add(cursor, id, flagsOf(request));
+    this.#ids.add(id, cursor);
   }
 
   #freeId(): number {
-    while (this.#byId.has(this.#nextId)) this.#nextId++;
+    while (this.#ids.get(this.#nextId) !== 0) this.#nextId++;
     return this.#nextId++;
   }
 
   #cancel(id: WatchId): void {
-    const watch = this.#byId.get(id);
-    if (watch === undefined) return;
-    this.#forget(watch);
+    const cursor = this.#ids.get(id);
+    if (cursor === 0) return;
+    this.#forget(cursor);
     this.#send(id, this.#store.watchedRevision, false, true, 0, '');
   }
 
-  #forget(watch: Watch): void {
-    this.#store.unwatch(watch.cursor);
-    this.#byId.delete(watch.id);
-    this.#byCursor.delete(watch.cursor);
-    this.#stalled.delete(watch);
+  #forget(cursor: number): void {
+    this.#store.unwatch(cursor);
+    this.#ids.remove(this.#table.id(cursor));
+    this.#table.remove(cursor);
+    this.#stalled.delete(cursor);
   }
 
   /** The store: a cursor has events. */
   onEvents(cursor: number): void {
-    const watch = this.#byCursor.get(cursor);
-    if (watch === undefined || this.#stalled.has(watch)) return;
-    this.#pump(watch);
+    if (this.#stalled.has(cursor)) return;
+    this.#pump(cursor);
     if (this.#isProgressWanted) this.answerProgress();
   }
 
   /** Sends what there is, as far as the stream has room. */
-  #pump(watch: Watch): void {
+  #pump(cursor: number): void {
     while (!this.#call.closed) {
       if (this.#call.writable() <= 0) {
-        this.#stalled.add(watch);
+        this.#stalled.add(cursor);
         return;
       }
-      if (!this.#sendEvents(watch)) return;
+      if (!this.#sendEvents(cursor)) return;
     }
   }
 
   /** One response of whole revisions. False when nothing is left to read now. */
-  #sendEvents(watch: Watch): boolean {
+  #sendEvents(cursor: number): boolean {
     const service = this.#service;
+    const prevKv = this.#table.has(cursor, FLAG_PREV_KV);
+    const noPut = this.#table.has(cursor, FLAG_NO_PUT);
+    const noDelete = this.#table.has(cursor, FLAG_NO_DELETE);
     const { events, ends } = service;
     const start = 64;
     let at = start;
@@ -261,21 +263,21 @@ class WatchStream implements GrpcCallHandler {
     let isMore = false;
     ends.length = 0;
     for (;;) {
-      const ref = this.#store.watchNext(watch.cursor);
+      const ref = this.#store.watchNext(cursor);
       if (ref < 0) {
-        this.#compacted(watch);
+        this.#compacted(cursor);
         return false;
       }
       if (ref === 0) break;
       const mod = this.#store.modRevision(ref);
       if (mod !== revision && at - start > RESPONSE_BYTES) {
-        this.#store.watchPutBack(watch.cursor);
+        this.#store.watchPutBack(cursor);
         isMore = true;
         break;
       }
       revision = mod;
-      if (this.#store.isTombstone(ref) ? watch.noDelete : watch.noPut) continue;
-      events.find(ref, watch.prevKv);
+      if (this.#store.isTombstone(ref) ? noDelete : noPut) continue;
+      events.find(ref, prevKv);
       const size = events.to - events.at;
       service.room(at, size);
       events.bytes.copy(service.out, at, events.at, events.to);
@@ -283,20 +285,22 @@ class WatchStream implements GrpcCallHandler {
       ends.push(at);
     }
     if (at === start) return isMore;
-    watch.hasSent = true;
+    this.#table.set(cursor, FLAG_HAS_SENT, true);
     service.eventCount += ends.length;
     // What was read is complete up to here; a client goes on after it.
-    const isCurrent = !isMore && this.#store.watchIsCurrent(watch.cursor);
+    const isCurrent = !isMore && this.#store.watchIsCurrent(cursor);
     const header = isCurrent ? this.#store.watchedRevision : revision;
-    this.#sendBatch(watch, header, start, at);
+    this.#sendBatch(cursor, header, start, at);
     return isMore;
   }
 
-  #sendBatch(watch: Watch, revision: number, start: number, end: number): void {
+  #sendBatch(cursor: number, revision: number, start: number, end: number): void {
     const { out, ends } = this.#service;
     const fragmentBytes = this.#service.context.limits.requestBytesMax;
-    if (!watch.fragment || end - start < fragmentBytes) {
-      this.#sendPart(watch.id, revision, out, start, end, false);
+    const id = this.#table.id(cursor);
+    const isWhole = !this.#table.has(cursor, FLAG_FRAGMENT) || end - start < fragmentBytes;
+    if (isWhole) {
+      this.#sendPart(id, revision, out, start, end, false);
       return;
     }
     let from = start;
@@ -305,7 +309,7 @@ class WatchStream implements GrpcCallHandler {
       const isLast = i === ends.length - 1;
       if (!isLast && ends[i + 1]! - from < fragmentBytes) continue;
       // The head of a part overwrites the end of the part before, which is sent already.
-      this.#sendPart(watch.id, revision, out, from, to, !isLast);
+      this.#sendPart(id, revision, out, from, to, !isLast);
       from = to;
     }
   }
@@ -329,10 +333,11 @@ class WatchStream implements GrpcCallHandler {
     this.#call.send(out, start - at, end);
   }
 
-  #compacted(watch: Watch): void {
-    const boundary = this.#store.hub.boundaryOf(watch.cursor);
-    this.#forget(watch);
-    this.#send(watch.id, 0, false, true, boundary, '');
+  #compacted(cursor: number): void {
+    const boundary = this.#store.hub.boundaryOf(cursor);
+    const id = this.#table.id(cursor);
+    this.#forget(cursor);
+    this.#send(id, 0, false, true, boundary, '');
   }
 
   /** A response without events. */
@@ -364,10 +369,10 @@ class WatchStream implements GrpcCallHandler {
   }
 
   get #isCurrent(): boolean {
-    for (const watch of this.#byId.values()) {
-      if (!this.#store.watchIsCurrent(watch.cursor)) return false;
+    for (const cursor of this.#ids.cursors()) {
+      if (!this.#store.watchIsCurrent(cursor)) return false;
     }
-    return this.#byId.size > 0;
+    return this.#ids.size > 0;
   }
 
   /** A progress request is answered when every watch of the stream has been fed. */
@@ -378,14 +383,25 @@ class WatchStream implements GrpcCallHandler {
   }
 
   notifyProgress(): void {
-    for (const watch of this.#byId.values()) {
-      const isDue = watch.progressNotify && !watch.hasSent;
-      watch.hasSent = false;
-      if (isDue && this.#store.watchIsCurrent(watch.cursor)) {
-        this.#send(watch.id, this.#store.watchedRevision, false, false, 0, '');
+    const table = this.#table;
+    for (const cursor of this.#ids.cursors()) {
+      const isDue = table.has(cursor, FLAG_PROGRESS) && !table.has(cursor, FLAG_HAS_SENT);
+      table.set(cursor, FLAG_HAS_SENT, false);
+      if (isDue && this.#store.watchIsCurrent(cursor)) {
+        this.#send(table.id(cursor), this.#store.watchedRevision, false, false, 0, '');
       }
     }
   }
+}
+
+function flagsOf(request: WatchRequest): number {
+  return (
+    (request.prevKv ? FLAG_PREV_KV : 0) |
+    (request.noPut ? FLAG_NO_PUT : 0) |
+    (request.noDelete ? FLAG_NO_DELETE : 0) |
+    (request.fragment ? FLAG_FRAGMENT : 0) |
+    (request.progressNotify ? FLAG_PROGRESS : 0)
+  );
 }
 
 function writeId(out: Buffer, at: number, id: WatchId): number {

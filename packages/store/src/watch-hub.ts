@@ -11,6 +11,7 @@ import type { Arenas } from './arenas.ts';
 import type { KeyClass, KeyClasses } from './classes.ts';
 import { FAILURE, type Watcher } from './contract.ts';
 import type { KeyIndex } from './key-index.ts';
+import { WatchOwners } from './watch-owners.ts';
 import { RANGE_KEY, WatchRanges, grown, isInside } from './watch-ranges.ts';
 
 const DEAD = 0;
@@ -34,16 +35,19 @@ export class WatchHub {
   /** The last event taken, or looked at and left. */
   #lastRevision = new Float64Array(64);
   #lastSub = new Uint32Array(64);
-  readonly #watchers: (Watcher | null)[] = [null];
+  #ownerOf = new Uint32Array(64);
+  readonly #owners = new WatchOwners();
+  #idEnd = 1;
   readonly #free: number[] = [];
   #size = 0;
   // By range.
   #firstWatcher = new Uint32Array(64);
   #headEntry = new Uint32Array(64);
-  #tailEntry = new Uint32Array(64);
   // This turn's events: refs in lists per range. Entry 0 ends a list.
   #entryRefs = new Uint32Array(256);
   #entryNext = new Uint32Array(256);
+  /** The last entry of the list that an entry begins. */
+  #entryTail = new Uint32Array(256);
   #entryEnd = 1;
   readonly #touched: number[] = [];
   readonly #matched: number[] = [];
@@ -87,13 +91,12 @@ export class WatchHub {
     fromRevision: number,
     watcher: Watcher,
   ): number {
-    const id = this.#free.length > 0 ? this.#free.pop()! : this.#watchers.length;
+    const id = this.#free.length > 0 ? this.#free.pop()! : this.#idEnd++;
     if (id >= this.#states.length) this.#grow();
     const range = this.#ranges.open(bytes, at, to, endAt, endTo);
     if (range >= this.#firstWatcher.length) {
       this.#firstWatcher = grown(this.#firstWatcher, range);
       this.#headEntry = grown(this.#headEntry, range);
-      this.#tailEntry = grown(this.#tailEntry, range);
     }
     const first = this.#firstWatcher[range]!;
     this.#nextInRange[id] = first;
@@ -102,7 +105,7 @@ export class WatchHub {
     this.#firstWatcher[range] = id;
     this.#rangeOf[id] = range;
     this.#entryOf[id] = 0;
-    this.#watchers[id] = watcher;
+    this.#ownerOf[id] = this.#owners.hold(watcher);
     this.#size++;
     const isFuture = fromRevision === 0 || fromRevision > this.#published;
     this.#lastRevision[id] = fromRevision === 0 ? this.#published : fromRevision - 1;
@@ -121,6 +124,7 @@ export class WatchHub {
     revisions.set(this.#lastRevision);
     this.#lastRevision = revisions;
     this.#rangeOf = grown(this.#rangeOf, size - 1);
+    this.#ownerOf = grown(this.#ownerOf, size - 1);
     this.#nextInRange = grown(this.#nextInRange, size - 1);
     this.#previousInRange = grown(this.#previousInRange, size - 1);
     this.#entryOf = grown(this.#entryOf, size - 1);
@@ -138,7 +142,7 @@ export class WatchHub {
     // A range touched in this turn is closed when the turn's lists are cleared.
     if (previous === 0 && next === 0 && this.#headEntry[range] === 0) this.#ranges.close(range);
     this.#states[id] = DEAD;
-    this.#watchers[id] = null;
+    this.#owners.release(this.#ownerOf[id]!);
     this.#free.push(id);
     this.#size--;
     if (this.#scanned === id) this.#scanned = 0;
@@ -201,16 +205,19 @@ export class WatchHub {
       if (entry >= this.#entryRefs.length) {
         this.#entryRefs = grown(this.#entryRefs, entry);
         this.#entryNext = grown(this.#entryNext, entry);
+        this.#entryTail = grown(this.#entryTail, entry);
       }
       this.#entryRefs[entry] = ref;
       this.#entryNext[entry] = 0;
-      if (this.#headEntry[range] === 0) {
+      const head = this.#headEntry[range]!;
+      if (head === 0) {
         this.#headEntry[range] = entry;
+        this.#entryTail[entry] = entry;
         this.#touched.push(range);
       } else {
-        this.#entryNext[this.#tailEntry[range]!] = entry;
+        this.#entryNext[this.#entryTail[head]!] = entry;
+        this.#entryTail[head] = entry;
       }
-      this.#tailEntry[range] = entry;
     }
   }
 
@@ -228,7 +235,7 @@ export class WatchHub {
     for (let i = 0; i < woken.length; i++) {
       const id = woken[i]!;
       if (this.#states[id] === LIVE && this.#entryOf[id] !== 0) {
-        this.#watchers[id]!.onEvents(id);
+        this.#owners.get(this.#ownerOf[id]!).onEvents(id);
         if (this.#states[id] === LIVE && this.#entryOf[id] !== 0) this.#fallBehind(id);
       }
     }
@@ -390,7 +397,8 @@ export class WatchHub {
   wakeRestless(): void {
     const ids = this.#restless;
     this.#restless = [];
-    for (const id of ids) if (this.#states[id] === LAGGING) this.#watchers[id]!.onEvents(id);
+    for (const id of ids)
+      if (this.#states[id] === LAGGING) this.#owners.get(this.#ownerOf[id]!).onEvents(id);
   }
 
   /** Forgets the scan under way: positions or refs have changed. */

@@ -5,57 +5,44 @@
  * the keys, and one per length of watched prefix at which its key could be cut (nearly always
  * after a slash). Ranges that are neither are compared one by one.
  */
-import { Arenas, HEADER_BYTES, arenaOf, offsetOf } from './arenas.ts';
-import { KeyIndex } from './key-index.ts';
+import { KEY_BYTES_MAX, KeyTable } from '@megaplane/base/keytable';
+import { Random } from '@megaplane/base/random';
 
 const SLASH = 0x2f;
 export const RANGE_KEY = 1;
 export const RANGE_PREFIX = 2;
 export const RANGE_OTHER = 3;
 
-/** Keys of ranges, in arenas of their own so that an idle range is no object. */
+/** Keys of ranges, outside the heap so that an idle range is no object. */
 class RangeKeys {
-  readonly #arenas = new Arenas();
-  readonly index: KeyIndex = new KeyIndex(this.#arenas, 0x5bd1e995);
+  readonly #table = new KeyTable({ random: new Random(0x5bd1e995) });
   /** Range number by id. */
   #ranges = new Uint32Array(64);
 
+  get size(): number {
+    return this.#table.size;
+  }
+
   find(bytes: Uint8Array, at: number, to: number): number {
-    if (this.index.size === 0) return 0;
-    this.index.load(bytes, at, to);
-    const id = this.index.find();
-    return id === 0 ? 0 : this.#ranges[id]!;
+    if (this.#table.size === 0) return 0;
+    const id = this.#table.find(bytes, at, to);
+    return id < 0 ? 0 : this.#ranges[id]!;
   }
 
   add(bytes: Uint8Array, at: number, to: number, range: number): number {
-    this.index.load(bytes, at, to);
-    const ref = this.#arenas.allocate(0, Arenas.sizeOf(to - at, 0, false));
-    const words = this.#arenas.words[arenaOf(ref)]!;
-    const base = offsetOf(ref) >> 2;
-    words.fill(0, base, base + (HEADER_BYTES >> 2));
-    words[base + 9] = to - at;
-    const keyAt = base + (HEADER_BYTES >> 2);
-    const count = (to - at + 3) >> 2;
-    for (let i = 0; i < count; i++) words[keyAt + i] = this.index.words[i]!;
-    const id = this.index.insert(ref, 0);
+    const id = this.#table.insert(bytes, at, to);
     if (id >= this.#ranges.length) this.#ranges = grown(this.#ranges, id);
     this.#ranges[id] = range;
     return id;
   }
 
   key(id: number): Buffer {
-    const ref = this.index.head(id);
-    const at = this.#arenas.keyAt(ref);
-    return this.#arenas.buffer(ref).subarray(at, at + this.#arenas.keySize(ref));
+    const at = this.#table.keyStart(id);
+    return this.#table.keyBytes(id).subarray(at, at + this.#table.keyLength(id));
   }
 
   remove(id: number): void {
-    const ref = this.index.head(id);
-    this.index.loadRecord(ref);
-    this.index.remove(id);
-    const arena = arenaOf(ref);
-    const isEmpty = this.#arenas.markGarbage(ref);
-    if (isEmpty && !this.#arenas.isOpen(arena)) this.#arenas.release(arena);
+    this.#table.remove(id);
   }
 }
 
@@ -74,7 +61,7 @@ export class WatchRanges {
 
   /** Ranges now watched. */
   get size(): number {
-    return this.#keys.index.size + this.#prefixCount + this.#others.size;
+    return this.#keys.size + this.#prefixCount + this.#others.size;
   }
 
   kind(range: number): number {
@@ -85,7 +72,9 @@ export class WatchRanges {
   open(bytes: Uint8Array, at: number, to: number, endAt: number, endTo: number): number {
     const isKey = endAt === endTo;
     const isPrefix = !isKey && isPrefixRange(bytes, at, to, endAt, endTo);
-    if (!isKey && !isPrefix) return this.#openOther(bytes, at, to, endAt, endTo);
+    if ((!isKey && !isPrefix) || to - at > KEY_BYTES_MAX) {
+      return this.#openOther(bytes, at, to, endAt, endTo);
+    }
     const table = isKey ? this.#keys : this.#prefixes;
     const known = table.find(bytes, at, to);
     if (known !== 0) return known;
