@@ -8,6 +8,7 @@ import {
 } from './access/authorizer-chain.ts';
 import { NodeAuthorizer } from './access/node-authorizer.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
+import { RemoteServices } from './aggregation/remote-services.ts';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { admissionChain } from './admission/chain.ts';
 import type { WebhookCaller } from './admission/webhook-call.ts';
@@ -98,6 +99,8 @@ export function createApiServer(options: ServerOptions): ApiServer {
     reviewToken: tokens.review,
     relay: options.relay ?? null,
   };
+  const remotes = new RemoteServices(world);
+  remotes.start();
   new CustomDefinitions(world, options.webhooks ?? null).start();
   const health = new Health();
   health.add('ping', () => null);
@@ -131,8 +134,9 @@ export function createApiServer(options: ServerOptions): ApiServer {
     frontProxy: options.frontProxy ?? null,
     health,
     metrics,
-    discovery: new Discovery(world.kinds, options.address, () => edge.nowMs()),
-    openapi: new OpenApiDocuments(world.kinds, edge),
+    discovery: new Discovery(world.kinds, options.address, () => edge.nowMs(), remotes),
+    remotes,
+    openapi: new OpenApiDocuments(world.kinds, edge, remotes),
     tracker: new RequestTracker(() => edge.nowMs(), metrics, tracking),
     renewals:
       options.shortRenewals === false || !isOwn || options.tracking?.auditor !== undefined

@@ -9,6 +9,9 @@
 import { createHash } from 'node:crypto';
 import { groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { RemoteService, RemoteSpec } from './aggregation/remote-service.ts';
+import type { RemoteServices } from './aggregation/remote-services.ts';
+import { compareVersions } from './custom/definition-facts.ts';
 import { customGroupText } from './custom/discovery-text.ts';
 import type { Kinds } from './custom/kind-registry.ts';
 import { parseAccept } from './negotiation.ts';
@@ -28,6 +31,12 @@ const AGGREGATED_OPEN =
 const PATIENCE = 4;
 /** And no older than this: clients that made a kind look for it a moment later. */
 const STANDS_MS_MAX = 500;
+
+/** Priorities of custom groups and of their versions, among those of other servers. */
+const CUSTOM_PRIORITY = 1000;
+const CUSTOM_VERSION_PRIORITY = 100;
+
+type Remotes = Pick<RemoteServices, 'all' | 'of' | 'onChange'>;
 
 /** Built-in groups as text, the core one and all others: the same in every server. */
 const builtin = new Map<boolean, readonly string[]>();
@@ -61,6 +70,7 @@ export class Discovery {
   readonly #kinds: Kinds;
   readonly #address: string;
   readonly #nowMs: () => number;
+  readonly #remotes: Remotes;
   readonly #groups = new Map<string, KeptGroup>();
   /** Documents of built-in groups, and of the lists of all. */
   readonly #kept = new Map<string, Document | null>();
@@ -71,15 +81,65 @@ export class Discovery {
   /** How often the document of all groups was put together. */
   built = 0;
 
-  constructor(kinds: Kinds, address: string, nowMs: () => number) {
+  constructor(kinds: Kinds, address: string, nowMs: () => number, remotes: Remotes) {
     this.#kinds = kinds;
+    this.#remotes = remotes;
     this.#address = address;
     this.#nowMs = nowMs;
-    kinds.onChange((group) => {
-      this.#isStale = true;
-      this.#groups.delete(group);
-      this.#kept.clear();
-    });
+    kinds.onChange((group) => this.#forget(group));
+    remotes.onChange((group) => this.#forget(group));
+  }
+
+  #forget(group: string): void {
+    this.#isStale = true;
+    this.#groups.delete(group);
+    this.#kept.clear();
+  }
+
+  /** True where the group has anything, here or behind this server. */
+  hasGroup(name: string): boolean {
+    return isGroupServed(name) || this.#remotes.of(name).length > 0;
+  }
+
+  /**
+   * Groups that are not built in, in the order of discovery: by the alphabet, but for those of
+   * other servers that want to come before or after all custom ones.
+   */
+  #moreGroups(): string[] {
+    const custom = this.#kinds.customGroups();
+    const known = new Set(custom);
+    const before: RemoteSpec[] = [];
+    const after: RemoteSpec[] = [];
+    for (const { spec } of this.#remotes.all()) {
+      if (known.has(spec.group) || isGroupServed(spec.group)) continue;
+      known.add(spec.group);
+      (spec.groupPriority > CUSTOM_PRIORITY ? before : after).push(spec);
+    }
+    const names = (specs: RemoteSpec[]): string[] =>
+      specs.sort((one, other) => other.groupPriority - one.groupPriority).map(({ group }) => group);
+    return [...names(before), ...custom, ...names(after)];
+  }
+
+  /** A group of this server with what others serve of it, names and versions only. */
+  #wholeGroup(name: string): Group | undefined {
+    const own = this.#kinds.group(name);
+    const remotes = this.#remotes.of(name);
+    if (remotes.length === 0) return own;
+    const more = remotes.map(({ spec }) => ({ version: spec.version, resources: [] }));
+    return { name, versions: this.#inOrder(remotes, [...(own?.versions ?? []), ...more]) };
+  }
+
+  #inOrder<Version extends { readonly version: string }>(
+    remotes: readonly RemoteService[],
+    versions: readonly Version[],
+  ): Version[] {
+    const priorities = new Map(remotes.map(({ spec }) => [spec.version, spec.versionPriority]));
+    const priority = ({ version }: Version): number =>
+      priorities.get(version) ?? CUSTOM_VERSION_PRIORITY;
+    return versions.toSorted(
+      (one, other) =>
+        priority(other) - priority(one) || compareVersions(one.version, other.version),
+    );
   }
 
   /** The aggregated list of the core group (`/api`) or of all others (`/apis`). */
@@ -104,8 +164,8 @@ export class Discovery {
   #build(): Document {
     const texts: string[] = [];
     const hashes: string[] = [];
-    const custom = this.#kinds.customGroups();
-    const mixed = new Set(custom);
+    const custom = this.#moreGroups();
+    const mixed = new Set([...custom, ...this.#mixedGroups()]);
     for (const [index, group] of groups()
       .filter(({ name }) => name !== '')
       .entries()) {
@@ -136,9 +196,24 @@ export class Discovery {
   }
 
   #textOf(name: string): string {
-    if (!isGroupServed(name)) return customGroupText(this.#kinds, name);
+    const remotes = this.#remotes.of(name);
+    if (remotes.length === 0 && !isGroupServed(name)) return customGroupText(this.#kinds, name);
     const group = this.#kinds.group(name);
-    return group === undefined ? '' : JSON.stringify(aggregatedGroup(group));
+    if (remotes.length === 0) {
+      return group === undefined ? '' : JSON.stringify(aggregatedGroup(group));
+    }
+    const own = group === undefined ? [] : aggregatedVersions(group);
+    const versions = this.#inOrder(remotes, [...own, ...remotes.map(remoteVersion)]);
+    return JSON.stringify({ metadata: { name }, versions });
+  }
+
+  /** Built-in groups of which others serve a version. */
+  #mixedGroups(): string[] {
+    const names: string[] = [];
+    for (const { spec } of this.#remotes.all()) {
+      if (isGroupServed(spec.group)) names.push(spec.group);
+    }
+    return names;
   }
 
   #keep(name: string, build: () => Document | null): Document | null {
@@ -172,19 +247,22 @@ export class Discovery {
     const own = groups().filter((group) => group.name !== '');
     const names = new Set(own.map(({ name }) => name));
     const custom = this.#kinds.customGroups();
-    const more = custom
+    const more = this.#moreGroups()
       .filter((name) => !names.has(name))
       // only names and versions are looked at
       .map((name) => ({
         name,
         versions: this.#kinds.versionsOf(name).map((version) => ({ version, resources: [] })),
       }))
+      .map((group) => (this.#remotes.of(group.name).length > 0 ? this.#whole(group) : group))
       .filter(({ versions }) => versions.length > 0);
-    const mixed = new Set(custom.filter((name) => names.has(name)));
-    const all = own.map((group) =>
-      mixed.has(group.name) ? (this.#kinds.group(group.name) ?? group) : group,
-    );
+    const mixed = new Set([...custom.filter((name) => names.has(name)), ...this.#mixedGroups()]);
+    const all = own.map((group) => (mixed.has(group.name) ? this.#whole(group) : group));
     return [...all, ...more];
+  }
+
+  #whole(group: Group): Group {
+    return this.#wholeGroup(group.name) ?? group;
   }
 
   /** `/apis/{group}`; null where there is no such group. */
@@ -220,7 +298,7 @@ export class Discovery {
     const key = isCustom ? version : `group ${name} ${version}`;
     const kept = documents.get(key);
     if (kept !== undefined) return kept;
-    const group = this.#kinds.group(name);
+    const group = this.#wholeGroup(name);
     const object = group === undefined ? null : build(group);
     if (object === null) return null;
     const document = plain(object);
@@ -275,12 +353,24 @@ export function wantsAggregated(accept: string): boolean {
 function aggregatedGroup(group: Group): JsonObject {
   return {
     metadata: group.name === '' ? {} : { name: group.name },
-    versions: group.versions.map(({ version, resources }) => ({
-      version,
-      resources: resources.map(aggregatedResource),
-      freshness: 'Current',
-    })),
+    versions: aggregatedVersions(group),
   };
+}
+
+type AggregatedVersion = JsonObject & { readonly version: string };
+
+function aggregatedVersions(group: Group): AggregatedVersion[] {
+  return group.versions.map(({ version, resources }) => ({
+    version,
+    resources: resources.map(aggregatedResource),
+    freshness: 'Current',
+  }));
+}
+
+/** What another server had when it was last asked; stale where it does not answer any more. */
+function remoteVersion({ spec, resources, availability }: RemoteService): AggregatedVersion {
+  const freshness = availability.isAvailable ? 'Current' : 'Stale';
+  return { version: spec.version, resources: [...resources], freshness };
 }
 
 function aggregatedResource(resource: Resource): JsonObject {

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { groups } from '@megaplane/machinery/kinds';
+import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { CustomKind } from './custom/custom-kind.ts';
 import type { Kinds } from './custom/kind-registry.ts';
 import { VERSION_2, VERSION_3 } from './openapi-schemas.ts';
@@ -41,6 +42,7 @@ type Done = (document: OpenApiDocument) => void;
 export class OpenApiDocuments {
   readonly #kinds: Kinds;
   readonly #edge: Pick<Edge, 'nowMs' | 'defer'>;
+  readonly #remotes: Pick<RemoteServices, 'all'>;
   /** By name; the least recently used comes first. */
   readonly #kept = new Map<string, OpenApiDocument>();
   #keptBytes = 0;
@@ -49,10 +51,16 @@ export class OpenApiDocuments {
   #hashes = new Map<string, string>();
   #index: string | null = null;
 
-  constructor(kinds: Kinds, edge: Pick<Edge, 'nowMs' | 'defer'>) {
+  constructor(
+    kinds: Kinds,
+    edge: Pick<Edge, 'nowMs' | 'defer'>,
+    remotes: Pick<RemoteServices, 'all' | 'onChange'>,
+  ) {
     this.#kinds = kinds;
     this.#edge = edge;
+    this.#remotes = remotes;
     kinds.onChange((group) => this.#forget(group));
+    remotes.onChange((group) => this.#forget(group));
   }
 
   /** What a change of the group's kinds may have changed. */
@@ -73,6 +81,11 @@ export class OpenApiDocuments {
     const paths: Record<string, { serverRelativeURL: string }> = {};
     for (const name of this.#names()) {
       paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${this.hashOf(name)}` };
+    }
+    for (const { spec, openapiHash } of this.#remotes.all()) {
+      if (openapiHash === '') continue;
+      const name = `apis/${spec.group}/${spec.version}`;
+      paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${openapiHash}` };
     }
     return paths;
   }

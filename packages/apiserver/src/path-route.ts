@@ -8,7 +8,6 @@ import { answerDump, DUMPS_PATH } from './fairness/flow-dumps.ts';
 import { answerOpenApi } from './openapi-route.ts';
 import { VERSION } from './release.ts';
 import type { ServerParts } from './server.ts';
-import { isGroupServed } from './served.ts';
 
 const ISSUER_PATH = '/.well-known/openid-configuration';
 const KEYS_PATH = '/openid/v1/jwks';
@@ -38,7 +37,7 @@ export function answerPath(parts: ServerParts, call: Call): void {
   else if (path === '/version') call.sendObject(200, VERSION);
   else if (path === '/metrics') {
     call.send(200, 'text/plain; version=0.0.4; charset=utf-8', parts.metrics.render(parts.world));
-  } else if (first === 'openapi') answerOpenApi(parts.openapi, call, path);
+  } else if (first === 'openapi') answerDocuments(parts, call, path);
   else if (first === 'api') answerCore(parts, call, second);
   else if (fourth === undefined) answerGroups(parts, call, second, third);
   else notFound(call);
@@ -49,6 +48,13 @@ function isKnown(path: string, first: string): boolean {
     ['/', '/version', '/metrics', ISSUER_PATH, KEYS_PATH].includes(path) ||
     ['api', 'apis', 'openapi'].includes(first)
   );
+}
+
+/** Documents of API servers behind this one are theirs. */
+function answerDocuments({ remotes, openapi }: ServerParts, call: Call, path: string): void {
+  const remote = remotes.publisherOf(path.slice('/openapi/v3/'.length));
+  if (remote === undefined) answerOpenApi(openapi, call, path);
+  else remotes.pass(call, remote);
 }
 
 /** Who signs the tokens of service accounts, for those who verify them by themselves. */
@@ -86,7 +92,7 @@ function answerGroups(
   const document =
     version === undefined ? discovery.groupDocument(group) : discovery.resourceList(group, version);
   if (document !== null) sendDocument(call, document);
-  else if (isGroupServed(group)) call.fail(generic('NotFound'));
+  else if (discovery.hasGroup(group)) call.fail(generic('NotFound'));
   else notFound(call);
 }
 

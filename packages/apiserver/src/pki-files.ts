@@ -33,11 +33,17 @@ const CLIENTS = [
   { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: [] },
 ] as const;
 
+/** Name of the front proxy in its certificate. */
+export const FRONT_PROXY_NAME = 'front-proxy-client';
+
 export interface Pki {
   readonly authority: KeyAndCertificate;
   readonly serving: KeyAndCertificate;
   /** Shown to kubelets, where the flags name no other. */
   readonly kubeletClient: KeyAndCertificate;
+  /** Shown to API servers behind this one, with an authority of its own. */
+  readonly frontProxy: KeyAndCertificate;
+  readonly frontProxyAuthority: string;
   /** PEM of the private key that signs service account tokens; a new one takes a while. */
   readonly tokenKey: Promise<string>;
 }
@@ -46,7 +52,9 @@ export interface Pki {
 export function openPki(dataDir: string, names: readonly string[], nowMs: number): Pki {
   const dir = join(dataDir, 'pki');
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const authority = authorityOf(dir, nowMs);
+  const authority = authorityOf(dir, 'ca', 'megaplane-ca', nowMs);
+  // who holds a certificate of this authority may name any user: it signs nothing else
+  const proxyAuthority = authorityOf(dir, 'front-proxy-ca', 'megaplane-front-proxy-ca', nowMs);
   const serving = issue(
     {
       commonName: 'kube-apiserver',
@@ -63,10 +71,13 @@ export function openPki(dataDir: string, names: readonly string[], nowMs: number
     organizations: [MASTERS_GROUP],
   } as const;
   const kubeletClient = issue(client, authority, nowMs, LEAF_MS);
+  const proxy = { commonName: FRONT_PROXY_NAME, use: 'client' } as const;
+  const frontProxy = issue(proxy, proxyAuthority, nowMs, LEAF_MS);
   const tokenKey = tokenKeyOf(dir);
   // who awaits the key is told; a start that fails for another reason must not fail twice
   tokenKey.catch(() => undefined);
-  return { authority, serving, kubeletClient, tokenKey };
+  const frontProxyAuthority = proxyAuthority.certificate;
+  return { authority, serving, kubeletClient, frontProxy, frontProxyAuthority, tokenKey };
 }
 
 const NAMES = [
@@ -79,16 +90,21 @@ const NAMES = [
   '::1',
 ] as const;
 
-function authorityOf(dir: string, nowMs: number): KeyAndCertificate {
-  const certificateFile = join(dir, 'ca.crt');
-  const keyFile = join(dir, 'ca.key');
+function authorityOf(
+  dir: string,
+  file: string,
+  commonName: string,
+  nowMs: number,
+): KeyAndCertificate {
+  const certificateFile = join(dir, `${file}.crt`);
+  const keyFile = join(dir, `${file}.key`);
   if (existsSync(certificateFile) && existsSync(keyFile)) {
     return {
       certificate: readFileSync(certificateFile, 'utf8'),
       key: readFileSync(keyFile, 'utf8'),
     };
   }
-  const request = { commonName: 'megaplane-ca', use: 'authority' } as const;
+  const request = { commonName, use: 'authority' } as const;
   const authority = issue(request, null, nowMs, AUTHORITY_MS);
   // the key first: a certificate without its key could never be used again
   writePrivate(keyFile, authority.key);

@@ -4,6 +4,8 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
+import { LocalServices } from './aggregation/local-services.ts';
+import { publishProxyAuthority } from './aggregation/proxy-authority.ts';
 import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
@@ -22,7 +24,7 @@ import { readLimits, readsFairness, type LimitFlags } from './operations/limits.
 import { processMetrics } from './operations/process-metrics.ts';
 import { reloadCertificates } from './operations/reload.ts';
 import { Pieces } from './pieces.ts';
-import { openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
+import { FRONT_PROXY_NAME, openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
@@ -30,6 +32,7 @@ import { upkeepSelf, UPKEEP_MS } from './startup/self-upkeep.ts';
 import { identityOfHost } from './startup/server-identity.ts';
 import type { BootstrapFacts } from './startup/server-objects.ts';
 import type { Storage } from './storage.ts';
+import type { World } from './world.ts';
 import { TokenSigner } from './token-signer.ts';
 import { upkeepFlows } from './fairness/flow-upkeep.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
@@ -118,6 +121,7 @@ async function serve(
     bootstrap(server.parts.world, facts, done);
   });
   repairServices(server.parts.world);
+  openAggregation(server.parts.world, pki, options);
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   server.parts.metrics.addSource(processMetrics);
@@ -177,6 +181,17 @@ function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
   };
 }
 
+/** Tells API servers behind this one whom to believe, and registers what is served here. */
+function openAggregation(world: World, pki: Pki, options: ApiserverOptions): void {
+  const files = options.requestheaderClientCaFile;
+  publishProxyAuthority(world, {
+    clientCa: readOr(options.clientCaFile, pki.authority.certificate),
+    proxyCa: readOr(files, pki.frontProxyAuthority),
+    names: files === undefined ? [FRONT_PROXY_NAME] : namesIn(options.requestheaderAllowedNames),
+  });
+  new LocalServices(world).start();
+}
+
 interface Made {
   readonly server: ApiServer;
   readonly auditLog: AuditLog | null;
@@ -227,7 +242,7 @@ async function makeServer(
         : { auditor: new Audit(policy, auditLog.write, () => Date.now()) }),
       log: (message) => options.log('warn', message),
     },
-    relay: openRelay(options, pki.kubeletClient),
+    relay: openRelay(options, pki.kubeletClient, pki.frontProxy),
     tokenReaders: readers,
     anonymous,
     frontProxy,

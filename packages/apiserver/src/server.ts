@@ -1,6 +1,7 @@
 /** The API server: from a request on the wire to the part that answers it. */
 import { generic, badRequest, unauthorized } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
+import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
 import type { Fairness } from './fairness/fairness.ts';
@@ -54,6 +55,8 @@ export interface ServerParts {
   readonly metrics: Metrics;
   readonly discovery: Discovery;
   readonly openapi: OpenApiDocuments;
+  /** API servers behind this one. */
+  readonly remotes: RemoteServices;
   readonly tracker: RequestTracker;
   /** Decides which request goes first; null: none waits for another. */
   readonly fairness: Fairness | null;
@@ -205,6 +208,11 @@ export class ApiServer {
       call.fail(denial(call.identity, attributes, decision.reason));
       return;
     }
+    const remote = this.parts.remotes.behind(info);
+    if (remote !== undefined) {
+      this.parts.remotes.pass(call, remote);
+      return;
+    }
     if (!info.isResource) {
       answerPath(this.parts, call);
       return;
@@ -228,6 +236,7 @@ export class ApiServer {
   /** About once a second: bookmarks, timeouts, waiting reads. */
   tick(nowMs: number): void {
     this.parts.world.tick(nowMs);
+    this.parts.remotes.tick(nowMs);
     this.parts.tracker.tick(nowMs);
     this.parts.fairness?.tick();
   }

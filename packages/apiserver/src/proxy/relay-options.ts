@@ -12,6 +12,8 @@ export interface KubeletOptions {
   readonly kubeletCertificateAuthority?: string;
   readonly kubeletPreferredAddressTypes?: string;
   readonly kubeletPort?: number;
+  readonly proxyClientCertFile?: string;
+  readonly proxyClientKeyFile?: string;
 }
 
 /** Used where the flags name none. */
@@ -24,7 +26,11 @@ export interface Credential {
 const REREAD_MS = 10_000;
 
 /** Throws an Error that names the flag where one makes no sense. */
-export function openRelay(options: KubeletOptions, own: Credential): SocketRelay {
+export function openRelay(
+  options: KubeletOptions,
+  own: Credential,
+  frontProxy: Credential,
+): SocketRelay {
   const types = (options.kubeletPreferredAddressTypes ?? ADDRESS_TYPES.join(','))
     .split(',')
     .map((type) => type.trim())
@@ -56,7 +62,25 @@ export function openRelay(options: KubeletOptions, own: Credential): SocketRelay
     }
     return kept;
   };
-  return new SocketRelay({ kubelets, kubeletTls });
+  const proxyTls = readProxyTls(options, frontProxy);
+  return new SocketRelay({ kubelets, kubeletTls, proxyTls: () => proxyTls });
+}
+
+function readProxyTls(
+  { proxyClientCertFile, proxyClientKeyFile }: KubeletOptions,
+  own: Credential,
+): Pick<UpgradeTls, 'cert' | 'key'> {
+  if ((proxyClientCertFile === undefined) !== (proxyClientKeyFile === undefined)) {
+    const missing = proxyClientKeyFile === undefined ? 'key' : 'cert';
+    throw new Error(
+      `--proxy-client-${missing}-file is missing: a certificate and its key belong together`,
+    );
+  }
+  if (proxyClientCertFile === undefined || proxyClientKeyFile === undefined) {
+    return { cert: own.certificate, key: own.key };
+  }
+  const cert = fileOf('--proxy-client-cert-file', proxyClientCertFile);
+  return { cert, key: fileOf('--proxy-client-key-file', proxyClientKeyFile) };
 }
 
 function readTls(options: KubeletOptions, own: Credential): UpgradeTls {

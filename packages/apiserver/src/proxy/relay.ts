@@ -17,8 +17,8 @@ import {
 } from '@megaplane/machinery/status';
 import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
-import { requestText } from './dial-text.ts';
-import type { KubeletFlags, Relay, Target } from './target.ts';
+import { goText, requestText } from './dial-text.ts';
+import type { Fetched, KubeletFlags, Relay, Target } from './target.ts';
 import { openUpgrade, type UpgradeTls } from './upgrade.ts';
 
 /** Requests that are being passed on; more get 429. */
@@ -27,6 +27,10 @@ const RELAYED_MAX = 4096;
 const FAILURE_BYTES_MAX = 50_000;
 /** A target that cannot be reached by then is not. */
 const CONNECT_MS_MAX = 30_000;
+/** Longer answers to what this server asks by itself are refused. */
+const FETCH_BYTES_MAX: number = 16 * 1024 * 1024;
+/** Extensions that connections are kept for; the oldest goes first. */
+const EXTENSIONS_MAX = 200;
 /** Fields that are for this server, or for one connection alone. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
@@ -45,18 +49,23 @@ export interface RelayOptions {
   readonly kubelets: KubeletFlags;
   /** The server's own credential at kubelets, and who signs theirs; read anew when they change. */
   readonly kubeletTls: () => UpgradeTls;
+  /** The front proxy's credential at extensions. */
+  readonly proxyTls: () => Pick<UpgradeTls, 'cert' | 'key'>;
 }
 
 export class SocketRelay implements Relay {
   readonly kubelets: KubeletFlags;
   readonly #kubeletTls: () => UpgradeTls;
+  readonly #proxyTls: RelayOptions['proxyTls'];
+  readonly #extensions = new Map<string, TlsAgent>();
   readonly #plain = new PlainAgent({ keepAlive: true });
   /** One per set of credentials: connections of old ones are not used again. */
   #tls: { readonly of: UpgradeTls; readonly agent: TlsAgent } | null = null;
   readonly #insecure = new TlsAgent({ keepAlive: true, rejectUnauthorized: false });
   #relayed = 0;
 
-  constructor({ kubelets, kubeletTls }: RelayOptions) {
+  constructor({ kubelets, kubeletTls, proxyTls }: RelayOptions) {
+    this.#proxyTls = proxyTls;
     this.kubelets = kubelets;
     this.#kubeletTls = kubeletTls;
   }
@@ -75,22 +84,27 @@ export class SocketRelay implements Relay {
       call.fail(badRequest('Upgrade request required'));
       ended();
     } else if (isUpgrade) {
-      openUpgrade(call, target, fieldsOf(call), this.#tlsOf(target), ended);
+      openUpgrade(call, target, fieldsOf(call, target), this.#tlsOf(target), ended);
     } else this.#request(call, target, ended);
   }
 
   #tlsOf(target: Target): UpgradeTls {
     const insecure = target.isInsecure || target.peer === 'workload';
     if (target.peer === 'workload') return { isInsecure: true };
+    if (target.peer === 'extension') {
+      const { ca, isInsecure } = target;
+      return { ...this.#proxyTls(), ...(ca ? { ca } : {}), isInsecure };
+    }
     const own = this.#kubeletTls();
     return insecure ? { ...own, isInsecure: true } : own;
   }
 
   #request(call: Call, target: Target, ended: () => void): void {
     const { exchange } = call;
-    const fields = fieldsOf(call);
+    const fields = fieldsOf(call, target);
     const options: RequestOptions = {
       host: target.host,
+      servername: target.serverName,
       port: target.port,
       method: exchange.method,
       path: target.path,
@@ -117,7 +131,10 @@ export class SocketRelay implements Relay {
       finish();
       if (exchange.closed) return;
       if (isAnswered) exchange.reset();
-      else call.fail(unclassified(requestText(exchange.method, target, error)));
+      else if (target.peer === 'extension') {
+        const why = goText(error, `${target.host}:${target.port}`);
+        call.sendText(503, `error trying to reach service: ${why}\n`);
+      } else call.fail(unclassified(requestText(exchange.method, target, error)));
     });
     sent.on('response', (answer) => {
       answer.on('close', finish);
@@ -129,7 +146,54 @@ export class SocketRelay implements Relay {
     sent.end(call.body);
   }
 
+  fetch(target: Target, timeoutMs: number, done: (answer: Fetched) => void): void {
+    const { host, port, path, serverName: servername } = target;
+    const headers = grouped([...(target.fields ?? []), 'accept', 'application/json']);
+    let isOver = false;
+    const finish = (answer: Fetched): void => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(timer);
+      sent.destroy();
+      done(answer);
+    };
+    const agent = this.#agentOf(target);
+    const sent = tlsRequest({ host, port, path, servername, headers, agent });
+    const timer = setTimeout(() => finish({ why: 'context deadline exceeded' }), timeoutMs);
+    sent.on('error', (error) => finish({ why: goText(error, `${host}:${port}`) }));
+    sent.on('response', (answer) => {
+      const pieces: Buffer[] = [];
+      let bytes = 0;
+      answer.on('data', (piece: Buffer) => {
+        pieces.push(piece);
+        bytes += piece.length;
+        if (bytes > FETCH_BYTES_MAX) finish({ why: `more than ${FETCH_BYTES_MAX} bytes` });
+      });
+      answer.on('error', (error) => finish({ why: goText(error, `${host}:${port}`) }));
+      answer.on('end', () => {
+        finish({ status: answer.statusCode ?? 502, body: Buffer.concat(pieces) });
+      });
+    });
+    sent.end();
+  }
+
+  #extensionAgent(target: Target, tls: UpgradeTls): TlsAgent {
+    const key = `${target.serverName} ${tls.isInsecure} ${tls.cert} ${tls.ca}`;
+    let agent = this.#extensions.get(key);
+    if (agent !== undefined) return agent;
+    const [oldest] = this.#extensions;
+    if (this.#extensions.size >= EXTENSIONS_MAX && oldest !== undefined) {
+      oldest[1].destroy();
+      this.#extensions.delete(oldest[0]);
+    }
+    const { ca, cert, key: secret, isInsecure } = tls;
+    const options = { keepAlive: true, ca, cert, key: secret, rejectUnauthorized: !isInsecure };
+    this.#extensions.set(key, (agent = new TlsAgent(options)));
+    return agent;
+  }
+
   #agentOf(target: Target): TlsAgent {
+    if (target.peer === 'extension') return this.#extensionAgent(target, this.#tlsOf(target));
     const tls = this.#tlsOf(target);
     if (tls.isInsecure && target.peer === 'workload') return this.#insecure;
     if (this.#tls === null || !isSame(this.#tls.of, tls)) {
@@ -156,12 +220,14 @@ function isSame(left: UpgradeTls, right: UpgradeTls): boolean {
 }
 
 /** What of a request's head goes on. */
-function fieldsOf({ exchange }: Call): string[] {
-  const fields: string[] = [];
+function fieldsOf({ exchange }: Call, target: Target): string[] {
+  const fields: string[] = [...(target.fields ?? [])];
   const all = exchange.fields();
   for (let at = 0; at + 1 < all.length; at += 2) {
     const name = (all[at] ?? '').toLowerCase();
     if (OWN_FIELDS.has(name) || name.startsWith('impersonate-') || name.startsWith(':')) continue;
+    // who asks is for this server to say
+    if (name.startsWith('x-remote-')) continue;
     fields.push(name, all[at + 1] ?? '');
   }
   fields.push('x-forwarded-for', exchange.connection.remoteAddress);

@@ -6,7 +6,9 @@ export type Peer =
   /** A kubelet: with the server's client certificate, and its authority if there is one. */
   | 'kubelet'
   /** A pod or service: whatever certificate it shows. */
-  | 'workload';
+  | 'workload'
+  /** An API server behind this one: with the front proxy's certificate, and its own authority. */
+  | 'extension';
 
 export interface Target {
   readonly peer: Peer;
@@ -24,12 +26,25 @@ export interface Target {
   readonly wrapsFailures: boolean;
   /** Logs: certificates are not looked at, as the request has asked. */
   readonly isInsecure: boolean;
+  /** Extensions: the name in the certificate, its authority (PEM; '' the system's), who asks. */
+  readonly serverName?: string;
+  readonly ca?: string;
+  /** Header fields, name and value by turns. */
+  readonly fields?: readonly string[];
 }
+
+/** What a fetch brought. */
+export type Fetched =
+  | { readonly status: number; readonly body: Buffer }
+  /** No answer in time, and why. */
+  | { readonly why: string };
 
 /** Passes requests on, by the sockets that only the shell has. */
 export interface Relay {
   /** Answers the call with what the target answers. */
   pass(call: Call, target: Target): void;
+  /** Reads from an extension by itself; calls `done` once, within the time. */
+  fetch(target: Target, timeoutMs: number, done: (answer: Fetched) => void): void;
   /** How kubelets are found; see the flags. */
   readonly kubelets: KubeletFlags;
 }

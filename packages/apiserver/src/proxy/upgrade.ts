@@ -76,7 +76,10 @@ function askUpgrade(
   const { host, port } = target;
   const { ca, cert, key, isInsecure } = tls;
   const socket = target.isTls
-    ? connectTls({ host, port, ca, cert, key, rejectUnauthorized: !isInsecure })
+    ? connectTls({
+        ...{ host, port, ca, cert, key, rejectUnauthorized: !isInsecure },
+        servername: target.serverName,
+      })
     : connectPlain({ host, port });
   let isDone = false;
   let received: Buffer = Buffer.alloc(0);

@@ -42,6 +42,8 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly auditLogMaxsize?: number;
   readonly auditLogMaxbackup?: number;
   readonly auditLogMaxage?: number;
+  readonly proxyClientCertFile?: string;
+  readonly proxyClientKeyFile?: string;
   readonly kubeletClientCertificate?: string;
   readonly kubeletClientKey?: string;
   readonly kubeletCertificateAuthority?: string;
@@ -157,6 +159,8 @@ function addAuthenticationOptions(command: Command): Command {
       '--authentication-token-webhook-cache-ttl <duration>',
       'answers are kept so long (2m0s)',
     )
+    .option('--proxy-client-cert-file <file>', 'shown to API servers behind this one')
+    .option('--proxy-client-key-file <file>', 'its private key')
     .option('--requestheader-client-ca-file <file>', 'authority of proxies that name users')
     .option('--requestheader-allowed-names <list>', 'common names of such proxies (any)')
     .option('--requestheader-username-headers <list>', 'fields such as X-Remote-User')
@@ -267,6 +271,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
           ...given(flags, ['encryptionProviderConfigAutomaticReload', 'kubeletPort']),
           ...given(flags, ['kubeletClientCertificate', 'kubeletClientKey']),
+          ...given(flags, ['proxyClientCertFile', 'proxyClientKeyFile']),
           ...given(flags, ['maxRequestsInflight', 'maxMutatingRequestsInflight']),
           ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
           ...given(flags, ['enablePriorityAndFairness']),

@@ -1,0 +1,298 @@
+/**
+ * APIServices that others serve: requests for their group and version are passed on with the name
+ * of the user, and what they have is part of discovery and OpenAPI.
+ *
+ * Each is looked at when it comes, when it changes, and now and then; what was found stands in its
+ * condition, and decides whether requests are sent there.
+ */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isObject } from '@megaplane/machinery/json-value';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { readStoredObject } from '../admission/stored-object.ts';
+import { locate } from '../admission/webhook-call.ts';
+import type { Call } from '../call.ts';
+import { decodeRow } from '../encoder.ts';
+import { identityOf, MASTERS_GROUP, type Identity } from '../identity.ts';
+import type { Fetched, Target } from '../proxy/target.ts';
+import type { RequestInfo } from '../request-info.ts';
+import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
+import { emptyEvent, emptyRow, type StorageWatch } from '../storage.ts';
+import type { World } from '../world.ts';
+import {
+  aggregatedResources,
+  remoteSpecOf,
+  RemoteService,
+  withAvailability,
+  type Availability,
+} from './remote-service.ts';
+
+/** How often a service is looked at that answers, and one that does not (upstream: 30 s). */
+const CHECK_MS = 30_000;
+const RECHECK_MS = 3000;
+/** A service that does not answer by then is not available. */
+const CHECK_TIMEOUT_MS = 5000;
+/** Services that are looked at in one tick. */
+const CHECKS_PER_TICK_MAX = 20;
+
+const event = emptyEvent();
+const row = emptyRow();
+
+export class RemoteServices {
+  readonly #world: World;
+  readonly #served: Served;
+  readonly #byPlace = new Map<string, RemoteService>();
+  readonly #listeners: ((group: string) => void)[] = [];
+  #watch: StorageWatch | null = null;
+
+  constructor(world: World) {
+    this.#world = world;
+    const served = findServed('apiregistration.k8s.io', 'v1', 'apiservices');
+    if (served === undefined) throw new Error('the tables have no APIServices');
+    this.#served = served;
+  }
+
+  /** Reads what there is and follows it from then on. */
+  start(): void {
+    const { storage } = this.#world.at(this.#served);
+    const { start, end } = rangeOf(this.#served, '');
+    const known = new Set([...this.#byPlace.values()].map(({ spec }) => spec.name));
+    const revision = storage.publishedRevision;
+    storage.page(start, end, 0, (one) => {
+      const object = decodeRow(this.#served, one, one.modRevision);
+      known.delete(stringAt(object, 'metadata', 'name'));
+      this.#learn(object);
+      return true;
+    });
+    for (const name of known) this.#forget(name);
+    this.#watch?.close();
+    this.#watch = storage.watch(start, end, revision, () => this.#drain());
+  }
+
+  #drain(): void {
+    for (;;) {
+      const outcome = this.#watch?.next(event) ?? 'gone';
+      if (outcome === 'idle' || outcome === 'lagging') return;
+      if (outcome === 'gone') {
+        this.start();
+        return;
+      }
+      const { value } = event;
+      const from = value.keyStart + this.#served.prefix.length;
+      if (event.isDelete) this.#forget(value.key.toString('latin1', from, value.keyEnd));
+      else this.#learn(decodeRow(this.#served, value, value.modRevision));
+    }
+  }
+
+  #learn(object: JsonObject): void {
+    const spec = remoteSpecOf(object);
+    if (spec === null) {
+      this.#forget(stringAt(object, 'metadata', 'name'));
+      return;
+    }
+    const place = `${spec.group}/${spec.version}`;
+    const before = this.#byPlace.get(place);
+    if (before !== undefined && JSON.stringify(before.spec) === JSON.stringify(spec)) return;
+    const remote = new RemoteService(spec);
+    this.#byPlace.set(place, remote);
+    this.#changed(spec.group);
+    this.#world.edge.defer(() => this.#check(remote));
+  }
+
+  #forget(name: string): void {
+    for (const [place, { spec }] of this.#byPlace) {
+      if (spec.name !== name) continue;
+      this.#byPlace.delete(place);
+      this.#changed(spec.group);
+    }
+  }
+
+  #changed(group: string): void {
+    for (const listener of this.#listeners) listener(group);
+  }
+
+  /** Calls `listener` with the group of every service that came, changed or went. */
+  onChange(listener: (group: string) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  all(): Iterable<RemoteService> {
+    return this.#byPlace.values();
+  }
+
+  /** The services of a group. */
+  of(group: string): RemoteService[] {
+    if (this.#byPlace.size === 0) return [];
+    return [...this.#byPlace.values()].filter(({ spec }) => spec.group === group);
+  }
+
+  /** Who serves what a request is for, where that is somebody else. */
+  behind(info: RequestInfo): RemoteService | undefined {
+    if (this.#byPlace.size === 0) return undefined;
+    if (info.isResource) return this.#byPlace.get(`${info.group}/${info.version}`);
+    const [, first, group, version] = info.path.split('/');
+    return first === 'apis' ? this.#byPlace.get(`${group}/${version}`) : undefined;
+  }
+
+  /** Whoever publishes the OpenAPI document of a group and version (`apis/group/version`). */
+  publisherOf(name: string): RemoteService | undefined {
+    const remote = this.#byPlace.get(name.replace(/^apis\//, ''));
+    return remote?.openapiHash === '' ? undefined : remote;
+  }
+
+  /** Passes a request on, as its user. */
+  pass(call: Call, remote: RemoteService): void {
+    const { relay } = this.#world.services ?? {};
+    const target = this.#targetOf(remote, call.exchange.path);
+    if (!remote.availability.isAvailable || relay === null || relay === undefined) {
+      call.sendText(503, 'service unavailable\n');
+    } else if ('missing' in target) call.sendText(503, 'service unavailable\n');
+    else relay.pass(call, { ...target, fields: userFields(call.identity) });
+  }
+
+  #targetOf({ spec }: RemoteService, path: string): Target | { readonly missing: string } {
+    const { namespace, service, port, caBundle, isInsecure } = spec;
+    const at = { namespace, name: service, path: '', port };
+    const found = locate(this.#world, { url: '', service: at, caBundle });
+    if ('missing' in found) return found;
+    return {
+      peer: 'extension',
+      isTls: true,
+      host: found.host,
+      port: found.port,
+      path,
+      needsUpgrade: false,
+      resource: '',
+      name: spec.name,
+      wrapsFailures: false,
+      isInsecure,
+      serverName: found.serverName,
+      ca: caBundle,
+    };
+  }
+
+  /** About once a second: looks at those whose time has come. */
+  tick(nowMs: number): void {
+    let left = CHECKS_PER_TICK_MAX;
+    for (const remote of this.#byPlace.values()) {
+      const waitMs = remote.availability.isAvailable ? CHECK_MS : RECHECK_MS;
+      if (remote.isChecking || nowMs - remote.checkedMs < waitMs) continue;
+      this.#check(remote);
+      if (--left === 0) return;
+    }
+  }
+
+  /** Looks whether the service is there and what it has. */
+  #check(remote: RemoteService): void {
+    const { spec } = remote;
+    remote.checkedMs = this.#world.edge.nowMs();
+    const found = this.#lookUp(remote);
+    if ('reason' in found) {
+      this.#settle(remote, found);
+      return;
+    }
+    const path = `/apis/${spec.group}/${spec.version}`;
+    const { relay } = this.#world.services ?? {};
+    if (relay === null || relay === undefined) {
+      this.#settle(remote, failing('FailedDiscoveryCheck', 'this server reaches no services'));
+      return;
+    }
+    remote.isChecking = true;
+    relay.fetch({ ...found, path, fields: userFields(AGGREGATOR) }, CHECK_TIMEOUT_MS, (answer) => {
+      remote.isChecking = false;
+      const list = listIn(answer);
+      if (typeof list === 'string') {
+        const url = `https://${found.host}:${found.port}${path}`;
+        const text = `failing or missing response from ${url}: ${list}`;
+        this.#settle(remote, failing('FailedDiscoveryCheck', text));
+        return;
+      }
+      remote.resources = aggregatedResources(list, spec);
+      this.#readOpenApi(remote, found);
+      this.#settle(remote, PASSED);
+    });
+  }
+
+  #lookUp(remote: RemoteService): Target | Availability {
+    const { namespace, service } = remote.spec;
+    if (readStoredObject(this.#world, '', 'services', namespace, service) === null) {
+      const text = `service/${service} in ${JSON.stringify(namespace)} is not present`;
+      return failing('ServiceNotFound', text);
+    }
+    const target = this.#targetOf(remote, '');
+    if (!('missing' in target)) return target;
+    if (target.missing.includes('service port')) {
+      const { port } = remote.spec;
+      const where = `service/${service} in ${JSON.stringify(namespace)}`;
+      return failing('ServicePortError', `${where} is not listening on port ${port}`);
+    }
+    const text = `endpoints for service/${service} in ${JSON.stringify(namespace)}`;
+    return failing('MissingEndpoints', `${text} have no addresses`);
+  }
+
+  #readOpenApi(remote: RemoteService, target: Target): void {
+    const { group, version } = remote.spec;
+    const { relay } = this.#world.services ?? {};
+    const asked = { ...target, path: '/openapi/v3', fields: userFields(AGGREGATOR) };
+    relay?.fetch(asked, CHECK_TIMEOUT_MS, (answer) => {
+      const index = listIn(answer);
+      const own = typeof index === 'string' ? undefined : objectAt(index, 'paths');
+      const url = stringAt(own, `apis/${group}/${version}`, 'serverRelativeURL');
+      const hash = /[?&]hash=([^&]+)/.exec(url)?.[1] ?? '';
+      if (hash === remote.openapiHash) return;
+      remote.openapiHash = hash;
+      this.#changed(group);
+    });
+  }
+
+  #settle(remote: RemoteService, availability: Availability): void {
+    const { spec } = remote;
+    if (this.#byPlace.get(`${spec.group}/${spec.version}`) !== remote) return;
+    remote.availability = availability;
+    this.#changed(spec.group);
+    const { storage, edge } = this.#world.at(this.#served);
+    const key = keyOf(this.#served, '', spec.name);
+    if (!storage.get(key, row)) return;
+    const { modRevision } = row;
+    const object = decodeRow(this.#served, row, modRevision);
+    const next = withAvailability(object, availability, edge.nowMs());
+    // who wrote in between is told of with the next look
+    if (next !== null) storage.put(key, encodeCanonical(next), modRevision, () => {});
+  }
+}
+
+const PASSED: Availability = { isAvailable: true, reason: 'Passed', message: 'all checks passed' };
+const AGGREGATOR = identityOf('system:kube-aggregator', [MASTERS_GROUP]);
+
+function failing(reason: string, message: string): Availability {
+  return { isAvailable: false, reason, message };
+}
+
+/** The object of an answer, or why there is none. */
+function listIn(answer: Fetched): JsonObject | string {
+  if ('why' in answer) return answer.why;
+  if (answer.status < 200 || answer.status > 299) return `bad status: ${answer.status}`;
+  try {
+    const value = JSON.parse(answer.body.toString('utf8')) as JsonValue;
+    return isObject(value) ? value : 'the answer is no object';
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return 'the answer is no JSON';
+  }
+}
+
+/** Who asks, as the fields of a front proxy. */
+function userFields(identity: Identity): string[] {
+  const fields = ['x-remote-user', identity.user];
+  for (const group of identity.groups) fields.push('x-remote-group', group);
+  if (identity.uid !== '') fields.push('x-remote-uid', identity.uid);
+  for (const [key, values] of Object.entries(identity.extra)) {
+    for (const value of values) fields.push(`x-remote-extra-${encodeKey(key)}`, value);
+  }
+  return fields;
+}
+
+/** Keys may have characters that names of fields have not. */
+function encodeKey(key: string): string {
+  return encodeURIComponent(key.toLowerCase()).replaceAll('%2D', '-');
+}
