@@ -4,6 +4,10 @@ import { readFileSync } from 'node:fs';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parseConfiguration } from '@megaplane/scheduler/configuration/configuration';
 import type { SchedulerConfiguration } from '@megaplane/scheduler/configuration/configuration';
+import { createKubeClient } from '@megaplane/client/kube-client';
+import { DEFAULT_CONFIGURATION } from '@megaplane/scheduler/configuration/configuration';
+import { reportOnLive } from '@megaplane/scheduler/explain/live-pod';
+import { reportText } from '@megaplane/scheduler/explain/report-text';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
 import { parseDocument } from 'yaml';
@@ -29,4 +33,31 @@ export function explainFile(file: string | undefined): number {
   }
   process.stdout.write(`${JSON.stringify(explainScenario(scenario as Scenario))}\n`);
   return 0;
+}
+
+export interface ExplainFlags {
+  readonly namespace: string;
+  readonly kubeconfig?: string;
+  readonly config?: string;
+  readonly nodes: number;
+  readonly output: 'table' | 'json';
+}
+
+/** Prints why a pod of a cluster goes where it goes, or nowhere. Returns the exit code. */
+export async function explainPod(name: string, flags: ExplainFlags): Promise<number> {
+  if (flags.kubeconfig === undefined) throw new Error('--kubeconfig: a file is needed');
+  const { profiles } =
+    flags.config === undefined ? DEFAULT_CONFIGURATION : readConfiguration(flags.config);
+  const client = await createKubeClient({
+    kubeconfig: flags.kubeconfig,
+    userAgent: 'megaplane-explain',
+  });
+  try {
+    const report = await reportOnLive(client, flags.namespace, name, profiles);
+    const isTable = flags.output === 'table';
+    process.stdout.write(isTable ? reportText(report, flags.nodes) : `${JSON.stringify(report)}\n`);
+    return 0;
+  } finally {
+    client.close();
+  }
 }

@@ -22,7 +22,7 @@ export interface ClusterFeedsOptions {
 
 type FeedHandler = Partial<Parameters<typeof createInformer>[0]['handler']>;
 
-interface SmallKind {
+export interface FeedKind {
   readonly kind: string;
   readonly path: string;
   /** Discovery of its group: not all servers have it. */
@@ -35,7 +35,7 @@ const GROUPS = '/apis/scheduling.k8s.io/v1alpha2';
 const DISCOVERY_RETRY_MS = 1000;
 
 /** Kinds of which there are few, and of which only some members matter. */
-const SMALL_KINDS: readonly SmallKind[] = [
+export const FEED_KINDS: readonly FeedKind[] = [
   { kind: 'Namespace', path: '/api/v1/namespaces' },
   { kind: 'Service', path: '/api/v1/services' },
   { kind: 'ReplicationController', path: '/api/v1/replicationcontrollers' },
@@ -89,7 +89,7 @@ export class ClusterFeeds {
 
   constructor(options: ClusterFeedsOptions) {
     this.#options = options;
-    for (const small of SMALL_KINDS) this.#addSmall(small);
+    for (const small of FEED_KINDS) this.#addSmall(small);
     this.#addNodes();
     this.#pods = this.#addPods();
     this.#waitsFor = this.#informers.length;
@@ -163,7 +163,7 @@ export class ClusterFeeds {
     return informer;
   }
 
-  #addSmall({ kind, path, group }: SmallKind): void {
+  #addSmall({ kind, path, group }: FeedKind): void {
     const { core, nowMs, onChange } = this.#options;
     const handler: FeedHandler = {
       onUpsert: (_id, _isNew, bytes, start, end) => {

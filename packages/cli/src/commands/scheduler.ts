@@ -3,7 +3,8 @@ import { Command } from 'commander';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
-import { durationOption, flagValue, wholeNumber } from '../usage.ts';
+import { durationOption, flagValue, oneOf, wholeNumber } from '../usage.ts';
+import type { ExplainFlags } from '../scheduler-files.ts';
 
 interface Flags extends LogFlags {
   readonly kubeconfig?: string;
@@ -17,20 +18,32 @@ interface Flags extends LogFlags {
   readonly podMaxInUnschedulablePodsDuration: number;
 }
 
+interface ScenarioFlags {
+  readonly filename?: string;
+}
+
 export function schedulerCommand(done: (exitCode: number) => void): Command {
   const command = addLogOptions(described()).action(async (flags: Flags) => done(await run(flags)));
   command
     .command('explain')
     .summary('why a pod goes where it goes, or nowhere')
     .description(
-      'Reads a scenario (nodes, pods and steps as JSON) and prints for each step the verdict of\n' +
-        'each filter, the scores, the best nodes, or why none fits and whom it would evict.\n\n' +
-        'Example: megaplane scheduler explain -f scenario.json',
+      'For a pod of a cluster: node by node why not, and what would have to change. Or reads a\n' +
+        'scenario (nodes, pods and steps as JSON) and prints the decision about each step.\n\n' +
+        'Example: megaplane scheduler explain my-pod -n my-namespace --kubeconfig ./kubeconfig',
     )
+    .argument('[pod]', 'its name; without one a scenario is read')
+    .option('-n, --namespace <name>', 'of the pod', 'default')
+    .option('--kubeconfig <file>', 'how to reach the API server')
+    .option('--config <file>', 'the KubeSchedulerConfiguration to decide by')
+    .option('--nodes <count>', 'nodes shown of each sort', wholeNumber(1, 1e6), 10)
+    .option('-o, --output <format>', 'table or json', oneOf(['table', 'json']), 'table')
     .option('-f, --filename <file>', 'the scenario (default: stdin)')
-    .action(async (flags: { readonly filename?: string }) => {
-      const { explainFile } = await import('../scheduler-files.ts');
-      done(explainFile(flags.filename));
+    .action(async (pod: string | undefined, _flags: unknown, own: Command) => {
+      const { explainFile, explainPod } = await import('../scheduler-files.ts');
+      // The command above has options of the same names, and takes them first.
+      const flags = own.optsWithGlobals<ScenarioFlags & ExplainFlags>();
+      done(pod === undefined ? explainFile(flags.filename) : await explainPod(pod, flags));
     });
   return command;
 }
