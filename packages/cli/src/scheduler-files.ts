@@ -1,6 +1,8 @@
 // shell: reads files and standard input
 /** What the scheduler's subcommands read: configurations and scenarios. */
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parseConfiguration } from '@megaplane/scheduler/configuration/configuration';
 import type { SchedulerConfiguration } from '@megaplane/scheduler/configuration/configuration';
@@ -10,18 +12,36 @@ import { reportOnLive } from '@megaplane/scheduler/explain/live-pod';
 import { reportText } from '@megaplane/scheduler/explain/report-text';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
+import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
 import { parseDocument } from 'yaml';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
-export function readConfiguration(file: string): SchedulerConfiguration {
+export function readConfiguration(
+  file: string,
+  plugins: readonly UserPlugin[] = [],
+): SchedulerConfiguration {
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
   // As kube-scheduler reads it: `yes` is true, and a member must not be there twice.
   const document = parseDocument(readFileSync(file, 'utf8'), { version: '1.1' });
   if (document.errors.length > 0) throw faults(document.errors.map(({ message }) => message));
-  const parsed = parseConfiguration(document.toJS() as JsonValue);
+  const parsed = parseConfiguration(document.toJS() as JsonValue, plugins);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
+}
+
+/** Plugins of users, each the default export of a module (or a list of them). */
+export async function readPlugins(files: readonly string[]): Promise<UserPlugin[]> {
+  const plugins: UserPlugin[] = [];
+  for (const file of files) {
+    const loaded = (await import(pathToFileURL(resolve(file)).href)) as { default?: unknown };
+    for (const plugin of [loaded.default].flat()) {
+      const fault = userPluginError(plugin);
+      if (fault !== '') throw new Error(`--plugin ${file}: ${fault}`);
+      plugins.push(plugin as UserPlugin);
+    }
+  }
+  return plugins;
 }
 
 /** Prints the answer to a scenario as one line of JSON. Returns the exit code. */

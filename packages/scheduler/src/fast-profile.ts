@@ -59,13 +59,16 @@ export function fastProfileOf(
   configuration: ProfileConfiguration,
   isBalanceChangeScored: boolean,
 ): FastProfile | null {
-  const active = profile.filter.map(({ name }) => name);
+  // Pods that plugins of users apply to are evaluated in full anyhow.
+  const own = new Set(profile.own.map(({ name }) => name));
+  const active = profile.filter.map(({ name }) => name).filter((name) => !own.has(name));
   const compiled = active.filter((name) => FILTERS.includes(name));
   if (compiled.join() !== FILTERS.join()) return null;
   const isKnown = (name: string): boolean =>
     FILTERS.includes(name) || IDLE_FILTERS.has(name) || IDLE_VOLUME_FILTERS.has(name);
   if (!active.every(isKnown)) return null;
-  if (![...profile.weights.keys()].every((name) => SCORERS.has(name))) return null;
+  const scorers = [...profile.weights.keys()];
+  if (!scorers.every((name) => SCORERS.has(name) || own.has(name))) return null;
   if (profile.weights.size === 0) return null;
   const percentage = profile.percentageOfNodesToScore ?? 100;
   if (percentage !== 100) return null;

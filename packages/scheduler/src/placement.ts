@@ -365,7 +365,10 @@ export class Placement {
   }
 
   /** Why the index cannot decide; empty if it can. */
-  #slowReason({ podClass, fast, constraints, own, hasRivals }: Task): string {
+  #slowReason({ podClass, profile, fast, constraints, own, hasRivals }: Task): string {
+    if (profile.own.some((one) => one.appliesTo?.(podClass.template) ?? true)) {
+      return 'plugins of users';
+    }
     if (podClass.exotic !== '') return podClass.exotic;
     if (podClass.nodeNames !== null) return 'nodes asked for by name';
     const hasPorts = podClass.ports.length > 0;

@@ -3,7 +3,7 @@ import { EXTENSION_POINTS } from './configuration/configuration-schema.ts';
 import type { ExtensionPoint } from './configuration/configuration-schema.ts';
 import type { Plugin } from './plugin.ts';
 import { createPlugins, DEFAULT_WEIGHTS, PLUGIN_NAMES, PLUGIN_POINTS } from './registry.ts';
-import type { UserPlugin } from './user-plugin.ts';
+import { createUserPlugin, type UserPlugin } from './user-plugin.ts';
 
 export interface PluginEntry {
   readonly name: string;
@@ -40,8 +40,10 @@ export interface Profile {
   /** Null: the configuration's own applies. */
   readonly percentageOfNodesToScore: number | null;
   readonly preEnqueue: readonly Plugin[];
-  /** Plugins of users hold pods back, for reasons of their own. */
+  /** Plugins of users that are on hold pods back, for reasons of their own. */
   readonly hasOwnGates: boolean;
+  /** Plugins of users that are on. */
+  readonly own: readonly UserPlugin[];
   readonly preFilter: readonly Plugin[];
   readonly filter: readonly Plugin[];
   readonly postFilter: readonly Plugin[];
@@ -119,13 +121,16 @@ export function createProfile(
   const args: Record<string, object> = {};
   for (const { name, args: given } of configuration.pluginConfig ?? []) args[name] = given ?? {};
   const plugins = new Map<string, Plugin>(createPlugins(args, compatibility));
-  for (const plugin of own) plugins.set(plugin.name, plugin.create(args[plugin.name] ?? {}));
+  for (const one of own) plugins.set(one.name, createUserPlugin(one, args[one.name] ?? {}));
   const points = pointsOfProfile(configuration, pointsOfPlugins(own));
   const at = (...entries: readonly PluginEntry[]): Plugin[] =>
     [...names(entries)].flatMap((name) => plugins.get(name) ?? []);
   return {
     schedulerName: configuration.schedulerName ?? DEFAULT_SCHEDULER_NAME,
     percentageOfNodesToScore: configuration.percentageOfNodesToScore ?? null,
+    own: own.filter(({ name }) =>
+      Object.values(points).some((entries) => names(entries).has(name)),
+    ),
     preEnqueue: at(...points.preEnqueue),
     hasOwnGates: points.preEnqueue.some(({ name }) => PLUGIN_POINTS[name] === undefined),
     // Filters that upstream does not prepare have their preparation here all the same.

@@ -21,6 +21,7 @@ import { configz } from './configuration/configz.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
+import type { UserPlugin } from './user-plugin.ts';
 import { SchedulingLoop } from './scheduling-loop.ts';
 
 export interface SchedulerOptions {
@@ -38,6 +39,8 @@ export interface SchedulerOptions {
   readonly podMaxInUnschedulableMs: number;
   /** Every so many indexed decisions one is compared with full evaluation; default 0, none. */
   readonly checkedEvery?: number;
+  /** Plugins of users that profiles may enable. */
+  readonly plugins?: readonly UserPlugin[];
   readonly log: Log;
 }
 
@@ -253,6 +256,7 @@ function createCore(
   const { initialBackoffMs, maxBackoffMs } = configuration;
   return new SchedulerCore({
     extenders: configuration.extenders,
+    plugins: options.plugins ?? [],
     profiles: configuration.profiles,
     percentageOfNodesToScore: configuration.percentageOfNodesToScore,
     queueLimits: {

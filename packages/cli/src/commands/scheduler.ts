@@ -10,6 +10,7 @@ interface Flags extends LogFlags {
   readonly kubeconfig?: string;
   readonly config?: string;
   readonly leaderElect: boolean;
+  readonly plugin: readonly string[];
   readonly seed: number;
   readonly checkEvery: number;
   readonly connections: number;
@@ -60,6 +61,7 @@ function described(): Command {
     .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 1)
     .optionsGroup('Scheduling:')
     .option('--config <file>', 'a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)')
+    .option('--plugin <file>', 'a module with plugins of your own; may be repeated', collected, [])
     .option('--seed <number>', 'decides between equally good nodes', wholeNumber(0, 2 ** 48), 1)
     .option(
       '--check-every <count>',
@@ -89,14 +91,22 @@ function described(): Command {
     );
 }
 
+function collected(file: string, before: readonly string[]): readonly string[] {
+  return [...before, file];
+}
+
 function run(flags: Flags): Promise<number> {
   return serve(async () => {
     if (flags.kubeconfig === undefined) throw new Error('--kubeconfig: a file is needed');
     const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
-    const { readConfiguration } = await import('../scheduler-files.ts');
+    const { readConfiguration, readPlugins } = await import('../scheduler-files.ts');
+    const plugins = await readPlugins(flags.plugin);
     return runScheduler({
       kubeconfig: flags.kubeconfig,
-      ...(flags.config === undefined ? {} : { configuration: readConfiguration(flags.config) }),
+      plugins,
+      ...(flags.config === undefined
+        ? {}
+        : { configuration: readConfiguration(flags.config, plugins) }),
       leaderElect: flags.leaderElect,
       seed: flags.seed,
       checkedEvery: flags.checkEvery,

@@ -50,7 +50,8 @@ test('a node tells all that is in the way, and how much is missing', () => {
     'n1 NodeAffinity: nodeSelector wants zone=b, the node has zone=a',
     'n1 NodeResourcesFit: asks for 1000m of cpu, 500m of 2000m are free: 500m are missing',
     'n2 NodeUnschedulable: the node is cordoned: kubectl uncordon n2',
-    'n2 TaintToleration: taint k=v:NoSchedule: the pod would have to tolerate it, or the node lose it',
+    'n2 TaintToleration: taint k=v:NoSchedule: ' +
+      'the pod would have to tolerate it, or the node lose it',
   ]);
   assert.match(found.message, /^0\/2 nodes are available/);
 });
@@ -65,7 +66,8 @@ test('nodes that are too small, full or lack what affinity asks for say so', () 
   assert.deepEqual(remedies(found), [
     'n1 NodeAffinity: node affinity: the node would have to satisfy disk In (ssd, nvme)',
     'n1 NodeResourcesFit: 3 of 3 pods are there: one would have to go',
-    'n1 NodeResourcesFit: asks for 3000m of cpu, 2000m of 2000m are free: the whole node is too small',
+    'n1 NodeResourcesFit: asks for 3000m of cpu, 2000m of 2000m are free: ' +
+      'the whole node is too small',
   ]);
 });
 

@@ -1,4 +1,4 @@
-/** What would have to change for a node to take a pod: one line for each thing that is in the way. */
+/** What would have to change for a node to take a pod: a line for each thing in the way. */
 import { RequiredNodes, matchesTerm, parseTerm } from '../node-selector.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { SpreadConstraint, Taint, Toleration } from '../objects.ts';
