@@ -93,6 +93,8 @@ const GRANTS: readonly Grant[] = [
       'events.events.k8s.io',
       'leases.coordination.k8s.io',
       'csinodes.storage.k8s.io',
+      'services',
+      'apiservices.apiregistration.k8s.io',
       'resourceslices.resource.k8s.io',
     ],
   },

@@ -133,6 +133,28 @@ for (const program of programs.length > 0 ? programs : ['kubectl']) {
   });
 }
 
+for (const program of programs.length > 0 ? programs : ['kubectl']) {
+  test(`${basename(program)}: top tells what annotations claim`, { skip }, async () => {
+    const kubectl = kubectlOf(program, cluster);
+    kubectl('annotate', '--overwrite', 'pod', 'p', 'kwok.x-k8s.io/usage-cpu=250m');
+    kubectl('annotate', '--overwrite', 'pod', 'p', 'kwok.x-k8s.io/usage-memory=64Mi');
+    await eventually('the metrics API', () => {
+      const path = '{.status.conditions[?(@.type=="Available")].status}';
+      const name = 'v1beta1.metrics.k8s.io';
+      const status = kubectl('get', 'apiservice', name, '-o', `jsonpath=${path}`);
+      return status === 'True' ? status : undefined;
+    });
+    const pods = kubectl('top', 'pods').replaceAll(/ +/g, ' ');
+    assert.match(pods, /^p 500m 128Mi/m);
+    assert.match(kubectl('top', 'pod', 'p', '--containers'), /^p +main +250m +64Mi/m);
+    assert.equal(kubectl('top', 'nodes').match(/^node-\d +\d+m +\d+% +/gm)?.length, 2);
+    const none = await run(program, ['top', 'pod', 'nope']);
+    assert.match(none.stderr, /pods.metrics.k8s.io "default\/nope" not found/);
+    const stranger = await run(program, ['top', 'pods', '--as=joe']);
+    assert.equal(stranger.code, 1);
+  });
+}
+
 test('only those who may use nodes get in', { skip }, async () => {
   const log = readFileSync(join(cluster.dataDir, 'logs', 'nodes.log'), 'utf8');
   const address = /kubelets (https:\S+);/.exec(log)?.[1] ?? '';

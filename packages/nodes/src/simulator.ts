@@ -7,7 +7,9 @@ import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { parseCidr } from './addresses.ts';
 import type { KubeletEndpoint } from './node-status.ts';
+import { frontProxyOf, type FrontProxy } from './port/front-proxy.ts';
 import { KubeletData } from './port/kubelet-data.ts';
+import { publishMetricsApi } from './port/metrics-service.ts';
 import { openKubeletPort, type KubeletPort } from './port/kubelet-port.ts';
 import { PortAccess } from './port/port-access.ts';
 import { PortConfig } from './port/port-config.ts';
@@ -64,6 +66,8 @@ export interface NodesOptions {
   readonly shard: string;
   /** kwok's kinds that are read from the server; empty: all that it has. */
   readonly enableCrds: readonly string[];
+  /** Registers the metrics API of the port with the API server. */
+  readonly metricsApi: boolean;
   /** How nodes say that they are reached; port 0: the one of `serverAddress`. */
   readonly endpoint: KubeletEndpoint;
   readonly log: Log;
@@ -110,6 +114,11 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
     await stop();
     throw error;
   }
+  if (options.metricsApi) {
+    const host = options.endpoint.hostname || options.endpoint.nodeIp || 'localhost';
+    const log = (message: string): void => options.log('warn', message);
+    void publishMetricsApi(client, { host, port: endpoint.port }, log);
+  }
   const interval = setInterval(() => worlds.present?.tick(), TICK_MS);
   return {
     listens: `${client.server}; kubelets https://${port.address}; metrics http://${port.address}/metrics`,
@@ -131,14 +140,15 @@ interface PortParts {
 async function openPort(parts: PortParts): Promise<KubeletPort> {
   const { options, client, config, metrics, nodeNames } = parts;
   const { certificate, key } = options.tls;
-  const clientCa = options.tls.clientCa ?? (await publishedAuthority(client));
+  const published = await publishedAuthorities(client);
+  const clientCa = options.tls.clientCa ?? published.clientCa;
   if (clientCa === null) {
     const why = 'the API server publishes no authority of its clients';
     options.log('info', `${why}: only tokens open the kubelets' port (see --client-ca-file)`);
   }
   return openKubeletPort({
     address: options.serverAddress,
-    tls: { certificate, key, clientCa },
+    tls: { certificate, key, clientCa, frontProxy: published.frontProxy },
     access: new PortAccess(client),
     config,
     data: new KubeletData(client),
@@ -149,8 +159,14 @@ async function openPort(parts: PortParts): Promise<KubeletPort> {
   });
 }
 
-async function publishedAuthority(client: Client): Promise<string | null> {
+interface Published {
+  readonly clientCa: string | null;
+  readonly frontProxy: FrontProxy | null;
+}
+
+async function publishedAuthorities(client: Client): Promise<Published> {
   const answer = await client.request({ method: 'GET', path: AUTHORITY_PATH });
-  const found = answer.ok ? stringAt(answer.object, 'data', 'client-ca-file') : '';
-  return found === '' ? null : found;
+  if (!answer.ok) return { clientCa: null, frontProxy: null };
+  const clientCa = stringAt(answer.object, 'data', 'client-ca-file');
+  return { clientCa: clientCa === '' ? null : clientCa, frontProxy: frontProxyOf(answer.object) };
 }

@@ -32,6 +32,7 @@ interface Flags extends LogFlags {
   readonly enableCrds: readonly string[];
   readonly serverAddress: string;
   readonly metricsAddress?: string;
+  readonly metricsApi?: true;
   readonly nodeIp: string;
   readonly nodeName: string;
   readonly nodePort: number;
@@ -76,6 +77,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           connections: flags.connections,
           serverAddress: flags.metricsAddress ?? flags.serverAddress,
           tls: await tlsOf(flags),
+          metricsApi: flags.metricsApi ?? false,
           endpoint: { port: flags.nodePort, hostname: flags.nodeName, nodeIp: flags.nodeIp },
           log: logger(flags),
         });
@@ -122,6 +124,7 @@ function addPortOptions(command: Command): void {
       '127.0.0.1:10247',
     )
     .option('--metrics-address <host:port>', 'another name of --server-address')
+    .option('--metrics-api', 'serve metrics.k8s.io to the API server, for kubectl top')
     .option('--node-ip <address>', 'of nodes without one (default: by their names)', '')
     .option('--node-name <host>', "under which every node's kubelet is reached", '')
     .option('--node-port <port>', 'under which it is (0 = as listened)', wholeNumber(0, 65_535), 0)

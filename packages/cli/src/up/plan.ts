@@ -117,7 +117,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       const flags = ['--create', `${options.nodes}`];
       flags.push('--server-address', `127.0.0.1:${options.kubeletPort}`);
       // the API server of the same machine finds every kubelet there, and shows its certificate
-      flags.push('--node-name', 'localhost', '--client-ca-file', files.authority);
+      flags.push('--node-name', 'localhost', '--client-ca-file', files.authority, '--metrics-api');
       // Stages of files may do anything to objects of any kind.
       if (options.stages.length === 0) flags.push('--kubeconfig', files.kubeconfig('nodes'));
       else flags.push('--kubeconfig', files.administrator, '--config', ...options.stages);

@@ -10,6 +10,7 @@ import { createServer as createTls } from 'node:https';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { isIssuedBy, proxiedCaller, type FrontProxy } from './front-proxy.ts';
 import { KubeletRoutes, portRequest, type RouteOptions } from './kubelet-routes.ts';
 import { attributesOf, type Access, type Credentials, type PortAccess } from './port-access.ts';
 import { refuseUpgrade } from './remote-streams.ts';
@@ -26,6 +27,8 @@ export interface PortTls {
   readonly key: string;
   /** Authorities of client certificates; null: only tokens are taken. */
   readonly clientCa: string | null;
+  /** API servers that ask in the name of their users; null: none. */
+  readonly frontProxy: FrontProxy | null;
 }
 
 export interface PortOptions extends RouteOptions {
@@ -51,12 +54,15 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
   const plain = createPlain((request, response) => {
     void answerPlain(routes, request, response);
   });
-  const { certificate, key, clientCa } = options.tls;
+  const { certificate, key, clientCa, frontProxy } = options.tls;
+  const authorities = [clientCa, frontProxy?.authority].filter((one) => typeof one === 'string');
   const secure = createTls(
     {
       cert: certificate,
       key,
-      ...(clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+      ...(authorities.length === 0
+        ? {}
+        : { ca: authorities, requestCert: true, rejectUnauthorized: false }),
     },
     (request, response) => void answerSecure(options, routes, request, response),
   );
@@ -166,19 +172,30 @@ async function upgradeSecure(
   }
 }
 
-function decide({ access }: PortOptions, request: IncomingMessage): Promise<Access> {
+function decide({ access, tls }: PortOptions, request: IncomingMessage): Promise<Access> {
   const { path, node } = portRequest(request);
-  return access.decide(credentialsOf(request), attributesOf(request.method ?? 'GET', path, node));
+  return access.decide(
+    credentialsOf(request, tls),
+    attributesOf(request.method ?? 'GET', path, node),
+  );
 }
 
-function credentialsOf(request: IncomingMessage): Credentials {
+function credentialsOf(request: IncomingMessage, tls: PortTls): Credentials {
   const socket = request.socket as TLSSocket;
   const authorization = request.headers.authorization ?? '';
   if (!socket.authorized) return { certificate: null, authorization };
-  const { subject } = socket.getPeerCertificate();
+  const { subject, raw } = socket.getPeerCertificate();
   const list = (value: string | readonly string[] | undefined): readonly string[] =>
     value === undefined ? [] : typeof value === 'string' ? [value] : value;
   const [commonName] = list(subject?.CN);
   if (commonName === undefined) return { certificate: null, authorization };
+  const { frontProxy, clientCa } = tls;
+  if (frontProxy !== null) {
+    const proxied = proxiedCaller(frontProxy, raw, commonName, request);
+    if (proxied !== null) return { certificate: null, authorization, proxied };
+    // the authority of proxies says nothing of users
+    const isUser = clientCa !== null && isIssuedBy(raw, clientCa);
+    if (!isUser) return { certificate: null, authorization };
+  }
   return { certificate: { commonName, groups: list(subject.O) }, authorization };
 }

@@ -7,6 +7,7 @@ import type { Client } from '@megaplane/client/client';
 import { stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
+import { metricsRequest } from './metrics-api.ts';
 
 /** Answers are kept so long, as kubelets do (authentication and authorization webhook TTLs). */
 export const TOKEN_MS = 120_000;
@@ -29,11 +30,20 @@ export interface Credentials {
   /** Subject of a certificate that the authority has signed; null without one. */
   readonly certificate: { readonly commonName: string; readonly groups: readonly string[] } | null;
   readonly authorization: string;
+  /** For whom a front proxy asks; null where none does. */
+  readonly proxied?: Caller | null;
 }
 
 export interface Attributes {
   /** `get`, `create`, ... */
   readonly verb: string;
+  /** What is asked for, where it is no part of a node; null for discovery, which all may see. */
+  readonly object?: {
+    readonly group: string;
+    readonly resource: string;
+    readonly namespace: string;
+    readonly name: string;
+  } | null;
   /** `proxy`, `metrics`, `stats`, `log`, ... */
   readonly subresource: string;
   /** The node; '' for requests that name none: then all nodes are meant. */
@@ -65,7 +75,8 @@ export class PortAccess {
       if (caller === null) return { kind: 'refused', code: 401, text: 'Unauthorized' };
       if (await this.#mayDo(caller, attributes)) return { kind: 'allowed' };
       const { verb, subresource } = attributes;
-      const what = `verb=${verb}, resource=nodes, subresource=${subresource}`;
+      const of = attributes.object?.resource ?? `nodes, subresource=${subresource}`;
+      const what = `verb=${verb}, resource=${of}`;
       const text = `Forbidden (user=${caller.user}, ${what})`;
       return { kind: 'refused', code: 403, text };
     } catch (error) {
@@ -74,7 +85,8 @@ export class PortAccess {
     }
   }
 
-  async #caller({ certificate, authorization }: Credentials): Promise<Caller | null> {
+  async #caller({ certificate, authorization, proxied }: Credentials): Promise<Caller | null> {
+    if (proxied !== undefined && proxied !== null) return proxied;
     if (certificate !== null) {
       return { user: certificate.commonName, uid: '', groups: certificate.groups };
     }
@@ -95,11 +107,15 @@ export class PortAccess {
 
   async #mayDo({ user, uid, groups }: Caller, attributes: Attributes): Promise<boolean> {
     if (groups.includes(MASTERS)) return true;
-    const { verb, subresource, node } = attributes;
-    const key = JSON.stringify([user, uid, groups, verb, subresource, node]);
+    const { verb, subresource, node, object } = attributes;
+    if (object === null) return true;
+    const key = JSON.stringify([user, uid, groups, verb, subresource, node, object]);
     const kept = this.#kept(this.#decisions, key);
     if (kept !== undefined) return kept;
-    const resourceAttributes = { verb, resource: 'nodes', version: 'v1', subresource, name: node };
+    const resourceAttributes =
+      object === undefined
+        ? { verb, resource: 'nodes', version: 'v1', subresource, name: node }
+        : { verb, ...object };
     const status = await this.#review('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
@@ -151,6 +167,14 @@ const VERBS: Readonly<Record<string, string>> = {
 /** What a kubelet asks about for a request, by its method and path. */
 export function attributesOf(method: string, path: string, node: string): Attributes {
   const verb = VERBS[method] ?? '';
+  const metrics = metricsRequest(path);
+  if (metrics !== null) {
+    const { resource, namespace, name } = metrics;
+    if (resource === '') return { verb, subresource: '', node, object: null };
+    const isList = verb === 'get' && name === '';
+    const object = { group: 'metrics.k8s.io', resource, namespace, name };
+    return { verb: isList ? 'list' : verb, subresource: '', node, object };
+  }
   const known = [
     ['/stats', 'stats'],
     ['/metrics', 'metrics'],
