@@ -15,7 +15,7 @@ import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json'
 import * as status from '@megaplane/machinery/status';
 import { FakeApi } from './fake-api.ts';
 
-export type Fault = 'conflict' | 'refused' | 'lost' | 'none';
+export type Fault = 'conflict' | 'refused' | 'forbidden' | 'throttled' | 'lost' | 'none';
 
 export class WorkloadApi extends FakeApi {
   /** Asked before each change that a controller makes. */
@@ -53,6 +53,13 @@ export class WorkloadApi extends FakeApi {
     const fault = request.method === 'GET' ? 'none' : this.faultOf(request);
     if (fault === 'refused') {
       return { ok: false, code: 500, status: status.internalError('no') };
+    }
+    if (fault === 'forbidden') {
+      const text = 'pods "x" is forbidden: exceeded quota: q';
+      return { ok: false, code: 403, status: { ...status.internalError(text), code: 403 } };
+    }
+    if (fault === 'throttled') {
+      return { ok: false, code: 429, status: { ...status.internalError('busy'), code: 429 } };
     }
     if (fault === 'conflict') {
       return { ok: false, code: 409, status: status.conflict({ group: '', name: 'x' }, 'x') };
