@@ -1,6 +1,7 @@
-/** Pod failure policies: what the failure of one pod means for its Job. */
+/** Policies of Jobs: what the failure of one pod means, and which indexes are enough. */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { parseIndexes } from './index-set.ts';
 
 export type FailureAction = 'Count' | 'Ignore' | 'FailIndex' | 'FailJob';
 
@@ -29,6 +30,22 @@ export function judgeFailure(job: JsonObject, pod: JsonObject): FailureVerdict {
     return { action, message: `Pod ${name} has condition ${condition} ${where}` };
   }
   return { action: 'Count', message: '' };
+}
+
+/** The first rule of a success policy that is met by the indexes that have succeeded; -1 for none. */
+export function metSuccessRule(
+  job: JsonObject,
+  succeeded: ReadonlySet<number>,
+  completions: number,
+): number {
+  return listAt(job, 'spec', 'successPolicy', 'rules').findIndex((rule) => {
+    const indexes = stringAt(rule, 'succeededIndexes');
+    const count = valueAt(rule, 'succeededCount');
+    if (indexes === '') return typeof count === 'number' && succeeded.size >= count;
+    const wanted = [...parseIndexes(indexes, completions)];
+    const met = wanted.filter((index) => succeeded.has(index)).length;
+    return met >= (typeof count === 'number' ? count : wanted.length);
+  });
 }
 
 function matchingContainer(rule: JsonValue, pod: JsonObject): JsonValue | undefined {

@@ -5,7 +5,7 @@ import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json'
 import fc from 'fast-check';
 import { formatIndexes, parseIndexes } from './index-set.ts';
 import { isFinished, planJob, type JobBackoff, type JobPod } from './job.ts';
-import { judgeFailure } from './job-policy.ts';
+import { judgeFailure, metSuccessRule } from './job-policy.ts';
 
 const START_MS: number = Date.UTC(2026, 0, 1);
 
@@ -190,4 +190,35 @@ test('a policy judges a failed pod by its first rule that matches', () => {
   assert.equal(judgeFailure(job, disrupted).action, 'Ignore');
   assert.equal(judgeFailure(job, pod(3)).action, 'FailIndex');
   assert.equal(judgeFailure(job, pod(1)).action, 'Count');
+});
+
+test('a success policy ends a Job when its indexes are there, and its other pods with it', () => {
+  const rules = [{ succeededIndexes: '0,2-3', succeededCount: 2 }, { succeededCount: 4 }];
+  const cluster = new Cluster({
+    ...{ completionMode: 'Indexed', completions: 5, parallelism: 5 },
+    successPolicy: { rules },
+  });
+  cluster.run(({ index }) => (index === 0 || index === 3 ? 'succeeded' : 'active'));
+  const conditions = listAt(cluster.job, 'status', 'conditions');
+  assert.deepEqual(
+    conditions.map((one) => [stringAt(one, 'type'), stringAt(one, 'reason')]),
+    [
+      ['SuccessCriteriaMet', 'SuccessPolicy'],
+      ['Complete', 'SuccessPolicy'],
+    ],
+  );
+  assert.equal(stringAt(conditions[1], 'message'), 'Matched rules at index 0');
+  assert.equal(stringAt(cluster.job, 'status', 'completedIndexes'), '0,3');
+  assert(![...cluster.pods.values()].some((pod) => pod.phase === 'active'));
+});
+
+test('rules of a success policy are met by indexes, by numbers, or by both', () => {
+  const met = (succeeded: readonly number[], ...rules: JsonObject[]): number =>
+    metSuccessRule(jobOf({ successPolicy: { rules } }), new Set(succeeded), 10);
+  assert.equal(met([1, 2], { succeededIndexes: '1-3' }), -1);
+  assert.equal(met([1, 2, 3], { succeededIndexes: '1-3' }), 0);
+  assert.equal(met([4, 5], { succeededIndexes: '1-3', succeededCount: 2 }), -1);
+  assert.equal(met([1, 5, 3], { succeededIndexes: '1-3', succeededCount: 2 }), 0);
+  assert.equal(met([4, 5], { succeededIndexes: '1' }, { succeededCount: 2 }), 1);
+  assert.equal(met([0, 1, 2]), -1);
 });

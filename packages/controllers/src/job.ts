@@ -11,7 +11,7 @@ import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machin
 import { formatTime, parseTime } from '@megaplane/machinery/times';
 import { findCondition, withoutCondition } from './conditions.ts';
 import { formatIndexes, parseIndexes } from './index-set.ts';
-import type { FailureVerdict } from './job-policy.ts';
+import { metSuccessRule, type FailureVerdict } from './job-policy.ts';
 import { BURST_REPLICAS } from './pod-control.ts';
 
 const BACKOFF_MS_MIN = 10_000;
@@ -146,7 +146,9 @@ class Plan {
     const active = this.#pods.filter((pod) => pod.phase === 'active' && !pod.isDeleting);
     this.#noteFailure(active);
     const failure = findCondition(this.#conditions, 'FailureTarget');
-    if (failure !== undefined) this.#fail = active.map((pod) => pod.name);
+    this.#noteSuccess();
+    const isOver = failure !== undefined || this.#policySuccess() !== undefined;
+    if (isOver) this.#fail = active.map((pod) => pod.name);
     else if (isSuspended) this.#suspend(active);
     else this.#run(active);
     this.#finish(active, failure);
@@ -223,6 +225,21 @@ class Plan {
     if (this.#isOver() || findCondition(this.#conditions, 'SuccessCriteriaMet')) return;
     const failure = this.#policyFailure ?? this.#limitFailure(active);
     if (failure !== undefined) this.#setCondition('FailureTarget', 'True', failure);
+  }
+
+  /** A success policy can be met before all indexes have succeeded. */
+  #noteSuccess(): void {
+    if (!this.#isIndexed || this.#isOver()) return;
+    if (findCondition(this.#conditions, 'SuccessCriteriaMet') !== undefined) return;
+    const rule = metSuccessRule(this.#job, this.#completed, this.#completions ?? 0);
+    if (rule < 0) return;
+    const message = `Matched rules at index ${rule}`;
+    this.#setCondition('SuccessCriteriaMet', 'True', { reason: 'SuccessPolicy', message });
+  }
+
+  #policySuccess(): JsonObject | undefined {
+    const met = findCondition(this.#conditions, 'SuccessCriteriaMet');
+    return stringAt(met, 'reason') === 'SuccessPolicy' ? met : undefined;
   }
 
   #limitFailure(active: readonly JobPod[]): Failure | undefined {
@@ -376,13 +393,16 @@ class Plan {
       return;
     }
     const isSuspended = valueAt(this.#job, 'spec', 'suspend') === true;
-    const isDone =
+    const policy = this.#policySuccess();
+    const isReached =
       this.#completions === undefined
         ? this.#allSucceeded > 0 && active.length === 0
         : this.#allSucceeded >= this.#completions;
-    if (!isDone || isSuspended) return;
-    const message = 'Reached expected number of succeeded pods';
-    const because = { reason: 'CompletionsReached', message };
+    if (policy === undefined && (!isReached || isSuspended)) return;
+    const text = 'Reached expected number of succeeded pods';
+    const reason = policy === undefined ? 'CompletionsReached' : 'SuccessPolicy';
+    const message = policy === undefined ? text : stringAt(policy, 'message');
+    const because = { reason, message };
     if (findCondition(this.#conditions, 'SuccessCriteriaMet') === undefined) {
       this.#setCondition('SuccessCriteriaMet', 'True', because);
     }
