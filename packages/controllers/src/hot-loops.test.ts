@@ -1,4 +1,4 @@
-/** What cannot be done now is tried ever more seldom: requests per object and minute are bounded. */
+/** What cannot be done now is tried ever more seldom: requests per minute are bounded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClientRequest, ClientResponse } from '@megaplane/client/client';

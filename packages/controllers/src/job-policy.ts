@@ -32,7 +32,7 @@ export function judgeFailure(job: JsonObject, pod: JsonObject): FailureVerdict {
   return { action: 'Count', message: '' };
 }
 
-/** The first rule of a success policy that is met by the indexes that have succeeded; -1 for none. */
+/** The first rule of a success policy that the succeeded indexes meet; -1 for none. */
 export function metSuccessRule(
   job: JsonObject,
   succeeded: ReadonlySet<number>,
