@@ -27,6 +27,7 @@ const transport: Transport = {
     return true;
   },
   pending: () => 0,
+  writing: () => false,
   pause: () => {},
   resume: () => {},
   requestTurn: () => {},

@@ -34,6 +34,10 @@ import type { Transport } from './transport.ts';
 
 /** DATA frames smaller than this do not count as useful work: a peer may force them. */
 const USEFUL_BYTES = 256;
+/** Less room than this in a block is not worth another frame. */
+const PIECE_BYTES_MIN = 1024;
+/** Room for the heads of the frames that one stream sends in its turn. */
+const FRAMES_HEADS_BYTES = 1024;
 /** Streams kept for reuse by the process. */
 const STREAMS_KEPT_MAX = 4096;
 const keptStreams: H2Stream[] = [];
@@ -248,9 +252,14 @@ export abstract class Http2Sender {
     return this.#roundHead !== null;
   }
 
-  /** Serves the round while the connection's window and the budget last. */
+  /**
+   * Serves the round while the connection's window and the budget last. Not while a write is under
+   * way: what waits as it is costs nothing, what is framed early needs a block to wait in.
+   */
   pump(): void {
+    if (this.transport.writing()) return;
     while (this.#roundHead !== null && this.sendWindow > 0 && !this.dead && this.budget() > 0) {
+      if (this.#roomInBlock() < PIECE_BYTES_MIN) return;
       const stream = this.#roundHead;
       this.#roundHead = stream.next;
       if (stream.next === null) this.#roundTail = null;
@@ -264,8 +273,18 @@ export abstract class Http2Sender {
     }
   }
 
+  /**
+   * Octets that one turn of the round may still frame. Over TLS one write is under way at a time: a
+   * second block would only wait for it.
+   */
+  #roomInBlock(): number {
+    if (!this.transport.secure) return Infinity;
+    return BLOCK_BYTES - this.data.size - FRAMES_HEADS_BYTES;
+  }
+
   #serve(stream: H2Stream): void {
-    stream.grant = this.#roundHead === null ? QUANTUM_ALONE_BYTES : QUANTUM_BYTES;
+    const quantum = this.#roundHead === null ? QUANTUM_ALONE_BYTES : QUANTUM_BYTES;
+    stream.grant = Math.min(quantum, this.#roomInBlock());
     this.#pumping = stream;
     if (stream.queuedBytes > 0) this.#sendQueued(stream);
     if (stream.id !== 0 && stream.wantsReady && stream.queuedBytes === 0) {

@@ -97,7 +97,8 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.sentInTurn = 0;
     if (this.holds === 0) {
       this.data.flush(this.transport);
-      if (this.hasRound && this.sendWindow > 0 && this.budget() > 0) this.transport.requestTurn();
+      const isWaiting = this.hasRound && !this.transport.writing();
+      if (isWaiting && this.sendWindow > 0 && this.budget() > 0) this.transport.requestTurn();
     } else {
       this.data.park();
     }

@@ -132,6 +132,10 @@ export class SocketTransport implements Transport {
     return this.socket.writableLength + (this.#waiting?.size ?? 0);
   }
 
+  writing(): boolean {
+    return this.#isWriting;
+  }
+
   pause(): void {
     if (!this.socket.isPaused()) this.socket.pause();
   }

@@ -25,6 +25,8 @@ export interface Transport {
   write(bytes: Buffer, start: number, end: number, done: () => void): boolean;
   /** Bytes given to `write` that the kernel has not taken yet. */
   pending(): number;
+  /** A write is under way: whatever is written now waits for it. `drained()` follows its end. */
+  writing(): boolean;
   /** Stops reading until `resume`. Idempotent. */
   pause(): void;
   resume(): void;

@@ -43,6 +43,10 @@ export class FakeTransport implements Transport {
   pending(): number {
     return this.pendingBytes;
   }
+
+  writing(): boolean {
+    return false;
+  }
   pause(): void {
     this.isPaused = true;
   }

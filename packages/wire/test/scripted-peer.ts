@@ -41,6 +41,10 @@ export class FakeTransport implements Transport {
     return this.stuckBytes;
   }
 
+  writing(): boolean {
+    return false;
+  }
+
   pause(): void {
     this.paused = true;
   }
