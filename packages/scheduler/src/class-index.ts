@@ -1,15 +1,9 @@
 // data plane: all nodes ranked for one class of pods
 import { Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
-import type { Random } from '@megaplane/base/random';
 import { ABSENT, type ClassRules } from './class-rules.ts';
-import { HOSTS_MAX } from './constraints/constraints.ts';
-import type { PodCounter } from './constraints/pod-counters.ts';
 import type { NodeTable } from './node-table.ts';
 import { ScoreBuckets } from './score-buckets.ts';
-
-/** Raw pairs of a class are fewer, and so are pods on a node. */
-const PAIR_END: number = 2 ** 17;
-const COUNT_END: number = 2 ** 16;
+import type { TieWalk } from './tie-walk.ts';
 
 /**
  * Every node with its score or its verdict, kept up to date by the log of changes. Nodes are
@@ -27,24 +21,18 @@ export class ClassIndex {
   readonly #partition = new Uint16Column();
   readonly #place = new Uint32Column();
   readonly #partitions: ScoreBuckets[] = [];
-  /** By partition: the raw pair of its nodes, and how many each of `hosts` counts on them. */
+  /** By partition: the raw pair of its nodes. */
   readonly pairOf: number[] = [];
-  readonly countsOf: (readonly number[])[] = [];
-  readonly #hosts: readonly PodCounter[];
-  /** From a pair and the counts of hosts before, with the next count, to a number. */
-  readonly #steps = new Map<number, number>();
-  #stepEnd = 0;
-  readonly #partitionOfStep = new Map<number, number>();
   readonly #partitionOfPair: (number | undefined)[] = [];
   readonly #verdicts = new Map<number, number>();
   #cursor = -1;
   #idEnd = 0;
-  #round = 0;
+  #imageRound = 0;
+  /** Changes when all nodes were judged anew. */
+  round = 0;
   #feasible = 0;
 
-  /** `hosts`: what is counted by node; nodes with different counts lie in different partitions. */
-  constructor(rules: ClassRules, table: NodeTable, hosts: readonly PodCounter[] = []) {
-    this.#hosts = hosts;
+  constructor(rules: ClassRules, table: NodeTable) {
     this.rules = rules;
     this.#table = table;
   }
@@ -73,10 +61,11 @@ export class ClassIndex {
   /** Takes in all changes of nodes. */
   catchUp(): void {
     const { log } = this.#table;
-    const round = this.rules.prepare();
-    const isVoid = round !== this.#round;
-    this.#round = round;
+    const imageRound = this.rules.prepare();
+    const isVoid = imageRound !== this.#imageRound;
+    this.#imageRound = imageRound;
     if (this.#cursor < 0 || isVoid || !log.holds(this.#cursor)) {
+      this.round++;
       const idEnd = Math.max(this.#idEnd, this.#table.idEnd);
       for (let id = 0; id < idEnd; id++) this.#refresh(id);
     } else {
@@ -89,7 +78,7 @@ export class ClassIndex {
   }
 
   /** One of the best nodes, each equally likely; -1 if none is feasible. */
-  pick(random: Random): number {
+  pick(walk: TieWalk): number {
     if (this.#feasible === 0) return -1;
     const { rules } = this;
     let softMax = 0;
@@ -112,7 +101,7 @@ export class ClassIndex {
       best = total;
       ties += partition.count(top);
     }
-    let chosen = ties === 1 ? 0 : random.below(ties);
+    let chosen = walk.below(ties);
     for (let p = 0; p < this.#partitions.length; p++) {
       const partition = this.#partitions[p]!;
       if (partition.size === 0) continue;
@@ -125,13 +114,12 @@ export class ClassIndex {
     return -1;
   }
 
-  /** Whether the counts that nodes are told apart by are still kept up. */
+  /** Whether the ports that nodes are judged by are still counted. */
   get isLive(): boolean {
-    for (let i = 0; i < this.#hosts.length; i++) if (!this.#hosts[i]!.isLive) return false;
     return this.rules.ports === null || this.rules.ports.isLive;
   }
 
-  /** Nodes of equal raw pair and counts; some may be empty. */
+  /** Nodes of equal raw pair; some may be empty. */
   get partitions(): readonly ScoreBuckets[] {
     return this.#partitions;
   }
@@ -151,7 +139,7 @@ export class ClassIndex {
     const score = this.rules.judge(id);
     const judged = score >= 0 ? score + 1 : score === ABSENT ? 0 : score;
     const before = this.#judged.get(id);
-    const now = score >= 0 ? this.#partitionFor(id) : 0;
+    const now = score >= 0 ? this.#partitionFor() : 0;
     if (before > 0) {
       const partition = this.#partition.get(id);
       if (judged === before && partition === now) return;
@@ -173,30 +161,14 @@ export class ClassIndex {
   }
 
   /** The partition for a node that was just judged. */
-  #partitionFor(id: number): number {
+  #partitionFor(): number {
     const { pair } = this.rules;
-    if (this.#hosts.length === 0) return this.#partitionOfPair[pair] ?? this.#open(pair, pair, id);
-    let step = pair;
-    for (let i = 0; i < this.#hosts.length; i++) {
-      const key = (step * HOSTS_MAX + i) * COUNT_END + this.#hosts[i]!.byNode.get(id);
-      let next = this.#steps.get(key);
-      if (next === undefined) {
-        next = PAIR_END + this.#stepEnd++;
-        this.#steps.set(key, next);
-      }
-      step = next;
+    let partition = this.#partitionOfPair[pair];
+    if (partition === undefined) {
+      partition = this.#partitions.push(new ScoreBuckets(this.rules.scoreMax)) - 1;
+      this.#partitionOfPair[pair] = partition;
+      this.pairOf.push(pair);
     }
-    return this.#partitionOfStep.get(step) ?? this.#open(step, pair, id);
-  }
-
-  /** A partition for nodes like this one. */
-  #open(step: number, pair: number, id: number): number {
-    const partition = this.#partitions.length;
-    if (this.#hosts.length === 0) this.#partitionOfPair[pair] = partition;
-    else this.#partitionOfStep.set(step, partition);
-    this.#partitions.push(new ScoreBuckets(this.rules.scoreMax));
-    this.pairOf.push(pair);
-    this.countsOf.push(this.#hosts.map(({ byNode }) => byNode.get(id)));
     return partition;
   }
 

@@ -3,8 +3,10 @@ import type { Random } from '@megaplane/base/random';
 import type { ClassIndex } from './class-index.ts';
 import type { ClassRules, RawPair } from './class-rules.ts';
 import type { Constraints, DomainCount } from './constraints/constraints.ts';
+import type { Crowd } from './constraints/crowd.ts';
 import type { FastProfile } from './fast-profile.ts';
 import { GATE } from './failure.ts';
+import type { TieWalk } from './tie-walk.ts';
 
 /**
  * What other pods have to say about a node depends on its domains and on how many pods of some
@@ -12,16 +14,18 @@ import { GATE } from './failure.ts';
  * looked at: within a group nothing but the node's own score differs. So a decision costs as much
  * as there are groups, zones times a few counts, however many nodes there are.
  *
- * The index has such groups as partitions if it was made with all that is counted by host name.
- * If not, nodes on which anything is counted are set aside as groups of their own, and the rest of
- * a partition is a group without pods: good while pods of that sort are few.
+ * Nodes on which anything is counted by host name are set aside: a crowd has them in groups, or
+ * where there is none each is a group of its own, which is good while they are few. The rest of a
+ * partition of the index is a group without pods.
  *
- *   group   pair, partition, size, top, ties   node: the only one, or -1   counts: hosts each
+ *   group   pair, partition, size, top, ties, counts: hosts each
+ *           node: the only one, or -1       crowdGroup: which one of the crowd, or -1
  */
 export class DomainPick {
   /** How many nodes each gate kept out, by number of the gate. */
   readonly kept: Map<number, number> = new Map();
   feasible = 0;
+  readonly #walk: TieWalk;
   readonly #random: Random;
   readonly #pair: number[] = [];
   readonly #partition: number[] = [];
@@ -29,6 +33,8 @@ export class DomainPick {
   readonly #top: number[] = [];
   readonly #ties: number[] = [];
   readonly #node: number[] = [];
+  readonly #crowdGroup: number[] = [];
+  #crowd: Crowd | null = null;
   readonly #counts: number[] = [];
   readonly #spreadRaw: number[] = [];
   readonly #isIgnored: boolean[] = [];
@@ -43,24 +49,29 @@ export class DomainPick {
   #softMax = 0;
   #affinityMax = 0;
 
-  constructor(random: Random) {
+  /** `walk` draws from nodes, `random` between groups of them. */
+  constructor(walk: TieWalk, random: Random) {
+    this.#walk = walk;
     this.#random = random;
   }
 
   /**
-   * One of the best nodes, each equally likely; -1 if none is feasible. `isTold`: the index was
-   * made with the hosts of the constraints. Nodes in `excluded` are left out.
+   * One of the best nodes, each equally likely; -1 if none is feasible. `crowd`: of the index and
+   * the hosts of the constraints, up to date, or null. Nodes in `excluded` are left out; there
+   * must be no crowd then.
    */
   find(
     index: ClassIndex,
     constraints: Constraints,
-    isTold: boolean,
+    crowd: Crowd | null,
     fast: FastProfile,
     excluded: ReadonlySet<number>,
   ): number {
     this.#reset(index);
-    this.#setAside(index, constraints, isTold, excluded);
-    this.#gather(index, constraints, isTold);
+    this.#crowd = crowd;
+    if (crowd === null) this.#setAside(index, constraints, excluded);
+    else this.#takeCrowd(index, crowd, constraints.hosts.length);
+    this.#gather(index, constraints.hosts.length);
     this.#passGates(index.rules, constraints);
     if (this.#groups === 0) return -1;
     this.#normalise(index.rules);
@@ -88,15 +99,8 @@ export class DomainPick {
     }
   }
 
-  #setAside(
-    index: ClassIndex,
-    constraints: Constraints,
-    isTold: boolean,
-    excluded: ReadonlySet<number>,
-  ): void {
+  #setAside(index: ClassIndex, { hosts }: Constraints, excluded: ReadonlySet<number>): void {
     for (const node of excluded) this.#putAside(index, node);
-    if (isTold) return;
-    const { hosts } = constraints;
     for (let h = 0; h < hosts.length; h++) {
       const { byNode } = hosts[h]!;
       for (let slot = byNode.nextSlot(0); slot >= 0; slot = byNode.nextSlot(slot + 2)) {
@@ -131,34 +135,56 @@ export class DomainPick {
     this.#partition[group] = partition;
     this.#size[group] = size;
     this.#node[group] = node;
+    this.#crowdGroup[group] = -1;
     return group;
   }
 
-  #gather(index: ClassIndex, { hosts }: Constraints, isTold: boolean): void {
+  #takeCrowd(index: ClassIndex, crowd: Crowd, hosts: number): void {
+    for (let g = 0; g < crowd.buckets.length; g++) {
+      const { size } = crowd.buckets[g]!;
+      if (size === 0) continue;
+      const partition = crowd.partitionOf[g]!;
+      const group = this.#add(index.pairOf[partition]!, partition, size, -1);
+      const top = crowd.buckets[g]!.top();
+      this.#top[group] = top;
+      this.#ties[group] = crowd.buckets[g]!.count(top);
+      this.#crowdGroup[group] = g;
+      for (let i = 0; i < hosts; i++) this.#counts[group * hosts + i] = crowd.countOf(g, i);
+    }
+  }
+
+  #gather(index: ClassIndex, hosts: number): void {
     const { partitions } = index;
     for (let p = 0; p < partitions.length; p++) {
-      const size = partitions[p]!.size - this.#asideIn[p]!;
+      const aside = this.#crowd === null ? this.#asideIn[p]! : this.#crowd.inPartition(p);
+      const size = partitions[p]!.size - aside;
       if (size === 0) continue;
       const group = this.#add(index.pairOf[p]!, p, size, -1);
       this.#findTop(index, group, p);
-      const counts = index.countsOf[p]!;
-      for (let i = 0; i < hosts.length; i++) {
-        this.#counts[group * hosts.length + i] = isTold ? counts[i]! : 0;
-      }
+      for (let i = 0; i < hosts; i++) this.#counts[group * hosts + i] = 0;
     }
   }
 
   #findTop(index: ClassIndex, group: number, p: number): void {
     const partition = index.partitions[p]!;
-    const aside = this.#asideAt[p];
     let score = partition.top();
-    let count = partition.count(score) - (aside?.get(score) ?? 0);
+    let count = partition.count(score) - this.#asideWith(p, score);
     while (count === 0) {
       score = partition.topBelow(score);
-      count = partition.count(score) - (aside?.get(score) ?? 0);
+      count = partition.count(score) - this.#asideWith(p, score);
     }
     this.#top[group] = score;
     this.#ties[group] = count;
+  }
+
+  /** Nodes of a partition and score that are set aside. */
+  #asideWith(p: number, score: number): number {
+    if (this.#crowd !== null) return this.#crowd.atScore(p, score);
+    return this.#asideAt[p]?.get(score) ?? 0;
+  }
+
+  #isAside(node: number): boolean {
+    return this.#crowd === null ? this.#aside.has(node) : this.#crowd.has(node);
   }
 
   /** Pods that are counted in the domain of a group. */
@@ -200,6 +226,7 @@ export class DomainPick {
     this.#top[to] = this.#top[from]!;
     this.#ties[to] = this.#ties[from]!;
     this.#node[to] = this.#node[from]!;
+    this.#crowdGroup[to] = this.#crowdGroup[from]!;
     for (let i = 0; i < hosts; i++) this.#counts[to * hosts + i] = this.#counts[from * hosts + i]!;
   }
 
@@ -337,26 +364,34 @@ export class DomainPick {
     const p = this.#partition[group]!;
     const partition = index.partitions[p]!;
     const score = this.#top[group]!;
-    const length = partition.count(score);
-    if (length === this.#ties[group]) return partition.at(score, this.#below(length));
-    for (let draw = 0; draw < DRAWS_MAX; draw++) {
-      const node = partition.at(score, this.#below(length));
-      if (!this.#aside.has(node)) return node;
+    const crowdGroup = this.#crowdGroup[group]!;
+    if (crowdGroup >= 0) {
+      const place = this.#walk.below(this.#ties[group]!);
+      return this.#crowd!.buckets[crowdGroup]!.at(score, place);
     }
-    let left = this.#below(this.#ties[group]!);
+    const length = partition.count(score);
+    const start = this.#walk.below(length);
+    if (length === this.#ties[group]) return partition.at(score, start);
+    // Those set aside lie together, where the walk has been: the next one is mostly free.
+    for (let step = 0; step < length; step++) {
+      const isNear = step < STEPS_NEAR || step >= STEPS_NEAR + DRAWS_MAX;
+      const place = isNear ? (start + step) % length : this.#random.below(length);
+      const node = partition.at(score, place);
+      if (this.#isAside(node)) continue;
+      this.#walk.moveTo(place);
+      return node;
+    }
     for (let place = 0; ; place++) {
       const node = partition.at(score, place);
-      if (!this.#aside.has(node) && left-- === 0) return node;
+      if (!this.#isAside(node)) return node;
     }
-  }
-
-  #below(end: number): number {
-    return end === 1 ? 0 : this.#random.below(end);
   }
 }
 
-/** Tries to meet a node that is not set aside by chance before its list is searched. */
-const DRAWS_MAX = 8;
+/** Nodes that are tried one after another before some are tried by chance. */
+const STEPS_NEAR = 4;
+/** So many are, before all of the list are tried. */
+const DRAWS_MAX = 32;
 
 function hasKey({ key }: DomainCount, pair: RawPair): boolean {
   return key < 0 ? pair.hasHostname : pair.values[key] !== undefined;

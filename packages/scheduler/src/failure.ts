@@ -2,6 +2,7 @@
 import { ClassRules } from './class-rules.ts';
 import type { Verdict } from './cycle.ts';
 import { fitErrorText } from './fit-error.ts';
+import type { PodClass } from './pod-class.ts';
 import type { Profile } from './profile.ts';
 import type { ObjectWrite } from './reservation.ts';
 
@@ -83,6 +84,7 @@ export const NOBODY_TO_EVICT: Preemption = { kind: 'nobody' };
 
 /** The failure of a class by the counts of its verdicts: no node is looked at. */
 export function failureOf(
+  podClass: PodClass,
   rules: ClassRules,
   { verdicts, gates }: Objections,
   profile: Profile,
@@ -115,7 +117,7 @@ export function failureOf(
     if (facts.isResolvable) resolvable += nodes;
     reasons.set(facts.reason, (reasons.get(facts.reason) ?? 0) + nodes);
   }
-  const after = postFilterText(rules, profile, nodeCount, resolvable, preemption);
+  const after = postFilterText(podClass, profile, nodeCount, resolvable, preemption);
   return { ...base, message: fitErrorText(nodeCount, reasons, after), rejecters };
 }
 
@@ -148,7 +150,7 @@ export function unhelpfulText(
 
 /** What the plugins of PostFilter say. */
 function postFilterText(
-  { podClass }: ClassRules,
+  podClass: PodClass,
   profile: Profile,
   nodeCount: number,
   resolvable: number,

@@ -1,7 +1,7 @@
 /** What pods have in common besides their spec: labels, namespaces, controllers; interned. */
 import { Interner } from './interner.ts';
 import type { Labels, OwnerReference, PodObject } from './objects.ts';
-import { createPodClass, type PodClass } from './pod-class.ts';
+import { createPodClass, nodeClassKey, type PodClass } from './pod-class.ts';
 import type { Usages } from './usage.ts';
 
 /** Who a pod is, as numbers. */
@@ -12,12 +12,18 @@ export interface Identity {
   readonly owner: number;
 }
 
+/** Node classes that are known by their text; more are forgotten, and get new numbers. */
+const NODE_CLASSES_MAX = 100_000;
+
 export class Identities {
   readonly classes: Interner<PodClass>;
   readonly labels: Interner<Labels> = new Interner();
   readonly namespaces: Interner<string> = new Interner();
   /** Controllers that spreading by default looks at; null stands for all others and for none. */
   readonly owners: Interner<OwnerReference | null> = new Interner();
+
+  readonly #nodeClasses = new Map<string, number>();
+  #nodeClassEnd = 0;
 
   constructor(usages: Usages) {
     this.classes = new Interner(({ usage }) => {
@@ -28,7 +34,19 @@ export class Identities {
   /** `template` is a pod without node and metadata (`templateOf`). */
   acquireClass(template: PodObject): number {
     const key = JSON.stringify(template.spec);
-    return this.classes.acquire(key, () => createPodClass(template));
+    return this.classes.acquire(key, () => createPodClass(template, this.#nodeClassOf(template)));
+  }
+
+  /** Numbers are never given twice, so that what is kept by number need not be checked. */
+  #nodeClassOf(template: PodObject): number {
+    const key = nodeClassKey(template);
+    let known = this.#nodeClasses.get(key);
+    if (known === undefined) {
+      if (this.#nodeClasses.size >= NODE_CLASSES_MAX) this.#nodeClasses.clear();
+      known = this.#nodeClassEnd++;
+      this.#nodeClasses.set(key, known);
+    }
+    return known;
   }
 
   acquireLabels(labels: Labels): number {

@@ -3,8 +3,9 @@
  * as much as thousands of searches, so a class gets one when it has come often enough.
  */
 import type { ClassIndex } from './class-index.ts';
+import { Crowd } from './constraints/crowd.ts';
+import type { PodCounter } from './constraints/pod-counters.ts';
 import type { NodeTable } from './node-table.ts';
-import type { PodClass } from './pod-class.ts';
 
 export const INDEX_BYTES_MAX: number = 512 * 1024 * 1024;
 /** Up to here an index is built at once; above, only for a class that comes again and again. */
@@ -13,13 +14,13 @@ export const SEARCHED_NODES_MIN = 256;
 const SPENT_MAX = 100_000;
 
 export interface ShelfLimits {
-  /** Memory that indexes may take together; the one not used longest goes first. */
+  /** Memory that indexes may take together, and crowds; the one not used longest goes first. */
   readonly bytesMax: number;
   /** From so many nodes on a class that comes for the first time gets no index yet. */
   readonly searchedNodesMin: number;
 }
 
-/** A class's number, or that and what else its index was made for. */
+/** Number of a node class, or that and what else the index was made for. */
 export type IndexKey = number | string;
 
 export class IndexShelf {
@@ -28,6 +29,8 @@ export class IndexShelf {
   readonly #indexes = new Map<IndexKey, ClassIndex>();
   /** What decisions without an index have cost, in nodes looked at. */
   readonly #spent = new Map<IndexKey, number>();
+  readonly #crowds = new Map<string, Crowd>();
+  #crowdBytes = 0;
   built = 0;
 
   constructor(nodes: NodeTable, limits: ShelfLimits) {
@@ -36,8 +39,8 @@ export class IndexShelf {
   }
 
   /** An index, up to date; made if there is none. */
-  take(key: IndexKey, podClass: PodClass, make: () => ClassIndex): ClassIndex {
-    let index = this.peek(key, podClass);
+  take(key: IndexKey, make: () => ClassIndex): ClassIndex {
+    let index = this.peek(key);
     if (index === null) {
       this.#makeRoom();
       this.built++;
@@ -52,11 +55,10 @@ export class IndexShelf {
   }
 
   /** An index as it is, or null. */
-  peek(key: IndexKey, podClass: PodClass): ClassIndex | null {
+  peek(key: IndexKey): ClassIndex | null {
     const index = this.#indexes.get(key);
     if (index === undefined) return null;
-    // Numbers of classes are reused: an index is only as good as the class that it was made for.
-    if (index.rules.podClass === podClass && index.isLive) return index;
+    if (index.isLive) return index;
     this.#indexes.delete(key);
     return null;
   }
@@ -73,6 +75,34 @@ export class IndexShelf {
     return spent >= count;
   }
 
+  /**
+   * The crowd of an index for what is counted by host name, up to date; made if there is none.
+   * `key` names the index and what is counted.
+   */
+  crowd(key: string, index: ClassIndex, hosts: readonly PodCounter[]): Crowd {
+    let crowd = this.#crowds.get(key);
+    if (crowd === undefined || crowd.index !== index || !crowd.isLive) {
+      this.#dropCrowd(key);
+      crowd = new Crowd(index, this.#nodes, hosts);
+    } else if (this.#crowds.size > 1) {
+      this.#crowds.delete(key);
+    }
+    this.#crowds.set(key, crowd);
+    crowd.catchUp();
+    this.#crowdBytes += crowd.memoryBytes - crowd.countedBytes;
+    crowd.countedBytes = crowd.memoryBytes;
+    for (const oldest of this.#crowds.keys()) {
+      if (this.#crowdBytes < this.#limits.bytesMax || oldest === key) break;
+      this.#dropCrowd(oldest);
+    }
+    return crowd;
+  }
+
+  #dropCrowd(key: string): void {
+    this.#crowdBytes -= this.#crowds.get(key)?.countedBytes ?? 0;
+    this.#crowds.delete(key);
+  }
+
   /** A decision without an index cost as much as looking at so many nodes. */
   spend(key: IndexKey, nodes: number): void {
     if (this.#spent.size >= SPENT_MAX) this.#spent.clear();
@@ -80,7 +110,8 @@ export class IndexShelf {
   }
 
   get memoryBytes(): number {
-    return this.#indexes.values().reduce((bytes, index) => bytes + index.memoryBytes, 0);
+    const crowds = this.#crowdBytes;
+    return this.#indexes.values().reduce((bytes, index) => bytes + index.memoryBytes, crowds);
   }
 
   #makeRoom(): void {

@@ -8,7 +8,8 @@ import { ABSENT, ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Constraints } from './constraints/constraints.ts';
-import { portsRule, type PodCounter } from './constraints/pod-counters.ts';
+import { CROWD_MIN } from './constraints/crowd.ts';
+import { portsRule } from './constraints/pod-counters.ts';
 import { DomainPick } from './domain-pick.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
 import { Evictions } from './eviction/evictions.ts';
@@ -36,6 +37,7 @@ import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
 import type { Reservation } from './reservation.ts';
 import type { TermWatch } from './term-watch.ts';
+import { TieWalk } from './tie-walk.ts';
 
 export interface ActiveProfile {
   readonly profile: Profile;
@@ -63,8 +65,6 @@ export interface PlacementOptions {
 
 /** A search costs about as much as ranking this many nodes. */
 const NODES_PER_SEARCH = 128;
-/** So does looking at a node on which something is counted. */
-const NODES_PER_CROWDED = 2;
 const NO_GATES: ReadonlyMap<number, number> = new Map();
 const NO_NODES: ReadonlySet<number> = new Set();
 const NO_CONSTRAINTS = new Constraints();
@@ -119,6 +119,7 @@ export class Placement {
   /** Made for the first pod that is searched for. */
   #groups: NodeGroups | null = null;
   #search: GroupSearch | null = null;
+  readonly #walk: TieWalk;
   readonly #domainPick: DomainPick;
   readonly #rivals: Rivals;
   readonly #evictions: Evictions;
@@ -129,7 +130,8 @@ export class Placement {
   constructor(options: PlacementOptions) {
     this.#options = options;
     this.#evaluator = new Evaluator(options.percentageOfNodesToScore, options.extenders);
-    this.#domainPick = new DomainPick(options.random);
+    this.#walk = new TieWalk(options.random);
+    this.#domainPick = new DomainPick(this.#walk, options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
     const { nodes, pods, identities, objects, nominator } = options;
     const rivals = (this.#rivals = new Rivals(nominator, nodes, pods, identities));
@@ -223,43 +225,38 @@ export class Placement {
 
   /** A node for a pod about which other pods have nothing to say. */
   #decideAlone(task: Task): number {
-    const { podClass, fast, id } = task;
-    const { pods, random } = this.#options;
-    const classId = pods.podClass.get(id);
+    const { podClass, fast } = task;
+    const { nodeClass } = podClass;
     const isIndexed =
-      this.#shelf.peek(classId, podClass) !== null ||
-      this.#shelf.isWorthIt(classId, NODES_PER_SEARCH);
+      this.#shelf.peek(nodeClass) !== null || this.#shelf.isWorthIt(nodeClass, NODES_PER_SEARCH);
     if (!isIndexed) return this.#searchFor(task);
-    const index = this.#indexOf(classId, task, [], []);
+    const index = this.#indexOf(nodeClass, task, []);
     this.metrics.indexed++;
     const excluded = this.#excludedFor(task, index.rules);
     const node =
       excluded.size === 0
-        ? index.pick(random)
-        : this.#domainPick.find(index, NO_CONSTRAINTS, true, fast, excluded);
+        ? index.pick(this.#walk)
+        : this.#domainPick.find(index, NO_CONSTRAINTS, null, fast, excluded);
     if (node >= 0) return node;
     return this.#fail(task, index.rules, { verdicts: index.verdicts, gates: NO_GATES });
   }
 
   /** A node for a pod about which other pods have. */
   #decideAmong(task: Task): number {
-    const { id, podClass, fast, constraints } = task;
-    const classId = this.#options.pods.podClass.get(id);
+    const { podClass, fast, constraints } = task;
+    const { nodeClass } = podClass;
     const { keys, hosts } = constraints;
-    const hostKey = constraints.hostKeyOf(classId);
+    const index = this.#indexOf(constraints.keyOf(nodeClass), task, keys);
+    this.metrics.indexed++;
+    const excluded = this.#excludedFor(task, index.rules);
     let crowded = 0;
     for (const { byNode } of hosts) crowded += byNode.size;
-    const isTold =
-      hosts.length > 0 &&
-      (this.#shelf.peek(hostKey, podClass) !== null ||
-        this.#shelf.isWorthIt(hostKey, NODES_PER_CROWDED * crowded));
-    const index = isTold
-      ? this.#indexOf(hostKey, task, keys, hosts)
-      : this.#indexOf(constraints.keyOf(classId), task, keys, []);
-    this.metrics.indexed++;
+    const crowd =
+      crowded < CROWD_MIN || excluded.size > 0
+        ? null
+        : this.#shelf.crowd(constraints.hostKeyOf(nodeClass), index, hosts);
     const pick = this.#domainPick;
-    const excluded = this.#excludedFor(task, index.rules);
-    const node = pick.find(index, constraints, isTold, fast, excluded);
+    const node = pick.find(index, constraints, crowd, fast, excluded);
     if (node >= 0) return node;
     return this.#fail(task, index.rules, { verdicts: index.verdicts, gates: pick.kept });
   }
@@ -306,14 +303,9 @@ export class Placement {
     return adjusted;
   }
 
-  #indexOf(
-    key: IndexKey,
-    { podClass, fast }: Task,
-    keys: readonly string[],
-    hosts: readonly PodCounter[],
-  ): ClassIndex {
-    return this.#shelf.take(key, podClass, () => {
-      return new ClassIndex(this.#rulesOf(podClass, fast, keys), this.#options.nodes, hosts);
+  #indexOf(key: IndexKey, { podClass, fast }: Task, keys: readonly string[]): ClassIndex {
+    return this.#shelf.take(key, () => {
+      return new ClassIndex(this.#rulesOf(podClass, fast, keys), this.#options.nodes);
     });
   }
 
@@ -333,7 +325,8 @@ export class Placement {
   isJudgedAnew(classId: number, node: number): boolean {
     const verdict = this.#judge(classId, node);
     if (verdict >= 0) return true;
-    const known = this.#shelf.peek(classId, this.#options.identities.classes.get(classId));
+    const { nodeClass } = this.#options.identities.classes.get(classId);
+    const known = this.#shelf.peek(nodeClass);
     if (known === null) return false;
     const before = known.judgedAt(node);
     return before >= 0 || ClassRules.pluginOf(before) !== ClassRules.pluginOf(verdict);
@@ -344,7 +337,7 @@ export class Placement {
     const podClass = identities.classes.get(classId);
     const fast = profiles.get(podClass.schedulerName)?.fast ?? null;
     if (fast === null) return 0;
-    const known = this.#shelf.peek(classId, podClass);
+    const known = this.#shelf.peek(podClass.nodeClass);
     const rules = known === null ? this.#rulesOf(podClass, fast) : known.rules;
     rules.prepare();
     return rules.judge(node);
@@ -405,9 +398,9 @@ export class Placement {
   }
 
   #scan(task: Task, rules: ClassRules, excluded: ReadonlySet<number>): number {
-    const { nodes, pods, random } = this.#options;
+    const { nodes, random } = this.#options;
     this.metrics.scanned++;
-    this.#shelf.spend(pods.podClass.get(task.id), nodes.count);
+    this.#shelf.spend(task.podClass.nodeClass, nodes.count);
     const scan = new ClassScan(rules, nodes, random, excluded);
     if (scan.node >= 0) return scan.node;
     return this.#fail(task, rules, { verdicts: scan.verdicts, gates: NO_GATES });
@@ -430,7 +423,7 @@ export class Placement {
       preemption = this.#evictions.find(id, own, () => this.#rulesOf(podClass, fast));
     }
     const { count } = this.#options.nodes;
-    const failure = failureOf(rules, objections, profile, count, preemption);
+    const failure = failureOf(podClass, rules, objections, profile, count, preemption);
     const isAlone = this.#options.nominator.nodeOf(id) === '' && !task.hasRivals;
     if (isAlone) this.failure = failure;
     else if (preemption !== NOBODY_TO_EVICT) this.failure = { ...failure, isIndexed: false };

@@ -41,6 +41,8 @@ export interface PodClass {
   readonly group: string;
   /** Why the class needs full evaluation; empty if the ranked index decides about it. */
   readonly exotic: string;
+  /** The same number for classes that nodes cannot tell apart, whatever they say of other pods. */
+  readonly nodeClass: number;
   /** Number of what a placed pod of the class takes; -1 until it is asked for. */
   usage: number;
 }
@@ -95,7 +97,14 @@ export function usageOf(podClass: PodClass, usages: Usages): number {
   return podClass.usage;
 }
 
-export function createPodClass(template: PodObject): PodClass {
+/** What of a pod counts for one node after another, as text; its say about others is left out. */
+export function nodeClassKey({ spec }: PodObject): string {
+  const { containers, initContainers, overhead, resources, nodeSelector, tolerations } = spec;
+  const own = [containers, initContainers, overhead, resources, nodeSelector, tolerations];
+  return JSON.stringify([...own, spec.affinity?.nodeAffinity, spec.schedulerName]);
+}
+
+export function createPodClass(template: PodObject, nodeClass: number): PodClass {
   const { spec } = template;
   const info = new PodInfo(template);
   const score = podRequestsForScore(template);
@@ -128,6 +137,7 @@ export function createPodClass(template: PodObject): PodClass {
     isGated: (spec.schedulingGates ?? []).length > 0,
     hasPodTerms: info.hasAffinityTerms,
     exotic: exoticPart(template, info),
+    nodeClass,
     usage: -1,
   };
 }

@@ -16,7 +16,7 @@ export function takeIdentity(
   facts: PodFacts | null,
 ): void {
   const fresh = facts ?? {
-    podClass: identities.classes.acquire('', () => createPodClass(NOTHING)),
+    podClass: identities.classes.acquire('', () => createPodClass(NOTHING, -1)),
     labels: identities.acquireLabels({}),
     namespace: identities.acquireNamespace(''),
     owner: identities.acquireOwner(undefined),

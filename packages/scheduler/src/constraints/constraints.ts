@@ -82,16 +82,16 @@ export class Constraints {
     return hard.length + affinity.length + anti.length + existingAnti.length > 0;
   }
 
-  /** Names the index of a class that tells nodes apart by the keys. */
-  keyOf(classId: number): string {
-    this.#key ??= `${classId} ${this.keys.join(' ')}`;
+  /** Names the index of a node class that tells nodes apart by the keys. */
+  keyOf(nodeClass: number): string {
+    this.#key ??= `${nodeClass} ${this.keys.join(' ')}`;
     return this.#key;
   }
 
   /** Names the index that tells them apart by what is counted by host name, too. */
-  hostKeyOf(classId: number): string {
+  hostKeyOf(nodeClass: number): string {
     const ids = this.hosts.map(({ id }) => id);
-    this.#hostKey ??= `${this.keyOf(classId)} by ${ids.join(' ')}`;
+    this.#hostKey ??= `${this.keyOf(nodeClass)} by ${ids.join(' ')}`;
     return this.#hostKey;
   }
 

@@ -10,6 +10,8 @@ const SLOTS_MIN = 8;
 
 export class NodeCounts {
   #slots: Int32Array = new Int32Array(2 * SLOTS_MIN);
+  /** 32 less the bits of a slot's number. */
+  #shift: number = 32 - Math.log2(SLOTS_MIN);
   #used = 0;
   #size = 0;
 
@@ -63,7 +65,8 @@ export class NodeCounts {
 
   #find(node: number): number {
     const mask = this.#slots.length - 1;
-    let at = ((Math.imul(node + 1, 0x9e3779b1) >>> 7) << 1) & mask;
+    // The upper bits: with the golden ratio they keep neighbours apart, and those come together.
+    let at = (Math.imul(node + 1, 0x9e3779b1) >>> this.#shift) << 1;
     for (;;) {
       const found = this.#slots[at]!;
       if (found === 0 || found === node + 1) return at;
@@ -76,6 +79,7 @@ export class NodeCounts {
     let length = 2 * SLOTS_MIN;
     while (length < this.#size * 8 + 2 * SLOTS_MIN) length *= 2;
     this.#slots = new Int32Array(length);
+    this.#shift = 33 - Math.log2(length);
     this.#used = 0;
     for (let at = 0; at < old.length; at += 2) {
       if (old[at + 1] === 0) continue;
