@@ -8,6 +8,7 @@ import type { Announce } from './announce.ts';
 import { mergeOf } from './conditions.ts';
 import { Expectations } from './expectations.ts';
 import { isFinished, planJob, type JobBackoff, type JobPlan, type JobPod } from './job.ts';
+import { JobClaims } from './job-claims.ts';
 import { INDEX, INDEX_FAILURES, JobPods, TRACKING } from './job-pods.ts';
 import { judgeFailure } from './job-policy.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -22,6 +23,7 @@ import { Workers, type WorkResult } from './workers.ts';
 const WORKERS = 5;
 const LOOSE_WORKERS = 20;
 const EXPECTATION_LOOK_MS = 300_000;
+const UID_LABEL = 'batch.kubernetes.io/controller-uid';
 const MANAGED_BY = 'kubernetes.io/job-controller';
 
 export interface JobPartOptions {
@@ -43,11 +45,15 @@ export class JobPart {
   readonly #expectations = new Expectations();
   readonly #written = new Expectations();
   readonly #backoffs: Map<string, JobBackoff> = new Map();
+  readonly #claims: JobClaims;
+  /** Jobs under way whose selector is their user's own. */
+  readonly #manual: Set<string> = new Set();
 
   constructor(options: JobPartOptions) {
     this.#options = options;
     const { client, informers, pods, onError } = options;
     this.#control = new PodControl(client, options.announce);
+    this.#claims = new JobClaims(client, pods);
     this.#workers = new Workers(
       client.timers,
       WORKERS,
@@ -91,11 +97,19 @@ export class JobPart {
   }
 
   #jobChanged(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
-    if (after !== undefined) return this.#workers.add(key);
+    if (after !== undefined) {
+      const isManual = valueAt(after, 'spec', 'manualSelector') === true;
+      if (isManual && !isFinished(after)) this.#manual.add(key);
+      else this.#manual.delete(key);
+      return this.#workers.add(key);
+    }
+    this.#manual.delete(key);
     this.#expectations.forget(key);
     this.#written.forget(key);
     this.#backoffs.delete(key);
-    for (const row of this.#rowsOf(stringAt(before, 'metadata', 'uid'))) this.#addLoose(row);
+    const uid = stringAt(before, 'metadata', 'uid');
+    this.#claims.searchAgain(uid);
+    for (const row of this.#rowsOf(uid)) this.#addLoose(row);
     return undefined;
   }
 
@@ -124,6 +138,23 @@ export class JobPart {
       if (former !== undefined) this.#workers.add(former);
     }
     if (scan !== null && key === undefined) this.#addLoose(row);
+    if (scan !== null && owner < 0) this.#offer(row, bytes, scan);
+  }
+
+  /** A pod that belongs to nobody is looked at by the Jobs that may select it. */
+  #offer(row: number, bytes: Buffer, { labelsStart, labelsEnd }: ObjectScan): void {
+    if (labelsStart < 0) return;
+    const labels = bytes.subarray(labelsStart, labelsEnd);
+    const named = labels.includes(UID_LABEL)
+      ? stringAt(JSON.parse(labels.toString('utf8')) as JsonObject, UID_LABEL)
+      : '';
+    const key = this.#jobs.keyOfUid(named);
+    const [namespace = ''] = this.#options.pods.informer.keyOf(row).split('/');
+    const manual = [...this.#manual].filter((one) => one.startsWith(`${namespace}/`));
+    for (const one of key === undefined ? manual : [...manual, key]) {
+      this.#claims.searchAgain(stringAt(this.#jobs.get(one), 'metadata', 'uid'));
+      this.#workers.add(one);
+    }
   }
 
   /** A pod whose Job is gone, or that was set free. */
@@ -166,6 +197,11 @@ export class JobPart {
     const owner = ownerOfObject('batch/v1', 'Job', job);
     const pods = this.#podsOf(owner);
     if (isFinished(job)) return this.#clean(key, owner, pods, nowMs);
+    const claimed = await this.#claims.claim(job, owner);
+    for (const revision of claimed) this.#expectations.expectRevision(key, revision, nowMs);
+    if (claimed.includes(-1)) return 'retry';
+    // What was taken comes with its event.
+    if (claimed.some((revision) => revision > 0)) return { againMs: EXPECTATION_LOOK_MS };
     const judged = await this.#judge(job, owner, pods);
     if (judged === undefined) return 'retry';
     const backoff = this.#backoffs.get(key) ?? { failures: 0, lastFailureMs: 0 };
