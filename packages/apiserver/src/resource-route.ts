@@ -9,6 +9,7 @@ import {
   badRequest,
   failed,
   generic,
+  methodNotSupported,
   notFound,
   success,
   type Result,
@@ -145,7 +146,15 @@ function checkRoute(call: Call, served: Served): Status | null {
   if ((verb === 'create') !== (info.name === '') && ['create', 'update', 'patch'].includes(verb)) {
     return generic('MethodNotAllowed');
   }
+  if (served.custom?.kind.facts.state.isTerminating === true) return checkEnding(served, verb);
   return resource.verbs.includes(verb) ? null : generic('MethodNotAllowed');
+}
+
+/** Objects of an ending definition may still change, or nobody could let go of them. */
+function checkEnding({ plural }: Served, verb: string): Status | null {
+  if (verb !== 'create') return null;
+  const text = 'not allowed while custom resource definition is terminating';
+  return { ...methodNotSupported(plural, verb), message: `${verb} ${text}` };
 }
 
 /** A request whose body and options belong to somebody else. */

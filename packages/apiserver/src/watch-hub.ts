@@ -21,6 +21,8 @@ import { Watcher, type WatchHome, type WatchRequest } from './watcher.ts';
 export const BOOKMARK_MS = 60_000;
 /** And this long before its watch ends. */
 const LAST_BOOKMARK_MS = 2000;
+/** Turns in which watches of a kind that is gone may still be shown its last changes. */
+const END_TURNS_MAX = 1000;
 /** Watches whose time has come that are seen to in one turn. */
 const DUE_PER_TURN_MAX = 1000;
 
@@ -307,6 +309,20 @@ export class WatchHub implements WatchHome {
       this.settle();
       this.#tickDue(nowMs);
     });
+  }
+
+  /**
+   * Ends every watch that was shown what happened up to `revision`, and the others as soon as they
+   * were; those whose clients do not read, and what takes too long, at once.
+   */
+  endAt(revision: number, turnsLeft: number = END_TURNS_MAX): void {
+    this.settle();
+    const position = this.#feed?.position ?? 0;
+    for (const watcher of Array.from(this.#watchers)) {
+      const isShown = watcher.isLive && position >= revision;
+      if (isShown || turnsLeft === 0 || watcher.request.exchange.writable() <= 0) watcher.end();
+    }
+    if (this.#watchers.size > 0) this.defer(() => this.endAt(revision, turnsLeft - 1));
   }
 
   /** Ends every watch cleanly; clients open new ones elsewhere. */

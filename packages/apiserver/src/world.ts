@@ -158,8 +158,7 @@ export class World {
   #dropOwnHub(prefix: string): void {
     const hub = this.#hubs.get(prefix);
     // what happened to the last objects comes before the end
-    hub?.settle();
-    hub?.endAll();
+    hub?.endAt(this.storage.publishedRevision);
     this.#hubs.delete(prefix);
   }
 

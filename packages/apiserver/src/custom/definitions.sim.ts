@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createApiServer, type ServerOptions } from '../assembly.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
+import type { Storage } from '../storage.ts';
 import type { ApiServer } from '../server.ts';
 
 export const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -22,7 +23,7 @@ export type Ask = (
 
 export interface Rig {
   readonly api: ApiServer;
-  readonly storage: StorageModel;
+  readonly storage: Storage;
   readonly ask: Ask;
   /** Does what was put off, until nothing is. */
   readonly settle: () => void;
@@ -31,7 +32,7 @@ export interface Rig {
 /** A server with a namespace `default`. */
 export function startRig(
   more: Partial<ServerOptions> = {},
-  storage: StorageModel = new StorageModel(),
+  storage: Storage = new StorageModel(),
 ): Rig {
   let uuids = 0;
   const later: (() => void)[] = [];

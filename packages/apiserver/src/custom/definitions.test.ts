@@ -1,0 +1,232 @@
+/** The life of definitions: names, conditions, versions, their end, and a restart. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openStore } from '@megaplane/store/open';
+import { EmbeddedStorage } from '../embedded-storage.ts';
+import type { ExchangeModel } from '../exchange-model.sim.ts';
+import {
+  define,
+  DEFINITIONS,
+  definitionOf,
+  MERGE,
+  startRig,
+  versionOf,
+} from './definitions.sim.ts';
+
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const WIDGET = {
+  apiVersion: 'example.com/v1',
+  kind: 'Widget',
+  metadata: { name: 'w' },
+  spec: { color: 'red' },
+};
+
+interface Definition {
+  readonly metadata: { readonly uid: string; readonly deletionTimestamp?: string };
+  readonly status: {
+    readonly conditions: readonly Condition[];
+    readonly acceptedNames: { readonly kind: string; readonly shortNames?: string[] };
+    readonly storedVersions: readonly string[];
+  };
+}
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+function read(exchange: ExchangeModel): Definition {
+  assert.equal(exchange.status, 200, exchange.text);
+  return JSON.parse(exchange.text) as Definition;
+}
+
+function condition({ status }: Definition, type: string): string {
+  const found = status.conditions.find((one) => one.type === type);
+  return `${found?.status} ${found?.reason}: ${found?.message}`;
+}
+
+function events(watch: ExchangeModel): string[] {
+  const lines = watch.text.trim().split('\n').filter(Boolean);
+  return lines.map((line) => (JSON.parse(line) as { type: string }).type);
+}
+
+test('a definition is established by the write that makes it', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const definition = read(rig.ask('GET', `${DEFINITIONS}/widgets.example.com`));
+  assert.equal(condition(definition, 'NamesAccepted'), 'True NoConflicts: no conflicts found');
+  const accepted = 'True InitialNamesAccepted: the initial names have been accepted';
+  assert.equal(condition(definition, 'Established'), accepted);
+  assert.deepEqual(definition.status.storedVersions, ['v1']);
+  assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
+});
+
+test('names that another definition of the group has are refused until it goes', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const names = { plural: 'gadgets', singular: 'gadget', kind: 'Widget', listKind: 'WidgetList' };
+  define(rig, definitionOf('gadgets', [versionOf('v1')], { names }));
+  const path = `${DEFINITIONS}/gadgets.example.com`;
+  const refused = read(rig.ask('GET', path));
+  assert.equal(condition(refused, 'NamesAccepted').split(':')[0], 'False ListKindConflict');
+  assert.match(condition(refused, 'NamesAccepted'), /"WidgetList" is already in use$/);
+  assert.match(
+    condition(refused, 'Established'),
+    /^False NotAccepted: not all names are accepted$/,
+  );
+  const gadgets = '/apis/example.com/v1/namespaces/default/gadgets';
+  assert.equal(rig.ask('GET', gadgets).status, 404);
+  rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`);
+  rig.settle();
+  assert.match(condition(read(rig.ask('GET', path)), 'NamesAccepted'), /^True NoConflicts/);
+  assert.equal(rig.ask('GET', gadgets).status, 200);
+});
+
+test('the end of a definition deletes its objects and waits for their finalizers', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const held = { ...WIDGET, metadata: { name: 'held', finalizers: ['example.com/hold'] } };
+  assert.equal(rig.ask('POST', WIDGETS, held).status, 201);
+  assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
+  const watch = rig.ask('GET', `${WIDGETS}?watch=1`);
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  rig.ask('DELETE', path);
+  rig.settle();
+  const ending = read(rig.ask('GET', path));
+  assert.match(condition(ending, 'Terminating'), /^True InstanceDeletionInProgress/);
+  assert.equal(rig.ask('GET', `${WIDGETS}/w`).status, 404);
+  const created = rig.ask('POST', WIDGETS, WIDGET);
+  assert.equal(created.status, 405);
+  assert.match(
+    created.text,
+    /"create not allowed while custom resource definition is terminating"/,
+  );
+  const freed = rig.ask('PATCH', `${WIDGETS}/held`, { metadata: { finalizers: null } }, MERGE);
+  assert.equal(freed.status, 200, freed.text);
+  rig.settle();
+  assert.equal(rig.ask('GET', path).status, 404);
+  assert.equal(rig.ask('GET', WIDGETS).status, 404);
+  assert.ok(watch.isEnded, 'watches end with the kind');
+  assert.deepEqual(events(watch), ['ADDED', 'ADDED', 'MODIFIED', 'DELETED', 'DELETED']);
+});
+
+test('a version that was stored stays until it is said to be migrated', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1'), versionOf('v2')]));
+  assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  const [v1, v2] = [versionOf('v1'), versionOf('v2')];
+  const both = [v1, { ...v2, storage: true }];
+  read(rig.ask('PATCH', path, { spec: { versions: both } }, MERGE));
+  rig.settle();
+  assert.deepEqual(read(rig.ask('GET', path)).status.storedVersions, ['v1', 'v2']);
+  const without = rig.ask('PATCH', path, { spec: { versions: [{ ...v2, storage: true }] } }, MERGE);
+  assert.equal(without.status, 422);
+  assert.match(without.text, /must remain in spec.versions until a storage migration/);
+  read(rig.ask('PATCH', `${path}/status`, { status: { storedVersions: ['v2'] } }, MERGE));
+  read(rig.ask('PATCH', path, { spec: { versions: [{ ...v2, storage: true }] } }, MERGE));
+  rig.settle();
+  assert.equal(rig.ask('GET', WIDGETS).status, 404);
+  const moved = rig.ask('GET', '/apis/example.com/v2/namespaces/default/widgets/w');
+  assert.equal((JSON.parse(moved.text) as { apiVersion: string }).apiVersion, 'example.com/v2');
+});
+
+test('a server that starts anew serves the kinds and objects that are there', () => {
+  const rig = startRig();
+  const columns = [{ name: 'Color', type: 'string', jsonPath: '.spec.color' }];
+  const version = versionOf('v1', {
+    additionalPrinterColumns: columns,
+    deprecated: true,
+    selectableFields: [{ jsonPath: '.spec.color' }],
+    schema: {
+      openAPIV3Schema: {
+        type: 'object',
+        properties: { spec: { type: 'object', properties: { color: { type: 'string' } } } },
+      },
+    },
+  });
+  define(rig, definitionOf('widgets', [version]));
+  const made = rig.ask('POST', WIDGETS, WIDGET);
+  assert.equal(made.status, 201, made.text);
+  const again = startRig({}, rig.storage);
+  assert.deepEqual(again.ask('GET', `${WIDGETS}/w`).text, made.text);
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+  const table = again.ask('GET', WIDGETS, undefined, { accept });
+  const { rows } = JSON.parse(table.text) as { rows: { cells: unknown[] }[] };
+  assert.deepEqual(rows[0]?.cells, ['w', 'red']);
+  assert.ok(table.headers.includes('299 - "example.com/v1 Widget is deprecated"'));
+  const count = (selector: string): number => {
+    const { text } = again.ask('GET', `${WIDGETS}?fieldSelector=${selector}`);
+    return (JSON.parse(text) as { items: unknown[] }).items.length;
+  };
+  assert.deepEqual([count('spec.color%3Dred'), count('spec.color%3Dblue')], [1, 0]);
+});
+
+test('a change of the schema counts for what is stored, from the next read on', () => {
+  const rig = startRig();
+  const withColor = (more: object) =>
+    versionOf('v1', {
+      schema: {
+        openAPIV3Schema: {
+          type: 'object',
+          properties: {
+            spec: { type: 'object', properties: { color: { type: 'string', ...more } } },
+          },
+        },
+      },
+    });
+  define(rig, definitionOf('widgets', [withColor({}), versionOf('v2')]));
+  rig.ask('POST', WIDGETS, { ...WIDGET, spec: {} });
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  const versions = [{ ...withColor({ default: 'blue', enum: ['blue'] }), storage: true }];
+  read(rig.ask('PATCH', path, { spec: { versions: [...versions, versionOf('v2')] } }, MERGE));
+  rig.settle();
+  const shown = JSON.parse(rig.ask('GET', `${WIDGETS}/w`).text) as { spec: object };
+  assert.deepEqual(shown.spec, { color: 'blue' });
+  assert.equal(rig.ask('POST', WIDGETS, { ...WIDGET, metadata: { name: 'x' } }).status, 422);
+});
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test('a hundred definitions made and deleted in a loop leave nothing behind', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const rig = startRig({}, new EmbeddedStorage(opened.store, () => opened.close()));
+  const all = Array.from({ length: 100 }, (_, index) => `kind${index}s`);
+  const { kinds, hubs } = rig.api.parts.world;
+  const definitions = rig.ask('GET', `${DEFINITIONS}?watch=1&resourceVersion=1`);
+  const watches: ExchangeModel[] = [];
+  for (let round = 0; round < 3; round++) {
+    for (const plural of all) {
+      rig.ask('POST', DEFINITIONS, definitionOf(plural, [versionOf('v1')]));
+    }
+    await turns(2);
+    for (const plural of all) {
+      const path = `/apis/example.com/v1/namespaces/default/${plural}`;
+      const kind = plural.charAt(0).toUpperCase() + plural.slice(1, -1);
+      const made = rig.ask('POST', path, { ...WIDGET, kind });
+      assert.equal(made.status, 201, `${plural} in round ${round}: ${made.text}`);
+      watches.push(rig.ask('GET', `${path}?watch=1`));
+    }
+    await turns(2);
+    for (const plural of all) rig.ask('DELETE', `${DEFINITIONS}/${plural}.example.com`);
+    for (let turn = 0; turn < 2000 && kinds.size > 0; turn++) {
+      await turns(1);
+      rig.settle();
+    }
+    assert.equal(kinds.size, 0, `round ${round}`);
+  }
+  assert.equal(rig.ask('GET', '/apis/example.com').status, 404);
+  for (const watch of watches) {
+    assert.ok(watch.isEnded);
+    assert.deepEqual(events(watch), ['ADDED', 'DELETED']);
+  }
+  const seen = events(definitions);
+  assert.equal(seen.filter((type) => type === 'ADDED').length, 300);
+  assert.equal(seen.filter((type) => type === 'DELETED').length, 300);
+  const left = [...hubs.keys()].filter((key) => key.includes('example.com'));
+  assert.deepEqual(left, []);
+  await opened.close();
+});
