@@ -7,6 +7,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { EventText, EventWriter, Subject } from './event-writer.ts';
 import type { ExtenderCall } from './extenders/extender.ts';
 import type { Failure } from './failure.ts';
+import type { PodObject } from './objects.ts';
+import { PLACE } from './pod-table.ts';
 import { uidText } from './pod-uid.ts';
 import { DEFAULT_SCHEDULER_NAME } from './profile.ts';
 import type { ObjectWrite } from './reservation.ts';
@@ -32,6 +34,9 @@ export interface ApiWriterOptions {
   readonly undo: (writes: readonly ObjectWrite[]) => void;
   readonly log: Log;
 }
+
+/** Between two questions to a server that does not answer. */
+const FIND_OUT_MS = 1000;
 
 interface Report {
   readonly tag: number;
@@ -169,8 +174,28 @@ export class ApiWriter {
   ): void => {
     if (status >= 200 && status <= 299) return this.#isBound(tag);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
-    this.fail(tag, failureText(status, text));
+    const message = failureText(status, text);
+    if (status === STATUS_NONE) void this.#findOut(tag, message);
+    else this.fail(tag, message);
   };
+
+  /** An answer that was lost may have been a yes: the room is kept until that is known. */
+  async #findOut(tag: number, message: string): Promise<void> {
+    const { client, core, keyOf } = this.#options;
+    for (let id = core.rowOf(tag); id >= 0; id = core.rowOf(tag)) {
+      // The watch may have told by now.
+      if (core.pods.place.get(id) !== PLACE.assumed) return this.#isBound(tag);
+      const node = core.nodes.nameOf(core.pods.node.get(id));
+      const found = await client.request({ method: 'GET', path: podPath(keyOf(id)) });
+      if (found.ok) {
+        const { spec } = found.object as unknown as PodObject;
+        return (spec.nodeName ?? '') === node ? this.#isBound(tag) : this.fail(tag, message);
+      }
+      if (found.code !== STATUS_NONE) return this.fail(tag, message);
+      await new Promise<void>((resolve) => void client.timers.after(FIND_OUT_MS, resolve));
+    }
+    this.#startedMs.delete(tag);
+  }
 
   #isBound(tag: number): void {
     const { core, metrics, monotonicMs } = this.#options;

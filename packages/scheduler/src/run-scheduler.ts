@@ -88,6 +88,7 @@ class SchedulerProgram {
   readonly #caller: ExtenderCaller;
   readonly #events: EventWriter;
   readonly #fail: (error: Error) => void;
+  readonly #nowMs: () => number;
   #timers: NodeJS.Timeout[] = [];
 
   constructor(client: Client, options: SchedulerOptions) {
@@ -97,6 +98,9 @@ class SchedulerProgram {
     this.#fail = resolve;
     const configuration = options.configuration ?? DEFAULT_CONFIGURATION;
     const { extenders } = configuration;
+    // Never back, whatever happens to the wall clock: pods that rest must not rest for an hour.
+    const nowMs = (): number => client.timers.nowMs();
+    this.#nowMs = nowMs;
     this.#caller = new ExtenderCaller(extenders);
     this.#core = createCore(configuration, options, (id) => this.#feeds.keyOfPod(id));
     const { eventsPerSecondMax } = options;
@@ -129,7 +133,7 @@ class SchedulerProgram {
       writer,
       preBinder: this.#preBinder,
       metrics: this.#metrics,
-      clock: systemClock,
+      clock: { nowMs, monotonicMs: () => systemClock.monotonicMs() },
       ask: (question) => this.#ask(client, question),
       onMismatch: (text) => options.log('error', text),
       defer: (run) => void setImmediate(run),
@@ -138,7 +142,7 @@ class SchedulerProgram {
       client,
       core: this.#core,
       keepsNodes: extenders.some(({ nodeCacheCapable: isShort }) => isShort !== true),
-      nowMs: () => systemClock.nowMs(),
+      nowMs,
       onChange: () => this.#loop.wake(),
       onPodGone: (id, undone) => {
         writer.forget(id);
@@ -156,7 +160,7 @@ class SchedulerProgram {
     else this.#election.start();
     const every = (periodMs: number, run: (nowMs: number) => void): void => {
       const timer = setInterval(() => {
-        run(systemClock.nowMs());
+        run(this.#nowMs());
         this.#loop.wake();
       }, periodMs);
       this.#timers.push(timer);

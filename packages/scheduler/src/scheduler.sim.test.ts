@@ -1,0 +1,412 @@
+// A world that goes wrong: requests and answers are lost, pods are bound by others or deleted while
+// they are being bound, nodes come and go, the server is gone for a minute, the scheduler restarts.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '@megaplane/base/random';
+import { STATUS_NONE, type Client, type SendDone } from '@megaplane/client/client';
+import { ApiWriter } from './api-writer.ts';
+import { EventWriter } from './event-writer.ts';
+import type { NodeObject, PodObject } from './objects.ts';
+import { PreBinder } from './pre-binder.ts';
+import { SchedulerCore } from './scheduler-core.ts';
+import { SchedulerMetrics } from './scheduler-metrics.ts';
+import { SchedulingLoop } from './scheduling-loop.ts';
+
+const SEEDS = process.env['MEGAPLANE_LONG'] === '1' ? 200 : 4;
+const STEPS = 300;
+const SECOND_MS = 1000;
+const OUTAGE_MS = 60_000;
+/** Longer than any pod waits without a reason. */
+const SETTLE_MS = 900_000;
+
+interface Happening {
+  readonly atMs: number;
+  readonly order: number;
+  run(): void;
+}
+
+interface Answer {
+  readonly code: number;
+  readonly text: string;
+}
+
+const NO_ANSWER: Answer = { code: STATUS_NONE, text: 'connection reset' };
+
+/** The API server's truth, and a scheduler that sees it late. */
+class World {
+  readonly random: Random;
+  readonly pods = new Map<string, PodObject>();
+  readonly nodes = new Map<string, NodeObject>();
+  readonly faults: string[] = [];
+  nowMs = 1_000_000;
+  isCalm = false;
+  binds = 0;
+  #happenings: Happening[] = [];
+  #order = 0;
+  #outageEndMs = 0;
+  #scheduler: Scheduler;
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+    this.#scheduler = new Scheduler(this);
+  }
+
+  chance(percent: number): boolean {
+    return !this.isCalm && this.random.below(100) < percent;
+  }
+
+  at(delayMs: number, run: () => void): void {
+    this.#happenings.push({ atMs: this.nowMs + delayMs, order: this.#order++, run });
+  }
+
+  /** Lets what is due happen until a moment. */
+  runUntil(endMs: number): void {
+    for (;;) {
+      let next: Happening | null = null;
+      for (const one of this.#happenings) {
+        const isEarlier =
+          next === null ||
+          one.atMs < next.atMs ||
+          (one.atMs === next.atMs && one.order < next.order);
+        if (one.atMs <= endMs && isEarlier) next = one;
+      }
+      if (next === null) break;
+      const due = next;
+      this.#happenings = this.#happenings.filter((one) => one !== due);
+      this.nowMs = Math.max(this.nowMs, due.atMs);
+      due.run();
+    }
+    this.nowMs = endMs;
+  }
+
+  get isOut(): boolean {
+    return this.nowMs < this.#outageEndMs;
+  }
+
+  goOut(): void {
+    this.#outageEndMs = this.nowMs + OUTAGE_MS;
+  }
+
+  /** What the old one sent has arrived before the new one looks: that is what its lease is for. */
+  restart(): void {
+    const before = this.#scheduler;
+    before.stop();
+    this.at(SECOND_MS, () => {
+      if (this.#scheduler === before) this.#scheduler = new Scheduler(this);
+    });
+  }
+
+  /** Changes reach the watch in order, late, and after an outage only. */
+  #tell(run: (scheduler: Scheduler) => void): void {
+    const scheduler = this.#scheduler;
+    const outageMs = Math.max(0, this.#outageEndMs - this.nowMs);
+    const slowMs = outageMs + this.random.below(600);
+    const lateMs = Math.max(slowMs, scheduler.watchedMs - this.nowMs);
+    scheduler.watchedMs = this.nowMs + lateMs;
+    this.at(lateMs, () => run(scheduler));
+  }
+
+  setNode(node: NodeObject): void {
+    this.nodes.set(node.metadata.name, node);
+    this.#tell((scheduler) => scheduler.seeNode(node));
+  }
+
+  dropNode(name: string): void {
+    this.nodes.delete(name);
+    for (const [key, { spec }] of this.pods) if (spec.nodeName === name) this.dropPod(key);
+    this.#tell((scheduler) => scheduler.missNode(name));
+  }
+
+  setPod(key: string, pod: PodObject): void {
+    this.pods.set(key, pod);
+    this.#tell((scheduler) => scheduler.seePod(key, pod));
+  }
+
+  dropPod(key: string): void {
+    if (this.pods.delete(key)) this.#tell((scheduler) => scheduler.missPod(key));
+  }
+
+  cpuLeft(name: string): number {
+    let left = Number(this.nodes.get(name)?.status?.allocatable?.['cpu'] ?? 0);
+    for (const pod of this.pods.values()) if (pod.spec.nodeName === name) left -= cpuOf(pod);
+    return left;
+  }
+
+  /** What the API server makes of a request. */
+  serve(method: string, path: string, body: string): Answer {
+    const [, namespace = '', name = '', sub = ''] =
+      /namespaces\/([^/]+)\/pods\/([^/]+)\/?(.*)$/.exec(path) ?? [];
+    const key = `${namespace}/${name}`;
+    const pod = this.pods.get(key);
+    if (name === '') return { code: 201, text: '{}' };
+    if (pod === undefined) return { code: 404, text: '{"message":"not found"}' };
+    if (method === 'GET') return { code: 200, text: JSON.stringify(pod) };
+    if (sub === 'binding') return this.#bind(key, pod, JSON.parse(body) as Binding);
+    if (method === 'DELETE') this.dropPod(key);
+    return { code: 200, text: '{}' };
+  }
+
+  #bind(key: string, pod: PodObject, { metadata, target }: Binding): Answer {
+    if (metadata.uid !== pod.metadata.uid) return { code: 409, text: '{"message":"uid"}' };
+    if ((pod.spec.nodeName ?? '') !== '') return { code: 409, text: '{"message":"assigned"}' };
+    if (this.nodes.has(target.name) && this.cpuLeft(target.name) < cpuOf(pod)) {
+      this.faults.push(`${key} overcommits ${target.name}`);
+    }
+    this.binds++;
+    this.setPod(key, { ...pod, spec: { ...pod.spec, nodeName: target.name } });
+    if (!this.nodes.has(target.name)) this.at(2000, () => this.dropPod(key));
+    return { code: 201, text: '{}' };
+  }
+}
+
+interface Binding {
+  readonly metadata: { readonly uid: string };
+  readonly target: { readonly name: string };
+}
+
+function cpuOf({ spec }: PodObject): number {
+  return Number(spec.containers?.[0]?.resources?.requests?.['cpu'] ?? 0);
+}
+
+/** The scheduler's own parts around a client that is as bad as the world. */
+class Scheduler {
+  readonly core: SchedulerCore;
+  /** When the watch delivers what it was told last. */
+  watchedMs = 0;
+  readonly #world: World;
+  readonly #keys: string[] = [];
+  readonly #rows = new Map<string, number>();
+  readonly #free: number[] = [];
+  readonly #loop: SchedulingLoop;
+  readonly #writer: ApiWriter;
+  readonly #preBinder: PreBinder;
+  #isStopped = false;
+
+  constructor(world: World) {
+    this.#world = world;
+    const keyOf = (id: number): string => this.#keys[id] ?? '';
+    const core = new SchedulerCore({ seed: 7, keyOf });
+    this.core = core;
+    const client = this.#client();
+    const metrics = new SchedulerMetrics();
+    this.#writer = new ApiWriter({
+      client,
+      core,
+      metrics,
+      keyOf,
+      events: new EventWriter({ client, host: 'sim', eventsPerSecondMax: 10 }),
+      monotonicMs: () => world.nowMs,
+      onProgress: () => this.#loop.wake(),
+      undo: () => {},
+      bindElsewhere: () => Promise.resolve(''),
+      log: () => {},
+    });
+    this.#preBinder = new PreBinder({
+      client,
+      core,
+      onReady: () => {},
+      onFailure: () => {},
+      onWaiting: () => {},
+      onTrouble: () => {},
+    });
+    const clock = { nowMs: () => world.nowMs, monotonicMs: () => world.nowMs };
+    this.#loop = new SchedulingLoop({
+      core,
+      writer: this.#writer,
+      preBinder: this.#preBinder,
+      metrics,
+      clock,
+      ask: () => Promise.resolve([]),
+      onMismatch: (text) => world.faults.push(text),
+      defer: (run) => this.#later(1, run),
+    });
+    for (const node of world.nodes.values()) this.seeNode(node);
+    for (const [key, pod] of world.pods) this.seePod(key, pod);
+    this.#loop.setSynced();
+    this.#loop.setLeading(true);
+    this.#every(SECOND_MS, () => core.tick(world.nowMs));
+    this.#every(30 * SECOND_MS, () => core.flush(world.nowMs));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#loop.setLeading(false);
+  }
+
+  seeNode(node: NodeObject): void {
+    if (this.#isStopped) return;
+    this.core.nodeSeen(node, this.#world.nowMs);
+    this.#loop.wake();
+  }
+
+  missNode(name: string): void {
+    if (!this.#isStopped) this.core.nodeGone(name, this.#world.nowMs);
+  }
+
+  seePod(key: string, pod: PodObject): void {
+    if (this.#isStopped) return;
+    const known = this.#rows.get(key);
+    const id = known ?? this.#free.pop() ?? this.#keys.length;
+    this.#rows.set(key, id);
+    this.#keys[id] = key;
+    const bytes = Buffer.from(JSON.stringify(pod));
+    this.core.podSeen(id, known === undefined, bytes, 0, bytes.length, this.#world.nowMs);
+    this.#loop.wake();
+  }
+
+  missPod(key: string): void {
+    const id = this.#rows.get(key);
+    if (this.#isStopped || id === undefined) return;
+    this.#writer.forget(id);
+    this.core.podGone(id, this.#world.nowMs);
+    this.#rows.delete(key);
+    this.#free.push(id);
+    this.#loop.wake();
+  }
+
+  #later(delayMs: number, run: () => void): void {
+    this.#world.at(delayMs, () => {
+      if (!this.#isStopped) run();
+    });
+  }
+
+  #every(periodMs: number, run: () => void): void {
+    this.#later(periodMs, () => {
+      run();
+      this.#loop.wake();
+      this.#every(periodMs, run);
+    });
+  }
+
+  /** Late, and sometimes lost on the way there or back; a stopped scheduler hears nothing. */
+  #request(method: string, path: string, body: string, done: (answer: Answer) => void): void {
+    const world = this.#world;
+    const thereMs = world.random.below(200);
+    const backMs = world.random.below(200);
+    const isLost = world.chance(5);
+    const isUnheard = world.chance(5);
+    // A request that was sent arrives, whether or not its sender still lives.
+    world.at(thereMs, () => {
+      const isGone = isLost || world.isOut;
+      const answer = isGone ? NO_ANSWER : world.serve(method, path, body);
+      this.#later(backMs, () => done(isUnheard ? NO_ANSWER : answer));
+    });
+  }
+
+  #client(): Client {
+    const world = this.#world;
+    const timers = {
+      nowMs: () => world.nowMs,
+      after: (delayMs: number, fire: () => void) => {
+        this.#later(delayMs, fire);
+        return () => {};
+      },
+    };
+    const send = (
+      method: string,
+      path: string,
+      _type: string,
+      body: string | null,
+      done: SendDone,
+      tag = 0,
+    ): boolean => {
+      this.#request(method, path, body ?? '', ({ code, text }) => {
+        const bytes = Buffer.from(text);
+        done(code, bytes, 0, bytes.length, tag);
+      });
+      return true;
+    };
+    // As the client's, but answering at once when it does: promises are not of this world's time.
+    const request = ({ method, path }: { method: string; path: string }): object => ({
+      // eslint-disable-next-line unicorn/no-thenable
+      then: (resolve: (response: object) => void) => {
+        this.#request(method, path, '', ({ code, text }) => {
+          const isFine = code >= 200 && code < 300;
+          resolve(
+            isFine
+              ? { ok: true, code, object: JSON.parse(text) as object }
+              : { ok: false, code, status: { message: text } },
+          );
+        });
+      },
+    });
+    const client = { timers, send, request, room: () => 100, onRoom: () => {}, random: () => 0.5 };
+    return client as unknown as Client;
+  }
+}
+
+let serial = 0;
+
+function newPod(world: World, cpu: number): void {
+  const name = `p${serial++}`;
+  const uid = `00000000-0000-0000-0000-${String(serial).padStart(12, '0')}`;
+  world.setPod(`default/${name}`, {
+    metadata: { name, namespace: 'default', uid },
+    spec: {
+      schedulerName: 'default-scheduler',
+      priority: 0,
+      containers: [{ name: 'c', resources: { requests: { cpu: String(cpu) } } }],
+    },
+  });
+}
+
+function newNode(world: World, name: string, cpu: number, unschedulable = false): void {
+  const allocatable = { cpu: String(cpu), memory: '64Gi', pods: '110' };
+  world.setNode({
+    metadata: { name, labels: {} },
+    spec: { unschedulable },
+    status: { allocatable },
+  });
+}
+
+/** One thing that people, controllers or bad luck do. */
+function disturb(world: World): void {
+  const { random } = world;
+  const keys = [...world.pods.keys()];
+  const someKey = keys[random.below(Math.max(1, keys.length))] ?? '';
+  const names = [...world.nodes.keys()];
+  const someNode = names[random.below(Math.max(1, names.length))] ?? '';
+  const dice = random.below(100);
+  if (dice < 60) newPod(world, 1 + random.below(3));
+  else if (dice < 72) world.dropPod(someKey);
+  else if (dice < 80) newNode(world, `n${random.below(8)}`, 8);
+  else if (dice < 84) world.dropNode(someNode);
+  else if (dice < 90) bindByHand(world, someKey);
+  else if (dice < 94) world.restart();
+  else if (dice < 95) world.goOut();
+}
+
+/** Somebody else binds a pod, to a node that is cordoned: two who fill one node overfill it. */
+function bindByHand(world: World, key: string): void {
+  const pod = world.pods.get(key);
+  if (pod === undefined || (pod.spec.nodeName ?? '') !== '') return;
+  const cordoned = `by-hand-${serial++}`;
+  newNode(world, cordoned, 64, true);
+  world.setPod(key, { ...pod, spec: { ...pod.spec, nodeName: cordoned } });
+}
+
+for (let seed = 1; seed <= SEEDS; seed++) {
+  test(`nothing is forgotten, bound twice or overcommitted in world ${seed}`, async () => {
+    const world = new World(seed);
+    for (let i = 0; i < 4; i++) newNode(world, `n${i}`, 8);
+    for (let step = 0; step < STEPS; step++) {
+      disturb(world);
+      world.runUntil(world.nowMs + world.random.below(400));
+      await Promise.resolve();
+    }
+    world.isCalm = true;
+    world.runUntil(world.nowMs + OUTAGE_MS);
+    for (let i = 0; i < 40; i++) newNode(world, `last${i}`, 64);
+    for (let waitedMs = 0; waitedMs < SETTLE_MS; waitedMs += SECOND_MS) {
+      world.runUntil(world.nowMs + SECOND_MS);
+      await Promise.resolve();
+    }
+    const waiting = [...world.pods].filter(([, { spec }]) => (spec.nodeName ?? '') === '');
+    assert.deepEqual(
+      waiting.map(([key]) => key),
+      [],
+    );
+    assert.deepEqual(world.faults, []);
+    assert(world.binds > 20, `only ${world.binds} pods were bound`);
+  });
+}
