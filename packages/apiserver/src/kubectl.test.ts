@@ -89,6 +89,51 @@ test('discovery, explain and access questions are answered', options, async () =
   assert.match(wrong.text, /configmaps "c" already exists/);
 });
 
+const WIDGETS = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: widgets.example.com }
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { plural: widgets, singular: widget, kind: Widget, shortNames: [wd], categories: [toys] }
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      additionalPrinterColumns: [{ name: Size, type: integer, jsonPath: .spec.size }]
+      subresources:
+        scale: { specReplicasPath: .spec.size, statusReplicasPath: .status.size }
+      schema:
+        openAPIV3Schema:
+          type: object
+          description: A widget is a thing.
+          properties:
+            spec:
+              type: object
+              properties: { size: { type: integer, description: How large it is. } }
+`;
+
+test('custom resources feel as built-in ones', options, async () => {
+  const file = join(dir, 'widgets.yaml');
+  writeFileSync(file, WIDGETS);
+  await succeeds(/widgets.example.com created/, 'apply', '-f', file);
+  await succeeds(/condition met/, 'wait', '--for=condition=Established', 'crd/widgets.example.com');
+  await succeeds(/^widgets +wd +example.com\/v1 +true +Widget$/m, 'api-resources');
+  await succeeds(/How large it is\./, 'explain', 'widget.spec.size');
+  const object = join(dir, 'widget.yaml');
+  writeFileSync(
+    object,
+    'apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 3}\n',
+  );
+  await succeeds(/widget.example.com\/w created/, 'apply', '-f', object);
+  await succeeds(/widget.example.com\/w unchanged/, 'apply', '-f', object);
+  await succeeds(/serverside-applied/, 'apply', '--server-side', '-f', object);
+  await succeeds(/^w +3$/m, 'get', 'toys');
+  await succeeds(/widget.example.com\/w scaled/, 'scale', 'wd', 'w', '--replicas=5');
+  await succeeds(/Size: +5/, 'describe', 'widget', 'w');
+  await succeeds(/deleted/, 'delete', 'crd', 'widgets.example.com');
+});
+
 test('a misspelt field is refused with its path', options, async () => {
   const file = join(dir, 'pod.yaml');
   writeFileSync(
