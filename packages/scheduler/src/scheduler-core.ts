@@ -16,6 +16,7 @@ import { Gatekeeper } from './gatekeeper.ts';
 import { Identities } from './identities.ts';
 import { gangCycle, type GangHost } from './gangs/gang-cycle.ts';
 import { groupCondition } from './gangs/group-condition.ts';
+import { eventName } from './event-name.ts';
 import { factsOf } from './node-facts.ts';
 import { NodeTable } from './node-table.ts';
 import { Nominator } from './nominator.ts';
@@ -150,7 +151,7 @@ export class SchedulerCore {
     const key = keyOfObject(object);
     const before = this.objects.object(kind, key);
     this.objects.set(kind, object);
-    const event = `${kind}${before === undefined ? 'Add' : 'Update'}`;
+    const event = `${eventName(kind)}${before === undefined ? 'Add' : 'Update'}`;
     if (kind === 'ResourceClaim') this.#claimSeen(key, before, object, event, nowMs);
     else if (kind === 'PodGroup') this.#groupGrew(key, event, nowMs);
     else this.queue.wakeOthers('object', event, nowMs);

@@ -16,6 +16,7 @@ export class SchedulerMetrics {
   readonly #sliSeconds = new Map<string, BucketHistogram>();
   readonly #podAttempts = new BucketHistogram([1, 2, 4, 8, 16]);
   readonly #victims = new BucketHistogram(exponential(1, 7));
+  /** Failed tries for which room was looked for, as upstream counts them. */
   preemptions = 0;
   bindFailures = 0;
   isLeader = false;
@@ -50,7 +51,6 @@ export class SchedulerMetrics {
   }
 
   preempted(victims: number): void {
-    this.preemptions++;
     this.#victims.record(victims);
   }
 
@@ -86,6 +86,15 @@ export class SchedulerMetrics {
     }
     out.family('scheduler_preemption_attempts_total', 'counter', 'Preemptions.');
     out.value({}, this.preemptions);
+    out.family(
+      'scheduler_unschedulable_pods',
+      'gauge',
+      'Waiting pods by the plugins that said no.',
+    );
+    for (const [key, count] of unschedulable(core)) {
+      const [plugin = '', profile = ''] = key.split(' ');
+      out.value({ plugin, profile }, count);
+    }
     out.family('scheduler_preemption_victims', 'histogram', 'Pods evicted at a time.');
     out.histogram({}, this.#victims);
     out.family('scheduler_cache_size', 'gauge', 'What the cache holds.');
@@ -122,6 +131,19 @@ export class SchedulerMetrics {
     out.value({}, eventsDropped);
     return out.toString();
   }
+}
+
+/** Waiting pods by `plugin profile`; a pod counts for each plugin that rejected it. */
+function unschedulable({ queue, identities, pods }: SchedulerCore): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const [id, rejecters] of queue.waiting.rejections()) {
+    const { schedulerName } = identities.classes.get(pods.podClass.get(id));
+    for (const plugin of rejecters) {
+      const key = `${plugin} ${schedulerName}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+  }
+  return counts;
 }
 
 function attemptLabels(key: string): Labels {

@@ -107,6 +107,9 @@ export class SchedulingLoop {
     const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
     const result = failure.isError ? 'error' : 'unschedulable';
     metrics.attempted(result, schedulerName, seconds);
+    if (failure.nomination !== null || failure.message.includes('preemption: ')) {
+      metrics.preemptions++;
+    }
     writer.report(id, failure, displaced);
     preBinder.write(failure.writes ?? []);
   }

@@ -100,7 +100,8 @@ export class SchedulingQueue {
   }
 
   /** A try found no node. */
-  reject(id: number, { isIndexed, rejecters, message }: Failure, nowMs: number): void {
+  reject(id: number, failure: Failure, nowMs: number): void {
+    const { isIndexed, rejecters, message } = failure;
     const pods = this.#pods;
     pods.rejections.set(id, Math.min(ATTEMPTS_MAX, pods.rejections.get(id) + 1));
     pods.errors.set(id, 0);
@@ -115,7 +116,7 @@ export class SchedulingQueue {
       return;
     }
     const isNews = wasAwake && this.waiting.isNews(podClass, message);
-    this.waiting.addIndexed(podClass, id, pods.stamp.get(id), message);
+    this.waiting.addIndexed(podClass, id, pods.stamp.get(id), failure);
     if (isNews) this.follow(podClass, nowMs);
   }
 

@@ -8,6 +8,7 @@
  * them.
  */
 import { EXTENDERS } from './extenders/extender.ts';
+import type { Failure } from './failure.ts';
 import { PLACE, type PodTable } from './pod-table.ts';
 
 interface WaitingClass {
@@ -19,6 +20,8 @@ interface WaitingClass {
   isAwake: boolean;
   /** What each was told. */
   readonly messages: string[];
+  /** Of the last of them that was tried. */
+  rejecters: ReadonlySet<string>;
 }
 
 /** What happened to the cluster. */
@@ -72,14 +75,18 @@ export class WaitingRoom {
   }
 
   /** A pod that the index found no node for; its class is asleep now. */
-  addIndexed(podClass: number, id: number, stamp: number, message: string): void {
+  addIndexed(
+    podClass: number,
+    id: number,
+    stamp: number,
+    { message, rejecters }: Pick<Failure, 'message' | 'rejecters'>,
+  ): void {
     let waiting = this.#classes.get(podClass);
     if (waiting === undefined) {
-      this.#classes.set(
-        podClass,
-        (waiting = { ids: [], stamps: [], messages: [], head: 0, isAwake: false }),
-      );
+      waiting = { ids: [], stamps: [], messages: [], head: 0, isAwake: false, rejecters };
+      this.#classes.set(podClass, waiting);
     }
+    waiting.rejecters = rejecters;
     waiting.ids.push(id);
     waiting.stamps.push(stamp);
     waiting.isAwake = false;
@@ -98,6 +105,17 @@ export class WaitingRoom {
       if (this.#stillWaits(waiting.ids[head] ?? -1, waiting.stamps[head] ?? -1)) break;
     }
     return waiting.messages[waiting.head] !== message && waiting.head < waiting.ids.length;
+  }
+
+  /** All that wait, each with the plugins that rejected it: for a count once in a while. */
+  *rejections(): Iterable<readonly [id: number, rejecters: ReadonlySet<string>]> {
+    yield* this.#others;
+    for (const { ids, stamps, head, rejecters } of this.#classes.values()) {
+      for (let at = head; at < ids.length; at++) {
+        const id = ids[at] ?? -1;
+        if (this.#stillWaits(id, stamps[at] ?? -1)) yield [id, rejecters];
+      }
+    }
   }
 
   /** A pod that full evaluation found no node for. */

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SchedulerCore } from './scheduler-core.ts';
+import { SchedulerMetrics } from './scheduler-metrics.ts';
+
+/** Buckets of upstream, by family: the first and the last edge, and how many there are. */
+const BUCKETS: readonly (readonly [family: string, first: number, last: number, count: number])[] =
+  [
+    ['scheduler_scheduling_attempt_duration_seconds', 0.001, 16.384, 15],
+    ['scheduler_scheduling_algorithm_duration_seconds', 0.001, 16.384, 15],
+    ['scheduler_pod_scheduling_sli_duration_seconds', 0.01, 5242.88, 20],
+    ['scheduler_pod_scheduling_attempts', 1, 16, 5],
+    ['scheduler_preemption_victims', 1, 64, 7],
+  ];
+
+function bench(): { core: SchedulerCore; metrics: SchedulerMetrics } {
+  const core = new SchedulerCore({ seed: 1, keyOf: (id) => `a/${id}` });
+  const allocatable = { cpu: '1', memory: '1Gi', pods: '10' };
+  core.nodeSeen({ metadata: { name: 'n' }, status: { allocatable } }, 0);
+  return { core, metrics: new SchedulerMetrics() };
+}
+
+test('histograms have the buckets of upstream', () => {
+  const { core, metrics } = bench();
+  metrics.attempted('scheduled', 'default-scheduler', 0.002);
+  metrics.decided(0.001);
+  metrics.scheduled(1, 0.5);
+  metrics.preempted(2);
+  const text = metrics.text(core);
+  for (const [family, first, last, count] of BUCKETS) {
+    const edges = [...text.matchAll(new RegExp(`^${family}_bucket\\{.*le="([^"]+)"`, 'gm'))]
+      .map(([, edge]) => edge)
+      .filter((edge) => edge !== '+Inf')
+      .map(Number);
+    assert.equal(edges.length, count, family);
+    assert.equal(edges[0], first, family);
+    assert.equal(edges.at(-1)?.toPrecision(6), last.toPrecision(6), family);
+  }
+});
+
+test('waiting pods are counted for each plugin that rejected them', () => {
+  const { core, metrics } = bench();
+  for (const [id, cpu] of ['5', '5', '1'].entries()) {
+    const spec = {
+      schedulerName: 'default-scheduler',
+      containers: [{ name: 'c', resources: { requests: { cpu } } }],
+      ...(id === 2 ? { nodeSelector: { x: 'y' } } : {}),
+    };
+    const bytes = Buffer.from(
+      JSON.stringify({ metadata: { name: `${id}`, namespace: 'a' }, spec }),
+    );
+    core.podSeen(id, true, bytes, 0, bytes.length, 0);
+  }
+  while (core.attempt(0) !== null);
+  const text = metrics.text(core);
+  const line = (plugin: string): string => `{plugin="${plugin}",profile="default-scheduler"}`;
+  assert.match(
+    text,
+    new RegExp(`^scheduler_unschedulable_pods${line('NodeResourcesFit')} 2$`, 'm'),
+  );
+  assert.match(text, new RegExp(`^scheduler_unschedulable_pods${line('NodeAffinity')} 1$`, 'm'));
+  assert.match(text, /^scheduler_pending_pods\{queue="unschedulable"\} 3$/m);
+});
+
+test('events are named as upstream names them', () => {
+  const { core, metrics } = bench();
+  const spec = { schedulerName: 'default-scheduler', volumes: [] as object[] };
+  spec.volumes.push({ name: 'v', persistentVolumeClaim: { claimName: 'c' } });
+  const bytes = Buffer.from(JSON.stringify({ metadata: { name: '0', namespace: 'a' }, spec }));
+  core.podSeen(0, true, bytes, 0, bytes.length, 0);
+  core.attempt(0);
+  core.objectSeen('StorageClass', { metadata: { name: 's' } }, 60_000);
+  const want =
+    'scheduler_queue_incoming_pods_total{queue="active",event="storage.k8s.io/StorageClassAdd"} 1';
+  assert(metrics.text(core).includes(want), metrics.text(core));
+});
