@@ -2,11 +2,11 @@
  * JSON as CEL values, by a declared type or by its own form, and back. Nothing is copied: a member
  * becomes a value when an expression asks for it.
  */
+import { parseDurationFormat } from '../custom/duration-format.ts';
 import { isGoInt } from '../custom/go-texts.ts';
 import { equals } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
-import { parseCelDuration, parseTimestamp } from './time-library.ts';
-import { durationText, timestampText } from './time-library.ts';
+import { durationText, parseTimestamp, timestampText } from './time-library.ts';
 import { DYN, type CelType } from './typing.ts';
 import {
   CelError,
@@ -137,7 +137,7 @@ export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
     case 'timestamp':
       return typeof value === 'string' ? timestampOf(value) : wrong(value, type);
     case 'duration':
-      return typeof value === 'string' ? parseCelDuration(value) : wrong(value, type);
+      return typeof value === 'string' ? durationOf(value) : wrong(value, type);
     case 'list':
       return Array.isArray(value) ? new JsonList(value, type) : wrong(value, type);
     case 'map':
@@ -167,6 +167,12 @@ function bytesOf(text: string): CelValue {
   return new CelError(`Invalid byte formatted string ${text}: ${why}`);
 }
 
+function durationOf(text: string): CelValue {
+  const nanos = parseDurationFormat(text);
+  if (nanos !== undefined) return new Duration(nanos);
+  return new CelError(`Invalid duration ${text}: unable to parse ${text} as duration`);
+}
+
 /** `date` and `date-time` are both points in time. */
 function timestampOf(text: string): CelValue {
   return parseTimestamp(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
@@ -177,7 +183,12 @@ function isRecord(value: JsonValue): value is JsonObject {
 }
 
 /** What upstream calls the types in errors about data that does not fit its schema. */
-const SCHEMA_NAMES: Readonly<Record<string, string>> = { double: 'float' };
+const SCHEMA_NAMES: Readonly<Record<string, string>> = {
+  double: 'float',
+  bytes: 'string',
+  duration: 'string',
+  timestamp: 'string',
+};
 
 function wrong(value: JsonValue, { kind }: CelType): CelValue {
   if (kind === 'list') {

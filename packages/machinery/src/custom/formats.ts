@@ -4,7 +4,7 @@
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import { isRequestUri } from '../cel/network-library.ts';
-import { parseGoDuration } from '../cel/time-library.ts';
+import { parseDurationFormat } from './duration-format.ts';
 import { isEmail } from './mail-address.ts';
 
 export type FormatCheck = (text: string) => boolean;
@@ -126,36 +126,6 @@ function isDateTime(text: string): boolean {
   return hours <= '23' && minutes <= '59' && seconds <= '59';
 }
 
-const SCALA_PREFIXES: readonly string[] = [
-  ...['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week'],
-];
-const SCALA_UNITS: ReadonlySet<string> = new Set([
-  'ns',
-  'us',
-  'µs',
-  'ms',
-  's',
-  'm',
-  'h',
-  'hr',
-  'd',
-  'w',
-  'wk',
-]);
-const INT64_MAX = 9_223_372_036_854_775_807n;
-
-/** Go's durations, or Scala's: amounts and units somewhere in the text. */
-function isDuration(text: string): boolean {
-  if (parseGoDuration(text) !== undefined) return true;
-  let isFound = false;
-  for (const [, amount = '', word = ''] of text.matchAll(/(\d+)\s*([A-Za-zµ]+)/g)) {
-    if (BigInt(amount) > INT64_MAX) return false;
-    const unit = word.toLowerCase();
-    if (SCALA_UNITS.has(unit) || SCALA_PREFIXES.some((one) => unit.startsWith(one))) isFound = true;
-  }
-  return isFound;
-}
-
 const always: FormatCheck = () => true;
 
 const CHECKS: Readonly<Record<string, FormatCheck>> = {
@@ -183,7 +153,7 @@ const CHECKS: Readonly<Record<string, FormatCheck>> = {
   ),
   password: always,
   date: isDate,
-  duration: isDuration,
+  duration: (text) => parseDurationFormat(text) !== undefined,
   datetime: isDateTime,
   k8sshortname: (text) => text.length <= SHORT_NAME_MAX && SHORT_NAME.test(text),
   k8slongname: (text) =>

@@ -118,3 +118,12 @@ test('a rule that does too much is stopped', () => {
   assert.match(fault, /operation cancelled: actual cost limit exceeded/);
   assert.deepEqual(more, []);
 });
+
+test('durations of schemas are durations of rules, whichever words they use', () => {
+  const rules = [{ rule: "self > duration('36h')" }];
+  const wait = { type: 'string', format: 'duration', 'x-kubernetes-validations': rules };
+  assert.deepEqual(faults(wait, '2 days'), []);
+  assert.deepEqual(faults(wait, '37h30m'), []);
+  assert.match(faults(wait, '1 day 2 hours')[0] ?? '', /failed rule: self > duration/);
+  assert.match(faults(wait, 'soon')[0] ?? '', /must be of type duration: "soon"/);
+});
