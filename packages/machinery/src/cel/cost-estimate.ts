@@ -329,18 +329,34 @@ class Estimator {
     const rule = BY_OVERLOAD[overload.id] ?? BY_NAME[overload.name];
     if (rule === undefined) return { cost: ONE };
     const [list] = operands;
+    const own = list === undefined ? DYN : (this.#checked.types.get(list) ?? DYN);
+    if (overload.id === 'equals' && SMALL_TYPES.has(own.name)) return { cost: ONE };
     const item = list === undefined ? null : this.#item(list);
     const isTexts = item !== null && (item.kind === 'string' || item.kind === 'bytes');
     const declared = list === undefined ? undefined : this.#declared.get(list);
     const known = declared?.params[0];
     const itemSize = known === undefined ? UNKNOWN : sizeOfDeclared(known);
-    return rule({ sizes, item: isTexts ? itemSize : null, isList: item !== null });
+    const numbers = operands.map(literalNumber);
+    return rule({ sizes, numbers, item: isTexts ? itemSize : null, isList: item !== null });
   }
 
   #item(list: Expr): CelType | null {
     const type = this.#checked.types.get(list) ?? DYN;
     return type.kind === 'list' ? (type.params[0] ?? DYN) : null;
   }
+}
+
+/** Types of Kubernetes whose values are equal or not at once. */
+const SMALL_TYPES: ReadonlySet<string> = new Set([
+  'net.IP',
+  'net.CIDR',
+  'kubernetes.Quantity',
+  'kubernetes.Semver',
+]);
+
+function literalNumber(expr: Expr): number | null {
+  const isWhole = expr.kind === 'constant' && typeof expr.value === 'bigint';
+  return isWhole ? Math.max(0, Number(expr.value)) : null;
 }
 
 const SCALARS: ReadonlySet<CelType['kind']> = new Set([
@@ -360,6 +376,8 @@ function sizeOfDeclared(type: CelType): CostRange | null {
 
 interface Operands {
   readonly sizes: readonly CostRange[];
+  /** Operands that are whole numbers in the text; null: others. */
+  readonly numbers: readonly (number | null)[];
   /** Size of the members of the first operand, where those are texts. */
   readonly item: CostRange | null;
   readonly isList: boolean;
@@ -441,6 +459,25 @@ const compareAddresses = (isRange: boolean, isText: boolean): Rule => {
   });
 };
 
+/** A new list: what it takes to make it, and so much for each of its members. */
+function newList(factor: number, size: CostRange): CallEstimate {
+  return { cost: add(scale(size, factor), fixed(1 + LIST_COST)), size };
+}
+
+/** Each member is held against each other one. */
+const compareMembers =
+  (isSorted: boolean): Rule =>
+  ({ sizes: [list = UNKNOWN], item }) =>
+    newList(isSorted && item !== null ? 2 + TRAVERSAL : 2, multiply(list, list));
+
+const slice: Rule = ({ sizes: [list = UNKNOWN], numbers: [, start, end] }) => {
+  const length = Math.max(0, (end ?? list.max) - (start ?? 0));
+  return newList(1, { min: length, max: length });
+};
+
+const flatten: Rule = ({ sizes: [list = UNKNOWN, depth], numbers: [, levels] }) =>
+  newList(depth === undefined ? 1 : (levels ?? Infinity), list);
+
 const sets: Rule = ({ sizes: [left = UNKNOWN, right = UNKNOWN] }) => ({
   cost: add(ONE, multiply(left, right)),
 });
@@ -453,7 +490,15 @@ const BY_NAME: Readonly<Record<string, Rule | undefined>> = {
   min: wholeList,
   indexOf: wholeList,
   lastIndexOf: wholeList,
-  url: traverse,
+  url: traverseKeeping,
+  isIP: traverse,
+  cidr: traverse,
+  isCIDR: traverse,
+  quantity: traverse,
+  isQuantity: traverse,
+  semver: traverse,
+  isSemver: traverse,
+  'ip.isCanonical': ({ sizes: [first = UNKNOWN] }) => ({ cost: scale(first, 2 * TRAVERSAL) }),
   lowerAscii: traverseKeeping,
   upperAscii: traverseKeeping,
   substring: traverseKeeping,
@@ -474,6 +519,14 @@ const BY_NAME: Readonly<Record<string, Rule | undefined>> = {
 };
 
 const BY_OVERLOAD: Readonly<Record<string, Rule | undefined>> = {
+  string_to_ip: traverse,
+  list_slice: slice,
+  list_flatten: flatten,
+  list_flatten_int: flatten,
+  list_distinct: compareMembers(false),
+  list_sort: compareMembers(true),
+  list_reverse: ({ sizes: [list = UNKNOWN] }) => newList(1, list),
+  lists_range: ({ numbers: [end] }) => newList(1, { min: end ?? Infinity, max: end ?? Infinity }),
   starts_with_string: traverseSecond,
   ends_with_string: traverseSecond,
   in_list: ({ sizes: [, list = UNKNOWN] }) => ({ cost: list }),

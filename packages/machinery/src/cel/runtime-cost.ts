@@ -54,6 +54,23 @@ function treeCost(value: CelValue): number {
   return 1;
 }
 
+/** A new list, and so much for each of its members. */
+function newList(factor: number, members: number): number {
+  return Math.trunc(members * factor) + 1 + LIST_COST;
+}
+
+const newMembers: CallCost = (_, result) => newList(1, size(result));
+const flattening: CallCost = ([list, depth]) =>
+  newList(typeof depth === 'bigint' ? Number(depth) : 1, size(list));
+
+/** Each member is held against each other one. */
+const comparingMembers: CallCost = ([list]) => {
+  const members = size(list);
+  const first = list instanceof CelList && members > 0 ? list.at(0) : null;
+  const isText = typeof first === 'string' || first instanceof Uint8Array;
+  return newList(isText ? 2 + TRAVERSAL : 2, members * members);
+};
+
 function contains(isCidr: boolean, isText: boolean): CallCost {
   return ([own, other]) => {
     const compared = Math.ceil(2 * size(own) * TRAVERSAL);
@@ -99,6 +116,13 @@ const BY_NAME: Readonly<Record<string, CallCost>> = {
 /** By the overload, where the name alone does not tell. */
 const BY_OVERLOAD: Readonly<Record<string, CallCost>> = {
   string_to_ip: traverse,
+  list_slice: newMembers,
+  list_reverse: newMembers,
+  lists_range: newMembers,
+  list_flatten: flattening,
+  list_flatten_int: flattening,
+  list_distinct: comparingMembers,
+  list_sort: comparingMembers,
   cidr_contains_ip_ip: contains(false, false),
   cidr_contains_ip_string: contains(false, true),
   cidr_contains_cidr: contains(true, false),
