@@ -6,60 +6,27 @@
  * are upstream.
  */
 import type { Checked, Environment } from './checker.ts';
+import { costRuleOf, type CallEstimate } from './call-estimates.ts';
+import { add, fixed, multiply, NONE, ONE, union, UNKNOWN, type CostRange } from './cost-range.ts';
 import type { Overload } from './functions.ts';
-import {
-  AUTHORIZER_CHECK_COST,
-  LIST_COST,
-  MAP_COST,
-  REGEX_LENGTH,
-  STRUCT_COST,
-  TRAVERSAL,
-} from './runtime-cost.ts';
+import { LIST_COST, MAP_COST, STRUCT_COST } from './runtime-cost.ts';
 import type { CallExpr, Expr, Fold, Selection } from './syntax.ts';
 import { DYN, type CelType } from './typing.ts';
 import { sizeOf } from './values.ts';
 
-export interface CostRange {
-  readonly min: number;
-  readonly max: number;
+/**
+ * Fields of a variable whose path has four steps with theirs: cel-go writes all of them into the
+ * same memory, so that each has the size of the one that was named last. Rules are accepted and
+ * refused by that, so it has to be the same here.
+ */
+interface SharedStep {
+  type: CelType | null;
 }
-
-const NONE: CostRange = { min: 0, max: 0 };
-const ONE: CostRange = { min: 1, max: 1 };
-const UNKNOWN: CostRange = { min: 0, max: Infinity };
-
-function fixed(cost: number): CostRange {
-  return { min: cost, max: cost };
-}
-
-function add(left: CostRange, right: CostRange): CostRange {
-  return { min: left.min + right.min, max: left.max + right.max };
-}
-
-/** Nothing times anything is nothing, also where the other has no bound. */
-function times(left: number, right: number): number {
-  return left === 0 || right === 0 ? 0 : left * right;
-}
-
-function multiply(left: CostRange, right: CostRange): CostRange {
-  return { min: times(left.min, right.min), max: times(left.max, right.max) };
-}
-
-function scale({ min, max }: CostRange, factor: number): CostRange {
-  return { min: Math.ceil(min * factor), max: Math.ceil(max * factor) };
-}
-
-function union(left: CostRange, right: CostRange): CostRange {
-  return { min: Math.min(left.min, right.min), max: Math.max(left.max, right.max) };
-}
-
-/** What a call costs, and the size of what it gives. */
-interface CallEstimate {
-  readonly cost: CostRange;
-  readonly size?: CostRange;
-}
+const SHARED_PATH_STEPS = 3;
 
 interface Local {
+  readonly steps: number;
+  readonly shared: SharedStep | null;
   /** The type by the schema, where the value is a part of the request. */
   readonly declared: CelType | null;
   readonly size: CostRange | null;
@@ -83,6 +50,9 @@ class Estimator {
   readonly #sizes = new Map<Expr, CostRange>();
   readonly #entries = new Map<Expr, EntrySize>();
   readonly #locals = new Map<string, Local[]>();
+  /** Steps from the variable of the environment to an expression. */
+  readonly #steps = new Map<Expr, number>();
+  readonly #shared = new Map<Expr, SharedStep>();
 
   constructor(checked: Checked, environment: Environment) {
     this.#checked = checked;
@@ -143,12 +113,16 @@ class Estimator {
     const known = this.#checked.names.get(expr);
     if (known === undefined) {
       const local = this.#locals.get(text)?.at(-1);
-      if (local?.declared) this.#declared.set(expr, local.declared);
+      if (local?.declared) {
+        this.#declared.set(expr, local.declared);
+        this.#steps.set(expr, local.steps);
+      }
       return ONE;
     }
     const type = this.#environment.variables.get(known);
     if (type === undefined) return NONE;
     this.#declared.set(expr, type);
+    this.#steps.set(expr, 1);
     return ONE;
   }
 
@@ -160,7 +134,15 @@ class Estimator {
     const declared = this.#declared.get(expr.operand);
     const member =
       declared?.kind === 'map' ? declared.params[1] : declared?.fields?.get(expr.field)?.type;
-    if (member !== undefined) this.#declared.set(expr, member);
+    if (member !== undefined) {
+      this.#declared.set(expr, member);
+      this.#steps.set(expr, (this.#steps.get(expr.operand) ?? 0) + 1);
+      const shared = this.#local(expr.operand)?.shared ?? null;
+      if (shared !== null) {
+        shared.type = member;
+        this.#shared.set(expr, shared);
+      }
+    }
     const kind = this.#checked.types.get(expr.operand)?.kind ?? 'dyn';
     const isCounted = kind === 'map' || kind === 'object' || kind === 'param';
     return isCounted ? add(operand, ONE) : operand;
@@ -170,6 +152,8 @@ class Estimator {
     let sum = add(this.cost(expr.range), this.cost(expr.init));
     if (expr.condition.kind === 'constant' && expr.condition.value === false) {
       this.#push(expr.accumulator, {
+        steps: this.#steps.get(expr.init) ?? 0,
+        shared: null,
         declared: this.#declared.get(expr.init) ?? null,
         size: this.#sizeOrNull(expr.init),
         entry: this.#entry(expr.init),
@@ -180,7 +164,8 @@ class Estimator {
       return sum;
     }
     const size = this.#sizeOrNull(expr.init);
-    this.#push(expr.accumulator, { declared: null, size, entry: this.#entry(expr.init) });
+    const entry = this.#entry(expr.init);
+    this.#push(expr.accumulator, { declared: null, steps: 0, shared: null, size, entry });
     this.#pushLoop(expr);
     const turn = add(this.cost(expr.condition), this.cost(expr.step));
     this.#pop(expr.first);
@@ -203,8 +188,22 @@ class Estimator {
     const entry = this.#entry(expr.range);
     const [first = null, second = null] = declared?.params ?? [];
     const isList = (declared ?? this.#checked.types.get(expr.range))?.kind === 'list';
-    const member = { declared: isList ? first : second, size: entry?.value ?? null, entry: null };
-    const key = { declared: isList ? null : first, size: entry?.key ?? null, entry: null };
+    const steps = (this.#steps.get(expr.range) ?? 0) + 1;
+    const shared = steps === SHARED_PATH_STEPS ? { type: null } : null;
+    const member: Local = {
+      declared: isList ? first : second,
+      steps,
+      shared,
+      size: entry?.value ?? null,
+      entry: null,
+    };
+    const key: Local = {
+      declared: isList ? null : first,
+      steps,
+      shared: null,
+      size: entry?.key ?? null,
+      entry: null,
+    };
     if (expr.second === '') {
       this.#push(expr.first, isList ? member : key);
     } else {
@@ -230,6 +229,7 @@ class Estimator {
     if (size !== null) this.#sizes.set(to, size);
     if (entry !== null) this.#entries.set(to, entry);
     if (declared !== undefined) this.#declared.set(to, declared);
+    this.#steps.set(to, this.#steps.get(from) ?? 0);
   }
 
   #entry(expr: Expr): EntrySize | null {
@@ -243,7 +243,7 @@ class Estimator {
     if (expr.kind === 'constant') return fixed(sizeOf(expr.value));
     if (expr.kind === 'list') return fixed(expr.items.length);
     if (expr.kind === 'map') return fixed(expr.entries.length);
-    const declared = this.#declared.get(expr);
+    const declared = this.#shared.get(expr)?.type ?? this.#declared.get(expr);
     if (declared !== undefined) return sizeOfDeclared(declared);
     const type = this.#checked.types.get(expr);
     if (type !== undefined && SCALARS.has(type.kind)) return ONE;
@@ -312,7 +312,10 @@ class Estimator {
       case 'index_map': {
         if (first === undefined) return null;
         const declared = this.#declared.get(first)?.params[id === 'index_list' ? 0 : 1];
-        if (declared !== undefined) this.#declared.set(expr, declared);
+        if (declared !== undefined) {
+          this.#declared.set(expr, declared);
+          this.#steps.set(expr, (this.#steps.get(first) ?? 0) + 1);
+        }
         const size = this.#entry(first)?.value ?? this.#sizeOrNull(expr);
         return { cost: ONE, ...(size === null ? {} : { size }) };
       }
@@ -326,7 +329,7 @@ class Estimator {
     operands: readonly Expr[],
   ): CallEstimate & { readonly isWhole?: boolean } {
     const sizes = operands.map((operand) => this.#size(operand));
-    const rule = BY_OVERLOAD[overload.id] ?? BY_NAME[overload.name];
+    const rule = costRuleOf(overload);
     if (rule === undefined) return { cost: ONE };
     const [list] = operands;
     const own = list === undefined ? DYN : (this.#checked.types.get(list) ?? DYN);
@@ -373,199 +376,3 @@ const SCALARS: ReadonlySet<CelType['kind']> = new Set([
 function sizeOfDeclared(type: CelType): CostRange | null {
   return type.sizeMax === undefined ? null : { min: 0, max: type.sizeMax };
 }
-
-interface Operands {
-  readonly sizes: readonly CostRange[];
-  /** Operands that are whole numbers in the text; null: others. */
-  readonly numbers: readonly (number | null)[];
-  /** Size of the members of the first operand, where those are texts. */
-  readonly item: CostRange | null;
-  readonly isList: boolean;
-}
-
-type Rule = (operands: Operands) => CallEstimate;
-
-const traverse: Rule = ({ sizes: [first = UNKNOWN] }) => ({ cost: scale(first, TRAVERSAL) });
-const traverseKeeping: Rule = ({ sizes: [first = UNKNOWN] }) => ({
-  cost: scale(first, TRAVERSAL),
-  size: first,
-});
-const traverseSecond: Rule = ({ sizes: [, second = UNKNOWN] }) => ({
-  cost: scale(second, TRAVERSAL),
-});
-const constant =
-  (cost: number): Rule =>
-  () => ({ cost: fixed(cost) });
-
-const compareTexts: Rule = ({ sizes: [left = UNKNOWN, right = UNKNOWN] }) => {
-  const max = Math.min(left.max, right.max);
-  return { cost: scale({ min: max > 0 ? 1 : 0, max }, TRAVERSAL) };
-};
-
-const concatenate: Rule = ({ sizes: [left = UNKNOWN, right = UNKNOWN] }) => {
-  const size = add(left, right);
-  return { cost: scale(size, TRAVERSAL), size };
-};
-
-const match: Rule = ({ sizes: [text = UNKNOWN, pattern = UNKNOWN] }) => ({
-  cost: multiply(scale(add(text, ONE), TRAVERSAL), scale(pattern, REGEX_LENGTH)),
-});
-
-const findMatches: Rule = (operands) => ({
-  ...match(operands),
-  size: { min: 0, max: operands.sizes[0]?.max ?? Infinity },
-});
-
-/** One for each member, and the characters of members that are texts. */
-const wholeList: Rule = ({ sizes: [first = UNKNOWN], item, isList }) => {
-  if (!isList) return { cost: scale(first, TRAVERSAL) };
-  return { cost: multiply(first, item === null ? ONE : add(ONE, scale(item, TRAVERSAL))) };
-};
-
-const replace: Rule = ({ sizes: [text = UNKNOWN, old = UNKNOWN, next = UNKNOWN] }) => ({
-  cost: scale(text, 2 * TRAVERSAL),
-  size: { min: replacedMin(text, old, next), max: replacedMax(text, old, next) },
-});
-
-function replacedMax(text: CostRange, old: CostRange, next: CostRange): number {
-  if (old.min === 0) return times(text.max + 1, next.max) + text.max;
-  if (next.max <= old.min) return text.max;
-  return times(Math.ceil(text.max / old.min), next.max);
-}
-
-function replacedMin(text: CostRange, old: CostRange, next: CostRange): number {
-  if (old.max === 0) return times(text.min + 1, next.min) + text.min;
-  if (old.max <= next.min) return text.min;
-  return times(Math.ceil(text.min / old.max), next.min);
-}
-
-const split: Rule = ({ sizes: [text = UNKNOWN] }) => ({
-  cost: scale(text, 2 * TRAVERSAL),
-  size: { min: 0, max: text.max },
-});
-
-const join: Rule = ({ sizes: [list = UNKNOWN, by = NONE], item }) => {
-  const between = { min: Math.max(0, list.min - 1), max: Math.max(0, list.max - 1) };
-  const size = add(multiply(list, item ?? UNKNOWN), multiply(by, between));
-  return { cost: scale(size, TRAVERSAL), size };
-};
-
-const compareAddresses = (isRange: boolean, isText: boolean): Rule => {
-  const bytes = { min: 4, max: 16 };
-  const compared = scale(add(bytes, bytes), TRAVERSAL);
-  const own = isRange ? add(compared, add(scale(bytes, TRAVERSAL), ONE)) : compared;
-  return ({ sizes: [, other = UNKNOWN] }) => ({
-    cost: isText ? add(own, scale(other, TRAVERSAL)) : own,
-  });
-};
-
-/** A new list: what it takes to make it, and so much for each of its members. */
-function newList(factor: number, size: CostRange): CallEstimate {
-  return { cost: add(scale(size, factor), fixed(1 + LIST_COST)), size };
-}
-
-/** Each member is held against each other one. */
-const compareMembers =
-  (isSorted: boolean): Rule =>
-  ({ sizes: [list = UNKNOWN], item }) =>
-    newList(isSorted && item !== null ? 2 + TRAVERSAL : 2, multiply(list, list));
-
-const slice: Rule = ({ sizes: [list = UNKNOWN], numbers: [, start, end] }) => {
-  const length = Math.max(0, (end ?? list.max) - (start ?? 0));
-  return newList(1, { min: length, max: length });
-};
-
-const flatten: Rule = ({ sizes: [list = UNKNOWN, depth], numbers: [, levels] }) =>
-  newList(depth === undefined ? 1 : (levels ?? Infinity), list);
-
-const sets: Rule = ({ sizes: [left = UNKNOWN, right = UNKNOWN] }) => ({
-  cost: add(ONE, multiply(left, right)),
-});
-
-const BY_NAME: Readonly<Record<string, Rule | undefined>> = {
-  check: constant(AUTHORIZER_CHECK_COST),
-  isSorted: wholeList,
-  sum: wholeList,
-  max: wholeList,
-  min: wholeList,
-  indexOf: wholeList,
-  lastIndexOf: wholeList,
-  url: traverseKeeping,
-  isIP: traverse,
-  cidr: traverse,
-  isCIDR: traverse,
-  quantity: traverse,
-  isQuantity: traverse,
-  semver: traverse,
-  isSemver: traverse,
-  'ip.isCanonical': ({ sizes: [first = UNKNOWN] }) => ({ cost: scale(first, 2 * TRAVERSAL) }),
-  lowerAscii: traverseKeeping,
-  upperAscii: traverseKeeping,
-  substring: traverseKeeping,
-  trim: traverseKeeping,
-  replace,
-  split,
-  join,
-  find: findMatches,
-  findAll: findMatches,
-  validate: ({ sizes: [, text = UNKNOWN] }) => ({
-    cost: multiply(scale(text, TRAVERSAL), fixed(Math.ceil(128 * REGEX_LENGTH))),
-  }),
-  'sets.contains': sets,
-  'sets.intersects': sets,
-  'sets.equivalent': ({ sizes: [left = UNKNOWN, right = UNKNOWN] }) => ({
-    cost: add(ONE, multiply(fixed(2), multiply(left, right))),
-  }),
-};
-
-const BY_OVERLOAD: Readonly<Record<string, Rule | undefined>> = {
-  string_to_ip: traverse,
-  list_slice: slice,
-  list_flatten: flatten,
-  list_flatten_int: flatten,
-  list_distinct: compareMembers(false),
-  list_sort: compareMembers(true),
-  list_reverse: ({ sizes: [list = UNKNOWN] }) => newList(1, list),
-  lists_range: ({ numbers: [end] }) => newList(1, { min: end ?? Infinity, max: end ?? Infinity }),
-  starts_with_string: traverseSecond,
-  ends_with_string: traverseSecond,
-  in_list: ({ sizes: [, list = UNKNOWN] }) => ({ cost: list }),
-  matches: match,
-  matches_string: match,
-  contains_string: ({ sizes: [text = UNKNOWN, part = UNKNOWN] }) => ({
-    cost: multiply(scale(text, TRAVERSAL), scale(part, TRAVERSAL)),
-  }),
-  string_to_bytes: ({ sizes: [text = UNKNOWN] }) => ({
-    cost: scale(text, TRAVERSAL),
-    size: { min: text.min, max: text.max * 4 },
-  }),
-  bytes_to_string: ({ sizes: [bytes = UNKNOWN] }) => ({
-    cost: scale(bytes, TRAVERSAL),
-    size: { min: Math.floor(bytes.min / 4), max: bytes.max },
-  }),
-  strings_quote: ({ sizes: [text = UNKNOWN] }) => ({
-    cost: scale(text, TRAVERSAL),
-    size: { min: text.min + 2, max: text.max * 2 + 2 },
-  }),
-  string_format: traverse,
-  add_string: concatenate,
-  add_bytes: concatenate,
-  add_list: ({ sizes: [left = UNKNOWN, right = UNKNOWN] }) => ({
-    cost: ONE,
-    size: add(left, right),
-  }),
-  equals: compareTexts,
-  not_equals: compareTexts,
-  less_string: compareTexts,
-  less_equals_string: compareTexts,
-  greater_string: compareTexts,
-  greater_equals_string: compareTexts,
-  less_bytes: compareTexts,
-  less_equals_bytes: compareTexts,
-  greater_bytes: compareTexts,
-  greater_equals_bytes: compareTexts,
-  cidr_contains_ip_ip: compareAddresses(false, false),
-  cidr_contains_ip_string: compareAddresses(false, true),
-  cidr_contains_cidr: compareAddresses(true, false),
-  cidr_contains_cidr_string: compareAddresses(true, true),
-};

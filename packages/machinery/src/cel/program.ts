@@ -6,7 +6,8 @@
  */
 import { AUTHORIZER_LIBRARY } from './authorizer-library.ts';
 import { check, type Environment, type StructType } from './checker.ts';
-import { estimateCost, type CostRange } from './cost-estimate.ts';
+import { estimateCost } from './cost-estimate.ts';
+import type { CostRange } from './cost-range.ts';
 import { compileTree, OVER_BUDGET, type Bindings, type Frame, type Step } from './evaluator.ts';
 import { tableOf, type FunctionTable } from './functions.ts';
 import { LIST_LIBRARY, SET_LIBRARY } from './list-library.ts';

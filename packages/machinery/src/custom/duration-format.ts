@@ -1,4 +1,4 @@
-/** Durations as schemas may have them (`format: duration`): Go's, or Scala's (`2 days`, `1 week`). */
+/** Durations of schemas (`format: duration`): in words of Go or Scala (`2 days`, `1 week`). */
 import { parseGoDuration } from '../cel/time-library.ts';
 
 interface Unit {
