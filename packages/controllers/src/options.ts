@@ -33,6 +33,7 @@ export const CONTROLLER_NAMES = [
   'certificatesigningrequest-signing-controller',
   'certificatesigningrequest-approving-controller',
   'certificatesigningrequest-cleaner-controller',
+  'ephemeral-volume-controller',
   'node-ipam-controller',
   'token-cleaner-controller',
 ] as const;
@@ -67,6 +68,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   endpointslicemirroring: 'endpointslice-mirroring-controller',
   csrsigning: 'certificatesigningrequest-signing-controller',
   csrapproving: 'certificatesigningrequest-approving-controller',
+  'ephemeral-volume': 'ephemeral-volume-controller',
   nodeipam: 'node-ipam-controller',
   tokencleaner: 'token-cleaner-controller',
   csrcleaner: 'certificatesigningrequest-cleaner-controller',

@@ -8,6 +8,7 @@ import type { PodRows } from './pod-rows.ts';
 import { NodeCidrsPart, poolsOf } from './ipam/node-cidrs-part.ts';
 import { TokenCleanerPart } from './token-cleaner-part.ts';
 import { BinderPart } from './volume/binder-part.ts';
+import { EphemeralPart } from './volume/ephemeral-part.ts';
 import type { WorkloadPart, WorkloadsOptions } from './workloads.ts';
 
 /** What a row is given. `announce` is that of its component; `pods` makes the table of pods. */
@@ -29,6 +30,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'persistentvolume-binder-controller': {
     component: 'persistentvolume-controller',
     make: (context) => new BinderPart({ ...context, pods: context.pods() }),
+  },
+  'ephemeral-volume-controller': {
+    component: 'ephemeral_volume',
+    make: (context) => new EphemeralPart({ ...context, pods: context.pods() }),
   },
   'endpointslice-mirroring-controller': {
     component: 'endpoint-slice-mirroring-controller',

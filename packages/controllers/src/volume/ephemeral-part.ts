@@ -1,0 +1,102 @@
+/**
+ * Generic ephemeral volumes: each is a claim that is made from the template in the pod, named after
+ * the pod and the volume, and owned by the pod, with which it goes.
+ */
+import type { Client } from '@megaplane/client/client';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import { ObjectCache } from '../object-cache.ts';
+import { controllerReference, isControlledBy, ownerOfObject } from '../pod-control.ts';
+import type { PodRows } from '../pod-rows.ts';
+import type { SharedInformers } from '../shared-informers.ts';
+import { Workers, type WorkResult } from '../workers.ts';
+
+const WORKERS = 10;
+const CLAIMS = '/api/v1/persistentvolumeclaims';
+const MARK = Buffer.from('"volumeClaimTemplate"');
+
+export interface EphemeralOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly pods: PodRows;
+  readonly onError: (error: unknown) => void;
+}
+
+export class EphemeralPart {
+  readonly #client: Client;
+  readonly #workers: Workers<string>;
+  readonly #claims: ObjectCache;
+
+  constructor({ client, informers, pods, onError }: EphemeralOptions) {
+    this.#client = client;
+    const queue = informers.queues.queue('ephemeral_volume');
+    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
+    this.#claims = new ObjectCache(informers, CLAIMS, (_key, after, before) => {
+      // A claim that goes while its pod is there is made again.
+      const owner = listAt(before, 'metadata', 'ownerReferences').find(
+        (one) => stringAt(one, 'kind') === 'Pod',
+      );
+      if (after !== undefined || owner === undefined) return;
+      const namespace = stringAt(before, 'metadata', 'namespace');
+      this.#workers.add(`${namespace}/${stringAt(owner, 'name')}`);
+    });
+    pods.listen({
+      changed: (row, bytes, scan) => {
+        if (scan !== null && isOfInterest(bytes, scan)) this.#workers.add(pods.informer.keyOf(row));
+      },
+    });
+  }
+
+  start(): void {
+    this.#workers.start();
+  }
+
+  stop(): void {
+    this.#workers.stop();
+  }
+
+  async #work(key: string): Promise<WorkResult> {
+    const [namespace = '', name = ''] = key.split('/');
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const answer = await this.#client.request({ method: 'GET', path });
+    if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
+    const pod = answer.object;
+    const phase = stringAt(pod, 'status', 'phase');
+    const isOver = phase === 'Succeeded' || phase === 'Failed';
+    if (isOver || stringAt(pod, 'metadata', 'deletionTimestamp') !== '') return 'done';
+    let result: WorkResult = 'done';
+    for (const volume of listAt(pod, 'spec', 'volumes')) {
+      const template = objectAt(volume, 'ephemeral', 'volumeClaimTemplate');
+      if (template === undefined) continue;
+      const claim = `${name}-${stringAt(volume, 'name')}`;
+      if (!(await this.#ensure(pod, `${namespace}/${claim}`, template))) result = 'retry';
+    }
+    return result;
+  }
+
+  /** True where the claim is there and the pod's own. */
+  async #ensure(pod: JsonObject, key: string, template: JsonObject): Promise<boolean> {
+    const known = this.#claims.get(key);
+    // One of another owner is never used: the pod waits until it is gone.
+    if (known !== undefined) return isControlledBy(known, stringAt(pod, 'metadata', 'uid'));
+    const [namespace = '', name = ''] = key.split('/');
+    const ownerReferences = [controllerReference(ownerOfObject('v1', 'Pod', pod))];
+    const metadata: JsonObject = { name, ownerReferences };
+    for (const field of ['labels', 'annotations']) {
+      const given = objectAt(template, 'metadata', field);
+      if (given !== undefined) metadata[field] = given;
+    }
+    const spec = objectAt(template, 'spec') ?? {};
+    const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec };
+    const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
+    const answer = await this.#client.request({ method: 'POST', path, body });
+    return answer.ok;
+  }
+}
+
+/** Pods that run have their claims already; most have no such volume. */
+function isOfInterest(bytes: Buffer, { specStart, specEnd, nodeNameStart }: ObjectScan): boolean {
+  if (nodeNameStart >= 0 || specStart < 0) return false;
+  return bytes.subarray(specStart, specEnd).includes(MARK);
+}
