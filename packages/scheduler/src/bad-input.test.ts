@@ -1,0 +1,103 @@
+// What a cluster can hold that no cluster should: the scheduler goes on, and others are placed.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { NodeObject } from './objects.ts';
+import { SchedulerCore } from './scheduler-core.ts';
+
+class Bench {
+  readonly core = new SchedulerCore({ seed: 1, checkedEvery: 1, keyOf: (id) => `a/p${id}` });
+  #rows = 0;
+
+  node(name: string, allocatable: object, more: object = {}): void {
+    const node = { metadata: { name, labels: {} }, status: { allocatable }, ...more };
+    this.core.nodeSeen(node as NodeObject, 0);
+  }
+
+  /** The node of a new pod, or why it has none. */
+  place(spec: object, metadata: object = {}): string {
+    const id = this.#rows++;
+    const pod = { metadata: { name: `p${id}`, namespace: 'a', ...metadata }, spec };
+    const bytes = Buffer.from(JSON.stringify(pod));
+    assert(this.core.podSeen(id, true, bytes, 0, bytes.length, 0));
+    const attempt = this.core.attempt(0);
+    assert(attempt !== null);
+    assert.equal(this.core.placement.metrics.mismatched, 0);
+    if (attempt.kind === 'bind') return this.core.nodes.nameOf(attempt.node);
+    return attempt.failure.message.replace(/\. no new.*/, '');
+  }
+}
+
+const asking = (requests: object): object => ({
+  schedulerName: 'default-scheduler',
+  containers: [{ name: 'c', resources: { requests } }],
+});
+
+test('nodes with absurd, negative or senseless allocatable do not disturb the others', () => {
+  const bench = new Bench();
+  bench.node('negative', { cpu: '-4', memory: '-1Gi', pods: '-10' });
+  bench.node('words', { cpu: 'many', memory: '', pods: '1.5e' });
+  bench.node('nothing', {});
+  bench.node('good', { cpu: '4', memory: '8Gi', pods: '10' });
+  assert.equal(bench.place(asking({ cpu: '1', memory: '1Gi' })), 'good');
+  assert.match(bench.place(asking({ cpu: '5' })), /^0\/4 nodes are available: .*Insufficient cpu/);
+  bench.node('vast', { cpu: '9223372036854775807', memory: '1e30', pods: '9e15' });
+  assert.equal(bench.place(asking({ cpu: '100', memory: '1Ti' })), 'vast');
+  assert.equal(bench.place(asking({ cpu: '100', memory: '1Ti' })), 'vast');
+});
+
+test('pods with negative, overflowing or senseless requests are decided about like others', () => {
+  const bench = new Bench();
+  bench.node('n', { cpu: '4', memory: '8Gi', pods: '100' });
+  assert.equal(bench.place(asking({ cpu: '-1', memory: '-8Gi' })), 'n');
+  assert.match(bench.place(asking({ cpu: '1e40' })), /Insufficient cpu/);
+  assert.match(bench.place(asking({ memory: '9999999Ei' })), /Insufficient memory/);
+  assert.equal(bench.place(asking({ cpu: 'lots' })), 'n');
+  assert.equal(bench.place(asking({ cpu: '1' })), 'n');
+});
+
+test('a selector with a hundred thousand labels takes a moment, not the scheduler', () => {
+  const bench = new Bench();
+  for (let i = 0; i < 50; i++) bench.node(`n${i}`, { cpu: '4', memory: '8Gi', pods: '10' });
+  const nodeSelector = Object.fromEntries(
+    Array.from({ length: 100_000 }, (_, i) => [`label-${i}`, 'x']),
+  );
+  const text = bench.place({ ...asking({ cpu: '1' }), nodeSelector });
+  assert.match(text, /^0\/50 nodes are available: 50 node\(s\) didn't match Pod's node affinity/);
+  const matchLabels = nodeSelector;
+  const labelSelector = { matchLabels };
+  const term = { labelSelector, topologyKey: 'kubernetes.io/hostname' };
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
+  const shy = { ...asking({ cpu: '1' }), affinity: { podAntiAffinity } };
+  assert.match(bench.place(shy), /^n\d+$/);
+  assert.match(bench.place(shy, { labels: nodeSelector }), /^n\d+$/);
+  assert.match(bench.place(asking({ cpu: '1' })), /^n\d+$/);
+});
+
+test('bytes that are no pod are refused, and the row goes to the next one', () => {
+  const { core } = new Bench();
+  for (const text of ['', '[]', '{}', '{"metadata":{}}', '"pod"', '{"spec":5}']) {
+    const bytes = Buffer.from(text);
+    const isRead = core.podSeen(0, true, bytes, 0, bytes.length, 0);
+    if (isRead) core.podGone(0, 0);
+  }
+  const pod = { metadata: { name: 'p', namespace: 'a' }, spec: asking({ cpu: '1' }) };
+  const bytes = Buffer.from(JSON.stringify(pod));
+  assert(core.podSeen(0, true, bytes, 0, bytes.length, 0));
+  assert.equal(core.attempt(0)?.id, 0);
+});
+
+test('a clock that jumps neither forgets pods nor tries them without end', () => {
+  const { core } = new Bench();
+  const bytes = Buffer.from(
+    JSON.stringify({ metadata: { name: 'p0', namespace: 'a' }, spec: asking({ cpu: '1' }) }),
+  );
+  core.podSeen(0, true, bytes, 0, bytes.length, 1_000_000);
+  assert.equal(core.attempt(1_000_000)?.kind, 'failed');
+  // Forward by a year: the pod is due once.
+  const yearMs = 365 * 86_400_000;
+  core.flush(1_000_000 + yearMs);
+  assert.equal(core.attempt(1_000_000 + yearMs)?.kind, 'failed');
+  assert.equal(core.attempt(1_000_000 + yearMs), null);
+  core.tick(1_000_000 + yearMs);
+  assert.equal(core.attempt(1_000_000 + yearMs), null);
+});
