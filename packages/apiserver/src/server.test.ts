@@ -90,7 +90,16 @@ test('annotations count for the generation of a Deployment, and not of a Replica
 test('a certificate request names who asks, and changes only where it may', () => {
   const { ask } = server();
   const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
-  const request = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----').toString('base64');
+  // of jane, in the group dev, with a key of its own
+  const request = [
+    'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIWE1IOENBUUF3SFRFTU1Bb0dBMVVF',
+    'Q2d3RFpHVjJNUTB3Q3dZRFZRUUREQVJxWVc1bE1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFj',
+    'RFFnQUV0V1lBZzBJSXgxeGVwNDBtTjg5MDQxTG11SGoxdUZaSTA2VWhtUVUzCnFueDJ1ZmdtS0NBTGFa',
+    'd1dobUloVU1qNG9hOFh2NjI1NkRuamVBYVhBTUZGUUtBQU1Bb0dDQ3FHU000OUJBTUMKQTBnQU1FVUNJ',
+    'UURqQktQT2RDalBhY2hZWVRXWDJSUG1vSlh4TTc1WFVKNkhPQ1hXTUlQTVlnSWdRay94TFdSUQpOOUVa',
+    'QmVVMUhpei82R2RZYlF6SmFlbHZuejlTVCsvRXc5Zz0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVT',
+    'VC0tLS0tCg==',
+  ].join('');
   const signerName = 'example.com/signer';
   const spec = { request, signerName, usages: ['client auth'], username: 'somebody-else' };
   const approved = { type: 'Approved', status: 'True', reason: 'r' };

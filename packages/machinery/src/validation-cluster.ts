@@ -1,6 +1,6 @@
 /** Kinds that configure a cluster: access, leases, disruption, priorities, storage, admission. */
 
-import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
@@ -10,6 +10,7 @@ import { checkIngress } from './validation-ingresses.ts';
 import { checkSlice } from './validation-slices.ts';
 import { checkAutoscaler } from './validation-scaling.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
+import { checkTolerations } from './validation-pods.ts';
 import {
   checkIntOrPercent,
   checkSelector,
@@ -19,6 +20,8 @@ import {
   isSame,
   oneOf,
   type Findings,
+  checkLabels,
+  nonNegativeAmount,
 } from './validation-rules.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
@@ -222,4 +225,22 @@ function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
   const handler = stringAt(runtimeClass, 'handler');
   if (handler === '') found.push(required('handler'));
   else invalidEach(found, 'handler', handler, dnsLabelErrors(handler));
+  for (const [name, amount] of Object.entries(
+    objectAt(runtimeClass, 'overhead', 'podFixed') ?? {},
+  )) {
+    nonNegativeAmount(found, `overhead.limits[${name}]`, amount);
+  }
+  const scheduling = objectAt(runtimeClass, 'scheduling');
+  if (scheduling === undefined) return;
+  checkLabels(found, 'scheduling.nodeSelector', objectAt(scheduling, 'nodeSelector'));
+  const tolerations = listAt(scheduling, 'tolerations');
+  // the path is upstream's, with its member twice
+  checkTolerations(found, 'scheduling.tolerations.tolerations', tolerations);
+  const seen = new Set<string>();
+  for (const [index, toleration] of tolerations.entries()) {
+    const fields = ['key', 'operator', 'value', 'effect'].map((name) => stringAt(toleration, name));
+    const key = JSON.stringify(fields);
+    if (seen.has(key)) found.push(duplicate(`scheduling.tolerations[${index}]`, toleration));
+    seen.add(key);
+  }
 }

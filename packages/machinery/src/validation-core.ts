@@ -48,7 +48,6 @@ export const CORE_RULES: RuleTable = {
   secrets: { create: checkSecret, change: changeSecret },
   endpoints: { create: checkEndpoints },
   persistentvolumeclaims: { create: checkClaim, change: changeClaim },
-  persistentvolumes: { create: checkVolumeObject },
 };
 
 function checkNode(found: Findings, node: JsonObject): void {
@@ -334,19 +333,4 @@ function compareStorage(one: JsonObject | undefined, other: JsonObject | undefin
     parseQuantity(stringAt(amounts, 'storage') || '0'),
   );
   return left instanceof Quantity && right instanceof Quantity ? left.compare(right) : 0;
-}
-
-function checkVolumeObject(found: Findings, volume: JsonObject): void {
-  const spec = objectAt(volume, 'spec') ?? {};
-  const modes = listAt(spec, 'accessModes');
-  if (modes.length === 0) found.push(required('spec.accessModes'));
-  for (const mode of modes) {
-    if (typeof mode === 'string' && ACCESS_MODES.includes(mode)) continue;
-    found.push(notSupported('spec.accessModes', mode, ACCESS_MODES));
-  }
-  const capacity = objectAt(spec, 'capacity') ?? {};
-  if (Object.keys(capacity).length === 0) found.push(required('spec.capacity'));
-  const policies = ['Delete', 'Recycle', 'Retain'];
-  const policy = spec['persistentVolumeReclaimPolicy'];
-  oneOf(found, 'spec.persistentVolumeReclaimPolicy', policy, policies, true);
 }

@@ -1,26 +1,112 @@
-/** The storage group. */
+/** The storage group, and persistent volumes. */
 
-import { forbiddenField, required } from './fielderrors.ts';
-import { objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
-import { dnsSubdomainErrors } from './names.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  tooLong,
+} from './fielderrors.ts';
+import { listAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { dnsSubdomainErrors, qualifiedNameErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
-import { immutable, invalidEach, oneOf, type Findings } from './validation-rules.ts';
+import {
+  checkSelector,
+  eachObject,
+  immutable,
+  invalidEach,
+  isSame,
+  nonNegative,
+  nonNegativeAmount,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
+import { changeVolume, checkDriverName, checkVolume } from './validation-persistent-volumes.ts';
+
+const PARAMETERS_MAX = 512;
+const PARAMETERS_BYTES_MAX: number = 256 * 1024;
+const NODE_ID_LENGTH_MAX = 256;
+const TOKEN_SECONDS_MIN = 600;
+const TOKEN_SECONDS_MAX: number = 2 ** 32;
+const UPDATE_SECONDS_MIN = 10;
 
 export const STORAGE_RULES: RuleTable = {
+  persistentvolumes: { create: checkVolume, change: changeVolume },
   'storageclasses.storage.k8s.io': { create: checkStorageClass, update: keepStorageClass },
   'volumeattachments.storage.k8s.io': {
     create: checkAttachment,
     change: (found, next, previous) => immutable(found, 'spec', next['spec'], previous['spec']),
   },
+  'csidrivers.storage.k8s.io': { create: checkDriver, change: keepDriver },
+  'csinodes.storage.k8s.io': { create: checkNodeDrivers, change: keepNodeDrivers },
+  'csistoragecapacities.storage.k8s.io': { create: checkCapacity, update: keepCapacity },
+  'volumeattributesclasses.storage.k8s.io': {
+    create: checkAttributesClass,
+    change: keepAttributesClass,
+  },
 };
 
 function checkStorageClass(found: Findings, storageClass: JsonObject): void {
-  const provisioner = stringAt(storageClass, 'provisioner');
-  if (provisioner === '') found.push(required('provisioner'));
+  checkProvisioner(found, 'provisioner', stringAt(storageClass, 'provisioner'));
+  checkParameters(found, storageClass, true);
   oneOf(found, 'reclaimPolicy', storageClass['reclaimPolicy'], ['Delete', 'Retain']);
   const modes = ['Immediate', 'WaitForFirstConsumer'];
   oneOf(found, 'volumeBindingMode', storageClass['volumeBindingMode'], modes);
+  checkTopologies(found, listAt(storageClass, 'allowedTopologies'));
+}
+
+function checkProvisioner(found: Findings, path: string, name: string): void {
+  if (name === '') found.push(required(path));
+  else {
+    const lower = name.toLowerCase();
+    invalidEach(found, path, lower, qualifiedNameErrors(lower));
+  }
+}
+
+function checkParameters(found: Findings, object: JsonObject, mayBeEmpty: boolean): void {
+  const parameters = Object.entries(objectAt(object, 'parameters') ?? {});
+  if (parameters.length > PARAMETERS_MAX) {
+    found.push(tooLong('parameters', PARAMETERS_MAX));
+    return;
+  }
+  let size = 0;
+  for (const [name, value] of parameters) {
+    if (name === '') found.push(invalidValue('parameters', name, 'field can not be empty.'));
+    size += Buffer.byteLength(name) + Buffer.byteLength(typeof value === 'string' ? value : '');
+  }
+  if (size > PARAMETERS_BYTES_MAX) found.push(tooLong('parameters', PARAMETERS_BYTES_MAX));
+  if (!mayBeEmpty && parameters.length === 0) {
+    found.push(required('parameters', 'must contain at least one key/value pair'));
+  }
+}
+
+function checkTopologies(found: Findings, terms: readonly JsonValue[]): void {
+  const seen = new Set<string>();
+  eachObject(terms, 'allowedTopologies', (term, at) => {
+    const keys = new Set<string>();
+    eachObject(
+      listAt(term, 'matchLabelExpressions'),
+      `${at}.matchLabelExpressions`,
+      (one, path) => {
+        const key = stringAt(one, 'key');
+        const values = listAt(one, 'values');
+        const valuesPath = `${path}.values`;
+        if (values.length === 0) found.push(required(valuesPath));
+        for (const [index, value] of values.entries()) {
+          if (values.indexOf(value) < index)
+            found.push(duplicate(`${valuesPath}[${index}]`, value));
+        }
+        invalidEach(found, `${path}.key`, key, qualifiedNameErrors(key));
+        if (keys.has(key)) found.push(duplicate(`${path}.key`, key));
+        keys.add(key);
+      },
+    );
+    const text = JSON.stringify(term);
+    if (seen.has(text)) found.push(duplicate(`${at}.matchLabelExpressions`, ''));
+    seen.add(text);
+  });
 }
 
 function keepStorageClass(found: Findings, next: JsonObject, previous: JsonObject): void {
@@ -31,7 +117,7 @@ function keepStorageClass(found: Findings, next: JsonObject, previous: JsonObjec
 
 function checkAttachment(found: Findings, attachment: JsonObject): void {
   const spec = objectAt(attachment, 'spec') ?? {};
-  if (stringAt(spec, 'attacher') === '') found.push(required('spec.attacher'));
+  checkDriverName(found, 'spec.attacher', stringAt(spec, 'attacher'));
   const source = objectAt(spec, 'source') ?? {};
   const name = source['persistentVolumeName'];
   const text = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
@@ -45,4 +131,129 @@ function checkAttachment(found: Findings, attachment: JsonObject): void {
   const node = stringAt(spec, 'nodeName');
   if (node === '') found.push(required('spec.nodeName'));
   else invalidEach(found, 'spec.nodeName', node, dnsSubdomainErrors(node));
+}
+
+function checkDriver(found: Findings, driver: JsonObject): void {
+  const spec = objectAt(driver, 'spec') ?? {};
+  const isSet = (field: string, path: string): void => {
+    if (typeof spec[field] !== 'boolean') found.push(required(`spec.${path}`));
+  };
+  // the first path is upstream's, and not the field's name
+  isSet('attachRequired', 'attachedRequired');
+  isSet('podInfoOnMount', 'podInfoOnMount');
+  isSet('storageCapacity', 'storageCapacity');
+  const policies = ['File', 'None', 'ReadWriteOnceWithFSType'];
+  oneOf(found, 'spec.fsGroupPolicy', spec['fsGroupPolicy'], policies, true);
+  checkTokenRequests(found, listAt(spec, 'tokenRequests'));
+  const modes = ['Persistent', 'Ephemeral'];
+  for (const mode of listAt(spec, 'volumeLifecycleModes')) {
+    if (typeof mode === 'string' && modes.includes(mode)) continue;
+    found.push(notSupported('spec.volumeLifecycleModes', mode, modes));
+  }
+  isSet('seLinuxMount', 'seLinuxMount');
+  const period = spec['nodeAllocatableUpdatePeriodSeconds'];
+  if (typeof period === 'number' && period < UPDATE_SECONDS_MIN) {
+    const text = 'must be greater than or equal to 10 seconds';
+    found.push(invalidValue('spec.nodeAllocatableUpdatePeriodSeconds', period, text));
+  }
+  const inSecrets = spec['serviceAccountTokenInSecrets'];
+  if (inSecrets !== undefined && listAt(spec, 'tokenRequests').length === 0) {
+    const text = 'serviceAccountTokenInSecrets is set but no tokenRequests are specified';
+    found.push(invalidValue('spec.serviceAccountTokenInSecrets', inSecrets, text));
+  }
+}
+
+function checkTokenRequests(found: Findings, requests: readonly JsonValue[]): void {
+  const seen = new Set<string>();
+  eachObject(requests, 'spec.tokenRequests', (request, at) => {
+    const audience = stringAt(request, 'audience');
+    if (seen.has(audience)) {
+      found.push(duplicate(`${at}.audience`, audience));
+      return;
+    }
+    seen.add(audience);
+    const seconds = request['expirationSeconds'];
+    if (typeof seconds !== 'number') return;
+    const path = `${at}.expirationSeconds`;
+    if (seconds < TOKEN_SECONDS_MIN) {
+      found.push(invalidValue(path, seconds, 'may not specify a duration less than 10 minutes'));
+    }
+    if (seconds > TOKEN_SECONDS_MAX) {
+      const text = 'may not specify a duration larger than 2^32 seconds';
+      found.push(invalidValue(path, seconds, text));
+    }
+  });
+}
+
+function keepDriver(found: Findings, next: JsonObject, previous: JsonObject): void {
+  const [after, before] = [objectAt(next, 'spec'), objectAt(previous, 'spec')];
+  const same = (field: string, path: string): void =>
+    immutable(found, `spec.${path}`, after?.[field], before?.[field]);
+  same('attachRequired', 'attachedRequired');
+  same('volumeLifecycleModes', 'volumeLifecycleModes');
+}
+
+function checkNodeDrivers(found: Findings, node: JsonObject): void {
+  const names = new Set<string>();
+  eachObject(listAt(node, 'spec', 'drivers'), 'spec.drivers', (driver, at) => {
+    const name = stringAt(driver, 'name');
+    checkDriverName(found, `${at}.name`, name);
+    const id = stringAt(driver, 'nodeID');
+    if (id === '') found.push(required(`${at}.nodeID`));
+    if (id.length > NODE_ID_LENGTH_MAX) {
+      const text = `must be ${NODE_ID_LENGTH_MAX} characters or less`;
+      found.push(invalidValue(`${at}.nodeID`, id, text));
+    }
+    const count = objectAt(driver, 'allocatable')?.['count'];
+    nonNegative(found, `${at}.allocatable.count`, count);
+    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    const keys = new Set<string>();
+    for (const value of listAt(driver, 'topologyKeys')) {
+      const key = typeof value === 'string' ? value : '';
+      if (key === '') found.push(required(at));
+      if (keys.has(key)) found.push(duplicate(at, key));
+      keys.add(key);
+      invalidEach(found, at, key, qualifiedNameErrors(key));
+    }
+  });
+}
+
+/** A driver that stays is as it was, but for how many volumes it takes. */
+function keepNodeDrivers(found: Findings, next: JsonObject, previous: JsonObject): void {
+  for (const before of listAt(previous, 'spec', 'drivers')) {
+    for (const after of listAt(next, 'spec', 'drivers')) {
+      if (stringAt(after, 'name') !== stringAt(before, 'name')) continue;
+      const frozen = (driver: JsonValue): JsonObject => {
+        const { allocatable: _, ...rest } = objectAt(driver) ?? {};
+        return rest;
+      };
+      immutable(found, 'spec.drivers', frozen(after), frozen(before));
+    }
+  }
+}
+
+function checkCapacity(found: Findings, capacity: JsonObject): void {
+  checkSelector(found, 'nodeTopology', objectAt(capacity, 'nodeTopology'));
+  const name = stringAt(capacity, 'storageClassName');
+  invalidEach(found, 'storageClassName', name, dnsSubdomainErrors(name));
+  nonNegativeAmount(found, 'capacity', capacity['capacity']);
+}
+
+function keepCapacity(found: Findings, next: JsonObject, previous: JsonObject): void {
+  for (const field of ['nodeTopology', 'storageClassName']) {
+    immutable(found, field, next[field], previous[field]);
+  }
+}
+
+function checkAttributesClass(found: Findings, attributes: JsonObject): void {
+  checkProvisioner(found, 'driverName', stringAt(attributes, 'driverName'));
+  checkParameters(found, attributes, false);
+}
+
+function keepAttributesClass(found: Findings, next: JsonObject, previous: JsonObject): void {
+  for (const field of ['driverName', 'parameters']) {
+    if (isSame(next[field], previous[field])) continue;
+    found.push(forbiddenField(field, `updates to ${field} are forbidden.`));
+  }
 }

@@ -224,3 +224,91 @@ test('recorded refusals and acceptances come out of the rules', { skip: NO_TRANS
   assert.deepEqual(differing, []);
   assert.ok(compared > 300, `only ${compared} answers compared`);
 });
+
+test('storage kinds are checked to the last driver', () => {
+  const storage = 'storage.k8s.io/v1';
+  const driver = faultsOf(storage, 'CSIDriver', {
+    spec: {
+      fsGroupPolicy: 'X',
+      volumeLifecycleModes: ['Y'],
+      tokenRequests: [{ audience: 'a', expirationSeconds: 5 }, { audience: 'a' }],
+    },
+  });
+  for (const text of [
+    'spec.fsGroupPolicy: Unsupported value: "X": supported values: "File", "None", ' +
+      '"ReadWriteOnceWithFSType"',
+    'spec.tokenRequests[0].expirationSeconds: Invalid value: 5: ' +
+      'may not specify a duration less than 10 minutes',
+    'spec.tokenRequests[1].audience: Duplicate value: "a"',
+    'spec.volumeLifecycleModes: Unsupported value: "Y": supported values: "Persistent", ' +
+      '"Ephemeral"',
+  ]) {
+    assert.ok(driver.includes(text), `${text} in ${driver.join('; ')}`);
+  }
+  assert.deepEqual(
+    faultsOf(storage, 'CSINode', {
+      spec: { drivers: [{ name: 'd', nodeID: '', topologyKeys: ['a', 'a'] }] },
+    }),
+    ['spec.drivers[0].nodeID: Required value', 'spec.drivers[0]: Duplicate value: "a"'],
+  );
+  assert.deepEqual(
+    faultsOf('v1', 'PersistentVolume', {
+      spec: { capacity: { storage: '-1' }, accessModes: ['ReadWriteOnce'], volumeMode: 'Z' },
+    }),
+    [
+      'spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity',
+      'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
+      'spec: Required value: must specify a volume type',
+      'spec.volumeMode: Unsupported value: "Z": supported values: "Block", "Filesystem"',
+    ],
+  );
+  assert.deepEqual(
+    faultsOf('v1', 'PersistentVolume', {
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce', 'ReadWriteOncePod'],
+        local: { path: '/x' },
+        nfs: { server: 's', path: 'x' },
+      },
+    }),
+    [
+      'spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes',
+      'spec.nfs.path: Invalid value: "x": must be an absolute path',
+      'spec.local: Forbidden: may not specify more than 1 volume type',
+    ],
+  );
+  assert.deepEqual(faultsOf(storage, 'VolumeAttributesClass', { driverName: 'd' }), [
+    'parameters: Required value: must contain at least one key/value pair',
+  ]);
+});
+
+test('requests for certificates say what they ask, of whom, and for how long', () => {
+  const faults = faultsOf('certificates.k8s.io/v1', 'CertificateSigningRequest', {
+    spec: { request: 'eA==', signerName: 'foo', usages: ['any', 'x', 'any'], expirationSeconds: 5 },
+    status: { certificate: 'eA==', conditions: [{ type: 'Approved', status: 'False' }] },
+  });
+  for (const text of [
+    'spec.request: Invalid value: "eA==": PEM block type must be CERTIFICATE REQUEST',
+    'spec.usages[2]: Duplicate value: "any"',
+    'spec.signerName: Invalid value: "foo": must be a fully qualified domain and path of the ' +
+      `form 'example.com/signer-name'`,
+    'spec.expirationSeconds: Invalid value: 5: may not specify a duration less than 600 seconds ' +
+      '(10 minutes)',
+    'status.conditions[0].status: Unsupported value: "False": supported values: "True"',
+    'status.certificate: Invalid value: "<certificate data>": must contain at least one ' +
+      'CERTIFICATE PEM block',
+  ]) {
+    assert.ok(faults.includes(text), `${text} in ${faults.join('; ')}`);
+  }
+});
+
+test('a runtime class schedules as pods do', () => {
+  const faults = faultsOf('node.k8s.io/v1', 'RuntimeClass', {
+    handler: 'h',
+    scheduling: {
+      tolerations: [{ operator: 'X' }, { operator: 'Exists' }, { operator: 'Exists' }],
+    },
+  });
+  assert.match(faults.join('; '), /scheduling.tolerations.tolerations\[0\].operator: Unsupported/);
+  assert.match(faults.join('; '), /scheduling.tolerations\[2\]: Duplicate value/);
+});

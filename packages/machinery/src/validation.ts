@@ -14,6 +14,7 @@ import { isStored, type Resource } from './kinds.ts';
 import { ADMISSION_RULES } from './validation-admission.ts';
 import { DEFINITION_RULES } from './custom/definition.ts';
 import { BATCH_RULES } from './validation-batch.ts';
+import { CERTIFICATE_RULES } from './validation-certificates.ts';
 import { CLUSTER_RULES } from './validation-cluster.ts';
 import { CORE_RULES } from './validation-core.ts';
 import {
@@ -62,6 +63,7 @@ const RULES: RuleTable = {
   ...SERVICE_RULES,
   ...WORKLOAD_RULES,
   ...BATCH_RULES,
+  ...CERTIFICATE_RULES,
   ...CLUSTER_RULES,
   ...STORAGE_RULES,
   ...ADMISSION_RULES,

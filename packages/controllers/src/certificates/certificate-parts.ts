@@ -9,7 +9,7 @@ import { X509Certificate } from 'node:crypto';
 import { ObjectCache } from '../object-cache.ts';
 import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
-import { parseRequest, type CertificateRequest } from './request.ts';
+import { parseRequest, type CertificateRequest } from '@megaplane/machinery/certificate-request';
 import { clientObjection, KUBELET_CLIENT, objection, SIGNERS } from './signers.ts';
 import { lifeMs, signRequest, type Authority } from './signing.ts';
 

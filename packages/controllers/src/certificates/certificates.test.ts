@@ -12,7 +12,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { newAuthority, newRequest, type Wanted } from '../../test/certificate-request.ts';
 import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
-import { parseRequest } from './request.ts';
+import { parseRequest } from '@megaplane/machinery/certificate-request';
 import { objection } from './signers.ts';
 import { lifeMs, readAuthority, signRequest } from './signing.ts';
 

@@ -1,5 +1,5 @@
 /** Which requests each of Kubernetes' own signers signs, and what it says of those it does not. */
-import type { CertificateRequest } from './request.ts';
+import type { CertificateRequest } from '@megaplane/machinery/certificate-request';
 
 export const KUBELET_SERVING = 'kubernetes.io/kubelet-serving';
 export const KUBELET_CLIENT = 'kubernetes.io/kube-apiserver-client-kubelet';

@@ -3,7 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, sign, X509Certificate } 
 import type { KeyObject } from 'node:crypto';
 import * as der from '@megaplane/base/der';
 import { derAt, derChildren } from '@megaplane/base/der-reader';
-import type { CertificateRequest } from './request.ts';
+import type { CertificateRequest } from '@megaplane/machinery/certificate-request';
 
 /** Clocks of those who use the certificate may be behind by this much. */
 const BACKDATE_MS = 5 * 60_000;

@@ -1,0 +1,214 @@
+/** Certificate signing requests (`certificates.k8s.io`). */
+
+import { parseRequest } from './certificate-request.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  printed,
+  required,
+  tooLong,
+} from './fielderrors.ts';
+import { equals, listAt, objectAt, stringAt } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { dnsLabelErrors, dnsSubdomainErrors } from './names.ts';
+import type { RuleTable } from './validation.ts';
+import { SEGMENT_NAME } from './validation-metadata.ts';
+import { eachObject, type Findings } from './validation-rules.ts';
+
+const USAGES = [
+  'any',
+  'cert sign',
+  'client auth',
+  'code signing',
+  'content commitment',
+  'crl sign',
+  'data encipherment',
+  'decipher only',
+  'digital signature',
+  'email protection',
+  'encipher only',
+  'ipsec end system',
+  'ipsec tunnel',
+  'ipsec user',
+  'key agreement',
+  'key encipherment',
+  'microsoft sgc',
+  'netscape sgc',
+  'ocsp signing',
+  's/mime',
+  'server auth',
+  'signing',
+  'timestamping',
+];
+const SECONDS_MIN = 600;
+const DOMAIN_LENGTH_MAX = 253;
+/** A domain, a slash, and room for a label and a subdomain. */
+const SIGNER_LENGTH_MAX: number = DOMAIN_LENGTH_MAX + 1 + (DOMAIN_LENGTH_MAX + 63 + 1);
+const LEGACY_SIGNER = 'kubernetes.io/legacy-unknown';
+/** Conditions that are true where they are, and stay. */
+const LASTING = ['Approved', 'Denied', 'Failed'];
+const CERTIFICATE = 'CERTIFICATE';
+
+export const CERTIFICATE_RULES: RuleTable = {
+  'certificatesigningrequests.certificates.k8s.io': {
+    name: SEGMENT_NAME,
+    create: checkRequest,
+    update: (found, next, previous) => {
+      checkStatus(found, next);
+      keepStatus(found, next, previous, '');
+    },
+    subresources: {
+      status: (found, next, previous) => {
+        checkStatus(found, next);
+        keepStatus(found, next, previous, 'status');
+      },
+      approval: (found, next, previous) => {
+        checkStatus(found, next);
+        keepStatus(found, next, previous, 'approval');
+      },
+    },
+  },
+};
+
+function checkRequest(found: Findings, request: JsonObject): void {
+  const spec = objectAt(request, 'spec') ?? {};
+  const encoded = stringAt(spec, 'request');
+  const bytes = Buffer.from(encoded, 'base64');
+  const parsed = parseRequest(bytes.toString('latin1'));
+  if (typeof parsed === 'string') {
+    const shown = printed(JSON.stringify(encoded));
+    found.push(invalidValue('spec.request', shown, parsed));
+  }
+  checkUsages(found, listAt(spec, 'usages'));
+  const signer = stringAt(spec, 'signerName');
+  if (signer === LEGACY_SIGNER) {
+    const text = 'the legacy signerName is not allowed via this API version';
+    found.push(invalidValue('spec.signerName', signer, text));
+  } else checkSigner(found, 'spec.signerName', signer);
+  const seconds = spec['expirationSeconds'];
+  if (typeof seconds === 'number' && seconds < SECONDS_MIN) {
+    const text = 'may not specify a duration less than 600 seconds (10 minutes)';
+    found.push(invalidValue('spec.expirationSeconds', seconds, text));
+  }
+  checkStatus(found, request);
+}
+
+function checkUsages(found: Findings, usages: readonly JsonValue[]): void {
+  if (usages.length === 0) found.push(required('spec.usages'));
+  for (const [index, usage] of usages.entries()) {
+    if (typeof usage === 'string' && USAGES.includes(usage)) continue;
+    found.push(notSupported(`spec.usages[${index}]`, usage, USAGES));
+  }
+  for (const [index, usage] of usages.entries()) {
+    if (usages.indexOf(usage) < index) found.push(duplicate(`spec.usages[${index}]`, usage));
+  }
+}
+
+/** `example.com/signer-name`. */
+function checkSigner(found: Findings, path: string, name: string): void {
+  if (name === '') {
+    found.push(required(path));
+    return;
+  }
+  const [domain = '', local, ...rest] = name.split('/');
+  if (local === undefined || rest.length > 0) {
+    const text = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+    found.push(invalidValue(path, name, text));
+    return;
+  }
+  if (domain.length > DOMAIN_LENGTH_MAX) found.push(tooLong(path, DOMAIN_LENGTH_MAX));
+  const labels = domain.split('.');
+  firstWrong(found, path, domain, labels, dnsLabelErrors);
+  if (labels.length < 2) {
+    const text = 'should be a domain with at least two segments separated by dots';
+    found.push(invalidValue(path, domain, text));
+  }
+  firstWrong(found, path, local, local.split('.'), dnsSubdomainErrors);
+  if (name.length > SIGNER_LENGTH_MAX) found.push(tooLong(path, SIGNER_LENGTH_MAX));
+}
+
+function firstWrong(
+  found: Findings,
+  path: string,
+  value: string,
+  labels: readonly string[],
+  errorsOf: (label: string) => readonly string[],
+): void {
+  for (const label of labels) {
+    const errors = errorsOf(label);
+    for (const error of errors) {
+      found.push(invalidValue(path, value, `validating label ${JSON.stringify(label)}: ${error}`));
+    }
+    if (errors.length > 0) return;
+  }
+}
+
+function checkStatus(found: Findings, request: JsonObject): void {
+  const path = 'status.conditions';
+  const seen = new Set<string>();
+  eachObject(listAt(request, 'status', 'conditions'), path, (condition, at) => {
+    const [type, status] = [stringAt(condition, 'type'), stringAt(condition, 'status')];
+    if (type === '') found.push(required(`${at}.type`));
+    const allowed = LASTING.includes(type) ? ['True'] : ['False', 'True', 'Unknown'];
+    if (status === '') found.push(required(`${at}.status`));
+    else if (!allowed.includes(status)) found.push(notSupported(`${at}.status`, status, allowed));
+    const other = type === 'Approved' ? 'Denied' : type === 'Denied' ? 'Approved' : '';
+    if (other !== '' && seen.has(other)) {
+      const text = 'Approved and Denied conditions are mutually exclusive';
+      found.push(invalidValue(path, type, text));
+    }
+    if (seen.has(type)) found.push(duplicate(`${at}.type`, type));
+    seen.add(type);
+  });
+  const wrong = certificateFault(stringAt(request, 'status', 'certificate'));
+  if (wrong === '') return;
+  found.push(invalidValue('status.certificate', '<certificate data>', wrong));
+}
+
+/** What is wrong with the certificates of an answer, or ''. */
+function certificateFault(encoded: string): string {
+  if (encoded === '') return '';
+  const pem = Buffer.from(encoded, 'base64').toString('latin1');
+  const blocks = [...pem.matchAll(/-----BEGIN ([^-]+)-----\s([\s\S]*?)-----END \1-----/g)];
+  for (const [, type = '', body = ''] of blocks) {
+    if (type !== CERTIFICATE) {
+      return `only CERTIFICATE PEM blocks are allowed, found ${JSON.stringify(type)}`;
+    }
+    if (body.includes(':')) return 'no PEM block headers are permitted';
+  }
+  return blocks.length === 0 ? 'must contain at least one CERTIFICATE PEM block' : '';
+}
+
+/** Approval is set by its subresource, the certificate by that of the status; both stay. */
+function keepStatus(
+  found: Findings,
+  next: JsonObject,
+  previous: JsonObject,
+  subresource: string,
+): void {
+  const path = 'status.conditions';
+  const ofType = (request: JsonObject, type: string): readonly JsonValue[] =>
+    listAt(request, 'status', 'conditions').filter((one) => stringAt(one, 'type') === type);
+  for (const type of LASTING) {
+    if (ofType(next, type).length >= ofType(previous, type).length) continue;
+    found.push(forbiddenField(path, `updates may not remove a condition of type "${type}"`));
+  }
+  for (const type of subresource === 'approval' ? [] : ['Approved', 'Denied']) {
+    const [after, before] = [ofType(next, type), ofType(previous, type)];
+    if (after.length > before.length) {
+      found.push(forbiddenField(path, `updates may not add a condition of type "${type}"`));
+    } else if (after.length === before.length && !equals([...after], [...before])) {
+      found.push(forbiddenField(path, `updates may not modify a condition of type "${type}"`));
+    }
+  }
+  const [after, before] = [next, previous].map((one) => stringAt(one, 'status', 'certificate'));
+  if (after === before) return;
+  if (subresource !== 'status') {
+    found.push(forbiddenField('status.certificate', 'updates may not set certificate content'));
+  } else if (before !== '') {
+    const text = 'updates may not modify existing certificate content';
+    found.push(forbiddenField('status.certificate', text));
+  }
+}
