@@ -256,8 +256,9 @@ export class DynamicResources implements Plugin {
     return { kind: 'run', scorer };
   }
 
-  postFilter({ isCutShort, cycle }: FailedCycle): PostFilterOutcome {
-    if (isCutShort) {
+  postFilter({ isCutShort, absent, cycle }: FailedCycle): PostFilterOutcome {
+    // Cut short by another plugin, upstream's knows nothing of the pod; by itself, of no claims.
+    if (isCutShort && absent?.plugin !== this.name) {
       return { kind: 'rejected', rejection: { code: 'error', reasons: ['not found'] } };
     }
     const filter = cycle.filterOf(this.name);
