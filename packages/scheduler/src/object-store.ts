@@ -4,9 +4,15 @@
  * server shows a newer version.
  */
 import type { KubeObject, Labels } from './objects.ts';
-import { keyOf } from './objects.ts';
+import { keyOf, namespaceOf } from './objects.ts';
 
 type ByKey = Map<string, KubeObject>;
+
+/** Objects of a kind by namespace, as of a version of the kind. */
+interface Spaces {
+  readonly version: number;
+  readonly byName: ReadonlyMap<string, readonly KubeObject[]>;
+}
 
 const NONE: ReadonlyMap<string, KubeObject> = new Map();
 
@@ -24,15 +30,20 @@ function inner(kinds: Map<string, ByKey>, kind: string): ByKey {
 export class ObjectStore {
   readonly #kinds = new Map<string, ByKey>();
   readonly #assumed = new Map<string, ByKey>();
-  #version = 0;
+  readonly #versions = new Map<string, number>();
+  readonly #spaces = new Map<string, Spaces>();
 
-  /** Counts changes. */
-  get version(): number {
-    return this.#version;
+  /** Counts changes of a kind. */
+  versionOf(kind: string): number {
+    return this.#versions.get(kind) ?? 0;
+  }
+
+  #changed(kind: string): void {
+    this.#versions.set(kind, this.versionOf(kind) + 1);
   }
 
   set(kind: string, object: KubeObject): void {
-    this.#version++;
+    this.#changed(kind);
     const key = keyOf(object);
     inner(this.#kinds, kind).set(key, object);
     const assumed = this.#assumed.get(kind)?.get(key);
@@ -43,7 +54,7 @@ export class ObjectStore {
   delete(kind: string, key: string): void {
     const wasKnown = this.#kinds.get(kind)?.delete(key) === true;
     const wasAssumed = this.#assumed.get(kind)?.delete(key) === true;
-    if (wasKnown || wasAssumed) this.#version++;
+    if (wasKnown || wasAssumed) this.#changed(kind);
   }
 
   /** Shows an object so until the server shows a newer version than this. */
@@ -51,13 +62,13 @@ export class ObjectStore {
     const key = keyOf(object);
     const known = this.#kinds.get(kind)?.get(key);
     if (known !== undefined && versionOf(known) > versionOf(object)) return;
-    this.#version++;
+    this.#changed(kind);
     inner(this.#assumed, kind).set(key, object);
   }
 
   /** Shows again what the server said last. */
   restore(kind: string, key: string): void {
-    if (this.#assumed.get(kind)?.delete(key) === true) this.#version++;
+    if (this.#assumed.get(kind)?.delete(key) === true) this.#changed(kind);
   }
 
   object(kind: string, key: string): KubeObject | undefined {
@@ -69,6 +80,17 @@ export class ObjectStore {
     for (const [key, object] of this.#kinds.get(kind) ?? NONE) yield assumed.get(key) ?? object;
     const known = this.#kinds.get(kind) ?? NONE;
     for (const [key, object] of assumed) if (!known.has(key)) yield object;
+  }
+
+  /** Objects of a kind in one namespace, found without a look at the others. */
+  objectsIn(kind: string, namespace: string): readonly KubeObject[] {
+    const version = this.versionOf(kind);
+    let spaces = this.#spaces.get(kind);
+    if (spaces?.version !== version) {
+      const byName = Map.groupBy(this.objects(kind), (object) => namespaceOf(object));
+      this.#spaces.set(kind, (spaces = { version, byName }));
+    }
+    return spaces.byName.get(namespace) ?? [];
   }
 
   get namespaces(): Iterable<string> {

@@ -1,6 +1,6 @@
 /** Constraints of topology spreading, made ready: the pod's own, or the defaults of the profile. */
 import type { LabelSelector, Requirement } from '@megaplane/machinery/selectors';
-import type { Labels, OwnerObject, SpreadConstraint } from './objects.ts';
+import type { KubeObject, Labels, OwnerObject, SpreadConstraint } from './objects.ts';
 import { namespaceOf } from './objects.ts';
 import type { NodeInfo } from './node-info.ts';
 import { RequiredNodes } from './node-selector.ts';
@@ -77,7 +77,7 @@ export function ownRules(pod: PodInfo, action: string): SpreadRule[] {
 
 export function defaultRules(
   pod: PodInfo,
-  snapshot: Pick<Snapshot, 'object' | 'objects'>,
+  snapshot: Siblings,
   defaults: readonly SpreadConstraint[],
   action: string,
 ): SpreadRule[] {
@@ -88,17 +88,21 @@ export function defaultRules(
   return wanted.map((constraint) => new SpreadRule(constraint, selector, pod));
 }
 
+/** Who says which pods belong together. */
+export interface Siblings extends Pick<Snapshot, 'object' | 'objects'> {
+  /** Objects of one namespace, where they can be found without a look at all. */
+  objectsIn?(kind: string, namespace: string): Iterable<KubeObject>;
+}
+
 function mapRequirements(labels: Labels): Requirement[] {
   return Object.entries(labels).map(([key, value]) => ({ key, operator: '=', values: [value] }));
 }
 
 /** What the pod's siblings have in common: its Services' selectors and its controller's. */
-export function defaultSelector(
-  pod: PodInfo,
-  snapshot: Pick<Snapshot, 'object' | 'objects'>,
-): LabelSelector {
+export function defaultSelector(pod: PodInfo, snapshot: Siblings): LabelSelector {
   const labels: Record<string, string> = {};
-  for (const service of snapshot.objects('Service') as Iterable<OwnerObject>) {
+  const near = snapshot.objectsIn?.('Service', pod.namespace) ?? snapshot.objects('Service');
+  for (const service of near as Iterable<OwnerObject>) {
     const selector = service.spec?.selector as Labels | undefined;
     if (selector === undefined || namespaceOf(service) !== pod.namespace) continue;
     if (!selects({ requirements: mapRequirements(selector) }, pod.labels)) continue;

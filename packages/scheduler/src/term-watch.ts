@@ -14,6 +14,15 @@ import type { Profile } from './profile.ts';
 
 const NONE = new Constraints();
 
+/** Kinds that say which pods belong together, or which namespaces terms mean. */
+const REGARDED = [
+  'Service',
+  'ReplicaSet',
+  'StatefulSet',
+  'ReplicationController',
+  'Namespace',
+] as const;
+
 /** Answers remembered at most, before all are forgotten. */
 const MEMO_MAX = 100_000;
 
@@ -85,7 +94,8 @@ export class TermWatch {
   #forgetStale(): void {
     const { classes, labels, namespaces, owners } = this.#identities;
     const epochs = classes.epoch + labels.epoch + namespaces.epoch + owners.epoch;
-    const versions = this.#book.version + this.counters.version + this.#objects.version;
+    let versions = this.#book.version + this.counters.version;
+    for (const kind of REGARDED) versions += this.#objects.versionOf(kind);
     const stamp = epochs + versions;
     if (stamp !== this.#memoStamp || this.#memo.size > MEMO_MAX) this.#memo.clear();
     this.#memoStamp = stamp;

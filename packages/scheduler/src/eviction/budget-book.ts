@@ -49,8 +49,9 @@ export class BudgetBook {
     const epochs = this.#identities.labels.epoch + this.#identities.namespaces.epoch;
     if (epochs !== this.#epochs) this.#memo.clear();
     this.#epochs = epochs;
-    if (this.#stamp === this.#objects.version) return;
-    this.#stamp = this.#objects.version;
+    const stamp = this.#objects.versionOf('PodDisruptionBudget');
+    if (this.#stamp === stamp) return;
+    this.#stamp = stamp;
     const objects = [...this.#objects.objects('PodDisruptionBudget')] as BudgetObject[];
     const before = this.#budgets;
     const isSame = (object: BudgetObject, index: number): boolean =>

@@ -6,7 +6,7 @@ import { selects } from '../pod-info.ts';
 import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Scorer } from '../plugin.ts';
 import { SCORE_MAX, SKIP, unresolvable, unschedulable } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
-import { defaultRules, ownRules, type SpreadRule } from '../spread-rules.ts';
+import { defaultRules, ownRules, type Siblings, type SpreadRule } from '../spread-rules.ts';
 
 export interface PodTopologySpreadArgs {
   readonly defaultConstraints?: readonly SpreadConstraint[];
@@ -203,7 +203,7 @@ export class PodTopologySpread implements Plugin {
   /** A pod with constraints of its own, of either kind, gets no defaults. */
   rulesOf(
     pod: PodInfo,
-    snapshot: Pick<Snapshot, 'object' | 'objects'>,
+    snapshot: Siblings,
     action: 'DoNotSchedule' | 'ScheduleAnyway',
   ): SpreadRule[] {
     if ((pod.pod.spec.topologySpreadConstraints ?? []).length > 0) return ownRules(pod, action);
