@@ -1,6 +1,6 @@
 // shell: reads files and standard input
 /** What the scheduler's subcommands read: configurations and scenarios. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { JsonValue } from '@megaplane/machinery/json-value';
@@ -13,10 +13,10 @@ import { reportText } from '@megaplane/scheduler/explain/report-text';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
-import { parseDocument } from 'yaml';
+import { parseDocument, stringify } from 'yaml';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
-export function readConfiguration(
+function readConfiguration(
   file: string,
   plugins: readonly UserPlugin[] = [],
 ): SchedulerConfiguration {
@@ -28,6 +28,19 @@ export function readConfiguration(
   const parsed = parseConfiguration(document.toJS() as JsonValue, plugins);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
+}
+
+/** What a file says, or the defaults without one. */
+export function configurationOf(
+  file: string | undefined,
+  plugins: readonly UserPlugin[] = [],
+): SchedulerConfiguration {
+  return file === undefined ? DEFAULT_CONFIGURATION : readConfiguration(file, plugins);
+}
+
+/** Writes a configuration as kube-scheduler does: YAML, with everything spelled out. */
+export function writeConfiguration(file: string, { complete }: SchedulerConfiguration): void {
+  writeFileSync(file, stringify(complete));
 }
 
 /** Plugins of users, each the default export of a module (or a list of them). */
@@ -66,8 +79,7 @@ export interface ExplainFlags {
 /** Prints why a pod of a cluster goes where it goes, or nowhere. Returns the exit code. */
 export async function explainPod(name: string, flags: ExplainFlags): Promise<number> {
   if (flags.kubeconfig === undefined) throw new Error('--kubeconfig: a file is needed');
-  const { profiles } =
-    flags.config === undefined ? DEFAULT_CONFIGURATION : readConfiguration(flags.config);
+  const { profiles } = configurationOf(flags.config);
   const client = await createKubeClient({
     kubeconfig: flags.kubeconfig,
     userAgent: 'megaplane-explain',

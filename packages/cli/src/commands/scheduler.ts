@@ -10,6 +10,7 @@ interface Flags extends LogFlags {
   readonly kubeconfig?: string;
   readonly config?: string;
   readonly leaderElect: boolean;
+  readonly writeConfigTo?: string;
   readonly plugin: readonly string[];
   readonly seed: number;
   readonly checkEvery: number;
@@ -61,6 +62,7 @@ function described(): Command {
     .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 1)
     .optionsGroup('Scheduling:')
     .option('--config <file>', 'a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)')
+    .option('--write-config-to <file>', 'write the configuration with all defaults there, and end')
     .option('--plugin <file>', 'a module with plugins of your own; may be repeated', collected, [])
     .option('--seed <number>', 'decides between equally good nodes', wholeNumber(0, 2 ** 48), 1)
     .option(
@@ -95,19 +97,25 @@ function collected(file: string, before: readonly string[]): readonly string[] {
   return [...before, file];
 }
 
-function run(flags: Flags): Promise<number> {
-  return serve(async () => {
-    if (flags.kubeconfig === undefined) throw new Error('--kubeconfig: a file is needed');
-    const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
-    const { readConfiguration, readPlugins } = await import('../scheduler-files.ts');
+async function run(flags: Flags): Promise<number> {
+  const { configurationOf, readPlugins, writeConfiguration } =
+    await import('../scheduler-files.ts');
+  if (flags.writeConfigTo !== undefined) {
     const plugins = await readPlugins(flags.plugin);
+    writeConfiguration(flags.writeConfigTo, configurationOf(flags.config, plugins));
+    return 0;
+  }
+  return serve(async () => {
+    const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
+    const plugins = await readPlugins(flags.plugin);
+    const configuration = configurationOf(flags.config, plugins);
+    const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;
+    if (kubeconfig === '') throw new Error('--kubeconfig: a file is needed');
     return runScheduler({
-      kubeconfig: flags.kubeconfig,
+      kubeconfig,
       plugins,
-      ...(flags.config === undefined
-        ? {}
-        : { configuration: readConfiguration(flags.config, plugins) }),
-      leaderElect: flags.leaderElect,
+      configuration,
+      leaderElect: flags.leaderElect && configuration.leaderElection.leaderElect,
       seed: flags.seed,
       checkedEvery: flags.checkEvery,
       connections: flags.connections,

@@ -19,6 +19,8 @@ export interface SchedulerConfiguration {
   readonly maxBackoffMs: number;
   readonly leaderElection: LeaderElectionConfiguration;
   readonly extenders: readonly ExtenderConfiguration[];
+  /** `clientConnection.kubeconfig`, or empty. */
+  readonly kubeconfig: string;
   /** As upstream shows it: the whole v1 object with all defaults. */
   readonly complete: JsonObject;
 }
@@ -229,6 +231,7 @@ function configurationOf(given: JsonObject, complete: JsonObject): SchedulerConf
       retryPeriodMs: durationMs(election['retryPeriod']),
     },
     extenders,
+    kubeconfig: textAt(objectAt(complete, 'clientConnection'), 'kubeconfig'),
     complete: showingIgnored(complete, ignored),
   };
 }
