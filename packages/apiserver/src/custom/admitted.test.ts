@@ -1,0 +1,132 @@
+/** Policies, webhooks and quotas see custom resources as they see built-in ones. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { WebhookCaller } from '../admission/webhook-call.ts';
+import type { ExchangeModel } from '../exchange-model.sim.ts';
+import { define, definitionOf, startRig, versionOf, type Rig } from './definitions.sim.ts';
+
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const RULES = [
+  {
+    operations: ['CREATE', 'UPDATE'],
+    apiGroups: ['example.com'],
+    apiVersions: ['v1'],
+    resources: ['widgets'],
+  },
+];
+
+function widget(name: string, size: number): object {
+  return { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name }, spec: { size } };
+}
+
+function made({ status, text }: ExchangeModel): void {
+  assert.equal(status, 201, text);
+}
+
+function create(rig: Rig, path: string, body: object): void {
+  made(rig.ask('POST', path, body));
+  rig.settle();
+}
+
+test('policies refuse and change custom resources', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const matchConstraints = { resourceRules: RULES };
+  create(rig, `${ADMISSION}/validatingadmissionpolicies`, {
+    metadata: { name: 'small' },
+    spec: {
+      matchConstraints,
+      validations: [{ expression: 'object.spec.size <= 3', message: 'too large' }],
+    },
+  });
+  create(rig, `${ADMISSION}/validatingadmissionpolicybindings`, {
+    metadata: { name: 'small' },
+    spec: { policyName: 'small', validationActions: ['Deny'] },
+  });
+  create(rig, `${ADMISSION}/mutatingadmissionpolicies`, {
+    metadata: { name: 'mark' },
+    spec: {
+      matchConstraints,
+      reinvocationPolicy: 'Never',
+      mutations: [
+        {
+          patchType: 'JSONPatch',
+          jsonPatch: {
+            expression: `[JSONPatch{op: "add", path: "/spec/marked", value: true}]`,
+          },
+        },
+      ],
+    },
+  });
+  create(rig, `${ADMISSION}/mutatingadmissionpolicybindings`, {
+    metadata: { name: 'mark' },
+    spec: { policyName: 'mark' },
+  });
+  const small = rig.ask('POST', WIDGETS, widget('a', 3));
+  made(small);
+  const { spec } = JSON.parse(small.text) as { spec: object };
+  assert.deepEqual(spec, { size: 3, marked: true });
+  const large = rig.ask('POST', WIDGETS, widget('b', 4));
+  assert.equal(large.status, 422, large.text);
+  assert.match(
+    large.text,
+    /ValidatingAdmissionPolicy 'small' with binding 'small' denied.*too large/,
+  );
+});
+
+test('webhooks are asked about custom resources, and refuse them', async () => {
+  const asked: unknown[] = [];
+  const webhooks: WebhookCaller = {
+    call: (_target, body, _timeoutMs, then) => {
+      const { request } = JSON.parse(body.toString()) as {
+        request: { uid: string; kind: object; resource: object; object: { spec: object } };
+      };
+      asked.push([request.kind, request.resource, request.object.spec]);
+      const response = { uid: request.uid, allowed: false, status: { message: 'not today' } };
+      const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response };
+      const answer = Buffer.from(JSON.stringify(review));
+      setImmediate(() => then({ ok: true, status: 200, body: answer }));
+    },
+  };
+  const rig = startRig({ webhooks });
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  create(rig, `${ADMISSION}/validatingwebhookconfigurations`, {
+    metadata: { name: 'hook' },
+    webhooks: [
+      {
+        name: 'hook.example.com',
+        clientConfig: { url: 'https://hook/check' },
+        rules: RULES,
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+      },
+    ],
+  });
+  const refused = rig.ask('POST', WIDGETS, widget('a', 1));
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.match(
+    refused.text,
+    /admission webhook \\"hook.example.com\\" denied the request: not today/,
+  );
+  const kind = { group: 'example.com', version: 'v1', kind: 'Widget' };
+  const resource = { group: 'example.com', version: 'v1', resource: 'widgets' };
+  assert.deepEqual(asked, [[kind, resource, { size: 1 }]]);
+});
+
+test('a quota counts custom resources by their name', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const hard = { 'count/widgets.example.com': '1' };
+  const quotas = '/api/v1/namespaces/default/resourcequotas';
+  create(rig, quotas, { metadata: { name: 'few' }, spec: { hard } });
+  const status = { hard, used: { 'count/widgets.example.com': '0' } };
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const told = rig.ask('PATCH', `${quotas}/few/status`, { status }, merge);
+  assert.equal(told.status, 200, told.text);
+  made(rig.ask('POST', WIDGETS, widget('a', 1)));
+  rig.settle();
+  const refused = rig.ask('POST', WIDGETS, widget('b', 1));
+  assert.equal(refused.status, 403, refused.text);
+  assert.match(refused.text, /exceeded quota: few, requested: count\/widgets.example.com=1/);
+});
