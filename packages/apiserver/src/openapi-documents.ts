@@ -127,7 +127,7 @@ export class OpenApiDocuments {
     if (place === null || isGroupServed(place.group, place.version)) return '';
     const kinds = this.#kinds.kindsOf(place.group);
     return kinds
-      .filter((kind) => kind.versions.includes(place.version))
+      .filter((kind) => kind.serves(place.version))
       .map(sourceOf)
       .join('');
   }

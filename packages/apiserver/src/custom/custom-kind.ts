@@ -75,6 +75,11 @@ export class CustomKind {
     return this.facts.versions.filter((one) => one.isServed).map(({ name }) => name);
   }
 
+  /** True where there is a version of that name, and it is served. */
+  serves(version: string): boolean {
+    return this.facts.versions.some((one) => one.name === version && one.isServed);
+  }
+
   /** Since when objects have the form that the schema of a version gives. */
   formedSince(version: string): number {
     return this.#formedSince?.get(version) ?? this.revision;

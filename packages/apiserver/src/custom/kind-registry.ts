@@ -70,7 +70,7 @@ export class Kinds {
   isGroupServed(group: string, version?: string): boolean {
     if (isGroupServed(group, version)) return true;
     for (const kind of this.kindsOf(group)) {
-      if (version === undefined || kind.versions.includes(version)) return true;
+      if (version === undefined || kind.serves(version)) return true;
     }
     return false;
   }
