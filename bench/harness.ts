@@ -1,7 +1,7 @@
 /** What every comparison needs: the machine's name, pinned children, processor time, medians. */
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem, release } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -27,6 +27,16 @@ export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** The same to the microsecond, by the scheduler's own count of each thread that lives. */
+export function cpuSecondsExact(pid: number): number {
+  let nanoseconds = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const text = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8');
+    nanoseconds += Number(text.split(' ')[0]);
+  }
+  return nanoseconds / 1e9;
 }
 
 /** Resident memory of a process in MiB. */
