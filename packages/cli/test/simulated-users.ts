@@ -11,6 +11,9 @@ const ZONES = 3;
 /** At most this share of the nodes is frozen at a time: more stops evictions, as it must. */
 const FROZEN_SHARE = 0.2;
 
+/** Pods that a passing namespace may have. */
+export const QUOTA_PODS = 3;
+
 interface Kind {
   readonly root: string;
   readonly resource: string;
@@ -191,8 +194,9 @@ export class SimulatedUsers {
     const name = `passing-${this.#count}`;
     this.#count += 5;
     await this.#make('/api/v1/namespaces', 'Namespace', name, {});
+    const hard = { pods: String(QUOTA_PODS) };
+    await this.#make(pathOf(KINDS.quota, name), 'ResourceQuota', 'q', { hard });
     await this.#deploy(name, 'w0');
-    await this.#make(pathOf(KINDS.quota, name), 'ResourceQuota', 'q', { hard: { pods: '3' } });
   }
 
   #freeze(): void {

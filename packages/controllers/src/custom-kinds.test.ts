@@ -131,3 +131,21 @@ test('a quota counts objects of a new kind, and gives back what goes', async () 
   await api.advance(1_000);
   assert.deepEqual(used(), { 'count/widgets.example.com': '1', pods: '0' });
 });
+
+test('what discovery could not tell of at the start is collected all the same', async () => {
+  const api = new WorkloadApi();
+  await make(api, '/api/v1/namespaces', 'Namespace', 'default');
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }];
+  await make(api, `${CORE}/configmaps`, 'ConfigMap', 'left', {}, { ownerReferences });
+  for (const minutes of [0.2, 2]) {
+    // Nothing of the core group can be found for a while: longer than anybody waits, at last.
+    api.hidden = '/api';
+    const manager = startManager(api, ['*']);
+    await api.advance(minutes * 60_000);
+    api.hidden = '';
+    await api.advance(40_000);
+    assert(!has(api, '/api/v1/configmaps', 'left'), `${minutes} minutes`);
+    manager.stop();
+    await make(api, `${CORE}/configmaps`, 'ConfigMap', 'left', {}, { ownerReferences });
+  }
+});

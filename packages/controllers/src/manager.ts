@@ -21,6 +21,9 @@ import { workloadParts } from './workloads.ts';
 /** How often it is looked whether all informers have their first state. */
 const SYNC_LOOK_MS = 20;
 const DISCOVERY_MS = 30_000;
+const DISCOVERY_AGAIN_MS = 1_000;
+/** After so many tries at the start, controllers go on with the kinds that could be found. */
+const DISCOVERIES_MAX = 30;
 /** After a change of a definition, the server is asked what it serves now. */
 const DEFINITION_MS = 1_000;
 /** Troubles of the informers within this time are one line of the log. */
@@ -69,6 +72,7 @@ export class Manager {
   #hearsDefinitions = false;
   #cancelRefresh: () => void = () => {};
   #refreshMs = Infinity;
+  #discoveries = 0;
   #cancel: () => void = () => {};
   #isStopped = false;
   #isStarted = false;
@@ -191,11 +195,17 @@ export class Manager {
     this.#refreshMs = Infinity;
     const { resources, failed } = await discover(this.#given.client);
     if (this.#isStopped) return;
-    if (failed.length > 0) this.#given.log('warn', `discovery failed: ${failed.join(', ')}`);
+    if (failed.length > 0) {
+      this.#given.log('warn', `discovery failed: ${failed.join(', ')}`);
+      // Whoever follows all kinds should not begin with some of them.
+      if (!this.#isStarted && this.#discoveries++ < DISCOVERIES_MAX) {
+        return this.#refreshAfter(DISCOVERY_AGAIN_MS);
+      }
+    }
     for (const one of this.#followers) one.setResources(resources, failed.length === 0);
     this.#hearDefinitions(resources);
     this.#startInformers();
-    this.#refreshAfter(failed.length > 0 ? 1_000 : DISCOVERY_MS);
+    return this.#refreshAfter(failed.length > 0 ? DISCOVERY_AGAIN_MS : DISCOVERY_MS);
   }
 
   /** An earlier appointment stands: changes that never end do not put it off. */

@@ -68,6 +68,9 @@ class Shared {
   }
 }
 
+/** Ends the key of a further watch of a collection; in no path. */
+const LATE = ' +';
+
 function keyOf({ path, fieldSelector }: Collection): string {
   return `${path}?${fieldSelector ?? ''}`;
 }
@@ -86,11 +89,16 @@ export class SharedInformers {
   }
 
   /**
-   * Adds a handler; handlers are called in order. One that comes after the collection was started
-   * hears of what changes from then on only.
+   * Adds a handler, which hears of all objects; handlers are called in order. One that comes after
+   * the collection was started gets a watch of its own: the objects have passed by already.
    */
   subscribe(collection: Collection, handler: CollectionHandler): Informer {
-    const key = keyOf(collection);
+    let key = keyOf(collection);
+    while (this.#started.has(key)) key += LATE;
+    return this.#attach(key, collection, handler);
+  }
+
+  #attach(key: string, collection: Collection, handler: CollectionHandler): Informer {
     let shared = this.#shared.get(key);
     if (shared === undefined) {
       shared = new Shared(this.#client, collection, this.#onTrouble);
@@ -105,7 +113,7 @@ export class SharedInformers {
    * begins to be with this. Those of one collection should be few: all of its changes pass by.
    */
   hearDeletions(collection: Collection, gone: (key: string) => void): void {
-    const informer = this.subscribe(collection, {
+    const informer = this.#attach(keyOf(collection), collection, {
       onUpsert: () => {},
       onDelete: (row) => gone(informer.keyOf(row)),
     });
@@ -113,10 +121,13 @@ export class SharedInformers {
 
   /** Ends a collection for all of its handlers: the server has it no more. */
   drop(collection: Collection): void {
-    const key = keyOf(collection);
-    this.#shared.get(key)?.informer.stop();
-    this.#shared.delete(key);
-    this.#started.delete(key);
+    for (let key = keyOf(collection); ; key += LATE) {
+      const shared = this.#shared.get(key);
+      if (shared === undefined) break;
+      shared.informer.stop();
+      this.#shared.delete(key);
+      this.#started.delete(key);
+    }
   }
 
   /** Starts what is not started yet. */

@@ -75,6 +75,8 @@ export class FakeApi implements Client {
     ...RESOURCES,
     ['apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition', 'Cluster'],
   ];
+  /** A path of discovery that fails. */
+  hidden = '';
   /** `METHOD path` of every change asked for. */
   readonly log: string[] = [];
   /** While true nothing is answered; requests fail after five seconds. */
@@ -169,6 +171,7 @@ export class FakeApi implements Client {
 
   #answer(request: ClientRequest): JsonObject {
     const [path = ''] = request.path.split('?');
+    if (path === this.hidden) return plain(status.internalError('not now'));
     if (path === '/api' || path === '/apis') return this.#discovery(path === '/api');
     if (request.method !== 'GET') this.log.push(`${request.method} ${path}`);
     const place = placeOf(path);
