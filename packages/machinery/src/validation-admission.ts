@@ -2,8 +2,8 @@
 
 import { duplicate, invalidValue, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
-import { dnsSubdomainErrors } from './names.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { dns1035LabelErrors, dnsSubdomainErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkOperations } from './validation-operations.ts';
 import {
@@ -13,7 +13,13 @@ import {
   checkValidatingBinding,
   checkValidatingPolicy,
 } from './validation-policies.ts';
-import { checkSelector, eachObject, oneOf, type Findings } from './validation-rules.ts';
+import {
+  checkSelector,
+  eachObject,
+  invalidEach,
+  oneOf,
+  type Findings,
+} from './validation-rules.ts';
 
 export const ADMISSION_RULES: RuleTable = {
   'validatingwebhookconfigurations.admissionregistration.k8s.io': { create: checkWebhooks },
@@ -48,10 +54,7 @@ function checkWebhooks(found: Findings, configuration: JsonObject): void {
       const text = 'the timeout value must be between 1 and 30 seconds';
       found.push(invalidValue(`${at}.timeoutSeconds`, seconds, text));
     }
-    if (listAt(webhook, 'admissionReviewVersions').length === 0) {
-      const text = 'must specify one of v1, v1beta1';
-      found.push(required(`${at}.admissionReviewVersions`, text));
-    }
+    checkReviewVersions(found, at, listAt(webhook, 'admissionReviewVersions'));
     eachObject(listAt(webhook, 'rules'), `${at}.rules`, (rule, ruleAt) => {
       checkOperations(found, ruleAt, rule);
     });
@@ -87,6 +90,26 @@ function checkClient(found: Findings, path: string, client: JsonObject): void {
       found.push(required(`${path}.service.${field}`, `service ${field} is required`));
     }
   }
+}
+
+const REVIEW_VERSIONS = ['v1', 'v1beta1'];
+
+function checkReviewVersions(found: Findings, at: string, versions: readonly JsonValue[]): void {
+  const path = `${at}.admissionReviewVersions`;
+  const known = REVIEW_VERSIONS.join(', ');
+  if (versions.length === 0) {
+    found.push(required(path, `must specify one of ${known}`));
+    return;
+  }
+  for (const [index, version] of versions.entries()) {
+    const name = typeof version === 'string' ? version : '';
+    const each = `${path}[${index}]`;
+    if (versions.indexOf(version) < index) {
+      found.push(invalidValue(each, name, 'duplicate version'));
+    } else invalidEach(found, each, name, dns1035LabelErrors(name));
+  }
+  if (versions.some((version) => REVIEW_VERSIONS.some((one) => one === version))) return;
+  found.push(invalidValue(path, [...versions], `must include at least one of ${known}`));
 }
 
 /** A webhook's URL: https, a host, and nothing but a path behind it. */

@@ -17,6 +17,7 @@ import {
   portNameErrors,
   portNumberErrors,
 } from './names.ts';
+import { checkFieldReference, checkResourceReference, ENV_FIELDS } from './validation-downward.ts';
 import { checkResources } from './validation-resources.ts';
 import { checkContainerSecurity } from './validation-security.ts';
 import {
@@ -314,6 +315,12 @@ function checkEnv(found: Findings, path: string, variables: readonly JsonValue[]
     const source = objectAt(variable, 'valueFrom');
     if (source === undefined) return;
     const from = `${at}.valueFrom`;
+    const field = objectAt(source, 'fieldRef');
+    if (field !== undefined) checkFieldReference(found, `${from}.fieldRef`, field, ENV_FIELDS);
+    const resource = objectAt(source, 'resourceFieldRef');
+    if (resource !== undefined) {
+      checkResourceReference(found, `${from}.resourceFieldRef`, resource, false);
+    }
     checkKeyReference(found, `${from}.configMapKeyRef`, objectAt(source, 'configMapKeyRef'));
     checkKeyReference(found, `${from}.secretKeyRef`, objectAt(source, 'secretKeyRef'));
     const count = ENV_SOURCES.filter((field) => source[field] !== undefined).length;

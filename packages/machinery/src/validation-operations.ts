@@ -1,7 +1,7 @@
 /** Rules that say which operations on which resources something is for. */
 import { invalidValue, required } from './fielderrors.ts';
 import { listAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
 import { oneOf, type Findings } from './validation-rules.ts';
 
 const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
@@ -21,8 +21,48 @@ export function checkOperations(found: Findings, path: string, rule: JsonObject)
     if (listAt(rule, field).length === 0) found.push(required(`${path}.${field}`));
     checkAlone(found, `${path}.${field}`, rule, field, text);
   }
-  if (listAt(rule, 'resources').length === 0) found.push(required(`${path}.resources`));
+  checkResourceNames(found, `${path}.resources`, listAt(rule, 'resources'));
   oneOf(found, `${path}.scope`, rule['scope'], ['*', 'Cluster', 'Namespaced'], true);
+}
+
+// names with stars on either side of a slash: none that another one stands for already
+function checkResourceNames(found: Findings, path: string, names: readonly JsonValue[]): void {
+  if (names.length === 0) found.push(required(path));
+  const wholes = new Set<string>();
+  const parts = new Set<string>();
+  let hasPlain = false;
+  for (const [index, value] of names.entries()) {
+    const name = typeof value === 'string' ? value : '';
+    const at = `${path}[${index}]`;
+    if (name === '') {
+      found.push(required(at));
+      continue;
+    }
+    const slash = name.indexOf('/');
+    if (slash < 0) {
+      hasPlain = name !== '*';
+      continue;
+    }
+    const [resource, part] = [name.slice(0, slash), name.slice(slash + 1)];
+    if (wholes.has(resource)) {
+      const text = `if '${resource}/*' is present, must not specify ${name}`;
+      found.push(invalidValue(at, name, text));
+    }
+    if (parts.has(part)) {
+      const text = `if '*/${part}' is present, must not specify ${name}`;
+      found.push(invalidValue(at, name, text));
+    }
+    if (part === '*') wholes.add(resource);
+    if (resource === '*') parts.add(part);
+  }
+  if (names.length > 1 && names.includes('*/*')) {
+    const text = "if '*/*' is present, must not specify other resources";
+    found.push(invalidValue(path, [...names], text));
+  }
+  if (names.includes('*') && hasPlain) {
+    const text = "if '*' is present, must not specify other resources without subresources";
+    found.push(invalidValue(path, [...names], text));
+  }
 }
 
 /** A star stands for everything, and so for itself. */

@@ -2,7 +2,7 @@
 import { admissionEnvironment } from './cel/admission-environment.ts';
 import type { Environment } from './cel/checker.ts';
 import { compileCel } from './cel/program.ts';
-import { DYN, type CelType } from './cel/typing.ts';
+import { DYN, typeText, type CelType } from './cel/typing.ts';
 import { duplicate, forbiddenField, invalidValue, required, tooMany } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
@@ -12,7 +12,7 @@ import { checkSelector, eachObject, oneOf, type Findings } from './validation-ru
 
 const MATCH_CONDITIONS_MAX = 64;
 const ACTIONS = ['Audit', 'Deny', 'Warn'];
-const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
+const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
 
 /** Checks one expression: that it is there, compiles, and is of one of these types. */
 function checkExpression(
@@ -38,7 +38,7 @@ function checkExpression(
       names.length === 1
         ? `must evaluate to ${names[0] ?? ''}`
         : `must evaluate to one of [${names.join(' ')}]`;
-    found.push(invalidValue(path, source, wanted));
+    found.push(invalidValue(path, source, `${wanted} but got ${typeText(type)}`));
   }
   return type;
 }

@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { checkDescendingPath } from './validation-containers.ts';
+import { checkFieldReference, checkResourceReference, FILE_FIELDS } from './validation-downward.ts';
 import { checkDnsLabel, eachObject, oneOf, type Findings } from './validation-rules.ts';
 
 const FILE_MODE_MAX = 0o777;
@@ -55,6 +56,8 @@ const SOURCES: Readonly<Record<string, SourceCheck>> = {
   projected: checkProjected,
   downwardAPI: (found, path, source) => {
     checkMode(found, `${path}.defaultMode`, source['defaultMode']);
+    // the path is upstream's, without its member
+    eachObject(listAt(source, 'items'), path, (item) => checkDownwardFile(found, path, item));
   },
   ephemeral: (found, path, source) => {
     const template = objectAt(source, 'volumeClaimTemplate');
@@ -182,9 +185,31 @@ function checkProjected(found: Findings, path: string, source: JsonObject): void
       if (stringAt(projection, 'name') === '') found.push(required(`${at}.${kind}.name`));
       checkItems(found, `${at}.${kind}`, projection);
     }
+    const downward = `${at}.downwardAPI`;
+    eachObject(listAt(item, 'downwardAPI', 'items'), downward, (file) =>
+      checkDownwardFile(found, downward, file),
+    );
     const token = objectAt(item, 'serviceAccountToken');
     if (token !== undefined) checkToken(found, `${at}.serviceAccountToken`, token);
   });
+}
+
+/** One file about the pod; upstream names the volume, not the file, where it finds something. */
+function checkDownwardFile(found: Findings, path: string, file: JsonObject): void {
+  const name = stringAt(file, 'path');
+  if (name === '') found.push(required(`${path}.path`));
+  const field = objectAt(file, 'fieldRef');
+  const resource = objectAt(file, 'resourceFieldRef');
+  if (field !== undefined) {
+    checkFieldReference(found, `${path}.fieldRef`, field, FILE_FIELDS);
+    if (resource !== undefined) {
+      const text = 'fieldRef and resourceFieldRef can not be specified simultaneously';
+      found.push(invalidValue(path, 'resource', text));
+    }
+  } else if (resource !== undefined) {
+    checkResourceReference(found, `${path}.resourceFieldRef`, resource, true);
+  } else found.push(required(path, 'one of fieldRef and resourceFieldRef is required'));
+  checkMode(found, `${path}.mode`, file['mode']);
 }
 
 function checkToken(found: Findings, path: string, token: JsonObject): void {

@@ -312,3 +312,37 @@ test('a runtime class schedules as pods do', () => {
   assert.match(faults.join('; '), /scheduling.tolerations.tolerations\[0\].operator: Unsupported/);
   assert.match(faults.join('; '), /scheduling.tolerations\[2\]: Duplicate value/);
 });
+
+test('what containers learn of their pod is there to be learnt', () => {
+  const pod = (env: JsonObject, file: JsonObject): string[] =>
+    faultsOf('v1', 'Pod', {
+      spec: {
+        containers: [{ name: 'c', image: 'i', env: [{ name: 'A', valueFrom: env }] }],
+        volumes: [{ name: 'v', downwardAPI: { items: [{ path: 'p', ...file }] } }],
+      },
+    });
+  const name = { fieldRef: { fieldPath: 'metadata.name' } };
+  assert.deepEqual(pod(name, name), []);
+  const labels = { fieldRef: { fieldPath: "metadata.labels['a/b']" } };
+  const cpu = { resourceFieldRef: { containerName: 'c', resource: 'limits.cpu', divisor: '1m' } };
+  assert.deepEqual(pod(labels, cpu), []);
+  const env = 'spec.containers[0].env[0].valueFrom';
+  const file = 'spec.volumes[0].downwardAPI';
+  assert.deepEqual(
+    pod(
+      { fieldRef: { fieldPath: 'foo' } },
+      { resourceFieldRef: { containerName: 'c', resource: 'limits.gpu' } },
+    ),
+    [
+      `${file}.resourceFieldRef.resource: Unsupported value: "limits.gpu": supported values: ` +
+        '"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", ' +
+        '"requests.ephemeral-storage", "requests.memory"',
+      `${env}.fieldRef.fieldPath: Invalid value: "foo": error converting fieldPath: ` +
+        'field label not supported: foo',
+    ],
+  );
+  assert.match(
+    pod({ fieldRef: { fieldPath: 'status.phase' } }, {}).join('; '),
+    /one of fieldRef and resourceFieldRef is required; .*Unsupported value: "status.phase"/,
+  );
+});
