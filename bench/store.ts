@@ -10,7 +10,11 @@
  * lease (Txn: if mod revision then Put else Range). `single`: updates, one in flight on each of 200
  * connections. `latency`: puts, one in flight. `page`: pages of 500 at a fixed revision. `watch`:
  * a put a millisecond for 1,000 watchers. `idle-watches`, `key-watches`, `leases`, `memory`,
- * `history` (four versions, then compacted), `restart` (on both cores): as they say.
+ * `history` (four versions, then compacted), `restart` (on both cores): as they say. `stall`:
+ * 100,000 updates a second beside compactions and a backup, the longest time that the event loop
+ * was late (`--modes stall --servers megaplane --keys 3000000 --seconds 60 --runs 1`). `soak`:
+ * 50,000 a second, a compaction each minute, memory in the halves behind the first sixth
+ * (`--modes soak --servers megaplane --seconds 3600 --runs 1`).
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

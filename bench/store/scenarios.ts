@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GrpcClient } from '@megaplane/wire/grpc';
 import * as harness from '../harness.ts';
+import { soak, stall } from './endurance.ts';
 import { keepAlives } from './lease-streams.ts';
 import { Load, type Request, fill, rate, scattered } from './load.ts';
 import {
@@ -205,4 +206,6 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   memory,
   history,
   restart,
+  stall: (setting, started) => stall(setting, started, updateOf(setting.keys)),
+  soak: (setting, started) => soak(setting, started, updateOf(setting.keys)),
 };

@@ -246,6 +246,8 @@ function processOf(out: Exposition, stats: ProcessStats): void {
   out.gauge('process_start_time_seconds', 'Start, seconds since 1970.', stats.startSeconds);
   out.gauge('process_open_fds', 'Open files.', stats.openFds);
   out.gauge('process_max_fds', 'Limit of open files.', stats.maxFds);
+  const stall = 'Longest that the event loop was late since this was last read.';
+  out.gauge('megaplane_event_loop_stall_seconds', stall, stats.stallSeconds);
   out.gauge('os_fd_used', 'Open files.', stats.openFds);
   out.gauge('os_fd_limit', 'Limit of open files.', stats.maxFds);
 }
