@@ -20,9 +20,11 @@ interface Entry {
 }
 
 /** Of a node without anything: the object, its fields, the entry in the table. */
-const NODE_BYTES = 480;
+const NODE_BYTES = 720;
 const MEMBER_BYTES = 56;
-/** A compiled expression takes this many times its text. */
+/** Of a node with rules: the types that they see; of each rule, and of each character of it. */
+const RULES_BYTES = 8 * 1024;
+const RULE_BYTES = 4 * 1024;
 const RULE_FACTOR = 60;
 
 /** Of a type that there is not, which no value has. */
@@ -247,8 +249,8 @@ function makeNode(id: number, schema: JsonObject, parts: Parts, keyLength: numbe
   if (parts.not !== null) junctors.push(parts.not);
   const ruleBytes = rules.reduce(
     (sum, { rule, messageExpression = '' }) =>
-      sum + (rule.length + messageExpression.length) * RULE_FACTOR,
-    0,
+      sum + RULE_BYTES + (rule.length + messageExpression.length) * RULE_FACTOR,
+    rules.length === 0 ? 0 : RULES_BYTES,
   );
   const listed = schema['enum'];
   const own = ownChecks(schema);
