@@ -29,6 +29,8 @@ export interface StoreProgramOptions extends ServingFlags {
   /** Of keys under no listed prefix. */
   readonly base: Durability;
   readonly prefixes: readonly PrefixPolicy[];
+  /** Superseded versions kept of keys under no listed prefix. */
+  readonly historyBytesMax: number;
   /** Tells the operator. */
   readonly warn: (message: string) => void;
 }
@@ -46,6 +48,7 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
       dataDir: options.dataDir,
       durability: options.base,
       prefixes: options.prefixes,
+      historyBytesMax: options.historyBytesMax,
       ...(options.memoryLimit === undefined ? {} : { memoryBytesMax: options.memoryLimit }),
     },
     name: options.name,

@@ -27,6 +27,8 @@ test('wrong usage is named, with the nearest flag, and exits with 2', () => {
   says(['up', '--exit-when', 'done'], 2, /ready, bound/);
   says(['down'], 2, /unknown command 'down'/);
   says(['nodes'], 2, /--kubeconfig/);
+  says(['store', '--history-limit', '/a/=x'], 1, /--history-limit: "x" is not a size/);
+  says(['store', '--history-limit', 'many'], 1, /--history-limit: "many" is not a size/);
 });
 
 test('help and version are no errors', () => {

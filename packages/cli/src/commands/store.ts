@@ -11,6 +11,7 @@ import {
   readEnvironment,
   unusedFlags,
 } from '../store-flags.ts';
+import { parseByteSize } from '@megaplane/base/limits';
 import { durationMs, durationOption, flagValue, sizeBytes, wholeNumber } from '../usage.ts';
 import { storeTools } from './store-tools.ts';
 
@@ -125,7 +126,11 @@ function run(flags: Flags, warn: (message: string) => void): Promise<number> {
     const { startStore } = await import('../store-program.ts');
     const mode = base(flags.durability);
     const isUnsafe = flags.unsafeNoFsync === true && mode === 'fsync';
-    const policies = { prefixes: prefixes(flags), base: isUnsafe ? 'buffered' : mode } as const;
+    const policies = {
+      prefixes: prefixes(flags),
+      base: isUnsafe ? 'buffered' : mode,
+      historyBytesMax: baseHistory(flags.historyLimit ?? ''),
+    } as const;
     const { experimentalWatchProgressNotifyInterval: older } = flags;
     const watchProgressNotifyInterval = older ?? flags.watchProgressNotifyInterval;
     return startStore({ ...flags, ...policies, watchProgressNotifyInterval, warn });
@@ -156,9 +161,21 @@ function prefixes({ durability, historyLimit }: Flags): readonly PrefixPolicy[] 
   };
   for (const [prefix, value] of pairs(durability)) add(prefix, { durability: durabilityOf(value) });
   for (const [prefix, value] of pairs(historyLimit ?? '')) {
-    add(prefix, { historyBytesMax: sizeBytes(value) });
+    add(prefix, { historyBytesMax: historyBytes(value) });
   }
   return [...policies.values()];
+}
+
+/** The part of a list of sizes that names no prefix; without one there is no limit. */
+function baseHistory(sizes: string): number {
+  const bare = sizes.split(',').find((part) => part !== '' && !part.includes('='));
+  return bare === undefined ? Infinity : historyBytes(bare.trim());
+}
+
+function historyBytes(text: string): number {
+  const parsed = parseByteSize(text);
+  if (parsed.kind === 'invalid') throw new Error(`--history-limit: ${parsed.message}`);
+  return parsed.value;
 }
 
 function pairs(text: string): [string, string][] {
