@@ -49,7 +49,7 @@ const PLOTTED = ['best-effort', 'templated', 'random', 'deployment', 'zone-affin
 const PLOTTED_NODES = [1000, 10_000, 100_000, 1_000_000];
 const PLOTTED_PODS_MAX = 50_000;
 /** Pods that each node of the benchmark has room for, whatever their shape. */
-const PODS_PER_NODE = 30;
+const PODS_PER_NODE = 12;
 
 function measure(nodes: number, pods: number, shape: string, sets: number): Figure {
   const program = join(harness.ROOT, 'packages/scheduler/src/placement.bench.ts');
