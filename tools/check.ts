@@ -31,7 +31,12 @@ function run(step: Step): boolean {
   const startMs = performance.now();
   const [program = '', ...args] = step.command;
   const path = program === 'node' ? process.execPath : join(ROOT, 'node_modules/.bin', program);
-  const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH']}` };
+  const env = {
+    ...process.env,
+    PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH']}`,
+    // each test file is a process: they share what was compiled, which is a quarter of their time
+    NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/compile'),
+  };
   const isTest = step.name === 'tests';
   const result = spawnSync(path, args, { cwd: ROOT, env, stdio: isTest ? 'inherit' : 'pipe' });
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
@@ -48,7 +53,7 @@ function run(step: Step): boolean {
 function testStep(named: readonly string[]): Step {
   const files = named.length > 0 ? named : globSync(TEST_FILES, { cwd: ROOT }).sort();
   const reporter = `--test-reporter=${join(ROOT, 'tools/reporter.ts')}`;
-  const flags = ['--test', '--test-concurrency=2', '--test-timeout=120000', reporter];
+  const flags = ['--test', '--test-concurrency=3', '--test-timeout=120000', reporter];
   return { name: 'tests', command: ['node', ...flags, ...files] };
 }
 

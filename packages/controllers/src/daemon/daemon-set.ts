@@ -128,8 +128,11 @@ export function planUpdate(
     if (!isAlone) down++;
     else if (pair.updated !== undefined) {
       if (!pair.updated.isAvailable) down++;
-    } else if (pair.old !== undefined) {
-      (pair.old.isAvailable ? candidates : broken).push(pair.old.row);
+    } else if (pair.old?.isAvailable === true) candidates.push(pair.old.row);
+    else if (pair.old !== undefined) {
+      // it goes whatever the limit says, and is one of those that are down
+      broken.push(pair.old.row);
+      down++;
     }
   }
   return [...broken, ...candidates.slice(0, Math.max(0, unavailable - down))];
