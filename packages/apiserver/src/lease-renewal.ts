@@ -98,10 +98,16 @@ export class LeaseRenewal {
 
   /**
    * Handles the exchange if it is a plain renewal; false leaves it untouched. `fields` are header
-   * fields that its answer carries besides its own.
+   * fields that its answer carries besides its own; `body` is given where the exchange's own is
+   * gone, in a later turn.
    */
-  tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[] = []): boolean {
-    const { path, body } = exchange;
+  tryRenew(
+    exchange: Exchange,
+    identity: Identity,
+    fields: readonly string[] = [],
+    body: Buffer = exchange.body,
+  ): boolean {
+    const { path } = exchange;
     const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
     if (middle < 0) return false;
     const namespace = path.slice(PATH_START.length, middle);

@@ -30,7 +30,8 @@ const CLIENTS = [
   { file: 'kubeconfig', user: 'kubernetes-admin', groups: [MASTERS_GROUP] },
   { file: 'scheduler.kubeconfig', user: 'system:kube-scheduler', groups: [] },
   { file: 'controllers.kubeconfig', user: 'system:kube-controller-manager', groups: [] },
-  { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: [] },
+  // the group gives their requests the priority that those of kubelets have
+  { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: ['system:nodes'] },
 ] as const;
 
 /** Name of the front proxy in its certificate. */

@@ -165,6 +165,45 @@ test('levels take turns by the time they use, whoever came first', () => {
   assert.ok(last < 20, order.join(' '));
 });
 
+test('a renewal that had to wait takes the short way when its turn has come', () => {
+  const own = rig();
+  const { renewals } = own.api.parts;
+  assert.ok(renewals !== null);
+  const lease = {
+    metadata: { name: 'n' },
+    spec: { holderIdentity: 'n', leaseDurationSeconds: 40 },
+  };
+  const kind = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1' };
+  const made = own.ask('', 'POST', LEASES, { ...kind, ...lease });
+  own.settle();
+  assert.equal(made.status, 201, made.text);
+  const sent = (seen: ExchangeModel, seconds: number): object => {
+    const body = JSON.parse(seen.text) as object;
+    const renewTime = `2027-01-15T08:00:${seconds}.000000Z`;
+    return { ...body, spec: { ...lease.spec, renewTime } };
+  };
+  const first = own.ask('system:node:n', 'PUT', `${LEASES}/n`, sent(made, 10));
+  own.settle();
+  assert.equal(first.status, 200, first.text);
+  let short = 0;
+  const tryRenew = renewals.tryRenew.bind(renewals);
+  renewals.tryRenew = (...args): boolean => {
+    const isShort = tryRenew(...args);
+    if (isShort) short++;
+    return isShort;
+  };
+  own.time.cost = 1;
+  for (let index = 0; index < 12; index++) own.ask('first', 'GET', `${MAPS}/none`);
+  const waited = own.ask('system:node:n', 'PUT', `${LEASES}/n`, sent(first, 20));
+  assert.equal(waited.status, 0, 'the turn is used up');
+  own.time.cost = 0.01;
+  own.settle();
+  assert.equal(waited.status, 200, waited.text);
+  assert.match(waited.text, /08:00:20/);
+  assert.equal(short, 1);
+  assert.ok(waited.answerHeader('x-kubernetes-pf-flowschema-uid') !== undefined);
+});
+
 test('where no seat is free requests wait for one, and not for ever', () => {
   const own = rig(49);
   const { storage } = own.api.parts.world;
