@@ -49,8 +49,11 @@ export class FrameCache {
   readonly #shared = new Map<string, Encoder>();
   #frames: Frame[] = [];
   #turn = 0;
-  /** By revision, type and encoding; the oldest first. */
+  /** By revision, type and encoding. */
   readonly #recent = new Map<number, Recent>();
+  /** Their numbers, the oldest at `#oldest`: a map that loses its first entries is slow to walk. */
+  #order: number[] = [];
+  #oldest = 0;
   #recentBytes = 0;
   /** Somebody was, since the last tick. */
   #isBehind = false;
@@ -113,18 +116,24 @@ export class FrameCache {
 
   #remember(id: number, made: Recent): void {
     this.#recent.set(id, made);
+    this.#order.push(id);
     this.#recentBytes += made.bytes.length;
-    for (const [oldest, { bytes }] of this.#recent) {
-      if (this.#recentBytes <= RECENT_BYTES_MAX) break;
+    while (this.#recentBytes > RECENT_BYTES_MAX) {
+      const oldest = this.#order[this.#oldest++] ?? 0;
+      this.#recentBytes -= this.#recent.get(oldest)?.bytes.length ?? 0;
       this.#recent.delete(oldest);
-      this.#recentBytes -= bytes.length;
     }
+    if (this.#oldest * 2 <= this.#order.length) return;
+    this.#order = this.#order.slice(this.#oldest);
+    this.#oldest = 0;
   }
 
   /** About once a second: forgets the frames of the past when nobody was behind meanwhile. */
   tick(): void {
     if (!this.#isBehind && this.#recent.size > 0) {
       this.#recent.clear();
+      this.#order = [];
+      this.#oldest = 0;
       this.#recentBytes = 0;
     }
     this.#isBehind = false;
