@@ -63,7 +63,6 @@ export class Call {
    * shared and the refusal may rest on an old state.
    */
   retry: (() => void) | null = null;
-  #kept: Buffer | null = null;
 
   constructor(
     exchange: Exchange,
@@ -114,12 +113,12 @@ export class Call {
 
   /** The body of the request; good until the handler returns, or for ever after `keepBody`. */
   get body(): Buffer {
-    return this.#kept ?? this.exchange.body;
+    return this.exchange.body;
   }
 
   /** For answers that need the body in a later turn. */
   keepBody(): void {
-    this.#kept ??= this.exchange.keepBody();
+    this.exchange.keepBody();
   }
 
   /** Adds a Warning header to the answer; doubles are dropped. */

@@ -59,7 +59,8 @@ export class ExchangeModel implements Exchange {
   readonly method: string;
   readonly path: string;
   readonly authority = 'localhost';
-  readonly body: Buffer;
+  body: Buffer;
+  #isBodyKept = false;
   readonly #fields: ReadonlyMap<string, string>;
   onBody: Exchange['onBody'] = null;
   onBodyEnd: (() => void) | null = null;
@@ -98,7 +99,13 @@ export class ExchangeModel implements Exchange {
   }
 
   keepBody(): Buffer {
+    this.#isBodyKept = true;
     return this.body;
+  }
+
+  /** As the wire does when the handler has returned: a body that nobody kept is gone. */
+  endTurn(): void {
+    if (!this.#isBodyKept) this.body = Buffer.alloc(0);
   }
 
   pauseBody(): void {

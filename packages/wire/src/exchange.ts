@@ -110,7 +110,10 @@ export interface Exchange {
    * needed later, or call `keepBody()`.
    */
   readonly body: Buffer;
-  /** The body as bytes that stay valid (copied once if they must be). In the handler only. */
+  /**
+   * Makes the body stay valid (copied once if it must be): from then on `body` is that copy, in later
+   * turns, too. In the handler only.
+   */
   keepBody(): Buffer;
 
   /**

@@ -68,6 +68,7 @@ export class Http1Exchange implements Exchange {
   readonly #host: ExchangeHost;
   #head: Http1Head;
   #isHeadKept = false;
+  #isBodyBorrowed = false;
   #state: AnswerState = 'waiting';
   #isChunked = false;
   #isContinueDue = false;
@@ -114,8 +115,20 @@ export class Http1Exchange implements Exchange {
     return fields;
   }
 
+  /** For the session, around the handler. */
+  lendBody(bytes: Buffer, isBorrowed: boolean): void {
+    this.body = bytes;
+    this.#isBodyBorrowed = isBorrowed;
+  }
+
   keepBody(): Buffer {
-    return Buffer.from(this.body);
+    if (this.#isBodyBorrowed) this.lendBody(Buffer.from(this.body), false);
+    return this.body;
+  }
+
+  /** True if the handler took no copy: the session takes the view back. */
+  get isBodyBorrowed(): boolean {
+    return this.#isBodyBorrowed;
   }
 
   /** Makes the head outlive the chunk that it came in. */

@@ -217,7 +217,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (exchange.isHandled) {
       if (!exchange.closed) exchange.onBodyEnd?.();
     } else {
-      exchange.body = this.#body?.view() ?? exchange.body;
+      if (this.#body !== null) exchange.lendBody(this.#body.view(), true);
       this.#body = null;
       // An upgrade can only be answered when everything before it is.
       if (exchange === this.#upgrading && !exchange.isFirst) exchange.keepHead();
@@ -235,7 +235,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
       if (!exchange.closed && !exchange.isOpen) exchange.respond(500, null, null);
       else this.cut();
     }
-    exchange.body = EMPTY;
+    if (exchange.isBodyBorrowed) exchange.lendBody(EMPTY, false);
     if (!exchange.closed) exchange.keepHead();
   }
 

@@ -69,6 +69,7 @@ export class AccessModel {
     const connection = new ConnectionModel(token === '');
     const exchange = new ExchangeModel(method, path, body, { ...own, ...headers }, connection);
     this.#api.handle(exchange);
+    exchange.endTurn();
     this.settle();
     return exchange;
   }

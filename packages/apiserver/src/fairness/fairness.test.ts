@@ -57,6 +57,7 @@ function rig(readsMax = 400): Rig {
     const connection = new ConnectionModel(user === '');
     const exchange = new ExchangeModel(method, path, body, fields, connection);
     api.handle(exchange);
+    exchange.endTurn();
     return exchange;
   };
   const settle = (): void => {
