@@ -58,10 +58,10 @@ function readConnection(connection: Connection, proxy: FrontProxy | null): Conne
   if (connection.unix) return LOCAL_ADMIN;
   const certificate = connection.peerCertificate();
   if (certificate === null) return 'none';
-  if (proxy?.isProxy(certificate) === true) {
-    return proxy.isKnown(certificate.commonName) ? 'proxy' : 'refused';
-  }
   if (!certificate.trusted || certificate.commonName === '') return 'refused';
+  const owner = proxy?.ownerOf(certificate) ?? 'user';
+  if (owner === 'proxy') return owner;
+  if (owner === 'nobody') return 'refused';
   return identityOf(certificate.commonName, certificate.organizations);
 }
 

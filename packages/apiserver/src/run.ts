@@ -10,7 +10,6 @@ import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
 import {
-  frontProxyFacts,
   openAuthentication,
   signerOptions,
   type AuthenticationFlags,
@@ -116,7 +115,7 @@ async function serve(
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
-  const facts = factsOf(options, pki, address, port);
+  const facts = factsOf(options, address, port);
   await new Promise((done) => {
     bootstrap(server.parts.world, facts, done);
   });
@@ -174,8 +173,7 @@ function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
     key: readOr(options.tlsPrivateKeyFile, pki.serving.key),
     cert: readOr(options.tlsCertFile, pki.serving.certificate),
     clientCa: [
-      pki.authority.certificate,
-      ...otherAuthorities(options.clientCaFile),
+      ...userAuthorities(options, pki),
       ...otherAuthorities(options.requestheaderClientCaFile),
     ],
   };
@@ -185,7 +183,7 @@ function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
 function openAggregation(world: World, pki: Pki, options: ApiserverOptions): void {
   const files = options.requestheaderClientCaFile;
   publishProxyAuthority(world, {
-    clientCa: readOr(options.clientCaFile, pki.authority.certificate),
+    clientCa: userAuthorities(options, pki).join(''),
     proxyCa: readOr(files, pki.frontProxyAuthority),
     names: files === undefined ? [FRONT_PROXY_NAME] : namesIn(options.requestheaderAllowedNames),
   });
@@ -221,7 +219,11 @@ async function makeServer(
     log: (message: string) => options.log('warn', message),
   };
   const { links, webhooks: authorizers } = openAuthorizers(options, edge);
-  const { readers, anonymous, frontProxy } = openAuthentication(options, edge);
+  const { readers, anonymous, frontProxy } = openAuthentication(
+    options,
+    edge,
+    userAuthorities(options, pki),
+  );
   const server = createApiServer({
     storage,
     authorizers: links,
@@ -352,21 +354,13 @@ function startTimers(server: ApiServer, storage: Storage, facts: BootstrapFacts)
   };
 }
 
-function factsOf(
-  options: ApiserverOptions,
-  pki: Pki,
-  address: string,
-  port: number,
-): BootstrapFacts {
+function factsOf(options: ApiserverOptions, address: string, port: number): BootstrapFacts {
   const range = options.serviceClusterIpRange ?? SERVICE_RANGE;
-  const authorities = [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)];
   return {
     serviceAddress: firstServiceAddress(range),
     serviceRange: range,
     address,
     port,
-    clientAuthority: authorities.join(''),
-    frontProxy: frontProxyFacts(options),
     startedAt: `${new Date().toISOString().slice(0, 19)}Z`,
   };
 }
@@ -389,6 +383,11 @@ function namesIn(list = ''): string[] {
 
 function readOr(file: string | undefined, text: string): string {
   return file === undefined ? text : readFileSync(file, 'utf8');
+}
+
+/** PEM of those whose client certificates are users. */
+function userAuthorities(options: ApiserverOptions, pki: Pki): string[] {
+  return [pki.authority.certificate, ...otherAuthorities(options.clientCaFile)];
 }
 
 function otherAuthorities(file: string | undefined): string[] {

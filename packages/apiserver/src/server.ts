@@ -167,6 +167,7 @@ export class ApiServer {
     const verb = info.isResource ? effectiveVerb(call) : info.verb;
     const name = info.isResource ? effectiveName(call, served) : info.name;
     const attributes = attributesOf(info, verb, name, call.query);
+    let isLater = false;
     impersonate(call, this.parts.authorize, attributes, (acting) => {
       if (!acting.ok) {
         call.fail(acting.status);
@@ -183,7 +184,9 @@ export class ApiServer {
       if (fairness === null || (verb !== 'watch' && isLongRunning(call))) decide();
       else fairness.admit(call, verb, served, decide);
       hasWaited = true;
+      if (isLater) this.late(call);
     });
+    isLater = true;
   }
 
   /** A renewal whose turn has come takes the short way, too. */

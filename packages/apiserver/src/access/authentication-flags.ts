@@ -61,10 +61,14 @@ export interface OpenAuthentication {
   readonly frontProxy: FrontProxy | null;
 }
 
-/** Throws an Error whose message names the flag. */
+/**
+ * Throws an Error whose message names the flag. `userAuthorities` are the PEM texts of those who sign
+ * for users, which a front proxy is told from.
+ */
 export function openAuthentication(
   flags: AuthenticationFlags,
   edge: TokenWebhookEdge,
+  userAuthorities: readonly string[] = [],
 ): OpenAuthentication {
   const configuration = configurationOf(flags);
   const { tokenAuthFile } = flags;
@@ -75,7 +79,7 @@ export function openAuthentication(
   const webhook = webhookOf(flags, edge);
   return {
     anonymous: anonymousOf(flags, configuration),
-    frontProxy: frontProxyOf(flags),
+    frontProxy: frontProxyOf(flags, userAuthorities),
     readers: (world) => [
       ...(tokens === null ? [] : [(token: string) => tokens.get(token) ?? null]),
       ...(flags.enableBootstrapTokenAuth === true ? [bootstrapTokens(world)] : []),
@@ -182,7 +186,10 @@ function requiredClaim(text: string): ClaimRule {
   return { kind: 'claim', claim: text.slice(0, at), value: text.slice(at + 1) };
 }
 
-function frontProxyOf(flags: AuthenticationFlags): FrontProxy | null {
+function frontProxyOf(
+  flags: AuthenticationFlags,
+  userAuthorities: readonly string[],
+): FrontProxy | null {
   const file = flags.requestheaderClientCaFile;
   const fields = (list: string | undefined): string[] =>
     namesIn(list).map((name) => name.toLowerCase());
@@ -200,6 +207,7 @@ function frontProxyOf(flags: AuthenticationFlags): FrontProxy | null {
   try {
     return new FrontProxy({
       authorities: certificatesIn(read(file)),
+      userAuthorities: userAuthorities.flatMap(certificatesIn),
       names: namesIn(flags.requestheaderAllowedNames),
       userFields,
       uidFields: fields(flags.requestheaderUidHeaders),
@@ -210,22 +218,6 @@ function frontProxyOf(flags: AuthenticationFlags): FrontProxy | null {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`--requestheader-client-ca-file ${file}: ${why}`, { cause: error });
   }
-}
-
-/** What extension servers are told of front proxies, under the names of the flags. */
-export function frontProxyFacts(
-  flags: AuthenticationFlags,
-): Readonly<Record<string, string | readonly string[]>> {
-  const file = flags.requestheaderClientCaFile;
-  if (file === undefined) return {};
-  return {
-    'requestheader-allowed-names': namesIn(flags.requestheaderAllowedNames),
-    'requestheader-client-ca-file': read(file),
-    'requestheader-extra-headers-prefix': namesIn(flags.requestheaderExtraHeadersPrefix),
-    'requestheader-group-headers': namesIn(flags.requestheaderGroupHeaders),
-    'requestheader-uid-headers': namesIn(flags.requestheaderUidHeaders),
-    'requestheader-username-headers': namesIn(flags.requestheaderUsernameHeaders),
-  };
 }
 
 /** Certificates of a PEM file, one by one. */

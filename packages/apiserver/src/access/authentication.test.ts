@@ -408,8 +408,10 @@ test('a proxy names users in header fields, and its certificate is nobody by its
   };
   const root = { ...about, commonName: 'proxies', use: 'authority' } as const;
   const authority = issueCertificate(root, null);
+  const users = issueCertificate({ ...root, commonName: 'users' }, null);
   const proxy = new FrontProxy({
     authorities: [authority.certificate],
+    userAuthorities: [users.certificate],
     names: ['front'],
     userFields: ['x-remote-user'],
     uidFields: ['x-remote-uid'],
@@ -448,8 +450,9 @@ test('a proxy names users in header fields, and its certificate is nobody by its
   assert.deepEqual(found.extra, { 'a/b': ['c'] });
   assert.equal(ask('front', {})?.user, 'system:anonymous', 'it names nobody');
   assert.equal(ask('other', fields), null, 'its name is not among those allowed');
-  const foreign = issueCertificate({ ...root, commonName: 'users' }, null);
-  assert.equal(ask('front', fields, foreign)?.user, 'front', 'a user of that name is a user');
+  assert.equal(ask('front', fields, users)?.user, 'front', 'a user of that name is a user');
+  const between = issueCertificate({ ...root, commonName: 'between' }, authority);
+  assert.equal(ask('front', fields, between), null, 'proxies must not make administrators');
 });
 
 const EC256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;

@@ -9,6 +9,8 @@ import { identityOf, type Identity } from '../identity.ts';
 export interface FrontProxyOptions {
   /** PEM of the authorities of proxies; each holds one certificate. */
   readonly authorities: readonly string[];
+  /** PEM of the authorities of users, likewise. */
+  readonly userAuthorities: readonly string[];
   /** Common names that proxies have; none: any. */
   readonly names: readonly string[];
   /** Fields in lower case; the first that is there names the user. */
@@ -21,24 +23,30 @@ export interface FrontProxyOptions {
 export class FrontProxy {
   readonly #options: FrontProxyOptions;
   readonly #authorities: readonly X509Certificate[];
+  readonly #userAuthorities: readonly X509Certificate[];
 
   /** Throws an Error where an authority is no certificate. */
   constructor(options: FrontProxyOptions) {
     this.#options = options;
     this.#authorities = options.authorities.map((pem) => new X509Certificate(pem));
+    this.#userAuthorities = options.userAuthorities.map((pem) => new X509Certificate(pem));
   }
 
-  /** Whether a certificate is a proxy's: then it is nobody's by itself. */
-  isProxy({ raw, trusted }: PeerCertificate): boolean {
-    if (!trusted || raw.length === 0) return false;
+  /**
+   * Whose a trusted certificate is. TLS trusts the authorities of proxies and of users alike, so
+   * one that neither has signed itself (but somebody in between) is nobody's: whoever may sign for
+   * proxies must not make administrators.
+   */
+  ownerOf({ raw, commonName }: PeerCertificate): 'proxy' | 'user' | 'nobody' {
     const certificate = new X509Certificate(raw);
-    return this.#authorities.some(
-      (one) => certificate.checkIssued(one) && certificate.verify(one.publicKey),
-    );
+    const isOf = (authority: X509Certificate): boolean =>
+      certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+    if (this.#isKnown(commonName) && this.#authorities.some(isOf)) return 'proxy';
+    return this.#userAuthorities.some(isOf) ? 'user' : 'nobody';
   }
 
   /** Whether a proxy of this name may speak for others. */
-  isKnown(commonName: string): boolean {
+  #isKnown(commonName: string): boolean {
     const { names } = this.#options;
     return names.length === 0 || names.includes(commonName);
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
 import { createApiServer } from '../assembly.ts';
+import { publishProxyAuthority } from '../aggregation/proxy-authority.ts';
 import { bootstrap } from '../bootstrap.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
@@ -81,13 +82,19 @@ test('a server that lives has a lease, one that is gone loses it', () => {
 });
 
 test('other programs find whom this server believes, and which addresses services have', () => {
-  const { ask } = cluster();
+  const { world, ask } = cluster();
+  publishProxyAuthority(world, { clientCa: 'PEM', proxyCa: 'PROXIES', names: ['front'] });
   const map = ask(
     'GET',
     '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication',
   );
   assert.deepEqual(map['data'], {
     'client-ca-file': 'PEM',
+    'requestheader-allowed-names': '["front"]',
+    'requestheader-client-ca-file': 'PROXIES',
+    'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+    'requestheader-group-headers': '["X-Remote-Group"]',
+    'requestheader-uid-headers': '["X-Remote-Uid"]',
     'requestheader-username-headers': '["X-Remote-User"]',
   });
   const cidr = ask('GET', '/apis/networking.k8s.io/v1/servicecidrs/kubernetes');

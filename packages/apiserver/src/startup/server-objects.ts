@@ -1,4 +1,4 @@
-/** Objects that tell of the API server itself: how it is reached, and whom it believes. */
+/** Objects that tell of the API server itself: how it is reached, and since when it is there. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 
 /** What the objects tell. */
@@ -10,10 +10,6 @@ export interface BootstrapFacts {
   readonly port: number;
   /** The range itself, such as `10.96.0.0/16`; absent: nothing tells of it. */
   readonly serviceRange?: string;
-  /** PEM of the authorities whose client certificates are taken. */
-  readonly clientAuthority?: string;
-  /** How front proxies name users, by the names of the flags. */
-  readonly frontProxy?: Readonly<Record<string, string | readonly string[]>>;
   /** When the server started, `2026-01-31T10:00:00Z`. */
   readonly startedAt?: string;
 }
@@ -28,21 +24,9 @@ export function serverObjects(facts: BootstrapFacts): JsonObject[] {
 
 /** What other programs read to work with this server. Made where it is missing. */
 export function clusterObjects(facts: BootstrapFacts): JsonObject[] {
-  const { serviceRange, clientAuthority, frontProxy = {}, startedAt } = facts;
+  const { serviceRange, startedAt } = facts;
   const objects: JsonObject[] = [];
   if (serviceRange !== undefined) objects.push(serviceCidr(serviceRange, startedAt ?? ''));
-  if (clientAuthority !== undefined) {
-    const proxies = Object.entries(frontProxy).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? value : JSON.stringify(value),
-    ]);
-    objects.push(
-      systemMap('extension-apiserver-authentication', {
-        'client-ca-file': clientAuthority,
-        ...(Object.fromEntries(proxies) as JsonObject),
-      }),
-    );
-  }
   if (startedAt !== undefined) {
     const name = 'kube-apiserver-legacy-service-account-token-tracking';
     objects.push(systemMap(name, { since: startedAt.slice(0, DAY_LENGTH) }));
