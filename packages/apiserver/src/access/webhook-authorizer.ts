@@ -2,6 +2,7 @@
  * Authorization by a webhook: a SubjectAccessReview is posted, its answer kept for a while. Match
  * conditions decide beforehand whether it is asked at all.
  */
+import { createHash } from 'node:crypto';
 import { MATCH_CONDITIONS_COST_MAX, type Program } from '@megaplane/machinery/cel/program';
 import { fromJson } from '@megaplane/machinery/cel/json-values';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
@@ -13,7 +14,7 @@ import { REVIEW_TYPE, reviewFacts, reviewSpec } from './review-questions.ts';
 
 /** Answers that one webhook's cache holds. */
 const ANSWERS_MAX = 8192;
-/** Questions that are longer are asked each time. */
+/** Longer questions are asked each time, as upstream does, and known by their digest. */
 const QUESTION_LENGTH_MAX = 10_000;
 /** A webhook that failed is left alone so long; the same question fails meanwhile. */
 const FAILED_MS = 1000;
@@ -56,7 +57,9 @@ export class WebhookAuthorizer {
     if (matched === 'skip') return DENIED;
     if (matched === 'failed') return this.#failed();
     const spec = reviewSpec(identity, attributes);
-    const key = JSON.stringify(spec);
+    const question = JSON.stringify(spec);
+    const isLong = question.length > QUESTION_LENGTH_MAX;
+    const key = isLong ? createHash('sha256').update(question).digest('base64') : question;
     const known = this.#answers.get(key, this.#edge.nowMs());
     if (known !== undefined) return known;
     return {
@@ -65,7 +68,7 @@ export class WebhookAuthorizer {
       pending: (then) =>
         this.#asking.once(
           key,
-          (done) => this.#ask(key, spec, done),
+          (done) => this.#ask(key, spec, isLong, done),
           () => then(),
         ),
     };
@@ -93,7 +96,7 @@ export class WebhookAuthorizer {
       : { allowed: false, reason: '' };
   }
 
-  #ask(key: string, spec: JsonObject, done: (decision: Decision) => void): void {
+  #ask(key: string, spec: JsonObject, isLong: boolean, done: (decision: Decision) => void): void {
     const { target, version, timeoutMs } = this.#options;
     const body = JSON.stringify({
       kind: 'SubjectAccessReview',
@@ -104,7 +107,6 @@ export class WebhookAuthorizer {
     });
     this.#edge.caller.call(target, Buffer.from(body), timeoutMs, (response) => {
       const { decision, keptMs } = this.#read(response);
-      const isLong = key.length > QUESTION_LENGTH_MAX;
       // whoever asked looks into the cache next: even what is not kept has to be there once
       const untilMs = this.#edge.nowMs() + (isLong ? FAILED_MS : keptMs);
       this.#answers.set(key, decision, untilMs);

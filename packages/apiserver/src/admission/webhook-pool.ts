@@ -106,9 +106,11 @@ export class WebhookPool implements WebhookCaller {
     call: PooledCall,
     attempt: number,
   ): void {
+    const { protocol } = origin;
     const connection = this.#connectionOf(origin);
     call.start(connection, target.path, origin.fields, body, (message) => {
-      if (origin.protocol === 'h2' && NO_HTTP2.test(message)) {
+      // all calls that were sent this way learn it at once, and each is sent anew
+      if (protocol === 'h2' && NO_HTTP2.test(message)) {
         origin.protocol = 'h1';
         this.#send(origin, target, body, call, attempt);
         return true;
