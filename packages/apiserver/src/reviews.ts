@@ -47,11 +47,17 @@ function subjectOf(body: JsonObject): Identity {
 
 function answer({ call, body, world }: SubresourceContext, identity: Identity): void {
   const authorize = world.services?.decide ?? ((): typeof DENIED => DENIED);
+  let isLater = false;
   whenDecided(authorize, identity, attributesOf(body), (decision) => {
     const denied = decision.isFinal === true ? { denied: true } : {};
     const reason = decision.reason === '' ? {} : { reason: decision.reason };
-    call.sendObject(201, { ...body, status: { allowed: decision.allowed, ...denied, ...reason } });
+    const status = { allowed: decision.allowed, ...denied, ...reason };
+    const send = (): void => call.sendObject(201, { ...body, status });
+    // in a later turn nobody holds the answer back for what the decision has seen
+    if (isLater) world.whenPublished(world.storage.appliedRevision, send);
+    else send();
   });
+  isLater = true;
 }
 
 function attributesOf(body: JsonObject): Attributes {
