@@ -8,7 +8,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,6 +25,8 @@ import {
   quantile,
   ROOT,
   rssMib,
+  UP_PARTS,
+  upPids,
   writeResults,
 } from './harness.ts';
 
@@ -42,20 +44,11 @@ const { values } = parseArgs({
 const PODS = Number(values.pods);
 const NODES = Number(values.nodes);
 const DEPENDENTS = Number(values.dependents);
-const PARTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
 const LOOK_MS = 100;
 const PROBE_MS = 20;
 /** Whatever takes longer is told as such and given up. */
 const STEP_MS_MAX = 280_000;
 type Figures = Record<string, number>;
-
-function childPid(parent: number, part: string): number {
-  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
-  for (const pid of children.split(' ').map(Number)) {
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${part}\0`)) return pid;
-  }
-  throw new Error(`no ${part} among the children of ${parent}`);
-}
 
 class Bench {
   readonly #client: Client;
@@ -64,7 +57,7 @@ class Bench {
 
   constructor(client: Client, up: number) {
     this.#client = client;
-    this.#pids = PARTS.map((part) => childPid(up, part));
+    this.#pids = upPids(up);
   }
 
   async #ask(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: JsonObject) {
@@ -88,7 +81,7 @@ class Bench {
     }
     this.figures[`${name} s`] = (performance.now() - startMs) / 1000;
     for (const part of ['apiserver', 'controllers'] as const) {
-      const index = PARTS.indexOf(part);
+      const index = UP_PARTS.indexOf(part);
       const used = cpuSeconds(this.#pids[index] ?? 0) - (before[index] ?? 0);
       this.figures[`${name}: ${part} CPU s`] = used;
     }

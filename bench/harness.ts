@@ -45,6 +45,20 @@ export function rssMib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
 }
 
+/** The processes of `megaplane up` that are measured. */
+export const UP_PARTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
+
+/** Their process ids, in that order; `up` is their parent. */
+export function upPids(up: number): number[] {
+  const children = readFileSync(`/proc/${up}/task/${up}/children`, 'utf8').trim().split(' ');
+  return UP_PARTS.map((part) => {
+    for (const pid of children.map(Number)) {
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${part}\0`)) return pid;
+    }
+    throw new Error(`no ${part} among the children of ${up}`);
+  });
+}
+
 export interface Server {
   readonly pid: number;
   /** The text after `ready in … ms: `. */

@@ -11,7 +11,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { cpuSeconds, machine, median, printTable, ROOT, rssMib, writeResults } from './harness.ts';
+import {
+  cpuSeconds,
+  machine,
+  median,
+  printTable,
+  ROOT,
+  rssMib,
+  UP_PARTS,
+  upPids,
+  writeResults,
+} from './harness.ts';
 
 const { values } = parseArgs({
   options: {
@@ -23,16 +33,7 @@ const { values } = parseArgs({
     output: { type: 'string' },
   },
 });
-const PARTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
 type Figures = Record<string, number>;
-
-function childPid(parent: number, part: string): number {
-  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
-  for (const pid of children.split(' ').map(Number)) {
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${part}\0`)) return pid;
-  }
-  throw new Error(`no ${part} among the children of ${parent}`);
-}
 
 async function metrics(dataDir: string): Promise<(name: string) => number> {
   const log = readFileSync(join(dataDir, 'logs/nodes.log'), 'utf8');
@@ -52,7 +53,7 @@ async function hold(dataDir: string): Promise<Figures> {
   });
   await once(up.stdout, 'data');
   await sleep(Number(values.settle) * 1000);
-  const pids = PARTS.map((part) => childPid(up.pid ?? 0, part));
+  const pids = upPids(up.pid ?? 0);
   const before = pids.map((pid) => cpuSeconds(pid));
   const first = (await metrics(dataDir))('megaplane_lease_renewals_total');
   const startMs = performance.now();
@@ -66,8 +67,8 @@ async function hold(dataDir: string): Promise<Figures> {
   };
   for (const [index, pid] of pids.entries()) {
     const used = cpuSeconds(pid) - (before[index] ?? 0);
-    figures[`${PARTS[index]} % of a core`] = (used / seconds) * 100;
-    figures[`${PARTS[index]} MiB`] = rssMib(pid);
+    figures[`${UP_PARTS[index]} % of a core`] = (used / seconds) * 100;
+    figures[`${UP_PARTS[index]} MiB`] = rssMib(pid);
   }
   up.kill('SIGINT');
   await once(up, 'exit');

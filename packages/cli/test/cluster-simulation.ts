@@ -21,6 +21,7 @@ import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import * as status from '@megaplane/machinery/status';
 import { Store } from '@megaplane/store/store';
+import { SimulatedLine } from './simulated-line.ts';
 import { SimulatedTimers } from './simulated-timers.ts';
 
 const START_MS: number = Date.UTC(2026, 0, 5);
@@ -28,65 +29,6 @@ const START_MS: number = Date.UTC(2026, 0, 5);
 const TICK_MS = 10_000;
 
 export type Fault = 'none' | 'lost' | 'refused' | 'throttled' | 'unreachable';
-
-/** A streamed answer: what is written is delivered in the next turn. */
-class Line extends ExchangeModel implements StreamHandle {
-  readonly #sink: StreamSink;
-  readonly #queue: Buffer[] = [];
-  #isHeadSent = false;
-  isOver = false;
-
-  constructor(path: string, sink: StreamSink) {
-    super('GET', path, undefined, { accept: CONTENT.lean });
-    this.#sink = sink;
-  }
-
-  override respond(
-    code: number,
-    type: string | null,
-    bytes: Uint8Array | string | null,
-    headers: readonly string[] = [],
-  ): void {
-    this.open(code, type, headers);
-    if (bytes !== null) this.write(Buffer.from(bytes as Uint8Array));
-    this.end();
-  }
-
-  override write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
-    this.#queue.push(Buffer.from(bytes.subarray(start, end)));
-  }
-
-  /** True if something was delivered. */
-  pump(): boolean {
-    if (this.isOver || this.status === 0) return false;
-    const isNews = !this.#isHeadSent || this.#queue.length > 0 || this.isEnded;
-    if (!this.#isHeadSent) this.#sink.onHead(this.status, 0);
-    this.#isHeadSent = true;
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      this.#sink.onData(next, 0, next.length);
-      if (this.isOver) return true;
-    }
-    if (!this.isEnded) return isNews;
-    this.isOver = true;
-    this.#sink.onEnd(null);
-    return true;
-  }
-
-  cut(): void {
-    if (this.isOver) return;
-    this.cancel();
-    this.#sink.onEnd('connection reset');
-  }
-
-  override cancel(): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    super.cancel();
-  }
-
-  pause(): void {}
-  resume(): void {}
-}
 
 interface Pending {
   readonly exchange: ExchangeModel;
@@ -103,7 +45,7 @@ export class ClusterSimulation implements Client {
   readonly #store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
   readonly #random: Random;
   readonly #later: (() => void)[] = [];
-  readonly #lines: Set<Line> = new Set();
+  readonly #lines: Set<SimulatedLine> = new Set();
   #pending: Pending[] = [];
   #server: ApiServer;
   #uuids = 0;
@@ -199,7 +141,7 @@ export class ClusterSimulation implements Client {
   }
 
   stream(path: string, sink: StreamSink): StreamHandle {
-    const line = new Line(path, sink);
+    const line = new SimulatedLine(path, sink, { accept: CONTENT.lean });
     this.#lines.add(line);
     this.#server.handle(line);
     return line;

@@ -18,6 +18,7 @@ import { createInformer, type Informer } from '@megaplane/client/informer';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import { Store } from '@megaplane/store/store';
 import { FakeTimers } from '../../client/test/fake-timers.ts';
+import { SimulatedLine } from './simulated-line.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] === '1';
 const INFORMERS = IS_LONG ? 1000 : 250;
@@ -26,88 +27,11 @@ const RUNS = IS_LONG ? 3 : 1;
 const WINDOW_BYTES: number = 16 * 1024;
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 
-/** One streamed answer on a network that the test drives. */
-class Line extends ExchangeModel implements StreamHandle {
-  readonly #sink: StreamSink;
-  readonly #queue: Buffer[] = [];
-  #queued = 0;
-  #isHeadSent = false;
-  isOver = false;
-  /** Rounds for which nothing gets through. */
-  stalledRounds = 0;
-
-  constructor(path: string, sink: StreamSink) {
-    super('GET', path);
-    this.#sink = sink;
-  }
-
-  override respond(
-    status: number,
-    type: string | null,
-    bytes: Uint8Array | string | null,
-    headers: readonly string[] = [],
-  ): void {
-    this.open(status, type, headers);
-    if (bytes !== null) this.write(Buffer.from(bytes as Uint8Array));
-    this.end();
-  }
-
-  override write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
-    this.#queue.push(Buffer.from(bytes.subarray(start, end)));
-    this.#queued += end - start;
-  }
-
-  override writable(): number {
-    return Math.max(0, WINDOW_BYTES - this.#queued);
-  }
-
-  /** Lets up to `count` bytes through; true if something moved. */
-  pump(count: number): boolean {
-    if (this.isOver || this.status === 0) return false;
-    if (!this.#isHeadSent) {
-      this.#isHeadSent = true;
-      this.#sink.onHead(this.status, 0);
-    }
-    const wasFull = this.writable() === 0;
-    let left = count;
-    for (let piece = this.#queue[0]; piece !== undefined && left > 0; piece = this.#queue[0]) {
-      const taken = piece.subarray(0, left);
-      left -= taken.length;
-      this.#queued -= taken.length;
-      if (taken.length === piece.length) this.#queue.shift();
-      else this.#queue[0] = piece.subarray(taken.length);
-      this.#sink.onData(taken, 0, taken.length);
-      if (this.isOver) return true;
-    }
-    if (wasFull && this.writable() > 0) this.onWritable?.();
-    if (this.#queue.length > 0 || !this.isEnded) return left < count;
-    this.isOver = true;
-    this.#sink.onEnd(null);
-    return true;
-  }
-
-  /** The connection breaks: what was under way is lost. */
-  cut(): void {
-    if (this.isOver) return;
-    this.cancel();
-    this.#sink.onEnd('connection reset');
-  }
-
-  override cancel(): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    super.cancel();
-  }
-
-  pause(): void {}
-  resume(): void {}
-}
-
 class Simulation implements Client {
   readonly timers: FakeTimers = new FakeTimers();
   readonly metrics: ClientMetrics = undefined as unknown as ClientMetrics;
   readonly store: Store;
-  readonly lines: Set<Line> = new Set();
+  readonly lines: Set<SimulatedLine> = new Set();
   readonly #random: Random;
   readonly #later: (() => void)[] = [];
   #server: ApiServer;
@@ -157,7 +81,7 @@ class Simulation implements Client {
   }
 
   stream(path: string, sink: StreamSink): StreamHandle {
-    const line = new Line(path, sink);
+    const line = new SimulatedLine(path, sink, {}, WINDOW_BYTES);
     if (this.isDown) {
       line.isOver = true;
       this.#later.push(() => sink.onEnd('cannot reach the server'));
@@ -186,7 +110,7 @@ class Simulation implements Client {
   }
 
   /** Moves bytes on each line, each as much as `room` says. */
-  pump(room: (line: Line) => number): boolean {
+  pump(room: (line: SimulatedLine) => number): boolean {
     let hasMoved = false;
     for (const line of Array.from(this.lines)) {
       if (line.isOver) this.lines.delete(line);

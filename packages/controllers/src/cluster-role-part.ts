@@ -3,18 +3,12 @@ import type { Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
+import type { PartOptions } from './part-options.ts';
 import { ObjectCache } from './object-cache.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
 const PATH = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
-
-export interface ClusterRolePartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
-  readonly onError: (error: unknown) => void;
-}
 
 export class ClusterRolePart {
   readonly #client: Client;
@@ -23,7 +17,7 @@ export class ClusterRolePart {
   /** Names of roles that aggregate others. */
   readonly #aggregating: Set<string> = new Set();
 
-  constructor({ client, informers, onError }: ClusterRolePartOptions) {
+  constructor({ client, informers, onError }: PartOptions) {
     this.#client = client;
     this.#workers = new Workers(
       client.timers,

@@ -3,12 +3,12 @@ import type { Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { formatTime } from '@megaplane/machinery/times';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { dueRun, endOf, isTooLate, jobName, jobOf, surplusJobs, timeMs } from './cron/cron-job.ts';
 import { isTimeZone, parseSchedule, type Schedule } from './cron/schedule.ts';
 import { controllerUid, ObjectCache } from './object-cache.ts';
 import { failureOf, isNamespaceEnding, ownerOfObject, type PodOwner } from './pod-control.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -18,11 +18,8 @@ const AFTER_MS = 100;
 /** Longest wait of one timer: clocks may be set. */
 const WAIT_MS_MAX = 3_600_000;
 
-export interface CronJobPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface CronJobPartOptions extends PartOptions {
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 /** A CronJob under work: its status changes step by step and is written once. */

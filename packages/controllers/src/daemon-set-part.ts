@@ -1,11 +1,11 @@
 /** DaemonSets: a pod on each node that their template fits, updated node by node. */
 import type { Random } from '@megaplane/base/random';
-import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { labelSelectorOf } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
 import { DaemonRows } from './daemon/daemon-rows.ts';
@@ -32,7 +32,6 @@ import {
   REPLICA_DELETING,
   REPLICA_READY,
 } from './replica-pods.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 2;
@@ -48,13 +47,10 @@ const NODES_PER_MS = 500;
 const FAILED_MS_MIN = 1000;
 const FAILED_MS_MAX = 900_000;
 
-export interface DaemonSetPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface DaemonSetPartOptions extends PartOptions {
   readonly random: Random;
   readonly pods: PodRows;
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 /** One look at a set. */

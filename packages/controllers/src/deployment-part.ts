@@ -1,8 +1,9 @@
 /** Deployments: carries out what `planDeployment` decides. */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { withCondition } from './conditions.ts';
 import { planDeployment, selectsEverything, type DeploymentEffect } from './deployment.ts';
@@ -15,7 +16,6 @@ import { failureOf, ownerOfObject, PodControl, revisionOf } from './pod-control.
 import type { PodRows } from './pod-rows.ts';
 import { PHASE_SUCCEEDED } from './replica-pods.ts';
 import { replicasOf } from './replicaset.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -24,12 +24,9 @@ const ROOT = '/apis/apps/v1';
 const EXPECTATION_LOOK_MS = 300_000;
 const never = (): boolean => true;
 
-export interface DeploymentPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface DeploymentPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 /** One round of work, and what its own writes have come to. */

@@ -1,9 +1,9 @@
 /** PodDisruptionBudgets: their status follows the pods that they select. */
-import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import {
   budgetStatus,
@@ -17,7 +17,6 @@ import { controllerUid, ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
 import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { replicasOf } from './replicaset.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -32,13 +31,10 @@ const SCALED = [
 ] as const;
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
 
-export interface DisruptionPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface DisruptionPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
   readonly now: () => string;
-  readonly onError: (error: unknown) => void;
 }
 
 type Counted =

@@ -2,7 +2,7 @@
 import { Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
-import type { Client, ClientResponse, Method } from '@megaplane/client/client';
+import type { ClientResponse, Method } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -11,6 +11,7 @@ import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
 import { mapSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import { formatTime } from '@megaplane/machinery/times';
+import type { PartOptions } from './part-options.ts';
 import { MANAGED_BY, MANAGER, planSlices } from './endpoint-slices.ts';
 import { planEndpoints } from './endpoints-object.ts';
 import { Expectations } from './expectations.ts';
@@ -21,7 +22,6 @@ import type { PodRows } from './pod-rows.ts';
 import { PHASE_SUCCEEDED, REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { hasSelector, publishesNotReady, TriggerTimes } from './service-endpoints.ts';
 import type { Backend } from './service-endpoints.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -32,14 +32,11 @@ const EXPECTATION_LOOK_MS = 300_000;
 const ZONE = pathOf('metadata', 'labels', 'topology.kubernetes.io/zone');
 const never = (): boolean => true;
 
-export interface EndpointsPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface EndpointsPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly random: Random;
   readonly isSlices: boolean;
   readonly isEndpoints: boolean;
-  readonly onError: (error: unknown) => void;
 }
 
 interface Selecting {

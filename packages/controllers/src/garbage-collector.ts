@@ -5,11 +5,12 @@
  * that is not in sight, are read from the server. An owner whose kind is unknown, or that cannot
  * be read, is never taken for gone.
  */
-import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
+import { CONTENT, type ClientResponse } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { Random } from '@megaplane/base/random';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import {
   collectionPath,
@@ -26,7 +27,6 @@ import {
   type OwnerReference,
 } from './garbage-graph.ts';
 import { hashOf } from './node-scan.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 64;
@@ -50,12 +50,9 @@ const RESOURCES_MAX = 65_536;
 
 type Live = Extract<ClientResponse, { readonly ok: true }>;
 
-export interface GarbageCollectorOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface GarbageCollectorOptions extends PartOptions {
   readonly random: Random;
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 export class GarbageCollector {

@@ -1,9 +1,10 @@
 /** Jobs: carries out what `planJob` decides, and lets pods go whose Job is over or gone. */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { mergeOf } from './conditions.ts';
 import { Expectations } from './expectations.ts';
@@ -17,7 +18,6 @@ import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
 import type { PodRows } from './pod-rows.ts';
 import { PHASE_FAILED, PHASE_SUCCEEDED } from './replica-pods.ts';
 import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -26,12 +26,9 @@ const EXPECTATION_LOOK_MS = 300_000;
 const UID_LABEL = 'batch.kubernetes.io/controller-uid';
 const MANAGED_BY = 'kubernetes.io/job-controller';
 
-export interface JobPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface JobPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 export class JobPart {

@@ -1,10 +1,9 @@
 /** Deletion of namespaces, and the objects that every namespace has. */
-import type { Client } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { PartOptions } from './part-options.ts';
 import { ensureDefault, type NamespaceDefault } from './namespace-defaults.ts';
 import { deleteNamespace } from './namespace-deletion.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers } from './workers.ts';
 
 const DELETION_WORKERS = 10;
@@ -12,13 +11,10 @@ const DEFAULT_WORKERS = 16;
 /** Creations that were under way when the deletion began may finish before the first round. */
 const DELETION_DELAY_MS = 100;
 
-export interface NamespacePartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface NamespacePartOptions extends PartOptions {
   readonly isDeletion: boolean;
   readonly defaults: readonly NamespaceDefault[];
   readonly now: () => string;
-  readonly onError: (error: unknown) => void;
 }
 
 export class NamespacePart {

@@ -1,8 +1,8 @@
 /** Node lifecycle, taint eviction and pod garbage collection, wired to informers and writers. */
 import { Int32Column } from '@megaplane/base/column';
-import type { Client } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
 import type { JsonValue } from '@megaplane/machinery/json-value';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { leaseHash } from './lease-scan.ts';
 import { NO_EXECUTE_ANY } from './node-bits.ts';
@@ -15,7 +15,7 @@ import { PodGc } from './pod-gc.ts';
 import { PodTable } from './pod-table.ts';
 import { PodWriter } from './pod-writer.ts';
 import type { Random } from '@megaplane/base/random';
-import type { CollectionHandler, SharedInformers } from './shared-informers.ts';
+import type { CollectionHandler } from './shared-informers.ts';
 import { TaintEviction } from './taint-eviction.ts';
 
 const LEASE_NAMESPACE = Buffer.from('kube-node-lease/');
@@ -25,9 +25,7 @@ const POD_GC_MS = 20_000;
 /** Leases that are polled and were last read so long ago tell nothing of a node's silence. */
 const LEASES_AGE_MS_MAX = 25_000;
 
-export interface NodePartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface NodePartOptions extends PartOptions {
   readonly random: Random;
   readonly rules: LifecycleRules;
   readonly terminatedPodThreshold: number;
@@ -39,7 +37,6 @@ export interface NodePartOptions {
   readonly monotonicMs: () => number;
   readonly now: () => string;
   readonly log: Log;
-  readonly onError: (error: unknown) => void;
 }
 
 export class NodePart {

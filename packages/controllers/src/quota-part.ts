@@ -10,6 +10,7 @@ import { resources, type Resource } from '@megaplane/machinery/kinds';
 import { parseQuantity } from '@megaplane/machinery/quantity';
 import { addAmounts, type Amounts } from '@megaplane/machinery/quota/pod-resources';
 import { countName, isInScope, usageOf } from '@megaplane/machinery/quota/quota-usage';
+import type { PartOptions } from './part-options.ts';
 import { collectionPath as listPath, groupResourceOf, type ApiResource } from './api-resources.ts';
 import { ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -27,11 +28,8 @@ const QUOTAS = '/api/v1/resourcequotas';
 const HEARD = ['services', 'persistentvolumeclaims', 'configmaps', 'secrets'] as const;
 const COUNT = 'count/';
 
-export interface QuotaPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface QuotaPartOptions extends PartOptions {
   readonly pods: PodRows;
-  readonly onError: (error: unknown) => void;
 }
 
 export class QuotaPart {

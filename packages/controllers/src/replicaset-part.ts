@@ -1,9 +1,10 @@
 /** ReplicaSets and ReplicationControllers: so many pods, whatever happens to them. */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { LabelSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { Expectations } from './expectations.ts';
 import { controllerUid, ObjectCache } from './object-cache.ts';
@@ -14,7 +15,6 @@ import { rowsToDelete } from './replica-order.ts';
 import { REPLICA_DELETING } from './replica-pods.ts';
 import { countReplicas, replicasMissing, replicaStatusPatch, selectorOf } from './replicaset.ts';
 import type { ReplicaFailure, ReplicaKind } from './replicaset.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -24,14 +24,11 @@ const GATHER_MS_MAX = 200;
 /** A key that waits for its own writes to be seen is looked at again after this, come what may. */
 const EXPECTATION_LOOK_MS = 300_000;
 
-export interface ReplicaSetPartOptions {
-  readonly client: Client;
+export interface ReplicaSetPartOptions extends PartOptions {
   readonly kind: ReplicaKind;
-  readonly informers: SharedInformers;
   readonly pods: PodRows;
   readonly announce: Announce;
   readonly now: () => string;
-  readonly onError: (error: unknown) => void;
 }
 
 /** What one round of work knows of its object. */

@@ -4,6 +4,7 @@ import type { Client, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
 import { Expectations } from './expectations.ts';
@@ -18,7 +19,6 @@ import {
   REPLICA_DELETING,
   REPLICA_READY,
 } from './replica-pods.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import {
   claimOwners,
   claimsOfOrdinal,
@@ -37,13 +37,10 @@ const HASH_LABEL = 'controller.kubernetes.io/hash';
 /** How soon it is looked again whether the informer shows what was written. */
 const EXPECTATION_LOOK_MS = 20;
 
-export interface StatefulSetPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface StatefulSetPartOptions extends PartOptions {
   readonly random: Random;
   readonly pods: PodRows;
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 /** One look at a set. */

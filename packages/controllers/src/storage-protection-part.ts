@@ -6,9 +6,9 @@ import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { PartOptions } from './part-options.ts';
 import { ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -18,13 +18,10 @@ const VOLUMES = '/api/v1/persistentvolumes';
 /** Pods of a namespace that go together are one look at its claims. */
 const GATHER_MS = 50;
 
-export interface StorageProtectionOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface StorageProtectionOptions extends PartOptions {
   readonly pods: PodRows;
   readonly isClaims: boolean;
   readonly isVolumes: boolean;
-  readonly onError: (error: unknown) => void;
 }
 
 export class StorageProtectionPart {

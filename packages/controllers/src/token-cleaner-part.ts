@@ -3,8 +3,8 @@ import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
 import { parseTime } from '@megaplane/machinery/times';
+import type { PartOptions } from './part-options.ts';
 import { ObjectCache } from './object-cache.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 1;
@@ -12,18 +12,12 @@ const NAMESPACE = 'kube-system';
 const TYPE = 'bootstrap.kubernetes.io/token';
 const MARK = Buffer.from(TYPE);
 
-export interface TokenCleanerOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
-  readonly onError: (error: unknown) => void;
-}
-
 export class TokenCleanerPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
   readonly #tokens: ObjectCache;
 
-  constructor({ client, informers, onError }: TokenCleanerOptions) {
+  constructor({ client, informers, onError }: PartOptions) {
     this.#client = client;
     this.#workers = new Workers(
       client.timers,

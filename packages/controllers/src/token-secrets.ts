@@ -5,11 +5,11 @@
  * The token comes from the API server (TokenRequest), bound to the Secret, so that this program
  * needs no signing key and the token ends with the Secret.
  */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { SharedInformers } from './shared-informers.ts';
+import type { PartOptions } from './part-options.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const TYPE = 'kubernetes.io/service-account-token';
@@ -20,11 +20,8 @@ const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
 const EXPIRATION_SECONDS = 10 * 365 * 86_400;
 const WORKERS = 5;
 
-export interface TokenSecretsOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface TokenSecretsOptions extends PartOptions {
   readonly rootCa: string;
-  readonly onError: (error: unknown) => void;
 }
 
 export class TokenSecrets {

@@ -3,25 +3,19 @@ import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { parseTime } from '@megaplane/machinery/times';
+import type { PartOptions } from './part-options.ts';
 import { isFinished } from './job.ts';
 import { ObjectCache } from './object-cache.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
-
-export interface TtlPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
-  readonly onError: (error: unknown) => void;
-}
 
 export class TtlPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
   readonly #jobs: ObjectCache;
 
-  constructor({ client, informers, onError }: TtlPartOptions) {
+  constructor({ client, informers, onError }: PartOptions) {
     this.#client = client;
     this.#workers = new Workers(
       client.timers,

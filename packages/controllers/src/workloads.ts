@@ -1,6 +1,6 @@
 /** The controllers that keep pods: which of them are wanted, over one table of pods. */
 import type { Random } from '@megaplane/base/random';
-import type { Client } from '@megaplane/client/client';
+import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { ClusterRolePart } from './cluster-role-part.ts';
 import { CronJobPart } from './cron-job-part.ts';
@@ -16,21 +16,17 @@ import { QuotaPart } from './quota-part.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
 import { ReplicaSetPart } from './replicaset-part.ts';
 import { simpleParts } from './simple-parts.ts';
-import type { SharedInformers } from './shared-informers.ts';
 import { StatefulSetPart } from './stateful-set-part.ts';
 import { StorageProtectionPart } from './storage-protection-part.ts';
 import { TtlPart } from './ttl-part.ts';
 
-export interface WorkloadsOptions {
-  readonly client: Client;
+export interface WorkloadsOptions extends PartOptions {
   readonly chosen: ReadonlySet<ControllerName>;
-  readonly informers: SharedInformers;
   readonly random: Random;
   readonly options: ControllersOptions;
   readonly authority?: Authority | undefined;
   readonly announce: (component: string) => Announce;
   readonly now: () => string;
-  readonly onError: (error: unknown) => void;
 }
 
 export interface WorkloadPart {

@@ -1,5 +1,6 @@
 /** What of a profile the ranked index can decide by; null where full evaluation must. */
 import type { Profile, ProfileConfiguration } from './profile.ts';
+import { PLUGIN_NAMES } from './registry.ts';
 
 export interface FastProfile {
   readonly fitWeight: number;
@@ -17,20 +18,11 @@ export interface FastProfile {
 
 /** These must be on, in this order: they are compiled into one test. */
 const FILTERS = ['NodeUnschedulable', 'TaintToleration', 'NodeAffinity', 'NodeResourcesFit'];
-const ORDER = [
-  'NodeUnschedulable',
-  'NodeName',
-  'TaintToleration',
-  'NodeAffinity',
-  'NodePorts',
-  'NodeResourcesFit',
-  'VolumeRestrictions',
-  'NodeVolumeLimits',
-  'VolumeBinding',
-  'VolumeZone',
-  'PodTopologySpread',
-  'InterPodAffinity',
-];
+/** All filters that it knows, in the order of the default profile. */
+const ORDER = PLUGIN_NAMES.slice(
+  PLUGIN_NAMES.indexOf('NodeUnschedulable'),
+  PLUGIN_NAMES.indexOf('InterPodAffinity') + 1,
+);
 /** These never object to a pod that the index decides about. */
 const IDLE_FILTERS = new Set(['NodeName', 'NodePorts', 'PodTopologySpread', 'InterPodAffinity']);
 const IDLE_VOLUME_FILTERS = new Set([

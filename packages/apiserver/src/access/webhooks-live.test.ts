@@ -88,7 +88,7 @@ test('requests that wait for webhooks keep their bodies, over both protocols', a
   const authority = issueCertificate({ ...about, use: 'authority' }, null);
   const names = ['127.0.0.1'];
   const hook = await startWebhook(issueCertificate({ ...about, use: 'server', names }, authority));
-  t.after(hook.stop);
+  t.after(() => hook.stop());
   const kubeconfig = join(dir, 'hook.kubeconfig');
   const ca = Buffer.from(authority.certificate).toString('base64');
   writeFileSync(

@@ -2,14 +2,13 @@
  * HorizontalPodAutoscalers: every 15 s the size of each target is compared with what its metrics
  * ask for. Conditions, events and their texts are upstream's.
  */
-import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { matchesLabels, parseLabelSelector } from '@megaplane/machinery/selectors';
+import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import { ObjectCache } from '../object-cache.ts';
-import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { Conditions } from './autoscaler-conditions.ts';
 import { MetricsSource } from './metrics-source.ts';
@@ -20,12 +19,9 @@ const WORKERS = 5;
 const SYNC_MS = 15_000;
 const PATH = '/apis/autoscaling/v2/horizontalpodautoscalers';
 
-export interface AutoscalerPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface AutoscalerPartOptions extends PartOptions {
   readonly announce: Announce;
   readonly now: () => string;
-  readonly onError: (error: unknown) => void;
 }
 
 /** One look at one autoscaler. */

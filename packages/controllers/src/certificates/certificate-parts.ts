@@ -6,8 +6,8 @@ import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseTime } from '@megaplane/machinery/times';
 import { X509Certificate } from 'node:crypto';
+import type { PartOptions } from '../part-options.ts';
 import { ObjectCache } from '../object-cache.ts';
-import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { parseRequest, type CertificateRequest } from '@megaplane/machinery/certificate-request';
 import { clientObjection, KUBELET_CLIENT, objection, SIGNERS } from './signers.ts';
@@ -21,11 +21,8 @@ const CLEAN_MS = 3_600_000;
 const DECIDED_MS_MAX = 3_600_000;
 const PENDING_MS_MAX = 24 * 3_600_000;
 
-export interface CertificateOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface CertificateOptions extends PartOptions {
   readonly now: () => string;
-  readonly onError: (error: unknown) => void;
 }
 
 /** Works on each request that is new or changed. */

@@ -1,11 +1,11 @@
 /** Gives every node its blocks of pod addresses, of one or both families. */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import type { ControllersOptions } from '../options.ts';
-import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { blockText, CidrPool, parseBlock, type Block } from './cidr-pool.ts';
 
@@ -17,12 +17,9 @@ const ASSIGNED = Buffer.from('"podCIDR');
 /** A block that was not to be had is asked for again; a node that goes frees one at once. */
 const FULL_AGAIN_MS = 30_000;
 
-export interface NodeCidrsOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface NodeCidrsOptions extends PartOptions {
   readonly pools: readonly CidrPool[];
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 /** Pools by the flags, or a text that says what is wrong with them; none where none are wanted. */

@@ -1,12 +1,11 @@
 /** Endpoints that users keep for services without a selector are copied to EndpointSlices. */
-import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import { Expectations } from '../expectations.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { revisionOf } from '../pod-control.ts';
-import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import {
   isMirrored,
@@ -24,11 +23,8 @@ const SERVICE_NAME = 'kubernetes.io/service-name';
 const MARK = Buffer.from(MIRRORED_BY);
 const never = (): boolean => false;
 
-export interface MirroringOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface MirroringOptions extends PartOptions {
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 export class MirroringPart {

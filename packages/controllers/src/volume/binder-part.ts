@@ -6,12 +6,12 @@
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import { Expectations } from '../expectations.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { revisionOf } from '../pod-control.ts';
 import type { PodRows } from '../pod-rows.ts';
-import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { claimKeyOf, classOf, VolumeIndex } from './claim-match.ts';
 import { ClaimUsers } from './claim-users.ts';
@@ -29,12 +29,9 @@ const CLAIMS = '/api/v1/persistentvolumeclaims';
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses';
 const never = (): boolean => false;
 
-export interface BinderPartOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface BinderPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
-  readonly onError: (error: unknown) => void;
 }
 
 export class BinderPart {

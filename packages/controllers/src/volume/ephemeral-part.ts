@@ -6,21 +6,18 @@ import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { PartOptions } from '../part-options.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { controllerReference, isControlledBy, ownerOfObject } from '../pod-control.ts';
 import type { PodRows } from '../pod-rows.ts';
-import type { SharedInformers } from '../shared-informers.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 
 const WORKERS = 10;
 const CLAIMS = '/api/v1/persistentvolumeclaims';
 const MARK = Buffer.from('"volumeClaimTemplate"');
 
-export interface EphemeralOptions {
-  readonly client: Client;
-  readonly informers: SharedInformers;
+export interface EphemeralOptions extends PartOptions {
   readonly pods: PodRows;
-  readonly onError: (error: unknown) => void;
 }
 
 export class EphemeralPart {

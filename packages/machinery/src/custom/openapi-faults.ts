@@ -195,6 +195,23 @@ function explainNumber(node: SchemaNode, value: number, path: string, outcome: O
   outcome.matches += 2;
 }
 
+/** How many there are, of items or of properties. */
+function explainCount(
+  path: string,
+  count: number,
+  [min, max]: readonly [number, number],
+  what: string,
+  outcome: Outcome,
+): void {
+  if (count < min) {
+    outcome.add(invalid(path, `${path} in body should have at least ${min} ${what}`, count));
+  }
+  if (count > max) {
+    const text = `${path} in body should have at most ${max} ${what}`;
+    outcome.add(named(path, text, (field) => tooMany(field, count, max)));
+  }
+}
+
 function explainItems(
   node: SchemaNode,
   items: readonly JsonValue[],
@@ -209,14 +226,7 @@ function explainItems(
       outcome.merge(ratcheted(schema, item, at, correlation?.item(i) ?? null));
     }
   }
-  if (items.length < itemsMin) {
-    const text = `${path} in body should have at least ${itemsMin} items`;
-    outcome.add(invalid(path, text, items.length));
-  }
-  if (items.length > itemsMax) {
-    const text = `${path} in body should have at most ${itemsMax} items`;
-    outcome.add(named(path, text, (field) => tooMany(field, items.length, itemsMax)));
-  }
+  explainCount(path, items.length, [itemsMin, itemsMax], 'items', outcome);
   outcome.matches += 2;
 }
 
@@ -229,14 +239,7 @@ function explainMembers(
 ): void {
   const { properties, additional, additionalKind, propertiesMin, propertiesMax } = node;
   const names = Object.keys(object).filter((name) => object[name] !== undefined);
-  if (names.length < propertiesMin) {
-    const text = `${path} in body should have at least ${propertiesMin} properties`;
-    outcome.add(invalid(path, text, names.length));
-  }
-  if (names.length > propertiesMax) {
-    const text = `${path} in body should have at most ${propertiesMax} properties`;
-    outcome.add(named(path, text, (field) => tooMany(field, names.length, propertiesMax)));
-  }
+  explainCount(path, names.length, [propertiesMin, propertiesMax], 'properties', outcome);
   for (const name of names) {
     if (properties?.has(name) === true) continue;
     if (additionalKind === 'denied') {

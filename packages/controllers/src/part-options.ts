@@ -1,0 +1,9 @@
+/** What every controller is given: the server, what is known of it, and where failures are told. */
+import type { Client } from '@megaplane/client/client';
+import type { SharedInformers } from './shared-informers.ts';
+
+export interface PartOptions {
+  readonly client: Client;
+  readonly informers: SharedInformers;
+  readonly onError: (error: unknown) => void;
+}
