@@ -111,8 +111,8 @@ export interface Exchange {
    */
   readonly body: Buffer;
   /**
-   * Makes the body stay valid (copied once if it must be): from then on `body` is that copy, in later
-   * turns, too. In the handler only.
+   * Makes the body stay valid (copied once if it must be): from then on `body` is that copy, in
+   * later turns, too. In the handler only.
    */
   keepBody(): Buffer;
 

@@ -62,8 +62,8 @@ export interface OpenAuthentication {
 }
 
 /**
- * Throws an Error whose message names the flag. `userAuthorities` are the PEM texts of those who sign
- * for users, which a front proxy is told from.
+ * Throws an Error whose message names the flag. `userAuthorities` are the PEM texts of those who
+ * sign for users, which a front proxy is told from.
  */
 export function openAuthentication(
   flags: AuthenticationFlags,
