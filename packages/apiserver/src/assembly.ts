@@ -123,7 +123,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const fairness =
     clockMs === null
       ? null
-      : new Fairness(world, { ...fairnessLimits(tracking), clockMs }, (call) => server.late(call));
+      : new Fairness(world, { ...fairnessLimits(tracking), clockMs }, (late) => server.late(late));
   if (fairness !== null) metrics.addSource((lines) => fairness.print(lines));
   const server = new ApiServer({
     world,

@@ -130,6 +130,26 @@ test('the short way answers and stores what the long way does', () => {
 const NAMESPACE = { metadata: { name: 'default' } };
 const OWNERS = [{ apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'a-b' }];
 
+test('a client that says how long it waits takes the short way, as kubelets do', () => {
+  const ask = server(true);
+  ask('POST', '/api/v1/namespaces', NAMESPACE);
+  let last = ask('POST', PATH, leaseOf({}));
+  let renewals = 0;
+  const renew = (query: string): ExchangeModel => {
+    const lease = JSON.parse(last.text) as Lease;
+    const spec = { ...lease.spec, renewTime: `2026-01-02T03:04:1${++renewals}.000001Z` };
+    return ask('PUT', `${PATH}/n${query}`, { ...lease, spec });
+  };
+  last = renew('');
+  assert.equal(ask.shortened(), 0, 'a field is new');
+  last = renew('?timeout=10s');
+  assert.deepEqual([last.status, ask.shortened()], [200, 1], last.text);
+  for (const query of ['?dryRun=All', '?timeout=10s&fieldManager=x', '?timeout=x', '?']) {
+    renew(query);
+    assert.equal(ask.shortened(), 1, query);
+  }
+});
+
 test('renewals in protobuf go the short way too, and are answered as the long way does', () => {
   const type = 'application/vnd.kubernetes.protobuf';
   const [short, long] = [true, false].map((isShort) => {

@@ -62,6 +62,8 @@ const MANAGED_OPEN = Buffer.from('"managedFields":');
 /** As client-go asks for built-in kinds. */
 const PROTOBUF_OR_JSON = `${PROTOBUF_TYPE},${JSON_TYPE}`;
 const EXPECTED = { apiVersion: API_VERSION, kind: 'Lease' } as const;
+/** As client-go sends it, for example `?timeout=10s`. */
+const TIMEOUT_ALONE = /^\?timeout=[1-9]\d{0,3}s$/;
 const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
 
 export class LeaseRenewal {
@@ -91,28 +93,24 @@ export class LeaseRenewal {
     this.#auditPrefix = uuid.slice(0, 24);
   }
 
-  /** A first look: it asks for a lease, and is not too large. */
-  isRenewal({ path, body }: Exchange): boolean {
-    return path.startsWith(PATH_START) && body.length <= LEASE_BYTES_MAX;
+  /** A first look: the namespace of the lease that it asks for; `''` where it is none of ours. */
+  namespaceOf({ path, body }: Exchange): string {
+    if (body.length > LEASE_BYTES_MAX || !path.startsWith(PATH_START)) return '';
+    const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
+    if (middle < 0 || !isPlainName(path, PATH_START.length, middle)) return '';
+    const name = middle + PATH_MIDDLE.length;
+    return isPlainName(path, name, endOf(path)) ? path.slice(PATH_START.length, middle) : '';
   }
 
   /**
-   * Handles the exchange if it is a plain renewal; false leaves it untouched. `fields` are header
-   * fields that its answer carries besides its own; `body` is given where the exchange's own is
-   * gone, in a later turn.
+   * Handles the exchange, of which `namespaceOf` knew the namespace, if it is a plain renewal;
+   * false leaves it untouched. `fields` are header fields that its answer carries besides its own.
    */
-  tryRenew(
-    exchange: Exchange,
-    identity: Identity,
-    fields: readonly string[] = [],
-    body: Buffer = exchange.body,
-  ): boolean {
-    const { path } = exchange;
+  tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[] = []): boolean {
+    const { path, body } = exchange;
     const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
-    if (middle < 0) return false;
     const namespace = path.slice(PATH_START.length, middle);
-    const name = path.slice(middle + PATH_MIDDLE.length);
-    if (!isPlainName(namespace) || !isPlainName(name)) return false;
+    const name = path.slice(middle + PATH_MIDDLE.length, endOf(path));
     if (!this.#readAccept(exchange.header('accept'))) return false;
     const text = textOf(exchange.header('content-type'), body);
     if (text === null) return false;
@@ -358,10 +356,17 @@ function isRestored(member: MemberCursor): boolean {
   );
 }
 
-function isPlainName(name: string): boolean {
-  if (name.length === 0 || name.length > 253) return false;
-  for (let at = 0; at < name.length; at++) {
-    const code = name.charCodeAt(at);
+/** Where the path ends, or the one query that says nothing of what is asked: kubelets' timeout. */
+function endOf(path: string): number {
+  const query = path.indexOf('?');
+  if (query < 0) return path.length;
+  return TIMEOUT_ALONE.test(path.slice(query)) ? query : -1;
+}
+
+function isPlainName(text: string, start: number, end: number): boolean {
+  if (end <= start || end - start > 253) return false;
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
     const isLetter = code >= 0x61 && code <= 0x7a;
     const isDigit = code >= 0x30 && code <= 0x39;
     if (!isLetter && !isDigit && code !== 0x2d && code !== 0x2e) return false;

@@ -33,6 +33,7 @@ import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
 import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
 import { isGroupServed, type Served } from './served.ts';
 import { answerReadable } from './unreadable.ts';
+import { WaitingRenewal } from './waiting-renewal.ts';
 import type { World } from './world.ts';
 
 /** Parts of one by which chances are drawn. */
@@ -106,15 +107,38 @@ export class ApiServer {
     this.#gate.guard(exchange.connection);
   }
 
-  /** Renews a lease the short way, if it is one and need not wait for others. */
+  /** Renews a lease the short way, if it is one, now or when its turn has come. */
   #renew(exchange: Exchange, identity: Identity): boolean {
-    const { renewals, fairness, metrics } = this.parts;
+    const { renewals, fairness } = this.parts;
     if (renewals === null || exchange.header('impersonate-user') !== undefined) return false;
-    if (!renewals.isRenewal(exchange)) return false;
-    const route = fairness?.passRenewal(identity);
-    if (route === null) return false;
-    if (!renewals.tryRenew(exchange, identity, route?.fields ?? [])) return false;
-    if (route !== undefined) fairness?.countRenewal(route);
+    const namespace = renewals.namespaceOf(exchange);
+    if (namespace === '') return false;
+    const flow = fairness?.leaseFlow(identity, namespace);
+    if (flow === undefined || fairness === null) return this.#tryRenew(exchange, identity, []);
+    if (fairness.mayRenew(flow)) {
+      if (!this.#tryRenew(exchange, identity, flow.route.fields)) return false;
+      fairness.countRenewal(flow);
+      return true;
+    }
+    const waiting = new WaitingRenewal(exchange, identity, this.parts.world.edge.nowMs(), () => {
+      const call = this.#call(exchange, waiting.info, identity);
+      call.flowFields = flow.route.fields;
+      this.parts.tracker.track(call, () => {});
+      return call;
+    });
+    fairness.holdRenewal(flow, waiting, exchange.body.length, () => {
+      if (this.#tryRenew(exchange, identity, flow.route.fields)) waiting.answered(200);
+      else {
+        waiting.done();
+        this.#answer(exchange, identity);
+      }
+    });
+    return true;
+  }
+
+  #tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[]): boolean {
+    const { renewals, metrics } = this.parts;
+    if (renewals === null || !renewals.tryRenew(exchange, identity, fields)) return false;
     metrics.countRenewal();
     return true;
   }
@@ -173,32 +197,14 @@ export class ApiServer {
         call.fail(acting.status);
         return;
       }
-      const isOwn = call.identity === acting.value;
       call.identity = acting.value;
       const { fairness } = this.parts;
-      let hasWaited = false;
-      const decide = (): void => {
-        const isRenewed = hasWaited && isOwn && verb === 'update' && this.#renewLate(call);
-        if (!isRenewed) this.#decide(call, attributes, served);
-      };
+      const decide = (): void => this.#decide(call, attributes, served);
       if (fairness === null || (verb !== 'watch' && isLongRunning(call))) decide();
       else fairness.admit(call, verb, served, decide);
-      hasWaited = true;
-      if (isLater) this.late(call);
+      if (isLater) this.late(call.exchange);
     });
     isLater = true;
-  }
-
-  /** A renewal whose turn has come takes the short way, too. */
-  #renewLate(call: Call): boolean {
-    const { renewals } = this.parts;
-    const { exchange, identity, body } = call;
-    if (renewals === null || call.info.resource !== 'leases' || exchange.method !== 'PUT')
-      return false;
-    if (!renewals.isRenewal(exchange)) return false;
-    if (!renewals.tryRenew(exchange, identity, call.flowFields, body)) return false;
-    call.code = 200;
-    return true;
   }
 
   #decide(call: Call, attributes: Attributes, served: Served | undefined): void {
@@ -211,7 +217,7 @@ export class ApiServer {
     call.keepBody();
     whenDecided(authorize, call.identity, attributes, (late) => {
       if (call.exchange.closed || call.code !== 0) return;
-      this.late(call);
+      this.late(call.exchange);
       this.#decided(call, attributes, served, late);
     });
   }
@@ -250,8 +256,8 @@ export class ApiServer {
   }
 
   /** A request was answered, or begun to be, in a later turn than it came in. */
-  late({ exchange }: Call): void {
-    this.#gate.guard(exchange.connection);
+  late({ connection }: Exchange): void {
+    this.#gate.guard(connection);
   }
 
   /** About once a second: bookmarks, timeouts, waiting reads. */

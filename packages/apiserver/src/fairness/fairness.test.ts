@@ -205,6 +205,46 @@ test('a renewal that had to wait takes the short way when its turn has come', ()
   assert.ok(waited.answerHeader('x-kubernetes-pf-flowschema-uid') !== undefined);
 });
 
+test('a renewal in another namespace belongs to the schema that is for it', () => {
+  const own = rig();
+  const election = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
+  const kind = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1' };
+  const spec = { holderIdentity: 'a', leaseDurationSeconds: 15 };
+  const made = own.ask('', 'POST', election, { ...kind, metadata: { name: 's' }, spec });
+  own.settle();
+  const renewTime = '2027-01-15T08:00:10.000000Z';
+  const body = { ...(JSON.parse(made.text) as object), spec: { ...spec, renewTime } };
+  const scheduler = 'system:kube-scheduler';
+  const seen = own.ask(scheduler, 'GET', `${election}/s`);
+  const renewed = own.ask(scheduler, 'PUT', `${election}/s`, body);
+  assert.equal(renewed.status, 200, renewed.text);
+  const field = 'x-kubernetes-pf-flowschema-uid';
+  assert.equal(renewed.answerHeader(field), seen.answerHeader(field));
+});
+
+test('renewals that find no room to wait are refused, and counted', () => {
+  const own = rig();
+  const spec = { holderIdentity: 'n', leaseDurationSeconds: 40 };
+  const kind = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1' };
+  own.ask('', 'POST', LEASES, { ...kind, metadata: { name: 'n' }, spec });
+  own.settle();
+  own.time.cost = 1;
+  for (let index = 0; index < 12; index++) own.ask('first', 'GET', `${MAPS}/none`);
+  const body = { ...kind, metadata: { name: 'n' }, spec };
+  const all = Array.from({ length: 9000 }, () =>
+    own.ask('system:node:n', 'PUT', `${LEASES}/n`, body),
+  );
+  const refused = all.filter(({ status }) => status === 429);
+  assert.ok(refused.length > 0 && refused.length < 9000, `${refused.length} were refused`);
+  assert.equal(refused[0]?.text, 'Too many requests, please try again later.\n');
+  assert.ok(refused[0]?.answerHeader('retry-after') !== undefined);
+  own.time.cost = 0;
+  own.settle();
+  assert.ok(all.every(({ status }) => status !== 0));
+  const metrics = own.ask('', 'GET', '/metrics').text;
+  assert.match(metrics, /apiserver_request_total\{code="429",[^}]*resource="leases"/);
+});
+
 test('where no seat is free requests wait for one, and not for ever', () => {
   const own = rig(49);
   const { storage } = own.api.parts.world;

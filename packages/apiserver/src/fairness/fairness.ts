@@ -9,16 +9,17 @@
  * that they have used for each of their seats, and within a level its flows do, by fair queuing. A
  * flood fills its own queues; a kubelet's lease goes next.
  */
+import type { Exchange } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
-import type { RequestInfo } from '../request-info.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { FlowConfig } from './flow-config.ts';
 import { FlowHashes } from './flow-hashes.ts';
 import { printFlows } from './flow-metrics.ts';
 import { Ticket } from './flow-queues.ts';
-import type { Held, Route } from './held-request.ts';
+import type { Held, Route, Waiter } from './held-request.ts';
+import { LeaseFlows, type LeaseFlow } from './lease-flows.ts';
 import type { PriorityLevel, Refusal } from './priority-level.ts';
 import { RetryAfter } from './retry-after.ts';
 import { WorkEstimate } from './work-estimate.ts';
@@ -31,19 +32,6 @@ const REQUEST_BYTES = 1024;
 /** A request waits for a quarter of its time, but no longer than this. */
 const WAIT_MS_MAX = 60_000;
 const REFUSED = 'Too many requests, please try again later.\n';
-const LEASE_UPDATE: RequestInfo = {
-  isResource: true,
-  path: '',
-  verb: 'update',
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  namespace: 'kube-node-lease',
-  resource: 'leases',
-  name: '',
-  subresource: '',
-  extra: false,
-};
-
 export interface FairnessOptions {
   /** All that may go on at once (`--max-requests-inflight` and the mutating ones together). */
   readonly serverSeats: number;
@@ -60,9 +48,8 @@ export class Fairness {
   readonly #estimate: WorkEstimate;
   readonly #hashes = new FlowHashes();
   readonly #retries = new Map<string, RetryAfter>();
-  readonly #late: (call: Call) => void;
-  #leases = new WeakMap<Identity, Route>();
-  #leasesOf: object | null = null;
+  readonly #late: (exchange: Exchange) => void;
+  readonly #leaseFlows: LeaseFlows;
   #turnStartMs = 0;
   #isTurnOpen = false;
   #isPumpPlanned = false;
@@ -71,8 +58,8 @@ export class Fairness {
   /** Usage of the level that ran last: who comes anew begins there. */
   #usageFloor = 0;
 
-  /** `late` is told of calls that ran in a later turn than they came in. */
-  constructor(world: World, options: FairnessOptions, late: (call: Call) => void) {
+  /** `late` is told of requests that ran in a later turn than they came in. */
+  constructor(world: World, options: FairnessOptions, late: (exchange: Exchange) => void) {
     this.#options = options;
     this.#defer = (work) => world.edge.defer(work);
     this.#estimate = new WorkEstimate(world);
@@ -80,6 +67,7 @@ export class Fairness {
     this.config = new FlowConfig(world, options.serverSeats, options.clockMs, () => {
       if (this.#waiting > 0) this.#planPump();
     });
+    this.#leaseFlows = new LeaseFlows(this.config, this.#hashes);
   }
 
   /** Runs `run` now or later, or answers with 429. `verb` as authorizers see it. */
@@ -94,7 +82,7 @@ export class Fairness {
     const distinguisher = isExempt ? '' : this.config.distinguish(schema, call);
     const bytes = REQUEST_BYTES + call.body.length;
     const held: Held = {
-      call,
+      waiter: call,
       route,
       distinguisher,
       bytes,
@@ -110,39 +98,38 @@ export class Fairness {
     this.#wait(new Ticket(held, seats, hash, nowMs), nowMs);
   }
 
-  /**
-   * For the short way of a lease's renewal: where it belongs if it may go on now, null where it
-   * has to wait like others.
-   */
-  passRenewal(identity: Identity): Route | null {
-    const route = this.#leaseRoute(identity);
-    const { level } = route;
-    if (level.config.type !== 'exempt') {
-      if (level.waiting > 0 || !level.fits(1) || this.#isBehind(this.#options.clockMs())) {
-        return null;
-      }
-    }
-    return route;
+  /** The flow of renewals of leases by somebody in a namespace. */
+  leaseFlow(identity: Identity, namespace: string): LeaseFlow {
+    return this.#leaseFlows.of(identity, namespace);
   }
 
-  /** A lease was renewed the short way. */
-  countRenewal({ level, series }: Route): void {
+  /** Whether a renewal may go on in this turn. */
+  mayRenew({ route: { level } }: LeaseFlow): boolean {
+    if (level.config.type === 'exempt') return true;
+    return level.waiting === 0 && level.fits(1) && !this.#isBehind(this.#options.clockMs());
+  }
+
+  /** A lease was renewed at once. */
+  countRenewal({ route: { level, series } }: LeaseFlow): void {
     level.dispatched++;
     series.dispatched++;
   }
 
-  #leaseRoute(identity: Identity): Route {
-    const generation = this.config.generation();
-    if (this.#leasesOf !== generation) {
-      this.#leasesOf = generation;
-      this.#leases = new WeakMap();
-    }
-    let route = this.#leases.get(identity);
-    if (route === undefined) {
-      route = this.config.routeOf(identity, LEASE_UPDATE, 'update');
-      this.#leases.set(identity, route);
-    }
-    return route;
+  /** Lets a renewal wait for its turn, or refuses it. `bytes`: of its body. */
+  holdRenewal(flow: LeaseFlow, waiter: Waiter, bytes: number, run: () => void): void {
+    const { route, distinguisher, hash } = flow;
+    route.series.seats.observe(1);
+    const held: Held = {
+      waiter,
+      route,
+      distinguisher,
+      bytes: REQUEST_BYTES + bytes,
+      run,
+      isLingering: false,
+      isOver: false,
+    };
+    const nowMs = this.#options.clockMs();
+    this.#wait(new Ticket(held, 1, hash, nowMs), nowMs);
   }
 
   /** The present turn has lasted long enough. */
@@ -158,15 +145,15 @@ export class Fairness {
   }
 
   #wait(ticket: Ticket<Held>, nowMs: number): void {
-    const { call, route, bytes } = ticket.request;
+    const { waiter, route, bytes } = ticket.request;
     const { level, series } = route;
     const hasRoom = this.#waitingBytes + bytes <= WAITING_BYTES_MAX;
     const place = hasRoom ? level.place(ticket.hash, ticket.seats) : 'queue-full';
     if (typeof place === 'string') {
-      this.#refuse(call, route, place, nowMs);
+      this.#refuse(waiter, route, place, nowMs);
       return;
     }
-    call.keepBody();
+    waiter.keepBody();
     if (this.#waiting === 0) {
       this.#usageFloor = 0;
       for (const one of this.config.levels.all()) one.usage = 0;
@@ -181,13 +168,13 @@ export class Fairness {
     this.#planPump();
   }
 
-  #refuse(call: Call, { level, series }: Route, reason: Refusal, nowMs: number): void {
+  #refuse(waiter: Waiter, { level, series }: Route, reason: Refusal, nowMs: number): void {
     level.rejected++;
     series.reject(reason);
     let retry = this.#retries.get(level.name);
     if (retry === undefined) this.#retries.set(level.name, (retry = new RetryAfter()));
     retry.drop(nowMs);
-    call.sendText(429, REFUSED, ['retry-after', String(retry.seconds)]);
+    waiter.sendText(429, REFUSED, ['retry-after', String(retry.seconds)]);
   }
 
   #planPump(): void {
@@ -210,13 +197,13 @@ export class Fairness {
       }
       const ticket = this.#pick(nowMs);
       if (ticket === null) return;
-      const { call, route } = ticket.request;
-      if (call.exchange.closed || call.code !== 0) this.#leave(ticket, nowMs);
+      const { waiter, route } = ticket.request;
+      if (waiter.exchange.closed || waiter.code !== 0) this.#leave(ticket, nowMs);
       else {
         this.#unwait(ticket);
         this.#usageFloor = route.level.usage;
         nowMs = this.#start(ticket, nowMs, ticket.arrivedMs);
-        this.#late(call);
+        this.#late(waiter.exchange);
         continue;
       }
       nowMs = this.#options.clockMs();
@@ -257,14 +244,14 @@ export class Fairness {
   /** Runs a request; returns the time after it. */
   #start(ticket: Ticket<Held>, nowMs: number, sinceMs: number): number {
     const held = ticket.request;
-    const { call, route } = held;
+    const { waiter, route } = held;
     const { level, series } = route;
     level.start(ticket, nowMs);
     series.dispatched++;
     series.executing++;
     series.seatsInUse += ticket.seats;
     series.waited.observe((nowMs - sinceMs) / 1000);
-    call.onDone = () => {
+    waiter.onDone = () => {
       held.isOver = true;
       if (held.isLingering) this.#finish(ticket, this.#options.clockMs());
     };
@@ -272,7 +259,7 @@ export class Fairness {
     const endMs = this.#options.clockMs();
     level.usage += (endMs - nowMs) / Math.max(1, level.seats);
     if (held.isOver) this.#finish(ticket, endMs);
-    else if (call.exchange.closed) call.done();
+    else if (waiter.exchange.closed) waiter.done();
     else level.linger(endMs);
     held.isLingering = !held.isOver;
     return endMs;
@@ -302,22 +289,22 @@ export class Fairness {
   #expire(level: PriorityLevel<Held>, nowMs: number): void {
     if (level.waiting === 0) return;
     for (const ticket of level.queues.listWaiting()) {
-      const { call, route } = ticket.request;
-      if (call.exchange.closed || call.code !== 0) {
+      const { waiter, route } = ticket.request;
+      if (waiter.exchange.closed || waiter.code !== 0) {
         this.#leave(ticket, nowMs);
         continue;
       }
-      if (nowMs - ticket.arrivedMs < this.#waitMsMax(call)) continue;
+      if (nowMs - ticket.arrivedMs < this.#waitMsMax(waiter)) continue;
       this.#leave(ticket, nowMs);
       level.timedOut++;
-      this.#refuse(call, route, 'time-out', nowMs);
+      this.#refuse(waiter, route, 'time-out', nowMs);
     }
   }
 
-  #waitMsMax(call: Call): number {
+  #waitMsMax(waiter: Waiter): number {
     const { requestMsMax } = this.#options;
     const own = requestMsMax === 0 ? Infinity : requestMsMax;
-    const asked = call.timeoutMs;
+    const asked = waiter.timeoutMs;
     return Math.min(WAIT_MS_MAX, (asked > 0 ? Math.min(own, asked) : own) / 4);
   }
 

@@ -61,7 +61,7 @@ export class FlowConfig {
   }
 
   /** What tells the flow of a call from others of its schema. */
-  distinguish(schema: FlowSchema, { identity, info }: Call): string {
+  distinguish(schema: FlowSchema, { identity, info }: Pick<Call, 'identity' | 'info'>): string {
     return distinguish(schema, identity, info.namespace);
   }
 

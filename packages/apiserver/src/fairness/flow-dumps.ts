@@ -151,21 +151,21 @@ function requestRow(
   ticket: Ticket<Held>,
   isDetailed: boolean,
 ): string[] {
-  const { call, route, distinguisher } = ticket.request;
+  const { waiter, route, distinguisher } = ticket.request;
   const row = [
     level,
     route.schema.name,
     String(queue),
     String(place),
     distinguisher,
-    new Date(call.nowMs).toISOString(),
+    new Date(waiter.nowMs).toISOString(),
     String(ticket.seats),
     '0',
     '0s',
     '0001-01-01T00:00:00Z',
   ];
   if (isDetailed) {
-    const { info, identity } = call;
+    const { info, identity } = waiter;
     const version = info.group === '' ? info.version : `${info.group}/${info.version}`;
     row.push(identity.user, info.verb, info.path, info.namespace, info.name);
     row.push(version, info.resource, info.subresource);

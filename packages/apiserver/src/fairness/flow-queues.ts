@@ -102,6 +102,8 @@ export class FlowQueues<T> {
   #robin = 0;
   waiting = 0;
   seatsWaiting = 0;
+  /** Of all queues. */
+  #seatsInUse = 0;
 
   constructor(shape: QueueShape) {
     this.shape = shape;
@@ -122,8 +124,7 @@ export class FlowQueues<T> {
     this.#meterMs = nowMs;
     const count = this.#queues.size;
     if (count === 0 || passed === 0) return;
-    let wanted = 0;
-    for (const queue of this.#queues.values()) wanted += queue.seatsInUse + queue.seatsWaiting;
+    const wanted = this.#seatsInUse + this.seatsWaiting;
     this.#meter += (Math.min(wanted, limit) / count) * passed;
   }
 
@@ -199,6 +200,7 @@ export class FlowQueues<T> {
     this.drop(ticket);
     queue.executing++;
     queue.seatsInUse += ticket.seats;
+    this.#seatsInUse += ticket.seats;
     queue.nextR += ticket.seats * GUESS_MS;
   }
 
@@ -208,6 +210,7 @@ export class FlowQueues<T> {
     if (queue === null) return;
     queue.executing--;
     queue.seatsInUse -= ticket.seats;
+    this.#seatsInUse -= ticket.seats;
     queue.nextR -= ticket.seats * (GUESS_MS - (nowMs - ticket.startedMs));
     this.#retire(queue);
   }

@@ -1,5 +1,7 @@
 /** A request on its way through priority and fairness, and where it goes. */
-import type { Call } from '../call.ts';
+import type { Exchange } from '@megaplane/wire/exchange';
+import type { Identity } from '../identity.ts';
+import type { RequestInfo } from '../request-info.ts';
 import type { FlowSeries } from './flow-metrics.ts';
 import type { FlowSchema } from './flow-table.ts';
 import type { PriorityLevel } from './priority-level.ts';
@@ -13,9 +15,28 @@ export interface Route {
   readonly fields: readonly string[];
 }
 
+/** Who waits for a turn: a `Call`, or a renewal of a lease, of which less is known. */
+export interface Waiter {
+  readonly exchange: Exchange;
+  readonly identity: Identity;
+  readonly info: RequestInfo;
+  /** When it came, in milliseconds since 1970. */
+  readonly nowMs: number;
+  /** How long its client waits, in milliseconds; 0 where it does not say. */
+  readonly timeoutMs: number;
+  /** Code of its answer, 0 until it is given. */
+  readonly code: number;
+  /** Told once, when it needs the server no longer. */
+  onDone: (() => void) | null;
+  /** Ends it, if nothing has yet. */
+  done(): void;
+  keepBody(): void;
+  sendText(code: number, text: string, fields?: readonly string[]): void;
+}
+
 /** What it asks, and what to do when its time has come. */
 export interface Held {
-  readonly call: Call;
+  readonly waiter: Waiter;
   readonly route: Route;
   readonly distinguisher: string;
   /** What it costs while it waits. */

@@ -10,6 +10,7 @@ const BORROWING_MS = 10_000;
 export class Levels<T> {
   readonly #serverSeats: number;
   readonly #byName = new Map<string, PriorityLevel<T>>();
+  #all: readonly PriorityLevel<T>[] = [];
   #nextMs: number;
   fairFraction = 0;
 
@@ -18,8 +19,8 @@ export class Levels<T> {
     this.#nextMs = nowMs + BORROWING_MS;
   }
 
-  all(): PriorityLevel<T>[] {
-    return Array.from(this.#byName.values());
+  all(): readonly PriorityLevel<T>[] {
+    return this.#all;
   }
 
   find(name: string): PriorityLevel<T> | undefined {
@@ -33,7 +34,7 @@ export class Levels<T> {
       level.isQuiescing = !wanted.has(level.name);
       if (level.isQuiescing && level.isIdle) this.#byName.delete(level.name);
     }
-    const draining = this.all().filter((level) => level.isQuiescing);
+    const draining = [...this.#byName.values()].filter((level) => level.isQuiescing);
     const all = [...configs, ...draining.map(({ config }) => config)];
     const sum = all.reduce((total, { shares }) => total + shares, 0);
     for (const config of all) {
@@ -44,6 +45,7 @@ export class Levels<T> {
       }
       level.configure(config, this.#serverSeats, sum);
     }
+    this.#all = [...this.#byName.values()];
     this.#share(nowMs);
   }
 
@@ -54,11 +56,12 @@ export class Levels<T> {
     for (const level of this.all()) {
       if (level.isQuiescing && level.isIdle) this.#byName.delete(level.name);
     }
+    this.#all = [...this.#byName.values()];
     this.#share(nowMs);
   }
 
   #share(nowMs: number): void {
-    const levels = this.all();
+    const levels = this.#all;
     const total = levels.reduce((sum, { nominalSeats }) => sum + nominalSeats, 0);
     let remaining = total;
     const limited: PriorityLevel<T>[] = [];
