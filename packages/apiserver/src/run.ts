@@ -27,6 +27,7 @@ import { FRONT_PROXY_NAME, openPki, writeKubeconfigs, type Pki } from './pki-fil
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
+import { keepRequestsYoung } from './startup/collector.ts';
 import { upkeepSelf, UPKEEP_MS } from './startup/self-upkeep.ts';
 import { identityOfHost } from './startup/server-identity.ts';
 import type { BootstrapFacts } from './startup/server-objects.ts';
@@ -91,6 +92,7 @@ export interface ApiserverService {
 
 /** Starts the server. Rejects with an Error whose message says what is wrong and what to do. */
 export async function runApiserver(options: ApiserverOptions): Promise<ApiserverService> {
+  keepRequestsYoung();
   assertWritable(options.dataDir);
   const names = isIP(options.bindAddress) === 0 ? [] : [options.bindAddress];
   const pki = openPki(options.dataDir, names, Date.now());
