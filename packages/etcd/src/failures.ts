@@ -11,6 +11,11 @@ function failure(code: GrpcCode, text: string): EtcdFailure {
   return { code, text: `etcdserver: ${text}` };
 }
 
+/** An error of a library inside etcd, which has no code of its own. */
+export function unknown(text: string): EtcdFailure {
+  return { code: GRPC_CODES.unknown, text };
+}
+
 const { invalidArgument, outOfRange, notFound, failedPrecondition } = GRPC_CODES;
 
 type EtcdFailureName =

@@ -11,8 +11,12 @@ const NO_SNIFF = ['x-content-type-options', 'nosniff'];
 export interface HttpParts {
   readonly health: Health;
   readonly metrics: () => string;
-  /** Null on a port for probes and scrapers alone: no version, no data. */
+  /** Null on a port for probes and scrapers alone, and where it was turned off. */
   readonly gateway: Gateway | null;
+  /** False on a port for probes and scrapers alone. */
+  readonly hasVersion: boolean;
+  /** Hosts that may be asked for without TLS; `*` is every host. */
+  readonly hosts: readonly string[];
 }
 
 function version(exchange: Exchange): void {
@@ -29,15 +33,36 @@ function notAllowed(exchange: Exchange): void {
   exchange.respond(405, TEXT_TYPE, 'Method Not Allowed\n', ['allow', 'GET', ...NO_SNIFF]);
 }
 
+/**
+ * A page whose name leads to this port (DNS rebinding) asks for a host that is not ours. Over TLS
+ * the certificate keeps it out, as in etcd.
+ */
+function isForeign(exchange: Exchange, hosts: readonly string[]): boolean {
+  if (exchange.connection.secure || hosts.includes('*')) return false;
+  const host = (exchange.header('host') ?? '').replace(/:\d+$/, '');
+  return !hosts.includes(host);
+}
+
+/** What a port answers that speaks gRPC alone. */
+export const grpcOnly: Handler = (exchange) => {
+  exchange.respond(404, TEXT_TYPE, 'HTTP is served on --listen-client-http-urls\n', NO_SNIFF);
+};
+
 /** `/health`, `/livez`, `/readyz`, `/metrics`, and on a client port `/version` and `/v3/*`. */
-export function httpHandler({ health, metrics, gateway }: HttpParts): Handler {
+export function httpHandler(parts: HttpParts): Handler {
+  const { health, metrics, gateway, hasVersion, hosts } = parts;
   return (exchange) => {
+    if (isForeign(exchange, hosts)) {
+      const body = 'the host asked for is not in --host-whitelist; add it there, or use TLS\n';
+      exchange.respond(421, TEXT_TYPE, body, NO_SNIFF);
+      return;
+    }
     const { path: target } = exchange;
     const mark = target.indexOf('?');
     const path = mark < 0 ? target : target.slice(0, mark);
     if (gateway?.answer(exchange, path) === true) return;
     const isProbe = /^\/(health|metrics|(livez|readyz)(\/|$))/.test(path);
-    const isVersion = gateway !== null && path === '/version';
+    const isVersion = hasVersion && path === '/version';
     if (!isProbe && !isVersion) notFound(exchange);
     else if (exchange.method !== 'GET') notAllowed(exchange);
     else if (isVersion) version(exchange);

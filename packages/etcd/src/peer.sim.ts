@@ -77,11 +77,12 @@ export class Peer {
     this.client = grpcClient(connect({ port }));
   }
 
-  /** Response bytes, or the error as `code text`. */
+  /** Response bytes, or the error as `code text`. A path of another package begins with a slash. */
   async call(path: string, fields: Fields): Promise<Buffer | string> {
     return await new Promise((resolve) => {
       let response = Buffer.alloc(0);
-      this.client.unary(`/etcdserverpb.${path}`, encode(fields), {
+      const whole = path.startsWith('/') ? path : `/etcdserverpb.${path}`;
+      this.client.unary(whole, encode(fields), {
         onMessage: (_call, bytes, start, end) => {
           response = Buffer.from(bytes.subarray(start, end));
         },

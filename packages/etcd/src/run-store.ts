@@ -12,7 +12,7 @@ import { Compactor, compactHandler } from './compaction.ts';
 import type { WireLimits } from '@megaplane/wire/limits';
 import { EtcdContext, type EtcdLimits } from './context.ts';
 import { Gateway, streamsBody } from './gateway/gateway.ts';
-import { httpHandler } from './http.ts';
+import { grpcOnly, httpHandler } from './http.ts';
 import { Health } from './http/health.ts';
 import { metricsText } from './http/metrics.ts';
 import { processStats } from './http/process-stats.ts';
@@ -22,6 +22,8 @@ import { registerMembers } from './members.ts';
 import { deleteHandler, putHandler } from './put.ts';
 import { rangeHandler } from './range.ts';
 import { rangeStreamFactory } from './range-stream.ts';
+import { registerRecipes } from './recipes/recipes.ts';
+import { registerHealth } from './grpc-health.ts';
 import { ServedMethods } from './served-methods.ts';
 import { txnHandler } from './txn.ts';
 import { WatchService } from './watch.ts';
@@ -49,6 +51,15 @@ export interface EtcdServerOptions {
   readonly listen: readonly EtcdAddress[];
   /** Extra plain addresses for /metrics and /health, etcd's --listen-metrics-urls. */
   readonly listenMetrics?: readonly EtcdAddress[];
+  /**
+   * Addresses of the JSON gateway, probes, version and metrics, etcd's --listen-client-http-urls:
+   * when there are any, `listen` serves gRPC alone.
+   */
+  readonly listenHttp?: readonly EtcdAddress[];
+  /** Hosts that plain HTTP may be asked for, etcd's --host-whitelist; default all. */
+  readonly hosts?: readonly string[];
+  /** etcd's --enable-grpc-gateway: JSON below /v3/. Default true. */
+  readonly hasGateway?: boolean;
   readonly advertiseClientUrls?: readonly string[];
   /** Shown in the list of members; nobody listens there. Default etcd's own. */
   readonly advertisePeerUrls?: readonly string[];
@@ -79,6 +90,8 @@ export interface EtcdServer {
   readonly store: Store;
   /** In the order of `listen`. */
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
+  /** In the order of `listenHttp`. */
+  readonly httpAddresses: readonly { readonly host: string; readonly port: number }[];
   /** In the order of `listenMetrics`. */
   readonly metricsAddresses: readonly { readonly host: string; readonly port: number }[];
   /** Lets calls in flight finish for `graceMs`, then closes; flushes the log. */
@@ -107,8 +120,10 @@ export async function serveEtcd(
   const { health, metrics } = probes(opened, auth, watches, methods, context);
   const messageBytesMax = limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES;
   const origins = options.origins ?? [];
-  const gateway = new Gateway({ methods, messageBytesMax, origins });
-  const handler = httpHandler({ health, metrics, gateway });
+  const gateway =
+    options.hasGateway === false ? null : new Gateway({ methods, messageBytesMax, origins });
+  const hosts = options.hosts ?? ['*'];
+  const handler = httpHandler({ health, metrics, gateway, hosts, hasVersion: true });
   const listeners: Listener[] = [];
   const close = async (graceMs = 0): Promise<void> => {
     clearInterval(progress);
@@ -123,12 +138,16 @@ export async function serveEtcd(
   retry.unref();
   try {
     const wire = options.wire ?? {};
+    const https = options.listenHttp ?? [];
+    const beside = https.length === 0 ? handler : grpcOnly;
     for (const address of options.listen) {
-      listeners.push(
-        await listen({ ...address, handler, grpc: routes, streamsBody, limits: wire }),
-      );
+      const shared = { handler: beside, grpc: routes, streamsBody, limits: wire };
+      listeners.push(await listen({ ...address, ...shared }));
     }
-    const probesOnly = httpHandler({ health, metrics, gateway: null });
+    for (const address of https) {
+      listeners.push(await listen({ ...address, handler, streamsBody, limits: wire }));
+    }
+    const probesOnly = httpHandler({ health, metrics, gateway: null, hosts, hasVersion: false });
     for (const address of options.listenMetrics ?? []) {
       listeners.push(await listen({ ...address, handler: probesOnly }));
     }
@@ -137,8 +156,10 @@ export async function serveEtcd(
     throw error;
   }
   const addresses = listeners.slice(0, options.listen.length).map(({ address }) => address);
-  const metricsAddresses = listeners.slice(options.listen.length).map(({ address }) => address);
-  return { store, addresses, metricsAddresses, close };
+  const others = listeners.slice(options.listen.length).map(({ address }) => address);
+  const httpCount = options.listenHttp?.length ?? 0;
+  const httpAddresses = others.slice(0, httpCount);
+  return { store, addresses, httpAddresses, metricsAddresses: others.slice(httpCount), close };
 }
 
 function makeRoutes(
@@ -173,6 +194,8 @@ function makeRoutes(
   const name = options.name ?? 'default';
   registerMaintenance(methods, context, compactor, defragment);
   registerMembers(methods, context, { name, clientUrls, peerUrls });
+  registerRecipes(methods, context);
+  registerHealth(methods, context.store);
   return { routes, methods };
 }
 

@@ -136,8 +136,7 @@ export class ServedMethods implements GrpcMethods {
   }
 
   call(path: string, factory: GrpcCallFactory): void {
-    const type = path.endsWith('/Watch') || path.endsWith('KeepAlive') ? 'bidi_stream' : null;
-    const count = new MethodCount(path, type ?? 'server_stream', false);
+    const count = new MethodCount(path, typeOf(path), false);
     this.counts.push(count);
     const served: GrpcCallFactory = (call) => {
       count.started++;
@@ -169,6 +168,13 @@ export class ServedMethods implements GrpcMethods {
     }
     return type === 'unary' ? 0 : 1;
   }
+}
+
+/** The shape of a method that is served by calls. */
+function typeOf(path: string): MethodType {
+  if (path === '/etcdserverpb.Watch/Watch' || path.endsWith('KeepAlive')) return 'bidi_stream';
+  const isUnary = /^\/v3(?:lock|election)pb\./.test(path) && !path.endsWith('/Observe');
+  return isUnary ? 'unary' : 'server_stream';
 }
 
 /** A stream, counted on both sides. */

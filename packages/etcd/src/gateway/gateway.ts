@@ -89,11 +89,25 @@ export class Gateway {
     if (message === null) return;
     const handler = this.#methods.inPlace(route.method);
     if (handler === undefined) {
-      call.fail(12, `unknown method ${route.method.slice(route.method.lastIndexOf('/') + 1)}`);
+      this.#wait(exchange, route, call, message);
       return;
     }
     const to = handler(message, 0, message.length, this.#out, 0, call);
     if (to >= 0) call.reply(this.#out.subarray(0, to));
+  }
+
+  /** A unary method whose answer may take long. */
+  #wait(exchange: Exchange, route: GatewayRoute, unary: UnaryCall, message: Buffer): void {
+    const factory = this.#methods.factory(route.method);
+    if (factory === undefined) {
+      unary.fail(12, `unknown method ${route.method.slice(route.method.lastIndexOf('/') + 1)}`);
+      return;
+    }
+    const call = new DeferredCall(unary, exchange, route);
+    const handler = factory(call);
+    exchange.onClose = (reason) => handler.onCancel(reason);
+    handler.onMessage(message, 0, message.length);
+    if (!call.closed) handler.onHalfClose();
   }
 
   /** The first document of a body as a message; null when it was refused. */

@@ -119,6 +119,16 @@ const SOURCE: Readonly<Record<string, string>> = {
   MoveLeaderRequest: 'uint64 targetID',
   DowngradeRequest: 'DowngradeAction action, string version',
   DowngradeResponse: `${H}, string version`,
+  LockRequest: 'bytes name, int64 lease',
+  LockResponse: `${H}, bytes key`,
+  UnlockRequest: 'bytes key',
+  LeaderKey: 'bytes name, bytes key, int64 rev, int64 lease',
+  CampaignRequest: 'bytes name, int64 lease, bytes value',
+  CampaignResponse: `${H}, LeaderKey leader`,
+  ProclaimRequest: 'LeaderKey leader, bytes value',
+  LeaderRequest: 'bytes name',
+  LeaderResponse: `${H}, KeyValue kv`,
+  ResignRequest: 'LeaderKey leader',
   AuthStatusResponse: `${H}, bool enabled, uint64 authRevision`,
   AuthenticateRequest: 'string name, string password',
   AuthenticateResponse: `${H}, string token`,
@@ -184,7 +194,10 @@ export interface GatewayRoute {
   readonly isStream: boolean;
 }
 
-/** `path Service/Method Request Response`, paths below /v3/; `stream` marks streams. */
+/**
+ * `path Service/Method Request Response`, paths below /v3/; `stream` marks streams. Services are
+ * of the package etcdserverpb unless they name theirs.
+ */
 const ROUTES = `
 kv/range KV/Range RangeRequest RangeResponse
 kv/put KV/Put PutRequest PutResponse
@@ -213,6 +226,13 @@ maintenance/hashkv Maintenance/HashKV HashKVRequest HashKVResponse
 maintenance/snapshot Maintenance/Snapshot Empty SnapshotResponse stream
 maintenance/transfer-leadership Maintenance/MoveLeader MoveLeaderRequest HeaderOnly
 maintenance/downgrade Maintenance/Downgrade DowngradeRequest DowngradeResponse
+lock/lock v3lockpb.Lock/Lock LockRequest LockResponse
+lock/unlock v3lockpb.Lock/Unlock UnlockRequest HeaderOnly
+election/campaign v3electionpb.Election/Campaign CampaignRequest CampaignResponse
+election/proclaim v3electionpb.Election/Proclaim ProclaimRequest HeaderOnly
+election/leader v3electionpb.Election/Leader LeaderRequest LeaderResponse
+election/observe v3electionpb.Election/Observe LeaderRequest LeaderResponse stream
+election/resign v3electionpb.Election/Resign ResignRequest HeaderOnly
 auth/enable Auth/AuthEnable Empty HeaderOnly
 auth/disable Auth/AuthDisable Empty HeaderOnly
 auth/status Auth/AuthStatus Empty AuthStatusResponse
@@ -240,7 +260,10 @@ export const GATEWAY_ROUTES: ReadonlyMap<string, GatewayRoute> = new Map(
       const [path = '', method = '', request = '', response = '', stream] = row.split(' ');
       return [
         path,
-        { method: `/etcdserverpb.${method}`, request, response, isStream: stream === 'stream' },
+        {
+          method: method.includes('.') ? `/${method}` : `/etcdserverpb.${method}`,
+          ...{ request, response, isStream: stream === 'stream' },
+        },
       ];
     }),
 );

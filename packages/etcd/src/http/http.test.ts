@@ -140,3 +140,27 @@ test('metrics have every name that the stock alerts and dashboards query', async
     }
   }
 });
+
+test('HTTP may have ports and hosts of its own, and the gateway may be off', async () => {
+  const apart = await serveEtcd(opened, {
+    listen: [{ port: 0 }],
+    listenHttp: [{ port: 0 }],
+    hosts: ['127.0.0.1'],
+    hasGateway: false,
+  });
+  const [grpc, http] = [apart.addresses, apart.httpAddresses].map((all) => all[0]?.port ?? 0);
+  try {
+    const peer = new Peer(grpc ?? 0);
+    assert.match(await peer.show('KV/Range', [[1, 'k']]), /^revision/);
+    peer.close();
+    assert.match(await get(`http://127.0.0.1:${grpc}/health`), /^404 HTTP is served on --listen-/);
+    assert.match(await get(`http://127.0.0.1:${http}/version`), /^200 \{"etcdserver"/);
+    assert.match(await get(`http://localhost:${http}/version`), /^421 the host asked for is not/);
+    assert.equal(
+      await get(`http://127.0.0.1:${http}/v3/kv/range`, 'POST'),
+      '404 404 page not found\n',
+    );
+  } finally {
+    await apart.close();
+  }
+});
