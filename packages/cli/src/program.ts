@@ -7,6 +7,7 @@ import { nodesCommand } from './commands/nodes.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
 import { storeCommand } from './commands/store.ts';
 import { upCommand } from './commands/up.ts';
+import { withTwoDashes } from './store-flags.ts';
 
 export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;
@@ -31,7 +32,8 @@ export async function runCommandLine(args: readonly string[], version: string): 
   for (const make of commands) program.addCommand(strict(make(done)));
   strict(program);
   try {
-    await program.parseAsync([...args], { from: 'user' });
+    const words = args[0] === 'store' ? withTwoDashes(args) : [...args];
+    await program.parseAsync(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     const isHelp = error.exitCode === 0 || error.code === 'commander.help';

@@ -1,5 +1,5 @@
-/** etcd's flags of `megaplane store` for serving, TLS and users, and those without a use here. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+/** etcd's flags of `megaplane store` for serving, TLS and users. */
+import { type Command, InvalidArgumentError } from 'commander';
 import { durationOption, flagValue, oneOf, wholeNumber, words } from './usage.ts';
 
 /** What these flags come to. */
@@ -17,6 +17,9 @@ export interface ServingFlags {
   readonly autoTls?: boolean;
   readonly selfSignedCertValidity: number;
   readonly cors: readonly string[];
+  readonly hostWhitelist: readonly string[];
+  readonly enableGrpcGateway?: boolean;
+  readonly listenClientHttpUrls?: string;
   readonly metrics: string;
   readonly maxConcurrentStreams: number;
   readonly maxConnections: number;
@@ -27,33 +30,16 @@ export interface ServingFlags {
   readonly bcryptCost: number;
 }
 
-/** Flags of a cluster with peers, of raft and of bbolt: taken, so that manifests keep working. */
-const UNUSED: readonly string[] = [
-  ...['listen-peer-urls', 'initial-advertise-peer-urls', 'initial-cluster'],
-  ...['initial-cluster-state', 'initial-cluster-token', 'initial-corrupt-check'],
-  ...['advertise-peer-urls', 'peer-cert-file', 'peer-key-file', 'peer-trusted-ca-file'],
-  ...['peer-client-cert-auth', 'peer-crl-file', 'peer-cert-allowed-cn'],
-  ...['peer-cert-allowed-hostname', 'peer-auto-tls', 'peer-client-cert-file'],
-  ...['peer-client-key-file', 'client-cert-file', 'client-key-file', 'snapshot-count'],
-  ...['heartbeat-interval', 'election-timeout', 'pre-vote', 'strict-reconfig-check'],
-  ...['discovery', 'discovery-endpoints', 'discovery-token', 'discovery-srv', 'discovery-proxy'],
-  ...['discovery-fallback', 'wal-dir', 'max-snapshots', 'max-wals', 'backend-batch-interval'],
-  ...['backend-batch-limit', 'backend-bbolt-freelist-type', 'grpc-keepalive-min-time'],
-  ...['host-whitelist', 'feature-gates', 'logger', 'log-outputs', 'enable-pprof', 'enable-v2'],
-  ...['warning-apply-duration', 'warning-unary-request-duration', 'compact-hash-check-enabled'],
-  ...['compact-hash-check-time', 'corrupt-check-time', 'downgrade-check-time'],
-  ...['experimental-initial-corrupt-check', 'experimental-corrupt-check-time'],
-  ...['experimental-compaction-batch-limit', 'experimental-compact-hash-check-enabled'],
-  ...['experimental-enable-lease-checkpoint', 'experimental-warning-apply-duration'],
-  ...['compaction-batch-limit', 'compaction-sleep-interval', 'enable-log-rotation'],
-  ...['force-new-cluster', 'experimental-txn-mode-write-with-shared-buffer'],
-  ...['socket-reuse-port', 'socket-reuse-address', 'listen-client-http-urls'],
-];
-
 /** Adds the flags for serving; `described` has added etcd's others. */
 export function addServingFlags(command: Command): Command {
   return command
     .option('--cors <origins>', 'web pages that may use the JSON gateway; * = all', words, [])
+    .option('--host-whitelist <hosts>', 'hosts that plain HTTP may be asked for', words, ['*'])
+    .option('--enable-grpc-gateway [on]', 'the JSON gateway (default true)', flagValue)
+    .option(
+      '--listen-client-http-urls <urls>',
+      'where HTTP is served, then --listen-client-urls serve gRPC alone',
+    )
     .option(
       '--metrics <detail>',
       'basic, or extensive with the time of every call',
@@ -100,20 +86,6 @@ function tlsVersion(text: string): string | undefined {
   throw new InvalidArgumentError('TLS1.2 or TLS1.3 is needed.');
 }
 
-/** Adds, hidden, what manifests of etcd name and a store of one member has no use for. */
-export function addUnusedFlags(command: Command): Command {
-  for (const name of UNUSED) command.addOption(new Option(`--${name} [value]`).hideHelp());
-  return command;
-}
-
-/** Which of them were given, for one warning. */
-export function unusedFlags(command: Command): string[] {
-  return UNUSED.filter((name) => {
-    const key = name.replaceAll(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
-    return command.getOptionValue(key) !== undefined;
-  });
-}
-
 /** Each flag may come as `ETCD_FLAG_NAME` from the environment, as in etcd. */
 export function readEnvironment(command: Command): Command {
   for (const option of command.options) {
@@ -121,4 +93,9 @@ export function readEnvironment(command: Command): Command {
     if (name !== undefined && name !== 'HELP' && name !== 'VERSION') option.env(`ETCD_${name}`);
   }
   return command;
+}
+
+/** Go takes a flag of one dash for the same; commander would read it as single letters. */
+export function withTwoDashes(args: readonly string[]): string[] {
+  return args.map((word) => (/^-[a-z][a-z\d]*-?[a-z\d]/.test(word) ? `-${word}` : word));
 }

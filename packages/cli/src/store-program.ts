@@ -38,7 +38,8 @@ export interface StoreProgramOptions extends ServingFlags {
 export async function startStore(options: StoreProgramOptions): Promise<Service> {
   const urls = parseUrls('--listen-client-urls', options.listenClientUrls);
   const metricsUrls = parseUrls('--listen-metrics-urls', options.listenMetricsUrls ?? '');
-  const currentTls = storeTls(options, [...urls, ...metricsUrls]);
+  const httpUrls = parseUrls('--listen-client-http-urls', options.listenClientHttpUrls ?? '');
+  const currentTls = storeTls(options, [...urls, ...httpUrls, ...metricsUrls]);
   for (const url of metricsUrls) warnOfMetrics(url, options);
   const { autoCompactionMode, autoCompactionRetention } = options;
   const autoCompaction = compactionPolicy(autoCompactionMode, autoCompactionRetention);
@@ -53,11 +54,14 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
     },
     name: options.name,
     listen: urls.map((url) => addressOf(url, currentTls)),
+    listenHttp: httpUrls.map((url) => addressOf(url, currentTls)),
     listenMetrics: metricsUrls.map((url) => addressOf(url, currentTls)),
+    hosts: options.hostWhitelist,
+    hasGateway: options.enableGrpcGateway !== false,
     timesCalls: options.metrics === 'extensive',
     origins: options.cors,
     beforeListening: (hasUsers) => {
-      for (const url of urls) assertGuarded(url, currentTls, hasUsers);
+      for (const url of [...urls, ...httpUrls]) assertGuarded(url, currentTls, hasUsers);
     },
     auth: {
       token: options.authToken,

@@ -63,9 +63,10 @@ export function positive(text: string): number {
 
 /** The value of a flag that may be written `--flag`, `--flag=true` or `--flag=false`. */
 export function flagValue(text: string): boolean {
-  if (text !== 'true' && text !== 'false')
-    throw new InvalidArgumentError('true or false is needed.');
-  return text === 'true';
+  // The forms of Go's strconv.ParseBool, which manifests of etcd may use.
+  if (/^(1|t|T|true|TRUE|True)$/.test(text)) return true;
+  if (/^(0|f|F|false|FALSE|False)$/.test(text)) return false;
+  throw new InvalidArgumentError('true or false is needed.');
 }
 
 /** Those of the named flags that were given: an absent flag must stay absent, not undefined. */

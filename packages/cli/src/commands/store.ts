@@ -4,13 +4,8 @@ import { Command, Option } from 'commander';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import { type LogFlags, addLogOptions, logger } from '../logging.ts';
 import { serve } from '../service.ts';
-import {
-  type ServingFlags,
-  addServingFlags,
-  addUnusedFlags,
-  readEnvironment,
-  unusedFlags,
-} from '../store-flags.ts';
+import { type ServingFlags, addServingFlags, readEnvironment } from '../store-flags.ts';
+import { addUnusedFlags, refusedFlag, unusedFlags } from '../unused-flags.ts';
 import { parseByteSize } from '@megaplane/base/limits';
 import { durationMs, durationOption, flagValue, sizeBytes, wholeNumber } from '../usage.ts';
 import { storeTools } from './store-tools.ts';
@@ -65,6 +60,8 @@ function serving(command: Command, done: (exitCode: number) => void): Command {
       await again.parseAsync(configArguments(flags.configFile), { from: 'user' });
       return;
     }
+    const refused = refusedFlag(command);
+    if (refused !== null) throw new Error(refused);
     const unused = unusedFlags(command);
     const log = logger(flags);
     if (unused.length > 0) {
