@@ -1,7 +1,7 @@
 // shell: the simulator's clockwork, sockets and files
 /** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
 import { randomUUID } from 'node:crypto';
-import type { Client } from '@megaplane/client/client';
+import type { Client, ClientLimits } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -18,6 +18,9 @@ import { Worlds } from './worlds.ts';
 
 /** How often what is due is sent: often enough for leases, and many at once in one write. */
 const TICK_MS = 20;
+/** Connections for renewals, for each one for everything else, and renewals in flight on each. */
+const RENEWAL_CONNECTIONS_FACTOR = 2;
+const RENEWALS_IN_FLIGHT_MAX = 1000;
 /** Where API servers publish the authority of their clients. */
 const AUTHORITY_PATH =
   '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
@@ -78,6 +81,15 @@ export interface NodesService {
   stop(): Promise<void>;
 }
 
+/**
+ * Enough in flight that neither end waits for the other: a server that answers renewals in groups
+ * would otherwise be asked for the next group only when the last has been read.
+ */
+function renewalLimits(connections: number): Partial<ClientLimits> {
+  const count = connections * RENEWAL_CONNECTIONS_FACTOR;
+  return { connections: count, inFlightMax: count * RENEWALS_IN_FLIGHT_MAX };
+}
+
 /** Starts the simulator. Resolves when it plays; registering `create` nodes goes on after that. */
 export async function runNodes(options: NodesOptions): Promise<NodesService> {
   if (parseCidr(options.cidr) === undefined) {
@@ -86,7 +98,10 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   const limits = { connections: options.connections };
   const client = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   // As a kubelet does: renewals never wait behind the other traffic of their own process.
-  const heartbeats = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
+  const heartbeats = await createKubeClient({
+    kubeconfig: options.kubeconfig,
+    limits: renewalLimits(options.connections),
+  });
   const metrics = new SimulatorMetrics();
   const host: { worlds: Worlds | null } = { worlds: null };
   const config = new PortConfig({
