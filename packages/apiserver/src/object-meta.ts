@@ -79,7 +79,7 @@ export function checkName(object: JsonObject, urlName: string): Status | null {
   if (own === urlName) return null;
   if (own === '') {
     return badRequest(
-      `the name of the object (${own} based on URL) was undeterminable: name must be provided`,
+      `the name of the object (${urlName} based on URL) was undeterminable: name must be provided`,
     );
   }
   return badRequest(

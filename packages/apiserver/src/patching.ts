@@ -8,8 +8,8 @@ import {
   patchResultInvalid,
   type Patch,
 } from '@megaplane/machinery/patch';
-
-import { refit } from '@megaplane/machinery/request-body';
+import { goText } from '@megaplane/machinery/patch-strategic';
+import { patchedKindFault, refit } from '@megaplane/machinery/request-body';
 import type { Type } from '@megaplane/machinery/schema';
 import {
   failed,
@@ -17,7 +17,9 @@ import {
   unsupportedMediaType,
   unsupportedPatchType,
   type Result,
+  type Status,
 } from '@megaplane/machinery/status';
+import { unstructuredFault } from '@megaplane/machinery/unstructured';
 import { checkSize, mediaTypeOf } from './body.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { APPLY_TYPE, readApply } from './managed/applying.ts';
@@ -63,7 +65,8 @@ function readPatch(
   if (kind === undefined) return failed(unsupportedPatchType());
   const isCustom = served.custom !== null;
   if (isCustom && kind === 'strategic') return failed(unsupportedMediaType(CUSTOM_PATCHES));
-  const patch = parsePatch(kind, call.body.toString('utf8'));
+  const isStrict = options.fieldValidation !== 'Ignore';
+  const patch = parsePatch(kind, call.body.toString('utf8'), isStrict);
   if (!patch.ok) return patch;
   const type = typeOf(served);
   if (type === undefined && !isCustom) return failed(unsupportedPatchType());
@@ -74,7 +77,8 @@ function readPatch(
     const live = namesOwners ? shownObject(previous) : withoutOwners(previous);
     const patched = applyPatch(patch.value, isPart ? statusPart(live) : live, type);
     if (!patched.ok) return patched;
-    const form = resultForm(served, patched.value, options, isChecked, (text) => call.warn(text));
+    const result = { patch: patch.value, patched: patched.value, isChecked };
+    const form = resultForm(served, result, options, (text) => call.warn(text));
     if (!form.ok) return form;
     return checkIdentity(withReset(form.value, patched.value), context);
   });
@@ -93,22 +97,49 @@ function withoutOwners(object: JsonObject): JsonObject {
   return { ...object, metadata };
 }
 
+interface PatchResult {
+  readonly patch: Patch;
+  readonly patched: JsonObject;
+  /** Known to have no field that strict decoding would complain about. */
+  readonly isChecked: boolean;
+}
+
 function resultForm(
   served: Served,
-  patched: JsonObject,
+  result: PatchResult,
   options: WriteOptions,
-  isChecked: boolean,
   warn: (text: string) => void,
 ): Result<JsonObject> {
-  const form = refitted(served, patched, !isChecked);
+  const { patch, patched } = result;
+  const { apiVersion, kind } = served.resource;
+  const isBuiltIn = served.custom === null;
+  const isTyped = isBuiltIn && patch.kind !== 'strategic';
+  const fault = isTyped ? patchedKindFault(patched, { apiVersion, kind }) : '';
+  if (fault !== '') return failed(patchResultInvalid(shownIn(result), fault));
+  const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
+  const form = refitted(served, object, !result.isChecked);
   if (form === null) return failed(unsupportedPatchType());
-  if (!form.ok) return failed(patchResultInvalid(JSON.stringify(patched), form.message));
-  if (form.strictErrors.length > 0 && options.fieldValidation === 'Strict') {
-    const text = `strict decoding error: ${form.strictErrors.join(', ')}`;
-    return failed(patchResultInvalid(JSON.stringify(patched), text));
+  if (!form.ok) return failed(unfit(served, result, form.message));
+  // Upstream converts the result of a strategic patch in another way, which sorts.
+  const found = patch.kind === 'strategic' ? form.strictErrors.toSorted() : form.strictErrors;
+  const faults = patch.kind === 'json' ? [...patch.strictErrors, ...found] : found;
+  if (faults.length > 0 && options.fieldValidation === 'Strict') {
+    const text = `strict decoding error: ${faults.join(', ')}`;
+    return failed(patchResultInvalid(shownIn(result), text));
   }
-  form.strictErrors.forEach(warn);
+  faults.forEach(warn);
   return success(form.object);
+}
+
+function unfit(served: Served, result: PatchResult, message: string): Status {
+  const type = result.patch.kind === 'strategic' ? typeOf(served) : undefined;
+  const fault = type === undefined ? undefined : unstructuredFault(type, result.patched);
+  return patchResultInvalid(shownIn(result), fault ?? message);
+}
+
+/** What the refusal shows: of a strategic patch the patch, otherwise what came out of it. */
+function shownIn({ patch, patched }: PatchResult): string {
+  return patch.kind === 'strategic' ? goText(patch.body) : JSON.stringify(patched);
 }
 
 /**

@@ -1,9 +1,10 @@
 /**
  * JSON patch (RFC 6902) with the habits of the library that upstream uses, which differ from the
- * RFC: negative indexes count from the end, a missing member equals null in a test, the root
- * itself cannot be addressed, and what stands before the first slash of a pointer is not read.
+ * RFC: negative indexes count from the end, a missing member equals null in a test, can be replaced
+ * and is copied as null, the root can be tested and replaced but not be changed otherwise, and what
+ * stands before the first slash of a pointer is not read.
  */
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { equals } from './json.ts';
 
 export const JSON_PATCH_OPERATIONS_MAX = 10_000;
@@ -17,9 +18,15 @@ export function applyJsonPatch(
   document: JsonObject,
   operations: readonly JsonObject[],
 ): JsonValue | undefined {
-  const copy = structuredClone(document);
+  let copy = structuredClone(document);
   let copiedBytes = 0;
   for (const operation of operations) {
+    if (operation['path'] === '' && operation['op'] === 'replace') {
+      const { value } = operation;
+      if (Array.isArray(value)) return value;
+      if (isObject(value)) copy = structuredClone(value);
+      continue;
+    }
     if (operation['op'] === 'copy') {
       const value = readAt(copy, operation['from']);
       copiedBytes += value === undefined ? 0 : Buffer.byteLength(JSON.stringify(value));
@@ -43,7 +50,7 @@ const OPERATIONS: ReadonlyMap<unknown, Operate> = new Map<unknown, Operate>([
   [
     'copy',
     (document, { path, from }) => {
-      const found = readAt(document, from);
+      const found = readAt(document, from, true);
       return found !== undefined && addAt(document, path, structuredClone(found));
     },
   ],
@@ -99,9 +106,16 @@ function memberOf(container: Container, key: string): JsonValue | undefined {
   return index === undefined ? undefined : container[index];
 }
 
-function readAt(document: JsonObject, pointer: JsonValue | undefined): JsonValue | undefined {
+/** `isLenient`: a member that an object does not have is null. */
+function readAt(
+  document: JsonObject,
+  pointer: JsonValue | undefined,
+  isLenient = false,
+): JsonValue | undefined {
   const place = locate(document, pointer);
-  return place === undefined ? undefined : memberOf(place.within, place.key);
+  if (place === undefined) return undefined;
+  const found = memberOf(place.within, place.key);
+  return found === undefined && isLenient && !Array.isArray(place.within) ? null : found;
 }
 
 function addAt(document: JsonObject, pointer: JsonValue | undefined, value: JsonValue): boolean {
@@ -133,10 +147,15 @@ function replaceAt(
   value: JsonValue,
 ): boolean {
   const place = locate(document, pointer);
-  if (place === undefined || memberOf(place.within, place.key) === undefined) return false;
+  if (place === undefined) return false;
   const { within, key } = place;
-  if (Array.isArray(within)) within[indexIn(within.length, key) ?? 0] = value;
-  else setMember(within, key, value);
+  if (!Array.isArray(within)) {
+    setMember(within, key, value);
+    return true;
+  }
+  const index = indexIn(within.length, key);
+  if (index === undefined) return false;
+  within[index] = value;
   return true;
 }
 
@@ -151,6 +170,7 @@ function setMember(object: JsonObject, key: string, value: JsonValue): void {
 }
 
 function testAt(document: JsonObject, pointer: JsonValue | undefined, value: JsonValue): boolean {
+  if (pointer === '') return equals(document, value);
   const place = locate(document, pointer);
   if (place === undefined) return false;
   const { within, key } = place;

@@ -1,65 +1,90 @@
+/**
+ * The order of a merged list: what the patch speaks of as the patch has it, the rest as the live
+ * list has it, the two interleaved by the live list where it knows both.
+ */
 import { isObject, type JsonValue } from './json-value.ts';
-import { equals } from './json.ts';
 
-/** Tells items of a merged list apart: by their merge key, or scalars (key '') by themselves. */
-export class MergedOrder {
-  readonly mergeKey: string;
+/** What tells items of a list apart: the member `mergeKey`, or with '' the scalar itself. */
+function identity(item: JsonValue | undefined, mergeKey: string): JsonValue | undefined {
+  if (mergeKey === '') return item;
+  return isObject(item) ? item[mergeKey] : undefined;
+}
 
-  constructor(mergeKey: string) {
-    this.mergeKey = mergeKey;
-  }
-
-  isSame(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
-    if (this.mergeKey === '') return equals(left, right);
-    if (!isObject(left) || !isObject(right)) return false;
-    const key = left[this.mergeKey];
-    return key !== undefined && key === right[this.mergeKey];
-  }
-
-  rankIn(list: readonly JsonValue[], item: JsonValue | undefined): number {
-    return list.findIndex((one) => this.isSame(one, item));
-  }
-
-  /** True for items that cannot take part in the order. */
-  lacksKey(item: JsonValue): boolean {
-    return this.mergeKey !== '' && (!isObject(item) || item[this.mergeKey] === undefined);
-  }
+export function rankIn(
+  list: readonly JsonValue[],
+  item: JsonValue | undefined,
+  mergeKey: string,
+): number {
+  const wanted = identity(item, mergeKey);
+  return list.findIndex((one) => identity(one, mergeKey) === wanted);
 }
 
 /**
- * Brings a merged list into order: the items that the patch speaks of as the patch has them, the
- * others as the live list has them, and the two interleaved by the live list where it knows both.
- * `missingKey` is the first item without a merge key; the list is then of no use.
+ * Sorts by the place in `order`. An item that `order` does not know goes before all that were
+ * there: upstream's comparison calls it less than any other, and clients see the outcome.
  */
-export function normalized(
-  by: MergedOrder,
+function sorted(
+  items: readonly JsonValue[],
+  order: readonly JsonValue[],
+  mergeKey: string,
+): JsonValue[] {
+  const list: JsonValue[] = [];
+  for (const item of items) {
+    const rank = rankIn(order, item, mergeKey);
+    let at = list.length;
+    for (; at > 0; at--) {
+      const before = rankIn(order, list[at - 1], mergeKey);
+      if (rank >= 0 && before >= 0 && rank >= before) break;
+    }
+    list.splice(at, 0, item);
+  }
+  return list;
+}
+
+function isDeletion(item: JsonValue): boolean {
+  return isObject(item) && item['$patch'] === 'delete';
+}
+
+/** Items split by whether the patch's order names them, brought into order. */
+export function inMergedOrder(
   items: readonly JsonValue[],
   patchOrder: readonly JsonValue[],
   liveOrder: readonly JsonValue[],
-): { readonly list: JsonValue[]; readonly missingKey: JsonValue | undefined } {
-  const missingKey = [...items, ...patchOrder, ...liveOrder].find((item) => by.lacksKey(item));
-  const patched: JsonValue[] = [];
-  const others: JsonValue[] = [];
-  for (const item of items) (by.rankIn(patchOrder, item) >= 0 ? patched : others).push(item);
-  patched.sort((a, b) => by.rankIn(patchOrder, a) - by.rankIn(patchOrder, b));
-  others.sort((a, b) => by.rankIn(liveOrder, a) - by.rankIn(liveOrder, b));
-  return { list: interleaved(by, others, patched, liveOrder), missingKey };
+  mergeKey: string,
+): JsonValue[] {
+  const isPatched = (item: JsonValue): boolean => rankIn(patchOrder, item, mergeKey) >= 0;
+  const patched = arranged(items.filter(isPatched), patchOrder, mergeKey);
+  const others = arranged(
+    items.filter((item) => !isPatched(item)),
+    liveOrder,
+    mergeKey,
+  );
+  return interleaved(others, patched, liveOrder, mergeKey);
+}
+
+function arranged(
+  items: readonly JsonValue[],
+  order: readonly JsonValue[],
+  mergeKey: string,
+): JsonValue[] {
+  const kept = items.filter((item) => !isDeletion(item));
+  return [...sorted(kept, order, mergeKey), ...items.filter(isDeletion)];
 }
 
 /** An item of `others` goes before the next patched one where the live list says so. */
 function interleaved(
-  by: MergedOrder,
   others: readonly JsonValue[],
   patched: readonly JsonValue[],
   liveOrder: readonly JsonValue[],
+  mergeKey: string,
 ): JsonValue[] {
   const list: JsonValue[] = [];
   let next = 0;
   for (const item of patched) {
-    const rank = by.rankIn(liveOrder, item);
+    const rank = rankIn(liveOrder, item, mergeKey);
     for (; next < others.length; next++) {
       const other = others[next];
-      const otherRank = by.rankIn(liveOrder, other);
+      const otherRank = rankIn(liveOrder, other, mergeKey);
       if (other === undefined || rank < 0 || otherRank < 0 || otherRank >= rank) break;
       list.push(other);
     }

@@ -12,7 +12,7 @@
  * Inputs are not changed; maps and lists that the patch does not touch are shared by the result.
  */
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
-import { MergedOrder, normalized } from './patch-order.ts';
+import { inMergedOrder, rankIn } from './patch-order.ts';
 import { quoted } from './quoting.ts';
 import type { Shape, Type } from './schema.ts';
 
@@ -37,7 +37,6 @@ const ORDER_PREFIX = '$setElementOrder';
 const BAD_RETAIN_KEYS = 'invalid patch format of retainKeys';
 const BAD_PRIMITIVE_LIST = 'invalid patch format of primitive list';
 const BAD_ORDER_LIST = 'invalid patch format of setElementOrder list';
-const NOT_IN_RETAIN_KEYS = "patch content doesn't match retainKeys list";
 const LIST_OF_LISTS = 'lists of lists are not supported';
 
 export function applyStrategicPatch(
@@ -78,7 +77,7 @@ class Merge {
     if (directive === 'replace') return without(patch, DIRECTIVE);
     if (directive === 'delete') return {};
     if (directive !== undefined) {
-      this.#fail(`unknown patch type: ${goText(directive)} in map: ${goText(patch)}`);
+      this.#failDirective(directive, patch);
       return original;
     }
     const merged = this.#retained(original, patch);
@@ -102,7 +101,7 @@ class Merge {
       const isDirective =
         key === RETAIN_KEYS || key.startsWith(DELETE_PREFIX) || key.startsWith(ORDER_PREFIX);
       if (value === null || isDirective || keys.includes(key)) continue;
-      this.#fail(NOT_IN_RETAIN_KEYS, 'unprocessable');
+      this.#fail(BAD_RETAIN_KEYS, 'badFormat');
     }
     return Object.fromEntries(Object.entries(original).filter(([key]) => keys.includes(key)));
   }
@@ -135,46 +134,65 @@ class Merge {
     if (list !== undefined && !Array.isArray(list)) this.#failType('[]interface {}', list);
     const rule = this.#ruleOfList(shape, key);
     if (this.failure !== undefined) return false;
-    if (Array.isArray(list)) this.#checkOrder(list, order, rule.mergeKey);
+    this.#checkOrder(Array.isArray(list) ? list : [], order, rule.mergeKey);
+    const live = Array.isArray(current) ? [...current] : [];
     let result: readonly JsonValue[];
     if (Array.isArray(current)) {
-      result = Array.isArray(list) ? this.#list(current, list, rule, false) : current;
+      result = Array.isArray(list) ? this.#list(live, list, rule, false) : current;
     } else if (Array.isArray(list)) {
       result = list.map(withoutDirectives).filter((item) => item !== undefined);
     } else {
       return false;
     }
     if (this.failure !== undefined) return false;
-    const live = Array.isArray(current) ? current : [];
-    this.#checkElements([...live, ...(Array.isArray(list) ? list : [])]);
-    merged[key] = this.#inOrder(new MergedOrder(rule.mergeKey), result, order, live);
+    this.#checkElements([Array.isArray(current) ? current : [], Array.isArray(list) ? list : []]);
+    merged[key] = this.#inOrder(result, order, live, rule.mergeKey);
     return true;
   }
 
   #inOrder(
-    by: MergedOrder,
     items: readonly JsonValue[],
     patchOrder: readonly JsonValue[],
     liveOrder: readonly JsonValue[],
+    mergeKey: string,
   ): JsonValue[] {
-    const { list, missingKey } = normalized(by, items, patchOrder, liveOrder);
-    if (missingKey !== undefined) this.#failNoKey(missingKey, by.mergeKey);
-    return list;
+    for (const item of mergeKey === '' ? [] : [...items, ...patchOrder, ...liveOrder]) {
+      if (!isObject(item) || item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+    }
+    return inMergedOrder(items, patchOrder, liveOrder, mergeKey);
   }
 
   /** The patch may not name items in another order than `$setElementOrder` does. */
   #checkOrder(list: readonly JsonValue[], order: readonly JsonValue[], mergeKey: string): void {
-    const by = new MergedOrder(mergeKey);
+    if (list.length === 0 || order.length === 0) return;
+    const named = list.filter((item) => !isObject(item) || item[DIRECTIVE] !== 'delete');
+    let next = 0;
     let at = 0;
-    for (const item of list) {
-      if (isObject(item) && item[DIRECTIVE] !== undefined) continue;
-      while (at < order.length && !by.isSame(item, order[at])) at++;
-      if (at++ >= order.length) {
-        const lists = [goText([...list]), goText([...order])];
-        const text = lists.join(`\n doesn't match ${ORDER_PREFIX} list:\n`);
-        return this.#fail(`the order in patch list:\n${text}\n`);
+    while (next < named.length && at < order.length && this.failure === undefined) {
+      const item = named[next] ?? null;
+      if (isObject(item) && item[DIRECTIVE] !== undefined) {
+        next++;
+        continue;
+      }
+      if (this.#isSame(item, order[at] ?? null, mergeKey)) next++;
+      at++;
+    }
+    if (next < named.length && at >= order.length) {
+      const lists = [goText([...list]), goText([...order])];
+      const text = lists.join(`\n doesn't match ${ORDER_PREFIX} list:\n`);
+      this.#fail(`The order in patch list:\n${text}\n`);
+    }
+  }
+
+  #isSame(left: JsonValue, right: JsonValue, mergeKey: string): boolean {
+    if (mergeKey === '') return left === right;
+    for (const item of [left, right]) {
+      if (!isObject(item) || item[mergeKey] === undefined) {
+        this.#failNoKey(item, mergeKey);
+        return false;
       }
     }
+    return rankIn([left], right, mergeKey) === 0;
   }
 
   #deleteScalars(merged: JsonObject, directive: string, list: JsonValue, shape: Shape): void {
@@ -186,7 +204,7 @@ class Merge {
       return;
     }
     if (!Array.isArray(current) || !Array.isArray(list)) return;
-    merged[key] = this.#list(current, list, this.#ruleOfList(shape, key), true);
+    merged[key] = this.#list([...current], list, this.#ruleOfList(shape, key), true);
   }
 
   #member(merged: JsonObject, key: string, value: JsonValue, shape: Shape): void {
@@ -197,7 +215,7 @@ class Merge {
       const rule = this.#rule(shape, key);
       merged[key] = rule.strategy === 'replace' ? value : this.map(current, value, rule.shape);
     } else if (Array.isArray(current) && Array.isArray(value)) {
-      merged[key] = this.#list(current, value, this.#ruleOfList(shape, key), false);
+      merged[key] = this.#list([...current], value, this.#ruleOfList(shape, key), false);
     } else {
       const isNew = current === undefined || typeof current === 'object' || isObject(value);
       const kept = withoutDirectives(isNew ? withoutNulls(value) : value);
@@ -207,19 +225,18 @@ class Merge {
   }
 
   #list(
-    original: readonly JsonValue[],
+    original: JsonValue[],
     patch: readonly JsonValue[],
     rule: FieldRule,
     isDeletion: boolean,
   ): JsonValue[] {
     if (rule.strategy !== 'merge' && !isDeletion) return [...patch];
     if (original.length === 0 && patch.length === 0) return [];
-    const isOfMaps = this.#checkElements([...original, ...patch]);
+    const isOfMaps = this.#checkElements([original, patch]);
     if (this.failure !== undefined) return [...original];
     if (!isOfMaps) {
       if (isDeletion) return original.filter((item) => !patch.includes(item));
-      const united = [...new Set([...original, ...patch])];
-      return this.#inOrder(new MergedOrder(''), united, patch, original);
+      return this.#inOrder([...new Set([...original, ...patch])], patch, original, '');
     }
     if (rule.mergeKey === '') {
       this.#fail(`cannot merge lists without merge key for ${nameOf(rule.shape)}`);
@@ -228,27 +245,29 @@ class Merge {
     return this.#items(original, patch, rule);
   }
 
-  #items(
-    original: readonly JsonValue[],
-    patch: readonly JsonValue[],
-    rule: FieldRule,
-  ): JsonValue[] {
-    const by = new MergedOrder(rule.mergeKey);
-    const cleared = this.#cleared(original, patch, rule.mergeKey);
+  /** Changes `live`, the caller's copy of the live list, as far as its places serve as an order. */
+  #items(live: JsonValue[], patch: readonly JsonValue[], rule: FieldRule): JsonValue[] {
+    const { mergeKey } = rule;
+    const { list, isReplaced } = this.#cleared(live, patch, mergeKey);
     const items = patch.filter((item) => isObject(item) && item[DIRECTIVE] === undefined);
-    if (this.failure !== undefined) return [...original];
-    if (cleared.isReplaced) return items;
-    const merged = [...cleared.list];
+    if (this.failure !== undefined) return [...live];
+    if (isReplaced) return this.#inOrder(items, [], items, mergeKey);
+    live.splice(0, list.length, ...list);
+    const merged = [...list];
     for (const item of items) {
       if (!isObject(item)) continue;
-      if (item[rule.mergeKey] === undefined) this.#failNoKey(item, rule.mergeKey);
-      const at = merged.findIndex((one) => by.isSame(one, item));
+      if (item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+      const at = rankIn(merged, item, mergeKey);
       const current = merged[at];
       if (isObject(current)) merged[at] = this.map(current, item, rule.shape);
-      else merged.push(item);
+      else {
+        // Upstream appends in place: what a deletion freed is taken, and counts for the order.
+        if (merged.length < live.length) live[merged.length] = item;
+        merged.push(item);
+      }
     }
-    if (this.failure !== undefined) return [...original];
-    return this.#inOrder(by, merged, items, cleared.list);
+    if (this.failure !== undefined) return [...live];
+    return this.#inOrder(merged, items, list, mergeKey);
   }
 
   /** The live list after the deletions that the patch asks for; or its replacement announced. */
@@ -257,7 +276,6 @@ class Merge {
     patch: readonly JsonValue[],
     mergeKey: string,
   ): { readonly list: readonly JsonValue[]; readonly isReplaced: boolean } {
-    const by = new MergedOrder(mergeKey);
     let list = original;
     let isReplaced = false;
     for (const item of patch) {
@@ -266,19 +284,20 @@ class Merge {
       if (directive === 'replace') isReplaced = true;
       else if (directive === 'merge')
         this.#fail('merging lists cannot yet be specified in the patch');
-      else if (directive !== 'delete') {
-        this.#fail(`unknown patch type: ${goText(directive)} in map: ${goText(item)}`);
-      } else if (item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
-      else list = list.filter((one) => !by.isSame(one, item));
+      else if (directive !== 'delete') this.#failDirective(directive, item);
+      else if (item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+      else list = list.filter((one) => rankIn([one], item, mergeKey) < 0);
     }
     return { list, isReplaced };
   }
 
   /** True for lists of maps. Elements must be of one type, and not lists. */
-  #checkElements(items: readonly JsonValue[]): boolean {
-    const kinds = new Set(items.map(kindOf));
+  #checkElements(lists: readonly (readonly JsonValue[])[]): boolean {
+    const kinds = new Set(lists.flat(1).map((item) => kindOf(item)));
+    if (kinds.size === 0) this.#fail('no elements in any of the given slices');
     if (kinds.has('list')) this.#fail(LIST_OF_LISTS, 'unprocessable');
-    if (kinds.size > 1) this.#fail(`list element types are not identical: [${goText([...items])}]`);
+    const text = (): string => goText(lists.map((list) => [...list]));
+    if (kinds.size > 1) this.#fail(`list element types are not identical: ${text()}`);
     return kinds.has('map');
   }
 
@@ -304,6 +323,11 @@ class Merge {
     if (rule.shape.kind === 'list') return { ...rule, shape: rule.shape.items };
     this.#fail('expected slice or array type, but got: struct');
     return rule;
+  }
+
+  #failDirective(directive: JsonValue, item: JsonObject): void {
+    const found = typeof directive === 'string' ? directive : goMisprint(directive);
+    this.#fail(`unknown patch type: ${found} in map: ${goText(item)}`);
   }
 
   #failType(expected: string, found: JsonValue | undefined): void {
@@ -369,8 +393,14 @@ function goType(value: JsonValue): string {
   return value === null ? '%!s(<nil>)' : typeof value === 'boolean' ? 'bool' : typeof value;
 }
 
+/** A value that is no string as Go's `%s` prints it: `%!s(int64=1)`. */
+function goMisprint(value: JsonValue): string {
+  if (value === null) return '%!s(<nil>)';
+  return typeof value === 'object' ? goText(value) : `%!s(${goType(value)}=${goText(value)})`;
+}
+
 /** A value as Go's `%v` prints it: `map[a:1 b:[x y]]`. */
-function goText(value: JsonValue): string {
+export function goText(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(goText).join(' ')}]`;
   if (value === null) return '<nil>';
   if (!isObject(value)) return String(value);

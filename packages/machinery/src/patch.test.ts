@@ -10,6 +10,7 @@ import { applyMergePatch, createMergePatch } from './patch-merge.ts';
 import { applyStrategicPatch } from './patch-strategic.ts';
 import { findTypeOfKind, type Shape, type Type } from './schema.ts';
 import type { Result, Status } from './status.ts';
+import { unstructuredFault } from './unstructured.ts';
 
 function patched(
   kind: PatchKind,
@@ -82,7 +83,7 @@ test('a json patch that does not apply is refused whole, without saying where', 
     { op: 'remove', path: '/data/none' },
     { op: 'nope', path: '/data/a' },
     { op: 'test', path: '/data/a', value: '2' },
-    { op: 'copy', from: '/data/none', path: '/data/b' },
+    { op: 'move', from: '/data/none', path: '/data/b' },
     { op: 'add' },
   ];
   for (const operation of refused) {
@@ -98,6 +99,13 @@ test('a json patch that does not apply is refused whole, without saying where', 
     });
   }
   value(patched('json', [{ op: 'test', path: '/data/none', value: null }], original));
+  value(patched('json', [{ op: 'test', path: '', value: { data: { a: '1' } } }], original));
+  const copied = patched('json', [{ op: 'copy', from: '/data/none', path: '/data/b' }], original);
+  assert.deepEqual(value(copied), { data: { a: '1', b: null } });
+  const replaced = patched('json', [{ op: 'replace', path: '/data/c', value: '3' }], original);
+  assert.deepEqual(value(replaced), { data: { a: '1', c: '3' } });
+  const whole = patched('json', [{ op: 'replace', path: '', value: { kind: 'X' } }], original);
+  assert.deepEqual(value(whole), { kind: 'X' });
 });
 
 test('json patches have limits on operations and on copied bytes', () => {
@@ -247,6 +255,62 @@ test('scalars of a united list are added and deleted one by one', () => {
   assert.deepEqual((result['metadata'] as JsonObject)['finalizers'], ['x/c', 'x/b']);
 });
 
+test('strict decoding looks at the operations of a json patch, and no other does', () => {
+  const known = parsePatch('json', '[{"op":"remove","path":"/x","extra":1}]');
+  assert(known.ok && known.value.kind === 'json');
+  assert.deepEqual(known.value.strictErrors, ['json patch unknown field "[0].extra"']);
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['{}', 'object into Go value of type []handlers.jsonPatchOp', 'jsonpatch.Patch'],
+    ['[1]', 'number into Go value of type handlers.jsonPatchOp', 'jsonpatch.Operation'],
+  ];
+  for (const [text, strict, plain] of cases) {
+    const unmarshal = 'json: cannot unmarshal';
+    const refused = refusal(parsePatch('json', text) as Result<JsonObject>);
+    assert.equal(refused.message, `error decoding patch: ${unmarshal} ${strict}`);
+    const ignored = refusal(parsePatch('json', text, false) as Result<JsonObject>);
+    assert(ignored.message?.startsWith(unmarshal) && ignored.message.endsWith(plain));
+  }
+  const typed = refusal(parsePatch('json', '[{"op":1}]') as unknown as Result<JsonObject>);
+  assert(typed.message?.endsWith('number into Go struct field jsonPatchOp.op of type string'));
+  assert(parsePatch('json', 'null').ok);
+});
+
+test('$setElementOrder is checked against the list; what it does not know comes first', () => {
+  const pod: JsonObject = { spec: { containers: [{ name: 'a' }, { name: 'b' }] } };
+  const of = (spec: JsonObject): Result<JsonObject> =>
+    patched('strategic', { spec }, pod, 'v1', 'Pod');
+  const order = '$setElementOrder/containers';
+  const fresh = of({ containers: [{ $patch: 'delete', name: 'b' }, { name: 'z' }], [order]: [] });
+  const named = (result: Result<JsonObject>): JsonValue[] =>
+    ((value(result)['spec'] as JsonObject)['containers'] as JsonObject[]).map(
+      (item) => item['name'] ?? null,
+    );
+  assert.deepEqual(named(fresh), ['a', 'z']);
+  const keyless = refusal(of({ containers: [{ name: 'a' }], [order]: [{ x: 1 }] }));
+  assert.equal(keyless.message, 'map: map[x:1] does not contain declared merge key: name');
+  const trailing = refusal(
+    of({ containers: [{ name: 'a' }, { $patch: 'replace' }], [order]: [{ name: 'a' }] }),
+  );
+  assert(trailing.message?.startsWith('The order in patch list:'));
+  const replaced = refusal(of({ containers: [{ $patch: 'replace' }, { image: 'x' }] }));
+  assert.equal(replaced.message, 'map: map[image:x] does not contain declared merge key: name');
+});
+
+test('wrong types in a strategic patch are told in the words of the conversion', () => {
+  const type = findTypeOfKind('v1', 'ConfigMap');
+  assert(type !== undefined);
+  const cases: readonly (readonly [JsonObject, string | undefined])[] = [
+    [{ data: { a: 1 } }, 'cannot convert int64 to string'],
+    [{ data: { a: true } }, 'unrecognized type: string'],
+    [{ data: [] }, 'cannot restore map from slice'],
+    [{ metadata: { finalizers: 'x' } }, 'cannot restore slice from string'],
+    [{ metadata: 1 }, 'cannot restore struct from: int64'],
+    [{ immutable: 'x' }, 'unrecognized type: bool'],
+    [{ data: { a: '1' } }, undefined],
+  ];
+  for (const [object, expected] of cases) assert.equal(unstructuredFault(type, object), expected);
+});
+
 test('$retainKeys keeps only what it names, and the patch must agree', () => {
   const deployment: JsonObject = {
     spec: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } },
@@ -256,7 +320,8 @@ test('$retainKeys keeps only what it names, and the patch must agree', () => {
   const kept = of({ spec: { strategy: { $retainKeys: ['type'], type: 'Recreate' } } });
   assert.deepEqual(value(kept), { spec: { strategy: { type: 'Recreate' } } });
   const other = refusal(of({ spec: { strategy: { $retainKeys: ['x'], type: 'Recreate' } } }));
-  assert.equal(other.code, 422);
+  assert.equal(other.message, 'invalid patch format of retainKeys');
+  assert.equal(other.code, 400);
   const wrong = refusal(of({ spec: { strategy: { $retainKeys: 'type' } } }));
   assert.equal(wrong.message, 'invalid patch format of retainKeys');
   assert.equal(wrong.code, 400);

@@ -7,6 +7,7 @@ import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX } from './patch-json.ts';
 import { applyMergePatch } from './patch-merge.ts';
 import { applyStrategicPatch } from './patch-strategic.ts';
 import { invalidValue } from './fielderrors.ts';
+import { syntaxError } from './json-syntax.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import type { Type } from './schema.ts';
 import {
@@ -36,15 +37,24 @@ export function patchKindOf(mediaType: string): PatchKind | undefined {
 
 /** A patch read once, to be applied any number of times. */
 export type Patch =
-  | { readonly kind: 'json'; readonly operations: readonly JsonObject[] }
+  | {
+      readonly kind: 'json';
+      readonly operations: readonly JsonObject[];
+      /** What strict decoding says of the operations themselves. */
+      readonly strictErrors: readonly string[];
+    }
   | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject };
 
-/** Reads the body of a PATCH. What is no JSON, or no patch of this kind, is a 400. */
-export function parsePatch(kind: PatchKind, text: string): Result<Patch> {
+/**
+ * Reads the body of a PATCH. What is no JSON, or no patch of this kind, is a 400. `isStrict` looks
+ * for fields that the operations of a JSON patch do not have: fieldValidation Warn and Strict do.
+ */
+export function parsePatch(kind: PatchKind, text: string, isStrict = true): Result<Patch> {
   const parsed = parseJson(text);
-  const prefix = kind === 'merge' ? 'error decoding patch: ' : '';
+  const isPrefixed = kind === 'merge' || (kind === 'json' && isStrict);
+  const prefix = isPrefixed ? 'error decoding patch: ' : '';
   if ('error' in parsed) return failed(badRequest(prefix + parsed.error));
-  if (kind === 'json') return jsonPatchOf(parsed.value);
+  if (kind === 'json') return jsonPatchOf(parsed.value, isStrict);
   if (isObject(parsed.value)) return success({ kind, body: parsed.value });
   const found = goTypeName(parsed.value);
   const text400 = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
@@ -55,23 +65,43 @@ function parseJson(text: string): { readonly value: JsonValue } | { readonly err
   try {
     return { value: JSON.parse(text) as JsonValue };
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    return { error: syntaxError(text) || String(error) };
   }
 }
 
-function jsonPatchOf(value: JsonValue): Result<Patch> {
-  const wrong = Array.isArray(value) ? value.find((item) => !isObject(item)) : value;
-  if (!Array.isArray(value) || wrong !== undefined) {
-    const into = Array.isArray(value) ? 'Operation' : 'Patch';
-    const found = goTypeName(wrong ?? null);
-    const text = `json: cannot unmarshal ${found} into Go value of type jsonpatch.${into}`;
-    return failed(badRequest(text));
+const OPERATION_FIELDS: readonly string[] = ['op', 'path', 'from', 'value'];
+
+function jsonPatchOf(value: JsonValue, isStrict: boolean): Result<Patch> {
+  const operations: JsonObject[] = [];
+  const strictErrors: string[] = [];
+  const into = isStrict ? 'handlers.jsonPatchOp' : 'jsonpatch.Operation';
+  const whole = isStrict ? '[]handlers.jsonPatchOp' : 'jsonpatch.Patch';
+  if (value !== null && !Array.isArray(value))
+    return failed(unfit(value, `value of type ${whole}`));
+  for (const [index, item] of (value ?? []).entries()) {
+    if (item !== null && !isObject(item)) return failed(unfit(item, `value of type ${into}`));
+    operations.push(item ?? {});
+    if (!isStrict || item === null) continue;
+    for (const [name, member] of Object.entries(item)) {
+      if (!OPERATION_FIELDS.includes(name)) {
+        strictErrors.push(`json patch unknown field "[${index}].${name}"`);
+      } else if (name !== 'value' && typeof member !== 'string' && member !== null) {
+        const field = `struct field jsonPatchOp.${name} of type string`;
+        return failed(unfit(member ?? null, field));
+      }
+    }
   }
-  if (value.length > JSON_PATCH_OPERATIONS_MAX) {
+  if (operations.length > JSON_PATCH_OPERATIONS_MAX) {
     const limit = `The allowed maximum operations in a JSON patch is ${JSON_PATCH_OPERATIONS_MAX}`;
-    return failed(requestEntityTooLarge(`${limit}, got ${value.length}`));
+    return failed(requestEntityTooLarge(`${limit}, got ${operations.length}`));
   }
-  return success({ kind: 'json', operations: value.filter((item) => isObject(item)) });
+  return success({ kind: 'json', operations, strictErrors });
+
+  function unfit(found: JsonValue, expected: string): Status {
+    const prefix = isStrict ? 'error decoding patch: ' : '';
+    const text = `json: cannot unmarshal ${goTypeName(found)} into Go ${expected}`;
+    return badRequest(prefix + text);
+  }
 }
 
 function goTypeName(value: JsonValue): string {

@@ -52,7 +52,9 @@ export function decodeJsonBody(
   const refusal = kindError(found, expected);
   if (refusal !== '') return { ok: false, message: refusal };
   const type = findTypeOfKind(found.apiVersion, found.kind);
-  if (type === undefined) return { ok: false, message: unregistered(found, expected) };
+  if (type === undefined) {
+    return { ok: false, message: unhandled(found, expected, unregistered(found)) };
+  }
   const fitted = fitObject(type, value ?? {}, true);
   if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
   const object = withKind(fitted.object, found);
@@ -140,18 +142,30 @@ function kindOf(value: JsonValue, expected: ExpectedKind): ExpectedKind | string
 /** Refusals of objects of another kind or version than the URL's; '' if it may be decoded. */
 function kindError(found: ExpectedKind, expected: ExpectedKind): string {
   if (found.apiVersion === expected.apiVersion && found.kind === expected.kind) return '';
-  const type = findTypeOfKind(found.apiVersion, found.kind);
-  if (type === undefined) return unregistered(found, expected);
-  const isSame = found.kind === expected.kind && isSameStorage(found, expected);
-  if (isSame) {
+  const isKnown = findTypeOfKind(found.apiVersion, found.kind) !== undefined;
+  if (isKnown && found.kind === expected.kind && isSameStorage(found, expected)) {
     const [said, wanted] = [found.apiVersion, expected.apiVersion];
     const text = `does not match the expected API version (${wanted})`;
     return `the API version in the data (${said}) ${text}`;
   }
+  return unhandled(found, expected, kindFault(found, expected));
+}
+
+/** Why an object of one kind cannot be read as another; '' if it can. */
+function kindFault(found: ExpectedKind, expected: ExpectedKind): string {
+  if (found.apiVersion === expected.apiVersion && found.kind === expected.kind) return '';
+  const type = findTypeOfKind(found.apiVersion, found.kind);
+  if (type === undefined) return unregistered(found);
+  if (found.kind === expected.kind && isSameStorage(found, expected)) return '';
   const wanted = findTypeOfKind(expected.apiVersion, expected.kind);
   const group = wanted?.name.split('.')[0] ?? '';
-  const cause = `converting (${type.goType}) to (${group}.${expected.kind}): unknown conversion`;
-  return unhandled(found, expected, cause);
+  return `converting (${type.goType}) to (${group}.${expected.kind}): unknown conversion`;
+}
+
+/** Why what a patch made cannot be read as an object of the kind that it was; '' if it can. */
+export function patchedKindFault(patched: JsonObject, expected: ExpectedKind): string {
+  const found = kindOf(patched, expected);
+  return typeof found === 'string' ? found : kindFault(found, expected);
 }
 
 function isSameStorage(left: ExpectedKind, right: ExpectedKind): boolean {
@@ -161,11 +175,11 @@ function isSameStorage(left: ExpectedKind, right: ExpectedKind): boolean {
   return groupVersionOf(left.apiVersion)?.group === groupVersionOf(right.apiVersion)?.group;
 }
 
-function unregistered(found: ExpectedKind, expected: ExpectedKind): string {
+function unregistered(found: ExpectedKind): string {
   const parts = groupVersionOf(found.apiVersion) ?? { group: '', version: found.apiVersion };
   const version = apiVersionOf(parts.group, parts.version);
   const cause = `no kind "${found.kind}" is registered for version "${version}"`;
-  return unhandled(found, expected, `${cause} in scheme "${UNREGISTERED_SCHEME}"`);
+  return `${cause} in scheme "${UNREGISTERED_SCHEME}"`;
 }
 
 function unhandled(found: ExpectedKind, expected: ExpectedKind, cause: string): string {

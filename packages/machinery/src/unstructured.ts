@@ -1,0 +1,80 @@
+/**
+ * Why the result of a strategic merge patch is no object of its kind, in the words of upstream's
+ * conversion from untyped maps. It walks the fields as the type declares them and tells the first
+ * fault, in other words than the decoder of JSON has (`typed-json.ts`).
+ */
+import { isObject, type JsonValue } from './json-value.ts';
+import type { Field, Shape, Type } from './schema.ts';
+
+/** Scalars that decode themselves: what is wrong with them, their own decoders say. */
+const PLAIN: readonly string[] = ['string', 'bool', 'int32', 'int64', 'double', 'bytes'];
+
+/** The first fault, or undefined where only a scalar with a decoder of its own can be at fault. */
+export function unstructuredFault(type: Type, value: JsonValue): string | undefined {
+  if (!isObject(value)) return `cannot restore struct from: ${kindOf(value)}`;
+  for (const field of type.fields) {
+    const member = value[field.name];
+    if (member === undefined || member === null) continue;
+    const fault = faultOf(field.shape, member, goTypeOf(field));
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function goTypeOf({ goType }: Field): string {
+  return goType.replace(/^\*/, '');
+}
+
+function faultOf(shape: Shape, value: JsonValue, goType: string): string | undefined {
+  if (value === null) return undefined;
+  switch (shape.kind) {
+    case 'object':
+      return unstructuredFault(shape.type, value);
+    case 'list':
+      if (!Array.isArray(value)) return `cannot restore slice from ${kindOf(value)}`;
+      return firstFault(value, shape.items, goType.slice('[]'.length));
+    case 'map':
+      if (!isObject(value)) return `cannot restore map from ${kindOf(value)}`;
+      return firstFault(Object.values(value), shape.values, goType.slice('map[string]'.length));
+    case 'scalar':
+      return PLAIN.includes(shape.scalar) ? scalarFault(shape.scalar, value, goType) : undefined;
+  }
+}
+
+function firstFault(
+  values: readonly (JsonValue | undefined)[],
+  shape: Shape,
+  goType: string,
+): string | undefined {
+  for (const value of values) {
+    const fault = faultOf(shape, value ?? null, goType);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+/** Go knows a conversion from whole numbers to strings, which is refused in words of its own. */
+function scalarFault(scalar: string, value: JsonValue, goType: string): string | undefined {
+  const found = kindOf(value);
+  if (scalar === 'bytes') {
+    return found === 'string' ? undefined : `cannot restore slice from ${found}`;
+  }
+  if (scalar === 'string' && found === 'int64') return `cannot convert int64 to ${goType}`;
+  if (scalar === 'double' && typeof value === 'number') return undefined;
+  if (scalar.startsWith('int') && typeof value === 'number') {
+    return found === 'int64' ? undefined : `cannot convert float64 to ${goType}`;
+  }
+  const fits = scalar === found;
+  return fits ? undefined : `unrecognized type: ${kindOfScalar(scalar)}`;
+}
+
+function kindOfScalar(scalar: string): string {
+  return scalar === 'double' ? 'float64' : scalar;
+}
+
+function kindOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'slice';
+  if (isObject(value)) return 'map';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+}
