@@ -6,7 +6,6 @@ import type { KubeObject, Labels, NodeObject, PodObject } from './objects.ts';
 import { keyOf } from './objects.ts';
 import { NodeInfo, type ImageState } from './node-info.ts';
 import { NodeTree } from './node-tree.ts';
-import { imageName } from './plugins/image-locality.ts';
 import { PodInfo } from './pod-info.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -183,7 +182,7 @@ export class Cluster implements Snapshot {
     for (const [name] of imagesOn(node)) {
       const record = this.#images.get(name);
       if (record === undefined) continue;
-      states.set(imageName(name), { sizeBytes: record.sizeBytes, nodes: record.nodes.size });
+      states.set(name, { sizeBytes: record.sizeBytes, nodes: record.nodes.size });
     }
     return states;
   }

@@ -2,7 +2,6 @@
 import { Interner } from './interner.ts';
 import type { NodeImage } from './node-facts.ts';
 import type { ImageState } from './node-info.ts';
-import { imageName } from './plugins/image-locality.ts';
 
 interface ImageRecord {
   /** Of the first node that had it, kept while any node has it, as upstream does. */
@@ -33,12 +32,11 @@ export class ImageTable {
   acquire(images: readonly NodeImage[]): number {
     if (images.length > 0) this.#version++;
     for (const { name, sizeBytes } of images) {
-      const key = imageName(name);
-      const record = this.#records.get(key);
-      if (record === undefined) this.#records.set(key, { sizeBytes, nodes: 1 });
+      const record = this.#records.get(name);
+      if (record === undefined) this.#records.set(name, { sizeBytes, nodes: 1 });
       else record.nodes++;
     }
-    const names = images.map(({ name }) => imageName(name));
+    const names = images.map(({ name }) => name);
     return this.#sets.acquire(names.join('\n'), () => names);
   }
 
@@ -46,8 +44,7 @@ export class ImageTable {
   equals(set: number, images: readonly NodeImage[]): boolean {
     const names = this.#sets.get(set);
     return (
-      names.length === images.length &&
-      images.every(({ name }, index) => imageName(name) === names[index])
+      names.length === images.length && images.every(({ name }, index) => name === names[index])
     );
   }
 

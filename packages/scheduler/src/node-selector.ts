@@ -18,12 +18,12 @@ export const NODE_OPERATORS = {
   Lt: 'lt',
 } as const;
 
-/** One term; `error` says why it cannot be parsed, and then it matches nothing. */
+/** One term; `errors` say why it cannot be parsed, and then it matches nothing. */
 export interface Term {
   readonly requirements: readonly Requirement[];
   readonly names: readonly { readonly name: string; readonly isWanted: boolean }[];
   readonly isEmpty: boolean;
-  readonly error: string;
+  readonly errors: readonly string[];
 }
 
 /** What is needed of a node to match it. */
@@ -45,9 +45,9 @@ function expressionOf({ key, operator, values = [] }: SelectorRequirement): Requ
 export function parseTerm(term: NodeSelectorTerm): Term {
   const requirements: Requirement[] = [];
   const errors: string[] = [];
-  for (const expression of term.matchExpressions ?? []) {
+  for (const [index, expression] of (term.matchExpressions ?? []).entries()) {
     const parsed = expressionOf(expression);
-    if (typeof parsed === 'string') errors.push(parsed);
+    if (typeof parsed === 'string') errors.push(`matchExpressions[${index}].${parsed}`);
     else requirements.push(parsed);
   }
   const names: { name: string; isWanted: boolean }[] = [];
@@ -61,12 +61,12 @@ export function parseTerm(term: NodeSelectorTerm): Term {
     }
   }
   const count = (term.matchExpressions ?? []).length + (term.matchFields ?? []).length;
-  return { requirements, names, isEmpty: count === 0, error: errors.join(', ') };
+  return { requirements, names, isEmpty: count === 0, errors };
 }
 
 /** An empty term matches nothing, and so does one with an error. */
 export function matchesTerm(term: Term, { name, labels }: Matchable): boolean {
-  if (term.isEmpty || term.error !== '') return false;
+  if (term.isEmpty || term.errors.length > 0) return false;
   if (term.names.some((wanted) => (wanted.name === name) !== wanted.isWanted)) return false;
   return matchesLabels({ requirements: term.requirements }, labels);
 }

@@ -4,6 +4,7 @@
  */
 import { preferredOf, namedNodes, type WeightedTerm } from './plugins/node-affinity.ts';
 import { imageName } from './plugins/image-locality.ts';
+import { isBuiltIn } from './volume-migration.ts';
 import { HOSTNAME_KEY } from './node-facts.ts';
 import { RequiredNodes } from './node-selector.ts';
 import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from './objects.ts';
@@ -149,22 +150,17 @@ function isNameTerm({ matchExpressions, matchFields }: NodeSelectorTerm): boolea
 
 /** Volumes that say something about nodes. */
 function isBinding(volume: Volume): boolean {
-  const { persistentVolumeClaim, ephemeral, gcePersistentDisk, awsElasticBlockStore } = volume;
-  return [
-    persistentVolumeClaim,
-    ephemeral,
-    gcePersistentDisk,
-    awsElasticBlockStore,
-    volume.iscsi,
-    volume.rbd,
-    volume.csi,
-  ].some((source) => source !== undefined);
+  const { persistentVolumeClaim, ephemeral, iscsi, rbd, csi } = volume;
+  const sources = [persistentVolumeClaim, ephemeral, iscsi, rbd, csi];
+  return isBuiltIn(volume) || sources.some((source) => source !== undefined);
 }
 
 function exoticPart({ spec }: PodObject, info: PodInfo): string {
   if ((spec.volumes ?? []).some(isBinding)) return 'volumes';
   if ((spec.resourceClaims ?? []).length > 0) return 'resource claims';
-  const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(({ term }) => term.error !== '');
+  const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(
+    ({ term }) => term.errors.length > 0,
+  );
   if (wrong === true) return 'a preferred node term that cannot be parsed';
   if (info.requests.scalars.size > SCALARS_MAX) return 'many kinds of resources';
   if (namedNodes({ metadata: { name: '' }, spec })?.size === 0) return 'conflicting node names';

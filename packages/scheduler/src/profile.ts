@@ -28,11 +28,14 @@ export interface Compatibility {
   readonly isBalanceChangeScored: boolean;
   /** Namespace selectors that an empty label set satisfies select every namespace (fault, 1.35). */
   readonly keepsNamespaceSelector: boolean;
+  /** Storage that was once built in is always left to CSI drivers (1.36). */
+  readonly isMigrationAssumed: boolean;
 }
 
 export const EXACT: Compatibility = {
   isBalanceChangeScored: false,
   keepsNamespaceSelector: false,
+  isMigrationAssumed: false,
 };
 
 export interface Profile {

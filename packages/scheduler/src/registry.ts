@@ -13,7 +13,7 @@ import { NodeResourcesFit, type NodeResourcesFitArgs } from './plugins/node-reso
 import { nodeUnschedulable } from './plugins/node-unschedulable.ts';
 import { PodTopologySpread, type PodTopologySpreadArgs } from './plugins/pod-topology-spread.ts';
 import { schedulingGates } from './plugins/scheduling-gates.ts';
-import { nodeVolumeLimits } from './plugins/node-volume-limits.ts';
+import { NodeVolumeLimits } from './plugins/node-volume-limits.ts';
 import { taintToleration } from './plugins/taint-toleration.ts';
 import { VolumeBinding, type VolumeBindingArgs } from './plugins/volume-binding.ts';
 import { volumeRestrictions } from './plugins/volume-restrictions.ts';
@@ -110,7 +110,7 @@ export function createPlugins(
     nodePorts,
     new NodeResourcesFit(args.NodeResourcesFit ?? {}),
     volumeRestrictions,
-    nodeVolumeLimits,
+    new NodeVolumeLimits(compatibility.isMigrationAssumed),
     new VolumeBinding(args.VolumeBinding ?? {}),
     volumeZone,
     new PodTopologySpread(args.PodTopologySpread ?? {}),

@@ -65,7 +65,7 @@ export class DeviceSearch {
   /** By claim. */
   readonly picked: Picked[][];
   readonly #plans: readonly ClaimPlan[];
-  readonly #pools: readonly Pool[];
+  readonly #candidates: readonly Candidate[];
   readonly #slices: readonly Slice[];
   readonly #node: NodeInfo;
   readonly #allocated: AllocatedDevices;
@@ -83,7 +83,7 @@ export class DeviceSearch {
     allocated: AllocatedDevices,
   ) {
     this.#plans = plans;
-    this.#pools = pools;
+    this.#candidates = pools.flatMap((pool) => [...candidatesOf(pool)]);
     this.#slices = slices;
     this.#node = node;
     this.#allocated = allocated;
@@ -116,13 +116,16 @@ export class DeviceSearch {
     return isFull ? 'full' : 'none';
   }
 
-  #device(claim: number, request: number, option: Option, index: number): Outcome {
+  /** Devices of a request are taken in order, so none is looked at twice for it, shared or not. */
+  #device(claim: number, request: number, option: Option, index: number, start = 0): Outcome {
     if (option.all?.length === 0) return 'none';
     if (index >= option.count) return this.#request(claim, request + 1);
     const held = this.picked[claim]?.length ?? 0;
     if (held + option.count - index > CLAIM_DEVICES_MAX) return 'full';
     if (option.all !== null) return this.#exactDevice(claim, request, option, index);
-    for (const candidate of this.#candidates()) {
+    for (let at = start; at < this.#candidates.length; at++) {
+      const candidate = this.#candidates[at];
+      if (candidate === undefined) break;
       if (--this.#stepsLeft < 0) {
         this.isOverTime = true;
         return 'error';
@@ -131,7 +134,7 @@ export class DeviceSearch {
       const wanted = option.isWanted(candidate);
       if (typeof wanted === 'string') return this.#failWith(wanted);
       if (!wanted || !this.#isHere(candidate) || !this.#take(claim, option, candidate)) continue;
-      const outcome = this.#device(claim, request, option, index + 1);
+      const outcome = this.#device(claim, request, option, index + 1, at + 1);
       if (outcome === 'found') return outcome;
       this.#release(claim);
       if (outcome !== 'none') return outcome;
@@ -148,10 +151,6 @@ export class DeviceSearch {
     const outcome = this.#device(claim, request, option, index + 1);
     if (outcome !== 'found') this.#release(claim);
     return outcome;
-  }
-
-  *#candidates(): Iterable<Candidate> {
-    for (const pool of this.#pools) yield* candidatesOf(pool);
   }
 
   #isHere({ device, slice }: Candidate): boolean {

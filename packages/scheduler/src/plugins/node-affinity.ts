@@ -20,6 +20,8 @@ const REJECTION = unresolvable("node(s) didn't match Pod's node affinity/selecto
 const CONFLICT = unresolvable('pod affinity terms conflict');
 
 export interface WeightedTerm {
+  /** Place among the pod's preferred terms. */
+  readonly index: number;
   readonly weight: number;
   readonly term: Term;
 }
@@ -28,7 +30,7 @@ export function preferredOf(affinity: NodeAffinityObject | undefined): WeightedT
   const preferred = affinity?.preferredDuringSchedulingIgnoredDuringExecution;
   if (preferred === undefined) return null;
   return preferred
-    .map(({ weight, preference }) => ({ weight, term: parseTerm(preference) }))
+    .map(({ weight, preference }, index) => ({ index, weight, term: parseTerm(preference) }))
     .filter(({ weight, term }) => weight !== 0 && !term.isEmpty);
 }
 
@@ -90,9 +92,12 @@ export class NodeAffinity implements Plugin {
   preScore({ pod }: PodInfo): PreScoreOutcome {
     const own = preferredOf(pod.spec.affinity?.nodeAffinity);
     if (own === null && this.#addedPreferred === null) return SKIP;
-    const wrong = own?.find(({ term }) => term.error !== '');
-    if (wrong !== undefined) {
-      return { kind: 'rejected', rejection: { code: 'error', reasons: [wrong.term.error] } };
+    const wrong = (own ?? []).flatMap(({ index, term }) =>
+      term.errors.map((error) => `[${index}].${error}`),
+    );
+    if (wrong.length > 0) {
+      const text = wrong.length === 1 ? wrong.join('') : `[${wrong.join(', ')}]`;
+      return { kind: 'rejected', rejection: { code: 'error', reasons: [text] } };
     }
     const terms = [...(this.#addedPreferred ?? []), ...(own ?? [])];
     return {

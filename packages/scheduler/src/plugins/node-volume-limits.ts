@@ -2,8 +2,16 @@ import type { NodeInfo } from '../node-info.ts';
 import type { KubeObject } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { filterEach, SKIP, unresolvable, unschedulable, type Plugin } from '../plugin.ts';
-import type { Rejection } from '../plugin.ts';
+import type { PreFilterOutcome, Rejection } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
+import {
+  attachableOfSources,
+  driverOfProvisioner,
+  isBuiltIn,
+  migrationOf,
+  type Attachable,
+  type Migration,
+} from '../volume-migration.ts';
 import type { ClaimObject, StorageClassObject, VolumeObject } from '../volumes.ts';
 import { claimNameOf, claimOf, classNameOf, notFound, ownershipError } from '../volumes.ts';
 import { volumesOf } from '../volumes.ts';
@@ -27,15 +35,20 @@ interface AttachmentObject extends KubeObject {
 
 const EXCEEDED = unschedulable('node(s) exceed max volume count');
 
-/** The driver of a claim, and what names its volume for counting; empty driver: not counted. */
-function attachableOf(snapshot: Snapshot, claim: ClaimObject): [driver: string, handle: string] {
+/** What a claim stands for, once it has a volume or will have one; empty driver: not counted. */
+function attachableOf(
+  snapshot: Snapshot,
+  claim: ClaimObject,
+  isMigrated: Migration,
+): Attachable | null {
   const volume: VolumeObject | undefined = snapshot.object(
     'PersistentVolume',
     claim.spec?.volumeName ?? '',
   );
   if (volume !== undefined) {
-    const { driver = '', volumeHandle = '' } = volume.spec?.csi ?? {};
-    return [driver, volumeHandle];
+    const labels = volume.metadata.labels ?? {};
+    const found = attachableOfSources(volume.spec ?? {}, labels, isMigrated);
+    return typeof found === 'string' ? null : found;
   }
   // What is not there yet will be made by the provisioner of the class, one volume per claim.
   const storageClass: StorageClassObject | undefined = snapshot.object(
@@ -43,36 +56,48 @@ function attachableOf(snapshot: Snapshot, claim: ClaimObject): [driver: string, 
     classNameOf(claim),
   );
   const { namespace = '', name } = claim.metadata;
-  return [storageClass?.provisioner ?? '', `unbound ${namespace}/${name}`];
+  const driver = driverOfProvisioner(storageClass?.provisioner ?? '', isMigrated);
+  return { driver, handle: `unbound ${namespace}/${name}` };
 }
 
-/** Adds the volumes of a pod, by unique name, to `found`; the text says what is missing. */
+/** Adds the volumes of a pod, by unique name, to `found`; a rejection says what is wrong. */
 function collect(
   snapshot: Snapshot,
   pod: PodInfo,
   isNew: boolean,
+  isMigrated: Migration,
   found: Map<string, string>,
-): string {
+): Rejection | null {
+  const add = (attachable: Attachable | null): void => {
+    const { driver, handle } = attachable ?? { driver: '', handle: '' };
+    if (driver !== '' && handle !== '') found.set(`${driver}/${handle}`, driver);
+  };
   for (const volume of volumesOf(pod)) {
     const name = claimNameOf(pod, volume);
-    if (name === '') continue;
+    if (name === '') {
+      if (!isBuiltIn(volume)) continue;
+      const inline = attachableOfSources(volume, {}, isMigrated);
+      if (typeof inline === 'string') {
+        const text = `converting volume(${volume.name}) from inline to csi: ${inline}`;
+        return { code: 'error', reasons: [text] };
+      }
+      add(inline);
+      continue;
+    }
     const claim = claimOf(snapshot, pod.namespace, name);
     if (claim === undefined) {
-      if (isNew) return notFound('persistentvolumeclaim', name);
+      if (isNew) return unresolvable(notFound('persistentvolumeclaim', name));
       continue;
     }
     if (volume.ephemeral !== undefined && ownershipError(pod, claim) !== '') {
-      if (isNew) return ownershipError(pod, claim);
-      continue;
+      return { code: 'error', reasons: [ownershipError(pod, claim)] };
     }
-    const [driver, handle] = attachableOf(snapshot, claim);
-    if (driver !== '') found.set(`${driver}/${handle}`, driver);
+    add(attachableOf(snapshot, claim, isMigrated));
   }
-  return '';
+  return null;
 }
 
-function limitsOf(snapshot: Snapshot, node: string): Map<string, number> {
-  const csiNode: CsiNodeObject | undefined = snapshot.object('CSINode', node);
+function limitsOf(csiNode: CsiNodeObject | undefined): Map<string, number> {
   const limits = new Map<string, number>();
   for (const { name, allocatable } of csiNode?.spec?.drivers ?? []) {
     if (allocatable?.count !== undefined) limits.set(name, allocatable.count);
@@ -105,39 +130,57 @@ function collectAttached(
       spec?.source?.persistentVolumeName ?? '',
     );
     const csi = volume?.spec?.csi;
-    if (csi !== undefined) found.set(`${csi.driver}/${csi.volumeHandle}`, csi.driver);
+    const attacher = spec?.attacher ?? '';
+    if (csi !== undefined && attacher !== '') {
+      found.set(`${attacher}/${csi.volumeHandle}`, attacher);
+    }
   }
 }
 
-function limit(
-  pod: PodInfo,
-  snapshot: Snapshot,
-  attachments: Attachments,
-  node: NodeInfo,
-): Rejection | null {
-  const wanted = new Map<string, string>();
-  const error = collect(snapshot, pod, true, wanted);
-  if (error !== '') return unresolvable(error);
-  const limits = limitsOf(snapshot, node.name);
-  if (wanted.size === 0 || limits.size === 0) return null;
-  const attached = new Map<string, string>();
-  for (const existing of node.pods) collect(snapshot, existing, false, attached);
-  for (const name of attached.keys()) wanted.delete(name);
-  // A volume that is still attached without a pod counts, also when it is one that is wanted.
-  collectAttached(snapshot, attachments.get(node.name) ?? [], attached);
-  const used = countsByDriver(attached);
-  for (const [driver, count] of countsByDriver(wanted)) {
-    const max = limits.get(driver);
-    if (max !== undefined && (used.get(driver) ?? 0) + count > max) return EXCEEDED;
-  }
-  return null;
-}
+export class NodeVolumeLimits implements Plugin {
+  readonly name = 'NodeVolumeLimits';
+  readonly #isMigrationAssumed: boolean;
 
-export const nodeVolumeLimits: Plugin = {
-  name: 'NodeVolumeLimits',
-  preFilter(pod, snapshot) {
-    if (!volumesOf(pod).some((volume) => claimNameOf(pod, volume) !== '')) return SKIP;
+  /** `isMigrationAssumed`: see `migrationOf`. */
+  constructor(isMigrationAssumed: boolean) {
+    this.#isMigrationAssumed = isMigrationAssumed;
+  }
+
+  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
+    const isCounted = volumesOf(pod).some(
+      (volume) => claimNameOf(pod, volume) !== '' || isBuiltIn(volume),
+    );
+    if (!isCounted) return SKIP;
     const attachments = attachmentsOf(snapshot);
-    return filterEach((node) => limit(pod, snapshot, attachments, node));
-  },
-};
+    return filterEach((node) => this.#limit(pod, snapshot, attachments, node));
+  }
+
+  #limit(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    attachments: Attachments,
+    node: NodeInfo,
+  ): Rejection | null {
+    const csiNode: CsiNodeObject | undefined = snapshot.object('CSINode', node.name);
+    const isMigrated = migrationOf(csiNode, this.#isMigrationAssumed);
+    const wanted = new Map<string, string>();
+    const wrong = collect(snapshot, pod, true, isMigrated, wanted);
+    if (wrong !== null) return wrong;
+    const limits = limitsOf(csiNode);
+    if (wanted.size === 0 || limits.size === 0) return null;
+    const attached = new Map<string, string>();
+    for (const existing of node.pods) {
+      const fault = collect(snapshot, existing, false, isMigrated, attached);
+      if (fault !== null) return fault;
+    }
+    for (const name of attached.keys()) wanted.delete(name);
+    // A volume that is still attached without a pod counts, also when it is one that is wanted.
+    collectAttached(snapshot, attachments.get(node.name) ?? [], attached);
+    const used = countsByDriver(attached);
+    for (const [driver, count] of countsByDriver(wanted)) {
+      const max = limits.get(driver);
+      if (max !== undefined && (used.get(driver) ?? 0) + count > max) return EXCEEDED;
+    }
+    return null;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Volumes of the storage that was once built in, as the CSI drivers that took it over know them
+ * (KEP-625, upstream's csi-translation-lib). Only what counting needs: which driver, and a handle
+ * that is the same for the same volume.
+ */
+import type { KubeObject, Labels } from './objects.ts';
+
+/** A source of a pod's volume or of a PersistentVolume. */
+export interface VolumeSources {
+  readonly csi?: { readonly driver?: string; readonly volumeHandle?: string };
+  readonly awsElasticBlockStore?: { readonly volumeID?: string };
+  readonly gcePersistentDisk?: { readonly pdName?: string };
+  readonly azureDisk?: { readonly diskURI?: string };
+  readonly cinder?: { readonly volumeID?: string };
+  readonly portworxVolume?: { readonly volumeID?: string };
+}
+
+/** What a driver counts. */
+export interface Attachable {
+  readonly driver: string;
+  readonly handle: string;
+}
+
+/** Drivers by the plugins that they took over; azure-file and vSphere never count. */
+const DRIVERS: Readonly<Record<string, string>> = {
+  'kubernetes.io/aws-ebs': 'ebs.csi.aws.com',
+  'kubernetes.io/gce-pd': 'pd.csi.storage.gke.io',
+  'kubernetes.io/azure-disk': 'disk.csi.azure.com',
+  'kubernetes.io/cinder': 'cinder.csi.openstack.org',
+  'kubernetes.io/portworx-volume': 'pxd.portworx.com',
+};
+const NEVER_COUNTED = new Set(['kubernetes.io/azure-file', 'kubernetes.io/vsphere-volume']);
+const ZONE_LABELS = ['topology.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/zone'];
+const MIGRATED_ANNOTATION = 'storage.alpha.kubernetes.io/migrated-plugins';
+
+/** Whether a node's kubelet leaves a plugin to its driver. */
+export type Migration = (plugin: string) => boolean;
+
+/**
+ * `isAssumed`: every node with a CSINode object does (1.36); before, the object said which plugins.
+ */
+export function migrationOf(csiNode: KubeObject | undefined, isAssumed: boolean): Migration {
+  if (csiNode === undefined) return () => false;
+  if (isAssumed) return (plugin) => DRIVERS[plugin] !== undefined;
+  const said = csiNode.metadata.annotations?.[MIGRATED_ANNOTATION] ?? '';
+  const plugins = new Set(said === '' ? [] : said.split(','));
+  return (plugin) => DRIVERS[plugin] !== undefined && plugins.has(plugin);
+}
+
+/** Whether a volume of a pod is of storage that was once built in. */
+export function isBuiltIn(sources: VolumeSources): boolean {
+  return builtInOf(sources, {}) !== null;
+}
+
+/** Null: not counted; a text: the volume is named in a way that no driver understands. */
+export function attachableOfSources(
+  sources: VolumeSources,
+  labels: Labels,
+  isMigrated: Migration,
+): Attachable | string | null {
+  if (sources.csi !== undefined) {
+    return { driver: sources.csi.driver ?? '', handle: sources.csi.volumeHandle ?? '' };
+  }
+  const found = builtInOf(sources, labels);
+  if (found === null || !isMigrated(found.plugin)) return null;
+  if (found.error !== '') return found.error;
+  return { driver: DRIVERS[found.plugin] ?? '', handle: found.handle };
+}
+
+/** The driver that makes volumes of a class; empty: they are not counted. */
+export function driverOfProvisioner(provisioner: string, isMigrated: Migration): string {
+  if (NEVER_COUNTED.has(provisioner)) return '';
+  const driver = DRIVERS[provisioner];
+  if (driver === undefined) return provisioner;
+  return isMigrated(provisioner) ? driver : '';
+}
+
+interface BuiltIn {
+  readonly plugin: string;
+  readonly handle: string;
+  readonly error: string;
+}
+
+function builtInOf(sources: VolumeSources, labels: Labels): BuiltIn | null {
+  const named = (plugin: string, handle = ''): BuiltIn => ({
+    plugin: `kubernetes.io/${plugin}`,
+    handle,
+    error: '',
+  });
+  const { awsElasticBlockStore, gcePersistentDisk, azureDisk, cinder, portworxVolume } = sources;
+  if (awsElasticBlockStore !== undefined) {
+    const { volumeID = '' } = awsElasticBlockStore;
+    const handle = blockStoreHandle(volumeID);
+    const error = handle === null ? `Invalid format for AWS volume (${volumeID})` : '';
+    return { ...named('aws-ebs', handle ?? ''), error };
+  }
+  if (gcePersistentDisk !== undefined) {
+    const zones = ZONE_LABELS.map((key) => labels[key] ?? '').find((value) => value !== '');
+    return named('gce-pd', `${zones ?? 'UNSPECIFIED'}/${gcePersistentDisk.pdName ?? ''}`);
+  }
+  if (azureDisk !== undefined) return named('azure-disk', azureDisk.diskURI);
+  if (cinder !== undefined) return named('cinder', cinder.volumeID);
+  return portworxVolume === undefined ? null : named('portworx-volume', portworxVolume.volumeID);
+}
+
+/** `aws://zone/vol-1` and `vol-1` are the same volume. */
+function blockStoreHandle(volumeID: string): string | null {
+  if (!volumeID.startsWith('aws://')) return volumeID;
+  const path = volumeID.slice('aws://'.length).replace(/^[^/]*/, '');
+  const handle = path.replaceAll(/^\/+|\/+$/g, '');
+  return /^vol-[^/]*$/.test(handle) ? handle : null;
+}
