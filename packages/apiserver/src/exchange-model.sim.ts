@@ -121,8 +121,9 @@ export class ExchangeModel implements Exchange {
     contentType: string | null,
     bytes: Uint8Array | string | null,
     headers: FieldList = [],
+    lasting: FieldList = [],
   ): void {
-    this.open(status, contentType, headers);
+    this.open(status, contentType, [...headers, ...lasting]);
     if (bytes !== null) this.#chunks.push(Buffer.from(bytes as Uint8Array));
     this.isEnded = true;
   }

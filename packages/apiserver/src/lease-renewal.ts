@@ -46,12 +46,15 @@ const NAMES = {
 } as const;
 
 const QUOTE = 0x22;
+const SLASH = 0x2f;
 const BRACE_CLOSE = 0x7d;
 const BACKSLASH = 0x5c;
 /** `"2006-01-02T15:04:05.000000Z"` */
 const MICRO_TIME_BYTES = 29;
 /** A lease above this goes the long way. */
 const LEASE_BYTES_MAX = 8192;
+/** A namespace and a name of 253 characters each fit. */
+const KEY_BYTES_MAX = 1024;
 /** Identities whose right to update leases is remembered, per namespace. */
 const GRANTS_MAX = 1024;
 const GRANT_MS = 10_000;
@@ -66,6 +69,13 @@ const EXPECTED = { apiVersion: API_VERSION, kind: 'Lease' } as const;
 const TIMEOUT_ALONE = /^\?timeout=[1-9]\d{0,3}s$/;
 const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
 
+/** Somebody may update the leases of a namespace. */
+interface Grant {
+  readonly identity: Identity | null;
+  readonly namespace: string;
+  readonly untilMs: number;
+}
+
 export class LeaseRenewal {
   readonly #storage: Storage;
   readonly #authorize: Authorizer;
@@ -75,7 +85,19 @@ export class LeaseRenewal {
   readonly #sent = new MemberCursor();
   readonly #kept = new MemberCursor();
   readonly #value: Buffer = Buffer.allocUnsafeSlow(LEASE_BYTES_MAX * 2);
+  readonly #keyBytes: Buffer = Buffer.alloc(KEY_BYTES_MAX, KEY_START);
+  /** Views of `#keyBytes` by their lengths. */
+  readonly #keys: (Buffer | undefined)[] = [];
+  #key: Buffer = this.#keyBytes;
+  /** Header fields that were read last, and what they say. */
+  #fields: readonly string[] = [];
+  #isReadable = false;
+  #bodyType: string | undefined = undefined;
+  #agent = '';
+  #flowFields: readonly string[] = [];
+  #lasting: readonly string[] = HEADERS_FIXED;
   readonly #grants = new Map<string, number>();
+  #lastGrant: Grant = { identity: null, namespace: '', untilMs: 0 };
   readonly #owners = new LeaseOwners();
   readonly #sink = new Sink(LEASE_BYTES_MAX * 2);
   /** Which fields the sent spec has: bit 1 to 5, in upstream's order. */
@@ -107,23 +129,46 @@ export class LeaseRenewal {
    * false leaves it untouched. `fields` are header fields that its answer carries besides its own.
    */
   tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[] = []): boolean {
-    const { path, body } = exchange;
-    const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
-    const namespace = path.slice(PATH_START.length, middle);
-    const name = path.slice(middle + PATH_MIDDLE.length, endOf(path));
-    if (!this.#readAccept(exchange.header('accept'))) return false;
-    const text = textOf(exchange.header('content-type'), body);
+    const namespace = this.#readPath(exchange.path);
+    this.#readHeaders(exchange);
+    if (!this.#isReadable) return false;
+    const text = textOf(this.#bodyType, exchange.body);
     if (text === null) return false;
-    if (!this.#mayUpdate(identity, namespace, name)) return false;
-    const key = Buffer.from(`${KEY_START}${namespace}/${name}`, 'latin1');
+    if (!this.#mayUpdate(identity, namespace, exchange.path)) return false;
+    const key = this.#key;
     if (!this.#storage.get(key, this.#row)) return false;
     const length = this.#assemble(text);
     if (length < 0 || this.#isUnchanged(length)) return false;
-    const agent = exchange.header('user-agent') ?? '';
+    const agent = this.#agent;
     const seconds = Math.floor(this.#nowMs() / 1000);
     if (!this.#owners.renew(this.#value, HEAD.length, agent, this.#specMask, seconds)) return false;
     this.#write(exchange, key, length, fields);
     return true;
+  }
+
+  /** Puts the key of the lease that is asked for into `#key`; gives its namespace. */
+  #readPath(path: string): string {
+    const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
+    const end = endOf(path);
+    const bytes = this.#keyBytes;
+    let length = KEY_START.length;
+    for (let at = PATH_START.length; at < middle; at++) bytes[length++] = path.charCodeAt(at);
+    bytes[length++] = SLASH;
+    for (let at = middle + PATH_MIDDLE.length; at < end; at++) {
+      bytes[length++] = path.charCodeAt(at);
+    }
+    this.#key = this.#keys[length] ??= bytes.subarray(0, length);
+    return path.slice(PATH_START.length, middle);
+  }
+
+  /** What the header fields say; a connection's requests share them, as long as they are alike. */
+  #readHeaders(exchange: Exchange): void {
+    const fields = exchange.fields();
+    if (fields === this.#fields) return;
+    this.#fields = fields;
+    this.#isReadable = this.#readAccept(exchange.header('accept'));
+    this.#bodyType = exchange.header('content-type');
+    this.#agent = exchange.header('user-agent') ?? '';
   }
 
   /** How the answer is to look; false where the long way has to find out. */
@@ -140,12 +185,19 @@ export class LeaseRenewal {
     return length === end - start && bytes.compare(this.#value, 0, length, start, end) === 0;
   }
 
-  #mayUpdate(identity: Identity, namespace: string, name: string): boolean {
+  #mayUpdate(identity: Identity, namespace: string, path: string): boolean {
     if (identity.isMaster) return true;
-    const grant = `${identity.user}\0${namespace}`;
     const nowMs = this.#nowMs();
-    const until = this.#grants.get(grant);
-    if (until !== undefined && until > nowMs) return true;
+    const last = this.#lastGrant;
+    if (identity === last.identity && namespace === last.namespace && nowMs < last.untilMs) {
+      return true;
+    }
+    const grant = `${identity.user}\0${namespace}`;
+    const untilMs = this.#grants.get(grant) ?? 0;
+    if (untilMs > nowMs) {
+      this.#lastGrant = { identity, namespace, untilMs };
+      return true;
+    }
     const decision = this.#authorize(identity, {
       verb: 'update',
       isResource: true,
@@ -155,7 +207,7 @@ export class LeaseRenewal {
       resource: 'leases',
       subresource: '',
       namespace,
-      name,
+      name: path.slice(path.indexOf(PATH_MIDDLE) + PATH_MIDDLE.length, endOf(path)),
     });
     // a decision by name holds for that name only: it is not remembered
     if (decision.allowed && decision.reason === '' && decision.isNarrow !== true) {
@@ -169,24 +221,24 @@ export class LeaseRenewal {
   #assemble(body: Buffer): number {
     const top = this.#top;
     const end = body.length;
-    let metadata = -1;
+    let metadataEnd = -1;
     let spec = -1;
     let specEnd = -1;
     if (!top.open(body, 0, end)) return -1;
-    while (top.next()) {
-      if (top.is(NAMES.metadata)) metadata = top.valueStart;
-      else if (top.is(NAMES.spec)) {
+    while (top.nextKey()) {
+      if (top.is(NAMES.metadata)) {
+        if (metadataEnd >= 0) return -1;
+        metadataEnd = this.#compareMetadata(body, top.valueStart, end);
+        if (metadataEnd < 0) return -1;
+        top.resume(this.#sent.closeEnd);
+      } else if (top.is(NAMES.spec)) {
+        if (spec >= 0 || !this.#isPlainSpec(body, top.valueStart, end)) return -1;
         spec = top.valueStart;
-        specEnd = top.valueEnd;
-      } else if (top.is(NAMES.kind)) {
-        if (!equals(body, top.valueStart, top.valueEnd, KIND)) return -1;
-      } else if (top.is(NAMES.apiVersion)) {
-        if (!equals(body, top.valueStart, top.valueEnd, VERSION)) return -1;
-      } else return -1;
+        specEnd = this.#sent.closeEnd;
+        top.resume(specEnd);
+      } else if (!top.skip() || !this.#isOwnType(body)) return -1;
     }
-    if (!top.isClosed || metadata < 0 || spec < 0) return -1;
-    const metadataEnd = this.#compareMetadata(body, metadata, end);
-    if (metadataEnd < 0 || !this.#isPlainSpec(body, spec, specEnd)) return -1;
+    if (!top.isClosed || metadataEnd < 0 || spec < 0) return -1;
     const { bytes, start } = this.#row;
     let length = bytes.copy(this.#value, 0, start, metadataEnd);
     length += SPEC_OPEN.copy(this.#value, length);
@@ -195,10 +247,17 @@ export class LeaseRenewal {
     return length;
   }
 
+  /** The member that `#top` is at says what the object is, and it is a Lease. */
+  #isOwnType(body: Buffer): boolean {
+    const top = this.#top;
+    if (top.is(NAMES.kind)) return equals(body, top.valueStart, top.valueEnd, KIND);
+    return top.is(NAMES.apiVersion) && equals(body, top.valueStart, top.valueEnd, VERSION);
+  }
+
   /**
    * The sent metadata must name the stored revision and otherwise be the stored one, in the same
    * order; what the server restores by itself may be absent. Returns where the stored metadata
-   * ends, or -1.
+   * ends, or -1. Afterwards `#sent` is behind what was sent.
    */
   #compareMetadata(body: Buffer, metadata: number, end: number): number {
     const { bytes, start, end: rowEnd, modRevision } = this.#row;
@@ -207,25 +266,25 @@ export class LeaseRenewal {
     const keptMetadata = start + HEAD.length - 1;
     if (!sent.open(body, metadata, end) || !kept.open(bytes, keptMetadata, rowEnd)) return -1;
     let hasRevision = false;
-    while (sent.next()) {
+    while (sent.nextKey()) {
       if (sent.is(NAMES.resourceVersion)) {
-        if (!isRevision(body, sent.valueStart, sent.valueEnd, modRevision)) return -1;
+        if (!sent.skip() || !isRevision(body, sent.valueStart, sent.valueEnd, modRevision)) {
+          return -1;
+        }
         hasRevision = true;
-        continue;
-      }
-      if (sent.is(NAMES.managedFields)) {
-        if (!this.#isShown(body, sent.valueStart, sent.valueEnd)) return -1;
-        continue;
-      }
-      if (!this.#findKept(body)) return -1;
-      if (!sameRange(body, sent.valueStart, sent.valueEnd, bytes, kept.valueStart, kept.valueEnd)) {
-        return -1;
+      } else if (sent.is(NAMES.managedFields)) {
+        if (!sent.skip() || !this.#isShown(body, sent.valueStart, sent.valueEnd)) return -1;
+      } else {
+        if (!this.#findKept(body)) return -1;
+        const { valueStart, valueEnd } = kept;
+        const to = sent.valueStart + valueEnd - valueStart;
+        if (!sameRange(body, sent.valueStart, to, bytes, valueStart, valueEnd)) return -1;
+        sent.resume(to);
       }
     }
     if (!hasRevision || !sent.isClosed) return -1;
     while (kept.next()) if (!isRestored(kept)) return -1;
-    if (!kept.isClosed) return -1;
-    return skipValue(bytes, keptMetadata, rowEnd);
+    return kept.isClosed ? kept.closeEnd : -1;
   }
 
   /** Clients send back whose the fields are: as they were shown, or the long way decides. */
@@ -257,10 +316,13 @@ export class LeaseRenewal {
     return false;
   }
 
-  /** Known fields in upstream's order, each of its type, without white space. */
-  #isPlainSpec(body: Buffer, spec: number, specEnd: number): boolean {
+  /**
+   * Known fields in upstream's order, each of its type, without white space. Afterwards `#sent` is
+   * behind them.
+   */
+  #isPlainSpec(body: Buffer, spec: number, end: number): boolean {
     const member = this.#sent;
-    if (!member.open(body, spec, specEnd)) return false;
+    if (!member.open(body, spec, end)) return false;
     let order = 0;
     let mask = 0;
     let at = spec + 1;
@@ -274,7 +336,7 @@ export class LeaseRenewal {
       at = member.valueEnd + 1;
     }
     this.#specMask = mask;
-    return member.isClosed && specEnd === at && order > 0;
+    return member.isClosed && member.closeEnd === at && order > 0;
   }
 
   #rankOf(member: MemberCursor, body: Buffer): number {
@@ -295,18 +357,25 @@ export class LeaseRenewal {
     const isProtobuf = this.#isProtobuf;
     const audit = this.#auditPrefix + (++this.#count).toString(16).padStart(12, '0');
     this.#storage.put(key, value, expected, (outcome) => {
-      const headers = ['audit-id', audit, ...HEADERS_FIXED, ...fields];
+      const headers = ['audit-id', audit];
+      const lasting = this.#lastingOf(fields);
       if (outcome.kind !== 'done') {
         // in this process nothing comes between the read above and the write; only a full or
         // failing store refuses
-        exchange.respond(503, 'text/plain; charset=utf-8', 'storage is not available\n', headers);
+        exchange.respond(
+          503,
+          'text/plain; charset=utf-8',
+          'storage is not available\n',
+          headers,
+          lasting,
+        );
         return;
       }
       const sink = this.#sink;
       sink.length = 0;
       if (isProtobuf) {
         this.#encode(value, outcome.revision);
-        exchange.respond(200, PROTOBUF_TYPE, sink.take(), headers);
+        exchange.respond(200, PROTOBUF_TYPE, sink.take(), headers, lasting);
         return;
       }
       sink.append(value, 0, HEAD.length);
@@ -315,8 +384,17 @@ export class LeaseRenewal {
       if (isLean) appendLean(sink, value, HEAD.length, length);
       else appendShown(sink, value, HEAD.length, length);
       sink.ascii('\n');
-      exchange.respond(200, 'application/json', sink.take(), headers);
+      exchange.respond(200, JSON_TYPE, sink.take(), headers, lasting);
     });
+  }
+
+  /** What answers carry besides; the same list for the same fields. */
+  #lastingOf(fields: readonly string[]): readonly string[] {
+    if (fields !== this.#flowFields) {
+      this.#flowFields = fields;
+      this.#lasting = [...HEADERS_FIXED, ...fields];
+    }
+    return this.#lasting;
   }
 
   /** The stored value as protobuf, into the sink. */

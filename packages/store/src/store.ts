@@ -238,13 +238,16 @@ export class Store implements RevisionedStore {
   ): number {
     const refused = this.admit(keyTo - keyAt + valueTo - valueAt);
     if (refused !== 0) return refused;
+    this.keys.load(key, keyAt, keyTo);
+    const id = this.keys.find();
     if (expectedModRevision >= 0) {
-      const ref = this.get(key, keyAt, keyTo);
-      const found = ref === 0 ? 0 : this.arenas.modRevision(ref);
+      const ref = id === 0 ? 0 : this.keys.head(id);
+      const isThere = ref !== 0 && !this.arenas.isTombstone(ref);
+      const found = isThere ? this.arenas.modRevision(ref) : 0;
       if (found !== expectedModRevision) return FAILURE.conflict;
     }
     this.begin();
-    this.put(key, keyAt, keyTo, value, valueAt, valueTo, lease);
+    this.#put(id, key, keyAt, keyTo, value, valueAt, valueTo, lease);
     return this.commit();
   }
 
@@ -274,7 +277,21 @@ export class Store implements RevisionedStore {
     lease: number,
   ): number {
     this.keys.load(key, keyAt, keyTo);
-    let id = this.keys.find();
+    return this.#put(this.keys.find(), key, keyAt, keyTo, value, valueAt, valueTo, lease);
+  }
+
+  /** Puts the loaded key, found under `found`; 0: it is new. */
+  #put(
+    found: number,
+    key: Buffer,
+    keyAt: number,
+    keyTo: number,
+    value: Buffer,
+    valueAt: number,
+    valueTo: number,
+    lease: number,
+  ): number {
+    let id = found;
     const klass = id === 0 ? this.classes.ofKey(key, keyAt, keyTo) : this.keys.classOf(id);
     const previous = id === 0 ? 0 : this.keys.head(id);
     const isNew = previous === 0 || this.arenas.isTombstone(previous);

@@ -131,12 +131,15 @@ export interface Exchange {
    * until the exchange is closed. A string is sent as UTF-8. `contentType` null sends none.
    * `headers` must not hold content-length, content-type or hop-by-hop fields; names in lower case.
    * For HEAD the body is counted, not sent. Never queue large answers by this: use `open`.
+   * `lasting`: more fields, in a list that is the same for many answers and never changes; they
+   * are encoded once.
    */
   respond(
     status: number,
     contentType: string | null,
     bytes: Uint8Array | string | null,
     headers?: FieldList,
+    lasting?: FieldList,
   ): void;
   /** Starts an answer of unknown length; the head leaves in this turn. */
   open(status: number, contentType: string | null, headers?: FieldList): void;

@@ -145,9 +145,12 @@ export class HpackEncoder {
     return at;
   }
 
-  /** Writes a field that will not come again (`:path`), or must not be indexed (`never`). */
+  /**
+   * Writes a field that will not come again (`:path`), or must not be indexed (`never`). Without
+   * Huffman: coding and decoding take both ends longer than the octets it saves take to travel.
+   */
   writeOnce(out: Buffer, at: number, name: string, value: string, never: boolean): number {
-    return writeCoded(out, this.#name(out, at, name, never ? 0x10 : 0, 4), value);
+    return writeText(out, this.#name(out, at, name, never ? 0x10 : 0, 4), value);
   }
 
   #name(out: Buffer, at: number, name: string, head: number, bits: number): number {

@@ -197,13 +197,14 @@ export class Http1Exchange implements Exchange {
     contentType: string | null,
     bytes: Uint8Array | string | null,
     headers: FieldList = [],
+    lasting: FieldList = [],
   ): void {
     if (this.closed) return;
     assert(this.#state === 'waiting', `${this.method} ${this.path} was answered twice`);
     const body = typeof bytes === 'string' ? Buffer.from(bytes) : (bytes ?? EMPTY);
     const hasLength = status !== 204 && status !== 304;
     const framing = hasLength ? `content-length: ${body.length}\r\n` : '';
-    this.#putHead(status, contentType, headers, framing);
+    this.#putHead(status, contentType, [...headers, ...lasting], framing);
     if (hasLength && this.method !== 'HEAD') this.#output().put(body, 0, body.length);
     this.#finish();
   }

@@ -107,6 +107,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
     contentType: string | null,
     bytes: Uint8Array | string | null,
     headers?: FieldList,
+    lasting?: FieldList,
   ): void {
     const stream = this.#stream;
     assert(!this.#opened && !this.#finished, 'an exchange is answered once');
@@ -116,7 +117,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
     const bodiless = this.method === 'HEAD' || status === 204 || status === 304;
     const length = status === 204 || status === 304 ? -1 : body.length;
     const endStream = bodiless || body.length === 0;
-    this.#sendHead(stream, status, contentType, headers, length, endStream);
+    this.#sendHead(stream, status, contentType, headers, length, endStream, lasting);
     if (!endStream) this.#session.sendLast(stream, body);
   }
 
@@ -197,9 +198,12 @@ export class Http2Exchange implements Exchange, StreamOwner {
     headers: FieldList | undefined,
     length: number,
     endStream: boolean,
+    lasting?: FieldList,
   ): void {
     const session = this.#session;
+    const block = lasting === undefined ? NONE : lastingBlock(lasting);
     let bytesMax = HEAD_BASE_BYTES + (contentType === null ? 0 : contentType.length + 16);
+    bytesMax += block.length;
     if (headers !== undefined) {
       for (let i = 0; i < headers.length; i += 2) {
         bytesMax += fieldBytesMax(headers[i]!, headers[i + 1]!);
@@ -207,13 +211,15 @@ export class Http2Exchange implements Exchange, StreamOwner {
     }
     if (session.dead) return;
     if (bytesMax > session.peerFrameBytes) {
-      const block = Buffer.allocUnsafe(bytesMax);
-      const end = writeHeadBlock(block, 0, status, contentType, headers, length);
-      return session.sendHeaders(stream, block, 0, end, endStream);
+      const whole = Buffer.allocUnsafe(bytesMax);
+      let end = writeHeadBlock(whole, 0, status, contentType, headers, length);
+      end += block.copy(whole, end);
+      return session.sendHeaders(stream, whole, 0, end, endStream);
     }
     const out = session.reserve(bytesMax);
     const at = out.at;
-    const end = writeHeadBlock(out.bytes, at + 9, status, contentType, headers, length);
+    let end = writeHeadBlock(out.bytes, at + 9, status, contentType, headers, length);
+    if (block.length > 0) end += block.copy(out.bytes, end);
     const flags = FLAG_END_HEADERS | (endStream ? FLAG_END_STREAM : 0);
     writeFrameHead(out.bytes, at, end - at - 9, FRAMES.headers, flags, stream.id);
     out.at = end;
@@ -243,6 +249,15 @@ function writeHeadBlock(
     at = writeField(out, at, headers[i]!, headers[i + 1]!);
   }
   return at;
+}
+
+/** Blocks of lists that answers are given again and again. */
+const blocks = new WeakMap<FieldList, Buffer>();
+
+function lastingBlock(fields: FieldList): Buffer {
+  let block = blocks.get(fields);
+  if (block === undefined) blocks.set(fields, (block = fieldBlock(fields)));
+  return block;
 }
 
 /** Fields as a block of literals. */

@@ -62,15 +62,18 @@ function isConnectionField(name: string, value: string): boolean {
   }
 }
 
-/** The request in decoded fields, or null: malformed, a stream error. */
-export function readRequestHead(all: readonly string[]): RequestHead | null {
+/**
+ * The request in decoded fields, or null: malformed, a stream error. Where the fields behind the
+ * pseudo-fields are those of `before`, the request before it, they need not be looked at again.
+ */
+export function readRequestHead(
+  all: readonly string[],
+  before: RequestHead | null = null,
+): RequestHead | null {
   let method: string | null = null;
   let path: string | null = null;
   let scheme: string | null = null;
   let authority: string | null = null;
-  let bodyBytes = -1;
-  let expectsContinue = false;
-  let grpc = false;
   let at = 0;
   for (; at < all.length && all[at]!.charCodeAt(0) === 58; at += 2) {
     const value = all[at + 1]!;
@@ -95,6 +98,40 @@ export function readRequestHead(all: readonly string[]): RequestHead | null {
         return null;
     }
   }
+  const known = before !== null && endsWith(all, at, before.fields) ? before : readFields(all, at);
+  if (known === null) return null;
+  if (method === null) return null;
+  if (method === 'CONNECT') {
+    if (path !== null || scheme !== null || authority === null) return null;
+    path = '';
+  } else if (path === null || scheme === null) {
+    return null;
+  } else if (path.charCodeAt(0) !== 47 && path !== '*') {
+    return null;
+  }
+  authority ??= firstValue(known.fields, 'host') ?? '';
+  const { fields, bodyBytes, expectsContinue, grpc } = known;
+  return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route: null };
+}
+
+function firstValue(fields: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < fields.length; i += 2) if (fields[i] === name) return fields[i + 1];
+  return undefined;
+}
+
+function endsWith(all: readonly string[], at: number, fields: readonly string[]): boolean {
+  if (all.length - at !== fields.length) return false;
+  for (let i = 0; i < fields.length; i++) if (all[at + i] !== fields[i]) return false;
+  return true;
+}
+
+type FieldsRead = Pick<RequestHead, 'fields' | 'bodyBytes' | 'expectsContinue' | 'grpc'>;
+
+/** The fields from `at` on; null if one may not stand here. */
+function readFields(all: readonly string[], at: number): FieldsRead | null {
+  let bodyBytes = -1;
+  let expectsContinue = false;
+  let grpc = false;
   const fields = all.slice(at);
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i]!;
@@ -106,23 +143,11 @@ export function readRequestHead(all: readonly string[]): RequestHead | null {
       bodyBytes = length;
     } else if (name === 'content-type') {
       grpc = isGrpc(value);
-    } else if (name === 'host') {
-      authority ??= value;
     } else if (name === 'expect') {
       expectsContinue = value.toLowerCase() === '100-continue';
     }
   }
-  if (method === null) return null;
-  if (method === 'CONNECT') {
-    if (path !== null || scheme !== null || authority === null) return null;
-    path = '';
-  } else if (path === null || scheme === null) {
-    return null;
-  } else if (path.charCodeAt(0) !== 47 && path !== '*') {
-    return null;
-  }
-  authority ??= '';
-  return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route: null };
+  return { fields, bodyBytes, expectsContinue, grpc };
 }
 
 /** Status of a response's fields (which follow the one pseudo-field), or -1: malformed. */

@@ -31,6 +31,8 @@ export class Http2Server extends Http2Session implements Connection {
   slot: unknown = undefined;
   #prefaceAt = 0;
   readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
+  /** Of the last request that was decoded. */
+  #head: RequestHead | null = null;
   /** Octets of unfinished collected bodies. */
   #bodiesBytes = 0;
   #drain: 'no' | 'announced' | 'final' = 'no';
@@ -207,8 +209,9 @@ export class Http2Server extends Http2Session implements Connection {
   }
 
   #readHead(bytes: Buffer, start: number, end: number): RequestHead | null {
-    const head = readRequestHead(this.decoder.fields);
+    const head = readRequestHead(this.decoder.fields, this.#head);
     if (head === null) return null;
+    this.#head = head;
     if (head.grpc && this.#grpc !== null) head.route = this.#grpc.find(head.path);
     this.#known.keep(this.decoder, bytes, start, end, head);
     return head;
