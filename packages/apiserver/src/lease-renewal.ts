@@ -5,7 +5,7 @@
  * nothing is parsed. Whatever is unusual (other metadata, unknown fields, no revision, a mismatch)
  * is left to the long way, which knows all the rules and words.
  */
-import { MemberCursor, skipValue } from '@megaplane/machinery/scan';
+import { MemberCursor } from '@megaplane/machinery/scan';
 import { assert } from '@megaplane/base/assert';
 import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
 import { isObject } from '@megaplane/machinery/json-value';
