@@ -10,8 +10,17 @@ import { newPage } from '@megaplane/store/ranges';
 import type { Store } from '@megaplane/store/store';
 import type { Connection } from '@megaplane/wire/exchange';
 import type { InPlaceCall } from '@megaplane/wire/grpc';
-import { sizeInt64, sizeVarint64, writeInt64, writeVarint64 } from '@megaplane/wire/protobuf-write';
+import {
+  sizeInt64,
+  sizeVarint,
+  sizeVarint64,
+  writeInt64,
+  writeVarint64,
+} from '@megaplane/wire/protobuf-write';
 import type { EtcdFailure } from './failures.ts';
+
+/** Of etcd's limit on a write, its raft entry takes these beside the request and its length. */
+const LOG_OVERHEAD_BYTES = 15;
 
 export interface EtcdLimits {
   /** etcd's --max-txn-ops. */
@@ -99,6 +108,11 @@ export class EtcdContext {
     const term = this.#termField;
     for (let i = 0; i < term.length; i++) out[at + i] = term[i]!;
     return at + term.length;
+  }
+
+  /** Is a write of so many bytes larger than may be asked for? As etcd's log would hold it. */
+  isTooLarge(sizeBytes: number): boolean {
+    return sizeBytes + sizeVarint(sizeBytes) + LOG_OVERHEAD_BYTES > this.limits.requestBytesMax;
   }
 
   /** After an answer was made: it may leave once everything that it saw is published. */

@@ -46,7 +46,8 @@ type EtcdFailureName =
   | 'memberUrls'
   | 'notEnoughMembers'
   | 'notLearner'
-  | 'malformed';
+  | 'malformed'
+  | 'notText';
 
 export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
   emptyKey: failure(invalidArgument, 'key is not provided'),
@@ -77,14 +78,19 @@ export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
   downgradeFormat: failure(invalidArgument, 'wrong downgrade target version format'),
   downgradeTarget: failure(invalidArgument, 'invalid downgrade target version'),
   memberUrls: failure(invalidArgument, 'given member URLs are invalid'),
+  // etcd's table has the client's error in place of the server's, so it comes without its code.
   notEnoughMembers: failure(
-    failedPrecondition,
+    GRPC_CODES.unknown,
     're-configuration failed due to not enough started members',
   ),
   notLearner: failure(failedPrecondition, 'can only promote a learner member'),
   malformed: {
     code: GRPC_CODES.internal,
-    text: 'grpc: error unmarshalling request: the message is not valid protobuf',
+    text: 'grpc: error unmarshalling request: proto: cannot parse invalid wire-format data',
+  },
+  notText: {
+    code: GRPC_CODES.internal,
+    text: 'grpc: error unmarshalling request: string field contains invalid UTF-8',
   },
 };
 

@@ -176,7 +176,7 @@ function downgradeHandler(context: EtcdContext): InPlaceHandler {
       const at = context.writeHeader(out, offset, context.store.appliedRevision);
       return writeTextField(out, at, 2, ETCD_VERSION.split('.').slice(0, 2).join('.'));
     }
-    const isVersion = /^v?\d+\.\d+(\.\d+)?$/.test(target);
+    const isVersion = /^\d+\.\d+(\.\d+([-+][\w.+-]+)?)?$/.test(target);
     return context.fail(call, isVersion ? ETCD.downgradeTarget : ETCD.downgradeFormat);
   };
 }

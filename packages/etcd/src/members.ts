@@ -93,8 +93,24 @@ function refuse(
   };
 }
 
-function areUrls({ urls }: MemberChange): boolean {
+function areUrls({ urls }: Pick<MemberChange, 'urls'>): boolean {
   return urls.length > 0 && urls.every(isPeerUrl);
+}
+
+/** Are the addresses of a MemberAddRequest good, so that it matters who sends it? */
+export function hasMemberUrls(bytes: Buffer, start: number, end: number): boolean {
+  const urls = decodeUrls(bytes, start, end);
+  return urls !== null && areUrls({ urls });
+}
+
+function decodeUrls(bytes: Buffer, start: number, end: number): string[] | null {
+  const reader = new ProtobufReader().reset(bytes, start, end);
+  const urls: string[] = [];
+  while (reader.next()) {
+    if (reader.wireType === WIRE_BYTES && reader.field === 1) urls.push(reader.text());
+    else reader.skip();
+  }
+  return reader.failure === FAILURE_NONE ? urls : null;
 }
 
 export function registerMembers(

@@ -73,16 +73,18 @@ function revisionOf(header: Buffer): number {
 export class Peer {
   readonly client: GrpcClient;
 
-  constructor(port: number) {
-    this.client = grpcClient(connect({ port }));
+  /** With a token the caller is the user who logged in for it. */
+  constructor(port: number, token = '') {
+    this.client = grpcClient(connect({ port }), token === '' ? {} : { metadata: ['token', token] });
   }
 
   /** Response bytes, or the error as `code text`. A path of another package begins with a slash. */
-  async call(path: string, fields: Fields): Promise<Buffer | string> {
+  async call(path: string, fields: Fields | Buffer): Promise<Buffer | string> {
     return await new Promise((resolve) => {
       let response = Buffer.alloc(0);
       const whole = path.startsWith('/') ? path : `/etcdserverpb.${path}`;
-      this.client.unary(whole, encode(fields), {
+      const request = Buffer.isBuffer(fields) ? fields : encode(fields);
+      this.client.unary(whole, request, {
         onMessage: (_call, bytes, start, end) => {
           response = Buffer.from(bytes.subarray(start, end));
         },
@@ -93,7 +95,7 @@ export class Peer {
     });
   }
 
-  async show(path: string, fields: Fields): Promise<string> {
+  async show(path: string, fields: Fields | Buffer): Promise<string> {
     const response = await this.call(path, fields);
     return typeof response === 'string' ? response : show(response);
   }

@@ -139,7 +139,7 @@ export function putHandler(context: EtcdContext): InPlaceHandler {
       admission(context, cost) ??
       (isOverQuota(context, cost) && !request.shrinks(context) ? raiseNoSpace(context) : null) ??
       request.invalid() ??
-      (end - start > context.limits.requestBytesMax ? ETCD.tooLarge : null) ??
+      (context.isTooLarge(end - start) ? ETCD.tooLarge : null) ??
       (store.alarms.isCorrupt ? ETCD.corrupt : null) ??
       (store.alarms.isNoSpace && !request.shrinks(context) ? ETCD.noSpace : null) ??
       request.check(context);
@@ -247,6 +247,7 @@ export function deleteHandler(context: EtcdContext): InPlaceHandler {
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     if (request.keyAt === request.keyTo) return context.fail(call, ETCD.emptyKey);
+    if (context.isTooLarge(end - start)) return context.fail(call, ETCD.tooLarge);
     if (store.alarms.isCorrupt) return context.fail(call, ETCD.corrupt);
     store.begin();
     request.apply(context);

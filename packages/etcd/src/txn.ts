@@ -106,8 +106,10 @@ export class TxnRunner {
     const budget = this.#context.limits.txnOpsMax;
     const invalid = this.#validate(start, end, budget, 0);
     if (invalid !== null) return invalid;
-    if (end - start > this.#context.limits.requestBytesMax) return ETCD.tooLarge;
-    return this.#needsKeyCheck && this.#hasDuplicate(start, end) ? ETCD.duplicateKey : null;
+    if (this.#needsKeyCheck && this.#hasDuplicate(start, end)) return ETCD.duplicateKey;
+    // What only reads never enters etcd's log.
+    const isTooLarge = this.#hasWrite && this.#context.isTooLarge(end - start);
+    return isTooLarge ? ETCD.tooLarge : null;
   }
 
   /** Why what the branches may put has no room, whichever of them is taken. */

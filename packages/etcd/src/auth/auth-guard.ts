@@ -5,6 +5,7 @@
 import type { EtcdContext } from '../context.ts';
 import { Compare } from '../compare.ts';
 import type { EtcdFailure } from '../failures.ts';
+import { hasMemberUrls } from '../members.ts';
 import { DeleteRequest, PutRequest } from '../put.ts';
 import { RangeRequest } from '../range.ts';
 import type { Caller, MethodGuard } from '../served-methods.ts';
@@ -26,6 +27,13 @@ import type { Now, Tokens } from './tokens.ts';
 
 type Refusal = EtcdFailure | null;
 type Check = (bytes: Buffer, start: number, end: number, who: Identity | null) => Refusal;
+
+const TXN = '/etcdserverpb.KV/Txn';
+/** Methods whose requests are looked at before their callers. */
+const CHECKED_FIRST = new Set([
+  ...['/etcdserverpb.KV/Range', '/etcdserverpb.KV/Put', '/etcdserverpb.KV/DeleteRange'],
+  ...['/etcdserverpb.KV/RangeStream', '/etcdserverpb.Cluster/MemberAdd'],
+]);
 
 export interface GuardParts {
   readonly context: EtcdContext;
@@ -67,8 +75,13 @@ export class AuthGuard implements MethodGuard {
         this.#mayUseLease(bytes, start, end, who, READ),
       ),
       ...named('Lease', ['LeaseLeases'], (_bytes, _start, _end, who) => this.#mayList(who)),
-      ...named('Cluster', ['MemberAdd', 'MemberRemove', 'MemberUpdate', 'MemberPromote'], onlyRoot),
-      ...named('Maintenance', ['Status', 'Defragment', 'Hash', 'HashKV', 'Snapshot'], onlyRoot),
+      ...named('Cluster', ['MemberList'], anybody),
+      ...named('Cluster', ['MemberRemove', 'MemberUpdate', 'MemberPromote'], onlyRoot),
+      ...named('Cluster', ['MemberAdd'], (bytes, start, end, who) =>
+        hasMemberUrls(bytes, start, end) ? state.permitsAll(who) : null,
+      ),
+      ...named('Maintenance', ['Status'], anybody),
+      ...named('Maintenance', ['Defragment', 'Hash', 'HashKV', 'Snapshot'], onlyRoot),
       ...named('Maintenance', ['MoveLeader', 'Downgrade'], onlyRoot),
       ...named('Maintenance', ['Alarm'], (bytes, start, end, who) =>
         numberField(bytes, start, end, 1) === 0
@@ -80,7 +93,8 @@ export class AuthGuard implements MethodGuard {
       ...named('Auth', ['UserGrantRole', 'UserRevokeRole', 'RoleAdd', 'RoleList'], onlyRoot),
       ...named('Auth', ['RoleDelete', 'RoleGrantPermission', 'RoleRevokePermission'], onlyRoot),
       ...named('Auth', ['UserGet'], (bytes, start, end, who) => {
-        const isOwn = who !== null && textField(bytes, start, end, 1) === who.name;
+        // Nobody has the empty name, which no user has.
+        const isOwn = textField(bytes, start, end, 1) === (who?.name ?? '');
         return isOwn ? null : state.permitsAll(who);
       }),
       ...named('Auth', ['RoleGet'], (bytes, start, end, who) => {
@@ -99,7 +113,15 @@ export class AuthGuard implements MethodGuard {
     const check = this.#checks.get(path);
     if (check === undefined) return null;
     const who = this.identify(caller);
-    return who !== null && 'code' in who ? who : check(bytes, start, end, who);
+    if (who === null || !('code' in who)) return check(bytes, start, end, who);
+    return this.#isInvalid(path, bytes, start, end) ? null : who;
+  }
+
+  /** Is the request wrong whoever sends it? Then etcd does not look at a token. */
+  #isInvalid(path: string, bytes: Buffer, start: number, end: number): boolean {
+    if (path === TXN) return this.#txn.validate(bytes, start, end) !== null;
+    // For nobody these pass only when they are left to their handler.
+    return CHECKED_FIRST.has(path) && this.#checks.get(path)?.(bytes, start, end, null) === null;
   }
 
   /** Who calls: by token, else by certificate; null when nobody is known. */

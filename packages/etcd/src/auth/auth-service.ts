@@ -1,5 +1,6 @@
 // data plane: the Auth service
 /** Handlers around `AuthState`; the work of passwords runs in slices and answers later. */
+import { isUtf8 } from 'node:buffer';
 import type { GrpcCall, GrpcMethods, InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import {
@@ -32,13 +33,20 @@ export interface AuthParts {
   readonly run: <T>(work: Generator<void, T>) => Promise<T>;
 }
 
+/** Of these methods the fields after the first one are bytes; everywhere else they are texts. */
+const TEXTS_OF_PERMISSIONS = 1;
+const TEXTS_ALL = 15;
+
 /** Fields of a request by number: texts, numbers and messages as bytes. */
 class Request {
   readonly #bytes: Map<number, Buffer> = new Map();
   readonly #numbers: Map<number, number> = new Map();
-  readonly isWhole: boolean;
+  /** What is wrong with the bytes themselves. */
+  readonly invalid: EtcdFailure | null;
 
-  constructor(bytes: Buffer, start: number, end: number) {
+  /** Fields up to `lastText` are texts: two names must not become one by what is no UTF-8. */
+  constructor(bytes: Buffer, start: number, end: number, lastText: number) {
+    let isText = true;
     const reader = new ProtobufReader().reset(bytes, start, end);
     while (reader.next()) {
       if (reader.wireType === 0) this.#numbers.set(reader.field, reader.int64());
@@ -46,9 +54,11 @@ class Request {
         reader.chunk();
         const content = Buffer.from(bytes.subarray(reader.chunkStart, reader.chunkEnd));
         this.#bytes.set(reader.field, content);
+        if (reader.field <= lastText && !isUtf8(content)) isText = false;
       } else reader.skip();
     }
-    this.isWhole = reader.failure === FAILURE_NONE;
+    const isWhole = reader.failure === FAILURE_NONE;
+    this.invalid = isWhole ? (isText ? null : ETCD.notText) : ETCD.malformed;
   }
 
   text(field: number): string {
@@ -69,7 +79,7 @@ class Request {
 
   message(field: number): Request | null {
     const content = this.#bytes.get(field);
-    return content === undefined ? null : new Request(content, 0, content.length);
+    return content === undefined ? null : new Request(content, 0, content.length, 0);
   }
 }
 
@@ -147,12 +157,16 @@ export class AuthService {
     );
     unary(
       'RoleGrantPermission',
-      this.#change((r) => state.grantPermission(r.text(1), permissionOf(r.message(2)))),
+      this.#change(
+        (r) => state.grantPermission(r.text(1), permissionOf(r.message(2))),
+        TEXTS_OF_PERMISSIONS,
+      ),
     );
     unary(
       'RoleRevokePermission',
-      this.#change((r) =>
-        state.revokePermission(r.text(1), { key: r.latin1(2), rangeEnd: r.latin1(3) }),
+      this.#change(
+        (r) => state.revokePermission(r.text(1), { key: r.latin1(2), rangeEnd: r.latin1(3) }),
+        TEXTS_OF_PERMISSIONS,
       ),
     );
     unary(
@@ -171,11 +185,11 @@ export class AuthService {
     );
   }
 
-  #change(change: Change): InPlaceHandler {
+  #change(change: Change, lastText: number = TEXTS_ALL): InPlaceHandler {
     return (bytes, start, end, out, offset, call) => {
       const { context } = this.#parts;
-      const request = new Request(bytes, start, end);
-      const refused = request.isWhole ? change(request) : ETCD.malformed;
+      const request = new Request(bytes, start, end, lastText);
+      const refused = request.invalid ?? change(request);
       if (refused !== null) return context.fail(call, refused);
       return this.#answer(call, out, offset, 0, (_target, at) => at);
     };
@@ -183,7 +197,8 @@ export class AuthService {
 
   #texts(list: (request: Request) => readonly string[] | EtcdFailure): InPlaceHandler {
     return (bytes, start, end, out, offset, call) => {
-      const texts = list(new Request(bytes, start, end));
+      const request = new Request(bytes, start, end, TEXTS_ALL);
+      const texts = request.invalid ?? list(request);
       if ('code' in texts) return this.#parts.context.fail(call, texts);
       const size = texts.reduce((sum, text) => sum + text.length * 3 + 8, 0);
       return this.#answer(call, out, offset, size, (target, start) => {
@@ -207,7 +222,9 @@ export class AuthService {
   #getRole(): InPlaceHandler {
     const { state, context } = this.#parts;
     return (bytes, start, end, out, offset, call) => {
-      const name = new Request(bytes, start, end).text(1);
+      const request = new Request(bytes, start, end, TEXTS_ALL);
+      if (request.invalid !== null) return context.fail(call, request.invalid);
+      const name = request.text(1);
       const found = state.role(name);
       if (found === undefined) return context.fail(call, AUTH.roleNotFound);
       const everything = { type: READ_WRITE, key: '', rangeEnd: '\0' };
@@ -231,8 +248,8 @@ export class AuthService {
   #later(serve: (request: Request, call: GrpcCall) => Promise<void>): InPlaceHandler {
     return (bytes, start, end, _out, _offset, call) => {
       const { context } = this.#parts;
-      const request = new Request(bytes, start, end);
-      if (!request.isWhole) return context.fail(call, ETCD.malformed);
+      const request = new Request(bytes, start, end, TEXTS_ALL);
+      if (request.invalid !== null) return context.fail(call, request.invalid);
       if (this.#underWay >= PASSWORDS_UNDER_WAY_MAX)
         return context.fail(call, ETCD.tooManyRequests);
       this.#underWay++;
