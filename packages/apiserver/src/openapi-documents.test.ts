@@ -11,6 +11,10 @@ import {
 
 const WIDGETS_V3 = '/openapi/v3/apis/example.com/v1';
 
+interface Answer {
+  readonly content?: Readonly<Record<string, { readonly schema: { readonly $ref?: string } }>>;
+}
+
 function indexOf({ ask }: Rig): Record<string, { serverRelativeURL: string }> {
   const { text } = ask('GET', '/openapi/v3');
   return (JSON.parse(text) as { paths: Record<string, { serverRelativeURL: string }> }).paths;
@@ -43,6 +47,22 @@ test('a custom resource is published in the documents of its version, and gone w
   rig.settle();
   assert.equal(rig.ask('GET', WIDGETS_V3).status, 404);
   assert.equal(indexOf(rig)['apis/example.com/v1'], undefined);
+});
+
+test('answers tell their schema, where clients of any kind look for it', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const schemaOf = (document: string, path: string): string | undefined => {
+    const { paths } = JSON.parse(rig.ask('GET', document).text) as {
+      paths: Record<string, { get: { responses: Record<string, Answer> } }>;
+    };
+    return paths[path]?.get.responses['200']?.content?.['application/json']?.schema.$ref;
+  };
+  const inner = 'namespaces/{namespace}';
+  const core = schemaOf('/openapi/v3/api/v1', `/api/v1/${inner}/configmaps/{name}`);
+  assert.equal(core, '#/components/schemas/io.k8s.api.core.v1.ConfigMap');
+  const widget = schemaOf(WIDGETS_V3, `/apis/example.com/v1/${inner}/widgets/{name}`);
+  assert.equal(widget, '#/components/schemas/com.example.v1.Widget');
 });
 
 test('the hash of a document changes with its own definitions and with no others', () => {

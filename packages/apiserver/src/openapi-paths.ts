@@ -133,6 +133,7 @@ function addPath(
       responses: { '200': { description: 'OK' } },
     };
     if (isBodied) addBody(operation, method, target, dialect);
+    if (action !== 'list') addAnswers(operation, method, target, dialect);
     operations[method] = operation;
   }
   if (Object.keys(operations).length === 0) return;
@@ -167,11 +168,30 @@ function bodyTypes(method: string, { schema }: Target): readonly string[] {
   return method === 'patch' ? PATCH_TYPES : BODY_TYPES;
 }
 
-function addBody(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
-  const types = bodyTypes(method, target);
+function schemaOf(target: Target): string {
   const apiVersion = target.group === '' ? target.version : `${target.group}/${target.version}`;
   const type = findTypeOfKind(apiVersion, target.kind);
-  const name = target.schema ?? (type === undefined ? '' : schemaName(type));
+  return target.schema ?? (type === undefined ? '' : schemaName(type));
+}
+
+/**
+ * What is answered, in version 3: clients of kinds that they were not built with (kwok's) find the
+ * schema of an object here.
+ */
+function addAnswers(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
+  const name = schemaOf(target);
+  if (!dialect.wrapsReferences || name === '' || method === 'delete') return;
+  const schema: JsonObject = { $ref: dialect.prefix + name };
+  const types = target.schema === undefined ? BODY_TYPES : CUSTOM_BODY_TYPES;
+  const content = Object.fromEntries(types.map((type) => [type, { schema }]));
+  const answers: JsonObject = { '200': { description: 'OK', content } };
+  if (method !== 'get') answers['201'] = { description: 'Created', content };
+  operation['responses'] = { ...answers, '401': { description: 'Unauthorized' } };
+}
+
+function addBody(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
+  const types = bodyTypes(method, target);
+  const name = schemaOf(target);
   const isTyped = method !== 'patch' && name !== '';
   const schema: JsonObject = isTyped ? { $ref: dialect.prefix + name } : { type: 'object' };
   if (dialect.wrapsReferences) {
