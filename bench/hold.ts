@@ -69,6 +69,8 @@ async function hold(dataDir: string): Promise<Figures> {
     const used = cpuSeconds(pid) - (before[index] ?? 0);
     figures[`${UP_PARTS[index]} % of a core`] = (used / seconds) * 100;
     figures[`${UP_PARTS[index]} MiB`] = rssMib(pid);
+    if (UP_PARTS[index] !== 'nodes') continue;
+    figures['renewals per CPU second of nodes'] = ((figures['renewals/s'] ?? 0) * seconds) / used;
   }
   up.kill('SIGINT');
   await once(up, 'exit');

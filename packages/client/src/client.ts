@@ -113,7 +113,7 @@ export interface Client {
    * Returns false, having taken nothing and without ever calling `done`, when the queue is at its
    * limit: stop producing and go on when `onRoom` callbacks are called. Requests that the server
    * surely did not process (refused stream, GOAWAY, no connection) and 429 answers with Retry-After
-   * are repeated by the client, up to `ClientLimits.retriesMax` times.
+   * are repeated by the client, up to `ClientLimits.retriesMax` times. `user`: act as this one.
    */
   send(
     method: Method,
@@ -122,6 +122,7 @@ export interface Client {
     body: Uint8Array | string | null,
     done: SendDone,
     tag?: number,
+    user?: string,
   ): boolean;
 
   /** How many more `send` calls will be taken now. */

@@ -121,13 +121,15 @@ export class Dispatcher implements Client, ResponseSink {
     body: Uint8Array | string | null,
     done: SendDone,
     tag: number = 0,
+    user: string = '',
   ): boolean {
     if (this.#isClosed || this.room() <= 0) {
       this.#wasFull = true;
       this.metrics.requestsRefused++;
       return false;
     }
-    this.#start(method, path, contentType, '', body, done, tag, this.#limits.requestTimeoutMs);
+    const { requestTimeoutMs } = this.#limits;
+    this.#start(method, path, contentType, '', body, done, tag, requestTimeoutMs, user);
     return true;
   }
 
@@ -155,7 +157,7 @@ export class Dispatcher implements Client, ResponseSink {
         return resolve(noAnswer(request, 'too many requests are waiting'));
       }
       const { method, path, accept = '' } = request;
-      this.#start(method, path, contentType, accept, bytes, done, 0, timeoutMs);
+      this.#start(method, path, contentType, accept, bytes, done, 0, timeoutMs, '');
     });
   }
 
@@ -200,6 +202,7 @@ export class Dispatcher implements Client, ResponseSink {
     done: SendDone,
     tag: number,
     timeoutMs: number,
+    user: string,
   ): void {
     let slot = this.#free.pop();
     if (slot === undefined) {
@@ -207,6 +210,7 @@ export class Dispatcher implements Client, ResponseSink {
       this.#slots.push(slot);
     }
     slot.fill(method, path, body === null ? '' : contentType, accept, body, done, tag);
+    slot.user = user;
     slot.deadlineMs = this.timers.nowMs() + timeoutMs;
     this.metrics.requestsStarted++;
     this.#enqueue(slot, false);
@@ -254,7 +258,7 @@ export class Dispatcher implements Client, ResponseSink {
       if (link === null) return;
       const stream = this.#waitingStreams.shift();
       if (stream === undefined || !stream.isWaiting) continue;
-      const fields = this.#fields.prepare('', stream.accept, this.#options.token());
+      const fields = this.#fields.prepare('', stream.accept, this.#options.token(), '');
       stream.begin(link, this.#options.pathPrefix + stream.path, fields);
     }
   }
@@ -278,7 +282,8 @@ export class Dispatcher implements Client, ResponseSink {
 
   #transmit(slot: Slot, link: ClientConnection): void {
     const accept = slot.accept === '' ? CONTENT.lean : slot.accept;
-    const fields = this.#fields.prepare(slot.contentType, accept, this.#options.token());
+    const token = this.#options.token();
+    const fields = this.#fields.prepare(slot.contentType, accept, token, slot.user);
     const body = slot.body();
     slot.beginAnswer();
     slot.state = 'flying';

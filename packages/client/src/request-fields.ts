@@ -13,18 +13,19 @@ export class RequestFields {
     this.#userAgent = userAgent;
   }
 
-  /** `contentType` '' for requests without a body. */
-  prepare(contentType: string, accept: string, token: string): PreparedFields {
+  /** `contentType` '' for requests without a body; `user` '' acts as nobody else. */
+  prepare(contentType: string, accept: string, token: string, user: string): PreparedFields {
     if (token !== this.#token || this.#prepared.size > KINDS_MAX) {
       this.#prepared.clear();
       this.#token = token;
     }
-    const kind = `${contentType} ${accept}`;
+    const kind = user === '' ? `${contentType} ${accept}` : `${contentType} ${accept} ${user}`;
     let prepared = this.#prepared.get(kind);
     if (prepared === undefined) {
       const fields = ['user-agent', this.#userAgent, 'accept', accept];
       if (contentType !== '') fields.push('content-type', contentType);
       if (token !== '') fields.push('authorization', `Bearer ${token}`);
+      if (user !== '') fields.push('impersonate-user', user);
       prepared = prepareFields(fields);
       this.#prepared.set(kind, prepared);
     }

@@ -21,6 +21,8 @@ export class Slot {
   path = '';
   contentType = '';
   accept = '';
+  /** Acted as, '' for ourselves. */
+  user = '';
   done: SendDone = NOBODY;
   tag = 0;
   deadlineMs = 0;

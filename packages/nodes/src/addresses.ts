@@ -88,6 +88,11 @@ export class AddressPool {
     return -1;
   }
 
+  /** Whether the address lies in the network. */
+  covers(address: number): boolean {
+    return address >= this.#base && address < this.#base + this.#size;
+  }
+
   /** Marks an address as taken. */
   take(address: number): void {
     const at = address - this.#base;

@@ -1,6 +1,7 @@
 // data plane: what a simulator remembers of a node, about 50 bytes
 /** Columns of the simulated kubelets; rows are those of the informer over Nodes. */
 import { Float64Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
+import type { NodeNetwork } from './pod-addresses.ts';
 import { Rows } from './rows.ts';
 import { UidColumn } from './uid-column.ts';
 
@@ -23,6 +24,9 @@ export class KubeletColumns extends Rows {
   readonly failures: Uint8Column = new Uint8Column();
   /** InternalIP as a number; 0: none. */
   readonly address: Uint32Column = new Uint32Column();
+  /** Network of its pods; a length of 0: none. Nodes without one take no room. */
+  readonly network: Uint32Column = new Uint32Column();
+  readonly networkLength: Uint8Column = new Uint8Column();
   readonly uid: UidColumn = new UidColumn();
 
   override reset(id: number): void {
@@ -32,5 +36,11 @@ export class KubeletColumns extends Rows {
     this.failures.set(id, 0);
     if (this.transitions.get(id) > 0) this.transitions.set(id, 0);
     this.address.set(id, 0);
+    if (this.networkLength.get(id) > 0) this.networkLength.set(id, 0);
+  }
+
+  setNetwork(id: number, { base, length }: NodeNetwork): void {
+    this.network.set(id, base);
+    this.networkLength.set(id, length);
   }
 }

@@ -6,6 +6,7 @@
 import type { Client, SendDone, StreamSink } from '@megaplane/client/client';
 import { createInformer, type InformerHandler } from '@megaplane/client/informer';
 import { AddressPool } from './addresses.ts';
+import { PodAddresses } from './pod-addresses.ts';
 import { Kubelets, STATUS_PERIOD_MS } from './kubelets.ts';
 import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
 import { Pods } from './pods.ts';
@@ -104,7 +105,7 @@ const perSecond = ((metrics.renewals - renewed) * 1e6) / (user + system);
 process.stdout.write(`${perSecond.toFixed(0)} renewals per second of processor, no sockets\n`);
 
 const before = memory();
-const addresses = new AddressPool('10.0.0.0/9');
+const addresses = new PodAddresses(new AddressPool('10.0.0.0/9'));
 const pods = new Pods({
   ...{ client, metrics, addresses },
   find: (namespace, name) => rows.find(namespace, name),

@@ -22,7 +22,8 @@ import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-
 import { isUp, turnMs, type Fault } from './chaos/fault.ts';
 import { statusPatch, type KubeletEndpoint } from './node-status.ts';
 import { addressNumber } from './addresses.ts';
-import { hasAllocatable, internalAddress, isReady, kubeletPort } from './node-scan.ts';
+import { networkOf, type NodeNetwork } from './pod-addresses.ts';
+import { hasAllocatable, internalAddress, isReady, kubeletPort, podCidr } from './node-scan.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 /** A renewal every quarter of the lease's duration, as kubelets do. */
@@ -123,6 +124,12 @@ export class Kubelets {
     return this.#columns.address.get(id);
   }
 
+  /** Network of the pods of the node at a row. */
+  networkOf(id: number): NodeNetwork {
+    const { network, networkLength } = this.#columns;
+    return { base: network.get(id), length: networkLength.get(id) };
+  }
+
   /** Begins to renew: rows seen so far are spread over one period, later ones come as they come. */
   start(idLimit: number, has: (id: number) => boolean): void {
     this.#isRenewing = this.#periodMs > 0;
@@ -186,6 +193,8 @@ export class Kubelets {
     const { statusStart, statusEnd } = this.#scan;
     const address = addressNumber(internalAddress(bytes, statusStart, statusEnd));
     columns.address.set(id, Math.max(0, address));
+    const cidr = podCidr(bytes, this.#scan.specStart, this.#scan.specEnd);
+    if (cidr !== '') columns.setNetwork(id, networkOf(cidr));
     const nowReady = isReady(bytes, statusStart, statusEnd);
     const { metrics } = this.#options;
     if (nowReady !== columns.has(id, READY)) {

@@ -14,6 +14,7 @@ import {
 const CONDITIONS = pathOf('conditions');
 const ADDRESSES = pathOf('addresses');
 const ALLOCATABLE = pathOf('allocatable');
+const POD_CIDR = pathOf('podCIDR');
 const PORT = pathOf('daemonEndpoints', 'kubeletEndpoint', 'Port');
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const TYPE = encode('type');
@@ -35,15 +36,25 @@ export function isReady(bytes: Uint8Array, start: number, end: number): boolean 
 /** The address of type InternalIP in the status object `bytes[start..end)`, or ''. */
 export function internalAddress(bytes: Uint8Array, start: number, end: number): string {
   const at = find(bytes, start, end, ADDRESSES, INTERNAL_IP, ADDRESS);
-  if (at < 0) return '';
-  const text = bytes.subarray(at + 1, skipValue(bytes, at, end) - 1);
-  return Buffer.from(text.buffer, text.byteOffset, text.length).toString('latin1');
+  return at < 0 ? '' : textAt(bytes, at, end);
 }
 
 /** The port of the node's kubelet in the status object `bytes[start..end)`, or -1. */
 export function kubeletPort(bytes: Uint8Array, start: number, end: number): number {
   const at = start < 0 ? -1 : findPath(bytes, start, end, PORT);
   return at < 0 ? -1 : integerAt(bytes, at, end);
+}
+
+/** `podCIDR` of the spec `bytes[start..end)`, or ''. */
+export function podCidr(bytes: Uint8Array, start: number, end: number): string {
+  const at = start < 0 ? -1 : findPath(bytes, start, end, POD_CIDR);
+  return at < 0 ? '' : textAt(bytes, at, end);
+}
+
+/** The text that begins at `at`, of an address: nothing in it is escaped. */
+function textAt(bytes: Uint8Array, at: number, end: number): string {
+  const text = bytes.subarray(at + 1, skipValue(bytes, at, end) - 1);
+  return Buffer.from(text.buffer, text.byteOffset, text.length).toString('latin1');
 }
 
 /** True if the status object `bytes[start..end)` says what pods may use. */

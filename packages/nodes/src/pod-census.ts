@@ -2,8 +2,8 @@
 import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { findPath, matches, pathOf, stringValue } from '@megaplane/machinery/scan';
-import type { AddressPool } from './addresses.ts';
-import { addressNumber, addressText } from './addresses.ts';
+import { addressText } from './addresses.ts';
+import type { NodeNetwork, PodAddresses } from './pod-addresses.ts';
 import { PodColumns, RUNNING } from './pod-columns.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
@@ -15,9 +15,9 @@ export class PodCensus {
   readonly #columns = new PodColumns();
   readonly #scan = new ObjectScan();
   readonly #metrics: SimulatorMetrics;
-  readonly #addresses: AddressPool;
+  readonly #addresses: PodAddresses;
 
-  constructor(metrics: SimulatorMetrics, addresses: AddressPool) {
+  constructor(metrics: SimulatorMetrics, addresses: PodAddresses) {
     this.#metrics = metrics;
     this.#addresses = addresses;
     this.handler = {
@@ -26,11 +26,11 @@ export class PodCensus {
     };
   }
 
-  /** The address of the pod at a row, given out now if it has none; '' when none is left. */
-  addressOf(id: number): string {
+  /** The address of the pod at a row, of its node's network; '' when none is left. */
+  addressOf(id: number, network: NodeNetwork): string {
     if (id < 0) return '';
     if (this.#columns.address.get(id) === 0) {
-      this.#columns.address.set(id, Math.max(0, this.#addresses.allocate()));
+      this.#columns.address.set(id, Math.max(0, this.#addresses.allocate(network)));
     }
     const address = this.#columns.address.get(id);
     return address === 0 ? '' : addressText(address);
@@ -47,9 +47,8 @@ export class PodCensus {
     if (this.#columns.address.get(id) > 0 || scan.statusStart < 0) return;
     const at = findPath(bytes, scan.statusStart, scan.statusEnd, POD_IP);
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    const address = addressNumber(stringValue(buffer, at, scan.statusEnd));
+    const address = this.#addresses.take(stringValue(buffer, at, scan.statusEnd));
     if (address < 0) return;
-    this.#addresses.take(address);
     this.#columns.address.set(id, address);
   }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClient } from '../test/fake-client.ts';
 import { AddressPool, addressNumber } from './addresses.ts';
+import { PodAddresses } from './pod-addresses.ts';
 import { CALLS, type Call } from './fidelity/calls.ts';
 import { Pods } from './pods.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
@@ -24,7 +25,7 @@ function world(calls?: ReadonlySet<Call>): World {
   const pods = new Pods({
     client,
     metrics,
-    addresses,
+    addresses: new PodAddresses(addresses),
     ...(calls === undefined ? {} : { calls }),
     find: (_, name) => Number(name.slice(1)),
     nodeAddress: (node) => nodes.get(node) ?? -1,

@@ -12,11 +12,11 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
-import type { AddressPool } from './addresses.ts';
-import { addressNumber, addressText } from './addresses.ts';
+import { addressText } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
 import type { Disregard } from './node-filter.ts';
 import { secondTime } from './lease-object.ts';
+import type { NodeNetwork, PodAddresses } from './pod-addresses.ts';
 import { PodColumns, RUNNING } from './pod-columns.ts';
 import type { Call } from './fidelity/calls.ts';
 import {
@@ -38,7 +38,7 @@ const RUNNING_PHASE = new TextEncoder().encode('Running');
 export interface PodsOptions {
   readonly client: Client;
   readonly metrics: SimulatorMetrics;
-  readonly addresses: AddressPool;
+  readonly addresses: PodAddresses;
   /** Calls that real kubelets make beside those that change a pod. */
   readonly calls?: ReadonlySet<Call>;
   /** Pods that are left alone. */
@@ -47,6 +47,8 @@ export interface PodsOptions {
   find(namespace: string, name: string): number;
   /** Address of a node, or -1 when this simulator does not (yet) hold the node. */
   nodeAddress(node: string): number;
+  /** Network of the pods of a node. */
+  networkOf?(node: string): NodeNetwork;
   /** The node is down: nothing is done for its pods until `replay`. */
   isDown?(node: string): boolean;
   /** So many containers of a node begin to run. */
@@ -169,9 +171,8 @@ export class Pods {
   /** An address that a pod has from before is marked, so that it is not given out again. */
   #keepAddress(id: number, podIp: string): void {
     if (podIp === '' || this.#columns.address.get(id) > 0) return;
-    const address = addressNumber(podIp);
+    const address = this.#options.addresses.take(podIp);
     if (address < 0) return;
-    this.#options.addresses.take(address);
     this.#columns.address.set(id, address);
   }
 
@@ -207,7 +208,8 @@ export class Pods {
     const { containers, nodeName } = object(pod['spec']);
     this.#options.onStart?.(text(nodeName), Array.isArray(containers) ? containers.length : 0);
     if (columns.address.get(id) === 0 && object(pod['spec'])['hostNetwork'] !== true) {
-      const address = this.#options.addresses.allocate();
+      const network = this.#options.networkOf?.(text(nodeName));
+      const address = this.#options.addresses.allocate(network);
       // With no address left the pod runs without one of its own, as on the host's network.
       if (address > 0) columns.address.set(id, address);
     }

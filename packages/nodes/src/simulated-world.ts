@@ -9,6 +9,7 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { AddressPool } from './addresses.ts';
+import { NO_NETWORK, PodAddresses, type NodeNetwork } from './pod-addresses.ts';
 import { parseCalls, type Call } from './fidelity/calls.ts';
 import { imageList } from './fidelity/image-list.ts';
 import { KubeletTraffic } from './fidelity/kubelet-traffic.ts';
@@ -72,15 +73,16 @@ export class SimulatedWorld {
     const disregard = new Disregard(options.disregardAnnotations, options.disregardLabels);
     const onTrouble = (message: string): void => options.log('warn', message);
     const { index, count } = parts.part;
-    const addresses = new AddressPool(options.cidr, index, count);
+    const addresses = new PodAddresses(new AddressPool(options.cidr, index, count));
+    const networkOf = (node: string): NodeNetwork => this.#networkOf(node);
     this.#faults = this.#makeFaults();
     const calls = callsOf(options);
     this.#traffic = this.#makeTraffic(calls);
     this.#staged = new StagedWorld({
-      ...{ client, metrics, addresses, disregard, onTrouble },
+      ...{ client, metrics, addresses, disregard, networkOf, onTrouble },
       isDown: (node) => this.#isDown(node),
       podListener: this.#traffic?.podHandler ?? null,
-      nodePort: endpoint.port,
+      endpoint,
       findNode: (name) => this.#findNode(name),
       nodeAddress: (row) => this.#kubelets.addressOf(row),
     });
@@ -102,7 +104,7 @@ export class SimulatedWorld {
       },
     });
     this.#played = new Pods({
-      ...{ client, metrics, addresses, disregard, calls },
+      ...{ client, metrics, addresses, disregard, calls, networkOf },
       isDown: (node) => this.#isDown(node),
       find: (namespace, name) => this.#pods.find(namespace, name),
       nodeAddress: (node) => {
@@ -142,7 +144,7 @@ export class SimulatedWorld {
     const load = (names: readonly string[], isDefault = false): readonly Stage[] =>
       loadStages(
         names,
-        this.#staged.functions,
+        this.#staged.languages,
         ({ kind, field }, file) => {
           // options were read before there was a client
           if (kind === 'KwokConfiguration') return true;
@@ -169,7 +171,7 @@ export class SimulatedWorld {
     for (const { key, text } of this.#parts.stages) {
       const name = key.slice(key.indexOf('/') + 1);
       try {
-        objects.push(...readStageFile(`Stage ${name}`, text, this.#staged.functions).stages);
+        objects.push(...readStageFile(`Stage ${name}`, text, this.#staged.languages).stages);
       } catch (error) {
         if (!(error instanceof FileError)) throw error;
         this.#parts.onRefused(name, error.message);
@@ -215,6 +217,11 @@ export class SimulatedWorld {
   #findNode(name: string): number {
     const id = this.#nodes.find('', name);
     return id >= 0 && this.#filter.holds(id) ? id : -1;
+  }
+
+  #networkOf(node: string): NodeNetwork {
+    const row = this.#findNode(node);
+    return row < 0 ? NO_NETWORK : this.#kubelets.networkOf(row);
   }
 
   /** What holds the rows hears of nodes first, and of their end last. */

@@ -8,10 +8,12 @@ import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { addressText, type AddressPool } from './addresses.ts';
+import { addressText } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
 import type { Disregard } from './node-filter.ts';
 import { KUBELET_VERSION } from './node-object.ts';
+import type { KubeletEndpoint } from './node-status.ts';
+import type { NodeNetwork, PodAddresses } from './pod-addresses.ts';
 import { PodCensus } from './pod-census.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 import { StagePlayer } from './stages/stage-player.ts';
@@ -19,21 +21,23 @@ import { resourcePath } from './stages/stage-requests.ts';
 import { StageResources } from './stages/stage-resources.ts';
 import type { Stage } from './stages/stage.ts';
 import { stageFunctions, type StageWorld } from './templates/stage-functions.ts';
-import type { TemplateFunctions } from './templates/template-run.ts';
+import type { StageLanguages } from './stages/stage-file.ts';
 
 export interface StagedOptions {
   readonly client: Client;
   readonly metrics: SimulatorMetrics;
-  readonly addresses: AddressPool;
+  readonly addresses: PodAddresses;
   /** Nodes and pods that are left alone. */
   readonly disregard: Disregard;
   /** The node is down: nothing is done for it and its pods until `replay`. */
   readonly isDown: (node: string) => boolean;
   /** Of all kubelets. */
-  readonly nodePort: number;
+  readonly endpoint: KubeletEndpoint;
   /** Row of a node that we hold, or -1, and its address as a number, 0 without one. */
   readonly findNode: (name: string) => number;
   readonly nodeAddress: (row: number) => number;
+  /** Network of the pods of a node. */
+  readonly networkOf: (node: string) => NodeNetwork;
   /** Hears of pods, too. */
   readonly podListener: InformerHandler | null;
   readonly onTrouble: (message: string) => void;
@@ -45,8 +49,8 @@ interface Played {
 }
 
 export class StagedWorld {
-  /** For the templates of stages. */
-  readonly functions: TemplateFunctions;
+  /** For the templates and expressions of stages. */
+  readonly languages: StageLanguages;
   readonly #options: StagedOptions;
   readonly #census: PodCensus;
   readonly #early = new EarlyPods();
@@ -55,30 +59,37 @@ export class StagedWorld {
   #nodePlayer: StagePlayer | null = null;
   #pods: Informer | null = null;
   #podPlayer: StagePlayer | null = null;
-  /** The node of the object whose templates are rendered. */
-  #node = '';
 
   constructor(options: StagedOptions) {
     this.#options = options;
     this.#census = new PodCensus(options.metrics, options.addresses);
     this.#resources = new StageResources(options.client);
-    this.functions = stageFunctions(this.#templateWorld(), () => this.#node);
+    this.languages = {
+      functions: stageFunctions(this.#templateWorld()),
+      clock: {
+        nowMs: () => options.client.timers.nowMs(),
+        random: () => options.client.random(),
+      },
+    };
   }
 
   #templateWorld(): StageWorld {
     const nodeAddress = (name: string): string => {
       const row = this.#options.findNode(name);
       const address = row < 0 ? 0 : this.#options.nodeAddress(row);
-      return address > 0 ? addressText(address) : '';
+      return address > 0 ? addressText(address) : this.#options.endpoint.nodeIp;
     };
     return {
       nowMs: () => this.#options.client.timers.nowMs(),
       version: KUBELET_VERSION,
-      nodePort: this.#options.nodePort,
+      nodePort: this.#options.endpoint.port,
+      nodeName: this.#options.endpoint.hostname,
+      nodeIp: this.#options.endpoint.nodeIp,
       nodeAddress,
       podAddress: ({ node, isHostNetwork, name, namespace }) => {
         if (isHostNetwork) return nodeAddress(node);
-        return this.#census.addressOf(this.#pods?.find(namespace, name) ?? -1);
+        const row = this.#pods?.find(namespace, name) ?? -1;
+        return this.#census.addressOf(row, this.#options.networkOf(node));
       },
     };
   }
@@ -140,9 +151,6 @@ export class StagedWorld {
         return resourcePath(resource, key.length > 1 ? (key[0] ?? '') : '', key.at(-1) ?? '');
       },
       resourceOf: this.#resources.of,
-      onSubject: (object) => {
-        this.#node = isNode ? memberText(object, 'metadata', 'name') : nodeOf(object);
-      },
       onError: onTrouble,
     });
     let informer: Informer | null = null;

@@ -10,6 +10,7 @@ const BENCHES = {
   'fan-out': 'telling watches of changes: everybody of everything, and shards',
   hostile: 'what a kubelet feels beside three clients that push as hard as they can',
   scheduler: 'decisions alone, by shape of pods and number of nodes',
+  renewals: 'what a renewal costs the simulator, over TLS',
   hold: 'a cluster that only lives: lateness of leases, processor time, memory',
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
   up: 'a whole cluster from nothing: timings, memory, processor time',

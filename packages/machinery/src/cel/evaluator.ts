@@ -451,7 +451,7 @@ function isPresent(value: CelValue, field: string): CelValue {
 
 function selectField(value: CelValue, field: string): CelValue {
   let member: CelValue | undefined;
-  if (value instanceof CelObject) member = value.field(field);
+  if (value instanceof CelObject) member = value.field(field) ?? value.zero?.(field);
   else if (value instanceof CelMap) member = value.get(field);
   else if (value !== null) return NO_OVERLOAD;
   // null is a value; what is not there is none

@@ -83,6 +83,8 @@ export abstract class CelObject {
   /** Undefined where the field is not set. */
   abstract field(name: string): CelValue | undefined;
   abstract fieldNames(): readonly string[];
+  /** What a field that is not set counts as; undefined: an error. */
+  zero?(name: string): CelValue | undefined;
   /** Equality of objects that know more of themselves than their fields; undefined: by those. */
   equalsObject?(other: CelObject): boolean | CelError | undefined;
 }

@@ -21,7 +21,8 @@ import {
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { parseQuantity } from '@megaplane/machinery/quantity';
+import { quantityOf } from '../cel/go-struct.ts';
+import { kwokLibrary } from '../cel/kwok-functions.ts';
 import type { Field } from '../stages/yaml-fields.ts';
 import { textsOf, type PodRules } from './pod-rules.ts';
 
@@ -122,8 +123,6 @@ export class Usage {
   }
 
   #functions(): ReturnType<typeof tableOf> {
-    const seconds = (value: CelValue): CelValue =>
-      value instanceof Timestamp ? Number(value.nanos) / 1e9 : new CelError('UnixSecond: no time');
     const now = (): CelValue => new Timestamp(BigInt(Math.trunc(this.#world.nowMs())) * 1_000_000n);
     const started = (node: CelValue): CelValue => {
       const own = this.#subject?.node ?? {};
@@ -133,18 +132,14 @@ export class Usage {
     const age = (of: CelValue): CelValue => this.#age(of);
     return tableOf([
       {
-        'now: Now(): timestamp': now,
+        ...kwokLibrary(this.#world),
         'now_old: now(): timestamp': now,
-        'rand: Rand(): double': () => this.#world.random(),
-        'unix: UnixSecond(timestamp): double': seconds,
-        'unix_of: timestamp . UnixSecond(): double': seconds,
         'since: SinceSecond(dyn): double': age,
         'since_of: dyn . SinceSecond(): double': age,
         'started: StartedContainersTotal(dyn): double': started,
         'started_of: dyn . StartedContainersTotal(): double': started,
         'started_old: startedContainersTotal(dyn): double': started,
         'started_old_of: dyn . startedContainersTotal(): double': started,
-        'quantity: Quantity(string): double': (text: string) => quantity(text),
         'usage: dyn . Usage(string): double': (of: CelValue, resource: string) =>
           this.#used(of, resource, '', false),
         'usage_in: dyn . Usage(string, string): double': (
@@ -159,7 +154,6 @@ export class Usage {
           resource: string,
           container: string,
         ) => this.#used(of, resource, container, true),
-        ...MIXED,
       },
     ]);
   }
@@ -234,21 +228,6 @@ export class Usage {
   }
 }
 
-/** Quantities are doubles here, and kwok lets them be computed with whole numbers, too. */
-const MIXED = {
-  'mixed_add: _+_(double, int): double': (a: number, b: bigint) => a + Number(b),
-  'mixed_sub: _-_(double, int): double': (a: number, b: bigint) => a - Number(b),
-  'mixed_mul: _*_(double, int): double': (a: number, b: bigint) => a * Number(b),
-  'mixed_mul_of: _*_(int, double): double': (a: bigint, b: number) => Number(a) * b,
-  'mixed_div: _/_(double, int): double': (a: number, b: bigint) => a / Number(b),
-} as const;
-
-function quantity(text: string): CelValue {
-  const parsed = parseQuantity(text);
-  if (typeof parsed === 'string') return new CelError(`${text} is no quantity`);
-  return Number(`${parsed.digits}e${parsed.scale}`);
-}
-
 /** An item of a usage; `usage` compiles its expressions. */
 export function readUsage(field: Field, usage: Usage): UsageItem {
   const part = field.members(['containers', 'usage']);
@@ -256,7 +235,7 @@ export function readUsage(field: Field, usage: Usage): UsageItem {
   for (const [resource, value] of part('usage').entries()) {
     const own = value.members(['value', 'expression']);
     if (!own('value').isAbsent) {
-      const amount = quantity(own('value').word());
+      const amount = quantityOf(own('value').word());
       if (typeof amount !== 'number') throw own('value').error('a quantity is expected');
       found.set(resource, amount);
     } else if (!own('expression').isAbsent) found.set(resource, usage.compile(own('expression')));

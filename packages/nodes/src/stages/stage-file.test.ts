@@ -20,14 +20,19 @@ const WORLD: StageWorld = {
   nowMs: () => NOW_MS,
   version: 'v1',
   nodePort: 0,
+  nodeName: '',
+  nodeIp: '',
   nodeAddress: () => '10.0.0.1',
   podAddress: ({ isHostNetwork }) => (isHostNetwork ? '10.0.0.1' : '10.1.0.1'),
 };
-const FUNCTIONS = stageFunctions(WORLD, () => 'n');
+const LANGUAGES = {
+  functions: stageFunctions(WORLD),
+  clock: { nowMs: () => NOW_MS, random: () => 0 },
+};
 const PODS: StageResource = { apiVersion: 'v1', kind: 'Pod', resource: 'pods', namespaced: true };
 
 function read(text: string): readonly Stage[] {
-  return readStageFile('stages.yaml', text, FUNCTIONS).stages;
+  return readStageFile('stages.yaml', text, LANGUAGES).stages;
 }
 
 function stage(spec: string): string {
@@ -245,4 +250,66 @@ test('durations are read as Go reads them', () => {
   assert.equal(durationMs('-1.5ms'), -1.5);
   assert.equal(durationMs('0'), 0);
   for (const none of ['', '5', 's', '1 s', '1d', 'PT1S']) assert.equal(durationMs(none), undefined);
+});
+
+/** What a patch of `template` sends about a ConfigMap; null where it changes nothing. */
+function patched(template: string, of: string = 'root: data'): string | null {
+  const text = [
+    ...['apiVersion: kwok.x-k8s.io/v1alpha1', 'kind: Stage', 'metadata: { name: s }', 'spec:'],
+    ...['  resourceRef: { apiGroup: v1, kind: ConfigMap }', '  selector: {}', '  next:'],
+    ...['    patches:', `      - ${of}`, `        template: ${JSON.stringify(template)}`],
+  ].join('\n');
+  const [step] = only(text).steps;
+  assert(step?.kind === 'patch');
+  const of_ = { apiVersion: 'v1', kind: 'ConfigMap', resource: 'configmaps', namespaced: true };
+  return patchRequest(step, of_, { metadata: { name: 'c' }, data: { a: 'b' } })?.body ?? null;
+}
+
+test('what a template gives is read as kwok reads it', () => {
+  assert.equal(patched('x: |\n  one\n  two'), '{"data":{"x":"one\\ntwo"}}');
+  assert.equal(patched('x: |\n  one\n\nw: z'), '{"data":{"x":"one\\n","w":"z"}}');
+  assert.equal(patched('x: 1\n---\nx: 2'), '{"data":{"x":1}}');
+  assert.equal(patched(''), '{"data":null}');
+  assert.equal(patched('a: b'), null);
+  assert.equal(
+    patched('- { op: test, path: /a, value: b }', 'type: json\n        root: data'),
+    null,
+  );
+});
+
+test('a patch is sent as another user, for all kinds but those of kubelets', () => {
+  const as = 'impersonation: { username: u }\n        root: data';
+  assert.equal(patched('x: w', as), '{"data":{"x":"w"}}');
+  const next = '    patches: [{ template: x, impersonation: { username: u } }]';
+  assert.throws(
+    () => read(stage(`  selector: {}\n  next:\n${next}`)),
+    /stages\.yaml:\d+:\d+: .*impersonation is not supported for Pods and Nodes/,
+  );
+});
+
+test('expressions see pods as structs of Go: what is left out is zero, and not there', () => {
+  const holds = (expression: string, object: JsonObject): boolean => {
+    const cel = JSON.stringify(expression);
+    const selector = `  selector: { matchExpressions: [{ cel: { expression: ${cel} } }] }`;
+    const own = { apiVersion: 'v1', kind: 'Pod', ...object };
+    return chooseStage(read(stage(selector)), new StageSubject(own), () => 0) !== undefined;
+  };
+  const requests = { cpu: '100m' };
+  const made: JsonObject = {
+    metadata: { name: 'p', creationTimestamp: '2026-01-02T03:04:00Z', labels: { a: 'b' } },
+    spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i', resources: { requests } }] },
+  };
+  for (const expression of [
+    'self.status.podIP == ""',
+    '!has(self.status.podIP)',
+    '!has(self.metadata.deletionTimestamp)',
+    '!("z" in self.metadata.annotations) && self.metadata.labels["a"] == "b"',
+    'self.spec.initContainers.size() == 0 && !self.spec.hostNetwork',
+    'self.spec.containers[0].resources.requests["cpu"] == Quantity("0.1")',
+    'Now() - self.metadata.creationTimestamp == duration("5s")',
+    'self.SinceSecond() == 5.0 && UnixSecond(Now()) > 1.0 && Rand() < 1.0',
+  ]) {
+    assert.ok(holds(expression, made), expression);
+  }
+  assert.throws(() => holds('self.spec.nope == ""', made), /no such key: nope/);
 });

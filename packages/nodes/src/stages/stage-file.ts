@@ -1,6 +1,8 @@
 /** Reads Stage files: every construct is compiled, and what cannot be is refused by its place. */
 import { BOOL, DYN } from '@megaplane/machinery/cel/typing';
-import { celEnvironment, compileCel, type Program } from '@megaplane/machinery/cel/program';
+import type { Environment } from '@megaplane/machinery/cel/checker';
+import { compileCel, type Program } from '@megaplane/machinery/cel/program';
+import { stageEnvironment, type ExpressionClock } from '../cel/kwok-functions.ts';
 import { JqError } from '../jq/jq-lexer.ts';
 import { JqQuery } from '../jq/jq.ts';
 import { TemplateError } from '../templates/template-lexer.ts';
@@ -29,14 +31,21 @@ export interface StageFile {
   readonly others: readonly OtherDocument[];
 }
 
-const ENVIRONMENT = celEnvironment({ variables: { self: DYN }, isHomogeneous: false });
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 const PATCH_TYPES = ['json', 'merge', 'strategic'] as const;
 const APPLY_TYPES = ['apply', 'merge', 'strategic'] as const;
 const STEP_KINDS = ['patch', 'event', 'finalizers', 'delete', 'apply'] as const;
 
+/** What stages may use: functions of templates, and what expressions know. */
+export interface StageLanguages {
+  readonly functions: TemplateFunctions;
+  readonly clock: ExpressionClock;
+}
+
 /** The stages of a file, compiled; throws a FileError. Stages without a selector never play. */
-export function readStageFile(file: string, text: string, functions: TemplateFunctions): StageFile {
+export function readStageFile(file: string, text: string, languages: StageLanguages): StageFile {
+  const { functions } = languages;
+  const environment = stageEnvironment(languages.clock);
   const stages: Stage[] = [];
   const others: OtherDocument[] = [];
   for (const document of readDocuments(file, text)) {
@@ -48,7 +57,7 @@ export function readStageFile(file: string, text: string, functions: TemplateFun
       others.push({ apiVersion, kind, field: document });
       continue;
     }
-    const stage = new StageReader(functions).read(member('metadata'), member('spec'));
+    const stage = new StageReader(functions, environment).read(member('metadata'), member('spec'));
     if (stage !== null) stages.push(stage);
   }
   return { stages, others };
@@ -56,9 +65,13 @@ export function readStageFile(file: string, text: string, functions: TemplateFun
 
 class StageReader {
   readonly #functions: TemplateFunctions;
+  readonly #environment: Environment;
+  /** The stage is for Pods or Nodes. */
+  #isKubelets = false;
 
-  constructor(functions: TemplateFunctions) {
+  constructor(functions: TemplateFunctions, environment: Environment) {
     this.#functions = functions;
+    this.#environment = environment;
   }
 
   read(metadata: Field, spec: Field): Stage | null {
@@ -69,25 +82,28 @@ class StageReader {
       ),
     );
     const resource = part('resourceRef').members(['apiGroup', 'kind']);
+    const apiVersion = resource('apiGroup').text('v1') || 'v1';
+    const kind = resource('kind').text();
+    this.#isKubelets = apiVersion === 'v1' && (kind === 'Pod' || kind === 'Node');
     const selector = part('selector');
     const choice = selector.members(['matchLabels', 'matchAnnotations', 'matchExpressions']);
     const steps = this.#steps(part('next'), part('steps'));
     const stage: Stage = {
       name: about('name').text(),
-      apiVersion: resource('apiGroup').text('v1') || 'v1',
-      kind: resource('kind').text(),
+      apiVersion,
+      kind,
       labels: choice('matchLabels').texts() ?? {},
       annotations: choice('matchAnnotations').texts() ?? {},
       conditions: choice('matchExpressions')
         .items()
-        .map((item) => conditionOf(item)),
+        .map((item) => conditionOf(item, this.#environment)),
       weight: part('weight').number(0),
-      weightFrom: sourceOf(part('weightFrom')),
-      delay: delayOf(part('delay')),
+      weightFrom: sourceOf(part('weightFrom'), this.#environment),
+      delay: delayOf(part('delay'), this.#environment),
       steps,
       isImmediate: part('immediateNextStage').flag(),
     };
-    return selector.isAbsent && !hasSelector(selector) ? null : stage;
+    return selector.isAbsent ? null : stage;
   }
 
   #steps(next: Field, steps: Field): StageStep[] {
@@ -109,10 +125,10 @@ class StageReader {
     for (const patch of part('patches').items()) steps.push(this.#patch(patch));
     const status = part('statusTemplate');
     if (!status.isAbsent) {
-      refuseImpersonation(part('statusPatchAs'));
+      const user = this.#user(part('statusPatchAs'));
       const subresource = part('statusSubresource').text('status');
       const template = this.#template(status);
-      steps.push({ kind: 'patch', type: '', subresource, root: 'status', template, user: '' });
+      steps.push({ kind: 'patch', type: '', subresource, root: 'status', template, user });
     }
     return steps;
   }
@@ -152,14 +168,13 @@ class StageReader {
 
   #patch(patch: Field): StageStep {
     const part = patch.members(['subresource', 'root', 'template', 'type', 'impersonation']);
-    refuseImpersonation(part('impersonation'));
     return {
       kind: 'patch',
       type: part('type').isAbsent ? '' : part('type').oneOf(PATCH_TYPES),
       subresource: part('subresource').text(''),
       root: part('root').text(''),
       template: this.#template(part('template')),
-      user: '',
+      user: this.#user(part('impersonation')),
     };
   }
 
@@ -173,6 +188,13 @@ class StageReader {
     };
   }
 
+  /** Whom a patch is sent as, '' for ourselves; kwok knows it for all kinds but these two. */
+  #user(field: Field): string {
+    if (field.isAbsent) return '';
+    if (this.#isKubelets) throw field.error('impersonation is not supported for Pods and Nodes');
+    return field.members(['username'])('username').text();
+  }
+
   #template(field: Field, fallback?: string): Template {
     try {
       return new Template(field.text(fallback).trim(), this.#functions);
@@ -183,18 +205,11 @@ class StageReader {
   }
 }
 
-function hasSelector(selector: Field): boolean {
-  return !selector.isAbsent;
-}
-
-function refuseImpersonation(field: Field): void {
-  if (!field.isAbsent) throw field.error('impersonation is not supported');
-}
-
-function conditionOf(item: Field): StageCondition {
+function conditionOf(item: Field, environment: Environment): StageCondition {
   const part = item.members(['cel', 'jq', 'key', 'operator', 'values']);
   if (!part('cel').isAbsent) {
-    return { kind: 'cel', program: celOf(part('cel').members(['expression'])('expression')) };
+    const expression = part('cel').members(['expression'])('expression');
+    return { kind: 'cel', program: celOf(expression, environment) };
   }
   const jq = part('jq').isAbsent ? part : part('jq').members(['key', 'operator', 'values']);
   const operator: SelectorOperator = jq('operator').oneOf(OPERATORS);
@@ -220,8 +235,8 @@ function queryOf(field: Field): JqQuery {
   }
 }
 
-function celOf(field: Field): Program {
-  const compiled = compileCel(ENVIRONMENT, field.text());
+function celOf(field: Field, environment: Environment): Program {
+  const compiled = compileCel(environment, field.text());
   if (!compiled.ok) throw field.error(`CEL: ${compiled.message}`);
   const { type } = compiled.program;
   const isPossible = field.path.includes('matchExpressions') ? type === BOOL || type === DYN : true;
@@ -229,11 +244,12 @@ function celOf(field: Field): Program {
   return compiled.program;
 }
 
-function sourceOf(field: Field): StageSource | null {
+function sourceOf(field: Field, environment: Environment): StageSource | null {
   if (field.isAbsent) return null;
   const part = field.members(['cel', 'jq', 'expressionFrom']);
   if (!part('cel').isAbsent) {
-    return { kind: 'cel', program: celOf(part('cel').members(['expression'])('expression')) };
+    const expression = part('cel').members(['expression'])('expression');
+    return { kind: 'cel', program: celOf(expression, environment) };
   }
   const jq = part('jq').isAbsent
     ? part('expressionFrom')
@@ -241,7 +257,7 @@ function sourceOf(field: Field): StageSource | null {
   return { kind: 'jq', query: queryOf(jq) };
 }
 
-function delayOf(field: Field): StageDelay | null {
+function delayOf(field: Field, environment: Environment): StageDelay | null {
   if (field.isAbsent) return null;
   const part = field.members(
     ['durationMilliseconds', 'durationFrom', 'jitterDurationMilliseconds'].concat(
@@ -251,9 +267,9 @@ function delayOf(field: Field): StageDelay | null {
   const jitter = part('jitterDurationMilliseconds');
   return {
     durationMs: part('durationMilliseconds').number(0),
-    durationFrom: sourceOf(part('durationFrom')),
+    durationFrom: sourceOf(part('durationFrom'), environment),
     jitterMs: jitter.isAbsent ? null : jitter.number(0),
-    jitterFrom: sourceOf(part('jitterDurationFrom')),
+    jitterFrom: sourceOf(part('jitterDurationFrom'), environment),
   };
 }
 

@@ -27,17 +27,18 @@ function scene(...specs: readonly string[]): Scene {
     nowMs: () => client.timers.nowMs(),
     version: 'v1',
     nodePort: 0,
+    nodeName: '',
+    nodeIp: '',
     nodeAddress: () => '',
     podAddress: () => '',
   };
   const text = specs
     .map((spec, index) => `${HEAD}metadata: { name: s${index} }\nspec:\n  ${REF}\n${spec}`)
     .join('\n---\n');
-  const { stages } = readStageFile(
-    'f',
-    text,
-    stageFunctions(world, () => ''),
-  );
+  const { stages } = readStageFile('f', text, {
+    functions: stageFunctions(world),
+    clock: { nowMs: world.nowMs, random: () => 0 },
+  });
   const recorder = {
     event: (subject: { name: string }, type: string, reason: string, message: string) =>
       events.push(`${subject.name} ${type} ${reason} ${message}`),

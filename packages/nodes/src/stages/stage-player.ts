@@ -58,8 +58,6 @@ export interface StagePlayerOptions {
   pathOf(id: number): string;
   /** Where objects that a step applies live. */
   readonly resourceOf: (apiVersion: string, kind: string) => StageResource | undefined;
-  /** Told before the templates of an object are rendered. */
-  onSubject?(object: JsonObject): void;
   readonly onError: (message: string) => void;
 }
 
@@ -241,7 +239,6 @@ export class StagePlayer {
   #next(id: number, play: Play): void {
     const { stage, object } = play;
     const isFine = this.#guard(object, stage.name, () => {
-      this.#options.onSubject?.(object);
       for (; play.step < stage.steps.length; play.step++) {
         const request = this.#requestOf(play);
         if (request === null) continue;
@@ -278,20 +275,22 @@ export class StagePlayer {
 
   #subjectOf(object: JsonObject): Parameters<EventRecorder['event']>[0] {
     const { kind, apiVersion } = this.#options.resource;
+    // kwok says no version for the two kinds that it knows itself
+    const isKubelets = apiVersion === 'v1' && (kind === 'Pod' || kind === 'Node');
     const metadata = isObject(object['metadata']) ? object['metadata'] : {};
     const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
     return {
       kind,
-      apiVersion,
+      apiVersion: isKubelets ? '' : apiVersion,
       namespace: text(metadata['namespace']),
       name: text(metadata['name']),
       uid: text(metadata['uid']),
     };
   }
 
-  #send(id: number, { method, path, contentType, body }: StageRequest): void {
+  #send(id: number, { method, path, contentType, body, user }: StageRequest): void {
     const tag = id * 256 + this.#generation.get(id);
-    if (this.#client.send(method, path, contentType, body, this.#onAnswer, tag)) return;
+    if (this.#client.send(method, path, contentType, body, this.#onAnswer, tag, user)) return;
     this.#wheel.arm(id, this.#nowMs() + ROOM_MS);
   }
 

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { applyPatch } from '@megaplane/machinery/patch';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
-import { parse } from 'yaml';
+import { isScalar, parseAllDocuments, Scalar, visit, type Document } from 'yaml';
 import type { Template } from '../templates/template-run.ts';
 import { StageError, type StageStep } from './stage.ts';
 
@@ -23,6 +23,8 @@ export interface StageRequest {
   readonly path: string;
   readonly contentType: string;
   readonly body: string;
+  /** To act as; '' for ourselves. */
+  readonly user: string;
 }
 
 const CONTENT_OF = {
@@ -56,25 +58,36 @@ export function patchRequest(
   const type = step.type === '' ? (isCore ? 'strategic' : 'merge') : step.type;
   const value = rendered(step.template, object);
   const body = type === 'json' ? prefixed(value, step.root) : wrapped(value, step.root);
-  if (type !== 'json' && isObject(body) && changesNothing(type, body, of, object)) return null;
+  if (body === null || changesNothing(type, body, of, object)) return null;
   const tail = step.subresource === '' ? '' : `/${step.subresource}`;
   return {
     method: 'PATCH',
     path: `${objectPath(of, object)}${tail}`,
     contentType: CONTENT_OF[type],
     body: JSON.stringify(body),
+    user: step.user,
   };
 }
 
 function changesNothing(
-  kind: 'merge' | 'strategic',
-  body: JsonObject,
+  kind: 'json' | 'merge' | 'strategic',
+  body: JsonValue,
   of: StageResource,
   object: JsonObject,
 ): boolean {
+  if (kind === 'json') return isSameAfter(body, object);
+  if (!isObject(body)) return false;
   const type = findTypeOfKind(of.apiVersion, of.kind);
   if (kind === 'strategic' && type === undefined) return false;
   const patched = applyPatch({ kind, body }, object, type);
+  return patched.ok && JSON.stringify(patched.value) === JSON.stringify(object);
+}
+
+/** A patch that cannot be applied is sent all the same: the server says what is wrong with it. */
+function isSameAfter(operations: JsonValue, object: JsonObject): boolean {
+  if (!Array.isArray(operations)) return false;
+  const own = operations.filter((operation) => isObject(operation));
+  const patched = applyPatch({ kind: 'json', operations: own }, object, undefined);
   return patched.ok && JSON.stringify(patched.value) === JSON.stringify(object);
 }
 
@@ -110,6 +123,7 @@ export function applyRequest(
     path: `${objectPath(of, value)}${tail}${query}`,
     contentType: CONTENT_OF[step.type],
     body: JSON.stringify(value),
+    user: '',
   };
 }
 
@@ -125,7 +139,8 @@ export function finalizersRequest(
   const operations = finalizerOperations(step, names);
   if (operations.length === 0) return null;
   const body = JSON.stringify(operations);
-  return { method: 'PATCH', path: objectPath(of, object), contentType: CONTENT_OF.json, body };
+  const path = objectPath(of, object);
+  return { method: 'PATCH', path, contentType: CONTENT_OF.json, body, user: '' };
 }
 
 function finalizerOperations(
@@ -155,22 +170,40 @@ export function deleteRequest(of: StageResource, object: JsonObject): StageReque
   const metadata = isObject(object['metadata']) ? object['metadata'] : {};
   const preconditions = { uid: text(metadata['uid']) };
   const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions });
-  return { method: 'DELETE', path: objectPath(of, object), contentType: CONTENT.json, body };
+  const path = objectPath(of, object);
+  return { method: 'DELETE', path, contentType: CONTENT.json, body, user: '' };
 }
 
 /** The value that a template gives as YAML 1.1; throws a StageError. */
 function rendered(template: Template, object: JsonObject): JsonValue {
   const source = template.render(object);
   try {
-    const value: unknown = parse(source, {
+    const documents = parseAllDocuments(source, {
       version: '1.1',
       uniqueKeys: false,
       customTags: noTimes,
     });
-    return (value ?? {}) as JsonValue;
+    // as kwok: of several documents the first, and of none null
+    const [first] = 'empty' in documents ? [] : documents;
+    if (first === undefined) return null;
+    const [error] = first.errors;
+    if (error !== undefined) throw error;
+    if (!source.endsWith('\n')) cutLastBlock(first, source.length);
+    return first.toJS() as JsonValue;
   } catch (error) {
     throw new StageError(`the template gives no YAML: ${(error as Error).message.split('\n')[0]}`);
   }
+}
+
+/** A block of text at the end of what has no last line break has none either, as YAML says. */
+function cutLastBlock(document: Document, end: number): void {
+  visit(document, {
+    Scalar: (_key, node) => {
+      const isBlock = node.type === Scalar.BLOCK_LITERAL || node.type === Scalar.BLOCK_FOLDED;
+      if (!isBlock || (node.range?.[1] ?? 0) < end || !isScalar<string>(node)) return;
+      node.value = node.value.replace(/\n$/, '');
+    },
+  });
 }
 
 /** Times stay texts, as JSON has them. */

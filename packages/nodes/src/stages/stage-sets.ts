@@ -2,8 +2,7 @@
 /** Which stages play: files that the user names, or the sets that come with the program. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { TemplateFunctions } from '../templates/template-run.ts';
-import { readStageFile, type OtherDocument } from './stage-file.ts';
+import { readStageFile, type OtherDocument, type StageLanguages } from './stage-file.ts';
 import type { Stage } from './stage.ts';
 
 /** Sets that come with the program; `fast` is what plays without any, as compiled code. */
@@ -29,14 +28,14 @@ export function stageSetFile(name: StageSet): string {
  */
 export function loadStages(
   names: readonly string[],
-  functions: TemplateFunctions,
+  languages: StageLanguages,
   take: (document: OtherDocument, file: string) => boolean,
   warn: (message: string) => void,
 ): Stage[] {
   const stages: Stage[] = [];
   for (const name of names) {
     const path = isSet(name) ? stageSetFile(name) : name;
-    const { stages: found, others } = readStageFile(name, textOf(path), functions);
+    const { stages: found, others } = readStageFile(name, textOf(path), languages);
     for (const other of others) {
       const { apiVersion, kind, field } = other;
       if (take(other, name)) continue;

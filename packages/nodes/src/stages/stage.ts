@@ -2,11 +2,11 @@
  * One Stage of kwok (`kwok.x-k8s.io/v1alpha1`), compiled: when it plays, after what delay, with
  * which weight, and the steps that it takes. The rules are those of kwok v0.8.
  */
-import { CelError, Duration, Timestamp } from '@megaplane/machinery/cel/values';
-import { fromJson } from '@megaplane/machinery/cel/json-values';
+import { CelError, Duration, Timestamp, type CelValue } from '@megaplane/machinery/cel/values';
 import type { Program } from '@megaplane/machinery/cel/program';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
+import { selfOf } from '../cel/go-struct.ts';
 import type { JqQuery } from '../jq/jq.ts';
 import type { Template } from '../templates/template-run.ts';
 import { durationMs } from './go-duration.ts';
@@ -87,7 +87,7 @@ export class StageSubject {
   readonly object: JsonObject;
   readonly labels: JsonObject;
   readonly annotations: JsonObject;
-  #bindings: { readonly self: ReturnType<typeof fromJson> } | undefined;
+  #bindings: { readonly self: CelValue } | undefined;
 
   constructor(object: JsonObject) {
     this.object = object;
@@ -97,8 +97,8 @@ export class StageSubject {
   }
 
   /** The variables of a CEL expression. */
-  get bindings(): { readonly self: ReturnType<typeof fromJson> } {
-    this.#bindings ??= { self: fromJson(this.object) };
+  get bindings(): { readonly self: CelValue } {
+    this.#bindings ??= { self: selfOf(this.object) };
     return this.#bindings;
   }
 }

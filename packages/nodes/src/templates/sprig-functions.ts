@@ -32,14 +32,16 @@ export function intOf(value: GoValue): bigint {
   if (value instanceof GoFloat) return truncated(value.value);
   if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : 0n;
   if (typeof value !== 'string') return 0n;
-  return /^[+-]?\d+$/.test(value) ? BigInt(value) : 0n;
+  const [, sign, digits] = /^([+-]?)(\d+|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i.exec(value) ?? [];
+  if (digits === undefined) return 0n;
+  return sign === '-' ? -BigInt(digits) : BigInt(digits);
 }
 
 function truncated(value: number): bigint {
   return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
 }
 
-function floatOf(value: GoValue): number {
+export function floatOf(value: GoValue): number {
   if (value instanceof GoFloat) return value.value;
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return Number(value);
@@ -47,13 +49,15 @@ function floatOf(value: GoValue): number {
   return Number.isNaN(number) ? 0 : number;
 }
 
-function listOf(value: GoValue): readonly GoValue[] {
+export function listOf(value: GoValue): readonly GoValue[] {
   if (isList(value)) return value;
   throw new Error(`cannot work on type ${typeName(value)}, a list is needed`);
 }
 
 function mapOf(value: GoValue): GoMap {
   if (isMap(value)) return value;
+  // nil is a map, too, and an empty one
+  if (value === undefined || value === null) return {};
   throw new Error(`wrong type for value; expected map[string]interface {}; got ${typeName(value)}`);
 }
 
@@ -166,9 +170,9 @@ function merged(over: GoMap, under: GoMap): GoMap {
 function dig(args: readonly GoValue[]): GoValue {
   let value: GoValue = args.at(-1);
   for (const name of args.slice(0, -2)) {
-    const map = isMap(value) ? value : undefined;
-    if (map === undefined || !Object.hasOwn(map, textOf(name))) return args.at(-2);
-    value = memberOf(map, textOf(name));
+    if (!isMap(value)) throw new Error(`dig: ${typeName(value)} is no map`);
+    if (!Object.hasOwn(value, textOf(name))) return args.at(-2);
+    value = memberOf(value, textOf(name));
   }
   return value;
 }
@@ -246,7 +250,11 @@ const NUMBER_FUNCTIONS: TemplateFunctions = {
   ceil: (value) => rounded(value, Math.ceil),
   round: (value, digits) => {
     const scale = 10 ** Number(intOf(digits));
-    return rounded(value, (number) => Math.round(number * scale) / scale);
+    return rounded(value, (number) => {
+      // away from zero where it lies between
+      const size = Math.round(Math.abs(number) * scale) / scale;
+      return number < 0 ? -size : size;
+    });
   },
 };
 

@@ -40,6 +40,15 @@ function truncated(count: GoValue, value: GoValue): string {
   return text.slice(0, length);
 }
 
+/** sprig gives the error as text. */
+function base64Text(text: string): string {
+  const digits = /^[A-Za-z0-9+/\r\n]*/.exec(text)?.[0].length ?? 0;
+  const isWhole = /^={0,2}$/.test(text.slice(digits)) && text.length % 4 === 0;
+  if (isWhole) return Buffer.from(text, 'base64').toString('utf8');
+  const place = digits < text.length ? digits : text.length - (text.length % 4);
+  return `illegal base64 data at input byte ${place}`;
+}
+
 const sha = (algorithm: string) => (value: GoValue) =>
   createHash(algorithm).update(textOf(value)).digest('hex');
 
@@ -96,27 +105,11 @@ export const SPRIG_STRINGS: TemplateFunctions = {
   split: splitMap,
   splitList: (separator, value) => textOf(value).split(textOf(separator)),
   b64enc: (value) => Buffer.from(textOf(value)).toString('base64'),
-  b64dec: (value) => Buffer.from(textOf(value), 'base64').toString('utf8'),
+  b64dec: (value) => base64Text(textOf(value)),
   sha1sum: sha('sha1'),
   sha256sum: sha('sha256'),
   sha512sum: sha('sha512'),
-  base: (value) => textOf(value).split('/').at(-1) ?? '',
-  dir: (value) => textOf(value).split('/').slice(0, -1).join('/') || '.',
-  regexMatch: (pattern, value) => expression(pattern, '').test(textOf(value)),
-  regexFind: (pattern, value) => expression(pattern, '').exec(textOf(value))?.[0] ?? '',
-  regexReplaceAll: (pattern, value, by) =>
-    textOf(value).replaceAll(
-      expression(pattern, 'g'),
-      textOf(by).replaceAll(/\$\{(\w+)\}/g, (_, name: string) => `$${name}`),
-    ),
-  regexReplaceAllLiteral: (pattern, value, by) =>
-    textOf(value).replaceAll(expression(pattern, 'g'), () => textOf(by)),
 };
-
-/** A pattern of a user's stage file is trusted not to be made to explode: it is his own process. */
-function expression(pattern: GoValue, flags: string): RegExp {
-  return new RegExp(textOf(pattern), `u${flags}`);
-}
 
 const LAYOUT = /2006|January|Jan|Monday|Mon|MST|Z07:00|-0700|-07:00|\.0+|01|02|03|04|05|15|06|PM/g;
 const MONTHS = [

@@ -2,7 +2,9 @@
 import { BUILTIN_FUNCTIONS } from './builtin-functions.ts';
 import { isTrue, jsonOf, type GoValue } from './go-values.ts';
 import { goJson, intOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
+import { SPRIG_PATTERNS } from './sprig-patterns.ts';
 import { SPRIG_STRINGS, timeFunctions } from './sprig-strings.ts';
+import { SPRIG_WORDS } from './sprig-words.ts';
 import type { TemplateFunctions } from './template-run.ts';
 import { yamlText } from './yaml-text.ts';
 
@@ -14,6 +16,9 @@ export interface StageWorld {
   /** Address of the machine that nodes claim to be, and the port of their kubelets; 0 = none. */
   nodeAddress(node: string): string;
   readonly nodePort: number;
+  /** Host name and address that all nodes are given; '' = none. */
+  readonly nodeName: string;
+  readonly nodeIp: string;
   podAddress(pod: {
     readonly node: string;
     readonly isHostNetwork: boolean;
@@ -23,8 +28,8 @@ export interface StageWorld {
   }): string;
 }
 
-/** Conditions of a healthy node, without their times. */
-export const NODE_CONDITIONS: readonly Readonly<Record<string, string>>[] = [
+/** Conditions of a healthy node; their times are null. */
+const NODE_CONDITIONS: readonly Readonly<Record<string, string | null>>[] = [
   ['Ready', 'True', 'KubeletReady', 'kubelet is posting ready status'],
   [
     'MemoryPressure',
@@ -35,7 +40,14 @@ export const NODE_CONDITIONS: readonly Readonly<Record<string, string>>[] = [
   ['DiskPressure', 'False', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
   ['PIDPressure', 'False', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
   ['NetworkUnavailable', 'False', 'RouteCreated', 'RouteController created a route'],
-].map(([type = '', status = '', reason = '', message = '']) => ({ type, status, reason, message }));
+].map(([type = '', status = '', reason = '', message = '']) => ({
+  type,
+  status,
+  reason,
+  message,
+  lastHeartbeatTime: null,
+  lastTransitionTime: null,
+}));
 
 /** JSON text; what is no string becomes the text of its JSON, as a string. */
 function quoted(value: GoValue): string {
@@ -48,8 +60,8 @@ export function nanoTime(timeMs: number): string {
   return new Date(timeMs).toISOString().replace(/\.?0+Z$/, 'Z');
 }
 
-/** All functions for templates about the object of one node (`node` is '' for other objects). */
-export function stageFunctions(world: StageWorld, node: () => string): TemplateFunctions {
+/** All functions that templates of stages have. */
+export function stageFunctions(world: StageWorld): TemplateFunctions {
   const startTime = nanoTime(world.nowMs());
   const podAddress = (...args: GoValue[]): string => {
     const [of, isHostNetwork, uid, name, namespace] = args;
@@ -66,6 +78,8 @@ export function stageFunctions(world: StageWorld, node: () => string): TemplateF
     ...BUILTIN_FUNCTIONS,
     ...SPRIG_FUNCTIONS,
     ...SPRIG_STRINGS,
+    ...SPRIG_PATTERNS,
+    ...SPRIG_WORDS,
     ...timeFunctions(() => world.nowMs()),
     Quote: quoted,
     Now: () => nanoTime(world.nowMs()),
@@ -78,11 +92,11 @@ export function stageFunctions(world: StageWorld, node: () => string): TemplateF
     },
     Version: () => world.version,
     NodeConditions: () => NODE_CONDITIONS.map((condition) => ({ ...condition })),
-    NodeName: () => node(),
+    NodeName: () => world.nodeName,
     NodePort: () => BigInt(world.nodePort),
-    NodeIP: () => world.nodeAddress(node()),
+    NodeIP: () => world.nodeIp,
     NodeIPWith: (name) => world.nodeAddress(textOrNone(name)),
-    NodeIPs: () => one(world.nodeAddress(node())),
+    NodeIPs: () => one(world.nodeIp),
     NodeIPsWith: (name) => one(world.nodeAddress(textOrNone(name))),
     PodIP: podAddress,
     PodIPWith: podAddress,

@@ -11,10 +11,12 @@ const WORLD: StageWorld = {
   nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5, 60),
   version: 'v1.36.1',
   nodePort: 10_250,
+  nodeName: 'host',
+  nodeIp: '10.0.0.7',
   nodeAddress: (node) => `ip of ${node}`,
   podAddress: ({ node, name, isHostNetwork }) => `ip of ${name} on ${node} ${isHostNetwork}`,
 };
-const FUNCTIONS = stageFunctions(WORLD, () => 'here');
+const FUNCTIONS = stageFunctions(WORLD);
 
 /** Recorded from Go's text/template with sprig v3.3: a template and its text, null for an error. */
 interface Recorded {
@@ -47,7 +49,7 @@ test('the functions of stages tell of the node, the pod and the time', () => {
   const pod = { spec: { nodeName: 'n1' }, metadata: { name: 'p' } };
   assert.equal(render('{{ Now }} {{ Version }}', pod), '2026-01-02T03:04:05.06Z v1.36.1');
   assert.equal(render('{{ NodeIPWith .spec.nodeName }}', pod), 'ip of n1');
-  assert.equal(render('{{ NodeName }} {{ NodePort }} {{ NodeIP }}', pod), 'here 10250 ip of here');
+  assert.equal(render('{{ NodeName }} {{ NodePort }} {{ NodeIP }}', pod), 'host 10250 10.0.0.7');
   const call = 'PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) "" .metadata.name ""';
   assert.equal(render(`{{ ${call} }}`, pod), 'ip of p on n1 false');
   assert.equal(render('a:{{ YAML .spec 1 }}', pod), 'a:\n  nodeName: n1\n  ');
