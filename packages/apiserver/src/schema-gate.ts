@@ -1,11 +1,11 @@
 /** Defaults and rules of kinds, as the writers use them. */
 import { applyDefaults, applyTypeDefaults } from '@megaplane/machinery/defaulting';
-import { definitionWarnings } from '@megaplane/machinery/custom/definition-warnings';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { refit, type Body } from '@megaplane/machinery/request-body';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
 import type { Qualified } from '@megaplane/machinery/status';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
+import { createWarnings, updateWarnings } from '@megaplane/machinery/warnings/warnings';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { customFaults, defaultCustom, formCustom, type Warn } from './custom/custom-objects.ts';
@@ -52,18 +52,8 @@ export function withStatusDefaults(served: Served, object: JsonObject): void {
 export function newFaults(served: Served, object: JsonObject, warn: Warn): readonly FieldError[] {
   if (served.custom !== null) return customFaults(served.custom, object, null, '', warn);
   const faults = validateCreate(served.resource, object);
-  if (faults.length === 0) warnOfDefinition(served, object, null, warn);
+  if (faults.length === 0) for (const text of createWarnings(served.resource, object)) warn(text);
   return faults;
-}
-
-function warnOfDefinition(
-  { resource }: Served,
-  object: JsonObject,
-  previous: JsonObject | null,
-  warn: Warn,
-): void {
-  if (resource.kind !== 'CustomResourceDefinition') return;
-  for (const text of definitionWarnings(object, previous)) warn(text);
 }
 
 /**
@@ -82,6 +72,7 @@ export function changeFaults(
   const resourceVersion = stringAt(previous, 'metadata', 'resourceVersion');
   const revised = { ...next, metadata: { ...objectAt(next, 'metadata'), resourceVersion } };
   const faults = validateUpdate(served.resource, revised, previous, subresource);
-  if (faults.length === 0 && subresource === '') warnOfDefinition(served, next, previous, warn);
+  if (faults.length > 0) return faults;
+  for (const text of updateWarnings(served.resource, next, previous, subresource)) warn(text);
   return faults;
 }
