@@ -1,5 +1,5 @@
 /** Small rules of kinds that need no file of their own. */
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { formatTime } from '@megaplane/machinery/times';
 import { defineBehaviour, ORPHANING_DELETION, type RuleContext } from './behaviour.ts';
@@ -32,6 +32,21 @@ export function definePlainKinds(): void {
   defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
   defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
+  defineBehaviour('leases.coordination.k8s.io', {
+    prepareCreate: dropElection,
+    prepareUpdate: dropElection,
+  });
+  defineBehaviour('endpointslices.discovery.k8s.io', {
+    prepareCreate: (slice) => dropTopology(slice, null),
+    prepareUpdate: dropTopology,
+  });
+  defineBehaviour('csidrivers.storage.k8s.io', {
+    // its generation is counted from the first change on
+    prepareCreate: (driver) => delete objectAt(driver, 'metadata')?.['generation'],
+  });
+  defineBehaviour('volumeattributesclasses.storage.k8s.io', {
+    prepareCreate: (object) => addFinalizer(object, 'kubernetes.io/vac-protection'),
+  });
   defineBehaviour('persistentvolumes', {
     prepareCreate: (object, { world }) => {
       object['status'] = { phase: 'Pending', lastPhaseTransitionTime: timeOf(world) };
@@ -56,6 +71,28 @@ function taintNewNode(object: JsonObject): void {
     (taint) => stringAt(taint, 'key') === key && stringAt(taint, 'effect') === 'NoSchedule',
   );
   if (!has) object['spec'] = { ...spec, taints: [...taints, { key, effect: 'NoSchedule' }] };
+}
+
+/** Coordinated leader election is off by default, and its fields are dropped where it is. */
+function dropElection(lease: JsonObject): void {
+  const spec = objectAt(lease, 'spec');
+  delete spec?.['strategy'];
+  delete spec?.['preferredHolder'];
+}
+
+/** What v1 cannot write: where an endpoint is, by labels. A node that it named is kept. */
+function dropTopology(slice: JsonObject, previous: JsonObject | null): void {
+  const endpoints = listAt(slice, 'endpoints');
+  const before = previous === null ? [] : listAt(previous, 'endpoints');
+  if (previous !== null && equals([...endpoints], [...before])) return;
+  const host = ['deprecatedTopology', 'kubernetes.io/hostname'];
+  const nodes = before.map((endpoint) => stringAt(endpoint, ...host));
+  slice['endpoints'] = endpoints.map((endpoint) => {
+    const { deprecatedTopology: _, ...rest } = objectAt(endpoint) ?? {};
+    const node = stringAt(endpoint, ...host);
+    const isKept = rest['nodeName'] === undefined && node !== '' && nodes.includes(node);
+    return isKept ? { ...rest, nodeName: node } : rest;
+  });
 }
 
 /** Text that is written once, and stored as bytes. */

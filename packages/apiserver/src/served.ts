@@ -28,6 +28,8 @@ export interface Served {
 
 /** Kinds without a status subresource whose generation counts all the same. */
 const COUNTED: ReadonlySet<string> = new Set([
+  '/podtemplates',
+  'discovery.k8s.io/endpointslices',
   'networking.k8s.io/networkpolicies',
   'networking.k8s.io/ingressclasses',
   'admissionregistration.k8s.io/mutatingwebhookconfigurations',

@@ -33,7 +33,6 @@ export const ADMISSION_DEFAULTS: DefaultRules = {
   'apiextensions.v1.ServiceReference': SERVICE_PORT,
   'apiregistration.v1.ServiceReference': SERVICE_PORT,
   'authentication.v1.TokenRequestSpec': { values: { expirationSeconds: 3600 } },
-  'coordination.v1.LeaseSpec': { step: dropElection },
   'discovery.v1.EndpointPort': { values: { name: '', protocol: 'TCP' } },
   'flowcontrol.v1.FlowSchemaSpec': { values: { matchingPrecedence: 1000 } },
   'flowcontrol.v1.ExemptPriorityLevelConfiguration': {
@@ -90,12 +89,6 @@ function rememberStoredVersion(definition: JsonObject): void {
     break;
   }
   definition['status'] = status;
-}
-
-/** Coordinated leader election is off by default, and its fields are dropped where it is. */
-function dropElection(spec: JsonObject): void {
-  delete spec['strategy'];
-  delete spec['preferredHolder'];
 }
 
 function defaultPolicyTypes(spec: JsonObject): void {

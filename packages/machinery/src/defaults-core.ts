@@ -3,9 +3,11 @@
 import type { DefaultRules } from './defaulting.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { containersAmounts } from './quota/pod-resources.ts';
 
 const FILE_MODE = 0o644;
 const HOUR_SECONDS = 3600;
+const WHOLE_RESOURCES = ['cpu', 'memory'];
 const CLIENT_IP_TIMEOUT_SECONDS = 10800;
 
 const CONTAINER = {
@@ -103,9 +105,12 @@ function pullPolicy(image: string): string {
 const IMAGE_PATH =
   /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
 
+const IMAGE_NAME_LENGTH_MAX = 255;
+
 /** Tag of an image's name: `latest` if it has neither tag nor digest, '' if it is no valid name. */
 export function imageTag(image: string): string {
   const [name = '', digest] = image.split('@');
+  if (name.length > IMAGE_NAME_LENGTH_MAX) return '';
   if (digest !== undefined && !/^[A-Za-z][A-Za-z0-9+.-]*:[0-9a-fA-F]{32,}$/.test(digest)) return '';
   const slash = name.lastIndexOf('/');
   const colon = name.indexOf(':', slash + 1);
@@ -157,6 +162,7 @@ function defaultPod(pod: JsonObject): void {
     requestLimits(objectAt(container, 'resources'));
     if (spec['hostNetwork'] === true) openHostPorts(container);
   }
+  completeWhole(spec);
   spec['enableServiceLinks'] ??= true;
   // Of pods only: templates keep it.
   if (numberAt(spec, 'terminationGracePeriodSeconds') < 0) {
@@ -171,6 +177,32 @@ function requestLimits(resources: JsonObject | undefined): void {
   const requests = isObject(resources['requests']) ? resources['requests'] : {};
   for (const [name, amount] of Object.entries(limits)) requests[name] ??= amount;
   resources['requests'] = requests;
+}
+
+/**
+ * What is said of a pod as a whole is completed from its containers: huge pages that they may use,
+ * what they ask for, and at last what the pod may use at most.
+ */
+function completeWhole(spec: JsonObject): void {
+  const resources = objectAt(spec, 'resources');
+  if (resources === undefined) return;
+  const limits = { ...objectAt(resources, 'limits') };
+  const requests = { ...objectAt(resources, 'requests') };
+  const isSaid = Object.keys(limits).length + Object.keys(requests).length > 0;
+  if (!isSaid) return;
+  for (const [name, sum] of containersAmounts(spec, 'limits')) {
+    if (!name.startsWith('hugepages-') || requests[name] !== undefined) continue;
+    limits[name] ??= sum.toString();
+  }
+  if (Object.keys(limits).length === 0) return;
+  resources['limits'] = limits;
+  for (const [name, sum] of containersAmounts(spec, 'requests')) {
+    if (WHOLE_RESOURCES.includes(name)) requests[name] ??= sum.toString();
+  }
+  for (const [name, limit] of Object.entries(limits)) {
+    if (WHOLE_RESOURCES.includes(name) || name.startsWith('hugepages-')) requests[name] ??= limit;
+  }
+  if (Object.keys(requests).length > 0) resources['requests'] = requests;
 }
 
 function openHostPorts(container: JsonValue): void {
@@ -198,8 +230,6 @@ function defaultService(service: JsonObject): void {
     }
   }
   spec['type'] ??= 'ClusterIP';
-  const address = stringAt(spec, 'clusterIP');
-  if (address !== '' && spec['clusterIPs'] === undefined) spec['clusterIPs'] = [address];
   for (const port of listAt(spec, 'ports')) {
     if (!isObject(port)) continue;
     const target = port['targetPort'];

@@ -2,7 +2,7 @@
 
 import type { DefaultRules } from './defaulting.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
+import { isObject, type JsonObject } from './json-value.ts';
 
 const INT32_MAX = 2147483647;
 
@@ -28,6 +28,7 @@ export const WORKLOAD_DEFAULTS: DefaultRules = {
       revisionHistoryLimit: 10,
       persistentVolumeClaimRetentionPolicy: {},
     },
+    step: nameClaims,
   },
   'apps.v1.StatefulSetUpdateStrategy': { step: defaultStatefulStrategy },
   'apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy': {
@@ -111,4 +112,11 @@ function defaultAutoscaler(spec: JsonObject): void {
   if (behavior === undefined) return;
   behavior['scaleUp'] = { ...structuredClone(SCALE_UP), ...objectAt(behavior, 'scaleUp') };
   behavior['scaleDown'] = { ...structuredClone(SCALE_DOWN), ...objectAt(behavior, 'scaleDown') };
+}
+
+/** Templates of claims say what they are templates of. */
+function nameClaims(spec: JsonObject): void {
+  for (const claim of listAt(spec, 'volumeClaimTemplates')) {
+    if (isObject(claim)) Object.assign(claim, { apiVersion: 'v1', kind: 'PersistentVolumeClaim' });
+  }
 }

@@ -3,7 +3,12 @@
 import { forbiddenField, invalidValue, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { labelValueErrors, qualifiedNameErrors } from './names.ts';
+import {
+  dnsLabelErrors,
+  dnsSubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from './names.ts';
 import { checkSelector, eachObject, invalidEach, type Findings } from './validation-rules.ts';
 
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
@@ -104,8 +109,14 @@ function checkFieldRequirement(found: Findings, path: string, item: JsonObject):
     found.push(required(`${path}.values`, text));
   }
   const key = stringAt(item, 'key');
-  if (key === 'metadata.name') return;
-  found.push(invalidValue(`${path}.key`, key, 'not a valid field selector key'));
+  if (key !== 'metadata.name') {
+    found.push(invalidValue(`${path}.key`, key, 'not a valid field selector key'));
+    return;
+  }
+  for (const [index, value] of values.entries()) {
+    const text = typeof value === 'string' ? value : '';
+    invalidEach(found, `${path}.values[${index}]`, text, dnsSubdomainErrors(text));
+  }
 }
 
 function checkPodAffinity(found: Findings, path: string, affinity: JsonObject): void {
@@ -122,7 +133,47 @@ function checkPodAffinity(found: Findings, path: string, affinity: JsonObject): 
 function checkPodTerm(found: Findings, path: string, term: JsonObject): void {
   checkSelector(found, `${path}.labelSelector`, objectAt(term, 'labelSelector'));
   checkSelector(found, `${path}.namespaceSelector`, objectAt(term, 'namespaceSelector'));
+  for (const namespace of listAt(term, 'namespaces')) {
+    const text = typeof namespace === 'string' ? namespace : '';
+    // the path is upstream's, of one namespace
+    invalidEach(found, `${path}.namespace`, text, dnsLabelErrors(text));
+  }
+  checkLabelKeys(found, path, term);
   const key = stringAt(term, 'topologyKey');
   if (key === '') found.push(required(`${path}.topologyKey`, 'can not be empty'));
   invalidEach(found, `${path}.topologyKey`, key, qualifiedNameErrors(key));
+}
+
+/** Keys whose values come from the pod: labels' names, and each said in one way only. */
+export function checkLabelKeys(found: Findings, path: string, term: JsonObject): void {
+  const selector = objectAt(term, 'labelSelector');
+  for (const field of ['matchLabelKeys', 'mismatchLabelKeys']) {
+    const keys = listAt(term, field);
+    if (keys.length > 0 && selector === undefined) {
+      const text = 'must not be specified when labelSelector is not set';
+      found.push(forbiddenField(`${path}.${field}`, text));
+      continue;
+    }
+    for (const [index, key] of keys.entries()) {
+      const text = typeof key === 'string' ? key : '';
+      invalidEach(found, `${path}.${field}[${index}]`, text, qualifiedNameErrors(text));
+    }
+  }
+  const keys = listAt(term, 'matchLabelKeys');
+  const seen = new Set<JsonValue>(Object.keys(objectAt(selector, 'matchLabels') ?? {}));
+  for (const expression of listAt(selector, 'matchExpressions')) {
+    const key = stringAt(expression, 'key');
+    const index = keys.lastIndexOf(key);
+    if (index >= 0 && seen.has(key)) {
+      const text = 'exists in both matchLabelKeys and labelSelector';
+      found.push(invalidValue(`${path}[${index}]`, key, text));
+    }
+    seen.add(key);
+  }
+  const others = listAt(term, 'mismatchLabelKeys');
+  for (const [index, key] of keys.entries()) {
+    if (!others.includes(key)) continue;
+    const text = 'exists in both matchLabelKeys and mismatchLabelKeys';
+    found.push(invalidValue(`${path}.matchLabelKeys[${index}]`, key, text));
+  }
 }

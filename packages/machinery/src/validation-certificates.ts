@@ -16,6 +16,7 @@ import { dnsLabelErrors, dnsSubdomainErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
 import { eachObject, type Findings } from './validation-rules.ts';
+import { checkSignerName } from './validation-signers.ts';
 
 const USAGES = [
   'any',
@@ -43,9 +44,6 @@ const USAGES = [
   'timestamping',
 ];
 const SECONDS_MIN = 600;
-const DOMAIN_LENGTH_MAX = 253;
-/** A domain, a slash, and room for a label and a subdomain. */
-const SIGNER_LENGTH_MAX: number = DOMAIN_LENGTH_MAX + 1 + (DOMAIN_LENGTH_MAX + 63 + 1);
 const LEGACY_SIGNER = 'kubernetes.io/legacy-unknown';
 /** Conditions that are true where they are, and stay. */
 const LASTING = ['Approved', 'Denied', 'Failed'];
@@ -86,7 +84,7 @@ function checkRequest(found: Findings, request: JsonObject): void {
   if (signer === LEGACY_SIGNER) {
     const text = 'the legacy signerName is not allowed via this API version';
     found.push(invalidValue('spec.signerName', signer, text));
-  } else checkSigner(found, 'spec.signerName', signer);
+  } else checkSignerName(found, 'spec.signerName', signer);
   const seconds = spec['expirationSeconds'];
   if (typeof seconds === 'number' && seconds < SECONDS_MIN) {
     const text = 'may not specify a duration less than 600 seconds (10 minutes)';
@@ -103,45 +101,6 @@ function checkUsages(found: Findings, usages: readonly JsonValue[]): void {
   }
   for (const [index, usage] of usages.entries()) {
     if (usages.indexOf(usage) < index) found.push(duplicate(`spec.usages[${index}]`, usage));
-  }
-}
-
-/** `example.com/signer-name`. */
-function checkSigner(found: Findings, path: string, name: string): void {
-  if (name === '') {
-    found.push(required(path));
-    return;
-  }
-  const [domain = '', local, ...rest] = name.split('/');
-  if (local === undefined || rest.length > 0) {
-    const text = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-    found.push(invalidValue(path, name, text));
-    return;
-  }
-  if (domain.length > DOMAIN_LENGTH_MAX) found.push(tooLong(path, DOMAIN_LENGTH_MAX));
-  const labels = domain.split('.');
-  firstWrong(found, path, domain, labels, dnsLabelErrors);
-  if (labels.length < 2) {
-    const text = 'should be a domain with at least two segments separated by dots';
-    found.push(invalidValue(path, domain, text));
-  }
-  firstWrong(found, path, local, local.split('.'), dnsSubdomainErrors);
-  if (name.length > SIGNER_LENGTH_MAX) found.push(tooLong(path, SIGNER_LENGTH_MAX));
-}
-
-function firstWrong(
-  found: Findings,
-  path: string,
-  value: string,
-  labels: readonly string[],
-  errorsOf: (label: string) => readonly string[],
-): void {
-  for (const label of labels) {
-    const errors = errorsOf(label);
-    for (const error of errors) {
-      found.push(invalidValue(path, value, `validating label ${JSON.stringify(label)}: ${error}`));
-    }
-    if (errors.length > 0) return;
   }
 }
 

@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from './fielderrors.ts';
-import { listAt, objectAt, stringAt } from './json.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import {
   configKeyErrors,
@@ -28,6 +28,7 @@ import {
   oneOf,
   type Findings,
 } from './validation-rules.ts';
+import { checkBacksteps, checkDescendingPath } from './validation-paths.ts';
 
 const TAKEN = 'must not already exist';
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
@@ -45,8 +46,10 @@ const INIT_ONLY_SIDECAR = 'may not be set for init containers without restartPol
 
 /** What the containers of one pod may refer to. */
 export interface PodScope {
-  readonly volumes: ReadonlySet<string>;
+  readonly volumes: ReadonlyMap<string, JsonObject>;
   readonly claims: ReadonlySet<string>;
+  /** How long its containers may take to stop; null where that is wrong by itself. */
+  readonly graceSeconds: number | null;
 }
 
 export function checkContainers(
@@ -65,7 +68,7 @@ export function checkContainers(
     const name = stringAt(container, 'name');
     if (names.has(name)) found.push(duplicate(`${at}.name`, name));
     names.add(name);
-    checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));
+    checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'), scope);
     for (const probe of PROBES) checkProbe(found, `${at}.${probe}`, probe, container);
     checkRestarts(found, at, container);
   });
@@ -149,7 +152,9 @@ export function checkInitContainers(
     checkRestarts(found, at, container, true);
     checkHostPorts(found, path, [container]);
     const isSidecar = container['restartPolicy'] === 'Always';
-    if (isSidecar) checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'));
+    if (isSidecar) {
+      checkLifecycle(found, `${at}.lifecycle`, objectAt(container, 'lifecycle'), scope);
+    }
     for (const field of ['lifecycle', ...PROBES]) {
       if (container[field] === undefined) continue;
       if (!isSidecar) found.push(forbiddenField(`${at}.${field}`, INIT_ONLY_SIDECAR));
@@ -222,7 +227,12 @@ function checkDevices(found: Findings, path: string, container: JsonObject, scop
     const file = stringAt(device, 'devicePath');
     if (name === '') found.push(required(`${at}.name`));
     if (names.has(name)) blame(`${at}.name`, name, 'must be unique');
-    if (!scope.volumes.has(name)) found.push(fieldNotFound(`${at}.name`, name));
+    const volume = scope.volumes.get(name);
+    if (volume === undefined) found.push(fieldNotFound(`${at}.name`, name));
+    else if (volume['persistentVolumeClaim'] === undefined && volume['ephemeral'] === undefined) {
+      const kinds = 'PersistentVolumeClaim or Ephemeral';
+      blame(`${at}.name`, name, `can only use volume source type of ${kinds} for block mode`);
+    }
     if (file === '') found.push(required(`${at}.devicePath`));
     if (paths.has(file)) blame(`${at}.devicePath`, file, 'must be unique');
     const isUp = file.split('/').includes('..');
@@ -244,14 +254,14 @@ export function checkResourceClaims(
   claims: readonly JsonValue[],
   scope: PodScope,
 ): void {
+  const seen: string[] = [];
   eachObject(claims, path, (claim, at) => {
     const name = stringAt(claim, 'name');
     if (name === '') {
       found.push(required(at));
       return;
     }
-    const request = stringAt(claim, 'request');
-    if (request !== '') checkDnsLabel(found, `${at}.request`, request);
+    checkRequestOfClaim(found, at, name, stringAt(claim, 'request'), seen);
     if (scope.claims.has(name)) return;
     const known = [...scope.claims].toSorted().join(', ');
     const which = known === '' ? ' which is empty' : `: ${known}`;
@@ -259,6 +269,27 @@ export function checkResourceClaims(
     const detail = `must be one of the names in pod.spec.resourceClaims${which}`;
     found.push({ ...error, body: `${error.body}: ${detail}` });
   });
+}
+
+/** A claim is named as a whole once, or request by request. */
+function checkRequestOfClaim(
+  found: Findings,
+  path: string,
+  name: string,
+  request: string,
+  seen: string[],
+): void {
+  if (seen.includes(name)) {
+    found.push(duplicate(path, name));
+    return;
+  }
+  const key = request === '' ? name : `${name}/${request}`;
+  if (request !== '') checkDnsLabel(found, `${path}.request`, request);
+  if (seen.includes(key)) found.push(duplicate(path, key));
+  else if (request === '') {
+    for (const one of seen) if (one.startsWith(`${name}/`)) found.push(duplicate(path, name));
+  }
+  seen.push(key);
 }
 
 function checkPorts(found: Findings, path: string, ports: readonly JsonValue[]): void {
@@ -323,6 +354,8 @@ function checkEnv(found: Findings, path: string, variables: readonly JsonValue[]
     }
     checkKeyReference(found, `${from}.configMapKeyRef`, objectAt(source, 'configMapKeyRef'));
     checkKeyReference(found, `${from}.secretKeyRef`, objectAt(source, 'secretKeyRef'));
+    const file = objectAt(source, 'fileKeyRef');
+    if (file !== undefined) checkFileReference(found, `${from}.fileKeyRef`, file);
     const count = ENV_SOURCES.filter((field) => source[field] !== undefined).length;
     if (count === 0) {
       const list = '`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`';
@@ -338,9 +371,44 @@ function checkEnv(found: Findings, path: string, variables: readonly JsonValue[]
 
 function checkKeyReference(found: Findings, path: string, reference: JsonObject | undefined): void {
   if (reference === undefined) return;
+  const name = stringAt(reference, 'name');
+  invalidEach(found, `${path}.name`, name, dnsSubdomainErrors(name));
   const key = stringAt(reference, 'key');
   if (key === '') found.push(required(`${path}.key`));
   else invalidEach(found, `${path}.key`, key, configKeyErrors(key));
+}
+
+/** A variable from a file in a volume that containers write. */
+function checkFileReference(found: Findings, path: string, reference: JsonObject): void {
+  const key = stringAt(reference, 'key');
+  if (key === '') found.push(required(`${path}.key`));
+  else invalidEach(found, `${path}.key`, key, envNameErrors(key));
+  const name = stringAt(reference, 'volumeName');
+  if (name === '') found.push(required(`${path}.volumeName`));
+  else checkDnsLabel(found, `${path}.volumeName`, name);
+  const file = stringAt(reference, 'path');
+  if (file === '') found.push(required(`${path}.path`));
+  else checkBacksteps(found, `${path}.path`, file);
+}
+
+/** Volumes that variables come from: empty ones, which containers fill. */
+export function checkFileVolumes(found: Findings, path: string, spec: JsonObject): void {
+  const volumes = listAt(spec, 'volumes');
+  for (const field of ['initContainers', 'containers', 'ephemeralContainers']) {
+    eachObject(listAt(spec, field), `${path}.${field}`, (container, owner) => {
+      eachObject(listAt(container, 'env'), `${owner}.env`, (variable, at) => {
+        const file = objectAt(variable, 'valueFrom', 'fileKeyRef');
+        if (file === undefined) return;
+        const name = stringAt(file, 'volumeName');
+        const where = `${at}.valueFrom.fileKeyRef.volumeName`;
+        const volume = volumes.findLast((one) => stringAt(one, 'name') === name);
+        if (volume === undefined) found.push(fieldNotFound(where, name));
+        else if (objectAt(volume, 'emptyDir') === undefined) {
+          found.push(invalidValue(where, name, 'referenced volume must be of type emptyDir'));
+        }
+      });
+    });
+  }
 }
 
 function checkEnvFrom(found: Findings, path: string, sources: readonly JsonValue[]): void {
@@ -426,18 +494,22 @@ function checkRecursion(found: Findings, path: string, mount: JsonObject): void 
   found.push(forbiddenField(path, text));
 }
 
-/** A path below a volume: relative, and never up. */
-export function checkDescendingPath(found: Findings, path: string, value: string): void {
-  if (value.startsWith('/')) found.push(invalidValue(path, value, 'must be a relative path'));
-  if (value.split('/').includes('..')) {
-    found.push(invalidValue(path, value, "must not contain '..'"));
-  }
-}
-
-function checkLifecycle(found: Findings, path: string, lifecycle: JsonObject | undefined): void {
+function checkLifecycle(
+  found: Findings,
+  path: string,
+  lifecycle: JsonObject | undefined,
+  { graceSeconds }: PodScope,
+): void {
   for (const field of ['postStart', 'preStop']) {
     const handler = objectAt(lifecycle, field);
-    if (handler !== undefined) checkHandler(found, `${path}.${field}`, handler);
+    if (handler === undefined) continue;
+    checkHandler(found, `${path}.${field}`, handler);
+    const sleep = objectAt(handler, 'sleep');
+    if (sleep === undefined || graceSeconds === null || Object.keys(handler).length > 1) continue;
+    const seconds = numberAt(sleep, 'seconds');
+    if (seconds >= 0 && seconds <= graceSeconds) continue;
+    const text = `must be non-negative and less than terminationGracePeriodSeconds (${graceSeconds})`;
+    found.push(invalidValue(`${path}.${field}.sleep`, seconds, text));
   }
 }
 

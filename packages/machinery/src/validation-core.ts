@@ -13,6 +13,7 @@ import {
 import { parseQuantity, Quantity } from './quantity.ts';
 import type { RuleTable } from './validation.ts';
 import { checkCidr, checkEndpointIp, checkIp } from './validation-addresses.ts';
+import { checkClaimSpec } from './validation-claims.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import { checkTaints } from './validation-pods.ts';
 import {
@@ -30,7 +31,6 @@ import {
 const DATA_BYTES_MAX = 1048576;
 const FROZEN = 'field is immutable when `immutable` is set';
 const POD_CIDR_TEXT = 'node updates may not change podCIDR except from "" to valid';
-const ACCESS_MODES = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 
 export const CORE_RULES: RuleTable = {
   nodes: {
@@ -242,64 +242,6 @@ function checkEndpointPort(
 
 function checkClaim(found: Findings, claim: JsonObject): void {
   checkClaimSpec(found, 'spec', objectAt(claim, 'spec') ?? {});
-}
-
-export function checkClaimSpec(found: Findings, path: string, spec: JsonObject): void {
-  const modes = listAt(spec, 'accessModes');
-  const modesPath = `${path}.accessModes`;
-  if (modes.length === 0) found.push(required(modesPath, 'at least 1 access mode is required'));
-  checkSelector(found, `${path}.selector`, objectAt(spec, 'selector'));
-  for (const mode of modes) {
-    if (typeof mode === 'string' && ACCESS_MODES.includes(mode)) continue;
-    found.push(notSupported(modesPath, mode, ACCESS_MODES));
-  }
-  if (modes.includes('ReadWriteOncePod') && modes.length > 1) {
-    const text = 'may not use ReadWriteOncePod with other access modes';
-    found.push(forbiddenField(modesPath, text));
-  }
-  checkStorage(
-    found,
-    `${path}.resources[storage]`,
-    stringAt(spec, 'resources', 'requests', 'storage'),
-  );
-  const className = stringAt(spec, 'storageClassName');
-  if (className !== '') {
-    invalidEach(found, `${path}.storageClassName`, className, dnsSubdomainErrors(className));
-  }
-  oneOf(found, `${path}.volumeMode`, spec['volumeMode'], ['Block', 'Filesystem'], true);
-  for (const field of ['dataSource', 'dataSourceRef']) {
-    const source = objectAt(spec, field);
-    if (source !== undefined) checkDataSource(found, `${path}.${field}`, source);
-  }
-  const attributes = stringAt(spec, 'volumeAttributesClassName');
-  if (attributes === '') return;
-  const at = `${path}.volumeAttributesClassName`;
-  invalidEach(found, at, attributes, dnsSubdomainErrors(attributes));
-}
-
-function checkDataSource(found: Findings, path: string, source: JsonObject): void {
-  for (const field of ['name', 'kind']) {
-    if (stringAt(source, field) === '') found.push(required(`${path}.${field}`));
-  }
-  const group = stringAt(source, 'apiGroup');
-  const kind = stringAt(source, 'kind');
-  if (group === '' && kind !== 'PersistentVolumeClaim') {
-    const text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-    found.push(invalidValue(path, kind, text));
-  }
-  if (group !== '') invalidEach(found, `${path}.apiGroup`, group, dnsSubdomainErrors(group));
-  const namespace = stringAt(source, 'namespace');
-  if (namespace !== '') checkDnsLabel(found, `${path}.namespace`, namespace);
-}
-
-function checkStorage(found: Findings, path: string, text: string): void {
-  if (text === '') {
-    found.push(required(path));
-    return;
-  }
-  const amount = parseQuantity(text);
-  if (amount instanceof Quantity && amount.sign > 0) return;
-  found.push(invalidValue(path, text, 'must be greater than zero'));
 }
 
 const CLAIM_TEXT =

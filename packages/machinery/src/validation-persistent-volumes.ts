@@ -1,42 +1,39 @@
 /** Persistent volumes: what they need, whatever driver makes them. */
 
-import { forbiddenField, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
+import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { dnsSubdomainErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { checkNodeSelector } from './validation-affinity.ts';
+import { ACCESS_MODES } from './validation-claims.ts';
+import { checkBacksteps } from './validation-paths.ts';
 import { immutable, invalidEach, isSame, oneOf } from './validation-rules.ts';
 import type { Findings } from './validation-rules.ts';
+import { VOLUME_SOURCES } from './volumes/volume-sources.ts';
 
-const ACCESS_MODES = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
-const DRIVER_NAME_LENGTH_MAX = 63;
-
-/** Kinds of sources in upstream's order, and the fields without which they are nothing. */
-const SOURCES: Readonly<Record<string, readonly string[]>> = {
-  hostPath: ['path'],
-  gcePersistentDisk: ['pdName'],
-  awsElasticBlockStore: ['volumeID'],
-  glusterfs: ['endpoints', 'path'],
-  flocker: [],
-  nfs: ['server', 'path'],
-  rbd: ['monitors', 'image'],
-  quobyte: ['registry', 'volume'],
-  cephfs: ['monitors'],
-  iscsi: ['targetPortal', 'iqn'],
-  cinder: ['volumeID'],
-  fc: [],
-  flexVolume: ['driver'],
-  azureFile: ['secretName', 'shareName'],
-  vsphereVolume: ['volumePath'],
-  photonPersistentDisk: ['pdID'],
-  portworxVolume: ['volumeID'],
-  azureDisk: ['diskName', 'diskURI'],
-  scaleIO: ['gateway', 'system', 'volumeName'],
-  local: ['path'],
-  storageos: ['volumeName'],
-  csi: ['driver', 'volumeHandle'],
-};
+/** Kinds of sources in upstream's order. */
+const SOURCE_ORDER = [
+  ...[
+    'hostPath',
+    'gcePersistentDisk',
+    'awsElasticBlockStore',
+    'glusterfs',
+    'flocker',
+    'nfs',
+    'rbd',
+  ],
+  ...['quobyte', 'cephfs', 'iscsi', 'cinder', 'fc', 'flexVolume', 'azureFile', 'vsphereVolume'],
+  ...[
+    'photonPersistentDisk',
+    'portworxVolume',
+    'azureDisk',
+    'scaleIO',
+    'local',
+    'storageos',
+    'csi',
+  ],
+];
 
 /** A new volume. */
 export function checkVolume(found: Findings, volume: JsonObject): void {
@@ -48,7 +45,7 @@ export function checkVolume(found: Findings, volume: JsonObject): void {
   oneOf(found, 'spec.persistentVolumeReclaimPolicy', policy, policies, true);
   const affinity = objectAt(spec, 'nodeAffinity');
   if (affinity !== undefined) checkAffinity(found, affinity);
-  checkSources(found, spec);
+  checkSources(found, spec, stringAt(volume, 'metadata', 'name'));
   const root = stringAt(spec, 'hostPath', 'path').replace(/\/+$/, '');
   if (objectAt(spec, 'hostPath') !== undefined && root === '' && policy === 'Recycle') {
     const text = "may not be 'recycle' for a hostPath mount of '/'";
@@ -103,49 +100,43 @@ function checkAffinity(found: Findings, affinity: JsonObject): void {
   } else checkNodeSelector(found, 'spec.nodeAffinity.required', wanted);
 }
 
-function checkSources(found: Findings, spec: JsonObject): void {
+function checkSources(found: Findings, spec: JsonObject, name: string): void {
   let count = 0;
-  for (const [name, fields] of Object.entries(SOURCES)) {
-    const source = objectAt(spec, name);
+  for (const field of SOURCE_ORDER) {
+    const source = objectAt(spec, field);
     if (source === undefined) continue;
+    const path = `spec.${field}`;
     // the one driver of drivers may stand beside others
-    if (count > 0 && name !== 'flexVolume') {
-      found.push(forbiddenField(`spec.${name}`, 'may not specify more than 1 volume type'));
+    if (count > 0 && field !== 'flexVolume') {
+      found.push(forbiddenField(path, 'may not specify more than 1 volume type'));
       continue;
     }
     count++;
-    checkSource(found, `spec.${name}`, source, fields);
-    if (name === 'local' && objectAt(spec, 'nodeAffinity') === undefined) {
-      found.push(required('spec.nodeAffinity', 'Local volume requires node affinity'));
-    }
+    if (field === 'iscsi') checkPortal(found, source, name);
+    if (field === 'local') checkLocal(found, spec, source);
+    else VOLUME_SOURCES[field]?.(found, path, source, true);
   }
   if (count === 0) found.push(required('spec', 'must specify a volume type'));
 }
 
-function checkSource(
-  found: Findings,
-  path: string,
-  source: JsonObject,
-  fields: readonly string[],
-): void {
-  for (const field of fields) {
-    const value = source[field];
-    const isThere = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== '';
-    if (path === 'spec.csi' && field === 'driver') {
-      checkDriverName(found, 'spec.csi.driver', stringAt(source, 'driver'));
-    } else if (!isThere) found.push(required(`${path}.${field}`));
-  }
-  const text = 'must be an absolute path';
-  const nfs = stringAt(source, 'path');
-  if (path === 'spec.nfs' && nfs !== '' && !nfs.startsWith('/')) {
-    found.push(invalidValue('spec.nfs.path', nfs, text));
-  }
-  for (const [member, reference] of Object.entries(source)) {
-    if (path !== 'spec.csi' || !member.endsWith('SecretRef')) continue;
-    for (const field of ['name', 'namespace']) {
-      if (stringAt(reference, field) === '') found.push(required(`${path}.${member}.${field}`));
-    }
-  }
+const PORTAL_LENGTH_MAX = 64;
+
+function checkPortal(found: Findings, source: JsonObject, name: string): void {
+  const portal = stringAt(source, 'targetPortal');
+  if (source['initiatorName'] === undefined) return;
+  if (`${name}:${portal}`.length <= PORTAL_LENGTH_MAX) return;
+  const text =
+    `Total length of <volume name>:<iscsi.targetPortal> must be under ${PORTAL_LENGTH_MAX} ` +
+    'characters if iscsi.initiatorName is specified.';
+  found.push(invalidValue('spec.iscsi.targetportal', portal, text));
+}
+
+function checkLocal(found: Findings, spec: JsonObject, source: JsonObject): void {
+  const path = stringAt(source, 'path');
+  if (path === '') found.push(required('spec.local.path'));
+  else checkBacksteps(found, 'spec.local.path', path);
+  if (objectAt(spec, 'nodeAffinity') !== undefined) return;
+  found.push(required('spec.nodeAffinity', 'Local volume requires node affinity'));
 }
 
 function checkAttributesClass(found: Findings, spec: JsonObject): void {
@@ -162,7 +153,7 @@ function checkAttributesClass(found: Findings, spec: JsonObject): void {
 export function changeVolume(found: Findings, next: JsonObject, previous: JsonObject): void {
   const [after, before] = [objectAt(next, 'spec') ?? {}, objectAt(previous, 'spec') ?? {}];
   const sourceOf = (spec: JsonObject): JsonObject => {
-    const named = Object.keys(SOURCES).flatMap((name) => {
+    const named = SOURCE_ORDER.flatMap((name) => {
       const source = objectAt(spec, name);
       return source === undefined ? [] : [[name, source] as const];
     });
@@ -184,14 +175,4 @@ export function changeVolume(found: Findings, next: JsonObject, previous: JsonOb
     const text = 'update from non-nil value to nil is forbidden';
     found.push(forbiddenField('spec.volumeAttributesClassName', text));
   }
-}
-
-/** The name of a driver, as it calls itself. */
-export function checkDriverName(found: Findings, path: string, name: string): void {
-  if (name === '') {
-    found.push(required(path));
-    return;
-  }
-  if (name.length > DRIVER_NAME_LENGTH_MAX) found.push(tooLong(path, DRIVER_NAME_LENGTH_MAX));
-  invalidEach(found, path, name, dnsSubdomainErrors(name.toLowerCase()));
 }

@@ -32,7 +32,7 @@ export const POD_RULES: RuleTable = {
 
 function createPod(found: Findings, pod: JsonObject): void {
   const spec = objectAt(pod, 'spec') ?? {};
-  checkPod(found, spec);
+  checkPod(found, spec, stringAt(pod, 'metadata', 'name'));
   if (listAt(spec, 'ephemeralContainers').length > 0) {
     found.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
   }
@@ -42,8 +42,8 @@ function createPod(found: Findings, pod: JsonObject): void {
   }
 }
 
-function checkPod(found: Findings, spec: JsonObject): void {
-  checkPodSpec(found, 'spec', spec, false);
+function checkPod(found: Findings, spec: JsonObject, name: string): void {
+  checkPodSpec(found, 'spec', spec, false, name);
   checkImageSpace(found, 'spec.containers', listAt(spec, 'containers'));
   checkImageSpace(found, 'spec.initContainers', listAt(spec, 'initContainers'));
 }
@@ -51,7 +51,7 @@ function checkPod(found: Findings, spec: JsonObject): void {
 function updatePod(found: Findings, next: JsonObject, previous: JsonObject): void {
   const spec = objectAt(next, 'spec') ?? {};
   const stored = objectAt(previous, 'spec') ?? {};
-  checkPod(found, spec);
+  checkPod(found, spec, stringAt(next, 'metadata', 'name'));
   for (const field of ['containers', 'initContainers']) {
     if (!checkImages(found, `spec.${field}`, listAt(spec, field), listAt(stored, field))) return;
   }

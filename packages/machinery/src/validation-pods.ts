@@ -18,9 +18,10 @@ import {
   rangeText,
   searchNameErrors,
 } from './names.ts';
-import { checkAffinity } from './validation-affinity.ts';
+import { checkAffinity, checkLabelKeys } from './validation-affinity.ts';
 import {
   checkContainers,
+  checkFileVolumes,
   checkInitContainers,
   checkEphemeralContainers,
   checkResizing,
@@ -34,14 +35,21 @@ import {
   eachObject,
   invalidEach,
   oneOf,
+  oneOfSet,
   positive,
   type Findings,
 } from './validation-rules.ts';
 import { checkIp } from './validation-addresses.ts';
 import { checkAnnotations } from './validation-metadata.ts';
-import { checkPodResources, checkResources } from './validation-resources.ts';
+import { checkPodResources, checkPodSums, checkResources } from './validation-resources.ts';
 import { checkPodSecurity } from './validation-security.ts';
-import { checkVolumes } from './validation-volumes.ts';
+import {
+  checkHostProcesses,
+  checkLinux,
+  checkUserNamespace,
+  checkWindows,
+} from './validation-systems.ts';
+import { checkVolumes } from './volumes/pod-volumes.ts';
 
 const INT32_MAX = 2147483647;
 const DNS_POLICIES = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
@@ -53,13 +61,19 @@ export function checkPodSpec(
   path: string,
   spec: JsonObject,
   isTemplate: boolean,
+  podName = '',
 ): void {
-  if (spec['terminationGracePeriodSeconds'] === undefined) {
-    found.push(required(`${path}.terminationGracePeriodSeconds`));
-  }
-  const volumes = checkVolumes(found, `${path}.volumes`, listAt(spec, 'volumes'));
+  const grace = spec['terminationGracePeriodSeconds'];
+  if (grace === undefined) found.push(required(`${path}.terminationGracePeriodSeconds`));
+  const place = { podName, isTemplate };
+  const volumes = checkVolumes(found, `${path}.volumes`, listAt(spec, 'volumes'), place);
   const claims = listAt(spec, 'resourceClaims').map((claim) => stringAt(claim, 'name'));
-  const scope: PodScope = { volumes, claims: new Set(claims) };
+  const scope: PodScope = {
+    volumes,
+    claims: new Set(claims.filter((name) => name !== '')),
+    graceSeconds: typeof grace === 'number' ? grace : null,
+  };
+  checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
   const containers = listAt(spec, 'containers');
   checkContainers(found, `${path}.containers`, containers, scope);
   const initContainers = listAt(spec, 'initContainers');
@@ -70,51 +84,76 @@ export function checkPodSpec(
   const ephemeral = listAt(spec, 'ephemeralContainers');
   const others = [...containers, ...initContainers];
   checkEphemeralContainers(found, `${path}.ephemeralContainers`, ephemeral, others, scope);
-  checkPodResources(found, `${path}.resources`, objectAt(spec, 'resources'));
-  const podClaims = listAt(spec, 'resources', 'claims');
-  checkResourceClaims(found, `${path}.resources.claims`, podClaims, scope);
-  const overhead = objectAt(spec, 'overhead');
-  if (overhead !== undefined) checkResources(found, `${path}.overhead`, { limits: overhead });
-  checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
+  checkWholeResources(found, path, spec, scope);
   if (spec['hostNetwork'] === true) checkHostNetwork(found, path, containers, isTemplate);
   const policies = ['Always', 'OnFailure', 'Never'];
   oneOf(found, `${path}.restartPolicy`, spec['restartPolicy'], policies);
   oneOf(found, `${path}.dnsPolicy`, spec['dnsPolicy'], DNS_POLICIES);
   checkLabels(found, `${path}.nodeSelector`, objectAt(spec, 'nodeSelector'));
-  checkPodSecurity(found, `${path}.securityContext`, objectAt(spec, 'securityContext'));
+  checkPodSecurity(found, path, spec);
   checkAffinity(found, `${path}.affinity`, objectAt(spec, 'affinity'));
   checkDnsConfig(found, `${path}.dnsConfig`, spec);
   checkGates(found, path, spec);
   checkSpread(found, `${path}.topologySpreadConstraints`, spec);
-  checkNames(found, path, spec);
-  checkHosts(found, path, spec);
+  checkHostProcesses(found, path, spec);
+  checkUserNamespace(found, path, spec);
+  checkHostName(found, path, spec);
+  checkNames(found, path, spec, ['serviceAccountName', 'nodeName']);
   const deadline = spec['activeDeadlineSeconds'];
   if (typeof deadline === 'number' && (deadline < 1 || deadline > INT32_MAX)) {
     found.push(invalidValue(`${path}.activeDeadlineSeconds`, deadline, rangeText(1, INT32_MAX)));
-  }
-  checkTolerations(found, `${path}.tolerations`, listAt(spec, 'tolerations'));
-  const preemption = ['PreemptLowerPriority', 'Never'];
-  oneOf(found, `${path}.preemptionPolicy`, spec['preemptionPolicy'], preemption, true);
-  checkSystem(found, `${path}.os`, objectAt(spec, 'os'));
-}
-
-function checkSystem(found: Findings, path: string, system: JsonObject | undefined): void {
-  if (system === undefined) return;
-  const name = stringAt(system, 'name');
-  if (name === '') found.push(required(`${path}.name`));
-  else oneOf(found, path, name, ['linux', 'windows']);
-}
-
-function checkNames(found: Findings, path: string, spec: JsonObject): void {
-  for (const field of ['serviceAccountName', 'nodeName']) {
-    const name = stringAt(spec, field);
-    if (name !== '') invalidEach(found, `${path}.${field}`, name, dnsSubdomainErrors(name));
   }
   for (const field of ['hostname', 'subdomain']) {
     const name = stringAt(spec, field);
     if (name !== '') checkDnsLabel(found, `${path}.${field}`, name);
   }
-  for (const field of ['priorityClassName', 'runtimeClassName']) {
+  checkTolerations(found, `${path}.tolerations`, listAt(spec, 'tolerations'));
+  checkHosts(found, path, spec);
+  checkNames(found, path, spec, ['priorityClassName', 'runtimeClassName']);
+  const preemption = ['PreemptLowerPriority', 'Never'];
+  oneOf(found, `${path}.preemptionPolicy`, spec['preemptionPolicy'], preemption, true);
+  const overhead = objectAt(spec, 'overhead');
+  if (overhead !== undefined) checkResources(found, `${path}.overhead`, { limits: overhead });
+  checkSystem(found, path, spec);
+  checkFileVolumes(found, path, spec);
+}
+
+function checkSystem(found: Findings, path: string, spec: JsonObject): void {
+  const system = objectAt(spec, 'os');
+  if (system === undefined) return;
+  const name = stringAt(system, 'name');
+  if (name === '') found.push(required(`${path}.os.name`));
+  else if (name === 'linux') checkLinux(found, path, spec);
+  else if (name === 'windows') checkWindows(found, path, spec);
+  else oneOf(found, `${path}.os`, name, ['linux', 'windows']);
+}
+
+/** What the pod as a whole may use; Windows cannot say. */
+function checkWholeResources(
+  found: Findings,
+  path: string,
+  spec: JsonObject,
+  scope: PodScope,
+): void {
+  const at = `${path}.resources`;
+  const resources = objectAt(spec, 'resources');
+  if (resources === undefined) return;
+  if (stringAt(spec, 'os', 'name') === 'windows') {
+    found.push(forbiddenField(at, 'may not be set for a windows pod'));
+    return;
+  }
+  checkPodResources(found, at, resources);
+  checkResourceClaims(found, `${at}.claims`, listAt(resources, 'claims'), scope);
+  checkPodSums(found, at, spec);
+}
+
+function checkNames(
+  found: Findings,
+  path: string,
+  spec: JsonObject,
+  fields: readonly string[],
+): void {
+  for (const field of fields) {
     const name = stringAt(spec, field);
     if (name !== '') invalidEach(found, `${path}.${field}`, name, dnsSubdomainErrors(name));
   }
@@ -174,6 +213,9 @@ function checkHosts(found: Findings, path: string, spec: JsonObject): void {
       invalidEach(found, `${at}.hostnames[${index}]`, name, dnsSubdomainErrors(name));
     }
   });
+}
+
+function checkHostName(found: Findings, path: string, spec: JsonObject): void {
   const name = spec['hostnameOverride'];
   if (typeof name !== 'string') return;
   const at = `${path}.hostnameOverride`;
@@ -244,9 +286,6 @@ function checkSpread(found: Findings, path: string, spec: JsonObject): void {
     if (constraints.slice(index + 1).some((other) => pairOf(other) === pair)) {
       found.push(duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair));
     }
-    for (const field of ['nodeAffinityPolicy', 'nodeTaintsPolicy']) {
-      oneOf(found, `${at}.${field}`, constraint[field], ['Honor', 'Ignore'], true);
-    }
     const minDomains = constraint['minDomains'];
     if (minDomains !== undefined) {
       positive(found, `${at}.minDomains`, minDomains);
@@ -256,6 +295,10 @@ function checkSpread(found: Findings, path: string, spec: JsonObject): void {
         found.push(invalidValue(`${at}.minDomains`, minDomains, detail));
       }
     }
+    for (const field of ['nodeAffinityPolicy', 'nodeTaintsPolicy']) {
+      oneOfSet(found, `${at}.${field}`, constraint[field], ['Honor', 'Ignore']);
+    }
+    checkLabelKeys(found, at, constraint);
     checkSelector(found, `${at}.labelSelector`, objectAt(constraint, 'labelSelector'));
   });
 }

@@ -5,6 +5,7 @@ import { listAt, objectAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
+import { amountsOf, containerAmounts, containersAmounts } from './quota/pod-resources.ts';
 import {
   COUNTED_RESOURCES,
   invalidEach,
@@ -46,29 +47,84 @@ export function checkResources(
   for (const [name, amount] of Object.entries(limits)) {
     checkName(found, `${path}.limits[${name}]`, name);
     checkAmount(found, `${path}.limits[${name}]`, name, amount);
+    checkPages(found, `${path}.limits[${name}]`, name, amount);
   }
   for (const [name, amount] of Object.entries(requests)) {
     checkName(found, `${path}.requests[${name}]`, name);
     checkAmount(found, `${path}.requests[${name}]`, name, amount);
-    const limit = limits[name];
-    const isShared = isOvercommitted(name);
-    if (limit === undefined) {
-      if (isShared) continue;
-      const text = 'Limit must be set for non overcommitable resources';
-      found.push(required(`${path}.limits`, text));
-      continue;
-    }
-    const order = compareAmounts(amount, limit);
-    const relation =
-      !isShared && order !== 0 ? 'equal to' : order > 0 ? 'less than or equal to' : '';
-    if (relation === '') continue;
-    const text = `must be ${relation} ${name} limit of ${textOf(limit)}`;
-    found.push(invalidValue(`${path}.requests`, textOf(amount), text));
+    checkLimit(found, path, name, amount, limits[name]);
+    checkPages(found, `${path}.requests[${name}]`, name, amount);
   }
   const names = [...Object.keys(limits), ...Object.keys(requests)];
   if (names.includes('cpu') || names.includes('memory')) return;
   if (names.some((name) => name.startsWith('hugepages-'))) {
     found.push(forbiddenField(path, 'HugePages require cpu or memory'));
+  }
+}
+
+/** A request is at most its limit, and equal to it where nothing is overcommitted. */
+function checkLimit(
+  found: Findings,
+  path: string,
+  name: string,
+  amount: JsonValue | undefined,
+  limit: JsonValue | undefined,
+): void {
+  const isShared = isOvercommitted(name);
+  if (limit === undefined) {
+    if (isShared) return;
+    const text = 'Limit must be set for non overcommitable resources';
+    found.push(required(`${path}.limits`, text));
+    return;
+  }
+  const order = compareAmounts(amount, limit);
+  const relation = !isShared && order !== 0 ? 'equal to' : order > 0 ? 'less than or equal to' : '';
+  if (relation === '') return;
+  const text = `must be ${relation} ${name} limit of ${textOf(limit)}`;
+  found.push(invalidValue(`${path}.requests`, textOf(amount), text));
+}
+
+/** Huge pages come whole. */
+function checkPages(
+  found: Findings,
+  path: string,
+  name: string,
+  value: JsonValue | undefined,
+): void {
+  if (!name.startsWith('hugepages-')) return;
+  const size = parseQuantity(name.slice('hugepages-'.length));
+  const amount = parseQuantity(textOf(value));
+  if (!(size instanceof Quantity) || !(amount instanceof Quantity)) return;
+  const [pages, bytes] = [size.scaled(0), amount.scaled(0)];
+  if (pages > 0n && bytes % pages === 0n) return;
+  const text = `${amount.toString()} is not positive integer multiple of ${name}`;
+  found.push(invalidValue(path, amount.toString(), text));
+}
+
+/** The pod as a whole may use what its containers may, and no container more than the pod. */
+export function checkPodSums(found: Findings, path: string, spec: JsonObject): void {
+  const ofPod = {
+    requests: amountsOf(objectAt(spec, 'resources', 'requests')),
+    limits: amountsOf(objectAt(spec, 'resources', 'limits')),
+  };
+  for (const side of ['requests', 'limits'] as const) {
+    for (const [name, sum] of containersAmounts(spec, side)) {
+      const own = ofPod[side].get(name);
+      if (own === undefined || sum.compare(own) <= 0) continue;
+      if (side === 'limits' && !name.startsWith('hugepages-')) continue;
+      const text = `must be greater than or equal to aggregate container ${side} of`;
+      const at = `${path}.${side}[${name}]`;
+      found.push(invalidValue(at, own.toString(), `${text} ${sum.toString()}`));
+    }
+  }
+  for (const [index, container] of listAt(spec, 'containers').entries()) {
+    for (const [name, limit] of containerAmounts(container, 'limits')) {
+      const own = ofPod.limits.get(name);
+      if (own === undefined || limit.compare(own) <= 0) continue;
+      const text = `must be less than or equal to pod limits of ${own.toString()}`;
+      const at = `${path}.containers[${index}][${name}].limits`;
+      found.push(invalidValue(at, limit.toString(), text));
+    }
   }
 }
 

@@ -76,6 +76,17 @@ export function oneOf(
   }
 }
 
+/** A value of a fixed set, where it is set at all: an empty one counts, and is refused. */
+export function oneOfSet(
+  found: Findings,
+  path: string,
+  value: JsonValue | undefined,
+  supported: readonly string[],
+): void {
+  if (typeof value !== 'string' || supported.includes(value)) return;
+  found.push(notSupported(path, value, supported));
+}
+
 /** Both absent, or equal. An absent new value is printed as `null`. */
 export function immutable(
   found: Findings,

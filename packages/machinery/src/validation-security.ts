@@ -5,8 +5,9 @@ import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
-import { checkDescendingPath } from './validation-containers.ts';
-import { eachObject, oneOf, type Findings } from './validation-rules.ts';
+import { checkDescendingPath } from './validation-paths.ts';
+import { checkWindowsOptions } from './validation-systems.ts';
+import { eachObject, oneOf, oneOfSet, type Findings } from './validation-rules.ts';
 
 const ID_MAX = 2147483647;
 const PROFILES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
@@ -17,11 +18,14 @@ function checkId(found: Findings, path: string, id: JsonValue | undefined): void
   found.push(invalidValue(path, id, rangeText(0, ID_MAX)));
 }
 
-export function checkPodSecurity(
-  found: Findings,
-  path: string,
-  context: JsonObject | undefined,
-): void {
+/** The context that all containers of a pod share, of the spec at `owner`. */
+export function checkPodSecurity(found: Findings, owner: string, spec: JsonObject): void {
+  const context = objectAt(spec, 'securityContext');
+  const path = `${owner}.securityContext`;
+  if (spec['shareProcessNamespace'] === true && spec['hostPID'] === true) {
+    const text = 'ShareProcessNamespace and HostPID cannot both be enabled';
+    found.push(invalidValue(`${path}.shareProcessNamespace`, true, text));
+  }
   if (context === undefined) return;
   for (const field of ['fsGroup', 'runAsUser', 'runAsGroup']) {
     checkId(found, `${path}.${field}`, context[field]);
@@ -30,23 +34,31 @@ export function checkPodSecurity(
     checkId(found, `${path}.supplementalGroups[${index}]`, id);
   }
   const changes = ['Always', 'OnRootMismatch'];
-  oneOf(found, `${path}.fsGroupChangePolicy`, context['fsGroupChangePolicy'], changes, true);
+  oneOfSet(found, `${path}.fsGroupChangePolicy`, context['fsGroupChangePolicy'], changes);
   checkProfiles(found, path, context);
   const groups = ['Merge', 'Strict'];
   const policy = context['supplementalGroupsPolicy'];
-  oneOf(found, `${path}.supplementalGroupsPolicy`, policy, groups, true);
+  oneOfSet(found, `${path}.supplementalGroupsPolicy`, policy, groups);
   const change = context['seLinuxChangePolicy'];
   if (typeof change === 'string' && change !== 'Recursive') {
     found.push(notSupported(`${path}.seLinuxChangePolicy`, change, ['Recursive']));
   }
-  checkSysctls(found, `${path}.sysctls`, listAt(context, 'sysctls'));
+  checkSysctls(found, `${path}.sysctls`, listAt(context, 'sysctls'), spec);
+  checkWindowsOptions(found, `${path}.windowsOptions`, objectAt(context, 'windowsOptions'));
 }
 
 const SYSCTL_BYTES_MAX = 253;
 const SYSCTL_FORMAT = '^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$';
+/** Settings of the namespace that processes talk in. */
+const OF_PROCESSES = /^kernel\.(shm|msg|sem)|^fs\.mqueue\./;
 const SYSCTL = new RegExp(SYSCTL_FORMAT);
 
-function checkSysctls(found: Findings, path: string, sysctls: readonly JsonValue[]): void {
+function checkSysctls(
+  found: Findings,
+  path: string,
+  sysctls: readonly JsonValue[],
+  spec: JsonObject,
+): void {
   const names = new Set<string>();
   eachObject(sysctls, path, (sysctl, at) => {
     const name = stringAt(sysctl, 'name');
@@ -57,6 +69,16 @@ function checkSysctls(found: Findings, path: string, sysctls: readonly JsonValue
       found.push(invalidValue(`${at}.name`, name, text));
     } else if (names.has(name)) found.push(duplicate(`${at}.name`, name));
     names.add(name);
+    const dotted = name.replaceAll('/', '.');
+    const shared =
+      spec['hostIPC'] === true && OF_PROCESSES.test(dotted)
+        ? 'hostIPC'
+        : spec['hostNetwork'] === true && dotted.startsWith('net.')
+          ? 'hostNetwork'
+          : '';
+    if (shared === '') return;
+    const text = `may not be specified when '${shared}' is true`;
+    found.push(invalidValue(`${at}.name`, name, text));
   });
 }
 
@@ -70,8 +92,9 @@ export function checkContainerSecurity(
   for (const field of ['runAsUser', 'runAsGroup']) {
     checkId(found, `${path}.${field}`, context[field]);
   }
-  oneOf(found, `${path}.procMount`, context['procMount'], ['Default', 'Unmasked'], true);
+  oneOfSet(found, `${path}.procMount`, context['procMount'], ['Default', 'Unmasked']);
   checkProfiles(found, path, context);
+  checkWindowsOptions(found, `${path}.windowsOptions`, objectAt(context, 'windowsOptions'));
   if (context['allowPrivilegeEscalation'] !== false) return;
   if (context['privileged'] === true) {
     const text = 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true';

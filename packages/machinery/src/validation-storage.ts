@@ -23,7 +23,8 @@ import {
   oneOf,
   type Findings,
 } from './validation-rules.ts';
-import { changeVolume, checkDriverName, checkVolume } from './validation-persistent-volumes.ts';
+import { changeVolume, checkVolume } from './validation-persistent-volumes.ts';
+import { checkDriverName } from './volumes/driver-name.ts';
 
 const PARAMETERS_MAX = 512;
 const PARAMETERS_BYTES_MAX: number = 256 * 1024;

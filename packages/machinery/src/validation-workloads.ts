@@ -5,7 +5,7 @@ import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import type { RuleTable } from './validation.ts';
-import { checkClaimSpec } from './validation-core.ts';
+import { checkClaimSpec } from './validation-claims.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import { checkPodTemplate } from './validation-pods.ts';
 import {

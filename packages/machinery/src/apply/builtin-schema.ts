@@ -43,7 +43,7 @@ export function builtinSchema(apiVersion: string, kind: string): FieldSchema | u
 function schemaOfType(type: Type): FieldSchema {
   let schema = schemas.get(type);
   if (schema === undefined) {
-    schema = mapSchema(new StructForm(type));
+    schema = mapSchema(new StructForm(type, type.isAtomic));
     schemas.set(type, schema);
   }
   return schema;
@@ -59,9 +59,9 @@ class StructForm implements MapForm {
   #fields: Map<string, FieldSchema> | null = null;
   #sorted: SortedFields | null = null;
 
-  constructor(type: Type) {
+  constructor(type: Type, isAtomic: boolean) {
     this.#type = type;
-    this.isAtomic = type.isAtomic;
+    this.isAtomic = isAtomic;
   }
 
   field(name: string): FieldSchema | undefined {
@@ -114,6 +114,9 @@ function schemaOfField(field: Field): FieldSchema {
     if (!isMerged) return listSchema(items, true);
     return listSchema(items, false, field.mergeKey === '' ? [] : [field.mergeKey]);
   }
+  if (field.mapType === 'granular' && shape.kind === 'object') {
+    return mapSchema(new StructForm(shape.type, false));
+  }
   if (field.mapType !== 'atomic') return schemaOfShape(shape);
   if (shape.kind === 'map') return mapSchema(plainMap(schemaOfShape(shape.values), true));
   if (shape.kind === 'object') return mapSchema(new AtomicForm(schemaOfShape(shape)));
@@ -151,9 +154,10 @@ function schemaOfShape(shape: Shape): FieldSchema {
     case 'scalar': {
       const form = SCALAR_FORMS[shape.scalar];
       if (form !== undefined) return scalarSchema(form);
-      // raw extensions hold objects, the rest any value; quantities are strings or numbers, which
+      // raw extensions hold objects that nobody looks into, the rest any value; quantities are strings or numbers, which
       // the published types can only say by leaving the type out
-      const isMap = shape.scalar === 'raw' || shape.scalar === 'fieldsV1';
+      if (shape.scalar === 'raw') return mapSchema(plainMap(DEDUCED_SCHEMA, true));
+      const isMap = shape.scalar === 'fieldsV1';
       return isMap ? mapSchema(plainMap(DEDUCED_SCHEMA, false)) : DEDUCED_SCHEMA;
     }
   }

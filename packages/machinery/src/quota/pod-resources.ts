@@ -50,13 +50,28 @@ export function containerAmounts(container: JsonValue, side: Side): Amounts {
  * a whole comes first, and the overhead is added.
  */
 export function podAmounts(pod: JsonObject, side: Side): Amounts {
+  const spec = objectAt(pod, 'spec') ?? {};
+  const total = containersAmounts(spec, side);
+  for (const [name, amount] of amountsOf(objectAt(spec, 'resources', side))) {
+    total.set(name, amount);
+  }
+  for (const [name, amount] of amountsOf(objectAt(spec, 'overhead'))) {
+    const own = total.get(name);
+    if (own !== undefined) total.set(name, own.add(amount));
+    else if (side === 'requests') total.set(name, amount);
+  }
+  return total;
+}
+
+/** What the containers of a pod's spec ask for together, whatever is said of the pod as a whole. */
+export function containersAmounts(spec: JsonObject, side: Side): Amounts {
   const total: Amounts = new Map();
-  for (const container of listAt(pod, 'spec', 'containers')) {
+  for (const container of listAt(spec, 'containers')) {
     addAmounts(total, containerAmounts(container, side));
   }
   const sidecars: Amounts = new Map();
   const starting: Amounts = new Map();
-  for (const container of listAt(pod, 'spec', 'initContainers')) {
+  for (const container of listAt(spec, 'initContainers')) {
     const own = containerAmounts(container, side);
     if (stringAt(container, 'restartPolicy') === 'Always') {
       addAmounts(total, own);
@@ -68,23 +83,22 @@ export function podAmounts(pod: JsonObject, side: Side): Amounts {
     }
   }
   raise(total, starting);
-  for (const [name, amount] of amountsOf(objectAt(pod, 'spec', 'resources', side))) {
-    total.set(name, amount);
-  }
-  for (const [name, amount] of amountsOf(objectAt(pod, 'spec', 'overhead'))) {
-    const own = total.get(name);
-    if (own !== undefined) total.set(name, own.add(amount));
-    else if (side === 'requests') total.set(name, amount);
-  }
   return total;
 }
 
-/** Guaranteed, Burstable or BestEffort by the cpu and memory of all containers. */
+/** True if something is said of the pod as a whole, even nothing. */
+function isWhole(pod: JsonObject): boolean {
+  return objectAt(pod, 'spec', 'resources') !== undefined;
+}
+
+/**
+ * Guaranteed, Burstable or BestEffort: by the cpu and memory of all containers, or of the pod as a
+ * whole where they are said of it.
+ */
 export function qosClassOf(pod: JsonObject): string {
-  const containers = [
-    ...listAt(pod, 'spec', 'initContainers'),
-    ...listAt(pod, 'spec', 'containers'),
-  ];
+  const containers: readonly JsonValue[] = isWhole(pod)
+    ? [objectAt(pod, 'spec') ?? {}]
+    : [...listAt(pod, 'spec', 'initContainers'), ...listAt(pod, 'spec', 'containers')];
   let isBestEffort = true;
   let isGuaranteed = containers.length > 0;
   for (const container of containers) {

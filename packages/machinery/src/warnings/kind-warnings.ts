@@ -171,37 +171,41 @@ export function* driverWarnings(next: JsonObject, previous: JsonObject | null): 
   yield `spec.serviceAccountTokenInSecrets is unset; ${text} in volume attributes`;
 }
 
-/** Of kinds that select nodes, and of devices. */
-export const classWarnings = {
-  *storage(storageClass: JsonObject): Iterable<string> {
-    for (const [index, topology] of listAt(storageClass, 'allowedTopologies').entries()) {
-      for (const [place, term] of listAt(topology, 'matchLabelExpressions').entries()) {
-        const text = nodeLabelWarning(stringAt(term, 'key'));
-        const path = `allowedTopologies[${index}].matchLabelExpressions[${place}].key`;
-        if (text !== undefined) yield `${path}: ${text}`;
-      }
+/** Of a storage class that names nodes by old labels. */
+export function* storageClassWarnings(storageClass: JsonObject): Iterable<string> {
+  for (const [index, topology] of listAt(storageClass, 'allowedTopologies').entries()) {
+    for (const [place, term] of listAt(topology, 'matchLabelExpressions').entries()) {
+      const text = nodeLabelWarning(stringAt(term, 'key'));
+      const path = `allowedTopologies[${index}].matchLabelExpressions[${place}].key`;
+      if (text !== undefined) yield `${path}: ${text}`;
     }
-  },
-  *capacity(capacity: JsonObject): Iterable<string> {
-    const selector = objectAt(capacity, 'nodeTopology');
-    yield* nodeTermWarnings('nodeTopology', selector, false);
-    for (const label of Object.keys(objectAt(selector, 'matchLabels') ?? {})) {
-      const text = nodeLabelWarning(label);
-      if (text !== undefined) yield `nodeTopology.matchLabels.${label}: ${text}`;
-    }
-  },
-  *runtime(runtimeClass: JsonObject): Iterable<string> {
-    for (const label of Object.keys(objectAt(runtimeClass, 'scheduling', 'nodeSelector') ?? {})) {
-      const text = nodeLabelWarning(label);
-      if (text !== undefined) yield `scheduling.nodeSelector: ${text}`;
-    }
-  },
-  *devices(slice: JsonObject): Iterable<string> {
-    const driver = stringAt(slice, 'spec', 'driver');
-    if (driver === driver.toLowerCase()) return;
-    yield (
-      'spec.driver: driver names should be lowercase; ' +
-      `${quoted(driver)} contains uppercase characters`
-    );
-  },
-} as const;
+  }
+}
+
+/** Of capacity for nodes of old labels. */
+export function* capacityWarnings(capacity: JsonObject): Iterable<string> {
+  const selector = objectAt(capacity, 'nodeTopology');
+  yield* nodeTermWarnings('nodeTopology', selector, false);
+  for (const label of Object.keys(objectAt(selector, 'matchLabels') ?? {})) {
+    const text = nodeLabelWarning(label);
+    if (text !== undefined) yield `nodeTopology.matchLabels.${label}: ${text}`;
+  }
+}
+
+/** Of a runtime class for nodes of old labels. */
+export function* runtimeWarnings(runtimeClass: JsonObject): Iterable<string> {
+  for (const label of Object.keys(objectAt(runtimeClass, 'scheduling', 'nodeSelector') ?? {})) {
+    const text = nodeLabelWarning(label);
+    if (text !== undefined) yield `scheduling.nodeSelector: ${text}`;
+  }
+}
+
+/** Of devices of a driver with a name in capitals. */
+export function* deviceWarnings(slice: JsonObject): Iterable<string> {
+  const driver = stringAt(slice, 'spec', 'driver');
+  if (driver === driver.toLowerCase()) return;
+  yield (
+    'spec.driver: driver names should be lowercase; ' +
+    `${quoted(driver)} contains uppercase characters`
+  );
+}

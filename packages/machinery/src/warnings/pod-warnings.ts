@@ -41,10 +41,7 @@ const CONTAINERS = ['initContainers', 'containers', 'ephemeralContainers'] as co
 const BYTES = ['memory', 'ephemeral-storage'] as const;
 
 /** Each container of a pod with its path below `path`, as upstream visits them. */
-export function* eachContainer(
-  path: string,
-  spec: JsonObject,
-): Iterable<readonly [JsonValue, string]> {
+function* eachContainer(path: string, spec: JsonObject): Iterable<readonly [JsonValue, string]> {
   for (const field of CONTAINERS) {
     for (const [index, container] of listAt(spec, field).entries()) {
       yield [container, `${path}.${field}[${index}]`];
