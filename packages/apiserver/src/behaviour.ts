@@ -24,8 +24,15 @@ export interface Behaviour {
   readonly startCreate?: (object: JsonObject, context: RuleContext) => void;
   /** After defaults: what a new object starts as, by the server's own hand. */
   readonly prepareCreate?: (object: JsonObject, context: RuleContext) => void;
-  /** Looks at an object before it is validated as a whole; `previous` is null for a new one. */
-  readonly preflight?: (object: JsonObject, previous: JsonObject | null) => Status | null;
+  /**
+   * Before an object is validated as a whole: may refuse it, and give it what it needs (addresses,
+   * ports); `previous` is null for a new one.
+   */
+  readonly preflight?: (
+    object: JsonObject,
+    previous: JsonObject | null,
+    context: RuleContext,
+  ) => Status | null;
   /** Before an update of the main resource is compared with what is stored. */
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** Before an update of the status. */

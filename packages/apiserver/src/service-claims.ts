@@ -5,7 +5,7 @@
  * same, and a kube-apiserver beside them sees what is taken.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
@@ -129,9 +129,11 @@ function holdings(service: JsonObject): Holdings {
   const addresses = listAt(service, 'spec', 'clusterIPs').filter(
     (one): one is string => typeof one === 'string' && one !== '' && one !== 'None',
   );
-  const ports = listAt(service, 'spec', 'ports')
-    .map((port) => (port as JsonObject)['nodePort'])
-    .filter((port): port is number => typeof port === 'number' && port > 0);
+  const health = numberAt(service, 'spec', 'healthCheckNodePort');
+  const ports = [
+    ...listAt(service, 'spec', 'ports').map((port) => numberAt(port, 'nodePort')),
+    health,
+  ].filter((port) => port > 0);
   return { addresses, ports: [...new Set(ports)] };
 }
 

@@ -3,9 +3,20 @@ import { invalidValue, type FieldError } from '@megaplane/machinery/fielderrors'
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { invalid, type Status } from '@megaplane/machinery/status';
+import { checkAddresses } from '@megaplane/machinery/validation-services';
 
 const CONFIGURED = 'IPv4';
 const POLICY = 'spec.ipFamilyPolicy';
+
+/** What is wrong with the addresses that a Service asks for, before any is given to it. */
+export function addressFaults(service: JsonObject, previous: JsonObject | null): Status | null {
+  if (stringAt(service, 'spec', 'type') === 'ExternalName') return null;
+  const kept = previous === null ? [] : listAt(previous, 'spec', 'clusterIPs');
+  const faults: FieldError[] = [];
+  checkAddresses(faults, objectAt(service, 'spec') ?? {}, kept);
+  if (faults.length === 0) return null;
+  return invalid({ group: '', name: 'Service' }, stringAt(service, 'metadata', 'name'), faults);
+}
 
 /** What is wrong with the families of a new Service (`previous` null) or a changed one. */
 export function familyFaults(service: JsonObject, previous: JsonObject | null): Status | null {

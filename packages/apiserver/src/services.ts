@@ -6,14 +6,15 @@
  * the same, whatever happened before and whoever else gives out addresses on the same storage.
  */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, invalid, type Status } from '@megaplane/machinery/status';
 import { defineBehaviour, type RuleContext } from './behaviour.ts';
 import { decodeRow } from './encoder.ts';
-import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
+import { givePorts, portRange, portsOfDryRun } from './service-ports.ts';
 import { findServed, rangeOf } from './served.ts';
-import { familyFaults } from './service-families.ts';
+import { addressFaults, familyFaults } from './service-families.ts';
+import { keepAllocated, startAddresses } from './service-fields.ts';
 import {
   claimedPorts,
   claimOwner,
@@ -34,14 +35,22 @@ export function defineServices(range = '10.96.0.0/16'): void {
   defineBehaviour('services', {
     prepareCreate: (object) => {
       object['status'] = { loadBalancer: {} };
+      startAddresses(object);
     },
-    prepareUpdate: (next, previous) => adaptType(next, previous),
-    preflight: familyFaults,
-    allocate: (object, context) => {
+    prepareUpdate: (next, previous) => {
+      keepAllocated(next, previous);
+      adaptType(next, previous);
+    },
+    preflight: (object, previous, context) => {
+      const fault = addressFaults(object, previous) ?? familyFaults(object, previous);
+      if (fault !== null) return fault;
       // what was sent stays as it is: another try starts from it
       object['spec'] = { ...objectAt(object, 'spec') };
       const taken = takenBy(context);
-      return giveAddress(object, taken, context, base, size) ?? givePorts(object, taken, context);
+      const refusal = giveAddress(object, taken, context, base, size);
+      const below = (n: number): number => context.world.edge.below(n);
+      const ports = context.isDryRun ? portsOfDryRun() : portRange(taken.ports, below);
+      return refusal ?? givePorts(object, ports);
     },
     claim: (next, previous, { world }, done) => {
       const taken = (what: string): Status =>
@@ -79,16 +88,17 @@ function takenBy({ world, served, call }: RuleContext): Taken {
     const isOwn =
       stringAt(service, 'metadata', 'name') === call.info.name &&
       stringAt(service, 'metadata', 'namespace') === call.info.namespace;
+    const note = (port: number): void => {
+      if (isOwn) ports.delete(port);
+      else if (port > 0) ports.add(port);
+    };
     for (const address of listAt(service, 'spec', 'clusterIPs')) {
       if (typeof address === 'string' && address !== 'None' && !isOwn) addresses.add(address);
     }
     for (const port of listAt(service, 'spec', 'ports')) {
-      const number = (port as JsonObject)['nodePort'];
-      if (typeof number === 'number') {
-        if (isOwn) ports.delete(number);
-        else ports.add(number);
-      }
+      note(numberAt(port, 'nodePort'));
     }
+    note(numberAt(service, 'spec', 'healthCheckNodePort'));
     return true;
   });
   return { addresses, ports };
@@ -113,13 +123,15 @@ function giveAddress(
   }
   let address = wanted;
   if (wanted === '') {
-    address = freeAddress(taken, context, base, size);
+    // a dry run takes nothing, and shows where the range starts
+    address = context.isDryRun ? addressText(base) : freeAddress(taken, context, base, size);
     if (address === '') return internalError('failed to allocate a serviceIP: range is full');
   } else {
     const name = stringAt(object, 'metadata', 'name');
     const own = `${stringAt(object, 'metadata', 'namespace')}/${name}`;
     const owner = claimOwner(context.world, wanted);
-    const isFree = !taken.addresses.has(wanted) && (owner === '' || owner === own);
+    const isFree =
+      context.isDryRun || (!taken.addresses.has(wanted) && (owner === '' || owner === own));
     const fault = addressFault(wanted, isFree, base, size);
     if (fault !== '') {
       const name = stringAt(object, 'metadata', 'name');
@@ -158,52 +170,12 @@ function addressFault(wanted: string, isFree: boolean, base: number, size: numbe
   return isFree ? '' : `failed to allocate IP ${wanted}: provided IP is already allocated`;
 }
 
-function givePorts(object: JsonObject, taken: Taken, { world }: RuleContext): Status | null {
-  const spec = objectAt(object, 'spec') ?? {};
-  const type = stringAt(spec, 'type');
-  const isWanted =
-    type === 'NodePort' ||
-    (type === 'LoadBalancer' && spec['allocateLoadBalancerNodePorts'] !== false);
-  if (!isWanted) return null;
-  const ports: JsonValue[] = [];
-  for (const port of listAt(spec, 'ports')) {
-    const own = port as JsonObject;
-    const asked = typeof own['nodePort'] === 'number' ? own['nodePort'] : 0;
-    const number = asked > 0 ? asked : freePort(taken, (n) => world.edge.below(n));
-    if (number === 0) return internalError('failed to allocate a nodePort: range is full');
-    if (asked > 0 && taken.ports.has(asked)) {
-      const name = stringAt(object, 'metadata', 'name');
-      const error = invalidValue(
-        'spec.ports[0].nodePort',
-        asked,
-        'provided port is already allocated',
-      );
-      return invalid({ group: '', name: 'Service' }, name, [error]);
-    }
-    taken.ports.add(number);
-    ports.push({ ...own, nodePort: number });
-  }
-  spec['ports'] = ports;
-  return null;
-}
-
-function freePort(taken: Taken, below: (n: number) => number): number {
-  const room = PORT_LAST - PORT_FIRST + 1;
-  const first = below(room);
-  for (let step = 0; step < room; step++) {
-    const port = PORT_FIRST + ((first + step) % room);
-    if (!taken.ports.has(port)) return port;
-  }
-  return 0;
-}
-
 /** What a change of type leaves behind: fields that the new type does not have. */
 function adaptType(next: JsonObject, previous: JsonObject): void {
   const spec = objectAt(next, 'spec') ?? {};
   const before = objectAt(previous, 'spec') ?? {};
   const type = stringAt(spec, 'type') || 'ClusterIP';
   const isSame = type === (stringAt(before, 'type') || 'ClusterIP');
-  if (type !== 'ExternalName') keepAddress(spec, before);
   if (isSame) return;
   if (type === 'ClusterIP' || type === 'ExternalName') {
     spec['ports'] = listAt(spec, 'ports').map((port) => {
@@ -220,16 +192,6 @@ function adaptType(next: JsonObject, previous: JsonObject): void {
     }
     delete spec['internalTrafficPolicy'];
     if (listAt(spec, 'ports').length === 0) delete spec['ports'];
-  }
-}
-
-/** An update that names no address keeps the one that there is. */
-function keepAddress(spec: JsonObject, before: JsonObject): void {
-  if (stringAt(before, 'type') === 'ExternalName') return;
-  if (stringAt(spec, 'clusterIP') !== '') return;
-  for (const field of ['clusterIP', 'clusterIPs'] as const) {
-    const value = before[field];
-    if (value !== undefined) spec[field] = value;
   }
 }
 

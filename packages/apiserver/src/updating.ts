@@ -245,7 +245,7 @@ function admitNext(
       return;
     }
     const preflight = subresource === '' ? behaviourOf(served).preflight : undefined;
-    const early = preflight?.(next, previous) ?? null;
+    const early = preflight?.(next, previous, context) ?? null;
     if (early !== null) {
       done(failed(early));
       return;

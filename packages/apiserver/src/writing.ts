@@ -219,7 +219,7 @@ function prepareNew(
       done(failed(refusal));
       return;
     }
-    const early = behaviour.preflight?.(object, null) ?? null;
+    const early = behaviour.preflight?.(object, null, context) ?? null;
     if (early !== null) {
       done(failed(early));
       return;

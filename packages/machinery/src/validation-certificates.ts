@@ -8,11 +8,9 @@ import {
   notSupported,
   printed,
   required,
-  tooLong,
 } from './fielderrors.ts';
 import { equals, listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { dnsLabelErrors, dnsSubdomainErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
 import { eachObject, type Findings } from './validation-rules.ts';

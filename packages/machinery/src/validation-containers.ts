@@ -508,7 +508,8 @@ function checkLifecycle(
     if (sleep === undefined || graceSeconds === null || Object.keys(handler).length > 1) continue;
     const seconds = numberAt(sleep, 'seconds');
     if (seconds >= 0 && seconds <= graceSeconds) continue;
-    const text = `must be non-negative and less than terminationGracePeriodSeconds (${graceSeconds})`;
+    const most = `terminationGracePeriodSeconds (${graceSeconds})`;
+    const text = `must be non-negative and less than ${most}`;
     found.push(invalidValue(`${path}.${field}.sleep`, seconds, text));
   }
 }

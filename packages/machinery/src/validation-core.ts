@@ -1,6 +1,6 @@
 /** The core group, but for pods, services, events and quotas: nodes, namespaces, configuration. */
 
-import { forbiddenField, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
+import { forbiddenField, invalidValue, required, tooLong } from './fielderrors.ts';
 import { syntaxError } from './json-syntax.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -18,7 +18,6 @@ import { LABEL_NAME } from './validation-metadata.ts';
 import { checkTaints } from './validation-pods.ts';
 import {
   checkDnsLabel,
-  checkSelector,
   eachObject,
   immutable,
   invalidEach,

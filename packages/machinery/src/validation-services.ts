@@ -6,7 +6,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
-import { checkEndpointIp, checkIp } from './validation-addresses.ts';
+import { checkCidr, checkEndpointIp, checkIp } from './validation-addresses.ts';
 import { checkPortReference } from './validation-containers.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import {
@@ -15,6 +15,7 @@ import {
   eachObject,
   invalidEach,
   oneOf,
+  oneOfSet,
   type Findings,
 } from './validation-rules.ts';
 
@@ -134,7 +135,15 @@ function checkAffinitySeconds(found: Findings, spec: JsonObject): void {
   }
 }
 
-function checkAddresses(found: Findings, spec: JsonObject): void {
+/**
+ * Addresses and families of a Service's spec; addresses among `kept` stood there before and stay,
+ * whatever they are.
+ */
+export function checkAddresses(
+  found: Findings,
+  spec: JsonObject,
+  kept: readonly JsonValue[] = [],
+): void {
   const path = 'spec.clusterIPs';
   const single = stringAt(spec, 'clusterIP');
   const list = listAt(spec, 'clusterIPs');
@@ -150,7 +159,7 @@ function checkAddresses(found: Findings, spec: JsonObject): void {
   checkFamilies(found, spec);
   const before = found.length;
   for (const [index, ip] of list.entries()) {
-    if (index > 0 || ip !== 'None') checkIp(found, `${path}[${index}]`, ip);
+    if (index > 0 || ip !== 'None') checkIp(found, `${path}[${index}]`, ip, kept);
     else if (list.length > 1) {
       found.push(invalidValue(path, [...list], "'None' must be the first and only value"));
     }
@@ -181,7 +190,7 @@ function checkFamilies(found: Findings, spec: JsonObject): void {
     if (seen.has(family)) found.push(duplicate(path, family));
     seen.add(family);
   }
-  oneOf(found, 'spec.ipFamilyPolicy', spec['ipFamilyPolicy'], POLICIES, true);
+  oneOfSet(found, 'spec.ipFamilyPolicy', spec['ipFamilyPolicy'], POLICIES);
 }
 
 function checkBalancer(found: Findings, spec: JsonObject, type: string): void {
@@ -190,12 +199,17 @@ function checkBalancer(found: Findings, spec: JsonObject, type: string): void {
   if (listAt(spec, 'loadBalancerSourceRanges').length > 0 && !isBalancer) {
     found.push(forbiddenField('spec.LoadBalancerSourceRanges', only));
   }
+  for (const [index, range] of listAt(spec, 'loadBalancerSourceRanges').entries()) {
+    const text = typeof range === 'string' ? range.trim() : '';
+    checkCidr(found, `spec.LoadBalancerSourceRanges[${index}]`, text);
+  }
   if (spec['allocateLoadBalancerNodePorts'] !== undefined && !isBalancer) {
     found.push(forbiddenField('spec.allocateLoadBalancerNodePorts', only));
   }
-  if (spec['loadBalancerClass'] !== undefined && !isBalancer) {
-    found.push(forbiddenField('spec.loadBalancerClass', only));
-  }
+  const name = spec['loadBalancerClass'];
+  if (typeof name !== 'string') return;
+  if (isBalancer) invalidEach(found, 'spec.loadBalancerClass', name, qualifiedNameErrors(name));
+  else found.push(forbiddenField('spec.loadBalancerClass', only));
 }
 
 function checkTraffic(found: Findings, spec: JsonObject, type: string): void {
@@ -212,7 +226,8 @@ function checkTraffic(found: Findings, spec: JsonObject, type: string): void {
     found.push(invalidValue(path, spec['externalTrafficPolicy'], text));
   }
   const inside = spec['internalTrafficPolicy'];
-  oneOf(found, 'spec.internalTrafficPolicy', inside, policies, type === 'ExternalName');
+  if (inside !== undefined) oneOfSet(found, 'spec.internalTrafficPolicy', inside, policies);
+  else if (type !== 'ExternalName') found.push(required('spec.internalTrafficPolicy'));
   const spread = spec['trafficDistribution'];
   if (typeof spread === 'string' && !DISTRIBUTIONS.includes(spread)) {
     found.push(notSupported('spec.trafficDistribution', spread, DISTRIBUTIONS));

@@ -57,7 +57,8 @@ export function* ipWarnings(path: string, value: JsonValue | undefined): Iterabl
   if (address.hasLeadingZeros || address.isMapped) {
     yield `${path}: non-standard IP address ${quoted(text)} is invalid: use "${form}"`;
   } else if (!address.isIpv4 && form !== text) {
-    yield `${path}: IPv6 address ${quoted(text)} should be in RFC 5952 canonical format ("${form}")`;
+    const wanted = `should be in RFC 5952 canonical format ("${form}")`;
+    yield `${path}: IPv6 address ${quoted(text)} ${wanted}`;
   }
 }
 

@@ -43,8 +43,8 @@ test('a pod that is let through hears of what does nothing and what surprises', 
     'spec.volumes[0].cephfs: deprecated in v1.28, non-functional in v1.31+',
     'spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must ' +
       'be an integer',
-    'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using ' +
-      'apply',
+    'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when ' +
+      'using apply',
     'spec.containers[0].ports[0]: hostIP set without hostPort: {Name:p HostPort:0 ' +
       'ContainerPort:80 Protocol:TCP HostIP:10.0.0.1}',
     'spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]',
