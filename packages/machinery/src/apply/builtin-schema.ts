@@ -154,8 +154,8 @@ function schemaOfShape(shape: Shape): FieldSchema {
     case 'scalar': {
       const form = SCALAR_FORMS[shape.scalar];
       if (form !== undefined) return scalarSchema(form);
-      // raw extensions hold objects that nobody looks into, the rest any value; quantities are strings or numbers, which
-      // the published types can only say by leaving the type out
+      // raw extensions hold objects that nobody looks into, the rest any value; quantities are
+      // strings or numbers, which the published types can only say by leaving the type out
       if (shape.scalar === 'raw') return mapSchema(plainMap(DEDUCED_SCHEMA, true));
       const isMap = shape.scalar === 'fieldsV1';
       return isMap ? mapSchema(plainMap(DEDUCED_SCHEMA, false)) : DEDUCED_SCHEMA;

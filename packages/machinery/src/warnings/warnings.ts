@@ -76,8 +76,8 @@ function* jobSpecWarnings(path: string, spec: JsonObject | undefined): Told {
   if (isLarge) {
     yield (
       `${path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism ` +
-      'higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number ' +
-      'of indexes fail'
+      'higher than 10^4, Kubernetes might not be able to track completedIndexes when a big ' +
+      'number of indexes fail'
     );
   }
   yield* podWarnings(`${path}.template`, objectAt(spec, 'template'));
