@@ -15,9 +15,9 @@ import { type Boot, Restorer } from './restorer.ts';
 import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
 
-/** Granularity of lease expiry. */
 /** What the last snapshot may take before the store closes without it. */
 const CLOSING_MS_MAX = 5000;
+/** Granularity of lease expiry. */
 const TICK_MS = 100;
 const DEFRAGMENT_MS_MAX = 60_000;
 /** Pause between slices while memory is to be given back or a snapshot is written. */
@@ -182,10 +182,10 @@ async function defragment(store: Store, snapshots: Snapshots | null): Promise<vo
   const endMs = performance.now() + DEFRAGMENT_MS_MAX;
   const pause = (): Promise<void> =>
     new Promise((resolve) => setTimeout(resolve, SLICE_PAUSE_MS).unref());
-  // What is compacted goes first: it makes the holes.
-  while (store.sweep.hasWork && performance.now() < endMs) await pause();
+  // What is compacted goes first: it makes the holes. A hash or a snapshot may still read it.
+  while (store.sweep.hasGarbage && performance.now() < endMs) await pause();
   store.sweep.defragment();
-  while (store.sweep.hasWork && performance.now() < endMs) await pause();
+  while (store.sweep.hasGarbage && performance.now() < endMs) await pause();
   store.arenas.releaseSpares();
   snapshots?.begin();
   while (snapshots?.isRunning === true && performance.now() < endMs) await pause();

@@ -44,9 +44,13 @@ export class Sweep {
     this.#holders--;
   }
 
-  /** True while there is garbage to collect. */
+  /** True while there is garbage that may be collected now. */
   get hasWork(): boolean {
-    if (this.#holders > 0) return false;
+    return this.#holders === 0 && this.hasGarbage;
+  }
+
+  /** True while there is garbage to collect, now or once nobody holds it. */
+  get hasGarbage(): boolean {
     return this.isBehind || this.#ripe() !== 0;
   }
 
