@@ -5,6 +5,8 @@ import { keyValueSize, writeKeyValue } from './key-value.ts';
 
 /** Encoded events kept at once; beyond it they are encoded anew. */
 const CACHE_BYTES_MAX: number = 8 * 1024 * 1024;
+/** In front of each event: room for the head of a response, so that one event is sent in place. */
+export const HEAD_ROOM_BYTES = 64;
 
 /**
  * Events as they stand in a WatchResponse (field 11, tag and length included). An event is
@@ -57,9 +59,9 @@ export class WatchEvents {
       (isDelete ? 2 : 0) +
       (1 + sizeVarint(kvSize) + kvSize) +
       (previous === 0 ? 0 : 1 + sizeVarint(previousSize) + previousSize);
-    this.#room(size + 16);
+    this.#room(size + HEAD_ROOM_BYTES + 16);
     const { bytes } = this;
-    let at = this.#end;
+    let at = this.#end + HEAD_ROOM_BYTES;
     this.at = at;
     bytes[at++] = 0x5a;
     at = writeVarint(bytes, at, size);

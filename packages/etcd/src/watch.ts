@@ -10,7 +10,7 @@ import { writeInt64, writeTextField, writeVarint64 } from '@megaplane/wire/proto
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import type { Caller } from './served-methods.ts';
-import { WatchEvents } from './watch-events.ts';
+import { HEAD_ROOM_BYTES, WatchEvents } from './watch-events.ts';
 import {
   WATCH_CANCEL,
   WATCH_CREATE,
@@ -61,7 +61,7 @@ export class WatchService {
   /** Response under construction, shared: one is built and sent at a time. */
   out: Buffer = Buffer.alloc(512 * 1024);
   /** Head of the response that is being sent. */
-  readonly head: Buffer = Buffer.alloc(64);
+  readonly head: Buffer = Buffer.alloc(HEAD_ROOM_BYTES);
   /** Ends of the events in `out`, for fragments. */
   readonly ends: number[] = [];
 
@@ -115,7 +115,13 @@ export class WatchService {
     for (const stream of this.#streams) stream.answerProgress();
   }
 
-  room(used: number, size: number): void {
+  /** Copies an encoded event to its place in the response. */
+  keep(place: number, from: number, to: number): void {
+    this.#room(place, to - from);
+    this.events.bytes.copy(this.out, place, from, to);
+  }
+
+  #room(used: number, size: number): void {
     if (used + size <= this.out.length) return;
     const larger = Buffer.allocUnsafeSlow((used + size) * 2);
     this.out.copy(larger, 0, 0, used);
@@ -257,8 +263,10 @@ class WatchStream implements GrpcCallHandler {
     const noPut = this.#table.has(cursor, FLAG_NO_PUT);
     const noDelete = this.#table.has(cursor, FLAG_NO_DELETE);
     const { events, ends } = service;
-    const start = 64;
+    const start = HEAD_ROOM_BYTES;
     let at = start;
+    // The first event, which is sent from where it was encoded unless more come.
+    let first = 0;
     let revision = 0;
     let isMore = false;
     ends.length = 0;
@@ -277,10 +285,12 @@ class WatchStream implements GrpcCallHandler {
       }
       revision = mod;
       if (this.#store.isTombstone(ref) ? noDelete : noPut) continue;
+      // Finding another event may overwrite the first one.
+      if (ends.length === 1) service.keep(start, first, first + at - start);
       events.find(ref, prevKv);
       const size = events.to - events.at;
-      service.room(at, size);
-      events.bytes.copy(service.out, at, events.at, events.to);
+      if (ends.length === 0) first = events.at;
+      else service.keep(at, events.at, events.to);
       at += size;
       ends.push(at);
     }
@@ -290,7 +300,16 @@ class WatchStream implements GrpcCallHandler {
     // What was read is complete up to here; a client goes on after it.
     const isCurrent = !isMore && this.#store.watchIsCurrent(cursor);
     const header = isCurrent ? this.#store.watchedRevision : revision;
-    this.#sendBatch(cursor, header, start, at);
+    if (ends.length === 1) {
+      this.#sendPart(
+        this.#table.id(cursor),
+        header,
+        events.bytes,
+        first,
+        first + at - start,
+        false,
+      );
+    } else this.#sendBatch(cursor, header, start, at);
     return isMore;
   }
 
