@@ -67,7 +67,7 @@ function setup(eventsPerSecondMax = 0): {
   const client = new FakeClient();
   const keyOf = (id: number): string => `default/p${id}`;
   const core = new SchedulerCore({ seed: 1, keyOf });
-  const metrics = new SchedulerMetrics();
+  const metrics = new SchedulerMetrics(() => 0);
   const events = new EventWriter({
     client: client as unknown as Client,
     host: 'here',
@@ -135,7 +135,7 @@ test('a conflict gives the node back and is told on the pod', () => {
     type: 'PodScheduled',
     status: 'False',
     reason: 'SchedulerError',
-    message: 'pod p0 is already assigned to node "m"',
+    message: 'running Bind plugin "DefaultBinder": pod p0 is already assigned to node "m"',
   });
 });
 

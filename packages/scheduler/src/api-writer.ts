@@ -176,7 +176,7 @@ export class ApiWriter {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
     const message = failureText(status, text);
     if (status === STATUS_NONE) void this.#findOut(tag, message);
-    else this.fail(tag, message);
+    else this.fail(tag, bindError(message));
   };
 
   /** An answer that was lost may have been a yes: the room is kept until that is known. */
@@ -189,9 +189,10 @@ export class ApiWriter {
       const found = await client.request({ method: 'GET', path: podPath(keyOf(id)) });
       if (found.ok) {
         const { spec } = found.object as unknown as PodObject;
-        return (spec.nodeName ?? '') === node ? this.#isBound(tag) : this.fail(tag, message);
+        if ((spec.nodeName ?? '') === node) return this.#isBound(tag);
+        return this.fail(tag, bindError(message));
       }
-      if (found.code !== STATUS_NONE) return this.fail(tag, message);
+      if (found.code !== STATUS_NONE) return this.fail(tag, bindError(message));
       await new Promise<void>((resolve) => void client.timers.after(FIND_OUT_MS, resolve));
     }
     this.#startedMs.delete(tag);
@@ -206,7 +207,9 @@ export class ApiWriter {
     const nowMs = this.#options.client.timers.nowMs();
     if (id >= 0) {
       const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
-      metrics.attempted('scheduled', schedulerName, (monotonicMs() - startedMs) / 1000);
+      const seconds = (monotonicMs() - startedMs) / 1000;
+      metrics.attempted('scheduled', schedulerName, seconds);
+      metrics.plugins.recordPoint('Bind', 'Success', schedulerName, seconds);
       const tries = core.pods.rejections.get(id) + core.pods.errors.get(id) + 1;
       metrics.scheduled(tries, Math.max(0, nowMs - core.pods.firstMs.get(id)) / 1000);
       this.forget(id);
@@ -319,6 +322,11 @@ export class ApiWriter {
     const names = namesOf(keyOf(id));
     return { kind: 'Pod', apiVersion: 'v1', ...names, ...(uid === '' ? {} : { uid }) };
   }
+}
+
+/** As upstream's plugin that binds words it. */
+function bindError(message: string): string {
+  return `running Bind plugin "DefaultBinder": ${message}`;
 }
 
 function failed(note: string): EventText {

@@ -2,6 +2,7 @@
  * One try to place one pod, by full evaluation: filters over nodes, scores over what is left. The
  * order of plugins and nodes, the texts and the rounding are those of kube-scheduler.
  */
+import { NO_METER, STATUS_OF, type CycleMeter, type StepStatus } from './cycle-meter.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { Filter, Rejection, Scorer } from './plugin.ts';
@@ -54,8 +55,20 @@ export class Cycle {
   readonly #nominations: Nominations;
   #filters: readonly ActiveFilter[] = [];
   #prepared: ReadonlyMap<string, Filter> = new Map();
+  readonly #meter: CycleMeter;
+  readonly #isSampled: boolean;
+  /** Nodes that each filter was asked about, by its place. */
+  #asked: Float64Array = new Float64Array(0);
 
-  constructor(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations) {
+  constructor(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    profile: Profile,
+    nominations: Nominations,
+    meter: CycleMeter = NO_METER,
+  ) {
+    this.#meter = meter;
+    this.#isSampled = meter.samples();
     this.pod = pod;
     this.snapshot = snapshot;
     this.profile = profile;
@@ -73,6 +86,14 @@ export class Cycle {
 
   /** What is to be done before the pod may be bound to a node, in the order of the filters. */
   reserve(node: NodeInfo): Reservation[] | Verdict {
+    const since = this.#meter.now();
+    const outcome = this.#reserve(node);
+    const status = 'plugin' in outcome ? STATUS_OF[outcome.code] : 'Success';
+    this.#meter.pointEnded('Reserve', status, this.profile.schedulerName, since);
+    return outcome;
+  }
+
+  #reserve(node: NodeInfo): Reservation[] | Verdict {
     const reservations: Reservation[] = [];
     for (const { plugin, filter } of this.#filters) {
       const outcome = filter.reserve?.(node) ?? null;
@@ -90,13 +111,25 @@ export class Cycle {
 
   /** PreFilter of all plugins. */
   prepare(): Preparation {
+    const since = this.#meter.now();
+    const preparation = this.#prepare();
+    const { kind } = preparation;
+    const status = kind === 'ready' ? 'Success' : STATUS_OF[preparation.verdict.code];
+    this.#meter.pointEnded('PreFilter', status, this.profile.schedulerName, since);
+    this.#asked = new Float64Array(this.#filters.length);
+    return preparation;
+  }
+
+  #prepare(): Preparation {
     const filters = new Map<string, Filter>();
     this.#prepared = filters;
     const by: string[] = [];
     let names: ReadonlySet<string> | null = null;
     let first: Verdict | null = null;
     for (const plugin of this.profile.preFilter) {
+      const since = this.#meter.now();
       const outcome = plugin.preFilter?.(this.pod, this.snapshot) ?? { kind: 'skip' };
+      this.#ran(plugin.name, 'PreFilter', outcome, since);
       if (outcome.kind === 'skip') continue;
       if (outcome.kind === 'rejected') {
         const verdict = {
@@ -130,6 +163,41 @@ export class Cycle {
     return { kind: 'ready', names, by };
   }
 
+  #ran(
+    plugin: string,
+    point: string,
+    outcome:
+      | { readonly kind: 'skip' | 'run' }
+      | { readonly kind: 'rejected'; readonly rejection: Rejection },
+    since: number,
+  ): void {
+    const { kind } = outcome;
+    if (kind !== 'skip') this.#meter.evaluated(plugin, point, this.profile.schedulerName, 1);
+    if (!this.#isSampled) return;
+    const status: StepStatus =
+      kind === 'rejected'
+        ? STATUS_OF[outcome.rejection.code]
+        : kind === 'skip'
+          ? 'Skip'
+          : 'Success';
+    this.#meter.pluginEnded(plugin, point, status, since);
+  }
+
+  /** Filtering, which began at `since`, is over. */
+  filtered(status: StepStatus, since: number): void {
+    const { schedulerName } = this.profile;
+    this.#meter.pointEnded('Filter', status, schedulerName, since);
+    for (const [index, { plugin }] of this.#filters.entries()) {
+      const nodes = this.#asked[index] ?? 0;
+      if (nodes > 0) this.#meter.evaluated(plugin, 'Filter', schedulerName, nodes);
+    }
+    this.#asked.fill(0);
+  }
+
+  get meter(): CycleMeter {
+    return this.#meter;
+  }
+
   /**
    * Null if the pod may go there: with the pods that are nominated to the node and not less
    * important counted in, and without them too.
@@ -142,23 +210,46 @@ export class Cycle {
       const crowded = node.clone();
       const copies = cloneFilters(filters);
       for (const pod of nominated) addPod(copies, pod, crowded);
-      const verdict = runFilters(copies, crowded);
+      const verdict = this.#runFilters(copies, crowded);
       if (verdict !== null) return verdict;
     }
-    return runFilters(filters, node);
+    return this.#runFilters(filters, node);
+  }
+
+  /** The first plugin that says no speaks for the node. */
+  #runFilters(filters: readonly ActiveFilter[], node: NodeInfo): Verdict | null {
+    const asked = this.#asked;
+    for (let index = 0; index < filters.length; index++) {
+      const { plugin, filter } = filters[index] as ActiveFilter;
+      asked[index] = (asked[index] ?? 0) + 1;
+      const since = this.#isSampled ? this.#meter.now() : 0;
+      const rejection = filter.filter(node);
+      if (this.#isSampled) {
+        const status = rejection === null ? 'Success' : STATUS_OF[rejection.code];
+        this.#meter.pluginEnded(plugin, 'Filter', status, since);
+      }
+      if (rejection === null) continue;
+      return { ...worded(rejection, `running "${plugin}" filter plugin: `), plugin };
+    }
+    return null;
   }
 
   /** Weighted scores of the feasible nodes, or the rejection of a plugin that cannot score. */
   score(feasible: readonly NodeInfo[]): NodeScore[] | Verdict {
     const scorers: { name: string; weight: number; scorer: Scorer }[] = [];
+    const { schedulerName } = this.profile;
+    const preScoreSince = this.#meter.now();
     for (const plugin of this.profile.preScore) {
+      const since = this.#meter.now();
       const outcome = plugin.preScore?.(
         this.pod,
         this.snapshot,
         feasible,
         this.filterOf(plugin.name),
       ) ?? { kind: 'skip' };
+      this.#ran(plugin.name, 'PreScore', outcome, since);
       if (outcome.kind === 'rejected') {
+        this.#meter.pointEnded('PreScore', 'Error', schedulerName, preScoreSince);
         const reasons = outcome.rejection.reasons.map(
           (reason) => `running PreScore plugin "${plugin.name}": ${reason}`,
         );
@@ -168,15 +259,21 @@ export class Cycle {
       if (outcome.kind === 'skip' || weight === undefined) continue;
       scorers.push({ name: plugin.name, weight, scorer: outcome.scorer });
     }
+    this.#meter.pointEnded('PreScore', 'Success', schedulerName, preScoreSince);
     // Without any plugin that scores, every feasible node gets 1.
     if (this.profile.weights.size === 0) {
       return feasible.map(() => ({ total: 1, plugins: new Map() }));
     }
+    const scoreSince = this.#meter.now();
     const columns = scorers.map(({ name, weight, scorer }) => {
+      this.#meter.evaluated(name, 'Score', schedulerName, feasible.length);
+      const since = this.#meter.now();
       const raw = feasible.map((node) => scorer.score(node));
       const scores = scorer.normalize?.(raw) ?? raw;
+      if (this.#isSampled) this.#meter.pluginEnded(name, 'Score', 'Success', since);
       return { name, scores: scores.map((score) => score * weight) };
     });
+    this.#meter.pointEnded('Score', 'Success', schedulerName, scoreSince);
     return feasible.map((_, index) => {
       const plugins = new Map<string, number>();
       let total = 0;
@@ -198,16 +295,6 @@ function worded(rejection: Rejection, prefix: string): Rejection {
 
 function intersection(left: ReadonlySet<string>, right: ReadonlySet<string>): ReadonlySet<string> {
   return new Set([...left].filter((name) => right.has(name)));
-}
-
-/** The first plugin that says no speaks for the node. */
-function runFilters(filters: readonly ActiveFilter[], node: NodeInfo): Verdict | null {
-  for (const { plugin, filter } of filters) {
-    const rejection = filter.filter(node);
-    if (rejection === null) continue;
-    return { ...worded(rejection, `running "${plugin}" filter plugin: `), plugin };
-  }
-  return null;
 }
 
 /** Copies for what-ifs. Filters that cannot count pods are shared. */

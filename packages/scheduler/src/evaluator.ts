@@ -10,6 +10,7 @@ import {
   type Preparation,
   type Verdict,
 } from './cycle.ts';
+import { NO_METER, STATUS_OF, type CycleMeter } from './cycle-meter.ts';
 import { EXTENDERS, type Extender } from './extenders/extender.ts';
 import { ExtenderRounds, unasked, type Asking } from './extenders/extender-rounds.ts';
 import { fitErrorText, preFilterErrorText } from './fit-error.ts';
@@ -77,6 +78,8 @@ export class Evaluator {
   readonly #percentage: number;
   readonly #extenders: readonly Extender[];
   #start = 0;
+  /** Told how long the steps take. */
+  meter: CycleMeter = NO_METER;
 
   /** `percentage`: percentageOfNodesToScore; 100 is exact, 0 adaptive. */
   constructor(percentage = 100, extenders: readonly Extender[] = []) {
@@ -105,7 +108,7 @@ export class Evaluator {
     profile: Profile,
     nominations: Nominations,
   ): Asking<Decision> {
-    const cycle = new Cycle(pod, snapshot, profile, nominations);
+    const cycle = new Cycle(pod, snapshot, profile, nominations, this.meter);
     if (snapshot.nodes.length === 0) return noNodes();
     const rounds = new ExtenderRounds(cycle, this.#extenders);
     const preparation = cycle.prepare();
@@ -114,7 +117,9 @@ export class Evaluator {
     }
     const { names, by } = preparation;
     const verdicts = new Map<string, Verdict>();
+    const since = this.meter.now();
     const found = yield* this.#find(cycle, names, verdicts, rounds);
+    cycle.filtered(Array.isArray(found) ? 'Success' : 'Error', since);
     if (!Array.isArray(found)) return failed(errorOf(found), cycle, verdicts, null);
     if (found.length === 0) {
       const text = `node(s) didn't satisfy plugin(s) [${by.toSorted().join(' ')}]`;
@@ -218,6 +223,15 @@ function errorOf(verdict: Verdict): Aftermath {
 
 /** Plugins of PostFilter in turn, until one finds a way or gives up for all. */
 function* postFilter(failure: FailedCycle, rounds: ExtenderRounds): Asking<Aftermath> {
+  const { meter, profile } = failure.cycle;
+  const since = meter.now();
+  const after = yield* runPostFilters(failure, rounds);
+  const status = after.nomination === null ? STATUS_OF.unschedulable : 'Success';
+  meter.pointEnded('PostFilter', status, profile.schedulerName, since);
+  return after;
+}
+
+function* runPostFilters(failure: FailedCycle, rounds: ExtenderRounds): Asking<Aftermath> {
   const texts: string[] = [];
   const writes: ObjectWrite[] = [];
   let clearsNomination = false;

@@ -8,6 +8,7 @@ import { ABSENT, ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Constraints } from './constraints/constraints.ts';
+import type { CycleMeter } from './cycle-meter.ts';
 import { CROWD_MIN } from './constraints/crowd.ts';
 import { portsRule } from './constraints/pod-counters.ts';
 import { DomainPick } from './domain-pick.ts';
@@ -137,6 +138,11 @@ export class Placement {
     const rivals = (this.#rivals = new Rivals(nominator, nodes, pods, identities));
     const keyOf = (id: number): string => options.keyOf(id);
     this.#evictions = new Evictions({ nodes, pods, identities, objects, rivals, keyOf });
+  }
+
+  /** Who is told how long full evaluations take. */
+  set meter(meter: CycleMeter) {
+    this.#evaluator.meter = meter;
   }
 
   /** A pod took a node (1) or left it (-1). */

@@ -17,6 +17,7 @@ import { DEFAULT_SCHEDULER_NAME } from './profile.ts';
 import { EventWriter } from './event-writer.ts';
 import { Extender, type Answer, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
+import type { GateStates } from './configuration/feature-gates.ts';
 import { configz } from './configuration/configz.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
@@ -41,6 +42,8 @@ export interface SchedulerOptions {
   readonly checkedEvery?: number;
   /** Plugins of users that profiles may enable. */
   readonly plugins?: readonly UserPlugin[];
+  /** Feature gates, for the metric that tells of them. */
+  readonly gates?: GateStates;
   readonly log: Log;
 }
 
@@ -80,7 +83,7 @@ class SchedulerProgram {
   readonly failure: Promise<Error>;
   readonly #options: SchedulerOptions;
   readonly #core: SchedulerCore;
-  readonly #metrics = new SchedulerMetrics();
+  readonly #metrics = new SchedulerMetrics(() => systemClock.monotonicMs() / 1000);
   readonly #feeds: ClusterFeeds;
   readonly #loop: SchedulingLoop;
   readonly #preBinder: PreBinder;
@@ -103,6 +106,8 @@ class SchedulerProgram {
     this.#nowMs = nowMs;
     this.#caller = new ExtenderCaller(extenders);
     this.#core = createCore(configuration, options, (id) => this.#feeds.keyOfPod(id));
+    this.#core.placement.meter = this.#metrics.plugins;
+    if (options.gates !== undefined) this.#metrics.gates = options.gates;
     const { eventsPerSecondMax } = options;
     this.#events = new EventWriter({ client, host: hostname(), eventsPerSecondMax });
     const writer = new ApiWriter({

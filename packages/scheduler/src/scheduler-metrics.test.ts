@@ -11,13 +11,15 @@ const BUCKETS: readonly (readonly [family: string, first: number, last: number, 
     ['scheduler_pod_scheduling_sli_duration_seconds', 0.01, 5242.88, 20],
     ['scheduler_pod_scheduling_attempts', 1, 16, 5],
     ['scheduler_preemption_victims', 1, 64, 7],
+    ['scheduler_framework_extension_point_duration_seconds', 0.0001, 0.2048, 12],
+    ['scheduler_plugin_execution_duration_seconds', 0.00001, 0.0221684, 20],
   ];
 
 function bench(): { core: SchedulerCore; metrics: SchedulerMetrics } {
   const core = new SchedulerCore({ seed: 1, keyOf: (id) => `a/${id}` });
   const allocatable = { cpu: '1', memory: '1Gi', pods: '10' };
   core.nodeSeen({ metadata: { name: 'n' }, status: { allocatable } }, 0);
-  return { core, metrics: new SchedulerMetrics() };
+  return { core, metrics: new SchedulerMetrics(() => 0) };
 }
 
 test('histograms have the buckets of upstream', () => {
@@ -26,6 +28,8 @@ test('histograms have the buckets of upstream', () => {
   metrics.decided(0.001);
   metrics.scheduled(1, 0.5);
   metrics.preempted(2);
+  metrics.plugins.recordPoint('Filter', 'Success', 'default-scheduler', 0.001);
+  metrics.plugins.pluginEnded('NodeAffinity', 'Filter', 'Success', 0);
   const text = metrics.text(core);
   for (const [family, first, last, count] of BUCKETS) {
     const edges = [...text.matchAll(new RegExp(`^${family}_bucket\\{.*le="([^"]+)"`, 'gm'))]
@@ -73,4 +77,39 @@ test('events are named as upstream names them', () => {
   const want =
     'scheduler_queue_incoming_pods_total{queue="active",event="storage.k8s.io/StorageClassAdd"} 1';
   assert(metrics.text(core).includes(want), metrics.text(core));
+});
+
+test('plugins of full evaluations are counted and timed as upstream counts them', () => {
+  const { core, metrics } = bench();
+  core.placement.meter = metrics.plugins;
+  const allocatable = { cpu: '4', memory: '1Gi', pods: '10' };
+  core.nodeSeen({ metadata: { name: 'm' }, status: { allocatable } }, 0);
+  core.nodeSeen({ metadata: { name: 'o' }, status: { allocatable } }, 0);
+  // Claims of volumes are evaluated in full.
+  const spec = {
+    schedulerName: 'default-scheduler',
+    containers: [{ name: 'c', resources: { requests: { cpu: '2' } } }],
+    volumes: [{ name: 'v', awsElasticBlockStore: { volumeID: 'vol-1' } }],
+  };
+  const bytes = Buffer.from(JSON.stringify({ metadata: { name: '1', namespace: 'a' }, spec }));
+  core.podSeen(1, true, bytes, 0, bytes.length, 0);
+  assert.equal(core.attempt(0)?.kind, 'bind');
+  const text = metrics.text(core);
+  const count = (plugin: string, point: string): number => {
+    const labels = `plugin="${plugin}",extension_point="${point}",profile="default-scheduler"`;
+    const line = text.split('\n').find((one) => one.includes(`evaluation_total{${labels}}`));
+    return Number(line?.split(' ').at(-1) ?? 0);
+  };
+  assert.equal(count('NodeResourcesFit', 'PreFilter'), 1);
+  assert.equal(count('NodeResourcesFit', 'Filter'), 3);
+  // One node was too small before.
+  assert.equal(count('VolumeRestrictions', 'Filter'), 2);
+  assert.equal(count('NodePorts', 'PreFilter'), 0);
+  assert.equal(count('NodeResourcesFit', 'Score'), 2);
+  for (const point of ['PreFilter', 'Filter', 'PreScore', 'Score']) {
+    const labels = `extension_point="${point}",status="Success",profile="default-scheduler"`;
+    assert(text.includes(`framework_extension_point_duration_seconds_count{${labels}} 1`), point);
+    assert(text.includes(`plugin="NodeResourcesFit",extension_point="${point}"`), point);
+  }
+  assert(text.includes('kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 0'));
 });

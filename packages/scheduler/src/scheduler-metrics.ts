@@ -1,13 +1,14 @@
 /** What the scheduler counts, under upstream's names and in Prometheus' text format. */
 import { BucketHistogram, exponential } from './bucket-histogram.ts';
+import { DEFAULT_GATES, type GateStates } from './configuration/feature-gates.ts';
+import { Exposition, type Labels } from './exposition.ts';
+import { PluginMetrics } from './plugin-metrics.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 
 export type AttemptResult = 'scheduled' | 'unschedulable' | 'error';
 
 /** Tries of a pod that are told apart in the SLI; more count as this many and over. */
 const ATTEMPTS_SHOWN_MAX = 15;
-
-type Labels = Readonly<Record<string, string | number>>;
 
 export class SchedulerMetrics {
   readonly #attempts = new Map<string, number>();
@@ -20,6 +21,14 @@ export class SchedulerMetrics {
   preemptions = 0;
   bindFailures = 0;
   isLeader = false;
+  /** What is told of feature gates. */
+  gates: GateStates = DEFAULT_GATES;
+  readonly plugins: PluginMetrics;
+
+  /** `seconds` since any fixed moment, finely. */
+  constructor(seconds: () => number) {
+    this.plugins = new PluginMetrics(seconds);
+  }
 
   /** A try is over, its binding included. */
   attempted(result: AttemptResult, profile: string, seconds: number): void {
@@ -63,7 +72,7 @@ export class SchedulerMetrics {
 
   text(core: SchedulerCore, eventsDropped = 0): string {
     const out = new Exposition();
-    const { queue, placement } = core;
+    const { queue } = core;
     out.family('scheduler_schedule_attempts_total', 'counter', 'Tries to schedule pods.');
     for (const [key, count] of this.#attempts) out.value(attemptLabels(key), count);
     out.family('scheduler_scheduling_attempt_duration_seconds', 'histogram', 'Decision and bind.');
@@ -97,12 +106,26 @@ export class SchedulerMetrics {
     }
     out.family('scheduler_preemption_victims', 'histogram', 'Pods evicted at a time.');
     out.histogram({}, this.#victims);
+    this.plugins.write(out);
+    out.family('scheduler_goroutines', 'gauge', 'Work under way.');
+    out.value({ operation: 'binding' }, core.assumed);
     out.family('scheduler_cache_size', 'gauge', 'What the cache holds.');
     out.value({ type: 'nodes' }, core.nodes.count);
     out.value({ type: 'pods' }, core.pods.placed);
     out.value({ type: 'assumed_pods' }, core.assumed);
     out.family('leader_election_master_status', 'gauge', 'Whether this process leads.');
     out.value({ name: 'kube-scheduler' }, this.isLeader ? 1 : 0);
+    this.#writeOwn(out, core, eventsDropped);
+    return out.toString();
+  }
+
+  /** Gates, and what only this scheduler counts. */
+  #writeOwn(out: Exposition, core: SchedulerCore, eventsDropped: number): void {
+    const { placement } = core;
+    out.family('kubernetes_feature_enabled', 'gauge', 'Feature gates by name and stage.');
+    for (const { gate, isOn } of this.gates) {
+      out.value({ name: gate.name, stage: gate.stage }, isOn ? 1 : 0);
+    }
     out.family(
       'megaplane_scheduler_decisions_total',
       'counter',
@@ -129,7 +152,6 @@ export class SchedulerMetrics {
     out.value({}, this.bindFailures);
     out.family('megaplane_scheduler_events_dropped_total', 'counter', 'Events over the rate.');
     out.value({}, eventsDropped);
-    return out.toString();
   }
 }
 
@@ -149,33 +171,4 @@ function unschedulable({ queue, identities, pods }: SchedulerCore): ReadonlyMap<
 function attemptLabels(key: string): Labels {
   const [result = '', profile = ''] = key.split(' ');
   return { result, profile };
-}
-
-class Exposition {
-  #lines: string[] = [];
-  #name = '';
-
-  family(name: string, type: string, help: string): void {
-    this.#name = name;
-    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
-  }
-
-  value(labels: Labels, value: number, suffix = ''): void {
-    const pairs = Object.entries(labels).map(([name, text]) => `${name}="${text}"`);
-    const shown = pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
-    this.#lines.push(`${this.#name}${suffix}${shown} ${value}`);
-  }
-
-  histogram(labels: Labels, histogram: BucketHistogram): void {
-    for (const [bucket, edge] of histogram.edges.entries()) {
-      this.value({ ...labels, le: edge }, histogram.upTo(bucket), '_bucket');
-    }
-    this.value({ ...labels, le: '+Inf' }, histogram.count, '_bucket');
-    this.value(labels, histogram.sum, '_sum');
-    this.value(labels, histogram.count, '_count');
-  }
-
-  toString(): string {
-    return `${this.#lines.join('\n')}\n`;
-  }
 }

@@ -188,7 +188,7 @@ class Scheduler {
     const core = new SchedulerCore({ seed: 7, keyOf });
     this.core = core;
     const client = this.#client();
-    const metrics = new SchedulerMetrics();
+    const metrics = new SchedulerMetrics(() => 0);
     this.#writer = new ApiWriter({
       client,
       core,

@@ -33,6 +33,8 @@ export class SchedulingLoop {
   #isLeading = false;
   #isDeferred = false;
   #isAsking = false;
+  /** Decisions by full evaluation so far. */
+  #evaluated = 0;
 
   constructor(options: SchedulingLoopOptions) {
     this.#options = options;
@@ -92,10 +94,20 @@ export class SchedulingLoop {
     this.wake();
   }
 
+  #foundByIndex({ id }: Attempt, seconds: number): void {
+    const { core, metrics } = this.#options;
+    const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
+    metrics.plugins.recordPoint('Filter', 'Success', schedulerName, seconds);
+  }
+
   /** Sets off what follows from a decision. */
   #take(attempt: Attempt, startedMs: number): void {
     const { core, writer, preBinder, metrics, clock } = this.#options;
     const seconds = (clock.monotonicMs() - startedMs) / 1000;
+    const { evaluated } = core.placement.metrics;
+    // Where an index found the node, filtering and scoring were one step.
+    if (evaluated === this.#evaluated) this.#foundByIndex(attempt, seconds);
+    this.#evaluated = evaluated;
     preBinder.write(core.takeWrites());
     if (attempt.kind === 'bind') {
       metrics.decided(seconds);

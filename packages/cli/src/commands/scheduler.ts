@@ -12,6 +12,7 @@ interface Flags extends LogFlags {
   readonly leaderElect: boolean;
   readonly writeConfigTo?: string;
   readonly plugin: readonly string[];
+  readonly featureGates: string;
   readonly seed: number;
   readonly checkEvery: number;
   readonly connections: number;
@@ -64,6 +65,12 @@ function described(): Command {
     .option('--config <file>', 'a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)')
     .option('--write-config-to <file>', 'write the configuration with all defaults there, and end')
     .option('--plugin <file>', 'a module with plugins of your own; may be repeated', collected, [])
+    .option(
+      '--feature-gates <gates>',
+      "kube-scheduler's, as Name=true,...; checked, and without effect here",
+      joined,
+      '',
+    )
     .option('--seed <number>', 'decides between equally good nodes', wholeNumber(0, 2 ** 48), 1)
     .option(
       '--check-every <count>',
@@ -97,9 +104,18 @@ function collected(file: string, before: readonly string[]): readonly string[] {
   return [...before, file];
 }
 
+/** Repeated flags add up. */
+function joined(gates: string, before: string): string {
+  return `${before},${gates}`;
+}
+
 async function run(flags: Flags): Promise<number> {
   const { configurationOf, readPlugins, writeConfiguration } =
     await import('../scheduler-files.ts');
+  const { changedGates, parseFeatureGates } =
+    await import('@megaplane/scheduler/configuration/feature-gates');
+  const gates = parseFeatureGates(flags.featureGates);
+  if ('error' in gates) throw new Error(`--feature-gates: ${gates.error}`);
   if (flags.writeConfigTo !== undefined) {
     const plugins = await readPlugins(flags.plugin);
     writeConfiguration(flags.writeConfigTo, configurationOf(flags.config, plugins));
@@ -111,7 +127,11 @@ async function run(flags: Flags): Promise<number> {
     const configuration = configurationOf(flags.config, plugins);
     const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;
     if (kubeconfig === '') throw new Error('--kubeconfig: a file is needed');
+    const log = logger(flags);
+    const changed = changedGates(gates.value);
+    if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
     return runScheduler({
+      gates: gates.value,
       kubeconfig,
       plugins,
       configuration,
@@ -122,7 +142,7 @@ async function run(flags: Flags): Promise<number> {
       metricsAddress: flags.metricsAddress,
       eventsPerSecondMax: flags.eventsPerSecond,
       podMaxInUnschedulableMs: flags.podMaxInUnschedulablePodsDuration,
-      log: logger(flags),
+      log,
     });
   });
 }
