@@ -63,6 +63,7 @@ export function decodeAnswer(
   bytes: Uint8Array,
   start: number,
   end: number,
+  etag: string = '',
 ): ClientResponse {
   if (code === STATUS_NONE)
     return noAnswer(request, Buffer.from(bytes).toString('utf8', start, end));
@@ -70,7 +71,7 @@ export function decodeAnswer(
   const kept = Buffer.from(bytes.subarray(start, end));
   const wantsJson = request.accept === undefined || request.accept.includes('json');
   const value = wantsJson && kept.length > 0 ? parse(kept.toString()) : {};
-  if (isObject(value)) return { ok: true, code, object: value, bytes: kept };
+  if (isObject(value)) return { ok: true, code, object: value, bytes: kept, etag };
   const shown = kept.toString('utf8', 0, SHOWN_TEXT_MAX);
   const message = `${request.method} ${request.path}: expected a JSON object, got: ${shown}`;
   return { ok: false, code, status: madeUpStatus(code, message) };

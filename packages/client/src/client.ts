@@ -56,6 +56,8 @@ export interface ClientRequest {
   readonly accept?: string;
   /** Default `ClientLimits.requestTimeoutMs`. */
   readonly timeoutMs?: number;
+  /** The ETag of an answer that is kept: nothing newer is answered by 304 and an empty object. */
+  readonly ifNoneMatch?: string;
 }
 
 /** An answer of 2xx, or the failure as a Status (made up locally when none was decodable). */
@@ -65,6 +67,8 @@ export type ClientResponse =
       readonly code: number;
       readonly object: JsonObject;
       readonly bytes: Buffer;
+      /** ETag of the answer, '' without one. */
+      readonly etag?: string;
     }
   | {
       readonly ok: false;

@@ -165,6 +165,7 @@ test('a GET is repeated over the next connection', async () => {
     code: 200,
     object: { kind: 'X' },
     bytes: Buffer.from('{"kind":"X"}'),
+    etag: '',
   });
 });
 

@@ -32,7 +32,7 @@ import type {
 import { CONTENT, STATUS_NONE } from './client.ts';
 import { decodeAnswer, noAnswer } from './answer.ts';
 import { Links } from './links.ts';
-import { RequestFields, retryAfterOf } from './request-fields.ts';
+import { fieldOf, RequestFields, retryAfterOf } from './request-fields.ts';
 import { Slot } from './slot.ts';
 import { StreamRequest } from './stream-request.ts';
 
@@ -76,6 +76,8 @@ export class Dispatcher implements Client, ResponseSink {
   readonly #options: DispatcherOptions;
   readonly #limits: ClientLimits;
   readonly #fields: RequestFields;
+  /** Of the answer that is told now. */
+  #etag = '';
   readonly #links: Links;
   readonly #slots: Slot[] = [];
   readonly #free: Slot[] = [];
@@ -129,7 +131,8 @@ export class Dispatcher implements Client, ResponseSink {
       return false;
     }
     const { requestTimeoutMs } = this.#limits;
-    this.#start(method, path, contentType, '', body, done, tag, requestTimeoutMs, user);
+    const extra = user === '' ? '' : `impersonate-user: ${user}`;
+    this.#start(method, path, contentType, '', body, done, tag, requestTimeoutMs, extra);
     return true;
   }
 
@@ -150,14 +153,16 @@ export class Dispatcher implements Client, ResponseSink {
       const bytes = isValue ? JSON.stringify(body) : body;
       const contentType = request.contentType ?? CONTENT.json;
       const timeoutMs = request.timeoutMs ?? this.#limits.requestTimeoutMs;
+      const extra =
+        request.ifNoneMatch === undefined ? '' : `if-none-match: ${request.ifNoneMatch}`;
       const done: SendDone = (status, answer, start, end) =>
-        resolve(decodeAnswer(request, status, answer, start, end));
+        resolve(decodeAnswer(request, status, answer, start, end, this.#etag));
       if (this.#isClosed) return resolve(noAnswer(request, CLOSED_TEXT));
       if (this.metrics.requestsQueued >= this.#limits.queueMax + REQUESTS_RESERVED) {
         return resolve(noAnswer(request, 'too many requests are waiting'));
       }
       const { method, path, accept = '' } = request;
-      this.#start(method, path, contentType, accept, bytes, done, 0, timeoutMs, '');
+      this.#start(method, path, contentType, accept, bytes, done, 0, timeoutMs, extra);
     });
   }
 
@@ -202,7 +207,7 @@ export class Dispatcher implements Client, ResponseSink {
     done: SendDone,
     tag: number,
     timeoutMs: number,
-    user: string,
+    extra: string,
   ): void {
     let slot = this.#free.pop();
     if (slot === undefined) {
@@ -210,7 +215,7 @@ export class Dispatcher implements Client, ResponseSink {
       this.#slots.push(slot);
     }
     slot.fill(method, path, body === null ? '' : contentType, accept, body, done, tag);
-    slot.user = user;
+    slot.extra = extra;
     slot.deadlineMs = this.timers.nowMs() + timeoutMs;
     this.metrics.requestsStarted++;
     this.#enqueue(slot, false);
@@ -283,7 +288,7 @@ export class Dispatcher implements Client, ResponseSink {
   #transmit(slot: Slot, link: ClientConnection): void {
     const accept = slot.accept === '' ? CONTENT.lean : slot.accept;
     const token = this.#options.token();
-    const fields = this.#fields.prepare(slot.contentType, accept, token, slot.user);
+    const fields = this.#fields.prepare(slot.contentType, accept, token, slot.extra);
     const body = slot.body();
     slot.beginAnswer();
     slot.state = 'flying';
@@ -301,6 +306,8 @@ export class Dispatcher implements Client, ResponseSink {
     const slot = this.#slotOf(stream);
     slot.status = status;
     slot.retryAfterSeconds = retryAfterOf(fields, RETRY_AFTER_SECONDS_MAX);
+    // answers to `send` are told without their fields
+    if (slot.accept !== '') slot.etag = fieldOf(fields, 'etag');
   }
 
   onData(stream: ClientStream, bytes: Buffer, start: number, end: number): void {
@@ -337,6 +344,7 @@ export class Dispatcher implements Client, ResponseSink {
     const digit = Math.min(5, Math.floor(status / 100));
     this.metrics.answersByClass[digit] = (this.metrics.answersByClass[digit] ?? 0) + 1;
     const { done, tag } = slot;
+    this.#etag = slot.etag;
     done(status, slot.answer, 0, slot.answerLength, tag);
     this.#release(slot);
   }

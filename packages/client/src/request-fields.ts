@@ -13,24 +13,33 @@ export class RequestFields {
     this.#userAgent = userAgent;
   }
 
-  /** `contentType` '' for requests without a body; `user` '' acts as nobody else. */
-  prepare(contentType: string, accept: string, token: string, user: string): PreparedFields {
+  /** `contentType` '' for requests without a body; `extra` is a field `name: value`, or ''. */
+  prepare(contentType: string, accept: string, token: string, extra: string): PreparedFields {
     if (token !== this.#token || this.#prepared.size > KINDS_MAX) {
       this.#prepared.clear();
       this.#token = token;
     }
-    const kind = user === '' ? `${contentType} ${accept}` : `${contentType} ${accept} ${user}`;
+    const kind = extra === '' ? `${contentType} ${accept}` : `${contentType} ${accept} ${extra}`;
     let prepared = this.#prepared.get(kind);
     if (prepared === undefined) {
       const fields = ['user-agent', this.#userAgent, 'accept', accept];
       if (contentType !== '') fields.push('content-type', contentType);
       if (token !== '') fields.push('authorization', `Bearer ${token}`);
-      if (user !== '') fields.push('impersonate-user', user);
+      const colon = extra.indexOf(': ');
+      if (colon > 0) fields.push(extra.slice(0, colon), extra.slice(colon + 2));
       prepared = prepareFields(fields);
       this.#prepared.set(kind, prepared);
     }
     return prepared;
   }
+}
+
+/** Value of a field among `[name, value, ...]`; '' where it is not there. */
+export function fieldOf(fields: readonly string[], name: string): string {
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    if (fields[i] === name) return fields[i + 1] ?? '';
+  }
+  return '';
 }
 
 /** Seconds of a Retry-After field among `[name, value, ...]`, at most `secondsMax`; else 0. */

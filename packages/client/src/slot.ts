@@ -21,8 +21,8 @@ export class Slot {
   path = '';
   contentType = '';
   accept = '';
-  /** Acted as, '' for ourselves. */
-  user = '';
+  /** A field of this request alone, `name: value`; '' without one. */
+  extra = '';
   done: SendDone = NOBODY;
   tag = 0;
   deadlineMs = 0;
@@ -33,11 +33,14 @@ export class Slot {
   /** Of the answer. */
   status = 0;
   retryAfterSeconds = 0;
+  etag = '';
   isTooLarge = false;
   answer: Buffer = EMPTY;
   answerLength = 0;
   #text: string | null = null;
   #bytes: Buffer = EMPTY;
+  /** The first `#length` of `#bytes`; bodies that follow each other are often equally long. */
+  #view: Buffer = EMPTY;
   #length = -1;
 
   constructor(index: number) {
@@ -67,6 +70,7 @@ export class Slot {
     else if (body !== null) {
       if (this.#bytes.length < body.length) {
         this.#bytes = Buffer.allocUnsafeSlow(Math.max(FIRST_ROOM_BYTES, body.length));
+        this.#view = EMPTY;
       }
       this.#bytes.set(body);
       this.#length = body.length;
@@ -76,12 +80,15 @@ export class Slot {
   /** The body as `ClientConnection.request` takes it. */
   body(): Uint8Array | string | null {
     if (this.#text !== null) return this.#text;
-    return this.#length < 0 ? null : this.#bytes.subarray(0, this.#length);
+    if (this.#length < 0) return null;
+    if (this.#view.length !== this.#length) this.#view = this.#bytes.subarray(0, this.#length);
+    return this.#view;
   }
 
   beginAnswer(): void {
     this.status = 0;
     this.retryAfterSeconds = 0;
+    if (this.etag !== '') this.etag = '';
     this.isTooLarge = false;
     this.answerLength = 0;
   }
@@ -110,6 +117,8 @@ export class Slot {
     this.#text = null;
     this.path = '';
     if (this.answer.length > KEPT_ROOM_BYTES_MAX) this.answer = EMPTY;
-    if (this.#bytes.length > KEPT_ROOM_BYTES_MAX) this.#bytes = EMPTY;
+    if (this.#bytes.length <= KEPT_ROOM_BYTES_MAX) return;
+    this.#bytes = EMPTY;
+    this.#view = EMPTY;
   }
 }

@@ -5,8 +5,8 @@
  * The server is asked again from time to time, since definitions may come later.
  */
 import type { Client } from '@megaplane/client/client';
+import { Discovery } from '@megaplane/client/discovery';
 import { createInformer, type Informer } from '@megaplane/client/informer';
-import { listAt, stringAt } from '@megaplane/machinery/json';
 import { STAGE_API_VERSION } from './stage-file.ts';
 
 const GROUP_PATH: string = `/apis/${STAGE_API_VERSION}`;
@@ -35,6 +35,7 @@ export interface KwokObjectsOptions {
 
 export class KwokObjects {
   readonly #options: KwokObjectsOptions;
+  readonly #discovery: Discovery;
   readonly #informers: Map<string, Informer> = new Map();
   readonly #objects: Map<string, KwokObject> = new Map();
   #isStarted = false;
@@ -43,6 +44,7 @@ export class KwokObjects {
 
   constructor(options: KwokObjectsOptions) {
     this.#options = options;
+    this.#discovery = new Discovery(options.client);
   }
 
   /** Resolves when the objects of the kinds that the server has are there; never rejects. */
@@ -76,15 +78,16 @@ export class KwokObjects {
 
   async #look(): Promise<void> {
     const { client, kinds } = this.#options;
-    const answer = await client.request({ method: 'GET', path: GROUP_PATH });
-    if (this.#isStopped) return;
-    if (answer.ok) {
-      for (const resource of listAt(answer.object, 'resources')) {
-        const name = stringAt(resource, 'name');
-        const kind = stringAt(resource, 'kind');
+    try {
+      const found = await this.#discovery.kindsOf(STAGE_API_VERSION);
+      if (this.#isStopped) return;
+      for (const { kind, resource } of found) {
         const isWanted = kinds.length === 0 || kinds.includes(kind);
-        if (isWanted && !name.includes('/') && !this.#informers.has(kind)) this.#read(kind, name);
+        if (isWanted && !this.#informers.has(kind)) this.#read(kind, resource);
       }
+    } catch {
+      // A server without the group says 404, one in trouble something else: it is asked again.
+      if (this.#isStopped) return;
     }
     this.#cancel = client.timers.after(DISCOVERY_MS, () => void this.#look());
   }

@@ -87,7 +87,8 @@ function changesNothing(
 function isSameAfter(operations: JsonValue, object: JsonObject): boolean {
   if (!Array.isArray(operations)) return false;
   const own = operations.filter((operation) => isObject(operation));
-  const patched = applyPatch({ kind: 'json', operations: own }, object, undefined);
+  const patch = { kind: 'json', operations: own, strictErrors: [] } as const;
+  const patched = applyPatch(patch, object, undefined);
   return patched.ok && JSON.stringify(patched.value) === JSON.stringify(object);
 }
 

@@ -1,16 +1,16 @@
 /** Where the kinds that stages name live on a server, by its discovery. */
 import type { Client } from '@megaplane/client/client';
-import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { Discovery } from '@megaplane/client/discovery';
 import type { StageResource } from './stage-requests.ts';
 
 /** Resources found so far, by `apiVersion kind`. */
 export class StageResources {
-  readonly #client: Client;
+  readonly #discovery: Discovery;
   readonly #found: Map<string, StageResource> = new Map();
   readonly #asked: Set<string> = new Set();
 
   constructor(client: Client) {
-    this.#client = client;
+    this.#discovery = new Discovery(client);
   }
 
   /** The resource of a kind; undefined where the server has none, or was not asked yet. */
@@ -26,16 +26,8 @@ export class StageResources {
 
   /** Asks the server for the resources of a group and version; rejects when it cannot tell. */
   async load(apiVersion: string): Promise<void> {
-    const root = apiVersion.includes('/') ? '/apis/' : '/api/';
-    const answer = await this.#client.request({ method: 'GET', path: `${root}${apiVersion}` });
-    if (!answer.ok) throw new Error(answer.status.message ?? `no ${apiVersion}`);
+    const kinds = await this.#discovery.kindsOf(apiVersion);
     this.#asked.add(apiVersion);
-    for (const item of listAt(answer.object, 'resources')) {
-      const resource = stringAt(item, 'name');
-      if (resource.includes('/')) continue;
-      const kind = stringAt(item, 'kind');
-      const namespaced = valueAt(item, 'namespaced') === true;
-      this.#found.set(`${apiVersion} ${kind}`, { apiVersion, kind, resource, namespaced });
-    }
+    for (const one of kinds) this.#found.set(`${apiVersion} ${one.kind}`, one);
   }
 }
