@@ -7,6 +7,7 @@ import type { Identity } from './identity.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
 import { durationMs, type Query } from './query.ts';
 import type { RequestInfo } from './request-info.ts';
+import type { Sink } from './sink.ts';
 import { yamlText } from './yaml-text.ts';
 
 const WARNINGS_RUNES_MAX = 4096;
@@ -26,6 +27,19 @@ export const PLAIN_JSON: Negotiated = {
 /** See `Call.watcher`. */
 export interface CallWatcher {
   answered(call: Call): void;
+}
+
+const NO_FIELDS: readonly string[] = [];
+const lastings = new WeakMap<readonly string[], readonly string[]>();
+
+/** Header fields of all answers of one flow: the same list each time, which the wire may keep. */
+function lastingOf(flowFields: readonly string[]): readonly string[] {
+  let fields = lastings.get(flowFields);
+  if (fields === undefined) {
+    fields = ['cache-control', 'no-cache, private', ...flowFields];
+    lastings.set(flowFields, fields);
+  }
+  return fields;
 }
 
 export class Call {
@@ -50,7 +64,7 @@ export class Call {
   /** Told once, when the answer needs the server no longer; see `fairness/`. */
   onDone: (() => void) | null = null;
   /** Header fields that tell which flow the request belongs to. */
-  flowFields: readonly string[] = [];
+  flowFields: readonly string[] = NO_FIELDS;
   /** The answer is kept in `answer`, for who writes it down. */
   keepsAnswer = false;
   answer: Uint8Array | string | null = null;
@@ -143,7 +157,28 @@ export class Call {
   send(code: number, contentType: string | null, bytes: Uint8Array | string | null): void {
     if (this.keepsAnswer) this.answer = bytes;
     this.code = code;
-    this.exchange.respond(code, contentType, bytes, this.headers());
+    const { exchange } = this;
+    if (this.#warnings.length > 0) exchange.respond(code, contentType, bytes, this.headers());
+    else exchange.respond(code, contentType, bytes, this.#own(), lastingOf(this.flowFields));
+  }
+
+  /** The same with what a sink holds, which is the caller's again afterwards. */
+  sendFrom(code: number, contentType: string, sink: Sink): void {
+    if (this.keepsAnswer) this.answer = sink.take();
+    this.code = code;
+    const { exchange } = this;
+    const { bytes, length } = sink;
+    if (this.#warnings.length > 0) {
+      exchange.respondCopy(code, contentType, bytes, length, this.headers());
+      return;
+    }
+    const lasting = lastingOf(this.flowFields);
+    exchange.respondCopy(code, contentType, bytes, length, this.#own(), lasting);
+  }
+
+  /** Header fields that no other answer has. */
+  #own(): string[] {
+    return ['audit-id', this.auditId];
   }
 
   /** Answers with plain text, as the outer layers do. */

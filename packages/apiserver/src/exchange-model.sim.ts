@@ -128,6 +128,17 @@ export class ExchangeModel implements Exchange {
     this.isEnded = true;
   }
 
+  respondCopy(
+    status: number,
+    contentType: string | null,
+    bytes: Buffer,
+    length: number,
+    headers: FieldList = [],
+    lasting: FieldList = [],
+  ): void {
+    this.respond(status, contentType, bytes.subarray(0, length), headers, lasting);
+  }
+
   open(status: number, contentType: string | null, headers: FieldList = []): void {
     if (this.status !== 0) throw new Error(`answered twice: ${this.status}, then ${status}`);
     this.status = status;

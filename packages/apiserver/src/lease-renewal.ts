@@ -375,7 +375,7 @@ export class LeaseRenewal {
       sink.length = 0;
       if (isProtobuf) {
         this.#encode(value, outcome.revision);
-        exchange.respond(200, PROTOBUF_TYPE, sink.take(), headers, lasting);
+        exchange.respondCopy(200, PROTOBUF_TYPE, sink.bytes, sink.length, headers, lasting);
         return;
       }
       sink.append(value, 0, HEAD.length);
@@ -384,7 +384,7 @@ export class LeaseRenewal {
       if (isLean) appendLean(sink, value, HEAD.length, length);
       else appendShown(sink, value, HEAD.length, length);
       sink.ascii('\n');
-      exchange.respond(200, JSON_TYPE, sink.take(), headers, lasting);
+      exchange.respondCopy(200, JSON_TYPE, sink.bytes, sink.length, headers, lasting);
     });
   }
 

@@ -1,5 +1,6 @@
 /** What the server counts, and `/metrics` in Prometheus' text format with upstream's names. */
 import type { Call } from './call.ts';
+import type { RequestInfo } from './request-info.ts';
 import type { World } from './world.ts';
 import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
@@ -47,13 +48,46 @@ function labelsOf(call: Call): string {
 interface Series {
   count: number;
   sumMs: number;
+  /** Requests by the first bucket that they fall into. */
   readonly buckets: Float64Array;
 }
 
+/** Requests that were alike: what is compared, and where they are counted. */
+interface Alike {
+  readonly code: number;
+  readonly info: RequestInfo;
+  readonly series: Series;
+  readonly requests: Counter;
+}
+
+interface Counter {
+  count: number;
+}
+
+/** Kinds of requests that come again and again, found without putting their labels together. */
+const ALIKE_MAX = 8;
+
+function isAlike(one: Alike, call: Call): boolean {
+  const { info } = call;
+  const like = one.info;
+  return (
+    one.code === call.code &&
+    like.verb === info.verb &&
+    like.resource === info.resource &&
+    like.subresource === info.subresource &&
+    like.group === info.group &&
+    like.version === info.version &&
+    (like.name === '') === (info.name === '') &&
+    (like.namespace === '') === (info.namespace === '')
+  );
+}
+
 export class Metrics {
-  readonly #requests = new Map<string, number>();
+  readonly #requests = new Map<string, Counter>();
   readonly #durations = new Map<string, Series>();
   readonly #sources: ((lines: string[]) => void)[] = [];
+  readonly #alike: Alike[] = [];
+  #nextAlike = 0;
   #renewals = 0;
 
   /** Adds lines that a part of the server counts for itself. */
@@ -68,21 +102,37 @@ export class Metrics {
 
   /** A request was answered, after so long; of one that lasts, its head has left. */
   count(call: Call, ms: number): void {
+    const { series, requests } = this.#countersOf(call);
+    requests.count++;
+    series.count++;
+    series.sumMs += ms;
+    let bucket = 0;
+    while (bucket < BUCKETS_S.length && ms > (BUCKETS_S[bucket] ?? 0) * 1000) bucket++;
+    series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
+  }
+
+  #countersOf(call: Call): { readonly series: Series; readonly requests: Counter } {
+    // what a query says is part of the labels
+    if (!call.info.isResource || !call.query.isEmpty) return this.#find(call);
+    for (const one of this.#alike) if (isAlike(one, call)) return one;
+    const found = this.#find(call);
+    this.#alike[this.#nextAlike++ % ALIKE_MAX] = { code: call.code, info: call.info, ...found };
+    return found;
+  }
+
+  #find(call: Call): { readonly series: Series; readonly requests: Counter } {
     const own = labelsOf(call);
     const isKnown = this.#durations.has(own) || this.#durations.size < SERIES_MAX;
     const labels = isKnown ? own : OTHERS;
     const key = `code="${call.code}",${labels}`;
-    this.#requests.set(key, (this.#requests.get(key) ?? 0) + 1);
+    let requests = this.#requests.get(key);
+    if (requests === undefined) this.#requests.set(key, (requests = { count: 0 }));
     let series = this.#durations.get(labels);
     if (series === undefined) {
-      series = { count: 0, sumMs: 0, buckets: new Float64Array(BUCKETS_S.length) };
+      series = { count: 0, sumMs: 0, buckets: new Float64Array(BUCKETS_S.length + 1) };
       this.#durations.set(labels, series);
     }
-    series.count++;
-    series.sumMs += ms;
-    for (const [index, bound] of BUCKETS_S.entries()) {
-      if (ms <= bound * 1000) series.buckets[index] = (series.buckets[index] ?? 0) + 1;
-    }
+    return { series, requests };
   }
 
   /** Everything as text. */
@@ -91,7 +141,7 @@ export class Metrics {
       '# HELP apiserver_request_total Requests by verb, resource and code.',
       '# TYPE apiserver_request_total counter',
     ];
-    for (const [labels, count] of this.#requests) {
+    for (const [labels, { count }] of this.#requests) {
       lines.push(`apiserver_request_total{${labels}} ${count}`);
     }
     lines.push(
@@ -103,8 +153,10 @@ export class Metrics {
     );
     for (const [labels, series] of this.#durations) {
       const name = 'apiserver_request_duration_seconds';
+      let below = 0;
       for (const [index, bound] of BUCKETS_S.entries()) {
-        lines.push(`${name}_bucket{${labels},le="${bound}"} ${series.buckets[index] ?? 0}`);
+        below += series.buckets[index] ?? 0;
+        lines.push(`${name}_bucket{${labels},le="${bound}"} ${below}`);
       }
       lines.push(`${name}_bucket{${labels},le="+Inf"} ${series.count}`);
       lines.push(`${name}_sum{${labels}} ${series.sumMs / 1000}`);

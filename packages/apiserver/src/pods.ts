@@ -16,8 +16,10 @@ import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
 import { notFound } from '@megaplane/machinery/status';
 import { spliceBinding } from './binding-splice.ts';
 import { defineBehaviour, POD_DELETION } from './behaviour.ts';
+import type { Call } from './call.ts';
 import { timestamp } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
+import { JSON_TYPE } from './negotiation.ts';
 import { findServed, keyOf, keyText } from './served.ts';
 import { emptyRow } from './storage.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
@@ -26,6 +28,10 @@ import { refusedWrite } from './writing.ts';
 const BIND_TRIES_MAX = 5;
 const BINDING_RESOURCE = { group: '', name: 'pods/binding' } as const;
 const PODS = { group: '', name: 'pods' } as const;
+
+/** Of bindings that were made. */
+const BOUND = successStatus(201) as unknown as JsonObject;
+const BOUND_TEXT = Buffer.from(`${JSON.stringify(BOUND)}\n`);
 
 const row = emptyRow();
 
@@ -133,17 +139,23 @@ function writeBound(
   attempt: number,
 ): void {
   const { call, world, served } = context;
-  const success201 = successStatus(201) as unknown as JsonObject;
   if (context.isDryRun) {
-    call.sendObject(201, success201);
+    sendBound(call);
     return;
   }
   world.storage.put(key, bytes, revision, (outcome) => {
-    if (outcome.kind === 'done') call.sendObject(201, success201);
+    if (outcome.kind === 'done') sendBound(call);
     else if (outcome.kind === 'conflict' && attempt < BIND_TRIES_MAX) {
       bind(context, name, attempt + 1);
     } else call.fail(refusedWrite(served, name, outcome));
   });
+}
+
+/** What every binding is answered with, written once. */
+function sendBound(call: Call): void {
+  const { encoding, pretty } = call.media;
+  if (encoding === 'json' && !pretty) call.send(201, JSON_TYPE, BOUND_TEXT);
+  else call.sendObject(201, BOUND);
 }
 
 /** Upstream checks these after decoding, outside of validation: a bare 500 (as recorded). */

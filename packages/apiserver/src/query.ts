@@ -2,12 +2,21 @@
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import { queryStart } from './request-info.ts';
 
+/** What most requests ask with: nothing. Never changed. */
+const NOTHING = new URLSearchParams();
+
 /** Values by name; of a repeated parameter the first counts, as upstream decodes single values. */
 export class Query {
   readonly #values: URLSearchParams;
 
   constructor(target: string) {
-    this.#values = new URLSearchParams(target.slice(queryStart(target)));
+    const start = queryStart(target);
+    this.#values = start === target.length ? NOTHING : new URLSearchParams(target.slice(start));
+  }
+
+  /** Nothing is asked with. */
+  get isEmpty(): boolean {
+    return this.#values === NOTHING;
   }
 
   /** The first value, or `''` where the parameter is absent. */

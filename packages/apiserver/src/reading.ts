@@ -58,7 +58,7 @@ export function sendCurrent(world: World, call: Call, served: Served, code: numb
   }
   sink.length = 0;
   encoder.value.object(sink, row, row.modRevision);
-  call.send(code, encoder.value.contentType, sink.take());
+  call.sendFrom(code, encoder.value.contentType, sink);
 }
 
 /** One list, decided: what is shown, of which revision, and how. */

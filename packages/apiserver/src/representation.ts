@@ -56,7 +56,18 @@ export function encoderOf(
   }
   if (media.encoding === 'protobuf') return success(new ProtobufEncoder(served, keptOf));
   if (media.encoding === 'yaml' || media.pretty) return success(new YamlEncoder(served, media));
-  return success(new JsonEncoder(served, media.isLean === true));
+  return success(jsonEncoder(served, media.isLean === true));
+}
+
+const whole = new WeakMap<Served, JsonEncoder>();
+const lean = new WeakMap<Served, JsonEncoder>();
+
+/** It holds nothing of one answer, so one serves all. */
+function jsonEncoder(served: Served, isLean: boolean): JsonEncoder {
+  const made = isLean ? lean : whole;
+  let encoder = made.get(served);
+  if (encoder === undefined) made.set(served, (encoder = new JsonEncoder(served, isLean)));
+  return encoder;
 }
 
 function tableEncoder(call: Call, served: Served): Result<Encoder> {

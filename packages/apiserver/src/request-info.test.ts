@@ -40,3 +40,17 @@ test('paths of resources and of everything else are told apart', () => {
     assert.equal(describe(method, target), expected, `${method} ${target}`);
   }
 });
+
+test('the path is told without what was doubled, escaped or left empty in it', () => {
+  const cases: readonly (readonly [string, string])[] = [
+    ['/api/v1/pods', '/api/v1/pods'],
+    ['/api/v1/pods/', '/api/v1/pods'],
+    ['/api//v1/pods?limit=1', '/api/v1/pods'],
+    ['//api/v1/pods', '/api/v1/pods'],
+    ['/api/v1/p%6fds', '/api/v1/pods'],
+    ['/api/v1/namespaces/a/configmaps/x%2Fy', '/api/v1/namespaces/a/configmaps/x/y'],
+  ];
+  for (const [target, expected] of cases) {
+    assert.equal(parseRequest('GET', target)?.path, expected, target);
+  }
+});

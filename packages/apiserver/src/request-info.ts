@@ -69,7 +69,7 @@ export function parseRequest(method: string, target: string): RequestInfo | null
   if (name === '' && verb === 'delete') verb = 'deletecollection';
   return {
     isResource: true,
-    path: `/${segments.join('/')}`,
+    path: isNormal(rawPath, segments) ? rawPath : `/${segments.join('/')}`,
     verb,
     group,
     version,
@@ -97,8 +97,21 @@ function nonResource(method: string, segments: readonly string[], raw: string): 
   };
 }
 
+/** The path is what its segments make: nothing in it was doubled, escaped or left empty. */
+function isNormal(path: string, segments: readonly string[]): boolean {
+  let length = 0;
+  for (const segment of segments) length += 1 + segment.length;
+  return length === path.length && !path.includes('%');
+}
+
 function splitPath(path: string): string[] | null {
-  const segments = path.split('/').filter((segment) => segment !== '');
+  const segments: string[] = [];
+  for (let from = 0; from < path.length;) {
+    const slash = path.indexOf('/', from);
+    const to = slash < 0 ? path.length : slash;
+    if (to > from) segments.push(path.slice(from, to));
+    from = to + 1;
+  }
   if (!path.includes('%')) return segments;
   const decoded: string[] = [];
   for (const segment of segments) {

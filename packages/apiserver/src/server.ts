@@ -29,7 +29,7 @@ import type { RequestTracker } from './operations/request-tracker.ts';
 import type { OpenApiDocuments } from './openapi-documents.ts';
 import { OutputGate } from './output-gate.ts';
 import { Query } from './query.ts';
-import { parseRequest, queryStart, type RequestInfo } from './request-info.ts';
+import { parseRequest, type RequestInfo } from './request-info.ts';
 import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
 import { isGroupServed, type Served } from './served.ts';
 import { answerReadable } from './unreadable.ts';
@@ -176,7 +176,7 @@ export class ApiServer {
     const own = this.#auditPrefix + this.#requests.toString(16).padStart(12, '0');
     const given = exchange.header('audit-id') ?? '';
     const audit = given === '' || given.length > AUDIT_ID_LENGTH_MAX ? own : given;
-    const query = new Query(exchange.path.slice(queryStart(exchange.path)));
+    const query = new Query(exchange.path);
     const fallback = info ?? NOWHERE;
     const nowMs = this.parts.world.edge.nowMs();
     return new Call(exchange, fallback, query, identity, nowMs, audit);

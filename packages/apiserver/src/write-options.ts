@@ -25,9 +25,16 @@ export interface WriteOptions {
   readonly force: boolean;
 }
 
+/** Of a write that asks for nothing particular. */
+const PLAIN_OPTIONS = { dryRun: false, fieldValidation: 'Warn', force: false } as const;
+
 /** `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`, which the refusal names. */
 export function readWriteOptions(call: Call, kind: string): Result<WriteOptions> {
   const { query } = call;
+  if (query.isEmpty && kind !== 'PatchOptions') {
+    call.fieldManager = agentName(call);
+    return success({ ...PLAIN_OPTIONS, fieldManager: call.fieldManager });
+  }
   const errors: FieldError[] = [...dryRunErrors(query.all('dryRun'))];
   const manager = query.text('fieldManager');
   if (manager.length > MANAGER_LENGTH_MAX) {

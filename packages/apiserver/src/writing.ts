@@ -83,7 +83,7 @@ export function sendWritten(
   row.modRevision = revision;
   sink.length = 0;
   encoder.value.object(sink, row, revision);
-  call.send(code, encoder.value.contentType, sink.take());
+  call.sendFrom(code, encoder.value.contentType, sink);
 }
 
 /** Turns what a storage says of a write that was not done into a Status. */

@@ -141,6 +141,16 @@ export interface Exchange {
     headers?: FieldList,
     lasting?: FieldList,
   ): void;
+  /** The same with the first `length` of bytes that stay the caller's: they are copied before it
+   *  returns. */
+  respondCopy(
+    status: number,
+    contentType: string | null,
+    bytes: Buffer,
+    length: number,
+    headers?: FieldList,
+    lasting?: FieldList,
+  ): void;
   /** Starts an answer of unknown length; the head leaves in this turn. */
   open(status: number, contentType: string | null, headers?: FieldList): void;
   /**

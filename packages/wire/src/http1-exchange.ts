@@ -209,6 +209,18 @@ export class Http1Exchange implements Exchange {
     this.#finish();
   }
 
+  respondCopy(
+    status: number,
+    contentType: string | null,
+    bytes: Buffer,
+    length: number,
+    headers: FieldList = [],
+    lasting: FieldList = [],
+  ): void {
+    // the output copies what it is given
+    this.respond(status, contentType, bytes.subarray(0, length), headers, lasting);
+  }
+
   open(status: number, contentType: string | null, headers: FieldList = []): void {
     if (this.closed) return;
     assert(this.#state === 'waiting', `${this.method} ${this.path} was answered twice`);

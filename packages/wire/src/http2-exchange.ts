@@ -121,6 +121,24 @@ export class Http2Exchange implements Exchange, StreamOwner {
     if (!endStream) this.#session.sendLast(stream, body);
   }
 
+  respondCopy(
+    status: number,
+    contentType: string | null,
+    bytes: Buffer,
+    length: number,
+    headers?: FieldList,
+    lasting?: FieldList,
+  ): void {
+    const stream = this.#stream;
+    assert(!this.#opened && !this.#finished, 'an exchange is answered once');
+    assert(status !== 204 && status !== 304, 'such an answer has no body');
+    this.#finished = true;
+    if (stream === null) return;
+    const endStream = this.method === 'HEAD' || length === 0;
+    this.#sendHead(stream, status, contentType, headers, length, endStream, lasting);
+    if (!endStream) this.#session.sendLastCopy(stream, bytes, 0, length);
+  }
+
   open(status: number, contentType: string | null, headers?: FieldList): void {
     assert(!this.#opened && !this.#finished, 'an exchange is answered once');
     this.#opened = true;

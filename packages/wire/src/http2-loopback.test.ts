@@ -95,6 +95,51 @@ for (const protocol of ['h2', 'h1'] as const) {
   });
 }
 
+for (const protocol of ['h2', 'h1'] as const) {
+  test(`answers that were copied may be overwritten at once over ${protocol}`, async () => {
+    const shared = Buffer.alloc(200_000);
+    const handler: Handler = (exchange) => {
+      const length = Number(exchange.path.slice(1));
+      shared.fill('y');
+      exchange.respondCopy(200, 'text/plain', shared, length);
+      shared.fill('n');
+    };
+    const run = async (client: ClientConnection): Promise<void> => {
+      const sizes = [0, 1, 5000, 70_000, 200_000];
+      const answers = await Promise.all(sizes.map((size) => ask(client, 'GET', `/${size}`)));
+      for (const [i, size] of sizes.entries()) {
+        assert.equal(answers[i]?.failure, null);
+        assert.equal(answers[i]?.body, 'y'.repeat(size));
+      }
+      const head = await ask(client, 'HEAD', '/300');
+      assert.equal(head.fields[head.fields.indexOf('content-length') + 1], '300');
+      assert.equal(head.body, '');
+    };
+    await serving(handler, run, {}, { protocol });
+  });
+}
+
+test('answers carry their own fields, whatever others carried before them', async () => {
+  const fieldsOf = (path: string): FieldList => {
+    const number = Number(path.slice(1));
+    const fields = ['x-id', path, 'cache-control', 'no-store', 'x-sort', `sort-${number % 7}`];
+    for (let more = 0; more < number % 4; more++) fields.push(`x-more-${more}`, `${number % 5}`);
+    if (number % 11 === 0) fields.push('x-long', 'l'.repeat(2000));
+    return fields.slice(0, number % 13 === 0 ? 4 : undefined);
+  };
+  const handler: Handler = (exchange) => {
+    exchange.respond(200, null, exchange.path, fieldsOf(exchange.path));
+  };
+  await serving(handler, async (client) => {
+    for (let number = 0; number < 300; number++) {
+      const path = `/${number % 97}`;
+      const { fields, body } = await ask(client, 'GET', path);
+      assert.equal(body, path);
+      assert.deepEqual(fields.slice(-fieldsOf(path).length), fieldsOf(path), path);
+    }
+  });
+});
+
 test('a Unix socket serves, also where a dead one was left', async () => {
   const unixPath = join(tmpdir(), `megaplane-wire-${process.pid}.sock`);
   await serving(

@@ -229,6 +229,10 @@ export class RehearsedExchange implements Exchange {
     // nobody asked
   }
 
+  respondCopy(): void {
+    // nobody asked
+  }
+
   open(): void {
     // nobody asked
   }

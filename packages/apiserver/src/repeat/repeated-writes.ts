@@ -22,6 +22,7 @@ import { isCopied } from '../encoder.ts';
 import { followChanges } from '../follow.ts';
 import type { Identity } from '../identity.ts';
 import { encoderOf } from '../representation.ts';
+import { queryStart } from '../request-info.ts';
 import { keyOf, type Served } from '../served.ts';
 import { Sink } from '../sink.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
@@ -376,21 +377,50 @@ function madeOf(
 }
 
 /** What decides the result beside the texts: who writes what kind, where, and how. */
+interface Context {
+  readonly identity: Identity;
+  readonly served: Served;
+  readonly method: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly query: string;
+  readonly contentType: string;
+  readonly userAgent: string;
+  readonly text: string;
+}
+
+/** Contexts that come again and again, and their texts. */
+const CONTEXTS_MAX = 16;
+const contexts: Context[] = [];
+let nextContext = 0;
+
 function contextText(call: Call, served: Served): string {
   const { identity, exchange, info } = call;
-  const { path } = exchange;
-  const query = path.indexOf('?');
-  return JSON.stringify([
-    exchange.method,
-    served.resource.apiVersion,
-    served.plural.name,
-    info.subresource,
-    info.namespace,
-    query < 0 ? '' : path.slice(query),
-    exchange.header('content-type') ?? '',
-    exchange.header('user-agent') ?? '',
-    identityText(identity),
+  const { path, method } = exchange;
+  const { subresource, namespace } = info;
+  const query = path.slice(queryStart(path));
+  const contentType = exchange.header('content-type') ?? '';
+  const userAgent = exchange.header('user-agent') ?? '';
+  for (const one of contexts) {
+    const isSame =
+      one.identity === identity &&
+      one.served === served &&
+      one.method === method &&
+      one.subresource === subresource &&
+      one.namespace === namespace &&
+      one.query === query &&
+      one.contentType === contentType &&
+      one.userAgent === userAgent;
+    if (isSame) return one.text;
+  }
+  const { resource, plural } = served;
+  const text = JSON.stringify([
+    ...[method, resource.apiVersion, plural.name, subresource, namespace, query],
+    ...[contentType, userAgent, identityText(identity)],
   ]);
+  const about = { method, subresource, namespace, query, contentType, userAgent };
+  contexts[nextContext++ % CONTEXTS_MAX] = { identity, served, ...about, text };
+  return text;
 }
 
 const identityTexts = new WeakMap<Identity, string>();
@@ -491,5 +521,5 @@ function sendStored(
   row.modRevision = revision;
   sink.length = 0;
   encoder.value.object(sink, row, revision);
-  call.send(code, encoder.value.contentType, sink.take());
+  call.sendFrom(code, encoder.value.contentType, sink);
 }
