@@ -30,7 +30,8 @@ const DRIVERS: Readonly<Record<string, string>> = {
   'kubernetes.io/portworx-volume': 'pxd.portworx.com',
 };
 const NEVER_COUNTED = new Set(['kubernetes.io/azure-file', 'kubernetes.io/vsphere-volume']);
-const ZONE_LABELS = ['topology.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/zone'];
+/** The old label outranks the new one. */
+const ZONE_LABELS = ['failure-domain.beta.kubernetes.io/zone', 'topology.kubernetes.io/zone'];
 const MIGRATED_ANNOTATION = 'storage.alpha.kubernetes.io/migrated-plugins';
 
 /** Whether a node's kubelet leaves a plugin to its driver. */
@@ -96,7 +97,10 @@ function builtInOf(sources: VolumeSources, labels: Labels): BuiltIn | null {
   }
   if (gcePersistentDisk !== undefined) {
     const zones = ZONE_LABELS.map((key) => labels[key] ?? '').find((value) => value !== '');
-    return named('gce-pd', `${zones ?? 'UNSPECIFIED'}/${gcePersistentDisk.pdName ?? ''}`);
+    const place = persistentDiskPlace((zones ?? 'UNSPECIFIED').split('__'));
+    const handle = `projects/UNSPECIFIED/${place ?? ''}/disks/${gcePersistentDisk.pdName ?? ''}`;
+    const error = place === null ? 'failed to get region from zones' : '';
+    return { ...named('gce-pd', handle), error };
   }
   if (azureDisk !== undefined) return named('azure-disk', azureDisk.diskURI);
   if (cinder !== undefined) return named('cinder', cinder.volumeID);
@@ -109,4 +113,13 @@ function blockStoreHandle(volumeID: string): string | null {
   const path = volumeID.slice('aws://'.length).replace(/^[^/]*/, '');
   const handle = path.replaceAll(/^\/+|\/+$/g, '');
   return /^vol-[^/]*$/.test(handle) ? handle : null;
+}
+
+/** Disks of several zones belong to their region; null if the zones name none, or several. */
+function persistentDiskPlace(zones: readonly string[]): string | null {
+  if (zones.length === 1) return `zones/${zones.join('')}`;
+  const parts = zones.map((zone) => zone.split('-'));
+  const regions = new Set(parts.map((split) => split.slice(0, 2).join('-')));
+  if (regions.size !== 1 || parts.some(({ length }) => length !== 3)) return null;
+  return `regions/${[...regions].join('')}`;
 }

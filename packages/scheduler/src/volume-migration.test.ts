@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { attachableOfSources, driverOfProvisioner, migrationOf } from './volume-migration.ts';
+
+const ALL = migrationOf({ metadata: { name: 'n' } }, true);
+const PLUGINS = 'storage.alpha.kubernetes.io/migrated-plugins';
+
+test('the same volume has one handle, however it is named', () => {
+  const aws = { driver: 'ebs.csi.aws.com', handle: 'vol-1' };
+  for (const volumeID of ['vol-1', 'aws://us-east-1a/vol-1', 'aws:///vol-1']) {
+    assert.deepEqual(attachableOfSources({ awsElasticBlockStore: { volumeID } }, {}, ALL), aws);
+  }
+  const wrong = { awsElasticBlockStore: { volumeID: 'aws://us-east-1a/disk' } };
+  const text = 'Invalid format for AWS volume (aws://us-east-1a/disk)';
+  assert.equal(attachableOfSources(wrong, {}, ALL), text);
+});
+
+test('a disk of two zones belongs to their region, and of no region to nobody', () => {
+  const sources = { gcePersistentDisk: { pdName: 'd' } };
+  const at = (zone: string): unknown => {
+    const found = attachableOfSources(sources, { 'topology.kubernetes.io/zone': zone }, ALL);
+    return typeof found === 'string' ? found : found?.handle;
+  };
+  assert.equal(at('us-central1-a'), 'projects/UNSPECIFIED/zones/us-central1-a/disks/d');
+  const regional = 'projects/UNSPECIFIED/regions/us-central1/disks/d';
+  assert.equal(at('us-central1-a__us-central1-b'), regional);
+  assert.equal(at('us-central1-a__us-west1-b'), 'failed to get region from zones');
+  assert.equal(at('z1__z2'), 'failed to get region from zones');
+});
+
+test('storage counts for its driver where the node says so, or always from 1.36 on', () => {
+  const sources = { cinder: { volumeID: 'v' } };
+  const annotations = { [PLUGINS]: 'kubernetes.io/cinder,kubernetes.io/gce-pd' };
+  const told = migrationOf({ metadata: { name: 'n', annotations } }, false);
+  const silent = migrationOf({ metadata: { name: 'n' } }, false);
+  const found = { driver: 'cinder.csi.openstack.org', handle: 'v' };
+  assert.deepEqual(attachableOfSources(sources, {}, told), found);
+  assert.deepEqual(attachableOfSources(sources, {}, ALL), found);
+  assert.equal(attachableOfSources(sources, {}, silent), null);
+  assert.equal(attachableOfSources(sources, {}, migrationOf(undefined, true)), null);
+  assert.equal(driverOfProvisioner('kubernetes.io/aws-ebs', told), '');
+  assert.equal(driverOfProvisioner('kubernetes.io/gce-pd', told), 'pd.csi.storage.gke.io');
+  assert.equal(driverOfProvisioner('kubernetes.io/azure-file', ALL), '');
+  assert.equal(driverOfProvisioner('csi.example.com', silent), 'csi.example.com');
+});
