@@ -299,10 +299,16 @@ function countGeneration(
   const isWhole = custom !== null && !hasStatus;
   const isChanged =
     !equals(countedPart(next, isWhole), countedPart(previous, isWhole)) ||
-    (next['kind'] === 'Deployment' && !equals(annotationsOf(next), annotationsOf(previous)));
+    (next['kind'] === 'Deployment' && !equals(annotationsOf(next), annotationsOf(previous))) ||
+    (next['kind'] === 'EndpointSlice' && !equals(labelsOf(next), labelsOf(previous)));
   const value = isChanged ? generation + 1 : generation;
   if (value > 0) metadata['generation'] = value;
   else delete metadata['generation'];
+}
+
+/** Those of an EndpointSlice say whose it is. */
+function labelsOf(object: JsonObject): JsonObject {
+  return objectAt(object, 'metadata', 'labels') ?? {};
 }
 
 /** Those of a Deployment count as part of its spec: they go on to its ReplicaSets. */

@@ -8,7 +8,7 @@ import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 import type { AdmissionPlugin } from './admission.ts';
-import { refuse } from './refusal.ts';
+import { refuseUnnamed } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
 
 const NOT_EVICTED_SECONDS = 300;
@@ -56,7 +56,7 @@ export const serviceAccounts: AdmissionPlugin = {
     const { namespace } = write.call.info;
     const account = readAccount(write.world, namespace, name);
     if (account === null) {
-      return refuse(
+      return refuseUnnamed(
         write,
         `error looking up service account ${namespace}/${name}: ` +
           `serviceaccount "${name}" not found`,
@@ -127,13 +127,13 @@ export const priority: AdmissionPlugin = {
         ? defaultClass(write.world)
         : readStoredObject(write.world, 'scheduling.k8s.io', 'priorityclasses', '', name);
     if (name !== '' && found === null) {
-      return refuse(write, `no PriorityClass with name ${name} was found`);
+      return refuseUnnamed(write, `no PriorityClass with name ${name} was found`);
     }
     if (found !== null) spec['priorityClassName'] = stringAt(found, 'metadata', 'name');
     const value = found?.['value'] ?? 0;
     const sent = spec['priority'];
     if (sent !== undefined && sent !== null && sent !== value) {
-      return refuse(
+      return refuseUnnamed(
         write,
         `the integer value of priority (${JSON.stringify(sent)}) must not be provided in ` +
           `pod spec; priority admission controller computed ${JSON.stringify(value)} ` +
@@ -144,7 +144,7 @@ export const priority: AdmissionPlugin = {
     const policy = stringAt(found ?? {}, 'preemptionPolicy') || 'PreemptLowerPriority';
     const asked = stringAt(spec, 'preemptionPolicy');
     if (asked !== '' && asked !== policy) {
-      return refuse(
+      return refuseUnnamed(
         write,
         `the string value of PreemptionPolicy (${asked}) must not be provided in pod spec; ` +
           `priority admission controller computed ${policy} from the given PriorityClass name`,

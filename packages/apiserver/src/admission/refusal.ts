@@ -17,3 +17,18 @@ export function writtenName({ object, call }: Admitted): string {
 export function refuse(write: Admitted, why: string): Status {
   return forbidden(write.served.plural, writtenName(write), why);
 }
+
+/** Random letters at the end of a generated name. */
+const GENERATED_LENGTH = 5;
+
+/**
+ * The same for plugins that upstream asks before a name is generated: they know the start of it
+ * only.
+ */
+export function refuseUnnamed(write: Admitted, why: string): Status {
+  const start = stringAt(write.object ?? {}, 'metadata', 'generateName');
+  const name = writtenName(write);
+  const isMade = start !== '' && name.length === start.length + GENERATED_LENGTH;
+  const shown = isMade && name.startsWith(start) ? start : name;
+  return forbidden(write.served.plural, shown, why);
+}
