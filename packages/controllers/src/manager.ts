@@ -7,6 +7,7 @@ import { formatTime } from '@megaplane/machinery/times';
 import type { Announce } from './announce.ts';
 import type { Authority } from './certificates/signing.ts';
 import { collectionPath, discover, type ApiResource } from './api-resources.ts';
+import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts';
 import { NamespacePart } from './namespace-part.ts';
@@ -108,7 +109,10 @@ export class Manager {
       this.#parts.push(this.garbage);
       this.#followers.push(this.garbage);
     }
-    for (const part of this.#parts) if (part instanceof QuotaPart) this.#followers.push(part);
+    for (const part of this.#parts) {
+      const follows = part instanceof QuotaPart || part instanceof ResourceClaimsPart;
+      if (follows) this.#followers.push(part);
+    }
   }
 
   readonly #onError = (error: unknown): void => {

@@ -34,6 +34,7 @@ export const CONTROLLER_NAMES = [
   'certificatesigningrequest-approving-controller',
   'certificatesigningrequest-cleaner-controller',
   'ephemeral-volume-controller',
+  'resourceclaim-controller',
   'node-ipam-controller',
   'token-cleaner-controller',
 ] as const;
@@ -69,6 +70,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   csrsigning: 'certificatesigningrequest-signing-controller',
   csrapproving: 'certificatesigningrequest-approving-controller',
   'ephemeral-volume': 'ephemeral-volume-controller',
+  'resource-claim-controller': 'resourceclaim-controller',
   nodeipam: 'node-ipam-controller',
   tokencleaner: 'token-cleaner-controller',
   csrcleaner: 'certificatesigningrequest-cleaner-controller',

@@ -1,6 +1,7 @@
 /** Controllers that need no more than informers and the pods: one row each. */
 import type { Announce } from './announce.ts';
 import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
+import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
 import type { ControllerName } from './options.ts';
@@ -34,6 +35,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'ephemeral-volume-controller': {
     component: 'ephemeral_volume',
     make: (context) => new EphemeralPart({ ...context, pods: context.pods() }),
+  },
+  'resourceclaim-controller': {
+    component: 'resource_claim',
+    make: (context) => new ResourceClaimsPart({ ...context, pods: context.pods() }),
   },
   'endpointslice-mirroring-controller': {
     component: 'endpoint-slice-mirroring-controller',
