@@ -1,7 +1,8 @@
 /** Revisions of templates as ControllerRevision objects: found, made, renumbered, forgotten. */
-import type { Client } from '@megaplane/client/client';
+import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import { safeDigits, stableText } from './deployment-spec.ts';
 import type { ObjectCache } from './object-cache.ts';
 import { controllerReference, type PodOwner } from './pod-control.ts';
@@ -64,6 +65,28 @@ export class ControllerRevisions {
       .toSorted((a, b) => numberAt(a, 'revision') - numberAt(b, 'revision'));
   }
 
+  /** The owner's revisions, with those taken that match its selector and belong to nobody. */
+  async #adopted(owner: PodOwner, object: JsonObject): Promise<JsonObject[] | undefined> {
+    const all = this.of(owner);
+    const selector = labelSelectorOf(objectAt(object, 'spec', 'selector'));
+    if ('error' in selector || stringAt(object, 'metadata', 'deletionTimestamp') !== '') return all;
+    for (const key of this.#cache.controlledBy('', owner.namespace)) {
+      const one = this.#cache.get(key);
+      if (one === undefined || stringAt(one, 'metadata', 'deletionTimestamp') !== '') continue;
+      if (!matchesLabels(selector.value, objectAt(one, 'metadata', 'labels'))) continue;
+      const ownerReferences = [controllerReference(owner)];
+      const resourceVersion = stringAt(one, 'metadata', 'resourceVersion');
+      const answer = await this.#client.request({
+        ...{ method: 'PATCH', path: this.#path(owner, stringAt(one, 'metadata', 'name')) },
+        contentType: CONTENT.strategicPatch,
+        body: { metadata: { resourceVersion, ownerReferences } },
+      });
+      if (answer.ok) all.push(answer.object);
+      else if (answer.code !== 404) return undefined;
+    }
+    return all.toSorted((a, b) => numberAt(a, 'revision') - numberAt(b, 'revision'));
+  }
+
   /** The revision of a template, made or renumbered where needed; undefined where that failed. */
   async current(
     owner: PodOwner,
@@ -72,7 +95,8 @@ export class ControllerRevisions {
   ): Promise<CurrentRevision | undefined> {
     const template = objectAt(object, 'spec', 'template') ?? {};
     const data = revisionData(template);
-    const all = this.of(owner);
+    const all = await this.#adopted(owner, object);
+    if (all === undefined) return undefined;
     const same = all.findLast((one) => isSameData(valueAt(one, 'data'), data));
     const old = all.filter((one) => one !== same);
     const number = old.reduce((most, one) => Math.max(most, numberAt(one, 'revision')), 0) + 1;

@@ -8,13 +8,17 @@ import type { Announce } from './announce.ts';
 import { dueRun, endOf, isTooLate, jobName, jobOf, surplusJobs, timeMs } from './cron/cron-job.ts';
 import { isTimeZone, parseSchedule, type Schedule } from './cron/schedule.ts';
 import { controllerUid, ObjectCache } from './object-cache.ts';
+import { Expectations } from './expectations.ts';
 import { failureOf, isNamespaceEnding, ownerOfObject, type PodOwner } from './pod-control.ts';
+import { revisionOf } from './pod-control.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
 const ROOT = '/apis/batch/v1';
 /** A run is looked at so long after its time, when the second has surely come. */
 const AFTER_MS = 100;
+/** How soon it is looked again whether the informer shows what was written. */
+const WRITTEN_LOOK_MS = 20;
 /** Longest wait of one timer: clocks may be set. */
 const WAIT_MS_MAX = 3_600_000;
 
@@ -38,6 +42,8 @@ export class CronJobPart {
   readonly #workers: Workers<string>;
   readonly #cronJobs: ObjectCache;
   readonly #jobs: ObjectCache;
+  /** What was written comes back first: an old status would call replaced Jobs missing. */
+  readonly #written = new Expectations();
 
   constructor(options: CronJobPartOptions) {
     this.#options = options;
@@ -52,6 +58,7 @@ export class CronJobPart {
     );
     this.#cronJobs = new ObjectCache(informers, `${ROOT}/cronjobs`, (key, after) => {
       if (after !== undefined) this.#workers.add(key);
+      else this.#written.forget(key);
     });
     this.#jobs = new ObjectCache(informers, `${ROOT}/jobs`, (_key, after, before) => {
       const key = this.#cronJobs.keyOfUid(controllerUid(after ?? before ?? {}));
@@ -71,6 +78,9 @@ export class CronJobPart {
     await Promise.resolve();
     const cronJob = this.#cronJobs.get(key);
     if (cronJob === undefined) return 'done';
+    const nowMs = this.#client.timers.nowMs();
+    const isSeen = this.#written.isMet(key, this.#cronJobs.informer.revision, () => true, nowMs);
+    if (!isSeen) return { againMs: WRITTEN_LOOK_MS };
     const owner = ownerOfObject('batch/v1', 'CronJob', cronJob);
     const jobs = [...this.#jobs.controlledBy(owner.uid, owner.namespace)]
       .map((job) => this.#jobs.get(job))
@@ -249,7 +259,7 @@ export class CronJobPart {
   }
 
   async #write(work: Work): Promise<boolean> {
-    const { cronJob, owner } = work;
+    const { key, cronJob, owner } = work;
     const status: JsonObject = { ...work.status };
     if (work.active.length > 0) status['active'] = work.active;
     else delete status['active'];
@@ -257,6 +267,10 @@ export class CronJobPart {
     const path = `${ROOT}/namespaces/${owner.namespace}/cronjobs/${owner.name}/status`;
     const body = { ...cronJob, apiVersion: 'batch/v1', kind: 'CronJob', status };
     const answer = await this.#client.request({ method: 'PUT', path, body });
+    if (answer.ok) {
+      const revision = revisionOf(answer.object);
+      this.#written.expectRevision(key, revision, this.#client.timers.nowMs());
+    }
     return answer.ok || answer.code === 404;
   }
 

@@ -3,8 +3,6 @@ import type { Random } from '@megaplane/base/random';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
-import { labelSelectorOf } from '@megaplane/machinery/selectors';
-import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
@@ -22,6 +20,7 @@ import {
 import { DaemonFit, type Fit } from './daemon/node-fit.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
+import { PodClaims } from './pod-claims.ts';
 import { burstOf, ownerOfObject, PodControl, type PodOwner } from './pod-control.ts';
 import { HASH_LABEL } from './pod-revisions.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -42,7 +41,8 @@ const ROOT = '/apis/apps/v1';
 const EXPECTATION_LOOK_MS = 20;
 /** Changes of nodes and pods are gathered, the longer the more nodes there are. */
 const GATHER_MS_MIN = 20;
-const NODES_PER_MS = 500;
+const NODES_PER_MS = 50;
+const GATHER_MS_MAX = 5000;
 /** A pod that failed is not replaced at once again and again: 1 s, doubled each time. */
 const FAILED_MS_MIN = 1000;
 const FAILED_MS_MAX = 900_000;
@@ -71,6 +71,7 @@ export class DaemonSetPart {
   readonly #options: DaemonSetPartOptions;
   readonly #workers: Workers<string>;
   readonly #control: PodControl;
+  readonly #claims: PodClaims;
   readonly #sets: ObjectCache;
   readonly #revisions: ControllerRevisions;
   readonly #rows: DaemonRows;
@@ -81,6 +82,7 @@ export class DaemonSetPart {
     this.#options = options;
     const { client, informers, pods, random, onError } = options;
     this.#control = new PodControl(client, options.announce);
+    this.#claims = new PodClaims(client, this.#control, pods);
     this.#workers = new Workers(
       client.timers,
       WORKERS,
@@ -89,6 +91,7 @@ export class DaemonSetPart {
       informers.queues.queue('daemonset'),
     );
     this.#sets = new ObjectCache(informers, `${ROOT}/daemonsets`, (key, after) => {
+      this.#claims.note(key, after);
       if (after !== undefined) this.#workers.add(key);
       else this.#expectations.forget(key);
     });
@@ -107,7 +110,7 @@ export class DaemonSetPart {
   }
 
   get #gatherMs(): number {
-    return GATHER_MS_MIN + this.#rows.nodes.size / NODES_PER_MS;
+    return Math.min(GATHER_MS_MAX, GATHER_MS_MIN + this.#rows.nodes.size / NODES_PER_MS);
   }
 
   #nodesChanged(): void {
@@ -122,7 +125,12 @@ export class DaemonSetPart {
       const key = one < 0 ? undefined : this.#sets.keyOfUid(pods.uidOf(one));
       if (key !== undefined) this.#workers.addAfter(key, this.#gatherMs);
     }
-    if (scan !== null && owner >= 0) this.#rows.readPod(row, bytes, scan);
+    if (scan === null) return;
+    if (owner >= 0) return this.#rows.readPod(row, bytes, scan);
+    const namespace = bytes.toString('utf8', scan.namespaceStart, scan.namespaceEnd);
+    for (const key of this.#claims.wanting(row, this.#sets.inNamespace(namespace))) {
+      this.#workers.addAfter(key, this.#gatherMs);
+    }
   }
 
   async #work(key: string): Promise<WorkResult> {
@@ -131,15 +139,17 @@ export class DaemonSetPart {
     if (set === undefined) return 'done';
     const owner = ownerOfObject('apps/v1', 'DaemonSet', set);
     if (stringAt(set, 'metadata', 'deletionTimestamp') !== '') return 'done';
-    const parsed = labelSelectorOf(objectAt(set, 'spec', 'selector'));
-    if ('error' in parsed || parsed.value.requirements.length === 0) return 'done';
+    if (Object.keys(objectAt(set, 'spec', 'selector') ?? {}).length === 0) return 'done';
     const { client } = this.#options;
     const nowMs = client.timers.nowMs();
     const seen = this.#options.pods.informer.revision;
     const isMet = this.#expectations.isMet(key, seen, this.#isGone, nowMs);
     if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
-    const claim = await this.#claim(key, set, owner, new LabelProgram(parsed.value));
-    if (claim !== 'nothing') return claim === 'failed' ? 'retry' : { againMs: EXPECTATION_LOOK_MS };
+    const path = `${ROOT}/namespaces/${owner.namespace}/daemonsets/${owner.name}`;
+    const claimed = await this.#claims.claim(key, path, owner);
+    if (claimed === 'failed') return 'retry';
+    for (const one of claimed.revisions) this.#expectations.expectRevision(key, one, nowMs);
+    if (claimed.revisions.length > 0) return { againMs: EXPECTATION_LOOK_MS };
     const collisions = numberAt(set, 'status', 'collisionCount');
     const current = await this.#revisions.current(owner, set, collisions);
     if (current === undefined) return 'retry';
@@ -147,10 +157,12 @@ export class DaemonSetPart {
     const round = this.#look({ key, set, owner, nowMs, hash });
     const isDone = await this.#act(round);
     const limit = numberAt(set, 'spec', 'revisionHistoryLimit');
-    const used = this.#usedHashes(owner);
-    await this.#revisions.forget(owner, current.old, limit, (one) =>
-      used.has(stringAt(one, 'metadata', 'labels', HASH_LABEL)),
-    );
+    if (current.old.length > limit) {
+      const used = this.#usedHashes(owner);
+      await this.#revisions.forget(owner, current.old, limit, (one) =>
+        used.has(stringAt(one, 'metadata', 'labels', HASH_LABEL)),
+      );
+    }
     if (!(await this.#writeStatus(round, current.collisions)) || !isDone) return 'retry';
     const waitMs = Math.min(round.nextMs - nowMs, this.#failedWaitMs(round));
     return waitMs === Infinity ? 'done' : { againMs: Math.max(EXPECTATION_LOOK_MS, waitMs) };
@@ -172,42 +184,7 @@ export class DaemonSetPart {
   }
 
   #usedHashes(owner: PodOwner): ReadonlySet<string> {
-    return new Set(this.#rowsOf(owner).map((row) => this.#rows.hashOf(row)));
-  }
-
-  /** Lets go of pods that no longer match, and takes those that do and belong to nobody. */
-  async #claim(
-    key: string,
-    set: JsonObject,
-    owner: PodOwner,
-    program: LabelProgram,
-  ): Promise<'nothing' | 'claimed' | 'failed'> {
-    const { pods, informer } = this.#options.pods;
-    const isSelected = (row: number): boolean => {
-      const labels = pods.labelsOf(row);
-      return labels >= 0 && pods.matches(labels, program);
-    };
-    const stray = this.#rowsOf(owner).filter((row) => pods.isActive(row) && !isSelected(row));
-    const orphans: number[] = [];
-    for (let one = pods.firstSet(owner.namespace); one >= 0; one = pods.nextSet(one)) {
-      if (!pods.matches(one, program)) continue;
-      for (let row = pods.firstOfSet(one); row >= 0; row = pods.nextOfSet(row)) {
-        if (pods.ownerOf(row) < 0 && pods.isActive(row)) orphans.push(row);
-      }
-    }
-    if (stray.length === 0 && orphans.length === 0) return 'nothing';
-    if (stringAt(set, 'metadata', 'deletionTimestamp') !== '') return 'nothing';
-    const claims = [...stray, ...orphans].map((row, index) => ({
-      verb: index < stray.length ? ('release' as const) : ('adopt' as const),
-      path: `/api/v1/namespaces/${owner.namespace}/pods/${informer.keyOf(row).split('/')[1] ?? ''}`,
-      revision: informer.resourceVersionOf(row),
-    }));
-    const revisions = await Promise.all(
-      claims.map(({ verb, path, revision }) => this.#control[verb](path, owner, revision)),
-    );
-    const nowMs = this.#options.client.timers.nowMs();
-    for (const revision of revisions) this.#expectations.expectRevision(key, revision, nowMs);
-    return revisions.includes(-1) ? 'failed' : 'claimed';
+    return new Set(this.#rowsOf(owner).map((row) => this.#rows.revisions.of(row)));
   }
 
   /** All nodes that matter to the set, with its pods on them. */
@@ -216,10 +193,11 @@ export class DaemonSetPart {
     const byNode = new Map<number, DaemonPod[]>();
     const lost: number[] = [];
     const minReadyMs = 1000 * numberAt(round.set, 'spec', 'minReadySeconds');
+    const revision = rows.revisions.find(round.hash);
     let nextMs = Infinity;
     for (const row of this.#rowsOf(round.owner)) {
       const node = rows.targetOf(row);
-      const pod = this.#podOf(row, round.hash, round.nowMs, minReadyMs);
+      const pod = this.#podOf(row, revision, round.nowMs, minReadyMs);
       if (pod.isReady && !pod.isAvailable) {
         nextMs = Math.min(nextMs, this.#options.pods.pods.readyS.get(row) * 1000 + minReadyMs);
       }
@@ -232,7 +210,7 @@ export class DaemonSetPart {
     return { ...round, places: this.#placesOf(round.set, byNode), lost, nextMs };
   }
 
-  #podOf(row: number, hash: string, nowMs: number, minReadyMs: number): DaemonPod {
+  #podOf(row: number, revision: number, nowMs: number, minReadyMs: number): DaemonPod {
     const { pods } = this.#options.pods;
     const flags = pods.flags.get(row);
     const isReady = (flags & REPLICA_READY) !== 0;
@@ -246,7 +224,7 @@ export class DaemonSetPart {
       isSucceeded: pods.phaseOf(row) === PHASE_SUCCEEDED,
       isReady,
       isAvailable: isReady && (minReadyMs === 0 || readyMs + minReadyMs <= nowMs),
-      isUpdated: this.#rows.hashOf(row) === hash,
+      isUpdated: revision >= 0 && this.#rows.revisions.idOf(row) === revision,
     };
   }
 

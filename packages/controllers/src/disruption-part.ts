@@ -12,6 +12,7 @@ import {
   needsScale,
   stillEvicted,
   type BudgetCounts,
+  unmanagedText,
 } from './disruption.ts';
 import { controllerUid, ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -135,6 +136,10 @@ export class DisruptionPart {
       this.#tell(budget, 'Warning', 'CalculateExpectedPodCountFailed', text);
       await this.#write(key, budget, failedStatus(budget, counted.message, now()));
       return 'retry';
+    }
+    const { pods } = this.#options.pods;
+    if (needsScale(budget) && rows.some((row) => pods.ownerOf(row) < 0)) {
+      this.#tell(budget, 'Warning', 'UnmanagedPods', unmanagedText(budget));
     }
     const status = budgetStatus(budget, counted.counts, now());
     if (status !== undefined && !(await this.#write(key, budget, status))) return 'retry';

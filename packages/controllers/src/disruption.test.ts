@@ -7,6 +7,7 @@ import {
   failedStatus,
   needsScale,
   stillEvicted,
+  unmanagedText,
 } from './disruption.ts';
 
 const NOW = '2026-01-01T00:00:00Z';
@@ -67,4 +68,15 @@ test('an evicted pod counts for two minutes', () => {
     late: ['b'],
     nextMs: NOW_MS + 60_000,
   });
+});
+
+test('pods that nobody controls are told of with the selector as Go prints it', () => {
+  const expression = { key: 'tier', operator: 'In', values: ['a', 'b'] };
+  const selector = { matchLabels: { b: '2', a: '1' }, matchExpressions: [expression] };
+  const text = unmanagedText({ spec: { selector } });
+  const requirement = 'LabelSelectorRequirement{Key:tier,Operator:In,Values:[a b],}';
+  const labels = 'MatchLabels:map[string]string{a: 1,b: 2,}';
+  const expressions = `MatchExpressions:[]LabelSelectorRequirement{${requirement},}`;
+  const shown = `&LabelSelector{${labels},${expressions},}`;
+  assert(text.includes(`(selector: ${shown}) were found to be unmanaged.`), text);
 });

@@ -129,3 +129,24 @@ function conditionsWith(status: JsonObject, condition: JsonObject): JsonValue[] 
       : one;
   });
 }
+
+/** What people are told of pods that nobody controls; the selector as Go prints it. */
+export function unmanagedText(budget: JsonObject): string {
+  const selector = objectAt(budget, 'spec', 'selector');
+  const labels = objectAt(selector, 'matchLabels') ?? {};
+  const names = Object.keys(labels).toSorted();
+  const map = names.map((name) => `${name}: ${stringAt(labels, name)},`).join('');
+  const list = listAt(selector, 'matchExpressions').map((one) => {
+    const values = listAt(one, 'values').filter((value) => typeof value === 'string');
+    const [key, operator] = [stringAt(one, 'key'), stringAt(one, 'operator')];
+    return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values.join(' ')}],},`;
+  });
+  const requirements = `[]LabelSelectorRequirement{${list.join('')}}`;
+  const all = `MatchLabels:map[string]string{${map}},MatchExpressions:${requirements},`;
+  return (
+    `Pods selected by this PodDisruptionBudget (selector: &LabelSelector{${all}}) were found to ` +
+    'be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may ' +
+    'result in undefined behavior. To account for these pods please set ".spec.minAvailable" ' +
+    'field of the PDB to an integer value.'
+  );
+}

@@ -11,6 +11,7 @@ import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
 import { mapSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import { formatTime } from '@megaplane/machinery/times';
+import type { Announce } from './announce.ts';
 import type { PartOptions } from './part-options.ts';
 import { MANAGED_BY, MANAGER, planSlices } from './endpoint-slices.ts';
 import { planEndpoints } from './endpoints-object.ts';
@@ -32,7 +33,11 @@ const EXPECTATION_LOOK_MS = 300_000;
 const ZONE = pathOf('metadata', 'labels', 'topology.kubernetes.io/zone');
 const never = (): boolean => true;
 
+/** Pods on unknown nodes that one event tells of. */
+const LOST_TOLD_MAX = 8;
+
 export interface EndpointsPartOptions extends PartOptions {
+  readonly announce: Announce;
   readonly pods: PodRows;
   readonly random: Random;
   readonly isSlices: boolean;
@@ -178,13 +183,15 @@ export class EndpointsPart {
     const selecting = this.#selecting.get(key);
     const isDeleting = stringAt(service, 'metadata', 'deletionTimestamp') !== '';
     if (selecting === undefined || isDeleting) return 'done';
-    const { backends, isPartial } = this.#backendsOf(service, selecting.program);
+    const { backends, lost } = this.#backendsOf(service, selecting.program);
     selecting.size = backends.length;
     const results: WorkResult[] = [];
     if (isSlices) results.push(await this.#syncSlices(key, service, selecting, backends));
-    if (isEndpoints) results.push(await this.#syncEndpoints(key, service, selecting, backends));
+    const all = lost.length === 0 ? backends : [...backends, ...lost];
+    if (isEndpoints) results.push(await this.#syncEndpoints(key, service, selecting, all));
     // A pod names a node that is not in view: the slice is written without it, and again later.
-    if (results.includes('retry') || isPartial) return 'retry';
+    if (lost.length > 0 && isSlices) this.#tellLost(service, lost);
+    if (results.includes('retry') || (lost.length > 0 && isSlices)) return 'retry';
     return results.find((one) => one !== 'done') ?? 'done';
   }
 
@@ -198,28 +205,38 @@ export class EndpointsPart {
     return answer.ok || answer.code === 404 ? 'done' : 'retry';
   }
 
-  /** What the service selects and can be reached; pods on unknown nodes are left out. */
+  #tellLost(service: JsonObject, lost: readonly Backend[]): void {
+    const { namespace, name, uid } = metadataOf(service);
+    const at = `${namespace}/${name}`;
+    const texts = lost
+      .slice(0, LOST_TOLD_MAX)
+      .map((pod) => `skipping Pod ${pod.name} for Service ${at}: Node ${pod.node} Not Found`);
+    const [first = ''] = texts;
+    const why = texts.length === 1 ? first : `[${texts.join(', ')}]`;
+    const text = `Error updating Endpoint Slices for Service ${at}: ${why}`;
+    const reason = 'FailedToUpdateEndpointSlices';
+    this.#options.announce('Service', namespace, name, 'Warning', reason, text, uid);
+  }
+
+  /** What the service selects and can be reached; `lost` are on nodes that are not known. */
   #backendsOf(
     service: JsonObject,
     program: LabelProgram,
-  ): { backends: Backend[]; isPartial: boolean } {
+  ): { backends: Backend[]; lost: Backend[] } {
     const { informer, pods } = this.#options.pods;
     const namespace = stringAt(service, 'metadata', 'namespace');
     const backends: Backend[] = [];
-    let isPartial = false;
+    const lost: Backend[] = [];
     for (let set = pods.firstSet(namespace); set >= 0; set = pods.nextSet(set)) {
       if (!pods.matches(set, program)) continue;
       for (let row = pods.firstOfSet(set); row >= 0; row = pods.nextOfSet(row)) {
         const record = this.#records.get(row);
         if (record === undefined || pods.phaseOf(row) >= PHASE_SUCCEEDED) continue;
         const node = record.node === '' ? -1 : this.#nodes.find('', record.node);
-        if (record.node !== '' && node < 0) {
-          isPartial = true;
-          if (!publishesNotReady(service)) continue;
-        }
+        const isLost = record.node !== '' && node < 0 && !publishesNotReady(service);
         const flags = pods.flags.get(row);
         const zone = node < 0 ? 0 : this.#zoneOf.get(node);
-        backends.push({
+        (isLost ? lost : backends).push({
           ...record,
           namespace,
           name: informer.keyOf(row).slice(namespace.length + 1),
@@ -230,7 +247,7 @@ export class EndpointsPart {
         });
       }
     }
-    return { backends, isPartial };
+    return { backends, lost };
   }
 
   async #syncSlices(

@@ -296,6 +296,9 @@ export class GarbageCollector {
       this.graph.markAbsent(owner.uid);
       return;
     }
+    // A wrong name beside it is a wrong reference all the same, but none that people are told of.
+    const place = informer.keyOf(found);
+    if (place.slice(0, Math.max(0, place.indexOf('/'))) === namespace) return;
     const { apiVersion, kind, uid } = owner;
     const where = `namespace: ${namespace}, name: ${owner.name}, uid: ${uid}`;
     const text =

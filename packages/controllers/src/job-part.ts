@@ -42,6 +42,8 @@ export class JobPart {
   readonly #expectations = new Expectations();
   readonly #written = new Expectations();
   readonly #backoffs: Map<string, JobBackoff> = new Map();
+  /** Jobs whose last creation of pods was refused, by key. */
+  readonly #refused: Set<string> = new Set();
   readonly #claims: JobClaims;
   /** Jobs under way whose selector is their user's own. */
   readonly #manual: Set<string> = new Set();
@@ -104,6 +106,7 @@ export class JobPart {
     this.#expectations.forget(key);
     this.#written.forget(key);
     this.#backoffs.delete(key);
+    this.#refused.delete(key);
     const uid = stringAt(before, 'metadata', 'uid');
     this.#claims.searchAgain(uid);
     for (const row of this.#rowsOf(uid)) this.#addLoose(row);
@@ -203,12 +206,20 @@ export class JobPart {
     if (judged === undefined) return 'retry';
     const backoff = this.#backoffs.get(key) ?? { failures: 0, lastFailureMs: 0 };
     const next = { ...backoff };
-    const plan = planJob(job, judged, next, nowMs);
+    const plan = this.#without(key, planJob(job, judged, next, nowMs));
     if (!(await this.#writeStatus(key, job, owner, plan, nowMs))) return 'retry';
     // Only now are the failures known to the server: decided again, they must not count twice.
     this.#backoffs.set(key, next);
     if (!(await this.#carryOut(key, job, owner, plan, nowMs))) return 'retry';
     return plan.againMs === Infinity ? 'done' : { againMs: plan.againMs };
+  }
+
+  /** Pods that were refused just now are tried again, but not told of as if they were there. */
+  #without(key: string, plan: JobPlan): JobPlan {
+    if (!this.#refused.has(key) || plan.create.length === 0) return plan;
+    const { active, ...status } = plan.status;
+    const there = (typeof active === 'number' ? active : 0) - plan.create.length;
+    return { ...plan, status: { ...status, ...(there > 0 ? { active: there } : {}) } };
   }
 
   #podsOf(owner: PodOwner): JobPod[] {
@@ -300,6 +311,8 @@ export class JobPart {
     const failed = await this.#control.createAll(owner, bodyOf, plan.create.length, (revision) =>
       this.#expectations.expectRevision(key, revision, nowMs),
     );
+    if (failed === undefined || failed.ok) this.#refused.delete(key);
+    else this.#refused.add(key);
     return failed === undefined || failed.ok || failed.reason === NAMESPACE_ENDING;
   }
 

@@ -222,3 +222,29 @@ test('rules of a success policy are met by indexes, by numbers, or by both', () 
   assert.equal(met([4, 5], { succeededIndexes: '1' }, { succeededCount: 2 }), 1);
   assert.equal(met([0, 1, 2]), -1);
 });
+
+test('pods that run when the success policy is met are let go and have not failed', () => {
+  const successPolicy = { rules: [{ succeededIndexes: '0' }] };
+  const cluster = new Cluster({
+    ...{ completionMode: 'Indexed', completions: 3, parallelism: 3, successPolicy },
+  });
+  cluster.run((pod) => (pod.index === 0 ? 'succeeded' : 'active'));
+  assert(isFinished(cluster.job));
+  const status = objectAt(cluster.job, 'status');
+  assert.equal(numberAt(status, 'succeeded'), 1);
+  assert.equal(numberAt(status, 'failed'), 0);
+  assert.equal(stringAt(status, 'completedIndexes'), '0');
+});
+
+test('a Job that is suspended in the middle still tells when it began', () => {
+  const cluster = new Cluster({});
+  cluster.round();
+  cluster.round();
+  const began = stringAt(cluster.job, 'status', 'startTime');
+  assert.notEqual(began, '');
+  const spec = { ...objectAt(cluster.job, 'spec'), suspend: true };
+  cluster.job = { ...cluster.job, spec };
+  cluster.nowMs += 60_000;
+  cluster.round();
+  assert.equal(stringAt(cluster.job, 'status', 'startTime'), began);
+});

@@ -147,8 +147,8 @@ class Plan {
     this.#noteFailure(active);
     const failure = findCondition(this.#conditions, 'FailureTarget');
     this.#noteSuccess();
-    const isOver = failure !== undefined || this.#policySuccess() !== undefined;
-    if (isOver) this.#fail = active.map((pod) => pod.name);
+    if (failure !== undefined) this.#fail = active.map((pod) => pod.name);
+    else if (this.#policySuccess() !== undefined) this.#drop = active.map((pod) => pod.name);
     else if (isSuspended) this.#suspend(active);
     else this.#run(active);
     this.#finish(active, failure);
@@ -171,7 +171,13 @@ class Plan {
   }
 
   #countNew(): void {
+    const isWon = this.#policySuccess() !== undefined;
     for (const pod of this.#pods) {
+      // Whoever still ran when the policy was met is let go, and has not failed.
+      if (isWon && pod.phase === 'active') {
+        if (pod.isTracked && pod.isDeleting) this.#untrack.push(pod.name);
+        continue;
+      }
       const isFailed =
         pod.phase === 'failed' ||
         (pod.phase === 'active' && pod.isDeleting && (!this.#isPatient || this.#isOver()));
@@ -289,7 +295,6 @@ class Plan {
     const message = 'Job suspended';
     this.#setCondition('Suspended', 'True', { reason: 'JobSuspended', message });
     this.#events.push({ type: 'Normal', reason: 'Suspended', message });
-    this.#startTime = '';
   }
 
   #run(active: readonly JobPod[]): void {

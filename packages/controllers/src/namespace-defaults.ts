@@ -1,11 +1,11 @@
 /** Objects that every namespace has: the service account `default` and the root CA. */
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { stringAt } from '@megaplane/machinery/json';
-import { CONTENT } from '@megaplane/client/client';
+import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { WorkResult } from './workers.ts';
 
 export const ROOT_CA_NAME = 'kube-root-ca.crt';
+const DESCRIPTION = 'kubernetes.io/description';
 const ROOT_CA_DESCRIPTION =
   'Contains a CA bundle that can be used to verify the kube-apiserver when using internal ' +
   'endpoints such as the internal service IP or kubernetes.default.svc. No other usage is ' +
@@ -19,9 +19,9 @@ export interface NamespaceDefault {
   /** What the metrics call the queue of it. */
   readonly queue: string;
   readonly body: JsonObject;
-  /** What must be so in an object that exists; a merge patch puts it right. */
+  /** What must be so in an object that exists, and the object with it put right. */
   readonly isRight: (object: JsonObject) => boolean;
-  readonly repair: JsonObject;
+  readonly repair: (object: JsonObject) => JsonObject;
 }
 
 export function defaultServiceAccount(): NamespaceDefault {
@@ -32,21 +32,28 @@ export function defaultServiceAccount(): NamespaceDefault {
     queue: 'serviceaccount',
     body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } },
     isRight: () => true,
-    repair: {},
+    repair: (object) => object,
   };
 }
 
 export function rootCaConfigMap(pem: string): NamespaceDefault {
   const data = { 'ca.crt': pem };
-  const annotations = { 'kubernetes.io/description': ROOT_CA_DESCRIPTION };
+  const annotations = { [DESCRIPTION]: ROOT_CA_DESCRIPTION };
   const name = ROOT_CA_NAME;
   return {
     resource: 'configmaps',
     name,
     queue: 'root_ca_cert_publisher',
     body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, annotations }, data },
-    isRight: (object) => stringAt(object, 'data', 'ca.crt') === pem,
-    repair: { data },
+    isRight: (object) =>
+      equals(objectAt(object, 'data') ?? {}, data) &&
+      stringAt(object, 'metadata', 'annotations', DESCRIPTION) !== '',
+    repair: (object) => {
+      const metadata = objectAt(object, 'metadata') ?? {};
+      const all = { ...objectAt(metadata, 'annotations'), ...annotations };
+      const kind = { apiVersion: 'v1', kind: 'ConfigMap' };
+      return { ...object, ...kind, metadata: { ...metadata, annotations: all }, data };
+    },
   };
 }
 
@@ -61,8 +68,8 @@ export async function ensureDefault(
   const found = await client.request({ method: 'GET', path });
   if (found.ok) {
     if (one.isRight(found.object)) return 'done';
-    const contentType = CONTENT.mergePatch;
-    const mended = await client.request({ method: 'PATCH', path, contentType, body: one.repair });
+    const body = one.repair(found.object);
+    const mended = await client.request({ method: 'PUT', path, body });
     return mended.ok || mended.code === 404 ? 'done' : 'retry';
   }
   if (found.code !== 404) return 'retry';

@@ -75,6 +75,7 @@ export class NodePart {
     });
     this.eviction = this.#newEviction();
     this.#podGc = this.#newPodGc();
+    this.nodes.released = (node) => this.#podGc.forget(node);
     this.#nodeInformer = informers.subscribe({ path: '/api/v1/nodes' }, this.#nodeHandler());
     this.#podInformer = informers.subscribe({ path: '/api/v1/pods' }, this.#podHandler());
     this.#leaseInformer = informers.subscribe(

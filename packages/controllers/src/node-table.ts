@@ -28,6 +28,9 @@ export class NodeTable {
   readonly podHead: Int32Column = new Int32Column();
   readonly holds: Uint32Column = new Uint32Column();
 
+  /** Hears of each row that is forgotten, as its number will be another node's. */
+  released: (id: number) => void = () => {};
+
   constructor(random: Random) {
     this.keys = new KeyTable({ random });
   }
@@ -66,6 +69,7 @@ export class NodeTable {
   release(id: number): void {
     if (this.exists(id) || this.holds.get(id) > 0 || !this.keys.has(id)) return;
     this.keys.remove(id);
+    this.released(id);
   }
 
   #clear(id: number): void {

@@ -73,6 +73,11 @@ export class PodGc {
     }
   }
 
+  /** The row is forgotten: another node that gets its number begins its own quarantine. */
+  forget(node: number): void {
+    this.#missing.delete(node);
+  }
+
   /** The server, too, knows no such node: its pods go. */
   nodeGone(node: number): void {
     if (!this.#missing.has(node) || this.#nodes.exists(node)) return;

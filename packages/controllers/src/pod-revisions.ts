@@ -22,6 +22,17 @@ export class PodRevisions {
     this.#revision.set(row, hash.length === 0 ? 0 : this.#hashes.insert(hash, 0, hash.length) + 1);
   }
 
+  /** Id of a hash, or -1 where no pod has had it: one comparison then tells each pod of it. */
+  find(hash: string): number {
+    const key = Buffer.from(hash);
+    return this.#hashes.find(key, 0, key.length);
+  }
+
+  /** Id of the pod's hash, or -1 for a pod without the label. */
+  idOf(row: number): number {
+    return this.#revision.get(row) - 1;
+  }
+
   /** '' for a pod without the label. */
   of(row: number): string {
     const id = this.#revision.get(row) - 1;

@@ -148,6 +148,22 @@ test('pods of a missing node go after the quarantine and only if the server conf
   assert.deepEqual(log, ['confirm gone', 'confirm gone', 'orphaned 0']);
 });
 
+test('a missing node that gets the number of a forgotten one has a quarantine of its own', () => {
+  const setup = world();
+  const { gc, log } = gcLog(setup, 0);
+  setup.nodes.released = (node) => gc.forget(node);
+  put(setup.pods, 0, true, { spec: { nodeName: 'first' } });
+  gc.pass(0, 1);
+  const first = setup.nodes.find('first');
+  setup.pods.remove(0);
+  put(setup.pods, 0, true, { spec: { nodeName: 'second' } });
+  assert.equal(setup.nodes.find('second'), first, 'the number is used again');
+  gc.pass(QUARANTINE_MS, 1);
+  assert.deepEqual(log, []);
+  gc.pass(2 * QUARANTINE_MS, 1);
+  assert.deepEqual(log, ['confirm second']);
+});
+
 test('pods being deleted where no kubelet will end them are ended', () => {
   const setup = world();
   const { gc, log } = gcLog(setup, 0);

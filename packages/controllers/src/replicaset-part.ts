@@ -307,13 +307,14 @@ export class ReplicaSetPart {
     return { reason: 'FailedDelete', message: failed.text };
   }
 
-  /** Active pods by node, of this and of all others with the same controller. */
+  /** Active pods by node, of this and of all others with the same controller; none without one. */
   #neighbours(object: JsonObject, own: readonly number[]): Map<number, number> {
     const { pods } = this.#options.pods;
     const counts: Map<number, number> = new Map();
     const uid = controllerUid(object);
+    if (uid === '') return counts;
     const namespace = stringAt(object, 'metadata', 'namespace');
-    const siblings = uid === '' ? [] : this.#cache.controlledBy(uid, namespace);
+    const siblings = this.#cache.controlledBy(uid, namespace);
     let rows = [...own];
     for (const key of siblings) {
       const sibling = stringAt(this.#cache.get(key), 'metadata', 'uid');

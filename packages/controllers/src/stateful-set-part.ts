@@ -1,6 +1,6 @@
 /** StatefulSets: pods with ordinals and claims, made, updated and taken away in their order. */
 import type { Random } from '@megaplane/base/random';
-import type { Client, ClientResponse } from '@megaplane/client/client';
+import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -9,7 +9,8 @@ import type { Announce } from './announce.ts';
 import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
-import { failureOf, ownerOfObject, revisionOf, type PodOwner } from './pod-control.ts';
+import { PodClaims, type Adopted } from './pod-claims.ts';
+import { failureOf, ownerOfObject, PodControl, revisionOf, type PodOwner } from './pod-control.ts';
 import { PodRevisions } from './pod-revisions.ts';
 import type { PodRows } from './pod-rows.ts';
 import {
@@ -22,6 +23,7 @@ import {
 import {
   claimOwners,
   claimsOfOrdinal,
+  identityOf,
   nextSteps,
   podOfOrdinal,
   statefulStatus,
@@ -59,6 +61,7 @@ export class StatefulSetPart {
   readonly #workers: Workers<string>;
   readonly #sets: ObjectCache;
   readonly #claims: ObjectCache;
+  readonly #ownership: PodClaims;
   readonly #revisions: ControllerRevisions;
   readonly #ofPods: PodRevisions;
   readonly #expectations = new Expectations();
@@ -74,7 +77,9 @@ export class StatefulSetPart {
       onError,
       informers.queues.queue('statefulset'),
     );
+    this.#ownership = new PodClaims(client, new PodControl(client, options.announce), pods);
     this.#sets = new ObjectCache(informers, `${ROOT}/statefulsets`, (key, after) => {
+      this.#ownership.note(key, after);
       if (after !== undefined) this.#workers.add(key);
       else this.#expectations.forget(key);
     });
@@ -102,6 +107,11 @@ export class StatefulSetPart {
       const key = one < 0 ? undefined : this.#sets.keyOfUid(pods.uidOf(one));
       if (key !== undefined) this.#workers.add(key);
     }
+    if (scan === null || owner >= 0) return;
+    const namespace = bytes.toString('utf8', scan.namespaceStart, scan.namespaceEnd);
+    for (const key of this.#ownership.wanting(row, this.#sets.inNamespace(namespace))) {
+      this.#workers.add(key);
+    }
   }
 
   async #work(key: string): Promise<WorkResult> {
@@ -114,6 +124,14 @@ export class StatefulSetPart {
     if (!this.#expectations.isMet(key, seen, this.#isGone, nowMs)) {
       return { againMs: EXPECTATION_LOOK_MS };
     }
+    const path = `${ROOT}/namespaces/${owner.namespace}/statefulsets/${owner.name}`;
+    const claimed = await this.#ownership.claim(key, path, owner, (name) =>
+      isMember(owner.name, name),
+    );
+    if (claimed === 'failed') return 'retry';
+    for (const one of claimed.revisions) this.#expectations.expectRevision(key, one, nowMs);
+    for (const one of claimed.adopted) await this.#giveIdentity(key, owner, one);
+    if (claimed.revisions.length > 0) return { againMs: EXPECTATION_LOOK_MS };
     const given = numberAt(set, 'status', 'collisionCount');
     const found = await this.#revisions.current(owner, set, given);
     if (found === undefined) return 'retry';
@@ -234,10 +252,23 @@ export class StatefulSetPart {
     return answer.ok;
   }
 
+  /** An adopted pod gets the labels that pods of a set are known by. */
+  async #giveIdentity(key: string, owner: PodOwner, { name, revision }: Adopted): Promise<void> {
+    const path = `/api/v1/namespaces/${owner.namespace}/pods/${name}`;
+    const body = { metadata: { labels: identityOf(name) } };
+    const contentType = CONTENT.mergePatch;
+    const answer = await this.#client.request({ method: 'PATCH', path, contentType, body });
+    // One that has been a set's before has them already.
+    if (!answer.ok || revisionOf(answer.object) === revision) return;
+    this.#expectations.expectRevision(key, revisionOf(answer.object), this.#client.timers.nowMs());
+    this.#tellWrite(owner, 'Update', `Pod ${name}`, answer);
+  }
+
   /** Owner references of a pod's claims as the retention policy wants them. */
   async #keepClaims(round: Round, pod: StatefulPod, isCondemned: boolean): Promise<boolean> {
     const { owner, view } = round;
     const { informer } = this.#options.pods;
+    let written: ClientResponse | undefined;
     for (const wanted of claimsOfOrdinal(view.set, owner, pod.ordinal)) {
       const name = stringAt(wanted, 'metadata', 'name');
       const claim = this.#claims.get(`${owner.namespace}/${name}`);
@@ -251,6 +282,10 @@ export class StatefulSetPart {
       const body = { ...claim, apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata };
       const answer = await this.#client.request({ method: 'PUT', path, body });
       if (!answer.ok && answer.code !== 404) return false;
+      if (answer.ok) written = answer;
+    }
+    if (written !== undefined && !isCondemned) {
+      this.#tellWrite(owner, 'Update', `Pod ${pod.name}`, written);
     }
     return true;
   }
@@ -274,7 +309,7 @@ export class StatefulSetPart {
 
   #tellWrite(
     owner: PodOwner,
-    verb: 'Create' | 'Delete',
+    verb: 'Create' | 'Delete' | 'Update',
     what: string,
     answer: ClientResponse,
   ): void {
@@ -299,6 +334,11 @@ export class StatefulSetPart {
     const { kind, namespace, name, uid } = owner;
     this.#options.announce(kind, namespace, name, type, reason, message, uid);
   }
+}
+
+/** Whether a pod's name is the set's with an ordinal. */
+function isMember(set: string, pod: string): boolean {
+  return pod.startsWith(`${set}-`) && /^\d+$/.test(pod.slice(set.length + 1));
 }
 
 /** The template that a revision keeps. */

@@ -125,10 +125,12 @@ export class TokenSecrets {
       if (token === '') return 'retry';
       data['token'] = base64(token);
     }
-    const expected = { 'ca.crt': base64(rootCa), namespace: base64(namespace) };
-    for (const [field, value] of Object.entries(expected)) {
-      if (value !== '' && stringAt(secret, 'data', field) !== value) data[field] = value;
+    const authority = base64(rootCa);
+    if (authority !== '' && stringAt(secret, 'data', 'ca.crt') !== authority) {
+      data['ca.crt'] = authority;
     }
+    // What somebody wrote in its place stays, as upstream.
+    if (stringAt(secret, 'data', 'namespace') === '') data['namespace'] = base64(namespace);
     const isLabelled = stringAt(secret, 'metadata', 'annotations', ACCOUNT_UID) === uid;
     if (Object.keys(data).length === 0 && isLabelled) return 'done';
     const resourceVersion = stringAt(secret, 'metadata', 'resourceVersion');

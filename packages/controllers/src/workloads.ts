@@ -56,8 +56,11 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   const isSlices = chosen.has('endpointslice-controller');
   const isEndpoints = chosen.has('endpoints-controller');
   if (isSlices || isEndpoints) {
-    const random = options.random.fork('zones');
-    parts.push(new EndpointsPart({ ...options, random, pods: pods(), isSlices, isEndpoints }));
+    const own = {
+      random: options.random.fork('zones'),
+      announce: announce('endpoint-slice-controller'),
+    };
+    parts.push(new EndpointsPart({ ...options, ...own, pods: pods(), isSlices, isEndpoints }));
   }
   if (chosen.has('job-controller')) {
     parts.push(new JobPart({ ...options, pods: pods(), announce: announce('job-controller') }));

@@ -97,8 +97,9 @@ export class DaemonRows {
     return this.#target.get(row) - 1;
   }
 
-  hashOf(row: number): string {
-    return this.#revisions.of(row);
+  /** What the pods' templates are told apart by. */
+  get revisions(): PodRevisions {
+    return this.#revisions;
   }
 
   /** All ids of names are below this. */

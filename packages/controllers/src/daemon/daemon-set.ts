@@ -44,10 +44,14 @@ export interface DaemonPlan {
   readonly succeeded: readonly (readonly [row: number, node: number])[];
 }
 
-/** Bound ones first, then the oldest: the first of several is the one that stays. */
+/**
+ * Bound ones first, then the oldest: the first of several is the one that stays. Of two of one
+ * second the one of the older template came first.
+ */
 function byAge(left: DaemonPod, right: DaemonPod): number {
   if (left.isBound !== right.isBound) return left.isBound ? -1 : 1;
-  return left.createdS - right.createdS || left.row - right.row;
+  const byTemplate = Number(left.isUpdated) - Number(right.isUpdated);
+  return left.createdS - right.createdS || byTemplate || left.row - right.row;
 }
 
 /** What keeps one pod on each node, apart from updates. */

@@ -146,6 +146,11 @@ function claimName(template: JsonValue, set: string, ordinal: number): string {
   return `${stringAt(template, 'metadata', 'name')}-${set}-${ordinal}`;
 }
 
+/** Labels that tell which of a set's pods one is, by its name. */
+export function identityOf(name: string): JsonObject {
+  return { [POD_NAME_LABEL]: name, [INDEX_LABEL]: name.slice(name.lastIndexOf('-') + 1) };
+}
+
 /** The pod of an ordinal; `template` is that of the revision which it is of. */
 export function podOfOrdinal(
   set: JsonObject,
@@ -156,9 +161,7 @@ export function podOfOrdinal(
 ): JsonObject {
   const name = `${owner.name}-${ordinal}`;
   const given = objectAt(template, 'metadata') ?? {};
-  const labels: JsonObject = { ...objectAt(given, 'labels') };
-  labels[POD_NAME_LABEL] = name;
-  labels[INDEX_LABEL] = String(ordinal);
+  const labels: JsonObject = { ...objectAt(given, 'labels'), ...identityOf(name) };
   labels[HASH_LABEL] = revision;
   const metadata: JsonObject = {
     name,

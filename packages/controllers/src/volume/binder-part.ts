@@ -49,7 +49,10 @@ export class BinderPart {
   readonly #offered: Set<string> = new Set();
   readonly #announce: Announce;
   /** When a claim was last told that it waits, and for what. */
-  readonly #told: Map<string, { readonly reason: string; readonly atMs: number }> = new Map();
+  readonly #told: Map<
+    string,
+    { readonly reason: string; readonly revision: string; readonly atMs: number }
+  > = new Map();
   readonly #users: ClaimUsers;
   #cancelOffer: () => void = () => {};
 
@@ -203,8 +206,10 @@ export class BinderPart {
       tellWaiting: (claim, type, reason, message) => {
         const nowMs = this.#client.timers.nowMs();
         const told = this.#told.get(key);
-        if (told?.reason === reason && nowMs - told.atMs < RESYNC_MS) return;
-        this.#told.set(key, { reason, atMs: nowMs });
+        const revision = stringAt(claim, 'metadata', 'resourceVersion');
+        const isSame = told?.reason === reason && told.revision === revision;
+        if (isSame && nowMs - told.atMs < RESYNC_MS) return;
+        this.#told.set(key, { reason, revision, atMs: nowMs });
         this.#tell(claim, type, reason, message);
       },
     };

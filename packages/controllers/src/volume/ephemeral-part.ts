@@ -6,6 +6,7 @@ import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import type { Announce } from '../announce.ts';
 import type { PartOptions } from '../part-options.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { controllerReference, isControlledBy, ownerOfObject } from '../pod-control.ts';
@@ -17,6 +18,7 @@ const CLAIMS = '/api/v1/persistentvolumeclaims';
 const MARK = Buffer.from('"volumeClaimTemplate"');
 
 export interface EphemeralOptions extends PartOptions {
+  readonly announce: Announce;
   readonly pods: PodRows;
 }
 
@@ -24,9 +26,11 @@ export class EphemeralPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
   readonly #claims: ObjectCache;
+  readonly #announce: Announce;
 
-  constructor({ client, informers, pods, onError }: EphemeralOptions) {
+  constructor({ client, informers, pods, announce, onError }: EphemeralOptions) {
     this.#client = client;
+    this.#announce = announce;
     const queue = informers.queues.queue('ephemeral_volume');
     this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
     this.#claims = new ObjectCache(informers, CLAIMS, (_key, after, before) => {
@@ -67,17 +71,26 @@ export class EphemeralPart {
       const template = objectAt(volume, 'ephemeral', 'volumeClaimTemplate');
       if (template === undefined) continue;
       const claim = `${name}-${stringAt(volume, 'name')}`;
-      if (!(await this.#ensure(pod, `${namespace}/${claim}`, template))) result = 'retry';
+      const failure = await this.#ensure(pod, `${namespace}/${claim}`, template);
+      if (failure === '') continue;
+      result = 'retry';
+      const text = `ephemeral volume ${stringAt(volume, 'name')}: ${failure}`;
+      const uid = stringAt(pod, 'metadata', 'uid');
+      this.#announce('Pod', namespace, name, 'Warning', 'FailedBinding', text, uid);
     }
     return result;
   }
 
-  /** True where the claim is there and the pod's own. */
-  async #ensure(pod: JsonObject, key: string, template: JsonObject): Promise<boolean> {
+  /** '' where the claim is there and the pod's own, else what is in the way. */
+  async #ensure(pod: JsonObject, key: string, template: JsonObject): Promise<string> {
     const known = this.#claims.get(key);
-    // One of another owner is never used: the pod waits until it is gone.
-    if (known !== undefined) return isControlledBy(known, stringAt(pod, 'metadata', 'uid'));
     const [namespace = '', name = ''] = key.split('/');
+    if (known !== undefined) {
+      // One of another owner is never used: the pod waits until it is gone.
+      if (isControlledBy(known, stringAt(pod, 'metadata', 'uid'))) return '';
+      const of = `${namespace}/${stringAt(pod, 'metadata', 'name')}`;
+      return `PVC ${key} was not created for pod ${of} (pod is not owner)`;
+    }
     const ownerReferences = [controllerReference(ownerOfObject('v1', 'Pod', pod))];
     const metadata: JsonObject = { name, ownerReferences };
     for (const field of ['labels', 'annotations']) {
@@ -88,7 +101,8 @@ export class EphemeralPart {
     const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec };
     const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
     const answer = await this.#client.request({ method: 'POST', path, body });
-    return answer.ok;
+    if (answer.ok) return '';
+    return `create PVC ${name}: ${answer.status.message ?? `code ${answer.code}`}`;
   }
 }
 

@@ -5,7 +5,7 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 export const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
 export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
 export const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by';
-export const MIGRATED_TO = 'pv.kubernetes.io/migrated-to';
+const MIGRATED_TO = 'pv.kubernetes.io/migrated-to';
 /** The scheduler's choice: provisioning of a class that waits for its first consumer begins. */
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
 export const PROVISIONER = 'volume.kubernetes.io/storage-provisioner';
@@ -27,14 +27,14 @@ const UNDELETABLE = ['nfs', 'local', 'iscsi', 'fc', 'flexVolume'] as const;
 
 /** The program that provisions for a class, or why there is none. */
 export type Provisioner =
-  | { readonly kind: 'external'; readonly name: string; readonly migratedTo: string }
+  | { readonly kind: 'external'; readonly name: string }
   | { readonly kind: 'none'; readonly text: string };
 
 export function provisionerOf(storageClass: JsonObject): Provisioner {
   const name = stringAt(storageClass, 'provisioner');
   const driver = MIGRATED[name];
-  if (driver !== undefined) return { kind: 'external', name: driver, migratedTo: driver };
-  if (!name.startsWith('kubernetes.io/')) return { kind: 'external', name, migratedTo: '' };
+  if (driver !== undefined) return { kind: 'external', name: driver };
+  if (!name.startsWith('kubernetes.io/')) return { kind: 'external', name };
   return { kind: 'none', text: `no volume plugin matched name: ${name}` };
 }
 

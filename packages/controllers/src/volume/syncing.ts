@@ -115,12 +115,11 @@ async function provision(
     view.tellWaiting(claim, 'Warning', 'ProvisioningFailed', provisioner.text);
     return 'again';
   }
-  const { name, migratedTo } = provisioner;
+  const { name } = provisioner;
   if (stringAt(claim, 'metadata', 'annotations', provisioning.PROVISIONER) !== name) {
     const asked = annotated(claim, {
       [provisioning.PROVISIONER_BETA]: name,
       [provisioning.PROVISIONER]: name,
-      ...(migratedTo === '' ? {} : { [provisioning.MIGRATED_TO]: migratedTo }),
     });
     if ((await view.writer.claim(asked)) === undefined) return 'retry';
   }
