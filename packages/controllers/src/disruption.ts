@@ -138,8 +138,8 @@ export function unmanagedText(budget: JsonObject): string {
   const map = names.map((name) => `${name}: ${stringAt(labels, name)},`).join('');
   const list = listAt(selector, 'matchExpressions').map((one) => {
     const values = listAt(one, 'values').filter((value) => typeof value === 'string');
-    const [key, operator] = [stringAt(one, 'key'), stringAt(one, 'operator')];
-    return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values.join(' ')}],},`;
+    const said = `Key:${stringAt(one, 'key')},Operator:${stringAt(one, 'operator')}`;
+    return `LabelSelectorRequirement{${said},Values:[${values.join(' ')}],},`;
   });
   const requirements = `[]LabelSelectorRequirement{${list.join('')}}`;
   const all = `MatchLabels:map[string]string{${map}},MatchExpressions:${requirements},`;

@@ -1,7 +1,7 @@
 /**
- * Claims of devices (resource.k8s.io/v1). A pod that names a template gets a claim of its own, which
- * goes with it; who has ended is taken from `reservedFor`, and a claim that nobody uses any more is
- * given back: its allocation and the scheduler's finalizer go.
+ * Claims of devices (resource.k8s.io/v1). A pod that names a template gets a claim of its own,
+ * which goes with it; who has ended is taken from `reservedFor`, and a claim that nobody uses any
+ * more is given back: its allocation and the scheduler's finalizer go.
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
