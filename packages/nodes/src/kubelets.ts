@@ -18,6 +18,7 @@ import { resourceVersionOf } from '@megaplane/machinery/scan';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TimerWheel } from '@megaplane/base/wheel';
 import { KubeletColumns, LOOK, NO_CAPACITY, NO_PORT, READY } from './kubelet-columns.ts';
+import { LeaseWriter } from './lease-bytes.ts';
 import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
 import { isUp, turnMs, type Fault } from './chaos/fault.ts';
 import { statusPatch, type KubeletEndpoint } from './node-status.ts';
@@ -74,6 +75,7 @@ export class Kubelets {
   readonly #leases: TimerWheel;
   readonly #heartbeats: TimerWheel;
   readonly #scan: ObjectScan = new ObjectScan();
+  readonly #writer: LeaseWriter;
   readonly #periodMs: number;
   #lastTickMs: number;
   #rows = 0;
@@ -83,6 +85,7 @@ export class Kubelets {
   constructor(options: KubeletsOptions) {
     this.#options = options;
     this.#client = options.client;
+    this.#writer = new LeaseWriter(options.leaseDurationSeconds, options.holder);
     this.#periodMs = (options.leaseDurationSeconds * 1000) / RENEWALS_PER_DURATION;
     const nowMs = options.client.timers.nowMs();
     this.#lastTickMs = nowMs;
@@ -331,20 +334,26 @@ export class Kubelets {
       isTaken = this.#client.send('GET', `${LEASE_PATH}/${name}`, '', null, this.#onLease, tag);
     } else {
       const version = columns.leaseVersion.get(id);
-      const body = leaseBody(
-        name,
-        columns.uid.text(id),
-        version,
-        this.#options.leaseDurationSeconds,
-        microTime(this.#nowMs()),
-        this.#options.holder === '' ? name : this.#options.holder,
-        columns.transitions.get(id),
-      );
+      const body = this.#leaseOf(id, name, version);
       const method = version === 0 ? 'POST' : 'PUT';
       const path = version === 0 ? LEASE_PATH : `${LEASE_PATH}/${name}`;
       isTaken = this.#client.send(method, path, CONTENT.json, body, this.#onLease, tag);
     }
     if (!isTaken) this.#leases.arm(id, this.#nowMs() + 1);
+  }
+
+  /** The Lease as it is sent: bytes in a template where that can hold it, else a text. */
+  #leaseOf(id: number, name: string, version: number): Uint8Array | string {
+    const columns = this.#columns;
+    const { leaseDurationSeconds, holder } = this.#options;
+    const time = microTime(this.#nowMs());
+    const transitions = columns.transitions.get(id);
+    const isPlain = version > 0 && transitions === 0;
+    const bytes = isPlain ? this.#writer.write(name, columns.uid, id, version, time) : null;
+    if (bytes !== null) return bytes;
+    const uid = columns.uid.text(id);
+    const own = holder === '' ? name : holder;
+    return leaseBody(name, uid, version, leaseDurationSeconds, time, own, transitions);
   }
 
   readonly #onLease = (

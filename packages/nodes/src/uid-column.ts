@@ -5,7 +5,8 @@ import { Uint32Column } from '@megaplane/base/column';
 const WORDS = 4;
 const DASH = 0x2d;
 const TEXT_LENGTH = 36;
-/** Two bytes as four digits: a renewal writes a UID, and there are many renewals. */
+const HEX: Uint8Array = new TextEncoder().encode('0123456789abcdef');
+/** Two bytes as four digits. */
 const DIGITS: readonly string[] = Array.from({ length: 65_536 }, (_, value) =>
   value.toString(16).padStart(4, '0'),
 );
@@ -41,6 +42,23 @@ export class UidColumn {
     );
   }
 
+  /** Writes the UID's 36 characters at `at`; false where it is of another form. */
+  write(id: number, bytes: Uint8Array, at: number): boolean {
+    if (this.#odd.size > 0 && this.#odd.has(id)) return false;
+    const words = this.#words;
+    const b = words[1]!.get(id);
+    const c = words[2]!.get(id);
+    const d = words[3]!.get(id);
+    const end = writeHalf(bytes, writeWord(bytes, at, words[0]!.get(id)) + 1, b >>> 16);
+    const last = writeHalf(bytes, writeHalf(bytes, end + 1, b & 0xffff) + 1, c >>> 16) + 1;
+    writeWord(bytes, writeHalf(bytes, last, c & 0xffff), d);
+    bytes[at + 8] = DASH;
+    bytes[at + 13] = DASH;
+    bytes[at + 18] = DASH;
+    bytes[at + 23] = DASH;
+    return true;
+  }
+
   #pack(id: number, bytes: Uint8Array, start: number): boolean {
     let digits = 0;
     let word = 0;
@@ -57,6 +75,19 @@ export class UidColumn {
     }
     return true;
   }
+}
+
+/** Returns where it ends. */
+function writeWord(bytes: Uint8Array, at: number, word: number): number {
+  return writeHalf(bytes, writeHalf(bytes, at, word >>> 16), word & 0xffff);
+}
+
+function writeHalf(bytes: Uint8Array, at: number, half: number): number {
+  bytes[at] = HEX[half >>> 12]!;
+  bytes[at + 1] = HEX[(half >>> 8) & 15]!;
+  bytes[at + 2] = HEX[(half >>> 4) & 15]!;
+  bytes[at + 3] = HEX[half & 15]!;
+  return at + 4;
 }
 
 /** Lower case only: what the API server writes, and what `text` gives back. */
