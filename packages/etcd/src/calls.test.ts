@@ -316,11 +316,19 @@ test('bytes that are no message are refused, whatever the method', async () => {
   const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
   const peer = new Peer(server.addresses[0]?.port ?? 0);
   const methods = ['KV/Range', 'KV/Put', 'KV/Txn', 'Lease/LeaseGrant', 'Auth/RoleAdd'];
-  for (const path of [...methods, '/v3lockpb.Lock/Lock', '/v3electionpb.Election/Observe']) {
+  for (const path of [
+    ...methods,
+    'Watch/Watch',
+    '/v3lockpb.Lock/Lock',
+    '/v3electionpb.Election/Observe',
+  ]) {
+    const isStream = path.endsWith('/Observe') || path.endsWith('/Watch');
     for (const hex of ['0a', '0aff', '0b', '0c', '00', '07', 'ff', '80808080808080808001']) {
       // The text is that of etcd 3.7.
-      const expected =
-        '13 grpc: error unmarshalling request: proto: cannot parse invalid wire-format data';
+      const where = isStream
+        ? 'failed to unmarshal the received message'
+        : 'error unmarshalling request';
+      const expected = `13 grpc: ${where}: proto: cannot parse invalid wire-format data`;
       assert.equal(await peer.call(path, Buffer.from(hex, 'hex')), expected, `${path} ${hex}`);
     }
   }

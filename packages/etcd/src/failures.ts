@@ -16,6 +16,8 @@ export function unknown(text: string): EtcdFailure {
   return { code: GRPC_CODES.unknown, text };
 }
 
+/** What Go's protobuf says, since etcd 3.7, of bytes that are none. */
+const NO_MESSAGE = 'proto: cannot parse invalid wire-format data';
 const { invalidArgument, outOfRange, notFound, failedPrecondition } = GRPC_CODES;
 
 type EtcdFailureName =
@@ -47,6 +49,7 @@ type EtcdFailureName =
   | 'notEnoughMembers'
   | 'notLearner'
   | 'malformed'
+  | 'malformedStream'
   | 'notText';
 
 export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
@@ -86,7 +89,12 @@ export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
   notLearner: failure(failedPrecondition, 'can only promote a learner member'),
   malformed: {
     code: GRPC_CODES.internal,
-    text: 'grpc: error unmarshalling request: proto: cannot parse invalid wire-format data',
+    text: `grpc: error unmarshalling request: ${NO_MESSAGE}`,
+  },
+  // grpc-go reads the messages of streams elsewhere, and says it otherwise.
+  malformedStream: {
+    code: GRPC_CODES.internal,
+    text: `grpc: failed to unmarshal the received message: ${NO_MESSAGE}`,
   },
   notText: {
     code: GRPC_CODES.internal,

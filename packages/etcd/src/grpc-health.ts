@@ -44,7 +44,7 @@ export function registerHealth(methods: GrpcMethods, store: Store): void {
     onMessage: (bytes, start, end) => {
       const service = serviceOf(bytes, start, end);
       if (service === null) {
-        call.finish(ETCD.malformed.code, ETCD.malformed.text);
+        call.finish(ETCD.malformedStream.code, ETCD.malformedStream.text);
         return;
       }
       call.send(Buffer.from([STATUS_TAG, service === '' ? status() : SERVICE_UNKNOWN]));

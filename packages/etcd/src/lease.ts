@@ -103,7 +103,7 @@ function keepAliveFactory(context: EtcdContext): GrpcCallFactory {
   return (call) => ({
     onMessage: (bytes, start, end) => {
       if (!numbers.decode(bytes, start, end)) {
-        call.finish(ETCD.malformed.code, ETCD.malformed.text);
+        call.finish(ETCD.malformedStream.code, ETCD.malformedStream.text);
         return;
       }
       const lease = leases.find(numbers.firstHigh, numbers.firstLow);

@@ -59,7 +59,9 @@ class RangeStream implements GrpcCallHandler {
 
   onMessage(bytes: Buffer, start: number, end: number): void {
     const request = new RangeRequest();
-    const failure = request.decode(bytes, start, end) ? this.#refusal(request) : ETCD.malformed;
+    const failure = request.decode(bytes, start, end)
+      ? this.#refusal(request)
+      : ETCD.malformedStream;
     if (failure !== null) {
       this.#context.guard(this.#call.connection);
       this.#call.finish(failure.code, failure.text);

@@ -155,7 +155,7 @@ class WatchStream implements GrpcCallHandler {
     const { request } = this.#service;
     if (!request.decode(bytes, start, end)) {
       this.#close();
-      this.#call.finish(ETCD.malformed.code, ETCD.malformed.text);
+      this.#call.finish(ETCD.malformedStream.code, ETCD.malformedStream.text);
       return;
     }
     if (request.kind === WATCH_CREATE) this.#create(request);
@@ -192,13 +192,13 @@ class WatchStream implements GrpcCallHandler {
 
   #create(request: WatchRequest): void {
     const published = this.#store.watchedRevision;
+    if (request.startRevision < 0) {
+      this.#send(-1, published, true, true, 0, ETCD.compacted.text);
+      return;
+    }
     const range = rangeOf(request);
     if (range === null) {
       this.#send(-1, published, true, true, 0, RANGE_EMPTY);
-      return;
-    }
-    if (request.startRevision < 0) {
-      this.#send(-1, published, true, true, 0, ETCD.compacted.text);
       return;
     }
     const refused = this.#service.refusal(this.#call, range);

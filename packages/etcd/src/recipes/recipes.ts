@@ -36,7 +36,11 @@ class RecipeCall implements GrpcCallHandler {
   onMessage(bytes: Buffer, start: number, end: number): void {
     const request = new Message(Buffer.from(bytes.subarray(start, end)));
     if (request.isWhole) void this.#run(request);
-    else this.#call.finish(ETCD.malformed.code, ETCD.malformed.text);
+    else {
+      const isStream = this.#serve === observe;
+      const { code, text } = isStream ? ETCD.malformedStream : ETCD.malformed;
+      this.#call.finish(code, text);
+    }
   }
 
   async #run(request: Message): Promise<void> {
