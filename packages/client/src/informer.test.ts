@@ -381,7 +381,13 @@ test('after any schedule of changes, cuts and restarts the rows equal the collec
 test('a large collection that is to be polled is read each period, a small one is watched', () => {
   const server = new FakeServer();
   for (let i = 0; i < 5; i++) server.put('a', `pod-${i}`, '1');
-  const seen = follow(server, {}, { polling: { itemsMin: 5, periodMs: 10_000 } });
+  const seen = follow(
+    server,
+    {},
+    {
+      polling: { itemsMin: 5, periodMs: 10_000, itemsPerSecondMax: 1000 },
+    },
+  );
   seen.informer.start();
   server.pumpAll(1 << 20);
   const { metrics } = seen.informer;

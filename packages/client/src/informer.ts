@@ -58,11 +58,13 @@ export interface InformerOptions {
  * and evenly, instead of being watched. A hundred thousand leases that are renewed every ten
  * seconds are ten thousand events a second: a page of 500 costs the server what some twenty events
  * do. Changes are then seen up to a period later; `onSynced` is called after each reading. With
- * fewer than half as many objects the watch is taken up again.
+ * fewer than half as many objects the watch is taken up again. With more objects than can be read
+ * in a period at `itemsPerSecondMax` the period is longer.
  */
 export interface Polling {
   readonly itemsMin: number;
   readonly periodMs: number;
+  readonly itemsPerSecondMax: number;
 }
 
 export interface InformerMetrics {

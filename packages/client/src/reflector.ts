@@ -18,7 +18,7 @@ import type { Status } from '@megaplane/machinery/status';
 import { statusOf } from './answer.ts';
 import { Backoff } from './backoff.ts';
 import type { Client, StreamHandle, StreamSink } from './client.ts';
-import type { InformerHandler, InformerMetrics, InformerOptions } from './informer.ts';
+import type { InformerHandler, InformerMetrics, InformerOptions, Polling } from './informer.ts';
 import { withQuery } from './list-query.ts';
 import { isInitialEventsEnd } from './object-key.ts';
 import { PAGE_ITEMS, Pages } from './pager.ts';
@@ -265,7 +265,7 @@ export class Reflector {
     // What was polled may be of more than one revision: a watch needs a list that is of one.
     if (wasPolling && !this.isPolling) return this.#list();
     if (polling === undefined || !this.isPolling) return this.#watch();
-    const pauseMs = Math.max(0, polling.periodMs - (client.timers.nowMs() - this.#roundMs));
+    const pauseMs = Math.max(0, this.#periodMs(polling) - (client.timers.nowMs() - this.#roundMs));
     const cancel = client.timers.after(pauseMs, () => this.#list());
     this.#state = { kind: 'resting', cancel };
   }
@@ -274,7 +274,11 @@ export class Reflector {
   #pageMs(): number {
     const { polling } = this.#options;
     if (polling === undefined || !this.isPolling) return 0;
-    return (polling.periodMs / 2 / Math.max(1, this.#rows.size)) * this.#pageItems;
+    return (this.#periodMs(polling) / 2 / Math.max(1, this.#rows.size)) * this.#pageItems;
+  }
+
+  #periodMs({ periodMs, itemsPerSecondMax }: Polling): number {
+    return Math.max(periodMs, (this.#rows.size / itemsPerSecondMax) * 1000);
   }
 
   #list(): void {

@@ -22,8 +22,8 @@ const LEASE_NAMESPACE = Buffer.from('kube-node-lease/');
 /** How often the taint queues and the evictions that are due are looked at. */
 const DRAIN_MS = 100;
 const POD_GC_MS = 20_000;
-/** Leases that are polled and were last read so long ago tell nothing of a node's silence. */
-const LEASES_AGE_MS_MAX = 25_000;
+/** Leases that are polled and were last read so much of the grace ago tell nothing of silence. */
+const LEASES_AGE_SHARE_MAX = 0.8;
 
 export interface NodePartOptions extends PartOptions {
   readonly random: Random;
@@ -239,7 +239,8 @@ export class NodePart {
 
   #pass(): void {
     const nowMs = this.#options.monotonicMs();
-    const isStale = nowMs - this.#leasesReadMs > LEASES_AGE_MS_MAX;
+    const ageMsMax = this.#options.rules.graceMs * LEASES_AGE_SHARE_MAX;
+    const isStale = nowMs - this.#leasesReadMs > ageMsMax;
     if (this.#leaseInformer.isPolling && isStale) this.lifecycle.distrust();
     if (this.#troubleMs >= 0 && nowMs - this.#troubleMs > this.#options.rules.graceMs) {
       this.#trustAgain();
