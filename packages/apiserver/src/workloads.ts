@@ -9,10 +9,16 @@ const JOB_WARNING =
   'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background ' +
   'to remove them or set propagationPolicy=Orphan to suppress this warning';
 
+/** Jobs that were sent without labels: they show those of their template, whatever is added. */
+const unlabelled = new WeakSet<JsonObject>();
+
 /** Registers them. */
 export function defineWorkloads(): void {
   defineBehaviour('jobs.batch', {
     deletion: ORPHANING_DELETION,
+    startCreate: (job) => {
+      if (Object.keys(objectAt(job, 'metadata', 'labels') ?? {}).length === 0) unlabelled.add(job);
+    },
     prepareCreate: selectOwnPods,
     deleteWarning: JOB_WARNING,
   });
@@ -59,13 +65,12 @@ function selectOwnPods(job: JsonObject): void {
   };
   const template = objectAt(spec, 'template') ?? {};
   const templateMeta = objectAt(template, 'metadata') ?? {};
-  const own: JsonObject = { ...objectAt(templateMeta, 'labels'), ...labels };
+  const own: JsonObject = { ...labels, ...objectAt(templateMeta, 'labels') };
   spec['template'] = { ...template, metadata: { ...templateMeta, labels: own } };
   spec['selector'] ??= {};
   const selector = objectAt(spec, 'selector') ?? {};
-  const matchLabels: JsonObject = { ...objectAt(selector, 'matchLabels'), [UID_LABEL]: uid };
+  const matchLabels: JsonObject = { [UID_LABEL]: uid, ...objectAt(selector, 'matchLabels') };
   spec['selector'] = { ...selector, matchLabels };
   const metadata = objectAt(job, 'metadata') ?? {};
-  const jobLabels = objectAt(metadata, 'labels');
-  if (jobLabels === undefined) job['metadata'] = { ...metadata, labels: { ...own } };
+  if (unlabelled.has(job)) job['metadata'] = { ...metadata, labels: { ...own } };
 }

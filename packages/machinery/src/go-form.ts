@@ -13,6 +13,7 @@ const FIRST_WORDS = /^(dns|http|tcp|api|fs|pid|ip|gce|aws)(?=[A-Z])/;
 
 /** `apiGroup` -> `APIGroup`, `maxSurge` -> `MaxSurge`. */
 function goName(name: string): string {
+  if (name === 'cidrs') return 'CIDRs';
   if (INITIALS.test(name)) return name.toUpperCase();
   const named = name.replace(FIRST_WORDS, (word) => word.toUpperCase());
   return named.charAt(0).toUpperCase() + named.slice(1);

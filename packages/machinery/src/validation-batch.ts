@@ -1,8 +1,9 @@
 /** Jobs and cron jobs. */
 
 import { invalidValue, notSupported, required } from './fielderrors.ts';
-import { objectAt, stringAt } from './json.ts';
+import { numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
+import { dnsLabelErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkPodTemplate } from './validation-pods.ts';
 import {
@@ -47,18 +48,54 @@ export const BATCH_RULES: RuleTable = {
 
 function checkJob(found: Findings, job: JsonObject): void {
   const spec = objectAt(job, 'spec') ?? {};
-  checkJobSpec(found, 'spec', spec);
   const selector = objectAt(spec, 'selector');
+  if (selector !== undefined && spec['manualSelector'] !== true) checkGenerated(found, job);
+  checkJobSpec(found, 'spec', spec);
+  checkHostNames(found, job);
   // Absent only before the selector is generated, which happens for all but manual ones.
   if (selector === undefined) {
     if (spec['manualSelector'] === true) found.push(required('spec.selector'));
     return;
   }
   checkSelector(found, 'spec.selector', selector);
-  const labels = objectAt(spec, 'template', 'metadata', 'labels') ?? {};
-  if (selectorMatches(selector, labels)) return;
+  const labels = objectAt(spec, 'template', 'metadata', 'labels');
+  if (selectorMatches(selector, labels ?? {})) return;
   const text = '`selector` does not match template `labels`';
   found.push(invalidValue('spec.template.metadata.labels', labels, text));
+}
+
+/** A job without a selector of its own owns pods by its uid, and its name; nobody else says so. */
+function checkGenerated(found: Findings, job: JsonObject): void {
+  const uid = stringAt(job, 'metadata', 'uid');
+  const name = stringAt(job, 'metadata', 'name');
+  const labels = objectAt(job, 'spec', 'template', 'metadata', 'labels') ?? {};
+  const expected: JsonObject = {
+    'controller-uid': uid,
+    'job-name': name,
+    'batch.kubernetes.io/controller-uid': uid,
+    'batch.kubernetes.io/job-name': name,
+  };
+  for (const [key, value] of Object.entries(expected)) {
+    if (labels[key] === value) continue;
+    const path = `spec.template.metadata.labels[${key}]`;
+    const text = `must be '${stringAt(value)}'`;
+    if (labels[key] === undefined) found.push(required(path, text));
+    else found.push(invalidValue(path, labels, text));
+  }
+  const selector = objectAt(job, 'spec', 'selector') ?? {};
+  if (selectorMatches(selector, expected)) return;
+  found.push(invalidValue('spec.selector', selector, '`selector` not auto-generated'));
+}
+
+/** Pods of an indexed job are named after it, and their names are host names. */
+function checkHostNames(found: Findings, job: JsonObject): void {
+  const completions = numberAt(job, 'spec', 'completions');
+  if (stringAt(job, 'spec', 'completionMode') !== 'Indexed' || completions <= 0) return;
+  const name = stringAt(job, 'metadata', 'name');
+  const longest = `${name}-${completions - 1}`;
+  if (dnsLabelErrors(longest).length === 0) return;
+  const text = `will not able to create pod with invalid DNS label: ${longest}`;
+  found.push(invalidValue('metadata.name', name, text));
 }
 
 function checkJobSpec(found: Findings, path: string, spec: JsonObject): void {

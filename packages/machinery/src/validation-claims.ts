@@ -9,7 +9,7 @@ import {
   checkSelector,
   invalidEach,
   isSame,
-  oneOf,
+  oneOfSet,
   type Findings,
 } from './validation-rules.ts';
 
@@ -44,7 +44,7 @@ export function checkClaimSpec(found: Findings, path: string, spec: JsonObject):
   if (className !== '') {
     invalidEach(found, `${path}.storageClassName`, className, dnsSubdomainErrors(className));
   }
-  oneOf(found, `${path}.volumeMode`, spec['volumeMode'], ['Block', 'Filesystem'], true);
+  oneOfSet(found, `${path}.volumeMode`, spec['volumeMode'], ['Block', 'Filesystem']);
   for (const field of ['dataSource', 'dataSourceRef']) {
     const source = objectAt(spec, field);
     if (source !== undefined) checkDataSource(found, `${path}.${field}`, source);

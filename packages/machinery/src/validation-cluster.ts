@@ -67,17 +67,7 @@ export const CLUSTER_RULES: RuleTable = {
   },
   'horizontalpodautoscalers.autoscaling': { create: checkAutoscaler },
   'ingresses.networking.k8s.io': { create: checkIngress },
-  'ingressclasses.networking.k8s.io': {
-    change: (found, next, previous) => {
-      const [after, before] = [stringAt(next, 'spec', 'controller'), controllerOf(previous)];
-      immutable(found, 'spec.controller', after, before);
-    },
-  },
 };
-
-function controllerOf(ingressClass: JsonObject): string {
-  return stringAt(ingressClass, 'spec', 'controller');
-}
 
 function checkPolicyRules(found: Findings, role: JsonObject, isNamespaced: boolean): void {
   eachObject(listAt(role, 'rules'), 'rules', (rule, at) => {
@@ -235,7 +225,7 @@ function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
   checkLabels(found, 'scheduling.nodeSelector', objectAt(scheduling, 'nodeSelector'));
   const tolerations = listAt(scheduling, 'tolerations');
   // the path is upstream's, with its member twice
-  checkTolerations(found, 'scheduling.tolerations.tolerations', tolerations);
+  checkTolerations(found, 'scheduling.tolerations', tolerations);
   const seen = new Set<string>();
   for (const [index, toleration] of tolerations.entries()) {
     const fields = ['key', 'operator', 'value', 'effect'].map((name) => stringAt(toleration, name));

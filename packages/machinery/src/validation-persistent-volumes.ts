@@ -1,6 +1,6 @@
 /** Persistent volumes: what they need, whatever driver makes them. */
 
-import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { dnsSubdomainErrors } from './names.ts';
@@ -8,7 +8,7 @@ import { parseQuantity, Quantity } from './quantity.ts';
 import { checkNodeSelector } from './validation-affinity.ts';
 import { ACCESS_MODES } from './validation-claims.ts';
 import { checkBacksteps } from './validation-paths.ts';
-import { immutable, invalidEach, isSame, oneOf } from './validation-rules.ts';
+import { immutable, invalidEach, isSame, oneOf, oneOfSet } from './validation-rules.ts';
 import type { Findings } from './validation-rules.ts';
 import { VOLUME_SOURCES } from './volumes/volume-sources.ts';
 
@@ -35,17 +35,20 @@ const SOURCE_ORDER = [
   ],
 ];
 
+/** Paths that upstream writes differently. */
+const ODD_PATHS: Readonly<Record<string, string>> = { gcePersistentDisk: 'spec.persistentDisk' };
+
 /** A new volume. */
 export function checkVolume(found: Findings, volume: JsonObject): void {
   const spec = objectAt(volume, 'spec') ?? {};
-  checkModes(found, spec);
-  checkAmounts(found, objectAt(spec, 'capacity') ?? {});
+  checkModes(found, 'spec', spec);
+  checkAmounts(found, spec);
   const policies = ['Delete', 'Recycle', 'Retain'];
   const policy = spec['persistentVolumeReclaimPolicy'];
   oneOf(found, 'spec.persistentVolumeReclaimPolicy', policy, policies, true);
   const affinity = objectAt(spec, 'nodeAffinity');
   if (affinity !== undefined) checkAffinity(found, affinity);
-  checkSources(found, spec, stringAt(volume, 'metadata', 'name'));
+  checkSources(found, 'spec', spec, stringAt(volume, 'metadata', 'name'));
   const root = stringAt(spec, 'hostPath', 'path').replace(/\/+$/, '');
   if (objectAt(spec, 'hostPath') !== undefined && root === '' && policy === 'Recycle') {
     const text = "may not be 'recycle' for a hostPath mount of '/'";
@@ -55,30 +58,62 @@ export function checkVolume(found: Findings, volume: JsonObject): void {
   if (className !== '') {
     invalidEach(found, 'spec.storageClassName', className, dnsSubdomainErrors(className));
   }
-  oneOf(found, 'spec.volumeMode', spec['volumeMode'], ['Block', 'Filesystem'], true);
+  oneOfSet(found, 'spec.volumeMode', spec['volumeMode'], ['Block', 'Filesystem']);
   checkAttributesClass(found, spec);
 }
 
-function checkModes(found: Findings, spec: JsonObject): void {
+const INLINE = 'in the context of inline volumes';
+
+/** A volume that an attachment describes on the spot, at `path`: a driver's, and little else. */
+export function checkInlineVolume(found: Findings, path: string, spec: JsonObject): void {
+  const refuse = (field: string, text: string): void => {
+    found.push(forbiddenField(`${path}.${field}`, `${text} ${INLINE}`));
+  };
+  if (objectAt(spec, 'claimRef') !== undefined) refuse('claimRef', 'may not be specified');
+  if (Object.keys(objectAt(spec, 'capacity') ?? {}).length > 0) {
+    refuse('capacity', 'may not be specified');
+  }
+  if (objectAt(spec, 'csi') === undefined) {
+    found.push(required(`${path}.csi`, `has to be specified ${INLINE}`));
+  }
+  checkModes(found, path, spec);
+  const policy = stringAt(spec, 'persistentVolumeReclaimPolicy');
+  if (policy !== '' && policy !== 'Retain') {
+    refuse('persistentVolumeReclaimPolicy', 'may only be Retain');
+  }
+  if (objectAt(spec, 'nodeAffinity') !== undefined) refuse('nodeAffinity', 'may not be specified');
+  checkSources(found, path, spec, '');
+  if (stringAt(spec, 'storageClassName') !== '') {
+    refuse('storageClassName', 'may not be specified');
+  }
+  const mode = spec['volumeMode'];
+  if (typeof mode === 'string' && mode !== 'Filesystem') {
+    refuse('volumeMode', 'may not specify volumeMode other than Filesystem');
+  }
+}
+
+function checkModes(found: Findings, path: string, spec: JsonObject): void {
   const modes = listAt(spec, 'accessModes');
-  if (modes.length === 0) found.push(required('spec.accessModes'));
+  const at = `${path}.accessModes`;
+  if (modes.length === 0) found.push(required(at));
   for (const mode of modes) {
     if (typeof mode === 'string' && ACCESS_MODES.includes(mode)) continue;
-    found.push(notSupported('spec.accessModes', mode, ACCESS_MODES));
+    found.push(notSupported(at, mode, ACCESS_MODES));
   }
   const others = modes.filter((mode) => mode !== 'ReadWriteOncePod');
   const isMixed =
     others.length < modes.length && others.some((mode) => ACCESS_MODES.some((one) => one === mode));
   if (!isMixed) return;
   const text = 'may not use ReadWriteOncePod with other access modes';
-  found.push(forbiddenField('spec.accessModes', text));
+  found.push(forbiddenField(at, text));
 }
 
-function checkAmounts(found: Findings, capacity: JsonObject): void {
+function checkAmounts(found: Findings, spec: JsonObject): void {
+  const capacity = objectAt(spec, 'capacity') ?? {};
   const names = Object.keys(capacity);
   if (names.length === 0) found.push(required('spec.capacity'));
   if (capacity['storage'] === undefined || names.length > 1) {
-    found.push(notSupported('spec.capacity', capacity, ['storage']));
+    found.push(notSupported('spec.capacity', spec['capacity'] ?? printed('null'), ['storage']));
   }
   for (const [name, value] of Object.entries(capacity)) {
     const text = typeof value === 'string' ? value : '';
@@ -86,7 +121,7 @@ function checkAmounts(found: Findings, capacity: JsonObject): void {
     if (!(amount instanceof Quantity) || amount.sign > 0) continue;
     const path = `spec.capacity[${name}]`;
     if (amount.sign < 0) {
-      found.push(invalidValue(path, Number(text), 'must be a valid resource quantity'));
+      found.push(invalidValue(path, amount.value, 'must be a valid resource quantity'));
     }
     found.push(invalidValue(path, text, 'must be greater than zero'));
   }
@@ -100,43 +135,44 @@ function checkAffinity(found: Findings, affinity: JsonObject): void {
   } else checkNodeSelector(found, 'spec.nodeAffinity.required', wanted);
 }
 
-function checkSources(found: Findings, spec: JsonObject, name: string): void {
+function checkSources(found: Findings, owner: string, spec: JsonObject, name: string): void {
   let count = 0;
   for (const field of SOURCE_ORDER) {
     const source = objectAt(spec, field);
     if (source === undefined) continue;
-    const path = `spec.${field}`;
+    const path = `${owner}.${field}`;
     // the one driver of drivers may stand beside others
     if (count > 0 && field !== 'flexVolume') {
-      found.push(forbiddenField(path, 'may not specify more than 1 volume type'));
+      const blamed = field === 'cephfs' ? `${owner}.cephFS` : path;
+      found.push(forbiddenField(blamed, 'may not specify more than 1 volume type'));
       continue;
     }
     count++;
-    if (field === 'iscsi') checkPortal(found, source, name);
-    if (field === 'local') checkLocal(found, spec, source);
-    else VOLUME_SOURCES[field]?.(found, path, source, true);
+    if (field === 'iscsi') checkPortal(found, owner, source, name);
+    if (field === 'local') checkLocal(found, owner, spec, source);
+    else VOLUME_SOURCES[field]?.(found, ODD_PATHS[field] ?? path, source, true);
   }
-  if (count === 0) found.push(required('spec', 'must specify a volume type'));
+  if (count === 0) found.push(required(owner, 'must specify a volume type'));
 }
 
 const PORTAL_LENGTH_MAX = 64;
 
-function checkPortal(found: Findings, source: JsonObject, name: string): void {
+function checkPortal(found: Findings, owner: string, source: JsonObject, name: string): void {
   const portal = stringAt(source, 'targetPortal');
   if (source['initiatorName'] === undefined) return;
   if (`${name}:${portal}`.length <= PORTAL_LENGTH_MAX) return;
   const text =
     `Total length of <volume name>:<iscsi.targetPortal> must be under ${PORTAL_LENGTH_MAX} ` +
     'characters if iscsi.initiatorName is specified.';
-  found.push(invalidValue('spec.iscsi.targetportal', portal, text));
+  found.push(invalidValue(`${owner}.iscsi.targetportal`, portal, text));
 }
 
-function checkLocal(found: Findings, spec: JsonObject, source: JsonObject): void {
+function checkLocal(found: Findings, owner: string, spec: JsonObject, source: JsonObject): void {
   const path = stringAt(source, 'path');
-  if (path === '') found.push(required('spec.local.path'));
-  else checkBacksteps(found, 'spec.local.path', path);
+  if (path === '') found.push(required(`${owner}.local.path`));
+  else checkBacksteps(found, `${owner}.local.path`, path);
   if (objectAt(spec, 'nodeAffinity') !== undefined) return;
-  found.push(required('spec.nodeAffinity', 'Local volume requires node affinity'));
+  found.push(required(`${owner}.nodeAffinity`, 'Local volume requires node affinity'));
 }
 
 function checkAttributesClass(found: Findings, spec: JsonObject): void {

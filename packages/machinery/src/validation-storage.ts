@@ -23,7 +23,7 @@ import {
   oneOf,
   type Findings,
 } from './validation-rules.ts';
-import { changeVolume, checkVolume } from './validation-persistent-volumes.ts';
+import { changeVolume, checkInlineVolume, checkVolume } from './validation-persistent-volumes.ts';
 import { checkDriverName } from './volumes/driver-name.ts';
 
 const PARAMETERS_MAX = 512;
@@ -129,9 +129,14 @@ function checkAttachment(found: Findings, attachment: JsonObject): void {
     const detail = 'must specify non empty persistentVolumeName';
     found.push(required('spec.source.persistentVolumeName', detail));
   }
+  const inline = objectAt(source, 'inlineVolumeSpec');
+  if (name === undefined && inline !== undefined) {
+    checkInlineVolume(found, 'spec.source.inlineVolumeSpec', inline);
+  }
   const node = stringAt(spec, 'nodeName');
-  if (node === '') found.push(required('spec.nodeName'));
-  else invalidEach(found, 'spec.nodeName', node, dnsSubdomainErrors(node));
+  invalidEach(found, 'spec.nodeName', node, dnsSubdomainErrors(node));
+  if (typeof name !== 'string') return;
+  invalidEach(found, 'spec.source.persistentVolumeName', name, dnsSubdomainErrors(name));
 }
 
 function checkDriver(found: Findings, driver: JsonObject): void {

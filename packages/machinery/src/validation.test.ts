@@ -183,6 +183,8 @@ class Player {
     if (prefix !== '') metadata['name'] ??= `${prefix}abcde`;
     applyDefaults(object);
     const spec = objectAt(object, 'spec');
+    const address = stringAt(spec, 'clusterIP');
+    if (spec !== undefined && address !== '') spec['clusterIPs'] ??= [address];
     if (resource.kind !== 'Pod' || spec === undefined) return;
     spec['serviceAccountName'] ??= 'default';
     spec['serviceAccount'] ??= 'default';
@@ -309,7 +311,7 @@ test('a runtime class schedules as pods do', () => {
       tolerations: [{ operator: 'X' }, { operator: 'Exists' }, { operator: 'Exists' }],
     },
   });
-  assert.match(faults.join('; '), /scheduling.tolerations.tolerations\[0\].operator: Unsupported/);
+  assert.match(faults.join('; '), /scheduling.tolerations\[0\].operator: Unsupported/);
   assert.match(faults.join('; '), /scheduling.tolerations\[2\]: Duplicate value/);
 });
 

@@ -11,6 +11,7 @@ import type { FieldError } from './fielderrors.ts';
 import { objectAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { isStored, type Resource } from './kinds.ts';
+import { API_SERVICE_RULES } from './validation-apiservices.ts';
 import { ADMISSION_RULES } from './validation-admission.ts';
 import { DEFINITION_RULES } from './custom/definition.ts';
 import { BATCH_RULES } from './validation-batch.ts';
@@ -27,6 +28,7 @@ import {
 import { EVENT_RULES } from './validation-events.ts';
 import { FLOW_RULES } from './validation-flows.ts';
 import { LIMIT_RULES } from './validation-limits.ts';
+import { NETWORK_CONFIG_RULES } from './validation-network-config.ts';
 import { NETWORK_POLICY_RULES } from './validation-network-policies.ts';
 import { POD_RULES } from './validation-pod-update.ts';
 import type { Findings } from './validation-rules.ts';
@@ -58,6 +60,7 @@ const RULES: RuleTable = {
   ...EVENT_RULES,
   ...FLOW_RULES,
   ...LIMIT_RULES,
+  ...NETWORK_CONFIG_RULES,
   ...NETWORK_POLICY_RULES,
   ...POD_RULES,
   ...SERVICE_RULES,
@@ -67,6 +70,7 @@ const RULES: RuleTable = {
   ...CLUSTER_RULES,
   ...STORAGE_RULES,
   ...ADMISSION_RULES,
+  ...API_SERVICE_RULES,
   ...DEFINITION_RULES,
 };
 const PLAIN: KindRules = {};

@@ -42,7 +42,9 @@ function requireEach(
 ): void {
   for (const name of names) {
     const value = source[name];
-    const isThere = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== '';
+    const isThere = Array.isArray(value)
+      ? value.length > 0
+      : value !== undefined && value !== null && value !== '';
     if (!isThere) found.push(required(`${path}.${name}`));
   }
 }
