@@ -27,8 +27,9 @@ function checkApiService(found: Findings, apiService: JsonObject): void {
   const spec = objectAt(apiService, 'spec') ?? {};
   const name = stringAt(apiService, 'metadata', 'name');
   const [group, version] = [stringAt(spec, 'group'), stringAt(spec, 'version')];
-  if (pathSegmentErrors(name).length === 0 && name !== `${version}.${group}`) {
-    const text = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(`${version}.${group}`)}`;
+  const wanted = `${version}.${group}`;
+  if (pathSegmentErrors(name).length === 0 && name !== wanted) {
+    const text = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
     found.push(invalidValue('metadata.name', name, text));
   }
   if (group !== '') invalidEach(found, 'spec.group', group, dnsSubdomainErrors(group));
