@@ -118,7 +118,7 @@ function make({ hasParams, variables, object, params, makesPatches }: AdmissionS
   }
   return celEnvironment({
     variables: declared,
-    ...(makesPatches === true ? { structs: patchStruct } : {}),
+    ...(makesPatches === true ? { structs: patchStruct, makesPatches } : {}),
   });
 }
 

@@ -11,6 +11,7 @@ import {
   type CostRange,
 } from './cost-range.ts';
 import type { Overload } from './functions.ts';
+import { ORDERED } from './list-library.ts';
 import { AUTHORIZER_CHECK_COST, LIST_COST, REGEX_LENGTH, TRAVERSAL } from './runtime-cost.ts';
 
 /** What a call costs, and the size of what it gives. */
@@ -109,11 +110,24 @@ function newList(factor: number, size: CostRange): CallEstimate {
   return { cost: add(scale(size, factor), fixed(1 + LIST_COST)), size };
 }
 
-/** Each member is held against each other one. */
+/** Each member of an operand is held against each other one. */
 const compareMembers =
-  (isSorted: boolean): CostRule =>
-  ({ sizes: [list = UNKNOWN], item }) =>
-    newList(isSorted && item !== null ? 2 + TRAVERSAL : 2, multiply(list, list));
+  (operand: number, factor: number): CostRule =>
+  ({ sizes }) => {
+    const list = sizes[operand] ?? UNKNOWN;
+    return newList(factor, multiply(list, list));
+  };
+
+/** Sorting by keys of each type that has an order. */
+function sorts(): Record<string, CostRule> {
+  const rules: Record<string, CostRule> = {};
+  for (const type of ORDERED) {
+    const factor = type === 'string' || type === 'bytes' ? 2 + TRAVERSAL : 2;
+    rules[`list_${type}_sort`] = compareMembers(0, factor);
+    rules[`list_${type}_sort_by`] = compareMembers(1, factor);
+  }
+  return rules;
+}
 
 const slice: CostRule = ({ sizes: [list = UNKNOWN], numbers: [, start, end] }) => {
   const length = Math.max(0, (end ?? list.max) - (start ?? 0));
@@ -168,8 +182,8 @@ const BY_OVERLOAD: Readonly<Record<string, CostRule | undefined>> = {
   list_slice: slice,
   list_flatten: flatten,
   list_flatten_int: flatten,
-  list_distinct: compareMembers(false),
-  list_sort: compareMembers(true),
+  list_distinct: compareMembers(0, 2),
+  ...sorts(),
   list_reverse: ({ sizes: [list = UNKNOWN] }) => newList(1, list),
   lists_range: ({ numbers: [end] }) => newList(1, { min: end ?? Infinity, max: end ?? Infinity }),
   starts_with_string: traverseSecond,

@@ -41,6 +41,7 @@ export interface Environment {
   readonly structs: (name: string) => StructType | undefined;
   /** Members of a list, and of a map, must be of one type. */
   readonly isHomogeneous: boolean;
+  readonly canBind: boolean;
 }
 
 /** What the checker found out, by part of the tree. */

@@ -55,7 +55,7 @@ function casesOf(one: Suite, path: string): { readonly path: string; readonly ow
   ];
 }
 
-/** Protobuf messages, blocks that an optimizer makes, and names that need a container. */
+/** Protobuf messages, an optimizer's blocks, and extensions that Kubernetes leaves out. */
 const FOREIGN = new RegExp(
   [
     'TestAllTypes',
@@ -65,6 +65,7 @@ const FOREIGN = new RegExp(
     'Value\\{',
     'objectValue',
     'cel\\.block|cel\\.iterVar',
+    "math\\.|base64\\.|'\\.reverse\\(",
   ].join('|'),
 );
 
@@ -138,7 +139,7 @@ function run(own: Case): CelValue {
     bindings[name] = value === undefined ? undefined : valueOf(value);
     variables[name] ??= DYN;
   }
-  const environment = celEnvironment({ variables, isHomogeneous: false });
+  const environment = celEnvironment({ variables, isHomogeneous: false, canBind: true });
   const compiled = compileCel(environment, own.expr);
   if (!compiled.ok) return new CelError(compiled.message);
   return compiled.program.evaluate(bindings).value;
@@ -168,5 +169,5 @@ test('expressions of the conformance suite have the values that it lists', () =>
     else failures.push(`${path}/${own.name}: ${own.expr}`);
   }
   assert.deepEqual(failures, []);
-  assert.ok(passed > 1500, `only ${passed} cases were run`);
+  assert.ok(passed > 1300, `only ${passed} cases were run`);
 });

@@ -7,13 +7,15 @@ import {
   compare,
   Duration,
   isEqual,
-  isNumeric,
   Optional,
+  typeNameOf,
   Uint,
   type CelValue,
 } from './values.ts';
 import { toInt, toUint } from './standard-library.ts';
 
+/** What the macro `sortBy` becomes; no expression can name it. */
+export const SORT_BY = '@sortByAssociatedKeys';
 /** Members that `lists.range` makes at most, as cel-go would run out of budget later. */
 const RANGE_MAX = 1_000_000n;
 
@@ -111,18 +113,26 @@ function distinct(list: CelList): CelValue {
   return new ArrayList(kept);
 }
 
-function sort(list: CelList): CelValue {
-  const items = itemsOf(list);
-  const [first] = items;
-  if (first === undefined) return list;
-  if (
-    items.some(
-      (item) => compare(first, item) === undefined && !(isNumeric(item) && isNumeric(first)),
-    )
-  ) {
-    return new CelError('list elements must have the same type');
+/** The members in the order that sorting the keys brings. */
+function sortBy(list: CelList, keys: CelList): CelValue {
+  if (list.length !== keys.length) {
+    return new CelError(
+      `${SORT_BY}() expected a list of the same size as the associated keys list, ` +
+        `but got ${list.length} and ${keys.length} elements respectively`,
+    );
   }
-  return new ArrayList(items.toSorted((left, right) => compare(left, right) ?? 0));
+  if (list.length === 0) return list;
+  const first = typeNameOf(keys.at(0));
+  if (!ORDERED_NAMES.has(first)) return new CelError('list elements must be comparable');
+  const order: number[] = [];
+  for (let i = 0; i < keys.length; i++) {
+    if (typeNameOf(keys.at(i)) !== first) {
+      return new CelError('list elements must have the same type');
+    }
+    order.push(i);
+  }
+  order.sort((left, right) => compare(keys.at(left), keys.at(right)) ?? 0);
+  return new ArrayList(order.map((index) => list.at(index)));
 }
 
 function range(end: bigint): CelValue {
@@ -131,15 +141,32 @@ function range(end: bigint): CelValue {
 }
 
 /** Items of these types have an order. */
-const ORDERED = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
+export const ORDERED = [
+  'int',
+  'uint',
+  'double',
+  'bool',
+  'duration',
+  'timestamp',
+  'string',
+  'bytes',
+] as const;
+const ORDERED_NAMES: ReadonlySet<string> = new Set([
+  ...ORDERED,
+  'google.protobuf.Duration',
+  'google.protobuf.Timestamp',
+]);
 const SUMMED = ['int', 'uint', 'double', 'duration'];
 
 function ordered(): Library {
-  const library: Record<string, (list: CelList) => CelValue> = {};
+  const library: Record<string, (list: CelList, keys: CelList) => CelValue> = {};
   for (const type of ORDERED) {
     library[`list_${type}_is_sorted_bool: list(${type}) . isSorted(): bool`] = isSorted;
     library[`list_${type}_max_${type}: list(${type}) . max(): ${type}`] = extreme(1);
     library[`list_${type}_min_${type}: list(${type}) . min(): ${type}`] = extreme(-1);
+    library[`list_${type}_sort: list(${type}) . sort(): list(${type})`] = (list) =>
+      sortBy(list, list);
+    library[`list_${type}_sort_by: list(T) . ${SORT_BY}(list(${type})): list(T)`] = sortBy;
   }
   for (const type of SUMMED) {
     library[`list_${type}_sum_${type}: list(${type}) . sum(): ${type}`] = sum;
@@ -151,10 +178,9 @@ const MEMBERS: Library = {
   'list_a_index_of_int: list(A) . indexOf(A): int': indexOf,
   'list_a_last_index_of_int: list(A) . lastIndexOf(A): int': lastIndexOf,
   'list_slice: list(T) . slice(int, int): list(T)': slice,
-  'list_flatten: list(dyn) . flatten(): list(dyn)': flatten,
+  'list_flatten: list(list(T)) . flatten(): list(T)': flatten,
   'list_flatten_int: list(dyn) . flatten(int): list(dyn)': flatten,
   'list_distinct: list(T) . distinct(): list(T)': distinct,
-  'list_sort: list(T) . sort(): list(T)': sort,
   'list_reverse: list(T) . reverse(): list(T)': (list: CelList) =>
     new ArrayList(itemsOf(list).toReversed()),
   'lists_range: lists.range(int): list(int)': range,

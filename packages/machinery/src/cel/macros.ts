@@ -27,6 +27,7 @@ function nameOf(expr: Expr | undefined): string | null {
 }
 
 const BAD_VARIABLE = 'argument must be a simple name';
+const OVERWRITES = 'iteration variable overwrites accumulator variable';
 
 /** `has(a.b)`, or null for a call that is no macro. */
 export function expandGlobal(text: string, args: readonly Expr[], at: number): Expanded | null {
@@ -45,14 +46,18 @@ interface Loop {
   readonly second: string;
 }
 
-/** Macros that are written like methods; null for a call that is none. */
+/** Macros that are written like methods; null for a call that is none. `canBind`: `cel.bind`. */
 export function expandMember(
   text: string,
   target: Expr,
   args: readonly Expr[],
   at: number,
+  canBind: boolean,
 ): Expanded | null {
-  if (text === 'bind' && nameOf(target) === 'cel' && args.length === 3) return bind(args, at);
+  if (canBind && text === 'bind' && nameOf(target) === 'cel' && args.length === 3) {
+    return bind(args, at);
+  }
+  if (text === 'sortBy' && args.length === 2) return sortBy(target, args, at);
   if ((text === 'optMap' || text === 'optFlatMap') && args.length === 2) {
     return optionalMap(text, target, args, at);
   }
@@ -62,7 +67,7 @@ export function expandMember(
   const first = nameOf(args[0]);
   if (first === null) return { at: args[0]?.at ?? at, message: BAD_VARIABLE };
   if (first === RESULT || first === '__result__') {
-    return { at: args[0]?.at ?? at, message: 'iteration variable overwrites accumulator variable' };
+    return { at: args[0]?.at ?? at, message: OVERWRITES };
   }
   if (one !== undefined) {
     const loop: Loop = { at, range: target, first, second: '' };
@@ -212,6 +217,37 @@ function bind(args: readonly Expr[], at: number): Expanded {
     };
   }
   return bound(at, text, value, body);
+}
+
+const SORTABLE: ReadonlySet<string> = new Set(['list', 'selection', 'identifier', 'fold', 'call']);
+
+/** `target.sortBy(x, key)`: the target is evaluated once, and its members' keys are listed. */
+function sortBy(target: Expr, args: readonly Expr[], at: number): Expanded {
+  const input = '@__sortBy_input__';
+  if (!SORTABLE.has(target.kind)) {
+    return {
+      at: target.at,
+      message:
+        'sortBy can only be applied to a list, identifier, comprehension, call or select expression',
+    };
+  }
+  const [variable, key] = args;
+  const first = nameOf(variable);
+  if (first === null || key === undefined) {
+    return { at: variable?.at ?? at, message: 'argument is not an identifier' };
+  }
+  if (first === RESULT || first === '__result__') {
+    return { at: variable?.at ?? at, message: OVERWRITES };
+  }
+  const keys = collect({ at, range: name(at, input), first, second: '' }, key, null);
+  const sorted: Expr = {
+    kind: 'call',
+    at,
+    name: '@sortByAssociatedKeys',
+    target: name(at, input),
+    args: [keys],
+  };
+  return bound(at, input, target, sorted);
 }
 
 function optionalMap(text: string, target: Expr, args: readonly Expr[], at: number): Expanded {

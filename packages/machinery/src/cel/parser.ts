@@ -31,15 +31,15 @@ export type Parsed =
   | { readonly ok: true; readonly expr: Expr }
   | { readonly ok: false; readonly issues: readonly Issue[] };
 
-/** Parses one expression and expands its macros. */
-export function parseCel(source: string): Parsed {
+/** Parses one expression and expands its macros; `cel.bind` is one only where `canBind`. */
+export function parseCel(source: string, canBind: boolean): Parsed {
   if (source.length > SOURCE_RUNES_MAX) {
     const message =
       'expression code point size exceeds limit: ' +
       `size: ${source.length}, limit ${SOURCE_RUNES_MAX}`;
     return { ok: false, issues: [{ at: 0, message }] };
   }
-  const parser = new Parser(source);
+  const parser = new Parser(source, canBind);
   const expr = parser.parse();
   if (expr === null || parser.issues.length > 0) return { ok: false, issues: parser.issues };
   if (isTooDeep(expr)) {
@@ -68,8 +68,10 @@ class Parser {
   readonly #tokens: readonly Token[];
   #index = 0;
   #depth = 0;
+  readonly #canBind: boolean;
 
-  constructor(source: string) {
+  constructor(source: string, canBind: boolean) {
+    this.#canBind = canBind;
     this.#tokens = tokenize(source, this.issues);
   }
 
@@ -248,7 +250,7 @@ class Parser {
     }
     const args = this.#list(')');
     if (args instanceof Halt) return args;
-    const expanded = expandMember(field, operand, args, open.at);
+    const expanded = expandMember(field, operand, args, open.at, this.#canBind);
     if (expanded === null) return { kind: 'call', at: open.at, name: field, target: operand, args };
     return this.#checked(expanded);
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { authorizerValue, AUTHORIZER_TYPE } from './authorizer-library.ts';
@@ -8,7 +9,7 @@ import { declaredType } from './declarations.ts';
 import type { CelType } from './typing.ts';
 import { fromJson } from './json-values.ts';
 import { celEnvironment, compileCel } from './program.ts';
-import { BOOL, DYN, INT, opaque, STRING } from './typing.ts';
+import { BOOL, DYN, INT, opaque, STRING, typeText } from './typing.ts';
 import { CelError, type CelValue } from './values.ts';
 import { compileRules, evaluateRules, ruleBudget } from './validation-rules.ts';
 
@@ -45,7 +46,9 @@ const TRUE = [
   "[1, 2].all(i, v, i < v) && {'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
   'object.?spec.?replicas.orValue(1) == 3 && !object.?status.?phase.hasValue()',
   "object.spec.tags.exists(t, t.startsWith('x')) && has(object.spec.replicas)",
-  "jsonpatch.escapeKey('a/b~c') == 'a~1b~0c'",
+  '[3, 1, 2].sort() == [1, 2, 3] && [[1], [2, 3]].flatten() == [1, 2, 3]',
+  "['bb', 'a'].sortBy(s, s.size()) == ['a', 'bb'] && sign(quantity('-1')) == -1",
+  "object.spec.tags.sortBy(t, t.endsWith('y')) == ['ab', 'xy']",
   "authorizer.group('apps').resource('deployments').namespace('n').check('get').allowed()",
   "!authorizer.path('/healthz').check('get').allowed()",
   "timestamp('2024-02-29T12:00:00Z').getDayOfYear('America/New_York') == 59",
@@ -63,6 +66,46 @@ test('functions that Kubernetes adds answer as documented', () => {
     const value = evaluate(source, { object, authorizer });
     assert.equal(value instanceof CelError ? value.message : value, true, source);
   }
+});
+
+const VARIABLE = /\b[A-Z]\b/g;
+
+test('exactly those functions are declared that Kubernetes 1.36 declares', () => {
+  const found: string[] = [];
+  for (const [name, overloads] of celEnvironment({ variables: {} }).functions) {
+    for (const { id, isMember, params, result } of overloads) {
+      if (id.endsWith('_runtime')) continue;
+      const texts = params.map(typeText);
+      const target = isMember ? `${texts.shift()} . ` : '';
+      const names = new Map<string, string>();
+      const text = `${target}${name}(${texts.join(', ')}): ${typeText(result)}`
+        .replaceAll('google.protobuf.Timestamp', 'timestamp')
+        .replaceAll('google.protobuf.Duration', 'duration')
+        .replaceAll(VARIABLE, (one) => {
+          if (!names.has(one)) names.set(one, String.fromCodePoint(65 + names.size));
+          return names.get(one) ?? '';
+        });
+      found.push(text);
+    }
+  }
+  const file = new URL('declared-functions.txt', import.meta.url);
+  const wanted = readFileSync(file, 'utf8').trim().split('\n');
+  assert.deepEqual(Array.from(new Set(found)).toSorted(), wanted.toSorted());
+});
+
+test('what other environments of CEL have is refused', () => {
+  const foreign = [
+    'cel.bind(x, 1, x == 1)',
+    'math.greatest(1, 2) == 2',
+    "base64.encode(b'a') == 'YQ=='",
+    "jsonpatch.escapeKey('a/b') == 'a~1b'",
+    "'abc'.reverse() == 'cba'",
+    "format.duration().validate('1s').hasValue()",
+  ];
+  for (const source of foreign) assert.equal(compileCel(anything, source).ok, false, source);
+  const patching = celEnvironment({ variables: {}, makesPatches: true, canBind: true });
+  assert.equal(compileCel(patching, "jsonpatch.escapeKey('a/b') == 'a~1b'").ok, true);
+  assert.equal(compileCel(patching, 'cel.bind(x, 1, x == 1)').ok, true);
 });
 
 test('messages name the place and say what cel-go says', () => {

@@ -9,12 +9,17 @@ import { check, type Environment, type StructType } from './checker.ts';
 import { estimateCost } from './cost-estimate.ts';
 import type { CostRange } from './cost-range.ts';
 import { compileTree, OVER_BUDGET, type Bindings, type Frame, type Step } from './evaluator.ts';
-import { tableOf, type FunctionTable } from './functions.ts';
+import { tableOf, type FunctionTable, type Library } from './functions.ts';
 import { LIST_LIBRARY, SET_LIBRARY } from './list-library.ts';
 import { CIDR_LIBRARY, IP_LIBRARY, URL_LIBRARY } from './network-library.ts';
-import { MATH_LIBRARY, OPTIONAL_LIBRARY } from './optional-library.ts';
+import { OPTIONAL_LIBRARY } from './optional-library.ts';
 import { parseCel } from './parser.ts';
-import { FORMAT_LIBRARY, QUANTITY_LIBRARY, SEMVER_LIBRARY } from './quantity-library.ts';
+import {
+  FORMAT_LIBRARY,
+  PATCH_LIBRARY,
+  QUANTITY_LIBRARY,
+  SEMVER_LIBRARY,
+} from './quantity-library.ts';
 import { compilePattern, REGEX_LIBRARY } from './regex-library.ts';
 import { STANDARD_LIBRARY } from './standard-library.ts';
 import { STRING_LIBRARY } from './string-library.ts';
@@ -49,12 +54,11 @@ export const MATCH_CONDITIONS_COST_MAX = 2_500_000;
 export const RULE_ESTIMATE_MAX = 10_000_000;
 export const SCHEMA_ESTIMATE_MAX = 100_000_000;
 
-/** Every function that Kubernetes gives to expressions. */
-const FUNCTIONS: FunctionTable = tableOf([
+/** Every function that Kubernetes gives to expressions everywhere. */
+const LIBRARIES: readonly Library[] = [
   ...STANDARD_LIBRARY,
   ...TIME_LIBRARY,
   ...LIST_LIBRARY,
-  ...MATH_LIBRARY,
   ...FORMAT_LIBRARY,
   STRING_LIBRARY,
   REGEX_LIBRARY,
@@ -66,7 +70,9 @@ const FUNCTIONS: FunctionTable = tableOf([
   QUANTITY_LIBRARY,
   SEMVER_LIBRARY,
   AUTHORIZER_LIBRARY,
-]);
+];
+const FUNCTIONS: FunctionTable = tableOf(LIBRARIES);
+const PATCH_FUNCTIONS: FunctionTable = tableOf([...LIBRARIES, PATCH_LIBRARY]);
 
 const TYPES: ReadonlyMap<string, CelType> = new Map([
   ['bool', BOOL],
@@ -95,6 +101,10 @@ export interface EnvironmentOptions {
   readonly structs?: (name: string) => StructType | undefined;
   /** Default true, as Kubernetes has it: lists and maps of one type of members. */
   readonly isHomogeneous?: boolean;
+  /** `cel.bind(x, value, body)`, which only selectors of devices have. */
+  readonly canBind?: boolean;
+  /** Functions for those who make JSON patches. */
+  readonly makesPatches?: boolean;
 }
 
 const noStructs = (): undefined => undefined;
@@ -103,10 +113,11 @@ const noStructs = (): undefined => undefined;
 export function celEnvironment(options: EnvironmentOptions): Environment {
   return {
     variables: new Map(Object.entries(options.variables)),
-    functions: FUNCTIONS,
+    functions: options.makesPatches === true ? PATCH_FUNCTIONS : FUNCTIONS,
     types: TYPES,
     structs: options.structs ?? noStructs,
     isHomogeneous: options.isHomogeneous ?? true,
+    canBind: options.canBind ?? false,
   };
 }
 
@@ -173,7 +184,7 @@ export function compileCel(environment: Environment, source: string): Compiled {
 }
 
 function compile(environment: Environment, source: string): Compiled {
-  const parsed = parseCel(source);
+  const parsed = parseCel(source, environment.canBind);
   if (!parsed.ok) return { ok: false, kind: 'syntax', message: issueText(source, parsed.issues) };
   const outcome = check(parsed.expr, environment);
   if (!outcome.ok) return { ok: false, kind: 'type', message: issueText(source, outcome.issues) };

@@ -9,7 +9,7 @@ import {
 } from '../names.ts';
 import { parseQuantity, Quantity, QUANTITY_FAILURES } from '../quantity.ts';
 import type { Library } from './functions.ts';
-import { parseGoDuration, parseTimestamp } from './time-library.ts';
+import { parseTimestamp } from './time-library.ts';
 import { ArrayList, CelError, Opaque, Optional, type CelValue } from './values.ts';
 
 const INT_MAX = 2n ** 63n - 1n;
@@ -50,8 +50,7 @@ export const QUANTITY_LIBRARY: Library = {
   'string_to_quantity: quantity(string): kubernetes.Quantity': quantity,
   'is_quantity_string: isQuantity(string): bool': (text: string) =>
     quantity(text) instanceof QuantityValue,
-  'quantity_sign: kubernetes.Quantity . sign(): int': ({ value }: QuantityValue) =>
-    BigInt(value.sign),
+  'quantity_sign: sign(kubernetes.Quantity): int': ({ value }: QuantityValue) => BigInt(value.sign),
   'quantity_is_greater_than: kubernetes.Quantity . isGreaterThan(kubernetes.Quantity): bool': (
     left: QuantityValue,
     right: QuantityValue,
@@ -225,7 +224,6 @@ const FORMATS: Readonly<Record<string, (text: string) => string[]>> = {
   byte: (text) => only(BASE64.test(text), 'invalid base64'),
   date: (text) => only(!(parseTimestamp(`${text}T00:00:00Z`) instanceof CelError), 'invalid date'),
   datetime: (text) => only(!(parseTimestamp(text) instanceof CelError), 'invalid datetime'),
-  duration: (text) => only(parseGoDuration(text) !== undefined, 'invalid duration'),
 };
 
 const values = new Map(
@@ -251,7 +249,11 @@ export const FORMAT_LIBRARY: readonly Library[] = [
     'format_named: format.named(string): optional(kubernetes.NamedFormat)': (name: string) =>
       new Optional(values.get(name)),
     'format_validate: kubernetes.NamedFormat . validate(string): optional(list(string))': validate,
-    'json_patch_escape_key: jsonpatch.escapeKey(string): string': (text: string) =>
-      text.replaceAll('~', '~0').replaceAll('/', '~1'),
   },
 ];
+
+/** Only where expressions make JSON patches. */
+export const PATCH_LIBRARY: Library = {
+  'string_jsonpatch_escapeKey_string: jsonpatch.escapeKey(string): string': (text: string) =>
+    text.replaceAll('~', '~0').replaceAll('/', '~1'),
+};

@@ -3,6 +3,7 @@
  * Kubernetes makes. Everything without an entry costs 1.
  */
 import type { Overload } from './functions.ts';
+import { SORT_BY } from './list-library.ts';
 import { CelList, CelMap, CelObject, sizeOf, type CelValue } from './values.ts';
 
 export type CallCost = (args: readonly CelValue[], result: CelValue) => number;
@@ -64,12 +65,15 @@ const flattening: CallCost = ([list, depth]) =>
   newList(typeof depth === 'bigint' ? Number(depth) : 1, size(list));
 
 /** Each member is held against each other one. */
-const comparingMembers: CallCost = ([list]) => {
+const comparingMembers: CallCost = ([list]) => comparing(list);
+const comparingKeys: CallCost = ([, keys]) => comparing(keys);
+
+function comparing(list: CelValue | undefined): number {
   const members = size(list);
   const first = list instanceof CelList && members > 0 ? list.at(0) : null;
   const isText = typeof first === 'string' || first instanceof Uint8Array;
   return newList(isText ? 2 + TRAVERSAL : 2, members * members);
-};
+}
 
 function contains(isCidr: boolean, isText: boolean): CallCost {
   return ([own, other]) => {
@@ -108,6 +112,8 @@ const BY_NAME: Readonly<Record<string, CallCost>> = {
   semver: traverse,
   isSemver: traverse,
   validate: ([, text]) => Math.ceil(size(text) * TRAVERSAL) * Math.ceil(128 * REGEX_LENGTH),
+  sort: comparingMembers,
+  [SORT_BY]: comparingKeys,
   'sets.contains': product,
   'sets.intersects': product,
   'sets.equivalent': ([first, second]) => 1 + 2 * size(first) * size(second),
@@ -122,7 +128,6 @@ const BY_OVERLOAD: Readonly<Record<string, CallCost>> = {
   list_flatten: flattening,
   list_flatten_int: flattening,
   list_distinct: comparingMembers,
-  list_sort: comparingMembers,
   cidr_contains_ip_ip: contains(false, false),
   cidr_contains_ip_string: contains(false, true),
   cidr_contains_cidr: contains(true, false),

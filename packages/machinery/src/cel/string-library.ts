@@ -281,8 +281,6 @@ export const STRING_LIBRARY: Library = {
   'string_trim: string . trim(): string': trim,
   'list_join: list(string) . join(): string': join,
   'list_join_string: list(string) . join(string): string': join,
-  'string_reverse: string . reverse(): string': (text: string) =>
-    Array.from(text).toReversed().join(''),
   'strings_quote: strings.quote(string): string': quote,
   'string_format: string . format(list(dyn)): string': format,
 };

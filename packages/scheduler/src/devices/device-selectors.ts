@@ -14,7 +14,7 @@ const DEVICE = objectOf('kubernetes.DRADevice', {
   capacity: mapOf(STRING, mapOf(STRING, opaque('kubernetes.Quantity'))),
   allowMultipleAllocations: BOOL,
 });
-const ENVIRONMENT = celEnvironment({ variables: { device: DEVICE } });
+const ENVIRONMENT = celEnvironment({ variables: { device: DEVICE }, canBind: true });
 const TEXT = celEnvironment({ variables: { text: STRING } });
 
 const NOTHING = new EntryMap();
