@@ -1,7 +1,7 @@
 /** Admission policies and their bindings, with the expressions in them. */
 import { admissionEnvironment } from './cel/admission-environment.ts';
 import type { Environment } from './cel/checker.ts';
-import { compileCel } from './cel/program.ts';
+import { compileCel, failureText } from './cel/program.ts';
 import { DYN, typeText, type CelType } from './cel/typing.ts';
 import { duplicate, forbiddenField, invalidValue, required, tooMany } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
@@ -28,7 +28,7 @@ function checkExpression(
   }
   const compiled = compileCel(environment, source);
   if (!compiled.ok) {
-    found.push(invalidValue(path, source, `compilation failed: ${compiled.message}`));
+    found.push(invalidValue(path, source, failureText(compiled)));
     return DYN;
   }
   const { type } = compiled.program;

@@ -2,7 +2,7 @@
  * `AuthorizationConfiguration` of apiserver.config.k8s.io: which authorizers are asked, in which
  * order, and how webhooks among them are reached. Findings have upstream's words and paths.
  */
-import { compileCel, type Program } from '@megaplane/machinery/cel/program';
+import { compileCel, failureText, type Program } from '@megaplane/machinery/cel/program';
 import {
   aggregate,
   duplicate,
@@ -217,7 +217,7 @@ function readConditions(webhook: JsonValue, path: string, findings: FieldError[]
     seen.add(expression);
     const compiled = compileCel(REVIEW_ENVIRONMENT, expression);
     if (!compiled.ok) {
-      findings.push(invalidValue(field, expression, `compilation failed: ${compiled.message}`));
+      findings.push(invalidValue(field, expression, failureText(compiled)));
       return [];
     }
     if (compiled.program.type !== CONDITION_TYPE && compiled.program.type.kind !== 'dyn') {

@@ -3,7 +3,7 @@
  * claims and users must satisfy.
  */
 import type { Environment } from '@megaplane/machinery/cel/checker';
-import { compileCel, type Program } from '@megaplane/machinery/cel/program';
+import { compileCel, failureText, type Program } from '@megaplane/machinery/cel/program';
 import {
   duplicate,
   invalidValue,
@@ -102,7 +102,7 @@ function compile(
 ): Program | null {
   const compiled = compileCel(environment, expression);
   if (!compiled.ok) {
-    findings.push(invalidValue(path, expression, `compilation failed: ${compiled.message}`));
+    findings.push(invalidValue(path, expression, failureText(compiled)));
     return null;
   }
   const { kind } = compiled.program.type;

@@ -130,8 +130,10 @@ function sorts(): Record<string, CostRule> {
 }
 
 const slice: CostRule = ({ sizes: [list = UNKNOWN], numbers: [, start, end] }) => {
-  const length = Math.max(0, (end ?? list.max) - (start ?? 0));
-  return newList(1, { min: length, max: length });
+  // what ends before it starts wraps around upstream
+  const length = (end ?? list.max) - (start ?? 0);
+  const size = length < 0 ? Infinity : length;
+  return newList(1, { min: size, max: size });
 };
 
 const flatten: CostRule = ({ sizes: [list = UNKNOWN, depth], numbers: [, levels] }) =>
@@ -189,7 +191,6 @@ const BY_OVERLOAD: Readonly<Record<string, CostRule | undefined>> = {
   starts_with_string: traverseSecond,
   ends_with_string: traverseSecond,
   in_list: ({ sizes: [, list = UNKNOWN] }) => ({ cost: list }),
-  matches: match,
   matches_string: match,
   contains_string: ({ sizes: [text = UNKNOWN, part = UNKNOWN] }) => ({
     cost: multiply(scale(text, TRAVERSAL), scale(part, TRAVERSAL)),

@@ -69,6 +69,11 @@ export function check(expr: Expr, environment: Environment): CheckOutcome {
 
 const WRONG = DYN;
 
+/** Names of types can stand for each other anywhere but in one list or map. */
+function isTypesApart(left: CelType, right: CelType): boolean {
+  return left.kind === 'type' && right.kind === 'type' && typeText(left) !== typeText(right);
+}
+
 class Checker {
   readonly issues: Issue[] = [];
   readonly #environment: Environment;
@@ -173,7 +178,7 @@ class Checker {
 
   #joined(left: CelType | null, right: CelType, at: number): CelType {
     if (left === null) return right;
-    const both = join(left, right, this.#known);
+    const both = isTypesApart(left, right) ? null : join(left, right, this.#known);
     if (both !== null) return both;
     if (!this.#environment.isHomogeneous) return DYN;
     return this.#issue(at, `expected type '${this.#text(left)}' but found '${this.#text(right)}'`);
@@ -261,6 +266,7 @@ class Checker {
   ): CelType {
     const exprs = isMember && expr.target !== null ? [expr.target, ...expr.args] : expr.args;
     const args = exprs.map((arg) => (name === 'format' ? this.#formatList(arg) : this.typeOf(arg)));
+    if (name === '_&&_' || name === '_||_') return this.#logical(expr, name, args);
     if (name === '_[_]' || name === '_[?_]') {
       const found = this.#indexed(expr, args);
       if (found !== null) return found;
@@ -290,6 +296,17 @@ class Checker {
     const [first = '', ...rest] = texts;
     const applied = isMember ? `${first}.(${rest.join(', ')})` : `(${texts.join(', ')})`;
     return this.#issue(expr.at, `found no matching overload for '${name}' applied to '${applied}'`);
+  }
+
+  /** Operands that are not boolean are named one by one. */
+  #logical(expr: CallExpr, name: string, args: readonly CelType[]): CelType {
+    for (const [index, type] of args.entries()) {
+      if (isAssignable(BOOL, type, this.#known)) continue;
+      const at = expr.args[index]?.at ?? expr.at;
+      this.#issue(at, `expected type 'bool' but found '${this.#text(type)}'`);
+    }
+    this.#calls.set(expr, this.#environment.functions.get(name) ?? []);
+    return BOOL;
   }
 
   /** Members keep what a schema says of them, which a parameter of a signature would lose. */

@@ -33,6 +33,9 @@ interface Local {
   readonly entry: EntrySize | null;
 }
 
+/** What a path leads to that the schema does not have: nothing is known of its size. */
+const UNDECLARED: CelType = { kind: 'dyn', name: 'dyn', params: [] };
+
 interface EntrySize {
   readonly key: CostRange;
   readonly value: CostRange;
@@ -53,10 +56,22 @@ class Estimator {
   /** Steps from the variable of the environment to an expression. */
   readonly #steps = new Map<Expr, number>();
   readonly #shared = new Map<Expr, SharedStep>();
+  /**
+   * Where a schema tells the sizes, its root: upstream takes a path of a single step for it,
+   * whatever the step, and so the members of what has no path are taken for the root itself.
+   */
+  readonly #root: CelType | null;
 
   constructor(checked: Checked, environment: Environment) {
     this.#checked = checked;
     this.#environment = environment;
+    this.#root = environment.variables.get('self') ?? null;
+  }
+
+  /** The declaration one step on; null: nothing has a size here. */
+  #stepFrom(from: Expr, member: CelType | undefined): CelType | null {
+    if (this.#root === null) return member ?? null;
+    return this.#declared.has(from) ? (member ?? UNDECLARED) : this.#root;
   }
 
   cost(expr: Expr): CostRange {
@@ -131,10 +146,13 @@ class Estimator {
     if (name !== undefined) return this.#name(expr, name);
     const operand = this.cost(expr.operand);
     if (expr.isTest) return operand;
+    if (expr.isOptional) return add(operand, ONE);
     const declared = this.#declared.get(expr.operand);
-    const member =
-      declared?.kind === 'map' ? declared.params[1] : declared?.fields?.get(expr.field)?.type;
-    if (member !== undefined) {
+    const member = this.#stepFrom(
+      expr.operand,
+      declared?.kind === 'map' ? declared.params[1] : declared?.fields?.get(expr.field)?.type,
+    );
+    if (member !== null) {
       this.#declared.set(expr, member);
       this.#steps.set(expr, (this.#steps.get(expr.operand) ?? 0) + 1);
       const shared = this.#local(expr.operand)?.shared ?? null;
@@ -186,19 +204,20 @@ class Estimator {
   #pushLoop(expr: Fold): void {
     const declared = this.#declared.get(expr.range);
     const entry = this.#entry(expr.range);
-    const [first = null, second = null] = declared?.params ?? [];
-    const isList = (declared ?? this.#checked.types.get(expr.range))?.kind === 'list';
+    const kind = this.#checked.types.get(expr.range)?.kind;
+    const isList = kind === 'list' || (kind !== 'map' && entry !== null);
+    const keys = declared?.kind === 'map' ? declared.params[0] : undefined;
     const steps = (this.#steps.get(expr.range) ?? 0) + 1;
     const shared = steps === SHARED_PATH_STEPS ? { type: null } : null;
     const member: Local = {
-      declared: isList ? first : second,
+      declared: this.#stepFrom(expr.range, elementOf(declared)),
       steps,
       shared,
       size: entry?.value ?? null,
       entry: null,
     };
     const key: Local = {
-      declared: isList ? null : first,
+      declared: this.#stepFrom(expr.range, isList ? undefined : keys),
       steps,
       shared: null,
       size: entry?.key ?? null,
@@ -306,22 +325,37 @@ class Estimator {
       case 'conditional': {
         if (second === undefined || third === undefined) return null;
         const size = union(this.#size(second), this.#size(third));
+        this.#join(expr, second, third);
         return { cost: add(one, union(two, three)), size, isWhole: true };
       }
       case 'index_list':
       case 'index_map': {
         if (first === undefined) return null;
-        const declared = this.#declared.get(first)?.params[id === 'index_list' ? 0 : 1];
-        if (declared !== undefined) {
+        const declared = this.#stepFrom(first, elementOf(this.#declared.get(first)));
+        if (declared !== null) {
           this.#declared.set(expr, declared);
           this.#steps.set(expr, (this.#steps.get(first) ?? 0) + 1);
         }
         const size = this.#entry(first)?.value ?? this.#sizeOrNull(expr);
         return { cost: ONE, ...(size === null ? {} : { size }) };
       }
+      case 'add_string':
+      case 'add_bytes':
+      case 'add_list':
+        if (first !== undefined && second !== undefined) this.#join(expr, first, second);
+        return null;
       default:
         return null;
     }
+  }
+
+  /** Members of a value that is made of two others. */
+  #join(expr: Expr, left: Expr, right: Expr): void {
+    const one = this.#entry(left);
+    const other = this.#entry(right);
+    if (one === null || other === null) return;
+    const key = union(one.key, other.key);
+    this.#entries.set(expr, { key, value: union(one.value, other.value) });
   }
 
   #function(
@@ -337,7 +371,7 @@ class Estimator {
     const item = list === undefined ? null : this.#item(list);
     const isTexts = item !== null && (item.kind === 'string' || item.kind === 'bytes');
     const declared = list === undefined ? undefined : this.#declared.get(list);
-    const known = declared?.params[0];
+    const known = elementOf(declared);
     const itemSize = known === undefined ? UNKNOWN : sizeOfDeclared(known);
     const numbers = operands.map(literalNumber);
     return rule({ sizes, numbers, item: isTexts ? itemSize : null, isList: item !== null });
@@ -356,6 +390,12 @@ const SMALL_TYPES: ReadonlySet<string> = new Set([
   'kubernetes.Quantity',
   'kubernetes.Semver',
 ]);
+
+/** The type of members, as schemas have it. */
+function elementOf(type: CelType | undefined): CelType | undefined {
+  if (type?.kind === 'list') return type.params[0];
+  return type?.kind === 'map' ? type.params[1] : undefined;
+}
 
 function literalNumber(expr: Expr): number | null {
   const isWhole = expr.kind === 'constant' && typeof expr.value === 'bigint';

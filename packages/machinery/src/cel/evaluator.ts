@@ -4,8 +4,10 @@
  */
 import type { Checked, Environment, StructType } from './checker.ts';
 import { isOfType, type Overload } from './functions.ts';
+import { compilePattern } from './regex-library.ts';
 import { callCostOf, LIST_COST, MAP_COST, STRUCT_COST, type CallCost } from './runtime-cost.ts';
 import type { CallExpr, Expr, Fold, ListExpr, MapExpr, Selection, StructExpr } from './syntax.ts';
+import { DYN } from './typing.ts';
 import {
   ArrayList,
   CelError,
@@ -39,16 +41,55 @@ export const OVER_BUDGET: CelError = new CelError(
 );
 const NO_OVERLOAD = new CelError('no such overload');
 
-/** Compiles a checked tree. */
-export function compileTree(expr: Expr, checked: Checked, environment: Environment): Step {
-  return new Compiler(checked, environment).compile(expr);
+/** A step, or what a constant part of the expression fails with. */
+export type CompiledTree =
+  | { readonly step: Step; readonly failure: null }
+  | { readonly step: null; readonly failure: string };
+
+/** Compiles a checked tree; what is constant in it is evaluated here, as upstream does. */
+export function compileTree(expr: Expr, checked: Checked, environment: Environment): CompiledTree {
+  const compiler = new Compiler(checked, environment);
+  const step = compiler.compile(expr);
+  const { failure } = compiler;
+  return failure === null ? { step, failure } : { step: null, failure };
+}
+
+/** Functions that are evaluated once where their argument is a constant. */
+const CONVERSIONS: ReadonlySet<string> = new Set(
+  'bool bytes double duration dyn int string timestamp type uint'.split(' '),
+);
+const PRIMITIVES: ReadonlySet<string> = new Set('bool double int string uint'.split(' '));
+
+interface Variable {
+  readonly name: string;
+  readonly slot: number;
+  /** How a bound name gets its value; null: the loop gives it. */
+  readonly init: Step | null;
+}
+
+const NO_VARIABLE: Variable = { name: '', slot: 0, init: null };
+const UNSET = new CelError('not evaluated yet');
+
+function isBinding({ condition, range }: Fold): boolean {
+  const isNever = condition.kind === 'constant' && condition.value === false;
+  return isNever && range.kind === 'list' && range.items.length === 0;
+}
+
+function lazy(slot: number, init: Step): Step {
+  return (frame) => {
+    frame.cost++;
+    const known = frame.slots[slot] ?? null;
+    return known === UNSET ? (frame.slots[slot] = init(frame)) : known;
+  };
 }
 
 class Compiler {
   readonly #checked: Checked;
   readonly #environment: Environment;
-  readonly #scope: { readonly name: string; readonly slot: number }[] = [];
+  readonly #scope: Variable[] = [];
   #slots = 0;
+  /** Why no program can be made of the expression. */
+  failure: string | null = null;
 
   constructor(checked: Checked, environment: Environment) {
     this.#checked = checked;
@@ -56,11 +97,11 @@ class Compiler {
   }
 
   compile(expr: Expr): Step {
+    const folded = this.#folded(expr);
+    if (folded !== undefined) return () => folded;
     switch (expr.kind) {
-      case 'constant': {
-        const { value } = expr;
-        return () => value;
-      }
+      case 'constant':
+        return () => expr.value;
       case 'identifier':
         return this.#name(expr, expr.name);
       case 'selection':
@@ -81,7 +122,8 @@ class Compiler {
   #name(expr: Expr, text: string): Step {
     const known = this.#checked.names.get(expr);
     if (known === undefined) {
-      const slot = this.#scope.findLast((one) => one.name === text)?.slot ?? 0;
+      const { slot, init } = this.#scope.findLast((one) => one.name === text) ?? NO_VARIABLE;
+      if (init !== null) return lazy(slot, init);
       return (frame) => {
         frame.cost++;
         return frame.slots[slot] ?? null;
@@ -101,7 +143,7 @@ class Compiler {
   #selection(expr: Selection): Step {
     const name = this.#checked.names.get(expr);
     if (name !== undefined) return this.#name(expr, name);
-    const operand = this.compile(expr.operand);
+    const operand = based(this.compile(expr.operand), expr.operand);
     const { field } = expr;
     if (expr.isTest) {
       return (frame) => {
@@ -118,7 +160,12 @@ class Compiler {
       const value = operand(frame);
       frame.cost++;
       if (value instanceof CelError) return value;
-      if (isWanted || value instanceof Optional) return selectOptional(value, field);
+      if (isWanted || value instanceof Optional) {
+        const found = selectOptional(value, field);
+        // what is not there is not stepped to
+        if (found === NOTHING) frame.cost--;
+        return found;
+      }
       return selectField(value, field);
     };
   }
@@ -127,19 +174,81 @@ class Compiler {
     const isGlobal = this.#checked.isGlobal.has(expr);
     const exprs = expr.target === null || isGlobal ? expr.args : [expr.target, ...expr.args];
     const args = exprs.map((arg) => this.compile(arg));
+    if (expr.name === '_[_]' && args[0] !== undefined) args[0] = based(args[0], exprs[0]);
     const [first, second, third] = args;
     if (first !== undefined && second !== undefined) {
       if (expr.name === '_&&_') return logical(first, second, false);
       if (expr.name === '_||_') return logical(first, second, true);
-      if (expr.name === '_?_:_' && third !== undefined) return conditional(first, second, third);
-      if (expr.name === '@in' && exprs[1]?.kind === 'list' && isConstant(exprs[1])) {
-        return constantMembership(first, second);
+      if (expr.name === '_?_:_' && third !== undefined) {
+        return conditional(first, branch(second, exprs[1]), branch(third, exprs[2]));
       }
+      const set =
+        expr.name === '@in' && exprs[1] !== undefined ? this.#folded(exprs[1]) : undefined;
+      if (set instanceof ArrayList) {
+        const member = constantMembership(first, set);
+        if (member !== null) return member;
+      }
+      if (expr.name === 'or') return alternative(first, second, false);
+      if (expr.name === 'orValue') return alternative(first, second, true);
+      if (expr.name === 'find' || expr.name === 'findAll') this.#checkPattern(exprs[1]);
     }
     const overloads = this.#checked.calls.get(expr) ?? [];
     const isExact = overloads.length === 1 && exprs.every((arg) => this.#isExact(arg));
     const [only] = overloads;
     return isExact && only !== undefined ? direct(only, args) : dispatch(overloads, args);
+  }
+
+  /** The value of a part that needs no variable and is made once; undefined: it is none. */
+  #folded(expr: Expr): CelValue | undefined {
+    switch (expr.kind) {
+      case 'constant':
+        return expr.value;
+      case 'list': {
+        const items = expr.items.map((item) => this.#folded(item));
+        const isWhole = expr.optional.length === 0 && items.every((item) => item !== undefined);
+        return isWhole ? new ArrayList(items.map((item) => item ?? null)) : undefined;
+      }
+      case 'map':
+        return this.#foldedMap(expr);
+      case 'call':
+        return this.#converted(expr);
+      default: {
+        const name = this.#checked.names.get(expr);
+        const isType = name !== undefined && !this.#environment.variables.has(name);
+        return isType ? new TypeValue(name) : undefined;
+      }
+    }
+  }
+
+  #foldedMap({ entries }: MapExpr): CelValue | undefined {
+    const map = new EntryMap();
+    for (const { key, value, isOptional } of entries) {
+      const name = this.#folded(key);
+      const member = this.#folded(value);
+      if (isOptional || name === undefined || member === undefined) return undefined;
+      if (typeof name === 'number' || !map.set(name, member)) return undefined;
+    }
+    return map;
+  }
+
+  /** Conversions of constants; one that fails makes the whole expression useless. */
+  #converted({ name, target, args: [only, ...more] }: CallExpr): CelValue | undefined {
+    if (target !== null || only === undefined || more.length > 0) return undefined;
+    if (!CONVERSIONS.has(name)) return undefined;
+    const value = this.#folded(only);
+    if (value === undefined) return undefined;
+    const overloads = this.#environment.functions.get(name) ?? [];
+    const fitting = overloads.find(({ params: [param] }) => isOfType(value, param ?? DYN));
+    const result = fitting === undefined ? NO_OVERLOAD : fitting.apply(value);
+    if (result instanceof CelError) this.failure ??= result.message;
+    return result;
+  }
+
+  #checkPattern(pattern: Expr | undefined): void {
+    const text = pattern === undefined ? undefined : this.#folded(pattern);
+    if (typeof text !== 'string') return;
+    const compiled = compilePattern(text);
+    if (!compiled.ok) this.failure ??= compiled.message;
   }
 
   /** True where a value cannot be of another type than the checker says. */
@@ -151,7 +260,6 @@ class Compiler {
   #list(expr: ListExpr): Step {
     const items = expr.items.map((item) => this.compile(item));
     const optional = new Set(expr.optional);
-    const cost = isConstant(expr) ? 0 : LIST_COST;
     return (frame) => {
       const values: CelValue[] = [];
       for (const [index, item] of items.entries()) {
@@ -164,7 +272,7 @@ class Compiler {
         }
         values.push(value);
       }
-      frame.cost += cost;
+      frame.cost += LIST_COST;
       return new ArrayList(values);
     };
   }
@@ -187,8 +295,6 @@ class Compiler {
           if (value.value === undefined) continue;
           value = value.value;
         }
-        if (map.get(key) !== undefined)
-          return new CelError(`Failed with repeated key: ${printed(key)}`);
         if (typeof key === 'number' || !map.set(key, value)) {
           return new CelError(`unsupported key type: ${typeNameOf(key)}`);
         }
@@ -220,8 +326,9 @@ class Compiler {
   }
 
   #fold(expr: Fold): Step {
+    if (isBinding(expr)) return this.#binding(expr);
     const range = this.compile(expr.range);
-    const init = this.compile(expr.init);
+    const init = this.#start(expr.init);
     const accumulator = this.#enter(expr.accumulator);
     const first = this.#enter(expr.first);
     const second = expr.second === '' ? -1 : this.#enter(expr.second);
@@ -253,9 +360,27 @@ class Compiler {
     };
   }
 
-  #enter(name: string): number {
+  /** What a loop begins with; a list or map that it grows is its own each time. */
+  #start(init: Expr): Step {
+    if (init.kind === 'list' && init.items.length === 0) return () => new ArrayList([]);
+    if (init.kind === 'map' && init.entries.length === 0) return () => new EntryMap();
+    return this.compile(init);
+  }
+
+  /** A name for a value, which is evaluated when it is first asked for. */
+  #binding(expr: Fold): Step {
+    const slot = this.#enter(expr.accumulator, this.compile(expr.init));
+    const result = this.compile(expr.result);
+    this.#scope.pop();
+    return (frame) => {
+      frame.slots[slot] = UNSET;
+      return result(frame);
+    };
+  }
+
+  #enter(name: string, init: Step | null = null): number {
     const slot = this.#slots++;
-    this.#scope.push({ name, slot });
+    this.#scope.push({ name, slot, init });
     return slot;
   }
 
@@ -273,20 +398,18 @@ class Compiler {
     if (test === undefined || grown?.kind !== 'call') return null;
     const grow = this.#grow(grown, slot);
     if (grow === null) return null;
-    return conditional(this.compile(test), grow, (frame) => {
-      frame.cost++;
-      return frame.slots[slot] ?? null;
-    });
+    return conditional(this.compile(test), grow, (frame) => frame.slots[slot] ?? null);
   }
 
   #grow({ name, args }: CallExpr, slot: number): Step | null {
     const [, second, third] = args;
     if (name === '_+_' && second?.kind === 'list' && second.items[0] !== undefined) {
       const item = this.compile(second.items[0]);
+      const cost = this.#folded(second) === undefined ? LIST_COST + 2 : 2;
       return (frame) => {
         const list = frame.slots[slot] ?? null;
         const value = item(frame);
-        frame.cost += LIST_COST + 2;
+        frame.cost += cost;
         if (value instanceof CelError) return value;
         if (!(list instanceof ArrayList)) return list;
         list.items.push(value);
@@ -320,10 +443,28 @@ function insert(map: EntryMap, values: readonly CelValue[]): CelValue {
   return map;
 }
 
-/** True where every part of a list literal is a constant, so that it is made once upstream. */
-function isConstant(expr: Expr): boolean {
-  if (expr.kind === 'constant') return true;
-  return expr.kind === 'list' && expr.optional.length === 0 && expr.items.every(isConstant);
+/** Whether upstream resolves a part by its path, for which it counts one unit at the start. */
+function isPath(expr: Expr | undefined): boolean {
+  if (expr?.kind === 'selection') return !expr.isTest && !expr.isOptional;
+  return expr?.kind === 'identifier' || (expr?.kind === 'call' && expr.name === '_[_]');
+}
+
+/** What members are taken from: a value that was computed starts a path of its own. */
+function based(step: Step, expr: Expr | undefined): Step {
+  if (isPath(expr) || (expr?.kind === 'call' && expr.name === '_?_:_')) return step;
+  return (frame) => {
+    frame.cost++;
+    return step(frame);
+  };
+}
+
+/** A path as the branch of a choice is a part of the choice's own path. */
+function branch(step: Step, expr: Expr | undefined): Step {
+  if (!isPath(expr)) return step;
+  return (frame) => {
+    frame.cost--;
+    return step(frame);
+  };
 }
 
 function logical(left: Step, right: Step, decisive: boolean): Step {
@@ -347,21 +488,28 @@ function conditional(test: Step, yes: Step, no: Step): Step {
   };
 }
 
-/** `x in ['a', 'b']`: upstream makes a set of the constants, which costs nothing to ask. */
-function constantMembership(item: Step, list: Step): Step {
-  let kept: CelValue | null = null;
-  let texts: Set<CelValue> | null = null;
+/**
+ * `x in ['a', 'b']`: upstream makes a set of the constants, which costs nothing to ask. Null where
+ * it cannot: of bytes, and of what has members.
+ */
+function constantMembership(item: Step, { items }: ArrayList): Step | null {
+  if (items.length === 0) return () => false;
+  if (!items.every((one) => PRIMITIVES.has(typeNameOf(one)))) return null;
+  const texts = items.every((one) => typeof one === 'string') ? new Set<CelValue>(items) : null;
   return (frame) => {
     const value = item(frame);
     if (value instanceof CelError) return value;
-    if (!(kept instanceof ArrayList)) {
-      kept = list(frame);
-      if (kept instanceof ArrayList && kept.items.every((one) => typeof one === 'string')) {
-        texts = new Set(kept.items);
-      }
-    }
-    if (texts !== null) return texts.has(value);
-    return kept instanceof ArrayList && kept.items.some((one) => isEqual(one, value));
+    return texts === null ? items.some((one) => isEqual(one, value)) : texts.has(value);
+  };
+}
+
+/** `a.or(b)` and `a.orValue(b)`: the second is evaluated where the first is empty, at no cost. */
+function alternative(first: Step, second: Step, isValue: boolean): Step {
+  return (frame) => {
+    const own = first(frame);
+    if (!(own instanceof Optional)) return own;
+    if (own.value === undefined) return second(frame);
+    return isValue ? own.value : own;
   };
 }
 
@@ -382,47 +530,53 @@ function direct(overload: Overload, args: readonly Step[]): Step {
   if (args.length === 2 && first !== undefined && second !== undefined) {
     return (frame) => {
       const left = first(frame);
-      if (left instanceof CelError) return left;
       const right = second(frame);
-      if (right instanceof CelError) return right;
-      const result = apply(left, right);
+      const failed = left instanceof CelError ? left : right;
+      const result = failed instanceof CelError ? failed : apply(left, right);
       frame.cost += cost === null ? 1 : cost([left, right], result);
       return frame.cost > frame.costMax ? OVER_BUDGET : result;
     };
   }
   return (frame) => {
-    const values: CelValue[] = [];
-    for (const arg of args) {
-      const value = arg(frame);
-      if (value instanceof CelError) return value;
-      values.push(value);
-    }
-    const result = apply(...values);
+    const values = valuesOf(args, frame);
+    if (values instanceof CelError) return values;
+    const failed = values.find((value) => value instanceof CelError);
+    const result = failed ?? apply(...values);
     frame.cost += cost === null ? 1 : cost(values, result);
     return frame.cost > frame.costMax ? OVER_BUDGET : result;
   };
+}
+
+/** Arguments, whose last may be an error: the call is then made and paid for, upstream. */
+function valuesOf(args: readonly Step[], frame: Frame): CelValue[] | CelError {
+  const values: CelValue[] = [];
+  for (const arg of args) {
+    const value = arg(frame);
+    if (value instanceof CelError && args.length > 2 && values.length < args.length - 1) {
+      return value;
+    }
+    values.push(value);
+  }
+  return values;
 }
 
 /** Chooses the overload by the values, where the types were not known before. */
 function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
   const [first] = overloads;
   if (first !== undefined && isLenient(first)) return direct(first, args);
-  const costs = overloads.map(callCostOf);
+  // where several are possible upstream knows the function alone when it counts
+  const cost =
+    first === undefined ? null : callCostOf(overloads.length > 1 ? { ...first, id: '' } : first);
   return (frame) => {
-    const values: CelValue[] = [];
-    for (const arg of args) {
-      const value = arg(frame);
-      if (value instanceof CelError) return value;
-      values.push(value);
-    }
-    for (const [index, overload] of overloads.entries()) {
-      if (!overload.params.every((param, at) => isOfType(values[at] ?? null, param))) continue;
-      const result = overload.apply(...values);
-      const cost = costs[index];
-      frame.cost += cost === null || cost === undefined ? 1 : cost(values, result);
-      return frame.cost > frame.costMax ? OVER_BUDGET : result;
-    }
-    return NO_OVERLOAD;
+    const values = valuesOf(args, frame);
+    if (values instanceof CelError) return values;
+    const failed = values.find((value) => value instanceof CelError);
+    const fitting = overloads.find(({ params }) =>
+      params.every((param, at) => isOfType(values[at] ?? null, param)),
+    );
+    const result = failed ?? fitting?.apply(...values) ?? NO_OVERLOAD;
+    frame.cost += cost === null ? 1 : cost(values, result);
+    return frame.cost > frame.costMax ? OVER_BUDGET : result;
   };
 }
 

@@ -15,7 +15,7 @@ import {
 import { toInt, toUint } from './standard-library.ts';
 
 /** What the macro `sortBy` becomes; no expression can name it. */
-export const SORT_BY = '@sortByAssociatedKeys';
+const SORT_BY = '@sortByAssociatedKeys';
 /** Members that `lists.range` makes at most, as cel-go would run out of budget later. */
 const RANGE_MAX = 1_000_000n;
 
@@ -156,7 +156,9 @@ const ORDERED_NAMES: ReadonlySet<string> = new Set([
   'google.protobuf.Duration',
   'google.protobuf.Timestamp',
 ]);
-const SUMMED = ['int', 'uint', 'double', 'duration'];
+/** What the sum of no members is. */
+const NOTHING = { int: 0n, uint: new Uint(0n), double: 0, duration: new Duration(0n) } as const;
+const SUMMED = ['int', 'uint', 'double', 'duration'] as const;
 
 function ordered(): Library {
   const library: Record<string, (list: CelList, keys: CelList) => CelValue> = {};
@@ -169,7 +171,9 @@ function ordered(): Library {
     library[`list_${type}_sort_by: list(T) . ${SORT_BY}(list(${type})): list(T)`] = sortBy;
   }
   for (const type of SUMMED) {
-    library[`list_${type}_sum_${type}: list(${type}) . sum(): ${type}`] = sum;
+    const nothing = NOTHING[type];
+    library[`list_${type}_sum_${type}: list(${type}) . sum(): ${type}`] = (list) =>
+      list.length === 0 ? nothing : sum(list);
   }
   return library;
 }

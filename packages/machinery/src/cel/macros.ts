@@ -228,7 +228,8 @@ function sortBy(target: Expr, args: readonly Expr[], at: number): Expanded {
     return {
       at: target.at,
       message:
-        'sortBy can only be applied to a list, identifier, comprehension, call or select expression',
+        'sortBy can only be applied to a list, identifier, comprehension, ' +
+        'call or select expression',
     };
   }
   const [variable, key] = args;

@@ -173,10 +173,15 @@ function parseIp(text: string): IpValue | CelError {
     new CelError(
       `IP Address ${JSON.stringify(text)} parse error during conversion from string: ${why}`,
     );
-  if (text.includes('%')) return wrong('IP Address with zone value is not allowed');
-  const bytes = bytesOf(text);
+  const [address = ''] = text.split('%');
+  const bytes = bytesOf(address);
   if (bytes === null) return wrong(`ParseAddr(${JSON.stringify(text)}): unable to parse IP`);
-  if (isMapped(bytes)) return wrong('IPv4-mapped IPv6 address is not allowed');
+  if (text.includes('%')) {
+    return new CelError(`IP address ${JSON.stringify(text)} with zone value is not allowed`);
+  }
+  if (isMapped(bytes)) {
+    return new CelError(`IPv4-mapped IPv6 address ${JSON.stringify(text)} is not allowed`);
+  }
   return new IpValue(bytes);
 }
 
@@ -189,16 +194,28 @@ function isMapped(bytes: readonly number[]): boolean {
   );
 }
 
+const CIDR_FAILURE = 'network address parse error during conversion from string: ';
+
 function parseCidr(text: string): CidrValue | CelError {
-  const wrong = new CelError(
-    'network address parse error during conversion from string: ' +
-      `netip.ParsePrefix(${JSON.stringify(text)}): invalid prefix`,
-  );
-  const found = /^([^/]+)\/(0|[1-9]\d{0,2})$/.exec(text);
-  const bytes = bytesOf(found?.[1] ?? '');
-  const length = Number(found?.[2] ?? -1);
-  if (bytes === null || length < 0 || length > bytes.length * 8) return wrong;
-  if (isMapped(bytes)) return wrong;
+  const wrong = (why: string): CelError =>
+    new CelError(`${CIDR_FAILURE.repeat(2)}netip.ParsePrefix(${JSON.stringify(text)}): ${why}`);
+  const at = text.lastIndexOf('/');
+  if (at < 0) return wrong("no '/'");
+  const address = text.slice(0, at);
+  const bytes = bytesOf(address);
+  if (bytes === null) return wrong(`ParseAddr(${JSON.stringify(address)}): unable to parse IP`);
+  if (address.includes('%')) return wrong('IPv6 zones cannot be present in a prefix');
+  const bits = text.slice(at + 1);
+  if (!/^(?:0|[1-9]\d*)$/.test(bits)) {
+    return wrong(`bad bits after slash: ${JSON.stringify(bits)}`);
+  }
+  const length = Number(bits);
+  if (length > bytes.length * 8) return wrong('prefix length out of range');
+  if (isMapped(bytes)) {
+    return new CelError(
+      `${CIDR_FAILURE}IPv4-mapped IPv6 address ${JSON.stringify(text)} is not allowed`,
+    );
+  }
   return new CidrValue(new IpValue(bytes), length);
 }
 
@@ -270,7 +287,13 @@ export const CIDR_LIBRARY: Library = {
   'is_cidr: isCIDR(string): bool': (text: string) => parseCidr(text) instanceof CidrValue,
   'cidr_to_string: string(net.CIDR): string': ({ ip, length }: CidrValue) => `${ip.text}/${length}`,
   'cidr_contains_ip_string: net.CIDR . containsIP(string): bool': (own: CidrValue, text: string) =>
-    orFailure(parseIp, (ip) => containsIp(own, ip))(text),
+    orFailure(
+      (address) => {
+        const ip = parseIp(address);
+        return ip instanceof CelError ? new CelError('no such overload') : ip;
+      },
+      (ip) => containsIp(own, ip),
+    )(text),
   'cidr_contains_ip_ip: net.CIDR . containsIP(net.IP): bool': containsIp,
   'cidr_contains_cidr_string: net.CIDR . containsCIDR(string): bool': (
     own: CidrValue,

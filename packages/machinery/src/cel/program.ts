@@ -9,17 +9,13 @@ import { check, type Environment, type StructType } from './checker.ts';
 import { estimateCost } from './cost-estimate.ts';
 import type { CostRange } from './cost-range.ts';
 import { compileTree, OVER_BUDGET, type Bindings, type Frame, type Step } from './evaluator.ts';
+import { FORMAT_LIBRARY, PATCH_LIBRARY } from './format-library.ts';
 import { tableOf, type FunctionTable, type Library } from './functions.ts';
 import { LIST_LIBRARY, SET_LIBRARY } from './list-library.ts';
 import { CIDR_LIBRARY, IP_LIBRARY, URL_LIBRARY } from './network-library.ts';
 import { OPTIONAL_LIBRARY } from './optional-library.ts';
 import { parseCel } from './parser.ts';
-import {
-  FORMAT_LIBRARY,
-  PATCH_LIBRARY,
-  QUANTITY_LIBRARY,
-  SEMVER_LIBRARY,
-} from './quantity-library.ts';
+import { QUANTITY_LIBRARY, SEMVER_LIBRARY } from './quantity-library.ts';
 import { compilePattern, REGEX_LIBRARY } from './regex-library.ts';
 import { STANDARD_LIBRARY } from './standard-library.ts';
 import { STRING_LIBRARY } from './string-library.ts';
@@ -163,9 +159,22 @@ export class Program {
   }
 }
 
-export type Compiled =
-  | { readonly ok: true; readonly program: Program }
-  | { readonly ok: false; readonly message: string; readonly kind: 'syntax' | 'type' };
+/** Why an expression cannot be used; `program`: it checks, but a constant part of it fails. */
+export interface Uncompiled {
+  readonly ok: false;
+  readonly message: string;
+  readonly kind: 'syntax' | 'type' | 'program';
+  /** What it would give, where that is known. */
+  readonly type?: CelType;
+}
+
+/** What failed, in upstream's words. */
+export function failureText({ kind, message }: Uncompiled): string {
+  const stage = kind === 'program' ? 'program instantiation' : 'compilation';
+  return `${stage} failed: ${message}`;
+}
+
+export type Compiled = { readonly ok: true; readonly program: Program } | Uncompiled;
 
 /** Environments keep this many programs each; the oldest goes first. */
 const PROGRAMS_MAX = 2000;
@@ -191,7 +200,8 @@ function compile(environment: Environment, source: string): Compiled {
   const issues = literalIssues(parsed.expr);
   if (issues.length > 0) return { ok: false, kind: 'type', message: issueText(source, issues) };
   const { type, checked } = outcome;
-  const step = compileTree(parsed.expr, checked, environment);
+  const { step, failure } = compileTree(parsed.expr, checked, environment);
+  if (step === null) return { ok: false, kind: 'program', message: failure, type };
   const variables = new Set(
     Array.from(checked.names.values()).filter((name) => environment.variables.has(name)),
   );
@@ -219,6 +229,8 @@ function literalIssues(root: Expr): Issue[] {
     const last = expr.args.at(-1);
     const checkLiteral = Object.hasOwn(LITERALS, expr.name) ? LITERALS[expr.name] : undefined;
     if (checkLiteral === undefined || last?.kind !== 'constant') return;
+    const isNumber = expr.name === 'duration' && typeof last.value === 'bigint';
+    if (isNumber) issues.push({ at: last.at, message: 'invalid duration argument' });
     if (typeof last.value !== 'string') return;
     const message = checkLiteral(last.value);
     if (message !== '') issues.push({ at: last.at, message });

@@ -3,8 +3,9 @@
  * Kubernetes makes. Everything without an entry costs 1.
  */
 import type { Overload } from './functions.ts';
-import { SORT_BY } from './list-library.ts';
-import { CelList, CelMap, CelObject, sizeOf, type CelValue } from './values.ts';
+import { ORDERED } from './list-library.ts';
+import { FormatValue } from './format-library.ts';
+import { CelList, CelMap, CelObject, Optional, sizeOf, type CelValue } from './values.ts';
 
 export type CallCost = (args: readonly CelValue[], result: CelValue) => number;
 
@@ -24,7 +25,6 @@ function size(value: CelValue | undefined): number {
 
 const traverse: CallCost = ([first]) => Math.ceil(size(first) * TRAVERSAL);
 const traverseTwice: CallCost = ([first]) => Math.ceil(size(first) * 2 * TRAVERSAL);
-const traverseSecond: CallCost = ([, second]) => Math.ceil(size(second) * TRAVERSAL);
 const traverseShorter: CallCost = ([first, second]) =>
   Math.ceil(Math.min(size(first), size(second)) * TRAVERSAL);
 const traverseBoth: CallCost = ([first, second]) =>
@@ -65,6 +65,8 @@ const flattening: CallCost = ([list, depth]) =>
   newList(typeof depth === 'bigint' ? Number(depth) : 1, size(list));
 
 /** Each member is held against each other one. */
+const steppedTo: CallCost = (_, result) =>
+  result instanceof Optional && result.value === undefined ? 0 : 1;
 const comparingMembers: CallCost = ([list]) => comparing(list);
 const comparingKeys: CallCost = ([, keys]) => comparing(keys);
 
@@ -73,6 +75,11 @@ function comparing(list: CelValue | undefined): number {
   const first = list instanceof CelList && members > 0 ? list.at(0) : null;
   const isText = typeof first === 'string' || first instanceof Uint8Array;
   return newList(isText ? 2 + TRAVERSAL : 2, members * members);
+}
+
+/** Of the pattern that a named format stands for. */
+function patternSize(format: CelValue | undefined): number {
+  return format instanceof FormatValue ? format.patternSize : 0;
 }
 
 function contains(isCidr: boolean, isText: boolean): CallCost {
@@ -111,13 +118,21 @@ const BY_NAME: Readonly<Record<string, CallCost>> = {
   isQuantity: traverse,
   semver: traverse,
   isSemver: traverse,
-  validate: ([, text]) => Math.ceil(size(text) * TRAVERSAL) * Math.ceil(128 * REGEX_LENGTH),
-  sort: comparingMembers,
-  [SORT_BY]: comparingKeys,
+  validate: ([format, text]) =>
+    Math.ceil((1 + size(text)) * TRAVERSAL) * Math.ceil(patternSize(format) * REGEX_LENGTH),
   'sets.contains': product,
   'sets.intersects': product,
   'sets.equivalent': ([first, second]) => 1 + 2 * size(first) * size(second),
 };
+
+function sorts(): Record<string, CallCost> {
+  const costs: Record<string, CallCost> = {};
+  for (const type of ORDERED) {
+    costs[`list_${type}_sort`] = comparingMembers;
+    costs[`list_${type}_sort_by`] = comparingKeys;
+  }
+  return costs;
+}
 
 /** By the overload, where the name alone does not tell. */
 const BY_OVERLOAD: Readonly<Record<string, CallCost>> = {
@@ -128,12 +143,19 @@ const BY_OVERLOAD: Readonly<Record<string, CallCost>> = {
   list_flatten: flattening,
   list_flatten_int: flattening,
   list_distinct: comparingMembers,
+  ...sorts(),
+  list_optindex_optional_int: steppedTo,
+  map_optindex_optional_value: steppedTo,
+  optional_list_optindex_int: steppedTo,
+  optional_map_optindex_value: steppedTo,
+  optional_list_index_int: steppedTo,
+  optional_map_index_value: steppedTo,
   cidr_contains_ip_ip: contains(false, false),
   cidr_contains_ip_string: contains(false, true),
   cidr_contains_cidr: contains(true, false),
   cidr_contains_cidr_string: contains(true, true),
-  starts_with_string: traverseSecond,
-  ends_with_string: traverseSecond,
+  starts_with_string: traverse,
+  ends_with_string: traverse,
   string_to_bytes: traverse,
   bytes_to_string: traverse,
   strings_quote: traverse,
@@ -151,7 +173,6 @@ const BY_OVERLOAD: Readonly<Record<string, CallCost>> = {
   not_equals: traverseShorter,
   add_string: traverseBoth,
   add_bytes: traverseBoth,
-  matches: matching,
   matches_string: matching,
   contains_string: ([text, part]) =>
     Math.ceil(size(text) * TRAVERSAL) * Math.ceil(size(part) * TRAVERSAL),

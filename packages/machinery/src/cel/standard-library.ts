@@ -180,7 +180,10 @@ const ARITHMETIC: Library = {
 function indexList(list: CelList, index: CelValue): CelValue {
   const at = wholeNumber(index);
   if (at === null) return new CelError(`unsupported index type '${typeNameOf(index)}' in list`);
-  if (at < 0 || at >= list.length) return new CelError(`index out of bounds: ${at}`);
+  if (at < 0 || at >= list.length) {
+    const text = index instanceof Uint ? index.value : index;
+    return new CelError(`index out of bounds: ${String(text)}`);
+  }
   return list.at(at);
 }
 
@@ -374,7 +377,8 @@ const CONVERSIONS: Library = {
     toTimestamp(seconds * 1_000_000_000n),
   'duration_to_duration: duration(duration): duration': same,
   'string_to_duration: duration(string): duration': parseCelDuration,
-  'int64_to_duration: duration(int): duration': (nanos: bigint) => new Duration(nanos),
+  'int64_to_duration: duration(int): duration': () =>
+    new CelError("type conversion error from 'int' to 'google.protobuf.Duration'"),
   'to_dyn: dyn(A): dyn': same,
   'type: type(A): type(A)': (value: CelValue) => new TypeValue(typeNameOf(value)),
 };

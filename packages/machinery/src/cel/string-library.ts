@@ -27,10 +27,8 @@ function charAt(text: string, at: bigint): CelValue {
 
 function indexOf(text: string, part: string, from = 0n): CelValue {
   const runes = Array.from(text);
-  if (part === '') {
-    return from < 0n || from > runes.length ? new CelError(`index out of range: ${from}`) : from;
-  }
-  if (from < 0n || from > runes.length) return new CelError(`index out of range: ${from}`);
+  if (part === '') return from;
+  if (from < 0n) return new CelError(`index out of range: ${from}`);
   const wanted = Array.from(part);
   for (let at = Number(from); at + wanted.length <= runes.length; at++) {
     if (wanted.every((rune, index) => runes[at + index] === rune)) return BigInt(at);
@@ -41,10 +39,9 @@ function indexOf(text: string, part: string, from = 0n): CelValue {
 function lastIndexOf(text: string, part: string, from?: bigint): CelValue {
   const runes = Array.from(text);
   const length = BigInt(runes.length);
-  if (from !== undefined && (from < 0n || from > length)) {
-    return new CelError(`index out of range: ${from}`);
-  }
   if (part === '') return from ?? length;
+  if (from !== undefined && from < 0n) return new CelError(`index out of range: ${from}`);
+  if (from !== undefined && from >= length) return -1n;
   const wanted = Array.from(part);
   const last = Math.min(Number(from ?? length), runes.length - wanted.length);
   for (let at = last; at >= 0; at--) {

@@ -98,6 +98,14 @@ export interface Issue {
   readonly message: string;
 }
 
+/** A line that is longer is not shown below its message. */
+const SNIPPET_BYTES_MAX = 16_384;
+
+/** Whether a text begins with what takes more than one byte: its mark is as wide. */
+function isWide(text: string): boolean {
+  return (text.codePointAt(0) ?? 0) > 0x7f;
+}
+
 /** Issues as cel-go prints them: each with the source line and a caret below its place. */
 export function issueText(source: string, issues: readonly Issue[]): string {
   return issues
@@ -108,9 +116,12 @@ export function issueText(source: string, issues: readonly Issue[]): string {
       const end = source.indexOf('\n', at);
       const line = source.slice(start, end < 0 ? source.length : end).replaceAll('\t', ' ');
       const row = before.split('\n').length;
-      const column = Array.from(before.slice(start)).length;
-      const caret = `${'.'.repeat(column)}^`;
-      return `ERROR: <input>:${row}:${column + 1}: ${message}\n | ${line}\n | ${caret}`;
+      const ahead = Array.from(before.slice(start));
+      const text = `ERROR: <input>:${row}:${ahead.length + 1}: ${message}`;
+      if (Buffer.byteLength(line) > SNIPPET_BYTES_MAX) return text;
+      const dots = ahead.map((one) => (isWide(one) ? '\uff0e' : '.')).join('');
+      const caret = isWide(source.slice(at, end < 0 ? source.length : end)) ? '\uff3e' : '^';
+      return `${text}\n | ${line}\n | ${dots}${caret}`;
     })
     .join('\n');
 }

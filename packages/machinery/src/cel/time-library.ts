@@ -32,7 +32,7 @@ export function parseGoDuration(text: string): bigint | undefined {
 export function parseCelDuration(text: string): CelValue {
   const nanos = parseGoDuration(text);
   return nanos === undefined
-    ? new CelError(`time: invalid duration ${JSON.stringify(text)}`)
+    ? new CelError("type conversion error from 'string' to 'google.protobuf.Duration'")
     : new Duration(nanos);
 }
 
@@ -168,8 +168,20 @@ const GETTERS: Readonly<Record<string, (parts: Parts) => number>> = {
   getSeconds: ({ second }) => second,
 };
 
-function milliseconds({ nanos }: Timestamp): CelValue {
+function milliseconds(time: Timestamp, zone = ''): CelValue {
+  const { nanos } = time;
+  if (partsOf(time, zone) === null) return unknownZone(zone);
   return (((nanos % SECOND) + SECOND) % SECOND) / 1_000_000n;
+}
+
+/** What Go says of a zone that is no name, or no offset. */
+function unknownZone(zone: string): CelError {
+  if (zone.includes(':')) {
+    const [hours = ''] = zone.split(':');
+    return new CelError(`strconv.Atoi: parsing ${JSON.stringify(hours)}: invalid syntax`);
+  }
+  const isPath = zone.startsWith('/') || zone.startsWith('\\') || zone.includes('..');
+  return new CelError(isPath ? 'time: invalid location name' : `unknown time zone ${zone}`);
 }
 
 function getters(): Library {
@@ -177,7 +189,7 @@ function getters(): Library {
   for (const [name, part] of Object.entries(GETTERS)) {
     const get = (time: Timestamp, zone = ''): CelValue => {
       const parts = partsOf(time, zone);
-      if (parts === null) return new CelError(`unknown time zone ${zone}`);
+      if (parts === null) return unknownZone(zone);
       return BigInt(part(parts));
     };
     library[`timestamp_${name}: timestamp . ${name}(): int`] = get;
@@ -195,7 +207,7 @@ const DURATIONS: Library = {
     nanos / (60n * SECOND),
   'duration_to_seconds: duration . getSeconds(): int': ({ nanos }: Duration) => nanos / SECOND,
   'duration_to_milliseconds: duration . getMilliseconds(): int': ({ nanos }: Duration) =>
-    (nanos / 1_000_000n) % 1000n,
+    nanos / 1_000_000n,
 };
 
 export const TIME_LIBRARY: readonly Library[] = [getters(), DURATIONS];

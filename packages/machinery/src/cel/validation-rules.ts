@@ -12,6 +12,7 @@ import {
   CALL_COST_MAX,
   celEnvironment,
   compileCel,
+  failureText,
   OBJECT_COST_MAX,
   type Program,
 } from './program.ts';
@@ -60,12 +61,13 @@ export function compileRules(type: CelType, sources: readonly ValidationRule[]):
     if (source.rule.trim() === '') continue;
     const environment = source.optionalOldSelf === true ? lenient : plain;
     const compiled = compileCel(environment, source.rule);
-    if (!compiled.ok) {
-      faults.push({ index, field: 'rule', message: `compilation failed: ${compiled.message}` });
+    const type = compiled.ok ? compiled.program.type : compiled.type;
+    if (type !== undefined && type.kind !== 'bool') {
+      faults.push({ index, field: 'rule', message: 'cel expression must evaluate to a bool' });
       continue;
     }
-    if (compiled.program.type.kind !== 'bool') {
-      faults.push({ index, field: 'rule', message: 'cel expression must evaluate to a bool' });
+    if (!compiled.ok) {
+      faults.push({ index, field: 'rule', message: failureText(compiled) });
       continue;
     }
     const message = compileMessage(environment, index, source, faults);
@@ -86,7 +88,7 @@ function compileMessage(
   if (text.ok && text.program.type.kind === 'string') return text.program;
   const why = text.ok
     ? 'messageExpression must evaluate to a string'
-    : `messageExpression compilation failed: ${text.message}`;
+    : `messageExpression ${failureText(text).replace(/^program /, '')}`;
   faults.push({ index, field: 'messageExpression', message: why });
   return null;
 }

@@ -1,6 +1,11 @@
 /** CEL over devices: which devices a class or a request wants. */
 import { MadeObject, objectOf } from '@megaplane/machinery/cel/admission-environment';
-import { celEnvironment, compileCel, type Compiled } from '@megaplane/machinery/cel/program';
+import {
+  celEnvironment,
+  compileCel,
+  failureText,
+  type Compiled,
+} from '@megaplane/machinery/cel/program';
 import { BOOL, DYN, mapOf, opaque, STRING } from '@megaplane/machinery/cel/typing';
 import { CelError, CelMap, EntryMap, type CelValue } from '@megaplane/machinery/cel/values';
 import type { Device, DeviceAttribute } from './device-objects.ts';
@@ -98,7 +103,7 @@ function celDevice(driver: string, device: Device): CelValue {
 function compiledFor(expression: string): Compiled {
   const compiled = compileCel(ENVIRONMENT, expression);
   if (!compiled.ok) {
-    return { ...compiled, message: `compilation failed: ${compiled.message}` };
+    return { ...compiled, message: failureText(compiled) };
   }
   const { type } = compiled.program;
   if (type.kind === 'bool' || type.kind === 'dyn') return compiled;
