@@ -68,7 +68,7 @@ const FOREIGN = new RegExp(
     'Value\\{',
     'objectValue',
     'cel\\.block|cel\\.iterVar',
-    'repeated|indexof_out_of_range|duration\\(.*getMilliseconds',
+    'support for decimal|repeated|indexof_out_of_range|duration\\(.*getMilliseconds',
     "math\\.|base64\\.|'\\.reverse\\(",
   ].join('|'),
 );

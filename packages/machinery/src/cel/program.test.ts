@@ -134,6 +134,44 @@ test('messages name the place and say what cel-go says', () => {
   assert.equal(compileCel(environment, "self.a__dash__b.startsWith('x')").ok, true);
 });
 
+test('what is constant is judged when the expression is written', () => {
+  const wrong: Record<string, string> = {
+    "'%d'.format(['a']) == ''": 'decimal clause can only be used on integers, was given string',
+    "'%s'.format(['a', 'b']) == ''":
+      'too many arguments supplied to string.format (expected 1, got 2)',
+    "'%s %s'.format(['a']) == ''": 'index 1 out of range',
+    "int('x') == 1": "type conversion error from 'string' to 'int'",
+    "'a'.find('[') == ''": 'error parsing regexp: missing closing ]: `[`',
+    's && b': "expected type 'bool' but found 'string'",
+    'type(n) in [int, string]': "expected type 'type(int)' but found 'type(string)'",
+  };
+  for (const [source, why] of Object.entries(wrong)) {
+    const compiled = compileCel(anything, source);
+    assert.ok(!compiled.ok && compiled.message.includes(why), source);
+  }
+});
+
+test('the second operand of orValue is evaluated where the first is empty', () => {
+  const object = fromJson({ a: 1 });
+  assert.equal(evaluate('object.?a.orValue(object.b) == 1', { object }), true);
+  assert.equal(evaluate('object.?b.orValue(object.a) == 1', { object }), true);
+  assert.ok(evaluate('object.?b.orValue(object.c) == 1', { object }) instanceof CelError);
+  assert.equal(evaluate('object.?a.optMap(x, 2).value() == 2', { object }), true);
+});
+
+test('members of lists that an expression makes have a size', () => {
+  const schema = { type: 'string', maxLength: 20 } as const;
+  const { rules } = compileRules(typeOf(schema) ?? DYN, [
+    { rule: "self.split(',').all(y, isQuantity(y))" },
+    { rule: "self.split(',')[0].contains('y')" },
+    { rule: "self.findAll('x').sort()[0].contains('y')" },
+  ] as never);
+  assert.deepEqual(
+    rules.map(({ program }) => Number.isFinite(program.estimate().max)),
+    [true, true, true],
+  );
+});
+
 test('what RE2 refuses is refused, and no pattern explodes', () => {
   for (const pattern of ['(?=a)b', '(?<!a)b', '(a)\\\\1', 'a**', '(?>a)', '[z-a]']) {
     const compiled = compileCel(anything, `s.matches('${pattern}')`);

@@ -5,10 +5,11 @@
  * kept by its text. Evaluation never throws; it gives a value or an error with cel-go's words.
  */
 import { AUTHORIZER_LIBRARY } from './authorizer-library.ts';
-import { check, type Environment, type StructType } from './checker.ts';
+import { check, type Checked, type Environment, type StructType } from './checker.ts';
 import { estimateCost } from './cost-estimate.ts';
 import type { CostRange } from './cost-range.ts';
 import { compileTree, OVER_BUDGET, type Bindings, type Frame, type Step } from './evaluator.ts';
+import { formatIssue } from './format-check.ts';
 import { FORMAT_LIBRARY, PATCH_LIBRARY } from './format-library.ts';
 import { tableOf, type FunctionTable, type Library } from './functions.ts';
 import { LIST_LIBRARY, SET_LIBRARY } from './list-library.ts';
@@ -197,7 +198,7 @@ function compile(environment: Environment, source: string): Compiled {
   if (!parsed.ok) return { ok: false, kind: 'syntax', message: issueText(source, parsed.issues) };
   const outcome = check(parsed.expr, environment);
   if (!outcome.ok) return { ok: false, kind: 'type', message: issueText(source, outcome.issues) };
-  const issues = literalIssues(parsed.expr);
+  const issues = literalIssues(parsed.expr, outcome.checked);
   if (issues.length > 0) return { ok: false, kind: 'type', message: issueText(source, issues) };
   const { type, checked } = outcome;
   const { step, failure } = compileTree(parsed.expr, checked, environment);
@@ -221,11 +222,13 @@ const LITERALS: Readonly<Record<string, (text: string) => string>> = {
     parseTimestamp(text) instanceof CelError ? 'invalid timestamp argument' : '',
 };
 
-function literalIssues(root: Expr): Issue[] {
+function literalIssues(root: Expr, checked: Checked): Issue[] {
   const issues: Issue[] = [];
   const visit = (expr: Expr): void => {
     for (const part of partsOf(expr)) visit(part);
     if (expr.kind !== 'call') return;
+    const format = formatIssue(expr, checked);
+    if (format !== null) issues.push(format);
     const last = expr.args.at(-1);
     const checkLiteral = Object.hasOwn(LITERALS, expr.name) ? LITERALS[expr.name] : undefined;
     if (checkLiteral === undefined || last?.kind !== 'constant') return;

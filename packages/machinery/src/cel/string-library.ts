@@ -166,13 +166,13 @@ function formatOne(
     case 'b':
       if (typeof number === 'boolean') return number ? '1' : '0';
       if (typeof number === 'bigint') return number.toString(2);
-      return notFor('binary', 'integers and bools', value);
+      return asFormatted('binary', 'integers and bools', value);
     case 'o':
       return typeof number === 'bigint' ? number.toString(8) : notFor('octal', 'integers', value);
     case 'x':
     case 'X': {
       const hex = hexText(number);
-      if (hex === null) return notFor('hex', 'integers, byte buffers, and strings', value);
+      if (hex === null) return asFormatted('hex', 'integers, byte buffers, and strings', value);
       return verb === 'X' ? hex.toUpperCase() : hex;
     }
     default:
@@ -182,6 +182,13 @@ function formatOne(
             `could not parse formatting clause: unrecognized formatting clause "${verb}"`,
           );
   }
+}
+
+function asFormatted(name: string, kinds: string, value: CelValue): CelError {
+  return new CelError(
+    `error during formatting: only ${kinds} can be formatted as ${name}, ` +
+      `was given ${typeNameOf(value)}`,
+  );
 }
 
 function notFor(name: string, kinds: string, value: CelValue): CelError {
