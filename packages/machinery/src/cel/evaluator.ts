@@ -7,6 +7,21 @@ import { isOfType, type Overload } from './functions.ts';
 import { compilePattern } from './regex-library.ts';
 import { callCostOf, LIST_COST, MAP_COST, STRUCT_COST, type CallCost } from './runtime-cost.ts';
 import type { CallExpr, Expr, Fold, ListExpr, MapExpr, Selection, StructExpr } from './syntax.ts';
+import {
+  alternative,
+  based,
+  branch,
+  conditional,
+  constantMembership,
+  isBinding,
+  lazy,
+  logical,
+  NO_OVERLOAD,
+  OVER_BUDGET,
+  UNSET,
+  type Frame,
+  type Step,
+} from './steps.ts';
 import { DYN } from './typing.ts';
 import {
   ArrayList,
@@ -15,31 +30,12 @@ import {
   CelMap,
   CelObject,
   EntryMap,
-  isEqual,
   Optional,
   TypeValue,
   typeNameOf,
   Uint,
   type CelValue,
 } from './values.ts';
-
-/** Values of the variables of an environment; undefined: not bound. */
-export type Bindings = Readonly<Record<string, CelValue | undefined>>;
-
-export interface Frame {
-  readonly bindings: Bindings;
-  /** Variables of comprehensions. */
-  readonly slots: CelValue[];
-  cost: number;
-  readonly costMax: number;
-}
-
-export type Step = (frame: Frame) => CelValue;
-
-export const OVER_BUDGET: CelError = new CelError(
-  'operation cancelled: actual cost limit exceeded',
-);
-const NO_OVERLOAD = new CelError('no such overload');
 
 /** A step, or what a constant part of the expression fails with. */
 export type CompiledTree =
@@ -58,7 +54,6 @@ export function compileTree(expr: Expr, checked: Checked, environment: Environme
 const CONVERSIONS: ReadonlySet<string> = new Set(
   'bool bytes double duration dyn int string timestamp type uint'.split(' '),
 );
-const PRIMITIVES: ReadonlySet<string> = new Set('bool double int string uint'.split(' '));
 
 interface Variable {
   readonly name: string;
@@ -68,21 +63,6 @@ interface Variable {
 }
 
 const NO_VARIABLE: Variable = { name: '', slot: 0, init: null };
-const UNSET = new CelError('not evaluated yet');
-
-function isBinding({ condition, range }: Fold): boolean {
-  const isNever = condition.kind === 'constant' && condition.value === false;
-  return isNever && range.kind === 'list' && range.items.length === 0;
-}
-
-function lazy(slot: number, init: Step): Step {
-  return (frame) => {
-    frame.cost++;
-    const known = frame.slots[slot] ?? null;
-    return known === UNSET ? (frame.slots[slot] = init(frame)) : known;
-  };
-}
-
 class Compiler {
   readonly #checked: Checked;
   readonly #environment: Environment;
@@ -212,7 +192,11 @@ class Compiler {
         return this.#foldedMap(expr);
       case 'call':
         return this.#converted(expr);
-      default: {
+      case 'fold':
+      case 'struct':
+        return undefined;
+      case 'identifier':
+      case 'selection': {
         const name = this.#checked.names.get(expr);
         const isType = name !== undefined && !this.#environment.variables.has(name);
         return isType ? new TypeValue(name) : undefined;
@@ -441,76 +425,6 @@ function insert(map: EntryMap, values: readonly CelValue[]): CelValue {
     if (!map.set(key, value)) return new CelError(`unsupported key type: ${typeNameOf(key)}`);
   }
   return map;
-}
-
-/** Whether upstream resolves a part by its path, for which it counts one unit at the start. */
-function isPath(expr: Expr | undefined): boolean {
-  if (expr?.kind === 'selection') return !expr.isTest && !expr.isOptional;
-  return expr?.kind === 'identifier' || (expr?.kind === 'call' && expr.name === '_[_]');
-}
-
-/** What members are taken from: a value that was computed starts a path of its own. */
-function based(step: Step, expr: Expr | undefined): Step {
-  if (isPath(expr) || (expr?.kind === 'call' && expr.name === '_?_:_')) return step;
-  return (frame) => {
-    frame.cost++;
-    return step(frame);
-  };
-}
-
-/** A path as the branch of a choice is a part of the choice's own path. */
-function branch(step: Step, expr: Expr | undefined): Step {
-  if (!isPath(expr)) return step;
-  return (frame) => {
-    frame.cost--;
-    return step(frame);
-  };
-}
-
-function logical(left: Step, right: Step, decisive: boolean): Step {
-  return (frame) => {
-    const first = left(frame);
-    if (first === decisive) return decisive;
-    const second = right(frame);
-    if (second === decisive) return decisive;
-    if (typeof first === 'boolean' && typeof second === 'boolean') return !decisive;
-    if (first instanceof CelError) return first;
-    return second instanceof CelError ? second : NO_OVERLOAD;
-  };
-}
-
-function conditional(test: Step, yes: Step, no: Step): Step {
-  return (frame) => {
-    const value = test(frame);
-    if (value === true) return yes(frame);
-    if (value === false) return no(frame);
-    return value instanceof CelError ? value : NO_OVERLOAD;
-  };
-}
-
-/**
- * `x in ['a', 'b']`: upstream makes a set of the constants, which costs nothing to ask. Null where
- * it cannot: of bytes, and of what has members.
- */
-function constantMembership(item: Step, { items }: ArrayList): Step | null {
-  if (items.length === 0) return () => false;
-  if (!items.every((one) => PRIMITIVES.has(typeNameOf(one)))) return null;
-  const texts = items.every((one) => typeof one === 'string') ? new Set<CelValue>(items) : null;
-  return (frame) => {
-    const value = item(frame);
-    if (value instanceof CelError) return value;
-    return texts === null ? items.some((one) => isEqual(one, value)) : texts.has(value);
-  };
-}
-
-/** `a.or(b)` and `a.orValue(b)`: the second is evaluated where the first is empty, at no cost. */
-function alternative(first: Step, second: Step, isValue: boolean): Step {
-  return (frame) => {
-    const own = first(frame);
-    if (!(own instanceof Optional)) return own;
-    if (own.value === undefined) return second(frame);
-    return isValue ? own.value : own;
-  };
 }
 
 function isLenient({ id }: Overload): boolean {

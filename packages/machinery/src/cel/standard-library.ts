@@ -181,8 +181,8 @@ function indexList(list: CelList, index: CelValue): CelValue {
   const at = wholeNumber(index);
   if (at === null) return new CelError(`unsupported index type '${typeNameOf(index)}' in list`);
   if (at < 0 || at >= list.length) {
-    const text = index instanceof Uint ? index.value : index;
-    return new CelError(`index out of bounds: ${String(text)}`);
+    const text = typeof index === 'bigint' ? index : at;
+    return new CelError(`index out of bounds: ${text}`);
   }
   return list.at(at);
 }

@@ -6,7 +6,7 @@
 import type { JsonValue } from '../json-value.ts';
 import { quoted } from '../quoting.ts';
 import type { Environment } from './checker.ts';
-import type { Bindings } from './evaluator.ts';
+import type { Bindings } from './steps.ts';
 import { fromJson } from './json-values.ts';
 import {
   CALL_COST_MAX,
