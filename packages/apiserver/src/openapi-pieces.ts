@@ -114,7 +114,8 @@ function publishedOf({ resource, custom }: Served, dialect: Dialect): PublishedS
   const schema = custom === null ? {} : custom.schemas.schemaText(custom);
   const { group, version, kind, listKind } = resource;
   const publish = dialect === VERSION_3 ? openapiV3Schemas : openapiV2Schemas;
-  return publish({ group, version, kind, listKind }, schema);
+  const selectable = custom?.facts.selectable ?? [];
+  return publish({ group, version, kind, listKind, selectable }, schema);
 }
 
 /** The standard metadata and what it mentions. */

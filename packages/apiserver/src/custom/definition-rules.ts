@@ -26,6 +26,10 @@ export function defineDefinitions(): void {
       return null;
     },
     prepareUpdate: rememberVersion,
+    // a status without any is given the version that objects are stored as, as a new one is
+    prepareStatus: (next) => {
+      if (listAt(next, 'status', 'storedVersions').length === 0) rememberVersion(next);
+    },
     terminate: (object, nowMs) => {
       if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
         return finalizersOf(object).length === 0 ? null : object;

@@ -1,6 +1,13 @@
 /** What the steps of an expression are, and those that evaluate their operands by need. */
 import type { Expr, Fold } from './syntax.ts';
-import { ArrayList, CelError, isEqual, Optional, typeNameOf, type CelValue } from './values.ts';
+import {
+  CelError,
+  isEqual,
+  Optional,
+  typeNameOf,
+  type ArrayList,
+  type CelValue,
+} from './values.ts';
 
 /** Values of the variables of an environment; undefined: not bound. */
 export type Bindings = Readonly<Record<string, CelValue | undefined>>;

@@ -1,5 +1,6 @@
 /** Printer columns of custom resources: JSONPath as upstream's table convertor reads it. */
 import { numberAt, stringAt } from '../json.ts';
+import { goJson } from './go-texts.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { sinceText } from '../printing-age.ts';
 import { columnsOf, nameOf, type Column } from '../printing-columns.ts';
@@ -67,13 +68,10 @@ function dateText(value: string, nowMs: number): string {
   return sinceText(value, nowMs);
 }
 
-/** A value as Go prints it: `map[a:1 b:2]`, `[x y]`. */
-function plainText(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return '<nil>';
-  if (Array.isArray(value)) return `[${value.map(plainText).join(' ')}]`;
-  if (!isObject(value)) return typeof value === 'number' ? numberText(value) : String(value);
-  const fields = Object.keys(value).sort();
-  return `map[${fields.map((name) => `${name}:${plainText(value[name])}`).join(' ')}]`;
+/** A value as text: what has members as JSON. */
+function plainText(value: JsonValue): string {
+  if (Array.isArray(value) || isObject(value)) return goJson(value);
+  return typeof value === 'number' ? numberText(value) : String(value);
 }
 
 /** Go writes exponents of fractions from 1e-05 on, with at least two digits. */

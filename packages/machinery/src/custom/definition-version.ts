@@ -4,7 +4,6 @@ import { listAt, objectAt, stringAt } from '../json.ts';
 import type { Printer } from '../printing.ts';
 import { customPrinterOf } from './columns.ts';
 import { compileSchema, type CompiledSchema, type ScalePaths } from './compiled-schema.ts';
-import { openapiV2Schemas, openapiV3Schemas, type PublishedSchemas } from './openapi-form.ts';
 import { parseSimplePath } from './simple-path.ts';
 
 /**
@@ -12,11 +11,9 @@ import { parseSimplePath } from './simple-path.ts';
  * and dropped; what is kept is what its methods give.
  */
 export class DefinitionVersion {
-  readonly #definition: JsonObject;
   readonly #version: JsonObject;
 
-  constructor(definition: JsonObject, version: JsonObject) {
-    this.#definition = definition;
+  constructor(version: JsonObject) {
     this.#version = version;
   }
 
@@ -76,30 +73,10 @@ export class DefinitionVersion {
   printer(): Printer {
     return customPrinterOf(listAt(this.#version, 'additionalPrinterColumns').filter(isObject));
   }
-
-  /** Components of `/openapi/v3/apis/{group}/{version}`. */
-  openapiV3(): PublishedSchemas {
-    return openapiV3Schemas(this.#kind(), this.schema);
-  }
-
-  /** Definitions of `/openapi/v2`. */
-  openapiV2(): PublishedSchemas {
-    return openapiV2Schemas(this.#kind(), this.schema);
-  }
-
-  #kind(): { group: string; version: string; kind: string; listKind: string } {
-    const names = objectAt(this.#definition, 'spec', 'names');
-    return {
-      group: stringAt(this.#definition, 'spec', 'group'),
-      version: this.name,
-      kind: stringAt(names, 'kind'),
-      listKind: stringAt(names, 'listKind'),
-    };
-  }
 }
 
 /** The versions of a definition, in its order. */
 export function definitionVersions(definition: JsonObject): DefinitionVersion[] {
   const versions = listAt(definition, 'spec', 'versions').filter(isObject);
-  return versions.map((version) => new DefinitionVersion(definition, version));
+  return versions.map((version) => new DefinitionVersion(version));
 }

@@ -4,7 +4,13 @@ import { objectAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
 import { openapiV2Schemas, openapiV3Schemas } from './openapi-form.ts';
 
-const KIND = { group: 'example.com', version: 'v1', kind: 'Widget', listKind: 'WidgetList' };
+const KIND = {
+  group: 'example.com',
+  version: 'v1',
+  kind: 'Widget',
+  listKind: 'WidgetList',
+  selectable: ['spec.size'],
+};
 const SCHEMA: JsonObject = {
   type: 'object',
   description: 'A widget.',
@@ -14,6 +20,7 @@ const SCHEMA: JsonObject = {
       type: 'object',
       properties: {
         size: { type: 'integer', nullable: true, example: 3 },
+        word: { type: 'string', default: 'a' },
         port: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }] },
         inner: { type: 'object', 'x-kubernetes-embedded-resource': true },
         free: {
@@ -36,6 +43,8 @@ test('version 3 publishes the whole schema under the reversed group with standar
   assert.deepEqual(spec['size'], { type: 'integer', nullable: true });
   assert.ok(objectAt(spec, 'port')?.['anyOf'] !== undefined);
   assert.ok(objectAt(spec, 'inner', 'properties', 'metadata') !== undefined);
+  assert.deepEqual(objectAt(spec, 'inner')?.['required'], ['kind', 'apiVersion']);
+  assert.deepEqual(schemas[name]?.['x-kubernetes-selectable-fields'], [{ fieldPath: 'spec.size' }]);
   assert.deepEqual(schemas[listName]?.['x-kubernetes-group-version-kind'], [
     { group: 'example.com', version: 'v1', kind: 'WidgetList' },
   ]);
@@ -46,6 +55,7 @@ test('version 2 leaves out what it cannot say', () => {
   const properties = objectAt(schemas[name] ?? {}, 'properties') ?? {};
   const spec = objectAt(properties, 'spec', 'properties') ?? {};
   assert.deepEqual(spec['size'], {});
+  assert.deepEqual(spec['word'], { type: 'string' });
   assert.deepEqual(spec['port'], { 'x-kubernetes-int-or-string': true });
   assert.deepEqual(spec['free'], { 'x-kubernetes-preserve-unknown-fields': true });
   const open = openapiV2Schemas(KIND, {

@@ -11,6 +11,8 @@ export interface PublishedKind {
   readonly version: string;
   readonly kind: string;
   readonly listKind: string;
+  /** Paths of the fields that selectors of lists may name. */
+  readonly selectable: readonly string[];
 }
 
 /** Names as components: `com.example.v1.Widget`, `com.example.v1.WidgetList`. */
@@ -60,14 +62,18 @@ export function publishedName({
 }
 
 function published(
-  { group, version, kind, listKind }: PublishedKind,
+  { group, version, kind, listKind, selectable }: PublishedKind,
   root: JsonObject | null,
   prefix: string,
 ): PublishedSchemas {
   const name = publishedName({ group, version, kind });
   const listName = publishedName({ group, version, kind: listKind });
+  const fields: JsonObject =
+    selectable.length === 0
+      ? {}
+      : { 'x-kubernetes-selectable-fields': selectable.map((fieldPath) => ({ fieldPath })) };
   const known = (one: string): JsonObject => {
-    return { 'x-kubernetes-group-version-kind': [{ group, version, kind: one }] };
+    return { 'x-kubernetes-group-version-kind': [{ group, version, kind: one }], ...fields };
   };
   const whole =
     root === null ? { type: 'object' } : withStandardFields(root, prefix, METADATA_TEXT);
@@ -78,7 +84,7 @@ function published(
     properties: {
       ...TYPE_META,
       metadata: reference('ListMeta', prefix, 'Standard metadata of lists.'),
-      items: { type: 'array', items: referenceTo(name, prefix), description: `Objects: ${kind}` },
+      items: { type: 'array', items: { $ref: prefix + name }, description: `Objects: ${kind}` },
     },
     ...known(listKind),
   };
@@ -106,7 +112,7 @@ function reference(type: string, prefix: string, description: string): JsonObjec
 /** A reference beside other keywords must be wrapped in version 3. */
 function referenceTo(name: string, prefix: string): JsonObject {
   const plain: JsonObject = { $ref: prefix + name };
-  return prefix === VERSION_3 ? { allOf: [plain], default: {} } : plain;
+  return prefix === VERSION_3 ? { allOf: [plain] } : plain;
 }
 
 function publishedNode(schema: JsonObject, prefix: string): JsonObject {
@@ -116,8 +122,13 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
     node[keyword] = publishedPart(keyword, value, prefix);
   }
   if (prefix === VERSION_2) simplify(node);
-  const isObjectInside = node['x-kubernetes-embedded-resource'] === true;
-  return isObjectInside ? withStandardFields(node, prefix, METADATA_TEXT) : node;
+  if (node['x-kubernetes-embedded-resource'] !== true) return node;
+  // a node that keeps everything must not look as if it knew its fields, as with the root
+  const keepsUnknown = node['x-kubernetes-preserve-unknown-fields'] === true;
+  if (prefix === VERSION_2 && keepsUnknown) return node;
+  const required: JsonValue[] = Array.isArray(node['required']) ? [...node['required']] : [];
+  for (const name of ['kind', 'apiVersion']) if (!required.includes(name)) required.push(name);
+  return { ...withStandardFields(node, prefix, METADATA_TEXT), required };
 }
 
 function publishedPart(keyword: string, value: JsonValue, prefix: string): JsonValue {
@@ -134,8 +145,8 @@ function publishedPart(keyword: string, value: JsonValue, prefix: string): JsonV
 }
 
 /**
- * Version 2 has no alternatives, no null and no two types at once; and readers of it refuse fields
- * that a schema with `properties` does not have.
+ * Version 2 has no alternatives, no defaults, no null and no two types at once; and readers of it
+ * refuse fields that a schema with `properties` does not have.
  */
 function simplify(node: JsonObject): void {
   for (const keyword of ['allOf', 'anyOf', 'oneOf', 'not']) delete node[keyword];
@@ -146,5 +157,5 @@ function simplify(node: JsonObject): void {
   }
   if (isNullable) for (const keyword of ['type', 'additionalProperties']) delete node[keyword];
   if (keepsUnknown || node['x-kubernetes-int-or-string'] === true) delete node['type'];
-  delete node['nullable'];
+  for (const keyword of ['nullable', 'default']) delete node[keyword];
 }
