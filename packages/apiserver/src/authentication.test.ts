@@ -36,7 +36,11 @@ test('tokens are read, wrong ones refused, and nothing at all is anonymous', () 
   const plain = new ConnectionModel(false);
   assert.equal(ask(plain, { authorization: 'Bearer good' })?.user, 'bot');
   assert.equal(ask(plain, { authorization: 'Bearer bad' }), null);
-  assert.equal(ask(plain, { authorization: 'Basic eDp5' }), null);
+  // upstream looks at the first word after the scheme, and at no other scheme
+  assert.equal(ask(plain, { authorization: 'bearer good night' })?.user, 'bot');
+  for (const authorization of ['', 'Basic eDp5', 'Bearer', 'Bearer  good']) {
+    assert.equal(ask(plain, { authorization }), ANONYMOUS);
+  }
   assert.equal(ask(plain), ANONYMOUS);
   assert.equal(ask(new ConnectionModel(true))?.isMaster, true);
 });

@@ -42,8 +42,17 @@ export function authenticate(
   if (named !== null) return named;
   const authorization = exchange.header('authorization');
   if (authorization === undefined) return own === 'refused' ? null : ANONYMOUS;
-  const match = /^bearer +(\S+)$/i.exec(authorization.trim());
-  return match === null ? null : readToken(match[1] ?? '');
+  const [scheme = '', token = ''] = authorization.trim().split(' ');
+  if (scheme.toLowerCase() === 'bearer' && token !== '') return readToken(token);
+  return own === 'refused' ? null : ANONYMOUS;
+}
+
+/** What to tell a client whose token was not looked at; '' where there is nothing to tell. */
+export function ignoredTokenWarning(exchange: Exchange): string {
+  const authorization = exchange.header('authorization') ?? '';
+  if (!/^bearer  /i.test(authorization.trim())) return '';
+  const header = 'the provided Authorization header';
+  return `${header} contains extra space before the bearer token, and is ignored`;
 }
 
 function connectionProof(connection: Connection, proxy: FrontProxy | null): ConnectionProof {

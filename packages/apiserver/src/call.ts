@@ -4,7 +4,14 @@ import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { httpCode, statusBytes, type Status } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Identity } from './identity.ts';
-import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
+import {
+  JSON_TYPE,
+  negotiate,
+  PROTOBUF_TYPE,
+  UNROUTED_OFFER,
+  YAML_TYPE,
+  type Negotiated,
+} from './negotiation.ts';
 import { durationMs, type Query } from './query.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { Sink } from './sink.ts';
@@ -114,6 +121,11 @@ export class Call {
     onDone?.();
   }
 
+  /** JSON is asked for indented. */
+  get isPretty(): boolean {
+    return this.query.has('pretty') && this.query.flag('pretty');
+  }
+
   /** How long the client gives the server, in milliseconds; 0 where it does not say. */
   get timeoutMs(): number {
     return durationMs(this.query.text('timeout')) ?? 0;
@@ -188,8 +200,17 @@ export class Call {
     this.exchange.respond(code, 'text/plain; charset=utf-8', text, headers);
   }
 
+  /** Refuses what the identity may not do, with the field that upstream's filters add. */
+  deny(status: Status): void {
+    this.#fail(status, ['x-content-type-options', 'nosniff']);
+  }
+
   /** Answers with a failure (or a success without an object). */
   fail(status: Status): void {
+    this.#fail(status, []);
+  }
+
+  #fail(status: Status, fields: readonly string[]): void {
     const code = httpCode(status);
     const { retry: again } = this;
     if (again !== null && REFUSALS_OF_STATE.has(code)) {
@@ -198,8 +219,7 @@ export class Call {
       return;
     }
     const retry = status.details?.retryAfterSeconds;
-    const more = retry === undefined ? [] : ['retry-after', String(retry)];
-    if (code === 403) more.push('x-content-type-options', 'nosniff');
+    const more = retry === undefined ? [...fields] : ['retry-after', String(retry), ...fields];
     const { type, bytes } = this.#encodeStatus(status);
     this.refusal = status;
     if (this.keepsAnswer) this.answer = bytes;
@@ -209,12 +229,17 @@ export class Call {
 
   #encodeStatus(status: Status): { type: string; bytes: Uint8Array | string } {
     const object = status as unknown as JsonObject;
-    if (this.media.encoding === 'protobuf') {
+    const accept = this.exchange.header('accept') ?? '';
+    const asked = negotiate(accept, UNROUTED_OFFER, this.isPretty);
+    // What fits nothing that the client takes is JSON for people, indented.
+    if (!asked.ok) return { type: JSON_TYPE, bytes: statusBytes(status, true) };
+    const { encoding, pretty } = asked.value;
+    if (encoding === 'protobuf') {
       const bytes = encodeProtobuf(object);
       if (bytes !== undefined) return { type: PROTOBUF_TYPE, bytes };
     }
-    if (this.media.encoding === 'yaml') return { type: YAML_TYPE, bytes: yamlText(object) };
-    return { type: JSON_TYPE, bytes: statusBytes(status, this.media.pretty) };
+    if (encoding === 'yaml') return { type: YAML_TYPE, bytes: yamlText(object) };
+    return { type: JSON_TYPE, bytes: statusBytes(status, pretty) };
   }
 
   /** Answers with an object as it is, in the negotiated encoding, without any transform. */

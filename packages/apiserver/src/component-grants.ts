@@ -17,40 +17,12 @@ interface Grant {
 
 const READ = ['get', 'list', 'watch'] as const;
 const ALL = ['*'] as const;
-const AUTHENTICATED = 'group:system:authenticated';
-const UNAUTHENTICATED = 'group:system:unauthenticated';
-const HEALTH = ['/healthz', '/healthz/*', '/livez', '/livez/*', '/readyz', '/readyz/*'] as const;
-const DISCOVERY = ['/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*'] as const;
-const REVIEWS = [
-  'selfsubjectaccessreviews.authorization.k8s.io',
-  'selfsubjectrulesreviews.authorization.k8s.io',
-  'selfsubjectreviews.authentication.k8s.io',
-] as const;
 const ACCESS_REVIEWS = [
   'tokenreviews.authentication.k8s.io',
   'subjectaccessreviews.authorization.k8s.io',
 ] as const;
 
 const GRANTS: readonly Grant[] = [
-  {
-    subject: UNAUTHENTICATED,
-    verbs: ['get'],
-    resources: [],
-    paths: [...HEALTH, '/version', '/version/'],
-  },
-  {
-    subject: AUTHENTICATED,
-    verbs: ['get'],
-    resources: [],
-    paths: [...HEALTH, ...DISCOVERY, '/', '/version', '/version/'],
-  },
-  { subject: AUTHENTICATED, verbs: ['create'], resources: REVIEWS },
-  {
-    subject: 'group:system:monitoring',
-    verbs: ['get'],
-    resources: [],
-    paths: ['/metrics', '/metrics/*'],
-  },
   { subject: 'system:kube-scheduler', verbs: READ, resources: ALL },
   {
     subject: 'system:kube-scheduler',

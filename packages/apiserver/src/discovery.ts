@@ -422,7 +422,7 @@ function legacyResource(resource: Resource): JsonObject[] {
       verbs: [...resource.verbs],
       ...(resource.shortNames.length > 0 ? { shortNames: [...resource.shortNames] } : {}),
       ...(resource.categories.length > 0 ? { categories: [...resource.categories] } : {}),
-      storageVersionHash: hash,
+      ...(resource.verbs.includes('delete') ? { storageVersionHash: hash } : {}),
     },
   ];
   for (const one of resource.subresources.values()) {

@@ -23,7 +23,8 @@ export class Health {
     if (name !== '') {
       if (!names.includes(name)) return false;
       const fault = this.#checks.get(name)?.() ?? null;
-      this.#send(call, fault === null ? 200 : 500, fault === null ? 'ok' : `${name} failed`);
+      if (fault === null) call.send(200, 'text/plain; charset=utf-8', 'ok');
+      else this.#send(call, 500, `${name} failed`);
       return true;
     }
     const excluded = new Set(call.query.all('exclude'));

@@ -47,6 +47,7 @@ const ENCODINGS: Readonly<Record<string, Negotiated['encoding']>> = {
   'application/json': 'json',
   'application/yaml': 'yaml',
   'application/vnd.kubernetes.protobuf': 'protobuf',
+  'application/*': 'json',
   '*/*': 'json',
 };
 const TRANSFORMS: Readonly<Record<string, Negotiated['transform']>> = {
@@ -59,6 +60,10 @@ const TRANSFORMS: Readonly<Record<string, Negotiated['transform']>> = {
 export interface Offer {
   readonly media: readonly string[];
   readonly tables: boolean;
+  /** What the router lets pass, where that is more than the encodings; in its refusals' order. */
+  readonly routed?: readonly string[];
+  /** No router stands before it that would refuse `application/*`. */
+  readonly isUnrouted?: boolean;
   /** Whole objects have no protobuf form; what is made of them has. */
   readonly isUntyped?: boolean;
 }
@@ -67,8 +72,15 @@ export const BUILT_IN_OFFER: Offer = {
   media: [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE],
   tables: true,
 };
+/** For lists: their router knows the types of watches too. */
+export const LISTED_OFFER: Offer = {
+  ...BUILT_IN_OFFER,
+  routed: [...BUILT_IN_OFFER.media, `${JSON_TYPE};stream=watch`, `${PROTOBUF_TYPE};stream=watch`],
+};
 export const CUSTOM_OFFER: Offer = { ...BUILT_IN_OFFER, isUntyped: true };
 export const REVIEW_OFFER: Offer = { media: BUILT_IN_OFFER.media, tables: false };
+/** For what is written without a router: failures, and the documents of the aggregator. */
+export const UNROUTED_OFFER: Offer = { ...REVIEW_OFFER, isUnrouted: true };
 
 /**
  * The first clause, by weight and then by position, that can be served. A clause whose type is
@@ -91,10 +103,12 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     const isLean = encoding === 'json' && clause.parameters.get('managedfields') === 'omit';
     return success({ encoding, ...transform, stream: isStream(clause), pretty, isLean });
   }
-  return failed(isTypeKnown ? notAcceptable(offer.media) : nothingAcceptable(offer.media));
+  if (isTypeKnown || offer.isUnrouted === true) return failed(notAcceptable(offer.media));
+  return failed(nothingAcceptable(offer.routed ?? offer.media));
 }
 
 function isOffered(type: string, offer: Offer): boolean {
+  if (type === 'application/*') return offer.isUnrouted === true;
   return type === '*/*' || offer.media.includes(type);
 }
 
@@ -115,7 +129,7 @@ function transformOf(
   return version === 'v1' || version === 'v1beta1' ? { transform, version } : null;
 }
 
-/** Clauses by falling weight; those of weight 0 are refused by the client and left out. */
+/** Clauses by falling weight; a weight of 0 is only the last choice, as upstream reads it. */
 export function parseAccept(accept: string): Clause[] {
   const clauses: { clause: Clause; weight: number }[] = [];
   for (const text of accept.split(',')) {
@@ -128,8 +142,8 @@ export function parseAccept(accept: string): Clause[] {
     }
     const weight = Number(parameters.get('q') ?? '1');
     const name = type.trim().toLowerCase();
-    if (name === '' || !(weight > 0)) continue;
-    clauses.push({ clause: { type: name, parameters }, weight });
+    if (name === '') continue;
+    clauses.push({ clause: { type: name, parameters }, weight: Number.isNaN(weight) ? 1 : weight });
   }
   return clauses.sort((a, b) => b.weight - a.weight).map(({ clause }) => clause);
 }

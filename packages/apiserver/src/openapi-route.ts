@@ -2,7 +2,7 @@
 import type { Call } from './call.ts';
 import { AnswerBody } from './answer-body.ts';
 import { parseAccept } from './negotiation.ts';
-import { hexOf, type OpenApiDocument, type OpenApiDocuments } from './openapi-documents.ts';
+import type { OpenApiDocument, OpenApiDocuments } from './openapi-documents.ts';
 import { OPENAPI_V2_ANSWER, OPENAPI_V2_PROTOBUF } from './openapi-protobuf.ts';
 
 const YEAR_MS: number = 365 * 24 * 3600 * 1000;
@@ -16,15 +16,16 @@ export function answerOpenApi(documents: OpenApiDocuments, call: Call, path: str
   }
   if (path === '/openapi/v3') {
     const text = documents.index;
-    const headers = tagged(call, hexOf(text));
-    if (headers === null) return;
-    call.code = 200;
-    call.exchange.respond(200, 'text/plain; charset=utf-8', text, headers);
+    call.send(200, 'text/plain; charset=utf-8', text);
     return;
   }
   const name = path.slice('/openapi/v3/'.length);
-  if (!path.startsWith('/openapi/v3/') || !documents.has(name)) {
+  if (!path.startsWith('/openapi/v3/')) {
     call.sendText(404, '404 page not found\n');
+    return;
+  }
+  if (!documents.has(name)) {
+    call.send(404, null, null);
     return;
   }
   answerDocument(documents, call, name);

@@ -1,9 +1,17 @@
 /** Requests for paths that are no resources: discovery, version, health, metrics, OpenAPI. */
-import { generic } from '@megaplane/machinery/status';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { generic, nothingAcceptable } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { wantsCompressed, whenCompressed } from './compressed-document.ts';
 import { wantsAggregated, type Document } from './discovery.ts';
-import { JSON_TYPE } from './negotiation.ts';
+import {
+  JSON_TYPE,
+  negotiate,
+  parseAccept,
+  REVIEW_OFFER,
+  UNROUTED_OFFER,
+  type Offer,
+} from './negotiation.ts';
 import { answerDump, DUMPS_PATH } from './fairness/flow-dumps.ts';
 import { answerOpenApi } from './openapi-route.ts';
 import { VERSION } from './release.ts';
@@ -12,42 +20,64 @@ import type { ServerParts } from './server.ts';
 const ISSUER_PATH = '/.well-known/openid-configuration';
 const KEYS_PATH = '/openid/v1/jwks';
 
+/** Served by the router of resources' documents, to which one slash at the end is nothing. */
+const ROUTED = /^\/(api|apis|version|\.well-known\/openid-configuration|openid\/v1\/jwks)\b/;
+
 /** Answers; the caller has authorized the request. */
 export function answerPath(parts: ServerParts, call: Call): void {
-  const path = call.info.path.replace(/(.)\/$/, '$1');
+  const { info, exchange } = call;
+  const path = ROUTED.test(info.path) ? info.path.replace(/(.)\/$/, '$1') : info.path;
   const [, first = '', second = '', third, fourth] = path.split('/');
   if (path.startsWith(DUMPS_PATH)) {
     if (parts.fairness === null || !answerDump(parts.fairness, call)) notFound(call);
     return;
   }
   if (['healthz', 'livez', 'readyz'].includes(first)) {
-    if (!parts.health.answer(call, path)) notFound(call);
+    if (path.endsWith('/') || !parts.health.answer(call, path)) notFound(call);
     return;
   }
-  if (!isKnown(path, first)) {
+  if (answerPlain(parts, call, path)) return;
+  if (!ROUTED.test(path)) {
     notFound(call);
     return;
   }
-  if (call.exchange.method !== 'GET') {
+  const isGroups = first === 'apis' && fourth === undefined && third === undefined;
+  if (exchange.method !== 'GET' && !isGroups) {
     call.fail(generic('MethodNotAllowed'));
     return;
   }
   if (path === ISSUER_PATH || path === KEYS_PATH) answerIssuer(parts, call, path);
-  else if (path === '/') call.sendObject(200, { paths: parts.discovery.rootPaths() });
-  else if (path === '/version') call.sendObject(200, VERSION);
-  else if (path === '/metrics') {
-    call.send(200, 'text/plain; version=0.0.4; charset=utf-8', parts.metrics.render(parts.world));
-  } else if (first === 'openapi') answerDocuments(parts, call, path);
+  else if (path === '/version') answerVersion(call);
   else if (first === 'api') answerCore(parts, call, second);
-  else if (fourth === undefined) answerGroups(parts, call, second, third);
+  else if (first === 'apis' && fourth === undefined) answerGroups(parts, call, second, third);
   else notFound(call);
 }
 
-function isKnown(path: string, first: string): boolean {
-  return (
-    ['/', '/version', '/metrics', ISSUER_PATH, KEYS_PATH].includes(path) ||
-    ['api', 'apis', 'openapi'].includes(first)
-  );
+/** Paths that answer whichever method asks. */
+function answerPlain(parts: ServerParts, call: Call, path: string): boolean {
+  if (path === '/' || path === '/index.html') {
+    const paths = JSON.stringify({ paths: parts.discovery.rootPaths() }, null, 2);
+    call.send(200, JSON_TYPE, paths);
+  } else if (path === '/metrics') {
+    call.send(200, METRICS_TYPE, parts.metrics.render(parts.world));
+  } else if (path.startsWith('/openapi/')) answerDocuments(parts, call, path);
+  else return false;
+  return true;
+}
+
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores';
+
+/** The routers of these look at types alone, and know no others. */
+function takes(call: Call, type: string): boolean {
+  const accept = call.exchange.header('accept') ?? '';
+  const isTaken =
+    accept === '' || parseAccept(accept).some((one) => one.type === type || one.type === '*/*');
+  if (!isTaken) call.fail(nothingAcceptable([type]));
+  return isTaken;
+}
+
+function answerVersion(call: Call): void {
+  if (takes(call, JSON_TYPE)) call.send(200, JSON_TYPE, JSON.stringify(VERSION, null, 2));
 }
 
 /** Documents of API servers behind this one are theirs. */
@@ -61,9 +91,18 @@ function answerDocuments({ remotes, openapi }: ServerParts, call: Call, path: st
 function answerIssuer(parts: ServerParts, call: Call, path: string): void {
   const signer = parts.world.services?.signer ?? null;
   if (signer === null) notFound(call);
-  else if (path === KEYS_PATH) {
-    call.send(200, 'application/jwk-set+json', JSON.stringify(signer.keySet()));
-  } else call.send(200, JSON_TYPE, JSON.stringify(signer.discovery(parts.address)));
+  else if (path === KEYS_PATH) sendKept(call, KEYS_TYPE, JSON.stringify(signer.keySet()));
+  else sendKept(call, JSON_TYPE, JSON.stringify(signer.discovery(parts.address)));
+}
+
+const KEYS_TYPE = 'application/jwk-set+json';
+
+/** What verifiers may keep for an hour. */
+function sendKept(call: Call, type: string, text: string): void {
+  if (!takes(call, type)) return;
+  const headers = ['audit-id', call.auditId, 'cache-control', 'public, max-age=3600'];
+  call.code = 200;
+  call.exchange.respond(200, type, text, [...headers, ...call.flowFields]);
 }
 
 function answerCore(parts: ServerParts, call: Call, version: string): void {
@@ -86,12 +125,14 @@ function answerGroups(
 ): void {
   if (group === '') {
     const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
-    sendDocument(call, isAggregated ? discovery.aggregated(false) : discovery.groupList());
+    const document = isAggregated ? discovery.aggregated(false) : discovery.groupList();
+    sendDocument(call, document, UNROUTED_OFFER);
     return;
   }
   const document =
     version === undefined ? discovery.groupDocument(group) : discovery.resourceList(group, version);
-  if (document !== null) sendDocument(call, document);
+  const offer = version === undefined ? UNROUTED_OFFER : REVIEW_OFFER;
+  if (document !== null) sendDocument(call, document, offer);
   else if (discovery.hasGroup(group)) call.fail(generic('NotFound'));
   else notFound(call);
 }
@@ -100,11 +141,30 @@ function notFound(call: Call): void {
   call.sendText(404, '404 page not found\n');
 }
 
+/** A document in the encoding that the client asks for; what is kept is JSON. */
+function sendPlain(call: Call, document: Document, offer: Offer): void {
+  const accept = call.exchange.header('accept') ?? '';
+  const media = negotiate(accept, offer, call.isPretty);
+  if (!media.ok) {
+    call.fail(media.status);
+    return;
+  }
+  call.media = media.value;
+  if (media.value.encoding === 'json' && !media.value.pretty) {
+    call.send(200, document.contentType, document.bytes);
+    return;
+  }
+  const object = JSON.parse(document.bytes.toString('utf8')) as JsonObject;
+  // The list of versions does not say what it is; its envelope does.
+  const isNamed = media.value.encoding !== 'protobuf' || object['apiVersion'] !== undefined;
+  call.sendObject(200, isNamed ? object : { apiVersion: 'v1', ...object });
+}
+
 /** Sends a kept document, or 304 where the client has it. */
-export function sendDocument(call: Call, document: Document): void {
+export function sendDocument(call: Call, document: Document, offer: Offer = REVIEW_OFFER): void {
   const isAggregated = document.contentType.includes('as=');
   if (!isAggregated) {
-    call.send(200, document.contentType, document.bytes);
+    sendPlain(call, document, offer);
     return;
   }
   const headers = ['audit-id', call.auditId, 'etag', document.etag, 'vary', 'Accept'];

@@ -11,7 +11,8 @@ export class Query {
 
   constructor(target: string) {
     const start = queryStart(target);
-    this.#values = start === target.length ? NOTHING : new URLSearchParams(target.slice(start));
+    this.#values =
+      start === target.length ? NOTHING : new URLSearchParams(wellFormed(target.slice(start)));
   }
 
   /** Nothing is asked with. */
@@ -46,6 +47,13 @@ export class Query {
     if (/^[+-]?\d{1,19}$/.test(value)) return success(Number(value));
     return failed(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`));
   }
+}
+
+/** Pairs with a malformed escape or a semicolon are dropped, as Go's parser does. */
+function wellFormed(query: string): string {
+  if (!/%(?![0-9a-fA-F]{2})|;/.test(query)) return query;
+  const pairs = query.replace(/^\?/, '').split('&');
+  return pairs.filter((pair) => !/%(?![0-9a-fA-F]{2})|;/.test(pair)).join('&');
 }
 
 const REVISION_MAX: bigint = 2n ** 64n - 1n;

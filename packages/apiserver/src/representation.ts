@@ -5,7 +5,13 @@ import type { Call } from './call.ts';
 import { JsonEncoder, MetadataEncoder, type Encoder } from './encoder.ts';
 import type { Filter } from './filter.ts';
 import type { KeptSpace } from './kept-encodings.ts';
-import { BUILT_IN_OFFER, CUSTOM_OFFER, checkTransformShape, negotiate } from './negotiation.ts';
+import {
+  BUILT_IN_OFFER,
+  CUSTOM_OFFER,
+  LISTED_OFFER,
+  checkTransformShape,
+  negotiate,
+} from './negotiation.ts';
 import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
 import type { RequestInfo } from './request-info.ts';
 import { rangeOf, type KeyRange, type Served } from './served.ts';
@@ -14,10 +20,11 @@ import { YamlEncoder } from './yaml-encoder.ts';
 
 /** Reads the Accept header into `call.media`; the failure is a 406. */
 export function negotiateCall(call: Call, served: Served): Result<true> {
-  const offer = served.custom === null ? BUILT_IN_OFFER : CUSTOM_OFFER;
+  const isList = call.info.verb === 'list' || call.info.verb === 'watch';
+  const builtIn = isList ? LISTED_OFFER : BUILT_IN_OFFER;
+  const offer = served.custom === null ? builtIn : CUSTOM_OFFER;
   const accept = call.exchange.header('accept') ?? '';
-  const isPretty = call.query.has('pretty') && call.query.flag('pretty');
-  const media = negotiate(accept, offer, isPretty);
+  const media = negotiate(accept, offer, call.isPretty);
   if (!media.ok) return media;
   call.media = media.value;
   return success(true);

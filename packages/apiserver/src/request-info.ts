@@ -18,6 +18,8 @@ export interface RequestInfo {
   readonly subresource: string;
   /** More segments than the grammar of resources has: no resource of ours is there. */
   readonly extra: boolean;
+  /** A prefix form without a resource: upstream fails on it before it knows who asks. */
+  readonly isBroken?: boolean;
 }
 
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
@@ -37,27 +39,27 @@ export function queryStart(target: string): number {
 }
 
 /**
- * Reads method and path. Segments are decoded once, after splitting, so that a name may hold an
- * escaped slash. Returns null where an escape is malformed, which is a 400 of the router.
+ * Reads method and path. The path is decoded once, before it is split: an escaped slash is a slash.
+ * Empty segments count. Returns null where an escape is malformed, which is a 400 of the router.
  */
 export function parseRequest(method: string, target: string): RequestInfo | null {
-  const rawPath = target.slice(0, queryStart(target));
-  const segments = splitPath(rawPath);
-  if (segments === null) return null;
+  const path = decoded(target.slice(0, queryStart(target)));
+  if (path === null) return null;
+  const segments = segmentsOf(path);
   const isCore = segments[0] === 'api';
   const isGroup = segments[0] === 'apis';
   if ((!isCore && !isGroup) || segments.length < (isCore ? 3 : 4)) {
-    return nonResource(method, segments, rawPath);
+    return nonResource(method, path);
   }
   const group = isCore ? '' : (segments[1] ?? '');
   const version = segments[isCore ? 1 : 2] ?? '';
   let rest = segments.slice(isCore ? 2 : 3);
-  let verb = VERBS[method] ?? method.toLowerCase();
+  let verb = VERBS[method] ?? '';
   if (rest[0] === 'watch' || rest[0] === 'proxy') {
     // deprecated prefix forms: still an attribute of authorization, served as not found
     verb = rest[0];
     rest = rest.slice(1);
-    if (rest.length === 0) return nonResource(method, segments, rawPath);
+    if (rest.length === 0) return { ...nonResource(method, path), isBroken: true };
   }
   let namespace = '';
   if (rest[0] === 'namespaces' && rest.length > 1) {
@@ -69,7 +71,7 @@ export function parseRequest(method: string, target: string): RequestInfo | null
   if (name === '' && verb === 'delete') verb = 'deletecollection';
   return {
     isResource: true,
-    path: isNormal(rawPath, segments) ? rawPath : `/${segments.join('/')}`,
+    path,
     verb,
     group,
     version,
@@ -81,11 +83,10 @@ export function parseRequest(method: string, target: string): RequestInfo | null
   };
 }
 
-function nonResource(method: string, segments: readonly string[], raw: string): RequestInfo {
-  const slash = raw.length > 1 && raw.endsWith('/') ? '/' : '';
+function nonResource(method: string, path: string): RequestInfo {
   return {
     isResource: false,
-    path: `/${segments.join('/')}${segments.length > 0 ? slash : ''}`,
+    path,
     verb: method.toLowerCase(),
     group: '',
     version: '',
@@ -97,35 +98,20 @@ function nonResource(method: string, segments: readonly string[], raw: string): 
   };
 }
 
-/** The path is what its segments make: nothing in it was doubled, escaped or left empty. */
-function isNormal(path: string, segments: readonly string[]): boolean {
-  let length = 0;
-  for (const segment of segments) length += 1 + segment.length;
-  return length === path.length && !path.includes('%');
+/** The parts between slashes, but for those at either end. */
+function segmentsOf(path: string): string[] {
+  let from = 0;
+  let to = path.length;
+  while (from < to && path[from] === '/') from++;
+  while (to > from && path[to - 1] === '/') to--;
+  return from === to ? [] : path.slice(from, to).split('/');
 }
 
-function splitPath(path: string): string[] | null {
-  const segments: string[] = [];
-  for (let from = 0; from < path.length;) {
-    const slash = path.indexOf('/', from);
-    const to = slash < 0 ? path.length : slash;
-    if (to > from) segments.push(path.slice(from, to));
-    from = to + 1;
-  }
-  if (!path.includes('%')) return segments;
-  const decoded: string[] = [];
-  for (const segment of segments) {
-    const plain = decodeSegment(segment);
-    if (plain === null) return null;
-    decoded.push(plain);
-  }
-  return decoded;
-}
-
-function decodeSegment(segment: string): string | null {
-  if (/%(?![0-9a-fA-F]{2})/.test(segment)) return null;
+function decoded(path: string): string | null {
+  if (!path.includes('%')) return path;
+  if (/%(?![0-9a-fA-F]{2})/.test(path)) return null;
   try {
-    return decodeURIComponent(segment);
+    return decodeURIComponent(path);
   } catch (error) {
     // an escape that is no UTF-8: the only way decodeURIComponent fails after the check above
     if (error instanceof URIError) return null;

@@ -62,7 +62,7 @@ export function answerResource(
   served: Served,
 ): void {
   const media = negotiateCall(call, served);
-  if (!media.ok) {
+  if (!media.ok && !isProxied(call.exchange.path)) {
     call.fail(media.status);
     return;
   }
@@ -131,10 +131,17 @@ function checkRoute(call: Call, served: Served): Status | null {
   const { info, exchange } = call;
   const { resource } = served;
   if (info.extra && !isProxied(exchange.path)) return generic('NotFound');
-  if (exchange.method === 'HEAD' || exchange.method === 'OPTIONS') {
+  if (!isProxied(exchange.path) && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
     return generic('MethodNotAllowed');
   }
-  const isNamespaceItself = resource.resource === 'namespaces' && resource.group === '';
+  if (info.verb === 'proxy') return generic('NotFound');
+  if (info.verb === 'watch' && exchange.method !== 'GET') return generic('MethodNotAllowed');
+  if (info.name === '.' || info.name === '..') {
+    return badRequest(`Name parameter invalid: "${info.name}": may not be '${info.name}'`);
+  }
+  const isNamespaces = resource.resource === 'namespaces' && resource.group === '';
+  const isNamespaceItself =
+    isNamespaces && !/^\/[^/]+\/[^/]+(\/[^/]+){2}\/namespaces/.test(info.path);
   if (!resource.namespaced && info.namespace !== '' && !isNamespaceItself) {
     return generic('NotFound');
   }
@@ -312,7 +319,8 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
     call.fail(isPart ? notFound(served.plural, info.name) : generic('NotFound'));
     return;
   }
-  const verb = info.verb === 'list' ? 'get' : info.verb;
+  const isAsked = info.verb === 'list' || call.exchange.method === 'OPTIONS';
+  const verb = isAsked ? 'get' : info.verb;
   if (!subresource.verbs.includes(verb)) {
     call.fail(generic('MethodNotAllowed'));
     return;

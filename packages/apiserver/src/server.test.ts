@@ -217,3 +217,67 @@ test('a large collection is removed over several turns, and others are answered 
   assert.equal(removed.items.length, count);
   assert.deepEqual((JSON.parse(ask('GET', MAPS).text) as { items: unknown[] }).items, []);
 });
+
+test('paths are taken as written: empty segments, slashes at the end, escapes', () => {
+  const { ask } = server();
+  const cases: readonly (readonly [string, string, number, string])[] = [
+    ['GET', '/version/', 200, 'gitVersion'],
+    ['GET', '/healthz/', 404, '404 page not found\n'],
+    ['GET', '/metrics/', 404, '404 page not found\n'],
+    ['GET', '//api', 404, '404 page not found\n'],
+    ['GET', '/index.html', 200, '/openapi/v3'],
+    ['POST', '/', 200, '/openapi/v3'],
+    ['OPTIONS', '/apis/apps', 200, 'APIGroup'],
+    ['OPTIONS', '/apis/apps/v1', 405, 'does not allow this method'],
+    ['GET', '/api//v1', 404, 'could not find the requested resource'],
+    ['GET', '/api/v1//pods', 404, 'could not find the requested resource'],
+    ['GET', '/api/v1/namespaces//pods', 200, 'PodList'],
+    ['GET', '/api/v1/namespaces/a/namespaces/a', 404, 'could not find'],
+    [
+      'GET',
+      '/api/v1/namespaces/a/pods/..',
+      400,
+      'Name parameter invalid: \\"..\\": may not be \'..\'',
+    ],
+    ['GET', '/api/v1/namespaces/a/pods/a%2Fb', 404, 'could not find the requested resource'],
+    ['GET', '/api/v1/namespaces/a/pods/%zz', 400, '400 Bad Request'],
+    ['GET', '/api/v1/namespaces/a/pods?limit=%zz&a;b', 200, 'PodList'],
+    ['GET', '/api/v1/watch', 500, 'unable to determine kind and namespace from url, /api/v1/watch'],
+    ['GET', '/api/v1/proxy/nodes/x', 404, 'could not find the requested resource'],
+    ['POST', '/api/v1/watch/pods', 405, 'does not allow this method'],
+  ];
+  for (const [method, path, status, text] of cases) {
+    const answer = ask(method, path);
+    assert.equal(answer.status, status, `${method} ${path}: ${answer.text}`);
+    assert(answer.text.includes(text), `${method} ${path}: ${answer.text}`);
+  }
+});
+
+test('documents and failures come in what the client takes, or indented', () => {
+  const { ask } = server();
+  const first = (path: string, accept: string): string => {
+    const { status, text } = ask('GET', path, undefined, { accept });
+    return `${status} ${text.slice(0, 22).replaceAll('\n', '|')}`;
+  };
+  const json = 'application/json';
+  const table = `${json};as=Table;v=v1;g=meta.k8s.io`;
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['/apis/apps', 'application/yaml', '200 apiVersion: v1|kind: A'],
+    ['/apis/apps/v1', 'application/vnd.kubernetes.protobuf', '200 k8s\0'],
+    ['/apis/apps', 'application/*', '200 {"kind":"APIGroup","ap'],
+    ['/apis/apps/v1', 'application/*', '406 {"kind":"Status","apiV'],
+    ['/api', 'image/png', '406 {|  "kind": "Status",|'],
+    ['/version', 'application/yaml', '406 apiVersion: v1|code: 4'],
+    ['/version', table, '200 {|  "major": "1",|  "m'],
+    ['/api/v1/nope', 'application/yaml', '404 apiVersion: v1|code: 4'],
+    [`${MAPS}/none`, table, '404 {|  "kind": "Status",|'],
+    [`${MAPS}/none`, `${table},${json}`, '404 {"kind":"Status","apiV'],
+    [`${MAPS}/none`, `${json};q=0`, '404 {"kind":"Status","apiV'],
+  ];
+  for (const [path, accept, expected] of cases) {
+    const found = first(path, accept);
+    assert.equal(found.slice(0, expected.length), expected, `${path} as ${accept}`);
+  }
+  const list = ask('GET', MAPS, undefined, { accept: 'image/png' }).text;
+  assert(list.includes('application/vnd.kubernetes.protobuf;stream=watch'));
+});

@@ -1,5 +1,5 @@
 /** The API server: from a request on the wire to the part that answers it. */
-import { generic, badRequest, unauthorized } from '@megaplane/machinery/status';
+import { generic, unauthorized } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { Discovery } from './discovery.ts';
@@ -7,7 +7,12 @@ import type { Admission } from './admission/admission.ts';
 import type { Fairness } from './fairness/fairness.ts';
 import type { AnonymousRule } from './access/authentication-configuration.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
-import { authenticate, isUnknown, type TokenReader } from './authentication.ts';
+import {
+  authenticate,
+  ignoredTokenWarning,
+  isUnknown,
+  type TokenReader,
+} from './authentication.ts';
 import {
   attributesOf,
   denial,
@@ -147,10 +152,19 @@ export class ApiServer {
     const info = parseRequest(exchange.method, exchange.path);
     const call = this.#call(exchange, info, identity ?? ANONYMOUS);
     if (info === null) {
-      call.fail(badRequest('invalid URL escape in the path'));
+      call.code = 400;
+      exchange.respond(400, 'text/plain; charset=utf-8', '400 Bad Request', []);
+      return;
+    }
+    if (info.isBroken === true) {
+      const fault = `unable to determine kind and namespace from url, ${info.path}`;
+      const text = `"${exchange.path}": failed to create RequestInfo: ${fault}`;
+      call.sendText(500, `Internal Server Error: ${text}\n`);
       return;
     }
     const isAnonymous = identity === ANONYMOUS;
+    const warning = isAnonymous ? ignoredTokenWarning(exchange) : '';
+    if (warning !== '') call.warn(warning);
     if (identity === null || (isAnonymous && !this.#isOpen(info.path))) {
       call.fail(unauthorized());
       return;
@@ -194,7 +208,7 @@ export class ApiServer {
     let isLater = false;
     impersonate(call, this.parts.authorize, attributes, (acting) => {
       if (!acting.ok) {
-        call.fail(acting.status);
+        call.deny(acting.status);
         return;
       }
       call.identity = acting.value;
@@ -232,7 +246,7 @@ export class ApiServer {
     call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
     call.annotate('authorization.k8s.io/reason', decision.reason);
     if (!decision.allowed) {
-      call.fail(denial(call.identity, attributes, decision.reason));
+      call.deny(denial(call.identity, attributes, decision.reason));
       return;
     }
     const remote = this.parts.remotes.behind(info);

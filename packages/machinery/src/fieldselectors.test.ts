@@ -12,10 +12,7 @@ test('each kind refuses fields that it does not offer in its own words', () => {
     said('', 'Node', 'metadata.namespace='),
     'field label not supported: metadata.namespace',
   );
-  assert.equal(
-    said('batch', 'Job', 'spec.foo=1'),
-    'field label "spec.foo" not supported for batchv1.Job',
-  );
+  assert.equal(said('batch', 'Job', 'spec.foo=1'), 'field label "spec.foo" not supported for Job');
   assert.equal(
     said('resource.k8s.io', 'ResourceSlice', 'metadata.namespace=x'),
     'field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: metadata.namespace',

@@ -104,7 +104,7 @@ const TABLES: ReadonlyMap<string, FieldTable> = new Map([
     table(
       [...NAMED, 'status.successful'],
       [],
-      (field) => `field label ${quoted(field)} not supported for batchv1.Job`,
+      (field) => `field label ${quoted(field)} not supported for Job`,
     ),
   ],
   ['certificates.k8s.io/CertificateSigningRequest', table(['metadata.name', 'spec.signerName'])],

@@ -201,6 +201,8 @@ export function isStored(resource: Resource): boolean {
   return MUTABLE_VERBS.every((verb) => resource.verbs.includes(verb));
 }
 
+const LAST = 'flowcontrol.apiserver.k8s.io';
+
 /**
  * Groups and versions in discovery order: by group priority, then versions GA first, higher numbers
  * first. `isServed` chooses; a version without resources, and a group without versions, is left
@@ -216,7 +218,11 @@ export function groups(isServed: (resource: Resource) => boolean = (r) => r.serv
     if (same === undefined) versions.set(resource.version, [resource]);
     else same.push(resource);
   }
-  return [...found].map(([name, versions]) => ({
+  // Discovery tells groups by priority, and this one has the lowest.
+  const ordered = [...found].sort(
+    ([one], [other]) => Number(one === LAST) - Number(other === LAST),
+  );
+  return ordered.map(([name, versions]) => ({
     name,
     versions: [...versions].map(([version, members]) => ({ version, resources: members })),
   }));

@@ -280,7 +280,7 @@ export function notAcceptable(mediaTypes: readonly string[]): Status {
 /** No clause of the Accept header can be served at all. */
 export function nothingAcceptable(mediaTypes: readonly string[]): Status {
   const message = `406: Not Acceptable\n\nAvailable representations: ${mediaTypes.join(', ')}`;
-  return failure('NotAcceptable', 406, message);
+  return failure('NotAcceptable', 406, message, {});
 }
 
 export function notAcceptableText(message: string): Status {
@@ -295,7 +295,7 @@ export function unsupportedMediaType(mediaTypes: readonly string[]): Status {
 
 /** A PATCH of an unknown type on a built-in resource. */
 export function unsupportedPatchType(): Status {
-  return failure('UnsupportedMediaType', 415, '415: Unsupported Media Type');
+  return failure('UnsupportedMediaType', 415, '415: Unsupported Media Type', {});
 }
 
 export function requestEntityTooLarge(why: string): Status {
@@ -392,7 +392,7 @@ export function httpCode(status: Status): number {
 
 /** The JSON body of a Status, ready to send. `isPretty` indents as upstream does for browsers. */
 export function statusBytes(status: Status, isPretty = false): Buffer {
-  return Buffer.from(JSON.stringify(status, null, isPretty ? 2 : 0) + '\n');
+  return Buffer.from(isPretty ? JSON.stringify(status, null, 2) : `${JSON.stringify(status)}\n`);
 }
 
 /** Reads a value that may be a Status; undefined where it is something else. */

@@ -1,7 +1,9 @@
 /** A server, users with tokens, and a webhook that a test answers for. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
+import { stringAt } from '@megaplane/machinery/json';
 import { createApiServer, type ServerOptions } from '../assembly.ts';
+import { bootstrapRoles } from '../bootstrap-roles.ts';
 import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 
@@ -40,6 +42,8 @@ export class WebhookModel implements WebhookCaller {
   }
 }
 
+const STANDARD = ['system:discovery', 'system:basic-user', 'system:public-info-viewer'];
+
 /** A server without sockets, and a way to ask it. */
 export class AccessModel {
   nowMs = 1_700_000_000_000;
@@ -55,6 +59,17 @@ export class AccessModel {
       deferPiece: (work: () => void) => void this.#later.push(work),
     };
     this.#api = createApiServer({ storage: new StorageModel(), edge, address: '', ...options });
+    this.#makeStandardRoles();
+  }
+
+  /** What every user may do rests on objects, as it does in a server that was started. */
+  #makeStandardRoles(): void {
+    for (const object of bootstrapRoles()) {
+      const name = stringAt(object, 'metadata', 'name');
+      if (!STANDARD.includes(name)) continue;
+      const plural = object['kind'] === 'ClusterRole' ? 'clusterroles' : 'clusterrolebindings';
+      this.ask('POST', `/apis/rbac.authorization.k8s.io/v1/${plural}`, object);
+    }
   }
 
   /** Asks with a bearer token; without one as an administrator. */

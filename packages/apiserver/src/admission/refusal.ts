@@ -3,13 +3,14 @@ import { stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Admitted } from './admission.ts';
 
-/** The name that a refusal shows: the object's, the start of a generated one, or the URL's. */
+/** The name that a refusal shows: the object's, the URL's, or the start of a generated one. */
 export function writtenName({ object, call }: Admitted): string {
   const shown = object ?? {};
   return (
     stringAt(shown, 'metadata', 'name') ||
     call.info.name ||
-    stringAt(shown, 'metadata', 'generateName')
+    stringAt(shown, 'metadata', 'generateName') ||
+    'Unknown'
   );
 }
 

@@ -183,7 +183,7 @@ function refusesReader({ call, world }: SubresourceContext): boolean {
   const attributes = attributesOf(call.info, 'create', call.info.name);
   const decision = world.services?.authorize(call.identity, attributes);
   if (decision === undefined || decision.allowed) return false;
-  call.fail(denial(call.identity, attributes, decision.reason));
+  call.deny(denial(call.identity, attributes, decision.reason));
   return true;
 }
 
