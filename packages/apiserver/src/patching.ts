@@ -122,7 +122,7 @@ function resultForm(
   if (!form.ok) return failed(unfit(served, result, form.message));
   // Upstream converts the result of a strategic patch in another way, which sorts.
   const found = patch.kind === 'strategic' ? form.strictErrors.toSorted() : form.strictErrors;
-  const faults = patch.kind === 'json' ? [...patch.strictErrors, ...found] : found;
+  const faults = patch.kind === 'json' ? [...(patch.strictErrors ?? []), ...found] : found;
   if (faults.length > 0 && options.fieldValidation === 'Strict') {
     const text = `strict decoding error: ${faults.join(', ')}`;
     return failed(patchResultInvalid(shownIn(result), text));

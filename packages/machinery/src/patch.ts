@@ -40,8 +40,8 @@ export type Patch =
   | {
       readonly kind: 'json';
       readonly operations: readonly JsonObject[];
-      /** What strict decoding says of the operations themselves. */
-      readonly strictErrors: readonly string[];
+      /** What strict decoding says of the operations themselves; absent for none. */
+      readonly strictErrors?: readonly string[];
     }
   | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject };
 
