@@ -41,16 +41,18 @@ test('paths of resources and of everything else are told apart', () => {
   }
 });
 
-test('the path is told without what was doubled, escaped or left empty in it', () => {
-  const cases: readonly (readonly [string, string])[] = [
-    ['/api/v1/pods', '/api/v1/pods'],
-    ['/api/v1/pods/', '/api/v1/pods'],
-    ['/api//v1/pods?limit=1', '/api/v1/pods'],
-    ['//api/v1/pods', '/api/v1/pods'],
-    ['/api/v1/p%6fds', '/api/v1/pods'],
-    ['/api/v1/namespaces/a/configmaps/x%2Fy', '/api/v1/namespaces/a/configmaps/x/y'],
+test('the path is told as it was written, decoded, and empty segments count', () => {
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['/api/v1/pods', '/api/v1/pods', 'list /v1 [] pods'],
+    ['//api/v1/pods/', '//api/v1/pods/', 'list /v1 [] pods'],
+    ['/api/v1/%70ods', '/api/v1/pods', 'list /v1 [] pods'],
+    ['/api/v1//pods', '/api/v1//pods', 'get /v1 [] pods'],
+    ['/api/v1/namespaces//pods', '/api/v1/namespaces//pods', 'list /v1 [] pods'],
   ];
-  for (const [target, expected] of cases) {
-    assert.equal(parseRequest('GET', target)?.path, expected, target);
+  for (const [target, path, expected] of cases) {
+    assert.equal(parseRequest('GET', target)?.path, path);
+    assert.equal(describe('GET', target), expected);
   }
+  assert.equal(parseRequest('FOO', '/api/v1/pods')?.verb, '');
+  assert.equal(parseRequest('GET', '/api/v1/watch')?.isBroken, true);
 });

@@ -254,7 +254,8 @@ export class ApiServer {
       this.parts.remotes.pass(call, remote);
       return;
     }
-    if (!info.isResource) {
+    // a doubled slash in front is a path of no router, whatever it means to authorizers
+    if (!info.isResource || info.path.startsWith('//')) {
       answerPath(this.parts, call);
       return;
     }
