@@ -26,7 +26,12 @@ function pod(spec: JsonObject, status: JsonObject, metadata: JsonObject = {}): J
 
 test('an ordinary pod is bound by inserting bytes where upstream has the fields', () => {
   const plain = pod({ securityContext: {}, tolerations: [] }, { qosClass: 'BestEffort' });
-  const bound = spliceBinding(rowOf(plain), 'node-1', 'u1', '2026-01-02T03:04:05Z');
+  const bound = spliceBinding(rowOf(plain), {
+    nodeName: 'node-1',
+    uid: 'u1',
+    labels: {},
+    timestamp: '2026-01-02T03:04:05Z',
+  });
   assert.deepEqual(JSON.parse(bound?.toString() ?? ''), {
     ...plain,
     spec: { ...(plain['spec'] as JsonObject), nodeName: 'node-1' },
@@ -46,6 +51,38 @@ test('an ordinary pod is bound by inserting bytes where upstream has the fields'
   assert.match(bound?.toString() ?? '', /"serviceAccount":"default","nodeName":"node-1","security/);
 });
 
+const BINDING = { nodeName: 'n', uid: '', labels: {}, timestamp: 't' };
+const ZONE = 'topology.kubernetes.io/zone';
+
+test('labels of the binding join those of the pod, unless one is there already', () => {
+  const creationTimestamp = '2026-01-02T03:04:05Z';
+  const bind = (metadata: JsonObject): JsonObject | null => {
+    const binding = { ...BINDING, labels: { [ZONE]: 'a "b"', x: '' } };
+    const bound = spliceBinding(rowOf(pod({}, {}, metadata)), binding);
+    if (bound === null) return null;
+    const object = JSON.parse(bound.toString()) as { metadata: JsonObject; spec: JsonObject };
+    assert.equal(object.spec['nodeName'], 'n');
+    return object.metadata;
+  };
+  const base = { name: 'p', uid: 'u1', creationTimestamp };
+  const added = { [ZONE]: 'a "b"', x: '' };
+  const finalizers = ['a/b'];
+  assert.deepEqual(bind({ creationTimestamp, finalizers }), { ...base, labels: added, finalizers });
+  assert.deepEqual(bind({ creationTimestamp, labels: {}, finalizers }), {
+    ...base,
+    labels: added,
+    finalizers,
+  });
+  const labels = { app: '}', z: 'x' };
+  assert.deepEqual(bind({ labels, creationTimestamp }), {
+    ...base,
+    labels: { ...labels, ...added },
+  });
+  assert.equal(bind({ creationTimestamp, labels: { [ZONE]: 'c' } }), null);
+  assert.equal(bind({ creationTimestamp, labels: { x: '' } }), null);
+  assert.equal(bind({}), null, 'without a time there is no place for labels');
+});
+
 test('bound, gated, deleted, tried or foreign pods are left to the parser', () => {
   const unusual = [
     pod({ nodeName: 'n' }, {}),
@@ -55,7 +92,7 @@ test('bound, gated, deleted, tried or foreign pods are left to the parser', () =
     pod({}, { nominatedNodeName: 'n' }),
   ];
   for (const object of unusual) {
-    assert.equal(spliceBinding(rowOf(object), 'n', '', 't'), null, JSON.stringify(object));
+    assert.equal(spliceBinding(rowOf(object), BINDING), null, JSON.stringify(object));
   }
-  assert.equal(spliceBinding(rowOf(pod({}, {})), 'n', 'other', 't'), null);
+  assert.equal(spliceBinding(rowOf(pod({}, {})), { ...BINDING, uid: 'other' }), null);
 });

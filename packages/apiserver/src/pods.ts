@@ -33,6 +33,8 @@ const PODS = { group: '', name: 'pods' } as const;
 const BOUND = successStatus(201) as unknown as JsonObject;
 const BOUND_TEXT = Buffer.from(`${JSON.stringify(BOUND)}\n`);
 
+const NO_LABELS: Readonly<Record<string, string>> = {};
+
 const row = emptyRow();
 
 /** Registers the rules of pods. */
@@ -98,9 +100,14 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
   }
   const revision = row.modRevision;
   const uid = stringAt(body, 'metadata', 'uid');
-  const spliced = isPlainBinding(body, target.value)
-    ? spliceBinding(row, target.value, uid, timestamp(call.nowMs))
-    : null;
+  const labels = plainLabels(body, target.value);
+  const spliced =
+    labels === null
+      ? null
+      : spliceBinding(row, {
+          ...{ nodeName: target.value, uid, labels },
+          timestamp: timestamp(call.nowMs),
+        });
   if (spliced !== null) {
     writeBound(context, name, key, spliced, revision, attempt);
     return;
@@ -120,14 +127,19 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
   writeBound(context, name, key, encodeCanonical(bound.value), revision, attempt);
 }
 
-/** Nothing to merge into the pod, and a name that needs no escapes. */
-function isPlainBinding(body: JsonObject, node: string): boolean {
+/**
+ * The labels of a binding that has nothing else to merge into the pod; null where it has, or where
+ * names need escapes.
+ */
+function plainLabels(body: JsonObject, node: string): Readonly<Record<string, string>> | null {
   const metadata = objectAt(body, 'metadata');
-  return (
-    metadata?.['annotations'] === undefined &&
-    metadata?.['labels'] === undefined &&
-    /^[a-z0-9.-]+$/.test(node)
-  );
+  if (metadata?.['annotations'] !== undefined || !/^[a-z0-9.-]+$/.test(node)) return null;
+  const labels = objectAt(metadata, 'labels');
+  if (labels === undefined) return metadata?.['labels'] === undefined ? NO_LABELS : null;
+  for (const name in labels) {
+    if (typeof labels[name] !== 'string' || !/^[\w./-]+$/.test(name)) return null;
+  }
+  return labels as Readonly<Record<string, string>>;
 }
 
 function writeBound(

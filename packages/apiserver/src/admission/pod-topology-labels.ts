@@ -4,13 +4,16 @@
  */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { findPath, MemberCursor, pathOf, stringValue } from '@megaplane/machinery/scan';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
-import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf } from '../served.ts';
-import { emptyRow } from '../storage.ts';
+import { emptyRow, type Row } from '../storage.ts';
 
 const LABELS = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'];
+const LABEL_KEYS = LABELS.map((name) => Buffer.from(name));
+const NODE_LABELS = pathOf('metadata', 'labels');
 const row = emptyRow();
+const cursor = new MemberCursor();
 
 export const podTopologyLabels: AdmissionPlugin = {
   name: 'PodTopologyLabels',
@@ -31,11 +34,29 @@ export const podTopologyLabels: AdmissionPlugin = {
 function label({ world }: Admitted, object: JsonObject, node: string): void {
   const served = findServed('', 'v1', 'nodes');
   if (served === undefined || !world.storage.get(keyOf(served, '', node), row)) return;
-  // nodes of one zone need not say so, and then need not be parsed
-  if (!row.bytes.subarray(row.start, row.end).includes('topology.kubernetes.io/')) return;
-  const found = objectAt(decodeRow(served, row, row.modRevision), 'metadata', 'labels') ?? {};
+  const found = topologyOf(row);
+  if (found === null) return;
   const metadata = objectAt(object, 'metadata') ?? {};
   const labels: JsonObject = { ...objectAt(metadata, 'labels') };
-  for (const name of LABELS) if (found[name] !== undefined) labels[name] = found[name];
-  if (Object.keys(labels).length > 0) object['metadata'] = { ...metadata, labels };
+  for (const name of LABELS) {
+    const value = found[name];
+    if (value !== undefined) labels[name] = value;
+  }
+  object['metadata'] = { ...metadata, labels };
+}
+
+/** The zone and region of a stored node, found without parsing it; null where it has neither. */
+function topologyOf({ bytes, start, end }: Row): Readonly<Record<string, string>> | null {
+  const at = findPath(bytes, start, end, NODE_LABELS);
+  if (at < 0 || !cursor.open(bytes, at, end)) return null;
+  let found: Record<string, string> | null = null;
+  while (cursor.next()) {
+    for (const [index, name] of LABELS.entries()) {
+      const key = LABEL_KEYS[index];
+      if (key === undefined || !cursor.is(key)) continue;
+      found ??= {};
+      found[name] = stringValue(bytes, cursor.valueStart, cursor.valueEnd);
+    }
+  }
+  return found;
 }
