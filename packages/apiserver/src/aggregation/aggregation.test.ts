@@ -213,6 +213,18 @@ test('a service that answers is asked as its users, found and explained', async 
   assert.deepEqual(JSON.parse(document.text), { openapi: '3.0.0', paths: {} });
 });
 
+test('a connection that is used again and again gathers no listeners', async () => {
+  const warnings: string[] = [];
+  const note = ({ name }: Error): unknown => warnings.push(name);
+  process.on('warning', note);
+  for (let i = 0; i < 15; i++) {
+    assert.equal((await ask('GET', `${PLACE}/nodes?limit=${i}`)).code, 200);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', note);
+  assert.deepEqual(warnings, []);
+});
+
 test('who may not ask is refused here, and the extension hears nothing', async () => {
   metrics.asked.length = 0;
   const as = { 'impersonate-user': 'jane' };

@@ -121,9 +121,9 @@ export class SocketRelay implements Relay {
       ended();
     };
     sent.on('socket', (socket) => {
-      // an answer may take its time; only the way to it may not
-      socket.once('connect', () => socket.setTimeout(0));
-      if (!socket.connecting) socket.setTimeout(0);
+      // an answer may take its time; only the way to it may not. A kept socket connects no more
+      if (socket.connecting) socket.once('connect', () => socket.setTimeout(0));
+      else socket.setTimeout(0);
     });
     sent.on('timeout', () => sent.destroy(new Error('dial timeout')));
     sent.on('error', (error) => {
