@@ -63,7 +63,8 @@ test('no request, whatever its bytes, throws or leaves a half-done effect', asyn
   const auth = makeAuth(context, { bcryptCost: 4 });
   const watches = new WatchService(context, auth.guard);
   auth.register(methods);
-  registerLease(methods, context, () => ({ high: 1, low: 1 + opened.store.leases.size }));
+  let drawn = 0;
+  registerLease(methods, context, () => ({ high: 1, low: ++drawn }));
   registerMembers(methods, context, { name: 'x', clientUrls: [], peerUrls: [] });
   methods.unary('/KV/Range', rangeHandler(context));
   methods.unary('/KV/Put', putHandler(context));
