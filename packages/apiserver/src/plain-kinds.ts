@@ -44,6 +44,13 @@ export function definePlainKinds(): void {
     // its generation is counted from the first change on
     prepareCreate: (driver) => delete objectAt(driver, 'metadata')?.['generation'],
   });
+  defineBehaviour('priorityclasses.scheduling.k8s.io', {
+    // and never counts
+    prepareCreate: (priority) => {
+      const metadata = objectAt(priority, 'metadata');
+      if (metadata !== undefined) metadata['generation'] = 1;
+    },
+  });
   defineBehaviour('volumeattributesclasses.storage.k8s.io', {
     prepareCreate: (object) => addFinalizer(object, 'kubernetes.io/vac-protection'),
   });

@@ -39,7 +39,6 @@ const COUNTED: ReadonlySet<string> = new Set([
   'admissionregistration.k8s.io/mutatingadmissionpolicies',
   'admissionregistration.k8s.io/mutatingadmissionpolicybindings',
   'storage.k8s.io/csidrivers',
-  'scheduling.k8s.io/priorityclasses',
   'discovery.k8s.io/endpointslices',
   'resource.k8s.io/resourceslices',
   'resource.k8s.io/deviceclasses',

@@ -77,7 +77,8 @@ function strictObject(
     let innerShape: Shape | undefined;
     if (shape?.kind === 'object') {
       const field = shape.type.field(key);
-      const isTypeMeta = isRoot && (key === 'kind' || key === 'apiVersion');
+      const isObject = isRoot || shape.type.name.endsWith(CLAIM);
+      const isTypeMeta = isObject && (key === 'kind' || key === 'apiVersion');
       if (field === undefined && !isTypeMeta) {
         found.add(`unknown field ${quoted(inner)}`);
         continue;
@@ -90,6 +91,8 @@ function strictObject(
   }
 }
 
+/** The one kind of which whole objects stand within others: claims of StatefulSets. */
+const CLAIM = '.PersistentVolumeClaim';
 const TEXT: Shape = { kind: 'scalar', scalar: 'string' };
 
 function strictValue(

@@ -50,8 +50,14 @@ function checkJob(found: Findings, job: JsonObject): void {
   const spec = objectAt(job, 'spec') ?? {};
   const selector = objectAt(spec, 'selector');
   if (selector !== undefined && spec['manualSelector'] !== true) checkGenerated(found, job);
-  checkJobSpec(found, 'spec', spec);
+  checkOwnSpec(found, spec);
   checkHostNames(found, job);
+}
+
+/** The spec of a Job, not that of a template of Jobs. */
+function checkOwnSpec(found: Findings, spec: JsonObject): void {
+  const selector = objectAt(spec, 'selector');
+  checkJobSpec(found, 'spec', spec);
   // Absent only before the selector is generated, which happens for all but manual ones.
   if (selector === undefined) {
     if (spec['manualSelector'] === true) found.push(required('spec.selector'));
@@ -181,6 +187,8 @@ const DIRECTABLE = ['affinity', 'nodeSelector', 'tolerations', 'schedulingGates'
 function changeJob(found: Findings, next: JsonObject, previous: JsonObject): void {
   const spec = objectAt(next, 'spec') ?? {};
   const stored = objectAt(previous, 'spec') ?? {};
+  // upstream looks at the spec as at that of a new job, and again as at that of a changed one
+  checkOwnSpec(found, spec);
   checkCompletionsChange(found, spec, stored);
   immutable(found, 'spec.selector', spec['selector'], stored['selector']);
   const isDirectable =

@@ -111,7 +111,12 @@ function checkClusterRole(found: Findings, role: JsonObject): void {
     const text = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
     found.push(required(path, text));
   }
-  eachObject(selectors, path, (selector, at) => checkSelector(found, at, selector));
+  eachObject(selectors, path, (selector, at) => {
+    const before = found.length;
+    checkSelector(found, at, selector);
+    // what is wrong in it is told first, and then that it is
+    if (found.length > before) found.push(invalidValue(at, null, 'invalid label selector.'));
+  });
 }
 
 function checkBinding(found: Findings, binding: JsonObject, isNamespaced: boolean): void {

@@ -94,6 +94,8 @@ function changeNode(found: Findings, next: JsonObject, previous: JsonObject): vo
   if (stringAt(next, 'spec', 'externalID') !== stringAt(previous, 'spec', 'externalID')) {
     found.push(forbiddenField('spec.externalID', 'may not be updated'));
   }
+  // upstream looks at them as those of a new node, and again as those of a changed one
+  checkTaints(found, 'metadata.taints', listAt(next, 'spec', 'taints'));
 }
 
 const STANDARD_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion'];

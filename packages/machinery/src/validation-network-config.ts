@@ -20,7 +20,7 @@ export const NETWORK_CONFIG_RULES: RuleTable = {
   'ipaddresses.networking.k8s.io': {
     name: (name) => canonicalIpFaults(name),
     create: checkAddress,
-    update: (found, next, previous) => {
+    change: (found, next, previous) => {
       const [after, before] = [next, previous].map((one) => objectAt(one, 'spec', 'parentRef'));
       immutable(found, 'spec.parentRef', after, before);
     },

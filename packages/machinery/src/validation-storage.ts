@@ -35,14 +35,14 @@ const UPDATE_SECONDS_MIN = 10;
 
 export const STORAGE_RULES: RuleTable = {
   persistentvolumes: { create: checkVolume, change: changeVolume },
-  'storageclasses.storage.k8s.io': { create: checkStorageClass, update: keepStorageClass },
+  'storageclasses.storage.k8s.io': { create: checkStorageClass, change: keepStorageClass },
   'volumeattachments.storage.k8s.io': {
     create: checkAttachment,
     change: (found, next, previous) => immutable(found, 'spec', next['spec'], previous['spec']),
   },
   'csidrivers.storage.k8s.io': { create: checkDriver, change: keepDriver },
   'csinodes.storage.k8s.io': { create: checkNodeDrivers, change: keepNodeDrivers },
-  'csistoragecapacities.storage.k8s.io': { create: checkCapacity, update: keepCapacity },
+  'csistoragecapacities.storage.k8s.io': { create: checkCapacity, change: keepCapacity },
   'volumeattributesclasses.storage.k8s.io': {
     create: checkAttributesClass,
     change: keepAttributesClass,

@@ -53,6 +53,57 @@ export interface KindRules {
     Record<string, (found: Findings, next: JsonObject, previous: JsonObject) => void>
   >;
 }
+
+/**
+ * How upstream's validation of an update looks at metadata besides the check of all kinds: as at
+ * what changes, as at that of a new object (then its kind's rules follow at once), or both in an
+ * order. Causes list a finding as often.
+ */
+type MetadataLooks = readonly ('change' | 'whole')[];
+const CHANGE: MetadataLooks = ['change'];
+const WHOLE: MetadataLooks = ['whole'];
+const CHANGE_WHOLE: MetadataLooks = ['change', 'whole'];
+const WHOLE_CHANGE: MetadataLooks = ['whole', 'change'];
+
+/** Kinds without an entry are looked at as at what changes. */
+const LOOKS: Readonly<Record<string, MetadataLooks>> = {
+  configmaps: CHANGE_WHOLE,
+  secrets: CHANGE_WHOLE,
+  serviceaccounts: CHANGE_WHOLE,
+  endpoints: CHANGE_WHOLE,
+  pods: CHANGE_WHOLE,
+  persistentvolumeclaims: CHANGE_WHOLE,
+  'ingresses.networking.k8s.io': CHANGE_WHOLE,
+  'ingressclasses.networking.k8s.io': CHANGE_WHOLE,
+  'controllerrevisions.apps': CHANGE_WHOLE,
+  'volumeattributesclasses.storage.k8s.io': CHANGE_WHOLE,
+  nodes: WHOLE_CHANGE,
+  namespaces: WHOLE_CHANGE,
+  'jobs.batch': WHOLE_CHANGE,
+  'roles.rbac.authorization.k8s.io': WHOLE_CHANGE,
+  'clusterroles.rbac.authorization.k8s.io': WHOLE_CHANGE,
+  'rolebindings.rbac.authorization.k8s.io': WHOLE_CHANGE,
+  'clusterrolebindings.rbac.authorization.k8s.io': WHOLE_CHANGE,
+  'storageclasses.storage.k8s.io': WHOLE_CHANGE,
+  'csistoragecapacities.storage.k8s.io': WHOLE_CHANGE,
+  'runtimeclasses.node.k8s.io': WHOLE_CHANGE,
+  'ipaddresses.networking.k8s.io': WHOLE_CHANGE,
+  'certificatesigningrequests.certificates.k8s.io': WHOLE_CHANGE,
+  'csinodes.storage.k8s.io': WHOLE,
+  'volumeattachments.storage.k8s.io': WHOLE,
+  'endpointslices.discovery.k8s.io': WHOLE,
+  'flowschemas.flowcontrol.apiserver.k8s.io': WHOLE,
+  'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io': WHOLE,
+  'validatingwebhookconfigurations.admissionregistration.k8s.io': WHOLE,
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io': WHOLE,
+  'validatingadmissionpolicies.admissionregistration.k8s.io': WHOLE,
+  'validatingadmissionpolicybindings.admissionregistration.k8s.io': WHOLE,
+  'mutatingadmissionpolicies.admissionregistration.k8s.io': WHOLE,
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io': WHOLE,
+  limitranges: WHOLE,
+  persistentvolumes: ['whole', 'whole'],
+  'poddisruptionbudgets.policy': [],
+};
 export type RuleTable = Readonly<Record<string, KindRules>>;
 
 const RULES: RuleTable = {
@@ -106,14 +157,28 @@ export function validateUpdate(
   const nextMetadata = objectAt(next, 'metadata') ?? {};
   const previousMetadata = objectAt(previous, 'metadata') ?? {};
   const found: Findings = [];
-  // Once for all kinds and once by the kind itself: upstream's causes list such findings twice.
+  const isCore = rules.isForeign !== true;
+  const asChange = (): void => checkMetadataUpdate(found, nextMetadata, previousMetadata, isCore);
+  // Twice for all kinds, once or more by the kind itself.
+  checkMetadata(found, nextMetadata, resource.namespaced, SEGMENT_NAME, false);
   checkMetadataUpdate(found, nextMetadata, previousMetadata, false);
-  checkMetadataUpdate(found, nextMetadata, previousMetadata, rules.isForeign !== true);
-  if (subresource !== '') rules.subresources?.[subresource]?.(found, next, previous);
-  else if (rules.update !== undefined) rules.update(found, next, previous);
-  else {
-    rules.create?.(found, next);
-    rules.change?.(found, next, previous);
+  if (subresource !== '') {
+    asChange();
+    rules.subresources?.[subresource]?.(found, next, previous);
+    return found;
   }
+  const looks = LOOKS[resource.storage.name] ?? CHANGE;
+  const judge = rules.update === undefined ? rules.create : undefined;
+  for (const look of looks) {
+    if (look === 'change') {
+      asChange();
+      continue;
+    }
+    checkMetadata(found, nextMetadata, resource.namespaced, rules.name ?? SUBDOMAIN_NAME, isCore);
+    judge?.(found, next);
+  }
+  if (!looks.includes('whole')) judge?.(found, next);
+  const change = rules.update ?? rules.change;
+  change?.(found, next, previous);
   return found;
 }

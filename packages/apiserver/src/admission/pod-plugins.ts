@@ -197,7 +197,9 @@ function findDefaultClass(world: World, served: Served): JsonObject | null {
 export const defaultTolerations: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',
   repeats: () => true,
-  handles: isNewPod,
+  // an update that leaves them out gets them again
+  handles: ({ resource }, operation, subresource) =>
+    resource.storage.name === 'pods' && operation !== 'DELETE' && subresource === '',
   mutate: (write) => {
     const pod = write.object;
     if (pod === null) return null;
@@ -212,6 +214,9 @@ export const defaultTolerations: AdmissionPlugin = {
       if (has) continue;
       const rule = { key, operator: 'Exists', effect: 'NoExecute' };
       tolerations.push({ ...rule, tolerationSeconds: NOT_EVICTED_SECONDS });
+    }
+    if (write.operation !== 'CREATE' && tolerations.length === listAt(spec, 'tolerations').length) {
+      return null;
     }
     spec['tolerations'] = tolerations;
     // the last of these plugins puts what all of them added where upstream's struct has it

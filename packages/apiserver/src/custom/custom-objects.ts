@@ -174,8 +174,9 @@ export function customFaults(
   else {
     const stored = objectAt(previous, 'metadata') ?? {};
     const resourceVersion = stringAt(stored, 'resourceVersion');
-    // once for all kinds and once by the kind itself, as upstream's causes list them
+    // twice for all kinds and once by the kind itself, as upstream's causes list them
     const revised = { ...metadata, resourceVersion };
+    checkMetadata(found, revised, isNamespaced, SEGMENT_NAME, false);
     checkMetadataUpdate(found, revised, stored, false);
     checkMetadataUpdate(found, revised, stored, false);
   }
