@@ -90,6 +90,8 @@ function dropElection(lease: JsonObject): void {
 /** What v1 cannot write: where an endpoint is, by labels. A node that it named is kept. */
 function dropTopology(slice: JsonObject, previous: JsonObject | null): void {
   const endpoints = listAt(slice, 'endpoints');
+  // no list stays null, as upstream has it
+  if (endpoints.length === 0) return;
   const before = previous === null ? [] : listAt(previous, 'endpoints');
   if (previous !== null && equals([...endpoints], [...before])) return;
   const host = ['deprecatedTopology', 'kubernetes.io/hostname'];
