@@ -7,9 +7,9 @@ import { applyDefaults } from '@megaplane/machinery/defaulting';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { findKind } from '@megaplane/machinery/kinds';
-import { bootstrapRoles } from './bootstrap-roles.ts';
 import { timestamp } from './deletion.ts';
 import { standardObjects } from './fairness/flow-objects.ts';
+import { bootstrapPolicy } from './startup/bootstrap-policy.ts';
 import { clusterObjects, serverObjects, type BootstrapFacts } from './startup/server-objects.ts';
 import { trackOwn } from './managed/tracking.ts';
 import { orderedMetadata } from './object-meta.ts';
@@ -86,7 +86,7 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
     ),
     ...serverObjects(facts),
     ...clusterObjects(facts),
-    ...bootstrapRoles(),
+    ...bootstrapPolicy(),
     ...standardObjects().map(({ object }) => object),
   ];
 }

@@ -1,7 +1,4 @@
-/**
- * What the programs of a cluster may do before there is any RBAC object: one row per rule, after
- * upstream's roles of the same names. RBAC objects add to this.
- */
+/** What programs of ours may do that upstream has no roles for, one row per rule, beside RBAC. */
 import { DENIED, type Attributes, type Authorizer, type Decision } from './authorization.ts';
 import type { Identity } from './identity.ts';
 
@@ -15,6 +12,9 @@ interface Grant {
   readonly paths?: readonly string[];
 }
 
+/** Of the certificate of our controllers. */
+export const CONTROLLERS_GROUP = 'megaplane:controllers';
+
 const READ = ['get', 'list', 'watch'] as const;
 const ALL = ['*'] as const;
 const ACCESS_REVIEWS = [
@@ -23,35 +23,7 @@ const ACCESS_REVIEWS = [
 ] as const;
 
 const GRANTS: readonly Grant[] = [
-  { subject: 'system:kube-scheduler', verbs: READ, resources: ALL },
-  {
-    subject: 'system:kube-scheduler',
-    verbs: ['create', 'update', 'patch', 'delete'],
-    resources: [
-      'events',
-      'events.events.k8s.io',
-      'leases.coordination.k8s.io',
-      'leasecandidates.coordination.k8s.io',
-    ],
-  },
-  {
-    subject: 'system:kube-scheduler',
-    verbs: ['create'],
-    resources: ['bindings', 'pods/binding', ...ACCESS_REVIEWS],
-  },
-  {
-    subject: 'system:kube-scheduler',
-    verbs: ['update', 'patch'],
-    resources: [
-      'pods/status',
-      'persistentvolumeclaims',
-      'persistentvolumes',
-      'resourceclaims.resource.k8s.io',
-      'resourceclaims/status.resource.k8s.io',
-    ],
-  },
-  { subject: 'system:kube-scheduler', verbs: ['delete'], resources: ['pods'] },
-  { subject: 'system:kube-controller-manager', verbs: ALL, resources: ALL },
+  { subject: `group:${CONTROLLERS_GROUP}`, verbs: ALL, resources: ALL },
   { subject: 'megaplane-nodes', verbs: READ, resources: ALL },
   {
     subject: 'megaplane-nodes',

@@ -14,6 +14,7 @@ import {
   type CertificateRequest,
   type KeyAndCertificate,
 } from './certificates.ts';
+import { CONTROLLERS_GROUP } from './component-grants.ts';
 import { MASTERS_GROUP } from './identity.ts';
 import { kubeconfigText } from './kubeconfig-file.ts';
 
@@ -29,7 +30,12 @@ const generate = promisify(generateKeyPair);
 const CLIENTS = [
   { file: 'kubeconfig', user: 'kubernetes-admin', groups: [MASTERS_GROUP] },
   { file: 'scheduler.kubeconfig', user: 'system:kube-scheduler', groups: [] },
-  { file: 'controllers.kubeconfig', user: 'system:kube-controller-manager', groups: [] },
+  // kube-controller-manager acts as an account for each controller; ours are one program
+  {
+    file: 'controllers.kubeconfig',
+    user: 'system:kube-controller-manager',
+    groups: [CONTROLLERS_GROUP],
+  },
   // the group gives their requests the priority that those of kubelets have
   { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: ['system:nodes'] },
 ] as const;

@@ -27,6 +27,7 @@ import { FRONT_PROXY_NAME, openPki, writeKubeconfigs, type Pki } from './pki-fil
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
+import { upkeepPolicy } from './startup/bootstrap-policy.ts';
 import { keepRequestsYoung } from './startup/collector.ts';
 import { upkeepSelf, UPKEEP_MS } from './startup/self-upkeep.ts';
 import { identityOfHost } from './startup/server-identity.ts';
@@ -121,6 +122,7 @@ async function serve(
   await new Promise((done) => {
     bootstrap(server.parts.world, facts, done);
   });
+  upkeepPolicy(server.parts.world);
   repairServices(server.parts.world);
   openAggregation(server.parts.world, pki, options);
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());

@@ -3,8 +3,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
 import { stringAt } from '@megaplane/machinery/json';
 import { createApiServer, type ServerOptions } from '../assembly.ts';
-import { bootstrapRoles } from '../bootstrap-roles.ts';
 import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
+import { bootstrapPolicy } from '../startup/bootstrap-policy.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 
 /** One call of a webhook that waits for its answer. */
@@ -64,7 +64,7 @@ export class AccessModel {
 
   /** What every user may do rests on objects, as it does in a server that was started. */
   #makeStandardRoles(): void {
-    for (const object of bootstrapRoles()) {
+    for (const object of bootstrapPolicy()) {
       const name = stringAt(object, 'metadata', 'name');
       if (!STANDARD.includes(name)) continue;
       const plural = object['kind'] === 'ClusterRole' ? 'clusterroles' : 'clusterrolebindings';

@@ -1,0 +1,168 @@
+/**
+ * The roles and bindings that every cluster begins with, and their upkeep at each start: what a
+ * role lacks of its rules or a binding of its subjects is added again, unless an administrator has
+ * set `rbac.authorization.kubernetes.io/autoupdate` to `false`. What was added to them stays.
+ */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { findKind } from '@megaplane/machinery/kinds';
+import { decodeRow } from '../encoder.ts';
+import { keyOf, servedOf } from '../served.ts';
+import { emptyRow } from '../storage.ts';
+import { BOOTSTRAP_POLICY } from '../tables/bootstrap-policy.ts';
+import type { World } from '../world.ts';
+
+const GROUP = 'rbac.authorization.k8s.io';
+const AUTOUPDATE = 'rbac.authorization.kubernetes.io/autoupdate';
+const LABELS = { 'kubernetes.io/bootstrapping': 'rbac-defaults' } as const;
+
+/** `[kind, name, namespace, labels, labels of roles that it gathers, rules]`. */
+type RoleLine = readonly [string, string, string, string[], string[], RuleLine[]];
+/** `[verbs, groups, resources, names of objects, paths]`. */
+type RuleLine = readonly [string[], string[], string[], string[], string[]];
+/** `[kind, name, namespace, kind of the role, its name, subjects]`. */
+type BindingLine = readonly [string, string, string, string, string, SubjectLine[]];
+type SubjectLine = readonly [kind: string, name: string, namespace: string];
+
+const row = emptyRow();
+
+/** All of them as objects, without defaults. */
+export function bootstrapPolicy(): JsonObject[] {
+  return BOOTSTRAP_POLICY.trim()
+    .split('\n')
+    .map((line) => {
+      const read = JSON.parse(line) as RoleLine | BindingLine;
+      return isBinding(read) ? bindingOf(read) : roleOf(read);
+    });
+}
+
+function isBinding(line: RoleLine | BindingLine): line is BindingLine {
+  return line[0].endsWith('Binding');
+}
+
+function roleOf([kind, name, namespace, labels, gathered, rules]: RoleLine): JsonObject {
+  const own = Object.fromEntries(labels.map((label) => [label, 'true']));
+  const gathers = gathered.map((label) => ({ matchLabels: { [label]: 'true' } }));
+  return {
+    kind,
+    apiVersion: `${GROUP}/v1`,
+    metadata: metadataOf(name, namespace, own),
+    ...(gathers.length === 0 ? {} : { aggregationRule: { clusterRoleSelectors: gathers } }),
+    rules: gathers.length > 0 ? null : rules.map(ruleOf),
+  };
+}
+
+function ruleOf([
+  verbs,
+  apiGroups,
+  resources,
+  resourceNames,
+  nonResourceURLs,
+]: RuleLine): JsonObject {
+  return {
+    verbs,
+    ...(apiGroups.length === 0 ? {} : { apiGroups }),
+    ...(resources.length === 0 ? {} : { resources }),
+    ...(resourceNames.length === 0 ? {} : { resourceNames }),
+    ...(nonResourceURLs.length === 0 ? {} : { nonResourceURLs }),
+  };
+}
+
+function bindingOf([kind, name, namespace, role, roleName, subjects]: BindingLine): JsonObject {
+  return {
+    kind,
+    apiVersion: `${GROUP}/v1`,
+    metadata: metadataOf(name, namespace, {}),
+    ...(subjects.length === 0 ? {} : { subjects: subjects.map(subjectOf) }),
+    roleRef: { apiGroup: GROUP, kind: role, name: roleName },
+  };
+}
+
+function subjectOf([kind, name, namespace]: SubjectLine): JsonObject {
+  if (kind === 'ServiceAccount') return { kind, name, namespace };
+  return { kind, apiGroup: GROUP, name };
+}
+
+function metadataOf(name: string, namespace: string, labels: JsonObject): JsonObject {
+  return {
+    name,
+    ...(namespace === '' ? {} : { namespace }),
+    labels: { ...LABELS, ...labels },
+    annotations: { [AUTOUPDATE]: 'true' },
+  };
+}
+
+/** Gives the objects that are there back what they have lost. */
+export function upkeepPolicy(world: World): void {
+  for (const wanted of bootstrapPolicy()) {
+    const resource = findKind(stringAt(wanted, 'apiVersion'), stringAt(wanted, 'kind'));
+    if (resource === undefined) continue;
+    const served = servedOf(resource);
+    const namespace = stringAt(wanted, 'metadata', 'namespace');
+    const key = keyOf(served, namespace, stringAt(wanted, 'metadata', 'name'));
+    if (!world.storage.get(key, row)) continue;
+    const revision = row.modRevision;
+    const mended = mend(decodeRow(served, row, revision), wanted);
+    // whoever writes in between is seen at the next start
+    if (mended !== null) world.storage.put(key, encodeCanonical(mended), revision, () => {});
+  }
+}
+
+/** The object with what it lacks of `wanted`; null where that is nothing, or is not to be done. */
+function mend(object: JsonObject, wanted: JsonObject): JsonObject | null {
+  if (stringAt(object, 'metadata', 'annotations', AUTOUPDATE) === 'false') return null;
+  const rules = listAt(wanted, 'rules').filter((rule) => !isCovered(rule, listAt(object, 'rules')));
+  const present = new Set(listAt(object, 'subjects').map((one) => JSON.stringify(sorted(one))));
+  const subjects = listAt(wanted, 'subjects').filter(
+    (one) => !present.has(JSON.stringify(sorted(one))),
+  );
+  const metadata = objectAt(object, 'metadata') ?? {};
+  const labels = { ...objectAt(metadata, 'labels') };
+  const annotations = { ...objectAt(metadata, 'annotations') };
+  const isMarked =
+    fill(labels, objectAt(wanted, 'metadata', 'labels')) +
+    fill(annotations, objectAt(wanted, 'metadata', 'annotations'));
+  const gathers = wanted['aggregationRule'];
+  const isGathering = gathers === undefined || object['aggregationRule'] !== undefined;
+  if (rules.length + subjects.length + isMarked === 0 && isGathering) return null;
+  return {
+    ...object,
+    metadata: { ...metadata, labels, annotations },
+    ...(isGathering || gathers === undefined ? {} : { aggregationRule: gathers }),
+    ...(rules.length === 0 ? {} : { rules: [...listAt(object, 'rules'), ...rules] }),
+    ...(subjects.length === 0 ? {} : { subjects: [...listAt(object, 'subjects'), ...subjects] }),
+  };
+}
+
+/** Adds members that are missing; gives how many that were. */
+function fill(target: JsonObject, wanted: JsonObject | undefined): number {
+  let added = 0;
+  for (const [name, value] of Object.entries(wanted ?? {})) {
+    if (target[name] !== undefined) continue;
+    target[name] = value;
+    added++;
+  }
+  return added;
+}
+
+const PARTS = ['verbs', 'apiGroups', 'resources', 'resourceNames', 'nonResourceURLs'] as const;
+
+/** One of the rules grants all that `rule` does. */
+function isCovered(rule: JsonValue, rules: readonly JsonValue[]): boolean {
+  return rules.some((one) =>
+    PARTS.every((part) => {
+      const [needed, has] = [rule, one].map((of) => (isObject(of) ? listAt(of, part) : []));
+      if (needed === undefined || has === undefined) return false;
+      // no names: all objects
+      if (part === 'resourceNames' && has.length === 0) return true;
+      if (part === 'resourceNames' && needed.length === 0) return false;
+      return has.includes('*') || needed.every((value) => has.includes(value));
+    }),
+  );
+}
+
+function sorted(value: JsonValue): JsonValue {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
