@@ -87,9 +87,11 @@ export function listObjects(world: World, call: Call, served: Served, options: L
     call.fail(encoder.status);
     return;
   }
-  world.whenFresh(options.revision, (reached) => {
+  // a token may be of a revision that has not happened yet, too
+  const needed = Math.max(options.revision, options.token?.revision ?? 0);
+  world.whenFresh(needed, (reached) => {
     if (!reached) {
-      call.fail(tooLargeResourceVersion(options.revision, world.storage.appliedRevision));
+      call.fail(tooLargeResourceVersion(needed, world.storage.appliedRevision));
       return;
     }
     const range = selectOf(served, call.info, filter.value, options.token !== null);
