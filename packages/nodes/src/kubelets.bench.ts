@@ -68,6 +68,7 @@ const kubelets: Kubelets = new Kubelets({
   client,
   metrics,
   leaseDurationSeconds: 40,
+  isRegistering: () => false,
   faultOf: () => null,
   holder: '',
   statusPeriodMs: STATUS_PERIOD_MS,

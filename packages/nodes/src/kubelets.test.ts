@@ -24,6 +24,7 @@ function world(holder = ''): World {
     client,
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
+    isRegistering: () => false,
     faultOf: () => null,
     holder,
     statusPeriodMs: 600_000,

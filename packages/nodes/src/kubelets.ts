@@ -33,6 +33,8 @@ export const RENEWALS_PER_DURATION = 4;
 export const JITTER_FACTOR = 0.04;
 /** After a stall renewals go out at most so many times as fast as in steady state. */
 export const CATCH_UP_FACTOR = 2;
+/** Requests in flight while nodes are registered. */
+const WHILE_REGISTERING_MAX = 1000;
 /** First and longest pause after a request about a lease that failed. */
 export const RETRY_MS_MIN = 200;
 export const RETRY_MS_MAX = 7000;
@@ -52,6 +54,8 @@ export interface KubeletsOptions {
   /** False: the status of nodes is left to stages; only leases are kept. */
   readonly keepsStatus: () => boolean;
   readonly endpoint: KubeletEndpoint;
+  /** More nodes are to be made. */
+  isRegistering(): boolean;
   /** What is wrong with the node at a row; null: nothing. */
   faultOf(id: number): Fault | null;
   /** Holder of all leases; '': each node its own, as real kubelets. */
@@ -174,10 +178,21 @@ export class Kubelets {
     this.#lastTickMs = nowMs;
     const usual = (this.#rows * Math.min(elapsedMs, this.#periodMs)) / Math.max(1, this.#periodMs);
     const paced = Math.ceil(usual * CATCH_UP_FACTOR) + 1;
-    const renewals = Math.min(this.#client.room(), paced);
+    const renewals = Math.min(this.#renewalRoom(), paced);
     if (renewals > 0) this.#leases.advance(nowMs, (id) => this.#renew(id), renewals);
     const room = Math.min(this.#client.room(), paced);
     if (room > 0) this.#heartbeats.advance(nowMs, (id) => this.#heartbeat(id), room);
+  }
+
+  /**
+   * While nodes are registered that comes first: renewals, if all may be in flight, leave a server
+   * that is full no time for it.
+   */
+  #renewalRoom(): number {
+    const room = this.#client.room();
+    if (!this.#options.isRegistering()) return room;
+    const { requestsInFlight, requestsQueued } = this.#client.metrics;
+    return Math.min(room, WHILE_REGISTERING_MAX - requestsInFlight - requestsQueued);
   }
 
   #nowMs(): number {

@@ -44,6 +44,11 @@ export class Registration {
     this.#next = options.part.index;
   }
 
+  /** Some are not made yet. */
+  get isUnderWay(): boolean {
+    return this.#underWay > 0 || this.#failed.length > 0 || this.#next < this.#options.count;
+  }
+
   /** Registers no more. */
   stop(): void {
     this.#isStopped = true;

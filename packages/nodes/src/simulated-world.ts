@@ -91,6 +91,7 @@ export class SimulatedWorld {
       leaseDurationSeconds: options.leaseDurationSeconds,
       metrics,
       endpoint,
+      isRegistering: () => this.#registration?.isUnderWay === true,
       faultOf: (id) => this.#faults.of(id),
       holder: options.fidelity === 'kwok' ? parts.identity : '',
       statusPeriodMs: calls.has('status') ? KUBELET_STATUS_MS : STATUS_PERIOD_MS,
