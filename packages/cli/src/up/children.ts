@@ -7,7 +7,6 @@ import type { WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { STOP_ON_STDIN_END } from '../service.ts';
-import { batchPolicy } from './batch-policy.ts';
 import { step } from './supervision.ts';
 import type { ChildEvent, ChildState } from './supervision.ts';
 
@@ -109,12 +108,10 @@ export class Child {
   }
 
   #spawn(): void {
-    const { runtimeFlags, args } = this.#plan;
-    const line = [...batchPolicy(), process.execPath, ...runtimeFlags, ENTRY, ...args];
-    const [command = process.execPath, ...rest] = line;
+    const args = [...this.#plan.runtimeFlags, ENTRY, ...this.#plan.args];
     // A group of its own, so that a terminal's Ctrl-C reaches the parent alone, which stops the
     // children in their order; the pipe on stdin tells them when the parent itself is killed.
-    const child = spawn(command, rest, {
+    const child = spawn(process.execPath, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
       env: { ...process.env, [STOP_ON_STDIN_END]: '1' },
