@@ -171,7 +171,10 @@ export class ClusterFeeds {
         core.objectSeen(kind, trimmed(kind, object), nowMs());
         onChange();
       },
-      onDelete: (id) => core.objectGone(kind, informer.keyOf(id)),
+      onDelete: (id) => {
+        core.objectGone(kind, informer.keyOf(id), nowMs());
+        onChange();
+      },
     };
     const informer = this.#add(path, handler, group);
   }

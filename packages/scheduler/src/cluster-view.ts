@@ -154,9 +154,9 @@ export class ClusterView implements Snapshot {
     return info;
   }
 
-  #take(id: number): void {
+  /** A node of the tables as an object, without its pods. */
+  bareNodeAt(id: number): NodeInfo {
     const table = this.#nodes;
-    if (!table.isPresent(id)) return;
     const kind = table.kinds.get(table.kind.get(id));
     const { allocatable } = table.sizes.get(table.size.get(id));
     const name = table.nameOf(id);
@@ -166,12 +166,18 @@ export class ClusterView implements Snapshot {
       spec: { taints: kind.taints, unschedulable: kind.isCordoned },
       status: { allocatable },
     };
-    const info = new NodeInfo(object, this.#imagesOf(id));
+    return new NodeInfo(object, this.#imagesOf(id));
+  }
+
+  #take(id: number): void {
+    const table = this.#nodes;
+    if (!table.isPresent(id)) return;
+    const info = this.bareNodeAt(id);
     for (let pod = table.firstPod.get(id); pod >= 0; pod = this.#pods.next.get(pod)) {
       info.addPod(this.podAt(pod));
     }
-    this.#infos.set(name, info);
-    this.#tree.set(name, labels);
+    this.#infos.set(info.name, info);
+    this.#tree.set(info.name, info.labels);
   }
 
   #imagesOf(id: number): ReadonlyMap<string, ImageState> {

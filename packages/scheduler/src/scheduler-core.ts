@@ -5,6 +5,7 @@
 import { Random } from '@megaplane/base/random';
 import { activeProfiles, type ProfileOptions } from './active-profiles.ts';
 import type { Attempt } from './attempt.ts';
+import { Bell } from './bell.ts';
 import type { ExtenderConfiguration } from './configuration/configuration.ts';
 import { ClusterView, type ClaimStatuses } from './cluster-view.ts';
 import type { ResourceClaimObject } from './devices/device-objects.ts';
@@ -23,6 +24,7 @@ import { Nominator } from './nominator.ts';
 import type { KubeObject, NodeObject } from './objects.ts';
 import { keyOf as keyOfObject } from './objects.ts';
 import { ObjectStore } from './object-store.ts';
+import { Occupancy } from './occupancy.ts';
 import { INDEX_BYTES_MAX, SEARCHED_NODES_MIN } from './index-shelf.ts';
 import { Placement } from './placement.ts';
 import type { ActiveProfile } from './placement.ts';
@@ -70,8 +72,6 @@ export class SchedulerCore {
   readonly reservations: Reservations;
   readonly extenders: readonly Extender[];
   readonly gatekeeper: Gatekeeper;
-  /** Pods with a node that the API server has not confirmed. */
-  assumed = 0;
   /** What extenders have to be asked before the decision under way goes on (`answer`). */
   question: Question | null = null;
   #task: Task | null = null;
@@ -84,7 +84,8 @@ export class SchedulerCore {
   readonly #writes: ObjectWrite[] = [];
   readonly #reader: PodReader;
   readonly #view: ClusterView;
-  readonly #terms: TermWatch;
+  readonly #occupancy: Occupancy;
+  readonly #bell: Bell;
   readonly #claimStatuses = new Map<number, ClaimStatuses>();
 
   constructor(options: CoreOptions) {
@@ -108,12 +109,12 @@ export class SchedulerCore {
     this.extenders = createExtenders(options.extenders ?? []);
     this.profiles = activeProfiles(options);
     this.gatekeeper = new Gatekeeper(this.objects, this.#view, this.profiles);
-    this.#terms = new TermWatch(this.identities, this.pods, this.nodes, this.objects);
+    const terms = new TermWatch(this.identities, this.pods, this.nodes, this.objects);
     this.placement = new Placement({
       nodes: this.nodes,
       pods: this.pods,
       identities: this.identities,
-      terms: this.#terms,
+      terms,
       view: this.#view,
       nominator: this.nominator,
       objects: this.objects,
@@ -128,22 +129,39 @@ export class SchedulerCore {
       },
       checkedEvery: options.checkedEvery ?? 0,
     });
+    const { nodes, pods, identities, placement, queue, objects } = this;
+    this.#occupancy = new Occupancy({ nodes, pods, identities, placement, terms });
+    const view = this.#view;
+    this.#bell = new Bell({ queue, placement, view, objects, nodes, pods, identities });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
+  }
+
+  /** Pods with a node that the API server has not confirmed. */
+  get assumed(): number {
+    return this.#occupancy.assumed;
   }
 
   /** A node is new or has changed. */
   nodeSeen(object: NodeObject, nowMs: number): void {
-    const before = this.nodes.find(object.metadata.name);
-    const isNew = before < 0 || !this.nodes.isPresent(before);
-    const node = this.nodes.set(factsOf(object));
-    this.#nodeHelps(node, isNew ? 'NodeAdd' : 'NodeUpdate', nowMs);
+    const { nodes } = this;
+    const known = nodes.find(object.metadata.name);
+    const isNew = known < 0 || !nodes.isPresent(known);
+    const isHeard = !isNew && this.#bell.isHeard('nodeChanged');
+    const before = isHeard ? this.#view.bareNodeAt(known) : null;
+    const { version } = nodes;
+    const node = nodes.set(factsOf(object));
+    // A heartbeat is no news.
+    if (nodes.version === version) return;
+    if (isNew) this.#bell.nodeAdded(node, nowMs);
+    else this.#bell.nodeChanged(node, before, nowMs);
   }
 
   nodeGone(name: string, nowMs: number): void {
-    const node = this.nodes.find(name);
-    if (node < 0) return;
-    this.nodes.remove(node);
-    this.queue.wakeOthers('node', 'NodeDelete', nowMs);
+    const id = this.nodes.find(name);
+    if (id < 0 || !this.nodes.isPresent(id)) return;
+    const node = this.#view.bareNodeAt(id);
+    this.nodes.remove(id);
+    this.#bell.ring({ event: 'nodeRemoved', node }, 'NodeDelete', nowMs);
   }
 
   /** An object of a small kind that plugins ask for. */
@@ -154,7 +172,7 @@ export class SchedulerCore {
     const event = `${eventName(kind)}${before === undefined ? 'Add' : 'Update'}`;
     if (kind === 'ResourceClaim') this.#claimSeen(key, before, object, event, nowMs);
     else if (kind === 'PodGroup') this.#groupGrew(key, event, nowMs);
-    else this.queue.wakeOthers('object', event, nowMs);
+    else this.#bell.ring({ event: 'object', kind, before, after: object }, event, nowMs);
   }
 
   /** The API server took an object that we wrote; the watch will show it later. */
@@ -162,8 +180,10 @@ export class SchedulerCore {
     this.objects.assume(kind, object);
   }
 
-  objectGone(kind: string, key: string): void {
+  objectGone(kind: string, key: string, nowMs: number): void {
+    const before = this.objects.object(kind, key);
     this.objects.delete(kind, key);
+    this.#bell.ring({ event: 'object', kind, before }, `${eventName(kind)}Delete`, nowMs);
   }
 
   /** A pod is new or has changed; `bytes` is its JSON. False if it cannot be read. */
@@ -182,8 +202,8 @@ export class SchedulerCore {
     }
     if (!this.#reader.read(bytes, start, end)) return false;
     const { facts } = this.#reader;
-    this.#setTerminating(id, facts.isTerminating);
-    this.#setStart(id, facts.startMs);
+    this.#occupancy.setTerminating(id, facts.isTerminating);
+    this.#occupancy.setStart(id, facts.startMs);
     this.pods.specGeneration.set(id, facts.specGeneration);
     this.pods.setUid(id, facts.uid);
     if (facts.claims !== '') {
@@ -198,7 +218,7 @@ export class SchedulerCore {
   podGone(id: number, nowMs: number): readonly ObjectWrite[] {
     const undone = this.reservations.giveBack(this.tagOf(id));
     const podClass = this.pods.podClass.get(id);
-    const wasPlaced = this.#isPlaced(id);
+    const wasPlaced = this.#occupancy.isPlaced(id);
     if (wasPlaced) this.#leave(id, nowMs);
     else this.#drop(id, nowMs);
     if (!wasPlaced && this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
@@ -219,7 +239,7 @@ export class SchedulerCore {
     if (id < 0) return null;
     this.#view.nowMs = nowMs;
     const asks = this.placement.asks(id);
-    const isPlaced = (other: number): boolean => this.#isPlaced(other);
+    const isPlaced = (other: number): boolean => this.#occupancy.isPlaced(other);
     const missing = this.gatekeeper.groups.missingOf(id, isPlaced);
     if (!asks && missing === 0) return this.#settle(id, this.placement.decide(id), nowMs);
     this.#task = missing > 0 ? this.#decideGang(id, missing, nowMs) : this.#decideOne(id, nowMs);
@@ -248,7 +268,7 @@ export class SchedulerCore {
     const next = this.#decided.find(({ tag, attempt: { id, kind } }) => {
       if (this.rowOf(tag) < 0) return false;
       const isAssumed = this.pods.place.get(id) === PLACE.assumed;
-      return kind === 'failed' ? !this.#isPlaced(id) : isAssumed;
+      return kind === 'failed' ? !this.#occupancy.isPlaced(id) : isAssumed;
     });
     this.#decided = next === undefined ? [] : this.#decided.slice(this.#decided.indexOf(next) + 1);
     return next?.attempt ?? null;
@@ -300,7 +320,7 @@ export class SchedulerCore {
       },
       release: (id) => {
         this.reservations.giveBack(this.tagOf(id));
-        this.#detach(id);
+        this.#occupancy.leave(id);
       },
       nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
     };
@@ -371,34 +391,29 @@ export class SchedulerCore {
     this.queue.flushUnschedulable(nowMs);
   }
 
-  #isPlaced(id: number): boolean {
-    return this.pods.node.get(id) >= 0;
-  }
-
   #assigned(id: number, facts: PodFacts, nowMs: number): void {
     const { pods } = this;
     const isSame = pods.node.get(id) === facts.node && pods.usage.get(id) === facts.usage;
     if (isSame) {
-      if (pods.place.get(id) === PLACE.assumed) this.assumed--;
-      pods.place.set(id, PLACE.bound);
+      this.#occupancy.confirm(id);
       this.nodes.usages.release(facts.usage);
-      return this.#replaceIdentity(id, facts);
+      return this.#replaceIdentity(id, facts, nowMs);
     }
     const { usage, node } = facts;
     this.nodes.hold(node);
-    if (this.#isPlaced(id)) this.#leave(id, nowMs);
+    if (this.#occupancy.isPlaced(id)) this.#leave(id, nowMs);
     else this.#drop(id, nowMs);
     this.#setIdentity(id, facts);
-    this.#enter(id, node, usage, PLACE.bound);
+    this.#occupancy.enter(id, node, usage, PLACE.bound);
     this.nodes.letGo(node);
-    this.queue.wakeOthers('podAdded', 'AssignedPodAdd', nowMs);
+    this.#bell.podAdded(id, nowMs);
   }
 
   #pending(id: number, facts: PodFacts, isNew: boolean, nowMs: number): void {
     const { pods, queue } = this;
     this.nodes.usages.release(facts.usage);
     // A version from before our binding; what the binding made of the pod will come.
-    if (pods.place.get(id) === PLACE.assumed) return this.#replaceIdentity(id, facts);
+    if (pods.place.get(id) === PLACE.assumed) return this.#replaceIdentity(id, facts, nowMs);
     const before = pods.podClass.get(id) * ROWS + pods.labels.get(id);
     const { nominated } = facts;
     this.#setIdentity(id, facts);
@@ -441,7 +456,8 @@ export class SchedulerCore {
     }
     const isFreed =
       before?.status?.allocation !== undefined && after.status?.allocation === undefined;
-    if (isFreed) queue.wakeOthers('object', event, nowMs);
+    const change = { event: 'object', kind: 'ResourceClaim', before, after } as const;
+    if (isFreed) this.#bell.ring(change, event, nowMs);
   }
 
   /** Pods that wait for company, and those that had too little of it, may be tried. */
@@ -461,10 +477,9 @@ export class SchedulerCore {
     const usage = usageOf(this.identities.classes.get(podClass), usages);
     usages.retain(usage);
     this.nominator.delete(id);
-    this.#enter(id, node, usage, PLACE.assumed);
-    this.assumed++;
+    this.#occupancy.enter(id, node, usage, PLACE.assumed);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
-    this.queue.wakeOthers('podAdded', 'AssignedPodAdd', nowMs);
+    this.#bell.podAdded(id, nowMs);
   }
 
   #reject(id: number, failure: Failure, nowMs: number): readonly number[] {
@@ -474,117 +489,52 @@ export class SchedulerCore {
       const node = this.nodes.nameOf(failure.nomination.node);
       displaced = this.nominator.below(node, priority);
       for (const other of displaced) this.nominator.delete(other);
+      if (this.nominator.nodeOf(id) !== node) this.#unnominate(id, nowMs);
       this.nominator.set(id, node);
     } else if (failure.clearsNomination) {
-      this.nominator.delete(id);
+      this.#unnominate(id, nowMs);
     }
     if (failure.isError) this.queue.fail(id, nowMs);
     else this.queue.reject(id, failure, nowMs);
     return displaced;
   }
 
-  #enter(id: number, node: number, usage: number, place: number): void {
-    this.pods.attach(id, node, usage);
-    this.pods.place.set(id, place);
-    this.placement.count(id, 1);
-    this.#countSibling(id);
-  }
-
-  /** Whoever ranks pods by how long they have run must hear of it. */
-  #setStart(id: number, startMs: number): void {
-    const { pods } = this;
-    if (pods.startMs.get(id) === startMs) return;
-    pods.startMs.set(id, startMs);
-    if (this.placement.ranksVictims && pods.node.get(id) >= 0) {
-      this.nodes.log.append(pods.node.get(id));
-    }
-  }
-
-  /** Pods that leave are not counted among their siblings any more. */
-  #setTerminating(id: number, isTerminating: number): void {
-    const { pods } = this;
-    if (pods.isTerminating.get(id) === isTerminating) return;
-    pods.isTerminating.set(id, isTerminating);
-    const node = pods.node.get(id);
-    if (node < 0) return;
-    this.#uncountSibling(id);
-    this.#countSibling(id);
-    this.nodes.log.append(node);
-  }
-
-  #countSibling(id: number): void {
-    if (this.pods.isTerminating.get(id) !== 0) return;
-    this.pods.counted.set(id, 1);
-    this.#terms.counters.staying(id, 1);
-  }
-
-  #uncountSibling(id: number): void {
-    if (this.pods.counted.get(id) === 0) return;
-    this.#terms.counters.staying(id, -1);
-    this.pods.counted.set(id, 0);
-  }
-
   /** A pod gives its node back, and somebody may be waiting for that. */
   #leave(id: number, nowMs: number): void {
-    const node = this.#detach(id);
-    if (this.nodes.isPresent(node)) this.#roomOn(node, nowMs);
+    const pod = this.#bell.isHeard('podRemoved') ? this.#view.podAt(id) : null;
+    this.#bell.podRemoved(pod, this.#occupancy.leave(id), nowMs);
   }
 
-  /** Takes a pod off its node, which is returned. */
-  #detach(id: number): number {
-    const { pods } = this;
-    const node = pods.node.get(id);
-    const usage = pods.usage.get(id);
-    this.placement.count(id, -1);
-    this.#uncountSibling(id);
-    pods.detach(id);
-    this.nodes.usages.release(usage);
-    if (pods.place.get(id) === PLACE.assumed) this.assumed--;
-    pods.place.set(id, PLACE.none);
-    return node;
-  }
-
-  #roomOn(node: number, nowMs: number): void {
-    const { queue, placement } = this;
-    queue.wakeClasses(
-      (podClass) => placement.isFeasible(podClass, node),
-      'AssignedPodDelete',
-      nowMs,
-    );
-    queue.wakeOthers('podRemoved', 'AssignedPodDelete', nowMs);
-  }
-
-  /** A node that will do now, or that would do but for another reason than before. */
-  #nodeHelps(node: number, event: string, nowMs: number): void {
-    const { queue, placement } = this;
-    queue.wakeClasses((podClass) => placement.isJudgedAnew(podClass, node), event, nowMs);
-    queue.wakeOthers('node', event, nowMs);
+  /** A pod waits no more for the node that was to be freed for it. */
+  #unnominate(id: number, nowMs: number): void {
+    const node = this.nominator.nodeOf(id);
+    if (node === '') return;
+    const pod = this.#view.podAt(id);
+    this.nominator.delete(id);
+    this.#bell.nominationEnded(pod, node, nowMs);
   }
 
   /** A pod that wants a node no more, or not from us. */
   #drop(id: number, nowMs: number): void {
     const { pods } = this;
     const podClass = pods.podClass.get(id);
-    this.nominator.delete(id);
-    if (pods.place.get(id) === PLACE.none) return;
-    this.queue.remove(id);
+    if (pods.place.get(id) !== PLACE.none) this.queue.remove(id);
+    this.#unnominate(id, nowMs);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
   }
 
-  /** A placed pod may have other labels now: those who count pods by labels must hear of it. */
-  #replaceIdentity(id: number, facts: PodFacts): void {
+  /** A placed pod may have other labels now. */
+  #replaceIdentity(id: number, facts: PodFacts, nowMs: number): void {
     const { pods } = this;
     const isSame =
       pods.podClass.get(id) === facts.podClass &&
       pods.labels.get(id) === facts.labels &&
       pods.namespace.get(id) === facts.namespace;
     if (isSame) return this.#setIdentity(id, facts);
-    this.placement.count(id, -1);
-    this.#uncountSibling(id);
-    this.#setIdentity(id, facts);
-    this.placement.count(id, 1);
-    this.#countSibling(id);
-    this.nodes.log.append(pods.node.get(id));
+    const before = this.#view.podAt(id);
+    this.#occupancy.rename(id, () => this.#setIdentity(id, facts));
+    const after = this.#view.podAt(id);
+    this.#bell.ring({ event: 'podChanged', before, after }, 'AssignedPodUpdate', nowMs);
   }
 
   #setIdentity(id: number, facts: PodFacts | null): void {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { KubeObject } from './objects.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -71,6 +72,8 @@ test('events are named as upstream names them', () => {
   const spec = { schedulerName: 'default-scheduler', volumes: [] as object[] };
   spec.volumes.push({ name: 'v', persistentVolumeClaim: { claimName: 'c' } });
   const bytes = Buffer.from(JSON.stringify({ metadata: { name: '0', namespace: 'a' }, spec }));
+  const claim = { metadata: { name: 'c', namespace: 'a' }, spec: { storageClassName: 's' } };
+  core.objectSeen('PersistentVolumeClaim', claim as KubeObject, 0);
   core.podSeen(0, true, bytes, 0, bytes.length, 0);
   core.attempt(0);
   core.objectSeen('StorageClass', { metadata: { name: 's' } }, 60_000);

@@ -3,10 +3,11 @@
  * that wait for a change of the cluster. Time is an argument.
  */
 import type { Failure } from './failure.ts';
+import type { ClusterEvent } from './hints/hints.ts';
 import type { Identities } from './identities.ts';
 import { PodHeap } from './pod-heap.ts';
 import { PLACE, type PodTable } from './pod-table.ts';
-import { WaitingRoom, type ClusterEvent } from './waiting-room.ts';
+import { WaitingRoom } from './waiting-room.ts';
 
 export interface QueueLimits {
   /** Pause after the first failed try; doubles with each further one. 0: no pauses. */
@@ -147,9 +148,15 @@ export class SchedulingQueue {
     }
   }
 
-  wakeOthers(event: ClusterEvent, label: string, nowMs: number): void {
+  /** Something happened: `helps` says whether with what a plugin had against a waiting pod. */
+  wakeOthers(
+    event: ClusterEvent,
+    helps: (id: number, plugin: string) => boolean,
+    label: string,
+    nowMs: number,
+  ): void {
     this.changes++;
-    for (const id of this.waiting.wakeOthers(event)) this.#wake(id, label, nowMs);
+    for (const id of this.waiting.wakeOthers(event, helps)) this.#wake(id, label, nowMs);
   }
 
   /** A waiting pod has itself changed. */

@@ -4,11 +4,12 @@
  * Those that the index decided about wait by class, in order, and only the first of a class is
  * woken: if there is no node for it there is none for the others, and if there is one, the next
  * follows. So a change costs a look at each waiting class, not at each of a million pods. The
- * others wait one by one and are woken by any change that may matter to a plugin that rejected
- * them.
+ * others wait one by one and are woken by changes that may help with a plugin that rejected them
+ * (`hints/`).
  */
 import { EXTENDERS } from './extenders/extender.ts';
 import type { Failure } from './failure.ts';
+import { hopesFor, type ClusterEvent } from './hints/hints.ts';
 import { PLACE, type PodTable } from './pod-table.ts';
 
 interface WaitingClass {
@@ -24,21 +25,15 @@ interface WaitingClass {
   rejecters: ReadonlySet<string>;
 }
 
-/** What happened to the cluster. */
-export type ClusterEvent = 'node' | 'podAdded' | 'podRemoved' | 'object';
-
-const EVENTS: readonly ClusterEvent[] = ['node', 'podAdded', 'podRemoved', 'object'];
-
-/** Plugins to which pods come and go for nothing. */
-const NODE_ONLY = new Set(['NodeUnschedulable', 'NodeName', 'TaintToleration', 'NodeAffinity']);
-const BY_PODS_ADDED = new Set(['PodTopologySpread', 'InterPodAffinity']);
-const BY_OBJECTS = new Set([
-  'VolumeBinding',
-  'VolumeZone',
-  'VolumeRestrictions',
-  'NodeVolumeLimits',
-  'DynamicResources',
-]);
+const EVENTS: readonly ClusterEvent[] = [
+  'nodeAdded',
+  'nodeChanged',
+  'nodeRemoved',
+  'podAdded',
+  'podChanged',
+  'podRemoved',
+  'object',
+];
 
 /** Pods of one class that are tried again only because the reasons have changed. */
 const RETOLD_MAX = 10_000;
@@ -51,8 +46,11 @@ export class WaitingRoom {
   readonly #others = new Map<number, ReadonlySet<string>>();
   /** How many of the others each event may help: mostly none, and then nobody is looked at. */
   readonly #hopeful: Record<ClusterEvent, number> = {
-    node: 0,
+    nodeAdded: 0,
+    nodeChanged: 0,
+    nodeRemoved: 0,
     podAdded: 0,
+    podChanged: 0,
     podRemoved: 0,
     object: 0,
   };
@@ -148,12 +146,22 @@ export class WaitingRoom {
     return -1;
   }
 
-  /** Pods out of the order of classes to which an event may matter; they wait no longer. */
-  wakeOthers(event: ClusterEvent): number[] {
-    if (this.#hopeful[event] === 0) return [];
+  /** Whether anybody out of the order of classes waits for an event of that sort. */
+  hopesFor(event: ClusterEvent): boolean {
+    return this.#hopeful[event] > 0;
+  }
+
+  /**
+   * Pods out of the order of classes that an event may help; they wait no longer. `helps` is asked
+   * with a plugin that rejected the pod.
+   */
+  wakeOthers(event: ClusterEvent, helps: (id: number, plugin: string) => boolean): number[] {
+    if (!this.hopesFor(event)) return [];
     const woken: number[] = [];
     for (const [id, rejecters] of this.#others) {
-      if (mayHelp(event, rejecters)) woken.push(id);
+      if (hopesForAll(rejecters) || rejecters.values().some((plugin) => helps(id, plugin))) {
+        woken.push(id);
+      }
     }
     for (const id of woken) this.removeOther(id);
     return woken;
@@ -182,7 +190,7 @@ export class WaitingRoom {
 
   #hope(rejecters: ReadonlySet<string>, delta: 1 | -1): void {
     for (const event of EVENTS) {
-      if (mayHelp(event, rejecters)) this.#hopeful[event] += delta;
+      if (hopes(event, rejecters)) this.#hopeful[event] += delta;
     }
   }
 
@@ -200,22 +208,11 @@ export class WaitingRoom {
   }
 }
 
-function mayHelp(event: ClusterEvent, rejecters: ReadonlySet<string>): boolean {
-  if (rejecters.size === 0 || rejecters.has(EXTENDERS)) return true;
-  for (const plugin of rejecters) {
-    switch (event) {
-      case 'node':
-        return true;
-      case 'podRemoved':
-        if (!NODE_ONLY.has(plugin)) return true;
-        break;
-      case 'podAdded':
-        if (BY_PODS_ADDED.has(plugin)) return true;
-        break;
-      case 'object':
-        if (BY_OBJECTS.has(plugin)) return true;
-        break;
-    }
-  }
-  return false;
+/** Where it is not known what stopped a pod, anything may help it. */
+function hopesForAll(rejecters: ReadonlySet<string>): boolean {
+  return rejecters.size === 0 || rejecters.has(EXTENDERS);
+}
+
+function hopes(event: ClusterEvent, rejecters: ReadonlySet<string>): boolean {
+  return hopesForAll(rejecters) || rejecters.values().some((plugin) => hopesFor(event, plugin));
 }

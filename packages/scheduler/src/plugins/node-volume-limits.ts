@@ -16,7 +16,7 @@ import type { ClaimObject, StorageClassObject, VolumeObject } from '../volumes.t
 import { claimNameOf, claimOf, classNameOf, notFound, ownershipError } from '../volumes.ts';
 import { volumesOf } from '../volumes.ts';
 
-interface CsiNodeObject extends KubeObject {
+export interface CsiNodeObject extends KubeObject {
   readonly spec?: {
     readonly drivers?: readonly {
       readonly name: string;

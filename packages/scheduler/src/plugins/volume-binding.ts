@@ -19,11 +19,11 @@ import {
 } from '../volumes.ts';
 import { isReachable, notFound, ownershipError, volumesOf } from '../volumes.ts';
 
-interface CsiDriverObject extends KubeObject {
+export interface CsiDriverObject extends KubeObject {
   readonly spec?: { readonly storageCapacity?: boolean };
 }
 
-interface CapacityObject extends KubeObject {
+export interface CapacityObject extends KubeObject {
   readonly storageClassName?: string;
   readonly capacity?: string;
   readonly maximumVolumeSize?: string;

@@ -40,7 +40,13 @@ function conflicts(one: Volume, other: Volume): boolean {
   return sharesMonitor && isSame && !areReadOnly(rbd, otherRbd);
 }
 
-function usedClaims(pod: PodInfo): string[] {
+/** Whether two pods use one disk that only one pod of a node may use. */
+export function sharesDisk(pod: PodInfo, other: PodInfo): boolean {
+  const own = volumesOf(pod);
+  return volumesOf(other).some((volume) => own.some((wanted) => conflicts(wanted, volume)));
+}
+
+export function usedClaims(pod: PodInfo): string[] {
   return volumesOf(pod).flatMap(({ persistentVolumeClaim }) =>
     persistentVolumeClaim === undefined ? [] : [persistentVolumeClaim.claimName],
   );
@@ -59,12 +65,7 @@ class DiskFilter implements Filter {
   }
 
   filter(node: NodeInfo): Rejection | null {
-    const own = volumesOf(this.#pod);
-    for (const pod of node.pods) {
-      for (const volume of volumesOf(pod)) {
-        if (own.some((wanted) => conflicts(wanted, volume))) return CONFLICT;
-      }
-    }
+    if (node.pods.some((pod) => sharesDisk(this.#pod, pod))) return CONFLICT;
     return this.#users > 0 ? IN_USE : null;
   }
 

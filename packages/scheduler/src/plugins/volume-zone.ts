@@ -1,3 +1,4 @@
+import type { Labels } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { filterEach, SKIP, unresolvable, type Plugin, type PreFilterOutcome } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
@@ -15,6 +16,14 @@ const CONFLICT = unresolvable('node(s) had no available volume zone');
 interface Topology {
   readonly key: string;
   readonly values: ReadonlySet<string>;
+}
+
+/** Where a volume says that it is. */
+export function topologyLabelsOf(labels: Labels): Topology[] {
+  return KEYS.flatMap((key) => {
+    const value = labels[key];
+    return value === undefined ? [] : [{ key, values: new Set(value.split('__')) }];
+  });
 }
 
 /** Where the volumes of a pod are, or why that cannot be known. */
@@ -39,10 +48,7 @@ function topologiesOf(pod: PodInfo, snapshot: Snapshot): Topology[] | string {
     }
     const volume: VolumeObject | undefined = snapshot.object('PersistentVolume', volumeName);
     if (volume === undefined) return notFound('persistentvolume', volumeName);
-    for (const key of KEYS) {
-      const value = volume.metadata.labels?.[key];
-      if (value !== undefined) topologies.push({ key, values: new Set(value.split('__')) });
-    }
+    topologies.push(...topologyLabelsOf(volume.metadata.labels ?? {}));
   }
   return topologies;
 }

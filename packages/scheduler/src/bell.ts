@@ -1,0 +1,103 @@
+/** Wakes those who wait when the cluster has changed in a way that may help them. */
+import type { ClusterView } from './cluster-view.ts';
+import type { Identities } from './identities.ts';
+import { mayHelp, type ClusterChange, type ClusterEvent } from './hints/hints.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { NodeTable } from './node-table.ts';
+import type { ObjectStore } from './object-store.ts';
+import type { Placement } from './placement.ts';
+import type { PodInfo } from './pod-info.ts';
+import type { PodTable } from './pod-table.ts';
+import type { SchedulingQueue } from './scheduling-queue.ts';
+
+export interface BellOptions {
+  readonly queue: SchedulingQueue;
+  readonly placement: Placement;
+  readonly view: ClusterView;
+  readonly objects: ObjectStore;
+  readonly nodes: NodeTable;
+  readonly pods: PodTable;
+  readonly identities: Identities;
+}
+
+export class Bell {
+  readonly #options: BellOptions;
+
+  constructor(options: BellOptions) {
+    this.#options = options;
+  }
+
+  /** Whether anybody would ask what an event of that sort was about. */
+  isHeard(event: ClusterEvent): boolean {
+    return this.#options.queue.waiting.hopesFor(event);
+  }
+
+  /** Something happened; upstream's metrics call it `label`. */
+  ring(change: ClusterChange, label: string, nowMs: number): void {
+    this.#ring(change, label, nowMs, Infinity);
+  }
+
+  /** A node is new. */
+  nodeAdded(id: number, nowMs: number): void {
+    this.#judgeAnew(id, 'NodeAdd', nowMs);
+    if (!this.isHeard('nodeAdded')) return;
+    this.ring({ event: 'nodeAdded', node: this.#options.view.bareNodeAt(id) }, 'NodeAdd', nowMs);
+  }
+
+  /** A node has changed; `before` is null where nobody would have asked. */
+  nodeChanged(id: number, before: NodeInfo | null, nowMs: number): void {
+    this.#judgeAnew(id, 'NodeUpdate', nowMs);
+    if (before === null) return;
+    const after = this.#options.view.bareNodeAt(id);
+    this.ring({ event: 'nodeChanged', before, after }, 'NodeUpdate', nowMs);
+  }
+
+  /** A node that will do now, or that would do but for another reason than before. */
+  #judgeAnew(id: number, label: string, nowMs: number): void {
+    const { queue, placement } = this.#options;
+    queue.changes++;
+    queue.wakeClasses((podClass) => placement.isJudgedAnew(podClass, id), label, nowMs);
+  }
+
+  /** A pod has a node, by our decision or by the API server's word. */
+  podAdded(id: number, nowMs: number): void {
+    const { queue, view } = this.#options;
+    if (!this.isHeard('podAdded')) return void queue.changes++;
+    this.ring({ event: 'podAdded', pod: view.podAt(id) }, 'AssignedPodAdd', nowMs);
+  }
+
+  /** A pod, as it was, has left a node; it is null where nobody would ask. */
+  podRemoved(pod: PodInfo | null, node: number, nowMs: number): void {
+    this.#roomOn(node, pod, nowMs, Infinity);
+  }
+
+  /** A pod waits for a node no more: those who counted it in, at most as important, may do. */
+  nominationEnded(pod: PodInfo, node: string, nowMs: number): void {
+    const id = this.#options.nodes.find(node);
+    if (id >= 0) this.#roomOn(id, pod, nowMs, pod.priority);
+  }
+
+  #roomOn(node: number, pod: PodInfo | null, nowMs: number, priorityMax: number): void {
+    const { queue, placement, nodes } = this.#options;
+    if (!nodes.isPresent(node)) return;
+    const label = 'AssignedPodDelete';
+    queue.wakeClasses((podClass) => placement.isFeasible(podClass, node), label, nowMs);
+    if (pod === null) return void queue.changes++;
+    this.#ring({ event: 'podRemoved', pod }, label, nowMs, priorityMax);
+  }
+
+  #ring(change: ClusterChange, label: string, nowMs: number, priorityMax: number): void {
+    const { queue, view, objects, identities, pods } = this.#options;
+    const known = new Map<number, PodInfo>();
+    const podAt = (id: number): PodInfo => {
+      const pod = known.get(id) ?? view.podAt(id);
+      known.set(id, pod);
+      return pod;
+    };
+    const helps = (id: number, plugin: string): boolean => {
+      const { priority } = identities.classes.get(pods.podClass.get(id));
+      return priority <= priorityMax && mayHelp(change, plugin, podAt(id), objects);
+    };
+    queue.wakeOthers(change.event, helps, label, nowMs);
+  }
+}

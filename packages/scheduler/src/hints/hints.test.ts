@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubeObject, NodeObject, PodObject } from '../objects.ts';
+import { SchedulerCore } from '../scheduler-core.ts';
+
+const HOST = 'kubernetes.io/hostname';
+const ZONE = 'topology.kubernetes.io/zone';
+
+/** A machine that tells which pods it tried. */
+class Watch {
+  readonly #names: string[] = [];
+  readonly core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/${this.#names[id]}` });
+  #nowMs = 0;
+
+  node(name: string, labels: Record<string, string> = {}, spec: NodeObject['spec'] = {}): void {
+    const allocatable = { cpu: '4', memory: '8Gi', pods: '10' };
+    const metadata = { name, labels: { [HOST]: name, ...labels } };
+    this.core.nodeSeen({ metadata, spec, status: { allocatable } }, this.#nowMs);
+  }
+
+  pod(name: string, app: string, spec: PodObject['spec'] = {}, more: object = {}): void {
+    const known = this.#names.indexOf(name);
+    const id = known < 0 ? this.#names.push(name) - 1 : known;
+    const metadata = { name, namespace: 'default', labels: { app }, ...more };
+    const bytes = Buffer.from(JSON.stringify({ metadata, spec: { containers: [{}], ...spec } }));
+    this.core.podSeen(id, known < 0, bytes, 0, bytes.length, this.#nowMs);
+  }
+
+  gone(name: string): void {
+    this.core.podGone(this.#names.indexOf(name), this.#nowMs);
+  }
+
+  object(kind: string, object: object): void {
+    this.core.objectSeen(kind, object as KubeObject, this.#nowMs);
+  }
+
+  /** Names of the pods that are tried now, with the node of those that found one. */
+  tried(): string[] {
+    this.#nowMs += 20_000;
+    const tried: string[] = [];
+    for (;;) {
+      const attempt = this.core.attempt(this.#nowMs);
+      if (attempt === null) return tried;
+      const { id, kind } = attempt;
+      const node = kind === 'bind' ? ` -> ${this.core.nodes.nameOf(attempt.node)}` : '';
+      tried.push(`${this.#names[id]}${node}`);
+    }
+  }
+}
+
+const near = (app: string): PodObject['spec'] => ({
+  affinity: {
+    podAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: [
+        { topologyKey: ZONE, labelSelector: { matchLabels: { app } } },
+      ],
+    },
+  },
+});
+
+const claim = (name: string): PodObject['spec'] => ({
+  volumes: [{ name: 'v', persistentVolumeClaim: { claimName: name } }],
+});
+
+test('a pod that wants company is tried when a running pod gets the labels it asks for', () => {
+  const watch = new Watch();
+  watch.node('n', { [ZONE]: 'z' });
+  watch.pod('other', 'x', { nodeName: 'n' });
+  watch.pod('p', 'a', near('wanted'));
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.pod('other', 'y', { nodeName: 'n' });
+  assert.deepEqual(watch.tried(), []);
+  watch.pod('other', 'wanted', { nodeName: 'n' });
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});
+
+test('a pod that wants company is not tried for pods that are none, nor for heartbeats', () => {
+  const watch = new Watch();
+  watch.node('n', { [ZONE]: 'z' });
+  watch.pod('p', 'a', near('wanted'));
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.pod('stranger', 'x', { nodeName: 'n' });
+  watch.node('n', { [ZONE]: 'z' });
+  assert.deepEqual(watch.tried(), []);
+  watch.node('n', { [ZONE]: 'other' });
+  assert.deepEqual(watch.tried(), ['p']);
+});
+
+test('a pod is tried for the claim that it waits for, and not for those of others', () => {
+  const watch = new Watch();
+  watch.node('n');
+  watch.object('StorageClass', {
+    metadata: { name: 'slow' },
+    provisioner: 'x',
+    volumeBindingMode: 'WaitForFirstConsumer',
+  });
+  watch.pod('p', 'a', claim('mine'));
+  assert.deepEqual(watch.tried(), ['p']);
+  const made = (name: string): object => ({
+    metadata: { name, namespace: 'default' },
+    spec: { storageClassName: 'slow', accessModes: ['ReadWriteOnce'] },
+  });
+  watch.object('PersistentVolumeClaim', made('other'));
+  assert.deepEqual(watch.tried(), []);
+  watch.object('PersistentVolumeClaim', made('mine'));
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});
+
+test('a pod above the limit of volumes is tried when a volume is detached', () => {
+  const watch = new Watch();
+  watch.node('n');
+  const driver = { name: 'd', nodeID: 'n', allocatable: { count: 1 } };
+  watch.object('CSINode', { metadata: { name: 'n' }, spec: { drivers: [driver] } });
+  const source = { persistentVolumeName: 'old' };
+  const attached = { attacher: 'd', nodeName: 'n', source };
+  watch.object('VolumeAttachment', { metadata: { name: 'at' }, spec: attached });
+  for (const name of ['old', 'new']) {
+    const csi = { driver: 'd', volumeHandle: name };
+    watch.object('PersistentVolume', { metadata: { name }, spec: { csi } });
+  }
+  const annotations = { 'pv.kubernetes.io/bind-completed': 'yes' };
+  const metadata = { name: 'mine', namespace: 'default', annotations };
+  watch.object('PersistentVolumeClaim', { metadata, spec: { volumeName: 'new' } });
+  watch.pod('p', 'a', claim('mine'));
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.core.objectGone('VolumeAttachment', 'at', 0);
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});
+
+test('a pod that made way for one that waits for a node is tried when that one is gone', () => {
+  const watch = new Watch();
+  watch.node('n');
+  const cpu = (amount: string): PodObject['spec'] => ({
+    containers: [{ name: 'c', resources: { requests: { cpu: amount } } }],
+  });
+  watch.pod('old', 'x', { ...cpu('3'), nodeName: 'n' });
+  watch.pod('high', 'x', { ...cpu('4'), priority: 10 });
+  assert.deepEqual(watch.tried(), ['high']);
+  const leaving = { deletionTimestamp: '2030-01-01T00:00:00Z' };
+  watch.pod('old', 'x', { ...cpu('3'), nodeName: 'n' }, leaving);
+  watch.pod('low', 'x', { ...cpu('1'), preemptionPolicy: 'Never' });
+  assert.deepEqual(watch.tried(), ['low']);
+  watch.gone('high');
+  assert.deepEqual(watch.tried(), ['low -> n']);
+});
+
+test('a pod that found no free port is tried when a pod with that port leaves', () => {
+  const watch = new Watch();
+  watch.node('n');
+  const port = (hostPort: number): PodObject['spec'] => ({
+    containers: [{ name: 'c', ports: [{ containerPort: 1, hostPort }] }],
+    priority: 5,
+  });
+  watch.pod('one', 'x', { ...port(80), nodeName: 'n' });
+  watch.pod('two', 'x', { ...port(81), nodeName: 'n' });
+  watch.pod('p', 'x', { ...port(80) });
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.gone('two');
+  assert.deepEqual(watch.tried(), []);
+  watch.gone('one');
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});
+
+test('a pod kept from skewing is tried when one of those counted leaves, and for no other', () => {
+  const watch = new Watch();
+  watch.node('n', { [ZONE]: 'z1' });
+  watch.node('m', { [ZONE]: 'z2' }, { unschedulable: true });
+  const topologySpreadConstraints = [
+    {
+      maxSkew: 1,
+      topologyKey: ZONE,
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector: { matchLabels: { app: 'x' } },
+    },
+  ];
+  watch.pod('one', 'x', { nodeName: 'n' });
+  watch.pod('other', 'y', { nodeName: 'n' });
+  watch.pod('p', 'x', { topologySpreadConstraints });
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.gone('other');
+  assert.deepEqual(watch.tried(), []);
+  watch.gone('one');
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});

@@ -1,0 +1,122 @@
+/** Volumes, devices and what describes them, by the plugin that rejected a pod. */
+import { isDeepStrictEqual } from 'node:util';
+import type { KubeObject } from '../objects.ts';
+import { namespaceOf } from '../objects.ts';
+import type { PodInfo } from '../pod-info.ts';
+import type { CapacityObject, CsiDriverObject } from '../plugins/volume-binding.ts';
+import type { CsiNodeObject } from '../plugins/node-volume-limits.ts';
+import { topologyLabelsOf } from '../plugins/volume-zone.ts';
+import { bytesOf, claimNameOf, volumesOf, type StorageClassObject } from '../volumes.ts';
+import type { Hints, ObjectChange } from './hints.ts';
+
+type Change<T extends KubeObject> = ObjectChange & {
+  readonly before?: T | undefined;
+  readonly after?: T | undefined;
+};
+
+/** A method's type, so that one that wants a certain kind of object will do. */
+type KindHint = { of(pod: PodInfo, change: ObjectChange): boolean }['of'];
+
+const MIGRATED_PLUGINS = 'storage.alpha.kubernetes.io/migrated-plugins';
+
+const isNew: KindHint = (_pod, { before }) => before === undefined;
+const isThere: KindHint = (_pod, { after }) => after !== undefined;
+
+/** The object is a claim of the pod's, and is there. */
+const isOwnClaim: KindHint = (pod, { after }) =>
+  after !== undefined &&
+  namespaceOf(after) === pod.namespace &&
+  volumesOf(pod).some((volume) => claimNameOf(pod, volume) === after.metadata.name);
+
+const isOwnNewClaim: KindHint = (pod, change) => isNew(pod, change) && isOwnClaim(pod, change);
+
+function hasOtherTopologies(_pod: PodInfo, { before, after }: Change<StorageClassObject>): boolean {
+  return (
+    before === undefined || !isDeepStrictEqual(before.allowedTopologies, after?.allowedTopologies)
+  );
+}
+
+function isNewDelayedClass(pod: PodInfo, change: Change<StorageClassObject>): boolean {
+  return isNew(pod, change) && change.after?.volumeBindingMode === 'WaitForFirstConsumer';
+}
+
+function isMigratedOtherwise(_pod: PodInfo, { before, after }: ObjectChange): boolean {
+  const of = (node: KubeObject | undefined): string | undefined =>
+    node?.metadata.annotations?.[MIGRATED_PLUGINS];
+  return before === undefined || of(before) !== of(after);
+}
+
+function hasMoreAttachments(_pod: PodInfo, { before, after }: Change<CsiNodeObject>): boolean {
+  if (before === undefined) return true;
+  const had = new Map(
+    (before.spec?.drivers ?? []).map(({ name, allocatable }) => [name, allocatable?.count ?? 0]),
+  );
+  return (after?.spec?.drivers ?? []).some(
+    ({ name, allocatable }) => (allocatable?.count ?? 0) > (had.get(name) ?? 0),
+  );
+}
+
+function asksNoMore(_pod: PodInfo, { before, after }: Change<CsiDriverObject>): boolean {
+  return before?.spec?.storageCapacity === true && after?.spec?.storageCapacity !== true;
+}
+
+function hasMoreSpace(_pod: PodInfo, { before, after }: Change<CapacityObject>): boolean {
+  if (before === undefined) return true;
+  const limitOf = (space: CapacityObject | undefined): string | number | undefined =>
+    space?.maximumVolumeSize ?? space?.capacity;
+  const [had, has] = [limitOf(before), limitOf(after)];
+  return has !== undefined && (had === undefined || bytesOf(has) > bytesOf(had));
+}
+
+function isElsewhere(_pod: PodInfo, { before, after }: ObjectChange): boolean {
+  if (before === undefined) return true;
+  const of = (volume: KubeObject | undefined): object =>
+    topologyLabelsOf(volume?.metadata.labels ?? {});
+  return !isDeepStrictEqual(of(before), of(after));
+}
+
+const isDetached: KindHint = (pod, { after }) => after === undefined && volumesOf(pod).length > 0;
+
+/** One answer for each kind; of other kinds the plugin does not want to hear. */
+function byKind(kinds: Readonly<Record<string, KindHint>>): NonNullable<Hints['object']> {
+  return (pod, change) => {
+    // That an object is gone helps only where it is said.
+    const isGone = change.after === undefined && change.kind !== 'VolumeAttachment';
+    return !isGone && (kinds[change.kind]?.(pod, change) ?? false);
+  };
+}
+
+export const VOLUME_HINTS: Readonly<Record<string, Hints>> = {
+  VolumeRestrictions: { object: byKind({ PersistentVolumeClaim: isOwnNewClaim }) },
+  NodeVolumeLimits: {
+    nodeAdded: () => true,
+    object: byKind({
+      CSINode: hasMoreAttachments,
+      PersistentVolumeClaim: isOwnNewClaim,
+      VolumeAttachment: isDetached,
+    }),
+  },
+  VolumeBinding: {
+    object: byKind({
+      StorageClass: hasOtherTopologies,
+      PersistentVolumeClaim: isOwnClaim,
+      PersistentVolume: isThere,
+      CSINode: isMigratedOtherwise,
+      CSIDriver: asksNoMore,
+      CSIStorageCapacity: hasMoreSpace,
+    }),
+  },
+  VolumeZone: {
+    object: byKind({
+      StorageClass: isNewDelayedClass,
+      PersistentVolumeClaim: isOwnClaim,
+      PersistentVolume: isElsewhere,
+    }),
+  },
+};
+
+export const DEVICE_HINTS: Readonly<Record<string, Hints>> = {
+  DynamicResources: {
+    object: byKind({ ResourceClaim: isThere, DeviceClass: isThere, ResourceSlice: isThere }),
+  },
+};
