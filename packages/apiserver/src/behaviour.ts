@@ -5,7 +5,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
-import { podGraceSeconds, type DeletionRules } from './deletion.ts';
+import { podGraceSeconds, type DeleteOptions, type DeletionRules } from './deletion.ts';
 import type { Served } from './served.ts';
 import type { Claim } from './service-claims.ts';
 import type { World } from './world.ts';
@@ -47,7 +47,11 @@ export interface Behaviour {
    * For kinds whose deletion is a life of its own (namespaces): the object as it stays while it
    * ends, or null where it can go now. Comes before the common rules.
    */
-  readonly terminate?: (object: JsonObject, nowMs: number) => JsonObject | null;
+  readonly terminate?: (
+    object: JsonObject,
+    options: DeleteOptions,
+    nowMs: number,
+  ) => JsonObject | null;
   /** An update that ends an object by rules of its own kind. */
   readonly endsAfterUpdate?: (previous: JsonObject, next: JsonObject) => boolean;
   /**
@@ -77,6 +81,7 @@ export const POD_DELETION: DeletionRules = {
   orphansByDefault: false,
 };
 export const ORPHANING_DELETION: DeletionRules = { graceSeconds: null, orphansByDefault: true };
+export const UNCOLLECTED_DELETION: DeletionRules = { ...PLAIN_DELETION, isUncollected: true };
 
 const NOTHING: Behaviour = {};
 

@@ -2,7 +2,9 @@
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import {
   decodeJsonBody,
+  decodeJsonOptions,
   decodeProtobufBody,
+  decodeProtobufOptions,
   type Body,
   type ExpectedKind,
 } from '@megaplane/machinery/request-body';
@@ -62,6 +64,26 @@ export function readBody(
   const decoded = decode(call.body, type, expected, isStrict);
   if (!decoded.ok) return failed(badRequest(decoded.message));
   return success({ object: decoded.object, complaints: decoded.strictErrors });
+}
+
+/** Options in a body: their kind counts, whatever group and version it is said to be of. */
+export function readOptionsBody(call: Call, kind: string): Result<JsonObject> {
+  const size = checkSize(call);
+  if (!size.ok) return size;
+  const type = mediaTypeOf(call);
+  if (type !== '' && !BODY_TYPES.includes(type)) return failed(unsupportedMediaType(BODY_TYPES));
+  const decoded = decodeOptions(call.body, type, kind);
+  return decoded.ok ? success(decoded.object) : failed(badRequest(decoded.message));
+}
+
+function decodeOptions(bytes: Buffer, type: string, kind: string): Body {
+  if (type === PROTOBUF_TYPE) {
+    // client-go names the group of the resource, which says nothing about the type
+    return decodeProtobufOptions(bytes, kind);
+  }
+  if (type !== YAML_TYPE) return decodeJsonOptions(bytes, kind);
+  const json = jsonOfYaml(bytes, { apiVersion: 'v1', kind });
+  return typeof json === 'string' ? { ok: false, message: json } : decodeJsonOptions(json, kind);
 }
 
 function readCustom(

@@ -63,7 +63,6 @@ test('propagation adds its finalizer and takes the other away', () => {
   };
   assert.deepEqual(finalizers('Foreground', []), ['foregroundDeletion']);
   assert.deepEqual(finalizers('Orphan', ['foregroundDeletion', 'a/b']), ['a/b', 'orphan']);
-  assert.equal(finalizers('Background', ['orphan']), undefined);
   assert.deepEqual(finalizers('', ['orphan']), ['orphan']);
 });
 
@@ -88,6 +87,39 @@ test('a bound pod gets its grace, later deletes may only shorten it', () => {
   assert.equal(after['generation'], 2);
   const now = decideDeletion(first.object, { ...OPTIONS, gracePeriodSeconds: 0 }, POD, NOW_MS);
   assert.equal(now.kind, 'remove');
+});
+
+test('a negative grace is a second, and an end is not moved into the past', () => {
+  const pod = object({}, { nodeName: 'n', terminationGracePeriodSeconds: 30 });
+  const metadataAfter = (seconds: number, nowMs: number): JsonObject => {
+    const first = decideDeletion(pod, OPTIONS, POD, NOW_MS);
+    assert.ok(first.kind === 'mark');
+    const options = { ...OPTIONS, gracePeriodSeconds: seconds };
+    const next = decideDeletion(first.object, options, POD, nowMs);
+    assert.ok(next.kind === 'mark');
+    return next.object['metadata'] as JsonObject;
+  };
+  assert.equal(metadataAfter(-5, NOW_MS)['deletionGracePeriodSeconds'], 1);
+  const late = metadataAfter(5, NOW_MS + 20_000);
+  assert.equal(late['deletionTimestamp'], '2026-01-02T03:04:25Z');
+  assert.equal(late['deletionGracePeriodSeconds'], 1);
+});
+
+test('finalizers keep their order where the same ones stay, and go with what is removed', () => {
+  const both = object({ finalizers: ['orphan', 'a/b'] });
+  const kept = decideDeletion(both, OPTIONS, PLAIN, NOW_MS);
+  assert.ok(kept.kind === 'mark');
+  assert.deepEqual((kept.object['metadata'] as JsonObject)['finalizers'], ['orphan', 'a/b']);
+  const orphaning = object({ finalizers: ['orphan'] });
+  const options: DeleteOptions = { ...OPTIONS, propagationPolicy: 'Background' };
+  const removed = decideDeletion(orphaning, options, PLAIN, NOW_MS);
+  assert.deepEqual(removed, { kind: 'remove', object: orphaning, isStored: false });
+});
+
+test('a kind that no collector knows gets no finalizers of one', () => {
+  const rules: DeletionRules = { ...PLAIN, isUncollected: true };
+  const options: DeleteOptions = { ...OPTIONS, propagationPolicy: 'Foreground' };
+  assert.equal(decideDeletion(object({}), options, rules, NOW_MS).kind, 'remove');
 });
 
 test('an unbound or finished pod goes at once', () => {

@@ -27,6 +27,8 @@ export interface DeletionRules {
   readonly graceSeconds: ((object: JsonObject, wish: number | null) => number) | null;
   /** Dependents stay unless the client says otherwise. */
   readonly orphansByDefault: boolean;
+  /** Garbage collection knows nothing of the kind: no finalizers for it, whatever is asked. */
+  readonly isUncollected?: boolean;
 }
 
 /**
@@ -38,45 +40,62 @@ export type Deletion =
   | { readonly kind: 'remove'; readonly object: JsonObject; readonly isStored: boolean }
   | { readonly kind: 'pending' };
 
-/** Decides; `object` is not changed. Times are whole seconds, as upstream stores them. */
+/**
+ * Decides; `object` is not changed. Times are whole seconds, as upstream stores them. What is
+ * removed without a grace is the object as it stood, with the finalizers that a collector would
+ * have looked after (upstream's store.Delete shows what its storage gave back).
+ */
 export function decideDeletion(
   object: JsonObject,
   options: DeleteOptions,
   rules: DeletionRules,
   nowMs: number,
 ): Deletion {
-  const graceful = gracefulMark(object, options, rules, nowMs);
+  const graceful = gracefulMark(object, options.gracePeriodSeconds, rules, nowMs);
   if (graceful === 'pending') return { kind: 'pending' };
   const marked = graceful ?? object;
   const finalizers = wantedFinalizers(marked, options, rules);
-  const isChanged = finalizers.join() !== finalizersOf(marked).join();
-  const next = isChanged ? withMetadata(marked, { finalizers }) : marked;
+  const isSame = isSameSet(finalizers, finalizersOf(marked));
+  const next = !isSame ? withMetadata(marked, { finalizers }) : marked;
   if (graceful !== null) {
     const grace = numberAt(next, 'metadata', 'deletionGracePeriodSeconds');
     if (finalizers.length > 0 || grace > 0) return { kind: 'mark', object: next };
     return { kind: 'remove', object: next, isStored: true };
   }
   if (finalizers.length > 0) return { kind: 'mark', object: markNow(next, nowMs) };
-  return { kind: 'remove', object: next, isStored: false };
+  return { kind: 'remove', object, isStored: false };
+}
+
+/** Upstream compares finalizers as sets: their order stays where none comes or goes. */
+function isSameSet(left: readonly string[], right: readonly string[]): boolean {
+  return new Set(left).symmetricDifference(new Set(right)).size === 0;
 }
 
 function gracefulMark(
   object: JsonObject,
-  options: DeleteOptions,
+  asked: number | null,
   rules: DeletionRules,
   nowMs: number,
 ): JsonObject | 'pending' | null {
   if (rules.graceSeconds === null) return null;
-  const wish = options.gracePeriodSeconds;
+  // negative values count as one second
+  const wish = asked !== null && asked < 0 ? 1 : asked;
   const deletedAt = stringAt(object, 'metadata', 'deletionTimestamp');
   if (deletedAt !== '') {
     const current = numberAt(object, 'metadata', 'deletionGracePeriodSeconds');
     if (current === 0) return null;
     if (wish === null || wish >= current) return 'pending';
-    const startMs = Date.parse(deletedAt) - current * 1000;
+    const endMs = Date.parse(deletedAt) + (wish - current) * 1000;
+    if (endMs >= nowMs) {
+      return withMetadata(object, {
+        deletionTimestamp: timestamp(endMs),
+        deletionGracePeriodSeconds: wish,
+      });
+    }
+    // the whole grace is over: the end is not moved into the past, and stays a graceful one
     return withMetadata(object, {
-      deletionTimestamp: timestamp(startMs + wish * 1000),
-      deletionGracePeriodSeconds: wish,
+      deletionTimestamp: timestamp(nowMs),
+      deletionGracePeriodSeconds: wish === 0 ? 0 : 1,
     });
   }
   const seconds = rules.graceSeconds(object, wish);
@@ -113,6 +132,7 @@ function wantedFinalizers(
 ): string[] {
   const current = finalizersOf(object);
   const kept = current.filter((one) => one !== ORPHAN_FINALIZER && one !== FOREGROUND_FINALIZER);
+  if (rules.isUncollected === true) return kept;
   const policy = wantedPolicy(current, options, rules);
   if (policy === 'Orphan') kept.push(ORPHAN_FINALIZER);
   if (policy === 'Foreground') kept.push(FOREGROUND_FINALIZER);

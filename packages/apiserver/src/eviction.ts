@@ -1,28 +1,47 @@
 /** pods/eviction: a deletion that disruption budgets may refuse. */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import {
   badRequest,
+  conflict,
+  failed,
+  invalid,
   notFound,
+  preconditionFailed,
+  success,
   successStatus,
-  tooManyRequests,
+  timeout,
   unclassified,
+  type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { DeleteOptions } from './deletion.ts';
-import { timestamp } from './deletion.ts';
+import { checkedDeleteOptions } from './delete-options.ts';
+import { timestamp, type DeleteOptions } from './deletion.ts';
+import { charged, letsUnreadyGo, stillProcessed } from './disruption-budgets.ts';
 import { decodeRow } from './encoder.ts';
+import { trackOwnStatus } from './managed/tracking.ts';
 import { removeObject } from './removing.ts';
-import { findServed, keyOf, rangeOf } from './served.ts';
+import { findServed, keyOf, rangeOf, type Served } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import type { World } from './world.ts';
 import { readStored, refusedWrite } from './writing.ts';
 
-const REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget.";
-/** Evicted pods that a budget remembers while they go. */
-const DISRUPTED_MAX = 2000;
+/** Tries of a write that somebody else was faster with, as upstream's EvictionsRetry. */
+const TRIES_MAX = 20;
+const EVICTION = { group: 'policy', name: 'Eviction' } as const;
+const MANY_BUDGETS =
+  'This pod has more than one PodDisruptionBudget, which the eviction subresource ' +
+  'does not support.';
+
+/** One eviction under way. `fields` are the DeleteOptions as sent, checked when it is deleted. */
+interface Eviction {
+  readonly context: SubresourceContext;
+  readonly fields: JsonObject;
+  readonly isDryRun: boolean;
+}
 
 /** Registers the subresource. */
 export function defineEviction(): void {
@@ -36,41 +55,37 @@ function evict(context: SubresourceContext): void {
     call.fail(badRequest('name in URL does not match name in Eviction object'));
     return;
   }
+  const fields = optionFields(context);
+  if (!fields.ok) {
+    call.fail(fields.status);
+    return;
+  }
   const stored = readStored(world, call, served);
   if (stored === null) {
     call.fail(notFound(served.plural, name));
     return;
   }
-  const options = optionsOf(body, context.isDryRun);
-  const refusal = skipsBudgets(stored.object)
-    ? null
-    : charge(world, stored.object, options, call.nowMs);
-  if (refusal !== null) {
-    call.fail(refusal);
-    return;
-  }
-  if (!options.dryRun) markDisrupted(context, stored.object, stored.revision);
-  removeObject({ ...context, isDryRun: options.dryRun }, options, (result) => {
-    if (result.ok) call.sendObject(201, successStatus(201) as unknown as JsonObject);
-    else call.fail(result.status);
-  });
+  const isDryRun = listAt(fields.value, 'dryRun').length > 0;
+  const eviction = { context, fields: fields.value, isDryRun };
+  if (skipsBudgets(stored.object)) remove(eviction, null);
+  else askBudget(eviction, stored.object, stored.revision, 1);
 }
 
-function optionsOf(body: JsonObject, isDryRun: boolean): DeleteOptions {
-  const sent = objectAt(body, 'deleteOptions') ?? {};
-  const grace = sent['gracePeriodSeconds'];
-  const policy = stringAt(sent, 'propagationPolicy');
-  const preconditions = objectAt(sent, 'preconditions');
-  const uid = preconditions?.['uid'];
-  const resourceVersion = preconditions?.['resourceVersion'];
-  return {
-    gracePeriodSeconds: typeof grace === 'number' ? grace : null,
-    uid: typeof uid === 'string' ? uid : null,
-    resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : null,
-    orphanDependents: null,
-    propagationPolicy: policy as DeleteOptions['propagationPolicy'],
-    dryRun: isDryRun || listAt(sent, 'dryRun').length > 0,
-  };
+/** The DeleteOptions of the eviction; it runs dry where the request or they say so. */
+function optionFields({ body, call }: SubresourceContext): Result<JsonObject> {
+  const fields = objectAt(body, 'deleteOptions') ?? {};
+  const option = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+  if (fields[option] === true) {
+    const why = 'can not be set for pod eviction, try after removing the option';
+    const error = invalidValue(`deleteOptions.${option}`, true, why);
+    return failed(invalid(EVICTION, call.info.name, [error]));
+  }
+  const asked = [...call.query.all('dryRun')];
+  const own = listAt(fields, 'dryRun');
+  if (own.length === 0) return success(asked.length === 0 ? fields : { ...fields, dryRun: asked });
+  if (asked.length === 0 || equals(asked, [...own])) return success(fields);
+  const texts = `[${asked.join(' ')}] and [${own.join(' ')}]`;
+  return failed(unclassified(`Non-matching dry-run options in request and content: ${texts}`));
 }
 
 /** Pods that run nothing (any more) cost no budget. */
@@ -80,66 +95,43 @@ function skipsBudgets(pod: JsonObject): boolean {
   return stringAt(pod, 'metadata', 'deletionTimestamp') !== '';
 }
 
-function charge(
-  world: World,
-  pod: JsonObject,
-  options: DeleteOptions,
-  nowMs: number,
-): Status | null {
-  const budgets = budgetsOf(world, pod);
-  const [budget, second] = budgets;
-  if (budget === undefined) return null;
+function askBudget(eviction: Eviction, pod: JsonObject, revision: number, attempt: number): void {
+  const { call, world } = eviction.context;
+  const [budget, second] = budgetsOf(world, pod);
   if (second !== undefined) {
-    return unclassified(
-      'This pod has more than one PodDisruptionBudget, which the eviction subresource does ' +
-        'not support.',
-    );
+    call.fail(unclassified(MANY_BUDGETS));
+    return;
   }
-  const { object, revision } = budget;
-  const name = stringAt(object, 'metadata', 'name');
-  const refuse = (message: string, retry: number): Status =>
-    tooManyRequests(REFUSAL, retry, [{ reason: 'DisruptionBudget', message }]);
-  const observed = numberAt(object, 'status', 'observedGeneration');
-  if (observed < numberAt(object, 'metadata', 'generation')) {
-    return refuse(`The disruption budget ${name} is still being processed by the server.`, 10);
+  if (budget === undefined) {
+    remove(eviction, null);
+    return;
   }
-  const healthy = numberAt(object, 'status', 'currentHealthy');
-  const desired = numberAt(object, 'status', 'desiredHealthy');
-  if (!isReady(pod)) {
-    const policy = stringAt(object, 'spec', 'unhealthyPodEvictionPolicy');
-    if (policy === 'AlwaysAllow' || (healthy >= desired && desired > 0)) return null;
+  const name = stringAt(budget.object, 'metadata', 'name');
+  if (!isReady(pod) && letsUnreadyGo(budget.object)) {
+    remove(eviction, { revision, budget: name });
+    return;
   }
-  const allowed = numberAt(object, 'status', 'disruptionsAllowed');
-  const disrupted = { ...objectAt(object, 'status', 'disruptedPods') };
-  if (Object.keys(disrupted).length > DISRUPTED_MAX) {
-    return refuse(
-      `DisruptedPods map too big - too many evictions not confirmed by PDB controller`,
-      0,
-    );
+  const after = charged(budget.object, stringAt(pod, 'metadata', 'name'), call.nowMs);
+  if ('refusal' in after) {
+    call.fail(after.refusal);
+    return;
   }
-  if (allowed <= 0) {
-    const text =
-      `The disruption budget ${name} needs ${desired} healthy pods ` +
-      `and has ${healthy} currently`;
-    return refuse(text, 0);
+  if (eviction.isDryRun) {
+    remove(eviction, null);
+    return;
   }
-  if (options.dryRun) return null;
-  disrupted[stringAt(pod, 'metadata', 'name')] = timestamp(nowMs);
-  const status = {
-    ...objectAt(object, 'status'),
-    disruptionsAllowed: allowed - 1,
-    disruptedPods: disrupted,
-  };
-  let refusal: Status | null = null;
-  const key = keyOf(budget.served, stringAt(object, 'metadata', 'namespace'), name);
-  world.storage.put(key, encodeCanonical({ ...object, status }), revision, (outcome) => {
-    if (outcome.kind !== 'done') refusal = refusedWrite(budget.served, name, outcome);
+  trackOwnStatus(budget.served, budget.object, after.budget, call.nowMs);
+  const key = keyOf(budget.served, stringAt(pod, 'metadata', 'namespace'), name);
+  world.storage.put(key, encodeCanonical(after.budget), budget.revision, (outcome) => {
+    if (outcome.kind === 'done') remove(eviction, null);
+    else if (outcome.kind !== 'conflict') call.fail(refusedWrite(budget.served, name, outcome));
+    else if (attempt < TRIES_MAX) askBudget(eviction, pod, revision, attempt + 1);
+    else call.fail(timeout(`couldn't update PodDisruptionBudget "${name}" due to conflicts`));
   });
-  return refusal;
 }
 
 interface Budget {
-  readonly served: NonNullable<ReturnType<typeof findServed>>;
+  readonly served: Served;
   readonly object: JsonObject;
   readonly revision: number;
 }
@@ -168,23 +160,127 @@ function isReady(pod: JsonObject): boolean {
   );
 }
 
-/** The condition that tells controllers why the pod goes. */
-function markDisrupted(context: SubresourceContext, pod: JsonObject, revision: number): void {
-  const { world, served, call } = context;
-  const others = listAt(pod, 'status', 'conditions').filter(
-    (one) => stringAt(one, 'type') !== 'DisruptionTarget',
-  );
-  const condition = {
+/** Says in the pod why it goes, and deletes it. `held` is the pod that must not have changed. */
+function remove(eviction: Eviction, held: Held | null): void {
+  const { call } = eviction.context;
+  const wanted = wantedState(eviction.fields);
+  const isOwn = held !== null && wanted.resourceVersion === null;
+  const state = isOwn ? { ...wanted, resourceVersion: String(held.revision) } : wanted;
+  const settle = (result: Result<true>): void => {
+    if (result.ok) call.sendObject(201, successStatus(201) as unknown as JsonObject);
+    else if (isOwn && result.status.reason === 'Conflict') call.fail(stillProcessed(held.budget));
+    else call.fail(result.status);
+  };
+  if (eviction.isDryRun) {
+    removeChecked(eviction, state, settle);
+    return;
+  }
+  markDisrupted(eviction, state, 1, (result) => {
+    if (!result.ok) settle(result);
+    else removeChecked(eviction, { ...state, ...result.value }, settle);
+  });
+}
+
+interface Held {
+  readonly revision: number;
+  readonly budget: string;
+}
+
+/** The state that the pod must be in, null where it does not matter. */
+type WantedState = Pick<DeleteOptions, 'uid' | 'resourceVersion'>;
+
+function wantedState(fields: JsonObject): WantedState {
+  const text = (value: JsonValue | undefined): string | null =>
+    typeof value === 'string' ? value : null;
+  const preconditions = objectAt(fields, 'preconditions');
+  return {
+    uid: text(preconditions?.['uid']),
+    resourceVersion: text(preconditions?.['resourceVersion']),
+  };
+}
+
+function removeChecked(
+  eviction: Eviction,
+  state: WantedState,
+  settle: (result: Result<true>) => void,
+): void {
+  const checked = checkedDeleteOptions(eviction.fields);
+  if (!checked.ok) {
+    settle(checked);
+    return;
+  }
+  const { context, isDryRun } = eviction;
+  removeObject({ ...context, isDryRun }, { ...checked.value, ...state }, settle);
+}
+
+/** The condition that tells controllers why the pod goes; then the state it is left in. */
+function markDisrupted(
+  eviction: Eviction,
+  state: WantedState,
+  attempt: number,
+  then: (result: Result<Partial<WantedState>>) => void,
+): void {
+  const { world, served, call } = eviction.context;
+  const { namespace, name } = call.info;
+  const stored = readStored(world, call, served);
+  if (stored === null) {
+    then(failed(notFound(served.plural, name)));
+    return;
+  }
+  const broken = brokenState(eviction.context, stored.object, stored.revision, state);
+  if (broken !== null) {
+    then(failed(broken));
+    return;
+  }
+  const marked = withDisruption(stored.object, call.nowMs);
+  if (equals(marked, stored.object)) {
+    then(success({}));
+    return;
+  }
+  const key = keyOf(served, namespace, name);
+  world.storage.put(key, encodeCanonical(marked), stored.revision, (outcome) => {
+    if (outcome.kind === 'done') {
+      const isHeld = state.resourceVersion !== null;
+      then(success(isHeld ? { resourceVersion: String(outcome.revision) } : {}));
+    } else if (outcome.kind !== 'conflict') {
+      then(failed(refusedWrite(served, name, outcome)));
+    } else if (attempt < TRIES_MAX) markDisrupted(eviction, state, attempt + 1, then);
+    else then(failed(conflict(served.plural, name)));
+  });
+}
+
+function brokenState(
+  { served, call }: SubresourceContext,
+  pod: JsonObject,
+  revision: number,
+  state: WantedState,
+): Status | null {
+  const { name } = call.info;
+  const found = { uid: stringAt(pod, 'metadata', 'uid'), resourceVersion: String(revision) };
+  for (const which of ['uid', 'resourceVersion'] as const) {
+    const wanted = state[which];
+    if (wanted === null || wanted === '' || wanted === found[which]) continue;
+    const word = which === 'uid' ? 'UID' : 'ResourceVersion';
+    return preconditionFailed(served.kind, name, word, wanted, found[which]);
+  }
+  return null;
+}
+
+/** The pod with the condition in the place of an older one; its time is that of its status. */
+function withDisruption(pod: JsonObject, nowMs: number): JsonObject {
+  const conditions = [...listAt(pod, 'status', 'conditions')];
+  const index = conditions.findIndex((one) => stringAt(one, 'type') === 'DisruptionTarget');
+  const before = conditions[index];
+  const isSame = stringAt(before, 'status') === 'True';
+  const condition: JsonObject = {
     type: 'DisruptionTarget',
     status: 'True',
     lastProbeTime: null,
-    lastTransitionTime: timestamp(call.nowMs),
+    lastTransitionTime: isSame ? stringAt(before, 'lastTransitionTime') : timestamp(nowMs),
     reason: 'EvictionByEvictionAPI',
     message: 'Eviction API: evicting',
   };
-  const status = { ...objectAt(pod, 'status'), conditions: [...others, condition] };
-  const key = keyOf(served, call.info.namespace, call.info.name);
-  world.storage.put(key, encodeCanonical({ ...pod, status }), revision, () => {
-    // somebody was faster: the deletion that follows reads the object anew
-  });
+  if (index < 0) conditions.push(condition);
+  else conditions[index] = isObject(before) ? { ...before, ...condition } : condition;
+  return { ...pod, status: { ...objectAt(pod, 'status'), conditions } };
 }

@@ -1,13 +1,20 @@
 /** Namespaces: their life, and what may be created in them. */
-import { forbiddenField } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { forbidden, invalid, notFound, type Status } from '@megaplane/machinery/status';
+import { forbidden, notFound } from '@megaplane/machinery/status';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { defineBehaviour } from './behaviour.ts';
 import { fromStored } from './conversion.ts';
-import { finalizersOf, timestamp, withMetadata } from './deletion.ts';
+import {
+  finalizersOf,
+  FOREGROUND_FINALIZER,
+  ORPHAN_FINALIZER,
+  timestamp,
+  withMetadata,
+  type DeleteOptions,
+} from './deletion.ts';
 import { decodeRow } from './encoder.ts';
+import { checkName } from './object-meta.ts';
 import { findServed, keyOf } from './served.ts';
 import { emptyRow } from './storage.ts';
 import { defineSubresource } from './subresource.ts';
@@ -82,20 +89,21 @@ export function defineNamespaces(): void {
       object['status'] = { phase: 'Active' };
     },
     prepareUpdate: (next, previous) => {
-      next['spec'] = { ...objectAt(next, 'spec'), finalizers: [...specFinalizers(previous)] };
+      next['spec'] = withFinalizers(objectAt(next, 'spec') ?? {}, specFinalizers(previous));
     },
     admitDelete: (object) => {
       const name = stringAt(object, 'metadata', 'name');
       if (!IMMORTAL.has(name)) return null;
       return forbidden(NAMESPACES, name, 'this namespace may not be deleted');
     },
-    terminate: (object, nowMs) => {
+    terminate: (object, options, nowMs) => {
       if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
         if (specFinalizers(object).length > 0 || finalizersOf(object).length > 0) return object;
         return null;
       }
-      if (specFinalizers(object).length === 0 && finalizersOf(object).length === 0) return null;
-      const marked = withMetadata(object, { deletionTimestamp: timestamp(nowMs) });
+      // the first deletion always marks, even where nothing holds the namespace
+      const finalizers = propagationFinalizers(finalizersOf(object), options);
+      const marked = withMetadata(object, { deletionTimestamp: timestamp(nowMs), finalizers });
       return { ...marked, status: { ...objectAt(object, 'status'), phase: 'Terminating' } };
     },
     endsAfterUpdate: (previous, next) =>
@@ -105,10 +113,10 @@ export function defineNamespaces(): void {
     returnsDeleted: true,
   });
   defineSubresource('namespaces/finalize', 'update', (context) => {
-    const { body, call, served } = context;
-    const name = stringAt(body, 'metadata', 'name');
-    if (name !== '' && name !== call.info.name) {
-      call.fail(nameMismatch(served.kind, name));
+    const { body, call } = context;
+    const mismatch = checkName(body, call.info.name);
+    if (mismatch !== null) {
+      call.fail(mismatch);
       return;
     }
     updateObject(context, {
@@ -134,13 +142,24 @@ function withFinalizers(spec: JsonObject, finalizers: readonly JsonValue[]): Jso
   return finalizers.length === 0 ? rest : { ...rest, finalizers: [...finalizers] };
 }
 
-function specFinalizers(object: JsonObject): readonly string[] {
-  return listAt(object, 'spec', 'finalizers').filter((one) => typeof one === 'string');
+/** Upstream's own rule for namespaces: what dependents need is kept, added or taken away. */
+function propagationFinalizers(current: readonly string[], options: DeleteOptions): string[] {
+  const { orphanDependents, propagationPolicy } = options;
+  const wanted = new Set(current);
+  const settle = (finalizer: string, isWanted: boolean): void => {
+    if (isWanted) wanted.add(finalizer);
+    else wanted.delete(finalizer);
+  };
+  if (orphanDependents !== null) {
+    settle(ORPHAN_FINALIZER, orphanDependents);
+    settle(FOREGROUND_FINALIZER, !orphanDependents);
+  } else if (propagationPolicy !== '') {
+    settle(ORPHAN_FINALIZER, propagationPolicy === 'Orphan');
+    settle(FOREGROUND_FINALIZER, propagationPolicy === 'Foreground');
+  }
+  return Array.from(wanted);
 }
 
-function nameMismatch(
-  kind: { readonly group: string; readonly name: string },
-  name: string,
-): Status {
-  return invalid(kind, name, [forbiddenField('metadata.name', 'must be the name on the URL')]);
+function specFinalizers(object: JsonObject): readonly string[] {
+  return listAt(object, 'spec', 'finalizers').filter((one) => typeof one === 'string');
 }

@@ -1,8 +1,14 @@
 /** Small rules of kinds that need no file of their own. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { forbidden } from '@megaplane/machinery/status';
 import { formatTime } from '@megaplane/machinery/times';
-import { defineBehaviour, ORPHANING_DELETION, type RuleContext } from './behaviour.ts';
+import {
+  defineBehaviour,
+  ORPHANING_DELETION,
+  UNCOLLECTED_DELETION,
+  type RuleContext,
+} from './behaviour.ts';
 import { withMetadata } from './deletion.ts';
 import type { World } from './world.ts';
 
@@ -26,10 +32,13 @@ const RETURNING = [
   'resourceslices.resource.k8s.io',
 ] as const;
 
+const SYSTEM_CLASSES = ['system-node-critical', 'system-cluster-critical'];
+
 /** Registers them. */
 export function definePlainKinds(): void {
   for (const name of RETURNING) defineBehaviour(name, { returnsDeleted: true });
   defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
+  defineBehaviour('events', { deletion: UNCOLLECTED_DELETION });
   defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('leases.coordination.k8s.io', {
@@ -45,6 +54,12 @@ export function definePlainKinds(): void {
     prepareCreate: (driver) => delete objectAt(driver, 'metadata')?.['generation'],
   });
   defineBehaviour('priorityclasses.scheduling.k8s.io', {
+    admitDelete: (priority, { served }) => {
+      const name = stringAt(priority, 'metadata', 'name');
+      if (!SYSTEM_CLASSES.includes(name)) return null;
+      const why = 'this is a system priority class and cannot be deleted';
+      return forbidden(served.plural, name, why);
+    },
     // and never counts
     prepareCreate: (priority) => {
       const metadata = objectAt(priority, 'metadata');

@@ -45,7 +45,8 @@ export class Query {
     const value = this.#values.get(name);
     if (value === null) return success(null);
     if (/^[+-]?\d{1,19}$/.test(value)) return success(Number(value));
-    return failed(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`));
+    const fault = /^[+-]?\d+$/.test(value) ? 'value out of range' : 'invalid syntax';
+    return failed(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: ${fault}`));
   }
 }
 

@@ -12,6 +12,7 @@ import {
   preconditionFailed,
   success,
   type Result,
+  type Status,
 } from '@megaplane/machinery/status';
 import type { Admit, Admitted } from './admission/admission.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
@@ -42,7 +43,13 @@ interface Removed {
   readonly isPending: boolean;
 }
 
+/** A deletion and the object as it was found. */
+interface Removal extends Removed {
+  readonly before: JsonObject;
+}
+
 type RemoveDone = (result: Result<Removed>) => void;
+type RemovalDone = (result: Result<Removal>) => void;
 
 /** Answers DELETE of one object. */
 export function deleteObject(context: WriteContext, options: DeleteOptions): void {
@@ -59,7 +66,9 @@ export function deleteObject(context: WriteContext, options: DeleteOptions): voi
     const { object, revision, isGone, isPending } = result.value;
     const showsObject = behaviourOf(served).returnsDeleted === true;
     if (showsObject || (!isGone && !isPending)) {
-      sendWritten(context, 200, toStored(object, served.resource), revision);
+      // whoever asks that dependents go first learns that it is not over yet
+      const code = !isGone && options.orphanDependents === false ? 202 : 200;
+      sendWritten(context, code, toStored(object, served.resource), revision);
       return;
     }
     const uid = stringAt(object, 'metadata', 'uid');
@@ -86,7 +95,7 @@ function removeOne(
   namespace: string,
   name: string,
   options: DeleteOptions,
-  done: RemoveDone,
+  done: RemovalDone,
   attempt = 1,
 ): void {
   const { served, world } = context;
@@ -102,8 +111,14 @@ function removeOne(
     else removeOne(context, namespace, name, options, done, attempt + 1);
   };
   admitDeletion(context, object, name, revision, options, (refusal) => {
-    if (refusal === null) removeAdmitted(context, object, key, revision, options, done, retry);
-    else done(failed(refusal));
+    if (refusal !== null) {
+      done(failed(refusal));
+      return;
+    }
+    const told: RemoveDone = (result) => {
+      done(result.ok ? success({ ...result.value, before: object }) : result);
+    };
+    removeAdmitted(context, object, key, revision, options, told, retry);
   });
 }
 
@@ -122,7 +137,7 @@ function removeAdmitted(
   const decision =
     behaviour.terminate === undefined
       ? decideDeletion(object, options, rules, call.nowMs)
-      : termination(object, behaviour.terminate(object, call.nowMs));
+      : termination(object, behaviour.terminate(object, options, call.nowMs));
   if (decision.kind === 'pending') {
     done(success({ object, revision, isGone: false, isPending: true }));
     return;
@@ -150,15 +165,9 @@ function admitDeletion(
   then: Admit,
 ): void {
   const { served, admission } = context;
-  const uid = stringAt(object, 'metadata', 'uid');
-  if (options.uid !== null && options.uid !== uid) {
-    then(preconditionFailed(served.kind, name, 'UID', options.uid, uid));
-    return;
-  }
-  const wanted = options.resourceVersion;
-  if (wanted !== null && wanted !== String(revision)) {
-    const found = String(revision);
-    then(preconditionFailed(served.kind, name, 'ResourceVersion', wanted, found));
+  const broken = brokenPrecondition(served, object, name, revision, options);
+  if (broken !== null) {
+    then(broken);
     return;
   }
   const own = behaviourOf(served).admitDelete?.(object, context) ?? null;
@@ -175,6 +184,27 @@ function admitDeletion(
     previous: object,
   };
   admission.admit(write, then);
+}
+
+/** Namespaces, whose deletion is code of their own upstream, say it in other words. */
+function brokenPrecondition(
+  served: WriteContext['served'],
+  object: JsonObject,
+  name: string,
+  revision: number,
+  options: DeleteOptions,
+): Status | null {
+  const isOwn = behaviourOf(served).terminate !== undefined;
+  const found = { UID: stringAt(object, 'metadata', 'uid'), ResourceVersion: String(revision) };
+  const wanted = { UID: options.uid, ResourceVersion: options.resourceVersion };
+  for (const which of ['UID', 'ResourceVersion'] as const) {
+    const text = wanted[which];
+    if (text === null || text === found[which]) continue;
+    if (!isOwn) return preconditionFailed(served.kind, name, which, text, found[which]);
+    const pair = `${which} in precondition: ${text}, ${which} in object meta: ${found[which]}`;
+    return conflict(served.plural, name, `Precondition failed: ${pair}`);
+  }
+  return null;
 }
 
 function markOne(
@@ -252,10 +282,10 @@ export function deleteCollection(
   const range = selectOf(served, call.info, filter.value, list.token !== null);
   const start = startOfPage(range, list.token);
   const names: { namespace: string; name: string; key: string }[] = [];
-  let hasMore = false;
+  let isCut = false;
   const outcome = world.storage.page(start, range.end, 0, (one) => {
     if (list.limit > 0 && names.length === list.limit) {
-      hasMore = true;
+      isCut = true;
       return false;
     }
     if (!filter.value.matches(one)) return true;
@@ -274,9 +304,12 @@ export function deleteCollection(
   if (filter.value.shard !== null && served.custom === null) {
     metadata['shardInfo'] = { selector: filter.value.shard.text };
   }
-  if (hasMore) {
+  if (isCut) {
     const lastKey = Buffer.from(served.prefix + (names.at(-1)?.key ?? ''), 'latin1');
     metadata['continue'] = continueAfter(range, lastKey, revision);
+    if (filter.value.isUnselected) {
+      metadata['remainingItemCount'] = world.storage.count(start, range.end) - list.limit;
+    }
   }
   removeAll(context, options, names, metadata);
 }
@@ -312,7 +345,8 @@ function removeAll(
     for (const { namespace, name } of names.slice(from, to)) {
       removeOne(context, namespace, name, options, (result) => {
         if (result.ok) {
-          const shown = shownObject(result.value.object);
+          // upstream answers the list that it went through, not what became of its items
+          const shown = shownObject(result.value.before);
           const { kind: _, apiVersion: __, ...rest } = shown;
           items.push(served.custom === null ? rest : shown);
         } else if (result.status.code !== 404) {

@@ -34,7 +34,8 @@ import type { Served } from './served.ts';
 import { findSubresource, type SubresourceContext } from './subresource.ts';
 import { updateObject } from './updating.ts';
 import { watchObjects } from './watching.ts';
-import { readDeleteOptions, readWriteOptions, type WriteOptions } from './write-options.ts';
+import { readDeleteOptions } from './delete-options.ts';
+import { readWriteOptions, type WriteOptions } from './write-options.ts';
 import { createObject, type WriteContext } from './writing.ts';
 import type { World } from './world.ts';
 

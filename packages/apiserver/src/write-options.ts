@@ -1,4 +1,4 @@
-/** Options of writes in the query: dryRun, fieldManager, fieldValidation, force; DeleteOptions. */
+/** Options of writes in the query: dryRun, fieldManager, fieldValidation, force. */
 import {
   forbiddenField,
   invalidValue,
@@ -8,12 +8,9 @@ import {
   tooLong,
 } from '@megaplane/machinery/fielderrors';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
-import { objectAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
 import { failed, invalid, success, type Result } from '@megaplane/machinery/status';
-import { mediaTypeOf, readBody } from './body.ts';
+import { mediaTypeOf } from './body.ts';
 import type { Call } from './call.ts';
-import type { DeleteOptions } from './deletion.ts';
 
 const MANAGER_LENGTH_MAX = 128;
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
@@ -71,7 +68,8 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
   });
 }
 
-function dryRunErrors(values: readonly string[]): FieldError[] {
+/** `All` is the only way to run dry. */
+export function dryRunErrors(values: readonly string[]): FieldError[] {
   if (values.every((value) => value === 'All')) return [];
   return [notSupported('dryRun', printed(JSON.stringify(values)), ['All'])];
 }
@@ -93,90 +91,4 @@ export function managerOfAgent(userAgent: string): string {
     text += letter;
   }
   return text;
-}
-
-/** DeleteOptions from the body, or from the query where there is no body. */
-export function readDeleteOptions(call: Call): Result<DeleteOptions> {
-  const hasBody = call.body.length > 0;
-  const fields = hasBody ? bodyFields(call) : queryFields(call);
-  if (!fields.ok) return fields;
-  const options = fields.value;
-  const errors = checkDelete(options);
-  if (errors.length > 0) {
-    return failed(invalid({ group: 'meta.k8s.io', name: 'DeleteOptions' }, '', errors));
-  }
-  const preconditions = objectAt(options, 'preconditions');
-  const policy = options['propagationPolicy'];
-  return success({
-    gracePeriodSeconds: numberOrNull(options['gracePeriodSeconds']),
-    uid: textOrNull(preconditions?.['uid']),
-    resourceVersion: textOrNull(preconditions?.['resourceVersion']),
-    orphanDependents: booleanOrNull(options['orphanDependents']),
-    propagationPolicy: (typeof policy === 'string'
-      ? policy
-      : '') as DeleteOptions['propagationPolicy'],
-    dryRun: Array.isArray(options['dryRun']) && options['dryRun'].length > 0,
-  });
-}
-
-function bodyFields(call: Call): Result<JsonObject> {
-  const { group, version } = call.info;
-  const own = group === '' ? version : `${group}/${version}`;
-  const body = readBody(call, { apiVersion: 'v1', kind: 'DeleteOptions' }, false);
-  if (body.ok) return success(body.value.object);
-  // client-go names the group of the resource, older clients meta.k8s.io
-  for (const apiVersion of [own, 'meta.k8s.io/v1', 'v1beta1', 'policy/v1']) {
-    const other = readBody(call, { apiVersion, kind: 'DeleteOptions' }, false);
-    if (other.ok) return success(other.value.object);
-  }
-  return body;
-}
-
-function queryFields(call: Call): Result<JsonObject> {
-  const { query } = call;
-  const options: JsonObject = {};
-  const grace = query.integer('gracePeriodSeconds');
-  if (!grace.ok) return grace;
-  if (grace.value !== null) options['gracePeriodSeconds'] = grace.value;
-  if (query.has('orphanDependents')) options['orphanDependents'] = query.flag('orphanDependents');
-  if (query.has('propagationPolicy'))
-    options['propagationPolicy'] = query.text('propagationPolicy');
-  const dryRun = query.all('dryRun');
-  if (dryRun.length > 0) options['dryRun'] = [...dryRun];
-  return success(options);
-}
-
-function checkDelete(options: JsonObject): FieldError[] {
-  const errors: FieldError[] = [];
-  const policy = options['propagationPolicy'];
-  const hasPolicy = typeof policy === 'string';
-  if (
-    hasPolicy &&
-    options['orphanDependents'] !== undefined &&
-    options['orphanDependents'] !== null
-  ) {
-    const text = 'orphanDependents and deletionPropagation cannot be both set';
-    errors.push(invalidValue('propagationPolicy', policy, text));
-  }
-  if (hasPolicy && !['Foreground', 'Background', 'Orphan'].includes(policy)) {
-    const supported = ['Foreground', 'Background', 'Orphan', 'nil'];
-    errors.push(notSupported('propagationPolicy', policy, supported));
-  }
-  const dryRun = options['dryRun'];
-  if (Array.isArray(dryRun)) {
-    errors.push(...dryRunErrors(dryRun.map((value) => (typeof value === 'string' ? value : ''))));
-  }
-  return errors;
-}
-
-function numberOrNull(value: unknown): number | null {
-  return typeof value === 'number' ? value : null;
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
-}
-
-function booleanOrNull(value: unknown): boolean | null {
-  return typeof value === 'boolean' ? value : null;
 }

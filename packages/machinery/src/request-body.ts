@@ -22,6 +22,8 @@ export type Body =
   | { readonly ok: true; readonly object: JsonObject; readonly strictErrors: readonly string[] }
   | { readonly ok: false; readonly message: string };
 
+/** Where upstream looks for options that name no version. */
+const OPTIONS_VERSION = 'meta.k8s.io/v1';
 const TOO_DEEP = 'exceeded max depth';
 const NO_ERRORS: readonly string[] = [];
 /** Bytes of a body that error texts show. */
@@ -78,6 +80,36 @@ export function decodeProtobufBody(
   }
   const refusal = kindError(kindOf(decoded.object, expected) as ExpectedKind, expected);
   if (refusal !== '') return { ok: false, message: refusal };
+  return { ok: true, object: decoded.object, strictErrors: NO_ERRORS };
+}
+
+/**
+ * Decodes options (DeleteOptions) in JSON. Upstream registers them for every group and version, so
+ * that the kind alone counts, and says what is wrong without saying of what.
+ */
+export function decodeJsonOptions(bytes: Buffer, kind: string): Body {
+  const text = bytes.toString('utf8');
+  const value = parse(text);
+  const meta = value === undefined ? syntaxError(text) : metaError(value);
+  if (meta !== '' || value === undefined) {
+    return { ok: false, message: `couldn't get version/kind; json parse error: ${meta}` };
+  }
+  const found = kindOf(value, { apiVersion: OPTIONS_VERSION, kind });
+  if (typeof found === 'string') return { ok: false, message: found };
+  const type = findTypeOfKind('v1', kind);
+  if (found.kind !== kind || type === undefined) {
+    return { ok: false, message: unregistered(found) };
+  }
+  const fitted = fitObject(type, value ?? {}, true);
+  if (!fitted.ok) return fitted;
+  return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };
+}
+
+/** The same in protobuf. */
+export function decodeProtobufOptions(bytes: Buffer, kind: string): Body {
+  const expected = { apiVersion: OPTIONS_VERSION, kind };
+  const decoded = decodeProtobuf(bytes, 0, bytes.length, expected);
+  if (!decoded.ok) return { ok: false, message: decoded.message };
   return { ok: true, object: decoded.object, strictErrors: NO_ERRORS };
 }
 

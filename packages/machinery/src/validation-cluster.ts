@@ -21,6 +21,7 @@ import {
   oneOf,
   type Findings,
   checkLabels,
+  nonNegative,
   nonNegativeAmount,
 } from './validation-rules.ts';
 
@@ -48,7 +49,10 @@ export const CLUSTER_RULES: RuleTable = {
     change: keepRoleRef,
   },
   'leases.coordination.k8s.io': { create: checkLease },
-  'poddisruptionbudgets.policy': { create: checkBudget },
+  'poddisruptionbudgets.policy': {
+    create: checkBudget,
+    subresources: { status: (found, next) => checkBudgetStatus(found, next) },
+  },
   'priorityclasses.scheduling.k8s.io': {
     create: checkPriority,
     update: keepPriority,
@@ -189,6 +193,15 @@ function checkBudget(found: Findings, budget: JsonObject): void {
   const policy = spec['unhealthyPodEvictionPolicy'];
   if (policy === undefined || (typeof policy === 'string' && policies.includes(policy))) return;
   found.push(notSupported('spec.unhealthyPodEvictionPolicy', policy, policies));
+}
+
+const BUDGET_COUNTS = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'];
+
+function checkBudgetStatus(found: Findings, budget: JsonObject): void {
+  const status = objectAt(budget, 'status');
+  for (const field of BUDGET_COUNTS) {
+    nonNegative(found, `status.${field}`, status?.[field]);
+  }
 }
 
 function checkPriority(found: Findings, priority: JsonObject): void {

@@ -41,7 +41,10 @@ export const CORE_RULES: RuleTable = {
     name: LABEL_NAME,
     create: (found, object) => checkSpecFinalizers(found, object),
     update: () => undefined,
-    subresources: { status: checkNamespaceStatus, finalize: checkSpecFinalizers },
+    subresources: {
+      status: checkNamespaceStatus,
+      finalize: (found, next) => checkSpecFinalizers(found, next, true),
+    },
   },
   configmaps: { create: checkConfigMap, change: changeConfigMap },
   secrets: { create: checkSecret, change: changeSecret },
@@ -100,13 +103,15 @@ function changeNode(found: Findings, next: JsonObject, previous: JsonObject): vo
 
 const STANDARD_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
-function checkSpecFinalizers(found: Findings, namespace: JsonObject): void {
-  for (const finalizer of listAt(namespace, 'spec', 'finalizers')) {
+/** A new namespace's are called by their list, those of a finalization by their index. */
+function checkSpecFinalizers(found: Findings, namespace: JsonObject, isIndexed = false): void {
+  for (const [index, finalizer] of listAt(namespace, 'spec', 'finalizers').entries()) {
+    const path = isIndexed ? `spec.finalizers[${index}]` : 'spec.finalizers';
     const name = typeof finalizer === 'string' ? finalizer : '';
-    invalidEach(found, 'spec.finalizers', name, qualifiedNameErrors(name));
+    invalidEach(found, path, name, qualifiedNameErrors(name));
     if (name.includes('/') || STANDARD_FINALIZERS.includes(name)) continue;
     const text = 'name is neither a standard finalizer name nor is it fully qualified';
-    found.push(invalidValue('spec.finalizers', name, text));
+    found.push(invalidValue(path, name, text));
   }
 }
 

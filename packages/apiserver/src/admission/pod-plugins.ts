@@ -8,7 +8,7 @@ import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 import type { AdmissionPlugin } from './admission.ts';
-import { refuseUnnamed } from './refusal.ts';
+import { refuse, refuseUnnamed } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
 
 const NOT_EVICTED_SECONDS = 300;
@@ -19,7 +19,7 @@ const ROOT_CA = 'kube-root-ca.crt';
 const row = emptyRow();
 
 /** The creation of pods, which all plugins of this file are about. */
-const isNewPod: AdmissionPlugin['handles'] = ({ resource }, operation, subresource) =>
+const isNewPod: NonNullable<AdmissionPlugin['handles']> = ({ resource }, operation, subresource) =>
   resource.storage.name === 'pods' && operation === 'CREATE' && subresource === '';
 
 /** Service accounts that were read last, by namespace and name; objects are not to be changed. */
@@ -116,10 +116,11 @@ function tokenVolume(name: string): JsonObject {
 export const priority: AdmissionPlugin = {
   name: 'Priority',
   repeats: () => true,
-  handles: isNewPod,
+  handles: (served, operation, subresource) =>
+    isNewPod(served, operation, subresource) || isClassWrite(served, operation, subresource),
   mutate: (write) => {
     const pod = write.object;
-    if (pod === null) return null;
+    if (pod === null || write.served.resource.storage.name !== 'pods') return null;
     const spec = objectAt(pod, 'spec') ?? {};
     const name = stringAt(spec, 'priorityClassName');
     const found =
@@ -154,7 +155,24 @@ export const priority: AdmissionPlugin = {
     pod['spec'] = spec;
     return null;
   },
+  validate: (write) => {
+    if (write.object === null || write.object['globalDefault'] !== true) return null;
+    const other = stringAt(defaultClass(write.world) ?? {}, 'metadata', 'name');
+    if (other === '' || (write.operation === 'UPDATE' && other === write.call.info.name)) {
+      return null;
+    }
+    return refuse(
+      write,
+      `PriorityClass ${other} is already marked as default. Only one default can exist`,
+    );
+  },
 };
+
+function isClassWrite(served: Served, operation: string, subresource: string): boolean {
+  const isWrite = operation === 'CREATE' || operation === 'UPDATE';
+  const { name } = served.resource.storage;
+  return name === 'priorityclasses.scheduling.k8s.io' && isWrite && subresource === '';
+}
 
 /** The default class of each world, forgotten when any class changes. */
 const defaultClasses = new WeakMap<World, { found: JsonObject | null; isFresh: boolean }>();

@@ -30,7 +30,7 @@ export function defineDefinitions(): void {
     prepareStatus: (next) => {
       if (listAt(next, 'status', 'storedVersions').length === 0) rememberVersion(next);
     },
-    terminate: (object, nowMs) => {
+    terminate: (object, _, nowMs) => {
       if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
         return finalizersOf(object).length === 0 ? null : object;
       }

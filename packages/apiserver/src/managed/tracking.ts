@@ -43,6 +43,18 @@ export function trackOwn(served: Served, object: JsonObject, nowMs: number): voi
   trackPlain(fieldScope(served, { fieldManager: OWN_NAME, nowMs }, '', 'Update'), object);
 }
 
+/** Gives what the server itself wrote into a status its own name for its owner. */
+export function trackOwnStatus(
+  served: Served,
+  previous: JsonObject,
+  next: JsonObject,
+  nowMs: number,
+): void {
+  const scope = fieldScope(served, { fieldManager: OWN_NAME, nowMs }, 'status', 'Update');
+  const live = objectAt(previous, 'metadata')?.['managedFields'];
+  setManaged(next, trackUpdate(scope, previous, next, unpackManaged(live)));
+}
+
 /** A new object without owners; false where there is no room for its template. */
 function trackPlain(scope: FieldScope, object: JsonObject): boolean {
   const fields = trackNewObject(scope, object);
