@@ -1,5 +1,6 @@
 /** All rules that kinds have beyond the tables, put in force once. */
 import { defineDefinitions } from './custom/definition-rules.ts';
+import { defineDevices } from './devices.ts';
 import { defineEviction } from './eviction.ts';
 import { defineNamespaces } from './namespaces.ts';
 import { defineCertificateRequests } from './certificate-requests.ts';
@@ -21,6 +22,7 @@ export function defineKinds(): void {
   isDone = true;
   definePlainKinds();
   defineCertificateRequests();
+  defineDevices();
   defineNamespaces();
   definePods();
   defineScales();

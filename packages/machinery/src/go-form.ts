@@ -8,8 +8,22 @@ import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { findType, type Shape } from './schema.ts';
 import { zeroOf } from './zero-values.ts';
 
-const INITIALS = /^(os|tty|uid|url|ip|nfs|csi|rbd|fc|iscsi|grpc)$/;
+const INITIALS = /^(os|tty|uid|url|ip|nfs|csi|rbd|fc|iscsi|grpc|cel)$/;
 const FIRST_WORDS = /^(dns|http|tcp|api|fs|pid|ip|gce|aws)(?=[A-Z])/;
+
+/** Fields that Go calls something else. */
+const RENAMED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'resource.v1.DeviceAttribute': {
+    int: 'IntValue',
+    bool: 'BoolValue',
+    string: 'StringValue',
+    version: 'VersionValue',
+    ints: 'IntValues',
+    bools: 'BoolValues',
+    strings: 'StringValues',
+    versions: 'VersionValues',
+  },
+};
 
 /** `apiGroup` -> `APIGroup`, `maxSurge` -> `MaxSurge`. */
 function goName(name: string): string {
@@ -45,7 +59,13 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
   const form: JsonObject = {};
   const source = isObject(value) ? value : {};
   for (const field of shape.type.fields) {
-    form[goName(field.name)] = formOf(field.shape, source[field.name], field.isPointer);
+    // metadata is embedded there, and printed among the other fields
+    if (field.name === 'metadata') {
+      Object.assign(form, formOf(field.shape, source['metadata'], false));
+      continue;
+    }
+    const name = RENAMED[shape.type.name]?.[field.name] ?? goName(field.name);
+    form[name] = formOf(field.shape, source[field.name], field.isPointer);
   }
   return form;
 }

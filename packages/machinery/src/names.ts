@@ -98,8 +98,8 @@ export function dnsLabelErrors(value: string): string[] {
   return found;
 }
 
-export function dnsSubdomainErrors(value: string): string[] {
-  return findings(DNS_SUBDOMAIN, value);
+export function dnsSubdomainErrors(value: string, unit?: LengthUnit): string[] {
+  return findings(DNS_SUBDOMAIN, value, unit);
 }
 
 export function dns1035LabelErrors(value: string): string[] {
@@ -149,6 +149,34 @@ export function configKeyErrors(value: string): string[] {
   if (value === '.' || value === '..') found.push(`must not be '${value}'`);
   else if (value.startsWith('..')) found.push("must not start with '..'");
   return found;
+}
+
+const C_IDENTIFIER: NameForm = {
+  pattern: '[A-Za-z_][A-Za-z0-9_]*',
+  text:
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of " +
+    "alphanumeric characters or '_'",
+  examples: ['my_name', 'MY_NAME', 'MyName'],
+  lengthMax: Infinity,
+};
+
+/** Names in the programs of others. */
+export function identifierErrors(value: string): string[] {
+  return findings(C_IDENTIFIER, value);
+}
+
+const CONDITION_REASON: NameForm = {
+  pattern: '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?',
+  text:
+    'a condition reason must start with alphabetic character, optionally followed by a string ' +
+    "of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+  examples: ['my_name', 'MY_NAME', 'MyName', 'ReasonA,ReasonB', 'ReasonA:ReasonB'],
+  lengthMax: Infinity,
+};
+
+/** Why a condition is as it is: one word for programs. */
+export function conditionReasonErrors(value: string): string[] {
+  return findings(CONDITION_REASON, value);
 }
 
 /** Names that are only required to fit into a URL's path: roles, and every name at least. */

@@ -28,6 +28,9 @@ export const SUBDOMAIN_NAME: NameRule = (name, isPrefix) =>
   dnsSubdomainErrors(isPrefix ? withoutTrailingDash(name) : name);
 export const LABEL_NAME: NameRule = (name, isPrefix) =>
   dnsLabelErrors(isPrefix ? withoutTrailingDash(name) : name);
+/** Kinds that upstream judges by the whole name alone, however it came about. */
+export const WHOLE_SUBDOMAIN_NAME: NameRule = (name, isPrefix) =>
+  isPrefix ? [] : dnsSubdomainErrors(name, 'bytes');
 export const SEGMENT_NAME: NameRule = (name, isPrefix) => pathSegmentErrors(name, isPrefix);
 
 const STANDARD_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion'];
@@ -80,6 +83,22 @@ export function checkAnnotations(
   }
 }
 
+/** What a template says of the objects made from it: labels and annotations alone. */
+export function checkTemplateMetadata(
+  found: Findings,
+  path: string,
+  metadata: JsonObject | undefined,
+): void {
+  checkAnnotations(found, `${path}.annotations`, objectAt(metadata, 'annotations'));
+  checkLabels(found, `${path}.labels`, objectAt(metadata, 'labels'));
+  for (const [field, value] of Object.entries(metadata ?? {})) {
+    if (field === 'labels' || field === 'annotations' || value === null || value === '') continue;
+    // upstream lowers the first letter of Go's name
+    const name = field === 'uid' ? 'uID' : field;
+    found.push(forbiddenField(`${path}.${name}`, 'cannot be set'));
+  }
+}
+
 function checkOwners(found: Findings, metadata: JsonObject): void {
   const path = 'metadata.ownerReferences';
   const owners = listAt(metadata, 'ownerReferences');
@@ -89,7 +108,9 @@ function checkOwners(found: Findings, metadata: JsonObject): void {
     const apiVersion = stringAt(owner, 'apiVersion');
     const kind = stringAt(owner, 'kind');
     const name = stringAt(owner, 'name');
-    if (apiVersion === '') {
+    // what is no group and version counts as neither
+    const [first = '', version = first, ...others] = apiVersion.split('/');
+    if (version === '' || others.length > 0) {
       found.push(invalidValue(`${path}.apiVersion`, apiVersion, 'version must not be empty'));
     }
     if (kind === '') found.push(invalidValue(`${path}.kind`, kind, 'must not be empty'));

@@ -128,9 +128,18 @@ export function checkPodSums(found: Findings, path: string, spec: JsonObject): v
   }
 }
 
+function isNative(name: string): boolean {
+  return !name.includes('/') || name.includes('kubernetes.io/');
+}
+
 function isOvercommitted(name: string): boolean {
-  const isNative = !name.includes('/') || name.includes('kubernetes.io/');
-  return isNative && !name.startsWith('hugepages-');
+  return isNative(name) && !name.startsWith('hugepages-');
+}
+
+/** Resources of others, counted whole: their names must do for quotas too. */
+export function isExtendedResource(name: string): boolean {
+  if (isNative(name) || name.startsWith('requests.')) return false;
+  return qualifiedNameErrors(`requests.${name}`).length === 0;
 }
 
 function compareAmounts(left: JsonValue | undefined, right: JsonValue | undefined): number {
@@ -172,7 +181,7 @@ function checkAmount(
   amount: JsonValue | undefined,
 ): void {
   nonNegativeAmount(found, path, amount);
-  if (!name.includes('/') || name.includes('kubernetes.io/')) return;
+  if (!isExtendedResource(name)) return;
   const parsed = parseQuantity(textOf(amount));
   if (parsed instanceof Quantity && !parsed.isExact(0)) {
     found.push(invalidValue(path, textOf(amount), 'must be an integer'));

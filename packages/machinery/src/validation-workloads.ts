@@ -6,7 +6,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import type { RuleTable } from './validation.ts';
 import { checkClaimSpec } from './validation-claims.ts';
-import { LABEL_NAME } from './validation-metadata.ts';
+import { LABEL_NAME, WHOLE_SUBDOMAIN_NAME } from './validation-metadata.ts';
 import { checkPodTemplate } from './validation-pods.ts';
 import {
   checkDnsLabel,
@@ -41,7 +41,7 @@ export const WORKLOAD_RULES: RuleTable = {
     create: checkRevision,
     change: (found, next, previous) => immutable(found, 'data', next['data'], previous['data']),
   },
-  replicationcontrollers: { create: checkReplicationController },
+  replicationcontrollers: { name: WHOLE_SUBDOMAIN_NAME, create: checkReplicationController },
 };
 
 function specOf(object: JsonObject): JsonObject {

@@ -14,6 +14,7 @@ import { isStored, type Resource } from './kinds.ts';
 import { API_SERVICE_RULES } from './validation-apiservices.ts';
 import { ADMISSION_RULES } from './validation-admission.ts';
 import { DEFINITION_RULES } from './custom/definition.ts';
+import { DEVICE_RULES } from './devices/device-rules.ts';
 import { BATCH_RULES } from './validation-batch.ts';
 import { CERTIFICATE_RULES } from './validation-certificates.ts';
 import { CLUSTER_RULES } from './validation-cluster.ts';
@@ -89,6 +90,9 @@ const LOOKS: Readonly<Record<string, MetadataLooks>> = {
   'runtimeclasses.node.k8s.io': WHOLE_CHANGE,
   'ipaddresses.networking.k8s.io': WHOLE_CHANGE,
   'certificatesigningrequests.certificates.k8s.io': WHOLE_CHANGE,
+  'resourceclaims.resource.k8s.io': WHOLE_CHANGE,
+  'deviceclasses.resource.k8s.io': WHOLE_CHANGE,
+  'resourceclaimtemplates.resource.k8s.io': WHOLE_CHANGE,
   'csinodes.storage.k8s.io': WHOLE,
   'volumeattachments.storage.k8s.io': WHOLE,
   'endpointslices.discovery.k8s.io': WHOLE,
@@ -123,6 +127,7 @@ const RULES: RuleTable = {
   ...ADMISSION_RULES,
   ...API_SERVICE_RULES,
   ...DEFINITION_RULES,
+  ...DEVICE_RULES,
 };
 const PLAIN: KindRules = {};
 

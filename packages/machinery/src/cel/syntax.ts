@@ -111,6 +111,8 @@ export function issueText(source: string, issues: readonly Issue[]): string {
   return issues
     .toSorted((left, right) => left.at - right.at)
     .map(({ at, message }) => {
+      // cel-go has no place in a source without anything
+      if (source === '') return `ERROR: <input>:1:0: ${message}`;
       const before = source.slice(0, at);
       const start = before.lastIndexOf('\n') + 1;
       const end = source.indexOf('\n', at);

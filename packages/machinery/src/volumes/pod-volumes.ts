@@ -7,10 +7,9 @@ import { dnsSubdomainErrors } from '../names.ts';
 import { parseQuantity, Quantity } from '../quantity.ts';
 import { checkClaimSpec } from '../validation-claims.ts';
 import { checkDescendingPath } from '../validation-paths.ts';
-import { checkAnnotations } from '../validation-metadata.ts';
+import { checkTemplateMetadata } from '../validation-metadata.ts';
 import {
   checkDnsLabel,
-  checkLabels,
   eachObject,
   invalidEach,
   oneOf,
@@ -139,13 +138,7 @@ function checkEphemeral(found: Findings, path: string, source: JsonObject): void
     found.push(required(at));
     return;
   }
-  const metadata = objectAt(template, 'metadata') ?? {};
-  checkAnnotations(found, `${at}.metadata.annotations`, objectAt(metadata, 'annotations'));
-  checkLabels(found, `${at}.metadata.labels`, objectAt(metadata, 'labels'));
-  for (const [field, value] of Object.entries(metadata)) {
-    if (field === 'labels' || field === 'annotations' || value === null || value === '') continue;
-    found.push(forbiddenField(`${at}.metadata.${field}`, 'cannot be set'));
-  }
+  checkTemplateMetadata(found, `${at}.metadata`, objectAt(template, 'metadata'));
   checkClaimSpec(found, `${at}.spec`, objectAt(template, 'spec') ?? {});
 }
 

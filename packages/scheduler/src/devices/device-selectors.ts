@@ -1,25 +1,16 @@
 /** CEL over devices: which devices a class or a request wants. */
-import { MadeObject, objectOf } from '@megaplane/machinery/cel/admission-environment';
+import { MadeObject } from '@megaplane/machinery/cel/admission-environment';
+import { DEVICE_ENVIRONMENT, SELECTOR_COST_MAX } from '@megaplane/machinery/cel/device-environment';
 import {
   celEnvironment,
   compileCel,
   failureText,
   type Compiled,
 } from '@megaplane/machinery/cel/program';
-import { BOOL, DYN, mapOf, opaque, STRING } from '@megaplane/machinery/cel/typing';
+import { STRING } from '@megaplane/machinery/cel/typing';
 import { CelError, CelMap, EntryMap, type CelValue } from '@megaplane/machinery/cel/values';
 import type { Device, DeviceAttribute } from './device-objects.ts';
 
-/** Units that one evaluation may cost (upstream's CELSelectorExpressionMaxCost). */
-const SELECTOR_COST_MAX = 1_000_000;
-
-const DEVICE = objectOf('kubernetes.DRADevice', {
-  driver: STRING,
-  attributes: mapOf(STRING, mapOf(STRING, DYN)),
-  capacity: mapOf(STRING, mapOf(STRING, opaque('kubernetes.Quantity'))),
-  allowMultipleAllocations: BOOL,
-});
-const ENVIRONMENT = celEnvironment({ variables: { device: DEVICE }, canBind: true });
 const TEXT = celEnvironment({ variables: { text: STRING } });
 
 const NOTHING = new EntryMap();
@@ -101,7 +92,7 @@ function celDevice(driver: string, device: Device): CelValue {
 }
 
 function compiledFor(expression: string): Compiled {
-  const compiled = compileCel(ENVIRONMENT, expression);
+  const compiled = compileCel(DEVICE_ENVIRONMENT, expression);
   if (!compiled.ok) {
     return { ...compiled, message: failureText(compiled) };
   }
