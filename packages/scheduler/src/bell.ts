@@ -29,7 +29,9 @@ export class Bell {
 
   /** Whether anybody would ask what an event of that sort was about. */
   isHeard(event: ClusterEvent): boolean {
-    return this.#options.queue.waiting.hopesFor(event);
+    const { waiting } = this.#options.queue;
+    const isOfNodes = event === 'nodeAdded' || event === 'nodeChanged';
+    return waiting.hopesFor(event) || (isOfNodes && waiting.classCount > 0);
   }
 
   /** Something happened; upstream's metrics call it `label`. */
@@ -39,24 +41,28 @@ export class Bell {
 
   /** A node is new. */
   nodeAdded(id: number, nowMs: number): void {
-    this.#judgeAnew(id, 'NodeAdd', nowMs);
-    if (!this.isHeard('nodeAdded')) return;
-    this.ring({ event: 'nodeAdded', node: this.#options.view.bareNodeAt(id) }, 'NodeAdd', nowMs);
+    if (!this.isHeard('nodeAdded')) return void this.#options.queue.changes++;
+    const change = { event: 'nodeAdded', node: this.#options.view.bareNodeAt(id) } as const;
+    this.#nodeHelps(id, change, 'NodeAdd', nowMs);
   }
 
   /** A node has changed; `before` is null where nobody would have asked. */
   nodeChanged(id: number, before: NodeInfo | null, nowMs: number): void {
-    this.#judgeAnew(id, 'NodeUpdate', nowMs);
-    if (before === null) return;
+    if (before === null) return void this.#options.queue.changes++;
     const after = this.#options.view.bareNodeAt(id);
-    this.ring({ event: 'nodeChanged', before, after }, 'NodeUpdate', nowMs);
+    this.#nodeHelps(id, { event: 'nodeChanged', before, after }, 'NodeUpdate', nowMs);
   }
 
-  /** A node that will do now, or that would do but for another reason than before. */
-  #judgeAnew(id: number, label: string, nowMs: number): void {
-    const { queue, placement } = this.#options;
-    queue.changes++;
-    queue.wakeClasses((podClass) => placement.isJudgedAnew(podClass, id), label, nowMs);
+  /** A node that will do, or that may do as far as those who rejected a pod can tell. */
+  #nodeHelps(id: number, change: ClusterChange, label: string, nowMs: number): void {
+    const { queue, placement, view, objects } = this.#options;
+    const helps = (podClass: number, rejecters: ReadonlySet<string>): boolean =>
+      placement.isFeasible(podClass, id) ||
+      // There were no nodes at all.
+      rejecters.size === 0 ||
+      rejecters.values().some((plugin) => mayHelp(change, plugin, view.anyOf(podClass), objects));
+    queue.wakeClasses(helps, label, nowMs);
+    this.ring(change, label, nowMs);
   }
 
   /** A pod has a node, by our decision or by the API server's word. */

@@ -62,10 +62,6 @@ export class ClusterView implements Snapshot {
   /** Takes in all changes. */
   refresh(): void {
     const { log } = this.#nodes;
-    if (this.#epoch !== this.#identities.classes.epoch) {
-      this.#epoch = this.#identities.classes.epoch;
-      this.#siblings.clear();
-    }
     if (this.#cursor === log.end) return;
     if (this.#cursor < 0 || !log.holds(this.#cursor)) {
       for (let id = 0; id < this.#nodes.idEnd; id++) this.#take(id);
@@ -149,9 +145,24 @@ export class ClusterView implements Snapshot {
       },
     };
     this.#rows.set(key, id);
-    const info = new PodInfo(pod, this.#siblings.get(classId));
+    const info = new PodInfo(pod, this.#siblingOf(classId));
     this.#siblings.set(classId, info);
     return info;
+  }
+
+  /** A pod of the class, for those who look at its spec alone. */
+  anyOf(classId: number): PodInfo {
+    const { spec } = this.#identities.classes.get(classId).template;
+    return this.#siblingOf(classId) ?? new PodInfo({ metadata: { name: '' }, spec });
+  }
+
+  /** A pod of the class that was made before; numbers of classes are reused. */
+  #siblingOf(classId: number): PodInfo | undefined {
+    if (this.#epoch !== this.#identities.classes.epoch) {
+      this.#epoch = this.#identities.classes.epoch;
+      this.#siblings.clear();
+    }
+    return this.#siblings.get(classId);
   }
 
   /** A node of the tables as an object, without its pods. */

@@ -327,17 +327,6 @@ export class Placement {
     return this.#judge(classId, node) >= 0;
   }
 
-  /** Whether a node is feasible for a class now, or is rejected by another plugin than before. */
-  isJudgedAnew(classId: number, node: number): boolean {
-    const verdict = this.#judge(classId, node);
-    if (verdict >= 0) return true;
-    const { nodeClass } = this.#options.identities.classes.get(classId);
-    const known = this.#shelf.peek(nodeClass);
-    if (known === null) return false;
-    const before = known.judgedAt(node);
-    return before >= 0 || ClassRules.pluginOf(before) !== ClassRules.pluginOf(verdict);
-  }
-
   #judge(classId: number, node: number): number {
     const { identities, profiles } = this.#options;
     const podClass = identities.classes.get(classId);

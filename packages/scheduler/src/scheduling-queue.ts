@@ -138,11 +138,15 @@ export class SchedulingQueue {
     if (next >= 0) this.#wake(next, 'AssignedPodAdd', nowMs);
   }
 
-  /** A node may have become feasible for waiting classes: `isFeasible` is asked for each. */
-  wakeClasses(isFeasible: (podClass: number) => boolean, event: string, nowMs: number): void {
+  /** One of each waiting class that something helps: `helps` is asked with who rejected it. */
+  wakeClasses(
+    helps: (podClass: number, rejecters: ReadonlySet<string>) => boolean,
+    event: string,
+    nowMs: number,
+  ): void {
     if (this.waiting.classCount === 0) return;
-    for (const podClass of this.waiting.classes) {
-      if (this.waiting.isAwake(podClass) || !isFeasible(podClass)) continue;
+    for (const [podClass, rejecters] of this.waiting.classes()) {
+      if (this.waiting.isAwake(podClass) || !helps(podClass, rejecters)) continue;
       const id = this.waiting.wakeNext(podClass);
       if (id >= 0) this.#wake(id, event, nowMs);
     }
@@ -243,7 +247,8 @@ export class SchedulingQueue {
         incoming = { active: 0, backoff: 0, unschedulable: 0, gated: 0 };
         this.incoming.set(event, incoming);
       }
-      incoming[after]++;
+      // Upstream keeps pods with gates among those that wait, and counts them as such.
+      incoming[after === 'gated' ? 'unschedulable' : after]++;
     }
     pods.place.set(id, place);
     pods.stamp.add(id, 1);

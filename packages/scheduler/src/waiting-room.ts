@@ -59,9 +59,9 @@ export class WaitingRoom {
     this.#pods = pods;
   }
 
-  /** Classes of which pods wait. */
-  get classes(): Iterable<number> {
-    return this.#classes.keys();
+  /** Classes of which pods wait, with the plugins that rejected the last of them. */
+  *classes(): Iterable<readonly [podClass: number, rejecters: ReadonlySet<string>]> {
+    for (const [podClass, { rejecters }] of this.#classes) yield [podClass, rejecters];
   }
 
   get classCount(): number {
