@@ -106,6 +106,22 @@ test('a watch that begins with all objects fills the rows and goes on', () => {
   assert.match(server.requests[0] ?? '', /allowWatchBookmarks=true&timeoutSeconds=[345]\d\d&/);
 });
 
+test('who acts on an event at once finds it counted in the revision', () => {
+  const server = new FakeServer();
+  server.put('a', 'one', '1');
+  const revisions: number[] = [];
+  const seen = follow(server, {
+    onUpsert: () => revisions.push(seen.informer.revision),
+    onDelete: () => revisions.push(seen.informer.revision),
+  });
+  seen.informer.start();
+  server.pumpAll(1 << 20);
+  server.put('a', 'one', '2');
+  server.delete('a', 'one');
+  server.pumpAll(1 << 20);
+  assert.deepEqual(revisions, [0, 102, 103], 'none while the collection is being read');
+});
+
 test('selectors are asked for, escaped', () => {
   const server = new FakeServer();
   const informer = createInformer({

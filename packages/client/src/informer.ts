@@ -98,7 +98,10 @@ export interface Informer {
   readonly isSynced: boolean;
   /** The collection is too large to be watched just now; see `Polling`. */
   readonly isPolling: boolean;
-  /** The revision up to which events have been delivered; 0 before and during a relist. */
+  /**
+   * The revision up to which events have been delivered, the one at hand included; 0 before and
+   * during a relist.
+   */
   readonly revision: number;
   readonly metrics: InformerMetrics;
   /** Who leaves out objects of other shards; null without a shard selector. */

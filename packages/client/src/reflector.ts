@@ -363,6 +363,10 @@ export class Reflector {
     }
     const { resourceVersion } = rows.object;
     const isInitial = this.#state.kind === 'initial';
+    // First, so that a handler that acts at once knows what it has seen.
+    if (!isInitial && type !== EVENT_BOOKMARK) {
+      this.revision = Math.max(this.revision, resourceVersion);
+    }
     let isNews = true;
     switch (type) {
       case EVENT_ADDED:
@@ -379,10 +383,7 @@ export class Reflector {
     }
     this.metrics.events++;
     if (!isNews) this.metrics.repeated++;
-    if (!isInitial) {
-      this.revision = Math.max(this.revision, resourceVersion);
-      this.#pollIfLarge(watch);
-    }
+    if (!isInitial) this.#pollIfLarge(watch);
   }
 
   /** Gives a watch up that has become too large a collection's. */

@@ -143,7 +143,7 @@ export class DaemonSetPart {
     const { client } = this.#options;
     const nowMs = client.timers.nowMs();
     const seen = this.#options.pods.informer.revision;
-    const isMet = this.#expectations.isMet(key, seen, this.#isGone, nowMs);
+    const isMet = this.#expectations.isMet(key, seen, this.#options.pods.isGoing, nowMs);
     if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
     const path = `${ROOT}/namespaces/${owner.namespace}/daemonsets/${owner.name}`;
     const claimed = await this.#claims.claim(key, path, owner);
@@ -167,13 +167,6 @@ export class DaemonSetPart {
     const waitMs = Math.min(round.nextMs - nowMs, this.#failedWaitMs(round));
     return waitMs === Infinity ? 'done' : { againMs: Math.max(EXPECTATION_LOOK_MS, waitMs) };
   }
-
-  readonly #isGone = (pod: string): boolean => {
-    const { informer, pods } = this.#options.pods;
-    const slash = pod.indexOf('/');
-    const row = informer.find(pod.slice(0, slash), pod.slice(slash + 1));
-    return row < 0 || (pods.flags.get(row) & REPLICA_DELETING) !== 0;
-  };
 
   #rowsOf(owner: PodOwner): number[] {
     const { pods } = this.#options.pods;

@@ -2,7 +2,7 @@
 import type { Random } from '@megaplane/base/random';
 import type { Informer } from '@megaplane/client/informer';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
-import { ReplicaPods } from './replica-pods.ts';
+import { REPLICA_DELETING, REPLICA_EXISTS, ReplicaPods } from './replica-pods.ts';
 import type { SharedInformers } from './shared-informers.ts';
 
 export interface PodListener {
@@ -41,6 +41,15 @@ export class PodRows {
   listen(listener: PodListener): void {
     this.#listeners.push(listener);
   }
+
+  /** Whether the pod `namespace/name` is being deleted or gone. */
+  readonly isGoing = (pod: string): boolean => {
+    const slash = pod.indexOf('/');
+    const row = this.informer.find(pod.slice(0, slash), pod.slice(slash + 1));
+    if (row < 0) return true;
+    // While it is told that a pod is gone its row is there, and empty.
+    return (this.pods.flags.get(row) & (REPLICA_EXISTS | REPLICA_DELETING)) !== REPLICA_EXISTS;
+  };
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

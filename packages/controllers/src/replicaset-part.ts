@@ -12,7 +12,6 @@ import { NAMESPACE_ENDING, ownerOfObject, PodControl } from './pod-control.ts';
 import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
 import type { PodRows } from './pod-rows.ts';
 import { rowsToDelete } from './replica-order.ts';
-import { REPLICA_DELETING } from './replica-pods.ts';
 import { countReplicas, replicasMissing, replicaStatusPatch, selectorOf } from './replicaset.ts';
 import type { ReplicaFailure, ReplicaKind } from './replicaset.ts';
 import { Workers, type WorkResult } from './workers.ts';
@@ -148,9 +147,12 @@ export class ReplicaSetPart {
     else this.#workers.addAfter(key, delayMs);
   }
 
+  /**
+   * Counts before it waits for anything, so that the event that woke it is counted alone: two pods
+   * that become ready are two statuses, one after the other, and two steps of a rollout, even where
+   * both come in one chunk. Upstream works on each event as it comes in the same way.
+   */
   async #work(key: string): Promise<WorkResult> {
-    // Events of one chunk are all delivered before the first of them is worked on.
-    await Promise.resolve();
     const object = this.#cache.get(key);
     const program = this.#selectors.get(key);
     if (object === undefined || program === undefined) {
@@ -162,28 +164,25 @@ export class ReplicaSetPart {
     const nowMs = client.timers.nowMs();
     const round = { key, object, owner, program, nowMs };
     const seen = this.#options.pods.informer.revision;
-    const isMet = this.#expectations.isMet(key, seen, this.#isGone, nowMs);
+    const isMet = this.#expectations.isMet(key, seen, this.#options.pods.isGoing, nowMs);
     const isDeleting = stringAt(object, 'metadata', 'deletionTimestamp') !== '';
-    const claim = await this.#claim(round, isDeleting);
-    if (claim === 'failed') return 'retry';
-    // Until the informer shows what was taken and let go, counting would count wrong.
-    if (claim === 'claimed') return { againMs: EXPECTATION_LOOK_MS };
+    const claims = this.#claimsOf(round, isDeleting);
+    if (claims.length > 0) {
+      // Until the informer shows what was taken and let go, counting would count wrong.
+      const isDone = await this.#claim(round, claims);
+      return isDone ? { againMs: EXPECTATION_LOOK_MS } : 'retry';
+    }
     const rows = this.#activeRows(owner.uid);
     this.#sizes.set(key, rows.length);
-    const failure = isMet && !isDeleting ? await this.#manage(round, rows) : null;
+    // The event that shows the last of our own changes brings one status for all of them.
+    if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
+    const missing = isDeleting ? 0 : replicasMissing(object, rows.length);
+    const failure = missing === 0 ? null : await this.#manage(round, rows, missing);
     const counts = countReplicas(object, this.#options.pods.pods, rows, nowMs);
     const isWritten = await this.#writeStatus(round, counts, failure);
     if (!isWritten || failure !== null) return 'retry';
-    if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
     return counts.nextS === Infinity ? 'done' : { againMs: counts.nextS * 1000 - nowMs };
   }
-
-  readonly #isGone = (pod: string): boolean => {
-    const { informer, pods } = this.#options.pods;
-    const slash = pod.indexOf('/');
-    const row = informer.find(pod.slice(0, slash), pod.slice(slash + 1));
-    return row < 0 || (pods.flags.get(row) & REPLICA_DELETING) !== 0;
-  };
 
   #activeRows(uid: string): number[] {
     const { pods } = this.#options.pods;
@@ -195,10 +194,9 @@ export class ReplicaSetPart {
     return rows;
   }
 
-  /** Lets go of pods that no longer match and takes those that do and belong to nobody. */
-  async #claim(round: Round, isDeleting: boolean): Promise<'nothing' | 'claimed' | 'failed'> {
+  /** Pods to let go of as they no longer match, and those to take that do and are nobody's. */
+  #claimsOf({ key, owner, program }: Round, isDeleting: boolean): Claim[] {
     const { pods } = this.#options.pods;
-    const { key, owner, program } = round;
     // Pods share label sets: each set is matched once, however many pods have it.
     const known: Map<number, boolean> = new Map();
     const stray = this.#activeRows(owner.uid).filter((row) => {
@@ -216,16 +214,19 @@ export class ReplicaSetPart {
         }
       }
     }
-    if (stray.length === 0 && orphans.length === 0) {
-      this.#adopting.delete(key);
-      return 'nothing';
-    }
+    if (stray.length === 0 && orphans.length === 0) this.#adopting.delete(key);
     // Rows may serve other pods after the first wait.
-    const claims = [
+    return [
       ...stray.map((row) => this.#claimOf(row, 'release')),
       ...orphans.map((row) => this.#claimOf(row, 'adopt')),
     ];
-    if (orphans.length > 0 && !(await this.#mayAdopt(round))) return 'failed';
+  }
+
+  /** True where it is done. */
+  async #claim(round: Round, claims: readonly Claim[]): Promise<boolean> {
+    const { key, owner } = round;
+    const isAdopting = claims.some(({ verb }) => verb === 'adopt');
+    if (isAdopting && !(await this.#mayAdopt(round))) return false;
     const revisions = await Promise.all(
       claims.map(({ verb, name, revision }) => {
         const path = `/api/v1/namespaces/${owner.namespace}/pods/${name}`;
@@ -235,9 +236,9 @@ export class ReplicaSetPart {
     for (const revision of revisions) {
       this.#expectations.expectRevision(key, revision, round.nowMs);
     }
-    if (revisions.includes(-1)) return 'failed';
+    if (revisions.includes(-1)) return false;
     this.#adopting.delete(key);
-    return 'claimed';
+    return true;
   }
 
   #claimOf(row: number, verb: 'adopt' | 'release'): Claim {
@@ -262,11 +263,12 @@ export class ReplicaSetPart {
     return `${root}/namespaces/${namespace}/${resource}/${name}`;
   }
 
-  async #manage(round: Round, rows: readonly number[]): Promise<ReplicaFailure | null> {
-    const missing = replicasMissing(round.object, rows.length);
-    if (missing > 0) return this.#create(round, missing);
-    if (missing < 0) return this.#delete(round, rows, -missing);
-    return null;
+  async #manage(
+    round: Round,
+    rows: readonly number[],
+    missing: number,
+  ): Promise<ReplicaFailure | null> {
+    return missing > 0 ? this.#create(round, missing) : this.#delete(round, rows, -missing);
   }
 
   async #create(

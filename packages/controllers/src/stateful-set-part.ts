@@ -121,7 +121,7 @@ export class StatefulSetPart {
     const owner = ownerOfObject('apps/v1', 'StatefulSet', set);
     const nowMs = this.#client.timers.nowMs();
     const seen = this.#options.pods.informer.revision;
-    if (!this.#expectations.isMet(key, seen, this.#isGone, nowMs)) {
+    if (!this.#expectations.isMet(key, seen, this.#options.pods.isGoing, nowMs)) {
       return { againMs: EXPECTATION_LOOK_MS };
     }
     const path = `${ROOT}/namespaces/${owner.namespace}/statefulsets/${owner.name}`;
@@ -157,13 +157,6 @@ export class StatefulSetPart {
     const waits = pods.some((pod) => pod.isReady && !pod.isAvailable);
     return waits ? { againMs: Math.min(minReadyMs, 1000) } : 'done';
   }
-
-  readonly #isGone = (pod: string): boolean => {
-    const { informer, pods } = this.#options.pods;
-    const slash = pod.indexOf('/');
-    const row = informer.find(pod.slice(0, slash), pod.slice(slash + 1));
-    return row < 0 || (pods.flags.get(row) & REPLICA_DELETING) !== 0;
-  };
 
   #podsOf(owner: PodOwner, nowMs: number, minReadyMs: number): StatefulPod[] {
     const { pods, informer } = this.#options.pods;

@@ -161,6 +161,37 @@ test('a rolling update keeps to its limits at every step', async () => {
   manager.stop();
 });
 
+test('two pods that become ready at once are two steps of a rolling update', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  const strategy = {
+    type: 'RollingUpdate',
+    rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' },
+  };
+  await api.request({
+    method: 'POST',
+    path: `${APPS}/deployments`,
+    body: deployment(4, strategy),
+  });
+  await settle(api);
+  await change(api, imageOf('img:2'));
+  await api.advance(1_000);
+  const fresh = api.all(PODS).filter((pod) => listAt(pod, 'status', 'conditions').length === 0);
+  assert.equal(fresh.length, 2);
+  api.holdWatches('/api/v1/pods');
+  await api.bringUp();
+  api.releaseWatches();
+  await settle(api);
+  assertAtRest(api, 4, 'img:2');
+  const [old, last] = api
+    .all(SETS)
+    .toSorted((a, b) => numberAt(a, 'spec', 'replicas') - numberAt(b, 'spec', 'replicas'));
+  assert.equal(numberAt(old, 'metadata', 'generation'), 5, 'from 4 to 3, 2, 1 and 0');
+  assert.equal(numberAt(last, 'metadata', 'generation'), 4, 'from 1 to 2, 3 and 4');
+  manager.stop();
+});
+
 test('what was answered is never made twice while the watch is silent', async () => {
   const api = new WorkloadApi();
   const manager = startManager(api);
