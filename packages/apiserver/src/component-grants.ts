@@ -12,8 +12,12 @@ interface Grant {
   readonly paths?: readonly string[];
 }
 
-/** Of the certificate of our controllers. */
-export const CONTROLLERS_GROUP = 'megaplane:controllers';
+/**
+ * Of the certificate of our controllers, which is made at each start. Nobody else comes into it:
+ * requests for such a certificate are refused as those for `system:masters` are, and names that
+ * begin with `system:` are given by no issuer that minds them.
+ */
+export const CONTROLLERS_GROUP = 'system:megaplane:controllers';
 
 const READ = ['get', 'list', 'watch'] as const;
 const ALL = ['*'] as const;

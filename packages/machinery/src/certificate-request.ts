@@ -26,6 +26,17 @@ const OID = {
   subjectAltName: '2.5.29.17',
 } as const;
 
+/** Tags of texts in names. */
+const TEXT = {
+  utf8: 0x0c,
+  numeric: 0x12,
+  printable: 0x13,
+  teletex: 0x14,
+  ia5: 0x16,
+  universal: 0x1c,
+  basic: 0x1e,
+} as const;
+
 /** Hash of each kind of signature; null where the kind has its own. */
 const HASHES: Readonly<Record<string, string | null>> = {
   '1.2.840.113549.1.1.11': 'sha256',
@@ -111,10 +122,36 @@ function subjectValues(bytes: Buffer, subject: DerValue, oid: string): string[] 
     for (const attribute of childrenOf(bytes, set)) {
       const [name, value] = childrenOf(bytes, attribute);
       if (name === undefined || value === undefined || objectIdAt(bytes, name) !== oid) continue;
-      found.push(bytes.toString('utf8', value.start, value.end));
+      found.push(textAt(bytes, value));
     }
   }
   return found;
+}
+
+/** A text in any of the forms of a directory (RFC 5280, 4.1.2.4); '' of what is no text. */
+function textAt(bytes: Buffer, { tag, start, end }: DerValue): string {
+  switch (tag) {
+    case TEXT.utf8:
+    case TEXT.numeric:
+    case TEXT.printable:
+    case TEXT.ia5:
+      return bytes.toString('utf8', start, end);
+    case TEXT.teletex:
+      return bytes.toString('latin1', start, end);
+    case TEXT.universal:
+      return wideText(bytes, start, end, 4);
+    case TEXT.basic:
+      return wideText(bytes, start, end, 2);
+    default:
+      return '';
+  }
+}
+
+/** Characters of a fixed number of bytes each, the highest first. */
+function wideText(bytes: Buffer, start: number, end: number, size: number): string {
+  const codes: number[] = [];
+  for (let at = start; at + size <= end; at += size) codes.push(bytes.readUIntBE(at, size));
+  return codes.some((code) => code > 0x10ffff) ? '' : String.fromCodePoint(...codes);
 }
 
 /** Content of the extension for further names. */

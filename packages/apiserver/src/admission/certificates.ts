@@ -1,10 +1,15 @@
 /** Certificate requests: who may approve and sign for whom, and what clients may not ask for. */
+import { parseRequest } from '@megaplane/machinery/certificate-request';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import { CONTROLLERS_GROUP } from '../component-grants.ts';
+import { MASTERS_GROUP } from '../identity.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { refuse } from './refusal.ts';
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io';
-const MASTERS = 'system:masters';
+const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
+/** Groups that no role names: a certificate that nobody can take back must not give them. */
+const RESERVED_GROUPS = [MASTERS_GROUP, CONTROLLERS_GROUP] as const;
 
 /** Whether the user has the verb on the signer, or on all signers of its domain. */
 function mayUse({ world, call }: Admitted, signer: string, verb: string): boolean {
@@ -66,28 +71,13 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
     operation === 'CREATE' && isRequest(resource.storage.name, subresource, ''),
   validate: (write) => {
     const spec = objectAt(write.object ?? {}, 'spec') ?? {};
-    if (stringAt(spec, 'signerName') !== 'kubernetes.io/kube-apiserver-client') return null;
-    if (!organizationsOf(stringAt(spec, 'request')).includes(MASTERS)) return null;
-    return refuse(
-      write,
-      'use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed',
+    if (stringAt(spec, 'signerName') !== CLIENT_SIGNER) return null;
+    const request = parseRequest(
+      Buffer.from(stringAt(spec, 'request'), 'base64').toString('latin1'),
     );
+    if (typeof request === 'string') return refuse(write, `failed to parse CSR: ${request}`);
+    const group = RESERVED_GROUPS.find((one) => request.organizations.includes(one));
+    if (group === undefined) return null;
+    return refuse(write, `use of ${CLIENT_SIGNER} signer with ${group} group is not allowed`);
   },
 };
-
-/** The identifier of `organizationName` (2.5.4.10) in DER; its text follows as one string. */
-const ORGANIZATION = Buffer.from([0x06, 0x03, 0x55, 0x04, 0x0a]);
-
-/** Organizations that a request (PEM in base64) names; what is longer than 127 bytes is none. */
-function organizationsOf(request: string): string[] {
-  const pem = Buffer.from(request, 'base64').toString('latin1');
-  const body = /-----BEGIN [^-]+-----([^-]*)-----END/.exec(pem)?.[1] ?? '';
-  const der = Buffer.from(body.replaceAll(/\s/g, ''), 'base64');
-  const found: string[] = [];
-  for (let at = der.indexOf(ORGANIZATION); at >= 0; at = der.indexOf(ORGANIZATION, at + 1)) {
-    const start = at + ORGANIZATION.length + 2;
-    const length = der[start - 1] ?? 0;
-    if (length < 128) found.push(der.toString('utf8', start, start + length));
-  }
-  return found;
-}

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { tlv } from '@megaplane/base/der';
+import { newRequest, type Wanted } from '@megaplane/machinery/certificate-request.sim';
 import { identityOf } from '../identity.ts';
 import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
 
@@ -165,4 +167,28 @@ test('who may not set finalizers of an owner may not block its deletion', () => 
   const refused = asked(map('b', true));
   assert.equal(refused.status, 403);
   assert.match(messageOf(refused), /cannot set blockOwnerDeletion if an ownerReference refers/);
+});
+
+test('nobody gets a certificate of a group that needs no role, however its name is written', () => {
+  const model = admittingModel();
+  let count = 0;
+  const send = (status: number, signer: string, wanted: Wanted): string => {
+    const request = Buffer.from(newRequest({ commonName: 'u', ...wanted })).toString('base64');
+    const spec = { request, signerName: `kubernetes.io/${signer}`, usages: ['client auth'] };
+    const body = { metadata: { name: `r${++count}` }, spec };
+    const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+    return messageOf(model.expect(status, 'POST', path, body));
+  };
+  // BMPString: two bytes a character, the higher one first
+  const write = (text: string): Uint8Array => tlv(0x1e, Buffer.from(text, 'utf16le').swap16());
+  for (const group of ['system:masters', 'system:megaplane:controllers']) {
+    const refused = new RegExp(
+      `is forbidden: use of kubernetes.io/kube-apiserver-client signer with ${group} group is not`,
+    );
+    const organizations = ['dev', group];
+    assert.match(send(403, 'kube-apiserver-client', { organizations }), refused);
+    assert.match(send(403, 'kube-apiserver-client', { organizations, write }), refused);
+    send(201, 'kubelet-serving', { organizations });
+  }
+  send(201, 'kube-apiserver-client', { organizations: ['dev', 'system:nodes'], write });
 });

@@ -4,6 +4,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { createApiServer } from '../assembly.ts';
 import { bootstrap } from '../bootstrap.ts';
+import { CONTROLLERS_GROUP } from '../component-grants.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 import { bootstrapPolicy, upkeepPolicy } from './bootstrap-policy.ts';
@@ -79,4 +80,49 @@ test('what a role or binding has lost comes back, and what was added to it stays
   const before = revision();
   upkeepPolicy(world);
   assert.equal(revision(), before, 'nothing is lacking: nothing is written');
+});
+
+const QUESTIONS = {
+  'read /version': { nonResourceAttributes: { verb: 'get', path: '/version' } },
+  'read /metrics': { nonResourceAttributes: { verb: 'get', path: '/metrics' } },
+  'read the keys of tokens': { nonResourceAttributes: { verb: 'get', path: '/openid/v1/jwks' } },
+  'write any path': { nonResourceAttributes: { verb: 'put', path: '/any' } },
+  'review itself': {
+    resourceAttributes: {
+      verb: 'create',
+      group: 'authorization.k8s.io',
+      resource: 'selfsubjectaccessreviews',
+    },
+  },
+  'list secrets': { resourceAttributes: { verb: 'list', resource: 'secrets' } },
+  'act as any group': { resourceAttributes: { verb: 'impersonate', resource: 'groups' } },
+} as const;
+
+test('a group may do what its roles or its grant say, and only masters may do everything', () => {
+  const { ask } = cluster();
+  const bound = bootstrapPolicy()
+    .flatMap((one) => listAt(one, 'subjects'))
+    .filter((subject) => stringAt(subject, 'kind') === 'Group')
+    .map((subject) => stringAt(subject, 'name'));
+  const without = ['system:nodes', 'megaplane:controllers'];
+  const groups = new Set([...bound, CONTROLLERS_GROUP, ...without]);
+  const may = (group: string, question: JsonObject): boolean => {
+    const spec = { user: 'u', groups: [group], ...question };
+    const answer = ask('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
+    return objectAt(answer, 'status')?.['allowed'] === true;
+  };
+  const shown = [...groups].toSorted().map((group) => {
+    const allowed = Object.entries(QUESTIONS).filter(([, question]) => may(group, question));
+    return `${group}: ${allowed.map(([name]) => name).join(', ')}`;
+  });
+  assert.deepEqual(shown, [
+    'megaplane:controllers: ',
+    'system:authenticated: read /version, review itself',
+    `system:masters: ${Object.keys(QUESTIONS).join(', ')}`,
+    'system:megaplane:controllers: review itself, list secrets, act as any group',
+    'system:monitoring: read /metrics',
+    'system:nodes: ',
+    'system:serviceaccounts: read the keys of tokens',
+    'system:unauthenticated: read /version',
+  ]);
 });

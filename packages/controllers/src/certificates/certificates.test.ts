@@ -9,7 +9,11 @@ import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import { newAuthority, newRequest, type Wanted } from '../../test/certificate-request.ts';
+import {
+  newAuthority,
+  newRequest,
+  type Wanted,
+} from '@megaplane/machinery/certificate-request.sim';
 import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
 import { parseRequest } from '@megaplane/machinery/certificate-request';

@@ -5,6 +5,8 @@ import * as der from '@megaplane/base/der';
 export interface Wanted {
   readonly commonName?: string;
   readonly organizations?: readonly string[];
+  /** How texts of the subject are written: as UTF8String where nothing is said. */
+  readonly write?: (text: string) => Uint8Array;
   readonly dnsNames?: readonly string[];
   readonly addresses?: readonly (readonly number[])[];
 }
@@ -18,9 +20,9 @@ const OID = {
   basicConstraints: '2.5.29.19',
 } as const;
 
-function nameOf({ commonName, organizations = [] }: Wanted): Uint8Array {
+function nameOf({ commonName, organizations = [], write = der.utf8 }: Wanted): Uint8Array {
   const attribute = (oid: string, text: string): Uint8Array =>
-    der.set(der.sequence(der.objectId(oid), der.utf8(text)));
+    der.set(der.sequence(der.objectId(oid), write(text)));
   return der.sequence(
     ...organizations.map((one) => attribute(OID.organization, one)),
     ...(commonName === undefined ? [] : [attribute(OID.commonName, commonName)]),
