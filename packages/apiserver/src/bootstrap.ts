@@ -2,22 +2,12 @@
  * What a cluster has before anybody makes anything: namespaces, priority classes, the Service of
  * the API server itself. Made at each start where it is missing, and never changed back.
  */
-import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { applyDefaults } from '@megaplane/machinery/defaulting';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
-import { findKind } from '@megaplane/machinery/kinds';
-import { timestamp } from './deletion.ts';
 import { standardObjects } from './fairness/flow-objects.ts';
 import { bootstrapPolicy } from './startup/bootstrap-policy.ts';
+import { ensure } from './startup/missing-objects.ts';
 import { clusterObjects, serverObjects, type BootstrapFacts } from './startup/server-objects.ts';
-import { trackOwn } from './managed/tracking.ts';
-import { orderedMetadata } from './object-meta.ts';
-import { keyOf, servedOf } from './served.ts';
-import { emptyRow, EXPECT_ABSENT } from './storage.ts';
 import type { World } from './world.ts';
-
-const row = emptyRow();
 
 /** Makes what is missing; calls `done` with how many objects that were. */
 export function bootstrap(
@@ -35,39 +25,6 @@ export function bootstrap(
       if (left === 0) done?.(made);
     });
   }
-}
-
-/** Stores an object if there is none of its name; calls `done` with whether it was made. */
-export function ensure(
-  world: World,
-  object: JsonObject,
-  done: (isMade: boolean) => void = () => {},
-): void {
-  const resource = findKind(stringAt(object, 'apiVersion'), stringAt(object, 'kind'));
-  if (resource === undefined) {
-    done(false);
-    return;
-  }
-  const served = servedOf(resource);
-  const namespace = stringAt(object, 'metadata', 'namespace');
-  const key = keyOf(served, namespace, stringAt(object, 'metadata', 'name'));
-  if (world.storage.get(key, row)) {
-    done(false);
-    return;
-  }
-  const metadata = orderedMetadata({
-    ...objectAt(object, 'metadata'),
-    uid: world.edge.uuid(),
-    creationTimestamp: timestamp(world.edge.nowMs()),
-    generation: served.counted ? 1 : 0,
-  });
-  const { kind, apiVersion, metadata: _, ...rest } = object;
-  const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
-  applyDefaults(whole);
-  trackOwn(served, whole, world.edge.nowMs());
-  world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
-    done(outcome.kind === 'done');
-  });
 }
 
 function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {

@@ -5,7 +5,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
 import { groups } from '@megaplane/machinery/kinds';
-import { ensure } from '../bootstrap.ts';
+import { ensure } from '../startup/missing-objects.ts';
 import { timestamp } from '../deletion.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../served.ts';

@@ -5,7 +5,7 @@
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
-import { ensure } from '../bootstrap.ts';
+import { ensure } from '../startup/missing-objects.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';

@@ -7,7 +7,7 @@ import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { ensure } from '../bootstrap.ts';
+import { ensure } from '../startup/missing-objects.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import { emptyRow } from '../storage.ts';

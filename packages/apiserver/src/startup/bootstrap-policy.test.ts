@@ -82,6 +82,35 @@ test('what a role or binding has lost comes back, and what was added to it stays
   assert.equal(revision(), before, 'nothing is lacking: nothing is written');
 });
 
+test('a binding that names another role is made anew, unless somebody has it kept', () => {
+  const { world, ask } = cluster();
+  const metadata = (annotations: JsonObject): JsonObject => ({
+    name: 'system:basic-user',
+    annotations,
+  });
+  const joe = { kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'joe' };
+  const admin = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' };
+  const remake = (annotations: JsonObject): JsonObject => {
+    ask('DELETE', `${BINDINGS}/system:basic-user`);
+    const body = { metadata: metadata(annotations), subjects: [joe], roleRef: admin };
+    const made = ask('POST', BINDINGS, body);
+    upkeepPolicy(world);
+    const after = ask('GET', `${BINDINGS}/system:basic-user`);
+    const isSame = stringAt(made, 'metadata', 'uid') === stringAt(after, 'metadata', 'uid');
+    return { isSame, role: stringAt(after, 'roleRef', 'name'), subjects: after['subjects'] ?? [] };
+  };
+  assert.deepEqual(remake({ 'rbac.authorization.kubernetes.io/autoupdate': 'false' }), {
+    isSame: true,
+    role: 'admin',
+    subjects: [joe],
+  });
+  assert.deepEqual(remake({ team: 'a' }), {
+    isSame: false,
+    role: 'system:basic-user',
+    subjects: [{ ...joe, kind: 'Group', name: 'system:authenticated' }],
+  });
+});
+
 const QUESTIONS = {
   'read /version': { nonResourceAttributes: { verb: 'get', path: '/version' } },
   'read /metrics': { nonResourceAttributes: { verb: 'get', path: '/metrics' } },

@@ -1,10 +1,11 @@
 /**
  * The roles and bindings that every cluster begins with, and their upkeep at each start: what a
  * role lacks of its rules or a binding of its subjects is added again, unless an administrator has
- * set `rbac.authorization.kubernetes.io/autoupdate` to `false`. What was added to them stays.
+ * set `rbac.authorization.kubernetes.io/autoupdate` to `false`. What was added to them stays. A
+ * binding to another role is made anew as a whole, as nobody can change the role of a binding.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { decodeRow } from '../encoder.ts';
@@ -12,6 +13,7 @@ import { keyOf, servedOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import { BOOTSTRAP_POLICY } from '../tables/bootstrap-policy.ts';
 import type { World } from '../world.ts';
+import { ensure } from './missing-objects.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 const AUTOUPDATE = 'rbac.authorization.kubernetes.io/autoupdate';
@@ -103,15 +105,22 @@ export function upkeepPolicy(world: World): void {
     const key = keyOf(served, namespace, stringAt(wanted, 'metadata', 'name'));
     if (!world.storage.get(key, row)) continue;
     const revision = row.modRevision;
-    const mended = mend(decodeRow(served, row, revision), wanted);
+    const object = decodeRow(served, row, revision);
+    if (stringAt(object, 'metadata', 'annotations', AUTOUPDATE) === 'false') continue;
+    if (!equals(object['roleRef'], wanted['roleRef'])) {
+      world.storage.delete(key, revision, ({ kind }) => {
+        if (kind === 'done') ensure(world, wanted);
+      });
+      continue;
+    }
+    const mended = mend(object, wanted);
     // whoever writes in between is seen at the next start
     if (mended !== null) world.storage.put(key, encodeCanonical(mended), revision, () => {});
   }
 }
 
-/** The object with what it lacks of `wanted`; null where that is nothing, or is not to be done. */
+/** The object with what it lacks of `wanted`; null where that is nothing. */
 function mend(object: JsonObject, wanted: JsonObject): JsonObject | null {
-  if (stringAt(object, 'metadata', 'annotations', AUTOUPDATE) === 'false') return null;
   const rules = listAt(wanted, 'rules').filter((rule) => !isCovered(rule, listAt(object, 'rules')));
   const present = new Set(listAt(object, 'subjects').map((one) => JSON.stringify(sorted(one))));
   const subjects = listAt(wanted, 'subjects').filter(

@@ -1,0 +1,47 @@
+/** Objects that the server makes for itself where they are missing. */
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { applyDefaults } from '@megaplane/machinery/defaulting';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { findKind } from '@megaplane/machinery/kinds';
+import { timestamp } from '../deletion.ts';
+import { trackOwn } from '../managed/tracking.ts';
+import { orderedMetadata } from '../object-meta.ts';
+import { keyOf, servedOf } from '../served.ts';
+import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
+import type { World } from '../world.ts';
+
+const row = emptyRow();
+
+/** Stores an object if there is none of its name; calls `done` with whether it was made. */
+export function ensure(
+  world: World,
+  object: JsonObject,
+  done: (isMade: boolean) => void = () => {},
+): void {
+  const resource = findKind(stringAt(object, 'apiVersion'), stringAt(object, 'kind'));
+  if (resource === undefined) {
+    done(false);
+    return;
+  }
+  const served = servedOf(resource);
+  const namespace = stringAt(object, 'metadata', 'namespace');
+  const key = keyOf(served, namespace, stringAt(object, 'metadata', 'name'));
+  if (world.storage.get(key, row)) {
+    done(false);
+    return;
+  }
+  const metadata = orderedMetadata({
+    ...objectAt(object, 'metadata'),
+    uid: world.edge.uuid(),
+    creationTimestamp: timestamp(world.edge.nowMs()),
+    generation: served.counted ? 1 : 0,
+  });
+  const { kind, apiVersion, metadata: _, ...rest } = object;
+  const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
+  applyDefaults(whole);
+  trackOwn(served, whole, world.edge.nowMs());
+  world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
+    done(outcome.kind === 'done');
+  });
+}
