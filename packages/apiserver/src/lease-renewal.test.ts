@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { createApiServer } from './assembly.ts';
-import { ExchangeModel } from './exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from './exchange-model.sim.ts';
 import { StorageModel } from './storage-model.sim.ts';
 
 const PATH = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
@@ -44,9 +44,13 @@ function server(shortRenewals: boolean) {
     body: unknown,
     agent = 'one/1',
     headers: Readonly<Record<string, string>> = {},
+    protocol: 'h2' | 'http/1.1' = 'h2',
   ): ExchangeModel => {
     seconds++;
-    const exchange = new ExchangeModel(method, path, body, { 'user-agent': agent, ...headers });
+    const fields = { 'user-agent': agent, ...headers };
+    const connection = new ConnectionModel(true, null, protocol);
+    const exchange = new ExchangeModel(method, path, body, fields, connection);
+    if (protocol === 'http/1.1') exchange.fields = () => assert.fail('a list is made');
     api.handle(exchange);
     return exchange;
   };
@@ -174,4 +178,22 @@ test('renewals in protobuf go the short way too, and are answered as the long wa
   });
   assert.deepEqual(short, long);
   assert.match(short?.[2] ?? '', /03:04:10\.000001Z/);
+});
+
+test('over HTTP/1.1 each renewal is read by its own fields, and no list of them is made', () => {
+  const ask = server(true);
+  ask('POST', '/api/v1/namespaces', NAMESPACE);
+  let lease = JSON.parse(ask('POST', PATH, leaseOf({})).text) as Lease;
+  lease.spec['renewTime'] = '2026-01-02T03:04:09.000001Z';
+  lease = JSON.parse(ask('PUT', `${PATH}/n`, lease).text) as Lease;
+  const type = 'application/vnd.kubernetes.protobuf';
+  const types = ['application/json', type, 'application/json'].map((accept, at) => {
+    lease.spec['renewTime'] = `2026-01-02T03:04:1${at}.000001Z`;
+    const answer = ask('PUT', `${PATH}/n`, lease, 'one/1', { accept }, 'http/1.1');
+    const text = ask('GET', `${PATH}/n`, '').text;
+    lease = JSON.parse(text) as Lease;
+    return answer.contentType;
+  });
+  assert.deepEqual(types, ['application/json', type, 'application/json']);
+  assert.equal(ask.shortened(), 3);
 });

@@ -67,6 +67,8 @@ const PROTOBUF_OR_JSON = `${PROTOBUF_TYPE},${JSON_TYPE}`;
 const EXPECTED = { apiVersion: API_VERSION, kind: 'Lease' } as const;
 /** As client-go sends it, for example `?timeout=10s`. */
 const TIMEOUT_ALONE = /^\?timeout=[1-9]\d{0,3}s$/;
+/** Stands for a list of fields that no other request has. */
+const UNSHARED: readonly string[] = [];
 const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
 
 /** Somebody may update the leases of a namespace. */
@@ -90,7 +92,7 @@ export class LeaseRenewal {
   readonly #keys: (Buffer | undefined)[] = [];
   #key: Buffer = this.#keyBytes;
   /** Header fields that were read last, and what they say. */
-  #fields: readonly string[] = [];
+  #fields: readonly string[] = UNSHARED;
   #isReadable = false;
   #bodyType: string | undefined = undefined;
   #agent = '';
@@ -161,10 +163,11 @@ export class LeaseRenewal {
     return path.slice(PATH_START.length, middle);
   }
 
-  /** What the header fields say; a connection's requests share them, as long as they are alike. */
+  /** What the header fields say, read once for requests in a row that share their list. */
   #readHeaders(exchange: Exchange): void {
-    const fields = exchange.fields();
-    if (fields === this.#fields) return;
+    // HTTP/1.1 would make a list of all fields to look for three
+    const fields = exchange.connection.protocol === 'h2' ? exchange.fields() : UNSHARED;
+    if (fields === this.#fields && fields !== UNSHARED) return;
     this.#fields = fields;
     this.#isReadable = this.#readAccept(exchange.header('accept'));
     this.#bodyType = exchange.header('content-type');

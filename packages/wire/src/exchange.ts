@@ -100,7 +100,12 @@ export interface Exchange {
   /** Value of a header field by its lower-case name; several are joined by `, ` (`; ` for
    *  cookie). Pseudo-fields and hop-by-hop fields are not here. */
   header(name: string): string | undefined;
-  /** All fields in the order of arrival. Allocates on HTTP/2; for logs and proxies. */
+  /**
+   * All fields in the order of arrival. On HTTP/2 they were read already, and requests of a
+   * connection that follow one another with the same fields give the same list: who remembers what
+   * a list says need not look at it again, and a list that is another may say the same. On HTTP/1.1
+   * each call makes a list, of what `header` finds cheaper: for proxies only.
+   */
   fields(): FieldList;
 
   /**

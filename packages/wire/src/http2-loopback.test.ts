@@ -420,3 +420,22 @@ test('a thousand connections at once are served, and none beyond the limit', asy
   next.destroy();
   await listener.close();
 });
+
+test('requests in a row with the same fields give one list of them, others another', async () => {
+  const lists: FieldList[] = [];
+  const handler: Handler = (exchange) => {
+    lists.push(exchange.fields());
+    exchange.respond(204, null, null);
+  };
+  await serving(handler, async (client) => {
+    await ask(client, 'GET', '/a');
+    await ask(client, 'PUT', '/b');
+    await ask(client, 'PUT', '/b', 'with a length');
+    await ask(client, 'GET', '/a');
+  });
+  const [first, second, third, fourth] = lists;
+  assert.equal(first, second);
+  assert.notEqual(second, third);
+  assert.deepEqual(fourth, first);
+  assert.deepEqual(first, ['accept', 'text/plain', 'user-agent', 'test']);
+});
