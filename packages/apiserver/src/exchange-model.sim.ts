@@ -9,6 +9,8 @@ import type {
   UpgradedStream,
 } from '@megaplane/wire/exchange';
 
+type Respond = Exchange['respondCopy'];
+
 let connections = 0;
 
 /** A connection that holds what `hold` asks it to. */
@@ -128,15 +130,8 @@ export class ExchangeModel implements Exchange {
     this.isEnded = true;
   }
 
-  respondCopy(
-    status: number,
-    contentType: string | null,
-    bytes: Buffer,
-    length: number,
-    headers: FieldList = [],
-    lasting: FieldList = [],
-  ): void {
-    this.respond(status, contentType, bytes.subarray(0, length), headers, lasting);
+  respondCopy(...[status, type, bytes, length, ...lists]: Parameters<Respond>): void {
+    this.respond(status, type, bytes.subarray(0, length), ...lists);
   }
 
   open(status: number, contentType: string | null, headers: FieldList = []): void {

@@ -130,11 +130,16 @@ export class Store implements RevisionedStore {
   }
 
   get(bytes: Buffer, startAt: number, startTo: number): number {
-    this.keys.load(bytes, startAt, startTo);
-    const id = this.keys.find();
+    const id = this.#find(bytes, startAt, startTo);
     if (id === 0) return 0;
     const ref = this.keys.head(id);
     return this.arenas.isTombstone(ref) ? 0 : ref;
+  }
+
+  /** Loads a key; the entry that it has, or 0. */
+  #find(bytes: Buffer, at: number, to: number): number {
+    this.keys.load(bytes, at, to);
+    return this.keys.find();
   }
 
   getAt(bytes: Buffer, startAt: number, startTo: number, revision: number): number {
@@ -238,8 +243,7 @@ export class Store implements RevisionedStore {
   ): number {
     const refused = this.admit(keyTo - keyAt + valueTo - valueAt);
     if (refused !== 0) return refused;
-    this.keys.load(key, keyAt, keyTo);
-    const id = this.keys.find();
+    const id = this.#find(key, keyAt, keyTo);
     if (expectedModRevision >= 0) {
       const ref = id === 0 ? 0 : this.keys.head(id);
       const isThere = ref !== 0 && !this.arenas.isTombstone(ref);
@@ -247,7 +251,7 @@ export class Store implements RevisionedStore {
       if (found !== expectedModRevision) return FAILURE.conflict;
     }
     this.begin();
-    this.#put(id, key, keyAt, keyTo, value, valueAt, valueTo, lease);
+    this.put(key, keyAt, keyTo, value, valueAt, valueTo, lease, id);
     return this.commit();
   }
 
@@ -267,6 +271,7 @@ export class Store implements RevisionedStore {
     this.#touchesLog = false;
   }
 
+  /** `found`: the entry of the key, which is the one loaded last; 0: it is new. */
   put(
     key: Buffer,
     keyAt: number,
@@ -275,21 +280,7 @@ export class Store implements RevisionedStore {
     valueAt: number,
     valueTo: number,
     lease: number,
-  ): number {
-    this.keys.load(key, keyAt, keyTo);
-    return this.#put(this.keys.find(), key, keyAt, keyTo, value, valueAt, valueTo, lease);
-  }
-
-  /** Puts the loaded key, found under `found`; 0: it is new. */
-  #put(
-    found: number,
-    key: Buffer,
-    keyAt: number,
-    keyTo: number,
-    value: Buffer,
-    valueAt: number,
-    valueTo: number,
-    lease: number,
+    found: number = this.#find(key, keyAt, keyTo),
   ): number {
     let id = found;
     const klass = id === 0 ? this.classes.ofKey(key, keyAt, keyTo) : this.keys.classOf(id);
@@ -322,8 +313,7 @@ export class Store implements RevisionedStore {
   }
 
   delete(key: Buffer, keyAt: number, keyTo: number): number {
-    this.keys.load(key, keyAt, keyTo);
-    const id = this.keys.find();
+    const id = this.#find(key, keyAt, keyTo);
     if (id === 0 || this.arenas.isTombstone(this.keys.head(id))) return 0;
     return this.#bury(id);
   }

@@ -9,6 +9,7 @@ import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../announce.ts';
 import { groupVersionOf, type ApiResource } from '../api-resources.ts';
+import { livePod, podPath } from '../live-pod.ts';
 import { ObjectCache } from '../object-cache.ts';
 import type { PartOptions } from '../part-options.ts';
 import type { PodRows } from '../pod-rows.ts';
@@ -127,15 +128,9 @@ export class ResourceClaimsPart {
 
   /** A pod: what it names gets made, and told to it. */
   async #workPod(key: string): Promise<WorkResult> {
-    const [namespace = '', name = ''] = key.split('/');
-    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
-    const answer = await this.#client.request({ method: 'GET', path });
-    if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
-    const pod = answer.object;
-    const phase = stringAt(pod, 'status', 'phase');
+    const pod = await livePod(this.#client, key);
     // One that has ended needs no claim: what it had is taken from it, and must not come again.
-    if (phase === 'Succeeded' || phase === 'Failed') return 'done';
-    if (stringAt(pod, 'metadata', 'deletionTimestamp') !== '') return 'done';
+    if (typeof pod === 'string') return pod;
     const told = listAt(pod, 'status', 'resourceClaimStatuses');
     const statuses = new Map(told.map((one) => [stringAt(one, 'name'), one]));
     let isNew = false;
@@ -151,7 +146,7 @@ export class ResourceClaimsPart {
     if (isNew) {
       const body = { status: { resourceClaimStatuses: [...statuses.values()] } };
       const written = await this.#client.request({
-        ...{ method: 'PATCH', path: `${path}/status`, body },
+        ...{ method: 'PATCH', path: `${podPath(key)}/status`, body },
         contentType: CONTENT.strategicPatch,
       });
       if (!written.ok && written.code !== 404) return 'retry';

@@ -7,6 +7,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../announce.ts';
+import { livePod } from '../live-pod.ts';
 import type { PartOptions } from '../part-options.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { controllerReference, isControlledBy, ownerOfObject } from '../pod-control.ts';
@@ -58,14 +59,9 @@ export class EphemeralPart {
   }
 
   async #work(key: string): Promise<WorkResult> {
+    const pod = await livePod(this.#client, key);
+    if (typeof pod === 'string') return pod;
     const [namespace = '', name = ''] = key.split('/');
-    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
-    const answer = await this.#client.request({ method: 'GET', path });
-    if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
-    const pod = answer.object;
-    const phase = stringAt(pod, 'status', 'phase');
-    const isOver = phase === 'Succeeded' || phase === 'Failed';
-    if (isOver || stringAt(pod, 'metadata', 'deletionTimestamp') !== '') return 'done';
     let result: WorkResult = 'done';
     for (const volume of listAt(pod, 'spec', 'volumes')) {
       const template = objectAt(volume, 'ephemeral', 'volumeClaimTemplate');
