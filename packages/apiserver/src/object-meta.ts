@@ -126,6 +126,7 @@ export function updateMetadata(next: JsonObject, previous: JsonObject): JsonObje
     'deletionTimestamp',
     'deletionGracePeriodSeconds',
     'generateName',
+    'generation',
     'namespace',
     'managedFields',
   ];

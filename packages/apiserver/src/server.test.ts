@@ -87,6 +87,23 @@ test('annotations count for the generation of a Deployment, and not of a Replica
   assert.deepEqual(generations, [2, 1]);
 });
 
+test('a generation comes with a new object at most, and is 1 for a priority class', () => {
+  const { ask } = server();
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const generations = (path: string, more: object): (number | undefined)[] => {
+    const made = ask('POST', path, { metadata: { name: 'p', generation: 7 }, ...more });
+    const change = { metadata: { generation: 9, labels: { a: 'b' } } };
+    const changed = ask('PATCH', `${path}/p`, change, merge);
+    assert.equal(changed.status, 200, changed.text);
+    return [made, changed].map(
+      ({ text }) => (JSON.parse(text) as { metadata: { generation?: number } }).metadata.generation,
+    );
+  };
+  const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';
+  assert.deepEqual(generations(classes, { value: 5 }), [1, 1]);
+  assert.deepEqual(generations(MAPS, {}), [7, 7]);
+});
+
 test('a certificate request names who asks, and changes only where it may', () => {
   const { ask } = server();
   const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
