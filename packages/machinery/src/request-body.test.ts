@@ -191,3 +191,20 @@ test('a patched object is fitted like one that was sent', () => {
   const body = refit(type, { kind: 'Pod', apiVersion: 'v1', spec: { foo: 1 } }, true);
   assert.deepEqual(body.ok && body.strictErrors, ['unknown field "spec.foo"']);
 });
+
+test('claims of a StatefulSet say what they are, and nothing else within an object does', () => {
+  const type = { kind: 'PersistentVolumeClaim', apiVersion: 'v1' };
+  const claim = { ...type, metadata: { name: 'c' }, spec: {} };
+  const set = (claims: object[], template: object): string =>
+    JSON.stringify({ spec: { volumeClaimTemplates: claims, template } });
+  const expected = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+  assert.deepEqual(findings(set([claim], {}), expected), []);
+  assert.deepEqual(findings(set([{ ...claim, king: 'x' }, claim], { kind: 'Pod' }), expected), [
+    'unknown field "spec.volumeClaimTemplates[0].king"',
+    'unknown field "spec.template.kind"',
+  ]);
+  assert.deepEqual(
+    findings('{"spec":{"volumeClaimTemplates":[{"kind":"a","kind":"b"}]}}', expected),
+    ['duplicate field "spec.volumeClaimTemplates[0].kind"'],
+  );
+});

@@ -80,3 +80,49 @@ test('an attachment describes a volume of a driver, and little else', () => {
     `${path}.accessModes: Required value`,
   ]);
 });
+
+test('what a class of storage, a capacity and an address are of stays as it is', () => {
+  const changed = (group: string, plural: string, before: JsonObject, change: JsonObject) => {
+    const resource = resourceOf(group, plural);
+    const metadata = {
+      name: plural === 'ipaddresses' ? '10.0.0.1' : 'x',
+      ...(resource.namespaced ? { namespace: 'n' } : {}),
+      resourceVersion: '1',
+    };
+    const previous = { ...before, metadata };
+    return validateUpdate(resource, { ...previous, ...change }, previous, '').map(fieldErrorText);
+  };
+  const shown = (field: string, value: string): string =>
+    `${field}: Invalid value: ${value}: field is immutable`;
+  const storageClass: JsonObject = {
+    provisioner: 'p',
+    reclaimPolicy: 'Delete',
+    volumeBindingMode: 'Immediate',
+    parameters: { a: 'b' },
+  };
+  const classes = (change: JsonObject): string[] =>
+    changed('storage.k8s.io', 'storageclasses', storageClass, change);
+  assert.deepEqual(classes({ allowVolumeExpansion: true, mountOptions: ['ro'] }), []);
+  assert.deepEqual(classes({ provisioner: 'q' }), [shown('provisioner', '"q"')]);
+  assert.deepEqual(classes({ parameters: { a: 'c' } }), [shown('parameters', '{"a":"c"}')]);
+  assert.deepEqual(classes({ reclaimPolicy: 'Retain' }), [shown('reclaimPolicy', '"Retain"')]);
+  assert.deepEqual(classes({ volumeBindingMode: 'WaitForFirstConsumer' }), [
+    shown('volumeBindingMode', '"WaitForFirstConsumer"'),
+  ]);
+  const nodeTopology = { matchLabels: { zone: 'a' } };
+  const capacity: JsonObject = { storageClassName: 'c', nodeTopology, capacity: '1Gi' };
+  const capacities = (change: JsonObject): string[] =>
+    changed('storage.k8s.io', 'csistoragecapacities', capacity, change);
+  assert.deepEqual(capacities({ capacity: '2Gi', maximumVolumeSize: '1Gi' }), []);
+  assert.deepEqual(capacities({ storageClassName: 'd' }), [shown('storageClassName', '"d"')]);
+  assert.deepEqual(capacities({ nodeTopology: { matchLabels: { zone: 'b' } } }), [
+    shown('nodeTopology', '{"matchLabels":{"zone":"b"}}'),
+  ]);
+  const parentRef = { resource: 'services', name: 's' };
+  const addresses = (change: JsonObject): string[] =>
+    changed(NETWORKING, 'ipaddresses', { spec: { parentRef } }, change);
+  assert.deepEqual(addresses({}), []);
+  assert.deepEqual(addresses({ spec: { parentRef: { ...parentRef, name: 't' } } }), [
+    shown('spec.parentRef', '{"resource":"services","name":"t"}'),
+  ]);
+});

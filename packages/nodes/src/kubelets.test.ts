@@ -16,7 +16,7 @@ interface World {
   readonly forget: (id: number) => void;
 }
 
-function world(holder = ''): World {
+function world(holder = '', isRegistering = (): boolean => false): World {
   const client = new FakeClient(7);
   const metrics = new SimulatorMetrics();
   const seen = new Set<number>();
@@ -24,7 +24,7 @@ function world(holder = ''): World {
     client,
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
-    isRegistering: () => false,
+    isRegistering,
     faultOf: () => null,
     holder,
     statusPeriodMs: 600_000,
@@ -214,4 +214,26 @@ test('with a common holder a lease is taken when the one before it has let it go
   const taken = own.client.answer(200, lease('controller-b'));
   assert.equal(taken.method, 'PUT');
   assert.match(taken.body, /"holderIdentity":"controller-b".*"leaseTransitions":5,/);
+});
+
+test('while nodes are registered a thousand renewals are under way at most', () => {
+  let isRegistering = true;
+  const one = world('', () => isRegistering);
+  one.client.queueMax = 5000;
+  const send = one.client.send.bind(one.client);
+  one.client.send = (...args) => {
+    const isSent = send(...args);
+    one.client.metrics.requestsInFlight = one.client.inFlight;
+    return isSent;
+  };
+  for (let id = 0; id < 3000; id++) {
+    one.see(id);
+    one.kubelets.adopt(id, 5);
+  }
+  start(one);
+  run(one, PERIOD_MS + 1000);
+  assert.equal(one.client.inFlight, 1000);
+  isRegistering = false;
+  run(one, PERIOD_MS);
+  assert.equal(one.client.inFlight, 3000);
 });

@@ -192,3 +192,26 @@ test('nobody gets a certificate of a group that needs no role, however its name 
   }
   send(201, 'kube-apiserver-client', { organizations: ['dev', 'system:nodes'], write });
 });
+
+test('an update that leaves the tolerations of every pod out gets them again', () => {
+  const model = admittingModel();
+  model.expect(201, 'POST', PODS, podOf('p', {}, { tolerations: [{ key: 'own' }] }));
+  interface Shown {
+    spec: { tolerations: { key: string; tolerationSeconds?: number }[] };
+  }
+  const read = (text: string): Shown => JSON.parse(text) as Shown;
+  const pod = read(model.expect(200, 'GET', `${PODS}/p`).text);
+  pod.spec.tolerations = pod.spec.tolerations.filter(({ key }) => key === 'own');
+  const after = read(model.expect(200, 'PUT', `${PODS}/p`, pod).text);
+  assert.deepEqual(
+    after.spec.tolerations.map(({ key, tolerationSeconds = 0 }) => [key, tolerationSeconds]),
+    [
+      ['own', 0],
+      ['node.kubernetes.io/not-ready', 300],
+      ['node.kubernetes.io/unreachable', 300],
+    ],
+  );
+  const refused = model.ask('PATCH', `${PODS}/p`, { spec: { tolerations: [] } });
+  assert.equal(refused.status, 422);
+  assert.match(messageOf(refused), /existing toleration can not be modified/);
+});

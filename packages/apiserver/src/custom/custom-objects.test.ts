@@ -119,3 +119,22 @@ test('definitions are told of formats that nobody checks, and refused in upstrea
   assert.equal(made.status, 201, made.text);
   assert.ok(made.headers.includes('299 - "unrecognized format \\"nope\\""'), String(made.headers));
 });
+
+test('wrong metadata has one cause in a new object, and three in a changed one', () => {
+  const { ask } = started(SPEC);
+  const causes = (exchange: ExchangeModel): string[] => {
+    assert.equal(exchange.status, 422, exchange.text);
+    const { details } = JSON.parse(exchange.text) as { details: { causes: { field: string }[] } };
+    return details.causes.map(({ field }) => field);
+  };
+  const labels = { a: 'no spaces' };
+  const wrong = { ...widget('a', { size: 3 }), metadata: { name: 'a', labels } };
+  assert.deepEqual(causes(ask('POST', WIDGETS, wrong)), ['metadata.labels']);
+  assert.deepEqual(causes(ask('POST', WIDGETS, { ...wrong, spec: { size: 0 } })), [
+    'metadata.labels',
+    'spec.size',
+  ]);
+  assert.equal(ask('POST', WIDGETS, widget('a', { size: 3 })).status, 201);
+  const changed = ask('PATCH', `${WIDGETS}/a`, { metadata: { labels } }, MERGE);
+  assert.deepEqual(causes(changed), ['metadata.labels', 'metadata.labels', 'metadata.labels']);
+});

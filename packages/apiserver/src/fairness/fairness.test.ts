@@ -407,3 +407,34 @@ test('standard objects come back, unless an administrator has taken them over', 
   assert.equal(fixed.status, 422);
   assert.match(fixed.text, /spec of 'exempt' must equal the fixed value/);
 });
+
+test('a renewal that waited and is no plain one is answered the long way, once', () => {
+  const own = rig();
+  const spec = { holderIdentity: 'n', leaseDurationSeconds: 40 };
+  const lease = { metadata: { name: 'n' }, spec };
+  const made = own.ask('system:node:n', 'POST', LEASES, lease);
+  const { resourceVersion } = (JSON.parse(made.text) as { metadata: { resourceVersion: string } })
+    .metadata;
+  own.settle();
+  const renew = (at: number): ExchangeModel =>
+    own.ask('system:node:n', 'PUT', `${LEASES}/n`, {
+      metadata: { name: 'n', resourceVersion },
+      spec: { ...spec, renewTime: `2026-01-01T00:00:0${at}.000000Z` },
+    });
+  own.time.cost = 1;
+  for (let i = 0; i < 20; i++) own.ask('noisy', 'GET', `${MAPS}/none`);
+  const [first, stale] = [renew(1), renew(2)];
+  const misspelt = own.ask('system:node:n', 'PUT', `${LEASES}/n`, { metadata: 'none' });
+  assert.deepEqual([first.status, stale.status, misspelt.status], [0, 0, 0]);
+  own.time.cost = 0;
+  own.settle();
+  assert.deepEqual([first.status, stale.status, misspelt.status], [200, 409, 400]);
+  assert.match(stale.text, /the object has been modified/);
+  const renewTime = /"renewTime":"([^"]*)"/.exec(own.ask('', 'GET', `${LEASES}/n`).text)?.[1];
+  assert.equal(renewTime, '2026-01-01T00:00:01.000000Z');
+  const metrics = own.ask('', 'GET', '/metrics').text;
+  const level = 'flow_schema="system-node-high",priority_level="node-high"';
+  for (const name of ['inqueue_requests', 'executing_requests']) {
+    assert.ok(metrics.includes(`apiserver_flowcontrol_current_${name}{${level}} 0\n`), name);
+  }
+});

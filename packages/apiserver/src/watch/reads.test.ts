@@ -162,3 +162,20 @@ test('a watch without a timeout, or with one of zero, lasts half an hour at leas
   rig.pass(5);
   assert.equal(watches[0]?.isEnded, true);
 });
+
+test('a token of pages of a revision that has not happened is refused after three seconds', () => {
+  const rig = filled();
+  const now = rig.store.publishedRevision;
+  const tokenOf = (revision: number): string =>
+    Buffer.from(`{"v":"meta.k8s.io/v1","rv":${revision},"start":"m\\u0000"}`).toString('base64url');
+  const far = rig.ask('GET', `${MAPS}?continue=${tokenOf(now + 9)}`);
+  const next = rig.ask('GET', `${MAPS}?limit=1&continue=${tokenOf(now + 1)}`);
+  assert.deepEqual([far.status, next.status], [0, 0]);
+  rig.ask('POST', MAPS, { metadata: { name: 'mm' } });
+  assert.deepEqual(namesOf(next), ['mm']);
+  rig.pass(4);
+  assert.equal(
+    said(far),
+    `504 Timeout: Too large resource version: ${now + 9}, current: ${now + 1}`,
+  );
+});
