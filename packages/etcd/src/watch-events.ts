@@ -2,11 +2,10 @@
 import type { Store } from '@megaplane/store/store';
 import { sizeVarint, writeVarint } from '@megaplane/wire/protobuf-write';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
+import { HEAD_ROOM_BYTES } from './watch-response.ts';
 
 /** Encoded events kept at once; beyond it they are encoded anew. */
 const CACHE_BYTES_MAX: number = 8 * 1024 * 1024;
-/** In front of each event: room for the head of a response, so that one event is sent in place. */
-export const HEAD_ROOM_BYTES = 64;
 
 /**
  * Events as they stand in a WatchResponse (field 11, tag and length included). An event is
@@ -61,6 +60,7 @@ export class WatchEvents {
       (previous === 0 ? 0 : 1 + sizeVarint(previousSize) + previousSize);
     this.#room(size + HEAD_ROOM_BYTES + 16);
     const { bytes } = this;
+    // So that one event is sent in place.
     let at = this.#end + HEAD_ROOM_BYTES;
     this.at = at;
     bytes[at++] = 0x5a;

@@ -18,6 +18,8 @@ export const FLAG_NO_PUT = 2;
 export const FLAG_NO_DELETE = 4;
 export const FLAG_FRAGMENT = 8;
 export const FLAG_PROGRESS = 16;
+/** What responses with events depend on. */
+const FLAGS_KIND: number = FLAG_PREV_KV | FLAG_NO_PUT | FLAG_NO_DELETE | FLAG_FRAGMENT;
 /** Events were sent since progress was told last. */
 export const FLAG_HAS_SENT = 32;
 
@@ -57,6 +59,11 @@ export class WatchTable {
 
   has(cursor: number, flag: number): boolean {
     return (this.#flags[cursor]! & flag) !== 0;
+  }
+
+  /** The flags by which responses with the same events differ. */
+  kind(cursor: number): number {
+    return this.#flags[cursor]! & FLAGS_KIND;
   }
 
   set(cursor: number, flag: number, isSet: boolean): void {

@@ -6,11 +6,11 @@
  */
 import type { Store } from '@megaplane/store/store';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
-import { writeInt64, writeTextField, writeVarint64 } from '@megaplane/wire/protobuf-write';
+import { writeInt64, writeTextField } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import type { Caller } from './served-methods.ts';
-import { HEAD_ROOM_BYTES, WatchEvents } from './watch-events.ts';
+import { WatchEvents } from './watch-events.ts';
 import {
   WATCH_CANCEL,
   WATCH_CREATE,
@@ -18,6 +18,7 @@ import {
   type WatchId,
   WatchRequest,
 } from './watch-request.ts';
+import { HEAD_ROOM_BYTES, WatchResponse, writeId } from './watch-response.ts';
 import {
   FLAG_FRAGMENT,
   FLAG_HAS_SENT,
@@ -30,7 +31,7 @@ import {
 } from './watch-table.ts';
 
 /** A response ends with the revision that takes it beyond this. */
-const RESPONSE_BYTES = 256 * 1024;
+const RESPONSE_BYTES = 32 * 1024;
 const RANGE_EMPTY = 'mvcc: watcher range is empty';
 const DUPLICATE_ID = 'mvcc: duplicate watch ID provided on the WatchStream';
 const ZERO_KEY = Buffer.from([0]);
@@ -60,8 +61,7 @@ export class WatchService {
   readonly #guard: WatchGuard;
   /** Response under construction, shared: one is built and sent at a time. */
   out: Buffer = Buffer.alloc(512 * 1024);
-  /** Head of the response that is being sent. */
-  readonly head: Buffer = Buffer.alloc(HEAD_ROOM_BYTES);
+  readonly response: WatchResponse;
   /** Ends of the events in `out`, for fragments. */
   readonly ends: number[] = [];
 
@@ -69,7 +69,11 @@ export class WatchService {
     this.context = context;
     this.#guard = guard;
     this.events = new WatchEvents(context.store);
-    context.store.onPublish(() => this.events.clear());
+    this.response = new WatchResponse(context);
+    context.store.onPublish(() => {
+      this.events.clear();
+      this.response.forget();
+    });
   }
 
   readonly factory: GrpcCallFactory = (call) => {
@@ -174,9 +178,12 @@ class WatchStream implements GrpcCallHandler {
   }
 
   onWritable(): void {
-    const stalled = [...this.#stalled];
-    this.#stalled.clear();
-    for (const cursor of stalled) this.#pump(cursor);
+    // One response each, again and again: those at the same place share what the first is sent.
+    for (const cursor of this.#stalled) {
+      if (this.#call.writable() <= 0) return;
+      this.#stalled.delete(cursor);
+      if (this.#sendEvents(cursor)) this.#stalled.add(cursor);
+    }
     this.answerProgress();
   }
 
@@ -259,6 +266,10 @@ class WatchStream implements GrpcCallHandler {
   /** One response of whole revisions. False when nothing is left to read now. */
   #sendEvents(cursor: number): boolean {
     const service = this.#service;
+    const reading = this.#store.watchReading(cursor);
+    const kind = this.#table.kind(cursor);
+    if (service.response.isFor(reading, kind)) return this.#sendAgain(cursor);
+    service.response.forget();
     const prevKv = this.#table.has(cursor, FLAG_PREV_KV);
     const noPut = this.#table.has(cursor, FLAG_NO_PUT);
     const noDelete = this.#table.has(cursor, FLAG_NO_DELETE);
@@ -294,32 +305,39 @@ class WatchStream implements GrpcCallHandler {
       at += size;
       ends.push(at);
     }
+    // What was read is complete up to here; a client goes on after it.
+    const isCurrent = !isMore && this.#store.watchIsCurrent(cursor);
+    if ((isCurrent || isMore) && (kind & FLAG_FRAGMENT) === 0) {
+      this.#store.watchShare(cursor);
+      service.response.keepFor(reading, kind, ends.length, isMore);
+    }
     if (at === start) return isMore;
     this.#table.set(cursor, FLAG_HAS_SENT, true);
     service.eventCount += ends.length;
-    // What was read is complete up to here; a client goes on after it.
-    const isCurrent = !isMore && this.#store.watchIsCurrent(cursor);
     const header = isCurrent ? this.#store.watchedRevision : revision;
-    if (ends.length === 1) {
-      this.#sendPart(
-        this.#table.id(cursor),
-        header,
-        events.bytes,
-        first,
-        first + at - start,
-        false,
-      );
-    } else this.#sendBatch(cursor, header, start, at);
+    if (ends.length > 1) this.#sendBatch(cursor, header, start, at);
+    else this.#sendPart(cursor, header, events.bytes, first, first + at - start, false);
     return isMore;
+  }
+
+  /** What a watch like this one was just sent. */
+  #sendAgain(cursor: number): boolean {
+    const { response } = this.#service;
+    this.#store.watchPass(cursor);
+    if (response.count === 0) return response.isMore;
+    this.#table.set(cursor, FLAG_HAS_SENT, true);
+    this.#service.eventCount += response.count;
+    response.readdress(this.#table.id(cursor));
+    this.#call.send(response.bytes, response.start, response.end);
+    return response.isMore;
   }
 
   #sendBatch(cursor: number, revision: number, start: number, end: number): void {
     const { out, ends } = this.#service;
     const fragmentBytes = this.#service.context.limits.requestBytesMax;
-    const id = this.#table.id(cursor);
     const isWhole = !this.#table.has(cursor, FLAG_FRAGMENT) || end - start < fragmentBytes;
     if (isWhole) {
-      this.#sendPart(id, revision, out, start, end, false);
+      this.#sendPart(cursor, revision, out, start, end, false);
       return;
     }
     let from = start;
@@ -328,28 +346,22 @@ class WatchStream implements GrpcCallHandler {
       const isLast = i === ends.length - 1;
       if (!isLast && ends[i + 1]! - from < fragmentBytes) continue;
       // The head of a part overwrites the end of the part before, which is sent already.
-      this.#sendPart(id, revision, out, from, to, !isLast);
+      this.#sendPart(cursor, revision, out, from, to, !isLast);
       from = to;
     }
   }
 
   #sendPart(
-    id: WatchId,
+    cursor: number,
     revision: number,
     out: Buffer,
     start: number,
     end: number,
-    fragment: boolean,
+    isFragment: boolean,
   ): void {
-    const { head } = this.#service;
-    let at = this.#service.context.writeHeader(head, 0, revision);
-    at = writeId(head, at, id);
-    if (fragment) {
-      head[at++] = 0x38;
-      head[at++] = 1;
-    }
-    head.copy(out, start - at, 0, at);
-    this.#call.send(out, start - at, end);
+    const { response } = this.#service;
+    response.make(out, start, end, this.#table.id(cursor), revision, isFragment);
+    this.#call.send(response.bytes, response.start, response.end);
   }
 
   #compacted(cursor: number): void {
@@ -421,16 +433,6 @@ function flagsOf(request: WatchRequest): number {
     (request.fragment ? FLAG_FRAGMENT : 0) |
     (request.progressNotify ? FLAG_PROGRESS : 0)
   );
-}
-
-function writeId(out: Buffer, at: number, id: WatchId): number {
-  if (id === 0) return at;
-  out[at] = 0x10;
-  if (typeof id === 'bigint') {
-    const bits = BigInt.asUintN(64, id);
-    return writeVarint64(out, at + 1, Number(bits & 0xffffffffn), Number(bits >> 32n));
-  }
-  return writeInt64(out, at + 1, id);
 }
 
 interface WatchRange {

@@ -233,6 +233,15 @@ export interface RevisionedStore {
    * later turn", and the store calls `onEvents` then by itself.
    */
   watchNext(id: number): number;
+  /**
+   * The number of what a cursor is about to read, the same for all cursors of its range that stand
+   * at its place, until one that does not begins to read, or the next publication. 0: nothing.
+   */
+  watchReading(id: number): number;
+  /** Others may pass over what the cursor has read since it asked for that number. */
+  watchShare(id: number): void;
+  /** A cursor that was given the number of a shared reading stands at its end. */
+  watchPass(id: number): void;
   /** All events up to `publishedRevision` were returned: a progress mark would be true. */
   watchIsCurrent(id: number): boolean;
   /** The last record that `watchNext` returned counts as not taken: there is no room for it. */

@@ -489,6 +489,18 @@ export class Store implements RevisionedStore {
     return this.hub.next(id);
   }
 
+  watchReading(id: number): number {
+    return this.hub.reading(id);
+  }
+
+  watchShare(id: number): void {
+    this.hub.share(id);
+  }
+
+  watchPass(id: number): void {
+    this.hub.pass(id);
+  }
+
   watchIsCurrent(id: number): boolean {
     return this.hub.isCurrent(id);
   }

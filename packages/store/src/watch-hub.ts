@@ -12,6 +12,7 @@ import type { KeyClass, KeyClasses } from './classes.ts';
 import { FAILURE, type Watcher } from './contract.ts';
 import type { KeyIndex } from './key-index.ts';
 import { WatchOwners } from './watch-owners.ts';
+import { WatchReading } from './watch-reading.ts';
 import { RANGE_KEY, WatchRanges, grown, isInside } from './watch-ranges.ts';
 
 const DEAD = 0;
@@ -60,6 +61,7 @@ export class WatchHub {
   #scanClasses: KeyClass[] = [];
   #scanStart: Buffer = Buffer.alloc(0);
   #scanEnd: Buffer = this.#scanStart;
+  readonly #reading = new WatchReading();
   #published = 1;
 
   constructor(arenas: Arenas, keys: KeyIndex, classes: KeyClasses) {
@@ -133,6 +135,7 @@ export class WatchHub {
 
   close(id: number): void {
     if (this.#states[id] === DEAD) return;
+    this.#reading.forget();
     const range = this.#rangeOf[id]!;
     const next = this.#nextInRange[id]!;
     const previous = this.#previousInRange[id]!;
@@ -152,6 +155,7 @@ export class WatchHub {
   publish(revision: number): void {
     this.#published = revision;
     this.#scanned = 0;
+    this.#reading.forget();
     if (this.#size === 0) {
       for (const klass of this.#classes.all) this.#skipTo(klass, revision);
       return;
@@ -225,10 +229,11 @@ export class WatchHub {
     const woken = this.#woken;
     for (const range of this.#touched) {
       const head = this.#headEntry[range]!;
+      const first = this.#arenas.modRevision(this.#entryRefs[head]!);
       for (let id = this.#firstWatcher[range]!; id !== 0; id = this.#nextInRange[id]!) {
         if (this.#states[id] !== LIVE) continue;
         this.#entryOf[id] = head;
-        this.#skipOld(id);
+        if (this.#lastRevision[id]! >= first) this.#skipOld(id);
         if (this.#entryOf[id] !== 0) woken.push(id);
       }
     }
@@ -310,6 +315,32 @@ export class WatchHub {
     if (this.#scanned !== id) this.#beginScan(id, range);
     for (const klass of this.#scanClasses) if (needed < klass.boundary) return FAILURE.compacted;
     return this.#ranges.kind(range) === RANGE_KEY ? this.#nextOfKey(id, range) : this.#scan(id);
+  }
+
+  /** See RevisionedStore.watchReading. */
+  reading(id: number): number {
+    const state = this.#states[id]!;
+    if (state === DEAD || (state === LIVE && this.#entryOf[id] === 0)) return 0;
+    return this.#reading.numberOf(
+      this.#rangeOf[id]!,
+      state,
+      this.#lastRevision[id]!,
+      this.#lastSub[id]!,
+    );
+  }
+
+  /** See RevisionedStore.watchShare. */
+  share(id: number): void {
+    this.#reading.end(this.#states[id]!, this.#lastRevision[id]!, this.#lastSub[id]!);
+  }
+
+  /** See RevisionedStore.watchPass. */
+  pass(id: number): void {
+    this.#states[id] = this.#reading.endState;
+    this.#lastRevision[id] = this.#reading.endRevision;
+    this.#lastSub[id] = this.#reading.endSub;
+    this.#entryOf[id] = 0;
+    if (this.#scanned === id) this.#scanned = 0;
   }
 
   #take(id: number, ref: number): void {
@@ -404,6 +435,7 @@ export class WatchHub {
   /** Forgets the scan under way: positions or refs have changed. */
   reset(): void {
     this.#scanned = 0;
+    this.#reading.forget();
   }
 
   /** The boundary that a compacted watcher fell behind. */

@@ -75,6 +75,13 @@ export function writeFrameHead(
   return at + 9;
 }
 
+/** Gives a frame whose head is at `at` another length. */
+export function writeFrameLength(out: Uint8Array, at: number, length: number): void {
+  out[at] = length >>> 16;
+  out[at + 1] = length >>> 8;
+  out[at + 2] = length;
+}
+
 export function writeUint32(out: Uint8Array, at: number, value: number): number {
   out[at] = value >>> 24;
   out[at + 1] = value >>> 16;

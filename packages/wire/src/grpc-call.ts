@@ -11,10 +11,25 @@ import type { RequestHead } from './http2-head.ts';
 import type { Http2Session } from './http2-session.ts';
 import type { H2Stream, StreamOwner } from './stream.ts';
 
-/** Messages up to this size leave in one frame with their prefix. */
-const JOINED_BYTES_MAX = 16_384 - GRPC_PREFIX_BYTES;
-const joined: Buffer = Buffer.allocUnsafeSlow(16_384);
+/** What stands before a message: not compressed, and its length. */
+const prefix: Buffer = Buffer.alloc(GRPC_PREFIX_BYTES);
 const MESSAGE_BYTES_FIRST = 1024;
+/** Memory of messages that came in pieces, kept for the next ones: new memory costs more. */
+const PARTIALS_KEPT_MAX = 16;
+const PARTIAL_BYTES_KEPT_MIN = 16 * 1024;
+const PARTIAL_BYTES_KEPT_MAX = 512 * 1024;
+const keptPartials: Buffer[] = [];
+
+function takePartial(bytes: number): Buffer {
+  const kept = keptPartials.pop();
+  if (kept !== undefined && kept.length >= bytes) return kept;
+  return Buffer.allocUnsafeSlow(bytes);
+}
+
+function givePartial(partial: Buffer): void {
+  if (partial.length < PARTIAL_BYTES_KEPT_MIN || partial.length > PARTIAL_BYTES_KEPT_MAX) return;
+  if (keptPartials.length < PARTIALS_KEPT_MAX) keptPartials.push(partial);
+}
 
 /** Begins a call on a stream whose head is in. */
 export function startGrpcCall(
@@ -82,7 +97,9 @@ export class MessageReader {
       const length = this.#length;
       this.#partial = null;
       this.#length = 0;
-      if (!taker.takeMessage(message, GRPC_PREFIX_BYTES, length)) return 0;
+      const goesOn = taker.takeMessage(message, GRPC_PREFIX_BYTES, length);
+      givePartial(message);
+      if (!goesOn) return 0;
     }
     return 0;
   }
@@ -102,8 +119,9 @@ export class MessageReader {
     const length = this.#length + end - start;
     if (this.#partial === null || length > this.#partial.length) {
       const size = Math.max(length, MESSAGE_BYTES_FIRST, (this.#partial?.length ?? 0) * 2);
-      const larger = Buffer.allocUnsafeSlow(size);
+      const larger = takePartial(size);
       this.#partial?.copy(larger, 0, 0, this.#length);
+      if (this.#partial !== null) givePartial(this.#partial);
       this.#partial = larger;
     }
     bytes.copy(this.#partial, this.#length, start, end);
@@ -119,17 +137,10 @@ export function sendMessage(
   start: number,
   end: number,
 ): void {
-  const length = end - start;
-  joined[0] = 0;
-  writeUint32(joined, 1, length);
-  if (length <= JOINED_BYTES_MAX) {
-    joined.set(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end), 5);
-    session.sendData(stream, joined, 0, GRPC_PREFIX_BYTES + length);
-    return;
-  }
-  session.sendData(stream, joined, 0, GRPC_PREFIX_BYTES);
-  const id = stream.id;
-  if (id !== 0) session.sendData(stream, asBuffer(bytes), start, end);
+  writeUint32(prefix, 1, end - start);
+  if (session.sendJoined(stream, prefix, GRPC_PREFIX_BYTES, bytes, start, end)) return;
+  session.sendData(stream, prefix, 0, GRPC_PREFIX_BYTES);
+  if (stream.id !== 0) session.sendData(stream, asBuffer(bytes), start, end);
 }
 
 export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {

@@ -13,6 +13,7 @@
  * Without a hold everything is written to `data`, in order.
  */
 import { assert } from '@megaplane/base/assert';
+import { asBuffer } from '@megaplane/base/bytes';
 import {
   ERRORS,
   FLAG_END_STREAM,
@@ -184,6 +185,28 @@ export abstract class Http2Sender {
     return 0;
   }
 
+  /**
+   * Sends `head[0..headEnd)` and `bytes[start..end)` at once, if one frame takes both and nothing
+   * stands before them; false: nothing was sent.
+   */
+  sendJoined(
+    stream: H2Stream,
+    head: Uint8Array,
+    headEnd: number,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+  ): boolean {
+    const length = headEnd + end - start;
+    const frameMax = Math.min(this.peerFrameBytes, QUANTUM_BYTES);
+    if (length > frameMax || length > this.#roomNow(stream)) return false;
+    const out = this.#reserveData(stream, length, frameMax);
+    for (let i = 0; i < headEnd; i++) out.bytes[out.at + i] = head[i]!;
+    asBuffer(bytes).copy(out.bytes, out.at + headEnd, start, end);
+    out.at += length;
+    return true;
+  }
+
   /** Sends `bytes[start..end)` as far as it may and queues a copy of the rest. */
   sendData(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
     const from = this.#sendNow(stream, bytes, start, end, false);
@@ -333,15 +356,18 @@ export abstract class Http2Sender {
 
   /** Writes DATA frames directly; returns where it had to stop. Ends the stream if `last`. */
   #sendNow(stream: H2Stream, bytes: Buffer, start: number, end: number, last: boolean): number {
-    if (stream.queuedBytes > 0 || this.dead) return start;
-    let room = Math.min(stream.sendWindow, this.sendWindow, this.budget());
+    return this.#sendFrames(stream, bytes, start, end, this.#roomNow(stream), last);
+  }
+
+  /** Octets of DATA that the stream may send before others. */
+  #roomNow(stream: H2Stream): number {
+    if (stream.queuedBytes > 0 || this.dead) return 0;
+    const room = Math.min(stream.sendWindow, this.sendWindow, this.budget());
     if (this.#pumping === null) {
       // Others wait already: what is long must not pass them.
-      if (this.#roundHead !== null) room = Math.min(room, QUANTUM_BYTES);
-    } else {
-      room = Math.min(room, this.#pumping === stream ? Math.max(0, stream.grant) : 0);
+      return this.#roundHead === null ? room : Math.min(room, QUANTUM_BYTES);
     }
-    return this.#sendFrames(stream, bytes, start, end, room, last);
+    return this.#pumping === stream ? Math.min(room, Math.max(0, stream.grant)) : 0;
   }
 
   #sendFrames(
@@ -355,22 +381,30 @@ export abstract class Http2Sender {
     const frameMax = Math.min(this.peerFrameBytes, QUANTUM_BYTES);
     while (start < end && room > 0) {
       const length = Math.min(end - start, room, frameMax);
-      const out = this.reserve(FRAME_HEAD_BYTES + length);
+      const out = this.#reserveData(stream, length, frameMax);
       const isLast = last && start + length === end;
-      const flags = isLast ? FLAG_END_STREAM : 0;
-      const at = writeFrameHead(out.bytes, out.at, length, FRAMES.data, flags, stream.id);
-      bytes.copy(out.bytes, at, start, start + length);
-      out.at = at + length;
+      bytes.copy(out.bytes, out.at, start, start + length);
+      out.at += length;
       start += length;
       room -= length;
-      stream.sendWindow -= length;
-      stream.grant -= length;
-      this.sendWindow -= length;
-      this.sentInTurn += length;
-      if (length >= USEFUL_BYTES) this.earn();
-      if (isLast) this.sentEnd(stream);
+      if (!isLast) continue;
+      out.closeData(FLAG_END_STREAM);
+      this.sentEnd(stream);
     }
     return start;
+  }
+
+  /** Room for so many octets of DATA, which the windows allow and which are written now. */
+  #reserveData(stream: H2Stream, length: number, frameMax: number): Output {
+    const out = this.data;
+    out.reserveData(stream.id, length, frameMax);
+    if (!this.inTurn) this.transport.requestFlush();
+    stream.sendWindow -= length;
+    stream.grant -= length;
+    this.sendWindow -= length;
+    this.sentInTurn += length;
+    if (length >= USEFUL_BYTES) this.earn();
+    return out;
   }
 
   #sendQueued(stream: H2Stream): void {

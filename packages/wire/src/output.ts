@@ -6,6 +6,7 @@
  * it, so an idle connection owns none. What is small is copied out before it is written: else a
  * thousand peers that read slowly would pin a whole block each.
  */
+import { FRAME_HEAD_BYTES, FRAMES, writeFrameHead, writeFrameLength } from './frames.ts';
 import type { Transport } from './transport.ts';
 
 export const BLOCK_BYTES: number = 128 * 1024;
@@ -34,6 +35,9 @@ export class Output {
   /** Full blocks before this one, alternating with nothing else. */
   #full: { readonly block: Buffer; readonly length: number }[] | null = null;
   #fullBytes = 0;
+  /** The stream whose DATA frame ends these bytes and may still grow, 0 = none; its head. */
+  #open = 0;
+  #openAt = 0;
 
   get size(): number {
     return this.at + this.#fullBytes;
@@ -41,6 +45,7 @@ export class Output {
 
   /** Makes room for `count` octets from `at` on. */
   reserve(count: number): void {
+    this.#open = 0;
     if (this.at + count <= this.bytes.length) return;
     if (this.at > 0) {
       this.#full ??= [];
@@ -53,8 +58,34 @@ export class Output {
     this.at = 0;
   }
 
+  /**
+   * Makes room for `count` octets of a stream's DATA: in its frame, if that is the last one here
+   * and has room, else in a new one whose head is written. What one turn sends on a stream is so
+   * one frame, and its peer handles one.
+   */
+  reserveData(stream: number, count: number, frameBytesMax: number): void {
+    if (this.#open === stream && this.at + count <= this.bytes.length) {
+      const length = this.at + count - this.#openAt - FRAME_HEAD_BYTES;
+      if (length <= frameBytesMax) {
+        writeFrameLength(this.bytes, this.#openAt, length);
+        return;
+      }
+    }
+    this.reserve(FRAME_HEAD_BYTES + count);
+    this.#open = stream;
+    this.#openAt = this.at;
+    this.at = writeFrameHead(this.bytes, this.at, count, FRAMES.data, 0, stream);
+  }
+
+  /** Sets flags of the frame that `reserveData` made room in; it grows no more. */
+  closeData(flags: number): void {
+    this.bytes[this.#openAt + FRAME_HEAD_BYTES - 5] = flags;
+    this.#open = 0;
+  }
+
   /** Hands everything to the transport. */
   flush(transport: Transport): void {
+    this.#open = 0;
     if (this.#full !== null) {
       const full = this.#full;
       this.#full = null;
@@ -74,6 +105,7 @@ export class Output {
    * answers of a thousand connections wait for one flush, a block each is new memory each time.
    */
   park(): void {
+    this.#open = 0;
     if (this.bytes.length !== BLOCK_BYTES || this.at > COPY_BYTES_MAX) return;
     const block = this.bytes;
     this.bytes = NONE;
@@ -93,6 +125,7 @@ export class Output {
 
   /** Forgets everything. */
   clear(): void {
+    this.#open = 0;
     for (const { block } of this.#full ?? []) giveBlock(block);
     this.#full = null;
     this.#fullBytes = 0;
