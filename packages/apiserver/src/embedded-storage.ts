@@ -1,6 +1,7 @@
 // data plane
 /** The store of this process as the server's storage: every call goes straight into it. */
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
+import { PACKED_MARK, packedDefinition, unpackedDefinition } from './custom/packed-definitions.ts';
 import { isEventKey, type EventLeases } from './event-leases.ts';
 import { TEMPLATES_END, TEMPLATES_START, TemplateKeeper } from './managed/template-keeper.ts';
 import {
@@ -138,10 +139,11 @@ export class EmbeddedStorage implements Storage {
   }
 
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
-    const end = value.length;
     this.#templates.keep(value, this.#keepTemplate);
     const lease = this.#events !== null && isEventKey(key) ? this.#events.take() : 0;
-    done(outcomeOf(this.#store.putIf(key, 0, key.length, expected, value, 0, end, lease)));
+    const kept = packedDefinition(key, value);
+    const end = kept.length;
+    done(outcomeOf(this.#store.putIf(key, 0, key.length, expected, kept, 0, end, lease)));
   }
 
   delete(key: Buffer, expected: number, done: WriteDone): void {
@@ -234,6 +236,14 @@ function fill(store: RevisionedStore, ref: number, row: Row): void {
   row.end = store.valueTo(ref);
   row.modRevision = store.modRevision(ref);
   row.createRevision = store.createRevision(ref);
+  if (bytes[row.start] === PACKED_MARK && row.end > row.start) unpack(row);
+}
+
+/** Keys stay where they are, in the record. */
+function unpack(row: Row): void {
+  row.bytes = unpackedDefinition(row.bytes, row.start, row.end);
+  row.start = 0;
+  row.end = row.bytes.length;
 }
 
 function clear(row: Row, like: Row): void {

@@ -62,6 +62,35 @@ test('a definition is established by the write that makes it', () => {
   assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
 });
 
+test('definitions lie packed, and are read as they were written', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const rig = startRig({}, new EmbeddedStorage(opened.store, () => opened.close()));
+  const description = 'what every field of a schema says at length. '.repeat(400);
+  const spec = { type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  define(rig, definitionOf('widgets', [{ ...versionOf('v1'), schema }]));
+  const key = Buffer.from(
+    '/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com',
+  );
+  const ref = opened.store.get(key, 0, key.length);
+  assert.ok(opened.store.valueTo(ref) - opened.store.valueAt(ref) < description.length / 8);
+  const { text } = rig.ask('GET', `${DEFINITIONS}/widgets.example.com`);
+  assert.ok(text.includes(description));
+  const listed = rig.ask('GET', DEFINITIONS).text;
+  assert.ok(listed.includes(description));
+  const watch = rig.ask('GET', `${DEFINITIONS}?watch=1&allowWatchBookmarks=false`);
+  rig.ask(
+    'PATCH',
+    `${DEFINITIONS}/widgets.example.com`,
+    { metadata: { labels: { a: 'b' } } },
+    MERGE,
+  );
+  await turns(1);
+  rig.settle();
+  assert.deepEqual(events(watch), ['ADDED', 'MODIFIED']);
+  assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
+});
+
 test('names that another definition of the group has are refused until it goes', () => {
   const rig = startRig();
   define(rig, definitionOf('widgets', [versionOf('v1')]));
