@@ -35,6 +35,23 @@ function findings(text: string, expected = POD): readonly string[] {
   return body.ok ? body.strictErrors : [body.message];
 }
 
+test('schemas within schemas are fitted to their type, and nothing unknown in them is told', () => {
+  const definition = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' };
+  const sent = (schema: string): string =>
+    `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",` +
+    `"spec":{"versions":[` +
+    `{"name":"v1","schema":{"openAPIV3Schema":{"type":"array","items":${schema}}}}]}}`;
+  const listed = sent('{"type":"string","x-foo":true,"uniqueItems":false}');
+  assert.deepEqual(findings(listed, definition), []);
+  assert.match(JSON.stringify(object(listed, definition)), /"items":\{"type":"string"\}/);
+  const at = 'JSONSchemaProps.spec.versions.schema.openAPIV3Schema.items';
+  const refused = message(sent('{"minimum":"x"}'), definition);
+  const field = `Go struct field ${at}.minimum of type float64`;
+  assert.ok(refused.endsWith(`: json: cannot unmarshal string into ${field}`), refused);
+  const either = message(sent('{"additionalProperties":"x"}'), definition);
+  assert.ok(either.endsWith(': boolean or JSON schema expected'), either);
+});
+
 test('every golden object passes unchanged', { skip: NO_GOLDEN }, () => {
   let compared = 0;
   for (const file of readdirSync(GOLDEN).filter((name) => name.endsWith('.json'))) {

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { absentValue, isEmpty, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
 import { quoted } from './quoting.ts';
-import type { Field, Scalar, Shape, Type } from './schema.ts';
+import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
 import { formatDuration, parseDuration } from './times.ts';
 
@@ -36,6 +36,13 @@ export function fitObject(type: Type, value: JsonValue, isRoot: boolean): Fitted
   const object = fitting.object(type, value, isRoot);
   if (fitting.failure !== '') return { ok: false, message: fitting.failure };
   return { ok: true, object, members: fitting.members };
+}
+
+/** The type of the schemas in definitions. */
+function schemaType(): Type {
+  const type = findType('apiextensions.v1.JSONSchemaProps');
+  if (type === undefined) throw new Error('the tables have no JSONSchemaProps');
+  return type;
 }
 
 /** What Go calls a JSON value that it cannot use. */
@@ -138,12 +145,37 @@ class Fitting {
       case 'fieldsV1':
       case 'raw':
       case 'json':
-      case 'schemaOrBool':
-      case 'schemaOrArray':
-      case 'schemaOrStringArray':
         this.members += countMembersIn(value);
         return value;
+      case 'schemaOrBool':
+        if (typeof value === 'boolean' || isObject(value)) return this.#schemas(value);
+        return this.#fatal('boolean or JSON schema expected');
+      case 'schemaOrArray':
+        return this.#schemas(value);
+      case 'schemaOrStringArray':
+        return isObject(value) ? this.#schemas(value) : value;
     }
+  }
+
+  /**
+   * One schema or several, where something else may stand, too. Upstream decodes them by
+   * themselves: fields that nobody knows are not told of, and the first wrong type is the end.
+   */
+  #schemas(value: JsonValue): JsonValue {
+    const members = this.members + countMembersIn(value);
+    const typeError = this.#typeError;
+    this.#typeError = '';
+    const fitted = Array.isArray(value)
+      ? value.map((one) => this.#schema(one))
+      : this.#schema(value);
+    if (this.#typeError !== '') this.#fatal(this.#typeError);
+    this.#typeError = typeError;
+    this.members = members;
+    return fitted;
+  }
+
+  #schema(value: JsonValue): JsonValue {
+    return isObject(value) ? this.object(schemaType(), value, false) : value;
   }
 
   #integer(value: JsonValue, goType: string, max: number): JsonValue {

@@ -30,6 +30,8 @@ const QUOTE = new RegExp(
   ].join('|'),
   'y',
 );
+/** A quote that is not closed, up to what may not stand in it. */
+const OPEN_QUOTE = /"(?:[^"\\\n\r]|\\[^\n\r])*\\?|'(?:[^'\\\n\r]|\\[^\n\r])*\\?/y;
 const RAW_QUOTE = /([bB][rR]|[rR][bB]?)("""[^]*?"""|'''[^]*?'''|"[^"\n\r]*"|'[^'\n\r]*')/y;
 
 function match(pattern: RegExp, source: string, at: number): RegExpExecArray | null {
@@ -49,7 +51,7 @@ export function tokenize(source: string, issues: Issue[]): Token[] {
     }
     const token = next(source, at, issues);
     if (token === null) {
-      const text = String.fromCodePoint(source.codePointAt(at) ?? 0);
+      const text = unrecognized(source, at);
       issues.push({ at, message: `Syntax error: token recognition error at: '${text}'` });
       at += text.length;
       continue;
@@ -59,6 +61,14 @@ export function tokenize(source: string, issues: Issue[]): Token[] {
   }
   tokens.push({ kind: 'end', at: source.length, text: '' });
   return tokens;
+}
+
+/** As far as a word might have gone on, with what it could not go on with. */
+function unrecognized(source: string, at: number): string {
+  const open = match(OPEN_QUOTE, source, at)?.[0] ?? '';
+  const end = at + open.length;
+  const wrong = source.codePointAt(end);
+  return open + (wrong === undefined ? '' : String.fromCodePoint(wrong));
 }
 
 function next(source: string, at: number, issues: Issue[]): Token | null {

@@ -81,7 +81,10 @@ class Parser {
     if (expr instanceof Halt) return null;
     const rest = this.#peek();
     if (rest.kind !== 'end') {
-      this.#refuse(rest, `Syntax error: extraneous input '${rest.text}' expecting <EOF>`);
+      // one word too many is told from an expression that goes wrong there
+      const isLast = this.#tokens[this.#index + 1]?.kind === 'end';
+      const what = isLast ? 'extraneous' : 'mismatched';
+      this.#refuse(rest, `Syntax error: ${what} input '${rest.text}' expecting <EOF>`);
       return null;
     }
     return expr;

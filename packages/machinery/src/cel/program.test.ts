@@ -126,6 +126,15 @@ test('messages name the place and say what cel-go says', () => {
       "ERROR: <input>:1:13: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.'," +
       " '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, " +
       'IDENTIFIER}\n | self.size ==\n | ............^',
+    'self.size 1':
+      "ERROR: <input>:1:11: Syntax error: extraneous input '1' expecting <EOF>\n" +
+      ' | self.size 1\n | ..........^',
+    'self.size 1 == 2':
+      "ERROR: <input>:1:11: Syntax error: mismatched input '1' expecting <EOF>\n" +
+      ' | self.size 1 == 2\n | ..........^',
+    '"a\nb"':
+      'ERROR: <input>:1:1: Syntax error: token recognition error at: \'"a\n\'\n | "a\n | ^\n' +
+      'ERROR: <input>:2:2: Syntax error: token recognition error at: \'"\'\n | b"\n | .^',
   };
   for (const [source, message] of Object.entries(messages)) {
     const compiled = compileCel(environment, source);

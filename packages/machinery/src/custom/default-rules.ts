@@ -53,7 +53,7 @@ function check(
       ? checkMeta(found, defaultValue, path, place)
       : checkPlain(found, node, node === place.resource, path);
     const before = found.length;
-    if (isRight) found.push(...valueErrors(node, defaultValue, `${path}.default`, null));
+    if (isRight) found.push(...valueErrors(ofAnyType(node), defaultValue, `${path}.default`, null));
     if (isRight && found.length === before && node.hasRules) {
       checkRules(found, node, node === place.resource, path, budget);
     }
@@ -70,6 +70,26 @@ function check(
     check(found, property, `${path}.properties[${name}]`, { ...place, isInMeta, around }, budget);
     if (budget.left < 0) return;
   }
+}
+
+/**
+ * The node as upstream validates defaults by it: made of the structural schema, which says of an
+ * int-or-string no type, so that `1.5` may be the default of one.
+ */
+function ofAnyType(node: SchemaNode): SchemaNode {
+  const items = node.items === null ? null : ofAnyType(node.items);
+  const additional = node.additional === null ? null : ofAnyType(node.additional);
+  const before = [...(node.properties ?? [])];
+  const after = before.map(([name, one]): [string, SchemaNode] => [name, ofAnyType(one)]);
+  const isSame =
+    !node.isIntOrString &&
+    items === node.items &&
+    additional === node.additional &&
+    after.every(([, one], i) => one === before[i]?.[1]);
+  if (isSame) return node;
+  const properties = node.properties === null ? null : new Map(after);
+  const typeBits = node.isIntOrString ? 0 : node.typeBits;
+  return { ...node, items, additional, properties, typeBits };
 }
 
 function checkMeta(found: Findings, value: JsonValue, path: string, place: Place): boolean {

@@ -70,6 +70,24 @@ test('defaults have to be right by their own schema', () => {
   ]);
 });
 
+test('the default of an int-or-string may be of any type, but for what it says of it', () => {
+  const open = { 'x-kubernetes-int-or-string': true, default: 1.5 };
+  assert.deepEqual(faults(widgets({ type: 'object', properties: { open } })), []);
+  const anyOf = [{ type: 'integer' }, { type: 'string' }];
+  const closed = faults(widgets({ type: 'object', properties: { closed: { ...open, anyOf } } }));
+  assert.match(closed[0] ?? '', /^spec\.validation.*\[closed\]\.default: Invalid value/);
+});
+
+test('what was before is known in maps of the types that there are', () => {
+  const rules = { type: 'string', maxLength: 9 };
+  const field = { ...rules, 'x-kubernetes-validations': [{ rule: 'self == oldSelf' }] };
+  const map = (type: string): JsonObject => {
+    return { type: 'object', properties: { field }, 'x-kubernetes-map-type': type };
+  };
+  assert.deepEqual(faults(widgets(map('atomic'))), []);
+  assert.deepEqual(faults(widgets(map('other'))).length, 2);
+});
+
 test('rules are compiled, and those that can cost too much are refused', () => {
   const shown = (rule: string): string =>
     `{"Rule":"${rule}","Message":"","MessageExpression":"","Reason":null,"FieldPath":"",` +

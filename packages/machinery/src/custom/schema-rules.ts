@@ -19,6 +19,8 @@ import { checkRuleTexts } from './rule-texts.ts';
 import { schemaMap } from './schema-json.ts';
 
 const TYPES = ['array', 'boolean', 'integer', 'number', 'object', 'string'] as const;
+/** Maps of other types would have no counterparts in what was before; '' is granular. */
+const MAP_TYPES: ReadonlySet<string> = new Set(['', 'granular', 'atomic']);
 const META: ReadonlySet<string> = new Set(['metadata', 'kind', 'apiVersion']);
 
 /** What holds for a schema by where it stands. */
@@ -123,8 +125,9 @@ function checkAdditional(found: SchemaFindings, schema: JsonObject, at: Standing
 
 function checkProperties(found: SchemaFindings, schema: JsonObject, at: Standing): void {
   const isResource = at.isRoot || schema['x-kubernetes-embedded-resource'] === true;
-  const isAtomic = schema['x-kubernetes-map-type'] === 'atomic';
-  const uncorrelatable = at.uncorrelatable === '' && isAtomic ? at.path : at.uncorrelatable;
+  const mapType = stringAt(schema, 'x-kubernetes-map-type');
+  const isKnown = MAP_TYPES.has(mapType);
+  const uncorrelatable = at.uncorrelatable === '' && !isKnown ? at.path : at.uncorrelatable;
   for (const [name, property] of schemaMap(schema, 'properties')) {
     const isMeta = isResource && META.has(name);
     checkSchema(found, property, {
