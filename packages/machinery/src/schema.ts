@@ -6,6 +6,7 @@
  * structs (protobuf numbers, what an encoder omits) and OpenAPI (list types and merge keys). /
  */
 
+import { embeddedPath } from './embedded-structs.ts';
 import type { JsonValue } from './json-value.ts';
 import { TYPES } from './tables/types.ts';
 import { zeroOf, zeroOfStruct } from './zero-values.ts';
@@ -57,6 +58,8 @@ export interface Field {
   readonly number: number;
   /** Numbers of the messages around it, outermost first, where JSON has the fields inline. */
   readonly within: readonly number[];
+  /** As decoders name it in errors, after the structs that Go embeds around it. */
+  readonly errorPath: string;
   readonly shape: Shape;
   /** Null is a value of its own: zero and absent differ. */
   readonly isPointer: boolean;
@@ -166,7 +169,7 @@ export class Type {
 
   /** In the order in which upstream writes them; `kind` and `apiVersion` are not among them. */
   get fields(): readonly Field[] {
-    return (this.#fields ??= this.#columns.map(parseField));
+    return (this.#fields ??= this.#columns.map((column) => parseField(column, this.goName)));
   }
 
   field(name: string): Field | undefined {
@@ -175,7 +178,7 @@ export class Type {
   }
 }
 
-function parseField(column: string): Field {
+function parseField(column: string, owner: string): Field {
   const [name = '', number = '', flags = '', code = '', patch = ''] = column.split('|');
   const [listType = '', keys = '', mergeKey = '', strategies = '', mapType = ''] = patch.split(',');
   const numbers = number.split('.').map(Number);
@@ -187,6 +190,7 @@ function parseField(column: string): Field {
     name,
     number: numbers.at(-1) ?? 0,
     within: numbers.length > 1 ? numbers.slice(0, -1) : NO_NUMBERS,
+    errorPath: embeddedPath(owner, numbers.length - 1, name),
     shape,
     isPointer,
     omitted,

@@ -4,6 +4,7 @@
  * and times take their written form, and a value of a wrong type is refused with Go's words. /
  */
 
+import { base64Fault } from './base64.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { absentValue, isEmpty, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
@@ -79,7 +80,7 @@ class Fitting {
         continue;
       }
       this.members++;
-      this.#path.push(field.name);
+      this.#path.push(field.errorPath);
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
       this.#struct = type.goName;
@@ -188,12 +189,9 @@ class Fitting {
     if (typeof value !== 'string') return this.#wrong(value, goType, '');
     const decoded = Buffer.from(value, 'base64').toString('base64');
     if (decoded === value) return value;
-    const text = value.replace(/[\r\n]/g, '');
-    const isWhole = text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
-    if (isWhole) return Buffer.from(text, 'base64').toString('base64');
-    const bad = /[^A-Za-z0-9+/\r\n]/.exec(value);
-    const at = bad === null ? Math.floor(value.length / 4) * 4 : bad.index;
-    return this.#fatal(`illegal base64 data at input byte ${at}`);
+    const fault = base64Fault(value);
+    if (fault < 0) return decoded;
+    return this.#fatal(`illegal base64 data at input byte ${fault}`);
   }
 
   #quantity(value: JsonValue): JsonValue {

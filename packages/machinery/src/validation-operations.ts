@@ -2,7 +2,7 @@
 import { invalidValue, required } from './fielderrors.ts';
 import { listAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { oneOf, type Findings } from './validation-rules.ts';
+import { oneOfSet, type Findings } from './validation-rules.ts';
 
 const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 
@@ -12,7 +12,7 @@ export function checkOperations(found: Findings, path: string, rule: JsonObject)
   if (operations.length === 0) found.push(required(`${path}.operations`));
   checkAlone(found, `${path}.operations`, rule, 'operations', 'operations');
   for (const [index, operation] of operations.entries()) {
-    oneOf(found, `${path}.operations[${index}]`, operation, OPERATIONS);
+    oneOfSet(found, `${path}.operations[${index}]`, operation, OPERATIONS);
   }
   for (const [field, text] of [
     ['apiGroups', 'API groups'],
@@ -21,8 +21,11 @@ export function checkOperations(found: Findings, path: string, rule: JsonObject)
     if (listAt(rule, field).length === 0) found.push(required(`${path}.${field}`));
     checkAlone(found, `${path}.${field}`, rule, field, text);
   }
+  for (const [index, version] of listAt(rule, 'apiVersions').entries()) {
+    if (version === '') found.push(required(`${path}.apiVersions[${index}]`));
+  }
   checkResourceNames(found, `${path}.resources`, listAt(rule, 'resources'));
-  oneOf(found, `${path}.scope`, rule['scope'], ['*', 'Cluster', 'Namespaced'], true);
+  oneOfSet(found, `${path}.scope`, rule['scope'], ['*', 'Cluster', 'Namespaced']);
 }
 
 // names with stars on either side of a slash: none that another one stands for already

@@ -85,6 +85,8 @@ export interface AdmissionScope {
   /** Types of `object`, `oldObject` and `params` to check against; default: anything. */
   readonly object?: CelType | undefined;
   readonly params?: CelType | undefined;
+  /** Whether expressions may ask what the user is allowed to; default: yes. */
+  readonly hasAuthorizer?: boolean | undefined;
   /** Mutations may make objects and JSON patches. */
   readonly makesPatches?: boolean | undefined;
 }
@@ -95,7 +97,8 @@ const shared = new Map<string, Environment>();
 export function admissionEnvironment(scope: AdmissionScope): Environment {
   const isCommon =
     scope.variables === undefined && scope.object === undefined && scope.params === undefined;
-  const key = `${scope.hasParams}${scope.makesPatches === true}`;
+  const { hasAuthorizer = true, makesPatches = false } = scope;
+  const key = `${scope.hasParams}${makesPatches}${hasAuthorizer}`;
   const known = isCommon ? shared.get(key) : undefined;
   if (known !== undefined) return known;
   const made = make(scope);
@@ -103,15 +106,18 @@ export function admissionEnvironment(scope: AdmissionScope): Environment {
   return made;
 }
 
-function make({ hasParams, variables, object, params, makesPatches }: AdmissionScope): Environment {
+function make(scope: AdmissionScope): Environment {
+  const { hasParams, variables, object, params, makesPatches } = scope;
   const declared: Record<string, CelType> = {
     object: object ?? DYN,
     oldObject: object ?? DYN,
     request: REQUEST_TYPE,
     namespaceObject: NAMESPACE_TYPE,
-    authorizer: opaque(AUTHORIZER_TYPE),
-    'authorizer.requestResource': opaque(RESOURCE_CHECK_TYPE),
   };
+  if (scope.hasAuthorizer !== false) {
+    declared['authorizer'] = opaque(AUTHORIZER_TYPE);
+    declared['authorizer.requestResource'] = opaque(RESOURCE_CHECK_TYPE);
+  }
   if (hasParams) declared['params'] = params ?? DYN;
   if (variables !== undefined) {
     declared['variables'] = objectOf('kubernetes.variables', Object.fromEntries(variables));

@@ -1,0 +1,58 @@
+/** URLs as Go's `url.Parse` takes them apart: relative ones too, and nearly any text is one. */
+import { quoted } from './quoting.ts';
+
+interface GoUrl {
+  readonly scheme: string;
+  /** Undefined: none at all; empty: an `@` with nothing before it. */
+  readonly user: string | undefined;
+  readonly host: string;
+  readonly query: string;
+  readonly fragment: string;
+}
+
+const HOST_REFUSED = /[^A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%\u0080-\uffff]/;
+
+/** The parts of a URL, or what Go says is wrong with it. */
+export function parseGoUrl(text: string): GoUrl | string {
+  const hash = text.indexOf('#');
+  const fragment = hash < 0 ? '' : text.slice(hash + 1);
+  const rest = hash < 0 ? text : text.slice(0, hash);
+  const wrong = (why: string, whole = rest): string => `parse ${quoted(whole)}: ${why}`;
+  // oxlint-disable-next-line no-control-regex -- Go refuses exactly these
+  if (/[\x00-\x1f\x7f]/.test(rest)) return wrong('net/url: invalid control character in URL');
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(rest)?.[1] ?? '';
+  if (rest.startsWith(':')) return wrong('missing protocol scheme');
+  const behind = scheme === '' ? rest : rest.slice(scheme.length + 1);
+  const mark = behind.indexOf('?');
+  const query = mark < 0 ? '' : behind.slice(mark + 1);
+  const whole = mark < 0 ? behind : behind.slice(0, mark);
+  const parts = { scheme: scheme.toLowerCase(), query, fragment };
+  if (!whole.startsWith('/')) {
+    if (scheme !== '') return { ...parts, user: undefined, host: '' };
+    if ((whole.split('/')[0] ?? '').includes(':')) {
+      return wrong('first path segment in URL cannot contain colon');
+    }
+  }
+  const hasHost = whole.startsWith('//') && (scheme !== '' || !whole.startsWith('///'));
+  const end = hasHost ? whole.indexOf('/', 2) : -1;
+  const authority = hasHost ? whole.slice(2, end < 0 ? whole.length : end) : '';
+  const at = authority.lastIndexOf('@');
+  const host = authority.slice(at + 1);
+  const fault = hostFault(host) || escapeFault(hasHost ? (end < 0 ? '' : whole.slice(end)) : whole);
+  if (fault !== '') return wrong(fault);
+  if (escapeFault(fragment) !== '') return wrong(escapeFault(fragment), text);
+  return { ...parts, host, user: at < 0 ? undefined : authority.slice(0, at) };
+}
+
+function hostFault(host: string): string {
+  const colon = /:[^\]]*$/.exec(host.replace(/^\[[^\]]*\]/, ''))?.[0] ?? '';
+  if (host.startsWith('[') && !host.includes(']')) return "missing ']' in host";
+  if (!/^(:\d*)?$/.test(colon)) return `invalid port ${quoted(colon)} after host`;
+  const bad = HOST_REFUSED.exec(host)?.[0];
+  return bad === undefined ? '' : `invalid character ${quoted(bad)} in host name`;
+}
+
+function escapeFault(text: string): string {
+  const found = /%(?![0-9A-Fa-f]{2}).{0,2}/su.exec(text)?.[0];
+  return found === undefined ? '' : `invalid URL escape ${quoted(found)}`;
+}
