@@ -2,6 +2,7 @@
 import type { ClusterView } from './cluster-view.ts';
 import type { Identities } from './identities.ts';
 import { mayHelp, type ClusterChange, type ClusterEvent } from './hints/hints.ts';
+import type { ObjectChange } from './hints/hints.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { NodeTable } from './node-table.ts';
 import type { ObjectStore } from './object-store.ts';
@@ -37,6 +38,18 @@ export class Bell {
   /** Something happened; upstream's metrics call it `label`. */
   ring(change: ClusterChange, label: string, nowMs: number): void {
     this.#ring(change, label, nowMs, Infinity);
+  }
+
+  /** An object of a small kind is new, has changed or is gone. */
+  objectSeen(change: ObjectChange, label: string, nowMs: number): void {
+    const { queue, view, objects } = this.#options;
+    // Of the plugins that classes wait for, one knows objects: resources that devices stand for.
+    if (change.kind === 'DeviceClass') {
+      const helps = (podClass: number, rejecters: ReadonlySet<string>): boolean =>
+        rejecters.values().some((plugin) => mayHelp(change, plugin, view.anyOf(podClass), objects));
+      queue.wakeClasses(helps, label, nowMs);
+    }
+    this.ring(change, label, nowMs);
   }
 
   /** A node is new. */

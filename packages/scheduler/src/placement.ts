@@ -33,6 +33,7 @@ import { NodeGroups } from './node-groups.ts';
 import type { NodeTable } from './node-table.ts';
 import type { Nominator } from './nominator.ts';
 import type { ObjectStore } from './object-store.ts';
+import { backedResources } from './devices/extended-resources.ts';
 import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
@@ -358,6 +359,7 @@ export class Placement {
       return 'plugins of users';
     }
     if (podClass.exotic !== '') return podClass.exotic;
+    if (this.#isBacked(podClass)) return 'resources that devices stand for';
     if (podClass.nodeNames !== null) return 'nodes asked for by name';
     const hasPorts = podClass.ports.length > 0;
     if ((hasRivals || own >= 0) && constraints.hasGates) return 'nominated pods';
@@ -369,6 +371,13 @@ export class Placement {
     const asksInOrder = hasPorts || constraints.hasGates;
     if (asksInOrder && !fast.isDefaultOrder) return 'another order of plugins';
     return constraints.slow;
+  }
+
+  /** Whether devices may have to give what the pod asks for. */
+  #isBacked({ requests }: PodClass): boolean {
+    return (
+      requests.scalars.size > 0 && backedResources({ requests }, this.#options.objects).size > 0
+    );
   }
 
   /** For a class that has no index: a search, which does not tell why there is no node. */

@@ -93,13 +93,32 @@ export class PreBinder {
     }
   }
 
+  /** One request, for what need not be read before. */
+  async #act(write: ObjectWrite, action: 'create' | 'delete'): Promise<string> {
+    const { core, client } = this.#options;
+    const collection = write.path.slice(0, write.path.lastIndexOf('/'));
+    const made = { ...typeOf(write), ...(write.change({}, client.timers.nowMs()) as JsonObject) };
+    const answer = await client.request(
+      action === 'create'
+        ? { method: 'POST', path: collection, body: made }
+        : { method: 'DELETE', path: write.path },
+    );
+    if (answer.ok && action === 'create') {
+      core.objectWritten(write.kind, answer.object as unknown as KubeObject);
+    }
+    if (answer.ok || (write.isOptional === true && answer.code === 404)) return '';
+    return failureOf(write, answer.status.message ?? String(answer.code));
+  }
+
   /** Empty when the object is as wanted. */
   async #write(write: ObjectWrite): Promise<string> {
     const { core, client } = this.#options;
+    if (write.action !== undefined) return this.#act(write, write.action);
     let object = core.objects.object(write.kind, write.key) as JsonObject | undefined;
     for (let tries = 0; tries < CONFLICTS_MAX; tries++) {
       if (object === undefined) {
         const found = await client.request({ method: 'GET', path: write.path });
+        if (!found.ok && found.code === 404 && write.isOptional === true) return '';
         if (!found.ok) return failureOf(write, found.status.message ?? String(found.code));
         ({ object } = found);
       }

@@ -18,6 +18,10 @@ export interface ObjectWrite {
   /** Of the object, without subresource. */
   readonly path: string;
   readonly subresource: '' | 'status';
+  /** Default: the object is read, changed and put. */
+  readonly action?: 'create' | 'delete';
+  /** That there is no such object any more is as well. */
+  readonly isOptional?: boolean;
   /** What a failure is called: `add reservation to claim default/c`. */
   readonly about: string;
   /** The object to write; null where it is as wanted already; a text says why it must not be. */

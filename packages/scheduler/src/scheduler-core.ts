@@ -172,18 +172,19 @@ export class SchedulerCore {
     const event = `${eventName(kind)}${before === undefined ? 'Add' : 'Update'}`;
     if (kind === 'ResourceClaim') this.#claimSeen(key, before, object, event, nowMs);
     else if (kind === 'PodGroup') this.#groupGrew(key, event, nowMs);
-    else this.#bell.ring({ event: 'object', kind, before, after: object }, event, nowMs);
+    else this.#bell.objectSeen({ event: 'object', kind, before, after: object }, event, nowMs);
   }
 
   /** The API server took an object that we wrote; the watch will show it later. */
   objectWritten(kind: string, object: KubeObject): void {
-    this.objects.assume(kind, object);
+    // Of pods only what tables hold is known.
+    if (kind !== 'Pod') this.objects.assume(kind, object);
   }
 
   objectGone(kind: string, key: string, nowMs: number): void {
     const before = this.objects.object(kind, key);
     this.objects.delete(kind, key);
-    this.#bell.ring({ event: 'object', kind, before }, `${eventName(kind)}Delete`, nowMs);
+    this.#bell.objectSeen({ event: 'object', kind, before }, `${eventName(kind)}Delete`, nowMs);
   }
 
   /** A pod is new or has changed; `bytes` is its JSON. False if it cannot be read. */

@@ -1,6 +1,8 @@
 /** Writes that give claims to a pod, and take them away again. */
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { PodInfo } from '../pod-info.ts';
+import { namedMappings, type ExtendedClaim } from './extended-resources.ts';
+import type { PodObject } from '../objects.ts';
 import type { KnownObjects, ObjectWrite, Reservation } from '../reservation.ts';
 import { ALLOCATING_CLAIM } from '../reservation.ts';
 import { claimText, type AllocationResult, type ResourceClaimObject } from './device-objects.ts';
@@ -69,6 +71,76 @@ function withStatus(claim: JsonObject, members: JsonObject): JsonObject {
   return { ...claim, status: { ...objectAt(claim, 'status'), ...members } };
 }
 
+function withoutFinalizer(claim: JsonObject): JsonObject | null {
+  const metadata = objectAt(claim, 'metadata');
+  const finalizers = listAt(metadata, 'finalizers');
+  if (!finalizers.includes(FINALIZER)) return null;
+  const left = finalizers.filter((one) => one !== FINALIZER);
+  return { ...claim, metadata: { ...metadata, finalizers: left } };
+}
+
+/** Takes a claim away that the scheduler made. */
+export function removal(claim: ResourceClaimObject): ObjectWrite[] {
+  const text = claimText(claim);
+  const base = { kind: KIND, key: text, path: pathOf(claim), subresource: '' } as const;
+  return [
+    {
+      ...base,
+      isOptional: true,
+      about: `remove finalizer of claim ${text}`,
+      change: withoutFinalizer,
+    },
+    {
+      ...base,
+      action: 'delete',
+      isOptional: true,
+      about: `delete claim ${text}`,
+      change: () => null,
+    },
+  ];
+}
+
+/** Has a claim made, used for the pod, and told of in its status. */
+export function withMadeClaim(
+  reservation: Reservation,
+  { pod, namespace }: PodInfo,
+  { claim, mappings }: ExtendedClaim,
+): Reservation {
+  const key = claimText(claim);
+  const creation: ObjectWrite = {
+    kind: KIND,
+    key,
+    path: pathOf(claim),
+    subresource: '',
+    action: 'create',
+    about: `create claim for extended resources ${key}`,
+    change: () => ({ metadata: claim.metadata, spec: claim.spec }) as unknown as JsonObject,
+  };
+  const { name } = pod.metadata;
+  const resourceClaimName = claim.metadata.name;
+  const podStatus: ObjectWrite = {
+    kind: 'Pod',
+    key: `${namespace}/${name}`,
+    path: `/api/v1/namespaces/${namespace}/pods/${name}`,
+    subresource: 'status',
+    about: `update pod ${namespace}/${name} ExtendedResourceClaimStatus`,
+    change: (object) => {
+      const requestMappings = namedMappings(object as unknown as PodObject, mappings);
+      const extendedResourceClaimStatus = { requestMappings, resourceClaimName };
+      return withStatus(object, { extendedResourceClaimStatus });
+    },
+  };
+  const isOthers = (write: ObjectWrite): boolean => write.key !== key;
+  const [others, own] = [isOthers, (write: ObjectWrite) => !isOthers(write)].map((which) =>
+    reservation.writes.filter(which),
+  );
+  return {
+    ...reservation,
+    writes: [...(others ?? []), creation, ...(own ?? []), podStatus],
+    undo: [...reservation.undo.filter(isOthers), ...removal(claim)],
+  };
+}
+
 function withFinalizer(claim: JsonObject): JsonObject | null {
   const metadata = objectAt(claim, 'metadata');
   const finalizers = listAt(metadata, 'finalizers');
@@ -99,11 +171,8 @@ function withPod(
   const status = objectAt(claim, 'status');
   const reservedFor = [...listAt(status, 'reservedFor'), user];
   if (allocation === undefined) return withStatus(claim, { reservedFor });
-  const waits = allocation.devices.results.some((one) => one.bindingConditions !== undefined);
-  const given: JsonObject = {
-    ...(allocation as unknown as JsonObject),
-    ...(waits ? { allocationTimestamp: `${new Date(nowMs).toISOString().slice(0, 19)}Z` } : {}),
-  };
+  const allocationTimestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+  const given = { ...(allocation as unknown as JsonObject), allocationTimestamp };
   return withStatus(claim, { allocation: given, reservedFor });
 }
 

@@ -1,11 +1,12 @@
 /** Nodes that come, go or change, by the plugin that rejected a pod. */
 import { isDeepStrictEqual } from 'node:util';
+import { backedResources, isDelegated } from '../devices/extended-resources.ts';
 import type { NodeInfo } from '../node-info.ts';
 import { RequiredNodes } from '../node-selector.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { hasUntolerated } from '../plugins/taint-toleration.ts';
 import type { Resources } from '../resources.ts';
-import type { Hints } from './hints.ts';
+import type { HintContext, Hints } from './hints.ts';
 
 const ALWAYS = (): boolean => true;
 
@@ -30,26 +31,31 @@ function* sharesOf(
   { requests }: PodInfo,
   before: NodeInfo | null,
   after: NodeInfo,
-): Iterable<readonly [wanted: number, before: number, after: number]> {
+): Generator<readonly [name: string, wanted: number, before: number, after: number]> {
   const had = before?.allocatable;
   const has = after.allocatable;
-  yield [1, before?.allocatablePods ?? 0, after.allocatablePods];
-  yield [requests.milliCpu, had?.milliCpu ?? 0, has.milliCpu];
-  yield [requests.memory, had?.memory ?? 0, has.memory];
-  yield [requests.ephemeral, had?.ephemeral ?? 0, has.ephemeral];
+  yield ['pods', 1, before?.allocatablePods ?? 0, after.allocatablePods];
+  yield ['cpu', requests.milliCpu, had?.milliCpu ?? 0, has.milliCpu];
+  yield ['memory', requests.memory, had?.memory ?? 0, has.memory];
+  yield ['ephemeral-storage', requests.ephemeral, had?.ephemeral ?? 0, has.ephemeral];
   for (const [name, amount] of requests.scalars) {
-    yield [amount, had === undefined ? 0 : scalarOf(had, name), scalarOf(has, name)];
+    yield [name, amount, had === undefined ? 0 : scalarOf(had, name), scalarOf(has, name)];
   }
 }
 
-/** Whether an empty node of that size would do. */
-function wouldFit(pod: PodInfo, node: NodeInfo): boolean {
-  for (const [wanted, , has] of sharesOf(pod, null, node)) if (wanted > has) return false;
-  return true;
+/** Whether an empty node of that size would do, as far as it is not devices that are asked for. */
+function wouldFit(pod: PodInfo, node: NodeInfo, context: HintContext): boolean {
+  const backed = backedResources(pod, context);
+  const isShort = sharesOf(pod, null, node).some(
+    ([name, wanted, , has]) => wanted > has && !isDelegated(name, node, backed),
+  );
+  return !isShort;
 }
 
-function hasMore(pod: PodInfo, before: NodeInfo, after: NodeInfo): boolean {
-  for (const [wanted, had, has] of sharesOf(pod, before, after)) {
+function hasMore(pod: PodInfo, before: NodeInfo, after: NodeInfo, context: HintContext): boolean {
+  const backed = backedResources(pod, context);
+  if (backed.keys().some((name) => isDelegated(name, after, backed))) return true;
+  for (const [, wanted, had, has] of sharesOf(pod, before, after)) {
     if (wanted > 0 && has > had) return true;
   }
   return false;
@@ -75,7 +81,8 @@ export const NODE_HINTS: Readonly<Record<string, Hints>> = {
   NodePorts: { nodeAdded: ALWAYS },
   NodeResourcesFit: {
     nodeAdded: wouldFit,
-    nodeChanged: (pod, before, after) => wouldFit(pod, after) && hasMore(pod, before, after),
+    nodeChanged: (pod, before, after, context) =>
+      wouldFit(pod, after, context) && hasMore(pod, before, after, context),
   },
   VolumeRestrictions: { nodeAdded: ALWAYS },
   VolumeBinding: {

@@ -1,5 +1,7 @@
 /** Volumes, devices and what describes them, by the plugin that rejected a pod. */
 import { isDeepStrictEqual } from 'node:util';
+import type { DeviceClassObject } from '../devices/device-objects.ts';
+import { resourcesBehind } from '../devices/extended-resources.ts';
 import type { KubeObject } from '../objects.ts';
 import { namespaceOf } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -17,6 +19,8 @@ type Change<T extends KubeObject> = ObjectChange & {
 /** A method's type, so that one that wants a certain kind of object will do. */
 type KindHint = { of(pod: PodInfo, change: ObjectChange): boolean }['of'];
 
+/** What gives something back when it goes. */
+const FREED = new Set(['VolumeAttachment', 'ResourceClaim']);
 const MIGRATED_PLUGINS = 'storage.alpha.kubernetes.io/migrated-plugins';
 
 const isNew: KindHint = (_pod, { before }) => before === undefined;
@@ -81,7 +85,7 @@ const isDetached: KindHint = (pod, { after }) => after === undefined && volumesO
 function byKind(kinds: Readonly<Record<string, KindHint>>): NonNullable<Hints['object']> {
   return (pod, change) => {
     // That an object is gone helps only where it is said.
-    const isGone = change.after === undefined && change.kind !== 'VolumeAttachment';
+    const isGone = change.after === undefined && !FREED.has(change.kind);
     return !isGone && (kinds[change.kind]?.(pod, change) ?? false);
   };
 }
@@ -115,8 +119,16 @@ export const VOLUME_HINTS: Readonly<Record<string, Hints>> = {
   },
 };
 
+/** The class stands for a resource that the pod asks for, and did not before. */
+function standsForMore(pod: PodInfo, { before, after }: Change<DeviceClassObject>): boolean {
+  const had = before === undefined ? [] : resourcesBehind(before);
+  const has = after === undefined ? [] : resourcesBehind(after);
+  return has.some((name) => !had.includes(name) && (pod.requests.scalars.get(name) ?? 0) > 0);
+}
+
 export const DEVICE_HINTS: Readonly<Record<string, Hints>> = {
+  NodeResourcesFit: { object: byKind({ DeviceClass: standsForMore }) },
   DynamicResources: {
-    object: byKind({ ResourceClaim: isThere, DeviceClass: isThere, ResourceSlice: isThere }),
+    object: byKind({ ResourceClaim: () => true, DeviceClass: isThere, ResourceSlice: isThere }),
   },
 };

@@ -3,6 +3,14 @@ import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
 import { allocatedBy } from '../devices/allocated-devices.ts';
 import { claimReservation, isReadyToBind } from '../devices/claim-reservation.ts';
 import { bindingTimedOut, deallocation, isReservedFor } from '../devices/claim-reservation.ts';
+import { removal, withMadeClaim } from '../devices/claim-reservation.ts';
+import {
+  backedResources,
+  extendedClaimFor,
+  leftClaimOf,
+  unmade,
+  type ExtendedClaim,
+} from '../devices/extended-resources.ts';
 import { DeviceAllocator, type Allocation } from '../devices/device-allocator.ts';
 import {
   claimText,
@@ -24,6 +32,7 @@ import type {
   Rejection,
   Scorer,
 } from '../plugin.ts';
+import { isExtended } from '../resources.ts';
 import { ALLOCATING_CLAIM, type Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
 
@@ -36,6 +45,8 @@ const BINDING_TIMEOUT = '600s';
 const NANOS_PER_MS = 1_000_000n;
 /** A request's alternatives (upstream's FirstAvailableDeviceRequestMaxSize). */
 const ALTERNATIVES_MAX = 8;
+const UNFIT = unresolvable('cannot fit resource');
+const LEFT_OVER = unresolvable('cannot schedule extended resource claim');
 const UNAVAILABLE = unresolvable('resourceclaim not available on the node');
 
 /** The name of the claim that a pod's entry stands for; null: the entry needs none. */
@@ -112,15 +123,20 @@ class ClaimFilter implements Filter {
   readonly #nodesOf = new Map<ResourceClaimObject, readonly Term[]>();
   readonly #timeoutMs: number;
   readonly #found = new Map<string, Allocation>();
-  #allocator: DeviceAllocator | null = null;
+  /** Resources that classes of devices stand for. */
+  readonly #backed: ReadonlyMap<string, DeviceClassObject>;
+  readonly #extended = new Map<string, ExtendedClaim>();
+  readonly #allocators = new Map<string, DeviceAllocator>();
 
   constructor(
     pod: PodInfo,
     snapshot: Snapshot,
     claims: readonly ResourceClaimObject[],
+    backed: ReadonlyMap<string, DeviceClassObject>,
     timeoutMs: number,
   ) {
     this.#pod = pod;
+    this.#backed = backed;
     this.#snapshot = snapshot;
     this.#claims = claims;
     this.#timeoutMs = timeoutMs;
@@ -132,9 +148,12 @@ class ClaimFilter implements Filter {
   }
 
   filter(node: NodeInfo): Rejection | null {
+    if (this.#lacksResource(node)) return UNFIT;
+    const extended = extendedClaimFor(this.#pod, node, this.#backed);
+    if (extended !== null) this.#extended.set(node.name, extended);
     const unavailable = this.#claims.filter((claim) => !this.#isUsable(claim, node));
-    if (this.#open.length > 0) {
-      const allocation = this.#allocatorNow().allocate(node);
+    if (this.#open.length > 0 || extended !== null) {
+      const allocation = this.#allocatorFor(extended).allocate(node);
       this.#found.set(node.name, allocation);
       const rejection = rejectionOf(allocation);
       if (rejection !== null) return rejection;
@@ -161,16 +180,36 @@ class ClaimFilter implements Filter {
   }
 
   reserve(node: NodeInfo): Reservation | Rejection | null {
-    const unreserved = this.#claims.filter((claim) => !isReservedFor(claim, this.#pod));
+    const extended = this.#extended.get(node.name) ?? null;
+    const made = extended === null ? [] : [extended.claim];
+    const claims = [...this.#claims, ...made];
+    const open = [...this.#open, ...made];
+    const unreserved = claims.filter((claim) => !isReservedFor(claim, this.#pod));
     const allocation = this.#found.get(node.name);
-    if (this.#open.length > 0 && allocation?.kind !== 'found') {
+    if (open.length > 0 && allocation?.kind !== 'found') {
       return { code: 'error', reasons: ['claim allocation not found for node'] };
     }
     const results = allocation?.kind === 'found' ? allocation.results : [];
-    const allocated = new Map(this.#open.map((claim, index) => [claim, results[index]]));
-    return claimReservation(this.#pod, node.name, this.#claims, unreserved, allocated, {
+    const allocated = new Map(open.map((claim, index) => [claim, results[index]]));
+    const reservation = claimReservation(this.#pod, node.name, claims, unreserved, allocated, {
       timeoutMs: this.#timeoutMs,
     });
+    if (extended === null || reservation === null) return reservation;
+    return withMadeClaim(reservation, this.#pod, extended);
+  }
+
+  /** Neither the node nor a class of devices has what the pod asks for. */
+  #lacksResource({ allocatable }: NodeInfo): boolean {
+    if (this.#backed.size === 0) return false;
+    return this.#pod.requests.scalars
+      .entries()
+      .some(
+        ([name, amount]) =>
+          amount !== 0 &&
+          isExtended(name) &&
+          !this.#backed.has(name) &&
+          !allocatable.scalars.has(name),
+      );
   }
 
   #isUsable(claim: ResourceClaimObject, node: NodeInfo): boolean {
@@ -181,22 +220,42 @@ class ClaimFilter implements Filter {
     return ready === true || (ready === false && !bindingTimedOut(claim, this.#snapshot.nowMs));
   }
 
-  #allocatorNow(): DeviceAllocator {
-    const snapshot = this.#snapshot;
-    if (this.#allocator === null) {
-      const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
-      const claims = [
-        ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
-        ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
-      ];
-      this.#allocator = new DeviceAllocator(
-        this.#open,
-        slices.flatMap(({ spec }) => spec ?? []),
-        (name): DeviceClassObject | undefined => snapshot.object('DeviceClass', name),
-        allocatedBy(claims),
-      );
+  /** Nodes that have other resources of their own need other devices. */
+  #allocatorFor(extended: ExtendedClaim | null): DeviceAllocator {
+    const key = JSON.stringify(extended?.claim.spec ?? null);
+    let allocator = this.#allocators.get(key);
+    if (allocator === undefined) {
+      this.#allocators.set(key, (allocator = this.#newAllocator(extended)));
     }
-    return this.#allocator;
+    return allocator;
+  }
+
+  #newAllocator(extended: ExtendedClaim | null): DeviceAllocator {
+    const snapshot = this.#snapshot;
+    const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
+    const claims = [
+      ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
+      ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
+    ];
+    return new DeviceAllocator(
+      [...this.#open, ...(extended === null ? [] : [unmade(extended)])],
+      slices.flatMap(({ spec }) => spec ?? []),
+      (name): DeviceClassObject | undefined => snapshot.object('DeviceClass', name),
+      allocatedBy(claims),
+    );
+  }
+}
+
+/** A claim of an earlier try is in the way until it is deleted. */
+class LeftClaimFilter implements Filter {
+  readonly claim: ResourceClaimObject;
+
+  constructor(claim: ResourceClaimObject) {
+    this.claim = claim;
+  }
+
+  filter(): Rejection {
+    return LEFT_OVER;
   }
 }
 
@@ -233,13 +292,16 @@ export class DynamicResources implements Plugin {
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
     const claims = claimsOf(pod, snapshot);
     if (typeof claims === 'string') return { kind: 'rejected', rejection: unresolvable(claims) };
-    if (claims.length === 0) return SKIP;
+    const backed = backedResources(pod, snapshot);
+    if (claims.length === 0 && backed.size === 0) return SKIP;
+    const left = backed.size === 0 ? null : leftClaimOf(pod, snapshot);
+    if (left !== null) return { kind: 'run', filter: new LeftClaimFilter(left) };
     for (const claim of claims) {
       if (claim.status?.allocation !== undefined) continue;
       const problem = claimProblem(claim, snapshot);
       if (problem !== '') return { kind: 'rejected', rejection: unresolvable(problem) };
     }
-    return { kind: 'run', filter: new ClaimFilter(pod, snapshot, claims, this.#timeoutMs) };
+    return { kind: 'run', filter: new ClaimFilter(pod, snapshot, claims, backed, this.#timeoutMs) };
   }
 
   preScore(
@@ -262,6 +324,10 @@ export class DynamicResources implements Plugin {
       return { kind: 'rejected', rejection: { code: 'error', reasons: ['not found'] } };
     }
     const filter = cycle.filterOf(this.name);
+    if (filter instanceof LeftClaimFilter) {
+      const rejection = unschedulable('deletion of ResourceClaim completed');
+      return { kind: 'rejected', rejection, writes: removal(filter.claim) };
+    }
     if (!(filter instanceof ClaimFilter)) {
       const text = 'no new claims to deallocate';
       return { kind: 'rejected', rejection: unschedulable(text) };

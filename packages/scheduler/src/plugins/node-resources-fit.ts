@@ -1,3 +1,4 @@
+import { backedResources, isDelegated } from '../devices/extended-resources.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import {
@@ -10,6 +11,7 @@ import {
 } from '../plugin.ts';
 import { amountIn, isExtended, isScalar, podRequestsForScore } from '../resources.ts';
 import type { Resources } from '../resources.ts';
+import type { Snapshot } from '../snapshot.ts';
 import { allocationScore, type ScoringStrategy, type Usage } from '../allocation-score.ts';
 
 export interface NodeResourcesFitArgs {
@@ -70,13 +72,22 @@ export class NodeResourcesFit implements Plugin {
     this.#strategy = args.scoringStrategy ?? DEFAULT_STRATEGY;
   }
 
-  preFilter(pod: PodInfo): PreFilterOutcome {
-    return filterEach((node) => this.filter(pod.requests, node));
+  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
+    const backed = backedResources(pod, snapshot);
+    return filterEach((node) => this.filter(pod.requests, node, backed));
   }
 
-  /** Null if what is asked for is left on the node. */
-  filter(request: Resources, node: NodeInfo): Rejection | null {
-    const found = shortages(request, node, (name) => this.isIgnored(name));
+  /** Null if what is asked for is left on the node; devices are for others to look at. */
+  filter(
+    request: Resources,
+    node: NodeInfo,
+    backed: ReadonlyMap<string, unknown> = new Map(),
+  ): Rejection | null {
+    const found = shortages(
+      request,
+      node,
+      (name) => this.isIgnored(name) || isDelegated(name, node, backed),
+    );
     if (found.length === 0) return null;
     return {
       code: found.some(({ isHopeless }) => isHopeless) ? 'unresolvable' : 'unschedulable',
