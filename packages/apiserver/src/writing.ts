@@ -134,7 +134,7 @@ function insertTry(
   const key = keyOf(served, namespace, name);
   if (world.storage.get(key, row)) {
     if (isGenerated && attempt < GENERATED_TRIES_MAX) createTry(context, sent, attempt + 1);
-    else call.fail(nameTaken(served, name, isGenerated));
+    else call.fail(nameTaken(served, name, isGenerated, context.admission.excess(write)));
     return;
   }
   const refusal = behaviourOf(served).allocate?.(object, context) ?? null;
@@ -172,7 +172,14 @@ function insertTry(
   });
 }
 
-function nameTaken(served: Served, name: string, isGenerated: boolean): Status {
+/** Quotas are asked first upstream, whether the name is free or not. */
+function nameTaken(
+  served: Served,
+  name: string,
+  isGenerated: boolean,
+  excess: Status | null,
+): Status {
+  if (excess !== null) return excess;
   if (isGenerated) return generateNameConflict(served.plural, name);
   return alreadyExists(served.plural, name, isDeleting(decodeRow(served, row, row.modRevision)));
 }
@@ -210,7 +217,6 @@ function prepareNew(
   behaviour.startCreate?.(object, context);
   object = withDefaults(served, object);
   trackNew(context, object, sent);
-  behaviour.prepareCreate?.(object, context);
   const operation = 'CREATE';
   const write: Admitted = { ...context, operation, subresource: '', previous: null, object };
   const { admission } = context;
@@ -219,6 +225,7 @@ function prepareNew(
       done(failed(refusal));
       return;
     }
+    behaviour.prepareCreate?.(object, context);
     const early = behaviour.preflight?.(object, null, context) ?? null;
     if (early !== null) {
       done(failed(early));

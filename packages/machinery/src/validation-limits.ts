@@ -7,6 +7,7 @@ import type { JsonObject, JsonValue } from './json-value.ts';
 import { qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import type { RuleTable } from './validation.ts';
+import { isOvercommitted } from './validation-resources.ts';
 import {
   COUNTED_RESOURCES,
   eachObject,
@@ -32,13 +33,25 @@ export const LIMIT_RULES: RuleTable = {
       const [after, before] = [next, previous].map((quota) => [...listAt(quota, 'spec', 'scopes')]);
       immutable(found, 'spec.scopes', after, before);
     },
+    subresources: {
+      status: (found, next) => {
+        checkAmounts(found, 'status.hard', objectAt(next, 'status', 'hard'));
+        checkAmounts(found, 'status.used', objectAt(next, 'status', 'used'));
+      },
+    },
   },
   limitranges: { create: checkLimitRange },
 };
 
 function checkQuota(found: Findings, quota: JsonObject): void {
-  for (const [name, amount] of Object.entries(objectAt(quota, 'spec', 'hard') ?? {})) {
-    const path = `spec.hard[${name}]`;
+  checkAmounts(found, 'spec.hard', objectAt(quota, 'spec', 'hard'));
+  checkScopes(found, objectAt(quota, 'spec') ?? {});
+  checkScopeSelector(found, objectAt(quota, 'spec') ?? {});
+}
+
+function checkAmounts(found: Findings, at: string, amounts: JsonObject | undefined): void {
+  for (const [name, amount] of Object.entries(amounts ?? {})) {
+    const path = `${at}[${name}]`;
     const texts = qualifiedNameErrors(name);
     invalidEach(found, path, name, texts);
     const isQuota = QUOTA_RESOURCES.has(name) || HUGE_PAGES.test(name);
@@ -55,8 +68,6 @@ function checkQuota(found: Findings, quota: JsonObject): void {
       found.push(invalidValue(path, amount ?? null, 'must be an integer'));
     }
   }
-  checkScopes(found, objectAt(quota, 'spec') ?? {});
-  checkScopeSelector(found, objectAt(quota, 'spec') ?? {});
 }
 
 const POD_AMOUNTS = [
@@ -173,6 +184,7 @@ function checkLimitRange(found: Findings, range: JsonObject): void {
     checkLimitType(found, `${at}.type`, type);
     if (types.has(type)) found.push(duplicate(`${at}.type`, type));
     types.add(type);
+    checkLimitNames(found, at, limit, type);
     checkLimitFields(found, at, limit, type);
     const names = new Set(BOUNDS.flatMap((field) => Object.keys(objectAt(limit, field) ?? {})));
     for (const name of names) checkBounds(found, at, limit, name);
@@ -185,6 +197,30 @@ function checkLimitType(found: Findings, path: string, type: string): void {
   if (texts.length > 0 || type.includes('/') || LIMIT_TYPES.includes(type)) return;
   const text = 'must be a standard limit type or fully qualified';
   found.push(invalidValue(path, type, text));
+}
+
+/** Upstream's standard resources: those of containers, and those that only quotas know. */
+const CONTAINER_RESOURCES: ReadonlySet<string> = new Set([...COMPUTE]);
+const STANDARD_RESOURCES: ReadonlySet<string> = new Set([...QUOTA_RESOURCES, 'storage']);
+
+function checkLimitNames(found: Findings, path: string, limit: JsonObject, type: string): void {
+  for (const field of BOUNDS) {
+    if (type === 'Pod' && field.startsWith('default')) continue;
+    for (const name of Object.keys(objectAt(limit, field) ?? {})) {
+      const at = `${path}.${field}[${name}]`;
+      const texts = qualifiedNameErrors(name);
+      invalidEach(found, at, name, texts);
+      if (name.includes('/') || texts.length > 0) continue;
+      const isHuge = name.startsWith('hugepages-');
+      if (!STANDARD_RESOURCES.has(name) && !isHuge) {
+        found.push(invalidValue(at, name, 'must be a standard resource type or fully qualified'));
+      }
+      const isContained = type === 'Pod' || type === 'Container';
+      if (isContained && !CONTAINER_RESOURCES.has(name) && !isHuge) {
+        found.push(invalidValue(at, name, 'must be a standard resource for containers'));
+      }
+    }
+  }
 }
 
 function checkLimitFields(found: Findings, path: string, limit: JsonObject, type: string): void {
@@ -229,11 +265,34 @@ function checkBounds(found: Findings, path: string, limit: JsonObject, name: str
     const text = `${lowText} ${lower.toString()} is greater than ${highText} ${upper.toString()}`;
     found.push(invalidValue(`${path}.${blamed}[${name}]`, value, text));
   }
-  const ratio = amountOf(at(limit, 'maxLimitRequestRatio', name));
-  if (ratio === undefined || ratio.compare(new Quantity(1n, 0, 'DecimalSI')) >= 0) return;
+  checkRatio(found, path, limit, name);
+  const [own, asked] = [
+    amountOf(at(limit, 'default', name)),
+    amountOf(at(limit, 'defaultRequest', name)),
+  ];
+  if (own === undefined || asked === undefined || own.compare(asked) === 0) return;
+  if (isOvercommitted(name)) return;
+  const text =
+    `default value ${own.toString()} must equal to defaultRequest value ` +
+    `${asked.toString()} in ${name}`;
+  const value = at(limit, 'defaultRequest', name) ?? null;
+  found.push(invalidValue(`${path}.defaultRequest[${name}]`, value, text));
+}
+
+function checkRatio(found: Findings, path: string, limit: JsonObject, name: string): void {
   const value = at(limit, 'maxLimitRequestRatio', name) ?? null;
-  const text = `ratio ${ratio.toString()} is less than 1`;
-  found.push(invalidValue(`${path}.maxLimitRequestRatio[${name}]`, value, text));
+  const ratio = amountOf(value);
+  if (ratio === undefined) return;
+  const where = `${path}.maxLimitRequestRatio[${name}]`;
+  if (ratio.compare(new Quantity(1n, 0, 'DecimalSI')) < 0) {
+    found.push(invalidValue(where, value, `ratio ${ratio.toString()} is less than 1`));
+  }
+  const [min, max] = [amountOf(at(limit, 'min', name)), amountOf(at(limit, 'max', name))];
+  if (min === undefined || max === undefined) return;
+  const largest = max.milliValue / min.milliValue;
+  if (ratio.milliValue / 1000 <= largest) return;
+  const text = `ratio ${ratio.toString()} is greater than max/min = ${largest.toFixed(6)}`;
+  found.push(invalidValue(where, value, text));
 }
 
 function at(limit: JsonObject, field: string, name: string): JsonValue | undefined {

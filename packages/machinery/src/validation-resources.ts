@@ -132,7 +132,8 @@ function isNative(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/');
 }
 
-function isOvercommitted(name: string): boolean {
+/** What may be asked for beyond what there is. */
+export function isOvercommitted(name: string): boolean {
   return isNative(name) && !name.startsWith('hugepages-');
 }
 

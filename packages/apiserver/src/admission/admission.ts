@@ -71,6 +71,8 @@ interface Plan {
 export interface Charging {
   readonly handles: (served: Served, operation: Operation, subresource: string) => boolean;
   readonly charge: Charge;
+  /** What `charge` would say, without charging. */
+  readonly excess: (write: Admitted) => Status | null;
   readonly repeats: (request: Request) => boolean;
 }
 
@@ -164,6 +166,12 @@ export class Admission {
   charge(write: Admitted, then: Admit): void {
     if (this.#charging === null || !this.#planOf(write).isCharged) then(null);
     else this.#charging.charge(write, then);
+  }
+
+  /** What quotas have against the write, which is not made. */
+  excess(write: Admitted): Status | null {
+    if (this.#charging === null || !this.#planOf(write).isCharged) return null;
+    return this.#charging.excess(write);
   }
 
   #conclude(write: Admitted, verdict: Status | Later, then: Admit, rest: () => void): void {

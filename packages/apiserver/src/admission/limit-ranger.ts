@@ -4,11 +4,12 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Quantity } from '@megaplane/machinery/quantity';
 import type { Admitted, AdmissionPlugin } from './admission.ts';
+import { withDefaults } from '../schema-gate.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
 import {
   amountsOf,
   containerAmounts,
-  podAmounts,
+  podSpecAmounts,
   type Amounts,
 } from '@megaplane/machinery/quota/pod-resources';
 import { refuse } from './refusal.ts';
@@ -16,11 +17,9 @@ import { refuse } from './refusal.ts';
 const ANNOTATION = 'kubernetes.io/limit-ranger';
 const ranges = new NamespacedObjects('', 'limitranges');
 
-function limitsOf(write: Admitted): readonly JsonValue[] {
-  const { namespace } = write.call.info;
-  return ranges
-    .of(write.world, namespace)
-    .flatMap(({ object }) => listAt(object, 'spec', 'limits'));
+/** What is being deleted is left alone. */
+function isGoing({ previous }: Admitted): boolean {
+  return stringAt(previous ?? {}, 'metadata', 'deletionTimestamp') !== '';
 }
 
 export const limitRanger: AdmissionPlugin = {
@@ -34,27 +33,36 @@ export const limitRanger: AdmissionPlugin = {
     return name === 'persistentvolumeclaims' && (operation === 'CREATE' || operation === 'UPDATE');
   },
   mutate: (write) => {
-    const { object, served, operation } = write;
-    const isNewPod = served.resource.storage.name === 'pods' && operation === 'CREATE';
-    if (!isNewPod || object === null) return null;
+    const { object, served } = write;
+    const isPod = served.resource.storage.name === 'pods';
+    if (!isPod || object === null || isGoing(write)) return null;
     const { namespace } = write.call.info;
-    for (const { object: range } of ranges.of(write.world, namespace)) setDefaults(object, range);
+    let isChanged = false;
+    for (const { object: range } of ranges.of(write.world, namespace)) {
+      if (setDefaults(object, range)) isChanged = true;
+    }
+    // what upstream reads back from its storage has the defaults that follow from these
+    if (isChanged) Object.assign(object, withDefaults(served, object));
     return null;
   },
   validate: (write) => {
     const { object, served } = write;
-    const limits = limitsOf(write);
-    if (limits.length === 0 || object === null) return null;
+    if (object === null || isGoing(write)) return null;
     const isPod = served.resource.storage.name === 'pods';
-    const faults = limits.flatMap((limit) => {
-      if (!isObject(limit)) return [];
-      return isPod ? podFaults(object, limit) : claimFaults(object, limit);
-    });
-    return faults.length === 0 ? null : refuse(write, aggregate(faults));
+    // the first range that has something against it speaks for itself
+    for (const { object: range } of ranges.of(write.world, write.call.info.namespace)) {
+      const faults = listAt(range, 'spec', 'limits').flatMap((limit) => {
+        if (!isObject(limit)) return [];
+        return isPod ? podFaults(object, limit) : claimFaults(object, limit);
+      });
+      if (faults.length > 0) return refuse(write, aggregate(faults));
+    }
+    return null;
   },
 };
 
-function setDefaults(pod: JsonObject, range: JsonObject): void {
+/** Sets what containers leave out; whether there was something. */
+function setDefaults(pod: JsonObject, range: JsonObject): boolean {
   const limits: JsonObject = {};
   const requests: JsonObject = {};
   for (const limit of listAt(range, 'spec', 'limits')) {
@@ -76,12 +84,13 @@ function setDefaults(pod: JsonObject, range: JsonObject): void {
       if (bound.length > 0) notes.push(`${bound.join(', ')} limit for ${name}`);
     }
   }
-  if (notes.length === 0) return;
+  if (notes.length === 0) return false;
   const metadata = objectAt(pod, 'metadata') ?? {};
   const annotations = objectAt(metadata, 'annotations') ?? {};
   annotations[ANNOTATION] = `LimitRanger plugin set: ${notes.join('; ')}`;
   metadata['annotations'] = annotations;
   pod['metadata'] = metadata;
+  return true;
 }
 
 /** Sets what is missing; the names of what was set, sorted. */
@@ -105,7 +114,13 @@ function fill(container: JsonObject, side: string, defaults: JsonObject): string
 function podFaults(pod: JsonObject, limit: JsonObject): string[] {
   const type = stringAt(limit, 'type');
   if (type === 'Pod') {
-    return boundFaults(type, limit, podAmounts(pod, 'requests'), podAmounts(pod, 'limits'));
+    const spec = objectAt(pod, 'spec') ?? {};
+    return boundFaults(
+      type,
+      limit,
+      podSpecAmounts(spec, 'requests'),
+      podSpecAmounts(spec, 'limits'),
+    );
   }
   if (type !== 'Container') return [];
   const containers = [

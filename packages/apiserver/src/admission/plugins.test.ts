@@ -103,6 +103,20 @@ test('runtime classes add their overhead and place, and must exist', () => {
   assert.match(messageOf(model.expect(403, 'POST', PODS, other)), /conflict: runtimeClass.sched/);
 });
 
+test('one priority class is the default, and those of the system stay', () => {
+  const { expect } = admittingModel();
+  const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';
+  const made = (name: string): object => ({ metadata: { name }, value: 1, globalDefault: true });
+  expect(201, 'POST', classes, made('a'));
+  assert.match(
+    messageOf(expect(403, 'POST', classes, made('b'))),
+    /PriorityClass a is already marked as default. Only one default can exist$/,
+  );
+  expect(200, 'PATCH', `${classes}/a`, { description: 'still the default' });
+  expect(201, 'POST', classes, { metadata: { name: 'system-node-critical' }, value: 2000001000 });
+  expect(403, 'DELETE', `${classes}/system-node-critical`);
+});
+
 test('claims and ingresses get the newest default class, and grow only where they may', () => {
   const model = admittingModel();
   const claims = '/api/v1/namespaces/n/persistentvolumeclaims';

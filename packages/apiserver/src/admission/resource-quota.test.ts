@@ -87,6 +87,82 @@ test('scopes say which pods a quota is for', () => {
   assert.match(messageOf(model.expect(403, 'POST', PODS, ending)), /exceeded quota: ending/);
 });
 
+test('a pod that comes under a scope by a change is charged whole', () => {
+  const model = admittingModel();
+  setQuota(model, 'ending', { pods: '1' }, { scopes: ['Terminating'] });
+  model.expect(201, 'POST', PODS, podOf('a'));
+  const deadline = { spec: { activeDeadlineSeconds: 5 } };
+  model.expect(200, 'PATCH', `${PODS}/a`, deadline);
+  assert.deepEqual(usedOf(model, 'ending'), { pods: '1' });
+  model.expect(201, 'POST', PODS, podOf('b'));
+  model.expect(403, 'PATCH', `${PODS}/b`, deadline);
+});
+
+test('a change gives nothing back, and events are not counted', () => {
+  const model = admittingModel();
+  setQuota(model, 'q', { 'services.nodeports': '5', 'count/events': '0' });
+  const services = '/api/v1/namespaces/n/services';
+  const spec = { type: 'NodePort', ports: [{ port: 80 }] };
+  model.expect(201, 'POST', services, { metadata: { name: 'a' }, spec });
+  model.expect(200, 'PATCH', `${services}/a`, { spec: { type: 'ClusterIP' } });
+  assert.deepEqual(usedOf(model, 'q'), { 'count/events': '0', 'services.nodeports': '1' });
+  const event = { metadata: { name: 'e' }, involvedObject: { namespace: 'n' } };
+  model.expect(201, 'POST', '/api/v1/namespaces/n/events', event);
+});
+
+test('a quota that is full speaks before a name that is taken, and names all it misses', () => {
+  const model = admittingModel();
+  setQuota(model, 'q', { pods: '1' });
+  model.expect(201, 'POST', PODS, podOf('a'));
+  assert.match(messageOf(model.expect(403, 'POST', PODS, podOf('a'))), /exceeded quota: q/);
+  model.expect(200, 'DELETE', `${QUOTAS}/q`);
+  const hard = { pods: '1', 'requests.cpu': '1' };
+  model.expect(201, 'POST', QUOTAS, { metadata: { name: 'r' }, spec: { hard } });
+  const status = { hard, used: { pods: '0' } };
+  model.expect(200, 'PATCH', `${QUOTAS}/r/status`, { status });
+  const pod = podOf('b', { requests: { cpu: '1' } });
+  assert.match(
+    messageOf(model.expect(403, 'POST', PODS, pod)),
+    /status unknown for quota: r, resources: pods,requests.cpu$/,
+  );
+  const negative = { status: { used: { pods: '-1' } } };
+  model.expect(422, 'PATCH', `${QUOTAS}/r/status`, negative);
+});
+
+test('what a limit range sets counts for the class of a pod and for its defaults', () => {
+  const { expect } = admittingModel();
+  const limits = [{ type: 'Container', default: { cpu: '1', memory: '1Gi' } }];
+  const ranges = '/api/v1/namespaces/n/limitranges';
+  expect(201, 'POST', ranges, { metadata: { name: 'l' }, spec: { limits } });
+  const made = JSON.parse(expect(201, 'POST', PODS, podOf('a')).text) as {
+    status: { qosClass: string };
+  };
+  assert.equal(made.status.qosClass, 'Guaranteed');
+  const uneven = [{ ...limits[0], max: { cpu: '4' }, min: { cpu: '1' } }].map((limit) => ({
+    ...limit,
+    maxLimitRequestRatio: { cpu: '5' },
+  }));
+  const refused = expect(422, 'POST', ranges, {
+    metadata: { name: 'm' },
+    spec: { limits: uneven },
+  });
+  assert.match(messageOf(refused), /ratio 5 is greater than max\/min = 4\.000000/);
+});
+
+test('a claim that is on its way out is not measured again', () => {
+  const { expect } = admittingModel();
+  const claims = '/api/v1/namespaces/n/persistentvolumeclaims';
+  const spec = { resources: { requests: { storage: '1Gi' } }, accessModes: ['ReadWriteOnce'] };
+  expect(201, 'POST', claims, { metadata: { name: 'a' }, spec });
+  const limits = [{ type: 'PersistentVolumeClaim', min: { storage: '2Gi' } }];
+  const range = { metadata: { name: 'l' }, spec: { limits } };
+  expect(201, 'POST', '/api/v1/namespaces/n/limitranges', range);
+  const change = { metadata: { labels: { a: 'b' } } };
+  expect(403, 'PATCH', `${claims}/a`, change);
+  expect(200, 'DELETE', `${claims}/a`);
+  expect(200, 'PATCH', `${claims}/a`, change);
+});
+
 test('a limit range fills in what is missing, and bounds what is asked for', () => {
   const { expect } = admittingModel();
   const limits = [

@@ -16,7 +16,13 @@ import type { Served } from '../served.ts';
 import type { WriteOutcome } from '../storage.ts';
 import { NamespacedObjects, type Versioned } from './namespaced-objects.ts';
 import { amountsOf, type Amounts } from '@megaplane/machinery/quota/pod-resources';
-import { isInScope, unsaid, usageOf } from '@megaplane/machinery/quota/quota-usage';
+import {
+  isCounted,
+  isInScope,
+  isTerminating,
+  unsaid,
+  usageOf,
+} from '@megaplane/machinery/quota/quota-usage';
 import { refuse } from './refusal.ts';
 
 /** Tries of one charge, when others charge the same quota in between. */
@@ -28,16 +34,23 @@ const quotas = new NamespacedObjects('', 'resourcequotas');
 export const resourceQuota: Charging = {
   handles: isCharged,
   charge: chargeInTurn,
+  excess: (write) => {
+    const charges = judge(write, quotas.of(write.world, write.call.info.namespace));
+    return Array.isArray(charges) ? null : charges;
+  },
   repeats: ({ world, call }) => quotas.isEmpty(world, call.info.namespace),
 };
+
+/** Kinds that upstream never counted. */
+const UNCOUNTED: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io']);
 
 /** True for writes that quotas may count. */
 function isCharged(served: Served, operation: string, subresource: string): boolean {
   const { name } = served.resource.storage;
-  if (!served.resource.namespaced || !served.stored) return false;
+  if (!served.resource.namespaced || !served.stored || UNCOUNTED.has(name)) return false;
   if (operation === 'CREATE') return subresource === '';
   if (operation !== 'UPDATE') return false;
-  if (name === 'pods') return subresource === 'resize';
+  if (name === 'pods') return subresource === 'resize' || subresource === '';
   return subresource === '' && (name === 'services' || name === 'persistentvolumeclaims');
 }
 
@@ -117,50 +130,53 @@ function chargeTry(write: Admitted, then: (refusal: Status | null) => void, atte
 /** Sums of the quotas that count the object; a Status where one has no room. */
 function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status {
   const { served, object, previous } = write;
-  if (object === null) return [];
+  if (object === null || isUnmoved(write)) return [];
   const usage = usageOf(served.resource, object);
-  if (write.operation === 'UPDATE' && previous !== null) {
-    subtract(usage, usageOf(served.resource, previous));
-  }
-  const matching: { readonly quota: Versioned; readonly names: readonly string[] }[] = [];
+  const isUpdate = write.operation === 'UPDATE' && previous !== null;
+  const more = isUpdate ? increase(usage, usageOf(served.resource, previous)) : usage;
+  const matching: { readonly quota: Versioned; readonly usage: Amounts }[] = [];
   for (const quota of found) {
     if (!isInScope(served.resource, object, quota.object)) continue;
     const hard = objectAt(quota.object, 'status', 'hard') ?? {};
-    const names = Object.keys(hard).filter((name) => isCounted(served, name, usage));
+    const names = Object.keys(hard).filter((name) => isCounted(served.resource, name));
     if (names.length === 0) continue;
     const why = unsaid(served.resource, object, names);
     if (why !== '') return refuse(write, `failed quota: ${nameOf(quota.object)}: ${why}`);
     const used = objectAt(quota.object, 'status', 'used') ?? {};
-    const unknown = names.filter((name) => used[name] === undefined).toSorted();
-    if (unknown.length > 0) {
+    if (names.some((name) => used[name] === undefined)) {
       const quotaName = nameOf(quota.object);
-      const resources = unknown.join(',');
+      const resources = names.toSorted().join(',');
       return refuse(write, `status unknown for quota: ${quotaName}, resources: ${resources}`);
     }
-    matching.push({ quota, names });
+    // an object that a change brings under a quota is new to it
+    const isNew = isUpdate && !isInScope(served.resource, previous, quota.object);
+    matching.push({ quota, usage: isNew ? usage : more });
   }
-  if (Array.from(usage.values()).every((amount) => amount.sign === 0)) return [];
   const charges: Charge[] = [];
-  for (const { quota } of matching) {
-    const used = charge(quota.object, usage);
+  for (const { quota, usage: own } of matching) {
+    const used = charge(quota.object, own);
     if (typeof used === 'string') return refuse(write, used);
     if (used !== null) charges.push({ quota, used });
   }
   return charges;
 }
 
-/** Resources of a quota that objects of this kind can use. */
-function isCounted(served: Served, name: string, usage: Amounts): boolean {
-  if (usage.has(name)) return true;
-  if (served.resource.storage.name !== 'pods') return false;
-  return /^(?:(?:requests|limits)\.)?(?:cpu|memory|ephemeral-storage)$/.test(name);
+/** A change of a pod matters only where it moves it from one scope to another. */
+function isUnmoved({ served, operation, subresource, object, previous }: Admitted): boolean {
+  const isChange = operation === 'UPDATE' && subresource === '';
+  if (!isChange || served.resource.storage.name !== 'pods') return false;
+  return isTerminating(object ?? {}) === isTerminating(previous ?? {});
 }
 
-function subtract(usage: Amounts, before: Amounts): void {
-  for (const [name, amount] of before) {
-    const own = usage.get(name);
-    usage.set(name, own === undefined ? amount.negate() : own.subtract(amount));
+/** What a change adds; what it gives back is for the quota controller to find. */
+function increase(usage: Amounts, before: Amounts): Amounts {
+  const more: Amounts = new Map();
+  for (const [name, amount] of usage) {
+    const own = before.get(name);
+    const difference = own === undefined ? amount : amount.subtract(own);
+    if (difference.sign > 0) more.set(name, difference);
   }
+  return more;
 }
 
 function nameOf(object: JsonObject): string {

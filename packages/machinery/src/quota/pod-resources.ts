@@ -51,14 +51,20 @@ export function containerAmounts(container: JsonValue, side: Side): Amounts {
  */
 export function podAmounts(pod: JsonObject, side: Side): Amounts {
   const spec = objectAt(pod, 'spec') ?? {};
-  const total = containersAmounts(spec, side);
-  for (const [name, amount] of amountsOf(objectAt(spec, 'resources', side))) {
-    total.set(name, amount);
-  }
+  const total = podSpecAmounts(spec, side);
   for (const [name, amount] of amountsOf(objectAt(spec, 'overhead'))) {
     const own = total.get(name);
     if (own !== undefined) total.set(name, own.add(amount));
     else if (side === 'requests') total.set(name, amount);
+  }
+  return total;
+}
+
+/** The same without the overhead: what a limit range looks at. */
+export function podSpecAmounts(spec: JsonObject, side: Side): Amounts {
+  const total = containersAmounts(spec, side);
+  for (const [name, amount] of amountsOf(objectAt(spec, 'resources', side))) {
+    total.set(name, amount);
   }
   return total;
 }
@@ -87,7 +93,7 @@ export function containersAmounts(spec: JsonObject, side: Side): Amounts {
 }
 
 /** True if something is said of the pod as a whole, even nothing. */
-function isWhole(pod: JsonObject): boolean {
+export function isWhole(pod: JsonObject): boolean {
   return objectAt(pod, 'spec', 'resources') !== undefined;
 }
 

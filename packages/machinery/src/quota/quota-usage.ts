@@ -3,7 +3,13 @@ import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { parseQuantity, Quantity } from '../quantity.ts';
 import type { Resource } from '../kinds.ts';
-import { containerAmounts, podAmounts, qosClassOf, type Amounts } from './pod-resources.ts';
+import {
+  containerAmounts,
+  isWhole,
+  podAmounts,
+  qosClassOf,
+  type Amounts,
+} from './pod-resources.ts';
 
 const ONE = new Quantity(1n, 0, 'DecimalSI');
 
@@ -42,6 +48,40 @@ export function usageOf(resource: Resource, object: JsonObject): Amounts {
       if (BARE.has(name)) usage.set(name, ONE);
   }
   return usage;
+}
+
+const POD_RESOURCES: ReadonlySet<string> = new Set([
+  ...['pods', 'count/pods', 'cpu', 'memory', 'ephemeral-storage'],
+  ...['requests.cpu', 'requests.memory', 'requests.ephemeral-storage'],
+  ...['limits.cpu', 'limits.memory', 'limits.ephemeral-storage'],
+]);
+const SERVICE_RESOURCES: ReadonlySet<string> = new Set([
+  ...['services', 'count/services', 'services.nodeports', 'services.loadbalancers'],
+]);
+const CLASSED = String.raw`(.*\.storageclass\.storage\.k8s\.io/)?`;
+const CLAIM_RESOURCES: RegExp = new RegExp(
+  `^(count/persistentvolumeclaims|${CLASSED}(persistentvolumeclaims|requests\\.storage))$`,
+);
+
+/** Whether objects of the kind can use a resource of a quota, by upstream's evaluators. */
+export function isCounted(resource: Resource, name: string): boolean {
+  switch (resource.storage.name) {
+    case 'pods':
+      if (POD_RESOURCES.has(name) || /^(requests\.)?hugepages-/.test(name)) return true;
+      return name.startsWith('requests.') && isExtended(name.slice('requests.'.length));
+    case 'services':
+      return SERVICE_RESOURCES.has(name);
+    case 'persistentvolumeclaims':
+      return CLAIM_RESOURCES.test(name);
+    default:
+      return name === countName(resource) || (BARE.has(name) && name === resource.resource);
+  }
+}
+
+/** Whether a pod ends by itself some day: the scope Terminating. */
+export function isTerminating(pod: JsonObject): boolean {
+  const deadline = objectAt(pod, 'spec')?.['activeDeadlineSeconds'];
+  return typeof deadline === 'number' && deadline >= 0;
 }
 
 /** A pod that has ended uses nothing but its place in storage. */
@@ -120,12 +160,14 @@ const SPOKEN: ReadonlySet<string> = new Set([
   'limits.memory',
 ]);
 
-/** `must specify limits.cpu for: a,b; ...`, or '' where every container says enough. */
+/**
+ * `must specify limits.cpu for: a,b; ...`, or '' where every container says enough, or something is
+ * said of the pod as a whole.
+ */
 export function unsaid(resource: Resource, object: JsonObject, names: readonly string[]): string {
-  if (resource.storage.name !== 'pods' || isOver(object)) return '';
+  if (resource.storage.name !== 'pods' || isWhole(object)) return '';
   const wanted = names.filter((name) => SPOKEN.has(name)).toSorted();
   if (wanted.length === 0) return '';
-  const whole = new Set(podLevelNames(object));
   const silent = new Map<string, string[]>();
   const containers = [
     ...listAt(object, 'spec', 'containers'),
@@ -135,7 +177,7 @@ export function unsaid(resource: Resource, object: JsonObject, names: readonly s
     const own: Amounts = new Map();
     addCompute(own, containerAmounts(container, 'requests'), containerAmounts(container, 'limits'));
     for (const name of wanted) {
-      if (own.has(name) || whole.has(name)) continue;
+      if (own.has(name)) continue;
       const list = silent.get(name) ?? [];
       list.push(stringAt(container, 'name'));
       silent.set(name, list);
@@ -144,16 +186,9 @@ export function unsaid(resource: Resource, object: JsonObject, names: readonly s
   if (silent.size === 0) return '';
   const parts = wanted.flatMap((name) => {
     const list = silent.get(name);
-    return list === undefined ? [] : [`${name} for: ${list.join(',')}`];
+    return list === undefined ? [] : [`${name} for: ${list.toSorted().join(',')}`];
   });
   return `must specify ${parts.join('; ')}`;
-}
-
-function podLevelNames(pod: JsonObject): string[] {
-  const own: Amounts = new Map();
-  const resources: JsonObject = { resources: objectAt(pod, 'spec', 'resources') };
-  addCompute(own, containerAmounts(resources, 'requests'), containerAmounts(resources, 'limits'));
-  return Array.from(own.keys());
 }
 
 /** Whether the quota's scopes are those of the object; a quota without scopes is for all. */
@@ -170,13 +205,11 @@ export function isInScope(resource: Resource, object: JsonObject, quota: JsonObj
 
 function podMatches(pod: JsonObject, selector: JsonValue): boolean {
   const spec = objectAt(pod, 'spec') ?? {};
-  const deadline = spec['activeDeadlineSeconds'];
-  const isTerminating = typeof deadline === 'number' && deadline >= 0;
   switch (stringAt(selector, 'scopeName')) {
     case 'Terminating':
-      return isTerminating;
+      return isTerminating(pod);
     case 'NotTerminating':
-      return !isTerminating;
+      return !isTerminating(pod);
     case 'BestEffort':
       return qosClassOf(pod) === 'BestEffort';
     case 'NotBestEffort':
