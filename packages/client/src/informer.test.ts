@@ -186,6 +186,23 @@ test('a watch that ends at once is a failure and is not asked for in a loop', ()
   assert.match(seen.troubles.at(-1) ?? '', /ended at once/);
 });
 
+test('a server that fails to stream a list is asked for it in pages', () => {
+  const server = new FakeServer();
+  server.put('a', 'one', '1');
+  const seen = follow(server);
+  seen.informer.start();
+  server.failWatches(500, 'RequestWatchProgress is disabled');
+  server.pumpAll(1 << 20);
+  settle(server);
+  assert.equal(seen.informer.isSynced, true);
+  assert.deepEqual(stateOf(seen), truthOf(server));
+  assert.deepEqual(seen.troubles, ['watch of /api/v1/pods: RequestWatchProgress is disabled']);
+  const [first = '', second = '', third = ''] = server.requests;
+  assert.match(first, /sendInitialEvents=true/);
+  assert.match(second, /limit=/);
+  assert.match(third, /watch=true.*resourceVersion=101$/);
+});
+
 test('after 410 the collection is read anew: only what changed is told', () => {
   for (const hasWatchList of [true, false]) {
     const server = new FakeServer();

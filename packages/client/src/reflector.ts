@@ -420,9 +420,17 @@ export class Reflector {
 
   #errorEvent(watch: Watch, bytes: Buffer, start: number, end: number): void {
     const status = statusOf(500, bytes, start, end);
+    const isInitial = this.#state.kind === 'initial';
     watch.close();
     if (status.code === 410) return this.#expired();
-    this.#wait(`watch of ${this.#options.path}: ${status.message ?? 'error without a text'}`, 0);
+    const message = `watch of ${this.#options.path}: ${status.message ?? 'error without a text'}`;
+    // As in client-go: who cannot stream a list can give one. kube-apiserver on an etcd before
+    // 3.4.25 begins to stream, and then says that it does not.
+    if (isInitial && status.code !== 429) {
+      this.#handler.onTrouble?.(message);
+      return this.#list();
+    }
+    this.#wait(message, 0);
   }
 
   /** The server has forgotten our revision: begin anew, in the rows that are there. */

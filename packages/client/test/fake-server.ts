@@ -181,9 +181,14 @@ export class FakeServer implements Client {
 
   /** Ends each watch as a server does that has lost its place in the history. */
   expireWatches(): void {
+    this.failWatches(410, 'too old resource version: 1 (2)');
+  }
+
+  /** Ends each watch with an event that says why. */
+  failWatches(code: number, message: string): void {
     for (const stream of this.#open()) {
       if (!stream.isWatch) continue;
-      stream.event('ERROR', JSON.stringify(statusObject(410, 'too old resource version: 1 (2)')));
+      stream.event('ERROR', JSON.stringify(statusObject(code, message)));
       stream.isComplete = true;
       stream.isWatch = false;
     }
