@@ -3,6 +3,7 @@ import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch, patchKindOf } from '@megaplane/machinery/patch';
+import { parseIncludeObject, printerOf } from '@megaplane/machinery/printing';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import {
   badRequest,
@@ -23,14 +24,17 @@ import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import type { Managed } from '@megaplane/machinery/apply/managed-fields';
 import type { Admitted } from './admission/admission.ts';
 import { mediaTypeOf } from './body.ts';
+import type { Call } from './call.ts';
 import { APPLY_TYPE, readConfig } from './managed/applying.ts';
 import { scaleScope } from './managed/field-scope.ts';
 import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
 import { setManaged } from './managed/tracking.ts';
 import { toStored } from './conversion.ts';
+import { JSON_TYPE } from './negotiation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
 import { keyOf, type Served } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
+import { objectTable } from './table-encoder.ts';
 import { readStored, refusedWrite } from './writing.ts';
 
 const TRIES_MAX = 5;
@@ -95,7 +99,24 @@ function getScale({ world, call, served }: SubresourceContext): void {
     call.fail(internalError(`the spec replicas field ${path} does not exist`));
     return;
   }
-  call.sendObject(200, scaleOf(stored.object, stored.revision, shape));
+  sendScale(call, served, scaleOf(stored.object, stored.revision, shape));
+}
+
+/** Answers with a Scale; custom resources show it in the columns of their own kind. */
+function sendScale(call: Call, { custom }: Served, scale: JsonObject): void {
+  if (call.media.transform !== 'table') {
+    call.sendObject(200, scale);
+    return;
+  }
+  const include = parseIncludeObject(call.query.text('includeObject'));
+  if (!include.ok) {
+    call.fail(include.status);
+    return;
+  }
+  const printer =
+    custom === null ? printerOf(KIND.group, KIND.name) : custom.schemas.printerOf(custom);
+  const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
+  call.send(200, JSON_TYPE, objectTable(scale, printer, version, include.value, call.nowMs));
 }
 
 function shapeOf({ custom }: Served): ScaleShape {
@@ -218,14 +239,15 @@ function storeScale(
   setManaged(scaled, parentOwners(parent, owners, apiVersion, shape.replicas));
   const isSame = replicas === readPath(object, shape.replicas);
   if (isDryRun || (isSame && (!isApplied || equals(scaled, object)))) {
-    call.sendObject(200, scaleOf(scaled, revision, shape));
+    sendScale(call, served, scaleOf(scaled, revision, shape));
     return;
   }
   const key = keyOf(served, namespace, name);
   const value = encodeCanonical(toStored(scaled, served.resource));
   world.storage.put(key, value, revision, (outcome) => {
-    if (outcome.kind === 'done') call.sendObject(200, scaleOf(scaled, outcome.revision, shape));
-    else if (outcome.kind !== 'conflict' || !retry()) {
+    if (outcome.kind === 'done') {
+      sendScale(call, served, scaleOf(scaled, outcome.revision, shape));
+    } else if (outcome.kind !== 'conflict' || !retry()) {
       call.fail(refusedWrite(served, name, outcome));
     }
   });

@@ -87,6 +87,38 @@ test('annotations count for the generation of a Deployment, and not of a Replica
   assert.deepEqual(generations, [2, 1]);
 });
 
+test('a scale is shown as a table where one is asked for', () => {
+  const { ask } = server();
+  const path = '/apis/apps/v1/namespaces/default/deployments';
+  const spec = {
+    replicas: 3,
+    selector: { matchLabels: { app: 'w' } },
+    template: {
+      metadata: { labels: { app: 'w' } },
+      spec: { containers: [{ name: 'c', image: 'i' }] },
+    },
+  };
+  ask('POST', path, { metadata: { name: 'w' }, spec });
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+  interface Table {
+    readonly kind: string;
+    readonly columnDefinitions: readonly { readonly name: string }[];
+    readonly rows: readonly { readonly cells: unknown[]; readonly object: { kind: string } }[];
+  }
+  const shown = (method: string, body?: object): unknown[] => {
+    const fields = { accept, 'content-type': 'application/merge-patch+json' };
+    const answer = ask(method, `${path}/w/scale`, body, fields);
+    const { kind, columnDefinitions, rows } = JSON.parse(answer.text) as Table;
+    const names = columnDefinitions.map(({ name }) => name).join(' ');
+    return [kind, names, rows[0]?.cells, rows[0]?.object.kind];
+  };
+  const columns = 'Name Desired Available Age';
+  const metadata = 'PartialObjectMetadata';
+  assert.deepEqual(shown('GET'), ['Table', columns, ['w', 3, 0, '0s'], metadata]);
+  const change = { spec: { replicas: 5 } };
+  assert.deepEqual(shown('PATCH', change), ['Table', columns, ['w', 5, 0, '0s'], metadata]);
+});
+
 test('a generation comes with a new object at most, and is 1 for a priority class', () => {
   const { ask } = server();
   const merge = { 'content-type': 'application/merge-patch+json' };

@@ -7,6 +7,7 @@ import {
   type IncludeObject,
   type Printer,
 } from '@megaplane/machinery/printing';
+import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { skipValue } from '@megaplane/machinery/scan';
 import type { Status } from '@megaplane/machinery/status';
@@ -25,6 +26,37 @@ import { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 
 const scratch = new Sink();
+
+/** A table of one object that is stored as part of another, such as a Scale. */
+export function objectTable(
+  object: JsonObject,
+  printer: Printer,
+  version: 'v1' | 'v1beta1',
+  include: IncludeObject,
+  nowMs: number,
+): string {
+  const revision = stringAt(object, 'metadata', 'resourceVersion');
+  const row = rowText(printer.row(object, nowMs), includedText(object, include, version));
+  return `${tableText(version, revision, columnsText(printer), row)}\n`;
+}
+
+function tableText(version: string, revision: string, columns: string, row: string): string {
+  return (
+    `{"kind":"Table","apiVersion":"meta.k8s.io/${version}",` +
+    `"metadata":{"resourceVersion":"${revision}"},` +
+    `"columnDefinitions":${columns},"rows":[${row}]}`
+  );
+}
+
+function includedText(
+  object: JsonObject,
+  include: IncludeObject,
+  version: 'v1' | 'v1beta1',
+): string {
+  if (include === 'None') return 'null';
+  if (include === 'Object') return JSON.stringify(object);
+  return JSON.stringify(partialObjectMetadata(object, version));
+}
 
 export class TableEncoder implements Encoder {
   readonly id: string;
@@ -92,11 +124,7 @@ export class TableEncoder implements Encoder {
   }
 
   #table(revision: number, columns: string, row: string): string {
-    return (
-      `{"kind":"Table","apiVersion":"${this.#apiVersion}",` +
-      `"metadata":{"resourceVersion":"${revision}"},` +
-      `"columnDefinitions":${columns},"rows":[${row}]}`
-    );
+    return tableText(this.#version, `${revision}`, columns, row);
   }
 
   #row(row: Row, revision: number): string {
@@ -109,7 +137,7 @@ export class TableEncoder implements Encoder {
     }
     const object = shownRow(this.#served, row, revision);
     const printed = this.#printer.row(object, this.#nowMs);
-    return rowText(printed, this.#included(object));
+    return rowText(printed, includedText(object, this.#include, this.#version));
   }
 
   /** PartialObjectMetadata copied from storage, the revision spliced in. */
@@ -122,11 +150,5 @@ export class TableEncoder implements Encoder {
       `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}",` +
       `"metadata":{"resourceVersion":"${revision}"${scratch.bytes.utf8Slice(0, scratch.length)}}`
     );
-  }
-
-  #included(object: JsonObject): string {
-    if (this.#include === 'None') return 'null';
-    if (this.#include === 'Object') return JSON.stringify(object);
-    return JSON.stringify(partialObjectMetadata(object, this.#version));
   }
 }
