@@ -1,5 +1,7 @@
 // Command clientgo uses an API server as programs with client-go do: informers of several kinds
-// while objects come and go, and an election of a leader. It says what does not hold and exits 1.
+// while objects come and go, writers that contend, lists that are streamed and paged, typed
+// applications, kinds found by cached discovery and used without types, and an election of a
+// leader. It says what does not hold and exits 1.
 //
 //	clientgo KUBECONFIG expectWatchList|expectList
 package main
@@ -100,6 +102,11 @@ func main() {
 	if wanted := os.Args[2] == "expectWatchList"; wanted != (watchLists.Load() > 0) {
 		fail("%s, but %d requests asked for initial events", os.Args[2], watchLists.Load())
 	}
+	contend(ctx, protobuf)
+	stream(ctx, protobuf)
+	page(ctx, json)
+	apply(ctx, json)
+	extend(ctx, config)
 	elect(ctx, config)
 	fmt.Println("ok")
 }
