@@ -103,6 +103,74 @@ test('runtime classes add their overhead and place, and must exist', () => {
   assert.match(messageOf(model.expect(403, 'POST', PODS, other)), /conflict: runtimeClass.sched/);
 });
 
+test('the order, the versions and the relaxations of the standards are those of 1.36', () => {
+  const model = admittingModel();
+  const enforce = 'pod-security.kubernetes.io/enforce';
+  label(model, { [enforce]: 'restricted' });
+  const securityContext = { privileged: true };
+  const containers = [{ name: 'c', image: 'i', securityContext }];
+  const refused = model.expect(403, 'POST', PODS, podOf('p', {}, { containers }));
+  assert.match(messageOf(refused), /latest": privileged \(.*\), allowPrivilegeEscalation != false/);
+  label(model, { [`${enforce}-version`]: 'v1.7' });
+  const added = { capabilities: { add: ['NET_ADMIN'] }, runAsNonRoot: true };
+  const adding = [{ name: 'c', image: 'i', securityContext: added }];
+  const old = model.expect(403, 'POST', PODS, podOf('p', {}, { containers: adding }));
+  assert.match(messageOf(old), /non-default capabilities/);
+  label(model, { [`${enforce}-version`]: 'latest' });
+  const root = {
+    ...{ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, runAsUser: 0 },
+    seccompProfile: { type: 'RuntimeDefault' },
+  };
+  const own = { hostUsers: false, containers: [{ name: 'c', image: 'i', securityContext: root }] };
+  model.expect(201, 'POST', PODS, podOf('p', {}, own));
+  label(model, { [enforce]: null, [`${enforce}-version`]: null });
+  model.expect(201, 'POST', PODS, podOf('q'));
+  label(model, { [enforce]: 'restricted' });
+  model.expect(200, 'PATCH', `${PODS}/q`, { metadata: { labels: { a: 'b' } } });
+  const image = [{ op: 'replace', path: '/spec/containers/0/image', value: 'j' }];
+  const headers = { 'content-type': 'application/json-patch+json' };
+  assert.equal(model.ask('PATCH', `${PODS}/q`, image, headers).status, 403);
+});
+
+test('an account that lists its secrets lets pods name no others, and mirrors name none', () => {
+  const { expect } = admittingModel();
+  expect(201, 'POST', '/api/v1/namespaces/n/serviceaccounts', {
+    metadata: { name: 'a', annotations: { 'kubernetes.io/enforce-mountable-secrets': 'true' } },
+    secrets: [{ name: 's' }],
+  });
+  const withSecret = (secretName: string): object =>
+    podOf(
+      secretName,
+      {},
+      { serviceAccountName: 'a', volumes: [{ name: 'v', secret: { secretName } }] },
+    );
+  expect(201, 'POST', PODS, withSecret('s'));
+  assert.equal(
+    messageOf(expect(403, 'POST', PODS, withSecret('t'))),
+    'pods "t" is forbidden: volume with secret.secretName="t" is not allowed because service ' +
+      'account a does not reference that secret',
+  );
+  const pull = podOf('u', {}, { serviceAccountName: 'a', imagePullSecrets: [{ name: 'x' }] });
+  assert.match(messageOf(expect(403, 'POST', PODS, pull)), /imagePullSecrets\[0\]\.name="x"/);
+  const mirror = {
+    metadata: { name: 'm', annotations: { 'kubernetes.io/config.mirror': 'x' } },
+    spec: { containers: [{ name: 'c', image: 'i', envFrom: [{ secretRef: { name: 's' } }] }] },
+  };
+  assert.match(
+    messageOf(expect(403, 'POST', PODS, mirror)),
+    /a mirror pod may not reference secrets/,
+  );
+});
+
+test('an update that leaves the priority out keeps it', () => {
+  const { expect } = admittingModel();
+  const made = JSON.parse(expect(201, 'POST', PODS, podOf('a')).text) as {
+    spec: Record<string, unknown>;
+  };
+  const { priority: _, preemptionPolicy: __, ...spec } = made.spec;
+  expect(200, 'PUT', `${PODS}/a`, { metadata: { name: 'a' }, spec });
+});
+
 test('one priority class is the default, and those of the system stay', () => {
   const { expect } = admittingModel();
   const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';

@@ -9,6 +9,7 @@ import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import { refuse, refuseUnnamed } from './refusal.ts';
+import { mirrorFault, secretFault } from './pod-secrets.ts';
 import { readStoredObject } from './stored-object.ts';
 
 const NOT_EVICTED_SECONDS = 300;
@@ -50,7 +51,10 @@ export const serviceAccounts: AdmissionPlugin = {
     const pod = write.object;
     if (pod === null) return null;
     const annotations = objectAt(pod, 'metadata', 'annotations') ?? {};
-    if (annotations['kubernetes.io/config.mirror'] !== undefined) return null;
+    if (annotations['kubernetes.io/config.mirror'] !== undefined) {
+      const why = mirrorFault(pod);
+      return why === '' ? null : refuseUnnamed(write, why);
+    }
     const spec = objectAt(pod, 'spec') ?? {};
     const name = stringAt(spec, 'serviceAccountName') || 'default';
     const { namespace } = write.call.info;
@@ -71,7 +75,8 @@ export const serviceAccounts: AdmissionPlugin = {
       spec['imagePullSecrets'] = [...secrets];
     }
     pod['spec'] = spec;
-    return null;
+    const why = secretFault(account, spec);
+    return why === '' ? null : refuseUnnamed(write, why);
   },
 };
 
@@ -116,12 +121,22 @@ function tokenVolume(name: string): JsonObject {
 export const priority: AdmissionPlugin = {
   name: 'Priority',
   repeats: () => true,
-  handles: (served, operation, subresource) =>
-    isNewPod(served, operation, subresource) || isClassWrite(served, operation, subresource),
+  handles: ({ resource }, operation, subresource) => {
+    const isWrite = (operation === 'CREATE' || operation === 'UPDATE') && subresource === '';
+    return isWrite && PRIORITY_KINDS.includes(resource.storage.name);
+  },
   mutate: (write) => {
     const pod = write.object;
     if (pod === null || write.served.resource.storage.name !== 'pods') return null;
     const spec = objectAt(pod, 'spec') ?? {};
+    if (write.operation === 'UPDATE') {
+      // who leaves them out keeps what was found at the creation
+      const before = objectAt(write.previous ?? {}, 'spec') ?? {};
+      for (const field of ['priority', 'preemptionPolicy']) {
+        if (spec[field] === undefined && before[field] !== undefined) spec[field] = before[field];
+      }
+      return null;
+    }
     const name = stringAt(spec, 'priorityClassName');
     const found =
       name === ''
@@ -168,11 +183,7 @@ export const priority: AdmissionPlugin = {
   },
 };
 
-function isClassWrite(served: Served, operation: string, subresource: string): boolean {
-  const isWrite = operation === 'CREATE' || operation === 'UPDATE';
-  const { name } = served.resource.storage;
-  return name === 'priorityclasses.scheduling.k8s.io' && isWrite && subresource === '';
-}
+const PRIORITY_KINDS = ['pods', 'priorityclasses.scheduling.k8s.io'];
 
 /** The default class of each world, forgotten when any class changes. */
 const defaultClasses = new WeakMap<World, { found: JsonObject | null; isFresh: boolean }>();

@@ -1,6 +1,7 @@
 /**
  * The Pod Security Standards: what pods of the levels `baseline` and `restricted` must not do, with
- * the words in which upstream says it. Checks stand in the order of upstream's identifiers.
+ * the words in which upstream says it. Checks stand in upstream's order: those of `baseline` by
+ * their identifiers, then those of `restricted`.
  */
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -15,8 +16,8 @@ export interface PodShape {
 
 interface Check {
   readonly level: Level;
-  /** Left out at the level `restricted`, where a stricter one stands for it. */
-  readonly isReplaced?: boolean;
+  /** From this version on a stricter one stands for it at the level `restricted`. */
+  readonly replacedSince?: number;
   /** First minor version of the standard that has it. */
   readonly since: number;
   /** What is wrong: `reason (detail)`; '' where nothing is. */
@@ -58,6 +59,11 @@ function isWindows({ spec }: PodShape, minor: number): boolean {
   return minor >= 25 && stringAt(spec, 'os', 'name') === 'windows';
 }
 
+/** Pods with users of their own may be root and unmask /proc, so says the standard since 1.35. */
+function hasOwnUsers({ spec }: PodShape, minor: number): boolean {
+  return minor >= 35 && spec['hostUsers'] === false;
+}
+
 function escalation(pod: PodShape, minor: number): string {
   if (isWindows(pod, minor)) return '';
   const bad = containersOf(pod).filter(
@@ -75,12 +81,6 @@ function appArmor(pod: PodShape): string {
     stringAt(contextOf(value), 'appArmorProfile', 'type');
   const isBad = (type: string): boolean => !['', 'RuntimeDefault', 'Localhost'].includes(type);
   const { setters, values } = badSetters(pod, typeOf, isBad);
-  const details: string[] = [];
-  if (setters.length > 0) {
-    details.push(
-      `${setters.join(' and ')} must not set AppArmor profile type to ${quoted(values)}`,
-    );
-  }
   const annotations = Object.entries(objectAt(pod.metadata, 'annotations') ?? {})
     .filter(([key, value]) => {
       const text = typeof value === 'string' ? value : '';
@@ -89,14 +89,13 @@ function appArmor(pod: PodShape): string {
     })
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     .toSorted();
-  if (annotations.length > 0) {
-    const word = plural('annotation', 'annotations', annotations.length);
-    details.push(`${word} ${annotations.join(', ')}`);
-  }
-  if (details.length === 0) return '';
-  const count = Math.max(values.length, annotations.length);
-  const reason = plural('forbidden AppArmor profile', 'forbidden AppArmor profiles', count);
-  return `${reason} (${details.join('; ')})`;
+  if (annotations.length > 0) setters.push(plural('annotation', 'annotations', annotations.length));
+  if (setters.length === 0) return '';
+  const all = [...values, ...annotations];
+  const reason = plural('forbidden AppArmor profile', 'forbidden AppArmor profiles', all.length);
+  // upstream puts quotes around them without escaping what is inside
+  const list = all.map((value) => `"${value}"`).join(', ');
+  return `${reason} (${setters.join(' and ')} must not set AppArmor profile type to ${list})`;
 }
 
 /** Who sets a value that is not allowed: the pod, and containers; and which values these are. */
@@ -222,6 +221,10 @@ function privileged(pod: PodShape): string {
   return `privileged (${those(bad.map(nameOf))} must not set securityContext.privileged=true)`;
 }
 
+function maskedProc(pod: PodShape, minor: number): string {
+  return hasOwnUsers(pod, minor) ? '' : procMount(pod);
+}
+
 function procMount(pod: PodShape): string {
   const mountOf = (one: JsonValue): string => stringAt(contextOf(one), 'procMount');
   const bad = containersOf(pod).filter((one) => !['', 'Default'].includes(mountOf(one)));
@@ -255,7 +258,8 @@ function volumes({ spec }: PodShape): string {
   return `restricted volume types (${noun} ${quoted(bad)} ${verb} ${what} ${quoted(list)})`;
 }
 
-function nonRoot(pod: PodShape): string {
+function nonRoot(pod: PodShape, minor: number): string {
+  if (hasOwnUsers(pod, minor)) return '';
   const { spec } = pod;
   const own = contextOf(spec)['runAsNonRoot'];
   const containers = containersOf(pod);
@@ -273,7 +277,8 @@ function nonRoot(pod: PodShape): string {
   return `runAsNonRoot != true (pod or ${those(silent.map(nameOf))} ${what})`;
 }
 
-function rootUser(pod: PodShape): string {
+function rootUser(pod: PodShape, minor: number): string {
+  if (hasOwnUsers(pod, minor)) return '';
   const setters = contextOf(pod.spec)['runAsUser'] === 0 ? ['pod'] : [];
   const bad = containersOf(pod).filter((one) => contextOf(one)['runAsUser'] === 0);
   if (bad.length > 0) setters.push(those(bad.map(nameOf)));
@@ -324,7 +329,27 @@ function seccompType(holder: JsonValue): string {
   return stringAt(contextOf(holder), 'seccompProfile', 'type');
 }
 
-function seccomp(pod: PodShape): string {
+const SECCOMP_POD = 'seccomp.security.alpha.kubernetes.io/pod';
+const SECCOMP_CONTAINER = 'container.seccomp.security.alpha.kubernetes.io/';
+
+/** Before 1.19 annotations said it. */
+function seccompAnnotations(pod: PodShape): string {
+  const annotations = objectAt(pod.metadata, 'annotations') ?? {};
+  const keys = [SECCOMP_POD, ...containersOf(pod).map((one) => SECCOMP_CONTAINER + nameOf(one))];
+  const bad = keys.flatMap((key) => {
+    const value = annotations[key];
+    if (typeof value !== 'string') return [];
+    const isFine = ['runtime/default', 'docker/default'].includes(value);
+    return isFine || value.startsWith('localhost/') ? [] : [`${key}=${JSON.stringify(value)}`];
+  });
+  if (bad.length === 0) return '';
+  const list = sortedSet(bad);
+  const word = plural('annotation', 'annotations', list.length);
+  return `seccompProfile (forbidden ${word} ${list.join(', ')})`;
+}
+
+function seccomp(pod: PodShape, minor: number): string {
+  if (minor < 19) return seccompAnnotations(pod);
   const isBad = (type: string): boolean => type !== '' && !SECCOMP_FINE.includes(type);
   const { setters, values } = badSetters(pod, seccompType, isBad);
   if (setters.length === 0) return '';
@@ -334,7 +359,7 @@ function seccomp(pod: PodShape): string {
 
 function seccompSet(pod: PodShape, minor: number): string {
   if (isWindows(pod, minor)) return '';
-  const explicit = seccomp(pod);
+  const explicit = seccomp(pod, minor);
   if (explicit !== '' || SECCOMP_FINE.includes(seccompType(pod.spec))) return explicit;
   const silent = containersOf(pod).filter((one) => seccompType(one) === '');
   if (silent.length === 0) return '';
@@ -377,24 +402,25 @@ function hostProcess(pod: PodShape): string {
 }
 
 const CHECKS: readonly Check[] = [
-  { level: 'restricted', since: 8, judge: escalation },
   { level: 'baseline', since: 0, judge: appArmor },
-  { level: 'baseline', since: 0, isReplaced: true, judge: capabilities },
-  { level: 'restricted', since: 22, judge: fewCapabilities },
+  { level: 'baseline', since: 0, replacedSince: 22, judge: capabilities },
   { level: 'baseline', since: 0, judge: hostNamespaces },
-  { level: 'baseline', since: 0, isReplaced: true, judge: hostPaths },
+  { level: 'baseline', since: 0, replacedSince: 0, judge: hostPaths },
   { level: 'baseline', since: 0, judge: hostPorts },
   { level: 'baseline', since: 34, judge: probeHosts },
   { level: 'baseline', since: 0, judge: privileged },
-  { level: 'baseline', since: 0, judge: procMount },
+  { level: 'baseline', since: 0, replacedSince: 35, judge: maskedProc },
+  { level: 'baseline', since: 0, judge: seLinux },
+  { level: 'baseline', since: 0, replacedSince: 19, judge: seccomp },
+  { level: 'baseline', since: 0, judge: sysctls },
+  { level: 'baseline', since: 0, judge: hostProcess },
+  { level: 'restricted', since: 8, judge: escalation },
+  { level: 'restricted', since: 22, judge: fewCapabilities },
+  { level: 'restricted', since: 35, judge: procMount },
   { level: 'restricted', since: 0, judge: volumes },
   { level: 'restricted', since: 0, judge: nonRoot },
   { level: 'restricted', since: 23, judge: rootUser },
-  { level: 'baseline', since: 0, judge: seLinux },
-  { level: 'baseline', since: 0, isReplaced: true, judge: seccomp },
   { level: 'restricted', since: 19, judge: seccompSet },
-  { level: 'baseline', since: 0, judge: sysctls },
-  { level: 'baseline', since: 0, judge: hostProcess },
 ];
 
 /** Everything that is wrong with a pod at a level, separated by commas; '' where it may run. */
@@ -403,7 +429,8 @@ export function violationsOf(pod: PodShape, level: Level, minor: number): string
   const isRestricted = level === 'restricted';
   const found: string[] = [];
   for (const check of CHECKS) {
-    if (check.since > minor || (isRestricted && check.isReplaced === true)) continue;
+    if (check.since > minor) continue;
+    if (isRestricted && minor >= (check.replacedSince ?? Infinity)) continue;
     if (!isRestricted && check.level === 'restricted') continue;
     const text = check.judge(pod, minor);
     if (text !== '') found.push(text);

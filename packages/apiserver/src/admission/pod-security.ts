@@ -1,7 +1,7 @@
 /** PodSecurity: namespaces say by their labels what pods in them may do. */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { invalid, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
@@ -103,9 +103,7 @@ export const podSecurity: AdmissionPlugin = {
     const { name } = resource.storage;
     if (operation !== 'CREATE' && operation !== 'UPDATE') return false;
     if (name === 'pods') {
-      return (
-        subresource === 'ephemeralcontainers' || (subresource === '' && operation === 'CREATE')
-      );
+      return subresource === 'ephemeralcontainers' || subresource === '';
     }
     return subresource === '' && (name === 'namespaces' || TEMPLATES[name] !== undefined);
   },
@@ -116,12 +114,27 @@ export const podSecurity: AdmissionPlugin = {
     if (name === 'namespaces') return checkNamespace(write, object);
     const labels = labelsOf(world, call.info.namespace);
     if (labels === null) return null;
-    if (name === 'pods') return checkPod(write, shapeOf(object), labels);
+    if (name === 'pods') {
+      return isInsignificant(write) ? null : checkPod(write, shapeOf(object), labels);
+    }
     const template = objectAt(object, ...(TEMPLATES[name] ?? []));
     if (template !== undefined) warn(write, shapeOf(template), labels);
     return null;
   },
 };
+
+/** Of what may change in a pod, images alone are looked at again. */
+function isInsignificant({ operation, subresource, object, previous }: Admitted): boolean {
+  if (operation !== 'UPDATE' || subresource !== '') return false;
+  return ['containers', 'initContainers', 'ephemeralContainers'].every((field) => {
+    const before = listAt(previous ?? {}, 'spec', field);
+    const after = listAt(object ?? {}, 'spec', field);
+    const image = (one: JsonValue | undefined): string => stringAt(one, 'image');
+    return (
+      before.length === after.length && after.every((one, at) => image(one) === image(before[at]))
+    );
+  });
+}
 
 function checkPod(write: Admitted, pod: PodShape, labels: JsonObject): Status | null {
   const enforced = policyOf(labels, 'enforce');

@@ -33,7 +33,10 @@ function setOverhead(write: Admitted, spec: JsonObject, found: JsonObject): Stat
   const own = objectAt(spec, 'overhead');
   if (own !== undefined) {
     if (fixed !== undefined && isSame(own, fixed)) return null;
-    const why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+    const why =
+      fixed === undefined
+        ? 'Pod Overhead set without corresponding RuntimeClass defined Overhead'
+        : "Pod's Overhead doesn't match RuntimeClass's defined Overhead";
     return refuse(write, `pod rejected: ${why}`);
   }
   if (fixed !== undefined) spec['overhead'] = { ...fixed };
