@@ -22,6 +22,7 @@ import {
   releaseService,
   repairClaims,
 } from './service-claims.ts';
+import { dropTypeDependent } from './service-types.ts';
 import type { World } from './world.ts';
 
 /** The first addresses of the range are left to those who ask for one by name. */
@@ -39,7 +40,7 @@ export function defineServices(range = '10.96.0.0/16'): void {
     },
     prepareUpdate: (next, previous) => {
       keepAllocated(next, previous);
-      adaptType(next, previous);
+      dropTypeDependent(next, previous);
     },
     preflight: (object, previous, context) => {
       const fault = addressFaults(object, previous) ?? familyFaults(object, previous);
@@ -168,31 +169,6 @@ function addressFault(wanted: string, isFree: boolean, base: number, size: numbe
     );
   }
   return isFree ? '' : `failed to allocate IP ${wanted}: provided IP is already allocated`;
-}
-
-/** What a change of type leaves behind: fields that the new type does not have. */
-function adaptType(next: JsonObject, previous: JsonObject): void {
-  const spec = objectAt(next, 'spec') ?? {};
-  const before = objectAt(previous, 'spec') ?? {};
-  const type = stringAt(spec, 'type') || 'ClusterIP';
-  const isSame = type === (stringAt(before, 'type') || 'ClusterIP');
-  if (isSame) return;
-  if (type === 'ClusterIP' || type === 'ExternalName') {
-    spec['ports'] = listAt(spec, 'ports').map((port) => {
-      const { nodePort: _, ...rest } = port as JsonObject;
-      return rest;
-    });
-    delete spec['externalTrafficPolicy'];
-    delete spec['allocateLoadBalancerNodePorts'];
-    delete spec['healthCheckNodePort'];
-  }
-  if (type === 'ExternalName') {
-    for (const field of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy']) {
-      delete spec[field];
-    }
-    delete spec['internalTrafficPolicy'];
-    if (listAt(spec, 'ports').length === 0) delete spec['ports'];
-  }
 }
 
 function addressNumber(address: string): number {
