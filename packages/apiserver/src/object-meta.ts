@@ -112,8 +112,8 @@ export function createMetadata(object: JsonObject, facts: CreateFacts): JsonObje
 }
 
 /**
- * Metadata of an update: system fields come back from the stored object. The client's uid and
- * deletionTimestamp are checked elsewhere, before this.
+ * Metadata of an update: system fields come back from the stored object. What a client sends for an
+ * end that is not decided yet stays: validation refuses it.
  */
 export function updateMetadata(next: JsonObject, previous: JsonObject): JsonObject {
   const sent = objectAt(next, 'metadata') ?? {};
@@ -121,20 +121,14 @@ export function updateMetadata(next: JsonObject, previous: JsonObject): JsonObje
   const metadata: JsonObject = { ...sent };
   // a uid that was sent is kept for validation, which refuses one that is not the stored one
   metadata['uid'] = sent['uid'] ?? stored['uid'];
-  const restored = [
-    'creationTimestamp',
-    'deletionTimestamp',
-    'deletionGracePeriodSeconds',
-    'generateName',
-    'generation',
-    'namespace',
-    'managedFields',
-  ];
-  for (const field of restored) {
+  for (const field of ['generation', 'creationTimestamp', 'namespace', 'managedFields']) {
     const value = stored[field];
     if (value === undefined) delete metadata[field];
     else metadata[field] = value;
   }
+  metadata['deletionTimestamp'] = stored['deletionTimestamp'] ?? sent['deletionTimestamp'];
+  metadata['deletionGracePeriodSeconds'] =
+    sent['deletionGracePeriodSeconds'] ?? stored['deletionGracePeriodSeconds'];
   return orderedMetadata(metadata);
 }
 

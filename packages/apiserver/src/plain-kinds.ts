@@ -1,4 +1,5 @@
 /** Small rules of kinds that need no file of their own. */
+import { mirrorDataSource } from '@megaplane/machinery/defaults-core';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { forbidden } from '@megaplane/machinery/status';
@@ -80,7 +81,9 @@ export function definePlainKinds(): void {
     prepareCreate: (object) => {
       object['status'] = { phase: 'Pending' };
       addFinalizer(object, 'kubernetes.io/pvc-protection');
+      mirrorDataSource(object);
     },
+    prepareUpdate: (next) => mirrorDataSource(next),
   });
 }
 

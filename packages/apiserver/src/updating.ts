@@ -216,15 +216,13 @@ function nextObject(
     withStatusDefaults(served, next);
   } else {
     next = assemble(sent, metadata);
-    if (subresource === '') {
-      if (served.hasStatus) keepStatus(next, previous);
-      behaviour.prepareUpdate?.(next, previous, context);
-    }
-    if (subresource === 'approval') behaviour.prepareApproval?.(next, previous, context);
+    if (subresource === '' && served.hasStatus) keepStatus(next, previous);
+    next = withDefaults(served, next);
   }
-  if (subresource !== 'status') next = withDefaults(served, next);
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
-  if (subresource !== 'status' && served.counted) countGeneration(served, next, previous);
+  // what the server adds or drops by itself is nobody's
+  if (subresource === '') behaviour.prepareUpdate?.(next, previous, context);
+  if (subresource === 'approval') behaviour.prepareApproval?.(next, previous, context);
   const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
   admitNext(context, write, next, previous, done);
 }
@@ -244,6 +242,8 @@ function admitNext(
       done(failed(refusal));
       return;
     }
+    // what admission puts back (tolerations of a pod) has not changed
+    if (subresource !== 'status' && served.counted) countGeneration(served, next, previous);
     const preflight = subresource === '' ? behaviourOf(served).preflight : undefined;
     const early = preflight?.(next, previous, context) ?? null;
     if (early !== null) {

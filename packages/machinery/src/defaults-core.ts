@@ -76,10 +76,6 @@ export const CORE_DEFAULTS: DefaultRules = {
       status['phase'] ??= 'Pending';
       claim['status'] = status;
     },
-    whole: (claim) => {
-      const spec = objectAt(claim, 'spec');
-      if (spec !== undefined) mirrorDataSource(spec);
-    },
   },
   'core.v1.PersistentVolumeClaimSpec': { values: { volumeMode: 'Filesystem' } },
   'core.v1.EndpointPort': { values: { protocol: 'TCP' } },
@@ -128,7 +124,9 @@ export function imageTag(image: string): string {
  * The two fields for a claim's source say the same. The elder knows claims and snapshots only;
  * sources in other namespaces are off by default, and dropped where they are.
  */
-function mirrorDataSource(spec: JsonObject): void {
+export function mirrorDataSource(claim: JsonObject): void {
+  const spec = objectAt(claim, 'spec');
+  if (spec === undefined) return;
   if (stringAt(spec, 'dataSourceRef', 'namespace') !== '') delete spec['dataSourceRef'];
   const source = objectAt(spec, 'dataSource');
   const reference = objectAt(spec, 'dataSourceRef');

@@ -166,8 +166,11 @@ export function checkMetadataUpdate(
   for (const field of ['name', 'namespace']) {
     immutable(found, `metadata.${field}`, next[field], previous[field]);
   }
-  // The server's own fields are restored, whatever a client sends; only a foreign uid is an error.
-  if (next['uid'] !== undefined) immutable(found, 'metadata.uid', next['uid'], previous['uid']);
+  // The server's own fields are restored, whatever a client sends; these are not.
+  for (const field of ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds']) {
+    if (next[field] === undefined) continue;
+    immutable(found, `metadata.${field}`, next[field], previous[field]);
+  }
   checkLabels(found, 'metadata.labels', objectAt(next, 'labels'));
   checkAnnotations(found, 'metadata.annotations', objectAt(next, 'annotations'));
   checkOwners(found, next);

@@ -18,6 +18,7 @@ import type { Fetched, Target } from '../proxy/target.ts';
 import type { RequestInfo } from '../request-info.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import { emptyEvent, emptyRow, type StorageWatch } from '../storage.ts';
+import { trackOwnStatus } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
 import {
   aggregatedResources,
@@ -256,8 +257,10 @@ export class RemoteServices {
     const { modRevision } = row;
     const object = decodeRow(this.#served, row, modRevision);
     const next = withAvailability(object, availability, edge.nowMs());
+    if (next === null) return;
+    trackOwnStatus(this.#served, object, next, edge.nowMs());
     // who wrote in between is told of with the next look
-    if (next !== null) storage.put(key, encodeCanonical(next), modRevision, () => {});
+    storage.put(key, encodeCanonical(next), modRevision, () => {});
   }
 }
 

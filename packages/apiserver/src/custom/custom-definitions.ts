@@ -10,6 +10,7 @@ import { encodeCanonical } from '@megaplane/machinery/canonical';
 import type { WebhookCaller } from '../admission/webhook-call.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, rangeOf, type Served } from '../served.ts';
+import { trackOwnStatus } from '../managed/tracking.ts';
 import { emptyEvent, emptyRow, type Row, type StorageWatch } from '../storage.ts';
 import type { World } from '../world.ts';
 import { clearInstances, type Stored } from './clearing.ts';
@@ -150,7 +151,9 @@ export class CustomDefinitions {
       else this.#refused.add(name);
       return;
     }
-    const next = encodeCanonical({ ...stored.object, status });
+    const settled = { ...stored.object, status };
+    trackOwnStatus(this.#served, stored.object, settled, this.#world.edge.nowMs());
+    const next = encodeCanonical(settled);
     // who wrote in between is settled when that write is read
     this.#home.put(key, next, stored.revision, () => {});
   }

@@ -3,6 +3,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { defineBehaviour } from '../behaviour.ts';
 import { finalizersOf, timestamp, withMetadata } from '../deletion.ts';
+import { trackOwnStatus } from '../managed/tracking.ts';
 import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 import { DEFINITIONS_PREFIX } from './custom-schemas.ts';
@@ -16,12 +17,14 @@ const row = emptyRow();
 export function defineDefinitions(): void {
   defineBehaviour('customresourcedefinitions.apiextensions.k8s.io', {
     // one write makes a definition and establishes it, where no other server may be faster
-    allocate: (object, { world, isDryRun }) => {
+    allocate: (object, { world, served, isDryRun }) => {
       const isNew = listAt(object, 'status', 'conditions').length === 0;
       if (!isNew || world.storage.isShared || isDryRun) return null;
       const status = statusOf(world, object);
       if (status === null) return null;
+      const previous = { ...object };
       object['status'] = status;
+      trackOwnStatus(served, previous, object, world.edge.nowMs());
       claimNames(world, object);
       return null;
     },

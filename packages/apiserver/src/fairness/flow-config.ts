@@ -10,6 +10,7 @@ import { timestamp } from '../deletion.ts';
 import { decodeRow } from '../encoder.ts';
 import { followChanges } from '../follow.ts';
 import type { Identity } from '../identity.ts';
+import { trackAppliedStatus } from '../managed/tracking.ts';
 import type { RequestInfo } from '../request-info.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import type { World } from '../world.ts';
@@ -20,6 +21,8 @@ import type { Held, Route } from './held-request.ts';
 import { Levels } from './levels.ts';
 import { readLevel } from './priority-level.ts';
 
+/** What upstream's fairness applies the conditions of schemas as. */
+const CONFIG_MANAGER = 'api-priority-and-fairness-config-consumer-v1';
 const CATCH_ALL = 'catch-all';
 
 interface Stored {
@@ -189,10 +192,12 @@ export class FlowConfig {
     const lastTransitionTime = timestamp(edge.nowMs());
     const condition = { type: 'Dangling', status, lastTransitionTime, reason, message };
     const others = conditions.filter((one) => one['type'] !== 'Dangling');
-    const next = {
+    const next: JsonObject = {
       ...object,
       status: { ...objectAt(object, 'status'), conditions: [...others, condition] },
     };
+    const writer = { fieldManager: CONFIG_MANAGER, nowMs: edge.nowMs() };
+    trackAppliedStatus(served, object, next, { conditions: [condition] }, writer);
     const key = keyOf(served, '', stringAt(object, 'metadata', 'name'));
     // whoever wrote in between makes us look again
     storage.put(key, encodeCanonical(next), revision, () => {});

@@ -1,13 +1,12 @@
 /** Server-side apply: PATCH with a configuration that its manager wants to be so. */
 import { trackApply } from '@megaplane/machinery/apply/field-manager';
 import { packManaged, unpackManaged } from '@megaplane/machinery/apply/field-templates';
-import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import {
   badRequest,
+  conflict,
   failed,
-  invalid,
   success,
   unclassified,
   type Result,
@@ -49,7 +48,7 @@ export function readConfig(text: string): Result<JsonObject> {
   let value: JsonValue | undefined;
   if (text.trimStart().startsWith('{')) value = parseJson(text);
   if (value === undefined) {
-    const parsed = parseYaml(text, false);
+    const parsed = parseYaml(text);
     if ('error' in parsed) {
       const why = `error converting YAML to JSON: yaml: ${lineFirst(parsed.error)}`;
       return failed(badRequest(`error decoding YAML: ${why}`));
@@ -124,9 +123,12 @@ function applyTo(
   if (form === null) return failed(unclassified(`no type of ${apiVersion} ${kind}`));
   if (!form.ok) {
     const own = objectAt(config, 'metadata');
-    const who = `${stringAt(own, 'namespace')}/${stringAt(own, 'name')}`;
-    const text = `failed to convert new object (${who}) to proper version: ${form.message}`;
-    return failed(unclassified(text));
+    const version = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+    const what = `${version}, Kind=${kind}`;
+    const who = `${stringAt(own, 'namespace')}/${stringAt(own, 'name')}; ${what}`;
+    const text = `failed to convert new object (${who}) to proper version`;
+    const why = `unable to convert unstructured object to ${what}: ${form.message}`;
+    return failed(unclassified(`${text}: ${why}`));
   }
   const fault = checkIdentity(context, form.object, isNew);
   if (fault !== null) return fault;
@@ -142,9 +144,8 @@ function checkIdentity(
   const { name, namespace } = call.info;
   const uid = stringAt(object, 'metadata', 'uid');
   if (isNew && uid !== '') {
-    return failed(
-      invalid(served.kind, name, [invalidValue('metadata.uid', uid, 'field is immutable')]),
-    );
+    const text = `uid mismatch: the provided object specified uid ${uid}`;
+    return failed(conflict(served.plural, name, `${text}, and no existing object was found`));
   }
   const moved = served.resource.namespaced ? checkNamespace(object, namespace) : null;
   if (moved !== null) return failed(moved);

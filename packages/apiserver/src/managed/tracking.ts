@@ -7,6 +7,7 @@ import {
   unpackManaged,
 } from '@megaplane/machinery/apply/field-templates';
 import {
+  trackApply,
   trackNewObject,
   trackUpdate,
   type FieldScope,
@@ -16,7 +17,7 @@ import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { RuleContext } from '../behaviour.ts';
 import type { Served } from '../served.ts';
-import { fieldScope } from './field-scope.ts';
+import { fieldScope, type Writer } from './field-scope.ts';
 
 /** What objects that the server makes by itself name as their manager. */
 const OWN_NAME = 'kube-apiserver';
@@ -53,6 +54,23 @@ export function trackOwnStatus(
   const scope = fieldScope(served, { fieldManager: OWN_NAME, nowMs }, 'status', 'Update');
   const live = objectAt(previous, 'metadata')?.['managedFields'];
   setManaged(next, trackUpdate(scope, previous, next, unpackManaged(live)));
+}
+
+/** The same where upstream applies it: `status` is what the writer wants to be there. */
+export function trackAppliedStatus(
+  served: Served,
+  previous: JsonObject,
+  next: JsonObject,
+  status: JsonObject,
+  writer: Writer,
+): void {
+  const { apiVersion, kind } = served.resource;
+  const { managedFields, ...metadata } = objectAt(previous, 'metadata') ?? {};
+  const config = { apiVersion, kind, metadata: { name: metadata['name'] ?? '' }, status };
+  const scope = fieldScope(served, writer, 'status', 'Apply');
+  const managed = unpackManaged(managedFields);
+  const applied = trackApply(scope, { ...previous, metadata }, config, managed, kind, true);
+  if (applied.ok) setManaged(next, applied.value.managed);
 }
 
 /** A new object without owners; false where there is no room for its template. */

@@ -63,9 +63,7 @@ function withoutAnnotation(config: JsonObject): JsonObject {
   const annotations = objectAt(config, 'metadata', 'annotations');
   if (annotations === undefined) return config;
   const { [LAST_APPLIED]: _, ...rest } = annotations;
-  const { annotations: __, ...metadata } = objectAt(config, 'metadata') ?? {};
-  const kept = Object.keys(rest).length === 0 ? metadata : { ...metadata, annotations: rest };
-  return { ...config, metadata: kept };
+  return { ...config, metadata: { ...objectAt(config, 'metadata'), annotations: rest } };
 }
 
 function sorted(object: JsonObject): JsonObject {

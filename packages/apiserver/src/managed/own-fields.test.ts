@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel } from '../admission/admitting.sim.ts';
+
+interface Owner {
+  readonly manager: string;
+  readonly operation: string;
+  readonly subresource?: string;
+  readonly time?: string;
+  readonly fieldsV1: Readonly<Record<string, object>>;
+}
+
+function ownersIn(text: string): readonly Owner[] {
+  const { metadata } = JSON.parse(text) as { metadata: { managedFields: Owner[] } };
+  return metadata.managedFields;
+}
+
+test('the status of a definition is the server’s own', () => {
+  const { expect, ask } = admittingModel();
+  const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  const schema = { openAPIV3Schema: { type: 'object' } };
+  const versions = [{ name: 'v1', served: true, storage: true, schema }];
+  const names = { plural: 'bees', kind: 'Bee' };
+  const spec = { group: 'x.example.com', names, scope: 'Cluster', versions };
+  expect(201, 'POST', path, { metadata: { name: 'bees.x.example.com' }, spec });
+  const owners = ownersIn(ask('GET', `${path}/bees.x.example.com`).text);
+  const own = owners.find(({ manager }) => manager === 'kube-apiserver');
+  assert.equal(own?.operation, 'Update');
+  assert.equal(own.subresource, 'status');
+  assert.deepEqual(Object.keys(own.fieldsV1), ['f:status']);
+  assert.equal(owners.length, 2);
+});
+
+test('the condition of a flow schema is what the server applied', async () => {
+  const { expect, ask } = admittingModel();
+  const path = '/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas';
+  const rule = {
+    subjects: [{ kind: 'User', user: { name: 'nobody' } }],
+    nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/x'] }],
+  };
+  const spec = { priorityLevelConfiguration: { name: 'exempt' }, rules: [rule] };
+  expect(201, 'POST', path, { metadata: { name: 'f' }, spec });
+  await new Promise((done) => void setImmediate(done));
+  const owners = ownersIn(ask('GET', `${path}/f`).text);
+  const own = owners.find(({ operation }) => operation === 'Apply');
+  assert.equal(own?.manager, 'api-priority-and-fairness-config-consumer-v1');
+  assert.equal(own.subresource, 'status');
+  assert.match(own.time ?? '', /^2026-/);
+  const fields = JSON.stringify(own.fieldsV1);
+  assert.match(fields, /^\{"f:status":\{"f:conditions":\{"k:\{\\"type\\":\\"Dangling\\"\}":/);
+});
+
+test('what is mirrored into a claim is nobody’s', () => {
+  const { expect, ask } = admittingModel();
+  const path = '/api/v1/namespaces/n/persistentvolumeclaims';
+  const spec = {
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: '1Gi' } },
+    dataSource: { kind: 'PersistentVolumeClaim', name: 'other' },
+  };
+  expect(201, 'POST', path, { metadata: { name: 'c' }, spec });
+  const text = ask('GET', `${path}/c`).text;
+  assert.match(text, /"dataSourceRef":\{"apiGroup":null,"kind":"PersistentVolumeClaim",/);
+  assert.doesNotMatch(JSON.stringify(ownersIn(text)), /dataSourceRef/);
+});
