@@ -20,7 +20,7 @@ import type { Call } from './call.ts';
 import type { CustomVersion } from './custom/custom-kind.ts';
 import { readCustomJson } from './custom/custom-objects.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE } from './negotiation.ts';
-import { parseYaml } from './yaml-body.ts';
+import { parseYaml, yamlComplaints } from './yaml-body.ts';
 
 /** Upstream's limit of a request's body. */
 export const BODY_BYTES_MAX: number = 3 * 1024 * 1024;
@@ -99,7 +99,10 @@ function readCustom(
   if (type !== YAML_TYPE) return readCustomJson(call.body, custom, expected, isStrict);
   const json = jsonOfYaml(call.body, expected);
   if (typeof json === 'string') return failed(badRequest(json));
-  return readCustomJson(json, custom, expected, isStrict);
+  const form = readCustomJson(json, custom, expected, isStrict);
+  if (!form.ok || !isStrict) return form;
+  const doubles = yamlComplaints(call.body.toString('utf8'));
+  return success({ ...form.value, complaints: [...doubles, ...form.value.complaints] });
 }
 
 /** The text of a document as JSON, or what is wrong with it. */
@@ -117,5 +120,10 @@ function decode(bytes: Buffer, type: string, expected: ExpectedKind, isStrict: b
   if (type !== YAML_TYPE) return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict);
   const json = jsonOfYaml(bytes, expected);
   if (typeof json === 'string') return { ok: false, message: json };
-  return decodeJsonBody(json, 0, json.length, expected, isStrict);
+  const body = decodeJsonBody(json, 0, json.length, expected, isStrict);
+  if (!body.ok || !isStrict) return body;
+  return {
+    ...body,
+    strictErrors: [...yamlComplaints(bytes.toString('utf8')), ...body.strictErrors],
+  };
 }

@@ -20,6 +20,9 @@ import { yamlText } from './yaml-text.ts';
 const WARNINGS_RUNES_MAX = 4096;
 const WARNING_RUNES_MAX = 256;
 
+/** Programs whose answers upstream indents. */
+const HUMAN_AGENT = /^(?:curl|Wget|Mozilla\/5\.0)/;
+
 /** Codes that tell of what is stored; others tell of the request alone. */
 const REFUSALS_OF_STATE: ReadonlySet<number> = new Set([403, 404, 409, 422, 429]);
 
@@ -121,9 +124,12 @@ export class Call {
     onDone?.();
   }
 
-  /** JSON is asked for indented. */
+  /** JSON is asked for indented: by the query, or by a program that people look at. */
   get isPretty(): boolean {
-    return this.query.has('pretty') && this.query.flag('pretty');
+    if (this.query.has('pretty') && this.query.text('pretty') !== '') {
+      return this.query.flag('pretty');
+    }
+    return HUMAN_AGENT.test(this.exchange.header('user-agent') ?? '');
   }
 
   /** How long the client gives the server, in milliseconds; 0 where it does not say. */

@@ -9,7 +9,13 @@ import {
   type Patch,
 } from '@megaplane/machinery/patch';
 import { goText } from '@megaplane/machinery/patch-strategic';
-import { patchedKindFault, refit } from '@megaplane/machinery/request-body';
+import {
+  lacksVersion,
+  patchedKindFault,
+  refit,
+  unversionedErrors,
+  type Body,
+} from '@megaplane/machinery/request-body';
 import type { Type } from '@megaplane/machinery/schema';
 import {
   failed,
@@ -21,6 +27,7 @@ import {
 } from '@megaplane/machinery/status';
 import { unstructuredFault } from '@megaplane/machinery/unstructured';
 import { checkSize, mediaTypeOf } from './body.ts';
+import type { Call } from './call.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { APPLY_TYPE, readApply } from './managed/applying.ts';
 import { shownObject } from './managed/tracking.ts';
@@ -30,11 +37,24 @@ import { updateObject, type Change } from './updating.ts';
 import type { WriteOptions } from './write-options.ts';
 import type { WriteContext } from './writing.ts';
 
+const PATCHES: readonly string[] = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+  APPLY_TYPE,
+];
 const CUSTOM_PATCHES: readonly string[] = [
   'application/json-patch+json',
   'application/merge-patch+json',
   APPLY_TYPE,
 ];
+
+/** Refuses a kind of patch that the resource does not take; upstream looks at nothing before. */
+export function checkPatchType(call: Call, { custom }: Served): Status | null {
+  const type = mediaTypeOf(call);
+  if (custom === null) return PATCHES.includes(type) ? null : unsupportedPatchType();
+  return CUSTOM_PATCHES.includes(type) ? null : unsupportedMediaType(CUSTOM_PATCHES);
+}
 
 /** Answers PATCH of an object or of a subresource that shows it whole. */
 export function patchObject(
@@ -64,10 +84,10 @@ function readPatch(
   const kind = patchKindOf(mediaTypeOf(call));
   if (kind === undefined) return failed(unsupportedPatchType());
   const isCustom = served.custom !== null;
-  if (isCustom && kind === 'strategic') return failed(unsupportedMediaType(CUSTOM_PATCHES));
   const isStrict = options.fieldValidation !== 'Ignore';
   const patch = parsePatch(kind, call.body.toString('utf8'), isStrict);
-  if (!patch.ok) return patch;
+  // whether there is an object to patch comes first
+  if (!patch.ok) return success(() => patch);
   const type = typeOf(served);
   if (type === undefined && !isCustom) return failed(unsupportedPatchType());
   const isChecked = options.fieldValidation === 'Ignore' || isClean(patch.value, type);
@@ -97,6 +117,12 @@ function withoutOwners(object: JsonObject): JsonObject {
   return { ...object, metadata };
 }
 
+/** What a patch has to give. */
+export interface PatchTarget {
+  readonly custom: Served['custom'];
+  readonly resource: { readonly apiVersion: string; readonly kind: string };
+}
+
 interface PatchResult {
   readonly patch: Patch;
   readonly patched: JsonObject;
@@ -104,8 +130,9 @@ interface PatchResult {
   readonly isChecked: boolean;
 }
 
-function resultForm(
-  served: Served,
+/** The outcome of a patch in the form of its kind; `warn` is told what strict decoding says. */
+export function resultForm(
+  served: PatchTarget,
   result: PatchResult,
   options: WriteOptions,
   warn: (text: string) => void,
@@ -116,13 +143,14 @@ function resultForm(
   const isTyped = isBuiltIn && patch.kind !== 'strategic';
   const fault = isTyped ? patchedKindFault(patched, { apiVersion, kind }) : '';
   if (fault !== '') return failed(patchResultInvalid(shownIn(result), fault));
+  const isUnversioned = isTyped && lacksVersion(patched);
   const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
-  const form = refitted(served, object, !result.isChecked);
+  const form = isUnversioned ? unversioned(result) : refitted(served, object, !result.isChecked);
   if (form === null) return failed(unsupportedPatchType());
   if (!form.ok) return failed(unfit(served, result, form.message));
   // Upstream converts the result of a strategic patch in another way, which sorts.
   const found = patch.kind === 'strategic' ? form.strictErrors.toSorted() : form.strictErrors;
-  const faults = patch.kind === 'json' ? [...(patch.strictErrors ?? []), ...found] : found;
+  const faults = [...(patch.strictErrors ?? []), ...found];
   if (faults.length > 0 && options.fieldValidation === 'Strict') {
     const text = `strict decoding error: ${faults.join(', ')}`;
     return failed(patchResultInvalid(shownIn(result), text));
@@ -131,7 +159,12 @@ function resultForm(
   return success(form.object);
 }
 
-function unfit(served: Served, result: PatchResult, message: string): Status {
+/** Nothing is left of an object without a version. */
+function unversioned({ patched, isChecked }: PatchResult): Body {
+  return { ok: true, object: {}, strictErrors: isChecked ? [] : unversionedErrors(patched) };
+}
+
+function unfit(served: PatchTarget, result: PatchResult, message: string): Status {
   const type = result.patch.kind === 'strategic' ? typeOf(served) : undefined;
   const fault = type === undefined ? undefined : unstructuredFault(type, result.patched);
   return patchResultInvalid(shownIn(result), fault ?? message);

@@ -22,7 +22,8 @@ import type { CustomVersion } from './custom/custom-kind.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
-import { patchObject } from './patching.ts';
+import { warningsOf } from './yaml-body.ts';
+import { checkPatchType, patchObject } from './patching.ts';
 import { isPassedOn } from './proxy/pod-routes.ts';
 import { isProxied } from './proxy/proxied-path.ts';
 import { durationMs } from './query.ts';
@@ -247,7 +248,9 @@ export function readObject(
       ),
     };
   }
-  if (options.fieldValidation === 'Warn') for (const text of complaints) call.warn(text);
+  if (options.fieldValidation === 'Warn') {
+    for (const text of complaints.flatMap(warningsOf)) call.warn(text);
+  }
   if (form.value.mismatch !== undefined) return { status: badRequest(form.value.mismatch) };
   return form.value;
 }
@@ -279,6 +282,11 @@ function answerUpdate(context: WriteContext, subresource: string): void {
 }
 
 function answerPatch(context: WriteContext, subresource: string): void {
+  const refusal = checkPatchType(context.call, context.served);
+  if (refusal !== null) {
+    context.call.fail(refusal);
+    return;
+  }
   const options = readWriteOptions(context.call, 'PatchOptions');
   if (!options.ok) {
     context.call.fail(options.status);
@@ -358,6 +366,11 @@ function runSubresource(
   verb: string,
 ): void {
   const { call } = context;
+  const refusal = verb === 'patch' ? checkPatchType(call, context.served) : null;
+  if (refusal !== null) {
+    call.fail(refusal);
+    return;
+  }
   const options = readWriteOptions(call, OPTIONS_OF[verb] ?? 'UpdateOptions');
   if (!options.ok) {
     call.fail(options.status);

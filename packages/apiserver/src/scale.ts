@@ -29,6 +29,8 @@ import { APPLY_TYPE, readConfig } from './managed/applying.ts';
 import { scaleScope } from './managed/field-scope.ts';
 import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
 import { setManaged } from './managed/tracking.ts';
+import { checkName } from './object-meta.ts';
+import { resultForm } from './patching.ts';
 import { toStored } from './conversion.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
@@ -45,6 +47,7 @@ const SCALED = [
   'replicationcontrollers',
 ];
 const KIND = { group: 'autoscaling', name: 'Scale' } as const;
+const RESOURCE = { apiVersion: 'autoscaling/v1', kind: 'Scale' } as const;
 
 /** What custom resources are registered as, whichever they are. */
 export const CUSTOM_SCALE = '*/scale';
@@ -132,14 +135,24 @@ function shapeOf({ custom }: Served): ScaleShape {
 }
 
 function patched(context: SubresourceContext): NextScale {
-  const { call } = context;
+  const { call, options } = context;
   const kind = patchKindOf(mediaTypeOf(call));
-  const patch = kind === undefined ? null : parsePatch(kind, call.body.toString('utf8'));
-  const type = findTypeOfKind('autoscaling/v1', 'Scale');
+  const isStrict = options.fieldValidation !== 'Ignore';
+  const text = call.body.toString('utf8');
+  const patch = kind === undefined ? null : parsePatch(kind, text, isStrict);
+  const type = findTypeOfKind(RESOURCE.apiVersion, RESOURCE.kind);
   return (scale, owners) => {
     if (patch === null) return failed(unsupportedPatchType());
-    const next = patch.ok ? applyPatch(patch.value, scale, type) : patch;
-    return next.ok ? success(updated(context, scale, next.value, owners)) : next;
+    if (!patch.ok) return patch;
+    const next = applyPatch(patch.value, scale, type);
+    if (!next.ok) return next;
+    const result = { patch: patch.value, patched: next.value, isChecked: !isStrict };
+    const target = { custom: null, resource: RESOURCE };
+    const form = resultForm(target, result, options, (warning) => call.warn(warning));
+    if (!form.ok) return form;
+    const renamed = checkName(form.value, call.info.name);
+    if (renamed !== null) return failed(renamed);
+    return success(updated(context, scale, form.value, owners));
   };
 }
 
@@ -291,6 +304,7 @@ function scaleOf(object: JsonObject, revision: number, shape: ScaleShape): JsonO
   const metadata = objectAt(object, 'metadata') ?? {};
   const selector = shape.selector(object);
   const { namespace = '' } = metadata;
+  const replicas = numberIn(object, shape.replicas);
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
@@ -301,7 +315,7 @@ function scaleOf(object: JsonObject, revision: number, shape: ScaleShape): JsonO
       resourceVersion: String(revision),
       creationTimestamp: metadata['creationTimestamp'] ?? null,
     },
-    spec: { replicas: numberIn(object, shape.replicas) },
+    spec: replicas === 0 ? {} : { replicas },
     status: {
       replicas: numberIn(object, shape.seen),
       ...(selector === '' ? {} : { selector }),

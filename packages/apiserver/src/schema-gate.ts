@@ -11,6 +11,12 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { customFaults, defaultCustom, formCustom, type Warn } from './custom/custom-objects.ts';
 import type { Served } from './served.ts';
 
+/** What says which form an object has. */
+interface Formed {
+  readonly custom: Served['custom'];
+  readonly resource: { readonly apiVersion: string; readonly kind: string };
+}
+
 /** Fills in the defaults of the object's kind, in place. */
 export function withDefaults({ custom }: Served, object: JsonObject): JsonObject {
   if (custom !== null) return defaultCustom(custom, object);
@@ -22,14 +28,18 @@ export function withDefaults({ custom }: Served, object: JsonObject): JsonObject
  * An object that was made here (a patched one) in the form of its kind, as if it had been sent;
  * null where nothing is known of the kind.
  */
-export function refitted(served: Served, object: JsonObject, isStrict: boolean): Body | null {
-  if (served.custom !== null) return formCustom(served.custom, object, isStrict);
-  const type = findTypeOfKind(served.resource.apiVersion, served.resource.kind);
+export function refitted(
+  { custom, resource }: Formed,
+  object: JsonObject,
+  isStrict: boolean,
+): Body | null {
+  if (custom !== null) return formCustom(custom, object, isStrict);
+  const type = findTypeOfKind(resource.apiVersion, resource.kind);
   return type === undefined ? null : refit(type, object, isStrict);
 }
 
 /** What is known of the kind, for strategic patches; undefined for custom resources. */
-export function typeOf({ resource }: Served): Type | undefined {
+export function typeOf({ resource }: Formed): Type | undefined {
   return findTypeOfKind(resource.apiVersion, resource.kind);
 }
 

@@ -53,14 +53,11 @@ function customTags(tags: readonly (Tag | string)[]): (Tag | string)[] {
 }
 
 /**
- * A document of YAML 1.1 as JSON values, or the text of what is wrong with it. Unless keys must be
- * unique, the last of several counts.
+ * A document of YAML 1.1 as JSON values, or the text of what is wrong with it. Of several values of
+ * one key the last counts; members are sorted, as upstream's way through JSON leaves them.
  */
-export function parseYaml(
-  text: string,
-  uniqueKeys = true,
-): { value: JsonValue } | { error: string } {
-  const options = { version: '1.1', logLevel: 'silent', uniqueKeys, customTags };
+export function parseYaml(text: string): { value: JsonValue } | { error: string } {
+  const options = { version: '1.1', logLevel: 'silent', uniqueKeys: false, customTags };
   const document = library().parseDocument(text, options);
   const fault = document.errors[0];
   if (fault !== undefined) return { error: fault.message };
@@ -90,12 +87,30 @@ export function doubledKeys(text: string): string[] {
   return found.sort((a, b) => a.line - b.line).map((one) => one.text);
 }
 
+const STRICT_HEAD = 'yaml: unmarshal errors:\n';
+
+/** What strict decoding says of a document: one complaint with a line for each key, or none. */
+export function yamlComplaints(text: string): string[] {
+  const lines = doubledKeys(text);
+  return lines.length === 0 ? [] : [STRICT_HEAD + lines.map((line) => `  ${line}`).join('\n')];
+}
+
+/** A complaint as warnings tell it: each doubled key of YAML by itself. */
+export function warningsOf(complaint: string): string[] {
+  if (!complaint.startsWith(STRICT_HEAD)) return [complaint];
+  return complaint
+    .slice(STRICT_HEAD.length)
+    .split('\n')
+    .map((line) => line.trim());
+}
+
 /** Keys that YAML reads as booleans or numbers become their text, as upstream does it. */
 function stringKeys(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(stringKeys);
   if (value === null || typeof value !== 'object') return value;
   const plain: JsonObject = {};
-  for (const [key, inner] of Object.entries(value)) {
+  for (const key of Object.keys(value).sort()) {
+    const inner = value[key];
     if (inner !== undefined) plain[key] = stringKeys(inner);
   }
   return plain;

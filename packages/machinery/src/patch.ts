@@ -7,7 +7,7 @@ import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX } from './patch-json.ts';
 import { applyMergePatch } from './patch-merge.ts';
 import { applyStrategicPatch } from './patch-strategic.ts';
 import { invalidValue } from './fielderrors.ts';
-import { syntaxError } from './json-syntax.ts';
+import { infiniteNumber, syntaxError } from './json-syntax.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import type { Type } from './schema.ts';
 import {
@@ -21,6 +21,7 @@ import {
   type Result,
   type Status,
 } from './status.ts';
+import { duplicateFields } from './strict-json.ts';
 
 export type PatchKind = 'json' | 'merge' | 'strategic';
 
@@ -35,35 +36,45 @@ export function patchKindOf(mediaType: string): PatchKind | undefined {
   return KINDS.get(mediaType);
 }
 
-/** A patch read once, to be applied any number of times. */
-export type Patch =
-  | {
-      readonly kind: 'json';
-      readonly operations: readonly JsonObject[];
-      /** What strict decoding says of the operations themselves; absent for none. */
-      readonly strictErrors?: readonly string[];
-    }
-  | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject };
+/**
+ * A patch read once, to be applied any number of times. `strictErrors` is what strict decoding says
+ * of the patch itself, before it is applied; absent for none.
+ */
+export type Patch = { readonly strictErrors?: readonly string[] } & (
+  | { readonly kind: 'json'; readonly operations: readonly JsonObject[] }
+  | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject }
+);
 
 /**
  * Reads the body of a PATCH. What is no JSON, or no patch of this kind, is a 400. `isStrict` looks
- * for fields that the operations of a JSON patch do not have: fieldValidation Warn and Strict do.
+ * for fields that stand twice, or that the operations of a JSON patch do not have: fieldValidation
+ * Warn and Strict do. The numbers that no double holds are refused where the body is decoded before
+ * it is applied, which upstream does only then, and for strategic patches always.
  */
 export function parsePatch(kind: PatchKind, text: string, isStrict = true): Result<Patch> {
-  const parsed = parseJson(text);
+  const parsed = parseJson(text, isStrict || kind === 'strategic');
   const isPrefixed = kind === 'merge' || (kind === 'json' && isStrict);
   const prefix = isPrefixed ? 'error decoding patch: ' : '';
   if ('error' in parsed) return failed(badRequest(prefix + parsed.error));
-  if (kind === 'json') return jsonPatchOf(parsed.value, isStrict);
-  if (isObject(parsed.value)) return success({ kind, body: parsed.value });
+  const doubles = isStrict ? duplicateFields(text, parsed.value) : [];
+  if (kind === 'json') return jsonPatchOf(parsed.value, isStrict, doubles);
+  const body = parsed.value === null && kind === 'strategic' ? {} : parsed.value;
+  if (isObject(body)) return success({ kind, body, strictErrors: doubles });
+  if (parsed.value === null) return failed(badRequest('Invalid JSON Patch'));
   const found = goTypeName(parsed.value);
   const text400 = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
   return failed(badRequest(prefix + text400));
 }
 
-function parseJson(text: string): { readonly value: JsonValue } | { readonly error: string } {
+function parseJson(
+  text: string,
+  isDecoded: boolean,
+): { readonly value: JsonValue } | { readonly error: string } {
   try {
-    return { value: JSON.parse(text) as JsonValue };
+    const value = JSON.parse(text) as JsonValue;
+    const infinite = isDecoded ? infiniteNumber(text) : undefined;
+    if (infinite === undefined) return { value };
+    return { error: `json: cannot unmarshal number ${infinite} into Go value of type float64` };
   } catch (error) {
     return { error: syntaxError(text) || String(error) };
   }
@@ -71,7 +82,11 @@ function parseJson(text: string): { readonly value: JsonValue } | { readonly err
 
 const OPERATION_FIELDS: readonly string[] = ['op', 'path', 'from', 'value'];
 
-function jsonPatchOf(value: JsonValue, isStrict: boolean): Result<Patch> {
+function jsonPatchOf(
+  value: JsonValue,
+  isStrict: boolean,
+  doubles: readonly string[],
+): Result<Patch> {
   const operations: JsonObject[] = [];
   const strictErrors: string[] = [];
   const into = isStrict ? 'handlers.jsonPatchOp' : 'jsonpatch.Operation';
@@ -95,6 +110,7 @@ function jsonPatchOf(value: JsonValue, isStrict: boolean): Result<Patch> {
     const limit = `The allowed maximum operations in a JSON patch is ${JSON_PATCH_OPERATIONS_MAX}`;
     return failed(requestEntityTooLarge(`${limit}, got ${operations.length}`));
   }
+  strictErrors.push(...doubles.map((text) => `json patch ${text}`));
   return success({ kind: 'json', operations, strictErrors });
 
   function unfit(found: JsonValue, expected: string): Status {

@@ -3,6 +3,7 @@
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { syntaxError } from './json-syntax.ts';
 import { findKind, groupVersionOf, apiVersionOf } from './kinds.ts';
+import { quoted } from './quoting.ts';
 import { decodeProtobuf, UNREGISTERED_SCHEME } from './protobuf.ts';
 import { findTypeOfKind, type Type } from './schema.ts';
 import { countMembers, strictErrors } from './strict-json.ts';
@@ -196,8 +197,30 @@ function kindFault(found: ExpectedKind, expected: ExpectedKind): string {
 
 /** Why what a patch made cannot be read as an object of the kind that it was; '' if it can. */
 export function patchedKindFault(patched: JsonObject, expected: ExpectedKind): string {
+  const meta = metaError(patched);
+  if (meta !== '') return `couldn't get version/kind; json parse error: ${meta}`;
   const found = kindOf(patched, expected);
-  return typeof found === 'string' ? found : kindFault(found, expected);
+  if (typeof found === 'string') return found;
+  if (!lacksVersion(patched)) return kindFault(found, expected);
+  if (found.kind === expected.kind) return '';
+  const group = groupVersionOf(expected.apiVersion)?.group ?? '';
+  const cause = `no kind "${found.kind}" is registered for the internal version of group`;
+  return `${cause} "${group}" in scheme "${UNREGISTERED_SCHEME}"`;
+}
+
+/**
+ * True for what a patch took the version of: upstream reads it as the internal form of its kind,
+ * which has none of the fields that the versions have.
+ */
+export function lacksVersion(patched: JsonObject): boolean {
+  const { apiVersion = '' } = patched;
+  return apiVersion === '' || apiVersion === '/' || apiVersion === null;
+}
+
+/** What strict decoding says of an object without a version. */
+export function unversionedErrors(patched: JsonObject): string[] {
+  const names = Object.keys(patched).filter((name) => name !== 'kind' && name !== 'apiVersion');
+  return names.map((name) => `unknown field ${quoted(name)}`);
 }
 
 function isSameStorage(left: ExpectedKind, right: ExpectedKind): boolean {

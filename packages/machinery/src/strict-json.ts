@@ -5,9 +5,11 @@
  */
 
 import { JSON_DEPTH_MAX } from './json-syntax.ts';
+import type { JsonValue } from './json-value.ts';
 import { quoted } from './quoting.ts';
 import type { Shape, Type } from './schema.ts';
 import { MemberCursor, skipSpace, skipValue } from './scan.ts';
+import { countMembersIn } from './typed-json.ts';
 
 /** Findings of one body that are reported; further ones are not looked for. */
 export const STRICT_ERRORS_MAX = 100;
@@ -55,6 +57,18 @@ export function strictErrors(
   const found = new Set<string>();
   const shape: Shape | undefined = type === undefined ? undefined : { kind: 'object', type };
   strictObject(bytes, skipSpace(bytes, start, end), end, shape, '', found, true);
+  return [...found];
+}
+
+/**
+ * `duplicate field "a.b"` for a patch, of whose fields nothing is known. `value` is what was parsed
+ * of the text, which has fewer members where some stand twice.
+ */
+export function duplicateFields(text: string, value: JsonValue): string[] {
+  const bytes = Buffer.from(text);
+  if (countMembers(bytes, 0, bytes.length) === countMembersIn(value)) return [];
+  const found = new Set<string>();
+  strictValue(bytes, skipSpace(bytes, 0, bytes.length), bytes.length, undefined, '', found);
   return [...found];
 }
 

@@ -1,6 +1,6 @@
 /** Jobs and cron jobs. */
 
-import { invalidValue, notSupported, required } from './fielderrors.ts';
+import { invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsLabelErrors } from './names.ts';
@@ -50,24 +50,24 @@ function checkJob(found: Findings, job: JsonObject): void {
   const spec = objectAt(job, 'spec') ?? {};
   const selector = objectAt(spec, 'selector');
   if (selector !== undefined && spec['manualSelector'] !== true) checkGenerated(found, job);
-  checkOwnSpec(found, spec);
+  checkOwnSpec(found, spec, selector !== undefined || spec['manualSelector'] === true);
   checkHostNames(found, job);
 }
 
-/** The spec of a Job, not that of a template of Jobs. */
-function checkOwnSpec(found: Findings, spec: JsonObject): void {
+/**
+ * The spec of a Job, not that of a template of Jobs. The selector is missing before it is
+ * generated, which happens when a Job is made, for all but manual ones.
+ */
+function checkOwnSpec(found: Findings, spec: JsonObject, hasSelector: boolean): void {
   const selector = objectAt(spec, 'selector');
   checkJobSpec(found, 'spec', spec);
-  // Absent only before the selector is generated, which happens for all but manual ones.
-  if (selector === undefined) {
-    if (spec['manualSelector'] === true) found.push(required('spec.selector'));
-    return;
-  }
-  checkSelector(found, 'spec.selector', selector);
+  if (!hasSelector) return;
+  if (selector === undefined) found.push(required('spec.selector'));
+  else checkSelector(found, 'spec.selector', selector);
   const labels = objectAt(spec, 'template', 'metadata', 'labels');
-  if (selectorMatches(selector, labels ?? {})) return;
+  if (selector !== undefined && selectorMatches(selector, labels ?? {})) return;
   const text = '`selector` does not match template `labels`';
-  found.push(invalidValue('spec.template.metadata.labels', labels, text));
+  found.push(invalidValue('spec.template.metadata.labels', labels ?? printed('null'), text));
 }
 
 /** A job without a selector of its own owns pods by its uid, and its name; nobody else says so. */
@@ -188,7 +188,7 @@ function changeJob(found: Findings, next: JsonObject, previous: JsonObject): voi
   const spec = objectAt(next, 'spec') ?? {};
   const stored = objectAt(previous, 'spec') ?? {};
   // upstream looks at the spec as at that of a new job, and again as at that of a changed one
-  checkOwnSpec(found, spec);
+  checkOwnSpec(found, spec, stored['selector'] !== undefined);
   checkCompletionsChange(found, spec, stored);
   immutable(found, 'spec.selector', spec['selector'], stored['selector']);
   const isDirectable =

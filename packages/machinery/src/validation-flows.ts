@@ -1,7 +1,14 @@
 /** Flow schemas and priority levels (`flowcontrol.apiserver.k8s.io`). */
 
 import { CATCH_ALL_LEVEL, MANDATORY_SCHEMAS, PRECEDENCE_MAX } from './flow-standards.ts';
-import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  printed,
+  required,
+} from './fielderrors.ts';
 import { equals, listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors } from './names.ts';
@@ -59,7 +66,9 @@ function checkSchema(found: Findings, schema: JsonObject): void {
   }
   const method = objectAt(spec, 'distinguisherMethod');
   if (method !== undefined && !METHODS.includes(stringAt(method, 'type'))) {
-    found.push(notSupported('spec.distinguisherMethod.type', method, METHODS));
+    // upstream names the whole method, as Go prints its own form of it
+    const shown = printed(JSON.stringify({ Type: stringAt(method, 'type') }));
+    found.push(notSupported('spec.distinguisherMethod.type', shown, METHODS));
   }
   const level = stringAt(spec, 'priorityLevelConfiguration', 'name');
   const levelAt = 'spec.priorityLevelConfiguration.name';

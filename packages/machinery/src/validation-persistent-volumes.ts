@@ -2,7 +2,8 @@
 
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
+import { goForm } from './go-form.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { checkNodeSelector } from './validation-affinity.ts';
@@ -206,9 +207,48 @@ export function changeVolume(found: Findings, next: JsonObject, previous: JsonOb
     found.push(forbiddenField('spec.persistentvolumesource', text));
   }
   immutable(found, 'volumeMode', after['volumeMode'], before['volumeMode']);
+  checkAffinityChange(found, after['nodeAffinity'], before['nodeAffinity']);
   const hadClass = before['volumeAttributesClassName'] !== undefined;
   if (hadClass && after['volumeAttributesClassName'] === undefined) {
     const text = 'update from non-nil value to nil is forbidden';
     found.push(forbiddenField('spec.volumeAttributesClassName', text));
   }
+}
+
+/** Labels of nodes that have had another name before. */
+const RENAMED_LABELS: Readonly<Record<string, string>> = {
+  'beta.kubernetes.io/arch': 'kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
+  'beta.kubernetes.io/os': 'kubernetes.io/os',
+  'failure-domain.beta.kubernetes.io/region': 'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone': 'topology.kubernetes.io/zone',
+};
+
+/** Where a volume can be reached from stays as it is, but for the names of labels. */
+function checkAffinityChange(
+  found: Findings,
+  next: JsonValue | undefined,
+  previous: JsonValue | undefined,
+): void {
+  if (previous === undefined || isSame(renamed(next ?? null, previous), next ?? null)) return;
+  const shown = next === undefined ? undefined : goForm('core.v1.VolumeNodeAffinity', next);
+  const text = 'field is immutable, except for updating from beta label to GA';
+  found.push(invalidValue('nodeAffinity', shown, text));
+}
+
+/** The previous value with those keys renamed that have been renamed in the next. */
+function renamed(next: JsonValue, previous: JsonValue): JsonValue {
+  if (Array.isArray(previous)) {
+    const others = Array.isArray(next) ? next : [];
+    return previous.map((item, index) => renamed(others[index] ?? null, item));
+  }
+  if (!isObject(previous)) return previous;
+  const other = isObject(next) ? next : {};
+  const copy: JsonObject = {};
+  for (const [name, value] of Object.entries(previous)) {
+    const after = other[name] ?? null;
+    const isRename = name === 'key' && typeof value === 'string' && RENAMED_LABELS[value] === after;
+    copy[name] = isRename ? after : renamed(after, value ?? null);
+  }
+  return copy;
 }
