@@ -105,7 +105,8 @@ export async function fanOut(setting: Setting, started: Started): Promise<Figure
         isDue = true;
         load.start(1);
       }
-      await new Promise((resolve) => setImmediate(resolve));
+      // Not without a pause: a real-time process that never sleeps is stopped for 50 ms a second.
+      await sleep(1);
     }
   };
   await putFor(FAN_WARM_MS);
