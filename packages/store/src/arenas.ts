@@ -36,9 +36,14 @@ export const KEY_BYTES_MAX = 0xffffff;
  * collector marks the whole heap for each 64 MiB of it, 8 % of the processor at 150 MB/s, and the
  * longest pauses. Memory that was never written is not resident.
  */
-const BLOCK_ARENAS = 16;
+const BLOCK_ARENAS = 8;
 /** Blocks without any arena in use that are kept, so that churn does not allocate. */
 const SPARE_BLOCKS_MAX = 1;
+/** So much more memory makes the collector look for garbage. */
+const PRESSURE_BYTES: number = 64 * 1024 * 1024;
+/** Pauses between attempts to have dropped blocks found: each is twice as long, up to a limit. */
+const SETTLE_MS_MIN = 250;
+const SETTLE_MS_MAX = 64_000;
 const ARENAS_MAX = 1 << (32 - GRANULE_BITS);
 /** Appending streams: new records of each class, and survivors of each class. */
 export const CLASSES_MAX = 64;
@@ -80,6 +85,23 @@ export class Arenas {
   /** Blocks with a free place; the one to take from last. */
   readonly #roomy: Block[] = [];
   readonly #blockOf: (Block | null)[] = [null];
+  /** Dropped blocks that the collector has not found yet, and how often that changed. */
+  #dropped = 0;
+  #changes = 0;
+  readonly #found = new FinalizationRegistry<null>(() => {
+    this.#dropped--;
+    this.#changes++;
+    this.#settlePauseMs = SETTLE_MS_MIN;
+  });
+  /** All of them are freed: what one collection finds is, at latest, when the next one ends. */
+  #isFreed = true;
+  readonly #next = new FinalizationRegistry<number>((changes) => {
+    this.#isFreed ||= changes === this.#changes;
+  });
+  /** How many blocks were dropped since it was made to look for them. */
+  #droppedFresh = 0;
+  #settlePauseMs: number = SETTLE_MS_MIN;
+  #settledMs = 0;
   #allocatedBytes = 0;
   #liveBytes = 0;
 
@@ -223,14 +245,40 @@ export class Arenas {
 
   #dropBlocks(keep: number): void {
     let spares = 0;
-    let isDropped = false;
     for (const block of this.#blocks) {
       if (block.free.length < BLOCK_ARENAS || ++spares <= keep) continue;
       this.#blocks.delete(block);
       this.#roomy.splice(this.#roomy.indexOf(block), 1);
-      isDropped = true;
+      this.#found.register(block.memory, null);
+      this.#dropped++;
+      this.#changes++;
+      this.#isFreed = false;
+      this.#droppedFresh++;
+      this.#settlePauseMs = SETTLE_MS_MIN;
     }
-    if (isDropped) hurryCollector();
+    const freshBytes = this.#droppedFresh * BLOCK_ARENAS * ARENA_BYTES;
+    if (freshBytes >= PRESSURE_BYTES) this.#hurryCollector();
+  }
+
+  /** Nothing is left to give back for now: what was dropped is to be found, spares as well. */
+  settle(nowMs: number): void {
+    if (this.#isFreed) return;
+    this.#dropBlocks(0);
+    if (nowMs - this.#settledMs < this.#settlePauseMs) return;
+    this.#settledMs = nowMs;
+    this.#settlePauseMs = Math.min(this.#settlePauseMs * 2, SETTLE_MS_MAX);
+    this.#hurryCollector();
+  }
+
+  /**
+   * Dropped blocks go back to the system when the collector finds them, which may take long where
+   * little is allocated. It begins to look under pressure, and goes on under more of it.
+   */
+  #hurryCollector(): void {
+    this.#droppedFresh = 0;
+    // Counts as pressure, is never written, and is garbage at once.
+    const pressure = new ArrayBuffer(PRESSURE_BYTES);
+    if (this.#dropped === 0) this.#next.register(pressure, this.#changes);
   }
 
   #addNumber(): void {
@@ -273,6 +321,7 @@ export class Arenas {
   /** Drops spare memory, for when it is to go back to the system now. */
   releaseSpares(): void {
     this.#dropBlocks(0);
+    if (this.#droppedFresh > 0) this.#hurryCollector();
   }
 
   /** Marks a record dead. True when the arena holds nothing live any more. */
@@ -369,12 +418,6 @@ export class Arenas {
     const head = (last & (FLAG_LEASE << 24)) === 0 ? HEADER_BYTES : HEADER_BYTES + 8;
     return (head + (((last & KEY_BYTES_MAX) + 3) & ~3) + words[at + 7]! + 15) & ~15;
   }
-}
-
-/** Dropped blocks go back to the system when the collector finds them, which may take long. */
-function hurryCollector(): void {
-  // Counts as pressure, is never written, and is garbage at once.
-  void new ArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
 }
 
 function tooMuch(): Error {

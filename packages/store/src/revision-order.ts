@@ -9,10 +9,10 @@
 import type { Store } from './store.ts';
 
 /** Versions looked at per slice: a millisecond or so. */
-const SLICE_VERSIONS = 4096;
-const RUN_BITS = 14;
+const SLICE_VERSIONS = 1024;
+const RUN_BITS = 12;
 const RUN_RECORDS: number = 1 << RUN_BITS;
-const MERGES_PER_SLICE = 8192;
+const MERGES_PER_SLICE = 2048;
 /** Revisions further apart than this within one run do not pack into a double. */
 const SPREAD_MAX: number = 2 ** (52 - RUN_BITS);
 

@@ -29,7 +29,7 @@ import type { Boot } from './restorer.ts';
 import type { Store } from './store.ts';
 
 /** Keys per slice: a millisecond or two. */
-const SLICE_KEYS = 2000;
+const SLICE_KEYS = 500;
 /**
  * A snapshot is written when the files hold this much that it would not, and as much of it as it
  * would hold: so reading at the next start and writing now each cost twice at most.

@@ -579,6 +579,7 @@ export class Store implements RevisionedStore {
       this.leases.note(nowMs);
     }
     this.sweep.step();
+    if (!this.sweep.hasGarbage) this.arenas.settle(nowMs);
     this.hub.wakeRestless();
   }
 }

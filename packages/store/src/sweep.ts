@@ -11,8 +11,10 @@ import { ARENA_BYTES, CLASSES_MAX, FLAG_GARBAGE, arenaOf, offsetOf, refAt } from
 import type { KeyClass } from './classes.ts';
 import type { Store } from './store.ts';
 
-/** Events looked at per class and slice: about a millisecond. */
-const SWEEP_EVENTS_MAX = 4096;
+/** Events looked at per class and slice: about a millisecond, where each is a cache miss or two. */
+const SWEEP_EVENTS_MAX = 1024;
+/** Records of an arena looked at per slice, and moved. */
+const EVACUATE_RECORDS_MAX = 1024;
 /** Share of an arena that must be garbage before its survivors are moved. */
 const GARBAGE_SHARE_MIN = 0.4;
 /**
@@ -29,6 +31,9 @@ export class Sweep {
   #holders = 0;
   /** Arenas that may be worth emptying. */
   readonly #candidates: Set<number> = new Set();
+  /** The arena that is being emptied, 0 when none is, and how far. */
+  #leaving = 0;
+  #leftUpTo = 0;
 
   constructor(store: Store) {
     this.#store = store;
@@ -51,7 +56,7 @@ export class Sweep {
 
   /** True while there is garbage to collect, now or once nobody holds it. */
   get hasGarbage(): boolean {
-    return this.isBehind || this.#ripe() !== 0;
+    return this.isBehind || this.#leaving !== 0 || this.#ripe() !== 0;
   }
 
   /** True while something beyond the boundaries of history is still kept. */
@@ -95,7 +100,7 @@ export class Sweep {
       this.#sweepClass(klass);
       if (klass.liveness.sortNext()) return;
     }
-    this.#evacuateOne();
+    this.#evacuateSome();
   }
 
   /**
@@ -185,9 +190,9 @@ export class Sweep {
     const isEmpty = arenas.markGarbage(ref);
     if (arenas.isOpen(arena)) return;
     if (isEmpty) {
-      this.#candidates.delete(arena);
-      arenas.release(arena);
+      this.#release(arena);
     } else if (
+      arena !== this.#leaving &&
       arenas.live[arena]! < arenas.used[arena]! * (1 - garbageShareMin(klass)) &&
       arenas.used[arena]! <= ARENA_BYTES
     ) {
@@ -206,11 +211,20 @@ export class Sweep {
     return 0;
   }
 
-  #evacuateOne(): void {
-    const arena = this.#ripe();
-    if (arena === 0) return;
+  #release(arena: number): void {
     this.#candidates.delete(arena);
-    this.#evacuate(arena);
+    if (arena === this.#leaving) this.#leaving = 0;
+    this.#store.arenas.release(arena);
+  }
+
+  #evacuateSome(): void {
+    if (this.#leaving === 0) {
+      this.#leaving = this.#ripe();
+      this.#leftUpTo = 0;
+      this.#candidates.delete(this.#leaving);
+    }
+    if (this.#leaving === 0) return;
+    this.#evacuate(this.#leaving);
     this.#store.hub.reset();
   }
 
@@ -220,24 +234,27 @@ export class Sweep {
     return this.#store.arenas.modRevision(klass.events.at(klass.sweepPosition));
   }
 
+  /** Moves some of the arena's survivors; behind the last of them the arena is free. */
   #evacuate(arena: number): void {
     const { arenas } = this.#store;
     const stream = CLASSES_MAX + arenas.classOf[arena]!;
     const from = arenas.bytes[arena]!;
     const end = arenas.used[arena]!;
-    for (let offset = 0; offset < end;) {
-      const ref = refAt(arena, offset);
+    for (let count = 0; count < EVACUATE_RECORDS_MAX && this.#leftUpTo < end; count++) {
+      const ref = refAt(arena, this.#leftUpTo);
       const size = arenas.size(ref);
-      offset += size;
+      this.#leftUpTo += size;
       if ((arenas.flags(ref) & FLAG_GARBAGE) !== 0) continue;
       const moved = arenas.allocate(stream, size);
-      from.copy(arenas.bytes[arenaOf(moved)]!, offsetOf(moved), offset - size, offset);
       const target = arenaOf(moved);
+      from.copy(arenas.bytes[target]!, offsetOf(moved), this.#leftUpTo - size, this.#leftUpTo);
       const revision = arenas.modRevision(ref);
       if (revision > arenas.lastRevision[target]!) arenas.lastRevision[target] = revision;
       this.#redirect(ref, moved);
+      // What is left behind: nobody finds it any more, and it is not moved twice.
+      arenas.markGarbage(ref);
     }
-    arenas.release(arena);
+    if (this.#leftUpTo >= end) this.#release(arena);
   }
 
   #redirect(ref: number, moved: number): void {

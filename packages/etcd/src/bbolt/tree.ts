@@ -14,7 +14,7 @@ import {
 
 export const PAGE_BYTES = 4096;
 /** Entries looked at per step: a millisecond or so. */
-const STEP_ENTRIES = 4096;
+const STEP_ENTRIES = 1024;
 
 /** What a bucket holds, in order of keys. */
 export interface EntrySource {

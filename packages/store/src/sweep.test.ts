@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '@megaplane/base/random';
+import { Store } from './store.ts';
+
+const KEYS = 20_000;
+const VALUE_BYTES = 200;
+
+test('an arena is emptied in slices between which its records are replaced and deleted', () => {
+  const store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 3);
+  const random = new Random(17);
+  const expected = new Map<string, string>();
+  const put = (key: string): void => {
+    const value = String(store.appliedRevision).padEnd(VALUE_BYTES, '.');
+    const bytes = Buffer.from(key + value);
+    store.putIf(bytes, 0, key.length, -1, bytes, key.length, bytes.length, 0);
+    expected.set(key, value);
+  };
+  const any = (): string => `key-${random.below(KEYS)}`;
+  for (let n = 0; n < KEYS; n++) put(`key-${n}`);
+  for (let n = 0; n < KEYS; n++) if (n % 3 > 0) put(`key-${n}`);
+  store.flush();
+  store.compact(store.publishedRevision);
+  const before = store.arenas.usedBytes;
+  let slices = 0;
+  for (; store.sweep.hasWork || slices < 100; slices++) {
+    store.tick(slices);
+    if (slices > 100) continue;
+    for (let n = 0; n < 50; n++) put(any());
+    const gone = Buffer.from(any());
+    store.deleteIf(gone, 0, gone.length, -1);
+    expected.delete(gone.toString());
+    store.flush();
+    if (slices % 7 === 0) store.compact(store.publishedRevision);
+  }
+  assert(slices > 30, `${slices} slices are too few for records to change between them`);
+  assert(store.arenas.usedBytes < before, 'memory was given back');
+  assert.equal(store.live.size, expected.size);
+  for (const [key, value] of expected) {
+    const bytes = Buffer.from(key);
+    const ref = store.get(bytes, 0, bytes.length);
+    const at = store.arenas.valueAt(ref);
+    assert.equal(store.arenas.buffer(ref).latin1Slice(at, at + VALUE_BYTES), value, key);
+  }
+});
