@@ -116,6 +116,32 @@ test('evictions happen in time, and are called off when the taint goes', () => {
   assert.deepEqual(log.slice(3), ['evict 3']);
 });
 
+test('a further taint makes a limited stay neither shorter nor longer, unless it ends it', () => {
+  const { nodes, pods } = world();
+  const log: string[] = [];
+  const machine = new TaintEviction(pods, {
+    evict: (pod) => log.push(`evict ${pod}`),
+    cancel: (pod) => log.push(`cancel ${pod}`),
+  });
+  const node = addNode(nodes, 'n');
+  const tolerations = [
+    { key: 'k', operator: 'Exists', tolerationSeconds: 60 },
+    { key: 'j', operator: 'Exists', tolerationSeconds: 2 },
+  ];
+  for (const row of [0, 1]) put(pods, row, true, { spec: { nodeName: 'n', tolerations } });
+  const [k, j, x] = ['k', 'j', 'x'].map((key) => ({ key, effect: 'NoExecute' }));
+  assert(k !== undefined && j !== undefined && x !== undefined);
+  machine.taintsChanged(node, [k], 0);
+  machine.taintsChanged(node, [k, j], 1_000);
+  machine.tick(59_999);
+  assert.deepEqual(log, []);
+  machine.podRemoved(1);
+  pods.remove(1);
+  assert.deepEqual(log, ['cancel 1'], 'a pod that goes by itself is told of');
+  machine.taintsChanged(node, [k, x], 59_999);
+  assert.deepEqual(log.slice(1), ['cancel 0', 'evict 0']);
+});
+
 function gcLog(setup: World, threshold: number): { readonly gc: PodGc; readonly log: string[] } {
   const log: string[] = [];
   const gc = new PodGc(setup.nodes, setup.pods, threshold, {

@@ -1,7 +1,8 @@
 /**
  * The taint eviction controller as a machine: pods leave a node with NoExecute taints when their
- * tolerations have run out. A pod keeps the time at which its stay was first limited, so that a
- * second taint cannot make it longer; a taint that goes away in time calls the eviction off.
+ * tolerations have run out. A pod's stay is limited once: a further taint makes it neither longer
+ * nor, as upstream, shorter, unless the pod does not tolerate it at all. A taint that goes away in
+ * time calls the eviction off, and so does the end of the pod.
  */
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { POD_DELETING, type PodTable } from './pod-table.ts';
@@ -14,18 +15,13 @@ export interface EvictionEffects {
   cancel(pod: number): void;
 }
 
-interface Stay {
-  readonly sinceMs: number;
-  readonly untilMs: number;
-}
-
 export class TaintEviction {
   readonly #pods: PodTable;
   readonly #effects: EvictionEffects;
   /** Only nodes that have NoExecute taints now. */
   readonly #taints: Map<number, readonly Taint[]> = new Map();
   /** Only pods whose stay is limited. */
-  readonly #stays: Map<number, Stay> = new Map();
+  readonly #untilMs: Map<number, number> = new Map();
   readonly #evicted: Set<number> = new Set();
   readonly #tolerations: Map<number, readonly JsonValue[]> = new Map();
   #nextMs = Infinity;
@@ -37,7 +33,7 @@ export class TaintEviction {
 
   /** Pods whose stay is limited now. */
   get pending(): number {
-    return this.#stays.size;
+    return this.#untilMs.size;
   }
 
   /** `spec.taints` of a node that has, or had, NoExecute taints. */
@@ -58,34 +54,33 @@ export class TaintEviction {
   /** A pod is new, was bound, or has other tolerations. */
   podChanged(pod: number, nowMs: number): void {
     const taints = this.#taints.get(this.#pods.nodeOf(pod));
-    if (taints !== undefined || this.#stays.has(pod)) this.#judge(pod, taints ?? [], nowMs);
+    if (taints !== undefined || this.#untilMs.has(pod)) this.#judge(pod, taints ?? [], nowMs);
   }
 
+  /** Called while the pod is still in the table. */
   podRemoved(pod: number): void {
-    this.#stays.delete(pod);
+    this.#cancel(pod);
     this.#evicted.delete(pod);
   }
 
   #judge(pod: number, taints: readonly Taint[], nowMs: number): void {
     if ((this.#pods.flags.get(pod) & POD_DELETING) !== 0 || this.#evicted.has(pod)) return;
     const seconds = staySeconds(this.#tolerationsOf(pod), taints);
-    const before = this.#stays.get(pod);
-    if (seconds === Infinity) {
-      if (before === undefined) return;
-      this.#stays.delete(pod);
-      this.#effects.cancel(pod);
-      return;
-    }
-    if (seconds === 0) return this.#evict(pod);
-    const sinceMs = before?.sinceMs ?? nowMs;
-    const untilMs = sinceMs + seconds * 1000;
-    if (before !== undefined && before.untilMs <= untilMs) return;
-    this.#stays.set(pod, { sinceMs, untilMs });
+    const isTolerated = seconds > 0;
+    if (seconds === Infinity || !isTolerated) this.#cancel(pod);
+    if (!isTolerated) return this.#evict(pod);
+    if (seconds === Infinity || this.#untilMs.has(pod)) return;
+    const untilMs = nowMs + seconds * 1000;
+    this.#untilMs.set(pod, untilMs);
     this.#nextMs = Math.min(this.#nextMs, untilMs);
   }
 
+  #cancel(pod: number): void {
+    if (this.#untilMs.delete(pod)) this.#effects.cancel(pod);
+  }
+
   #evict(pod: number): void {
-    this.#stays.delete(pod);
+    this.#untilMs.delete(pod);
     this.#evicted.add(pod);
     this.#effects.evict(pod);
   }
@@ -100,9 +95,9 @@ export class TaintEviction {
   tick(nowMs: number): void {
     if (nowMs < this.#nextMs) return;
     this.#nextMs = Infinity;
-    for (const [pod, stay] of this.#stays) {
-      if (stay.untilMs <= nowMs) this.#evict(pod);
-      else this.#nextMs = Math.min(this.#nextMs, stay.untilMs);
+    for (const [pod, untilMs] of this.#untilMs) {
+      if (untilMs <= nowMs) this.#evict(pod);
+      else this.#nextMs = Math.min(this.#nextMs, untilMs);
     }
   }
 
