@@ -1,5 +1,9 @@
-/** ClusterRoles with an aggregation rule get the rules of those that it selects, by their names. */
-import type { Client } from '@megaplane/client/client';
+/**
+ * ClusterRoles with an aggregation rule get the rules of those that it selects, by their names. The
+ * rules are applied: where nothing is selected they are given up, which leaves those that somebody
+ * else wrote.
+ */
+import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
@@ -8,6 +12,7 @@ import { ObjectCache } from './object-cache.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
+const MANAGER = 'clusterrole-aggregation-controller';
 const PATH = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
 
 export class ClusterRolePart {
@@ -65,20 +70,24 @@ export class ClusterRolePart {
       }
     }
     if (equals([...listAt(role, 'rules')], rules)) return 'done';
-    return this.#write(name, role, rules);
+    return this.#apply(name, rules);
   }
 
   #role(name: string): JsonObject | undefined {
     return this.#roles.get(name);
   }
 
-  async #write(name: string, role: JsonObject, rules: JsonValue[]): Promise<WorkResult> {
-    const resourceVersion = stringAt(role, 'metadata', 'resourceVersion');
+  async #apply(name: string, rules: JsonValue[]): Promise<WorkResult> {
     const answer = await this.#client.request({
       method: 'PATCH',
-      path: `${PATH}/${name}`,
-      contentType: 'application/merge-patch+json',
-      body: { metadata: { resourceVersion }, rules },
+      path: `${PATH}/${name}?fieldManager=${MANAGER}&force=true`,
+      contentType: CONTENT.applyPatch,
+      body: {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRole',
+        metadata: { name },
+        ...(rules.length === 0 ? {} : { rules }),
+      },
     });
     return answer.ok || answer.code === 404 ? 'done' : 'retry';
   }
