@@ -22,6 +22,7 @@ class ScaledApi extends WorkloadApi {
     const [path = ''] = request.path.split('?');
     if (path.endsWith('/scale')) return this.#scale(request);
     if (path.startsWith('/apis/metrics.k8s.io/')) return this.#metrics();
+    if (/^\/apis\/(custom|external)\.metrics/.test(path)) return refusal(404, 'not found');
     return super.request(request);
   }
 
@@ -225,6 +226,44 @@ test('without metrics nothing moves, and the conditions and events say why', asy
     ),
   );
   assert.deepEqual(listAt(api.autoscaler(), 'status', 'currentMetrics'), [{ type: '' }]);
+});
+
+test('metrics of APIs that nobody serves are told of in the words of upstream', async () => {
+  const target = { type: 'AverageValue', averageValue: '5' };
+  const custom = 'unable to fetch metrics from custom metrics API: no custom metrics API';
+  const text = `${custom} (custom.metrics.k8s.io) registered`;
+  const why = 'the HPA was unable to compute the replica count';
+  const pods = { type: 'Pods', pods: { metric: { name: 'rps' }, target } };
+  const api = await started({ metrics: [pods] });
+  await pass(api, 2);
+  const said = `unable to get metric rps: ${text}`;
+  assert.equal(api.condition('ScalingActive'), `False FailedGetPodsMetric: ${why}: ${said}`);
+  const whole = `failed to get pods metric value: ${said}`;
+  const first = 'invalid metrics (1 invalid out of 1), first error is';
+  assert(api.events.includes(`FailedComputeMetricsReplicas: ${first}: ${whole}`));
+
+  const describedObject = { apiVersion: 'v1', kind: 'Service', name: 's' };
+  const object = { type: 'Object', object: { metric: { name: 'q' }, describedObject, target } };
+  const other = await started({ metrics: [object] });
+  await pass(other, 2);
+  const mixed = `unable to get metric q: Service on default s/${text}`;
+  assert.equal(other.condition('ScalingActive'), `False FailedGetObjectMetric: ${why}: ${mixed}`);
+
+  const metric = { name: 'e', selector: { matchLabels: { a: 'b' } } };
+  const external = {
+    type: 'External',
+    external: { metric, target: { type: 'Value', value: '5' } },
+  };
+  const third = await started({ metrics: [external] });
+  await pass(third, 2);
+  const selector =
+    '&LabelSelector{MatchLabels:map[string]string{a: b,},' +
+    'MatchExpressions:[]LabelSelectorRequirement{},}';
+  const last =
+    `unable to get external metric default/e/${selector}: unable to fetch metrics from external ` +
+    'metrics API: the server could not find the requested resource ' +
+    '(get e.external.metrics.k8s.io)';
+  assert.equal(third.condition('ScalingActive'), `False FailedGetExternalMetric: ${why}: ${last}`);
 });
 
 test('a refused scale is told, and tried again at the next look', async () => {

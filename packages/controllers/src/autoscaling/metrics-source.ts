@@ -76,6 +76,11 @@ export class MetricsSource {
     return failed(`unable to get pods while calculating replica count: ${why}`);
   }
 
+  /** Whether the server knows an API group. */
+  async isServed(group: string): Promise<boolean> {
+    return (await this.read(`/apis/${group}`)).ok;
+  }
+
   /** PodMetrics of the pods that a selector chooses. */
   async metrics(
     namespace: string,

@@ -2,6 +2,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { Quantity } from '@megaplane/machinery/quantity';
+import { isForeign, refuseForeign } from './foreign-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { countReplicas, targetOf, usesOf } from './replica-count.ts';
 import { toleranceOf } from './scaling-rules.ts';
@@ -25,21 +26,13 @@ interface Given {
   readonly nowMs: number;
 }
 
-/** Types of metrics that other APIs answer, which nobody serves here. */
-const FOREIGN: Readonly<Record<string, readonly [field: string, reason: string, api: string]>> = {
-  Object: ['object', 'FailedGetObjectMetric', 'custom'],
-  Pods: ['pods', 'FailedGetPodsMetric', 'custom'],
-  External: ['external', 'FailedGetExternalMetric', 'external'],
-};
-
 export async function proposalOf(
   source: MetricsSource,
   given: Given,
   metric: JsonObject,
 ): Promise<Proposal> {
   const type = stringAt(metric, 'type');
-  const foreign = FOREIGN[type];
-  if (foreign !== undefined) return refuse(foreign, metric);
+  if (isForeign(type)) return refuseForeign(source, given.namespace, type, metric);
   const isContainer = type === 'ContainerResource';
   if (type !== 'Resource' && !isContainer) {
     const text = `unknown metric source type "${type}"`;
@@ -54,17 +47,6 @@ export async function proposalOf(
   const reason = isContainer ? 'FailedGetContainerResourceMetric' : 'FailedGetResourceMetric';
   const whole = `failed to get ${words} metric value: ${found.text}`;
   return { ok: false, reason, text: found.text, whole };
-}
-
-function refuse(
-  [field, reason, api]: readonly [string, string, string],
-  metric: JsonObject,
-): Proposal {
-  const name = stringAt(metric, field, 'metric', 'name');
-  const text =
-    `unable to get ${field} metric ${name}: unable to fetch metrics from ${api} metrics API: ` +
-    `no ${api} metrics API is read by these controllers`;
-  return { ok: false, reason, text, whole: `failed to get ${field} metric value: ${text}` };
 }
 
 async function resourceProposal(
