@@ -4,6 +4,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { WorkloadApi } from '../../test/workload-api.ts';
 import { startManager } from '../../test/manager.ts';
+import { deletionFailure } from './provisioning.ts';
 
 const VOLUMES = '/api/v1/persistentvolumes';
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
@@ -163,4 +164,13 @@ test('under conflicts and refusals every pair ends bound, each volume to one cla
   const before = asked;
   await api.advance(60_000);
   assert.equal(asked, before, 'nothing is written once all is bound');
+});
+
+test('a released volume that nobody can delete says which kind of plug-in is missing', () => {
+  const text = (source: JsonObject): string =>
+    deletionFailure({ metadata: { name: 'v' }, spec: source });
+  const prefix = 'error getting deleter volume plugin for volume "v": no';
+  assert.equal(text({ nfs: { server: 's' } }), `${prefix} deletable volume plugin matched`);
+  assert.equal(text({ local: { path: '/mnt/x' } }), `${prefix} volume plugin matched`);
+  assert.equal(text({ csi: { driver: 'd' } }), `${prefix} volume plugin matched`);
 });

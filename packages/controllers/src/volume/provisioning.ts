@@ -22,9 +22,6 @@ const MIGRATED: Readonly<Record<string, string>> = {
   'kubernetes.io/portworx-volume': 'pxd.portworx.com',
 };
 
-/** Sources that upstream's manager has a plug-in for which can neither delete nor provision. */
-const UNDELETABLE = ['nfs', 'local', 'iscsi', 'fc', 'flexVolume'] as const;
-
 /** The program that provisions for a class, or why there is none. */
 export type Provisioner =
   | { readonly kind: 'external'; readonly name: string }
@@ -54,9 +51,11 @@ export function deletionFailure(volume: JsonObject): string {
       ? `host_path deleter is not run here: remove ${path} on its node and delete the volume`
       : `host_path deleter only supports /tmp/.+ but received provided ${path}`;
   }
-  const spec = objectAt(volume, 'spec') ?? {};
-  const isKnown = UNDELETABLE.some((source) => spec[source] !== undefined);
-  const why = isKnown ? 'no deletable volume plugin matched' : 'no volume plugin matched';
+  // The one source beside it that upstream's controller of volumes has a plug-in for.
+  const why =
+    objectAt(volume, 'spec', 'nfs') !== undefined
+      ? 'no deletable volume plugin matched'
+      : 'no volume plugin matched';
   return `error getting deleter volume plugin for volume "${name}": ${why}`;
 }
 
