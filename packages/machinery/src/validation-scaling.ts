@@ -37,7 +37,9 @@ export function checkAutoscaler(found: Findings, autoscaler: JsonObject): void {
   if (typeof min === 'number' && max < min) {
     found.push(invalidValue(path, max, 'must be greater than or equal to `minReplicas`'));
   }
-  checkReference(found, 'spec.scaleTargetRef', objectAt(spec, 'scaleTargetRef'), false);
+  const target = objectAt(spec, 'scaleTargetRef');
+  const isCoreAllowed = stringAt(target, 'kind') === 'ReplicationController';
+  checkReference(found, 'spec.scaleTargetRef', target, isCoreAllowed);
   checkMetrics(found, 'spec.metrics', spec);
   for (const field of ['scaleUp', 'scaleDown']) {
     const rules = objectAt(spec, 'behavior', field);
@@ -45,7 +47,7 @@ export function checkAutoscaler(found: Findings, autoscaler: JsonObject): void {
   }
 }
 
-/** Only metrics may be of objects in the group without a name. */
+/** The group without a name is open to what metrics are of, and to the one kind there to scale. */
 function checkReference(
   found: Findings,
   path: string,

@@ -348,3 +348,14 @@ test('what containers learn of their pod is there to be learnt', () => {
     /one of fieldRef and resourceFieldRef is required; .*Unsupported value: "status.phase"/,
   );
 });
+
+test('an autoscaler may scale the one scalable kind of the core group, and no other there', () => {
+  const of = (kind: string): string[] =>
+    faultsOf('autoscaling/v2', 'HorizontalPodAutoscaler', {
+      spec: { maxReplicas: 3, scaleTargetRef: { apiVersion: 'v1', kind, name: 'web' } },
+    });
+  assert.deepEqual(of('ReplicationController'), []);
+  assert.deepEqual(of('ConfigMap'), [
+    'spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group',
+  ]);
+});
