@@ -1,4 +1,5 @@
 /** PATCH: the body as a change of the stored object. */
+import { goJson } from '@megaplane/machinery/custom/go-texts';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
@@ -97,7 +98,12 @@ function readPatch(
     const live = namesOwners ? shownObject(previous) : withoutOwners(previous);
     const patched = applyPatch(patch.value, isPart ? statusPart(live) : live, type);
     if (!patched.ok) return patched;
-    const result = { patch: patch.value, patched: patched.value, isChecked };
+    const shown = (): string => {
+      if (!isCustom) return shownIn(patch.value, patched.value);
+      const whole = applyPatch(patch.value, shownObject(previous), type);
+      return goJson(whole.ok ? whole.value : patched.value);
+    };
+    const result = { patch: patch.value, patched: patched.value, isChecked, shown };
     const form = resultForm(served, result, options, (text) => call.warn(text));
     if (!form.ok) return form;
     return checkIdentity(withReset(form.value, patched.value), context);
@@ -128,6 +134,8 @@ interface PatchResult {
   readonly patched: JsonObject;
   /** Known to have no field that strict decoding would complain about. */
   readonly isChecked: boolean;
+  /** What refusals of the result show. */
+  readonly shown: () => string;
 }
 
 /** The outcome of a patch in the form of its kind; `warn` is told what strict decoding says. */
@@ -142,7 +150,7 @@ export function resultForm(
   const isBuiltIn = served.custom === null;
   const isTyped = isBuiltIn && patch.kind !== 'strategic';
   const fault = isTyped ? patchedKindFault(patched, { apiVersion, kind }) : '';
-  if (fault !== '') return failed(patchResultInvalid(shownIn(result), fault));
+  if (fault !== '') return failed(patchResultInvalid(result.shown(), fault));
   const isUnversioned = isTyped && lacksVersion(patched);
   const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
   const form = isUnversioned ? unversioned(result) : refitted(served, object, !result.isChecked);
@@ -153,7 +161,7 @@ export function resultForm(
   const faults = [...(patch.strictErrors ?? []), ...found];
   if (faults.length > 0 && options.fieldValidation === 'Strict') {
     const text = `strict decoding error: ${faults.join(', ')}`;
-    return failed(patchResultInvalid(shownIn(result), text));
+    return failed(patchResultInvalid(result.shown(), text));
   }
   faults.forEach(warn);
   return success(form.object);
@@ -167,11 +175,11 @@ function unversioned({ patched, isChecked }: PatchResult): Body {
 function unfit(served: PatchTarget, result: PatchResult, message: string): Status {
   const type = result.patch.kind === 'strategic' ? typeOf(served) : undefined;
   const fault = type === undefined ? undefined : unstructuredFault(type, result.patched);
-  return patchResultInvalid(shownIn(result), fault ?? message);
+  return patchResultInvalid(result.shown(), fault ?? message);
 }
 
-/** What the refusal shows: of a strategic patch the patch, otherwise what came out of it. */
-function shownIn({ patch, patched }: PatchResult): string {
+/** Of a strategic patch the patch, otherwise what came out of it. */
+function shownIn(patch: Patch, patched: JsonObject): string {
   return patch.kind === 'strategic' ? goText(patch.body) : JSON.stringify(patched);
 }
 

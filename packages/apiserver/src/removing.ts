@@ -304,6 +304,8 @@ export function deleteCollection(
   if (filter.value.shard !== null && served.custom === null) {
     metadata['shardInfo'] = { selector: filter.value.shard.text };
   }
+  // lists of custom resources always say where they go on
+  if (served.custom !== null) metadata['continue'] = '';
   if (isCut) {
     const lastKey = Buffer.from(served.prefix + (names.at(-1)?.key ?? ''), 'latin1');
     metadata['continue'] = continueAfter(range, lastKey, revision);

@@ -68,6 +68,10 @@ export function answerResource(
     call.fail(media.status);
     return;
   }
+  if (isOutOfScope(call, served)) {
+    call.sendText(404, '404 page not found\n');
+    return;
+  }
   const misuse = checkRoute(call, served);
   if (misuse !== null) {
     call.fail(misuse);
@@ -126,6 +130,18 @@ function checkTimeout(call: Call): Status | null {
   if (text === '' || durationMs(text) !== null) return null;
   const fault = `time: invalid duration ${JSON.stringify(text)}`;
   return badRequest(`invalid timeout specified in the request URL - ${fault}`);
+}
+
+/**
+ * Custom resources in a namespace that have none, or named without theirs: upstream's handler of
+ * them knows no such path.
+ */
+function isOutOfScope(call: Call, { custom, resource }: Served): boolean {
+  if (custom === null) return false;
+  const isInside = call.info.namespace !== '';
+  if (isInside || !resource.namespaced) return isInside && !resource.namespaced;
+  const verb = effectiveVerb(call);
+  return verb !== 'list' && verb !== 'watch';
 }
 
 /** Methods and scopes that the resource does not have. */
@@ -310,9 +326,6 @@ function answerDeleteCollection(context: WriteContext): void {
   else deleteCollection({ ...context, isDryRun: options.value.dryRun }, options.value, list.value);
 }
 
-/** Subresources that versions of custom resources may have. */
-const PARTS: ReadonlySet<string> = new Set(['status', 'scale']);
-
 function handlerPath({ custom, resource }: Served, subresource: string): string {
   if (custom !== null && subresource === 'scale') return CUSTOM_SCALE;
   return `${resource.storage.name}/${subresource}`;
@@ -323,15 +336,15 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
   const { info } = call;
   const subresource = served.resource.subresources.get(info.subresource);
   if (subresource === undefined) {
-    // upstream asks for the object by a way that a version without the part does not have
-    const isPart = served.custom !== null && PARTS.has(info.subresource);
-    call.fail(isPart ? notFound(served.plural, info.name) : generic('NotFound'));
+    // upstream says of the object that it is not there by a way that its kind does not have
+    call.fail(served.custom === null ? generic('NotFound') : notFound(served.plural, info.name));
     return;
   }
   const isAsked = info.verb === 'list' || call.exchange.method === 'OPTIONS';
   const verb = isAsked ? 'get' : info.verb;
   if (!subresource.verbs.includes(verb)) {
-    call.fail(generic('MethodNotAllowed'));
+    const { custom, plural } = served;
+    call.fail(custom === null ? generic('MethodNotAllowed') : methodNotSupported(plural, verb));
     return;
   }
   const context = contextOf(world, admission, call, served);
@@ -387,8 +400,9 @@ function runSubresource(
     call.fail(body.status);
     return;
   }
-  const mismatch = checkNamespace(body.object, call.info.namespace);
-  if (mismatch !== null && stringAt(body.object, 'metadata', 'namespace') !== '') {
+  const other = verb === 'update' ? checkName(body.object, call.info.name) : null;
+  const mismatch = other ?? checkNamespace(body.object, call.info.namespace);
+  if (mismatch !== null) {
     call.fail(mismatch);
     return;
   }

@@ -12,6 +12,7 @@ import {
   internalError,
   invalid,
   notFound,
+  storageUidConflict,
   success,
   unsupportedPatchType,
   type Result,
@@ -28,13 +29,13 @@ import type { Call } from './call.ts';
 import { APPLY_TYPE, readConfig } from './managed/applying.ts';
 import { scaleScope } from './managed/field-scope.ts';
 import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
-import { setManaged } from './managed/tracking.ts';
-import { checkName } from './object-meta.ts';
+import { setManaged, shownObject } from './managed/tracking.ts';
+import { checkName, sentUid } from './object-meta.ts';
 import { resultForm } from './patching.ts';
 import { toStored } from './conversion.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
-import { keyOf, type Served } from './served.ts';
+import { keyOf, keyText, type Served } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { objectTable } from './table-encoder.ts';
 import { readStored, refusedWrite } from './writing.ts';
@@ -146,7 +147,8 @@ function patched(context: SubresourceContext): NextScale {
     if (!patch.ok) return patch;
     const next = applyPatch(patch.value, scale, type);
     if (!next.ok) return next;
-    const result = { patch: patch.value, patched: next.value, isChecked: !isStrict };
+    const shown = (): string => shownScale(next.value, owners);
+    const result = { patch: patch.value, patched: next.value, isChecked: !isStrict, shown };
     const target = { custom: null, resource: RESOURCE };
     const form = resultForm(target, result, options, (warning) => call.warn(warning));
     if (!form.ok) return form;
@@ -154,6 +156,16 @@ function patched(context: SubresourceContext): NextScale {
     if (renamed !== null) return failed(renamed);
     return success(updated(context, scale, form.value, owners));
   };
+}
+
+/** A patched Scale as upstream shows it where it refuses it: with its owners, members sorted. */
+function shownScale(scale: JsonObject, owners: Managed): string {
+  const metadata = { ...objectAt(scale, 'metadata') };
+  const whole: JsonObject = { ...scale, metadata };
+  setManaged(whole, owners);
+  const shown = shownObject(whole);
+  const names = Object.keys(shown).sort();
+  return JSON.stringify(Object.fromEntries(names.map((name) => [name, shown[name]])));
 }
 
 function updated(
@@ -203,6 +215,13 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
   if (isUnset && objectAt(scale, 'spec')?.['replicas'] === undefined) {
     const path = JSON.stringify(served.custom?.facts.scale?.specReplicasPath ?? '');
     call.fail(badRequest(`the spec replicas field ${path} cannot be empty`));
+    return;
+  }
+  const uid = sentUid(scale);
+  const ownUid = sentUid(object);
+  if (uid !== '' && uid !== ownUid) {
+    const key = keyText(served, call.info.namespace, name);
+    call.fail(storageUidConflict(served.plural, name, key, uid, ownUid));
     return;
   }
   const wanted = stringAt(scale, 'metadata', 'resourceVersion');

@@ -43,10 +43,11 @@ export function typeOf({ resource }: Formed): Type | undefined {
   return findTypeOfKind(resource.apiVersion, resource.kind);
 }
 
-/** The kind that refusals of an object name: custom resources may say to be another. */
+/** The kind that refusals of an object name: custom resources may say to be of another. */
 export function faultyKind(served: Served, object: JsonObject): Qualified {
   if (served.custom === null) return served.kind;
-  return { group: served.kind.group, name: stringAt(object, 'kind') };
+  const [group = ''] = stringAt(object, 'apiVersion').split('/');
+  return { group, name: stringAt(object, 'kind') };
 }
 
 /** Fills in the defaults of the object's status alone, in place. */

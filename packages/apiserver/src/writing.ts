@@ -233,8 +233,10 @@ function prepareNew(
     }
     const name = stringAt(object, 'metadata', 'name');
     const faults: FieldError[] = [];
-    if (name === '') faults.push(required('metadata.name', 'name or generateName is required'));
-    else faults.push(...newFaults(served, object, (text) => call.warn(text)));
+    faults.push(...newFaults(served, object, (text) => call.warn(text)));
+    if (name === '' && !faults.some(({ field }) => field === 'metadata.name')) {
+      faults.unshift(required('metadata.name', 'name or generateName is required'));
+    }
     if (faults.length > 0) {
       done(failed(invalid(faultyKind(served, object), name, faults)));
       return;

@@ -12,6 +12,7 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import { countMembers, strictErrors } from '@megaplane/machinery/strict-json';
 import { countMembersIn } from '@megaplane/machinery/typed-json';
+import { finalizerWarnings } from '@megaplane/machinery/warnings/finalizer-warnings';
 import {
   checkMetadata,
   checkMetadataUpdate,
@@ -24,6 +25,11 @@ import type { CustomVersion } from './custom-kind.ts';
 /** Bytes of a body that error texts show. */
 const SUMMARY_BYTES = 30;
 const TOO_DEEP = 'exceeded max depth';
+
+/** What upstream reads kind and version into, as Go prints it. */
+const KIND_STRUCT =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
+  'Kind string "json:\\"kind,omitempty\\"" }';
 
 /** What a request expects its body to be. */
 interface Expected {
@@ -46,6 +52,15 @@ export function readCustomJson(
     const cause = `couldn't get version/kind; json parse error: ${why}`;
     return unrecognized(text, expected, cause);
   }
+  if (!isObject(value) && value !== null) {
+    const found = Array.isArray(value)
+      ? 'array'
+      : typeof value === 'boolean'
+        ? 'bool'
+        : typeof value;
+    const why = `json: cannot unmarshal ${found} into Go value of type ${KIND_STRUCT}`;
+    return unrecognized(text, expected, `couldn't get version/kind; json parse error: ${why}`);
+  }
   const object = isObject(value) ? value : {};
   const kind = stringAt(object, 'kind');
   if (kind === '') return unrecognized(text, expected, `Object 'Kind' is missing in '${text}'`);
@@ -66,8 +81,11 @@ function finish(
   const apiVersion = stringAt(object, 'apiVersion');
   const kind = stringAt(object, 'kind');
   if (apiVersion !== expected.apiVersion) {
-    // upstream has no schema for what it does not serve, so that nothing of it is known
-    const foreign = isTracked ? Object.keys(object).filter((name) => !ROOT.has(name)) : [];
+    // upstream has no schema for what the kind has not, so that nothing of it is known
+    const { versions, group } = custom.kind.facts;
+    const isKnown = versions.some(({ name }) => `${group}/${name}` === apiVersion);
+    const names = isTracked && !isKnown ? Object.keys(object) : [];
+    const foreign = names.filter((name) => !ROOT.has(name));
     const complaints = [...doubles, ...foreign.map(unknownField)];
     return success({ object, complaints, mismatch: mismatchOf(apiVersion, expected) });
   }
@@ -102,7 +120,11 @@ function parse(text: string): JsonValue | undefined {
 
 function unrecognized(text: string, { kind }: Expected, cause: string): Result<never> {
   const head = `the object provided is unrecognized (must be of type ${kind})`;
-  const cut = text.length > SUMMARY_BYTES ? `${text.slice(0, SUMMARY_BYTES)} ...` : text;
+  const isObjectLike = text.startsWith('{');
+  const shown = (part: string): string =>
+    isObjectLike ? part : Buffer.from(part, 'utf8').toString('hex');
+  const isLong = text.length > SUMMARY_BYTES;
+  const cut = isLong ? `${shown(text.slice(0, SUMMARY_BYTES))} ...` : shown(text);
   return failed(badRequest(`${head}: ${cause} (${cut === '' ? '<empty>' : cut})`));
 }
 
@@ -119,7 +141,7 @@ export function formCustom(custom: CustomVersion, object: JsonObject, isTracked:
   let own: JsonObject = {};
   if (metadata !== undefined && METADATA_OWNER !== undefined) {
     const fitted = refit(METADATA_OWNER, { metadata }, isTracked);
-    if (!fitted.ok) return fitted;
+    if (!fitted.ok) return { ok: false, message: ofMetadata(fitted.message) };
     own = objectAt(fitted.object, 'metadata') ?? {};
     strict.push(...fitted.strictErrors);
   }
@@ -134,6 +156,13 @@ export function formCustom(custom: CustomVersion, object: JsonObject, isTracked:
   if (fault !== null) return { ok: false, message: `${fault.field}: ${fault.body}` };
   strict.push(...unknown.map(unknownField));
   return { ok: true, object: formed, strictErrors: strict };
+}
+
+/** Upstream decodes the metadata by themselves: what is wrong with them is not within anything. */
+function ofMetadata(message: string): string {
+  return message
+    .replace('Go struct field Namespace.metadata of type', 'Go value of type')
+    .replace(/ Go struct field (\w+)\.metadata\./, ' Go struct field $1.');
 }
 
 /** Fills in the defaults of the schema, in place. */
@@ -153,6 +182,17 @@ export function formStored(custom: CustomVersion, object: JsonObject): JsonObjec
 /** Takes texts for the client. */
 export type Warn = (text: string) => void;
 
+function typeFaults({ kind: { facts }, facts: version }: CustomVersion, object: JsonObject) {
+  const found: FieldError[] = [];
+  const kind = stringAt(object, 'kind');
+  const { names, group } = facts;
+  if (kind !== names.kind) found.push(invalidValue('kind', kind, `must be ${names.kind}`));
+  const own = `${group}/${version.name}`;
+  const said = stringAt(object, 'apiVersion');
+  if (said !== own) found.push(invalidValue('apiVersion', said, `must be ${own}`));
+  return found;
+}
+
 /**
  * What is wrong with an object that is to be stored; `previous` is null for a new one. The revision
  * is stripped from objects that are to be stored, and looked for by the rules. `warn` is told what
@@ -165,9 +205,9 @@ export function customFaults(
   subresource: string,
   warn: Warn,
 ): readonly FieldError[] {
-  const { names, isNamespaced } = custom.kind.facts;
-  const kind = stringAt(object, 'kind');
-  if (kind !== names.kind) return [invalidValue('kind', kind, `must be ${names.kind}`)];
+  const { isNamespaced } = custom.kind.facts;
+  const foreign = typeFaults(custom, object);
+  if (foreign.length > 0) return foreign;
   const found: FieldError[] = [];
   const metadata = objectAt(object, 'metadata') ?? {};
   if (previous === null) checkMetadata(found, metadata, isNamespaced, SUBDOMAIN_NAME, false);
@@ -186,7 +226,8 @@ export function customFaults(
   const all = schema.validate(object, previous, scope);
   if (previous === null && all.length === 0) {
     checkMetadata(found, metadata, isNamespaced, SEGMENT_NAME, false);
-    return found;
+    all.push(...found);
   }
+  if (all.length === 0) for (const text of finalizerWarnings(object, previous)) warn(text);
   return all;
 }

@@ -58,6 +58,17 @@ test('version 2 leaves out what it cannot say', () => {
   assert.deepEqual(spec['word'], { type: 'string' });
   assert.deepEqual(spec['port'], { 'x-kubernetes-int-or-string': true });
   assert.deepEqual(spec['free'], { 'x-kubernetes-preserve-unknown-fields': true });
+  const map: JsonObject = {
+    type: 'object',
+    nullable: true,
+    additionalProperties: { type: 'string' },
+  };
+  const inner = { type: 'object', required: ['map', 'a'], properties: { map, a: map } };
+  const fields = { type: 'object', properties: { inner, map } };
+  const loose = openapiV2Schemas(KIND, { type: 'object', properties: { spec: fields } });
+  const kept = objectAt(loose.schemas[name] ?? {}, 'properties', 'spec', 'properties') ?? {};
+  assert.deepEqual(kept['map'], { additionalProperties: { type: 'string' } });
+  assert.equal(objectAt(kept, 'inner')?.['required'], undefined);
   const open = openapiV2Schemas(KIND, {
     ...SCHEMA,
     'x-kubernetes-preserve-unknown-fields': true,

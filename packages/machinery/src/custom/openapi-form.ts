@@ -121,7 +121,7 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
     if (value === undefined || UNPUBLISHED.has(keyword)) continue;
     node[keyword] = publishedPart(keyword, value, prefix);
   }
-  if (prefix === VERSION_2) simplify(node);
+  if (prefix === VERSION_2) simplify(node, schema);
   if (node['x-kubernetes-embedded-resource'] !== true) return node;
   // a node that keeps everything must not look as if it knew its fields, as with the root
   const keepsUnknown = node['x-kubernetes-preserve-unknown-fields'] === true;
@@ -148,14 +148,27 @@ function publishedPart(keyword: string, value: JsonValue, prefix: string): JsonV
  * Version 2 has no alternatives, no defaults, no null and no two types at once; and readers of it
  * refuse fields that a schema with `properties` does not have.
  */
-function simplify(node: JsonObject): void {
+function simplify(node: JsonObject, schema: JsonObject): void {
   for (const keyword of ['allOf', 'anyOf', 'oneOf', 'not']) delete node[keyword];
   const isNullable = node['nullable'] === true;
   const keepsUnknown = node['x-kubernetes-preserve-unknown-fields'] === true;
   if (isNullable || keepsUnknown) {
     for (const keyword of ['items', 'properties']) delete node[keyword];
   }
-  if (isNullable) for (const keyword of ['type', 'additionalProperties']) delete node[keyword];
+  if (isNullable) delete node['type'];
+  requireValues(node, schema);
   if (keepsUnknown || node['x-kubernetes-int-or-string'] === true) delete node['type'];
   for (const keyword of ['nullable', 'default']) delete node[keyword];
+}
+
+/** What may be null cannot be required where there is no null. */
+function requireValues(node: JsonObject, schema: JsonObject): void {
+  const { required } = node;
+  if (!Array.isArray(required)) return;
+  const mayBeNull = (name: JsonValue): boolean =>
+    typeof name === 'string' && objectAt(schema, 'properties', name)?.['nullable'] === true;
+  const kept = required.filter((name) => !mayBeNull(name));
+  const isAnyNull = objectAt(schema, 'additionalProperties')?.['nullable'] === true;
+  if (kept.length === 0 || isAnyNull) delete node['required'];
+  else node['required'] = kept;
 }

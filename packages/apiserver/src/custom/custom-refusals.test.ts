@@ -1,0 +1,141 @@
+/** What requests for custom resources are refused with, and told, in upstream's words. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ExchangeModel } from '../exchange-model.sim.ts';
+import { define, definitionOf, MERGE, startRig, versionOf } from './definitions.sim.ts';
+
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const GADGETS = '/apis/example.com/v1';
+const SPEC = {
+  type: 'object',
+  properties: { replicas: { type: 'integer', format: 'int32' }, pod: { type: 'object' } },
+  'x-kubernetes-validations': [{ rule: 'self.replicas >= 0' }],
+};
+const SCALE = {
+  specReplicasPath: '.spec.replicas',
+  statusReplicasPath: '.status.replicas',
+};
+
+function started() {
+  const rig = startRig();
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec: SPEC } } };
+  const subresources = { status: {}, scale: SCALE };
+  define(
+    rig,
+    definitionOf('widgets', [
+      versionOf('v1', { schema, subresources }),
+      versionOf('v1alpha1', { schema }),
+    ]),
+  );
+  define(rig, definitionOf('gadgets', [versionOf('v1')], { scope: 'Cluster' }));
+  const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
+  const made = rig.ask('POST', WIDGETS, { ...widget, spec: { replicas: 3 } });
+  assert.equal(made.status, 201, made.text);
+  return { ...rig, widget };
+}
+
+function told(exchange: ExchangeModel): string {
+  const { message = '' } = JSON.parse(exchange.text) as { message?: string };
+  return `${exchange.status} ${message}`;
+}
+
+test('subresources that a kind does not have, and methods that they do not', () => {
+  const { ask } = started();
+  const missing = '404 widgets.example.com "w" not found';
+  assert.equal(told(ask('GET', `${WIDGETS}/w/foo`)), missing);
+  const head = 'is not supported on resources of kind "widgets.example.com"';
+  assert.equal(told(ask('DELETE', `${WIDGETS}/w/status`)), `405 delete ${head}`);
+  assert.equal(told(ask('POST', `${WIDGETS}/w/scale`, {})), `405 create ${head}`);
+});
+
+test('paths of the other scope are no paths', () => {
+  const { ask, widget } = started();
+  for (const path of [`${GADGETS}/namespaces/default/gadgets`, `${GADGETS}/widgets/w`]) {
+    assert.equal(ask('GET', path).text, '404 page not found\n');
+  }
+  assert.equal(ask('POST', `${GADGETS}/widgets`, widget).text, '404 page not found\n');
+  assert.equal(ask('GET', `${GADGETS}/widgets`).status, 200);
+});
+
+test('a scale is of its object, and of its type', () => {
+  const { ask } = started();
+  const scale = JSON.parse(ask('GET', `${WIDGETS}/w/scale`).text) as { metadata: object };
+  const put = (metadata: object): string =>
+    told(
+      ask('PUT', `${WIDGETS}/w/scale`, { ...scale, metadata: { ...scale.metadata, ...metadata } }),
+    );
+  const mismatch = '400 the name of the object (x) does not match the name on the URL (w)';
+  assert.equal(put({ name: 'x' }), mismatch);
+  assert.match(put({ uid: 'x' }), /^409 .*Precondition failed: UID in precondition: x,/);
+  const patch = (spec: object, query = ''): ExchangeModel =>
+    ask('PATCH', `${WIDGETS}/w/scale${query}`, { spec }, MERGE);
+  const wrong = told(patch({ replicas: 'x' }));
+  assert.match(wrong, /^422 .*Invalid value: "\{\\"apiVersion\\":\\"autoscaling\/v1\\"/);
+  assert.match(wrong, /cannot unmarshal string into Go struct field ScaleSpec\.spec\.replicas/);
+  const warned = patch({ foo: 1 });
+  assert.equal(warned.status, 200);
+  assert.ok(warned.headers.includes('299 - "unknown field \\"spec.foo\\""'));
+  assert.match(told(patch({ foo: 1 }, '?fieldValidation=Strict')), /^422 .*strict decoding error/);
+  const strategic = { 'content-type': 'application/strategic-merge-patch+json' };
+  assert.equal(ask('PATCH', `${WIDGETS}/w/scale`, { spec: {} }, strategic).status, 415);
+});
+
+test('what a patch makes is shown whole and sorted where it is refused', () => {
+  const { ask } = started();
+  const patch = (body: unknown): string => told(ask('PATCH', `${WIDGETS}/w`, body, MERGE));
+  const labels = patch({ metadata: { labels: 'x' } });
+  const shown = /^422 .*"\{\\"apiVersion\\":\\"example.com\/v1\\",\\"kind\\":\\"Widget\\",/;
+  assert.match(labels, shown);
+  assert.match(labels, /\\"labels\\":\\"x\\",\\"managedFields\\":\[/);
+  assert.match(labels, /Go struct field ObjectMeta\.labels of type map\[string\]string$/);
+  assert.equal(
+    patch({ apiVersion: 'x/v1' }),
+    '422 Widget.x "w" is invalid: apiVersion: Invalid value: "x/v1": must be example.com/v1',
+  );
+  assert.equal(patch(null), '400 Invalid JSON Patch');
+});
+
+test('of a version that the kind has not nothing is known', () => {
+  const { ask, widget } = started();
+  const warned = (version: string): boolean => {
+    const body = { ...widget, apiVersion: `example.com/${version}`, spec: {} };
+    const { status, headers } = ask('POST', WIDGETS, body);
+    assert.equal(status, 400);
+    return headers.includes('299 - "unknown field \\"spec\\""');
+  };
+  assert.equal(warned('v9'), true);
+  assert.equal(warned('v1alpha1'), false);
+});
+
+test('bodies that are no objects are shown as hex, and metadata stand by themselves', () => {
+  const { ask, widget } = started();
+  const post = (body: unknown): string => told(ask('POST', WIDGETS, body));
+  assert.match(post([]), /cannot unmarshal array into Go value of type struct \{.*\} \(5b5d\)$/);
+  assert.match(post(null), /Object 'Kind' is missing in 'null' \(6e756c6c\)$/);
+  const named = post({ ...widget, metadata: { name: 5 } });
+  assert.match(named, /unmarshal number into Go struct field ObjectMeta\.name of type string$/);
+  assert.match(post({ ...widget, metadata: [] }), /array into Go value of type v1\.ObjectMeta$/);
+  assert.match(
+    post({ ...widget, metadata: {} }),
+    /name or generateName is required, <nil>: Invalid value: null: some validation rules/,
+  );
+});
+
+test('finalizers without a domain are warned of once, and lists say where they go on', () => {
+  const { ask } = started();
+  const hold = { metadata: { finalizers: ['a', 'b.c', 'orphan'] } };
+  const held = ask('PATCH', `${WIDGETS}/w`, hold, MERGE);
+  const text = 'to avoid accidental conflicts with other finalizer writers';
+  const name = 'prefer a domain-qualified finalizer name';
+  assert.deepEqual(
+    held.headers.filter((one) => one.startsWith('299')),
+    [
+      `299 - "metadata.finalizers: \\"a\\": ${name} ${text}"`,
+      `299 - "metadata.finalizers: \\"b.c\\": ${name} including a path (/) ${text}"`,
+    ],
+  );
+  const again = ask('PATCH', `${WIDGETS}/w`, { metadata: { labels: { a: 'b' } } }, MERGE);
+  assert.ok(!again.headers.some((one) => one.startsWith('299')));
+  const deleted = ask('DELETE', `${WIDGETS}?labelSelector=none=1`);
+  assert.match(deleted.text, /"continue":""/);
+});
