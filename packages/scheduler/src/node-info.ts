@@ -24,11 +24,19 @@ export class NodeInfo {
   readonly requestedNonZero: Resources = emptyResources();
   readonly #ports = new Map<string, HostPort>();
 
-  constructor(node: NodeObject, images: ReadonlyMap<string, ImageState> = new Map()) {
+  /** `known`: what the same object was before; it need not be read again. */
+  constructor(
+    node: NodeObject,
+    images: ReadonlyMap<string, ImageState> = new Map(),
+    known?: NodeInfo,
+  ) {
     this.node = node;
     this.name = node.metadata.name;
     this.labels = node.metadata.labels ?? {};
-    const { resources, pods } = allocatableOf(node.status?.allocatable);
+    const { resources, pods } =
+      known?.node === node
+        ? { resources: known.allocatable, pods: known.allocatablePods }
+        : allocatableOf(node.status?.allocatable);
     this.allocatable = resources;
     this.allocatablePods = pods;
     this.images = images;
@@ -60,7 +68,7 @@ export class NodeInfo {
 
   /** The same pods under a changed Node object. */
   withNode(node: NodeObject, images: ReadonlyMap<string, ImageState>): NodeInfo {
-    const changed = new NodeInfo(node, images);
+    const changed = new NodeInfo(node, images, this);
     for (const pod of this.pods) changed.addPod(pod);
     return changed;
   }

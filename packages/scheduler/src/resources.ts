@@ -21,6 +21,10 @@ export const DEFAULT_MILLI_CPU = 100;
 export const DEFAULT_MEMORY_BYTES: number = 200 * 1024 * 1024;
 
 const ZERO = new Quantity(0n, 0, 'DecimalSI');
+/** What was read already: nodes are of a few sizes, and pods ask for the same amounts. */
+const known = new Map<string, Quantity>();
+const KNOWN_MAX = 1024;
+
 const DEFAULTS: ReadonlyMap<string, Quantity> = new Map([
   ['cpu', quantityOf('100m')],
   ['memory', quantityOf('200Mi')],
@@ -29,8 +33,14 @@ const DEFAULTS: ReadonlyMap<string, Quantity> = new Map([
 type Amounts = Map<string, Quantity>;
 
 function quantityOf(text: string | number): Quantity {
-  const parsed = parseQuantity(String(text));
-  return typeof parsed === 'string' ? ZERO : parsed;
+  const key = String(text);
+  let quantity = known.get(key);
+  if (quantity !== undefined) return quantity;
+  const parsed = parseQuantity(key);
+  quantity = typeof parsed === 'string' ? ZERO : parsed;
+  if (known.size === KNOWN_MAX) known.clear();
+  known.set(key, quantity);
+  return quantity;
 }
 
 function amountsOf(quantities: Quantities | undefined): Amounts {
