@@ -1,4 +1,5 @@
 /** Wakes those who wait when the cluster has changed in a way that may help them. */
+import { isDeepStrictEqual } from 'node:util';
 import type { ClusterView } from './cluster-view.ts';
 import type { Identities } from './identities.ts';
 import { mayHelp, type ClusterChange, type ClusterEvent } from './hints/hints.ts';
@@ -19,6 +20,17 @@ export interface BellOptions {
   readonly nodes: NodeTable;
   readonly pods: PodTable;
   readonly identities: Identities;
+}
+
+/** What of a node changed, as upstream's metrics call it; the first of several. */
+function aspectOf(before: NodeInfo, after: NodeInfo): string {
+  const [had, has] = [before.node, after.node];
+  if (had.spec?.unschedulable === true && has.spec?.unschedulable !== true) return 'NodeTaint';
+  if (!isDeepStrictEqual(had.status?.allocatable, has.status?.allocatable)) {
+    return 'NodeAllocatable';
+  }
+  if (!isDeepStrictEqual(before.labels, after.labels)) return 'NodeLabel';
+  return isDeepStrictEqual(had.spec?.taints, has.spec?.taints) ? '' : 'NodeTaint';
 }
 
 export class Bell {
@@ -63,7 +75,8 @@ export class Bell {
   nodeChanged(id: number, before: NodeInfo | null, nowMs: number): void {
     if (before === null) return void this.#options.queue.changes++;
     const after = this.#options.view.bareNodeAt(id);
-    this.#nodeHelps(id, { event: 'nodeChanged', before, after }, 'NodeUpdate', nowMs);
+    const change = { event: 'nodeChanged', before, after } as const;
+    this.#nodeHelps(id, change, `NodeUpdate${aspectOf(before, after)}`, nowMs);
   }
 
   /** A node that will do, or that may do as far as those who rejected a pod can tell. */

@@ -415,10 +415,11 @@ export class SchedulerCore {
     this.nodes.usages.release(facts.usage);
     // A version from before our binding; what the binding made of the pod will come.
     if (pods.place.get(id) === PLACE.assumed) return this.#replaceIdentity(id, facts, nowMs);
-    const before = pods.podClass.get(id) * ROWS + pods.labels.get(id);
+    const [classBefore, labelsBefore] = [pods.podClass.get(id), pods.labels.get(id)];
     const { nominated } = facts;
     this.#setIdentity(id, facts);
-    const isChanged = before !== pods.podClass.get(id) * ROWS + pods.labels.get(id);
+    const isOther = classBefore !== pods.podClass.get(id);
+    const isChanged = isOther || labelsBefore !== pods.labels.get(id);
     const podClass = this.identities.classes.get(pods.podClass.get(id));
     if (!this.profiles.has(podClass.schedulerName) || pods.isTerminating.get(id) !== 0) {
       return this.#drop(id, nowMs);
@@ -432,8 +433,11 @@ export class SchedulerCore {
     } else if (isNew || place === PLACE.none || place === PLACE.gated) {
       queue.add(id, isNew ? 'UnschedulablePodAdd' : 'UnschedulablePodUpdate', nowMs);
     } else if (isChanged) {
+      const waits = place === PLACE.unschedulable;
+      // Most plugins do not look at the pod's own labels.
+      if (waits && !isOther && !queue.waiting.mindsLabels(id)) return;
       // Entries of its old class are void with the change of place.
-      if (place === PLACE.unschedulable) queue.wake(id, 'UnschedulablePodUpdate', nowMs);
+      if (waits) queue.wake(id, 'UnschedulablePodUpdate', nowMs);
       else queue.add(id, 'UnschedulablePodUpdate', nowMs);
     }
   }
@@ -535,7 +539,7 @@ export class SchedulerCore {
     const before = this.#view.podAt(id);
     this.#occupancy.rename(id, () => this.#setIdentity(id, facts));
     const after = this.#view.podAt(id);
-    this.#bell.ring({ event: 'podChanged', before, after }, 'AssignedPodUpdate', nowMs);
+    this.#bell.ring({ event: 'podChanged', before, after }, 'AssignedPodUpdatePodLabel', nowMs);
   }
 
   #setIdentity(id: number, facts: PodFacts | null): void {

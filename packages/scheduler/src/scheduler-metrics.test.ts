@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { KubeObject } from './objects.ts';
+import type { KubeObject, NodeObject, Taint } from './objects.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -79,6 +79,23 @@ test('events are named as upstream names them', () => {
   core.objectSeen('StorageClass', { metadata: { name: 's' } }, 60_000);
   const want =
     'scheduler_queue_incoming_pods_total{queue="active",event="storage.k8s.io/StorageClassAdd"} 1';
+  assert(metrics.text(core).includes(want), metrics.text(core));
+});
+
+test("what changed of a node is part of the event's name", () => {
+  const { core, metrics } = bench();
+  const node = (taints: Taint[]): NodeObject => ({
+    metadata: { name: 'n' },
+    spec: { taints },
+    status: { allocatable: { cpu: '4', memory: '1Gi', pods: '10' } },
+  });
+  core.nodeSeen(node([{ key: 'k', effect: 'NoSchedule' }]), 0);
+  const spec = { schedulerName: 'default-scheduler' };
+  const bytes = Buffer.from(JSON.stringify({ metadata: { name: '0', namespace: 'a' }, spec }));
+  core.podSeen(0, true, bytes, 0, bytes.length, 0);
+  core.attempt(0);
+  core.nodeSeen(node([]), 60_000);
+  const want = 'scheduler_queue_incoming_pods_total{queue="active",event="NodeUpdateNodeTaint"} 1';
   assert(metrics.text(core).includes(want), metrics.text(core));
 });
 

@@ -130,6 +130,12 @@ export class WaitingRoom {
     this.#hope(rejecters, -1);
   }
 
+  /** Whether a plugin that rejected the pod looks at labels of pods, of which its own have changed. */
+  mindsLabels(id: number): boolean {
+    const rejecters = this.#others.get(id);
+    return rejecters !== undefined && hopes('podChanged', rejecters);
+  }
+
   /** The first pod of a class that still waits, which is then out to try; -1 if none does. */
   wakeNext(podClass: number): number {
     const waiting = this.#classes.get(podClass);

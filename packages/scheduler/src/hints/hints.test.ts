@@ -182,3 +182,15 @@ test('a pod kept from skewing is tried when one of those counted leaves, and for
   watch.gone('one');
   assert.deepEqual(watch.tried(), ['p -> n']);
 });
+
+test('a pod whose own labels change is tried if a plugin that looks at labels rejected it', () => {
+  const watch = new Watch();
+  watch.node('n', { [ZONE]: 'z' });
+  watch.pod('big', 'x', { containers: [{ name: 'c', resources: { requests: { cpu: '9' } } }] });
+  watch.pod('p', 'a', near('wanted'));
+  assert.deepEqual(watch.tried(), ['big', 'p']);
+  watch.pod('big', 'y', { containers: [{ name: 'c', resources: { requests: { cpu: '9' } } }] });
+  assert.deepEqual(watch.tried(), []);
+  watch.pod('p', 'wanted', near('wanted'));
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});
