@@ -319,8 +319,15 @@ export class ApiWriter {
   #subjectOf(id: number): Subject {
     const { core, keyOf } = this.#options;
     const uid = uidText(core.pods, id);
+    const version = core.pods.version.get(id);
     const names = namesOf(keyOf(id));
-    return { kind: 'Pod', apiVersion: 'v1', ...names, ...(uid === '' ? {} : { uid }) };
+    return {
+      kind: 'Pod',
+      apiVersion: 'v1',
+      ...names,
+      ...(uid === '' ? {} : { uid }),
+      ...(version === 0 ? {} : { resourceVersion: String(version) }),
+    };
   }
 }
 

@@ -71,6 +71,18 @@ test('an event that repeats becomes a series, told when its count doubles', () =
   assert.match(sent.at(-1) ?? '', /^POST/);
 });
 
+test('what is noted of another version of a pod is another event, of the same it is not', () => {
+  const { writer, sent } = bench();
+  const version = { ...POD, resourceVersion: '7' };
+  writer.write('default-scheduler', version, FAILED);
+  writer.write('default-scheduler', version, { ...FAILED, note: 'another' });
+  writer.write('default-scheduler', { ...POD, resourceVersion: '8' }, FAILED);
+  assert.deepEqual(
+    sent.map((line) => line.slice(0, 5)),
+    ['POST ', 'PATCH', 'POST '],
+  );
+});
+
 test('notes are cut, and events over the rate are counted and dropped', () => {
   const { writer, sent, bodies } = bench(1);
   for (let i = 0; i < 12; i++) {

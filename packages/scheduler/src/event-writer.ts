@@ -1,6 +1,7 @@
 /**
  * Events about pods, as `events.k8s.io/v1` has them: what happened, what the scheduler was doing,
- * and how often. Equal ones within six minutes are one Event with a series.
+ * and how often. What happens again to the same version of a pod within six minutes is one Event
+ * with a series, whatever is noted: as upstream, the first note stays.
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import { Lru } from '@megaplane/client/lru';
@@ -12,6 +13,7 @@ export interface Subject {
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string;
+  readonly resourceVersion?: string;
 }
 
 export interface EventText {
@@ -67,9 +69,9 @@ export class EventWriter {
     }
     const { client } = this.#options;
     const nowMs = client.timers.nowMs();
-    const { uid = '', namespace, name } = subject;
-    const about = [controller, namespace, name, uid, related?.uid ?? ''].join(' ');
-    const key = `${about} ${event.type} ${event.reason} ${event.note}`;
+    const { namespace, name } = subject;
+    const what = [controller, event.type, event.reason, event.action];
+    const key = [...what, ...identityOf(subject), ...identityOf(related)].join(' ');
     const known = this.#series.get(key);
     if (known !== undefined && nowMs - known.lastMs < SERIES_MS) {
       return this.#repeat(known, nowMs);
@@ -129,6 +131,12 @@ export class EventWriter {
     this.#tokens--;
     return true;
   }
+}
+
+/** Another version of an object is another subject, as upstream tells events apart. */
+function identityOf(subject: Subject | undefined): readonly string[] {
+  const { namespace = '', name = '', uid = '', resourceVersion = '' } = subject ?? {};
+  return [namespace, name, uid, resourceVersion];
 }
 
 /** Six digits of a second, as the API server wants them. */

@@ -14,6 +14,8 @@ export interface PodFacts {
   startMs: number;
   /** metadata.generation, 0 without. */
   specGeneration: number;
+  /** metadata.resourceVersion, 0 where it is no number. */
+  version: number;
   /** status.nominatedNodeName. */
   nominated: string;
   /** JSON of status.resourceClaimStatuses, or empty. */

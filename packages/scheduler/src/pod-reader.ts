@@ -20,6 +20,7 @@ const UID = encode('uid');
 const LABELS = encode('labels');
 const OWNERS = encode('ownerReferences');
 const GENERATION = encode('generation');
+const VERSION = encode('resourceVersion');
 const DELETION = encode('deletionTimestamp');
 const CLAIM_STATUSES = encode('resourceClaimStatuses');
 const NOMINATED = encode('nominatedNodeName');
@@ -46,6 +47,7 @@ export class PodReader {
     isTerminating: 0,
     startMs: 0,
     specGeneration: 0,
+    version: 0,
     nominated: '',
     claims: '',
     uid: new Uint32Array(4),
@@ -79,6 +81,7 @@ export class PodReader {
     facts.isTerminating = 0;
     facts.startMs = 0;
     facts.specGeneration = 0;
+    facts.version = 0;
     facts.nominated = '';
     facts.claims = '';
     facts.uid.fill(0);
@@ -125,6 +128,8 @@ export class PodReader {
       else if (cursor.is(DELETION)) facts.isTerminating = 1;
       else if (cursor.is(GENERATION)) {
         facts.specGeneration = wholeNumber(bytes, valueStart, valueEnd);
+      } else if (cursor.is(VERSION)) {
+        facts.version = wholeNumber(bytes, valueStart + 1, valueEnd - 1);
       }
     }
   }

@@ -42,6 +42,7 @@ export const EVICTED = 2;
  *   rejections   Uint8    tries that found no node (backoff)    errors    Uint8   tries that failed
  *   stamp        Uint32   changes with each change of place
  *   specGeneration   Uint32   metadata.generation of the version seen last
+ *   version      Float64  its metadata.resourceVersion
  *   isTerminating   Uint8   0 no, 1 yes, EVICTED
  */
 export class PodTable {
@@ -66,6 +67,7 @@ export class PodTable {
   readonly startMs: Float64Column = new Float64Column();
   readonly stamp: Uint32Column = new Uint32Column();
   readonly specGeneration: Uint32Column = new Uint32Column();
+  readonly version: Float64Column = new Float64Column();
   /** 1: the pod runs, does not leave, and is counted among its siblings. */
   readonly counted: Uint8Column = new Uint8Column();
   readonly rejections: Uint8Column = new Uint8Column();
@@ -148,7 +150,7 @@ export class PodTable {
       this.stamp.memoryBytes +
       this.specGeneration.memoryBytes +
       this.uid0.memoryBytes * 4 +
-      this.sinceMs.memoryBytes * 3;
+      this.sinceMs.memoryBytes * 4;
     return bytes;
   }
 }

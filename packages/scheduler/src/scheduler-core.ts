@@ -206,6 +206,7 @@ export class SchedulerCore {
     this.#occupancy.setTerminating(id, facts.isTerminating);
     this.#occupancy.setStart(id, facts.startMs);
     this.pods.specGeneration.set(id, facts.specGeneration);
+    this.pods.version.set(id, facts.version);
     this.pods.setUid(id, facts.uid);
     if (facts.claims !== '') {
       this.#claimStatuses.set(id, JSON.parse(facts.claims) as ClaimStatuses);

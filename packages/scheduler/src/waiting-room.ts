@@ -130,7 +130,7 @@ export class WaitingRoom {
     this.#hope(rejecters, -1);
   }
 
-  /** Whether a plugin that rejected the pod looks at labels of pods, of which its own have changed. */
+  /** Whether a plugin that rejected the pod looks at labels of pods: its own have changed. */
   mindsLabels(id: number): boolean {
     const rejecters = this.#others.get(id);
     return rejecters !== undefined && hopes('podChanged', rejecters);
