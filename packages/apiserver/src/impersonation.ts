@@ -12,8 +12,10 @@ import {
   ANONYMOUS,
   AUTHENTICATED_GROUP,
   identityOf,
+  MASTERS_GROUP,
   parseServiceAccount,
   serviceAccountIdentity,
+  UNAUTHENTICATED_GROUP,
   type Identity,
 } from './identity.ts';
 
@@ -39,28 +41,18 @@ export function impersonate(
   then: (acting: Result<Identity>) => void,
 ): void {
   const { exchange } = call;
-  const user = exchange.header('impersonate-user');
+  const user = exchange.header('impersonate-user') || undefined;
   const group = exchange.header('impersonate-group');
-  if (user === undefined && group === undefined) {
-    if (exchange.header('impersonate-uid') === undefined) {
-      then(success(call.identity));
-      return;
-    }
-  }
-  if (user === undefined || user === '') {
-    const what = `[]string{${(group ?? '')
-      .split(', ')
-      .map((one) => JSON.stringify(one))
-      .join(', ')}}`;
-    then(failed(badRequest(`requested ${what} without impersonating a user name`)));
+  const uid = exchange.header('impersonate-uid') ?? '';
+  const groups = group === undefined ? [] : group.split(/, ?/);
+  const extra = readExtra(call);
+  if (user === undefined) {
+    const isPlain = group === undefined && uid === '' && Object.keys(extra).length === 0;
+    if (isPlain) then(success(call.identity));
+    else then(failed(badRequest(`requested ${goUser(uid, groups, extra)} ${NAMELESS}`)));
     return;
   }
-  const wanted: Wanted = {
-    user,
-    uid: exchange.header('impersonate-uid') ?? '',
-    groups: group === undefined ? [] : group.split(/, ?/),
-    extra: readExtra(call),
-  };
+  const wanted: Wanted = { user, uid, groups, extra };
   const questions = questionsOf(wanted);
   const askFrom = (index: number): void => {
     const question = questions[index];
@@ -74,7 +66,7 @@ export function impersonate(
         return;
       }
       // upstream asks for the constrained form first and refuses in its words
-      const verb = `impersonate-on:user-info:${attributes.verb}`;
+      const verb = `impersonate-on:${modeOf(user)}:${attributes.verb}`;
       then(failed(denial(call.identity, { ...attributes, verb }, '')));
     };
     const decision = authorize(call.identity, question);
@@ -86,6 +78,29 @@ export function impersonate(
     whenDecided(authorize, call.identity, question, hear);
   };
   askFrom(0);
+}
+
+const NAMELESS = 'without impersonating a user name';
+
+/** A user without a name, as Go prints its struct. */
+function goUser(uid: string, groups: readonly string[], extra: Wanted['extra']): string {
+  const list = (values: readonly string[]): string =>
+    `[]string{${values.map((one) => JSON.stringify(one)).join(', ')}}`;
+  const pairs = Object.entries(extra)
+    .toSorted(([left], [right]) => (left < right ? -1 : 1))
+    .map(([key, values]) => `${JSON.stringify(key)}:${list(values)}`);
+  const names = groups.length === 0 ? '[]string(nil)' : list(groups);
+  const more =
+    pairs.length === 0 ? 'map[string][]string(nil)' : `map[string][]string{${pairs.join(', ')}}`;
+  return (
+    `&user.DefaultInfo{Name:"", UID:${JSON.stringify(uid)}, ` + `Groups:${names}, Extra:${more}}`
+  );
+}
+
+/** The mode of constrained impersonation (KEP-5284) that a user falls under. */
+function modeOf(user: string): string {
+  if (parseServiceAccount(user) !== null) return 'serviceaccount';
+  return user.startsWith('system:node:') ? 'arbitrary-node' : 'user-info';
 }
 
 function readExtra(call: Call): Record<string, string[]> {
@@ -139,6 +154,9 @@ function assume({ user, uid, groups, extra }: Wanted): Identity {
     return serviceAccountIdentity(account.namespace, account.name, uid, extra);
   }
   if (user === ANONYMOUS.user) return { ...ANONYMOUS, uid, extra };
+  if (groups.includes(UNAUTHENTICATED_GROUP)) {
+    return { user, uid, groups, extra, isMaster: groups.includes(MASTERS_GROUP) };
+  }
   const others = groups.filter((name) => name !== AUTHENTICATED_GROUP);
   return identityOf(user, others, uid, extra);
 }

@@ -31,6 +31,8 @@ export interface PolicyRule {
 interface Granted {
   readonly namespace: string;
   readonly rules: readonly PolicyRule[];
+  /** Which binding, of which role, to whom. */
+  readonly reason: string;
   /** The role that is missing, for the words of a refusal. */
   readonly missing: string;
 }
@@ -57,7 +59,7 @@ export class Rbac {
       if (!isHere) continue;
       if (granted.missing !== '') missing.add(granted.missing);
       if (granted.rules.some((rule) => ruleAllows(rule, attributes, granted.namespace))) {
-        return { allowed: true, reason: 'RBAC' };
+        return { allowed: true, reason: granted.reason };
       }
     }
     if (missing.size === 0) return DENIED;
@@ -125,18 +127,33 @@ function addBinding(
   const found = rules.get(isCluster ? `/${name}` : `${namespace}/${name}`);
   const plural = isCluster ? 'clusterrole' : 'role';
   const missing = found === undefined ? `${plural}.${GROUP} ${JSON.stringify(name)}` : '';
-  const granted: Granted = { namespace, rules: found ?? [], missing };
+  const own = stringAt(binding, 'metadata', 'name');
+  const head =
+    namespace === ''
+      ? `ClusterRoleBinding ${JSON.stringify(own)}`
+      : `RoleBinding ${JSON.stringify(`${own}/${namespace}`)}`;
+  const what = `${head} of ${isCluster ? 'ClusterRole' : 'Role'} ${JSON.stringify(name)}`;
   for (const subject of listAt(binding, 'subjects')) {
     const kind = stringAt(subject, 'kind');
-    const own = stringAt(subject, 'name');
+    const named = stringAt(subject, 'name');
     const key =
       kind === 'ServiceAccount'
-        ? `ServiceAccount ${stringAt(subject, 'namespace') || namespace}/${own}`
-        : `${kind} ${own}`;
+        ? `ServiceAccount ${stringAt(subject, 'namespace') || namespace}/${named}`
+        : `${kind} ${named}`;
+    const reason = `RBAC: allowed by ${what} to ${subjectText(subject, namespace)}`;
+    const granted: Granted = { namespace, rules: found ?? [], missing, reason };
     const list = index.get(key);
     if (list === undefined) index.set(key, [granted]);
     else list.push(granted);
   }
+}
+
+function subjectText(subject: JsonValue, bindingNamespace: string): string {
+  const kind = stringAt(subject, 'kind');
+  const name = stringAt(subject, 'name');
+  if (kind !== 'ServiceAccount') return `${kind} ${JSON.stringify(name)}`;
+  const namespace = stringAt(subject, 'namespace') || bindingNamespace;
+  return `${kind} ${JSON.stringify(`${name}/${namespace}`)}`;
 }
 
 /** A rule as roles write it. */

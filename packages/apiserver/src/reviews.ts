@@ -1,32 +1,53 @@
 /** Virtual kinds that answer a question and are not stored: who am I, what may I or another do. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { badRequest, invalid } from '@megaplane/machinery/status';
+import { timestamp } from './deletion.ts';
+import { checkNamespace } from './object-meta.ts';
 import { DENIED, whenDecided, type Attributes } from './authorization.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import type { PolicyRule } from './rbac.ts';
+import { reviewFaults, type ReviewKind } from './review-validation.ts';
 
 const AUTHORIZATION = 'authorization.k8s.io';
 
 /** Registers them. */
 export function defineReviews(): void {
   defineSubresource('selfsubjectreviews.authentication.k8s.io', 'create', ({ call, body }) => {
-    call.sendObject(201, { ...body, status: { userInfo: userInfo(call.identity) } });
+    const metadata = { creationTimestamp: timestamp(call.nowMs) };
+    call.sendObject(201, { ...body, metadata, status: { userInfo: userInfo(call.identity) } });
   });
-  defineSubresource(`selfsubjectaccessreviews.${AUTHORIZATION}`, 'create', (context) =>
-    answer(context, context.call.identity),
-  );
-  for (const name of ['subjectaccessreviews', 'localsubjectaccessreviews']) {
-    defineSubresource(`${name}.${AUTHORIZATION}`, 'create', (context) =>
-      answer(context, subjectOf(context.body)),
-    );
-  }
+  defineSubresource(`selfsubjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
+    if (isWellFormed(context, 'self')) answer(context, context.call.identity);
+  });
+  defineSubresource(`subjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
+    if (isWellFormed(context, 'cluster')) answer(context, subjectOf(context.body));
+  });
+  defineSubresource(`localsubjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
+    if (isWellFormed(context, 'local')) answer(context, subjectOf(context.body));
+  });
   defineSubresource(`selfsubjectrulesreviews.${AUTHORIZATION}`, 'create', (context) => {
     const { call, body, world } = context;
     const namespace = stringAt(body, 'spec', 'namespace');
+    if (namespace === '') {
+      call.fail(badRequest('no namespace on request'));
+      return;
+    }
     const rules = world.services?.rulesOf(call.identity, namespace) ?? [];
     call.sendObject(201, { ...body, status: rulesStatus(rules, call.identity) });
   });
+}
+
+/** Refuses a review that says too little or too much; upstream names neither kind nor object. */
+function isWellFormed({ call, body }: SubresourceContext, kind: ReviewKind): boolean {
+  const { namespace } = call.info;
+  const mismatch = kind === 'local' ? checkNamespace(body, namespace) : null;
+  const faults = reviewFaults(body, kind, namespace);
+  if (mismatch !== null) call.fail(mismatch);
+  else if (faults.length > 0) call.fail(invalid({ group: AUTHORIZATION, name: '' }, '', faults));
+  else return true;
+  return false;
 }
 
 function userInfo({ user, uid, groups, extra }: Identity): JsonObject {
@@ -45,14 +66,17 @@ function subjectOf(body: JsonObject): Identity {
   return { ...identity, groups };
 }
 
-function answer({ call, body, world }: SubresourceContext, identity: Identity): void {
+function answer(context: SubresourceContext, identity: Identity): void {
+  const { call, body, world } = context;
+  const { namespace } = call.info;
+  const metadata = namespace === '' ? {} : { metadata: { namespace } };
   const authorize = world.services?.decide ?? ((): typeof DENIED => DENIED);
   let isLater = false;
   whenDecided(authorize, identity, attributesOf(body), (decision) => {
     const denied = decision.isFinal === true ? { denied: true } : {};
     const reason = decision.reason === '' ? {} : { reason: decision.reason };
     const status = { allowed: decision.allowed, ...denied, ...reason };
-    const send = (): void => call.sendObject(201, { ...body, status });
+    const send = (): void => call.sendObject(201, { ...body, ...metadata, status });
     // in a later turn nobody holds the answer back for what the decision has seen
     if (isLater) world.whenPublished(world.storage.appliedRevision, send);
     else send();
@@ -74,7 +98,24 @@ function attributesOf(body: JsonObject): Attributes {
     subresource: stringAt(from, 'subresource'),
     namespace: stringAt(from, 'namespace'),
     name: stringAt(from, 'name'),
+    fieldSelector: selectorText(objectAt(resource, 'fieldSelector')),
+    labelSelector: selectorText(objectAt(resource, 'labelSelector')),
   };
+}
+
+/** A selector as a query has it; requirements that no query can say are left out. */
+function selectorText(selector: JsonObject | undefined): string {
+  const raw = stringAt(selector, 'rawSelector');
+  if (selector === undefined || raw !== '') return raw;
+  const texts = listAt(selector, 'requirements').flatMap((requirement) => {
+    const key = stringAt(requirement, 'key');
+    const [value, ...others] = listAt(requirement, 'values');
+    if (typeof value !== 'string' || others.length > 0) return [];
+    const operator = stringAt(requirement, 'operator');
+    if (operator === 'In') return [`${key}=${value}`];
+    return operator === 'NotIn' ? [`${key}!=${value}`] : [];
+  });
+  return texts.join(',');
 }
 
 function rulesStatus(rules: readonly PolicyRule[], identity: Identity): JsonObject {

@@ -6,6 +6,7 @@ import { badRequest, conflict, generic, invalid, notFound } from '@megaplane/mac
 import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
 import { readStoredObject } from './admission/stored-object.ts';
+import { checkNamespace } from './object-meta.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
 import { textsOf } from './access/jwt.ts';
@@ -45,10 +46,18 @@ export function readServiceAccountToken(
   const extra: Record<string, string[]> = {
     'authentication.kubernetes.io/credential-id': [`JTI=${stringAt(claims, 'jti')}`],
   };
+  const isPods = objectAt(own, 'pod') !== undefined;
   for (const [kind, plural] of Object.entries(PLURALS)) {
     const field = kind.toLowerCase();
     const bound = objectAt(own, field);
     if (bound === undefined) continue;
+    if (kind === 'Node' && isPods) {
+      // the pod is what the token is bound to: its node is told, not looked for
+      extra['authentication.kubernetes.io/node-name'] = [stringAt(bound, 'name')];
+      const uid = stringAt(bound, 'uid');
+      if (uid !== '') extra['authentication.kubernetes.io/node-uid'] = [uid];
+      continue;
+    }
     const where = kind === 'Node' ? '' : namespace;
     const found = readStoredObject(world, '', plural, where, stringAt(bound, 'name'));
     if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
@@ -98,6 +107,10 @@ const ATTEMPTS_MAX = 3;
 
 function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MAX): void {
   const { call, body, world } = context;
+  if (stringAt(body, 'spec', 'token') === '') {
+    call.fail(badRequest('token is required for TokenReview in authentication'));
+    return;
+  }
   const asked = textsOf(valueAt(body, 'spec', 'audiences'));
   const found = world.services?.reviewToken(stringAt(body, 'spec', 'token'), asked) ?? null;
   if (isUnknown(found) && attempts > 0) {
@@ -142,16 +155,29 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     call.fail(invalid(kind, '', [invalidValue('spec.expirationSeconds', seconds, text)]));
     return;
   }
+  const own = stringAt(body, 'metadata', 'name');
+  if (own !== '' && own !== name) {
+    const text = 'must match the service account name if specified';
+    call.fail(invalid(kind, name, [invalidValue('metadata.name', own, text)]));
+    return;
+  }
+  const mismatch = checkNamespace(body, namespace);
+  if (mismatch !== null) {
+    call.fail(mismatch);
+    return;
+  }
   const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
   if (account === null) {
     call.fail(notFound({ group: '', name: 'serviceaccounts' }, name));
     return;
   }
-  const bound = boundClaims(context, namespace);
+  const bound = boundClaims(context, namespace, name);
   if (bound === null) return;
   const nowS = Math.floor(call.nowMs / 1000);
   const audiences = listAt(body, 'spec', 'audiences');
-  const isMounted = seconds === MOUNTED_SECONDS && audiences.length === 0;
+  // only what a pod mounts lives longer than it says
+  const isPods = bound['pod'] !== undefined;
+  const isMounted = seconds === MOUNTED_SECONDS && audiences.length === 0 && isPods;
   const life = isMounted ? EXTENDED_SECONDS : seconds;
   const uid = stringAt(account, 'metadata', 'uid');
   const token = signer.sign({
@@ -172,7 +198,10 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   call.sendObject(201, {
     kind: 'TokenRequest',
     apiVersion: 'authentication.k8s.io/v1',
-    metadata: { name, namespace, creationTimestamp: timestamp(call.nowMs) },
+    metadata: {
+      ...{ name, namespace, uid: world.edge.uuid() },
+      creationTimestamp: timestamp(call.nowMs),
+    },
     spec: {
       ...spec,
       audiences: audiences.length > 0 ? [...audiences] : [...signer.audiences],
@@ -187,18 +216,24 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
 function boundClaims(
   { call, body, world }: SubresourceContext,
   namespace: string,
+  account: string,
 ): JsonObject | null {
   const reference = objectAt(body, 'spec', 'boundObjectRef');
   if (reference === undefined) return {};
   const kind = stringAt(reference, 'kind');
   const plural = PLURALS[kind];
-  if (plural === undefined || stringAt(reference, 'apiVersion') !== 'v1') {
-    const version = stringAt(reference, 'apiVersion');
+  const version = stringAt(reference, 'apiVersion');
+  // of the core group, whatever the version
+  if (plural === undefined || version.includes('/')) {
     const gvk = version.includes('/') ? version : `/${version}`;
     call.fail(badRequest(`cannot bind token to object of type ${gvk}, Kind=${kind}`));
     return null;
   }
   const name = stringAt(reference, 'name');
+  if (name === '') {
+    call.fail(badRequest('Name parameter required.'));
+    return null;
+  }
   const found = readStoredObject(world, '', plural, kind === 'Node' ? '' : namespace, name);
   if (found === null) {
     call.fail(notFound({ group: '', name: plural }, name));
@@ -210,8 +245,24 @@ function boundClaims(
     const why =
       `the UID in the bound object reference (${wanted}) does not match the UID in record. ` +
       'The object might have been deleted and then recreated';
-    call.fail(conflict({ group: '', name: plural }, name, why));
+    call.fail(conflict({ group: '', name: kind }, name, why));
     return null;
   }
-  return { [kind.toLowerCase()]: { name, uid } };
+  if (kind !== 'Pod') return { [kind.toLowerCase()]: { name, uid } };
+  if (stringAt(found, 'spec', 'serviceAccountName') !== account) {
+    const text =
+      `cannot bind token for serviceaccount ${JSON.stringify(account)} to pod running with ` +
+      'different serviceaccount name.';
+    call.fail(badRequest(text));
+    return null;
+  }
+  return { pod: { name, uid }, ...nodeOf(world, stringAt(found, 'spec', 'nodeName')) };
+}
+
+/** A pod's token names its node too; one that is not there has no uid. */
+function nodeOf(world: World, name: string): JsonObject {
+  if (name === '') return {};
+  const node = readStoredObject(world, '', 'nodes', '', name);
+  const uid = stringAt(node ?? {}, 'metadata', 'uid');
+  return { node: uid === '' ? { name } : { name, uid } };
 }

@@ -157,11 +157,15 @@ test('a pod that was bound just now opens what it needs, one that went closes it
 
 test('a mirror pod opens nothing to the node that made it', () => {
   const model = cluster();
-  const mirror = pod('mirror', 'n2') as { metadata: JsonObject };
-  mirror.metadata['annotations'] = { 'kubernetes.io/config.mirror': 'x' };
+  const annotations = { 'kubernetes.io/config.mirror': 'x' };
+  const volumes = [{ name: 'v', configMap: { name: 'settings' } }];
+  const mirror = {
+    metadata: { name: 'mirror', annotations },
+    spec: { nodeName: 'n2', containers: [{ name: 'c', image: 'i' }], volumes },
+  };
   assert.equal(model.ask('POST', '/api/v1/namespaces/a/pods', mirror).status, 201);
   assert.equal(isRefused(model, 'n2', '/api/v1/namespaces/a/pods/mirror'), false);
-  assert.equal(isRefused(model, 'n2', '/api/v1/namespaces/a/secrets/pull'), true);
+  assert.equal(isRefused(model, 'n2', '/api/v1/namespaces/a/configmaps/settings'), true);
 });
 
 test('tokens are made for accounts of the node’s own pods', () => {

@@ -17,6 +17,7 @@ import { defaultIngressClass, defaultStorageClass } from './defaults.ts';
 import { ownerReferences } from './owner-references.ts';
 import { podSecurity } from './pod-security.ts';
 import { podTopologyLabels } from './pod-topology-labels.ts';
+import { roleEscalation } from './role-escalation.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { followPolicies } from './policy-status.ts';
 import { resourceQuota } from './resource-quota.ts';
@@ -95,7 +96,7 @@ export function admissionChain(world: World, options: ChainOptions): Admission {
   followPolicies(world);
   const isOn = (name: string): boolean =>
     enabled.includes(name) || (!OFF.has(name) && !disabled.includes(name));
-  const plugins = all.filter(({ name }) => isOn(name));
+  const plugins = [...all.filter(({ name }) => isOn(name)), roleEscalation];
   return new Admission([...plugins, ...more], isOn(QUOTA) ? resourceQuota : null);
 }
 

@@ -51,7 +51,7 @@ test('a kubelet touches its own node, its pods and what they run with, and nothi
   const volumes = [{ name: 'v', secret: { secretName: 's' } }];
   assert.equal(
     ask('POST', pods, mirror({ controller: true }, { volumes })),
-    'node "n1" can not create pods that reference secrets',
+    'a mirror pod may not reference secrets',
   );
   assert.equal(ask('POST', pods, mirror({ controller: true })), 'done');
   const csi = '/apis/storage.k8s.io/v1/csinodes';
