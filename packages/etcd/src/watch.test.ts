@@ -13,6 +13,8 @@ import { type Shown, showWatch } from './watch-peer.sim.ts';
 const SKIP =
   has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';
 const isLong = process.env['MEGAPLANE_LONG'] !== undefined;
+/** Watches that wait for history at once. */
+const WAITING_MAX = 400;
 const KEYS = ['a', 'aa', 'ab', 'b', 'c'];
 
 /** A stream of watches with everything that came, by watch. */
@@ -74,7 +76,9 @@ const create = fc.record({
   back: fc.nat(40),
   filters: fc.subarray([0, 1]),
   prevKv: fc.boolean(),
+  fragment: fc.boolean(),
 });
+type Create = typeof create extends fc.Arbitrary<infer T> ? T : never;
 
 function txnFields(ops: readonly { key: string; value: string | null }[]): Fields {
   return ops.map(({ key, value }) => {
@@ -105,51 +109,80 @@ test('watches of every kind get the events of a real etcd', { skip: SKIP }, asyn
         await peer.show('KV/Compact', [[1, compacted]]);
       }
       const revision = opened.store.appliedRevision;
-      const streams = [new Stream(ours), new Stream(theirs)] as const;
       const creates = fc.sample(create, { numRuns: isLong ? 2000 : 150, seed });
-      for (const [index, { key, end, back, filters, prevKv }] of creates.entries()) {
-        const from = revision - back;
-        const fields: Fields = [
-          [1, key],
-          [2, end],
-          [3, from === compacted ? from + 1 : from],
-          ...filters.map((filter) => [5, filter] as const),
-          [6, prevKv ? 1 : 0],
-          [7, index + 1],
-        ];
-        for (const stream of streams) stream.send([[1, fields]]);
+      // etcd goes on telling events to watches that it cancelled as compacted when more than 512
+      // wait for history at once.
+      for (let from = 0; from < creates.length; from += WAITING_MAX) {
+        const some = creates.slice(from, from + WAITING_MAX);
+        await compareWatches(ours, theirs, some, { revision, compacted, seed });
       }
-      // Everything above is older than this; both servers tell it last.
-      for (const stream of streams) {
-        stream.send([
-          [
-            1,
-            [
-              ...([
-                [1, 'end'],
-                [3, revision],
-                [7, 99_999],
-              ] as const),
-            ],
-          ],
-        ]);
-      }
-      for (const peer of [ours, theirs]) await peer.show('KV/Put', [[1, 'end']]);
-      for (const stream of streams) {
-        await stream.until(() => stream.of('99999').length >= 2, 'the end is told');
-        await new Promise((resolve) => setTimeout(resolve, 300));
-      }
-      for (let id = 1; id <= creates.length; id++) {
-        const [found, expected] = streams.map((stream) => summary(stream.of(`${id}`)));
-        assert.deepEqual(found, expected, `SEED=${seed} watch ${JSON.stringify(creates[id - 1])}`);
-      }
-      for (const stream of streams) stream.cancel();
     });
   } finally {
     theirs.close();
     await etcd.stop();
   }
 });
+
+/** Opens the same watches on two servers, and compares what each of them is told. */
+async function compareWatches(
+  ours: Peer,
+  theirs: Peer,
+  creates: readonly Create[],
+  { revision, compacted, seed }: { revision: number; compacted: number; seed: number },
+): Promise<void> {
+  const streams = [new Stream(ours), new Stream(theirs)] as const;
+  for (const [index, { key, end, back, filters, prevKv, fragment }] of creates.entries()) {
+    const from = revision - back;
+    const fields: Fields = [
+      [1, key],
+      [2, end],
+      [3, from === compacted ? from + 1 : from],
+      ...filters.map((filter) => [5, filter] as const),
+      [6, prevKv ? 1 : 0],
+      [7, index + 1],
+      [8, fragment ? 1 : 0],
+    ];
+    for (const stream of streams) stream.send([[1, fields]]);
+  }
+  // Everything above is older than this; both servers tell it last.
+  const last: Fields = [
+    [1, 'end'],
+    [3, revision],
+    [7, 99_999],
+  ];
+  for (const stream of streams) stream.send([[1, last]]);
+  for (const peer of [ours, theirs]) await peer.show('KV/Put', [[1, 'end']]);
+  for (const stream of streams) {
+    await stream.until(() => stream.of('99999').length >= 2, 'the end is told');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  // Every third one is given up, and says so; then what is left is told one more change.
+  for (let id = 3; id <= creates.length; id += 3) {
+    for (const stream of streams) stream.send([[2, [[1, id]]]]);
+  }
+  const marker: Fields = [
+    [1, 'none'],
+    [7, 99_998],
+  ];
+  for (const stream of streams) {
+    stream.send([[1, marker]]);
+    stream.send([[2, [[1, 99_998]]]]);
+    await stream.until(() => stream.of('99998').length === 2, 'cancels');
+  }
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  for (const peer of [ours, theirs]) {
+    for (const key of [...KEYS, 'end']) await peer.show('KV/Put', [[1, key]]);
+  }
+  for (const stream of streams) {
+    await stream.until(() => stream.of('99999').flatMap((one) => one.events).length >= 2, 'puts');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  for (let id = 1; id <= creates.length; id++) {
+    const [found, expected] = streams.map((stream) => summary(stream.of(`${id}`)));
+    assert.deepEqual(found, expected, `SEED=${seed} watch ${JSON.stringify(creates[id - 1])}`);
+  }
+  for (const stream of streams) stream.cancel();
+}
 
 /** What a watch was told, however it was cut into responses. */
 function summary(all: readonly Shown[]) {
@@ -184,6 +217,49 @@ test('ids that clients choose are kept to the last bit, and refused when taken',
         },
         { id: '0', created: true, canceled: false, reason: '' },
       ],
+    );
+    stream.cancel();
+  });
+});
+
+test('the id of a watch behind the compaction is taken until it is cancelled', async () => {
+  await withServer(async (peer) => {
+    for (const value of ['1', '2', '3']) {
+      await peer.show('KV/Put', [
+        [1, 'k'],
+        [2, value],
+      ]);
+    }
+    await peer.show('KV/Compact', [[1, 4]]);
+    const stream = new Stream(peer);
+    const create: Fields = [
+      [1, 'k'],
+      [3, 2],
+      [7, 5],
+    ];
+    const told = (): string =>
+      stream.all
+        .map(({ id, created, canceled, compact, reason }) =>
+          [id, created ? 'created' : '', canceled ? 'canceled' : '', compact, reason].join(' '),
+        )
+        .join('\n');
+    stream.send([[1, create]]);
+    await stream.until((all) => all.length === 2, 'behind the compaction');
+    stream.send([[1, create]]);
+    stream.send([[2, [[1, 5]]]]);
+    stream.send([[2, [[1, 5]]]]);
+    stream.send([[1, create]]);
+    await stream.until((all) => all.length === 6, 'all is answered');
+    assert.equal(
+      told(),
+      [
+        '5 created  0 ',
+        '5  canceled 4 ',
+        '-1 created canceled 0 mvcc: duplicate watch ID provided on the WatchStream',
+        '5  canceled 0 ',
+        '5 created  0 ',
+        '5  canceled 4 ',
+      ].join('\n'),
     );
     stream.cancel();
   });

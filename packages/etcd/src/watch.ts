@@ -139,6 +139,8 @@ class WatchStream implements GrpcCallHandler {
   readonly #store: Store;
   readonly #table: WatchTable;
   readonly #ids: WatchIds = new WatchIds();
+  /** Watches that fell behind the compaction: as in etcd, their ids are taken until cancelled. */
+  readonly #lost: Set<WatchId> = new Set();
   #nextId = 0;
   #isProgressWanted = false;
   /** Cursors of watches that stopped because the stream was full. */
@@ -213,7 +215,7 @@ class WatchStream implements GrpcCallHandler {
       this.#send(-1, published, true, true, 0, refused);
       return;
     }
-    if (request.watchId !== 0 && this.#ids.get(request.watchId) !== 0) {
+    if (request.watchId !== 0 && this.#isTaken(request.watchId)) {
       this.#send(-1, published, true, true, 0, DUPLICATE_ID);
       return;
     }
@@ -226,15 +228,19 @@ class WatchStream implements GrpcCallHandler {
     this.#ids.add(id, cursor);
   }
 
+  #isTaken(id: WatchId): boolean {
+    return this.#ids.get(id) !== 0 || this.#lost.has(id);
+  }
+
   #freeId(): number {
-    while (this.#ids.get(this.#nextId) !== 0) this.#nextId++;
+    while (this.#isTaken(this.#nextId)) this.#nextId++;
     return this.#nextId++;
   }
 
   #cancel(id: WatchId): void {
     const cursor = this.#ids.get(id);
-    if (cursor === 0) return;
-    this.#forget(cursor);
+    if (cursor !== 0) this.#forget(cursor);
+    else if (!this.#lost.delete(id)) return;
     this.#send(id, this.#store.watchedRevision, false, true, 0, '');
   }
 
@@ -368,6 +374,7 @@ class WatchStream implements GrpcCallHandler {
     const boundary = this.#store.hub.boundaryOf(cursor);
     const id = this.#table.id(cursor);
     this.#forget(cursor);
+    this.#lost.add(id);
     this.#send(id, 0, false, true, boundary, '');
   }
 
