@@ -236,6 +236,7 @@ export class MetadataEncoder implements Encoder {
   readonly contentType: string = JSON_TYPE;
   readonly #apiVersion: string;
   readonly #head: string;
+  #isEmpty = true;
 
   constructor(version: string) {
     this.#apiVersion = `meta.k8s.io/${version}`;
@@ -246,17 +247,20 @@ export class MetadataEncoder implements Encoder {
   openList(sink: Sink, meta: ListMeta): void {
     sink.ascii(
       `{"kind":"PartialObjectMetadataList","apiVersion":"${this.#apiVersion}",` +
-        `"metadata":${listMetaText(meta)},"items":[`,
+        `"metadata":${listMetaText(meta)},"items":`,
     );
+    this.#isEmpty = true;
   }
 
   item(sink: Sink, row: Row, index: number): void {
-    if (index > 0) sink.ascii(',');
+    sink.ascii(index > 0 ? ',' : '[');
+    this.#isEmpty = false;
     this.#metadata(sink, row, row.modRevision);
   }
 
+  /** Upstream makes this list only when something comes into it. */
   closeList(sink: Sink): void {
-    sink.ascii(']}\n');
+    sink.ascii(this.#isEmpty ? 'null}\n' : ']}\n');
   }
 
   object(sink: Sink, row: Row, revision: number): void {

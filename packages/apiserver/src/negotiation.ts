@@ -98,6 +98,8 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     isTypeKnown = true;
     const transform = transformOf(clause, offer);
     if (transform === null) continue;
+    // tables hold cells of any type, for which protobuf has no form
+    if (transform.transform === 'table' && encoding === 'protobuf') continue;
     const isWhole = transform.transform === 'none';
     if (isWhole && encoding === 'protobuf' && offer.isUntyped === true) continue;
     const isLean = encoding === 'json' && clause.parameters.get('managedfields') === 'omit';
@@ -156,21 +158,16 @@ function unquote(text: string): string {
 export function checkTransformShape(
   asked: Negotiated,
   isList: boolean,
-  kind: string,
+  goType: string,
 ): Result<true> {
+  const but = 'but the requested object is';
   if (asked.transform === 'metadata' && isList) {
-    return failed(
-      notAcceptableText(
-        `you requested PartialObjectMetadata, but the requested object is a list (${kind})`,
-      ),
-    );
+    const text = `you requested PartialObjectMetadata, ${but} a list (${goType})`;
+    return failed(notAcceptableText(text));
   }
   if (asked.transform === 'metadataList' && !isList) {
-    return failed(
-      notAcceptableText(
-        `you requested PartialObjectMetadataList, but the requested object is not a list (${kind})`,
-      ),
-    );
+    const text = `you requested PartialObjectMetadataList, ${but} not a list (${goType})`;
+    return failed(notAcceptableText(text));
   }
   return success(true);
 }

@@ -12,6 +12,7 @@ import {
   checkTransformShape,
   negotiate,
 } from './negotiation.ts';
+import { PrintedEncoder } from './printed-encoder.ts';
 import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
 import type { RequestInfo } from './request-info.ts';
 import { rangeOf, type KeyRange, type Served } from './served.ts';
@@ -41,22 +42,17 @@ export function encoderOf(
   keptOf: KeptOf | null = null,
 ): Result<Encoder> {
   const { media } = call;
-  const shape = checkTransformShape(
-    media,
-    isList,
-    isList ? served.resource.listKind : served.resource.kind,
-  );
+  const shape = checkTransformShape(media, isList, goTypeOf(served, isList));
   if (!shape.ok) return shape;
   switch (media.transform) {
-    case 'table':
-      return tableEncoder(call, served);
+    case 'table': {
+      const table = tableEncoder(call, served);
+      return table.ok ? success(forPeople(call, table.value)) : table;
+    }
     case 'metadata':
     case 'metadataList':
-      return success(
-        media.encoding === 'protobuf'
-          ? new ProtobufMetadataEncoder(media.version)
-          : new MetadataEncoder(media.version),
-      );
+      if (media.encoding === 'protobuf') return success(new ProtobufMetadataEncoder(media.version));
+      return success(forPeople(call, new MetadataEncoder(media.version)));
     case 'discovery':
     case 'none':
       break;
@@ -64,6 +60,21 @@ export function encoderOf(
   if (media.encoding === 'protobuf') return success(new ProtobufEncoder(served, keptOf));
   if (media.encoding === 'yaml' || media.pretty) return success(new YamlEncoder(served, media));
   return success(jsonEncoder(served, media.isLean === true));
+}
+
+/** The encoder itself, or one that prints what it writes; streams are never printed. */
+function forPeople({ media, info }: Call, encoder: Encoder): Encoder {
+  const isYaml = media.encoding === 'yaml';
+  const isPrinted = (isYaml || media.pretty) && info.verb !== 'watch';
+  return isPrinted ? new PrintedEncoder(encoder, isYaml) : encoder;
+}
+
+/** The type of upstream's internal form, which refusals name. */
+function goTypeOf({ resource, custom }: Served, isList: boolean): string {
+  if (custom !== null) return `*unstructured.Unstructured${isList ? 'List' : ''}`;
+  const { name } = resource.storage;
+  const [, group = 'core'] = name.split('.');
+  return `*${group}.${isList ? resource.listKind : resource.kind}`;
 }
 
 const whole = new WeakMap<Served, JsonEncoder>();

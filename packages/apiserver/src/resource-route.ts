@@ -63,6 +63,9 @@ export function answerResource(
   call: Call,
   served: Served,
 ): void {
+  // told even where the answer is a refusal
+  const warning = deprecationOf(served);
+  if (warning !== '') call.warn(warning);
   const media = negotiateCall(call, served);
   if (!media.ok && !isProxied(call.exchange.path)) {
     call.fail(media.status);
@@ -82,8 +85,6 @@ export function answerResource(
     call.fail(timeout);
     return;
   }
-  const warning = deprecationOf(served);
-  if (warning !== '') call.warn(warning);
   const ordinary = (one: Call): void => answerVerb(world, admission, one, served);
   if (warning === '' && world.repeated?.answer(call, served, ordinary) === true) return;
   ordinary(call);

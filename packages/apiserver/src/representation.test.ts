@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel, messageOf } from './admission/admitting.sim.ts';
+
+const MAPS = '/api/v1/namespaces/n/configmaps';
+
+function asked() {
+  const { ask, expect } = admittingModel();
+  expect(201, 'POST', MAPS, { metadata: { name: 'a' } });
+  return (path: string, accept: string) => ask('GET', path, undefined, { accept });
+}
+
+test('tables have no form in protobuf, and are printed as YAML and indented', () => {
+  const get = asked();
+  const table = 'as=Table;g=meta.k8s.io;v=v1';
+  assert.equal(get(MAPS, `application/vnd.kubernetes.protobuf;${table}`).status, 406);
+  const next = get(MAPS, `application/vnd.kubernetes.protobuf;${table},application/json`);
+  assert.match(next.text, /^\{"kind":"ConfigMapList"/);
+  for (const path of [MAPS, `${MAPS}/a`]) {
+    const yaml = get(path, `application/yaml;${table}`);
+    assert.equal(yaml.contentType, 'application/yaml');
+    assert.match(yaml.text, /^apiVersion: meta\.k8s\.io\/v1\ncolumnDefinitions:\n/);
+    assert.match(yaml.text, /\nkind: Table\n/);
+    assert.match(get(`${path}?pretty=1`, `application/json;${table}`).text, /^\{\n {2}"kind": "T/);
+  }
+});
+
+test('an empty list of metadata has no items at all', () => {
+  const get = asked();
+  const list = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+  assert.match(get('/api/v1/namespaces/n/secrets', list).text, /,"items":null\}\n$/);
+  assert.match(get(MAPS, list).text, /,"items":\[\{"kind":"PartialObjectMetadata".*\}\]\}\n$/);
+});
+
+test('who asks for the metadata of the wrong number of objects is told their type', () => {
+  const get = asked();
+  const of = (as: string): string => `application/json;as=${as};g=meta.k8s.io;v=v1`;
+  const list = messageOf(get(MAPS, of('PartialObjectMetadata')));
+  assert.match(list, /is a list \(\*core\.ConfigMapList\)$/);
+  const one = messageOf(get(`${MAPS}/a`, of('PartialObjectMetadataList')));
+  assert.match(one, /is not a list \(\*core\.ConfigMap\)$/);
+});
+
+test('that a kind is deprecated is told with refusals too', () => {
+  const get = asked();
+  const path = '/api/v1/namespaces/n/endpoints';
+  const refused = get(path, 'application/json;as=Table;g=meta.k8s.io;v=v2');
+  assert.equal(refused.status, 406);
+  assert.ok(refused.headers.some((one) => one.includes('v1 Endpoints is deprecated')));
+});
