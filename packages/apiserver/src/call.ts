@@ -162,10 +162,8 @@ export class Call {
   headers(...more: readonly string[]): string[] {
     const fields = ['audit-id', this.auditId, 'cache-control', 'no-cache, private'];
     fields.push(...this.flowFields, ...more);
-    const total = this.#warnings.reduce((sum, text) => sum + text.length, 0);
-    for (const text of this.#warnings) {
-      const cut = total > WARNINGS_RUNES_MAX ? text.slice(0, WARNING_RUNES_MAX) : text;
-      const escaped = cut.replaceAll(/["\\]/g, '\\$&').replaceAll(/[^\x20-\x7e\x80-\xff]/g, ' ');
+    for (const text of fittingWarnings(this.#warnings)) {
+      const escaped = text.replaceAll(/["\\]/g, '\\$&').replaceAll(/[^\x20-\x7e\x80-\xff]/g, ' ');
       fields.push('warning', `299 - "${escaped}"`);
     }
     return fields;
@@ -264,4 +262,21 @@ export class Call {
 
 function jsonText(object: JsonObject, pretty: boolean): string {
   return pretty ? JSON.stringify(object, null, 2) : `${JSON.stringify(object)}\n`;
+}
+
+/**
+ * As many warnings as upstream's recorder sends: once they are too many together, each is cut, and
+ * none is added to those that fill the bounds even so.
+ */
+export function fittingWarnings(warnings: readonly string[]): readonly string[] {
+  let written = 0;
+  const whole = warnings.findIndex((text) => (written += text.length) > WARNINGS_RUNES_MAX);
+  if (whole < 0) return warnings;
+  const cut = warnings.map((text) => text.slice(0, WARNING_RUNES_MAX));
+  written = 0;
+  const last = cut.findIndex((text, index) => {
+    written += text.length;
+    return index >= whole && written >= WARNINGS_RUNES_MAX;
+  });
+  return last < 0 ? cut : cut.slice(0, last + 1);
 }

@@ -84,8 +84,9 @@ export function defineNamespaces(): void {
     },
     prepareCreate: (object) => {
       const spec = objectAt(object, 'spec') ?? {};
-      const finalizers = listAt(spec, 'finalizers').filter((one) => one !== FINALIZER);
-      object['spec'] = { ...spec, finalizers: [...finalizers, FINALIZER] };
+      const finalizers = listAt(spec, 'finalizers');
+      const added = finalizers.includes(FINALIZER) ? [] : [FINALIZER];
+      object['spec'] = { ...spec, finalizers: [...finalizers, ...added] };
       object['status'] = { phase: 'Active' };
     },
     prepareUpdate: (next, previous) => {

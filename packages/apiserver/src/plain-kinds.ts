@@ -46,6 +46,10 @@ export function definePlainKinds(): void {
     prepareCreate: dropElection,
     prepareUpdate: dropElection,
   });
+  defineBehaviour('serviceaccounts', {
+    prepareCreate: nameSecrets,
+    prepareUpdate: nameSecrets,
+  });
   defineBehaviour('endpointslices.discovery.k8s.io', {
     prepareCreate: (slice) => dropTopology(slice, null),
     prepareUpdate: dropTopology,
@@ -103,6 +107,16 @@ function dropElection(lease: JsonObject): void {
   const spec = objectAt(lease, 'spec');
   delete spec?.['strategy'];
   delete spec?.['preferredHolder'];
+}
+
+/** Secrets of a service account are known by their names alone. */
+function nameSecrets(account: JsonObject): void {
+  const secrets = listAt(account, 'secrets');
+  if (secrets.length === 0) return;
+  account['secrets'] = secrets.map((secret) => {
+    const name = stringAt(secret, 'name');
+    return name === '' ? {} : { name };
+  });
 }
 
 /** What v1 cannot write: where an endpoint is, by labels. A node that it named is kept. */

@@ -1,7 +1,8 @@
 /** Jobs and daemon sets: what their creation and their deletion do by themselves. */
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { defineBehaviour, ORPHANING_DELETION } from './behaviour.ts';
+import { defineBehaviour, ORPHANING_DELETION, type RuleContext } from './behaviour.ts';
+import { withDefaults } from './schema-gate.ts';
 
 const TEMPLATE_GENERATION = 'deprecated.daemonset.template.generation';
 const UID_LABEL = 'batch.kubernetes.io/controller-uid';
@@ -36,10 +37,12 @@ export function defineWorkloads(): void {
 }
 
 /** The generation of a daemon set's template goes up by one with each change of the template. */
-function countTemplate(next: JsonObject, previous: JsonObject): void {
+function countTemplate(next: JsonObject, previous: JsonObject, { served }: RuleContext): void {
   const before = stringAt(previous, 'metadata', 'annotations', TEMPLATE_GENERATION);
+  // what was left out comes back by defaults, and is no change then
+  const whole = withDefaults(served, structuredClone(next));
   const isSame = equals(
-    objectAt(next, 'spec', 'template') ?? {},
+    objectAt(whole, 'spec', 'template') ?? {},
     objectAt(previous, 'spec', 'template') ?? {},
   );
   const generation = (Number.parseInt(before, 10) || 0) + (isSame ? 0 : 1);

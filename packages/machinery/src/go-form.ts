@@ -5,15 +5,25 @@
 
 import { printed, type Printed } from './fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { lineDiff } from './line-diff.ts';
 import { findType, type Shape } from './schema.ts';
 import { zeroOf } from './zero-values.ts';
 
 const INITIALS = /^(os|tty|uid|url|ip|nfs|csi|rbd|fc|iscsi|grpc|cel)$/;
 const FIRST_WORDS = /^(dns|http|tcp|api|fs|pid|ip|gce|aws)(?=[A-Z])/;
 
-/** Fields that Go calls something else. */
+const ISCSI = {
+  iqn: 'IQN',
+  iscsiInterface: 'ISCSIInterface',
+  chapAuthDiscovery: 'DiscoveryCHAPAuth',
+  chapAuthSession: 'SessionCHAPAuth',
+};
+const RBD = { monitors: 'CephMonitors', image: 'RBDImage', pool: 'RBDPool', user: 'RadosUser' };
+
+/** Fields that Go calls something else, by the last part of their type's name. */
 const RENAMED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'resource.v1.DeviceAttribute': {
+  AzureDiskVolumeSource: { diskURI: 'DataDiskURI' },
+  DeviceAttribute: {
     int: 'IntValue',
     bool: 'BoolValue',
     string: 'StringValue',
@@ -23,7 +33,60 @@ const RENAMED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     strings: 'StringValues',
     versions: 'VersionValues',
   },
+  FCVolumeSource: { wwids: 'WWIDs' },
+  GCEPersistentDiskVolumeSource: { pdName: 'PDName' },
+  GlusterfsPersistentVolumeSource: { endpoints: 'EndpointsName' },
+  GlusterfsVolumeSource: { endpoints: 'EndpointsName' },
+  ISCSIPersistentVolumeSource: ISCSI,
+  ISCSIVolumeSource: ISCSI,
+  JobSpec: { ttlSecondsAfterFinished: 'TTLSecondsAfterFinished' },
+  PersistentVolumeSpec: { cephfs: 'CephFS', storageos: 'StorageOS' },
+  PodSecurityContext: {
+    seLinuxOptions: 'SELinuxOptions',
+    seLinuxChangePolicy: 'SELinuxChangePolicy',
+  },
+  RBDPersistentVolumeSource: RBD,
+  RBDVolumeSource: RBD,
+  ScaleIOPersistentVolumeSource: { sslEnabled: 'SSLEnabled' },
+  ScaleIOVolumeSource: { sslEnabled: 'SSLEnabled' },
+  SecurityContext: { seLinuxOptions: 'SELinuxOptions' },
+  Volume: { cephfs: 'CephFS', storageos: 'StorageOS' },
+  WindowsSecurityContextOptions: {
+    gmsaCredentialSpecName: 'GMSACredentialSpecName',
+    gmsaCredentialSpec: 'GMSACredentialSpec',
+  },
 };
+
+/** Fields of v1 that come elsewhere inside: each list goes behind the field before it. */
+const MOVED: Readonly<Record<string, readonly (readonly [behind: string, fields: string])[]>> = {
+  PersistentVolumeSpec: [
+    ['AWSElasticBlockStore', 'HostPath Glusterfs NFS RBD Quobyte ISCSI FlexVolume Cinder CephFS'],
+    ['CephFS', 'FC Flocker AzureFile VsphereVolume AzureDisk PhotonPersistentDisk PortworxVolume'],
+    ['PortworxVolume', 'ScaleIO Local StorageOS CSI AccessModes ClaimRef'],
+    ['ClaimRef', 'PersistentVolumeReclaimPolicy StorageClassName MountOptions VolumeMode'],
+  ],
+  Volume: [
+    ['NFS', 'ISCSI Glusterfs PersistentVolumeClaim RBD Quobyte FlexVolume Cinder CephFS Flocker'],
+    ['Flocker', 'DownwardAPI FC AzureFile ConfigMap VsphereVolume AzureDisk'],
+    ['AzureDisk', 'PhotonPersistentDisk Projected PortworxVolume ScaleIO StorageOS CSI'],
+  ],
+  JobSpec: [
+    ['Completions', 'PodFailurePolicy SuccessPolicy ActiveDeadlineSeconds BackoffLimit'],
+    ['BackoffLimit', 'BackoffLimitPerIndex MaxFailedIndexes Selector ManualSelector Template'],
+    ['Template', 'TTLSecondsAfterFinished CompletionMode Suspend PodReplacementPolicy ManagedBy'],
+  ],
+  PodSecurityContext: [['FSGroup', 'FSGroupChangePolicy Sysctls']],
+  PodSpec: [
+    ['Subdomain', 'SetHostnameAsFQDN Affinity SchedulerName Tolerations HostAliases'],
+    ['HostAliases', 'PriorityClassName Priority PreemptionPolicy DNSConfig ReadinessGates'],
+    ['ReadinessGates', 'RuntimeClassName Overhead EnableServiceLinks TopologySpreadConstraints'],
+    ['TopologySpreadConstraints', 'OS SchedulingGates ResourceClaims Resources'],
+    ['Resources', 'HostnameOverride SchedulingGroup'],
+  ],
+};
+
+/** What v1 has beside the security context of a pod, and Go has within it. */
+const HOST_FIELDS = ['hostNetwork', 'hostPID', 'hostIPC', 'shareProcessNamespace', 'hostUsers'];
 
 /** `apiGroup` -> `APIGroup`, `maxSurge` -> `MaxSurge`. */
 function goName(name: string): string {
@@ -58,14 +121,64 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
   if (shape.type.name.startsWith('meta.v1.')) return value ?? {};
   const form: JsonObject = {};
   const source = isObject(value) ? value : {};
-  for (const field of shape.type.fields) {
+  const { name: typeName, goName: struct, fields } = shape.type;
+  for (const field of fields) {
     // metadata is embedded there, and printed among the other fields
     if (field.name === 'metadata') {
       Object.assign(form, formOf(field.shape, source['metadata'], false));
       continue;
     }
-    const name = RENAMED[shape.type.name]?.[field.name] ?? goName(field.name);
+    const name = RENAMED[struct]?.[field.name] ?? goName(field.name);
     form[name] = formOf(field.shape, source[field.name], field.isPointer);
   }
-  return form;
+  if (typeName === 'core.v1.PodSpec') moveHostFields(form, source);
+  return reordered(form, struct);
+}
+
+/** The host's namespaces belong to the security context, which v1 leaves out where it is empty. */
+function moveHostFields(form: JsonObject, source: JsonObject): void {
+  const host: JsonObject = {};
+  for (const field of HOST_FIELDS) {
+    const name = goName(field);
+    host[name] = form[name] ?? null;
+    delete form[name];
+  }
+  // an alias that v1 keeps for old clients
+  delete form['ServiceAccount'];
+  const hasContext = source['securityContext'] !== undefined || HOST_FIELDS.some((f) => source[f]);
+  if (hasContext) form['SecurityContext'] = { ...host, ...contextOf(form['SecurityContext']) };
+}
+
+function contextOf(form: JsonValue | undefined): JsonObject {
+  if (isObject(form)) return form;
+  const empty = goValueOf('core.v1.PodSecurityContext', {});
+  return isObject(empty) ? empty : {};
+}
+
+function reordered(form: JsonObject, struct: string): JsonObject {
+  let names = Object.keys(form);
+  for (const [behind, fields] of MOVED[struct] ?? []) {
+    const moved = fields.split(' ');
+    const others = names.filter((name) => !moved.includes(name));
+    const at = others.indexOf(behind) + 1;
+    names = [...others.slice(0, at), ...moved, ...others.slice(at)];
+  }
+  return Object.fromEntries(names.map((name) => [name, form[name] ?? null]));
+}
+
+/** How two values of a type differ, a field a line, as upstream shows it in texts. */
+export function goDiff(
+  typeName: string,
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  names?: (name: string) => boolean,
+): string {
+  const linesOf = (value: JsonValue | undefined): string[] => {
+    const form = goValueOf(typeName, value);
+    const kept = Object.entries(isObject(form) ? form : {}).filter(
+      ([name]) => names === undefined || names(name),
+    );
+    return JSON.stringify(Object.fromEntries(kept), null, 1).split('\n');
+  };
+  return lineDiff(linesOf(before), linesOf(after));
 }

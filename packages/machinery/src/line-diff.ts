@@ -20,7 +20,7 @@ export function lineDiff(before: readonly string[], after: readonly string[]): s
     const first = changes.findIndex(({ mark }, index) => index >= at && mark !== ' ');
     if (first < 0) break;
     let last = first;
-    for (let index = first; index < changes.length && index - last <= CONTEXT * 2; index++) {
+    for (let index = first; index < changes.length && index - last <= CONTEXT * 2 + 1; index++) {
       if (changes[index]?.mark !== ' ') last = index;
     }
     const hunk = changes.slice(Math.max(at, first - CONTEXT), last + CONTEXT + 1);

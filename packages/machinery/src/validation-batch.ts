@@ -1,13 +1,15 @@
 /** Jobs and cron jobs. */
 
 import { invalidValue, notSupported, printed, required } from './fielderrors.ts';
-import { numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { goForm } from './go-form.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkPodTemplate } from './validation-pods.ts';
 import {
   checkSelector,
+  IMMUTABLE,
   immutable,
   isSame,
   nonNegative,
@@ -40,6 +42,10 @@ const FROZEN = [
   'managedBy',
   'successPolicy',
 ];
+const FROZEN_TYPES: Readonly<Record<string, string>> = {
+  podFailurePolicy: 'batch.v1.PodFailurePolicy',
+  successPolicy: 'batch.v1.SuccessPolicy',
+};
 
 export const BATCH_RULES: RuleTable = {
   'jobs.batch': { create: checkJob, change: changeJob },
@@ -181,8 +187,8 @@ function checkIndexed(found: Findings, path: string, spec: JsonObject): void {
   }
 }
 
-/** The template of a suspended job that has not started may still be directed elsewhere. */
-const DIRECTABLE = ['affinity', 'nodeSelector', 'tolerations', 'schedulingGates'];
+/** The template of a job that is suspended may still be directed elsewhere. */
+const DIRECTABLE = ['nodeSelector', 'tolerations', 'schedulingGates'];
 
 function changeJob(found: Findings, next: JsonObject, previous: JsonObject): void {
   const spec = objectAt(next, 'spec') ?? {};
@@ -191,13 +197,14 @@ function changeJob(found: Findings, next: JsonObject, previous: JsonObject): voi
   checkOwnSpec(found, spec, stored['selector'] !== undefined);
   checkCompletionsChange(found, spec, stored);
   immutable(found, 'spec.selector', spec['selector'], stored['selector']);
-  const isDirectable =
-    stored['suspend'] === true && objectAt(previous, 'status')?.['startTime'] === undefined;
-  const after = isDirectable ? withoutDirections(spec, stored) : spec['template'];
-  if (!isSame(after, stored['template'])) {
-    found.push(invalidValue('spec.template', spec['template'], 'field is immutable'));
+  if (isHeld(stored, objectAt(previous, 'status'))) checkHeldTemplate(found, spec, stored);
+  else {
+    const { template } = spec;
+    immutable(found, 'spec.template', template, stored['template'], 'core.v1.PodTemplateSpec');
   }
-  for (const field of FROZEN) immutable(found, `spec.${field}`, spec[field], stored[field]);
+  for (const field of FROZEN) {
+    immutable(found, `spec.${field}`, spec[field], stored[field], FROZEN_TYPES[field]);
+  }
 }
 
 function checkCompletionsChange(found: Findings, spec: JsonObject, stored: JsonObject): void {
@@ -214,15 +221,33 @@ function checkCompletionsChange(found: Findings, spec: JsonObject, stored: JsonO
   }
 }
 
-function withoutDirections(spec: JsonObject, stored: JsonObject): JsonObject {
-  const template = objectAt(spec, 'template') ?? {};
-  const old = objectAt(stored, 'template') ?? {};
-  const podSpec: JsonObject = { ...objectAt(template, 'spec') };
-  for (const field of DIRECTABLE) podSpec[field] = objectAt(old, 'spec')?.[field];
-  const metadata = { ...objectAt(template, 'metadata') };
-  for (const field of ['labels', 'annotations'])
-    metadata[field] = objectAt(old, 'metadata')?.[field];
-  return { ...template, metadata, spec: podSpec };
+/** Suspended, and known to be: nothing of it runs any more. */
+function isHeld(stored: JsonObject, status: JsonObject | undefined): boolean {
+  const isSuspended = listAt(status, 'conditions').some(
+    (one) => stringAt(one, 'type') === 'Suspended' && stringAt(one, 'status') === 'True',
+  );
+  return stored['suspend'] === true && isSuspended && numberAt(status, 'active') === 0;
+}
+
+/** Where pods of a held job go may change, and what their containers ask for; nothing else. */
+function checkHeldTemplate(found: Findings, spec: JsonObject, stored: JsonObject): void {
+  const after = objectAt(spec, 'template', 'spec') ?? {};
+  const before = objectAt(stored, 'template', 'spec') ?? {};
+  const compared: JsonObject = { ...after };
+  for (const field of DIRECTABLE) compared[field] = before[field] ?? null;
+  const nodeAffinity = objectAt(before, 'affinity', 'nodeAffinity') ?? null;
+  compared['affinity'] = { ...objectAt(after, 'affinity'), nodeAffinity };
+  for (const field of ['containers', 'initContainers']) {
+    const [next, old] = [listAt(after, field), listAt(before, field)];
+    if (next.length !== old.length) continue;
+    compared[field] = next.map((container, index) => {
+      const same = objectAt(old[index]);
+      if (!isObject(container) || same?.['name'] !== container['name']) return container;
+      return { ...container, resources: same?.['resources'] ?? null };
+    });
+  }
+  if (isSame(compared, before)) return;
+  found.push(invalidValue('spec.template.spec', goForm('core.v1.PodSpec', after), IMMUTABLE));
 }
 
 function checkCronJob(found: Findings, cronJob: JsonObject): void {

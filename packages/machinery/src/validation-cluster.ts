@@ -7,6 +7,7 @@ import type { JsonObject } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkIngress } from './validation-ingresses.ts';
+import { checkResources } from './validation-resources.ts';
 import { checkSlice } from './validation-slices.ts';
 import { checkAutoscaler } from './validation-scaling.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
@@ -22,7 +23,6 @@ import {
   type Findings,
   checkLabels,
   nonNegative,
-  nonNegativeAmount,
 } from './validation-rules.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
@@ -50,6 +50,7 @@ export const CLUSTER_RULES: RuleTable = {
   },
   'leases.coordination.k8s.io': { create: checkLease },
   'poddisruptionbudgets.policy': {
+    skipsMetadata: true,
     create: checkBudget,
     subresources: { status: (found, next) => checkBudgetStatus(found, next) },
   },
@@ -233,11 +234,8 @@ function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
   const handler = stringAt(runtimeClass, 'handler');
   if (handler === '') found.push(required('handler'));
   else invalidEach(found, 'handler', handler, dnsLabelErrors(handler));
-  for (const [name, amount] of Object.entries(
-    objectAt(runtimeClass, 'overhead', 'podFixed') ?? {},
-  )) {
-    nonNegativeAmount(found, `overhead.limits[${name}]`, amount);
-  }
+  const overhead = objectAt(runtimeClass, 'overhead', 'podFixed');
+  if (overhead !== undefined) checkResources(found, 'overhead', { limits: overhead });
   const scheduling = objectAt(runtimeClass, 'scheduling');
   if (scheduling === undefined) return;
   checkLabels(found, 'scheduling.nodeSelector', objectAt(scheduling, 'nodeSelector'));
@@ -248,7 +246,10 @@ function checkRuntimeClass(found: Findings, runtimeClass: JsonObject): void {
   for (const [index, toleration] of tolerations.entries()) {
     const fields = ['key', 'operator', 'value', 'effect'].map((name) => stringAt(toleration, name));
     const key = JSON.stringify(fields);
-    if (seen.has(key)) found.push(duplicate(`scheduling.tolerations[${index}]`, toleration));
+    if (seen.has(key)) {
+      const value = goForm('core.v1.Toleration', toleration);
+      found.push(duplicate(`scheduling.tolerations[${index}]`, value));
+    }
     seen.add(key);
   }
 }

@@ -1,6 +1,14 @@
 /** The core group, but for pods, services, events and quotas: nodes, namespaces, configuration. */
 
-import { forbiddenField, invalidValue, required, tooLong } from './fielderrors.ts';
+import {
+  forbiddenField,
+  internalFieldError,
+  invalidValue,
+  required,
+  tooLong,
+} from './fielderrors.ts';
+import { parseNetwork } from './ip-address.ts';
+import { goDiff } from './go-form.ts';
 import { syntaxError } from './json-syntax.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -16,13 +24,13 @@ import { checkCidr, checkEndpointIp, checkIp } from './validation-addresses.ts';
 import { checkClaimSpec } from './validation-claims.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import { checkTaints } from './validation-pods.ts';
+import { checkAmount } from './validation-resources.ts';
 import {
   checkDnsLabel,
   eachObject,
   immutable,
   invalidEach,
   isSame,
-  nonNegativeAmount,
   oneOf,
   type Findings,
 } from './validation-rules.ts';
@@ -60,8 +68,15 @@ function checkNode(found: Findings, node: JsonObject): void {
   const path = 'spec.podCIDRs';
   for (const [index, network] of networks.entries()) checkCidr(found, `${path}[${index}]`, network);
   if (networks.length < 2) return;
+  const odd = networks.findIndex((network) => parseNetwork(String(network)) === undefined);
+  if (odd >= 0) {
+    const text =
+      `invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[${odd}]: ` +
+      `<nil> (invalid CIDR address: ${String(networks[odd])})`;
+    found.push(internalFieldError(path, text));
+  }
   const isSixth = networks.map((network) => typeof network === 'string' && network.includes(':'));
-  if (networks.length === 2 && isSixth[0] !== isSixth[1]) return;
+  if (odd < 0 && networks.length === 2 && isSixth[0] !== isSixth[1]) return;
   const text = 'may specify no more than one CIDR for each IP family';
   found.push(invalidValue(path, [...networks], text));
 }
@@ -69,7 +84,7 @@ function checkNode(found: Findings, node: JsonObject): void {
 function checkNodeStatus(found: Findings, node: JsonObject): void {
   for (const field of ['capacity', 'allocatable']) {
     for (const [name, amount] of Object.entries(objectAt(node, 'status', field) ?? {})) {
-      nonNegativeAmount(found, `status.${field}[${name}]`, amount);
+      checkAmount(found, `status.${field}.${name}`, name, amount);
     }
   }
   const seen = new Set<string>();
@@ -255,16 +270,22 @@ const CLAIM_TEXT =
   'bound claims';
 
 function changeClaim(found: Findings, next: JsonObject, previous: JsonObject): void {
-  const isBound = stringAt(previous, 'status', 'phase') === 'Bound';
-  const frozen = (claim: JsonObject): JsonObject => {
-    const spec = { ...objectAt(claim, 'spec') };
-    if (stringAt(previous, 'spec', 'volumeName') === '') delete spec['volumeName'];
-    if (!isBound) return spec;
-    delete spec['resources'];
-    delete spec['volumeAttributesClassName'];
-    return spec;
-  };
-  if (!isSame(frozen(next), frozen(previous))) found.push(forbiddenField('spec', CLAIM_TEXT));
+  const [after, before] = [{ ...objectAt(next, 'spec') }, { ...objectAt(previous, 'spec') }];
+  // the volume is named once
+  if (stringAt(before, 'volumeName') === '') before['volumeName'] = after['volumeName'] ?? null;
+  if (stringAt(next, 'status', 'phase') === 'Bound') {
+    const requests = objectAt(after, 'resources', 'requests');
+    if (requests !== undefined) {
+      const storage = objectAt(before, 'resources', 'requests')?.['storage'] ?? null;
+      const resources = { ...objectAt(after, 'resources'), requests: { ...requests, storage } };
+      after['resources'] = resources;
+    }
+    after['volumeAttributesClassName'] = before['volumeAttributesClassName'] ?? null;
+  }
+  if (!isSame(after, before)) {
+    const difference = goDiff('core.v1.PersistentVolumeClaimSpec', before, after);
+    found.push(forbiddenField('spec', `${CLAIM_TEXT}\n${difference}`));
+  }
   const size = objectAt(next, 'spec', 'resources', 'requests');
   const isLess = compareStorage(size, objectAt(previous, 'spec', 'resources', 'requests')) < 0;
   // An expansion that failed may be taken back, though not below what is there.

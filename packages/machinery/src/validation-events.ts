@@ -5,9 +5,10 @@
 
 import { invalidValue, required } from './fielderrors.ts';
 import { numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
 import { qualifiedNameErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkMetadata, SUBDOMAIN_NAME } from './validation-metadata.ts';
 import { immutable, invalidEach, isSame, type Findings } from './validation-rules.ts';
 
 const NEW_GROUP = 'events.k8s.io/v1';
@@ -23,7 +24,9 @@ const RENAMED: Readonly<Record<string, string>> = {
   reportingComponent: 'reportingController',
 };
 
-export const EVENT_RULES: RuleTable = { events: { create: checkEvent, update: updateEvent } };
+export const EVENT_RULES: RuleTable = {
+  events: { skipsMetadata: true, create: checkEvent, update: updateEvent },
+};
 
 function isNew(event: JsonObject): boolean {
   return event['apiVersion'] === NEW_GROUP;
@@ -35,7 +38,9 @@ function nameIn(event: JsonObject, field: string): string {
 
 function checkEvent(found: Findings, event: JsonObject): void {
   checkReference(found, event);
-  if (isNew(event)) checkNewForm(found, event);
+  if (!isNew(event)) return;
+  checkMetadata(found, objectAt(event, 'metadata') ?? {}, true, SUBDOMAIN_NAME, true);
+  checkNewForm(found, event);
 }
 
 /** Where the event is, and what it is about, belong together. */
@@ -115,13 +120,23 @@ const FROZEN = [
   'reportingInstance',
 ];
 
+const FROZEN_TYPES: Readonly<Record<string, string>> = {
+  involvedObject: 'core.v1.ObjectReference',
+  related: 'core.v1.ObjectReference',
+  source: 'core.v1.EventSource',
+};
+const ZEROS: Readonly<Record<string, JsonValue>> = { count: 0, reason: '', message: '', type: '' };
+
 /** Events of the core group may change freely; of the newer group only the series may. */
 function updateEvent(found: Findings, next: JsonObject, previous: JsonObject): void {
   checkReference(found, next);
   if (!isNew(next)) return;
   if (!isSame(next['series'], previous['series'])) checkSeries(found, next);
   for (const field of FROZEN) {
-    const before = previous[nameIn(previous, field)];
-    immutable(found, field, next[nameIn(next, field)], before);
+    const [after, before] = [next[nameIn(next, field)], previous[nameIn(previous, field)]];
+    const type = FROZEN_TYPES[field];
+    // Go has no absent structs, texts and counts
+    const zero = type === undefined ? ZEROS[field] : {};
+    immutable(found, field, after ?? zero, before ?? zero, type);
   }
 }

@@ -6,31 +6,21 @@ import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
-import type { RuleTable } from './validation.ts';
-import { isOvercommitted } from './validation-resources.ts';
 import {
-  COUNTED_RESOURCES,
-  eachObject,
-  immutable,
-  invalidEach,
-  nonNegativeAmount,
-  type Findings,
-} from './validation-rules.ts';
-
-const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'];
-const QUOTA_RESOURCES = new Set([
-  ...COMPUTE,
-  ...COMPUTE.flatMap((name) => [`requests.${name}`, `limits.${name}`]),
-  'requests.storage',
-  ...COUNTED_RESOURCES,
-]);
-const HUGE_PAGES = /^(requests\.)?hugepages-/;
+  checkContainerResource,
+  checkResourceName,
+  isOvercommitted,
+  isQuotaResource,
+} from './resource-names.ts';
+import type { RuleTable } from './validation.ts';
+import { checkAmount } from './validation-resources.ts';
+import { eachObject, immutable, invalidEach, type Findings } from './validation-rules.ts';
 
 export const LIMIT_RULES: RuleTable = {
   resourcequotas: {
     create: checkQuota,
     change: (found, next, previous) => {
-      const [after, before] = [next, previous].map((quota) => [...listAt(quota, 'spec', 'scopes')]);
+      const [after, before] = [next, previous].map((quota) => objectAt(quota, 'spec')?.['scopes']);
       immutable(found, 'spec.scopes', after, before);
     },
     subresources: {
@@ -52,21 +42,11 @@ function checkQuota(found: Findings, quota: JsonObject): void {
 function checkAmounts(found: Findings, at: string, amounts: JsonObject | undefined): void {
   for (const [name, amount] of Object.entries(amounts ?? {})) {
     const path = `${at}[${name}]`;
-    const texts = qualifiedNameErrors(name);
-    invalidEach(found, path, name, texts);
-    const isQuota = QUOTA_RESOURCES.has(name) || HUGE_PAGES.test(name);
-    if (!name.includes('/') && !isQuota) {
-      if (texts.length === 0 && name !== 'storage') {
-        const text = 'must be a standard resource type or fully qualified';
-        found.push(invalidValue(path, name, text));
-      }
+    checkResourceName(found, path, name);
+    if (!name.includes('/') && !isQuotaResource(name)) {
       found.push(invalidValue(path, name, 'must be a standard resource for quota'));
     }
-    nonNegativeAmount(found, path, amount);
-    const parsed = amountOf(amount);
-    if (COUNTED_RESOURCES.includes(name) && parsed !== undefined && !parsed.isExact(0)) {
-      found.push(invalidValue(path, amount ?? null, 'must be an integer'));
-    }
+    checkAmount(found, path, name, amount);
   }
 }
 
@@ -103,7 +83,7 @@ function misfits(spec: JsonObject, scope: string): string[] {
   const fitting = SCOPE_RESOURCES[scope];
   if (fitting === undefined) return [];
   const names = Object.keys(objectAt(spec, 'hard') ?? {});
-  return names.filter((name) => QUOTA_RESOURCES.has(name) && !fitting.includes(name));
+  return names.filter((name) => isQuotaResource(name) && !fitting.includes(name));
 }
 
 function isConflict(scopes: readonly JsonValue[]): boolean {
@@ -185,7 +165,6 @@ function checkLimitRange(found: Findings, range: JsonObject): void {
     if (types.has(type)) found.push(duplicate(`${at}.type`, type));
     types.add(type);
     checkLimitNames(found, at, limit, type);
-    checkLimitFields(found, at, limit, type);
     const names = new Set(BOUNDS.flatMap((field) => Object.keys(objectAt(limit, field) ?? {})));
     for (const name of names) checkBounds(found, at, limit, name);
   });
@@ -199,38 +178,23 @@ function checkLimitType(found: Findings, path: string, type: string): void {
   found.push(invalidValue(path, type, text));
 }
 
-/** Upstream's standard resources: those of containers, and those that only quotas know. */
-const CONTAINER_RESOURCES: ReadonlySet<string> = new Set([...COMPUTE]);
-const STANDARD_RESOURCES: ReadonlySet<string> = new Set([...QUOTA_RESOURCES, 'storage']);
-
+/** Names of what is bounded, and which bounds a type has at all. */
 function checkLimitNames(found: Findings, path: string, limit: JsonObject, type: string): void {
+  const isOfPods = type === 'Pod' || type === 'Container';
+  const check = isOfPods ? checkContainerResource : checkResourceName;
+  const namesOf = (field: string): string[] => Object.keys(objectAt(limit, field) ?? {});
   for (const field of BOUNDS) {
-    if (type === 'Pod' && field.startsWith('default')) continue;
-    for (const name of Object.keys(objectAt(limit, field) ?? {})) {
-      const at = `${path}.${field}[${name}]`;
-      const texts = qualifiedNameErrors(name);
-      invalidEach(found, at, name, texts);
-      if (name.includes('/') || texts.length > 0) continue;
-      const isHuge = name.startsWith('hugepages-');
-      if (!STANDARD_RESOURCES.has(name) && !isHuge) {
-        found.push(invalidValue(at, name, 'must be a standard resource type or fully qualified'));
-      }
-      const isContained = type === 'Pod' || type === 'Container';
-      if (isContained && !CONTAINER_RESOURCES.has(name) && !isHuge) {
-        found.push(invalidValue(at, name, 'must be a standard resource for containers'));
-      }
+    if (field === 'maxLimitRequestRatio') checkClaimBounds(found, path, limit, type);
+    const isUnfit = type === 'Pod' && field.startsWith('default');
+    for (const name of namesOf(field)) {
+      if (!isUnfit) check(found, `${path}.${field}[${name}]`, name);
     }
+    if (!isUnfit || namesOf(field).length === 0) continue;
+    found.push(forbiddenField(`${path}.${field}`, "may not be specified when `type` is 'Pod'"));
   }
 }
 
-function checkLimitFields(found: Findings, path: string, limit: JsonObject, type: string): void {
-  if (type === 'Pod') {
-    for (const field of ['default', 'defaultRequest']) {
-      if (Object.keys(objectAt(limit, field) ?? {}).length === 0) continue;
-      const text = "may not be specified when `type` is 'Pod'";
-      found.push(forbiddenField(`${path}.${field}`, text));
-    }
-  }
+function checkClaimBounds(found: Findings, path: string, limit: JsonObject, type: string): void {
   if (type !== 'PersistentVolumeClaim') return;
   const hasStorage = ['min', 'max'].some(
     (field) => objectAt(limit, field)?.['storage'] !== undefined,
@@ -265,34 +229,43 @@ function checkBounds(found: Findings, path: string, limit: JsonObject, name: str
     const text = `${lowText} ${lower.toString()} is greater than ${highText} ${upper.toString()}`;
     found.push(invalidValue(`${path}.${blamed}[${name}]`, value, text));
   }
-  checkRatio(found, path, limit, name);
-  const [own, asked] = [
-    amountOf(at(limit, 'default', name)),
-    amountOf(at(limit, 'defaultRequest', name)),
+  checkRatio(found, `${path}.maxLimitRequestRatio[${name}]`, limit, name);
+  const [usual, usualRequest] = [
+    bound(limit, 'default', name),
+    bound(limit, 'defaultRequest', name),
   ];
-  if (own === undefined || asked === undefined || own.compare(asked) === 0) return;
-  if (isOvercommitted(name)) return;
+  if (isOvercommitted(name) || usual === undefined || usualRequest === undefined) return;
+  if (usual.compare(usualRequest) === 0) return;
   const text =
-    `default value ${own.toString()} must equal to defaultRequest value ` +
-    `${asked.toString()} in ${name}`;
-  const value = at(limit, 'defaultRequest', name) ?? null;
-  found.push(invalidValue(`${path}.defaultRequest[${name}]`, value, text));
+    `default value ${usual.toString()} must equal to defaultRequest value ` +
+    `${usualRequest.toString()} in ${name}`;
+  found.push(invalidValue(`${path}.defaultRequest[${name}]`, usualRequest.toString(), text));
 }
 
+function bound(limit: JsonObject, field: string, name: string): Quantity | undefined {
+  return amountOf(at(limit, field, name));
+}
+
+/** Upstream compares thousandths as long as they fit into 64 bits, and whole units beyond. */
+const MILLI_FIT_MAX = (2n ** 63n - 1n) / 1000n;
+
+/** How many times its request a limit may be; no more than the bounds themselves allow. */
 function checkRatio(found: Findings, path: string, limit: JsonObject, name: string): void {
-  const value = at(limit, 'maxLimitRequestRatio', name) ?? null;
-  const ratio = amountOf(value);
+  const ratio = bound(limit, 'maxLimitRequestRatio', name);
   if (ratio === undefined) return;
-  const where = `${path}.maxLimitRequestRatio[${name}]`;
+  const value = ratio.toString();
   if (ratio.compare(new Quantity(1n, 0, 'DecimalSI')) < 0) {
-    found.push(invalidValue(where, value, `ratio ${ratio.toString()} is less than 1`));
+    found.push(invalidValue(path, value, `ratio ${value} is less than 1`));
   }
-  const [min, max] = [amountOf(at(limit, 'min', name)), amountOf(at(limit, 'max', name))];
-  if (min === undefined || max === undefined) return;
-  const largest = max.milliValue / min.milliValue;
-  if (ratio.milliValue / 1000 <= largest) return;
-  const text = `ratio ${ratio.toString()} is greater than max/min = ${largest.toFixed(6)}`;
-  found.push(invalidValue(where, value, text));
+  const [least, most] = [bound(limit, 'min', name), bound(limit, 'max', name)];
+  if (least === undefined || most === undefined) return;
+  const isMilli = [ratio, least, most].every((one) => one.scaled(0) < MILLI_FIT_MAX);
+  const scale = isMilli ? -3 : 0;
+  const highest = Number(most.scaled(scale)) / Number(least.scaled(scale));
+  const wanted = Number(ratio.scaled(scale)) / (isMilli ? 1000 : 1);
+  if (!(wanted > highest)) return;
+  const shown = Number.isFinite(highest) ? highest.toFixed(6) : `${highest > 0 ? '+' : '-'}Inf`;
+  found.push(invalidValue(path, value, `ratio ${value} is greater than max/min = ${shown}`));
 }
 
 function at(limit: JsonObject, field: string, name: string): JsonValue | undefined {

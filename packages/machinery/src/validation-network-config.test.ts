@@ -123,6 +123,6 @@ test('what a class of storage, a capacity and an address are of stays as it is',
     changed(NETWORKING, 'ipaddresses', { spec: { parentRef } }, change);
   assert.deepEqual(addresses({}), []);
   assert.deepEqual(addresses({ spec: { parentRef: { ...parentRef, name: 't' } } }), [
-    shown('spec.parentRef', '{"resource":"services","name":"t"}'),
+    shown('spec.parentRef', '{"Group":"","Resource":"services","Namespace":"","Name":"t"}'),
   ]);
 });

@@ -22,7 +22,7 @@ export const NETWORK_CONFIG_RULES: RuleTable = {
     create: checkAddress,
     change: (found, next, previous) => {
       const [after, before] = [next, previous].map((one) => objectAt(one, 'spec', 'parentRef'));
-      immutable(found, 'spec.parentRef', after, before);
+      immutable(found, 'spec.parentRef', after, before, 'networking.v1.ParentReference');
     },
   },
   'servicecidrs.networking.k8s.io': { create: checkServiceNetworks, update: keepServiceNetworks },
@@ -147,7 +147,8 @@ function keepServiceNetworks(found: Findings, next: JsonObject, previous: JsonOb
   const [after, before] = [networksOf(next), networksOf(previous)];
   const isAdded = before.length === 1 && after.length === 2;
   if (after.length !== before.length && !isAdded) {
-    found.push(invalidValue('spec.cidrs', [...after], IMMUTABLE));
+    const value = objectAt(next, 'spec')?.['cidrs'] ?? null;
+    found.push(invalidValue('spec.cidrs', value, IMMUTABLE));
     return;
   }
   for (const [index, network] of before.entries()) {

@@ -1,8 +1,8 @@
 /** Persistent volumes: what they need, whatever driver makes them. */
 
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
+import { goDiff, goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import { goForm } from './go-form.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
@@ -204,7 +204,9 @@ export function changeVolume(found: Findings, next: JsonObject, previous: JsonOb
   const compared = isNewSecret ? { ...others, csi: rest } : sourceOf(after);
   if (!isSame(compared, sourceOf(before))) {
     const text = 'spec.persistentvolumesource is immutable after creation';
-    found.push(forbiddenField('spec.persistentvolumesource', text));
+    const isSource = (name: string): boolean => !OWN_FIELDS.includes(name);
+    const difference = goDiff('core.v1.PersistentVolumeSpec', sourceOf(before), compared, isSource);
+    found.push(forbiddenField('spec.persistentvolumesource', `${text}\n${difference}`));
   }
   immutable(found, 'volumeMode', after['volumeMode'], before['volumeMode']);
   checkAffinityChange(found, after['nodeAffinity'], before['nodeAffinity']);
@@ -252,3 +254,16 @@ function renamed(next: JsonValue, previous: JsonValue): JsonValue {
   }
   return copy;
 }
+
+/** Fields of a volume's spec that are not of its source, as Go calls them. */
+const OWN_FIELDS = [
+  'Capacity',
+  'AccessModes',
+  'ClaimRef',
+  'PersistentVolumeReclaimPolicy',
+  'StorageClassName',
+  'MountOptions',
+  'VolumeMode',
+  'NodeAffinity',
+  'VolumeAttributesClassName',
+];

@@ -1,10 +1,9 @@
 /** What may change in a pod: almost nothing. */
 
 import { forbiddenField, invalidValue, required } from './fielderrors.ts';
-import { goValueOf } from './go-form.ts';
+import { goDiff } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
-import { lineDiff } from './line-diff.ts';
 import { rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkImageSpace } from './validation-containers.ts';
@@ -62,7 +61,7 @@ function updatePod(found: Findings, next: JsonObject, previous: JsonObject): voi
   if (listAt(stored, 'schedulingGates').length > 0) allowTightening(found, munged, stored);
   if (isSame(munged, stored)) return;
   const text = `pod updates may not change fields other than ${UPDATABLE}`;
-  found.push(forbiddenField('spec', `${text}\n${changedFields(munged, stored)}`));
+  found.push(forbiddenField('spec', `${text}\n${goDiff('core.v1.PodSpec', stored, munged)}`));
 }
 
 /** False where nothing more can be said. */
@@ -209,19 +208,6 @@ function hasOnlyAdditions(next: JsonValue, old: JsonValue | undefined): boolean 
   });
 }
 
-/** Names of what differs; upstream prints a comparison of its internal types here. */
-function changedFields(next: JsonObject, stored: JsonObject): string {
-  const names = new Set([...Object.keys(next), ...Object.keys(stored)]);
-  const changed = [...names].filter((name) => !isSame(next[name], stored[name]));
-  return changed.map((name) => `spec.${name}`).join(', ');
-}
-
-/** The container as upstream prints its internal struct, a field a line. */
-function goLines(container: JsonValue): string[] {
-  const form = goValueOf('core.v1.EphemeralContainer', container);
-  return JSON.stringify(form, null, 1).split('\n');
-}
-
 function updateEphemeral(found: Findings, next: JsonObject, previous: JsonObject): void {
   const path = 'spec.ephemeralContainers';
   const after = listAt(next, 'spec', 'ephemeralContainers');
@@ -233,7 +219,7 @@ function updateEphemeral(found: Findings, next: JsonObject, previous: JsonObject
       found.push(forbiddenField(path, text));
     } else if (!isSame(same, old)) {
       const text = `existing ephemeral containers "${name}" may not be changed\n`;
-      found.push(forbiddenField(path, text + lineDiff(goLines(old), goLines(same))));
+      found.push(forbiddenField(path, text + goDiff('core.v1.EphemeralContainer', old, same)));
     }
   }
   eachObject(after, path, (container, at) => {

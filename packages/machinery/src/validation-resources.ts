@@ -3,20 +3,15 @@
 import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { listAt, objectAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { amountsOf, containerAmounts, containersAmounts } from './quota/pod-resources.ts';
 import {
-  COUNTED_RESOURCES,
-  invalidEach,
-  nonNegativeAmount,
-  type Findings,
-} from './validation-rules.ts';
-
-/** Of containers, and all others that are known. */
-const CONTAINER_RESOURCES = ['cpu', 'memory', 'ephemeral-storage'];
-const KNOWN_RESOURCES =
-  /^((requests|limits)\.)?(cpu|memory|ephemeral-storage)$|^(requests\.)?storage$/;
+  checkContainerResource,
+  checkResourceName,
+  isOvercommitted,
+  isWholeResource,
+} from './resource-names.ts';
+import { nonNegativeAmount, type Findings } from './validation-rules.ts';
 
 const POD_RESOURCES = ['cpu', 'memory'];
 
@@ -40,7 +35,7 @@ export function checkResources(
   found: Findings,
   path: string,
   resources: JsonObject | undefined,
-  checkName: NameCheck = checkContainersName,
+  checkName: NameCheck = checkContainerResource,
 ): void {
   const limits = objectAt(resources, 'limits') ?? {};
   const requests = objectAt(resources, 'requests') ?? {};
@@ -128,21 +123,6 @@ export function checkPodSums(found: Findings, path: string, spec: JsonObject): v
   }
 }
 
-function isNative(name: string): boolean {
-  return !name.includes('/') || name.includes('kubernetes.io/');
-}
-
-/** What may be asked for beyond what there is. */
-export function isOvercommitted(name: string): boolean {
-  return isNative(name) && !name.startsWith('hugepages-');
-}
-
-/** Resources of others, counted whole: their names must do for quotas too. */
-export function isExtendedResource(name: string): boolean {
-  if (isNative(name) || name.startsWith('requests.')) return false;
-  return qualifiedNameErrors(`requests.${name}`).length === 0;
-}
-
 function compareAmounts(left: JsonValue | undefined, right: JsonValue | undefined): number {
   const [one, other] = [parseQuantity(textOf(left)), parseQuantity(textOf(right))];
   return one instanceof Quantity && other instanceof Quantity ? one.compare(other) : 0;
@@ -152,37 +132,21 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-export function checkContainersName(found: Findings, path: string, name: string): void {
-  const isLarge = name.startsWith('hugepages-');
-  if (isKnownName(found, path, name) && isLarge) return;
-  if (name.includes('/') || isLarge || CONTAINER_RESOURCES.includes(name)) return;
-  found.push(invalidValue(path, name, 'must be a standard resource for containers'));
-}
-
 function checkPodsName(found: Findings, path: string, name: string): void {
-  if (!isKnownName(found, path, name)) return;
+  if (!checkResourceName(found, path, name)) return;
   if (POD_RESOURCES.includes(name) || name.startsWith('hugepages-')) return;
   found.push(notSupported(path, name, ['cpu', 'hugepages-', 'memory']));
 }
 
-function isKnownName(found: Findings, path: string, name: string): boolean {
-  const texts = qualifiedNameErrors(name);
-  invalidEach(found, path, name, texts);
-  if (texts.length > 0) return false;
-  if (name.includes('/') || name.startsWith('hugepages-')) return true;
-  if (KNOWN_RESOURCES.test(name) || COUNTED_RESOURCES.includes(name)) return true;
-  found.push(invalidValue(path, name, 'must be a standard resource type or fully qualified'));
-  return false;
-}
-
-function checkAmount(
+/** An amount of a resource: not negative, and whole where there are no parts. */
+export function checkAmount(
   found: Findings,
   path: string,
   name: string,
   amount: JsonValue | undefined,
 ): void {
   nonNegativeAmount(found, path, amount);
-  if (!isExtendedResource(name)) return;
+  if (!isWholeResource(name)) return;
   const parsed = parseQuantity(textOf(amount));
   if (parsed instanceof Quantity && !parsed.isExact(0)) {
     found.push(invalidValue(path, textOf(amount), 'must be an integer'));

@@ -1,6 +1,7 @@
 /** Checks that many kinds share; each adds what it finds to `found`. */
 
 import { duplicate, invalidValue, notSupported, required, type FieldError } from './fielderrors.ts';
+import { goForm } from './go-form.ts';
 import { equals, listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, labelValueErrors, qualifiedNameErrors } from './names.ts';
@@ -87,14 +88,19 @@ export function oneOfSet(
   found.push(notSupported(path, value, supported));
 }
 
-/** Both absent, or equal. An absent new value is printed as `null`. */
+/**
+ * Both absent, or equal. An absent new value is printed as `null`, one of a type as Go prints it.
+ */
 export function immutable(
   found: Findings,
   path: string,
   next: JsonValue | undefined,
   previous: JsonValue | undefined,
+  typeName?: string,
 ): void {
-  if (!isSame(next, previous)) found.push(invalidValue(path, next, IMMUTABLE));
+  if (isSame(next, previous)) return;
+  const isPrinted = typeName !== undefined && isObject(next);
+  found.push(invalidValue(path, isPrinted ? goForm(typeName, next) : next, IMMUTABLE));
 }
 
 /** Equal as upstream's semantic comparison sees it: absent, null and empty are one. */

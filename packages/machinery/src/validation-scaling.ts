@@ -5,7 +5,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { pathSegmentErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
-import { checkContainersName } from './validation-resources.ts';
+import { checkContainerResource } from './resource-names.ts';
 import {
   checkDnsLabel,
   eachObject,
@@ -199,7 +199,7 @@ function checkResourceSource(found: Findings, path: string, source: JsonObject):
 function checkContainerSource(found: Findings, path: string, source: JsonObject): void {
   const name = stringAt(source, 'name');
   if (name === '') found.push(required(`${path}.name`, 'must specify a resource name'));
-  else checkContainersName(found, `${path}.name`, name);
+  else checkContainerResource(found, `${path}.name`, name);
   const container = stringAt(source, 'container');
   if (container === '') found.push(required(`${path}.container`, 'must specify a container'));
   else checkDnsLabel(found, `${path}.container`, container);

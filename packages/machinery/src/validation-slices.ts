@@ -4,7 +4,12 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { duplicate, invalidValue, notSupported, required, tooMany } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { dnsSubdomainErrors, labelValueErrors, qualifiedNameErrors } from './names.ts';
+import {
+  dnsLabelErrors,
+  dnsSubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from './names.ts';
 import { checkEndpointIp, checkIp } from './validation-addresses.ts';
 import {
   checkDnsLabel,
@@ -103,12 +108,36 @@ function checkAddress(
   value: JsonValue,
   type: string,
 ): void {
-  if (type !== 'IPv4' && type !== 'IPv6') return;
   const address = typeof value === 'string' ? value : '';
   const at = `${path}[${index}]`;
+  if (type === 'FQDN') checkDomain(found, at, address);
+  if (type !== 'IPv4' && type !== 'IPv6') return;
   if (!checkIp(found, at, address)) return;
   if (type === 'IPv4' ? !isIPv4(address) : !isIPv6(address)) {
     found.push(invalidValue(path, address, `must be an ${type} address`));
   }
   checkEndpointIp(found, at, address);
+}
+
+/** A domain of two labels or more; a dot may stand at its end. */
+function checkDomain(found: Findings, path: string, domain: string): void {
+  if (domain === '') {
+    found.push(required(path));
+    return;
+  }
+  const name = domain.replace(/\.$/, '');
+  const texts = dnsSubdomainErrors(name);
+  const labels = name.split('.');
+  if (texts.length > 0) found.push(invalidValue(path, name, texts.join(',')));
+  else if (labels.length < 2) {
+    const text = 'should be a domain with at least two segments separated by dots';
+    found.push(invalidValue(path, name, text));
+  } else {
+    for (const label of labels) {
+      const faults = dnsLabelErrors(label);
+      if (faults.length === 0) continue;
+      found.push(invalidValue(path, label, faults.join(',')));
+      return;
+    }
+  }
 }

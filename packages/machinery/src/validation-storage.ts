@@ -21,6 +21,7 @@ import {
   nonNegative,
   nonNegativeAmount,
   oneOf,
+  oneOfSet,
   type Findings,
 } from './validation-rules.ts';
 import { changeVolume, checkInlineVolume, checkVolume } from './validation-persistent-volumes.ts';
@@ -38,7 +39,8 @@ export const STORAGE_RULES: RuleTable = {
   'storageclasses.storage.k8s.io': { create: checkStorageClass, change: keepStorageClass },
   'volumeattachments.storage.k8s.io': {
     create: checkAttachment,
-    change: (found, next, previous) => immutable(found, 'spec', next['spec'], previous['spec']),
+    change: (found, next, previous) =>
+      immutable(found, 'spec', next['spec'], previous['spec'], 'storage.v1.VolumeAttachmentSpec'),
   },
   'csidrivers.storage.k8s.io': { create: checkDriver, change: keepDriver },
   'csinodes.storage.k8s.io': { create: checkNodeDrivers, change: keepNodeDrivers },
@@ -52,7 +54,8 @@ export const STORAGE_RULES: RuleTable = {
 function checkStorageClass(found: Findings, storageClass: JsonObject): void {
   checkProvisioner(found, 'provisioner', stringAt(storageClass, 'provisioner'));
   checkParameters(found, storageClass, true);
-  oneOf(found, 'reclaimPolicy', storageClass['reclaimPolicy'], ['Delete', 'Retain']);
+  const policy = storageClass['reclaimPolicy'];
+  if (policy !== '') oneOfSet(found, 'reclaimPolicy', policy, ['Delete', 'Retain']);
   const modes = ['Immediate', 'WaitForFirstConsumer'];
   oneOf(found, 'volumeBindingMode', storageClass['volumeBindingMode'], modes);
   checkTopologies(found, listAt(storageClass, 'allowedTopologies'));
@@ -84,7 +87,8 @@ function checkParameters(found: Findings, object: JsonObject, mayBeEmpty: boolea
 }
 
 function checkTopologies(found: Findings, terms: readonly JsonValue[]): void {
-  const seen = new Set<string>();
+  // upstream begins with as many empty terms as there are terms, so that an empty one comes again
+  const seen = terms.map(() => '{}');
   eachObject(terms, 'allowedTopologies', (term, at) => {
     const keys = new Set<string>();
     eachObject(
@@ -104,10 +108,22 @@ function checkTopologies(found: Findings, terms: readonly JsonValue[]): void {
         keys.add(key);
       },
     );
-    const text = JSON.stringify(term);
-    if (seen.has(text)) found.push(duplicate(`${at}.matchLabelExpressions`, ''));
-    seen.add(text);
+    const text = topologyText(term);
+    for (const other of seen) {
+      if (other === text) found.push(duplicate(`${at}.matchLabelExpressions`, ''));
+    }
+    seen.push(text);
   });
+}
+
+/** Terms with the same values of the same keys are one, in whatever order. */
+function topologyText(term: JsonObject): string {
+  const expressions = listAt(term, 'matchLabelExpressions').map((one): [string, JsonValue] => {
+    const values = listAt(one, 'values').map(String);
+    return [stringAt(one, 'key'), [...new Set(values)].sort()];
+  });
+  const sorted = [...new Map(expressions)].sort(([left], [right]) => (left < right ? -1 : 1));
+  return JSON.stringify(Object.fromEntries(sorted));
 }
 
 function keepStorageClass(found: Findings, next: JsonObject, previous: JsonObject): void {
@@ -234,7 +250,7 @@ function keepNodeDrivers(found: Findings, next: JsonObject, previous: JsonObject
         const { allocatable: _, ...rest } = objectAt(driver) ?? {};
         return rest;
       };
-      immutable(found, 'spec.drivers', frozen(after), frozen(before));
+      immutable(found, 'spec.drivers', frozen(after), frozen(before), 'storage.v1.CSINodeDriver');
     }
   }
 }

@@ -6,10 +6,11 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import type { RuleTable } from './validation.ts';
 import { checkClaimSpec } from './validation-claims.ts';
-import { LABEL_NAME, WHOLE_SUBDOMAIN_NAME } from './validation-metadata.ts';
+import { checkAnnotations, LABEL_NAME, WHOLE_SUBDOMAIN_NAME } from './validation-metadata.ts';
 import { checkPodTemplate } from './validation-pods.ts';
 import {
   checkDnsLabel,
+  checkLabels,
   checkIntOrPercent,
   checkSelector,
   eachObject,
@@ -38,8 +39,11 @@ export const WORKLOAD_RULES: RuleTable = {
     },
   },
   'controllerrevisions.apps': {
-    create: checkRevision,
-    change: (found, next, previous) => immutable(found, 'data', next['data'], previous['data']),
+    create: (found, revision) => checkRevision(found, revision, true),
+    update: (found, next, previous) => {
+      checkRevision(found, next, false);
+      immutable(found, 'data', next['data'], previous['data']);
+    },
   },
   replicationcontrollers: { name: WHOLE_SUBDOMAIN_NAME, create: checkReplicationController },
 };
@@ -238,15 +242,19 @@ function checkStatefulSet(found: Findings, set: JsonObject, isNew: boolean): voi
   nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);
   const ordinals = objectAt(spec, 'ordinals');
   nonNegative(found, 'spec.ordinals.start', ordinals?.['start']);
-  const service = stringAt(spec, 'serviceName');
-  if (isNew && service !== '') checkDnsLabel(found, 'spec.serviceName', service);
   const claims = isNew ? listAt(spec, 'volumeClaimTemplates') : [];
   eachObject(claims, 'spec.volumeClaimTemplates', (claim, at) => {
     checkClaimSpec(found, `${at}.spec`, objectAt(claim, 'spec') ?? {});
   });
+  const service = stringAt(spec, 'serviceName');
+  if (isNew && service !== '') checkDnsLabel(found, 'spec.serviceName', service);
   const whole = asPodsHaveIt(spec);
   checkSelected(found, spec, STATEFUL_TEXTS, () => {
     checkPodTemplate(found, 'spec.template', objectAt(whole, 'template') ?? {});
+    // upstream looks at them once more, without their member in the path
+    const metadata = objectAt(whole, 'template', 'metadata');
+    checkLabels(found, 'spec.template.labels', objectAt(metadata, 'labels'));
+    checkAnnotations(found, 'spec.template.annotations', objectAt(metadata, 'annotations'));
   });
   checkLifetime(found, spec, 'StatefulSet');
 }
@@ -315,11 +323,12 @@ function changeStatefulSet(found: Findings, next: JsonObject, previous: JsonObje
   if (!isSame(frozen(next), frozen(previous))) found.push(forbiddenField('spec', STATEFUL_TEXT));
 }
 
-function checkRevision(found: Findings, revision: JsonObject): void {
+function checkRevision(found: Findings, revision: JsonObject, isNew: boolean): void {
   nonNegative(found, 'revision', revision['revision']);
   const data = revision['data'];
-  if (data === undefined || data === null) found.push(required('data', 'data is mandatory'));
-  else if (!isObject(data)) found.push(required('data', 'data must be a valid JSON object'));
+  if (data === undefined || data === null) {
+    if (isNew) found.push(required('data', 'data is mandatory'));
+  } else if (!isObject(data)) found.push(required('data', 'data must be a valid JSON object'));
 }
 
 function checkReplicationController(found: Findings, controller: JsonObject): void {

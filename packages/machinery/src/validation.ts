@@ -43,6 +43,8 @@ export interface KindRules {
   readonly name?: NameRule;
   /** Finalizers may have any qualified name: kinds that upstream checks outside its core. */
   readonly isForeign?: boolean;
+  /** Upstream does not look at the metadata of new objects, or their own rules do. */
+  readonly skipsMetadata?: boolean;
   /** Holds for new objects, and for updated ones too unless `update` is given. */
   readonly create?: (found: Findings, object: JsonObject) => void;
   /** Replaces `create` for updates of the object itself. */
@@ -58,26 +60,28 @@ export interface KindRules {
 /**
  * How upstream's validation of an update looks at metadata besides the check of all kinds: as at
  * what changes, as at that of a new object (then its kind's rules follow at once), or both in an
- * order. Causes list a finding as often.
+ * order. Causes list a finding as often. `kept` is where what must not change is looked at, the end
+ * where it is not named.
  */
-type MetadataLooks = readonly ('change' | 'whole')[];
+type MetadataLooks = readonly ('change' | 'whole' | 'kept')[];
 const CHANGE: MetadataLooks = ['change'];
 const WHOLE: MetadataLooks = ['whole'];
 const CHANGE_WHOLE: MetadataLooks = ['change', 'whole'];
+const CHANGE_KEPT_WHOLE: MetadataLooks = ['change', 'kept', 'whole'];
 const WHOLE_CHANGE: MetadataLooks = ['whole', 'change'];
 
 /** Kinds without an entry are looked at as at what changes. */
 const LOOKS: Readonly<Record<string, MetadataLooks>> = {
-  configmaps: CHANGE_WHOLE,
-  secrets: CHANGE_WHOLE,
+  configmaps: CHANGE_KEPT_WHOLE,
+  secrets: CHANGE_KEPT_WHOLE,
   serviceaccounts: CHANGE_WHOLE,
   endpoints: CHANGE_WHOLE,
   pods: CHANGE_WHOLE,
   persistentvolumeclaims: CHANGE_WHOLE,
   'ingresses.networking.k8s.io': CHANGE_WHOLE,
-  'ingressclasses.networking.k8s.io': CHANGE_WHOLE,
+  'ingressclasses.networking.k8s.io': CHANGE_KEPT_WHOLE,
   'controllerrevisions.apps': CHANGE_WHOLE,
-  'volumeattributesclasses.storage.k8s.io': CHANGE_WHOLE,
+  'volumeattributesclasses.storage.k8s.io': CHANGE_KEPT_WHOLE,
   nodes: WHOLE_CHANGE,
   namespaces: WHOLE_CHANGE,
   'jobs.batch': WHOLE_CHANGE,
@@ -138,7 +142,9 @@ export function validateCreate(resource: Resource, object: JsonObject): FieldErr
   const metadata = objectAt(object, 'metadata') ?? {};
   const found: Findings = [];
   const nameRule = rules.name ?? SUBDOMAIN_NAME;
-  checkMetadata(found, metadata, resource.namespaced, nameRule, rules.isForeign !== true);
+  if (rules.skipsMetadata !== true) {
+    checkMetadata(found, metadata, resource.namespaced, nameRule, rules.isForeign !== true);
+  }
   rules.create?.(found, object);
   // Upstream's generic check comes only after the kind's own has passed.
   if (found.length === 0) {
@@ -174,16 +180,15 @@ export function validateUpdate(
   }
   const looks = LOOKS[resource.storage.name] ?? CHANGE;
   const judge = rules.update === undefined ? rules.create : undefined;
+  const change = rules.update ?? rules.change;
   for (const look of looks) {
-    if (look === 'change') {
-      asChange();
-      continue;
-    }
+    if (look === 'change') asChange();
+    if (look === 'kept') change?.(found, next, previous);
+    if (look !== 'whole') continue;
     checkMetadata(found, nextMetadata, resource.namespaced, rules.name ?? SUBDOMAIN_NAME, isCore);
     judge?.(found, next);
   }
   if (!looks.includes('whole')) judge?.(found, next);
-  const change = rules.update ?? rules.change;
-  change?.(found, next, previous);
+  if (!looks.includes('kept')) change?.(found, next, previous);
   return found;
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from '../json-value.ts';
 import type { RuleTable } from '../validation.ts';
 import { checkTemplateMetadata, WHOLE_SUBDOMAIN_NAME } from '../validation-metadata.ts';
 import { IMMUTABLE, isSame, type Findings } from '../validation-rules.ts';
-import { isExtendedResource } from '../validation-resources.ts';
+import { isExtendedResource } from '../resource-names.ts';
 import { checkClaimStatus } from './claim-status.ts';
 import {
   checkDeviceClaim,

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { goDiff, goValueOf } from './go-form.ts';
+
+test('what v1 has beside the security context of a pod is printed within it', () => {
+  const form = goValueOf('core.v1.PodSpec', {
+    containers: [{ name: 'c' }],
+    hostNetwork: true,
+    volumes: [{ name: 'v', rbd: { monitors: ['m'], image: 'i' } }],
+  });
+  assert.ok(form !== null && typeof form === 'object' && !Array.isArray(form));
+  const names = Object.keys(form);
+  assert.ok(!names.includes('HostNetwork') && !names.includes('ServiceAccount'));
+  assert.ok(names.indexOf('SetHostnameAsFQDN') < names.indexOf('Affinity'));
+  const context = JSON.stringify(form['SecurityContext']);
+  assert.match(context, /^{"HostNetwork":true,"HostPID":false,"HostIPC":false,/);
+  assert.match(context, /"FSGroup":null,"FSGroupChangePolicy":null,"Sysctls":null,/);
+  assert.match(JSON.stringify(form['Volumes']), /"CephMonitors":\["m"\],"RBDImage":"i"/);
+});
+
+test('differences are told a field a line, of the fields that are asked for', () => {
+  const before = { nfs: { server: 's', path: '/a' }, capacity: { storage: '1Gi' } };
+  const after = { nfs: { server: 's', path: '/b' }, capacity: { storage: '2Gi' } };
+  const shown = goDiff('core.v1.PersistentVolumeSpec', before, after, (name) => name === 'NFS');
+  assert.equal(
+    shown,
+    '@@ -1,7 +1,7 @@\n {\n  "NFS": {\n   "Server": "s",\n-  "Path": "/a",\n+  "Path": "/b",\n' +
+      '   "ReadOnly": false\n  }\n }\n',
+  );
+});
