@@ -30,7 +30,7 @@ test('a kubelet touches its own node, its pods and what they run with, and nothi
   );
   const evict = (name: string): string =>
     ask('POST', `${pods}/${name}/eviction`, { metadata: { name } });
-  assert.match(evict('on-n2'), /^node "n1" can only evict pods with spec.nodeName set to itself/);
+  assert.match(evict('on-n2'), /^node n1 can only evict pods with spec.nodeName set to itself/);
   assert.equal(evict('on-n1'), 'done');
   assert.match(
     ask('POST', pods, podOf('new')),
@@ -52,6 +52,25 @@ test('a kubelet touches its own node, its pods and what they run with, and nothi
   assert.equal(
     ask('POST', pods, mirror({ controller: true }, { volumes })),
     'a mirror pod may not reference secrets',
+  );
+  const projected = [{ name: 'v', projected: { sources: [{ configMap: { name: 'm' } }] } }];
+  assert.equal(
+    ask('POST', pods, mirror({ controller: true }, { volumes: projected })),
+    'node "n1" can not create pods that reference configmaps',
+  );
+  const resourceClaims = [{ name: 'r', resourceClaimName: 'r' }];
+  assert.equal(
+    ask('POST', pods, mirror({ controller: true }, { resourceClaims })),
+    'node "n1" can not create pods that reference resourceclaims',
+  );
+  assert.match(
+    ask('POST', pods, mirror({ controller: true, uid: 'other' })),
+    /^node n1 UID mismatch: expected other got /,
+  );
+  const configMap = { name: 'c', namespace: 'n', kubeletConfigKey: 'k' };
+  assert.equal(
+    ask('PATCH', '/api/v1/nodes/n1', { spec: { configSource: { configMap } } }),
+    'node "n1" is not allowed to update configSource to a new non-nil configSource',
   );
   assert.equal(ask('POST', pods, mirror({ controller: true })), 'done');
   const csi = '/apis/storage.k8s.io/v1/csinodes';

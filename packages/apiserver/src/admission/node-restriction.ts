@@ -1,7 +1,8 @@
 /** NodeRestriction: a kubelet changes itself, and what belongs to pods on its node. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { forbidden, type Status } from '@megaplane/machinery/status';
+import { forbidden, notFound, type Status } from '@megaplane/machinery/status';
+import { addPodReferences } from '../access/pod-references.ts';
 import { LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { writtenName } from './refusal.ts';
@@ -50,6 +51,14 @@ function restrictNode(write: Admitted, node: string): Status | null {
     return refuse(write, name, `node "${node}" is not allowed to modify node "${name}"`);
   }
   if (object === null) return null;
+  const source = objectAt(object, 'spec', 'configSource');
+  if (source !== undefined && !equals(source, objectAt(previous ?? {}, 'spec', 'configSource'))) {
+    const why =
+      operation === 'CREATE'
+        ? 'create pods with a non-nil configSource'
+        : 'update configSource to a new non-nil configSource';
+    return refuse(write, name, `node "${node}" is not allowed to ${why}`);
+  }
   const labels = changedLabels(previous, object);
   if (labels.length > 0) {
     const why =
@@ -110,11 +119,7 @@ function restrictLease(write: Admitted, node: string): Status | null {
 
 const MIRROR = 'kubernetes.io/config.mirror';
 /** What a mirror pod may not refer to: nobody but the kubelet has decided that it may be read. */
-const REFERENCES: readonly (readonly [string, string])[] = [
-  ['secret', 'secrets'],
-  ['configMap', 'configmaps'],
-  ['persistentVolumeClaim', 'persistentvolumeclaims'],
-];
+const REFERENCES = ['secrets', 'configmaps', 'persistentvolumeclaims', 'resourceclaims'] as const;
 
 function restrictPod(write: Admitted, node: string): Status | null {
   const { object, previous, operation } = write;
@@ -176,7 +181,7 @@ function mirrorFault(write: Admitted, pod: JsonObject, node: string, isOwn: bool
     'uid',
   );
   if (uid !== stringAt(owner, 'uid')) {
-    return `${who} UID mismatch: expected ${stringAt(owner, 'uid')} got ${uid}`;
+    return `node ${node} UID mismatch: expected ${stringAt(owner, 'uid')} got ${uid}`;
   }
   return referenceFault(pod, who);
 }
@@ -185,11 +190,10 @@ function referenceFault(pod: JsonObject, who: string): string {
   if (stringAt(pod, 'spec', 'serviceAccountName') !== '') {
     return `${who} can not create pods that reference a service account`;
   }
-  const volumes = listAt(pod, 'spec', 'volumes');
-  const found = REFERENCES.find(([field]) =>
-    volumes.some((volume) => objectAt(volume, field) !== undefined),
-  );
-  return found === undefined ? '' : `${who} can not create pods that reference ${found[1]}`;
+  const found = new Set<string>();
+  addPodReferences({ spec: objectAt(pod, 'spec') ?? {} }, found);
+  const kind = REFERENCES.find((one) => [...found].some((text) => text.startsWith(`${one}/`)));
+  return kind === undefined ? '' : `${who} can not create pods that reference ${kind}`;
 }
 
 function restrictPodStatus(write: Admitted, node: string): Status | null {
@@ -209,7 +213,7 @@ function restrictEviction(write: Admitted, node: string): Status | null {
   const { namespace, name } = write.call.info;
   const pod = readStoredObject(write.world, '', 'pods', namespace, name);
   if (pod === null || stringAt(pod, 'spec', 'nodeName') === node) return null;
-  const why = `node "${node}" can only evict pods with spec.nodeName set to itself`;
+  const why = `node ${node} can only evict pods with spec.nodeName set to itself`;
   return refuse(write, name, why);
 }
 
@@ -223,9 +227,12 @@ function restrictToken(write: Admitted, node: string): Status | null {
     return refuse(write, name, 'node requested token with a pod binding without a uid');
   const podName = stringAt(bound, 'name');
   const pod = readStoredObject(write.world, '', 'pods', namespace, podName);
-  if (pod === null || stringAt(pod, 'metadata', 'uid') !== uid) {
-    const found = pod === null ? 'pod not found' : 'the UID in the bound object reference differs';
-    return refuse(write, name, `node requested token bound to a pod that is not there: ${found}`);
+  if (pod === null) return notFound({ group: '', name: 'pod' }, podName);
+  if (stringAt(pod, 'metadata', 'uid') !== uid) {
+    const why =
+      `the UID in the bound object reference (${uid}) does not match the UID in record. ` +
+      'The object might have been deleted and then recreated';
+    return refuse(write, name, why);
   }
   if (stringAt(pod, 'spec', 'nodeName') === node) return null;
   const why = 'node requested token bound to a pod scheduled on a different node';
