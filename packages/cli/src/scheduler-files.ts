@@ -40,7 +40,8 @@ export function configurationOf(
 
 /** Writes a configuration as kube-scheduler does: YAML, with everything spelled out. */
 export function writeConfiguration(file: string, { complete }: SchedulerConfiguration): void {
-  writeFileSync(file, stringify(complete));
+  const style = { aliasDuplicateObjects: false, indentSeq: false, sortMapEntries: true };
+  writeFileSync(file, stringify(complete, style));
 }
 
 /** Plugins of users, each the default export of a module (or a list of them). */

@@ -39,9 +39,14 @@ export const EXTENSION_POINTS = [
 ] as const;
 export type ExtensionPoint = (typeof EXTENSION_POINTS)[number];
 
+/** For the placement of groups, which 1.36 has by an alpha gate; taken, and without effect. */
+const GROUP_POINTS = ['placementGenerate', 'placementScore'];
+
 const PLUGINS = struct(
   'v1.Plugins',
-  Object.fromEntries([...EXTENSION_POINTS, 'multiPoint'].map((point) => [point, PLUGIN_SET])),
+  Object.fromEntries(
+    [...EXTENSION_POINTS, ...GROUP_POINTS, 'multiPoint'].map((point) => [point, PLUGIN_SET]),
+  ),
 );
 
 const PROFILE = struct('v1.KubeSchedulerProfile', {

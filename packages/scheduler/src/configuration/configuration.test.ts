@@ -34,8 +34,20 @@ test('what is no configuration is refused with what was expected', () => {
   assert.match(textOf({ ...HEAD, kind: 'Pod' }), /^no kind "Pod" is registered for version/);
   assert.match(
     textOf({ ...HEAD, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }),
-    /KubeSchedulerConfiguration of kubescheduler.config.k8s.io\/v1 is expected/,
+    /^no kind "KubeSchedulerConfiguration" is registered for version ".*v1beta3" in scheme "/,
   );
+});
+
+test('arguments of a type that nobody knows are refused, points for whole groups are taken', () => {
+  const args = { kind: 'Wrong', apiVersion: 'x' };
+  const profiles = [{ pluginConfig: [{ name: 'NodeAffinity', args }] }];
+  const where = 'decoding .profiles[0].pluginConfig[0]: decoding args for plugin NodeAffinity';
+  const scheme = 'scheme "pkg/runtime/scheme.go:111"';
+  assert.deepEqual(errorsOf({ profiles }), [
+    `${where}: no kind "Wrong" is registered for version "x" in ${scheme}`,
+  ]);
+  const plugins = { placementGenerate: { enabled: [] }, placementScore: {} };
+  assert.deepEqual(errorsOf({ profiles: [{ schedulerName: 's', plugins }] }), []);
 });
 
 test('a strategy that needs a shape and has none is refused', () => {

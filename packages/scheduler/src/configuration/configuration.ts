@@ -77,6 +77,17 @@ export function durationMs(text: JsonValue | undefined): number {
   return Number((nanos ?? 0n) / NANOS_PER_MS);
 }
 
+/** As upstream says that it knows no such type, with the place of its list of types. */
+function unregistered(kind: JsonValue, version: JsonValue): string {
+  const what = `no kind ${JSON.stringify(kind)} is registered for version`;
+  return `${what} ${JSON.stringify(version)} in scheme "pkg/runtime/scheme.go:111"`;
+}
+
+function isRegistered(kind: JsonValue, version: JsonValue): boolean {
+  if (version !== API_VERSION) return false;
+  return kind === KIND || Object.keys(ARGUMENTS).some((one) => `${one}Args` === kind);
+}
+
 /** What makes a value no KubeSchedulerConfiguration v1; empty if it is one. */
 function typeError(value: JsonValue): string {
   if (!isObject(value)) return 'the configuration is no object';
@@ -84,13 +95,10 @@ function typeError(value: JsonValue): string {
   if (kind === '') return "Object 'Kind' is missing";
   if (apiVersion === '') return "Object 'apiVersion' is missing";
   if (apiVersion === API_VERSION && kind === KIND) return '';
-  if (apiVersion === API_VERSION && Object.keys(ARGUMENTS).some((one) => `${one}Args` === kind)) {
+  if (isRegistered(kind, apiVersion)) {
     return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${textAt(value, 'kind')}`;
   }
-  return (
-    `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}: ` +
-    `${KIND} of ${API_VERSION} is expected`
-  );
+  return unregistered(kind, apiVersion);
 }
 
 /** Arguments of plugins in place, decoded by their own types. */
@@ -106,6 +114,10 @@ function decodeArguments(configuration: JsonObject): { error: string; unknown: s
       const args = entry['args'] ?? {};
       const whose = `decoding args for plugin ${plugin}`;
       if (isObject(args) && (args['kind'] ?? schema.type.slice(3)) !== schema.type.slice(3)) {
+        const { kind = '', apiVersion = API_VERSION } = args;
+        if (!isRegistered(kind, apiVersion)) {
+          return { error: `${where}: ${whose}: ${unregistered(kind, apiVersion)}`, unknown };
+        }
         const group = 'kubescheduler.config.k8s.io';
         const wanted = `${schema.type.slice(3)}.${group}`;
         const text = `args for plugin ${plugin} were not of type ${wanted}`;
