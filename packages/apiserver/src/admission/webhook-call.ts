@@ -1,5 +1,6 @@
 /** Calling one webhook: where it is, how long it may take, and what its failures are called. */
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, badRequest, type Status } from '@megaplane/machinery/status';
 import type { Admitted } from './admission.ts';
 import { readStoredObject } from './stored-object.ts';
@@ -127,9 +128,24 @@ function failureOf({ name, ignoresFailures }: Webhook, why: string): Called {
   return { kind: 'refused', status: internalError(text) };
 }
 
+/** The message of a Status that says of a failure; '' for all else. */
+function statusMessage(text: string): string {
+  if (!text.startsWith('{')) return '';
+  try {
+    const said = JSON.parse(text) as JsonObject;
+    const isFailure = stringAt(said, 'kind') === 'Status' && stringAt(said, 'status') === 'Failure';
+    return isFailure ? stringAt(said, 'message') : '';
+  } catch (error) {
+    if (error instanceof SyntaxError) return '';
+    throw error;
+  }
+}
+
 /** What Go's REST client says of an answer that is no success. */
 export function httpFailure(code: number, body: Buffer): string {
   const said = body.toString('utf8').trim();
+  const own = statusMessage(said);
+  if (own !== '') return own;
   switch (code) {
     case 401:
       return 'Unauthorized';

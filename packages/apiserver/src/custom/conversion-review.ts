@@ -5,6 +5,8 @@
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 
+import { KIND_STRUCT } from './custom-objects.ts';
+
 const GROUP = 'apiextensions.k8s.io';
 
 /** Where objects are to be brought, and how the webhook is spoken to. */
@@ -42,16 +44,19 @@ export function readConversion(
   const found = convertedIn(body, scope);
   if (typeof found === 'string') return fail(`failed: ${found}`);
   if (found.length !== originals.length) {
-    if (originals.length === 1) return fail('failed, no objects returned');
     return fail(`returned ${found.length} objects, expected ${originals.length}`);
   }
   const objects: JsonObject[] = [];
   for (const [index, original] of originals.entries()) {
     const one = found[index] ?? null;
-    const where = originals.length === 1 ? '' : ` in object at index ${index}`;
-    const place = originals.length === 1 ? 'object' : `converted object at index ${index}`;
-    const fault = faultOf(one, original, scope.desired);
-    if (fault !== '') return fail(`returned invalid ${place}: ${fault}`);
+    const isAlone = originals.length === 1;
+    const where = isAlone ? '' : ` in object at index ${index}`;
+    const place = `converted object at index ${index}`;
+    const foreign = foreignType(one, original, scope.desired);
+    const indexed = isAlone ? `object at index ${index}` : place;
+    if (foreign !== '') return fail(`returned invalid ${indexed}: ${foreign}`);
+    const fault = otherIdentity(one, original);
+    if (fault !== '') return fail(`returned invalid ${isAlone ? 'object' : place}: ${fault}`);
     const restored = withMetadataOf(original, isObject(one) ? one : {});
     if (typeof restored === 'string') return fail(`returned invalid metadata${where}: ${restored}`);
     objects.push(restored);
@@ -67,9 +72,8 @@ function fail(why: string): Converted {
 function convertedIn(body: Buffer, scope: ReviewScope): readonly JsonValue[] | string {
   const review = parse(body);
   if (typeof review === 'string') return review;
-  const wanted = `${GROUP}/${scope.reviewVersion}, Kind=ConversionReview`;
-  const got = `${stringAt(review, 'apiVersion')}, Kind=${stringAt(review, 'kind')}`;
-  if (got !== wanted) return `expected webhook response of ${wanted}, got ${got}`;
+  const foreign = foreignReview(review, scope.reviewVersion, body);
+  if (foreign !== '') return foreign;
   const response = objectAt(review, 'response');
   if (response === undefined) return 'no response provided';
   const uid = stringAt(response, 'uid');
@@ -84,17 +88,37 @@ function convertedIn(body: Buffer, scope: ReviewScope): readonly JsonValue[] | s
   return listAt(response, 'convertedObjects');
 }
 
+const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
+
+/** What is wrong with the kind of an answer; upstream decodes it into the kind that it sent. */
+function foreignReview(review: JsonObject, wanted: string, body: Buffer): string {
+  const kind = stringAt(review, 'kind');
+  const apiVersion = stringAt(review, 'apiVersion');
+  if (kind === '') return `Object 'Kind' is missing in '${body.toString('utf8')}'`;
+  const version = REVIEW_VERSIONS.find((one) => apiVersion === `${GROUP}/${one}`);
+  if (kind !== 'ConversionReview' || version === undefined) {
+    const scheme = 'in scheme "pkg/runtime/scheme.go:111"';
+    return `no kind "${kind}" is registered for version "${apiVersion}" ${scheme}`;
+  }
+  if (version === wanted) return '';
+  return `converting (${version}.${kind}) to (${wanted}.${kind}): unknown conversion`;
+}
+
 function parse(body: Buffer): JsonObject | string {
+  let found = 'string';
   try {
     const value = JSON.parse(body.toString('utf8')) as JsonValue;
     if (isObject(value)) return value;
+    found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
   } catch (error) {
+    // what is no JSON is a string to upstream, which reads YAML, too
     if (!(error instanceof SyntaxError)) throw error;
   }
-  return "couldn't get version/kind; json parse error: the answer is no JSON object";
+  const why = `json: cannot unmarshal ${found} into Go value of type ${KIND_STRUCT}`;
+  return `couldn't get version/kind; json parse error: ${why}`;
 }
 
-function faultOf(one: JsonValue, original: JsonObject, desired: string): string {
+function foreignType(one: JsonValue, original: JsonObject, desired: string): string {
   if (!isObject(one)) return 'the webhook returned no object there';
   const version = stringAt(one, 'apiVersion');
   if (version !== desired) {
@@ -102,15 +126,17 @@ function faultOf(one: JsonValue, original: JsonObject, desired: string): string 
   }
   const kind = stringAt(original, 'kind');
   const received = stringAt(one, 'kind');
-  if (received !== kind) return `invalid kind (expected ${kind}, received ${received})`;
-  if (one['metadata'] === undefined) return '';
+  return received === kind ? '' : `invalid kind (expected ${kind}, received ${received})`;
+}
+
+function otherIdentity(one: JsonValue, original: JsonObject): string {
   for (const field of ['name', 'namespace'] as const) {
     const own = stringAt(original, 'metadata', field);
-    const theirs = stringAt(one, 'metadata', field);
+    const theirs = stringAt(one ?? undefined, 'metadata', field);
     if (own !== theirs) return `must have the same ${field}: ${own} != ${theirs}`;
   }
   const own = stringAt(original, 'metadata', 'uid');
-  const theirs = stringAt(one, 'metadata', 'uid');
+  const theirs = stringAt(one ?? undefined, 'metadata', 'uid');
   return own === theirs ? '' : `must have the same UID: ${own} != ${theirs}`;
 }
 

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
+import {
+  httpFailure,
+  type WebhookCaller,
+  type WebhookResponse,
+  type WebhookTarget,
+} from '../admission/webhook-call.ts';
 import type { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 import { EXPECT_ABSENT } from '../storage.ts';
+import { readConversion } from './conversion-review.ts';
 import {
   define,
   DEFINITIONS,
@@ -185,7 +191,25 @@ const BROKEN: readonly (readonly [string, Answer, RegExp])[] = [
   [
     'too few objects',
     ({ request }) => ({ uid: request.uid, result: { status: 'Success' }, convertedObjects: [] }),
-    /Kind=Widget failed, no objects returned$/,
+    /Kind=Widget returned 0 objects, expected 1$/,
+  ],
+  [
+    'an object of another kind',
+    ({ request }) => ({
+      uid: request.uid,
+      result: { status: 'Success' },
+      convertedObjects: [{ apiVersion: request.desiredAPIVersion, kind: 'Other' }],
+    }),
+    /returned invalid object at index 0: invalid kind \(expected Widget, received Other\)$/,
+  ],
+  [
+    'an object without metadata',
+    ({ request }) => ({
+      uid: request.uid,
+      result: { status: 'Success' },
+      convertedObjects: [{ apiVersion: request.desiredAPIVersion, kind: 'Widget' }],
+    }),
+    /returned invalid object: must have the same name: a != $/,
   ],
   ['no response', () => undefined, /failed: no response provided$/],
 ];
@@ -224,7 +248,7 @@ test('a webhook may change labels and annotations, and no other metadata', async
       (o) => ({ ...o, metadata: { ...o.metadata, labels: { a: 1 } } }),
       /metadata\.labels\[a\] must/,
     ],
-    [(o) => ({ ...o, metadata: undefined }), /invalid metadata: missing metadata in converted/],
+    [(o) => ({ ...o, metadata: undefined }), /invalid object: must have the same name: a != $/],
   ];
   for (const [change, wanted] of refused) {
     webhooks.answer = tamper(change);
@@ -253,4 +277,28 @@ test('a webhook that cannot be reached fails writes and reads with its reason', 
   webhooks.failure = '';
   assert.equal(ask('GET', `${V1}/a`).status, 404);
   await end();
+});
+
+test('answers that are no reviews are told as what Go’s decoder takes them for', () => {
+  const scope = { uid: 'u', desired: 'example.com/v2', reviewVersion: 'v1' };
+  const why = (text: string): string => {
+    const read = readConversion(Buffer.from(text), scope, []);
+    return read.ok ? '' : read.why;
+  };
+  assert.match(why('garbage'), /json parse error: json: cannot unmarshal string into Go value of/);
+  assert.match(why('[]'), /json: cannot unmarshal array into Go value of type struct \{/);
+  assert.equal(why('{"a":1}'), `failed: Object 'Kind' is missing in '{"a":1}'`);
+  const group = 'apiextensions.k8s.io';
+  assert.equal(
+    why(`{"apiVersion":"${group}/v1","kind":"X"}`),
+    `failed: no kind "X" is registered for version "${group}/v1" in scheme ` +
+      '"pkg/runtime/scheme.go:111"',
+  );
+  assert.equal(
+    why(`{"apiVersion":"${group}/v1beta1","kind":"ConversionReview"}`),
+    'failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion',
+  );
+  const status = { kind: 'Status', status: 'Failure', message: 'not now' };
+  assert.equal(httpFailure(403, Buffer.from(JSON.stringify(status))), 'not now');
+  assert.equal(httpFailure(403, Buffer.from('{"kind":')), 'forbidden: {"kind":');
 });

@@ -27,7 +27,7 @@ const SUMMARY_BYTES = 30;
 const TOO_DEEP = 'exceeded max depth';
 
 /** What upstream reads kind and version into, as Go prints it. */
-const KIND_STRUCT =
+export const KIND_STRUCT: string =
   'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
   'Kind string "json:\\"kind,omitempty\\"" }';
 
