@@ -4,6 +4,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { connect as connectPlain } from 'node:net';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { type OpenStore, openStore } from '@megaplane/store/open';
@@ -23,7 +24,12 @@ function openssl(...args: string[]): void {
   execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
 }
 
-function issue(name: string, subject: string, hosts: string, authority = 'ca'): void {
+function issue(
+  name: string,
+  subject: string,
+  hosts: string,
+  { authority = 'ca', days = 30, usage = '' } = {},
+): void {
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   openssl(
     'req',
@@ -36,9 +42,9 @@ function issue(name: string, subject: string, hosts: string, authority = 'ca'): 
     '-subj',
     subject,
   );
-  writeFileSync(at(`${name}.ext`), `subjectAltName=${hosts}\n`);
+  writeFileSync(at(`${name}.ext`), `subjectAltName=${hosts}\n${usage}`);
   const signer = ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`, '-CAcreateserial'];
-  const extra = ['-days', '30', '-extfile', `${name}.ext`];
+  const extra = ['-days', String(days), '-extfile', `${name}.ext`];
   openssl('x509', '-req', '-in', `${name}.csr`, '-out', `${name}.crt`, ...signer, ...extra);
 }
 
@@ -68,7 +74,9 @@ before(() => {
   issue('renewed', '/CN=renewed', 'DNS:localhost,IP:127.0.0.1');
   issue('client', '/CN=client', 'DNS:client.example');
   issue('second', '/CN=second', 'DNS:second.example');
-  issue('foreign', '/CN=client', 'DNS:client.example', 'other');
+  issue('foreign', '/CN=client', 'DNS:client.example', { authority: 'other' });
+  issue('expired', '/CN=client', 'DNS:client.example', { days: -1 });
+  issue('serving', '/CN=client', 'DNS:client.example', { usage: 'extendedKeyUsage=serverAuth\n' });
   copyFileSync(at('server.crt'), at('tls.crt'));
   copyFileSync(at('server.key'), at('tls.key'));
   makeList([]);
@@ -119,16 +127,78 @@ async function health(served: Served, client: string, more: ConnectionOptions = 
   });
 }
 
-test('clients need a certificate of the authority', { skip: SKIP }, async () => {
-  const served = await serve({ trustedCaFile: at('ca.crt') });
+test(
+  'clients need a certificate of the authority, for clients, in its time',
+  { skip: SKIP },
+  async () => {
+    const served = await serve({ trustedCaFile: at('ca.crt') });
+    try {
+      assert.equal(await health(served, 'client'), '200 from server');
+      for (const wrong of ['foreign', 'expired', 'serving', 'other', 'ca']) {
+        assert.equal(await health(served, wrong), 'refused', wrong);
+      }
+      assert.equal(await health(served, 'client'), '200 from server');
+    } finally {
+      await served.close();
+    }
+  },
+);
+
+test('clients notice a server of another authority or name', { skip: SKIP }, async () => {
+  const served = await serve({});
   try {
-    assert.equal(await health(served, 'client'), '200 from server');
-    assert.equal(await health(served, 'foreign'), 'refused');
-    assert.equal(await health(served, 'ca'), 'refused');
+    const other = { ca: readFileSync(at('other.crt')) };
+    assert.equal(await health(served, 'client', other), 'refused');
+    assert.equal(await health(served, 'client', { servername: 'bad.example' }), 'refused');
+    assert.equal(await health(served, 'client', { servername: 'localhost' }), '200 from server');
   } finally {
     await served.close();
   }
 });
+
+/** What a port says to bytes of its own choice, until it closes the connection. */
+async function rawAnswer(port: number, bytes: string): Promise<string> {
+  return await new Promise((resolve) => {
+    let text = '';
+    const socket = connectPlain(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(text));
+  });
+}
+
+test(
+  'plain requests to a TLS port, and TLS to a plain one, get nothing',
+  { skip: SKIP },
+  async () => {
+    const served = await serve({ trustedCaFile: at('ca.crt') });
+    const plain = await serveEtcd(served.opened, { listen: [{ port: 0 }] });
+    const secure = served.server.addresses[0]?.port ?? 0;
+    const open = plain.addresses[0]?.port ?? 0;
+    try {
+      const requests = [
+        'GET /health HTTP/1.1\r\nhost: x\r\n\r\n',
+        'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+      ];
+      for (const request of requests) {
+        assert.equal(await rawAnswer(secure, request), '');
+      }
+      const hello = '\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00';
+      assert.doesNotMatch(await rawAnswer(open, hello), / 200 /);
+      assert.equal(await health(served, 'client'), '200 from server');
+      assert.match(
+        await rawAnswer(
+          open,
+          `${requests[0]?.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n')}`,
+        ),
+        / 200 /,
+      );
+    } finally {
+      await plain.close();
+      await served.close();
+    }
+  },
+);
 
 test('changed files count from the next connection on', { skip: SKIP }, async () => {
   const flags = { trustedCaFile: at('ca.crt'), clientCrlFile: at('list.pem') };
