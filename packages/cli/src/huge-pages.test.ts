@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { withHugePages } from './huge-pages.ts';
+
+const ENTRY = join(import.meta.dirname, 'main.ts');
+const HUGE_KIB = 2048;
+
+test('programs with a store are given huge pages, beside what the user told the library', () => {
+  const given = (args: string[], tunables?: string): string | undefined => {
+    const env = tunables === undefined ? {} : { GLIBC_TUNABLES: tunables };
+    return withHugePages(args, env)['GLIBC_TUNABLES'];
+  };
+  assert.equal(given(['store', '--ephemeral']), 'glibc.malloc.hugetlb=1');
+  assert.equal(
+    given(['apiserver'], 'glibc.malloc.check=1'),
+    'glibc.malloc.check=1:glibc.malloc.hugetlb=1',
+  );
+  assert.equal(given(['apiserver'], 'glibc.malloc.hugetlb=0'), 'glibc.malloc.hugetlb=0');
+  assert.equal(given(['scheduler']), undefined);
+});
+
+test('the memory of a store that was started by hand is advised to be huge', async (context) => {
+  const setting = '/sys/kernel/mm/transparent_hugepage/enabled';
+  const report = process.report.getReport() as unknown as {
+    readonly header: { readonly glibcVersionRuntime?: string };
+  };
+  const glibc = Number(report.header.glibcVersionRuntime?.split('.')[1] ?? 0);
+  if (!existsSync(setting) || readFileSync(setting, 'utf8').includes('[never]') || glibc < 35) {
+    context.skip('needs Linux with transparent huge pages and glibc 2.35');
+    return;
+  }
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-huge-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const flags = ['--data-dir', dir, '--listen-client-urls', 'http://127.0.0.1:0'];
+  const args = [ENTRY, 'store', ...flags];
+  const store = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const lines = createInterface({ input: store.stdout });
+    await Promise.race([once(lines, 'line'), once(store, 'exit')]);
+    const mappings = readFileSync(`/proc/${store.pid}/smaps`, 'utf8').split(/^(?=[0-9a-f]+-)/m);
+    const blocks = mappings.filter((one) => {
+      const size = Number(/^Size:\s+(\d+) kB/m.exec(one)?.[1]);
+      return size >= HUGE_KIB && /^VmFlags:.* hg( |$)/m.test(one);
+    });
+    assert.notEqual(blocks.length, 0);
+  } finally {
+    store.kill();
+    if (store.exitCode === null) await once(store, 'exit');
+  }
+});
