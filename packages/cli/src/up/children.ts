@@ -6,7 +6,9 @@ import { createWriteStream } from 'node:fs';
 import type { WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { withHugePages } from '../huge-pages.ts';
 import { STOP_ON_STDIN_END } from '../service.ts';
+import { batchPolicy } from './batch-policy.ts';
 import { step } from './supervision.ts';
 import type { ChildEvent, ChildState } from './supervision.ts';
 
@@ -108,13 +110,15 @@ export class Child {
   }
 
   #spawn(): void {
-    const args = [...this.#plan.runtimeFlags, ENTRY, ...this.#plan.args];
+    const { runtimeFlags, args } = this.#plan;
+    const line = [...batchPolicy(), process.execPath, ...runtimeFlags, ENTRY, ...args];
+    const [command = process.execPath, ...rest] = line;
     // A group of its own, so that a terminal's Ctrl-C reaches the parent alone, which stops the
     // children in their order; the pipe on stdin tells them when the parent itself is killed.
-    const child = spawn(process.execPath, args, {
+    const child = spawn(command, rest, {
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
-      env: { ...process.env, [STOP_ON_STDIN_END]: '1' },
+      env: { ...withHugePages(args, process.env), [STOP_ON_STDIN_END]: '1' },
     });
     if (this.#process !== undefined) this.restarts++;
     this.#process = child;
