@@ -11,20 +11,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { Client } from '@megaplane/client/client';
+import { flagsOf } from './flags.ts';
 import * as load from './apiserver-load.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    pods: { type: 'string', default: '20000' },
-    leases: { type: 'string', default: '20000' },
-    nodes: { type: 'string', default: '2000' },
-    runs: { type: 'string', default: '3' },
-    only: { type: 'string', default: '' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  pods: { type: 'string', default: '20000' },
+  leases: { type: 'string', default: '20000' },
+  nodes: { type: 'string', default: '2000' },
+  runs: { type: 'string', default: '3' },
+  only: { type: 'string', default: '' },
+  output: { type: 'string' },
 });
 const POD_COUNT = Number(values.pods);
 const LEASE_COUNT = Number(values.leases);

@@ -12,7 +12,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -29,17 +28,16 @@ import {
   upPids,
   writeResults,
 } from './harness.ts';
+import { flagsOf } from './flags.ts';
 
-const { values } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: '10000' },
-    pods: { type: 'string', default: '10000' },
-    dependents: { type: 'string', default: '100000' },
-    /** A regular expression over: deployment daemonset owner. */
-    only: { type: 'string', default: '' },
-    runs: { type: 'string', default: '1' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  nodes: { type: 'string', default: '10000' },
+  pods: { type: 'string', default: '10000' },
+  dependents: { type: 'string', default: '100000' },
+  /** A regular expression over: deployment daemonset owner. */
+  only: { type: 'string', default: '' },
+  runs: { type: 'string', default: '1' },
+  output: { type: 'string' },
 });
 const PODS = Number(values.pods);
 const NODES = Number(values.nodes);

@@ -14,28 +14,26 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { parseAllDocuments } from 'yaml';
+import { flagsOf } from './flags.ts';
 import { definitionAt, type Shape } from './crd-shapes.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    crds: { type: 'string', default: '2000' },
-    bytes: { type: 'string', default: '10000' },
-    sharing: { type: 'string', default: 'shared' },
-    serial: { type: 'string', default: '200' },
-    'in-flight': { type: 'string', default: '16' },
-    objects: { type: 'string', default: '0' },
-    folder: { type: 'string' },
-    output: { type: 'string' },
-    role: { type: 'string', default: '' },
-    kubeconfig: { type: 'string', default: '' },
-  },
+const values = flagsOf({
+  crds: { type: 'string', default: '2000' },
+  bytes: { type: 'string', default: '10000' },
+  sharing: { type: 'string', default: 'shared' },
+  serial: { type: 'string', default: '200' },
+  'in-flight': { type: 'string', default: '16' },
+  objects: { type: 'string', default: '0' },
+  folder: { type: 'string' },
+  output: { type: 'string' },
+  role: { type: 'string', default: '' },
+  kubeconfig: { type: 'string', default: '' },
 });
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';

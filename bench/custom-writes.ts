@@ -9,18 +9,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { Client } from '@megaplane/client/client';
 import { widgetDefinition, widgetOf } from '@megaplane/machinery/custom/widgets.sim';
+import { flagsOf } from './flags.ts';
 import * as load from './apiserver-load.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    objects: { type: 'string', default: '20000' },
-    runs: { type: 'string', default: '3' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  objects: { type: 'string', default: '20000' },
+  runs: { type: 'string', default: '3' },
+  output: { type: 'string' },
 });
 const OBJECTS = Number(values.objects);
 const RUNS = Number(values.runs);

@@ -13,26 +13,24 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
+import { flagsOf } from './flags.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    objects: { type: 'string', default: '20000' },
-    /** Changes while everybody watches everything, and while shards do. */
-    events: { type: 'string', default: '1000' },
-    changes: { type: 'string', default: '20000' },
-    bytes: { type: 'string', default: '6500' },
-    watchers: { type: 'string', default: '500' },
-    connections: { type: 'string', default: '10' },
-    shards: { type: 'string', default: '1,4,16,64,256,1024' },
-    runs: { type: 'string', default: '3' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  objects: { type: 'string', default: '20000' },
+  /** Changes while everybody watches everything, and while shards do. */
+  events: { type: 'string', default: '1000' },
+  changes: { type: 'string', default: '20000' },
+  bytes: { type: 'string', default: '6500' },
+  watchers: { type: 'string', default: '500' },
+  connections: { type: 'string', default: '10' },
+  shards: { type: 'string', default: '1,4,16,64,256,1024' },
+  runs: { type: 'string', default: '3' },
+  output: { type: 'string' },
 });
 const OBJECTS = Number(values.objects);
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';

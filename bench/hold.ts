@@ -10,7 +10,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import {
   cpuSeconds,
   machine,
@@ -22,16 +21,15 @@ import {
   upPids,
   writeResults,
 } from './harness.ts';
+import { flagsOf } from './flags.ts';
 
-const { values } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: '100000' },
-    seconds: { type: 'string', default: '30' },
-    /** Between the summary and the first look: what a start leaves behind is over by then. */
-    settle: { type: 'string', default: '15' },
-    runs: { type: 'string', default: '3' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  nodes: { type: 'string', default: '100000' },
+  seconds: { type: 'string', default: '30' },
+  /** Between the summary and the first look: what a start leaves behind is over by then. */
+  settle: { type: 'string', default: '15' },
+  runs: { type: 'string', default: '3' },
+  output: { type: 'string' },
 });
 type Figures = Record<string, number>;
 

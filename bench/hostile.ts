@@ -14,22 +14,20 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { LEASE_PATH, leaseBody, microTime } from '@megaplane/nodes/lease-object';
+import { flagsOf } from './flags.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    pods: { type: 'string', default: '20000' },
-    seconds: { type: 'string', default: '20' },
-    output: { type: 'string' },
-    role: { type: 'string', default: '' },
-    kubeconfig: { type: 'string', default: '' },
-  },
+const values = flagsOf({
+  pods: { type: 'string', default: '20000' },
+  seconds: { type: 'string', default: '20' },
+  output: { type: 'string' },
+  role: { type: 'string', default: '' },
+  kubeconfig: { type: 'string', default: '' },
 });
 const PODS = Number(values.pods);
 const SECONDS = Number(values.seconds);

@@ -11,21 +11,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { LEASE_PATH, leaseBody, microTime } from '@megaplane/nodes/lease-object';
+import { flagsOf } from './flags.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    leases: { type: 'string', default: '100000' },
-    seconds: { type: 'string', default: '10' },
-    runs: { type: 'string', default: '3' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  leases: { type: 'string', default: '100000' },
+  seconds: { type: 'string', default: '10' },
+  runs: { type: 'string', default: '3' },
+  output: { type: 'string' },
 });
 const LEASES = Number(values.leases);
 const UID = '5f0c3a8e-7d0b-4a60-9d39-0d5f5b0f8d11';

@@ -8,21 +8,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { flagsOf } from './flags.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: '20000' },
-    /** A renewal comes each quarter of it. */
-    'lease-seconds': { type: 'string', default: '4' },
-    seconds: { type: 'string', default: '10' },
-    settle: { type: 'string', default: '10' },
-    runs: { type: 'string', default: '3' },
-    output: { type: 'string' },
-    /** Arguments of Node for the simulator, such as --prof. */
-    exec: { type: 'string', default: '' },
-  },
+const values = flagsOf({
+  nodes: { type: 'string', default: '20000' },
+  /** A renewal comes each quarter of it. */
+  'lease-seconds': { type: 'string', default: '4' },
+  seconds: { type: 'string', default: '10' },
+  settle: { type: 'string', default: '10' },
+  runs: { type: 'string', default: '3' },
+  output: { type: 'string' },
+  /** Arguments of Node for the simulator, such as --prof. */
+  exec: { type: 'string', default: '' },
 });
 type Figures = Record<string, number>;
 

@@ -10,18 +10,16 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { flagsOf } from './flags.ts';
 import * as harness from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: '100000' },
-    pods: { type: 'string', default: '100000' },
-    runs: { type: 'string', default: '1' },
-    only: { type: 'string', default: '' },
-    plot: { type: 'string' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  nodes: { type: 'string', default: '100000' },
+  pods: { type: 'string', default: '100000' },
+  runs: { type: 'string', default: '1' },
+  only: { type: 'string', default: '' },
+  plot: { type: 'string' },
+  output: { type: 'string' },
 });
 
 interface Figure {

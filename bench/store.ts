@@ -20,24 +20,22 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { flagsOf } from './flags.ts';
 import * as harness from './harness.ts';
 import { type Figures, SCENARIOS, type Setting } from './store/scenarios.ts';
 import { startServer, version } from './store/servers.ts';
 
-const { values } = parseArgs({
-  options: {
-    keys: { type: 'string', default: '1000000' },
-    seconds: { type: 'string', default: '5' },
-    runs: { type: 'string', default: '3' },
-    'value-size': { type: 'string', default: '1024' },
-    connections: { type: 'string', default: '10' },
-    'in-flight': { type: 'string', default: '100' },
-    durability: { type: 'string', default: 'buffered' },
-    servers: { type: 'string', default: 'etcd,megaplane' },
-    modes: { type: 'string', default: 'put,update,get' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  keys: { type: 'string', default: '1000000' },
+  seconds: { type: 'string', default: '5' },
+  runs: { type: 'string', default: '3' },
+  'value-size': { type: 'string', default: '1024' },
+  connections: { type: 'string', default: '10' },
+  'in-flight': { type: 'string', default: '100' },
+  durability: { type: 'string', default: 'buffered' },
+  servers: { type: 'string', default: 'etcd,megaplane' },
+  modes: { type: 'string', default: 'put,update,get' },
+  output: { type: 'string' },
 });
 const CLIENT_CORE = 1;
 

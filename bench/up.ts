@@ -10,17 +10,15 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { flagsOf } from './flags.ts';
 import { machine, median, printTable, ROOT, writeResults } from './harness.ts';
 
-const { values } = parseArgs({
-  options: {
-    nodes: { type: 'string', default: '10000' },
-    pods: { type: 'string', default: '0' },
-    runs: { type: 'string', default: '3' },
-    restart: { type: 'boolean', default: false },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  nodes: { type: 'string', default: '10000' },
+  pods: { type: 'string', default: '0' },
+  runs: { type: 'string', default: '3' },
+  restart: { type: 'boolean', default: false },
+  output: { type: 'string' },
 });
 
 interface Run {

@@ -14,7 +14,6 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { parseArgs } from 'node:util';
 import { connect } from '@megaplane/wire/connect';
 import { PREFACE } from '@megaplane/wire/frames';
 import { grpcClient } from '@megaplane/wire/grpc-client';
@@ -28,13 +27,12 @@ import {
   rssMib,
   writeResults,
 } from './harness.ts';
+import { flagsOf } from './flags.ts';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    calls: { type: 'string', default: '300000' },
-    output: { type: 'string' },
-  },
+const values = flagsOf({
+  rounds: { type: 'string', default: '3' },
+  calls: { type: 'string', default: '300000' },
+  output: { type: 'string' },
 });
 const ROUNDS = Number(values.rounds);
 const CALLS = Number(values.calls);

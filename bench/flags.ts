@@ -1,0 +1,32 @@
+/** Command lines of benchmarks. */
+import { readFileSync } from 'node:fs';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values'];
+
+const WRONG_USAGE = 2;
+
+/**
+ * The flags of the benchmark that runs. `--help` prints the comment at the head of its file, and a
+ * flag that it does not have ends it with a line that says so.
+ */
+export function flagsOf<const T extends Options>(options: T): Values<T> {
+  const [, file = '', ...args] = process.argv;
+  if (args.includes('--help')) {
+    process.stdout.write(`${headOf(file)}\nFlags: ${Object.keys(options).join(', ')}\n`);
+    process.exit(0);
+  }
+  try {
+    return parseArgs<{ options: T; args: string[] }>({ options, args }).values;
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}; --help tells the flags\n`);
+    process.exit(WRONG_USAGE);
+  }
+}
+
+/** The first comment of a source file, as text. */
+function headOf(file: string): string {
+  const comment = /\/\*\*(.*?)\*\//s.exec(readFileSync(file, 'utf8'))?.[1] ?? '';
+  return comment.replace(/^ ?\* ?/gm, '').trim();
+}
