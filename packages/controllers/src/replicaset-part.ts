@@ -13,7 +13,7 @@ import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
 import type { PodRows } from './pod-rows.ts';
 import { rowsToDelete } from './replica-order.ts';
 import { countReplicas, replicasMissing, replicaStatusPatch, selectorOf } from './replicaset.ts';
-import type { ReplicaFailure, ReplicaKind } from './replicaset.ts';
+import type { ReplicaCounts, ReplicaFailure, ReplicaKind } from './replicaset.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -59,6 +59,10 @@ export class ReplicaSetPart {
   readonly #sizes: Map<string, number> = new Map();
   /** Revisions of the last status written. */
   readonly #written: Map<string, number> = new Map();
+  /** Owners of which a status is being written. */
+  readonly #writing: Set<string> = new Set();
+  /** What the first event since then came to: it has a status of its own, however late. */
+  readonly #firsts: Map<string, ReplicaCounts> = new Map();
   /** Owners for which there may be pods to adopt. */
   readonly #adopting: Set<string> = new Set();
 
@@ -109,6 +113,7 @@ export class ReplicaSetPart {
       this.#selectors.delete(key);
       this.#adopting.delete(key);
       this.#written.delete(key);
+      this.#firsts.delete(key);
       this.#sizes.delete(key);
     }
     if (after === undefined) return;
@@ -143,8 +148,21 @@ export class ReplicaSetPart {
     const key = this.#cache.keyOfUid(this.#options.pods.pods.uidOf(owner));
     if (key === undefined) return;
     const delayMs = Math.min(GATHER_MS_MAX, (this.#sizes.get(key) ?? 0) / REPLICAS_PER_MS);
-    if (delayMs < 1) this.#workers.add(key);
-    else this.#workers.addAfter(key, delayMs);
+    if (delayMs >= 1) return this.#workers.addAfter(key, delayMs);
+    this.#noteFirst(key);
+    return this.#workers.add(key);
+  }
+
+  #noteFirst(key: string): void {
+    const isUnseen = this.#cache.informer.revision < (this.#written.get(key) ?? 0);
+    if ((!this.#writing.has(key) && !isUnseen) || this.#firsts.has(key)) return;
+    const object = this.#cache.get(key);
+    if (object === undefined) return;
+    const { client, pods } = this.#options;
+    const nowMs = client.timers.nowMs();
+    if (!this.#expectations.isMet(key, pods.informer.revision, pods.isGoing, nowMs)) return;
+    const rows = this.#activeRows(stringAt(object, 'metadata', 'uid'));
+    this.#firsts.set(key, countReplicas(object, pods.pods, rows, nowMs));
   }
 
   /**
@@ -333,13 +351,19 @@ export class ReplicaSetPart {
 
   async #writeStatus(
     { key, object, owner }: Round,
-    counts: ReturnType<typeof countReplicas>,
+    counts: ReplicaCounts,
     failure: ReplicaFailure | null,
   ): Promise<boolean> {
     // Our last status is not in view yet; its event brings the key back.
     if (this.#cache.informer.revision < (this.#written.get(key) ?? 0)) return true;
-    const status = replicaStatusPatch(object, counts, failure, this.#options.now());
+    const now = this.#options.now();
+    const first = this.#firsts.get(key);
+    this.#firsts.delete(key);
+    const status =
+      (first && replicaStatusPatch(object, first, failure, now)) ??
+      replicaStatusPatch(object, counts, failure, now);
     if (status === undefined) return true;
+    this.#writing.add(key);
     const resourceVersion = stringAt(object, 'metadata', 'resourceVersion');
     const answer = await this.#options.client.request({
       method: 'PATCH',
@@ -347,6 +371,7 @@ export class ReplicaSetPart {
       contentType: CONTENT.mergePatch,
       body: { metadata: { resourceVersion }, status },
     });
+    this.#writing.delete(key);
     if (answer.ok) this.#written.set(key, revisionOf(answer.object));
     return answer.ok || answer.code === 404;
   }

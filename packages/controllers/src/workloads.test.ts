@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
+import { isObject } from '@megaplane/machinery/json-value';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import fc from 'fast-check';
 import { WorkloadApi } from '../test/workload-api.ts';
 import { Manager } from './manager.ts';
@@ -189,6 +190,41 @@ test('two pods that become ready at once are two steps of a rolling update', asy
     .toSorted((a, b) => numberAt(a, 'spec', 'replicas') - numberAt(b, 'spec', 'replicas'));
   assert.equal(numberAt(old, 'metadata', 'generation'), 5, 'from 4 to 3, 2, 1 and 0');
   assert.equal(numberAt(last, 'metadata', 'generation'), 4, 'from 1 to 2, 3 and 4');
+  manager.stop();
+});
+
+test('while a status is on its way the first pod to be ready gets one of its own', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  const { spec } = deployment(3, ROLLING);
+  assert(isObject(spec));
+  const { replicas, selector, template } = spec;
+  const set = { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name: 'web' } };
+  const written: string[] = [];
+  api.faultOf = ({ path, body }) => {
+    if (path.endsWith('/replicasets/web/status')) {
+      const { replicas: count = '-', readyReplicas: ready = '-' } =
+        objectAt(body as JsonObject, 'status') ?? {};
+      written.push(`${String(count)} ${String(ready)}`);
+    }
+    return 'none';
+  };
+  api.holdWatches(SETS);
+  await api.request({
+    method: 'POST',
+    path: `${APPS}/replicasets`,
+    body: { ...set, spec: { replicas, selector, template } },
+  });
+  api.releaseWatches();
+  api.holdWatches(SETS);
+  await api.advance(1_000);
+  assert.deepEqual(written, ['0 -'], 'the status of before there were pods is not seen yet');
+  api.holdWatches('/api/v1/pods');
+  await api.bringUp();
+  api.releaseWatches();
+  await settle(api);
+  assert.deepEqual(written.slice(1), ['3 -', '- 1', '- 3']);
   manager.stop();
 });
 
