@@ -6,6 +6,7 @@ import {
   nothingAcceptable,
   success,
   type Result,
+  type Status,
 } from '@megaplane/machinery/status';
 
 export const JSON_TYPE = 'application/json';
@@ -107,6 +108,11 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
   }
   if (isTypeKnown || offer.isUnrouted === true) return failed(notAcceptable(offer.media));
   return failed(nothingAcceptable(offer.routed ?? offer.media));
+}
+
+/** Whether a refusal is the router's, which asks no handler. */
+export function isOfRouter({ message }: Status): boolean {
+  return message?.startsWith('406: ') === true;
 }
 
 function isOffered(type: string, offer: Offer): boolean {

@@ -55,9 +55,7 @@ type RemovalDone = (result: Result<Removal>) => void;
 export function deleteObject(context: WriteContext, options: DeleteOptions): void {
   const { call, served } = context;
   const { namespace, name } = call.info;
-  const warning = behaviourOf(served).deleteWarning ?? '';
-  const isDefault = options.propagationPolicy === '' && options.orphanDependents === null;
-  if (warning !== '' && isDefault) call.warn(warning);
+  warnOfDefault(context, options);
   removeOne(context, namespace, name, options, (result) => {
     if (!result.ok) {
       call.fail(result.status);
@@ -76,6 +74,13 @@ export function deleteObject(context: WriteContext, options: DeleteOptions): voi
     call.media = { ...call.media, transform: 'none' };
     call.sendObject(httpCode(status), status as unknown as JsonObject);
   });
+}
+
+/** Some kinds leave their dependents where nothing is said of them, which not everybody expects. */
+function warnOfDefault({ call, served }: WriteContext, options: DeleteOptions): void {
+  const warning = behaviourOf(served).deleteWarning ?? '';
+  const isDefault = options.propagationPolicy === '' && options.orphanDependents === null;
+  if (warning !== '' && isDefault) call.warn(warning);
 }
 
 /** Deletes the object that the request names and reports instead of answering. */
@@ -279,6 +284,7 @@ export function deleteCollection(
     call.fail(filter.status);
     return;
   }
+  warnOfDefault(context, options);
   const range = selectOf(served, call.info, filter.value, list.token !== null);
   const start = startOfPage(range, list.token);
   const names: { namespace: string; name: string; key: string }[] = [];

@@ -47,4 +47,5 @@ test('that a kind is deprecated is told with refusals too', () => {
   const refused = get(path, 'application/json;as=Table;g=meta.k8s.io;v=v2');
   assert.equal(refused.status, 406);
   assert.ok(refused.headers.some((one) => one.includes('v1 Endpoints is deprecated')));
+  assert.ok(!get(path, 'text/plain').headers.includes('warning'));
 });

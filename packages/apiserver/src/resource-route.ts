@@ -29,6 +29,7 @@ import { isProxied } from './proxy/proxied-path.ts';
 import { durationMs } from './query.ts';
 import { getObject, listObjects } from './reading.ts';
 import { deleteCollection, deleteObject } from './removing.ts';
+import { isOfRouter } from './negotiation.ts';
 import { negotiateCall } from './representation.ts';
 import { CUSTOM_SCALE } from './scale.ts';
 import type { Served } from './served.ts';
@@ -63,10 +64,10 @@ export function answerResource(
   call: Call,
   served: Served,
 ): void {
-  // told even where the answer is a refusal
-  const warning = deprecationOf(served);
-  if (warning !== '') call.warn(warning);
   const media = negotiateCall(call, served);
+  const warning = deprecationOf(served);
+  // told with refusals too, but for those of the router
+  if (warning !== '' && (media.ok || !isOfRouter(media.status))) call.warn(warning);
   if (!media.ok && !isProxied(call.exchange.path)) {
     call.fail(media.status);
     return;

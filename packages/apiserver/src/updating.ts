@@ -20,6 +20,7 @@ import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
 import { changeFaults, faultyKind, withDefaults, withStatusDefaults } from './schema-gate.ts';
+import { keepsMetadata } from './managed/reset-fields.ts';
 import { settleTimes, trackChange } from './managed/tracking.ts';
 import { keyOf, keyText, type Served } from './served.ts';
 import {
@@ -207,7 +208,7 @@ function nextObject(
 ): void {
   const { served } = context;
   const behaviour = behaviourOf(served);
-  const isBare = subresource === 'status' && served.custom !== null;
+  const isBare = subresource === 'status' && keepsMetadata(served);
   const metadata = updateMetadata(isBare ? previous : sent, previous);
   let next: JsonObject;
   if (subresource === 'status') {

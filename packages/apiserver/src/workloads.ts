@@ -1,4 +1,4 @@
-/** Jobs and daemon sets: what their creation and their deletion do by themselves. */
+/** Jobs, deployments and daemon sets: what their creation and their deletion do by themselves. */
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { defineBehaviour, ORPHANING_DELETION, type RuleContext } from './behaviour.ts';
@@ -22,6 +22,14 @@ export function defineWorkloads(): void {
     },
     prepareCreate: selectOwnPods,
     deleteWarning: JOB_WARNING,
+  });
+  // its labels are not part of a deployment's status, though its annotations are
+  defineBehaviour('deployments.apps', {
+    prepareStatus: (next, previous) => {
+      const { labels: _, ...metadata } = objectAt(next, 'metadata') ?? {};
+      const labels = objectAt(previous, 'metadata', 'labels');
+      next['metadata'] = labels === undefined ? metadata : { ...metadata, labels };
+    },
   });
   defineBehaviour('daemonsets.apps', {
     startCreate: (object) => {

@@ -63,3 +63,39 @@ test('what is mirrored into a claim is nobody’s', () => {
   assert.match(text, /"dataSourceRef":\{"apiGroup":null,"kind":"PersistentVolumeClaim",/);
   assert.doesNotMatch(JSON.stringify(ownersIn(text)), /dataSourceRef/);
 });
+
+test('an update of a status leaves the metadata that its kind keeps', () => {
+  const { expect, ask } = admittingModel();
+  const rule = {
+    subjects: [{ kind: 'User', user: { name: 'nobody' } }],
+    nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/x'] }],
+  };
+  const flow = { priorityLevelConfiguration: { name: 'exempt' }, rules: [rule] };
+  const template = {
+    metadata: { labels: { a: 'b' } },
+    spec: { containers: [{ name: 'c', image: 'i' }] },
+  };
+  const rollout = { selector: { matchLabels: { a: 'b' } }, template };
+  const flows = '/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas';
+  const sets = '/apis/apps/v1/namespaces/n/deployments';
+  const seen = ([path, spec]: readonly [string, object]): unknown => {
+    expect(201, 'POST', path, { metadata: { name: 'm', labels: { a: 'b' } }, spec });
+    const metadata = { labels: { a: 'c' }, annotations: { x: 'y' } };
+    expect(200, 'PATCH', `${path}/m/status`, { metadata });
+    const read = JSON.parse(ask('GET', `${path}/m`).text) as { metadata: Record<string, unknown> };
+    return [read.metadata['labels'], read.metadata['annotations']];
+  };
+  assert.deepEqual(seen([flows, flow]), [{ a: 'b' }, undefined]);
+  assert.deepEqual(seen([sets, rollout]), [{ a: 'b' }, { x: 'y' }]);
+});
+
+test('that dependents stay is told where a collection is deleted, too', () => {
+  const { ask } = admittingModel();
+  const jobs = '/apis/batch/v1/namespaces/n/jobs';
+  const told = (query: string): boolean => {
+    const { headers } = ask('DELETE', jobs + query);
+    return headers.some((one) => one.includes('child pods are preserved by default'));
+  };
+  assert.equal(told(''), true);
+  assert.equal(told('?propagationPolicy=Background'), false);
+});
