@@ -7,6 +7,7 @@ import type { JsonObject } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkIngress } from './validation-ingresses.ts';
+import { checkConditions } from './validation-conditions.ts';
 import { checkResources } from './validation-resources.ts';
 import { checkSlice } from './validation-slices.ts';
 import { checkAutoscaler } from './validation-scaling.ts';
@@ -70,7 +71,16 @@ export const CLUSTER_RULES: RuleTable = {
       immutable(found, 'addressType', next['addressType'], previous['addressType']);
     },
   },
-  'horizontalpodautoscalers.autoscaling': { create: checkAutoscaler },
+  'horizontalpodautoscalers.autoscaling': {
+    create: checkAutoscaler,
+    subresources: {
+      status: (found, next) => {
+        for (const field of ['currentReplicas', 'desiredReplicas']) {
+          nonNegative(found, `status.${field}`, objectAt(next, 'status')?.[field]);
+        }
+      },
+    },
+  },
   'ingresses.networking.k8s.io': { create: checkIngress },
 };
 
@@ -200,6 +210,7 @@ const BUDGET_COUNTS = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy',
 
 function checkBudgetStatus(found: Findings, budget: JsonObject): void {
   const status = objectAt(budget, 'status');
+  checkConditions(found, 'status.conditions', listAt(status, 'conditions'));
   for (const field of BUDGET_COUNTS) {
     nonNegative(found, `status.${field}`, status?.[field]);
   }

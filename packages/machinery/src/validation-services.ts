@@ -2,6 +2,7 @@
 
 import { isIPv6 } from 'node:net';
 import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import { parseIp } from './ip-address.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from './names.ts';
@@ -28,7 +29,12 @@ const AFFINITY_SECONDS_MAX = 86400;
 const UNCHANGEABLE = 'may not change once set';
 
 export const SERVICE_RULES: RuleTable = {
-  services: { name: LABEL_NAME, create: checkService, change: changeService },
+  services: {
+    name: LABEL_NAME,
+    create: checkService,
+    change: changeService,
+    subresources: { status: checkPoints },
+  },
 };
 
 function isHeadless(service: JsonObject): boolean {
@@ -299,4 +305,32 @@ function changeAddresses(found: Findings, next: JsonObject, previous: JsonObject
     found.push(invalidValue(`${path}[0]`, [...after], UNCHANGEABLE));
   }
   if (before.length > after.length && after.length === 1) checkRelease(found, next, 'clusterIP');
+}
+
+/** Where a load balancer is reached, which only services of that type have. */
+function checkPoints(found: Findings, service: JsonObject, previous: JsonObject): void {
+  const path = 'status.loadBalancer.ingress';
+  const points = listAt(service, 'status', 'loadBalancer', 'ingress');
+  if (points.length > 0 && stringAt(service, 'spec', 'type') !== 'LoadBalancer') {
+    found.push(forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'"));
+    return;
+  }
+  const before = listAt(previous, 'status', 'loadBalancer', 'ingress');
+  const kept = before.map((point) => stringAt(point, 'ip'));
+  eachObject(points, path, (point, at) => {
+    const ip = stringAt(point, 'ip');
+    if (ip !== '') checkIp(found, `${at}.ip`, ip, kept);
+    const mode = point['ipMode'];
+    if (typeof mode !== 'string') {
+      if (ip !== '') found.push(required(`${at}.ipMode`, 'must be specified when `ip` is set'));
+    } else if (ip === '') {
+      const text = 'may not be specified when `ip` is not set';
+      found.push(forbiddenField(`${at}.ipMode`, text));
+    } else oneOfSet(found, `${at}.ipMode`, mode, ['Proxy', 'VIP']);
+    const host = stringAt(point, 'hostname');
+    if (host === '') return;
+    invalidEach(found, `${at}.hostname`, host, dnsSubdomainErrors(host));
+    if (parseIp(host) === undefined) return;
+    found.push(invalidValue(`${at}.hostname`, host, 'must be a DNS name, not an IP address'));
+  });
 }

@@ -19,6 +19,13 @@ import {
   nonNegative,
   type Findings,
 } from './validation-rules.ts';
+import {
+  checkCounts,
+  DAEMON_SET_COUNTS,
+  DEPLOYMENT_COUNTS,
+  REPLICA_SET_COUNTS,
+  STATEFUL_SET_COUNTS,
+} from './validation-workload-status.ts';
 
 const MISMATCH = '`selector` does not match template `labels`';
 const STATEFUL_TEXT =
@@ -27,9 +34,21 @@ const STATEFUL_TEXT =
   "'minReadySeconds' are forbidden";
 
 export const WORKLOAD_RULES: RuleTable = {
-  'deployments.apps': { create: checkDeployment, change: keepSelector },
-  'replicasets.apps': { create: checkReplicaSet, change: keepSelector },
-  'daemonsets.apps': { create: checkDaemonSet, change: keepSelector },
+  'deployments.apps': {
+    create: checkDeployment,
+    change: keepSelector,
+    subresources: { status: checkCounts.bind(null, DEPLOYMENT_COUNTS) },
+  },
+  'replicasets.apps': {
+    create: checkReplicaSet,
+    change: keepSelector,
+    subresources: { status: checkCounts.bind(null, REPLICA_SET_COUNTS) },
+  },
+  'daemonsets.apps': {
+    create: checkDaemonSet,
+    change: keepSelector,
+    subresources: { status: checkCounts.bind(null, DAEMON_SET_COUNTS) },
+  },
   'statefulsets.apps': {
     name: LABEL_NAME,
     create: (found, set) => checkStatefulSet(found, set, true),
@@ -37,6 +56,7 @@ export const WORKLOAD_RULES: RuleTable = {
       checkStatefulSet(found, next, false);
       changeStatefulSet(found, next, previous);
     },
+    subresources: { status: checkCounts.bind(null, STATEFUL_SET_COUNTS) },
   },
   'controllerrevisions.apps': {
     create: (found, revision) => checkRevision(found, revision, true),
@@ -45,7 +65,11 @@ export const WORKLOAD_RULES: RuleTable = {
       immutable(found, 'data', next['data'], previous['data']);
     },
   },
-  replicationcontrollers: { name: WHOLE_SUBDOMAIN_NAME, create: checkReplicationController },
+  replicationcontrollers: {
+    subresources: { status: checkCounts.bind(null, REPLICA_SET_COUNTS) },
+    name: WHOLE_SUBDOMAIN_NAME,
+    create: checkReplicationController,
+  },
 };
 
 function specOf(object: JsonObject): JsonObject {
