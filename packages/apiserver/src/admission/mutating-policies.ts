@@ -138,8 +138,10 @@ function mutateOne(
 
 function refusal(policy: Policy, binding: Binding, write: Admitted, message: string): Status {
   const text = `policy '${policy.name}' with binding '${binding.name}' denied request: ${message}`;
-  const status = forbidden(write.served.plural, writtenName(write), text);
-  return { ...status, reason: 'Invalid', code: 422 };
+  const causes = [{ message: text }];
+  const status = forbidden(write.served.plural, writtenName(write), text, causes);
+  // upstream keeps the code of a refusal, and says nothing before the policy's own words
+  return { ...status, message: text, reason: 'Invalid' };
 }
 
 /** Applies what an expression made; a text where that cannot be done. */
@@ -178,6 +180,11 @@ function patched(shown: JsonObject, made: CelValue): JsonObject | string {
   if (!patch.ok) return patch.status.message ?? 'the patch cannot be read';
   const applied = applyPatch(patch.value, shown, undefined);
   if (applied.ok) return applied.value;
+  // a test that fails leaves the object as it is
+  const untested = operations.filter((one) => stringAt(one, 'op') !== 'test');
+  const rest = parsePatch('json', JSON.stringify(untested));
+  const isTest = untested.length < operations.length && rest.ok;
+  if (isTest && applyPatch(rest.value, shown, undefined).ok) return shown;
   return `JSON Patch: ${applied.status.message ?? 'the patch does not apply'}`;
 }
 

@@ -144,7 +144,7 @@ function act(
   }
   if (!binding.actions.has('Deny')) return null;
   const text = `${where} denied request: ${message}`;
-  const status = forbidden(write.served.plural, writtenName(write), text, [{ message }]);
+  const status = forbidden(write.served.plural, writtenName(write), text, [{ message: text }]);
   return { ...status, reason, code: CODES[reason] ?? 422 };
 }
 
