@@ -1,5 +1,4 @@
 /** All rules that kinds have beyond the tables, put in force once. */
-import { defineEscalationGuards } from './access/escalation.ts';
 import { defineDefinitions } from './custom/definition-rules.ts';
 import { defineDevices } from './devices.ts';
 import { defineEviction } from './eviction.ts';
@@ -34,5 +33,4 @@ export function defineKinds(): void {
   defineWorkloads();
   definePodRoutes();
   defineDefinitions();
-  defineEscalationGuards();
 }

@@ -5,7 +5,13 @@
  */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { forbidden, notFound, type Status } from '@megaplane/machinery/status';
+import {
+  badRequest,
+  forbidden,
+  notFound,
+  unclassified,
+  type Status,
+} from '@megaplane/machinery/status';
 import { DENIED, whenDecided, type Attributes } from '../authorization.ts';
 import { parseRule, type PolicyRule } from '../rbac.ts';
 import { missingRights } from '../rbac-cover.ts';
@@ -88,23 +94,29 @@ function unlessAllowed(write: Admitted, question: Attributes, judge: () => Statu
 
 function judgeRole(write: Admitted, role: JsonObject): Status | null {
   const { previous, served } = write;
-  const aggregates = [role, previous ?? {}].some(
-    (one) => objectAt(one, 'aggregationRule') !== undefined,
+  const refusal = refusalOf(write, role, listAt(role, 'rules').map(parseRule));
+  if (refusal !== null) return refusal;
+  const gathers = [role, previous ?? {}].some(
+    (one) => listAt(one, 'aggregationRule', 'clusterRoleSelectors').length > 0,
   );
-  if (aggregates && grantFault(write, EVERYTHING) !== '') {
-    const why = 'must have cluster-admin privileges to use the aggregationRule';
-    return forbidden(served.plural, stringAt(role, 'metadata', 'name'), why);
-  }
-  return refusalOf(write, role, listAt(role, 'rules').map(parseRule));
+  if (!gathers || grantFault(write, EVERYTHING) === '') return null;
+  const why = 'must have cluster-admin privileges to use the aggregationRule';
+  return forbidden(served.plural, stringAt(role, 'metadata', 'name'), why);
 }
 
 function judgeBinding(write: Admitted, binding: JsonObject): Status | null {
   const { world, call, served } = write;
-  const isCluster = stringAt(binding, 'roleRef', 'kind') === 'ClusterRole';
+  const kind = stringAt(binding, 'roleRef', 'kind');
   const name = stringAt(binding, 'roleRef', 'name');
-  const role = isCluster
-    ? readStoredObject(world, GROUP, 'clusterroles', '', name)
-    : readStoredObject(world, GROUP, 'roles', call.info.namespace, name);
+  const { namespace } = call.info;
+  if (kind !== 'ClusterRole' && kind !== 'Role') {
+    return unclassified(`unsupported role reference kind: ${JSON.stringify(kind)}`);
+  }
+  if (kind === 'Role' && namespace === '') return badRequest('Namespace parameter required.');
+  const role =
+    kind === 'ClusterRole'
+      ? readStoredObject(world, GROUP, 'clusterroles', '', name)
+      : readStoredObject(world, GROUP, 'roles', namespace, name);
   if (role === null) return notFound(served.plural, name);
   return refusalOf(write, binding, listAt(role, 'rules').map(parseRule));
 }
