@@ -130,6 +130,9 @@ test('a binding needs what its role grants, or the right to bind it', () => {
   });
   const { status, message } = make(`${LOCAL}/rolebindings`, 'Roll', 'x');
   assert.deepEqual([status, message], [500, 'unsupported role reference kind: "Roll"']);
+  const all = cluster([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }]);
+  const roll = { metadata: { name: 'x' }, roleRef: { apiGroup: GROUP, kind: 'Roll', name: 'x' } };
+  assert.equal(all.told('POST', `${LOCAL}/rolebindings`, roll).status, 500);
 });
 
 test('an aggregation rule takes everything, and so does escalation by its verb', () => {

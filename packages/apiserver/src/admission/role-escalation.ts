@@ -38,6 +38,8 @@ export const roleEscalation: AdmissionPlugin = {
     if (object === null || call.identity.isMaster) return null;
     if (previous !== null && isCollectorsChange(object, previous)) return null;
     const isRole = ROLES.includes(served.resource.storage.name);
+    // nobody may bind what is no role
+    if (!isRole && !isRoleKind(object)) return judgeBinding(write, object);
     return unlessAllowed(
       write,
       isRole ? escalateQuestion(write) : bindQuestion(write, object),
@@ -104,12 +106,16 @@ function judgeRole(write: Admitted, role: JsonObject): Status | null {
   return forbidden(served.plural, stringAt(role, 'metadata', 'name'), why);
 }
 
+function isRoleKind(binding: JsonObject): boolean {
+  return ['ClusterRole', 'Role'].includes(stringAt(binding, 'roleRef', 'kind'));
+}
+
 function judgeBinding(write: Admitted, binding: JsonObject): Status | null {
   const { world, call, served } = write;
   const kind = stringAt(binding, 'roleRef', 'kind');
   const name = stringAt(binding, 'roleRef', 'name');
   const { namespace } = call.info;
-  if (kind !== 'ClusterRole' && kind !== 'Role') {
+  if (!isRoleKind(binding)) {
     return unclassified(`unsupported role reference kind: ${JSON.stringify(kind)}`);
   }
   if (kind === 'Role' && namespace === '') return badRequest('Namespace parameter required.');
