@@ -1,5 +1,5 @@
 /** Devices that drivers offer, and the pools and counters that they belong to. */
-import { invalidValue, printed, required, tooLong } from '../fielderrors.ts';
+import { invalidValue, printed, required, tooLong, tooMany } from '../fielderrors.ts';
 import { goForm, goValueOf } from '../go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
@@ -174,7 +174,8 @@ function checkCounters(
 }
 
 function checkCount(found: Findings, path: string, count: number): boolean {
-  return checkBounded(found, path, new Array<JsonValue>(count).fill(null), COUNTERS_MAX, () => {});
+  if (count > COUNTERS_MAX) found.push(tooMany(path, count, COUNTERS_MAX));
+  return count <= COUNTERS_MAX;
 }
 
 /** A device; `previous` is the one of its name before. */
