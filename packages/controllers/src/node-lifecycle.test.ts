@@ -278,3 +278,25 @@ test('a node whose kubelet never posted is Unknown after the start-up grace', ()
   world.steps(1);
   assert.deepEqual(world.log, ['75 unknown dead']);
 });
+
+test('a node that comes with a taint NoExecute loses it at its first pass', () => {
+  for (const [ready, state] of [
+    ['False', 'not-ready'],
+    ['Unknown', 'unreachable'],
+    ['True', undefined],
+  ] as const) {
+    const world = new World();
+    world.add(2);
+    world.steps(2);
+    const taints = [{ key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }];
+    if (state !== undefined) {
+      taints.push({ key: `node.kubernetes.io/${state}`, effect: 'NoSchedule' });
+    }
+    world.nodes.set('new', { ready, taints, beats: 0, isBeating: false, zone: 'y' });
+    world.show('new');
+    assert.deepEqual(world.log, [], 'nothing before a pass');
+    world.step();
+    assert.equal(world.log[0], '15 none new', ready);
+    assert.deepEqual(world.log.slice(1), state === undefined ? [] : [`15 ${state} new`]);
+  }
+});

@@ -35,6 +35,8 @@ const CONFIRMING = 1 << 24;
 const TAINTING = 1 << 25;
 const QUEUED = 1 << 26;
 const LABELLING = 1 << 27;
+/** No pass has met the node yet. */
+const UNMET = 1 << 28;
 
 /** All four conditions of the kubelet are Unknown. */
 const ALL_UNKNOWN = KUBELET_CONDITIONS_MASK;
@@ -49,7 +51,8 @@ const QUIET_MASK: number =
   NO_EXECUTE_UNREACHABLE |
   UNSCHEDULABLE |
   LABELS_DIFFER |
-  QUEUED;
+  QUEUED |
+  UNMET;
 const QUIET: number = TRUE;
 /** An answer to `confirm` that took longer says that the server stalls. */
 export const CONFIRM_MS_MAX = 2_000;
@@ -113,7 +116,8 @@ export class NodeLifecycle {
     const nodes = this.#nodes;
     const before = nodes.bits.get(id);
     const isNew = (before & EXISTS) === 0;
-    nodes.bits.set(id, (before & ~SCANNED_MASK) | EXISTS | scan.bits);
+    const unmet = isNew ? UNMET : 0;
+    nodes.bits.set(id, (before & ~SCANNED_MASK) | EXISTS | unmet | scan.bits);
     nodes.zone.set(id, this.#zoneOf(zone));
     if (isNew || nodes.heartbeat.get(id) !== scan.heartbeat) {
       nodes.heartbeat.set(id, scan.heartbeat);
@@ -174,7 +178,8 @@ export class NodeLifecycle {
       else zone.notReady++;
       if ((bits & QUIET_MASK) === QUIET && nodes.seenMs.get(id) >= deadlineMs) continue;
       this.#judgeSilence(id, bits, ready);
-      this.#judgeState(id);
+      if ((bits & UNMET) === 0) this.#judgeState(id);
+      else this.#meet(id);
     }
     this.#disruption(nowMs);
   }
@@ -214,7 +219,22 @@ export class NodeLifecycle {
     this.#judgeNoExecute(id, bits, conditionIn(bits, 0), this.zones[nodes.zone.get(id)]!);
   }
 
+  /**
+   * The first pass over a node takes its NoExecute taints away, whatever its conditions say, as
+   * upstream's registration of nodes does: evictions that others began are called off, and the
+   * zone's turn decides anew.
+   */
+  #meet(id: number): void {
+    const bits = this.#nodes.bits.get(id);
+    if ((bits & TAINTING) !== 0) return;
+    this.#nodes.bits.set(id, bits & ~UNMET);
+    const isTainted = (bits & (NO_EXECUTE_NOT_READY | NO_EXECUTE_UNREACHABLE)) !== 0;
+    if (isTainted) this.#startTainting(id, bits & ~UNMET, 'none');
+    else this.#judgeState(id);
+  }
+
   #judgeNoExecute(id: number, bits: number, ready: number, zone: Zone): void {
+    if ((bits & UNMET) !== 0) return;
     const taints = bits & (NO_EXECUTE_NOT_READY | NO_EXECUTE_UNREACHABLE);
     if (ready === TRUE || this.#isTotal) {
       if ((bits & QUEUED) !== 0) this.#nodes.bits.set(id, (bits &= ~QUEUED));
