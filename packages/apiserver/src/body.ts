@@ -5,6 +5,7 @@ import {
   decodeJsonOptions,
   decodeProtobufBody,
   decodeProtobufOptions,
+  unrecognized,
   type Body,
   type ExpectedKind,
 } from '@megaplane/machinery/request-body';
@@ -105,21 +106,12 @@ function readCustom(
   return success({ ...form.value, complaints: [...doubles, ...form.value.complaints] });
 }
 
-/** The text of a document as JSON, or what is wrong with it. */
-function jsonOfYaml(bytes: Buffer, expected: ExpectedKind): Buffer | string {
-  const parsed = parseYaml(bytes.toString('utf8'));
-  if (!('error' in parsed) && isObject(parsed.value)) {
-    return Buffer.from(JSON.stringify(parsed.value));
-  }
-  const why = 'error' in parsed ? parsed.error : 'the document is not an object';
-  return `the object provided is unrecognized (must be of type ${expected.kind}): ${why}`;
-}
-
 function decode(bytes: Buffer, type: string, expected: ExpectedKind, isStrict: boolean): Body {
   if (type === PROTOBUF_TYPE) return decodeProtobufBody(bytes, 0, bytes.length, expected);
   if (type !== YAML_TYPE) return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict);
-  const json = jsonOfYaml(bytes, expected);
-  if (typeof json === 'string') return { ok: false, message: json };
+  const parsed = parseYaml(bytes.toString('utf8'));
+  if ('error' in parsed) return unrecognized(bytes, 0, bytes.length, expected, parsed.error);
+  const json = Buffer.from(JSON.stringify(parsed.value));
   const body = decodeJsonBody(json, 0, json.length, expected, isStrict);
   if (!body.ok || !isStrict) return body;
   return {

@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
   applyPatch,
   parsePatch,
+  patchedNumbers,
   patchKindOf,
   patchResultInvalid,
   type Patch,
@@ -153,7 +154,10 @@ export function resultForm(
   if (fault !== '') return failed(patchResultInvalid(result.shown(), fault));
   const isUnversioned = isTyped && lacksVersion(patched);
   const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
-  const form = isUnversioned ? unversioned(result) : refitted(served, object, !result.isChecked);
+  const numbers = patchedNumbers(patch, object);
+  const form = isUnversioned
+    ? unversioned(result)
+    : refitted(served, object, !result.isChecked, numbers);
   if (form === null) return failed(unsupportedPatchType());
   if (!form.ok) return failed(unfit(served, result, form.message));
   // Upstream converts the result of a strategic patch in another way, which sorts.

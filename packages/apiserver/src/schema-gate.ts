@@ -6,6 +6,7 @@ import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
 import type { Qualified } from '@megaplane/machinery/status';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
 import { createWarnings, updateWarnings } from '@megaplane/machinery/warnings/warnings';
+import type { WrittenNumbers } from '@megaplane/machinery/written-numbers';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { customFaults, defaultCustom, formCustom, type Warn } from './custom/custom-objects.ts';
@@ -32,10 +33,11 @@ export function refitted(
   { custom, resource }: Formed,
   object: JsonObject,
   isStrict: boolean,
+  numbers?: WrittenNumbers,
 ): Body | null {
   if (custom !== null) return formCustom(custom, object, isStrict);
   const type = findTypeOfKind(resource.apiVersion, resource.kind);
-  return type === undefined ? null : refit(type, object, isStrict);
+  return type === undefined ? null : refit(type, object, isStrict, numbers);
 }
 
 /** What is known of the kind, for strategic patches; undefined for custom resources. */

@@ -24,3 +24,14 @@ test('points, times and numbers to the base of 60 are text, as upstream reads th
     },
   });
 });
+
+test('octal numbers of YAML 1.2 are numbers, and those that no double holds are text', () => {
+  assert.deepEqual(parseYaml('a: 0o17\nb: -0O1_7\nc: 0o9\nd: 1e400\ne: 1e3\nf: -1.5e999'), {
+    value: { a: 15, b: -15, c: '0o9', d: '1e400', e: 1000, f: '-1.5e999' },
+  });
+});
+
+test('what JSON has no number for is refused in the words of its encoder', () => {
+  assert.deepEqual(parseYaml('a: [{b: -.inf}]'), { error: 'json: unsupported value: -Inf' });
+  assert.deepEqual(parseYaml('a: .nan'), { error: 'json: unsupported value: NaN' });
+});

@@ -33,6 +33,7 @@ function library(): Yaml {
 
 interface Tag {
   readonly test?: RegExp;
+  readonly resolve?: (text: string, ...more: unknown[]) => unknown;
 }
 
 /** What YAML 1.1 reads as a time or a number to the base of 60, and upstream's library as text. */
@@ -46,11 +47,49 @@ function customTags(tags: readonly (Tag | string)[]): (Tag | string)[] {
   const kept = tags.filter((tag) => {
     return typeof tag === 'string' || !TEXTS_OF_UPSTREAM.some((text) => tag.test?.test(text));
   });
-  return kept.map((tag) => {
-    if (typeof tag === 'string' || tag.test?.test('.') !== true) return tag;
-    return { ...tag, test: new RegExp(`^(?=.*[0-9])(?:${tag.test.source})$`) };
+  const changed = kept.map((tag) => {
+    if (typeof tag === 'string' || tag.test === undefined) return tag;
+    if (tag.test.test('1e5') || tag.test.test('1.5')) return boundedFloat(tag, tag.test);
+    if (!tag.test.test('.')) return tag;
+    return { ...tag, test: withDigits(tag.test) };
   });
+  return [OCTAL, ...changed];
 }
+
+function withDigits(test: RegExp): RegExp {
+  return new RegExp(`^(?=.*[0-9])(?:${test.source})$`);
+}
+
+/** A number that no double holds is text. */
+function boundedFloat(tag: Tag, test: RegExp): Tag {
+  const read = tag.resolve;
+  return {
+    ...tag,
+    test: withDigits(test),
+    resolve: (text, ...more) => {
+      const found = read?.(text, ...more);
+      return isInfinite(found) ? text : found;
+    },
+  };
+}
+
+/** What the library makes of a number: itself, or a node with its value. */
+function isInfinite(found: unknown): boolean {
+  const value =
+    typeof found === 'object' && found !== null && 'value' in found ? found.value : found;
+  return value === Infinity || value === -Infinity;
+}
+
+/** Octal numbers as YAML 1.2 has them, which upstream's parser of 1.1 knows, too. */
+const OCTAL = {
+  tag: 'tag:yaml.org,2002:int',
+  default: true,
+  test: /^[-+]?0[oO][0-7_]+$/,
+  resolve: (text: string): number => {
+    const value = Number(text.replaceAll('_', '').replace(/^[-+]/, '').toLowerCase());
+    return text.startsWith('-') ? -value : value;
+  },
+};
 
 /**
  * A document of YAML 1.1 as JSON values, or the text of what is wrong with it. Of several values of
@@ -60,8 +99,36 @@ export function parseYaml(text: string): { value: JsonValue } | { error: string 
   const options = { version: '1.1', logLevel: 'silent', uniqueKeys: false, customTags };
   const document = library().parseDocument(text, options);
   const fault = document.errors[0];
-  if (fault !== undefined) return { error: fault.message };
-  return { value: stringKeys(document.toJS() as JsonValue) };
+  if (fault !== undefined) return { error: `yaml: ${lineFirst(fault.message)}` };
+  const value = stringKeys(document.toJS() as JsonValue);
+  const infinite = unsupportedNumber(value);
+  if (infinite !== undefined) return { error: `json: unsupported value: ${infinite}` };
+  return { value };
+}
+
+/** The first number that JSON cannot say, as Go writes it. */
+function unsupportedNumber(value: JsonValue | undefined): string | undefined {
+  if (typeof value === 'number') {
+    if (Number.isFinite(value)) return undefined;
+    return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const inner of Object.values(value)) {
+    const found = unsupportedNumber(inner);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The library's text as upstream's parser puts it: the line, then what is wrong with it. */
+function lineFirst(error: string): string {
+  const [first = ''] = error.split('\n');
+  const place = / at line (\d+), column \d+:?$/.exec(first);
+  const isNested = first.startsWith('Nested mappings are not allowed');
+  const text = isNested
+    ? 'mapping values are not allowed in this context'
+    : first.slice(0, place?.index);
+  return place === null ? text : `line ${place[1] ?? ''}: ${text}`;
 }
 
 /** `line 4: key "a" already set in map` for each key that a mapping has again. */

@@ -86,6 +86,19 @@ function locate(
   return { within, key };
 }
 
+/** Where a pointer leads in what was patched: the container, and the member of it. */
+export function placeOf(
+  document: JsonObject,
+  pointer: JsonValue | undefined,
+): { readonly to: Container; readonly place: string } | undefined {
+  const found = locate(document, pointer);
+  if (found === undefined) return undefined;
+  const { within, key } = found;
+  if (!Array.isArray(within)) return { to: within, place: key };
+  const index = key === '-' ? within.length - 1 : indexIn(within.length, key);
+  return index === undefined ? undefined : { to: within, place: String(index) };
+}
+
 function unescapeStep(step: string): string {
   return step.replaceAll(/~[01]/g, (escape) => (escape === '~1' ? '/' : '~'));
 }

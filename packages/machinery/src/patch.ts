@@ -3,7 +3,7 @@
  * leaves its inputs alone, so that one patch can be tried again on a newer object, and answers a
  * Status where upstream refuses. Server-side apply is a chapter of its own, not a patch like these.
  */
-import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX } from './patch-json.ts';
+import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX, placeOf } from './patch-json.ts';
 import { applyMergePatch } from './patch-merge.ts';
 import { applyStrategicPatch } from './patch-strategic.ts';
 import { invalidValue } from './fielderrors.ts';
@@ -22,6 +22,7 @@ import {
   type Status,
 } from './status.ts';
 import { duplicateFields } from './strict-json.ts';
+import { carriedNumbers, parseWritten, type WrittenNumbers } from './written-numbers.ts';
 
 export type PatchKind = 'json' | 'merge' | 'strategic';
 
@@ -38,9 +39,13 @@ export function patchKindOf(mediaType: string): PatchKind | undefined {
 
 /**
  * A patch read once, to be applied any number of times. `strictErrors` is what strict decoding says
- * of the patch itself, before it is applied; absent for none.
+ * of the patch itself, before it is applied; absent for none. `numbers` tells how its unusual
+ * numbers were written.
  */
-export type Patch = { readonly strictErrors?: readonly string[] } & (
+export type Patch = {
+  readonly strictErrors?: readonly string[];
+  readonly numbers?: WrittenNumbers;
+} & (
   | { readonly kind: 'json'; readonly operations: readonly JsonObject[] }
   | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject }
 );
@@ -57,9 +62,13 @@ export function parsePatch(kind: PatchKind, text: string, isStrict = true): Resu
   const prefix = isPrefixed ? 'error decoding patch: ' : '';
   if ('error' in parsed) return failed(badRequest(prefix + parsed.error));
   const doubles = isStrict ? duplicateFields(text, parsed.value) : [];
-  if (kind === 'json') return jsonPatchOf(parsed.value, isStrict, doubles);
+  const { numbers } = parsed;
+  if (kind === 'json') {
+    const read = jsonPatchOf(parsed.value, isStrict, doubles);
+    return read.ok ? success({ ...read.value, numbers }) : read;
+  }
   const body = parsed.value === null && kind === 'strategic' ? {} : parsed.value;
-  if (isObject(body)) return success({ kind, body, strictErrors: doubles });
+  if (isObject(body)) return success({ kind, body, strictErrors: doubles, numbers });
   if (parsed.value === null) return failed(badRequest('Invalid JSON Patch'));
   const found = goTypeName(parsed.value);
   const text400 = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
@@ -69,11 +78,11 @@ export function parsePatch(kind: PatchKind, text: string, isStrict = true): Resu
 function parseJson(
   text: string,
   isDecoded: boolean,
-): { readonly value: JsonValue } | { readonly error: string } {
+): ReturnType<typeof parseWritten> | { readonly error: string } {
   try {
-    const value = JSON.parse(text) as JsonValue;
+    const parsed = parseWritten(text);
     const infinite = isDecoded ? infiniteNumber(text) : undefined;
-    if (infinite === undefined) return { value };
+    if (infinite === undefined) return parsed;
     return { error: `json: cannot unmarshal number ${infinite} into Go value of type float64` };
   } catch (error) {
     return { error: syntaxError(text) || String(error) };
@@ -124,6 +133,27 @@ function goTypeName(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   if (value === null) return 'null';
   return typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+/**
+ * The unusual numbers of a patch in what came out of it, which is then decoded as a body is. Only a
+ * strategic patch reads all numbers as doubles first, and makes integers of them again.
+ */
+export function patchedNumbers(patch: Patch, patched: JsonObject): WrittenNumbers | undefined {
+  const { numbers } = patch;
+  if (numbers === undefined || numbers.size === 0 || patch.kind === 'strategic') return undefined;
+  if (patch.kind === 'merge') {
+    const members = Object.keys(patch.body);
+    return carriedNumbers(
+      numbers,
+      members.map((member) => ({ from: patch.body, member, to: patched, place: member })),
+    );
+  }
+  const moves = patch.operations.flatMap((from) => {
+    const found = placeOf(patched, from['path']);
+    return found === undefined ? [] : [{ from, member: 'value', ...found }];
+  });
+  return carriedNumbers(numbers, moves);
 }
 
 /**

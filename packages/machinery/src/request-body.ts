@@ -8,6 +8,7 @@ import { decodeProtobuf, UNREGISTERED_SCHEME } from './protobuf.ts';
 import { findTypeOfKind, type Type } from './schema.ts';
 import { countMembers, strictErrors } from './strict-json.ts';
 import { countMembersIn, fitObject } from './typed-json.ts';
+import { parseWritten, type WrittenNumbers } from './written-numbers.ts';
 
 /** What the URL of the request makes one expect. */
 export interface ExpectedKind {
@@ -42,7 +43,8 @@ export function decodeJsonBody(
   isStrict: boolean,
 ): Body {
   const text = bytes.toString('utf8', start, end);
-  const value = parse(text);
+  const parsed = parse(text);
+  const value = parsed?.value;
   const members = value === undefined ? 0 : countMembers(bytes, start, end);
   const isDeep = members < 0;
   const meta = value === undefined ? syntaxError(text) : isDeep ? TOO_DEEP : metaError(value);
@@ -58,7 +60,7 @@ export function decodeJsonBody(
   if (type === undefined) {
     return { ok: false, message: unhandled(found, expected, unregistered(found)) };
   }
-  const fitted = fitObject(type, value ?? {}, true);
+  const fitted = fitObject(type, value ?? {}, true, parsed?.numbers);
   if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
   const object = withKind(fitted.object, found);
   if (!isStrict || fitted.members === members) {
@@ -90,7 +92,8 @@ export function decodeProtobufBody(
  */
 export function decodeJsonOptions(bytes: Buffer, kind: string): Body {
   const text = bytes.toString('utf8');
-  const value = parse(text);
+  const parsed = parse(text);
+  const value = parsed?.value;
   const meta = value === undefined ? syntaxError(text) : metaError(value);
   if (meta !== '' || value === undefined) {
     return { ok: false, message: `couldn't get version/kind; json parse error: ${meta}` };
@@ -101,7 +104,7 @@ export function decodeJsonOptions(bytes: Buffer, kind: string): Body {
   if (found.kind !== kind || type === undefined) {
     return { ok: false, message: unregistered(found) };
   }
-  const fitted = fitObject(type, value ?? {}, true);
+  const fitted = fitObject(type, value ?? {}, true, parsed?.numbers);
   if (!fitted.ok) return fitted;
   return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };
 }
@@ -115,8 +118,13 @@ export function decodeProtobufOptions(bytes: Buffer, kind: string): Body {
 }
 
 /** Fits an object that was made here (a patched one) to its type, as if it had been sent. */
-export function refit(type: Type, object: JsonObject, isStrict: boolean): Body {
-  const fitted = fitObject(type, object, true);
+export function refit(
+  type: Type,
+  object: JsonObject,
+  isStrict: boolean,
+  numbers?: WrittenNumbers,
+): Body {
+  const fitted = fitObject(type, object, true, numbers);
   if (!fitted.ok) return { ok: false, message: fitted.message };
   if (!isStrict || fitted.members === countMembersIn(object)) {
     return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };
@@ -129,9 +137,9 @@ export function refit(type: Type, object: JsonObject, isStrict: boolean): Body {
   };
 }
 
-function parse(text: string): JsonValue | undefined {
+function parse(text: string): ReturnType<typeof parseWritten> | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseWritten(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -242,13 +250,14 @@ function unhandled(found: ExpectedKind, expected: ExpectedKind, cause: string): 
   return `${found.kind} in version "${version}" cannot be handled as a ${expected.kind}: ${cause}`;
 }
 
-function unrecognized(
+/** Why what was sent is no object at all, with the beginning of it. */
+export function unrecognized(
   bytes: Buffer,
   start: number,
   end: number,
   expected: ExpectedKind,
   cause: string,
-): Body {
+): { readonly ok: false; readonly message: string } {
   const summary = summaryOf(bytes, start, end);
   const head = `the object provided is unrecognized (must be of type ${expected.kind})`;
   return { ok: false, message: `${head}: ${cause} (${summary})` };

@@ -12,6 +12,7 @@ import { quoted } from './quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
 import { formatDuration, parseDuration } from './times.ts';
+import { isWrittenInteger, type WrittenNumbers } from './written-numbers.ts';
 
 /**
  * Either the object in normal form, or why it is refused. `members` counts the members of all
@@ -25,10 +26,15 @@ const INT32_MAX = 2147483647;
 
 /**
  * Fits `value` to `type`. With `isRoot` the members `kind` and `apiVersion` belong to it, and come
- * first.
+ * first. `numbers` tells how its unusual numbers were written, where that counts.
  */
-export function fitObject(type: Type, value: JsonValue, isRoot: boolean): Fitted {
-  const fitting = new Fitting();
+export function fitObject(
+  type: Type,
+  value: JsonValue,
+  isRoot: boolean,
+  numbers?: WrittenNumbers,
+): Fitted {
+  const fitting = new Fitting(numbers);
   if (!isObject(value)) {
     const found = wordOf(value);
     const message = `json: cannot unmarshal ${found} into Go value of type ${type.goType}`;
@@ -62,6 +68,13 @@ class Fitting {
    * Errors of times, quantities and the like end the decoding, and outrank what was found before.
    */
   #fatalError = '';
+  readonly #numbers: WrittenNumbers | undefined;
+  /** How the current value was written, if it is an unusual number. */
+  #written: string | undefined;
+
+  constructor(numbers?: WrittenNumbers) {
+    this.#numbers = numbers === undefined || numbers.size === 0 ? undefined : numbers;
+  }
 
   get failure(): string {
     return this.#fatalError || this.#typeError;
@@ -81,6 +94,7 @@ class Fitting {
       }
       this.members++;
       this.#path.push(field.errorPath);
+      if (this.#numbers !== undefined) this.#written = this.#numbers.get(source)?.get(field.name);
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
       this.#struct = type.goName;
@@ -103,7 +117,9 @@ class Fitting {
     if (shape.kind === 'list') {
       if (!Array.isArray(value)) return this.#wrong(value, goType, []);
       const itemType = goType.slice(2);
-      return value.map((item) => {
+      const texts = this.#numbers?.get(value);
+      return value.map((item, index) => {
+        this.#written = texts?.get(String(index));
         return item === null ? zeroItem(shape.items) : this.#value(shape.items, item, itemType);
       });
     }
@@ -114,6 +130,7 @@ class Fitting {
     for (const key of sortedKeys(value)) {
       this.members++;
       const member = value[key] ?? null;
+      this.#written = this.#numbers?.get(value)?.get(key);
       const fitted =
         member === null ? zeroMember(shape.values) : this.#value(shape.values, member, valueType);
       setMember(target, key, fitted);
@@ -129,7 +146,7 @@ class Fitting {
         return typeof value === 'boolean' ? value : this.#wrong(value, goType, false);
       case 'int32':
       case 'int64':
-        return this.#integer(value, goType, scalar === 'int32' ? INT32_MAX : 2 ** 63);
+        return this.#integer(value, goType, scalar === 'int32' ? 32 : 64);
       case 'double':
         return typeof value === 'number' ? value : this.#wrong(value, goType, 0);
       case 'bytes':
@@ -142,7 +159,7 @@ class Fitting {
       case 'duration':
         return this.#duration(value);
       case 'intOrString':
-        return typeof value === 'string' ? value : this.#integer(value, 'int32', INT32_MAX);
+        return typeof value === 'string' ? value : this.#integer(value, 'int32', 32);
       case 'fieldsV1':
       case 'raw':
       case 'json':
@@ -179,8 +196,14 @@ class Fitting {
     return isObject(value) ? this.object(schemaType(), value, false) : value;
   }
 
-  #integer(value: JsonValue, goType: string, max: number): JsonValue {
+  #integer(value: JsonValue, goType: string, bits: 32 | 64): JsonValue {
     if (typeof value !== 'number') return this.#wrong(value, goType, 0);
+    const written = this.#written;
+    if (written !== undefined) {
+      if (isWrittenInteger(written, bits)) return value;
+      return this.#wrong(value, goType, 0, `number ${written}`);
+    }
+    const max = bits === 32 ? INT32_MAX : 2 ** 63;
     if (Number.isInteger(value) && value <= max && value >= -max - 1) return value;
     return this.#wrong(value, goType, 0, `number ${value}`);
   }

@@ -37,6 +37,7 @@ function faultOf(shape: Shape, value: JsonValue, goType: string): string | undef
       if (!isObject(value)) return `cannot restore map from ${kindOf(value)}`;
       return firstFault(Object.values(value), shape.values, goType.slice('map[string]'.length));
     case 'scalar':
+      if (shape.scalar === 'intOrString') return eitherFault(value);
       return PLAIN.includes(shape.scalar) ? scalarFault(shape.scalar, value, goType) : undefined;
   }
 }
@@ -66,6 +67,19 @@ function scalarFault(scalar: string, value: JsonValue, goType: string): string |
   }
   const fits = scalar === found;
   return fits ? undefined : `unrecognized type: ${kindOfScalar(scalar)}`;
+}
+
+/** Numbers or strings decode themselves, from JSON and without knowing where they stand. */
+function eitherFault(value: JsonValue): string | undefined {
+  if (typeof value === 'string' || (typeof value === 'number' && (value | 0) === value))
+    return undefined;
+  const found = typeof value === 'number' ? `number ${value}` : jsonWordOf(value);
+  return `json: cannot unmarshal ${found} into Go value of type int32`;
+}
+
+function jsonWordOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  return isObject(value) ? 'object' : 'bool';
 }
 
 function kindOfScalar(scalar: string): string {

@@ -11,9 +11,10 @@ import {
   unclassified,
   type Result,
 } from '@megaplane/machinery/status';
+import { unstructuredFault } from '@megaplane/machinery/unstructured';
 import { checkSize } from '../body.ts';
 import { checkName, checkNamespace } from '../object-meta.ts';
-import { refitted } from '../schema-gate.ts';
+import { refitted, typeOf } from '../schema-gate.ts';
 import type { Change } from '../updating.ts';
 import type { WriteOptions } from '../write-options.ts';
 import type { WriteContext } from '../writing.ts';
@@ -50,7 +51,7 @@ export function readConfig(text: string): Result<JsonObject> {
   if (value === undefined) {
     const parsed = parseYaml(text);
     if ('error' in parsed) {
-      const why = `error converting YAML to JSON: yaml: ${lineFirst(parsed.error)}`;
+      const why = `error converting YAML to JSON: ${parsed.error}`;
       return failed(badRequest(`error decoding YAML: ${why}`));
     }
     value = parsed.value;
@@ -61,17 +62,6 @@ export function readConfig(text: string): Result<JsonObject> {
   const why = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
   const where = 'error unmarshaling JSON: while decoding JSON';
   return failed(badRequest(`error decoding YAML: ${where}: ${why}`));
-}
-
-/** The library's text as upstream's parser puts it: the line, then what is wrong with it. */
-function lineFirst(error: string): string {
-  const [first = ''] = error.split('\n');
-  const place = / at line (\d+), column \d+:?$/.exec(first);
-  const isNested = first.startsWith('Nested mappings are not allowed');
-  const text = isNested
-    ? 'mapping values are not allowed in this context'
-    : first.slice(0, place?.index);
-  return place === null ? text : `line ${place[1] ?? ''}: ${text}`;
 }
 
 function parseJson(text: string): JsonValue | undefined {
@@ -127,7 +117,9 @@ function applyTo(
     const what = `${version}, Kind=${kind}`;
     const who = `${stringAt(own, 'namespace')}/${stringAt(own, 'name')}; ${what}`;
     const text = `failed to convert new object (${who}) to proper version`;
-    const why = `unable to convert unstructured object to ${what}: ${form.message}`;
+    const type = typeOf(served);
+    const cause = (type && unstructuredFault(type, current)) ?? form.message;
+    const why = `unable to convert unstructured object to ${what}: ${cause}`;
     return failed(unclassified(`${text}: ${why}`));
   }
   const fault = checkIdentity(context, form.object, isNew);

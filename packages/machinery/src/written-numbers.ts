@@ -1,0 +1,76 @@
+/**
+ * Numbers as they are written. Go's decoder reads an integer field only from digits: `1.0` and
+ * `1e3` are refused, which a parsed number no longer shows.
+ */
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+
+/** The text of the numbers that are no plain integers, by the object or list that holds them. */
+export type WrittenNumbers = ReadonlyMap<object, ReadonlyMap<string, string>>;
+
+/** A number with a fraction, with an exponent or beyond what a double holds, as one value. */
+const UNUSUAL = /[:,[]\s*-?(?:\d{16,}|\d+(?:\.\d|[eE]))[\d.eE+-]*\s*[,\]}]/;
+
+const NONE: WrittenNumbers = new Map();
+
+/** Finds the numbers in valid JSON, of which `value` is what `JSON.parse` gives. */
+export function parseWritten(text: string): {
+  readonly value: JsonValue;
+  readonly numbers: WrittenNumbers;
+} {
+  if (!UNUSUAL.test(text)) return { value: JSON.parse(text) as JsonValue, numbers: NONE };
+  const numbers = new Map<object, Map<string, string>>();
+  const value = JSON.parse(text, function (this: object, key, found: unknown, context?: Context) {
+    const source = context?.source;
+    if (typeof found === 'number' && source !== undefined && !/^-?\d{1,15}$/.test(source)) {
+      set(numbers, this, key, source);
+    }
+    return found;
+  }) as JsonValue;
+  return { value, numbers };
+}
+
+interface Context {
+  readonly source?: string;
+}
+
+function set(into: Map<object, Map<string, string>>, holder: object, key: string, text: string) {
+  const known = into.get(holder);
+  if (known === undefined) into.set(holder, new Map([[key, text]]));
+  else known.set(key, text);
+}
+
+type Container = JsonObject | JsonValue[];
+
+/** A member of what was parsed, and the member that it has become elsewhere. */
+export interface Carried {
+  readonly from: Container;
+  readonly member: string;
+  readonly to: Container;
+  readonly place: string;
+}
+
+/** The same numbers where parts of what was parsed now stand, as long as they stand there. */
+export function carriedNumbers(numbers: WrittenNumbers, moves: readonly Carried[]): WrittenNumbers {
+  const carried = new Map<object, Map<string, string>>();
+  const carry = ({ from, member, to, place }: Carried): void => {
+    const [was, is] = [(from as JsonObject)[member], (to as JsonObject)[place]];
+    const text = numbers.get(from)?.get(member);
+    if (text !== undefined && was === is) set(carried, to, place, text);
+    if (!isContainer(was) || !isContainer(is)) return;
+    for (const inner of Object.keys(was)) {
+      carry({ from: was, member: inner, to: is, place: inner });
+    }
+  };
+  moves.forEach(carry);
+  return carried;
+}
+
+function isContainer(value: JsonValue | undefined): value is Container {
+  return Array.isArray(value) || isObject(value);
+}
+
+/** True for a number that Go reads into an integer of so many bits. */
+export function isWrittenInteger(text: string, bits: number): boolean {
+  if (!/^-?\d+$/.test(text)) return false;
+  return BigInt.asIntN(bits, BigInt(text)) === BigInt(text);
+}
