@@ -148,13 +148,18 @@ function mergeStringData(object: JsonObject): void {
   object['data'] = data;
 }
 
-/** A volume says since when it is in its phase, whoever sets it; a time that is sent wins. */
+/**
+ * A volume says since when it is in its phase, whoever sets it; a time that is sent wins over the
+ * time of the change, and over the one that an unchanged phase keeps.
+ */
 function stampPhase(next: JsonObject, previous: JsonObject, { world }: RuleContext): void {
   const since = (object: JsonObject): string =>
     stringAt(object, 'status', 'lastPhaseTransitionTime');
   const [phase, before] = [next, previous].map((one) => stringAt(one, 'status', 'phase'));
-  if (phase === before || since(next) !== since(previous)) return;
-  next['status'] = { ...objectAt(next, 'status'), lastPhaseTransitionTime: timeOf(world) };
+  const [sent, kept] = [since(next), since(previous)];
+  if (phase === before ? sent !== '' || kept === '' : sent !== '' && sent !== kept) return;
+  const lastPhaseTransitionTime = phase === before ? kept : timeOf(world);
+  next['status'] = { ...objectAt(next, 'status'), lastPhaseTransitionTime };
 }
 
 function timeOf(world: World): string {

@@ -52,6 +52,7 @@ export function definePods(): void {
     prepareStatus: (next, previous) => {
       const metadata = objectAt(next, 'metadata');
       const owners = valueAt(previous, 'metadata', 'ownerReferences');
+      keepQosClass(next, previous);
       if (metadata === undefined) return;
       if (owners === undefined) delete metadata['ownerReferences'];
       else metadata['ownerReferences'] = owners;
@@ -63,6 +64,13 @@ export function definePods(): void {
   defineSubresource('bindings', 'create', (context) =>
     bind(context, stringAt(context.body, 'metadata', 'name'), 1),
   );
+}
+
+/** The class is decided when a pod is made, and kept where a status comes without one. */
+function keepQosClass(next: JsonObject, previous: JsonObject): void {
+  const qosClass = stringAt(previous, 'status', 'qosClass');
+  if (qosClass === '' || stringAt(next, 'status', 'qosClass') !== '') return;
+  next['status'] = { ...objectAt(next, 'status'), qosClass };
 }
 
 /** A gated pod says so from its first moment. */

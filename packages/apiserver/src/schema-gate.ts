@@ -1,5 +1,9 @@
 /** Defaults and rules of kinds, as the writers use them. */
-import { applyDefaults, applyTypeDefaults } from '@megaplane/machinery/defaulting';
+import {
+  applyDefaults,
+  applyOwnDefaults,
+  applyTypeDefaults,
+} from '@megaplane/machinery/defaulting';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { refit, type Body } from '@megaplane/machinery/request-body';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
@@ -52,11 +56,16 @@ export function faultyKind(served: Served, object: JsonObject): Qualified {
   return { group, name: stringAt(object, 'kind') };
 }
 
-/** Fills in the defaults of the object's status alone, in place. */
+/**
+ * Fills in the defaults of the object's status and of what the object says of itself, in place;
+ * the rest is as it was stored.
+ */
 export function withStatusDefaults(served: Served, object: JsonObject): void {
   const { apiVersion, kind } = served.resource;
   if (served.custom !== null) defaultCustom(served.custom, object);
-  const shape = findTypeOfKind(apiVersion, kind)?.field('status')?.shape;
+  const type = findTypeOfKind(apiVersion, kind);
+  if (type !== undefined) applyOwnDefaults(type, object);
+  const shape = type?.field('status')?.shape;
   const status = objectAt(object, 'status');
   if (shape?.kind === 'object' && status !== undefined) applyTypeDefaults(shape.type, status);
 }

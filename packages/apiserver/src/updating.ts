@@ -213,8 +213,8 @@ function nextObject(
   let next: JsonObject;
   if (subresource === 'status') {
     next = statusUpdate(metadata, sent['status'], previous);
-    behaviour.prepareStatus?.(next, previous, context);
     withStatusDefaults(served, next);
+    behaviour.prepareStatus?.(next, previous, context);
   } else {
     next = assemble(sent, metadata);
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);

@@ -61,6 +61,11 @@ export function applyTypeDefaults(type: Type, object: JsonObject): void {
   applyPlan(planOf(type), object);
 }
 
+/** Fills in what an object itself lacks, in place; not what its parts lack. */
+export function applyOwnDefaults(type: Type, object: JsonObject): void {
+  rules[type.name]?.step?.(object);
+}
+
 function planOf(type: Type): Plan {
   const known = plans.get(type);
   if (known !== undefined) return known;
