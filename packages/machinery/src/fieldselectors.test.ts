@@ -23,3 +23,11 @@ test('each kind refuses fields that it does not offer in its own words', () => {
   );
   assert.equal(said('batch', 'Job', 'status.successful=1,metadata.name!=x'), '');
 });
+
+test('a condition on no field with no value holds for everything', () => {
+  for (const text of ['=', '==', '!=', '==,!=']) {
+    assert.deepEqual(parseFieldSelector(text, '', 'Pod'), { value: { requirements: [] } }, text);
+  }
+  assert.ok('error' in parseFieldSelector('=a', '', 'Pod'));
+  assert.ok('error' in parseFieldSelector('a=', '', 'Pod'));
+});

@@ -150,6 +150,8 @@ export function parseFieldSelector(
     const operator = match[2] ?? '=';
     const value = unescaped(term.slice(match[0].length + operator.length));
     if ('error' in value) return value;
+    // neither a field nor a value: upstream finds that everything fits
+    if (match[0] === '' && value.value === '') continue;
     const field = resolveField(match[0], group, kind, custom);
     if ('error' in field) return field;
     requirements.push({ field: field.value, isEqual: operator !== '!=', value: value.value });
