@@ -47,13 +47,13 @@ export function getObject(world: World, call: Call, served: Served): void {
 /** Answers with the newest state of the object that the request names. */
 export function sendCurrent(world: World, call: Call, served: Served, code: number): void {
   const { namespace, name } = call.info;
+  if (!world.storage.get(keyOf(served, namespace, name), row)) {
+    call.fail(notFound(served.plural, name));
+    return;
+  }
   const encoder = encoderOf(call, served, false);
   if (!encoder.ok) {
     call.fail(encoder.status);
-    return;
-  }
-  if (!world.storage.get(keyOf(served, namespace, name), row)) {
-    call.fail(notFound(served.plural, name));
     return;
   }
   sink.length = 0;
@@ -91,7 +91,8 @@ export function listObjects(world: World, call: Call, served: Served, options: L
   const needed = Math.max(options.revision, options.token?.revision ?? 0);
   world.whenFresh(needed, (reached) => {
     if (!reached) {
-      call.fail(tooLargeResourceVersion(needed, world.storage.appliedRevision));
+      const isExact = options.token !== null || isExactRead(options);
+      call.fail(tooLargeResourceVersion(needed, world.storage.appliedRevision, isExact));
       return;
     }
     const range = selectOf(served, call.info, filter.value, options.token !== null);
@@ -122,10 +123,11 @@ export function whenIndexed(
 function snapshotRevision(world: World, options: ListOptions): number {
   const newest = world.storage.appliedRevision;
   if (options.token !== null) return options.token.revision < 0 ? newest : options.token.revision;
-  const isExact =
-    options.match === 'Exact' ||
-    (options.match === '' && options.limit > 0 && options.revision > 0);
-  return isExact ? options.revision : newest;
+  return isExactRead(options) ? options.revision : newest;
+}
+
+function isExactRead({ match, limit, revision }: ListOptions): boolean {
+  return match === 'Exact' || (match === '' && limit > 0 && revision > 0);
 }
 
 function sendList(world: World, plan: ListPlan): void {

@@ -49,3 +49,21 @@ test('that a kind is deprecated is told with refusals too', () => {
   assert.ok(refused.headers.some((one) => one.includes('v1 Endpoints is deprecated')));
   assert.ok(!get(path, 'text/plain').headers.includes('warning'));
 });
+
+test('an object that is not there is missed before it is shown in an impossible way', () => {
+  const get = asked();
+  const list = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+  const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+  assert.equal(get(`${MAPS}/zz`, list).status, 404);
+  assert.equal(get(`${MAPS}/zz?includeObject=x`, table).status, 404);
+  assert.equal(get(`${MAPS}/a?includeObject=x`, table).status, 400);
+});
+
+test('a route that built-in kinds do not have is missed before its media type', () => {
+  const get = asked();
+  assert.equal(get(`${MAPS}/a/foo`, 'text/plain').status, 404);
+  assert.equal(get(`${MAPS}/a`, 'text/plain').status, 406);
+  const { ask } = admittingModel();
+  const post = ask('POST', `${MAPS}/a`, {}, { accept: 'text/plain' });
+  assert.equal(post.status, 405);
+});

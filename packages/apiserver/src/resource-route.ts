@@ -64,6 +64,12 @@ export function answerResource(
   call: Call,
   served: Served,
 ): void {
+  // the routes of built-in kinds are found first
+  const early = served.custom === null ? checkRoute(call, served) : null;
+  if (early !== null) {
+    call.fail(early);
+    return;
+  }
   const media = negotiateCall(call, served);
   const warning = deprecationOf(served);
   // told with refusals too, but for those of the router
@@ -76,7 +82,7 @@ export function answerResource(
     call.sendText(404, '404 page not found\n');
     return;
   }
-  const misuse = checkRoute(call, served);
+  const misuse = served.custom === null ? null : checkRoute(call, served);
   if (misuse !== null) {
     call.fail(misuse);
     return;
@@ -165,7 +171,9 @@ function checkRoute(call: Call, served: Served): Status | null {
   if (!resource.namespaced && info.namespace !== '' && !isNamespaceItself) {
     return generic('NotFound');
   }
-  if (info.subresource !== '') return null;
+  if (info.subresource !== '') {
+    return served.custom === null ? checkSubresource(call, served) : null;
+  }
   const verb = effectiveVerb(call);
   const isAcross = resource.namespaced && info.namespace === '';
   if (isAcross && info.name !== '') return generic('NotFound');
@@ -175,6 +183,23 @@ function checkRoute(call: Call, served: Served): Status | null {
   }
   if (served.custom?.kind.facts.state.isTerminating === true) return checkEnding(served, verb);
   return resource.verbs.includes(verb) ? null : generic('MethodNotAllowed');
+}
+
+/** Subresources that there are not, and methods that they do not take. */
+function checkSubresource({ info, exchange }: Call, served: Served): Status | null {
+  const { custom, plural, resource } = served;
+  const subresource = resource.subresources.get(info.subresource);
+  // upstream says of the object that it is not there by a way that its kind does not have
+  if (subresource === undefined) {
+    return custom === null ? generic('NotFound') : notFound(plural, info.name);
+  }
+  const verb = subresourceVerb(info.verb, exchange.method);
+  if (subresource.verbs.includes(verb)) return null;
+  return custom === null ? generic('MethodNotAllowed') : methodNotSupported(plural, verb);
+}
+
+function subresourceVerb(verb: string, method: string): string {
+  return verb === 'list' || method === 'OPTIONS' ? 'get' : verb;
 }
 
 /** Objects of an ending definition may still change, or nobody could let go of them. */
@@ -336,19 +361,13 @@ function handlerPath({ custom, resource }: Served, subresource: string): string 
 /** Subresources that show the whole object are verbs on it; all others have code of their own. */
 function answerSubresource(world: World, admission: Admission, call: Call, served: Served): void {
   const { info } = call;
+  const misuse = checkSubresource(call, served);
   const subresource = served.resource.subresources.get(info.subresource);
-  if (subresource === undefined) {
-    // upstream says of the object that it is not there by a way that its kind does not have
-    call.fail(served.custom === null ? generic('NotFound') : notFound(served.plural, info.name));
+  if (misuse !== null || subresource === undefined) {
+    call.fail(misuse ?? generic('NotFound'));
     return;
   }
-  const isAsked = info.verb === 'list' || call.exchange.method === 'OPTIONS';
-  const verb = isAsked ? 'get' : info.verb;
-  if (!subresource.verbs.includes(verb)) {
-    const { custom, plural } = served;
-    call.fail(custom === null ? generic('MethodNotAllowed') : methodNotSupported(plural, verb));
-    return;
-  }
+  const verb = subresourceVerb(info.verb, call.exchange.method);
   const context = contextOf(world, admission, call, served);
   const own = findSubresource(handlerPath(served, info.subresource), verb);
   if (own !== undefined && isPassedOn(info.subresource)) {

@@ -324,10 +324,15 @@ export function timeout(why = 'request did not complete within the allotted time
   return failure('Timeout', 504, `Timeout: ${why}`, {});
 }
 
-export function tooLargeResourceVersion(asked: number, current: number): Status {
+/**
+ * A revision that has not happened. Upstream's cache knows that it will, perhaps, and says when to
+ * ask again; its storage, which answers exact reads, does not (`isExact`).
+ */
+export function tooLargeResourceVersion(asked: number, current: number, isExact = false): Status {
   const message = `Timeout: Too large resource version: ${asked}, current: ${current}`;
   const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' };
-  return failure('Timeout', 504, message, { causes: [cause], retryAfterSeconds: 1 });
+  const again = isExact ? {} : { retryAfterSeconds: 1 };
+  return failure('Timeout', 504, message, { causes: [cause], ...again });
 }
 
 export function serverTimeout(
