@@ -106,12 +106,18 @@ function readCustom(
   return success({ ...form.value, complaints: [...doubles, ...form.value.complaints] });
 }
 
+/** The text of a document as JSON, or what is wrong with it. */
+function jsonOfYaml(bytes: Buffer, expected: ExpectedKind): Buffer | string {
+  const parsed = parseYaml(bytes.toString('utf8'));
+  if (!('error' in parsed)) return Buffer.from(JSON.stringify(parsed.value));
+  return unrecognized(bytes, 0, bytes.length, expected, parsed.error).message;
+}
+
 function decode(bytes: Buffer, type: string, expected: ExpectedKind, isStrict: boolean): Body {
   if (type === PROTOBUF_TYPE) return decodeProtobufBody(bytes, 0, bytes.length, expected);
   if (type !== YAML_TYPE) return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict);
-  const parsed = parseYaml(bytes.toString('utf8'));
-  if ('error' in parsed) return unrecognized(bytes, 0, bytes.length, expected, parsed.error);
-  const json = Buffer.from(JSON.stringify(parsed.value));
+  const json = jsonOfYaml(bytes, expected);
+  if (typeof json === 'string') return { ok: false, message: json };
   const body = decodeJsonBody(json, 0, json.length, expected, isStrict);
   if (!body.ok || !isStrict) return body;
   return {

@@ -141,18 +141,17 @@ function goTypeName(value: JsonValue): string {
  */
 export function patchedNumbers(patch: Patch, patched: JsonObject): WrittenNumbers | undefined {
   const { numbers } = patch;
-  if (numbers === undefined || numbers.size === 0 || patch.kind === 'strategic') return undefined;
-  if (patch.kind === 'merge') {
-    const members = Object.keys(patch.body);
-    return carriedNumbers(
-      numbers,
-      members.map((member) => ({ from: patch.body, member, to: patched, place: member })),
-    );
+  if (numbers === undefined || numbers.size === 0) return undefined;
+  if (patch.kind === 'json') {
+    const moves = patch.operations.flatMap((from) => {
+      const found = placeOf(patched, from['path']);
+      return found === undefined ? [] : [{ from, member: 'value', ...found }];
+    });
+    return carriedNumbers(numbers, moves);
   }
-  const moves = patch.operations.flatMap((from) => {
-    const found = placeOf(patched, from['path']);
-    return found === undefined ? [] : [{ from, member: 'value', ...found }];
-  });
+  if (patch.kind === 'strategic') return undefined;
+  const from = patch.body;
+  const moves = Object.keys(from).map((place) => ({ from, member: place, to: patched, place }));
   return carriedNumbers(numbers, moves);
 }
 
