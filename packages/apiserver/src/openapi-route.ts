@@ -41,7 +41,8 @@ function answerDocument(documents: OpenApiDocuments, call: Call, name: string): 
   if (asked !== '' && asked !== hash) {
     call.code = 301;
     const location = `/openapi/v3/${name}?hash=${hash}`;
-    call.exchange.respond(301, null, null, call.headers('location', location));
+    const headers = call.headers('location', location, 'vary', 'Accept');
+    call.exchange.respond(301, 'application/json', null, headers);
     return;
   }
   if (asked === '') {
@@ -76,8 +77,11 @@ function sendTagged(documents: OpenApiDocuments, call: Call, name: string, type:
 
 /** Headers of an answer with the tag; null where the client has it, who was told so. */
 function tagged(call: Call, hash: string): string[] | null {
+  const { path } = call.info;
   const etag = `"${hash}"`;
-  const headers = call.headers('etag', etag, 'vary', 'Accept');
+  // upstream compresses the one document of version 2 by a layer of its own, which says so
+  const packed = path === '/openapi/v2' ? ['vary', 'Accept-Encoding'] : [];
+  const headers = call.headers('etag', etag, ...packed, 'vary', 'Accept');
   if (call.exchange.header('if-none-match') !== etag) return headers;
   call.code = 304;
   call.exchange.respond(304, null, null, headers);
