@@ -16,6 +16,7 @@ import type { TokenReader } from './authentication.ts';
 import { Discovery } from './discovery.ts';
 import { Fairness } from './fairness/fairness.ts';
 import { Health } from './health.ts';
+import { addChecks } from './startup/health-checks.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
 import { CustomDefinitions } from './custom/custom-definitions.ts';
@@ -103,9 +104,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   remotes.start();
   new CustomDefinitions(world, options.webhooks ?? null).start();
   const health = new Health();
-  health.add('ping', () => null);
-  health.add('etcd', () => storage.fault);
-  health.add('etcd-readiness', () => storage.fault, true);
+  addChecks(health, () => storage.fault);
   const metrics = new Metrics();
   const admission = admissionChain(world, {
     caller: options.webhooks ?? null,
@@ -145,6 +144,6 @@ export function createApiServer(options: ServerOptions): ApiServer {
     address: options.address,
     anonymous: options.anonymous ?? { isEnabled: true, paths: [] },
   });
-  health.add('shutdown', () => (server.isDraining ? 'the server is stopping' : null), true);
+  health.add('shutdown', () => (server.isDraining ? 'the server is stopping' : null), 'readiness');
   return server;
 }

@@ -306,8 +306,8 @@ export class Discovery {
     return document;
   }
 
-  /** Every path that `GET /` lists. */
-  rootPaths(): string[] {
+  /** Every path that `GET /` lists; `health` are those of checks. */
+  rootPaths(health: readonly string[]): string[] {
     const paths = new Set<string>(['/.well-known/openid-configuration', '/api', '/apis', '/apis/']);
     const core = groups().filter((group) => group.name === '');
     for (const group of [...core, ...this.#allGroups()]) {
@@ -315,16 +315,7 @@ export class Discovery {
       paths.add(base);
       for (const { version } of group.versions) paths.add(`${base}/${version}`);
     }
-    for (const path of [
-      '/healthz',
-      '/livez',
-      '/readyz',
-      '/metrics',
-      '/openid/v1/jwks',
-      '/version',
-    ]) {
-      paths.add(path);
-    }
+    for (const path of [...health, '/metrics', '/openid/v1/jwks', '/version']) paths.add(path);
     paths.add('/openapi/v2').add('/openapi/v3').add('/openapi/v3/');
     return [...paths].sort();
   }

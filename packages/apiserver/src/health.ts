@@ -4,22 +4,36 @@ import type { Call } from './call.ts';
 /** A check says what is wrong, or nothing. */
 export type HealthCheck = () => string | null;
 
+/** What a check counts for: `readyz` alone, all but that, or everything. */
+type Reach = 'all' | 'life' | 'readiness';
+
 export class Health {
   readonly #checks = new Map<string, HealthCheck>();
-  /** Checks that count for readiness only. */
-  readonly #readyOnly = new Set<string>();
+  readonly #reaches = new Map<string, Reach>();
 
-  add(name: string, check: HealthCheck, readyOnly = false): void {
+  add(name: string, check: HealthCheck, reach: Reach = 'all'): void {
     this.#checks.set(name, check);
-    if (readyOnly) this.#readyOnly.add(name);
+    this.#reaches.set(name, reach);
+  }
+
+  /** Every path that is answered. */
+  paths(): string[] {
+    return ['healthz', 'livez', 'readyz'].flatMap((kind) => [
+      `/${kind}`,
+      ...this.#names(kind).map((name) => `/${kind}/${name}`),
+    ]);
+  }
+
+  #names(kind: string): string[] {
+    const other: Reach = kind === 'readyz' ? 'life' : 'readiness';
+    return [...this.#checks.keys()].filter((one) => this.#reaches.get(one) !== other);
   }
 
   /** Answers `path`, which begins with one of the three. Null where there is no such check. */
   answer(call: Call, path: string): boolean {
-    const [, kind = '', name = '', extra] = path.split('/');
-    if (extra !== undefined && extra !== '') return false;
-    const isReady = kind === 'readyz';
-    const names = [...this.#checks.keys()].filter((one) => isReady || !this.#readyOnly.has(one));
+    const [, kind = '', ...steps] = path.split('/');
+    const name = steps.join('/');
+    const names = this.#names(kind);
     if (name !== '') {
       if (!names.includes(name)) return false;
       const fault = this.#checks.get(name)?.() ?? null;

@@ -56,7 +56,11 @@ export function answerPath(parts: ServerParts, call: Call): void {
 /** Paths that answer whichever method asks. */
 function answerPlain(parts: ServerParts, call: Call, path: string): boolean {
   if (path === '/' || path === '/index.html') {
-    const paths = JSON.stringify({ paths: parts.discovery.rootPaths() }, null, 2);
+    const paths = JSON.stringify(
+      { paths: parts.discovery.rootPaths(parts.health.paths()) },
+      null,
+      2,
+    );
     call.send(200, JSON_TYPE, paths);
   } else if (path === '/metrics') {
     call.send(200, METRICS_TYPE, parts.metrics.render(parts.world));
