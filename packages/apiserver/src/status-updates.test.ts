@@ -19,7 +19,7 @@ function updated(path: string, make: object, status: object | undefined): Made {
   return JSON.parse(put.text) as Made;
 }
 
-test('claims, volumes and namespaces whose status is sent without a phase have the first one', () => {
+test('claims, volumes and namespaces have a first phase where a status comes without', () => {
   const size = { storage: '1Gi' };
   const accessModes = ['ReadWriteOnce'];
   const claim = { spec: { accessModes, resources: { requests: size } } };
