@@ -37,6 +37,7 @@ export const CONTROLLER_NAMES = [
   'resourceclaim-controller',
   'node-ipam-controller',
   'token-cleaner-controller',
+  'persistentvolume-attach-detach-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -75,6 +76,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   tokencleaner: 'token-cleaner-controller',
   csrcleaner: 'certificatesigningrequest-cleaner-controller',
   horizontalpodautoscaling: 'horizontal-pod-autoscaler-controller',
+  attachdetach: 'persistentvolume-attach-detach-controller',
   'persistentvolume-binder': 'persistentvolume-binder-controller',
   endpoint: 'endpoints-controller',
   endpoints: 'endpoints-controller',

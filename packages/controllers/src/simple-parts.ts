@@ -1,5 +1,6 @@
 /** Controllers that need no more than informers and the pods: one row each. */
 import type { Announce } from './announce.ts';
+import { AttachPart } from './attach/attach-part.ts';
 import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
 import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
@@ -31,6 +32,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'persistentvolume-binder-controller': {
     component: 'persistentvolume-controller',
     make: (context) => new BinderPart({ ...context, pods: context.pods() }),
+  },
+  'persistentvolume-attach-detach-controller': {
+    component: 'attachdetach-controller',
+    make: (context) => new AttachPart({ ...context, pods: context.pods() }),
   },
   'ephemeral-volume-controller': {
     component: 'ephemeral_volume',
