@@ -153,9 +153,10 @@ export class Call {
     this.exchange.keepBody();
   }
 
-  /** Adds a Warning header to the answer; doubles are dropped. */
+  /** Adds a Warning header to the answer; doubles, and what no header can say, are dropped. */
   warn(text: string): void {
-    if (!this.#warnings.includes(text)) this.#warnings.push(text);
+    if (text === '' || CONTROL.test(text) || this.#warnings.includes(text)) return;
+    this.#warnings.push(text);
   }
 
   /** Headers of every answer, and those given. */
@@ -163,8 +164,10 @@ export class Call {
     const fields = ['audit-id', this.auditId, 'cache-control', 'no-cache, private'];
     fields.push(...this.flowFields, ...more);
     for (const text of fittingWarnings(this.#warnings)) {
-      const escaped = text.replaceAll(/["\\]/g, '\\$&').replaceAll(/[^\x20-\x7e\x80-\xff]/g, ' ');
-      fields.push('warning', `299 - "${escaped}"`);
+      const escaped = text.replaceAll(/["\\]/g, '\\$&');
+      // the bytes of UTF-8, as upstream has them
+      const bytes = Buffer.from(`299 - "${escaped}"`).toString('latin1');
+      fields.push('warning', bytes);
     }
     return fields;
   }
@@ -264,18 +267,22 @@ function jsonText(object: JsonObject, pretty: boolean): string {
   return pretty ? JSON.stringify(object, null, 2) : `${JSON.stringify(object)}\n`;
 }
 
+/** Characters that upstream's recorder lets no warning have. */
+const CONTROL = /\p{Cc}/u;
+
 /**
  * As many warnings as upstream's recorder sends: once they are too many together, each is cut, and
  * none is added to those that fill the bounds even so.
  */
 export function fittingWarnings(warnings: readonly string[]): readonly string[] {
   let written = 0;
-  const whole = warnings.findIndex((text) => (written += text.length) > WARNINGS_RUNES_MAX);
+  const runes = warnings.map((text) => Array.from(text));
+  const whole = runes.findIndex(({ length }) => (written += length) > WARNINGS_RUNES_MAX);
   if (whole < 0) return warnings;
-  const cut = warnings.map((text) => text.slice(0, WARNING_RUNES_MAX));
+  const cut = runes.map((own) => own.slice(0, WARNING_RUNES_MAX).join(''));
   written = 0;
-  const last = cut.findIndex((text, index) => {
-    written += text.length;
+  const last = runes.findIndex(({ length }, index) => {
+    written += Math.min(length, WARNING_RUNES_MAX);
     return index >= whole && written >= WARNINGS_RUNES_MAX;
   });
   return last < 0 ? cut : cut.slice(0, last + 1);

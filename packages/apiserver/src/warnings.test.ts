@@ -10,3 +10,8 @@ test('warnings that are too many together are cut, and those beyond are dropped'
   assert.ok(fitting.every((text) => text.length === 256));
   assert.equal(fitting.length, 16);
 });
+
+test('warnings are counted and cut by characters, however many bytes those have', () => {
+  const wide = ['😀'.repeat(2000), '😀'.repeat(2000)];
+  assert.deepEqual(fittingWarnings(wide), wide);
+});
