@@ -35,6 +35,22 @@ export function checkedDeleteOptions(fields: JsonObject): Result<DeleteOptions> 
   });
 }
 
+/** The options as admission is told of them, but for `dryRun`, which each write has. */
+export function shownOptions(options: DeleteOptions): JsonObject {
+  const { gracePeriodSeconds, orphanDependents, propagationPolicy, uid, resourceVersion } = options;
+  const shown: JsonObject = {};
+  if (gracePeriodSeconds !== null) shown['gracePeriodSeconds'] = gracePeriodSeconds;
+  if (uid !== null || resourceVersion !== null) {
+    shown['preconditions'] = {
+      ...(uid === null ? {} : { uid }),
+      ...(resourceVersion === null ? {} : { resourceVersion }),
+    };
+  }
+  if (orphanDependents !== null) shown['orphanDependents'] = orphanDependents;
+  if (propagationPolicy !== '') shown['propagationPolicy'] = propagationPolicy;
+  return shown;
+}
+
 /** Upstream's conversion from url.Values; `uid` and `resourceVersion` are preconditions. */
 function queryFields(call: Call): Result<JsonObject> {
   const { query } = call;

@@ -17,6 +17,7 @@ import {
 import type { Admit, Admitted } from './admission/admission.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { toStored } from './conversion.ts';
+import { shownOptions } from './delete-options.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
 import { continueAfter, startOfPage } from './continue-token.ts';
@@ -180,6 +181,11 @@ function admitDeletion(
     then(own);
     return;
   }
+  // an eviction was admitted as such
+  if (context.call.info.subresource !== '') {
+    then(null);
+    return;
+  }
   const operation = 'DELETE';
   const write: Admitted = {
     ...context,
@@ -187,6 +193,7 @@ function admitDeletion(
     subresource: '',
     object: null,
     previous: object,
+    deleteOptions: shownOptions(options),
   };
   admission.admit(write, then);
 }

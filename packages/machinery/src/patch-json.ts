@@ -13,11 +13,11 @@ export const JSON_PATCH_COPIED_BYTES_MAX: number = 3 * 1024 * 1024;
 
 type Container = JsonObject | JsonValue[];
 
-/** The patched document, or undefined as soon as one operation does not apply. */
+/** The patched document, or as soon as one operation does not apply, why in upstream's words. */
 export function applyJsonPatch(
   document: JsonObject,
   operations: readonly JsonObject[],
-): JsonValue | undefined {
+): JsonObject | JsonValue[] | string {
   let copy = structuredClone(document);
   let copiedBytes = 0;
   for (const operation of operations) {
@@ -30,9 +30,12 @@ export function applyJsonPatch(
     if (operation['op'] === 'copy') {
       const value = readAt(copy, operation['from']);
       copiedBytes += value === undefined ? 0 : Buffer.byteLength(JSON.stringify(value));
-      if (copiedBytes > JSON_PATCH_COPIED_BYTES_MAX) return undefined;
+      if (copiedBytes > JSON_PATCH_COPIED_BYTES_MAX) {
+        const size = `the accumulated size increase of copy operations is ${copiedBytes}`;
+        return `${size}, exceeding the limit ${JSON_PATCH_COPIED_BYTES_MAX}`;
+      }
     }
-    if (!applyOne(copy, operation)) return undefined;
+    if (!applyOne(copy, operation)) return faultOf(copy, operation);
   }
   return copy;
 }
@@ -66,6 +69,70 @@ const OPERATIONS: ReadonlyMap<unknown, Operate> = new Map<unknown, Operate>([
 function applyOne(document: JsonObject, operation: JsonObject): boolean {
   const operate = OPERATIONS.get(operation['op']);
   return operate !== undefined && operate(document, operation);
+}
+
+/** Why an operation does not apply to the document as those before it left it. */
+function faultOf(document: JsonObject, operation: JsonObject): string {
+  const { op, path, from } = operation;
+  if (typeof op !== 'string' || !OPERATIONS.has(op)) {
+    return `Unexpected kind: ${typeof op === 'string' ? op : 'unknown'}`;
+  }
+  const reads = op === 'move' || op === 'copy';
+  if (reads) {
+    const fault = sourceFault(document, op, from);
+    if (fault !== '') return fault;
+  }
+  if (typeof path !== 'string') return `${op} operation failed to decode path: missing value`;
+  const place = locate(document, path);
+  if (place === undefined) {
+    const shown = op === 'add' || op === 'remove' ? JSON.stringify(path) : path;
+    const what = reads ? 'doc is missing destination path' : MISSING[op];
+    const why = `${what ?? 'doc is missing path'}: ${shown}`;
+    return `${op} operation does not apply: ${why}: missing value`;
+  }
+  if (op === 'test' && !Array.isArray(place.within))
+    return `testing value ${path} failed: test failed`;
+  const why = stepFault(place.within, place.key, op === 'add' || reads);
+  if (op === 'replace') {
+    return `replace operation does not apply: doc is missing key: ${path}: missing value`;
+  }
+  if (op === 'copy') return `error while adding value during copy: ${why}`;
+  return why === ''
+    ? `testing value ${path} failed: test failed`
+    : `error in ${op} for path: '${path}': ${why}`;
+}
+
+const MISSING: Readonly<Record<string, string>> = { test: 'is missing path' };
+
+function sourceFault(document: JsonObject, op: string, from: JsonValue | undefined): string {
+  if (typeof from !== 'string') {
+    return `${op} operation failed to decode from: operation, missing from field: missing value`;
+  }
+  const source = locate(document, from);
+  if (source === undefined) {
+    return `${op} operation does not apply: doc is missing from path: ${from}: missing value`;
+  }
+  const { within, key } = source;
+  if (memberOf(within, key) !== undefined || (op === 'copy' && !Array.isArray(within))) return '';
+  const why = stepFault(within, key, false);
+  return op === 'move'
+    ? `error in move for path: '${key}': ${why}`
+    : `error in copy for from: '${from}': ${why}`;
+}
+
+/** What is wrong with the last step; '' where nothing is. */
+function stepFault(within: Container, key: string, isAdding: boolean): string {
+  if (!Array.isArray(within)) {
+    const isThere = isAdding || memberOf(within, key) !== undefined;
+    return isThere ? '' : `Unable to remove nonexistent key: ${key}: missing value`;
+  }
+  if (!/^[+-]?[0-9]+$/.test(key)) {
+    const syntax = `strconv.Atoi: parsing ${JSON.stringify(key)}: invalid syntax`;
+    return isAdding ? `value was not a proper array index: '${key}': ${syntax}` : syntax;
+  }
+  const length = isAdding ? within.length + 1 : within.length;
+  const isThere = indexIn(length, key) !== undefined;
+  return isThere ? '' : `Unable to access invalid index: ${Number(key)}: invalid index referenced`;
 }
 
 /** The container that a pointer's last step is taken in, and that step; undefined if not there. */

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from './json-value.ts';
 import { isObject } from './json-value.ts';
 import { equals } from './json.ts';
 import { applyPatch, parsePatch, type PatchKind } from './patch.ts';
-import { JSON_PATCH_OPERATIONS_MAX } from './patch-json.ts';
+import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX } from './patch-json.ts';
 import { applyMergePatch, createMergePatch } from './patch-merge.ts';
 import { applyStrategicPatch } from './patch-strategic.ts';
 import { findTypeOfKind, type Shape, type Type } from './schema.ts';
@@ -501,4 +501,31 @@ test('no patch makes the merge throw', () => {
     }),
     { numRuns: 3000 },
   );
+});
+
+test('an operation that does not apply is told as upstream tells it to webhooks', () => {
+  const document = { a: 'x', list: ['y'] };
+  const cases: readonly (readonly [JsonObject, string])[] = [
+    [
+      { op: 'remove', path: '/b' },
+      "error in remove for path: '/b': Unable to remove nonexistent key: b: missing value",
+    ],
+    [
+      { op: 'move', from: '/b', path: '/c' },
+      "error in move for path: 'b': Unable to remove nonexistent key: b: missing value",
+    ],
+    [{ op: 'test', path: '/a', value: 'z' }, 'testing value /a failed: test failed'],
+    [{ op: 'foo', path: '/a' }, 'Unexpected kind: foo'],
+    [{ op: 'add', value: 1 }, 'add operation failed to decode path: missing value'],
+    [
+      { op: 'add', path: '/b/c', value: 1 },
+      'add operation does not apply: doc is missing path: "/b/c": missing value',
+    ],
+    [
+      { op: 'add', path: '/list/7', value: 1 },
+      "error in add for path: '/list/7': Unable to access invalid index: 7: " +
+        'invalid index referenced',
+    ],
+  ];
+  for (const [operation, why] of cases) assert.equal(applyJsonPatch(document, [operation]), why);
 });

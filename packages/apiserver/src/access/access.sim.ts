@@ -33,7 +33,12 @@ export class WebhookModel implements WebhookCaller {
   answer(value: JsonObject, status = 200): JsonObject {
     const call = this.calls.shift();
     if (call === undefined) throw new Error('nobody asked the webhook');
-    call.answer({ ok: true, status, body: Buffer.from(JSON.stringify(value)) });
+    call.answer({
+      ok: true,
+      status,
+      contentType: 'application/json',
+      body: Buffer.from(JSON.stringify(value)),
+    });
     return call.body;
   }
 

@@ -3,9 +3,9 @@ import { authorizerValue, type Ask } from '@megaplane/machinery/cel/authorizer-l
 import { NAMESPACE_TYPE, REQUEST_TYPE } from '@megaplane/machinery/cel/admission-environment';
 import { fromJson } from '@megaplane/machinery/cel/json-values';
 import type { CelValue } from '@megaplane/machinery/cel/values';
-import { objectAt } from '@megaplane/machinery/json';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Admitted } from './admission.ts';
+import type { Admitted, Operation } from './admission.ts';
 import { fromStored, toStored } from '../conversion.ts';
 import { serviceAccountIdentity } from '../identity.ts';
 import { shownObject } from '../managed/tracking.ts';
@@ -35,22 +35,53 @@ function resourceOf({ resource }: Served): JsonObject {
   return { group: resource.group, version: resource.version, resource: resource.resource };
 }
 
-const OPTIONS_KIND: Readonly<Record<string, string>> = {
-  POST: 'CreateOptions',
-  PUT: 'UpdateOptions',
-  PATCH: 'PatchOptions',
+const OPTIONS_KIND: Readonly<Record<Operation, string>> = {
+  CREATE: 'CreateOptions',
+  UPDATE: 'UpdateOptions',
   DELETE: 'DeleteOptions',
+  CONNECT: '',
 };
 
-function optionsOf({ call, isDryRun }: Admitted): JsonObject {
-  const kind = OPTIONS_KIND[call.exchange.method] ?? 'CreateOptions';
-  const options: JsonObject = { kind, apiVersion: 'meta.k8s.io/v1' };
+/** A patch comes as the creation or the update that it turned out to be. */
+function optionsOf({ call, isDryRun, operation, deleteOptions }: Admitted): JsonObject {
+  const options: JsonObject = {
+    kind: OPTIONS_KIND[operation],
+    apiVersion: 'meta.k8s.io/v1',
+    ...deleteOptions,
+  };
   if (isDryRun) options['dryRun'] = ['All'];
+  if (operation === 'DELETE') return options;
   for (const field of ['fieldManager', 'fieldValidation']) {
     const text = call.query.text(field);
     if (text !== '') options[field] = text;
   }
   return options;
+}
+
+/** When somebody is told of a write: what the server adds to a new object comes in between. */
+export type Phase = 'mutating' | 'validating';
+
+/** The object of a write, in the version of `target`. */
+export function shownObjectOf(write: Admitted, target: Served, phase: Phase): JsonObject | null {
+  const { object, previous, operation, served } = write;
+  const shown = shownAs(object, served, target);
+  if (shown === null) return null;
+  const metadata = objectAt(shown, 'metadata') ?? {};
+  if (operation === 'CREATE' && phase === 'mutating' && write.subresource === '') {
+    const { uid: _, creationTimestamp: __, generation: ___, ...sent } = metadata;
+    return { ...shown, metadata: sent };
+  }
+  const resourceVersion = stringAt(previous ?? {}, 'metadata', 'resourceVersion');
+  if (operation !== 'UPDATE' || resourceVersion === '' || 'resourceVersion' in metadata) {
+    return shown;
+  }
+  return { ...shown, metadata: { ...metadata, resourceVersion } };
+}
+
+/** What the object is called where it is told of: '' for each of many, and before it is named. */
+function nameOf({ object, call, operation }: Admitted): string {
+  if (operation === 'DELETE' || object === null) return call.info.name;
+  return stringAt(object, 'metadata', 'name') || call.info.name;
 }
 
 /** `request` of an AdmissionReview without the objects; `target` is the version to show. */
@@ -59,7 +90,7 @@ export function requestOf(write: Admitted, target: Served, uid: string): JsonObj
   const { user, uid: userUid, groups, extra } = call.identity;
   const named = subresource === '' ? {} : { subResource: subresource };
   const asked = subresource === '' ? {} : { requestSubResource: subresource };
-  const name = writtenName(write);
+  const name = nameOf(write);
   const { namespace } = call.info;
   return {
     uid,
@@ -88,8 +119,12 @@ export function requestOf(write: Admitted, target: Served, uid: string): JsonObj
 }
 
 /** Values of the variables that all expressions of admission have. */
-export function bindingsOf(write: Admitted, target: Served): Record<string, CelValue | undefined> {
-  const { object, previous, served, call, world, subresource } = write;
+export function bindingsOf(
+  write: Admitted,
+  target: Served,
+  phase: Phase,
+): Record<string, CelValue | undefined> {
+  const { previous, served, call, world, subresource } = write;
   const request = requestOf(write, target, '');
   delete request['uid'];
   const ask = askerOf(write);
@@ -104,9 +139,9 @@ export function bindingsOf(write: Admitted, target: Served): Record<string, CelV
     name: writtenName(write),
   };
   return {
-    object: jsonValue(shownAs(object, served, target)),
+    object: jsonValue(shownObjectOf(write, target, phase)),
     oldObject: jsonValue(shownAs(previous, served, target)),
-    request: fromJson({ name: '', namespace: '', subResource: '', ...request }, REQUEST_TYPE),
+    request: fromJson(request, REQUEST_TYPE),
     namespaceObject: isNamespaced ? namespaceValue(readNamespace(world, namespace)) : null,
     authorizer: authorizerValue(ask),
     'authorizer.requestResource': authorizerValue(ask, about),

@@ -21,6 +21,8 @@ export interface Admitted extends RuleContext {
   readonly subresource: string;
   readonly object: JsonObject | null;
   readonly previous: JsonObject | null;
+  /** What a deletion was asked with. */
+  readonly deleteOptions?: JsonObject;
 }
 
 export type Admit = (refusal: Status | null) => void;

@@ -13,7 +13,7 @@ import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
-import { bindingsOf, shownAs, shownBack } from './admission-request.ts';
+import { bindingsOf, shownObjectOf, shownBack } from './admission-request.ts';
 import { evaluateConditions } from './match-conditions.ts';
 import { refitted } from '../schema-gate.ts';
 import { replaceObject } from './object-change.ts';
@@ -121,7 +121,7 @@ function mutateOne(
     for (const [index, { isPatch, expression }] of own.all.entries()) {
       // each sees what the one before it made
       const value = param === null ? null : fromJson(shownObject(param));
-      const evaluation = new Evaluation(policy, bindingsOf(write, target), value);
+      const evaluation = new Evaluation(policy, bindingsOf(write, target, 'mutating'), value);
       if (index === 0) {
         const matched = evaluateConditions(policy.conditions, () => evaluation.bindings);
         if (matched.kind === 'skip') break;
@@ -154,7 +154,7 @@ function change(
   if (made instanceof CelError) return made.message;
   const { object, served } = write;
   if (object === null) return false;
-  const shown = shownAs(object, served, target) ?? {};
+  const shown = shownObjectOf(write, target, 'mutating') ?? {};
   const next = isPatch ? patched(shown, made) : merged(shown, made, target);
   if (typeof next === 'string') return next;
   const fitted = refitted(target, next, true);
@@ -163,8 +163,8 @@ function change(
   if (unknown !== undefined) return `error applying patch: ${unknown}`;
   const result = fitted === null ? next : fitted.object;
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
-  replaceObject(served, object, shownBack(result, served, target));
-  return true;
+  const refusal = replaceObject(write, object, shownBack(result, served, target));
+  return refusal === null ? true : (refusal.message ?? '');
 }
 
 function patched(shown: JsonObject, made: CelValue): JsonObject | string {

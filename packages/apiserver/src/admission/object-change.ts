@@ -2,14 +2,46 @@
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { withDefaults } from '../schema-gate.ts';
-import type { Served } from '../served.ts';
+import { badRequest, type Status } from '@megaplane/machinery/status';
+import type { Admitted } from './admission.ts';
 
-/** Makes `object` what `next` is; who owns which fields stays as it was found out before. */
-export function replaceObject(served: Served, object: JsonObject, next: JsonObject): void {
-  const managed = objectAt(object, 'metadata')?.['managedFields'];
+type Change = Pick<Admitted, 'operation' | 'subresource' | 'served'>;
+
+/** Metadata that is the server's own, whatever a mutation says. */
+const OWN_AT_CREATION: readonly string[] = ['uid', 'creationTimestamp', 'generation'];
+const OWN_LATER: readonly string[] = ['generation'];
+
+/**
+ * Makes the object of the write `next`; who owns which fields stays as it was found out before, and
+ * so does what the server gives to objects after upstream's admission. The other object may not be
+ * in another namespace.
+ */
+export function replaceObject(
+  { operation, subresource, served }: Change,
+  object: JsonObject,
+  next: JsonObject,
+): Status | null {
+  const before = objectAt(object, 'metadata') ?? {};
+  const { managedFields: _, selfLink: __, ...metadata } = objectAt(next, 'metadata') ?? {};
+  const { namespace } = before;
+  const changed = metadata['namespace'] ?? '';
+  if (namespace !== undefined && changed !== '' && changed !== namespace) {
+    return badRequest(OTHER_NAMESPACE);
+  }
+  if (namespace !== undefined) metadata['namespace'] = namespace;
+  const own = operation === 'CREATE' ? OWN_AT_CREATION : OWN_LATER;
+  for (const field of subresource === '' ? own : []) {
+    const value = before[field];
+    if (value !== undefined) metadata[field] = value;
+    else if (operation !== 'CREATE') delete metadata[field];
+  }
+  const { managedFields } = before;
   for (const field of Object.keys(object)) delete object[field];
   Object.assign(object, next);
-  const { managedFields: _, ...metadata } = objectAt(next, 'metadata') ?? {};
-  object['metadata'] = managed === undefined ? metadata : { managedFields: managed, ...metadata };
+  object['metadata'] = managedFields === undefined ? metadata : { managedFields, ...metadata };
   withDefaults(served, object);
+  return null;
 }
+
+const OTHER_NAMESPACE =
+  'the namespace of the provided object does not match the namespace sent on the request';

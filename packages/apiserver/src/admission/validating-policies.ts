@@ -110,7 +110,7 @@ function judge(applicable: readonly Applicable<Checks>[], write: Admitted): Stat
   let first: Status | null = null;
   for (const one of applicable) {
     if (!isAbout(one, write)) continue;
-    const common = bindingsOf(write, one.target);
+    const common = bindingsOf(write, one.target, 'validating');
     for (const binding of one.bindings) {
       if (!isBound(binding, write)) continue;
       for (const violation of violationsOf(one, binding, write, common)) {

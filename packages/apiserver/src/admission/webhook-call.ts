@@ -1,7 +1,7 @@
 /** Calling one webhook: where it is, how long it may take, and what its failures are called. */
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, badRequest, type Status } from '@megaplane/machinery/status';
+import { httpFailure } from '../client-failure.ts';
 import type { Admitted } from './admission.ts';
 import { readStoredObject } from './stored-object.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
@@ -32,7 +32,13 @@ export interface WebhookCredential {
 }
 
 export type WebhookResponse =
-  | { readonly ok: true; readonly status: number; readonly body: Buffer }
+  | {
+      readonly ok: true;
+      readonly status: number;
+      /** '' where the answer does not tell. */
+      readonly contentType: string;
+      readonly body: Buffer;
+    }
   /** `why` in the words of Go's client: `context deadline exceeded`. */
   | { readonly ok: false; readonly why: string };
 
@@ -52,7 +58,7 @@ export type Called =
   | { readonly kind: 'ignored' }
   | { readonly kind: 'refused'; readonly status: Status };
 
-const IGNORED: Called = { kind: 'ignored' };
+const IGNORED = { kind: 'ignored' } as const;
 const slices = new NamespacedObjects('discovery.k8s.io', 'endpointslices');
 
 /** What all calls need. */
@@ -97,16 +103,19 @@ export function callWebhook(
     return;
   }
   const uid = edge.uuid();
-  const body = reviewBody(write, webhook, target, uid);
+  const phase = type === 'admit' ? 'mutating' : 'validating';
+  const body = reviewBody(write, webhook, target, uid, phase);
   const asked: WebhookTarget = { ...found, path: `${found.path}?${timed}` };
   caller.call(asked, body, webhook.timeoutSeconds * 1000, (response) => {
     if (!response.ok) {
       fail(`failed to call webhook: Post "${url}": ${response.why}`, 0);
     } else if (response.status < 200 || response.status > 299) {
-      fail(
-        `failed to call webhook: ${httpFailure(response.status, response.body)}`,
-        response.status,
-      );
+      const why = httpFailure(response.status, response.body, response.contentType);
+      fail(`failed to call webhook: ${why}`, response.status);
+    } else if (response.body.length === 0) {
+      const type = response.contentType || 'application/json';
+      const why = `0-length response with status code: ${response.status}`;
+      fail(`failed to call webhook: ${why} and content type: ${type}`, response.status);
     } else {
       const review = readReview(response.body, webhook.version, uid, type === 'admit');
       if (!review.ok) {
@@ -122,48 +131,14 @@ export function callWebhook(
   });
 }
 
-function failureOf({ name, ignoresFailures }: Webhook, why: string): Called {
+/** What the failure of a call means for the write: `failurePolicy` tells. */
+export function failureOf(
+  { name, ignoresFailures }: Webhook,
+  why: string,
+): Exclude<Called, { readonly kind: 'answered' }> {
   if (ignoresFailures) return IGNORED;
   const text = `failed calling webhook ${JSON.stringify(name)}: ${why}`;
   return { kind: 'refused', status: internalError(text) };
-}
-
-/** The message of a Status that says of a failure; '' for all else. */
-function statusMessage(text: string): string {
-  if (!text.startsWith('{')) return '';
-  try {
-    const said = JSON.parse(text) as JsonObject;
-    const isFailure = stringAt(said, 'kind') === 'Status' && stringAt(said, 'status') === 'Failure';
-    return isFailure ? stringAt(said, 'message') : '';
-  } catch (error) {
-    if (error instanceof SyntaxError) return '';
-    throw error;
-  }
-}
-
-/** What Go's REST client says of an answer that is no success. */
-export function httpFailure(code: number, body: Buffer): string {
-  const said = body.toString('utf8').trim();
-  const own = statusMessage(said);
-  if (own !== '') return own;
-  switch (code) {
-    case 401:
-      return 'Unauthorized';
-    case 403:
-      return said === '' ? 'forbidden' : `forbidden: ${said}`;
-    case 404:
-      return 'the server could not find the requested resource';
-    case 405:
-      return 'the server does not allow this method on the requested resource';
-    case 503:
-      return 'the server is currently unable to handle the request';
-    default:
-      if (code >= 500) {
-        const quoted = JSON.stringify(said === '' ? 'unknown' : said);
-        return `an error on the server (${quoted}) has prevented the request from succeeding`;
-      }
-      return `the server rejected our request for an unknown reason`;
-  }
 }
 
 export type Located =
@@ -197,7 +172,8 @@ export function locate(world: World, client: ClientConfig): Located {
   if (endpoint !== null) return { ...at, ...endpoint };
   const address = stringAt(found, 'spec', 'clusterIP');
   if (address === '' || address === 'None') {
-    return { authority, path, missing: `no endpoints available for service "${name}"` };
+    const missing = `cannot route to service with ClusterIP ${JSON.stringify(address)}`;
+    return { authority, path, missing };
   }
   return { ...at, host: address, port };
 }

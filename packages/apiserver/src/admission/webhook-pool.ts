@@ -11,6 +11,7 @@ import type {
   ResponseSink,
 } from '@megaplane/wire/client';
 import { connect } from '@megaplane/wire/connect';
+import type { FieldList } from '@megaplane/wire/exchange';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
 
 /** Longer answers are refused. */
@@ -160,6 +161,7 @@ class PooledCall implements ResponseSink {
   #chunks: Buffer[] = [];
   #length = 0;
   #status = 0;
+  #contentType = '';
   #stream: ClientStream | null = null;
   #again: (message: string) => boolean = () => false;
   #isExpired = false;
@@ -186,8 +188,11 @@ class PooledCall implements ResponseSink {
     this.#stream?.cancel();
   }
 
-  onHead(_stream: ClientStream, status: number): void {
+  onHead(_stream: ClientStream, status: number, fields: FieldList): void {
     this.#status = status;
+    for (let at = 0; at < fields.length; at += 2) {
+      if (fields[at] === 'content-type') this.#contentType = fields[at + 1] ?? '';
+    }
   }
 
   onData(stream: ClientStream, bytes: Buffer, start: number, end: number): void {
@@ -203,12 +208,27 @@ class PooledCall implements ResponseSink {
   onEnd(_stream: ClientStream, failure: { kind: string; message: string } | null): void {
     if (this.#isExpired) return;
     if (failure === null) {
-      this.#done({ ok: true, status: this.#status, body: Buffer.concat(this.#chunks) });
+      const body = Buffer.concat(this.#chunks);
+      this.#done({ ok: true, status: this.#status, contentType: this.#contentType, body });
       return;
     }
     if (failure.kind === 'refused' && this.#again(failure.message)) return;
     this.#done({ ok: false, why: goText(failure.message) });
   }
+}
+
+/** What Go says of a certificate that is another's, from Node's words for it. */
+function otherName(message: string): string {
+  const address = /IP: (\S+) is not in the cert's list:\s*(.*)$/.exec(message);
+  if (address !== null) {
+    const [, host = '', addresses = ''] = address;
+    if (addresses !== '') return `certificate is valid for ${addresses}, not ${host}`;
+    return `cannot validate certificate for ${host} because it doesn't contain any IP SANs`;
+  }
+  const names = /altnames: (.*)$/.exec(message)?.[1] ?? '';
+  const host = /Host: ([^.\s]\S*?)\.? is not/.exec(message)?.[1] ?? '';
+  const valid = names.replaceAll(/DNS:|IP Address:/g, '').trim();
+  return `certificate is valid for ${valid}, not ${host}`;
 }
 
 const CERTIFICATE = 'tls: failed to verify certificate: x509: ';
@@ -224,12 +244,7 @@ function goText(message: string): string {
   }
   const lookup = /getaddrinfo \w+ (\S+)/.exec(message);
   if (lookup !== null) return `dial tcp: lookup ${lookup[1] ?? ''}: no such host`;
-  if (/altnames|does not match certificate/i.test(message)) {
-    const names = /altnames: (.*)$/.exec(message)?.[1] ?? '';
-    const host = /Host: ([^.\s]\S*?)\.? is not/.exec(message)?.[1] ?? '';
-    const valid = names.replaceAll(/DNS:|IP Address:/g, '').trim();
-    return `${CERTIFICATE}certificate is valid for ${valid}, not ${host}`;
-  }
+  if (/altnames|does not match certificate/i.test(message)) return CERTIFICATE + otherName(message);
   if (/expired/.test(message)) return `${CERTIFICATE}certificate has expired or is not yet valid`;
   if (/certificate|self-signed|self signed/.test(message)) {
     return `${CERTIFICATE}certificate signed by unknown authority`;

@@ -1,13 +1,18 @@
 /** AdmissionReview: what a webhook is asked, and what its answer means. Texts are upstream's. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { quoted } from '@megaplane/machinery/quoting';
 import type { Status } from '@megaplane/machinery/status';
 import type { Admitted } from './admission.ts';
 import type { Served } from '../served.ts';
-import { requestOf, shownAs } from './admission-request.ts';
+import { requestOf, shownAs, shownObjectOf, type Phase } from './admission-request.ts';
+import { readAnswer } from './webhook-answer.ts';
 import type { Webhook } from './webhook-configurations.ts';
 
 const GROUP = 'admission.k8s.io';
+export const JSON_PATCH = 'JSONPatch';
+/** Higher ones cannot be sent to the client. */
+const CODE_MAX = 999;
 
 /** The body of the request. */
 export function reviewBody(
@@ -15,15 +20,16 @@ export function reviewBody(
   { version }: Webhook,
   target: Served,
   uid: string,
+  phase: Phase,
 ): Buffer {
-  const { object, previous, served } = write;
+  const { previous, served } = write;
   const { options, dryRun, ...request } = requestOf(write, target, uid);
   const review = {
     kind: 'AdmissionReview',
     apiVersion: `${GROUP}/${version}`,
     request: {
       ...request,
-      object: shownAs(object, served, target),
+      object: shownObjectOf(write, target, phase),
       oldObject: shownAs(previous, served, target),
       dryRun,
       options,
@@ -36,8 +42,9 @@ export function reviewBody(
 export interface Reviewed {
   readonly allowed: boolean;
   readonly status: JsonObject;
-  /** Operations of the JSON patch; '' without one. */
+  /** Operations of the patch; '' without one. */
   readonly patch: string;
+  readonly patchType: string;
   readonly warnings: readonly string[];
   /** For the audit log, without the webhook's name before them. */
   readonly annotations: Readonly<Record<string, string>>;
@@ -56,18 +63,19 @@ export function readReview(
   uid: string,
   isMutating: boolean,
 ): ReviewAnswer {
-  const review = parse(body);
-  if (typeof review === 'string') return { ok: false, why: `failed to call webhook: ${review}` };
-  const response = objectAt(review, 'response');
-  if (response === undefined) return invalid('webhook response was absent');
+  const answer = readAnswer(body, version);
+  if (!answer.ok) return { ok: false, why: `failed to call webhook: ${answer.why}` };
+  const { kind, response } = answer;
+  if (response === null) return invalid('webhook response was absent');
   const patch = stringAt(response, 'patch');
   if (version === 'v1') {
-    const kind = `${stringAt(review, 'apiVersion')}, Kind=${stringAt(review, 'kind')}`;
+    const found = stringAt(response, 'uid');
+    if (found !== uid) {
+      return invalid(`expected response.uid=${quoted(uid)}, got ${quoted(found)}`);
+    }
     const wanted = `${GROUP}/v1, Kind=AdmissionReview`;
     if (kind !== wanted) return invalid(`expected webhook response of ${wanted}, got ${kind}`);
-    const found = stringAt(response, 'uid');
-    if (found !== uid) return invalid(`expected response.uid="${uid}", got "${found}"`);
-    const fault = isMutating ? patchFault(response, patch) : '';
+    const fault = isMutating ? patchFault(response, patch) : strayPatch(response, patch);
     if (fault !== '') return invalid(fault);
   }
   return {
@@ -76,6 +84,8 @@ export function readReview(
       allowed: response['allowed'] === true,
       status: objectAt(response, 'status') ?? {},
       patch: isMutating && patch !== '' ? Buffer.from(patch, 'base64').toString('utf8') : '',
+      // the older version knows of one type only, and does not look
+      patchType: version === 'v1' ? stringAt(response, 'patchType') : JSON_PATCH,
       warnings: listAt(response, 'warnings').filter((one) => typeof one === 'string'),
       annotations: textsIn(objectAt(response, 'auditAnnotations') ?? {}),
     },
@@ -99,29 +109,15 @@ function patchFault(response: JsonObject, patch: string): string {
   const hasType = type !== undefined && type !== null;
   if (patch !== '' && !hasType) return 'webhook returned response.patch but not response.patchType';
   if (patch === '' && hasType) return 'webhook returned response.patchType but not response.patch';
-  if (hasType && type !== 'JSONPatch') {
-    return `webhook returned invalid response.patchType of ${JSON.stringify(type)}`;
-  }
-  return '';
+  return type === '' ? 'webhook returned invalid response.patchType of ""' : '';
 }
 
-function parse(body: Buffer): JsonObject | string {
-  try {
-    const value = JSON.parse(body.toString('utf8')) as JsonValue;
-    if (isObject(value)) return value;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
-  const [first = ''] = body.toString('utf8').trimStart();
-  const why =
-    first === ''
-      ? 'unexpected end of JSON input'
-      : `invalid character ${quotedRune(first)} looking for beginning of value`;
-  return `couldn't get version/kind; json parse error: ${why}`;
-}
-
-function quotedRune(rune: string): string {
-  return rune === "'" ? `'\\''` : `'${rune}'`;
+/** Validating webhooks change nothing. */
+function strayPatch(response: JsonObject, patch: string): string {
+  if (patch !== '') return 'validating webhook may not return response.patch';
+  const type = response['patchType'];
+  const hasType = type !== undefined && type !== null;
+  return hasType ? 'validating webhook may not return response.patchType' : '';
 }
 
 /** The Status of a refusal: the webhook's own, with at least 400 and a message that names it. */
@@ -131,12 +127,13 @@ export function denialOf(name: string, status: JsonObject): Status {
   const denied = `admission webhook ${JSON.stringify(name)} denied the request`;
   const said = own || reason;
   const sentCode = status['code'];
-  const code = typeof sentCode === 'number' && sentCode >= 400 ? sentCode : 400;
+  const sent = typeof sentCode === 'number' && sentCode >= 400 ? sentCode : 400;
+  const code = sent > CODE_MAX ? 500 : sent;
   const details = objectAt(status, 'details');
   return {
     kind: 'Status',
     apiVersion: 'v1',
-    metadata: {},
+    metadata: objectAt(status, 'metadata') ?? {},
     status: 'Failure',
     message: said === '' ? `${denied} without explanation` : `${denied}: ${said}`,
     ...(reason === '' ? {} : { reason }),

@@ -11,8 +11,13 @@ interface ReviewRequest {
   readonly kind: { readonly kind: string };
   readonly requestKind: { readonly group: string };
   readonly resource: { readonly group: string };
+  readonly options: { readonly kind: string };
   readonly object: {
-    metadata: { labels?: Record<string, string> };
+    metadata: {
+      labels?: Record<string, string>;
+      uid?: string;
+      resourceVersion?: string;
+    };
     spec: { containers: unknown[] };
   };
   readonly oldObject: unknown;
@@ -38,7 +43,7 @@ function answered(review: { request: ReviewRequest }, reply: object): WebhookRes
   const body = Buffer.from(
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response }),
   );
-  return { ok: true, status: 200, body };
+  return { ok: true, status: 200, contentType: 'application/json', body };
 }
 
 const RULE = {
@@ -77,6 +82,7 @@ function patch(...operations: object[]): object {
 
 const PODS = '/api/v1/namespaces/n/pods';
 const MAPS = '/api/v1/namespaces/n/configmaps';
+const NAMESPACE = '/metadata/namespace';
 
 test('mutating webhooks change what is stored, in order, and again when asked to', async () => {
   const webhooks = new CallerModel();
@@ -149,7 +155,7 @@ test('webhooks that fail refuse or are passed over, as their policy says', async
   const model = admittingModel({ webhooks });
   const raw =
     (body: string, status = 200): Reply =>
-    () => ({ ok: true, status, body: Buffer.from(body) });
+    () => ({ ok: true, status, contentType: '', body: Buffer.from(body) });
   const cases: [Reply, string][] = [
     [
       () => ({ ok: false, why: 'context deadline exceeded' }),
@@ -157,8 +163,8 @@ test('webhooks that fail refuse or are passed over, as their policy says', async
     ],
     [
       raw('garbage'),
-      "failed to call webhook: couldn't get version/kind; json parse error: invalid " +
-        "character 'g' looking for beginning of value",
+      "failed to call webhook: couldn't get version/kind; json parse error: json: cannot " +
+        'unmarshal string into Go value of type struct {',
     ],
     [raw('{}', 404), 'failed to call webhook: the server could not find the requested resource'],
     [raw('{}'), 'received invalid webhook response: webhook response was absent'],
@@ -310,4 +316,49 @@ test('writes that are like others before them are shown to webhooks all the same
     [201, 201, 201, 201, 201, 201],
   );
   assert.equal(webhooks.calls.length, 6);
+});
+
+test('a webhook sees revisions of updates, and changes nothing of the server', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  configure(model, 'mutating', 'a', [webhook('a')]);
+  const seen: object[] = [];
+  webhooks.replies['a'] = ({ operation, object, options }) => {
+    const shown = operation === 'DELETE' ? null : object.metadata;
+    seen.push([operation, typeof shown?.uid, typeof shown?.resourceVersion, options.kind]);
+    if (operation === 'CREATE') return patch({ op: 'add', path: '/metadata/uid', value: 'mine' });
+    if (operation === 'UPDATE') return patch({ op: 'add', path: NAMESPACE, value: 'x' });
+    return patch({ op: 'add', path: '/data', value: {} });
+  };
+  const created = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(created.status, 201, created.text);
+  assert.ok(!created.text.includes('mine'));
+  const changed = model.ask('PATCH', `${MAPS}/m`, { data: { a: 'b' } });
+  const deleted = model.ask('DELETE', `${MAPS}/m?gracePeriodSeconds=3`);
+  await settled();
+  assert.equal(changed.status, 400);
+  assert.match(messageOf(changed), /does not match the namespace sent on the request$/);
+  assert.equal(deleted.status, 500);
+  assert.match(messageOf(deleted), /attempted to modify the object, which is not supported/);
+  assert.deepEqual(seen, [
+    ['CREATE', 'undefined', 'undefined', 'CreateOptions'],
+    ['UPDATE', 'string', 'string', 'UpdateOptions'],
+    ['DELETE', 'undefined', 'undefined', 'DeleteOptions'],
+  ]);
+});
+
+test('a patch into another kind, or one that cannot be read, is refused', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  configure(model, 'mutating', 'a', [webhook('a', { failurePolicy: 'Ignore' })]);
+  webhooks.replies['a'] = () => patch({ op: 'replace', path: '/kind', value: 'Secret' });
+  const other = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(other.status, 500);
+  assert.equal(messageOf(other), 'converting (v1.Secret) to (core.ConfigMap): unknown conversion');
+  webhooks.replies['a'] = () => ({ allowed: true, patchType: 'JSONPatch', patch: 'e30=' });
+  const ignored = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(ignored.status, 201, ignored.text);
 });

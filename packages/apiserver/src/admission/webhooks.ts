@@ -4,25 +4,26 @@
  * Mutating webhooks are called one after the other, each with what those before it made; validating
  * ones all at once. A write that no webhook has a rule for costs a look into a table.
  */
-import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
+import { parsePatch } from '@megaplane/machinery/patch';
+import { applyJsonPatch } from '@megaplane/machinery/patch-json';
 import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
-import { bindingsOf, shownAs, shownBack } from './admission-request.ts';
+import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-request.ts';
 import { evaluateConditions } from './match-conditions.ts';
 import { isSelected } from './matching.ts';
-import { refitted, typeOf } from '../schema-gate.ts';
 import { replaceObject } from './object-change.ts';
+import { patchedObject } from './patched-object.ts';
 import { writtenName } from './refusal.ts';
-import { callWebhook, type CallContext, type Called } from './webhook-call.ts';
+import { callWebhook, failureOf, type CallContext, type Called } from './webhook-call.ts';
 import { WebhookConfigurations, type Matching, type Webhook } from './webhook-configurations.ts';
-import { denialOf } from './webhook-review.ts';
+import { denialOf, JSON_PATCH, type Reviewed } from './webhook-review.ts';
 
 /** Whether the webhook is to be called; a Status where its conditions failed and that counts. */
-function isCalled({ webhook, target }: Matching, write: Admitted): boolean | Status {
+function isCalled({ webhook, target }: Matching, write: Admitted, phase: Phase): boolean | Status {
   if (!isSelected(webhook.selectors, write)) return false;
-  const matched = evaluateConditions(webhook.conditions, () => bindingsOf(write, target));
+  const matched = evaluateConditions(webhook.conditions, () => bindingsOf(write, target, phase));
   if (matched.kind === 'match') return true;
   if (matched.kind === 'skip' || webhook.ignoresFailures) return false;
   return forbidden(write.served.plural, writtenName(write), matched.message);
@@ -46,6 +47,13 @@ interface Pass {
   isChanged: boolean;
   /** The second pass, after which there is no other. */
   isAgain: boolean;
+  /** The object as the first pass left it. */
+  output: string;
+}
+
+/** Those of the first pass that want to see later changes. */
+function wantAgain(pass: Pass): void {
+  for (const earlier of pass.called) if (earlier.isReinvoked) pass.wanting.add(earlier);
 }
 
 export function mutatingWebhooks(world: World, context: CallContext): AdmissionPlugin {
@@ -59,12 +67,12 @@ export function mutatingWebhooks(world: World, context: CallContext): AdmissionP
       if (matching.length === 0) return null;
       let pass = passes.get(write);
       if (pass === undefined) {
-        passes.set(
-          write,
-          (pass = { called: [], wanting: new Set(), isChanged: false, isAgain: false }),
-        );
+        pass = { called: [], wanting: new Set(), isChanged: false, isAgain: false, output: '' };
+        passes.set(write, pass);
       } else {
         pass.isAgain = true;
+        // other plugins have changed what the webhooks made
+        if (JSON.stringify(write.object) !== pass.output) wantAgain(pass);
       }
       return mutateAll(context, write, matching, pass);
     },
@@ -85,6 +93,7 @@ function mutateAll(
     const next = (index: number): void => {
       const own = matching[index];
       if (own === undefined) {
+        pass.output = JSON.stringify(write.object);
         then(null);
         return;
       }
@@ -92,7 +101,7 @@ function mutateAll(
         next(index + 1);
         return;
       }
-      const wanted = isCalled(own, write);
+      const wanted = isCalled(own, write, 'mutating');
       if (typeof wanted !== 'boolean') {
         then(wanted);
         return;
@@ -130,13 +139,17 @@ function take(
   if (!review.allowed) return denialOf(webhook.name, review.status);
   let mutated = false;
   if (review.patch !== '') {
-    const changed = patchObject(write, target, review.patch);
-    if (typeof changed !== 'boolean') return changed;
+    const changed = patchObject(write, target, webhook, review);
+    if (typeof changed !== 'boolean') {
+      if (changed.kind === 'refused') return changed.status;
+      write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
+      return null;
+    }
     mutated = changed;
     if (changed) {
       pass.isChanged = true;
       // those that were called before have not seen this
-      for (const earlier of pass.called) if (earlier.isReinvoked) pass.wanting.add(earlier);
+      wantAgain(pass);
     }
   }
   const note = { configuration, webhook: name, mutated };
@@ -146,21 +159,41 @@ function take(
 }
 
 /** True where the patch changed something. */
-function patchObject(write: Admitted, target: Served, text: string): boolean | Status {
+function patchObject(
+  write: Admitted,
+  target: Served,
+  webhook: Webhook,
+  { patch: text, patchType }: Reviewed,
+): boolean | Failure {
   const { object, served } = write;
-  if (object === null) return false;
-  const patch = parsePatch('json', text);
-  if (!patch.ok) return internalError(patch.status.message ?? 'the patch cannot be read');
-  const shown = shownAs(object, served, target) ?? {};
-  const before = JSON.stringify(shown);
-  const patched = applyPatch(patch.value, shown, typeOf(target));
-  if (!patched.ok) return internalError(patched.status.message ?? 'the patch does not apply');
-  const fitted = refitted(target, patched.value, false);
-  if (fitted !== null && !fitted.ok) return internalError(fitted.message);
-  const result = fitted === null ? patched.value : fitted.object;
-  if (JSON.stringify(result) === before) return false;
-  replaceObject(served, object, shownBack(result, served, target));
-  return true;
+  const { name } = webhook;
+  const patch = parsePatch('json', text, false);
+  if (!patch.ok) {
+    const why = patch.status.message ?? '';
+    return failureOf(webhook, `received undecodable patch in webhook response: ${why}`);
+  }
+  if (patch.value.kind !== 'json' || patch.value.operations.length === 0) return false;
+  if (object === null) {
+    const why = 'attempted to modify the object, which is not supported for this operation';
+    return refused(internalError(`admission webhook ${JSON.stringify(name)} ${why}`));
+  }
+  if (patchType !== JSON_PATCH) {
+    return failureOf(webhook, `unsupported patch type ${JSON.stringify(patchType)}`);
+  }
+  const shown = shownObjectOf(write, target, 'mutating') ?? {};
+  const patched = applyJsonPatch(shown, patch.value.operations);
+  if (typeof patched === 'string') return refused(internalError(patched));
+  const result = patchedObject(target, patched, shown);
+  if ('status' in result) return refused(result.status);
+  if (JSON.stringify(result.object) === JSON.stringify(shown)) return false;
+  const refusal = replaceObject(write, object, shownBack(result.object, served, target));
+  return refusal === null ? true : refused(refusal);
+}
+
+type Failure = Exclude<Called, { readonly kind: 'answered' }>;
+
+function refused(status: Status): Failure {
+  return { kind: 'refused', status };
 }
 
 export function validatingWebhooks(world: World, context: CallContext): AdmissionPlugin {
@@ -173,7 +206,7 @@ export function validatingWebhooks(world: World, context: CallContext): Admissio
       if (matching.length === 0) return null;
       const wanted: Matching[] = [];
       for (const own of matching) {
-        const called = isCalled(own, write);
+        const called = isCalled(own, write, 'validating');
         if (typeof called !== 'boolean') return called;
         if (called) wanted.push(own);
       }
@@ -182,21 +215,21 @@ export function validatingWebhooks(world: World, context: CallContext): Admissio
   };
 }
 
-/** All at once; the first in order that says no is the one that is told. */
+/** All at once; who says no first is the one that is told. */
 function validateAll(context: CallContext, write: Admitted, wanted: readonly Matching[]): Later {
   return (then) => {
-    const refusals: (Status | null)[] = wanted.map(() => null);
+    let refusal: Status | null = null;
     let left = wanted.length;
     for (const [index, own] of wanted.entries()) {
       callWebhook(context, write, own, 'validating', (called) => {
-        if (called.kind === 'refused') refusals[index] = called.status;
+        if (called.kind === 'refused') refusal ??= called.status;
         else if (called.kind === 'ignored') {
           write.call.annotate(`${FAILED_OPEN}/round_0_index_${index}`, own.webhook.name);
         } else if (called.kind === 'answered' && !called.review.allowed) {
-          refusals[index] = denialOf(own.webhook.name, called.review.status);
+          refusal ??= denialOf(own.webhook.name, called.review.status);
         }
         left--;
-        if (left === 0) then(refusals.find((refusal) => refusal !== null) ?? null);
+        if (left === 0) then(refusal);
       });
     }
   };

@@ -86,7 +86,9 @@ test('webhooks are asked about custom resources, and refuse them', async () => {
       const response = { uid: request.uid, allowed: false, status: { message: 'not today' } };
       const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response };
       const answer = Buffer.from(JSON.stringify(review));
-      setImmediate(() => then({ ok: true, status: 200, body: answer }));
+      setImmediate(() =>
+        then({ ok: true, status: 200, contentType: 'application/json', body: answer }),
+      );
     },
   };
   const rig = startRig({ webhooks });

@@ -4,13 +4,9 @@
  */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import {
-  httpFailure,
-  locate,
-  type WebhookCaller,
-  type WebhookTarget,
-} from '../admission/webhook-call.ts';
+import { locate, type WebhookCaller, type WebhookTarget } from '../admission/webhook-call.ts';
 import { readClient, type ClientConfig } from '../admission/webhook-configurations.ts';
+import { httpFailure } from '../client-failure.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
 import { conversionBody, readConversion, type ReviewScope } from './conversion-review.ts';
@@ -104,7 +100,7 @@ export class ConversionWebhook {
     this.#caller.call(target, body, TIMEOUT_MS, (response) => {
       if (!response.ok) then({ why: `Post "${url}": ${response.why}` });
       else if (response.status >= 200 && response.status <= 299) then({ body: response.body });
-      else then({ why: httpFailure(response.status, response.body) });
+      else then({ why: httpFailure(response.status, response.body, response.contentType) });
     });
   }
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  httpFailure,
   type WebhookCaller,
   type WebhookResponse,
   type WebhookTarget,
 } from '../admission/webhook-call.ts';
+import { httpFailure } from '../client-failure.ts';
 import type { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 import { EXPECT_ABSENT } from '../storage.ts';
@@ -58,7 +58,9 @@ class Converter implements WebhookCaller {
     const response = this.answer(review);
     const kind = { kind: 'ConversionReview', apiVersion: 'apiextensions.k8s.io/v1' };
     const text = Buffer.from(JSON.stringify({ ...kind, response }));
-    setImmediate(() => then({ ok: true, status: 200, body: text }));
+    setImmediate(() =>
+      then({ ok: true, status: 200, contentType: 'application/json', body: text }),
+    );
   }
 }
 
@@ -299,6 +301,6 @@ test('answers that are no reviews are told as what Go’s decoder takes them for
     'failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion',
   );
   const status = { kind: 'Status', status: 'Failure', message: 'not now' };
-  assert.equal(httpFailure(403, Buffer.from(JSON.stringify(status))), 'not now');
-  assert.equal(httpFailure(403, Buffer.from('{"kind":')), 'forbidden: {"kind":');
+  assert.equal(httpFailure(403, Buffer.from(JSON.stringify(status)), ''), 'not now');
+  assert.equal(httpFailure(403, Buffer.from('{"kind":'), 'text/plain'), '{"kind":');
 });

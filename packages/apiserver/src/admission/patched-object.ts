@@ -1,0 +1,63 @@
+/** What a webhook's patch made, as upstream decodes it again. */
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
+import { refitted } from '../schema-gate.ts';
+import type { Served } from '../served.ts';
+
+type Decoded = { readonly object: JsonObject } | { readonly status: Status };
+
+/**
+ * The object in the form of its kind: that of `shown`, which was patched, and which with
+ * subresources is another than that of the resource.
+ */
+export function patchedObject(target: Served, patched: JsonValue, shown: JsonObject): Decoded {
+  const fallback = { apiVersion: stringAt(shown, 'apiVersion'), kind: stringAt(shown, 'kind') };
+  if (!isObject(patched)) return wrong('the patched object is no object');
+  const isOwn = fallback.kind === target.resource.kind;
+  const custom = isOwn ? target.custom : null;
+  const kind = stringAt(patched, 'kind');
+  if (custom !== null && kind === '') {
+    return wrong(`Object 'Kind' is missing in '${JSON.stringify(patched)}'`);
+  }
+  const apiVersion = stringAt(patched, 'apiVersion') || fallback.apiVersion;
+  const named: JsonObject = { ...patched, kind: kind || fallback.kind, apiVersion };
+  const isSame = custom !== null || sameKind(named, fallback);
+  const type = isSame ? undefined : findTypeOfKind(apiVersion, kind);
+  if (!isSame && type === undefined) {
+    const scheme = 'in scheme "pkg/runtime/scheme.go:111"';
+    return wrong(
+      `no kind "${stringAt(named, 'kind')}" is registered for version "${apiVersion}" ${scheme}`,
+    );
+  }
+  const fitted = refitted(
+    { custom, resource: { apiVersion, kind: stringAt(named, 'kind') } },
+    named,
+    false,
+  );
+  if (fitted !== null && !fitted.ok) return wrong(fitted.message);
+  if (!isSame) return { status: unclassified(conversion(named, fallback)) };
+  return { object: fitted === null ? named : fitted.object };
+}
+
+function wrong(why: string): Decoded {
+  return { status: internalError(why) };
+}
+
+interface Kind {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+function sameKind(object: JsonObject, { apiVersion, kind }: Kind): boolean {
+  return stringAt(object, 'kind') === kind && stringAt(object, 'apiVersion') === apiVersion;
+}
+
+/** Go's words for types that cannot be converted: package and name, of the internal one here. */
+function conversion(from: JsonObject, to: Kind): string {
+  const version = stringAt(from, 'apiVersion').split('/').at(-1) ?? '';
+  const group = to.apiVersion.includes('/') ? to.apiVersion.split(/[./]/)[0] : 'core';
+  const own = `${version}.${stringAt(from, 'kind')}`;
+  return `converting (${own}) to (${group}.${to.kind}): unknown conversion`;
+}
