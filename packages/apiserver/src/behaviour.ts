@@ -37,8 +37,14 @@ export interface Behaviour {
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** Before an update of the status. */
   readonly prepareStatus?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
-  /** Before an update of the approval, where a kind has one. */
-  readonly prepareApproval?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
+  /** What an update by another subresource leaves as it was, by its name: nobody comes to own it. */
+  readonly keepRest?: Readonly<
+    Record<string, (next: JsonObject, previous: JsonObject, context: RuleContext) => void>
+  >;
+  /** Before an update by another subresource, by its name. */
+  readonly prepareParts?: Readonly<
+    Record<string, (next: JsonObject, previous: JsonObject, context: RuleContext) => void>
+  >;
   /** The last step of a valid create: what costs something (addresses, ports). */
   readonly allocate?: (object: JsonObject, context: RuleContext) => Status | null;
   /** Whether the object may be deleted at all. */

@@ -19,11 +19,16 @@ export function defineCertificateRequests(): void {
       // Approval is given and taken back elsewhere.
       setConditions(next, previous, ['Approved', 'Denied'], context);
     },
-    prepareApproval: (next, previous, context) => {
-      next['spec'] = previous['spec'];
-      const status = objectAt(next, 'status') ?? {};
-      next['status'] = { ...objectAt(previous, 'status'), conditions: status['conditions'] ?? [] };
-      setConditions(next, previous, ['Failed'], context);
+    prepareParts: {
+      approval: (next, previous, context) => {
+        next['spec'] = previous['spec'];
+        const status = objectAt(next, 'status') ?? {};
+        next['status'] = {
+          ...objectAt(previous, 'status'),
+          conditions: status['conditions'] ?? [],
+        };
+        setConditions(next, previous, ['Failed'], context);
+      },
     },
   });
 }

@@ -20,6 +20,7 @@ import type { Call } from './call.ts';
 import { timestamp } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
 import { JSON_TYPE } from './negotiation.ts';
+import { keepAllButEphemeral, keepAllButSizes, keepReported } from './pod-parts.ts';
 import { findServed, keyOf, keyText } from './served.ts';
 import { emptyRow } from './storage.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
@@ -56,7 +57,9 @@ export function definePods(): void {
       if (metadata === undefined) return;
       if (owners === undefined) delete metadata['ownerReferences'];
       else metadata['ownerReferences'] = owners;
+      keepReported(next, previous);
     },
+    keepRest: { ephemeralcontainers: keepAllButEphemeral, resize: keepAllButSizes },
   });
   defineSubresource('pods/binding', 'create', (context) =>
     bind(context, context.call.info.name, 1),

@@ -219,11 +219,12 @@ function nextObject(
     next = assemble(sent, metadata);
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);
     next = withDefaults(served, next);
+    behaviour.keepRest?.[subresource]?.(next, previous, context);
   }
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
   // what the server adds or drops by itself is nobody's
   if (subresource === '') behaviour.prepareUpdate?.(next, previous, context);
-  if (subresource === 'approval') behaviour.prepareApproval?.(next, previous, context);
+  behaviour.prepareParts?.[subresource]?.(next, previous, context);
   const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
   admitNext(context, write, next, previous, done);
 }

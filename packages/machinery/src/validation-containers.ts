@@ -41,7 +41,7 @@ const PROBE_COUNTS = [
   'successThreshold',
   'failureThreshold',
 ];
-const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'];
+export const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'];
 const INIT_ONLY_SIDECAR = 'may not be set for init containers without restartPolicy=Always';
 
 /** What the containers of one pod may refer to. */
@@ -50,6 +50,8 @@ export interface PodScope {
   readonly claims: ReadonlySet<string>;
   /** How long its containers may take to stop; null where that is wrong by itself. */
   readonly graceSeconds: number | null;
+  /** What is done about containers that end. */
+  readonly restartPolicy: string;
 }
 
 export function checkContainers(
@@ -105,36 +107,6 @@ function checkRestarts(found: Findings, path: string, container: JsonObject, isI
   });
 }
 
-const EPHEMERAL_TEXT = 'cannot be set for an Ephemeral Container';
-const NOT_EPHEMERAL = ['ports', 'lifecycle', ...PROBES, 'resources', 'resizePolicy'];
-
-/** Containers that are added to look into a running pod. */
-export function checkEphemeralContainers(
-  found: Findings,
-  path: string,
-  containers: readonly JsonValue[],
-  others: readonly JsonValue[],
-  scope: PodScope,
-): void {
-  const targets = new Set(others.map((container) => stringAt(container, 'name')));
-  const names = new Set(targets);
-  eachObject(containers, path, (container, at) => {
-    checkContainer(found, at, container, scope);
-    const name = stringAt(container, 'name');
-    if (names.has(name)) found.push(duplicate(`${at}.name`, name));
-    names.add(name);
-    const target = stringAt(container, 'targetContainerName');
-    if (target !== '' && !targets.has(target)) {
-      found.push(fieldNotFound(`${at}.targetContainerName`, target));
-    }
-    for (const field of NOT_EPHEMERAL) {
-      const value = container[field];
-      if (value === undefined || (isObject(value) && Object.keys(value).length === 0)) continue;
-      found.push(forbiddenField(`${at}.${field}`, EPHEMERAL_TEXT));
-    }
-  });
-}
-
 /** Init containers share the names of the others and have no probes, unless they keep running. */
 export function checkInitContainers(
   found: Findings,
@@ -163,7 +135,8 @@ export function checkInitContainers(
   });
 }
 
-function checkContainer(
+/** What holds for containers of all kinds. */
+export function checkContainer(
   found: Findings,
   path: string,
   container: JsonObject,
@@ -185,34 +158,32 @@ function checkContainer(
   checkResources(found, `${path}.resources`, objectAt(container, 'resources'));
   const claims = listAt(container, 'resources', 'claims');
   checkResourceClaims(found, `${path}.resources.claims`, claims, scope);
+  checkResizing(found, `${path}.resizePolicy`, container, scope.restartPolicy);
   checkContainerSecurity(found, `${path}.securityContext`, objectAt(container, 'securityContext'));
 }
 
 const RESIZED = ['cpu', 'memory'];
 const RESIZINGS = ['NotRequired', 'RestartContainer'];
 
-/** What becomes of containers whose amounts change. */
-export function checkResizing(
+/** What becomes of a container whose amounts change. */
+function checkResizing(
   found: Findings,
   path: string,
-  containers: readonly JsonValue[],
+  container: JsonObject,
   restartPolicy: string,
 ): void {
-  eachObject(containers, path, (container, owner) => {
-    const names = new Set<string>();
-    const at = `${owner}.resizePolicy`;
-    for (const [index, policy] of listAt(container, 'resizePolicy').entries()) {
-      const name = stringAt(policy, 'resourceName');
-      if (names.has(name)) found.push(duplicate(`${at}[${index}]`, name));
-      names.add(name);
-      oneOf(found, at, name, RESIZED);
-      const restart = stringAt(policy, 'restartPolicy');
-      oneOf(found, at, restart, RESIZINGS);
-      if (restartPolicy !== 'Never' || restart === 'NotRequired') continue;
-      const text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-      found.push(invalidValue(at, restart, text));
-    }
-  });
+  const names = new Set<string>();
+  for (const [index, policy] of listAt(container, 'resizePolicy').entries()) {
+    const name = stringAt(policy, 'resourceName');
+    if (names.has(name)) found.push(duplicate(`${path}[${index}]`, name));
+    names.add(name);
+    oneOf(found, path, name, RESIZED);
+    const restart = stringAt(policy, 'restartPolicy');
+    oneOf(found, path, restart, RESIZINGS);
+    if (restartPolicy !== 'Never' || restart === 'NotRequired') continue;
+    const text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+    found.push(invalidValue(path, restart, text));
+  }
 }
 
 function checkDevices(found: Findings, path: string, container: JsonObject, scope: PodScope): void {
@@ -580,15 +551,20 @@ export function checkPortReference(
 }
 
 /** Images of pods, though not of templates, may not have space around them. */
-export function checkImageSpace(
+export function checkImageSpaces(
   found: Findings,
   path: string,
   containers: readonly JsonValue[],
 ): void {
   eachObject(containers, path, (container, at) => {
-    const image = isObject(container) ? stringAt(container, 'image') : '';
-    if (image === image.trim()) return;
-    const text = 'must not have leading or trailing whitespace';
-    found.push(invalidValue(`${at}.image`, image, text));
+    checkImageSpace(found, at, container);
   });
+}
+
+/** The same of one container. */
+export function checkImageSpace(found: Findings, path: string, container: JsonObject): void {
+  const image = stringAt(container, 'image');
+  if (image === image.trim()) return;
+  const text = 'must not have leading or trailing whitespace';
+  found.push(invalidValue(`${path}.image`, image, text));
 }

@@ -6,7 +6,9 @@ import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
-import { checkImageSpace } from './validation-containers.ts';
+import { checkImageSpaces } from './validation-containers.ts';
+import { changeEphemeral, changeSize } from './validation-pod-parts.ts';
+import { updatePodStatus } from './validation-pod-status.ts';
 import { checkPodSpec, checkPodTemplate, checkTolerations } from './validation-pods.ts';
 import { eachObject, isSame, type Findings } from './validation-rules.ts';
 
@@ -20,7 +22,17 @@ export const POD_RULES: RuleTable = {
   pods: {
     create: createPod,
     update: updatePod,
-    subresources: { status: () => undefined, ephemeralcontainers: updateEphemeral },
+    subresources: {
+      status: updatePodStatus,
+      ephemeralcontainers: (found, next, previous) => {
+        checkNext(found, next);
+        changeEphemeral(found, next, previous);
+      },
+      resize: (found, next, previous) => {
+        checkNext(found, next);
+        changeSize(found, next, previous);
+      },
+    },
   },
   podtemplates: {
     create: (found, object) => {
@@ -43,8 +55,12 @@ function createPod(found: Findings, pod: JsonObject): void {
 
 function checkPod(found: Findings, spec: JsonObject, name: string): void {
   checkPodSpec(found, 'spec', spec, false, name);
-  checkImageSpace(found, 'spec.containers', listAt(spec, 'containers'));
-  checkImageSpace(found, 'spec.initContainers', listAt(spec, 'initContainers'));
+  checkImageSpaces(found, 'spec.containers', listAt(spec, 'containers'));
+  checkImageSpaces(found, 'spec.initContainers', listAt(spec, 'initContainers'));
+}
+
+function checkNext(found: Findings, pod: JsonObject): void {
+  checkPod(found, objectAt(pod, 'spec') ?? {}, stringAt(pod, 'metadata', 'name'));
 }
 
 function updatePod(found: Findings, next: JsonObject, previous: JsonObject): void {
@@ -205,25 +221,5 @@ function hasOnlyAdditions(next: JsonValue, old: JsonValue | undefined): boolean 
       return listAt(old, 'matchExpressions').length + listAt(old, 'matchFields').length > 0;
     }
     return before.every((item, index) => isSame(item, after[index]));
-  });
-}
-
-function updateEphemeral(found: Findings, next: JsonObject, previous: JsonObject): void {
-  const path = 'spec.ephemeralContainers';
-  const after = listAt(next, 'spec', 'ephemeralContainers');
-  for (const old of listAt(previous, 'spec', 'ephemeralContainers')) {
-    const name = stringAt(old, 'name');
-    const same = after.find((container) => stringAt(container, 'name') === name);
-    if (same === undefined) {
-      const text = `existing ephemeral containers "${name}" may not be removed\n`;
-      found.push(forbiddenField(path, text));
-    } else if (!isSame(same, old)) {
-      const text = `existing ephemeral containers "${name}" may not be changed\n`;
-      found.push(forbiddenField(path, text + goDiff('core.v1.EphemeralContainer', old, same)));
-    }
-  }
-  eachObject(after, path, (container, at) => {
-    if (stringAt(container, 'name') === '') found.push(required(`${at}.name`));
-    if (stringAt(container, 'image') === '') found.push(required(`${at}.image`));
   });
 }

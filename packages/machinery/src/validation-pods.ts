@@ -23,11 +23,10 @@ import {
   checkContainers,
   checkFileVolumes,
   checkInitContainers,
-  checkEphemeralContainers,
-  checkResizing,
   checkResourceClaims,
   type PodScope,
 } from './validation-containers.ts';
+import { checkEphemeralContainers } from './validation-ephemeral.ts';
 import {
   checkDnsLabel,
   checkLabels,
@@ -72,15 +71,13 @@ export function checkPodSpec(
     volumes,
     claims: new Set(claims.filter((name) => name !== '')),
     graceSeconds: typeof grace === 'number' ? grace : null,
+    restartPolicy: stringAt(spec, 'restartPolicy'),
   };
   checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
   const containers = listAt(spec, 'containers');
   checkContainers(found, `${path}.containers`, containers, scope);
   const initContainers = listAt(spec, 'initContainers');
   checkInitContainers(found, `${path}.initContainers`, initContainers, containers, scope);
-  const policy = stringAt(spec, 'restartPolicy');
-  checkResizing(found, `${path}.containers`, containers, policy);
-  checkResizing(found, `${path}.initContainers`, initContainers, policy);
   const ephemeral = listAt(spec, 'ephemeralContainers');
   const others = [...containers, ...initContainers];
   checkEphemeralContainers(found, `${path}.ephemeralContainers`, ephemeral, others, scope);

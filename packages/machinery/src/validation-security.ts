@@ -13,7 +13,8 @@ const ID_MAX = 2147483647;
 const PROFILES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
 const PROFILE_BYTES_MAX = 4095;
 
-function checkId(found: Findings, path: string, id: JsonValue | undefined): void {
+/** The number of a user or a group. */
+export function checkId(found: Findings, path: string, id: JsonValue | undefined): void {
   if (typeof id !== 'number' || (id >= 0 && id <= ID_MAX)) return;
   found.push(invalidValue(path, id, rangeText(0, ID_MAX)));
 }
