@@ -23,10 +23,9 @@ export function defineCertificateRequests(): void {
       approval: (next, previous, context) => {
         next['spec'] = previous['spec'];
         const status = objectAt(next, 'status') ?? {};
-        next['status'] = {
-          ...objectAt(previous, 'status'),
-          conditions: status['conditions'] ?? [],
-        };
+        const { conditions: _, ...kept } = objectAt(previous, 'status') ?? {};
+        const conditions = [...listAt(status, 'conditions')];
+        next['status'] = conditions.length === 0 ? kept : { ...kept, conditions };
         setConditions(next, previous, ['Failed'], context);
       },
     },

@@ -40,7 +40,14 @@ export function definePlainKinds(): void {
   for (const name of RETURNING) defineBehaviour(name, { returnsDeleted: true });
   defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
   defineBehaviour('events', { deletion: UNCOLLECTED_DELETION });
-  defineBehaviour('nodes', { keepsStatusAtCreate: true, prepareCreate: taintNewNode });
+  defineBehaviour('nodes', {
+    keepsStatusAtCreate: true,
+    prepareCreate: (node) => {
+      taintNewNode(node);
+      dropConfig(node);
+    },
+    prepareStatus: dropConfig,
+  });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('leases.coordination.k8s.io', {
     prepareCreate: dropElection,
@@ -88,6 +95,7 @@ export function definePlainKinds(): void {
       mirrorDataSource(object);
     },
     prepareUpdate: (next) => mirrorDataSource(next),
+    prepareStatus: startPhase,
   });
 }
 
@@ -100,6 +108,12 @@ function taintNewNode(object: JsonObject): void {
     (taint) => stringAt(taint, 'key') === key && stringAt(taint, 'effect') === 'NoSchedule',
   );
   if (!has) object['spec'] = { ...spec, taints: [...taints, { key, effect: 'NoSchedule' }] };
+}
+
+/** Configuration of kubelets out of ConfigMaps is no more, and what is said of it is dropped. */
+function dropConfig(node: JsonObject): void {
+  const { config, ...status } = objectAt(node, 'status') ?? {};
+  if (config !== undefined) node['status'] = status;
 }
 
 /** Coordinated leader election is off by default, and its fields are dropped where it is. */
@@ -148,6 +162,11 @@ function mergeStringData(object: JsonObject): void {
   object['data'] = data;
 }
 
+/** A volume or a claim that says nothing of its phase waits. */
+function startPhase(next: JsonObject): void {
+  next['status'] = { phase: 'Pending', ...objectAt(next, 'status') };
+}
+
 /**
  * A volume says since when it is in its phase, whoever sets it; a time that is sent wins over the
  * time of the change, and over the one that an unchanged phase keeps.
@@ -155,6 +174,7 @@ function mergeStringData(object: JsonObject): void {
 function stampPhase(next: JsonObject, previous: JsonObject, { world }: RuleContext): void {
   const since = (object: JsonObject): string =>
     stringAt(object, 'status', 'lastPhaseTransitionTime');
+  startPhase(next);
   const [phase, before] = [next, previous].map((one) => stringAt(one, 'status', 'phase'));
   const [sent, kept] = [since(next), since(previous)];
   if (phase === before ? sent !== '' || kept === '' : sent !== '' && sent !== kept) return;

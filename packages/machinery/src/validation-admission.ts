@@ -5,6 +5,7 @@ import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dns1035LabelErrors, dnsSubdomainErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { checkConditions } from './validation-conditions.ts';
 import { checkWebhookReach } from './validation-webhook-clients.ts';
 import { checkOperations } from './validation-operations.ts';
 import {
@@ -22,6 +23,16 @@ import {
   type Findings,
 } from './validation-rules.ts';
 
+/** What was found out about the expressions of a policy. */
+function checkPolicyStatus(found: Findings, policy: JsonObject): void {
+  const warnings = listAt(policy, 'status', 'typeChecking', 'expressionWarnings');
+  eachObject(warnings, 'status.typeChecking.expressionWarnings', (warning, at) => {
+    if (stringAt(warning, 'warning') === '') found.push(required(`${at}.warning`));
+    if (stringAt(warning, 'fieldRef').trim() === '') found.push(required(`${at}.fieldRef`));
+  });
+  checkConditions(found, 'status.conditions', listAt(policy, 'status', 'conditions'));
+}
+
 export const ADMISSION_RULES: RuleTable = {
   'validatingwebhookconfigurations.admissionregistration.k8s.io': {
     isForeign: true,
@@ -34,6 +45,7 @@ export const ADMISSION_RULES: RuleTable = {
   'validatingadmissionpolicies.admissionregistration.k8s.io': {
     isForeign: true,
     create: checkValidatingPolicy,
+    subresources: { status: checkPolicyStatus },
   },
   'validatingadmissionpolicybindings.admissionregistration.k8s.io': {
     isForeign: true,

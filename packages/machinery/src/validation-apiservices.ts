@@ -1,6 +1,6 @@
 /** API services (`apiregistration.k8s.io`): who serves a version of a group. */
-import { invalidValue, required } from './fielderrors.ts';
-import { numberAt, objectAt, stringAt } from './json.ts';
+import { invalidValue, notSupported, required } from './fielderrors.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import {
   dns1035LabelErrors,
@@ -10,15 +10,25 @@ import {
 } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { SEGMENT_NAME } from './validation-metadata.ts';
-import { invalidEach, type Findings } from './validation-rules.ts';
+import { eachObject, invalidEach, type Findings } from './validation-rules.ts';
 
 export const API_SERVICE_RULES: RuleTable = {
   'apiservices.apiregistration.k8s.io': {
     name: SEGMENT_NAME,
     isForeign: true,
     create: checkApiService,
+    subresources: { status: checkReported },
   },
 };
+
+const STATUSES = ['True', 'False', 'Unknown'];
+
+function checkReported(found: Findings, apiService: JsonObject): void {
+  eachObject(listAt(apiService, 'status', 'conditions'), 'status.conditions', (condition, at) => {
+    const status = stringAt(condition, 'status');
+    if (!STATUSES.includes(status)) found.push(notSupported(`${at}.status`, status, STATUSES));
+  });
+}
 
 const GROUP_PRIORITY_MAX = 20_000;
 const VERSION_PRIORITY_MAX = 1_000;

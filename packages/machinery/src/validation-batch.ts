@@ -22,6 +22,7 @@ import {
   checkReplacement,
   checkSuccessPolicy,
 } from './validation-job-policies.ts';
+import { updateJobStatus } from './validation-job-status.ts';
 import { selectorMatches } from './validation-workloads.ts';
 
 const CRON_NAME_MAX = 52;
@@ -48,7 +49,11 @@ const FROZEN_TYPES: Readonly<Record<string, string>> = {
 };
 
 export const BATCH_RULES: RuleTable = {
-  'jobs.batch': { create: checkJob, change: changeJob },
+  'jobs.batch': {
+    create: checkJob,
+    change: changeJob,
+    subresources: { status: updateJobStatus },
+  },
   'cronjobs.batch': { create: checkCronJob },
 };
 

@@ -1,8 +1,8 @@
 /** Claims of volumes: their spec, on their own and in templates. */
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
-import { dnsSubdomainErrors } from './names.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import { dnsSubdomainErrors, qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import {
   checkDnsLabel,
@@ -93,4 +93,50 @@ function checkSources(found: Findings, path: string, spec: JsonObject): void {
   } else if (!isSame(source, reference)) {
     found.push(invalidValue(path, value, 'must match dataSourceRef'));
   }
+}
+
+const RESIZE_STATUSES = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+  'NodeResizePending',
+];
+
+/** What is there of a claim's volume, and how far its growth has come. */
+export function checkClaimStatus(found: Findings, claim: JsonObject): void {
+  const status = objectAt(claim, 'status') ?? {};
+  if (listAt(claim, 'spec', 'accessModes').length === 0) found.push(required('Spec.accessModes'));
+  for (const [name, amount] of Object.entries(objectAt(status, 'capacity') ?? {})) {
+    checkCapacity(found, `status.capacity[${name}]`, amount);
+  }
+  const resizes = 'status.allocatedResourceStatuses';
+  for (const [name, value] of Object.entries(objectAt(status, 'allocatedResourceStatuses') ?? {})) {
+    checkResourceName(found, resizes, name);
+    const isKnown = typeof value === 'string' && RESIZE_STATUSES.includes(value);
+    if (!isKnown) found.push(notSupported(resizes, name, RESIZE_STATUSES));
+  }
+  const path = 'status.allocatedResources';
+  for (const [name, amount] of Object.entries(objectAt(status, 'allocatedResources') ?? {})) {
+    if (!checkResourceName(found, path, name)) continue;
+    checkCapacity(found, `${path}[${name}]`, amount);
+  }
+}
+
+function checkCapacity(found: Findings, path: string, amount: JsonValue | undefined): void {
+  const quantity = parseQuantity(typeof amount === 'string' ? amount : '');
+  if (!(quantity instanceof Quantity) || quantity.sign >= 0) return;
+  const value = printed(String(quantity.scaled(0)));
+  found.push(invalidValue(path, value, 'must be a valid resource quantity'));
+}
+
+/** Of what has no domain of its own, volumes have storage alone. */
+function checkResourceName(found: Findings, path: string, name: string): boolean {
+  const faults = qualifiedNameErrors(name);
+  invalidEach(found, path, name, faults);
+  if (faults.length > 0) return false;
+  const isNative = !name.includes('/') || name.includes('kubernetes.io/');
+  if (!isNative || name === 'storage') return true;
+  found.push(notSupported(path, name, ['storage']));
+  return false;
 }

@@ -41,7 +41,7 @@ const PROBE_COUNTS = [
   'successThreshold',
   'failureThreshold',
 ];
-export const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'];
+export const PROBES: readonly string[] = ['livenessProbe', 'readinessProbe', 'startupProbe'];
 const INIT_ONLY_SIDECAR = 'may not be set for init containers without restartPolicy=Always';
 
 /** What the containers of one pod may refer to. */

@@ -1,6 +1,7 @@
 /** The core group, but for pods, services, events and quotas: nodes, namespaces, configuration. */
 
 import {
+  duplicate,
   forbiddenField,
   internalFieldError,
   invalidValue,
@@ -19,9 +20,10 @@ import {
   qualifiedNameErrors,
 } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
+import { quoted } from './quoting.ts';
 import type { RuleTable } from './validation.ts';
 import { checkCidr, checkEndpointIp, checkIp } from './validation-addresses.ts';
-import { checkClaimSpec } from './validation-claims.ts';
+import { checkClaimSpec, checkClaimStatus } from './validation-claims.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import { checkTaints } from './validation-pods.ts';
 import { checkAmount } from './validation-resources.ts';
@@ -57,7 +59,11 @@ export const CORE_RULES: RuleTable = {
   configmaps: { create: checkConfigMap, change: changeConfigMap },
   secrets: { create: checkSecret, change: changeSecret },
   endpoints: { create: checkEndpoints },
-  persistentvolumeclaims: { create: checkClaim, change: changeClaim },
+  persistentvolumeclaims: {
+    create: checkClaim,
+    change: changeClaim,
+    subresources: { status: checkClaimStatus },
+  },
 };
 
 function checkNode(found: Findings, node: JsonObject): void {
@@ -87,6 +93,7 @@ function checkNodeStatus(found: Findings, node: JsonObject): void {
       checkAmount(found, `status.${field}.${name}`, name, amount);
     }
   }
+  checkFeatures(found, listAt(node, 'status', 'declaredFeatures'));
   const seen = new Set<string>();
   for (const [index, address] of listAt(node, 'status', 'addresses').entries()) {
     const text = JSON.stringify(address);
@@ -95,6 +102,31 @@ function checkNodeStatus(found: Findings, node: JsonObject): void {
       found.push({ kind: 'duplicate', field: `status.addresses[${index}]`, body });
     }
     seen.add(text);
+  }
+}
+
+const FEATURE_LENGTH_MAX = 253;
+const FEATURE = /^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)*$/;
+const FEATURE_FORM =
+  "must start with an UpperCamelCase segment, with subsequent segments separated by '/' " +
+  '(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes';
+
+/** What a node can do, by name and in the order of names (KEP 5328). */
+function checkFeatures(found: Findings, features: readonly JsonValue[]): void {
+  let before: string | null = null;
+  for (const [index, feature] of features.entries()) {
+    const path = `status.declaredFeatures[${index}]`;
+    const name = typeof feature === 'string' ? feature : '';
+    if (name === before) found.push(duplicate(path, name));
+    else if (before !== null && name < before) {
+      found.push(invalidValue(path, name, 'list must be sorted alphabetically'));
+    }
+    before = name;
+    const tooMany = `must be no more than ${FEATURE_LENGTH_MAX} characters`;
+    const isLong = Buffer.byteLength(name) > FEATURE_LENGTH_MAX;
+    if (!isLong && FEATURE.test(name)) continue;
+    const text = isLong ? tooMany : FEATURE_FORM;
+    found.push(invalidValue(path, name, `invalid feature name ${quoted(name)}: ${text}`));
   }
 }
 

@@ -190,7 +190,7 @@ function checkSuccessRule(
 }
 
 /** The number of indexes in `0,2-4`, or what is wrong with the list. */
-function countIndexes(text: string, completions: number): number | string {
+export function countIndexes(text: string, completions: number): number | string {
   if (text === '') return 0;
   let total = 0;
   let last = -Infinity;
@@ -205,7 +205,8 @@ function countIndexes(text: string, completions: number): number | string {
   return total;
 }
 
-function intervalOf(interval: string, completions: number): [number, number] | string {
+/** First and last of `2-4`, or what is wrong with it. */
+export function intervalOf(interval: string, completions: number): [number, number] | string {
   const texts = interval.split('-');
   if (texts.length > 2) {
     return (

@@ -8,9 +8,9 @@ import {
   required,
   tooLong,
 } from './fielderrors.ts';
-import { listAt, objectAt, stringAt } from './json.ts';
+import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
-import { dnsSubdomainErrors, qualifiedNameErrors } from './names.ts';
+import { dnsSubdomainErrors, qualifiedNameErrors, rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import {
   checkSelector,
@@ -33,6 +33,7 @@ const NODE_ID_LENGTH_MAX = 256;
 const TOKEN_SECONDS_MIN = 600;
 const TOKEN_SECONDS_MAX: number = 2 ** 32;
 const UPDATE_SECONDS_MIN = 10;
+const INT32_MAX = 2147483647;
 
 export const STORAGE_RULES: RuleTable = {
   persistentvolumes: { create: checkVolume, change: changeVolume },
@@ -41,6 +42,13 @@ export const STORAGE_RULES: RuleTable = {
     create: checkAttachment,
     change: (found, next, previous) =>
       immutable(found, 'spec', next['spec'], previous['spec'], 'storage.v1.VolumeAttachmentSpec'),
+    subresources: {
+      status: (found, next, previous) => {
+        checkAttachment(found, next);
+        const type = 'storage.v1.VolumeAttachmentSpec';
+        immutable(found, 'spec', next['spec'], previous['spec'], type);
+      },
+    },
   },
   'csidrivers.storage.k8s.io': { create: checkDriver, change: keepDriver },
   'csinodes.storage.k8s.io': { create: checkNodeDrivers, change: keepNodeDrivers },
@@ -151,8 +159,25 @@ function checkAttachment(found: Findings, attachment: JsonObject): void {
   }
   const node = stringAt(spec, 'nodeName');
   invalidEach(found, 'spec.nodeName', node, dnsSubdomainErrors(node));
-  if (typeof name !== 'string') return;
-  invalidEach(found, 'spec.source.persistentVolumeName', name, dnsSubdomainErrors(name));
+  if (typeof name === 'string') {
+    invalidEach(found, 'spec.source.persistentVolumeName', name, dnsSubdomainErrors(name));
+  }
+  for (const field of ['attachError', 'detachError'])
+    checkAttachmentError(found, field, attachment);
+}
+
+const ERROR_BYTES_MAX = 1024;
+const ATTACHMENT_BYTES_MAX: number = 256 * 1024;
+
+function checkAttachmentError(found: Findings, field: string, attachment: JsonObject): void {
+  const fault = objectAt(attachment, 'status', field);
+  const path = `status.${field}`;
+  // the limit that is told is upstream's, and that of something else
+  if (Buffer.byteLength(stringAt(fault, 'message')) > ERROR_BYTES_MAX) {
+    found.push(tooLong(`${path}.message`, ATTACHMENT_BYTES_MAX));
+  }
+  const code = numberAt(fault, 'errorCode');
+  if (code < 0) found.push(invalidValue(`${path}.errorCode`, code, rangeText(0, INT32_MAX)));
 }
 
 function checkDriver(found: Findings, driver: JsonObject): void {
