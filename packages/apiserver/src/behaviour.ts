@@ -37,7 +37,7 @@ export interface Behaviour {
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** Before an update of the status. */
   readonly prepareStatus?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
-  /** What an update by another subresource leaves as it was, by its name: nobody comes to own it. */
+  /** What an update by another subresource leaves as it was, by its name: it is nobody's. */
   readonly keepRest?: Readonly<
     Record<string, (next: JsonObject, previous: JsonObject, context: RuleContext) => void>
   >;

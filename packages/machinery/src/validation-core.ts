@@ -109,7 +109,8 @@ const FEATURE_LENGTH_MAX = 253;
 const FEATURE = /^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)*$/;
 const FEATURE_FORM =
   "must start with an UpperCamelCase segment, with subsequent segments separated by '/' " +
-  '(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes';
+  '(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters ' +
+  'and slashes';
 
 /** What a node can do, by name and in the order of names (KEP 5328). */
 function checkFeatures(found: Findings, features: readonly JsonValue[]): void {

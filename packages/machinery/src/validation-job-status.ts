@@ -1,6 +1,6 @@
 /**
- * What is reported of Jobs, by whichever controller has them (upstream's strict checks of KEP 4368):
- * how a Job ends, what counts, and which indexes there are. A rule is asked only where something it
+ * What is reported of Jobs, by whichever controller has them (upstream's checks of KEP 4368): how a
+ * Job ends, what counts, and which indexes there are. A rule is asked only where something it
  * looks at has changed: a spec may have changed under a status that was right.
  */
 

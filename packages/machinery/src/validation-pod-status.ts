@@ -1,4 +1,4 @@
-/** What kubelets, schedulers and controllers report of pods (upstream's ValidatePodStatusUpdate). */
+/** What kubelets, schedulers and controllers report of pods, as upstream judges it. */
 
 import {
   duplicate,
