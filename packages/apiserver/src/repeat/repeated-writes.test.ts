@@ -151,10 +151,13 @@ test('statuses of one make keep the rest of the object, times and addresses apar
     assert.equal(both('PATCH', `${PODS}/${name}/status`, patch, STRATEGIC).status, 200);
   }
   // times the other way round are of another shape
-  for (const name of names) {
-    const patch = running('10.9.9.9', '2025-12-31T23:59:59Z');
+  for (const [index, name] of names.entries()) {
+    const patch = running(`10.0.${index}.7`, '2025-12-31T23:59:59Z');
     assert.equal(both('PATCH', `${PODS}/${name}/status`, patch, STRATEGIC).status, 200);
   }
+  // a second address of one family is refused, though its shape was fine before
+  const second = running('10.9.9.9', '2025-12-31T23:59:59Z');
+  assert.equal(both('PATCH', `${PODS}/web-0/status`, second, STRATEGIC).status, 422);
   assert.equal(
     both('PATCH', `${PODS}/nobody/status`, running('10.0.0.1', ''), STRATEGIC).status,
     404,
