@@ -18,7 +18,7 @@ import { ConvertedViews } from './converted-views.ts';
 import { CustomKind } from './custom-kind.ts';
 import { CustomSchemas, DEFINITIONS_PREFIX } from './custom-schemas.ts';
 import { readFacts, type DefinitionFacts } from './definition-facts.ts';
-import { statusOf } from './definition-rules.ts';
+import { claimNames, statusOf } from './definition-rules.ts';
 import { schemaSpans } from './schema-spans.ts';
 
 const event = emptyEvent();
@@ -153,6 +153,7 @@ export class CustomDefinitions {
     }
     const settled = { ...stored.object, status };
     trackOwnStatus(this.#served, stored.object, settled, this.#world.edge.nowMs());
+    claimNames(this.#world, settled);
     const next = encodeCanonical(settled);
     // who wrote in between is settled when that write is read
     this.#home.put(key, next, stored.revision, () => {});

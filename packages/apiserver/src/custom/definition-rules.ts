@@ -3,7 +3,6 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { defineBehaviour } from '../behaviour.ts';
 import { finalizersOf, timestamp, withMetadata } from '../deletion.ts';
-import { trackOwnStatus } from '../managed/tracking.ts';
 import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 import { DEFINITIONS_PREFIX } from './custom-schemas.ts';
@@ -16,18 +15,6 @@ const row = emptyRow();
 /** Registers the rules of the kind. */
 export function defineDefinitions(): void {
   defineBehaviour('customresourcedefinitions.apiextensions.k8s.io', {
-    // one write makes a definition and establishes it, where no other server may be faster
-    allocate: (object, { world, served, isDryRun }) => {
-      const isNew = listAt(object, 'status', 'conditions').length === 0;
-      if (!isNew || world.storage.isShared || isDryRun) return null;
-      const status = statusOf(world, object);
-      if (status === null) return null;
-      const previous = { ...object };
-      object['status'] = status;
-      trackOwnStatus(served, previous, object, world.edge.nowMs());
-      claimNames(world, object);
-      return null;
-    },
     prepareUpdate: rememberVersion,
     // a status without any is given the version that objects are stored as, as a new one is
     prepareStatus: (next) => {
@@ -78,7 +65,8 @@ function isThere({ kinds, storage }: World, name: string): boolean {
   return storage.get(Buffer.from(DEFINITIONS_PREFIX + name, 'latin1'), row);
 }
 
-function claimNames({ kinds }: World, definition: JsonObject): void {
+/** Gives a definition its names before it is read again, so that no other takes them meanwhile. */
+export function claimNames({ kinds }: World, definition: JsonObject): void {
   const group = stringAt(definition, 'spec', 'group');
   const owner = stringAt(definition, 'metadata', 'name');
   const names = namesAt(objectAt(definition, 'status', 'acceptedNames'));

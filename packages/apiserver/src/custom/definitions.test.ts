@@ -51,9 +51,16 @@ function events(watch: ExchangeModel): string[] {
   return lines.map((line) => (JSON.parse(line) as { type: string }).type);
 }
 
-test('a definition is established by the write that makes it', () => {
+test('a definition is made without conditions, and established by the write after that', () => {
   const rig = startRig();
-  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const watch = rig.ask('GET', `${DEFINITIONS}?watch=1&allowWatchBookmarks=false`);
+  const made = rig.ask('POST', DEFINITIONS, definitionOf('widgets', [versionOf('v1')]));
+  assert.equal(made.status, 201, made.text);
+  const { status } = JSON.parse(made.text) as { status: object };
+  const acceptedNames = { plural: '', kind: '' };
+  assert.deepEqual(status, { conditions: null, acceptedNames, storedVersions: ['v1'] });
+  rig.settle();
+  assert.deepEqual(events(watch), ['ADDED', 'MODIFIED']);
   const definition = read(rig.ask('GET', `${DEFINITIONS}/widgets.example.com`));
   assert.equal(condition(definition, 'NamesAccepted'), 'True NoConflicts: no conflicts found');
   const accepted = 'True InitialNamesAccepted: the initial names have been accepted';
@@ -85,10 +92,25 @@ test('definitions lie packed, and are read as they were written', async () => {
     { metadata: { labels: { a: 'b' } } },
     MERGE,
   );
-  await turns(1);
+  await turns(2);
   rig.settle();
-  assert.deepEqual(events(watch), ['ADDED', 'MODIFIED']);
+  assert.deepEqual(events(watch), ['ADDED', 'MODIFIED', 'MODIFIED']);
   assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
+});
+
+test('of definitions that are read at once only one gets a name that both want', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const rig = startRig({}, new EmbeddedStorage(opened.store, () => opened.close()));
+  const names = { plural: 'gadgets', singular: 'gadget', kind: 'Widget', listKind: 'WidgetList' };
+  rig.ask('POST', DEFINITIONS, definitionOf('widgets', [versionOf('v1')]));
+  rig.ask('POST', DEFINITIONS, definitionOf('gadgets', [versionOf('v1')], { names }));
+  await turns(3);
+  rig.settle();
+  const accepted = ['widgets', 'gadgets'].map((plural) => {
+    const found = read(rig.ask('GET', `${DEFINITIONS}/${plural}.example.com`));
+    return condition(found, 'NamesAccepted').split(' ')[0];
+  });
+  assert.deepEqual(accepted, ['True', 'False']);
 });
 
 test('names that another definition of the group has are refused until it goes', () => {
