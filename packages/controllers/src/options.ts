@@ -38,6 +38,7 @@ export const CONTROLLER_NAMES = [
   'node-ipam-controller',
   'token-cleaner-controller',
   'persistentvolume-attach-detach-controller',
+  'service-cidr-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 

@@ -3,6 +3,7 @@ import type { Announce } from './announce.ts';
 import { AttachPart } from './attach/attach-part.ts';
 import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
 import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
+import { ServiceCidrsPart } from './cidrs/service-cidrs-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
 import type { ControllerName } from './options.ts';
@@ -70,6 +71,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
       if (typeof pools === 'string') throw new Error(pools);
       return pools.length === 0 ? undefined : new NodeCidrsPart({ ...context, pools });
     },
+  },
+  'service-cidr-controller': {
+    component: 'service-cidr-controller',
+    make: (context) => new ServiceCidrsPart(context),
   },
   'token-cleaner-controller': {
     component: 'token-cleaner',
