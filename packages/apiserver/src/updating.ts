@@ -107,7 +107,11 @@ function storeNext(
   if (update.isApply === true) settleTimes(previous, next);
   const value = toStored(next, served.resource);
   const bytes = encodeCanonical(value);
-  if (isStoredAs(bytes) && !world.storage.isStale(keyOf(served, namespace, name))) {
+  const key = keyOf(served, namespace, name);
+  const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
+  const isEnd = ends(previous, next);
+  // what is marked, and has nothing left to wait for, goes with whatever write comes next
+  if (!isEnd && isStoredAs(bytes) && !world.storage.isStale(key)) {
     sendWritten(context, 200, value, stored.revision, bytes);
     return;
   }
@@ -116,9 +120,6 @@ function storeNext(
     sendWritten(context, 200, { ...value, metadata: revision }, 0);
     return;
   }
-  const key = keyOf(served, namespace, name);
-  const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
-  const isEnd = ends(previous, next);
   claimFor(context, isEnd ? previous : next, previous, (claim) => {
     if (claim.kind === 'taken') {
       if (!retry()) call.fail(claim.status);
