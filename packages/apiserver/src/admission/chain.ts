@@ -5,6 +5,7 @@ import { namespaceLifecycle } from '../namespaces.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { defaultTolerations, priority, serviceAccounts } from './pod-plugins.ts';
 import type { World } from '../world.ts';
+import { externalAddresses } from './external-addresses.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mutatingPolicies } from './mutating-policies.ts';
 import {
@@ -40,7 +41,10 @@ export interface ChainOptions {
 const QUOTA = 'ResourceQuota';
 
 /** Plugins that are off unless they are enabled. */
-const OFF: ReadonlySet<string> = new Set(['OwnerReferencesPermissionEnforcement']);
+const OFF: ReadonlySet<string> = new Set([
+  'DenyServiceExternalIPs',
+  'OwnerReferencesPermissionEnforcement',
+]);
 
 /** All plugins by the order in which upstream asks them. */
 function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionPlugin[] {
@@ -62,6 +66,7 @@ function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionP
     certificateSigning,
     certificateSubjectRestriction,
     defaultIngressClass(world),
+    externalAddresses,
     podTopologyLabels,
     mutatingPolicies(world),
     mutatingWebhooks(world, hooks),

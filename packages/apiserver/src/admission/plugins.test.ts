@@ -297,3 +297,29 @@ test('an update that leaves the tolerations of every pod out gets them again', (
   assert.equal(refused.status, 422);
   assert.match(messageOf(refused), /existing toleration can not be modified/);
 });
+
+test('services keep the addresses that they have, and get no more where that is denied', () => {
+  const { ask, expect } = admittingModel({ enabledPlugins: ['DenyServiceExternalIPs'] });
+  const path = '/api/v1/namespaces/n/services';
+  const service = (externalIPs: string[]): object => ({
+    metadata: { name: 's' },
+    spec: { clusterIP: 'None', ports: [{ port: 80 }], externalIPs },
+  });
+  const refused = ask('POST', path, service(['192.0.2.1']));
+  assert.equal(refused.status, 403);
+  const why = 'services "s" is forbidden: Use of external IPs is denied by admission control';
+  assert.equal(messageOf(refused), why);
+  expect(201, 'POST', path, service([]));
+  assert.equal(ask('PATCH', `${path}/s`, { spec: { externalIPs: ['192.0.2.1'] } }).status, 403);
+});
+
+test('a namespace that is marked and waits for nothing goes with any write', () => {
+  const { ask, expect } = admittingModel({});
+  expect(201, 'POST', '/api/v1/namespaces', { metadata: { name: 'gone' } });
+  const final = { metadata: { name: 'gone' }, spec: { finalizers: [] } };
+  expect(200, 'PUT', '/api/v1/namespaces/gone/finalize', final);
+  expect(200, 'DELETE', '/api/v1/namespaces/gone');
+  expect(200, 'GET', '/api/v1/namespaces/gone');
+  expect(200, 'PATCH', '/api/v1/namespaces/gone', {});
+  assert.equal(ask('GET', '/api/v1/namespaces/gone').status, 404);
+});
