@@ -12,7 +12,7 @@ const webhookPrinter: Printer = {
 
 function policyPrinter(column: string, field: string): Printer {
   return {
-    columns: columnsOf('Name, ParamKind, Age'),
+    columns: columnsOf(`Name, ${column} integer, ParamKind, Age`),
     row(o, nowMs) {
       const kind = objectAt(o, 'spec', 'paramKind');
       const text = `${stringAt(kind, 'apiVersion')}/${stringAt(kind, 'kind')}`;

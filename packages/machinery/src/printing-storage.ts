@@ -148,13 +148,6 @@ export const STORAGE_PRINTERS: readonly (readonly [string, Printer])[] = [
     },
   ],
   [
-    'storage.k8s.io/CSIStorageCapacity',
-    {
-      columns: columnsOf('Name, StorageClassName, Capacity'),
-      row: (o) => ({ cells: [nameOf(o), stringAt(o, 'storageClassName'), orUnset(o, 'capacity')] }),
-    },
-  ],
-  [
     'storage.k8s.io/VolumeAttributesClass',
     {
       columns: columnsOf('Name, DriverName, Age'),

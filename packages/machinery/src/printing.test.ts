@@ -392,3 +392,28 @@ test('recorded tables have these columns and cells', { skip }, () => {
   }
   assert(compared >= 18, `only ${compared} rows were compared`);
 });
+
+test('a row has a cell for each column of its table', () => {
+  const named: JsonObject = { metadata: { name: 'x' } };
+  for (const { group, kind } of resources()) {
+    const printer = printerOf(group, kind);
+    // upstream's rows of addresses have an age for which its table has no column
+    const length = printer.columns.length + (kind === 'IPAddress' ? 1 : 0);
+    assert.equal(printer.row(named, NOW_MS).cells.length, length, `${group}/${kind}`);
+  }
+});
+
+test('policies count what they have, and capacities of storage have no own columns', () => {
+  const namesOf = (group: string, kind: string): string[] =>
+    printerOf(group, kind).columns.map(({ name, type }) => `${name} ${type}`);
+  const group = 'admissionregistration.k8s.io';
+  const rest = ['ParamKind string', 'Age string'];
+  for (const [kind, column] of [
+    ['ValidatingAdmissionPolicy', 'Validations'],
+    ['MutatingAdmissionPolicy', 'Mutations'],
+  ] as const) {
+    assert.deepEqual(namesOf(group, kind), ['Name string', `${column} integer`, ...rest]);
+  }
+  const capacity = namesOf('storage.k8s.io', 'CSIStorageCapacity');
+  assert.deepEqual(capacity, ['Name string', 'Created At date']);
+});
