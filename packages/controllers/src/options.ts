@@ -39,11 +39,15 @@ export const CONTROLLER_NAMES = [
   'token-cleaner-controller',
   'persistentvolume-attach-detach-controller',
   'service-cidr-controller',
+  'bootstrap-signer-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
 /** Not among `*`, as upstream: whoever wants one names it. */
-const UNASKED: ReadonlySet<ControllerName> = new Set(['token-cleaner-controller']);
+const UNASKED: ReadonlySet<ControllerName> = new Set([
+  'token-cleaner-controller',
+  'bootstrap-signer-controller',
+]);
 
 /** Older names that the flag still takes. */
 const ALIASES: Readonly<Record<string, ControllerName>> = {
@@ -74,6 +78,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'ephemeral-volume': 'ephemeral-volume-controller',
   'resource-claim-controller': 'resourceclaim-controller',
   nodeipam: 'node-ipam-controller',
+  bootstrapsigner: 'bootstrap-signer-controller',
   tokencleaner: 'token-cleaner-controller',
   csrcleaner: 'certificatesigningrequest-cleaner-controller',
   horizontalpodautoscaling: 'horizontal-pod-autoscaler-controller',

@@ -3,6 +3,7 @@ import type { Announce } from './announce.ts';
 import { AttachPart } from './attach/attach-part.ts';
 import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
 import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
+import { BootstrapSignerPart } from './bootstrap-signer-part.ts';
 import { ServiceCidrsPart } from './cidrs/service-cidrs-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
@@ -75,6 +76,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'service-cidr-controller': {
     component: 'service-cidr-controller',
     make: (context) => new ServiceCidrsPart(context),
+  },
+  'bootstrap-signer-controller': {
+    component: 'bootstrap-signer',
+    make: (context) => new BootstrapSignerPart(context),
   },
   'token-cleaner-controller': {
     component: 'token-cleaner',

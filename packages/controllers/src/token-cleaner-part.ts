@@ -59,14 +59,15 @@ export class TokenCleanerPart {
   }
 }
 
-function isToken(secret: JsonObject): boolean {
+/** A bootstrap token of the cluster. */
+export function isToken(secret: JsonObject): boolean {
   return (
     stringAt(secret, 'type') === TYPE && stringAt(secret, 'metadata', 'namespace') === NAMESPACE
   );
 }
 
 /** When a token ends; Infinity for never. One whose time cannot be read has ended, as upstream. */
-function expiryMs(secret: JsonObject): number {
+export function expiryMs(secret: JsonObject): number {
   const text = Buffer.from(stringAt(secret, 'data', 'expiration'), 'base64').toString();
   if (text === '' || !isToken(secret)) return Infinity;
   const time = parseTime(text);
