@@ -63,7 +63,11 @@ export function definePlainKinds(): void {
   });
   defineBehaviour('csidrivers.storage.k8s.io', {
     // its generation is counted from the first change on
-    prepareCreate: (driver) => delete objectAt(driver, 'metadata')?.['generation'],
+    prepareCreate: (driver) => {
+      delete objectAt(driver, 'metadata')?.['generation'];
+      dropVolumeLimit(driver);
+    },
+    prepareUpdate: dropVolumeLimit,
   });
   defineBehaviour('priorityclasses.scheduling.k8s.io', {
     admitDelete: (priority, { served }) => {
@@ -114,6 +118,11 @@ function taintNewNode(object: JsonObject): void {
 function dropConfig(node: JsonObject): void {
   const { config, ...status } = objectAt(node, 'status') ?? {};
   if (config !== undefined) node['status'] = status;
+}
+
+/** Scaling by the volumes of a driver is off by default. */
+function dropVolumeLimit(driver: JsonObject): void {
+  delete objectAt(driver, 'spec')?.['preventPodSchedulingIfMissing'];
 }
 
 /** Coordinated leader election is off by default, and its fields are dropped where it is. */

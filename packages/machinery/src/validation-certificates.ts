@@ -74,7 +74,8 @@ function checkRequest(found: Findings, request: JsonObject): void {
   const bytes = Buffer.from(encoded, 'base64');
   const parsed = parseRequest(bytes.toString('latin1'));
   if (typeof parsed === 'string') {
-    const shown = printed(JSON.stringify(encoded));
+    const isAbsent = spec['request'] === undefined || spec['request'] === null;
+    const shown = isAbsent ? null : printed(JSON.stringify(encoded));
     found.push(invalidValue('spec.request', shown, parsed));
   }
   checkUsages(found, listAt(spec, 'usages'));

@@ -112,6 +112,8 @@ const FROZEN = [
   'firstTimestamp',
   'lastTimestamp',
   'count',
+  // upstream looks twice
+  'reason',
   'type',
   'eventTime',
   'action',
@@ -125,7 +127,15 @@ const FROZEN_TYPES: Readonly<Record<string, string>> = {
   related: 'core.v1.ObjectReference',
   source: 'core.v1.EventSource',
 };
-const ZEROS: Readonly<Record<string, JsonValue>> = { count: 0, reason: '', message: '', type: '' };
+const ZEROS: Readonly<Record<string, JsonValue>> = {
+  count: 0,
+  reason: '',
+  message: '',
+  type: '',
+  action: '',
+  reportingController: '',
+  reportingInstance: '',
+};
 
 /** Events of the core group may change freely; of the newer group only the series may. */
 function updateEvent(found: Findings, next: JsonObject, previous: JsonObject): void {

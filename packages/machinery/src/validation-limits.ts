@@ -14,14 +14,18 @@ import {
 } from './resource-names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkAmount } from './validation-resources.ts';
-import { eachObject, immutable, invalidEach, type Findings } from './validation-rules.ts';
+import { eachObject, IMMUTABLE, invalidEach, type Findings } from './validation-rules.ts';
 
 export const LIMIT_RULES: RuleTable = {
   resourcequotas: {
     create: checkQuota,
     change: (found, next, previous) => {
-      const [after, before] = [next, previous].map((quota) => objectAt(quota, 'spec')?.['scopes']);
-      immutable(found, 'spec.scopes', after, before);
+      // which they are counts, and neither their order nor how often
+      const sets = [next, previous].map((quota) => new Set(listAt(quota, 'spec', 'scopes')));
+      const [after = new Set(), before = new Set()] = sets;
+      if (after.symmetricDifference(before).size === 0) return;
+      const scopes = objectAt(next, 'spec')?.['scopes'];
+      found.push(invalidValue('spec.scopes', scopes, IMMUTABLE));
     },
     subresources: {
       status: (found, next) => {

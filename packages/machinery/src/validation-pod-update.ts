@@ -1,7 +1,7 @@
 /** What may change in a pod: almost nothing. */
 
-import { forbiddenField, invalidValue, required } from './fielderrors.ts';
-import { goDiff } from './go-form.ts';
+import { forbiddenField, invalidValue, printed, required } from './fielderrors.ts';
+import { goDiff, goForm, goValueOf } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
@@ -156,12 +156,15 @@ function withUpdatable(spec: JsonObject, stored: JsonObject): JsonObject {
   };
   for (const field of ['containers', 'initContainers']) {
     const before = listAt(stored, field);
-    munged[field] = listAt(spec, field).map((container, index) => {
+    const containers = listAt(spec, field).map((container, index) => {
       const old = before[index];
       return isObject(container) && isObject(old)
         ? { ...container, image: old['image'] }
         : container;
     });
+    // none are printed as null, however they were sent
+    if (containers.length > 0) munged[field] = containers;
+    else delete munged[field];
   }
   const grace = stored['terminationGracePeriodSeconds'];
   if (typeof grace === 'number' && grace < 0 && spec['terminationGracePeriodSeconds'] === 1) {
@@ -202,13 +205,16 @@ function checkNodeAffinityChange(
   if (before.length === 0) return;
   if (before.length !== after.length) {
     const text = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
-    found.push(invalidValue(path, [...after], text));
+    const terms = after.map((term) => goValueOf('core.v1.NodeSelectorTerm', term));
+    const value = after.length === 0 ? null : printed(JSON.stringify(terms));
+    found.push(invalidValue(path, value, text));
     return;
   }
   for (const [index, term] of after.entries()) {
     if (!hasOnlyAdditions(term, before[index])) {
       const text = 'only additions are allowed (no mutations or deletions)';
-      found.push(invalidValue(`${path}[${index}]`, term, text));
+      const value = goForm('core.v1.NodeSelectorTerm', term);
+      found.push(invalidValue(`${path}[${index}]`, value, text));
     }
   }
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fieldErrorText } from './fielderrors.ts';
 import type { JsonObject } from './json-value.ts';
 import { findResource } from './kinds.ts';
-import { validateUpdate } from './validation.ts';
+import { validateCreate, validateUpdate } from './validation.ts';
 
 /** How often an update with a label that is none is told, as kube-apiserver v1.36 does. */
 const TOLD: readonly (readonly [string, string, JsonObject, number])[] = [
@@ -25,4 +26,74 @@ test('causes of an update list what is wrong with metadata as often as upstream 
     const found = validateUpdate(resource, next, previous, '');
     assert.equal(found.filter(({ field }) => field === 'metadata.labels').length, times, name);
   }
+});
+
+function textsOf(group: string, plural: string, next: JsonObject, before: JsonObject): string[] {
+  const resource = findResource(group, 'v1', plural);
+  assert.ok(resource !== undefined, plural);
+  const metadata = { name: 'x', namespace: 'y', uid: 'u', resourceVersion: '1' };
+  const [after, previous] = [
+    { metadata, ...next },
+    { metadata, ...before },
+  ];
+  return validateUpdate(resource, after, previous, '').map(fieldErrorText);
+}
+
+test('scopes of a quota are a set', () => {
+  const quota = (...scopes: string[]): JsonObject => ({ spec: { hard: { pods: '1' }, scopes } });
+  const [once, twice] = [quota('BestEffort'), quota('BestEffort', 'BestEffort')];
+  assert.deepEqual(textsOf('', 'resourcequotas', twice, once), []);
+  assert.deepEqual(textsOf('', 'resourcequotas', quota('NotBestEffort'), once), [
+    'spec.scopes: Invalid value: ["NotBestEffort"]: field is immutable',
+  ]);
+});
+
+test('what an event no longer says is told as empty, and its reason twice', () => {
+  const event = {
+    apiVersion: 'events.k8s.io/v1',
+    regarding: { namespace: 'y' },
+    eventTime: '2024-01-01T00:00:00.000000Z',
+  };
+  const before = { ...event, reason: 'r', reportingController: 'a.b/c' };
+  const texts = textsOf('events.k8s.io', 'events', event, before);
+  assert.deepEqual(
+    texts.filter((text) => text.endsWith('field is immutable')),
+    [
+      'reason: Invalid value: "": field is immutable',
+      'reason: Invalid value: "": field is immutable',
+      'reportingController: Invalid value: "": field is immutable',
+    ],
+  );
+});
+
+test('a request for a certificate that holds none is told so as null', () => {
+  const resource = findResource('certificates.k8s.io', 'v1', 'certificatesigningrequests');
+  assert.ok(resource !== undefined);
+  const spec = { signerName: 'a.b/c', usages: ['client auth'] };
+  const [first] = validateCreate(resource, { metadata: { name: 'x' }, spec });
+  assert.ok(first !== undefined);
+  assert.match(fieldErrorText(first), /^spec\.request: Invalid value: null: /);
+});
+
+test('what a gated pod asks of nodes is printed as a struct', () => {
+  const pod = (matchFields: JsonObject[]): JsonObject => ({
+    spec: {
+      schedulingGates: [{ name: 'a' }],
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields }] },
+        },
+      },
+    },
+  });
+  const before = pod([{ key: 'metadata.name', operator: 'In', values: ['n'] }]);
+  const texts = textsOf('', 'pods', pod([{ key: 'metadata.name', operator: 'Exists' }]), before);
+  const value =
+    '{"MatchExpressions":null,"MatchFields":' +
+    '[{"Key":"metadata.name","Operator":"Exists","Values":null}]}';
+  const text = `${value}: only additions are allowed (no mutations or deletions)`;
+  assert.ok(
+    texts.some((one) => one.endsWith(text)),
+    texts.join('\n'),
+  );
 });
