@@ -5,6 +5,7 @@ import { namespaceLifecycle } from '../namespaces.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { defaultTolerations, priority, serviceAccounts } from './pod-plugins.ts';
 import type { World } from '../world.ts';
+import { deviceTolerations } from './device-tolerations.ts';
 import { externalAddresses } from './external-addresses.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mutatingPolicies } from './mutating-policies.ts';
@@ -43,6 +44,7 @@ const QUOTA = 'ResourceQuota';
 /** Plugins that are off unless they are enabled. */
 const OFF: ReadonlySet<string> = new Set([
   'DenyServiceExternalIPs',
+  'ExtendedResourceToleration',
   'OwnerReferencesPermissionEnforcement',
 ]);
 
@@ -58,6 +60,7 @@ function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionP
     podSecurity,
     priority,
     defaultTolerations,
+    deviceTolerations,
     defaultStorageClass(world),
     ownerReferences,
     claimResize,

@@ -323,3 +323,16 @@ test('a namespace that is marked and waits for nothing goes with any write', () 
   expect(200, 'PATCH', '/api/v1/namespaces/gone', {});
   assert.equal(ask('GET', '/api/v1/namespaces/gone').status, 404);
 });
+
+test('pods tolerate the taints of devices that they ask for, where that is enabled', () => {
+  const { ask } = admittingModel({ enabledPlugins: ['ExtendedResourceToleration'] });
+  const amounts = { 'z.example/gpu': '1', 'a.example/nic': '2', cpu: '1' };
+  const container = { name: 'c', image: 'i', resources: { limits: amounts } };
+  const answer = ask('POST', PODS, { metadata: { name: 'p' }, spec: { containers: [container] } });
+  const pod = JSON.parse(answer.text) as { spec: { tolerations: { key: string }[] } };
+  const own = (key: string): object => ({ key, operator: 'Exists', effect: 'NoSchedule' });
+  assert.deepEqual(
+    pod.spec.tolerations.filter(({ key }) => key.includes('example')),
+    [own('a.example/nic'), own('z.example/gpu')],
+  );
+});
