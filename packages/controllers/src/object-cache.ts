@@ -106,9 +106,9 @@ export class ObjectCache {
   }
 
   #remove(row: number): void {
-    const key = this.informer.keyOf(row);
     const before = this.#read(row);
     if (before === undefined) return;
+    const key = this.informer.keyOf(row);
     this.#forget(row, key, before);
     this.#refs.set(row, 0);
     this.#changed(key, undefined, before);
