@@ -34,9 +34,10 @@ export function defineWorkloads(): void {
   defineBehaviour('daemonsets.apps', {
     startCreate: (object) => {
       const metadata = objectAt(object, 'metadata') ?? {};
+      const sent = stringAt(metadata, 'annotations', TEMPLATE_GENERATION);
       const annotations: JsonObject = {
         ...objectAt(metadata, 'annotations'),
-        [TEMPLATE_GENERATION]: '1',
+        [TEMPLATE_GENERATION]: String(Math.max(1, Number.parseInt(sent, 10) || 0)),
       };
       object['metadata'] = { ...metadata, annotations };
     },
