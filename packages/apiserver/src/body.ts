@@ -1,5 +1,5 @@
 /** From the bytes of a request to an object of the kind that the URL expects. */
-import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   decodeJsonBody,
   decodeJsonOptions,

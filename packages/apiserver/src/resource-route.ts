@@ -4,7 +4,6 @@ import {
   parseFieldSelector,
   pinnedField,
 } from '@megaplane/machinery/fieldselectors';
-import { stringAt } from '@megaplane/machinery/json';
 import {
   badRequest,
   failed,
