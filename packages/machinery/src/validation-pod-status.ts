@@ -114,7 +114,7 @@ function mayRestart(container: JsonValue, spec: JsonObject, exitCode: number): b
   const own = stringAt(container, 'restartPolicy');
   if (own !== '') {
     const rule = listAt(container, 'restartPolicyRules').find((one) => isMeant(one, exitCode));
-    if (/^Restart/.test(stringAt(rule, 'action'))) return true;
+    if (stringAt(rule, 'action').startsWith('Restart')) return true;
   }
   const policy = own === '' ? stringAt(spec, 'restartPolicy') : own;
   return policy === 'OnFailure' ? exitCode !== 0 : policy !== 'Never';
