@@ -38,6 +38,8 @@ class Cluster {
     if (isFinished(this.job)) return Infinity;
     const plan = planJob(this.job, [...this.pods.values()], this.backoff, this.nowMs);
     this.job = { ...this.job, status: plan.status };
+    const [active, ready] = [numberAt(plan.status, 'active'), numberAt(plan.status, 'ready')];
+    assert.ok(ready <= active, `${ready} pods are ready of ${active} that are active`);
     this.events.push(...plan.events.map((event) => `${event.reason}: ${event.message}`));
     if (isCut) return 0;
     for (const name of [...plan.untrack, ...plan.drop]) this.set(name, { isTracked: false });

@@ -419,16 +419,17 @@ class Plan {
   #plan(active: readonly JobPod[]): JobPlan {
     const going = this.#pods.filter((pod) => pod.phase === 'active' && pod.isDeleting);
     const isComplete = findCondition(this.#conditions, 'Complete') !== undefined;
-    const removed = this.#fail.length + this.#drop.length;
+    const removed = new Set([...this.#fail, ...this.#drop]);
+    const kept = active.filter((pod) => !removed.has(pod.name));
     const { succeeded, failed } = this.#uncounted;
     const counts = {
-      active: active.length + this.#create.length - removed,
+      active: kept.length + this.#create.length,
       succeeded: this.#isIndexed ? this.#completed.size : this.#succeeded,
       failed: this.#failed,
     };
     const status: JsonObject = {
       terminating: going.length,
-      ready: active.filter((pod) => pod.isReady).length,
+      ready: kept.filter((pod) => pod.isReady).length,
       uncountedTerminatedPods: {
         ...(succeeded.size === 0 ? {} : { succeeded: [...succeeded] }),
         ...(failed.size === 0 ? {} : { failed: [...failed] }),
