@@ -62,5 +62,5 @@ test('where nothing is selected the rules are given up, which keeps those of oth
   const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
   await api.add('sum', { aggregationRule: { clusterRoleSelectors }, rules });
   assert.equal(api.applied.length, 1);
-  assert.equal('rules' in (api.applied[0]?.body as JsonObject), false);
+  assert.equal((api.applied[0]?.body as JsonObject | undefined)?.['rules'], undefined);
 });

@@ -5,7 +5,7 @@
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, objectAt } from '@megaplane/machinery/json';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import type { PartOptions } from './part-options.ts';
 import { ObjectCache } from './object-cache.ts';

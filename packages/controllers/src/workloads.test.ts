@@ -204,9 +204,9 @@ test('while a status is on its way the first pod to be ready gets one of its own
   const written: string[] = [];
   api.faultOf = ({ path, body }) => {
     if (path.endsWith('/replicasets/web/status')) {
-      const { replicas: count = '-', readyReplicas: ready = '-' } =
+      const { replicas: count, readyReplicas: ready } =
         objectAt(body as JsonObject, 'status') ?? {};
-      written.push(`${String(count)} ${String(ready)}`);
+      written.push([count, ready].map((one) => (typeof one === 'number' ? one : '-')).join(' '));
     }
     return 'none';
   };

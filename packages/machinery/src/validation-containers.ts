@@ -9,7 +9,7 @@ import {
   required,
 } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
 import {
   configKeyErrors,
   dnsSubdomainErrors,

@@ -74,11 +74,12 @@ function checkNode(found: Findings, node: JsonObject): void {
   const path = 'spec.podCIDRs';
   for (const [index, network] of networks.entries()) checkCidr(found, `${path}[${index}]`, network);
   if (networks.length < 2) return;
-  const odd = networks.findIndex((network) => parseNetwork(String(network)) === undefined);
+  const texts = networks.map((network) => (typeof network === 'string' ? network : ''));
+  const odd = texts.findIndex((network) => parseNetwork(network) === undefined);
   if (odd >= 0) {
     const text =
       `invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[${odd}]: ` +
-      `<nil> (invalid CIDR address: ${String(networks[odd])})`;
+      `<nil> (invalid CIDR address: ${texts[odd]})`;
     found.push(internalFieldError(path, text));
   }
   const isSixth = networks.map((network) => typeof network === 'string' && network.includes(':'));

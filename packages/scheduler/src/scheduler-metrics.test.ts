@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { KubeObject, NodeObject, Taint } from './objects.ts';
+import type { NodeObject, Taint } from './objects.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -73,7 +73,7 @@ test('events are named as upstream names them', () => {
   spec.volumes.push({ name: 'v', persistentVolumeClaim: { claimName: 'c' } });
   const bytes = Buffer.from(JSON.stringify({ metadata: { name: '0', namespace: 'a' }, spec }));
   const claim = { metadata: { name: 'c', namespace: 'a' }, spec: { storageClassName: 's' } };
-  core.objectSeen('PersistentVolumeClaim', claim as KubeObject, 0);
+  core.objectSeen('PersistentVolumeClaim', claim, 0);
   core.podSeen(0, true, bytes, 0, bytes.length, 0);
   core.attempt(0);
   core.objectSeen('StorageClass', { metadata: { name: 's' } }, 60_000);

@@ -68,11 +68,13 @@ function selectorText(selector: JsonObject | undefined): string {
   if (selector === undefined) return 'nil';
   const labels = Object.entries(objectAt(selector, 'matchLabels') ?? {})
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `${key}: ${String(value)},`)
+    .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : ''},`)
     .join('');
   const expressions = listAt(selector, 'matchExpressions')
     .map((one) => {
-      const values = listAt(one, 'values').join(' ');
+      const values = listAt(one, 'values')
+        .filter((value) => typeof value === 'string')
+        .join(' ');
       const key = stringAt(one, 'key');
       const operator = stringAt(one, 'operator');
       return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values}],},`;
