@@ -84,7 +84,8 @@ function optionFields({ body, call }: SubresourceContext): Result<JsonObject> {
   const own = listAt(fields, 'dryRun');
   if (own.length === 0) return success(asked.length === 0 ? fields : { ...fields, dryRun: asked });
   if (asked.length === 0 || equals(asked, [...own])) return success(fields);
-  const texts = `[${asked.join(' ')}] and [${own.filter((one) => typeof one === 'string').join(' ')}]`;
+  const shown = own.filter((one) => typeof one === 'string').join(' ');
+  const texts = `[${asked.join(' ')}] and [${shown}]`;
   return failed(unclassified(`Non-matching dry-run options in request and content: ${texts}`));
 }
 
