@@ -85,13 +85,19 @@ test('a pod stays as long as its shortest used toleration, and not at all withou
   assert.equal(staySeconds([], []), Infinity);
 });
 
-test('evictions happen in time, and are called off when the taint goes', () => {
+/** A world whose evictions, and those called off, are written down. */
+function evictions() {
   const { nodes, pods } = world();
   const log: string[] = [];
   const machine = new TaintEviction(pods, {
     evict: (pod) => log.push(`evict ${pod}`),
     cancel: (pod) => log.push(`cancel ${pod}`),
   });
+  return { nodes, pods, machine, log };
+}
+
+test('evictions happen in time, and are called off when the taint goes', () => {
+  const { nodes, pods, machine, log } = evictions();
   const node = addNode(nodes, 'n');
   const soon = { key: 'k', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 3 };
   const spec = (tolerations: unknown[]): unknown => ({ spec: { nodeName: 'n', tolerations } });
@@ -117,12 +123,7 @@ test('evictions happen in time, and are called off when the taint goes', () => {
 });
 
 test('a further taint makes a limited stay neither shorter nor longer, unless it ends it', () => {
-  const { nodes, pods } = world();
-  const log: string[] = [];
-  const machine = new TaintEviction(pods, {
-    evict: (pod) => log.push(`evict ${pod}`),
-    cancel: (pod) => log.push(`cancel ${pod}`),
-  });
+  const { nodes, pods, machine, log } = evictions();
   const node = addNode(nodes, 'n');
   const tolerations = [
     { key: 'k', operator: 'Exists', tolerationSeconds: 60 },
