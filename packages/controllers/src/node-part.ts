@@ -1,4 +1,5 @@
 /** Node lifecycle, taint eviction and pod garbage collection, wired to informers and writers. */
+import { asBuffer } from '@megaplane/base/bytes';
 import { Int32Column } from '@megaplane/base/column';
 import type { Informer } from '@megaplane/client/informer';
 import type { JsonValue } from '@megaplane/machinery/json-value';
@@ -46,6 +47,7 @@ export class NodePart {
   readonly lifecycle: NodeLifecycle;
   readonly eviction: TaintEviction;
   readonly #podGc: PodGc;
+  readonly #writer: NodeWriter;
   readonly #podWriter: PodWriter;
   readonly #nodeInformer: Informer;
   readonly #leaseInformer: Informer;
@@ -66,9 +68,9 @@ export class NodePart {
     const { informers, random } = options;
     this.nodes = new NodeTable(random);
     this.pods = new PodTable(this.nodes, random);
-    const writer = this.#newNodeWriter();
-    this.lifecycle = new NodeLifecycle(this.nodes, options.rules, writer);
-    writer.attach(this.lifecycle);
+    this.#writer = this.#newNodeWriter();
+    this.lifecycle = new NodeLifecycle(this.nodes, options.rules, this.#writer);
+    this.#writer.attach(this.lifecycle);
     this.#podWriter = new PodWriter({
       ...options,
       announce: options.announce('taint-eviction-controller'),
@@ -152,7 +154,7 @@ export class NodePart {
           this.#ofNode.set(row, this.nodes.rowOf(key, 0, key.length) + 1);
         }
         const id = this.#ofNode.get(row) - 1;
-        if (id >= 0) this.#nodeChanged(id, bytes);
+        if (id >= 0) this.#nodeChanged(id, row, bytes);
       },
       onDelete: (row) => {
         const id = this.#ofNode.get(row) - 1;
@@ -164,14 +166,18 @@ export class NodePart {
     };
   }
 
-  #nodeChanged(id: number, bytes: Uint8Array): void {
+  #nodeChanged(id: number, row: number, bytes: Uint8Array): void {
     const scan = this.#scan;
     const text = (start: number, end: number): string =>
-      Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1', start, end);
+      asBuffer(bytes).toString('utf8', start, end);
     const zone = `${text(scan.regionStart, scan.regionEnd)}:${text(scan.zoneStart, scan.zoneEnd)}`;
     const taints = text(scan.taintsStart, scan.taintsEnd);
     const { bits } = scan;
-    const before = this.lifecycle.upsert(id, scan, zone);
+    const resourceVersion = this.#nodeInformer.resourceVersionOf(row);
+    let before = 0;
+    this.#writer.during({ id, resourceVersion, bits, taints }, () => {
+      before = this.lifecycle.upsert(id, scan, zone);
+    });
     if (((before | bits) & NO_EXECUTE_ANY) === 0 || !this.#options.isEviction) return;
     const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
     this.eviction.taintsChanged(id, list, this.#options.monotonicMs());

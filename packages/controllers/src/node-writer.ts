@@ -1,5 +1,5 @@
 /** What the node lifecycle machine wants, done on the API server. */
-import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
+import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
@@ -42,11 +42,35 @@ export interface NodeWriterOptions {
   readonly onDisruption: (isTotal: boolean) => void;
 }
 
+/** A node as an event shows it. */
+export interface SeenNode {
+  /** Its row. */
+  readonly id: number;
+  readonly resourceVersion: number;
+  /** See node-bits.ts, bits 0 to 22. */
+  readonly bits: number;
+  /** `spec.taints` as JSON, or empty. */
+  readonly taints: string;
+}
+
+/** What new taints are worked out from. */
+interface Tainted {
+  readonly resourceVersion: string;
+  readonly bits: number;
+  readonly taints: readonly JsonValue[];
+}
+
+function taintedOf({ resourceVersion, bits, taints }: SeenNode): Tainted {
+  const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
+  return { resourceVersion: `${resourceVersion}`, bits, taints: list };
+}
+
 export class NodeWriter implements LifecycleEffects {
   readonly #options: NodeWriterOptions;
   readonly #lanes: Lanes;
   readonly #scan = new NodeScan();
   #machine: NodeLifecycle | undefined;
+  #seen: SeenNode | undefined;
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
@@ -154,46 +178,74 @@ export class NodeWriter implements LifecycleEffects {
     announce('Pod', namespace, name, 'Warning', 'NodeNotReady', 'Node is not ready', uid);
   }
 
+  /**
+   * Says that what `act` asks for is because of this state of a node. Its taints are then written
+   * with no reading before, on the condition that the node is still of that revision.
+   */
+  during(seen: SeenNode, act: () => void): void {
+    this.#seen = seen;
+    act();
+    this.#seen = undefined;
+  }
+
   syncNoSchedule(id: number): void {
     this.#taint(id, (node) => this.#withNoSchedule(node));
   }
 
   syncNoExecute(id: number, taint: 'not-ready' | 'unreachable' | 'none'): void {
     const wanted = { 'not-ready': TAINT_NOT_READY, unreachable: TAINT_UNREACHABLE, none: '' };
-    this.#taint(id, (node) => this.#withNoExecute(node.object, wanted[taint]));
+    this.#taint(id, (node) => this.#withNoExecute(node.taints, wanted[taint]));
   }
 
-  #taint(
-    id: number,
-    change: (node: Extract<ClientResponse, { readonly ok: true }>) => JsonValue[] | undefined,
-  ): void {
+  #taint(id: number, change: (node: Tainted) => JsonValue[] | undefined): void {
     const name = this.#options.nodes.nameOf(id);
+    const seen = this.#seen?.id === id ? this.#seen : undefined;
     this.#lanes.run(async () => {
-      const path = `/api/v1/nodes/${name}`;
-      const node = await this.#options.client.request({ method: 'GET', path });
-      const taints = node.ok ? change(node) : undefined;
-      if (node.ok && taints !== undefined) {
-        const resourceVersion = stringAt(node.object, 'metadata', 'resourceVersion');
-        await this.#options.client.request({
-          method: 'PATCH',
-          path,
-          contentType: CONTENT.mergePatch,
-          body: {
-            metadata: { resourceVersion },
-            spec: { taints: taints.length === 0 ? null : taints },
-          },
-        });
+      const isDone = seen !== undefined && (await this.#writeTaints(name, taintedOf(seen), change));
+      if (!isDone) {
+        const node = await this.#read(name);
+        if (node !== undefined) await this.#writeTaints(name, node, change);
       }
       if (this.#isRow(id, name)) this.#machine?.tainted(id);
     });
   }
 
-  /** The node's taints with those of its conditions as they should be; undefined if they are. */
-  #withNoSchedule(node: Extract<ClientResponse, { readonly ok: true }>): JsonValue[] | undefined {
+  async #read(name: string): Promise<Tainted | undefined> {
+    const path = `/api/v1/nodes/${name}`;
+    const node = await this.#options.client.request({ method: 'GET', path });
+    if (!node.ok) return undefined;
     this.#scan.scan(node.bytes, 0, node.bytes.length);
-    const wanted = wantedNoSchedule(this.#scan.bits) >>> NO_SCHEDULE_SHIFT;
+    return {
+      resourceVersion: stringAt(node.object, 'metadata', 'resourceVersion'),
+      bits: this.#scan.bits,
+      taints: listAt(node.object, 'spec', 'taints'),
+    };
+  }
+
+  /** False where the node has become another since. */
+  async #writeTaints(
+    name: string,
+    node: Tainted,
+    change: (node: Tainted) => JsonValue[] | undefined,
+  ): Promise<boolean> {
+    const taints = change(node);
+    if (taints === undefined) return true;
+    const answer = await this.#options.client.request({
+      method: 'PATCH',
+      path: `/api/v1/nodes/${name}`,
+      contentType: CONTENT.mergePatch,
+      body: {
+        metadata: { resourceVersion: node.resourceVersion },
+        spec: { taints: taints.length === 0 ? null : taints },
+      },
+    });
+    return answer.code !== 409;
+  }
+
+  /** The node's taints with those of its conditions as they should be; undefined if they are. */
+  #withNoSchedule({ bits, taints }: Tainted): JsonValue[] | undefined {
+    const wanted = wantedNoSchedule(bits) >>> NO_SCHEDULE_SHIFT;
     const keys: readonly string[] = NO_SCHEDULE_TAINTS;
-    const taints = [...listAt(node.object, 'spec', 'taints')];
     const kept = taints.filter((one) => {
       const { key, effect } = taintOf(one);
       const index = effect === 'NoSchedule' ? keys.indexOf(key) : -1;
@@ -210,8 +262,7 @@ export class NodeWriter implements LifecycleEffects {
     return [...kept, ...missing.map((key) => ({ key, effect: 'NoSchedule', timeAdded }))];
   }
 
-  #withNoExecute(node: JsonObject, wanted: string): JsonValue[] | undefined {
-    const taints = [...listAt(node, 'spec', 'taints')];
+  #withNoExecute(taints: readonly JsonValue[], wanted: string): JsonValue[] | undefined {
     const isOurs = (one: JsonValue): boolean => {
       const { key, effect } = taintOf(one);
       return effect === 'NoExecute' && (key === TAINT_NOT_READY || key === TAINT_UNREACHABLE);
