@@ -6,6 +6,7 @@ import {
   impatient,
   type ChainLink,
 } from './access/authorizer-chain.ts';
+import { Impersonation } from './access/impersonation.ts';
 import { NodeAuthorizer } from './access/node-authorizer.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
 import { RemoteServices } from './aggregation/remote-services.ts';
@@ -106,6 +107,8 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const health = new Health();
   addChecks(health, () => storage.fault);
   const metrics = new Metrics();
+  const impersonation = new Impersonation(authorize, () => edge.nowMs());
+  metrics.addSource((lines) => impersonation.metrics.render(lines));
   const admission = admissionChain(world, {
     caller: options.webhooks ?? null,
     metrics,
@@ -129,6 +132,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     fairness,
     admission,
     authorize,
+    impersonation,
     readToken: tokens.read,
     frontProxy: options.frontProxy ?? null,
     health,

@@ -80,6 +80,8 @@ export class Call {
   answer: Uint8Array | string | null = null;
   /** The Status of a refusal. */
   refusal: Status | null = null;
+  /** The mode by which the request acts as somebody else, for the audit log; '': none. */
+  constraint = '';
   /** What parts of the server have to say about the request, for the audit log. */
   annotations: Record<string, string> | null = null;
   /**

@@ -11,6 +11,9 @@ import type {
 
 type Respond = Exchange['respondCopy'];
 
+/** Fields by name; those that are sent several times have a list. */
+export type Headers = Readonly<Record<string, string | readonly string[]>>;
+
 let connections = 0;
 
 /** A connection that holds what `hold` asks it to. */
@@ -63,7 +66,7 @@ export class ExchangeModel implements Exchange {
   readonly authority = 'localhost';
   body: Buffer;
   #isBodyKept = false;
-  readonly #fields: ReadonlyMap<string, string>;
+  readonly #fields: ReadonlyMap<string, string | readonly string[]>;
   onBody: Exchange['onBody'] = null;
   onBodyEnd: (() => void) | null = null;
   onWritable: (() => void) | null = null;
@@ -82,7 +85,7 @@ export class ExchangeModel implements Exchange {
     method: string,
     path: string,
     body?: unknown,
-    headers: Readonly<Record<string, string>> = {},
+    headers: Headers = {},
     connection: ConnectionModel = new ConnectionModel(),
   ) {
     this.method = method;
@@ -93,11 +96,14 @@ export class ExchangeModel implements Exchange {
   }
 
   header(name: string): string | undefined {
-    return this.#fields.get(name);
+    const value = this.#fields.get(name);
+    return typeof value === 'object' ? value.join(', ') : value;
   }
 
   fields(): FieldList {
-    return [...this.#fields].flat();
+    return [...this.#fields].flatMap(([name, values]) =>
+      [values].flat().flatMap((one) => [name, one]),
+    );
   }
 
   keepBody(): Buffer {

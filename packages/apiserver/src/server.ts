@@ -24,7 +24,7 @@ import {
 import { Call } from './call.ts';
 import { whenFresh } from './freshness.ts';
 import { answerPath } from './path-route.ts';
-import { impersonate } from './impersonation.ts';
+import type { Impersonation } from './access/impersonation.ts';
 import type { Health } from './health.ts';
 import { ANONYMOUS, type Identity } from './identity.ts';
 import type { LeaseRenewal } from './lease-renewal.ts';
@@ -58,6 +58,7 @@ export interface ServerParts {
   /** Who may name users in header fields; null: nobody. */
   readonly frontProxy: FrontProxy | null;
   readonly health: Health;
+  readonly impersonation: Impersonation;
   readonly metrics: Metrics;
   readonly discovery: Discovery;
   readonly openapi: OpenApiDocuments;
@@ -206,7 +207,7 @@ export class ApiServer {
     const name = info.isResource ? effectiveName(call, served) : info.name;
     const attributes = attributesOf(info, verb, name, call.query);
     let isLater = false;
-    impersonate(call, this.parts.authorize, attributes, (acting) => {
+    this.parts.impersonation.act(call, attributes, (acting) => {
       if (!acting.ok) {
         call.deny(acting.status);
         return;

@@ -3,7 +3,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
 import { stringAt } from '@megaplane/machinery/json';
 import { createApiServer, type ServerOptions } from '../assembly.ts';
-import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel, type Headers } from '../exchange-model.sim.ts';
 import { bootstrapPolicy } from '../startup/bootstrap-policy.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 
@@ -83,7 +83,7 @@ export class AccessModel {
     path: string,
     body?: unknown,
     token = '',
-    headers: Readonly<Record<string, string>> = {},
+    headers: Headers = {},
   ): ExchangeModel {
     const own = token === '' ? {} : { authorization: `Bearer ${token}` };
     const connection = new ConnectionModel(token === '');

@@ -141,7 +141,16 @@ test('reviews and impersonation wait for the webhook, too', (t) => {
   const acting = model.ask('GET', `${MAPS}/a`, undefined, 'joe', { 'impersonate-user': 'jane' });
   const question = hook.answer(review({ allowed: true }))['spec'] as JsonObject;
   assert.deepEqual(question['resourceAttributes'], {
-    verb: 'impersonate',
+    namespace: 'default',
+    verb: 'impersonate-on:user-info:get',
+    version: 'v1',
+    resource: 'configmaps',
+    name: 'a',
+  });
+  const second = hook.answer(review({ allowed: true }))['spec'] as JsonObject;
+  assert.deepEqual(second['resourceAttributes'], {
+    verb: 'impersonate:user-info',
+    group: 'authentication.k8s.io',
     version: 'v1',
     resource: 'users',
     name: 'jane',

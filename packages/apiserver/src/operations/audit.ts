@@ -81,6 +81,9 @@ function eventOf(call: Call, stage: Stage, { verdict, user }: Kept, nowMs: numbe
   };
   if (call.identity !== user && stage !== 'RequestReceived') {
     event['impersonatedUser'] = userOf(call.identity);
+    if (call.constraint !== '') {
+      event['authenticationMetadata'] = { impersonationConstraint: call.constraint };
+    }
   }
   event['sourceIPs'] = sourcesOf(call);
   const agent = exchange.header('user-agent');
@@ -102,10 +105,12 @@ function microTime(ms: number): string {
   return formatMicroTime(Math.floor(ms / 1000), (ms % 1000) * 1_000_000);
 }
 
-function userOf({ user: username, uid, groups }: Identity): JsonObject {
+function userOf({ user: username, uid, groups, extra }: Identity): JsonObject {
   const user: JsonObject = { username };
   if (uid !== '') user['uid'] = uid;
   if (groups.length > 0) user['groups'] = [...groups];
+  const values = Object.entries(extra).map(([key, own]): [string, string[]] => [key, [...own]]);
+  if (values.length > 0) user['extra'] = Object.fromEntries(values);
   return user;
 }
 
