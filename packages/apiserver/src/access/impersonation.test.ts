@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { objectAt } from '@megaplane/machinery/json';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Headers } from '../exchange-model.sim.ts';
 import { identityOf, serviceAccountIdentity, type Identity } from '../identity.ts';
 import { AccessModel } from './access.sim.ts';
@@ -49,18 +49,22 @@ function grant(model: AccessModel, name: string, rules: readonly Rule[]): void {
   });
 }
 
-function whoIs(model: AccessModel, token: string, headers: Headers): JsonObject | string {
+function review(model: AccessModel, token: string, headers: Headers): JsonObject {
   const asked = model.ask('POST', REVIEWS, { kind: 'SelfSubjectReview' }, token, headers);
-  const answer = JSON.parse(asked.text) as JsonObject;
-  return asked.status === 201
-    ? (objectAt(answer, 'status', 'userInfo') ?? {})
-    : String(answer['message']);
+  return JSON.parse(asked.text) as JsonObject;
+}
+
+function whoIs(model: AccessModel, token: string, headers: Headers): JsonObject | undefined {
+  return objectAt(review(model, token, headers), 'status', 'userInfo');
+}
+
+function whyNot(model: AccessModel, token: string, headers: Headers): string {
+  return stringAt(review(model, token, headers), 'message');
 }
 
 function refusalOf(model: AccessModel, headers: Headers, token = 'joe'): string {
   const asked = model.ask('GET', PODS, undefined, token, headers);
-  const { message } = JSON.parse(asked.text) as JsonObject;
-  return `${asked.status} ${String(message)}`;
+  return `${asked.status} ${stringAt(JSON.parse(asked.text) as JsonObject, 'message')}`;
 }
 
 test('a user is acted as for the verbs that are allowed, and for no others', () => {
@@ -82,7 +86,7 @@ test('a user is acted as for the verbs that are allowed, and for no others', () 
       'in API group "" in the namespace "default"',
   );
   assert.match(
-    String(whoIs(model, 'joe', { ...jane, 'impersonate-uid': '7' })),
+    whyNot(model, 'joe', { ...jane, 'impersonate-uid': '7' }),
     /uids\.authentication\.k8s\.io "7" is forbidden: User "joe" cannot impersonate:user-info/,
   );
 });
@@ -96,7 +100,7 @@ test('a node that is acted as has the group of nodes, unless the old verb is use
   const node = { username: 'system:node:n1', groups };
   assert.deepEqual(whoIs(model, 'joe', { 'impersonate-user': 'system:node:n1' }), node);
   assert.match(
-    String(whoIs(model, 'joe', { 'impersonate-user': 'system:node:n2' })),
+    whyNot(model, 'joe', { 'impersonate-user': 'system:node:n2' }),
     /User "joe" cannot impersonate:arbitrary-node resource "nodes" in API group "authen/,
   );
   grant(model, 'old', [['impersonate', '', 'users', 'system:node:n2']]);
@@ -116,10 +120,10 @@ test('an agent may be the node that its token is bound to, and no other', () => 
     username: 'system:node:n1',
     groups: ['system:nodes', 'system:authenticated'],
   });
-  const other = whoIs(model, 'agent', { 'impersonate-user': 'system:node:n2' });
-  assert.match(String(other), /cannot impersonate-on:arbitrary-node:create/);
-  const joe = whoIs(model, 'joe', { 'impersonate-user': 'system:node:n1' });
-  assert.match(String(joe), /cannot impersonate-on:arbitrary-node:create/);
+  const other = whyNot(model, 'agent', { 'impersonate-user': 'system:node:n2' });
+  assert.match(other, /cannot impersonate-on:arbitrary-node:create/);
+  const joe = whyNot(model, 'joe', { 'impersonate-user': 'system:node:n1' });
+  assert.match(joe, /cannot impersonate-on:arbitrary-node:create/);
 });
 
 test('the right to one node by name is none for an associated node', () => {
@@ -127,8 +131,8 @@ test('the right to one node by name is none for an associated node', () => {
     ['impersonate-on:associated-node:create', AUTH, 'selfsubjectreviews'],
     ['impersonate:associated-node', AUTH, 'nodes', 'n1'],
   );
-  const answer = whoIs(model, 'agent', { 'impersonate-user': 'system:node:n1' });
-  assert.match(String(answer), /^nodes\.authentication\.k8s\.io "\*" is forbidden: .*associated/);
+  const answer = whyNot(model, 'agent', { 'impersonate-user': 'system:node:n1' });
+  assert.match(answer, /^nodes\.authentication\.k8s\.io "\*" is forbidden: .*associated/);
 });
 
 test('a service account brings its groups, and takes no others but by the old verb', () => {
@@ -142,7 +146,7 @@ test('a service account brings its groups, and takes no others but by the old ve
     groups: ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated'],
   });
   assert.match(
-    String(whoIs(model, 'joe', { 'impersonate-user': account, 'impersonate-group': 'g' })),
+    whyNot(model, 'joe', { 'impersonate-user': account, 'impersonate-group': 'g' }),
     /serviceaccounts "a" is forbidden: User "joe" cannot impersonate resource "serviceaccounts"/,
   );
 });
@@ -175,10 +179,7 @@ test('who may be many groups at once is asked about all of them first', () => {
     groups: [...groups, 'system:authenticated'],
   });
   const few = { 'impersonate-user': 'jane', 'impersonate-group': groups.slice(1) };
-  assert.match(
-    String(whoIs(model, 'joe', few)),
-    /groups\.authentication\.k8s\.io "b" is forbidden/,
-  );
+  assert.match(whyNot(model, 'joe', few), /groups\.authentication\.k8s\.io "b" is forbidden/);
 });
 
 test('who last used the old verb hears its words', () => {
