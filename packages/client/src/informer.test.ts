@@ -420,7 +420,7 @@ test('a large collection that is to be polled is read each period, a small one i
     server,
     {},
     {
-      polling: { itemsMin: 5, periodMs: 10_000, itemsPerSecondMax: 1000 },
+      polling: { itemsMin: 5, periodMs: 10_000, itemsPerSecondMax: 1000, pageItems: 2000 },
     },
   );
   seen.informer.start();
@@ -440,6 +440,7 @@ test('a large collection that is to be polled is read each period, a small one i
   settleFor(server, 9000);
   assert.deepEqual(stateOf(seen), truthOf(server));
   assert.equal(metrics.lists, lists + 1);
+  assert.match(server.requests.at(-1) ?? '', /[?&]limit=2000(&|$)/);
   for (const name of ['pod-0', 'pod-1', 'pod-3']) server.delete('a', name);
   settleFor(server, 20_000);
   assert.deepEqual(stateOf(seen), truthOf(server));

@@ -274,7 +274,12 @@ export class Reflector {
   #pageMs(): number {
     const { polling } = this.#options;
     if (polling === undefined || !this.isPolling) return 0;
-    return (this.#periodMs(polling) / 2 / Math.max(1, this.#rows.size)) * this.#pageItems;
+    return (this.#periodMs(polling) / 2 / Math.max(1, this.#rows.size)) * this.#limit();
+  }
+
+  #limit(): number {
+    const polled = this.isPolling ? (this.#options.polling?.pageItems ?? 0) : 0;
+    return Math.max(this.#pageItems, polled);
   }
 
   #periodMs({ periodMs, itemsPerSecondMax }: Polling): number {
@@ -293,7 +298,7 @@ export class Reflector {
         labelSelector: labelSelector ?? '',
         fieldSelector: fieldSelector ?? '',
         shardSelector: this.#shard?.text ?? '',
-        limit: this.#pageItems,
+        limit: this.#limit(),
         pageMs: this.#pageMs(),
         // What is polled may come from two revisions: an object that is there is in one of them.
         mustBeConsistent: !this.isPolling,
@@ -321,7 +326,7 @@ export class Reflector {
   #listFailed(status: Status): void {
     if (status.code === 410) {
       this.metrics.expired++;
-      this.#pageItems = Math.min(4 * this.#pageItems, PAGE_ITEMS_MAX);
+      this.#pageItems = Math.min(4 * this.#limit(), PAGE_ITEMS_MAX);
     }
     this.#wait(`cannot list ${this.#options.path}: ${status.message ?? 'no reason given'}`, 0);
   }
