@@ -39,6 +39,11 @@ export function cpuSecondsExact(pid: number): number {
   return nanoseconds / 1e9;
 }
 
+/** Milliseconds that the main thread of a process has worked. */
+export function mainThreadMs(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+}
+
 /** Resident memory of a process in MiB. */
 export function rssMib(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');

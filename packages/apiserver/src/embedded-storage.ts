@@ -1,7 +1,7 @@
 // data plane
 /** The store of this process as the server's storage: every call goes straight into it. */
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
-import { PACKED_MARK, packedDefinition, unpackedDefinition } from './custom/packed-definitions.ts';
+import { PACKED_MARK, packedDefinition, RecentDefinitions } from './custom/packed-definitions.ts';
 import { isEventKey, type EventLeases } from './event-leases.ts';
 import { TEMPLATES_END, TEMPLATES_START, TemplateKeeper } from './managed/template-keeper.ts';
 import {
@@ -143,7 +143,9 @@ export class EmbeddedStorage implements Storage {
     const lease = this.#events !== null && isEventKey(key) ? this.#events.take() : 0;
     const kept = packedDefinition(key, value);
     const end = kept.length;
-    done(outcomeOf(this.#store.putIf(key, 0, key.length, expected, kept, 0, end, lease)));
+    const result = this.#store.putIf(key, 0, key.length, expected, kept, 0, end, lease);
+    if (kept !== value && result > 0) recentOf(this.#store).note(result, value);
+    done(outcomeOf(result));
   }
 
   delete(key: Buffer, expected: number, done: WriteDone): void {
@@ -236,12 +238,21 @@ function fill(store: RevisionedStore, ref: number, row: Row): void {
   row.end = store.valueTo(ref);
   row.modRevision = store.modRevision(ref);
   row.createRevision = store.createRevision(ref);
-  if (bytes[row.start] === PACKED_MARK && row.end > row.start) unpack(row);
+  if (bytes[row.start] === PACKED_MARK && row.end > row.start) unpack(store, row);
+}
+
+const recent = new WeakMap<RevisionedStore, RecentDefinitions>();
+
+function recentOf(store: RevisionedStore): RecentDefinitions {
+  let found = recent.get(store);
+  if (found === undefined) recent.set(store, (found = new RecentDefinitions()));
+  return found;
 }
 
 /** Keys stay where they are, in the record. */
-function unpack(row: Row): void {
-  row.bytes = unpackedDefinition(row.bytes, row.start, row.end);
+function unpack(store: RevisionedStore, row: Row): void {
+  const { modRevision, bytes, start, end } = row;
+  row.bytes = recentOf(store).unpacked(modRevision, bytes, start, end);
   row.start = 0;
   row.end = row.bytes.length;
 }

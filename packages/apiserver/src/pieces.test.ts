@@ -44,3 +44,33 @@ test('a piece that fails does not keep the others from their turn', () => {
   assert.equal(done, 1);
   assert.equal(turns.length, 0);
 });
+
+test('what may run at once does, until the turn has had enough of it', () => {
+  const turns: (() => void)[] = [];
+  let nowMs = 0;
+  const pieces = new Pieces(
+    (work) => turns.push(work),
+    () => nowMs,
+  );
+  const ran: string[] = [];
+  const line = (from: number, to: number): void => {
+    for (let index = from; index < to; index++) {
+      const work = (): void => {
+        nowMs += 2;
+        ran.push(`p${index}`);
+      };
+      pieces.run(work, () => ran.push(`wait ${index}`));
+    }
+  };
+  line(0, 5);
+  assert.deepEqual(ran.splice(0), ['p0', 'p1', 'wait 2', 'wait 3', 'wait 4']);
+  // the end of the first turn, and the pieces of the next
+  for (const turn of turns.splice(0)) turn();
+  assert.deepEqual(ran.splice(0), ['p2', 'p3']);
+  line(5, 6);
+  assert.deepEqual(ran.splice(0), ['wait 5'], 'who comes later does not go first');
+  for (const turn of turns.splice(0)) turn();
+  assert.deepEqual(ran.splice(0), ['p4', 'p5']);
+  line(6, 7);
+  assert.deepEqual(ran.splice(0), ['p6']);
+});

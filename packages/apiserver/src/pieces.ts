@@ -13,6 +13,8 @@ export class Pieces {
   #waiting: (() => void)[] = [];
   #next = 0;
   #isPlanned = false;
+  /** What was run at once in the present turn has taken; -1 while none was. */
+  #spentMs = -1;
 
   /** `clockMs` never goes back and has fractions; `defer` runs work in a later turn. */
   constructor(defer: (work: () => void) => void, clockMs: () => number) {
@@ -24,6 +26,27 @@ export class Pieces {
   add(work: () => void): void {
     this.#waiting.push(work);
     this.#plan();
+  }
+
+  /**
+   * Runs short work of a long line at once, while the turn has room and nothing waits. Otherwise
+   * calls `waits`, and runs it in a later turn.
+   */
+  run(work: () => void, waits: () => void): void {
+    if (this.#waiting.length > 0 || this.#spentMs >= TURN_MS) {
+      waits();
+      this.add(work);
+      return;
+    }
+    if (this.#spentMs < 0) {
+      this.#spentMs = 0;
+      this.#defer(() => {
+        this.#spentMs = -1;
+      });
+    }
+    const startMs = this.#clockMs();
+    work();
+    this.#spentMs += this.#clockMs() - startMs;
   }
 
   #plan(): void {

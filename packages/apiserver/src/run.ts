@@ -237,6 +237,7 @@ async function makeServer(
       uuid: () => randomUUID(),
       defer: (work) => setImmediate(work),
       deferPiece: (work) => pieces.add(work),
+      runPiece: (work, waits) => pieces.run(work, waits),
     },
     address: `${address}:${options.securePort}`,
     signer,

@@ -41,6 +41,7 @@ import { answerReadable } from './unreadable.ts';
 import { WaitingRenewal } from './waiting-renewal.ts';
 import type { World } from './world.ts';
 
+const DEFINITION = 'CustomResourceDefinition';
 /** Parts of one by which chances are drawn. */
 const CHANCES = 1_000_000;
 /** Ids of the audit log that clients give themselves are no longer; longer ones are not taken. */
@@ -267,7 +268,31 @@ export class ApiServer {
     }
     const world = this.parts.world.at(served);
     whenFresh(world, call, served, () => {
-      answerReadable(call, () => answerResource(world, this.parts.admission, call, served));
+      this.#inItsTurn(call, served, () => {
+        answerReadable(call, () => answerResource(world, this.parts.admission, call, served));
+      });
+    });
+  }
+
+  /**
+   * Judging a definition takes milliseconds: where many come at once, whoever sends them, each turn
+   * does a few, and what others ask for goes between.
+   */
+  #inItsTurn(call: Call, served: Served, answer: () => void): void {
+    const { edge } = this.parts.world;
+    if (edge.runPiece === undefined || !isSlow(call, served)) {
+      answer();
+      return;
+    }
+    let isLater = false;
+    const work = (): void => {
+      if (isLater && (call.exchange.closed || call.code !== 0)) return;
+      answer();
+      if (isLater) this.late(call.exchange);
+    };
+    edge.runPiece(work, () => {
+      call.keepBody();
+      isLater = true;
     });
   }
 
@@ -294,6 +319,11 @@ export class ApiServer {
     this.isDraining = true;
     this.parts.world.endWatches();
   }
+}
+
+/** Writes of definitions. */
+function isSlow({ exchange: { method } }: Call, { resource }: Served): boolean {
+  return resource.kind === DEFINITION && method !== 'GET' && method !== 'DELETE';
 }
 
 const NOWHERE: RequestInfo = {

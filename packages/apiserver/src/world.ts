@@ -28,6 +28,11 @@ export interface Edge {
   defer(work: () => void): void;
   /** Runs a piece of long work in a later turn; pieces leave room for what is short. */
   deferPiece(work: () => void): void;
+  /**
+   * Runs a piece at once if the turn has room for it; otherwise calls `waits`, and runs it in a
+   * later turn. Absent: there is always room.
+   */
+  runPiece?(work: () => void, waits: () => void): void;
 }
 
 /** What virtual kinds ask: who may do what, and whose token is which. */

@@ -142,8 +142,16 @@ export class CustomDefinitions {
       return;
     }
     if (kind.facts.isSettled) return;
+    const { edge } = this.#world;
+    const settle = (): void => this.#writeStatus(name, key);
+    if (edge.runPiece === undefined) settle();
+    else edge.runPiece(settle, () => {});
+  }
+
+  #writeStatus(name: string, key: Buffer): void {
+    const kind = this.#world.kinds.byName(name);
     const stored = this.#read(key);
-    if (stored === null) return;
+    if (kind === undefined || stored === null) return;
     const status = statusOf(this.#world, stored.object);
     const areAccepted = kind.facts.state.areNamesAccepted;
     if (status === null) {
@@ -182,6 +190,10 @@ function unchangedSince(
   previous: Row,
 ): ReadonlyMap<string, number> {
   const since = new Map<string, number>();
+  if (before.facts.generation === facts.generation) {
+    for (const { name } of facts.versions) since.set(name, before.formedSince(name));
+    return since;
+  }
   const now = schemaSpans(value.bytes, value.start, value.end);
   const then = schemaSpans(previous.bytes, previous.start, previous.end);
   for (const [index, version] of facts.versions.entries()) {

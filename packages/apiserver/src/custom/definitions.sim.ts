@@ -29,10 +29,11 @@ export interface Rig {
   readonly settle: () => void;
 }
 
-/** A server with a namespace `default`. */
+/** A server with a namespace `default`; `isCrowded`: no turn has room for long work. */
 export function startRig(
   more: Partial<ServerOptions> = {},
   storage: Storage = new StorageModel(),
+  isCrowded = false,
 ): Rig {
   let uuids = 0;
   const later: (() => void)[] = [];
@@ -42,6 +43,11 @@ export function startRig(
     uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
     defer: (work: () => void) => void later.push(work),
     deferPiece: (work: () => void) => void later.push(work),
+    runPiece: (work: () => void, waits: () => void) => {
+      if (isCrowded) waits();
+      if (isCrowded) later.push(work);
+      else work();
+    },
   };
   const api = createApiServer({ storage, edge, address: '127.0.0.1:6443', ...more });
   const ask: Ask = (method, path, body, headers) => {

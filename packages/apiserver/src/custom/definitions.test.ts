@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { openStore } from '@megaplane/store/open';
 import { EmbeddedStorage } from '../embedded-storage.ts';
 import type { ExchangeModel } from '../exchange-model.sim.ts';
+import { StorageModel } from '../storage-model.sim.ts';
 import {
   define,
   DEFINITIONS,
@@ -67,6 +68,21 @@ test('a definition is made without conditions, and established by the write afte
   assert.equal(condition(definition, 'Established'), accepted);
   assert.deepEqual(definition.status.storedVersions, ['v1']);
   assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
+});
+
+test('definitions that come at once wait for their turn, and who left is not served', () => {
+  const rig = startRig({}, new StorageModel(), true);
+  const [first, second, third] = ['widgets', 'gadgets', 'gizmos'].map((plural) =>
+    rig.ask('POST', DEFINITIONS, definitionOf(plural, [versionOf('v1')])),
+  );
+  assert.deepEqual([first?.status, second?.status, third?.status], [0, 0, 0]);
+  assert.equal(rig.ask('GET', DEFINITIONS).status, 200, 'reads wait for nobody');
+  second?.reset();
+  rig.settle();
+  assert.deepEqual([first?.status, third?.status], [201, 201]);
+  const list = JSON.parse(rig.ask('GET', DEFINITIONS).text) as { items: Definition[] };
+  const settled = list.items.map((one) => condition(one, 'Established').split(' ')[0]);
+  assert.deepEqual(settled, ['True', 'True']);
 });
 
 test('definitions lie packed, and are read as they were written', async () => {

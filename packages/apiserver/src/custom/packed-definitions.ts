@@ -30,3 +30,31 @@ export function packedDefinition(key: Buffer, value: Buffer): Buffer {
 export function unpackedDefinition(bytes: Buffer, start: number, end: number): Buffer {
   return inflateRawSync(bytes.subarray(start + 1, end));
 }
+
+/** Values that a new definition is read by several times, within a few turns. */
+const RECENT_MAX = 32;
+const RECENT_BYTES_MAX = 64 * 1024;
+
+/** The definitions of one store that were written or read last, as they were before packing. */
+export class RecentDefinitions {
+  readonly #revisions: Float64Array = new Float64Array(RECENT_MAX);
+  readonly #values: Buffer[] = [];
+  #next = 0;
+
+  /** Keeps a copy of what was written at a revision, unless it is large. */
+  note(revision: number, value: Buffer): void {
+    if (value.length > RECENT_BYTES_MAX) return;
+    this.#revisions[this.#next] = revision;
+    this.#values[this.#next] = Buffer.from(value);
+    this.#next = (this.#next + 1) % RECENT_MAX;
+  }
+
+  /** What was packed into `[start, end)` at a revision. */
+  unpacked(revision: number, bytes: Buffer, start: number, end: number): Buffer {
+    const known = this.#values[this.#revisions.indexOf(revision)];
+    if (known !== undefined) return known;
+    const value = unpackedDefinition(bytes, start, end);
+    this.note(revision, value);
+    return value;
+  }
+}
