@@ -7,9 +7,8 @@
  */
 import { MemberCursor } from '@megaplane/machinery/scan';
 import { assert } from '@megaplane/base/assert';
+import { BodyText } from '@megaplane/machinery/body-text';
 import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
-import { isObject } from '@megaplane/machinery/json-value';
-import { decodeProtobufBody } from '@megaplane/machinery/request-body';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
@@ -64,7 +63,7 @@ const SPEC_OPEN = Buffer.from(',"spec":');
 const MANAGED_OPEN = Buffer.from('"managedFields":');
 /** As client-go asks for built-in kinds. */
 const PROTOBUF_OR_JSON = `${PROTOBUF_TYPE},${JSON_TYPE}`;
-const EXPECTED = { apiVersion: API_VERSION, kind: 'Lease' } as const;
+const PROTOBUF_BODIES = new BodyText(API_VERSION, 'Lease');
 /** As client-go sends it, for example `?timeout=10s`. */
 const TIMEOUT_ALONE = /^\?timeout=[1-9]\d{0,3}s$/;
 /** Stands for a list of fields that no other request has. */
@@ -414,17 +413,10 @@ export class LeaseRenewal {
   }
 }
 
-/** The body as JSON: what clients of client-go send is decoded first; null for other types. */
+/** The body as JSON, of clients of client-go too; null for what the long way has to read. */
 function textOf(type: string | undefined, body: Buffer): Buffer | null {
   if (type === undefined || type === JSON_TYPE) return body;
-  if (type !== PROTOBUF_TYPE) return null;
-  const decoded = decodeProtobufBody(body, 0, body.length, EXPECTED);
-  if (!decoded.ok) return null;
-  const { kind, apiVersion, metadata, ...rest } = decoded.object;
-  const { managedFields, ...others } = isObject(metadata) ? metadata : {};
-  // answers begin with the owners, and so do bodies that were answers
-  const ordered = managedFields === undefined ? others : { managedFields, ...others };
-  return Buffer.from(JSON.stringify({ kind, apiVersion, metadata: ordered, ...rest }));
+  return type === PROTOBUF_TYPE ? PROTOBUF_BODIES.read(body) : null;
 }
 
 /** True at a field that an update leaves as it is stored, whatever the client sends. */
