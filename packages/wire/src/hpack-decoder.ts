@@ -40,6 +40,11 @@ export class HpackDecoder {
   overflow = false;
   /** The block changed the dynamic table: the same octets would mean something else now. */
   changed = false;
+  /** Literals of the block; name of the last one, and where the octets of its value stand. */
+  literals = 0;
+  literalName = '';
+  literalAt = 0;
+  literalTo = 0;
   /** Octets that SETTINGS_HEADER_TABLE_SIZE allows: as announced and acknowledged. */
   #tableBytesMax: number;
   /** A reduction was acknowledged: the next block must start with a size update. */
@@ -68,6 +73,7 @@ export class HpackDecoder {
     this.malformed = false;
     this.overflow = false;
     this.changed = false;
+    this.literals = 0;
     this.#at = start;
     let updatesAllowed = true;
     while (this.#at < end) {
@@ -89,6 +95,18 @@ export class HpackDecoder {
       }
     }
     return true;
+  }
+
+  /**
+   * The value whose octets are all of `bytes[start..end)`, of a block whose other fields have
+   * `otherBytes`; null where it is none, may not stand in a message, or makes the head too large.
+   */
+  wholeValue(bytes: Buffer, start: number, end: number, otherBytes: number): string | null {
+    this.#at = start;
+    this.#flawed = false;
+    const value = this.#stringAt(bytes, end, IN_VALUE);
+    if (value === null || this.#at !== end || this.#flawed || this.#updateDue) return null;
+    return otherBytes + value.length > this.#headBytesMax ? null : value;
   }
 
   #indexed(bytes: Buffer, end: number): boolean {
@@ -122,8 +140,12 @@ export class HpackDecoder {
       name = this.table.name(index - STATIC_LENGTH);
       this.#flawed = this.table.flawed(index - STATIC_LENGTH);
     }
+    this.literals++;
+    this.literalName = name;
+    this.literalAt = this.#at;
     const value = this.#stringAt(bytes, end, IN_VALUE);
     if (value === null) return false;
+    this.literalTo = this.#at;
     if (indexing) {
       this.changed = true;
       this.table.insert(name, value, this.#flawed);

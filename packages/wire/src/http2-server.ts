@@ -3,7 +3,8 @@
  * The server end of an HTTP/2 connection: streams become exchanges and gRPC calls.
  *
  * A gRPC client sends the same header block with each request of a method, as long as it indexes
- * all of it or none: such a block is recognised by its bytes and not decoded again.
+ * all of it or none: such a block is recognised by its bytes and not decoded again; nor is one
+ * that has another path than the one before it, and is the same otherwise.
  */
 import { assert } from '@megaplane/base/assert';
 import type { Connection, PeerCertificate } from './exchange.ts';
@@ -16,6 +17,7 @@ import { areTrailers, readRequestHead } from './http2-head.ts';
 import type { RequestHead } from './http2-head.ts';
 import { Http2Session } from './http2-session.ts';
 import { KnownBlocks } from './known-blocks.ts';
+import { PathBlocks } from './path-blocks.ts';
 import type { H2Stream } from './stream.ts';
 import type { ServerOptions, Transport } from './transport.ts';
 
@@ -31,6 +33,7 @@ export class Http2Server extends Http2Session implements Connection {
   slot: unknown = undefined;
   #prefaceAt = 0;
   readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
+  readonly #alike: PathBlocks = new PathBlocks();
   /** Of the last request that was decoded. */
   #head: RequestHead | null = null;
   /** Octets of unfinished collected bodies. */
@@ -184,7 +187,9 @@ export class Http2Server extends Http2Session implements Connection {
     const stream = this.streams.get(id);
     if (stream !== null) return this.#onTrailers(stream, bytes, start, end, endStream);
     if (id <= this.lastId || (id & 1) === 0) return this.#onLateBlock(bytes, start, end, id);
-    const known = this.#known.find(this.decoder, bytes, start, end);
+    const known =
+      this.#alike.find(this.decoder, bytes, start, end) ??
+      this.#known.find(this.decoder, bytes, start, end);
     if (known === null && !this.decoder.decode(bytes, start, end)) {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
     }
@@ -213,7 +218,9 @@ export class Http2Server extends Http2Session implements Connection {
     if (head === null) return null;
     this.#head = head;
     if (head.grpc && this.#grpc !== null) head.route = this.#grpc.find(head.path);
-    this.#known.keep(this.decoder, bytes, start, end, head);
+    if (!this.#alike.keep(this.decoder, bytes, start, end, head)) {
+      this.#known.keep(this.decoder, bytes, start, end, head);
+    }
     return head;
   }
 
