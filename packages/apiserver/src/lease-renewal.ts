@@ -12,6 +12,7 @@ import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machi
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
+import { LeasePath } from './lease-path.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
 import { appendLean, appendManaged, appendShown, isPacked } from './managed/shown-fields.ts';
 import { JSON_TYPE, LEAN_JSON_TYPE, PROTOBUF_TYPE } from './negotiation.ts';
@@ -20,9 +21,6 @@ import { findServed } from './served.ts';
 import { Sink } from './sink.ts';
 import { emptyRow, type Storage } from './storage.ts';
 
-const PATH_START = '/apis/coordination.k8s.io/v1/namespaces/';
-const PATH_MIDDLE = '/leases/';
-const KEY_START = '/registry/leases/';
 const API_VERSION = 'coordination.k8s.io/v1';
 
 const KIND = Buffer.from('"Lease"');
@@ -45,15 +43,12 @@ const NAMES = {
 } as const;
 
 const QUOTE = 0x22;
-const SLASH = 0x2f;
 const BRACE_CLOSE = 0x7d;
 const BACKSLASH = 0x5c;
 /** `"2006-01-02T15:04:05.000000Z"` */
 const MICRO_TIME_BYTES = 29;
 /** A lease above this goes the long way. */
 const LEASE_BYTES_MAX = 8192;
-/** A namespace and a name of 253 characters each fit. */
-const KEY_BYTES_MAX = 1024;
 /** Identities whose right to update leases is remembered, per namespace. */
 const GRANTS_MAX = 1024;
 const GRANT_MS = 10_000;
@@ -64,8 +59,6 @@ const MANAGED_OPEN = Buffer.from('"managedFields":');
 /** As client-go asks for built-in kinds. */
 const PROTOBUF_OR_JSON = `${PROTOBUF_TYPE},${JSON_TYPE}`;
 const PROTOBUF_BODIES = new BodyText(API_VERSION, 'Lease');
-/** As client-go sends it, for example `?timeout=10s`. */
-const TIMEOUT_ALONE = /^\?timeout=[1-9]\d{0,3}s$/;
 /** Stands for a list of fields that no other request has. */
 const UNSHARED: readonly string[] = [];
 const HEADERS_FIXED = ['cache-control', 'no-cache, private'] as const;
@@ -86,10 +79,7 @@ export class LeaseRenewal {
   readonly #sent = new MemberCursor();
   readonly #kept = new MemberCursor();
   readonly #value: Buffer = Buffer.allocUnsafeSlow(LEASE_BYTES_MAX * 2);
-  readonly #keyBytes: Buffer = Buffer.alloc(KEY_BYTES_MAX, KEY_START);
-  /** Views of `#keyBytes` by their lengths. */
-  readonly #keys: (Buffer | undefined)[] = [];
-  #key: Buffer = this.#keyBytes;
+  readonly #path = new LeasePath();
   /** Header fields that were read last, and what they say. */
   #fields: readonly string[] = UNSHARED;
   #isReadable = false;
@@ -118,11 +108,8 @@ export class LeaseRenewal {
 
   /** A first look: the namespace of the lease that it asks for; `''` where it is none of ours. */
   namespaceOf({ path, body }: Exchange): string {
-    if (body.length > LEASE_BYTES_MAX || !path.startsWith(PATH_START)) return '';
-    const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
-    if (middle < 0 || !isPlainName(path, PATH_START.length, middle)) return '';
-    const name = middle + PATH_MIDDLE.length;
-    return isPlainName(path, name, endOf(path)) ? path.slice(PATH_START.length, middle) : '';
+    if (body.length > LEASE_BYTES_MAX || !this.#path.read(path)) return '';
+    return this.#path.namespace;
   }
 
   /**
@@ -130,13 +117,13 @@ export class LeaseRenewal {
    * false leaves it untouched. `fields` are header fields that its answer carries besides its own.
    */
   tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[] = []): boolean {
-    const namespace = this.#readPath(exchange.path);
+    if (!this.#path.read(exchange.path)) return false;
     this.#readHeaders(exchange);
     if (!this.#isReadable) return false;
     const text = textOf(this.#bodyType, exchange.body);
     if (text === null) return false;
-    if (!this.#mayUpdate(identity, namespace, exchange.path)) return false;
-    const key = this.#key;
+    if (!this.#mayUpdate(identity)) return false;
+    const { key } = this.#path;
     if (!this.#storage.get(key, this.#row)) return false;
     const length = this.#assemble(text);
     if (length < 0 || this.#isUnchanged(length)) return false;
@@ -145,21 +132,6 @@ export class LeaseRenewal {
     if (!this.#owners.renew(this.#value, HEAD.length, agent, this.#specMask, seconds)) return false;
     this.#write(exchange, key, length, fields);
     return true;
-  }
-
-  /** Puts the key of the lease that is asked for into `#key`; gives its namespace. */
-  #readPath(path: string): string {
-    const middle = path.indexOf(PATH_MIDDLE, PATH_START.length);
-    const end = endOf(path);
-    const bytes = this.#keyBytes;
-    let length = KEY_START.length;
-    for (let at = PATH_START.length; at < middle; at++) bytes[length++] = path.charCodeAt(at);
-    bytes[length++] = SLASH;
-    for (let at = middle + PATH_MIDDLE.length; at < end; at++) {
-      bytes[length++] = path.charCodeAt(at);
-    }
-    this.#key = this.#keys[length] ??= bytes.subarray(0, length);
-    return path.slice(PATH_START.length, middle);
   }
 
   /** What the header fields say, read once for requests in a row that share their list. */
@@ -187,8 +159,9 @@ export class LeaseRenewal {
     return length === end - start && bytes.compare(this.#value, 0, length, start, end) === 0;
   }
 
-  #mayUpdate(identity: Identity, namespace: string, path: string): boolean {
+  #mayUpdate(identity: Identity): boolean {
     if (identity.isMaster) return true;
+    const { namespace } = this.#path;
     const nowMs = this.#nowMs();
     const last = this.#lastGrant;
     if (identity === last.identity && namespace === last.namespace && nowMs < last.untilMs) {
@@ -209,7 +182,7 @@ export class LeaseRenewal {
       resource: 'leases',
       subresource: '',
       namespace,
-      name: path.slice(path.indexOf(PATH_MIDDLE) + PATH_MIDDLE.length, endOf(path)),
+      name: this.#path.name,
     });
     // a decision by name holds for that name only: it is not remembered
     if (decision.allowed && decision.reason === '' && decision.isNarrow !== true) {
@@ -427,24 +400,6 @@ function isRestored(member: MemberCursor): boolean {
     member.is(NAMES.namespace) ||
     member.is(NAMES.managedFields)
   );
-}
-
-/** Where the path ends, or the one query that says nothing of what is asked: kubelets' timeout. */
-function endOf(path: string): number {
-  const query = path.indexOf('?');
-  if (query < 0) return path.length;
-  return TIMEOUT_ALONE.test(path.slice(query)) ? query : -1;
-}
-
-function isPlainName(text: string, start: number, end: number): boolean {
-  if (end <= start || end - start > 253) return false;
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at);
-    const isLetter = code >= 0x61 && code <= 0x7a;
-    const isDigit = code >= 0x30 && code <= 0x39;
-    if (!isLetter && !isDigit && code !== 0x2d && code !== 0x2e) return false;
-  }
-  return true;
 }
 
 function equals(bytes: Buffer, start: number, end: number, value: Buffer): boolean {

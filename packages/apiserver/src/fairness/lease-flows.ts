@@ -22,6 +22,10 @@ export class LeaseFlows {
   readonly #hashes: FlowHashes;
   #known = new WeakMap<Identity, Map<string, LeaseFlow>>();
   #generation: object | null = null;
+  /** What was asked last is asked again, most often. */
+  #lastIdentity: Identity | null = null;
+  #lastNamespace = '';
+  #last: LeaseFlow | null = null;
 
   constructor(config: FlowConfig, hashes: FlowHashes) {
     this.#config = config;
@@ -33,7 +37,17 @@ export class LeaseFlows {
     if (this.#generation !== generation) {
       this.#generation = generation;
       this.#known = new WeakMap();
+      this.#last = null;
     }
+    const isLast = identity === this.#lastIdentity && namespace === this.#lastNamespace;
+    if (isLast && this.#last !== null) return this.#last;
+    this.#lastIdentity = identity;
+    this.#lastNamespace = namespace;
+    this.#last = this.#lookUp(identity, namespace);
+    return this.#last;
+  }
+
+  #lookUp(identity: Identity, namespace: string): LeaseFlow {
     let flows = this.#known.get(identity);
     if (flows === undefined) this.#known.set(identity, (flows = new Map()));
     let flow = flows.get(namespace);
