@@ -33,8 +33,11 @@ import type { Store } from './store.ts';
 
 /** Buffered writes are flushed at latest after this. */
 export const BUFFERED_FLUSH_MS = 100;
-/** Groups up to this are written by the thread that gathered them, unless they need a flush. */
-const HERE_BYTES_MAX = 16 * 1024;
+/**
+ * Groups up to this are written by the thread that gathered them, unless they need a flush: into
+ * the page cache that takes 0.1 ms, and waking another thread and being woken by it takes as long.
+ */
+const HERE_BYTES_MAX = 128 * 1024;
 /** How far ahead revisions are reserved that leave no record in the log. */
 const RESERVED_REVISIONS = 10_000_000;
 
