@@ -11,7 +11,9 @@ import { NodeAuthorizer } from './access/node-authorizer.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
 import { RemoteServices } from './aggregation/remote-services.ts';
 import type { AdmissionPlugin } from './admission/admission.ts';
-import { admissionChain } from './admission/chain.ts';
+import { admissionChain, type ChainOptions } from './admission/chain.ts';
+import type { PluginConfigurations } from './admission/plugin-configuration.ts';
+import type { TolerationSeconds } from './admission/pod-plugins.ts';
 import type { WebhookCaller } from './admission/webhook-call.ts';
 import type { TokenReader } from './authentication.ts';
 import { Discovery } from './discovery.ts';
@@ -57,6 +59,9 @@ export interface ServerOptions {
   readonly webhooks?: WebhookCaller;
   readonly enabledPlugins?: readonly string[];
   readonly disabledPlugins?: readonly string[];
+  /** How plugins are to work; default: as they do by themselves. */
+  readonly pluginConfigurations?: PluginConfigurations;
+  readonly tolerationSeconds?: TolerationSeconds;
   /** Who may name users in header fields; default: nobody. */
   readonly frontProxy?: FrontProxy | null;
   /** Requests without a credential; default: they are let in, and may do what anybody may. */
@@ -78,6 +83,18 @@ export interface ServerOptions {
 function fairnessLimits(tracking: TrackerOptions): { serverSeats: number; requestMsMax: number } {
   const { readsMax = READS_MAX, writesMax = WRITES_MAX, requestMsMax = REQUEST_MS_MAX } = tracking;
   return { serverSeats: readsMax + writesMax, requestMsMax };
+}
+
+function chainOptions(options: ServerOptions, metrics: Metrics): ChainOptions {
+  return {
+    caller: options.webhooks ?? null,
+    metrics,
+    enabled: options.enabledPlugins,
+    disabled: options.disabledPlugins,
+    configurations: options.pluginConfigurations,
+    tolerationSeconds: options.tolerationSeconds,
+    more: options.plugins,
+  };
 }
 
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
@@ -109,13 +126,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const metrics = new Metrics();
   const impersonation = new Impersonation(authorize, () => edge.nowMs());
   metrics.addSource((lines) => impersonation.metrics.render(lines));
-  const admission = admissionChain(world, {
-    caller: options.webhooks ?? null,
-    metrics,
-    enabled: options.enabledPlugins,
-    disabled: options.disabledPlugins,
-    more: options.plugins,
-  });
+  const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;
   if (options.repeatedWrites !== false && isOwn)

@@ -50,10 +50,11 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
 
 /** Namespaces that come back when somebody deletes them. */
 export function systemNamespaces(): JsonObject[] {
-  return ['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(namespace);
+  return ['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(newNamespace);
 }
 
-function namespace(name: string): JsonObject {
+/** A namespace as one is made that nobody says anything of. */
+export function newNamespace(name: string): JsonObject {
   return {
     kind: 'Namespace',
     apiVersion: 'v1',

@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { LocalServices } from './aggregation/local-services.ts';
 import { publishProxyAuthority } from './aggregation/proxy-authority.ts';
+import { openAdmission, type AdmissionFlags } from './admission/admission-flags.ts';
 import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
@@ -57,6 +58,7 @@ export interface ApiserverOptions
     KubeletOptions,
     AuditFlags,
     LimitFlags,
+    AdmissionFlags,
     AuthenticationFlags,
     AuthorizationFlags {
   /** How often certificates are looked at; tests are impatient. */
@@ -73,9 +75,6 @@ export interface ApiserverOptions
   readonly tlsPrivateKeyFile?: string;
   readonly clientCaFile?: string;
   readonly serviceClusterIpRange?: string;
-  /** Names of admission plugins by commas, as kube-apiserver has them. */
-  readonly enableAdmissionPlugins?: string;
-  readonly disableAdmissionPlugins?: string;
   readonly memoryLimitBytes?: number;
   readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 }
@@ -254,8 +253,7 @@ async function makeServer(
     anonymous,
     frontProxy,
     webhooks,
-    enabledPlugins: namesIn(options.enableAdmissionPlugins),
-    disabledPlugins: namesIn(options.disableAdmissionPlugins),
+    ...openAdmission(options),
   });
   server.parts.metrics.addSource((lines) => {
     for (const webhook of authorizers) webhook.print(lines);

@@ -1,10 +1,27 @@
 /** The plugins of this server in upstream's order, and which of them are on. */
+import { aggregate } from '@megaplane/machinery/fielderrors';
+import type { JsonValue } from '@megaplane/machinery/json-value';
 import { Admission, type AdmissionPlugin } from './admission.ts';
 import type { Metrics } from '../metrics.ts';
 import { namespaceLifecycle } from '../namespaces.ts';
 import { nodeRestriction } from './node-restriction.ts';
-import { defaultTolerations, priority, serviceAccounts } from './pod-plugins.ts';
+import {
+  defaultTolerations,
+  priority,
+  serviceAccounts,
+  type TolerationSeconds,
+} from './pod-plugins.ts';
 import type { World } from '../world.ts';
+import { alwaysAdmit, alwaysDeny } from './always.ts';
+import { alwaysPullImages } from './always-pull.ts';
+import { hardAntiAffinity } from './anti-affinity.ts';
+import { eventRateLimit } from './event-rate-limit.ts';
+import { imagePolicy } from './image-policy.ts';
+import { namespaceAutoProvision, namespaceExists } from './namespace-plugins.ts';
+import { NO_CONFIGURATIONS, type PluginConfigurations } from './plugin-configuration.ts';
+import { podNodeSelector } from './pod-node-selector.ts';
+import { declaredFeatures, podResize } from './pod-resize.ts';
+import { podTolerationRestriction } from './pod-tolerations.ts';
 import { deviceTolerations } from './device-tolerations.ts';
 import { externalAddresses } from './external-addresses.ts';
 import { limitRanger } from './limit-ranger.ts';
@@ -18,6 +35,7 @@ import { claimResize } from './claim-resize.ts';
 import { defaultIngressClass, defaultStorageClass } from './defaults.ts';
 import { ownerReferences } from './owner-references.ts';
 import { podSecurity } from './pod-security.ts';
+import { readPodSecuritySettings, type PodSecuritySettings } from './pod-security-policy.ts';
 import { podTopologyLabels } from './pod-topology-labels.ts';
 import { roleEscalation } from './role-escalation.ts';
 import { runtimeClass } from './runtime-class.ts';
@@ -35,6 +53,9 @@ export interface ChainOptions {
   /** Names of plugins as in `--enable-admission-plugins` and `--disable-admission-plugins`. */
   readonly enabled?: readonly string[] | undefined;
   readonly disabled?: readonly string[] | undefined;
+  /** What `--admission-control-config-file` says. */
+  readonly configurations?: PluginConfigurations | undefined;
+  readonly tolerationSeconds?: TolerationSeconds | undefined;
   /** Plugins of a test, asked after the built-in ones. */
   readonly more?: readonly AdmissionPlugin[] | undefined;
 }
@@ -43,39 +64,99 @@ const QUOTA = 'ResourceQuota';
 
 /** Plugins that are off unless they are enabled. */
 const OFF: ReadonlySet<string> = new Set([
+  'AlwaysAdmit',
+  'AlwaysDeny',
+  'AlwaysPullImages',
   'DenyServiceExternalIPs',
+  'EventRateLimit',
   'ExtendedResourceToleration',
+  'ImagePolicyWebhook',
+  'LimitPodHardAntiAffinityTopology',
+  'NamespaceAutoProvision',
+  'NamespaceExists',
   'OwnerReferencesPermissionEnforcement',
+  'PodNodeSelector',
+  'PodTolerationRestriction',
 ]);
 
+/** Makes a plugin, when it is on. Throws an Error where its configuration is wrong. */
+type Make = () => AdmissionPlugin;
+
 /** All plugins by the order in which upstream asks them. */
-function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionPlugin[] {
+function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Make> {
+  const { caller, metrics, configurations = NO_CONFIGURATIONS } = options;
   const hooks = { caller, metrics: new WebhookMetrics() };
   metrics.addSource((lines) => hooks.metrics.render(lines));
+  const told = (name: string): JsonValue => configurations.of.get(name) ?? null;
+  const policyOfImages = (): AdmissionPlugin =>
+    imagePolicy(told('ImagePolicyWebhook'), configurations.readFile, caller);
+  const securitySettings = (): PodSecuritySettings => readPodSecuritySettings(told('PodSecurity'));
+  return new Map<string, Make>([
+    ['AlwaysAdmit', () => alwaysAdmit],
+    ['NamespaceAutoProvision', () => namespaceAutoProvision],
+    ['NamespaceLifecycle', () => namespaceLifecycle],
+    ['NamespaceExists', () => namespaceExists],
+    ['LimitPodHardAntiAffinityTopology', () => hardAntiAffinity],
+    ['LimitRanger', () => limitRanger],
+    ['ServiceAccount', () => serviceAccounts],
+    ['NodeRestriction', () => nodeRestriction],
+    ['AlwaysPullImages', () => alwaysPullImages],
+    ['ImagePolicyWebhook', policyOfImages],
+    ['PodSecurity', () => podSecurity(securitySettings())],
+    ['PodNodeSelector', () => podNodeSelector(told('PodNodeSelector'))],
+    ['Priority', () => priority],
+    ['DefaultTolerationSeconds', () => defaultTolerations(options.tolerationSeconds)],
+    ['PodTolerationRestriction', () => podTolerationRestriction(told('PodTolerationRestriction'))],
+    ['EventRateLimit', () => eventRateLimit(told('EventRateLimit'))],
+    ['ExtendedResourceToleration', () => deviceTolerations],
+    ['DefaultStorageClass', () => defaultStorageClass(world)],
+    ['OwnerReferencesPermissionEnforcement', () => ownerReferences],
+    ['PersistentVolumeClaimResize', () => claimResize],
+    ['RuntimeClass', () => runtimeClass],
+    ['CertificateApproval', () => certificateApproval],
+    ['CertificateSigning', () => certificateSigning],
+    ['CertificateSubjectRestriction', () => certificateSubjectRestriction],
+    ['DefaultIngressClass', () => defaultIngressClass(world)],
+    ['DenyServiceExternalIPs', () => externalAddresses],
+    ['PodTopologyLabels', () => podTopologyLabels],
+    ['NodeDeclaredFeatureValidator', () => declaredFeatures],
+    ['PodResizeValidator', () => podResize],
+    ['MutatingAdmissionPolicy', () => mutatingPolicies(world)],
+    ['MutatingAdmissionWebhook', () => mutatingWebhooks(world, hooks)],
+    ['ValidatingAdmissionPolicy', () => validatingPolicies(world)],
+    ['ValidatingAdmissionWebhook', () => validatingWebhooks(world, hooks)],
+    ['AlwaysDeny', () => alwaysDeny],
+  ]);
+}
+
+/** What is wrong with the names that were given, in kube-apiserver's words. */
+function nameFaults(
+  names: ReadonlySet<string>,
+  enabled: readonly string[],
+  disabled: readonly string[],
+): string[] {
+  const unknown = (flag: string, list: readonly string[]): string[] =>
+    list
+      .filter((name) => !names.has(name))
+      .map((name) => `${flag}-admission-plugins plugin ${JSON.stringify(name)} is unknown`);
+  const both = [...new Set(enabled)].filter((name) => disabled.includes(name)).toSorted();
+  const flags = 'enable-admission-plugins and disable-admission-plugins';
+  const overlap = `[${both.join(' ')}] in ${flags} overlapped`;
   return [
-    namespaceLifecycle,
-    limitRanger,
-    serviceAccounts,
-    nodeRestriction,
-    podSecurity,
-    priority,
-    defaultTolerations,
-    deviceTolerations,
-    defaultStorageClass(world),
-    ownerReferences,
-    claimResize,
-    runtimeClass,
-    certificateApproval,
-    certificateSigning,
-    certificateSubjectRestriction,
-    defaultIngressClass(world),
-    externalAddresses,
-    podTopologyLabels,
-    mutatingPolicies(world),
-    mutatingWebhooks(world, hooks),
-    validatingPolicies(world),
-    validatingWebhooks(world, hooks),
+    ...unknown('enable', enabled),
+    ...unknown('disable', disabled),
+    ...(both.length === 0 ? [] : [overlap]),
   ];
+}
+
+function made(name: string, make: Make): AdmissionPlugin {
+  try {
+    return make();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const text = `couldn't init admission plugin ${JSON.stringify(name)}: ${why}`;
+    throw new Error(`failed to initialize admission: ${text}`, { cause: error });
+  }
 }
 
 /**
@@ -85,28 +166,26 @@ function allPlugins(world: World, { caller, metrics }: ChainOptions): AdmissionP
 export function admissionChain(world: World, options: ChainOptions): Admission {
   const { enabled = [], disabled = [], more = [] } = options;
   const all = allPlugins(world, options);
-  const names = new Set([...all.map(({ name }) => name), QUOTA, ...ALWAYS_ALLOWED]);
-  for (const [flag, list] of [
-    ['enable', enabled],
-    ['disable', disabled],
-  ] as const) {
-    const unknown = list.find((name) => !names.has(name));
-    if (unknown === undefined) continue;
-    const known = Array.from(names).toSorted().join(', ');
-    throw new Error(
-      `--${flag}-admission-plugins: there is no plugin ${unknown}; there are ${known}`,
-    );
-  }
-  const both = enabled.find((name) => disabled.includes(name));
-  if (both !== undefined) {
-    throw new Error(`--enable-admission-plugins: ${both} is disabled by the other flag`);
-  }
+  const names = new Set([...all.keys(), QUOTA, ...ALWAYS_ALLOWED]);
+  const faults = nameFaults(names, enabled, disabled);
+  if (faults.length > 0) throw new Error(aggregate(faults));
   followPolicies(world);
   const isOn = (name: string): boolean =>
     enabled.includes(name) || (!OFF.has(name) && !disabled.includes(name));
-  const plugins = [...all.filter(({ name }) => isOn(name)), roleEscalation];
+  const on = [...all].filter(([name]) => isOn(name));
+  const plugins = [...on.map(([name, make]) => made(name, make)), roleEscalation];
   return new Admission([...plugins, ...more], isOn(QUOTA) ? resourceQuota : null);
 }
 
-/** Names that upstream knows and whose rules hold here whether they are named or not. */
-const ALWAYS_ALLOWED: readonly string[] = ['StorageObjectInUseProtection', 'TaintNodesByCondition'];
+/**
+ * Names that upstream knows and whose rules hold here whether they are named or not, or that are
+ * about kinds which are not served.
+ */
+const ALWAYS_ALLOWED: readonly string[] = [
+  'ClusterTrustBundleAttest',
+  'JobValidation',
+  'PodGroupProtection',
+  'PodGroupWorkloadExists',
+  'StorageObjectInUseProtection',
+  'TaintNodesByCondition',
+];

@@ -222,37 +222,55 @@ function findDefaultClass(world: World, served: Served): JsonObject | null {
   return found;
 }
 
-/** DefaultTolerationSeconds: five minutes on nodes that are not ready or out of reach. */
-export const defaultTolerations: AdmissionPlugin = {
-  name: 'DefaultTolerationSeconds',
-  repeats: () => true,
-  // an update that leaves them out gets them again
-  handles: ({ resource }, operation, subresource) =>
-    resource.storage.name === 'pods' && operation !== 'DELETE' && subresource === '',
-  mutate: (write) => {
-    const pod = write.object;
-    if (pod === null) return null;
-    const spec = objectAt(pod, 'spec') ?? {};
-    const tolerations = [...listAt(spec, 'tolerations')];
-    for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) {
-      const has = tolerations.some((one) => {
-        const own = stringAt(one, 'key');
-        const effect = stringAt(one, 'effect');
-        return (own === key || own === '') && (effect === 'NoExecute' || effect === '');
-      });
-      if (has) continue;
-      const rule = { key, operator: 'Exists', effect: 'NoExecute' };
-      tolerations.push({ ...rule, tolerationSeconds: NOT_EVICTED_SECONDS });
-    }
-    if (write.operation !== 'CREATE' && tolerations.length === listAt(spec, 'tolerations').length) {
-      return null;
-    }
-    spec['tolerations'] = tolerations;
-    // the last of these plugins puts what all of them added where upstream's struct has it
-    pod['spec'] = orderedSpec(spec);
-    return null;
-  },
+/** How long pods stay on nodes of either kind, unless they say it themselves. */
+export interface TolerationSeconds {
+  readonly notReady: number;
+  readonly unreachable: number;
+}
+
+const FIVE_MINUTES: TolerationSeconds = {
+  notReady: NOT_EVICTED_SECONDS,
+  unreachable: NOT_EVICTED_SECONDS,
 };
+
+/** DefaultTolerationSeconds: so long on nodes that are not ready or out of reach. */
+export function defaultTolerations(seconds: TolerationSeconds = FIVE_MINUTES): AdmissionPlugin {
+  const rules = [
+    ['node.kubernetes.io/not-ready', seconds.notReady],
+    ['node.kubernetes.io/unreachable', seconds.unreachable],
+  ] as const;
+  return {
+    name: 'DefaultTolerationSeconds',
+    repeats: () => true,
+    // an update that leaves them out gets them again
+    handles: ({ resource }, operation, subresource) =>
+      resource.storage.name === 'pods' && operation !== 'DELETE' && subresource === '',
+    mutate: (write) => {
+      const pod = write.object;
+      if (pod === null) return null;
+      const spec = objectAt(pod, 'spec') ?? {};
+      const before = listAt(spec, 'tolerations');
+      const tolerations = [...before];
+      for (const [key, tolerationSeconds] of rules) {
+        if (toleratesExecution(tolerations, key)) continue;
+        tolerations.push({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds });
+      }
+      if (write.operation !== 'CREATE' && tolerations.length === before.length) return null;
+      spec['tolerations'] = tolerations;
+      // the last of these plugins puts what all of them added where upstream's struct has it
+      pod['spec'] = orderedSpec(spec);
+      return null;
+    },
+  };
+}
+
+function toleratesExecution(tolerations: readonly JsonValue[], key: string): boolean {
+  return tolerations.some((one) => {
+    const own = stringAt(one, 'key');
+    const effect = stringAt(one, 'effect');
+    return (own === key || own === '') && (effect === 'NoExecute' || effect === '');
+  });
+}
 
 /** Fields that admission adds, where upstream's struct has them. */
 const SPEC_ORDER = [

@@ -1,7 +1,7 @@
 /** PodSecurity: namespaces say by their labels what pods in them may do. */
-import { invalidValue } from '@megaplane/machinery/fielderrors';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { aggregate, fieldErrorText, type FieldError } from '@megaplane/machinery/fielderrors';
 import { invalid, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
@@ -9,13 +9,23 @@ import { readNamespace } from '../namespaces.ts';
 import { followChanges } from '../follow.ts';
 import { findServed, rangeOf } from '../served.ts';
 import type { World } from '../world.ts';
-import { violationsOf, type Level, type PodShape } from './pod-security-checks.ts';
+import { violationsOf, type PodShape } from './pod-security-checks.ts';
+import {
+  compareLevels,
+  exemptWarning,
+  isFullyPrivileged,
+  isSame,
+  minorOf,
+  OPEN_SETTINGS,
+  policiesOf,
+  policyText,
+  type PodSecuritySettings,
+  type Policies,
+  type Policy,
+} from './pod-security-policy.ts';
 import { refuse } from './refusal.ts';
 
 const PREFIX = 'pod-security.kubernetes.io/';
-const LEVELS: readonly string[] = ['privileged', 'baseline', 'restricted'];
-/** The minor version that `latest` stands for. */
-const LATEST = 36;
 /** Pods that a change of a namespace's level is checked against. */
 const EXISTING_MAX = 3000;
 
@@ -30,35 +40,11 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   'jobs.batch': ['spec', 'template'],
   'cronjobs.batch': ['spec', 'jobTemplate', 'spec', 'template'],
 };
-
-interface Policy {
-  readonly level: Level;
-  readonly version: string;
-}
-
-type Mode = 'enforce' | 'audit' | 'warn';
-
-/** The policy of a namespace for a mode; a level that is none counts as the strictest. */
-function policyOf(labels: JsonObject, mode: Mode): Policy {
-  const level = stringAt(labels, PREFIX + mode);
-  const version = stringAt(labels, `${PREFIX}${mode}-version`);
-  const isKnown = LEVELS.includes(level);
-  return {
-    level: level === '' ? 'privileged' : isKnown ? (level as Level) : 'restricted',
-    version: /^v1\.\d+$/.test(version) ? version : 'latest',
-  };
-}
-
-function minorOf({ version }: Policy): number {
-  return version === 'latest' ? LATEST : Number(version.slice(3));
-}
+/** Ways into the spec of a pod beside the pod itself. */
+const SUBRESOURCES: ReadonlySet<string> = new Set(['', 'ephemeralcontainers', 'resize']);
 
 function judge(pod: PodShape, policy: Policy): string {
   return violationsOf(pod, policy.level, minorOf(policy));
-}
-
-function nameOf({ level, version }: Policy): string {
-  return `"${level}:${version}"`;
 }
 
 function shapeOf(holder: JsonObject): PodShape {
@@ -68,127 +54,179 @@ function shapeOf(holder: JsonObject): PodShape {
   };
 }
 
-/** Namespaces whose labels are known; beyond it all are forgotten. */
+/** Namespaces whose policies are known; beyond it all are forgotten. */
 const NAMESPACES_MAX = 100_000;
 
-/** Labels by namespace, forgotten when any namespace changes. */
-const known = new WeakMap<World, Map<string, JsonObject | null>>();
-
-/** Labels of the namespace, or null where it says nothing of pods. */
-function labelsOf(world: World, namespace: string): JsonObject | null {
-  let own = known.get(world);
-  if (own === undefined) {
-    const made = new Map<string, JsonObject | null>();
-    own = made;
-    known.set(world, made);
-    const served = findServed('', 'v1', 'namespaces');
-    if (served !== undefined) {
-      followChanges(world.storage, rangeOf(served, ''), () => made.clear());
-    }
-  }
-  let labels = own.get(namespace);
-  if (labels === undefined) {
-    const all = objectAt(readNamespace(world, namespace) ?? {}, 'metadata', 'labels') ?? {};
-    labels = Object.keys(all).some((name) => name.startsWith(PREFIX)) ? all : null;
-    if (own.size >= NAMESPACES_MAX) own.clear();
-    own.set(namespace, labels);
-  }
-  return labels;
+interface NamespaceView {
+  readonly policies: Policies;
+  readonly faults: readonly FieldError[];
 }
 
-export const podSecurity: AdmissionPlugin = {
-  name: 'PodSecurity',
-  repeats: () => true,
-  handles: ({ resource }, operation, subresource) => {
-    const { name } = resource.storage;
-    if (operation !== 'CREATE' && operation !== 'UPDATE') return false;
-    if (name === 'pods') {
-      return subresource === 'ephemeralcontainers' || subresource === '';
-    }
-    return subresource === '' && (name === 'namespaces' || TEMPLATES[name] !== undefined);
-  },
-  validate: (write) => {
-    const { served, object, world, call } = write;
-    const { name } = served.resource.storage;
-    if (object === null) return null;
-    if (name === 'namespaces') return checkNamespace(write, object);
-    const labels = labelsOf(world, call.info.namespace);
-    if (labels === null) return null;
-    if (name === 'pods') {
-      return isInsignificant(write) ? null : checkPod(write, shapeOf(object), labels);
-    }
-    const template = objectAt(object, ...(TEMPLATES[name] ?? []));
-    if (template !== undefined) warn(write, shapeOf(template), labels);
-    return null;
-  },
-};
+/** Policies by namespace, forgotten when any namespace changes. */
+class KnownPolicies {
+  readonly #defaults: Policies;
+  readonly #worlds = new WeakMap<World, Map<string, NamespaceView | null>>();
 
-/** Of what may change in a pod, images alone are looked at again. */
-function isInsignificant({ operation, subresource, object, previous }: Admitted): boolean {
-  if (operation !== 'UPDATE' || subresource !== '') return false;
-  return ['containers', 'initContainers', 'ephemeralContainers'].every((field) => {
-    const before = listAt(previous ?? {}, 'spec', field);
-    const after = listAt(object ?? {}, 'spec', field);
-    const image = (one: JsonValue | undefined): string => stringAt(one, 'image');
-    return (
-      before.length === after.length && after.every((one, at) => image(one) === image(before[at]))
-    );
-  });
+  constructor(defaults: Policies) {
+    this.#defaults = defaults;
+  }
+
+  /** Null where nothing is to be checked. */
+  of(world: World, namespace: string): NamespaceView | null {
+    let own = this.#worlds.get(world);
+    if (own === undefined) {
+      const made = new Map<string, NamespaceView | null>();
+      own = made;
+      this.#worlds.set(world, made);
+      const served = findServed('', 'v1', 'namespaces');
+      if (served !== undefined) {
+        followChanges(world.storage, rangeOf(served, ''), () => made.clear());
+      }
+    }
+    let view = own.get(namespace);
+    if (view === undefined) {
+      const labels = objectAt(readNamespace(world, namespace) ?? {}, 'metadata', 'labels') ?? {};
+      const found = policiesOf(labels, this.#defaults);
+      view = found.faults.length === 0 && isFullyPrivileged(found.policies) ? null : found;
+      if (own.size >= NAMESPACES_MAX) own.clear();
+      own.set(namespace, view);
+    }
+    return view;
+  }
 }
 
-function checkPod(write: Admitted, pod: PodShape, labels: JsonObject): Status | null {
-  const enforced = policyOf(labels, 'enforce');
-  const violations = judge(pod, enforced);
-  write.call.annotate(`${PREFIX}enforce-policy`, `${enforced.level}:${enforced.version}`);
-  if (violations !== '')
-    return refuse(write, `violates PodSecurity ${nameOf(enforced)}: ${violations}`);
-  warn(write, pod, labels);
+/** The plugin as its configuration wants it. */
+export function podSecurity(settings: PodSecuritySettings = OPEN_SETTINGS): AdmissionPlugin {
+  const known = new KnownPolicies(settings.defaults);
+  return {
+    name: 'PodSecurity',
+    repeats: () => true,
+    handles: ({ resource }, operation, subresource) => {
+      const { name } = resource.storage;
+      if (operation !== 'CREATE' && operation !== 'UPDATE') return false;
+      if (name === 'pods') return SUBRESOURCES.has(subresource);
+      return subresource === '' && (name === 'namespaces' || TEMPLATES[name] !== undefined);
+    },
+    validate: (write) => {
+      const { served, object, world, call } = write;
+      const { name } = served.resource.storage;
+      if (object === null) return null;
+      if (name === 'namespaces') return checkNamespace(write, object, settings);
+      const { namespace } = call.info;
+      const view = known.of(world, namespace);
+      if (view === null) return null;
+      if (settings.namespaces.has(namespace)) return exempt(write, 'namespace');
+      if (settings.usernames.has(call.identity.user)) return exempt(write, 'user');
+      const isPod = name === 'pods';
+      const holder = isPod ? object : objectAt(object, ...(TEMPLATES[name] ?? []));
+      if (holder === undefined || (isPod && isInsignificant(write))) return null;
+      if (settings.runtimeClasses.has(stringAt(holder, 'spec', 'runtimeClassName'))) {
+        return exempt(write, 'runtimeClass');
+      }
+      return checkPod(write, shapeOf(holder), view, isPod);
+    },
+  };
+}
+
+function exempt({ call }: Admitted, why: string): null {
+  call.annotate(`${PREFIX}exempt`, why);
   return null;
 }
 
-function warn({ call }: Admitted, pod: PodShape, labels: JsonObject): void {
-  const audited = policyOf(labels, 'audit');
-  const noted = judge(pod, audited);
-  if (noted !== '') {
-    const text = `would violate PodSecurity ${nameOf(audited)}: ${noted}`;
-    call.annotate(`${PREFIX}audit-violations`, text);
-  }
-  const policy = policyOf(labels, 'warn');
-  const violations = judge(pod, policy);
-  if (violations !== '') call.warn(`would violate PodSecurity ${nameOf(policy)}: ${violations}`);
+function imageOf(container: JsonValue | undefined): string {
+  return stringAt(container, 'image');
 }
 
-function checkNamespace(write: Admitted, namespace: JsonObject): Status | null {
-  const labels = objectAt(namespace, 'metadata', 'labels') ?? {};
-  const before = objectAt(write.previous ?? {}, 'metadata', 'labels') ?? {};
-  const faults = (['enforce', 'audit', 'warn'] as const).flatMap((mode) => {
-    const level = stringAt(labels, PREFIX + mode);
-    const version = stringAt(labels, `${PREFIX}${mode}-version`);
-    const found = [];
-    if (level !== '' && !LEVELS.includes(level) && level !== before[PREFIX + mode]) {
-      const text = `must be one of ${LEVELS.join(', ')}`;
-      found.push(invalidValue(`metadata.labels[${PREFIX}${mode}]`, level, text));
-    }
-    const isFine = version === '' || version === 'latest' || /^v1\.\d+$/.test(version);
-    if (!isFine && version !== before[`${PREFIX}${mode}-version`]) {
-      const text = 'must be "latest" or "v1.x"';
-      found.push(invalidValue(`metadata.labels[${PREFIX}${mode}-version]`, version, text));
-    }
-    return found;
+/** Of what may change in a pod, images alone are looked at again. */
+function isInsignificant({ operation, object, previous }: Admitted): boolean {
+  if (operation !== 'UPDATE') return false;
+  const lists = (field: string): readonly [readonly JsonValue[], readonly JsonValue[]] => [
+    listAt(previous, 'spec', field),
+    listAt(object, 'spec', field),
+  ];
+  const areFixed = ['containers', 'initContainers'].every((field) => {
+    const [before, after] = lists(field);
+    return (
+      before.length === after.length &&
+      after.every((one, index) => imageOf(one) === imageOf(before[index]))
+    );
   });
+  const [before, after] = lists('ephemeralContainers');
+  return (
+    areFixed &&
+    after.every((one) => {
+      const old = before.find((other) => stringAt(other, 'name') === stringAt(one, 'name'));
+      return old !== undefined && imageOf(old) === imageOf(one);
+    })
+  );
+}
+
+function checkPod(
+  { call, ...write }: Admitted,
+  pod: PodShape,
+  { policies, faults }: NamespaceView,
+  isEnforced: boolean,
+): Status | null {
+  const { enforce, audit, warn } = policies;
+  if (faults.length > 0) {
+    const text = aggregate(faults.map(fieldErrorText));
+    call.annotate(`${PREFIX}error`, `Failed to parse policy: ${text}`);
+  }
+  const violations = isEnforced ? judge(pod, enforce) : '';
+  if (isEnforced) call.annotate(`${PREFIX}enforce-policy`, policyText(enforce));
+  const would = (policy: Policy, why: string): string =>
+    `would violate PodSecurity "${policyText(policy)}": ${why}`;
+  const noted = judge(pod, audit);
+  if (noted !== '') call.annotate(`${PREFIX}audit-violations`, would(audit, noted));
+  if (violations !== '') {
+    const text = `violates PodSecurity "${policyText(enforce)}": ${violations}`;
+    return refuse({ call, ...write }, text);
+  }
+  const warned = judge(pod, warn);
+  if (warned !== '') call.warn(would(warn, warned));
+  return null;
+}
+
+function checkNamespace(
+  write: Admitted,
+  namespace: JsonObject,
+  settings: PodSecuritySettings,
+): Status | null {
+  const { defaults } = settings;
   const name = stringAt(namespace, 'metadata', 'name');
-  if (faults.length > 0) return invalid({ group: '', name: 'Namespace' }, name, faults);
-  const next = policyOf(labels, 'enforce');
-  const previous = policyOf(before, 'enforce');
-  const isStricter = LEVELS.indexOf(next.level) > LEVELS.indexOf(previous.level);
-  const isOther = next.level === previous.level && next.version !== previous.version;
-  const isChanged = isStricter || (isOther && next.level !== 'privileged');
-  if (write.previous !== null && isChanged) warnOfExisting(write, name, next);
+  const labels = objectAt(namespace, 'metadata', 'labels') ?? {};
+  const { policies, faults } = policiesOf(labels, defaults);
+  const ignored = (): void => {
+    const text = exemptWarning(name, labels, policies, defaults);
+    if (text !== '') write.call.warn(text);
+  };
+  const isExempt = settings.namespaces.has(name);
+  const texts = (all: readonly FieldError[]): JsonValue => all.map(fieldErrorText);
+  if (write.previous === null) {
+    if (faults.length > 0) return invalid({ group: '', name: 'Namespace' }, name, faults);
+    if (isExempt) ignored();
+    return null;
+  }
+  const before = policiesOf(objectAt(write.previous, 'metadata', 'labels') ?? {}, defaults);
+  if (faults.length > 0 && !equals(texts(faults), texts(before.faults))) {
+    return invalid({ group: '', name: 'Namespace' }, name, faults);
+  }
+  const [next, previous] = [policies.enforce, before.policies.enforce];
+  const isRelaxed =
+    next.version === previous.version && compareLevels(next.level, previous.level) < 1;
+  if (isSame(next, previous) || next.level === 'privileged' || isRelaxed) return null;
+  if (isExempt) ignored();
+  else warnOfExisting(write, name, next, settings);
   return null;
 }
 
 /** Pods that run already are left alone; who tightens a level hears which would not start again. */
-function warnOfExisting({ world, call }: Admitted, namespace: string, policy: Policy): void {
+function warnOfExisting(
+  { world, call }: Admitted,
+  namespace: string,
+  policy: Policy,
+  { runtimeClasses }: PodSecuritySettings,
+): void {
   const served = findServed('', 'v1', 'pods');
   if (served === undefined) return;
   const { start, end } = rangeOf(served, namespace);
@@ -196,6 +234,7 @@ function warnOfExisting({ world, call }: Admitted, namespace: string, policy: Po
   let seen = 0;
   world.storage.page(start, end, 0, (one) => {
     const pod = decodeRow(served, one, one.modRevision);
+    if (runtimeClasses.has(stringAt(pod, 'spec', 'runtimeClassName'))) return true;
     const text = reasonsOf(judge(shapeOf(pod), policy));
     if (text !== '') {
       const names = byText.get(text) ?? [];
@@ -205,10 +244,9 @@ function warnOfExisting({ world, call }: Admitted, namespace: string, policy: Po
     return ++seen < EXISTING_MAX;
   });
   if (byText.size === 0) return;
-  const level = `${policy.level}:${policy.version}`;
   call.warn(
     `existing pods in namespace ${JSON.stringify(namespace)} violate the new PodSecurity ` +
-      `enforce level ${JSON.stringify(level)}`,
+      `enforce level ${JSON.stringify(policyText(policy))}`,
   );
   const lines = Array.from(byText, ([text, names]) => {
     const [first = '', ...others] = names.toSorted();

@@ -27,9 +27,20 @@ const GENERATED_LENGTH = 5;
  * only.
  */
 export function refuseUnnamed(write: Admitted, why: string): Status {
+  const shown = sentName(write);
+  const start = stringAt(write.object ?? {}, 'metadata', 'generateName');
+  return forbidden(write.served.plural, shown === '' ? start : shown, why);
+}
+
+/** The same for those that look at the object's name alone: none before it is generated. */
+export function refuseNameless(write: Admitted, why: string): Status {
+  return forbidden(write.served.plural, sentName(write), why);
+}
+
+/** The name of the object, '' where it was generated. */
+function sentName(write: Admitted): string {
   const start = stringAt(write.object ?? {}, 'metadata', 'generateName');
   const name = writtenName(write);
   const isMade = start !== '' && name.length === start.length + GENERATED_LENGTH;
-  const shown = isMade && name.startsWith(start) ? start : name;
-  return forbidden(write.served.plural, shown, why);
+  return isMade && name.startsWith(start) ? '' : name;
 }

@@ -21,6 +21,9 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly clientCaFile?: string;
   readonly enableAdmissionPlugins?: string;
   readonly disableAdmissionPlugins?: string;
+  readonly admissionControlConfigFile?: string;
+  readonly defaultNotReadyTolerationSeconds?: number;
+  readonly defaultUnreachableTolerationSeconds?: number;
   readonly serviceClusterIpRange?: string;
   readonly etcdServers?: string;
   readonly etcdServersOverrides?: string;
@@ -195,6 +198,28 @@ function addAuthorizationOptions(command: Command): Command {
     );
 }
 
+/** What is looked at before a write is stored; the names are kube-apiserver's. */
+function addAdmissionOptions(command: Command): Command {
+  return command
+    .option(
+      '--enable-admission-plugins <list>',
+      'such as are off by default: AlwaysPullImages, EventRateLimit (see docs/admission.md)',
+      joined,
+    )
+    .option('--disable-admission-plugins <list>', 'such as PodSecurity, by commas', joined)
+    .option('--admission-control-config-file <file>', 'an AdmissionConfiguration: how plugins work')
+    .option(
+      '--default-not-ready-toleration-seconds <count>',
+      'pods stay so long on a node that is not ready (300)',
+      wholeNumber(0, 2 ** 53 - 1),
+    )
+    .option(
+      '--default-unreachable-toleration-seconds <count>',
+      'pods stay so long on a node out of reach (300)',
+      wholeNumber(0, 2 ** 53 - 1),
+    );
+}
+
 function addRequestOptions(command: Command): Command {
   return command
     .optionsGroup('Kubelets (logs, exec, attach, port-forward, proxy):')
@@ -242,15 +267,11 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     )
     .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
     .option('--tls-private-key-file <file>', 'its key');
-  addAuthorizationOptions(addAuthenticationOptions(addRequestOptions(command)))
-    .optionsGroup('Access:')
-    .option('--client-ca-file <file>', 'further authorities of client certificates')
-    .option(
-      '--enable-admission-plugins <list>',
-      'such as are off by default: OwnerReferencesPermissionEnforcement',
-      joined,
-    )
-    .option('--disable-admission-plugins <list>', 'such as PodSecurity, by commas', joined)
+  addAdmissionOptions(
+    addAuthorizationOptions(addAuthenticationOptions(addRequestOptions(command)))
+      .optionsGroup('Access:')
+      .option('--client-ca-file <file>', 'further authorities of client certificates'),
+  )
     .optionsGroup('Cluster:')
     .option('--service-cluster-ip-range <network>', 'addresses of services');
   return addLogOptions(command).action(async (flags: Flags) => {
@@ -264,6 +285,8 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
           ...given(flags, ['serviceClusterIpRange', 'listenClientUrls']),
           ...given(flags, ['enableAdmissionPlugins', 'disableAdmissionPlugins']),
+          ...given(flags, ['admissionControlConfigFile', 'defaultNotReadyTolerationSeconds']),
+          ...given(flags, ['defaultUnreachableTolerationSeconds']),
           ...given(flags, AUTHENTICATION_FLAGS),
           ...given(flags, AUTHORIZATION_FLAGS),
           ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),

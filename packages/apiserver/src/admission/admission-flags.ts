@@ -1,0 +1,43 @@
+// shell: reads files
+/** Flags of admission, as kube-apiserver has them. */
+import { readFileSync } from 'node:fs';
+import type { ServerOptions } from '../assembly.ts';
+import { readPluginConfigurations } from './plugin-configuration.ts';
+
+/** Texts are as given on the command line. */
+export interface AdmissionFlags {
+  /** Names of plugins by commas. */
+  readonly enableAdmissionPlugins?: string;
+  readonly disableAdmissionPlugins?: string;
+  readonly admissionControlConfigFile?: string;
+  readonly defaultNotReadyTolerationSeconds?: number;
+  readonly defaultUnreachableTolerationSeconds?: number;
+}
+
+const NOT_EVICTED_SECONDS = 300;
+
+type Admitting = Pick<
+  ServerOptions,
+  'enabledPlugins' | 'disabledPlugins' | 'pluginConfigurations' | 'tolerationSeconds'
+>;
+
+/** Throws an Error whose message says what is wrong with a file. */
+export function openAdmission(flags: AdmissionFlags): Admitting {
+  const file = flags.admissionControlConfigFile;
+  const readFile = (path: string): string => readFileSync(path, 'utf8');
+  return {
+    enabledPlugins: namesIn(flags.enableAdmissionPlugins),
+    disabledPlugins: namesIn(flags.disableAdmissionPlugins),
+    ...(file === undefined
+      ? {}
+      : { pluginConfigurations: readPluginConfigurations(file, readFile) }),
+    tolerationSeconds: {
+      notReady: flags.defaultNotReadyTolerationSeconds ?? NOT_EVICTED_SECONDS,
+      unreachable: flags.defaultUnreachableTolerationSeconds ?? NOT_EVICTED_SECONDS,
+    },
+  };
+}
+
+function namesIn(list = ''): string[] {
+  return list.split(',').filter((name) => name !== '');
+}

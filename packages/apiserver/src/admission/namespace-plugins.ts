@@ -1,0 +1,34 @@
+/**
+ * NamespaceAutoProvision makes the namespace of a new object, NamespaceExists wants it to be there
+ * for every write. Both are off unless enabled.
+ */
+import { notFound } from '@megaplane/machinery/status';
+import { newNamespace } from '../bootstrap.ts';
+import { readNamespace } from '../namespaces.ts';
+import { ensure } from '../startup/missing-objects.ts';
+import type { AdmissionPlugin } from './admission.ts';
+
+const NAMESPACES = { group: '', name: 'namespaces' } as const;
+
+export const namespaceAutoProvision: AdmissionPlugin = {
+  name: 'NamespaceAutoProvision',
+  handles: ({ resource }, operation) => resource.namespaced && operation === 'CREATE',
+  mutate: ({ world, call, isDryRun }) => {
+    const { namespace } = call.info;
+    if (isDryRun || namespace === '' || readNamespace(world, namespace) !== null) return null;
+    // one that somebody else made in between will do as well
+    return (then) => ensure(world, newNamespace(namespace), () => then(null));
+  },
+  repeats: ({ world, call }) => readNamespace(world, call.info.namespace) !== null,
+};
+
+export const namespaceExists: AdmissionPlugin = {
+  name: 'NamespaceExists',
+  handles: ({ resource }, operation) => resource.namespaced && operation !== 'CONNECT',
+  validate: ({ world, call }) => {
+    const { namespace } = call.info;
+    if (namespace === '' || readNamespace(world, namespace) !== null) return null;
+    return notFound(NAMESPACES, namespace);
+  },
+  repeats: () => true,
+};

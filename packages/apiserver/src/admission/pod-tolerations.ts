@@ -1,0 +1,143 @@
+/**
+ * PodTolerationRestriction: a namespace, or the configuration for those that say nothing, gives its
+ * pods tolerations and limits which ones they may have. Off unless enabled.
+ */
+import { checkTolerations } from '@megaplane/machinery/validation-pods';
+import { aggregate, fieldErrorText } from '@megaplane/machinery/fielderrors';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
+import { notFound, unclassified, type Status } from '@megaplane/machinery/status';
+import type { Findings } from '@megaplane/machinery/validation-rules';
+import { readNamespace } from '../namespaces.ts';
+import type { AdmissionPlugin, Admitted } from './admission.ts';
+
+const DEFAULTS = 'scheduler.alpha.kubernetes.io/defaultTolerations';
+const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
+const VERSION = 'podtolerationrestriction.admission.k8s.io/v1alpha1';
+const MEMORY_PRESSURE: JsonObject = {
+  key: 'node.kubernetes.io/memory-pressure',
+  operator: 'Exists',
+  effect: 'NoSchedule',
+};
+
+type Tolerations = readonly JsonValue[];
+type Read = { readonly tolerations: Tolerations | null } | { readonly refusal: Status };
+
+/** Whether `wide` tolerates all that `narrow` does; what upstream's helper calls a superset. */
+function covers(wide: JsonValue, narrow: JsonValue): boolean {
+  if (equals(wide, narrow)) return true;
+  const text = (from: JsonValue, field: string): string => stringAt(from, field);
+  const operator = text(wide, 'operator');
+  const isAnyKey = text(wide, 'key') === '' && operator === 'Exists';
+  if (text(narrow, 'key') !== text(wide, 'key') && !isAnyKey) return false;
+  const effect = text(wide, 'effect');
+  if (text(narrow, 'effect') !== effect && effect !== '') return false;
+  const limit = isObject(wide) ? wide['tolerationSeconds'] : undefined;
+  if (effect === 'NoExecute' && typeof limit === 'number') {
+    const own = isObject(narrow) ? narrow['tolerationSeconds'] : undefined;
+    if (typeof own !== 'number' || own > limit) return false;
+  }
+  if (operator === 'Exists') return true;
+  if (operator !== '' && operator !== 'Equal') return false;
+  return text(narrow, 'operator') === 'Equal' && text(narrow, 'value') === text(wide, 'value');
+}
+
+/** Both lists in one, without those that another one of them covers. */
+function merged(first: Tolerations, second: Tolerations): JsonValue[] {
+  const all = [...first, ...second];
+  const kept: JsonValue[] = [];
+  for (const [index, own] of all.entries()) {
+    const isKnown = kept.some((one) => covers(one, own));
+    const later = all.slice(index + 1);
+    if (isKnown || later.some((one) => !equals(one, own) && covers(one, own))) continue;
+    kept.push(own);
+  }
+  return kept;
+}
+
+/** What an annotation of the namespace lists; null where there is none. */
+function listed({ world, call }: Admitted, annotation: string): Read {
+  const { namespace } = call.info;
+  const found = readNamespace(world, namespace);
+  if (found === null) return { refusal: notFound({ group: '', name: 'namespaces' }, namespace) };
+  const text = objectAt(found, 'metadata', 'annotations')?.[annotation];
+  if (typeof text !== 'string') return { tolerations: null };
+  if (text === '') return { tolerations: [] };
+  try {
+    const value = JSON.parse(text) as JsonValue;
+    if (value === null) return { tolerations: [] };
+    if (Array.isArray(value)) return { tolerations: value };
+    const kind = typeof value === 'object' ? 'object' : typeof value;
+    return { refusal: unclassified(goMismatch(kind)) };
+  } catch (error) {
+    return { refusal: unclassified(error instanceof Error ? error.message : String(error)) };
+  }
+}
+
+function goMismatch(kind: string): string {
+  const shown = kind === 'boolean' ? 'bool' : kind;
+  return `json: cannot unmarshal ${shown} into Go value of type []v1.Toleration`;
+}
+
+interface Settings {
+  readonly defaults: Tolerations;
+  readonly whitelist: Tolerations;
+}
+
+/** Throws an Error where the configuration is none, or holds tolerations that no pod may have. */
+function readSettings(configuration: JsonValue): Settings {
+  if (configuration === null) return { defaults: [], whitelist: [] };
+  if (stringAt(configuration, 'apiVersion') !== VERSION) {
+    throw new Error(`no kind is registered for ${stringAt(configuration, 'apiVersion')}`);
+  }
+  const defaults = listAt(configuration, 'default');
+  const whitelist = listAt(configuration, 'whitelist');
+  const found: Findings = [];
+  checkTolerations(found, 'podtolerationrestriction.default', defaults);
+  checkTolerations(found, 'podtolerationrestriction.whitelist', whitelist);
+  if (found.length > 0) {
+    throw new Error(`invalid config: ${aggregate(found.map(fieldErrorText))}`);
+  }
+  return { defaults, whitelist };
+}
+
+/** The plugin as its configuration wants it; null: nothing of its own. */
+export function podTolerationRestriction(configuration: JsonValue): AdmissionPlugin {
+  const settings = readSettings(configuration);
+  const check = (write: Admitted): Status | null => {
+    const own = listAt(write.object, 'spec', 'tolerations');
+    if (own.length === 0) return null;
+    const said = listed(write, WHITELIST);
+    if ('refusal' in said) return said.refusal;
+    const allowed = said.tolerations ?? settings.whitelist;
+    if (allowed.length === 0) return null;
+    if (own.every((one) => allowed.some((wide) => covers(wide, one)))) return null;
+    return unclassified(
+      'pod tolerations (possibly merged with namespace default tolerations) conflict with its ' +
+        `${said.tolerations === null ? 'cluster' : 'namespace'} whitelist`,
+    );
+  };
+  return {
+    name: 'PodTolerationRestriction',
+    handles: ({ resource }, operation, subresource) =>
+      resource.storage.name === 'pods' &&
+      (operation === 'CREATE' || operation === 'UPDATE') &&
+      subresource === '',
+    mutate: (write) => {
+      const spec = objectAt(write.object, 'spec');
+      if (spec === undefined || write.object === null) return null;
+      let extra: Tolerations = [];
+      if (write.operation === 'CREATE') {
+        const said = listed(write, DEFAULTS);
+        if ('refusal' in said) return said.refusal;
+        extra = said.tolerations ?? settings.defaults;
+      }
+      if (qosClassOf(write.object) !== 'BestEffort') extra = [...extra, MEMORY_PRESSURE];
+      if (extra.length > 0) spec['tolerations'] = merged(listAt(spec, 'tolerations'), extra);
+      return check(write);
+    },
+    validate: check,
+    repeats: () => true,
+  };
+}
