@@ -7,7 +7,7 @@ import { ClassIndex } from './class-index.ts';
 import { ABSENT, ClassRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
-import { Constraints } from './constraints/constraints.ts';
+import { Constraints, SPREADS_OVER_CHOSEN } from './constraints/constraints.ts';
 import type { CycleMeter } from './cycle-meter.ts';
 import { CROWD_MIN } from './constraints/crowd.ts';
 import { portsRule } from './constraints/pod-counters.ts';
@@ -83,6 +83,9 @@ interface Task {
   /** Others wait for nodes that the pod must leave to them. */
   readonly hasRivals: boolean;
 }
+
+/** No node: full evaluation must decide. */
+const NOT_SO_EASY = -2;
 
 /** Nodes that are named where a decision was not the best. */
 const BEST_SHOWN_MAX = 5;
@@ -169,7 +172,8 @@ export class Placement {
     if (fast === null) return this.#evaluate(id, profile);
     const task = this.#taskOf(id, podClass, profile, fast, constraints);
     if (this.#slowReason(task) !== '') return this.#evaluate(id, profile);
-    const node = this.#decideFast(task);
+    const node = podClass.nodeNames === null ? this.#decideFast(task) : this.#decideNamed(task);
+    if (node === NOT_SO_EASY) return this.#evaluate(id, profile);
     const { checkedEvery } = this.#options;
     if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
       this.#check(id, node, profile);
@@ -217,6 +221,29 @@ export class Placement {
       hasRivals = nominator.hasRivals(id, podClass.priority);
     }
     return { id, podClass, profile, fast, constraints, own, hasRivals };
+  }
+
+  /**
+   * A pod that names its nodes, as those of daemons do, and of which exactly one will do: no other
+   * node is looked at, and scores do not matter. What is said of a pod that fits none, and which of
+   * several is best, full evaluation knows.
+   */
+  #decideNamed(task: Task): number {
+    const { podClass, fast, own } = task;
+    if (own >= 0) return NOT_SO_EASY;
+    const { nodes } = this.#options;
+    const rules = this.#rulesOf(podClass, fast);
+    rules.prepare();
+    let only = -1;
+    for (const name of podClass.nodeNames ?? []) {
+      const node = nodes.find(name);
+      if (node < 0 || this.#judgeBesideRivals(task, rules, node) < 0) continue;
+      if (only >= 0) return NOT_SO_EASY;
+      only = node;
+    }
+    if (only < 0) return NOT_SO_EASY;
+    this.metrics.indexed++;
+    return only;
   }
 
   #decideFast(task: Task): number {
@@ -360,11 +387,14 @@ export class Placement {
     }
     if (podClass.exotic !== '') return podClass.exotic;
     if (this.#isBacked(podClass)) return 'resources that devices stand for';
-    if (podClass.nodeNames !== null) return 'nodes asked for by name';
     const hasPorts = podClass.ports.length > 0;
     if ((hasRivals || own >= 0) && constraints.hasGates) return 'nominated pods';
     const { haveTerms, havePorts } = this.#rivals;
     if (hasRivals && (haveTerms || (hasPorts && havePorts))) return 'nominated pods';
+    if (podClass.nodeNames !== null) {
+      if (constraints.hasGates) return 'named nodes about which other pods have a say';
+      return constraints.slow === SPREADS_OVER_CHOSEN ? '' : constraints.slow;
+    }
     if (constraints.needsOwnHostnames && this.#options.nodes.sharedHostnames > 0) {
       return 'host names that nodes may share';
     }

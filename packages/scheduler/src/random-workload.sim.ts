@@ -168,8 +168,11 @@ export class RandomWorkload {
       ];
       return { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } };
     }
-    if (!this.chance(0.1)) return {};
-    const required = { nodeSelectorTerms: [zone] };
+    if (!this.chance(0.2)) return {};
+    const values = this.#some(2, () => `n${this.#random.below(16)}`);
+    const named = { matchFields: [{ key: 'metadata.name', operator: 'In', values }] };
+    const terms = this.of([[zone], [named], [named, zone], [{ ...named, ...zone }]]);
+    const required = { nodeSelectorTerms: terms };
     return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } };
   }
 

@@ -130,6 +130,8 @@ export interface ConstraintSources {
   readonly objects: ObjectStore;
 }
 
+/** Why full evaluation decides about a pod that spreads over nodes which it names. */
+export const SPREADS_OVER_CHOSEN = 'spreading over chosen nodes';
 const ANY_KIND: KindTest = () => true;
 
 /** What there is to regard for a pod. */
@@ -142,7 +144,7 @@ export function constraintsOf(
   const made = new Constraints();
   addSpread(made, pod, profile, sources);
   if (isNameBound && made.hard.length + made.soft.length > 0) {
-    made.slow = 'spreading over chosen nodes';
+    made.slow = SPREADS_OVER_CHOSEN;
   }
   addAffinity(made, pod, profile, sources);
   if (made.hosts.length > HOSTS_MAX) made.slow = 'many terms by host name';
