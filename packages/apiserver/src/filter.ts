@@ -14,7 +14,12 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matchesLabels, type LabelSelector } from '@megaplane/machinery/selectors';
-import { LabelProgram, LabelsRange, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
+import {
+  LabelProgram,
+  LabelsRange,
+  matchesLabelBytes,
+  type TextRange,
+} from '@megaplane/machinery/selectors-bytes';
 import type { ShardHash } from '@megaplane/machinery/sharding/hash';
 import { ObjectHash } from '@megaplane/machinery/sharding/object-hash';
 import {
@@ -235,12 +240,33 @@ export function foreignObject({ bytes, start, end }: Row): JsonObject {
   return read.ok ? read.object : {};
 }
 
-/** Where spec.nodeName of the object in `row` stands, as text; '' where there is none. */
+const found: TextRange = { bytes: Buffer.alloc(0), start: 0, end: 0 };
+
+/** spec.nodeName of the object in `row`; '' where there is none. */
 export function nodeNameOf(row: Row): string {
-  if (row.end === row.start) return '';
-  if (row.bytes[row.start] !== BRACE_OPEN) return stringAt(foreignObject(row), 'spec', 'nodeName');
-  const scan = scanOf(row);
-  return scan.nodeNameStart < 0
-    ? ''
-    : row.bytes.toString('latin1', scan.nodeNameStart, scan.nodeNameEnd);
+  findNodeName(row, found);
+  return found.bytes.latin1Slice(found.start, found.end);
+}
+
+/** Where it stands; an empty range where there is none. */
+export function findNodeName(row: Row, place: TextRange): void {
+  const { bytes, start, end } = row;
+  place.bytes = bytes;
+  place.start = place.end = start;
+  if (end === start) return;
+  if (bytes[start] !== BRACE_OPEN) {
+    fillText(place, stringAt(foreignObject(row), 'spec', 'nodeName'));
+    return;
+  }
+  const { nodeNameStart, nodeNameEnd } = scanOf(row);
+  if (nodeNameStart < 0) return;
+  place.start = nodeNameStart;
+  place.end = nodeNameEnd;
+}
+
+/** A text in bytes of its own. */
+export function fillText(place: TextRange, text: string): void {
+  place.bytes = Buffer.from(text, 'latin1');
+  place.start = 0;
+  place.end = place.bytes.length;
 }

@@ -7,7 +7,7 @@
  */
 import { Random } from '@megaplane/base/random';
 import type { Filter } from './filter.ts';
-import { INDEX_ITEMS_MIN, ObjectIndex } from './index/object-index.ts';
+import { INDEX_ITEMS_MIN, NODE_FIELD, ObjectIndex } from './index/object-index.ts';
 import type { RowSource } from './index/row-source.ts';
 import type { RowStream } from './list-stream.ts';
 import type { KeyRange } from './served.ts';
@@ -212,14 +212,25 @@ export class WatchHub implements WatchHome {
       finish();
       return;
     }
+    if (this.#isSmall) {
+      done(this.storage);
+      return;
+    }
     this.#indexWaiters.push({ field, revision, done: finish });
   }
 
-  /** The index field that serves the filter; '' where all objects are better looked at. */
+  /** Few objects are looked at one by one, without waiting for an index. */
+  get #isSmall(): boolean {
+    return this.storage.count(this.#range.start, this.#range.end) < INDEX_ITEMS_MIN;
+  }
+
+  /**
+   * The index field that serves the filter; '' where all objects are better looked at. That of
+   * nodes is begun while there are few objects, so that nobody waits for it when there are many.
+   */
   #fieldOf(filter: Filter, nowMs: number): string {
-    if (filter.isEverything) return '';
-    const { start, end } = this.#range;
-    if (this.storage.count(start, end) < INDEX_ITEMS_MIN) return '';
+    const isByNode = filter.nodeName !== null && filter.nodeName !== '';
+    if (filter.isEverything || (!isByNode && this.#isSmall)) return '';
     this.#openFeed();
     const length = this.#prefixLength;
     this.#index ??= new ObjectIndex(this.storage, this.#range, length, new Random(this.#seed()));
@@ -281,6 +292,7 @@ export class WatchHub implements WatchHome {
   tick(nowMs: number): void {
     this.settle();
     this.frames.tick();
+    if (this.#all.hasNodes) this.#index?.keep(NODE_FIELD, nowMs);
     if (this.#index?.dropIdle(nowMs) === true && this.#indexWaiters.length === 0) {
       this.#dropIndex();
       this.#closeIdleFeed();

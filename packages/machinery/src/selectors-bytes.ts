@@ -139,21 +139,39 @@ function hasValue(program: LabelProgram, i: number, bytes: Uint8Array): boolean 
   return false;
 }
 
+/** A range of bytes that is filled in; reuse it. */
+export interface TextRange {
+  bytes: Buffer;
+  start: number;
+  end: number;
+}
+
 /**
- * The value of one label, or '' where the labels in `bytes[start, end)` have none of that key. The
- * range is as for `matchesLabelBytes`.
+ * Where the value of one label stands; an empty range where the labels in `bytes[start, end)` have
+ * none of that key. The range of the labels is as for `matchesLabelBytes`.
  */
-export function labelValueOf(bytes: Buffer, start: number, end: number, key: Uint8Array): string {
+export function findLabelValue(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  key: Uint8Array,
+  found: TextRange,
+): void {
+  found.bytes = bytes;
+  found.start = found.end = start;
   let at = start + 1;
   while (at < end && bytes[at] === QUOTE) {
     const nameStart = at + 1;
     const nameEnd = stringEnd(bytes, nameStart, end);
     const from = nameEnd + 3;
     const to = stringEnd(bytes, from, end);
-    if (matches(bytes, nameStart, nameEnd, key)) return bytes.toString('latin1', from, to);
+    if (matches(bytes, nameStart, nameEnd, key)) {
+      found.start = from;
+      found.end = to;
+      return;
+    }
     at = to + 2;
   }
-  return '';
 }
 
 /** Comparisons are rare; they may allocate. */

@@ -34,8 +34,12 @@ class World {
   readonly pods = new Map<string, Pod>();
   #uids = 0;
 
-  constructor() {
-    for (let index = 0; index < PODS; index++) this.make(index, index % 40, index % 50);
+  constructor(pods: number = PODS) {
+    this.fill(0, pods);
+  }
+
+  fill(from: number, to: number): void {
+    for (let index = from; index < to; index++) this.make(index, index % 40, index % 50);
     this.rig.settle();
   }
 
@@ -216,6 +220,34 @@ test('an index that nobody wants is dropped, and made again', () => {
   world.make(1, 1, 1);
   world.rig.settle();
   assert.equal(world.list(path).items.length, PODS / 40);
+});
+
+test('who asked for a node when there were few pods does not wait when there are many', () => {
+  const answered = (isAskedBefore: boolean): boolean => {
+    const world = new World(100);
+    const path = '/api/v1/pods?fieldSelector=spec.nodeName%3Dn-1';
+    if (isAskedBefore) assert.equal(world.list(path).items.length, 3);
+    world.fill(100, PODS);
+    const exchange = new ExchangeModel('GET', path);
+    world.rig.api.handle(exchange);
+    const isAtOnce = exchange.isEnded;
+    world.rig.settle();
+    assert.equal((JSON.parse(exchange.text) as List).items.length, PODS / 40);
+    return isAtOnce;
+  };
+  assert.deepEqual([answered(false), answered(true)], [false, true]);
+});
+
+test('the index of nodes stays while a node watches', () => {
+  const { rig } = new World();
+  const path = '/api/v1/pods?fieldSelector=spec.nodeName%3Dn-1';
+  const watch = rig.ask('GET', `${path}&watch=1&timeoutSeconds=100000`);
+  rig.nowMs += INDEX_IDLE_MS - 1000;
+  rig.pass(5);
+  const exchange = new ExchangeModel('GET', path);
+  rig.api.handle(exchange);
+  assert.equal(exchange.isEnded, true);
+  watch.cancel();
 });
 
 test('who goes away while an index is made is forgotten', () => {

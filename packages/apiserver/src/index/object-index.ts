@@ -9,8 +9,8 @@
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
 import { stringAt } from '@megaplane/machinery/json';
-import { LabelsRange, labelValueOf } from '@megaplane/machinery/selectors-bytes';
-import { foreignObject, nodeNameOf, type Filter } from '../filter.ts';
+import { findLabelValue, LabelsRange, type TextRange } from '@megaplane/machinery/selectors-bytes';
+import { fillText, findNodeName, foreignObject, type Filter } from '../filter.ts';
 import { keyAfter, type KeyRange } from '../served.ts';
 import type { Row, Storage, StorageEvent } from '../storage.ts';
 import { labelPlaceOf } from '../watch/label-buckets.ts';
@@ -20,6 +20,8 @@ import { ValueLists } from './value-lists.ts';
 
 /** Fewer objects are looked at one by one. */
 export const INDEX_ITEMS_MIN = 2000;
+/** Asked for by each node at its start: kept by while nodes watch, and begun while it is small. */
+export const NODE_FIELD = 'spec.nodeName';
 /** What was not wanted for so long is dropped. */
 export const INDEX_IDLE_MS: number = 10 * 60_000;
 /** Rows that one turn of a walk looks at. */
@@ -43,6 +45,7 @@ export class ObjectIndex {
   readonly #range: KeyRange;
   readonly #prefix: Buffer;
   readonly #keys: KeyTable;
+  readonly #random: Random;
   readonly #fields = new Map<string, Field>();
   /** Labels that were asked for once: the second time an index is made. */
   readonly #asked = new Map<string, number>();
@@ -51,6 +54,7 @@ export class ObjectIndex {
     this.#storage = storage;
     this.#range = range;
     this.#prefix = range.start.subarray(0, prefixLength);
+    this.#random = random;
     this.#keys = new KeyTable({ random });
   }
 
@@ -61,7 +65,7 @@ export class ObjectIndex {
   /** The field that would spare a list of this filter from looking at everything; '' for none. */
   fieldOf(filter: Filter, nowMs: number): string {
     if (filter.name !== '') return '';
-    if (filter.nodeName !== null && filter.nodeName !== '') return 'spec.nodeName';
+    if (filter.nodeName !== null && filter.nodeName !== '') return NODE_FIELD;
     const { shard } = filter;
     if (shard?.field === 'uid') return isSmall(shard.ranges) ? 'uid' : '';
     const place = labelPlaceOf(filter.labels);
@@ -92,6 +96,12 @@ export class ObjectIndex {
     return this.#fields.has(field);
   }
 
+  /** Somebody who has no list to make just now will want the field again. */
+  keep(field: string, nowMs: number): void {
+    const found = this.#fields.get(field);
+    if (found !== undefined) found.wantedMs = Math.max(found.wantedMs, nowMs);
+  }
+
   /** Begins a field; `walk` until it says that the walk is over. */
   begin(field: string, nowMs: number): void {
     this.#fields.set(field, { lists: this.#listsOf(field), readyRevision: -1, wantedMs: nowMs });
@@ -99,9 +109,9 @@ export class ObjectIndex {
 
   #listsOf(field: string): ValueLists | ShardLists {
     if (field === 'uid') return new ShardLists(this.#keys);
-    if (field === 'spec.nodeName') return new ValueLists(nodeNameOf, true);
+    if (field === NODE_FIELD) return new ValueLists(findNodeName, true, this.#random);
     const key = Buffer.from(field.slice('label '.length));
-    return new ValueLists((row) => labelOf(row, key), false);
+    return new ValueLists((row, found) => findLabel(row, key, found), false, this.#random);
   }
 
   /** One slice of the walk for `field` from `next` on; where to go on, null at the end. */
@@ -175,9 +185,7 @@ export class ObjectIndex {
     }
     if (lists.isGivenUp || lists.leftRevision > revision) return null;
     const values =
-      field === 'spec.nodeName'
-        ? [filter.nodeName ?? '']
-        : (labelPlaceOf(filter.labels)?.values ?? []);
+      field === NODE_FIELD ? [filter.nodeName ?? ''] : (labelPlaceOf(filter.labels)?.values ?? []);
     let count = 0;
     for (const value of values) count += lists.count(value);
     return count > PICKED_MAX ? null : this.#pick(lists, values, range);
@@ -219,12 +227,13 @@ function isSmall(ranges: readonly { startHigh: number; endHigh: number }[]): boo
 const BRACE_OPEN = 0x7b;
 const labels = new LabelsRange();
 
-/** The value of a label; '' without one. */
-function labelOf(row: Row, key: Buffer): string {
+/** Where the value of a label stands; an empty range without one. */
+function findLabel(row: Row, key: Buffer, found: TextRange): void {
   const { bytes, start, end } = row;
   if (bytes[start] !== BRACE_OPEN) {
-    return stringAt(foreignObject(row), 'metadata', 'labels', key.toString());
+    fillText(found, stringAt(foreignObject(row), 'metadata', 'labels', key.toString()));
+    return;
   }
   labels.find(bytes, start, end);
-  return labelValueOf(bytes, labels.start, labels.end, key);
+  findLabelValue(bytes, labels.start, labels.end, key, found);
 }

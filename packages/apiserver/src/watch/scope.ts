@@ -76,6 +76,11 @@ export class Scope {
     return this.#byName.size > 0;
   }
 
+  /** True where somebody watches what is on a node. */
+  get hasNodes(): boolean {
+    return this.#byNode.size > 0;
+  }
+
   /** Shows the event to whom it may concern. `name` is empty where `hasNames` is false. */
   offer(event: StorageEvent, name: string, frames: FrameCache): void {
     const sharers = this.#everything.size;
