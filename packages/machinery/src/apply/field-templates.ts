@@ -126,6 +126,9 @@ function referenceOf(manager: Manager, set: FieldSet): string | null {
   return reference;
 }
 
+/** What encoding leaves as it is. */
+const UNRESERVED = /^[A-Za-z0-9._-]*$/;
+
 /** Null where there is no room for another template. */
 function holedReference(manager: Manager, { text, fills }: Holed): string | null {
   let id = idsOf(manager).get(text);
@@ -133,7 +136,9 @@ function holedReference(manager: Manager, { text, fills }: Holed): string | null
     if (templates.size >= TEMPLATES_MAX || letters >= TEMPLATE_LETTERS_MAX) return null;
     id = add(manager, text);
   }
-  for (const fill of fills) id += `;${encodeURIComponent(fill)}`;
+  for (const fill of fills) {
+    id += `;${UNRESERVED.test(fill) ? fill : encodeURIComponent(fill)}`;
+  }
   return id;
 }
 

@@ -15,7 +15,7 @@ import {
   type MapForm,
 } from './field-schema.ts';
 import type { FieldSet } from './field-set.ts';
-import { holedStep, type Holed } from './holed-fields.ts';
+import { HOLE, holedStep, type Holed } from './holed-fields.ts';
 import { compareSteps, compareText, stepOfItem } from './path-element.ts';
 
 /** Members of metadata that nobody owns, see the field manager. */
@@ -94,7 +94,7 @@ class Walk {
         ? this.#metadata(schema, before[name], value)
         : this.#node(schema, before[name], value);
       if (inner === '') continue;
-      const step = declared?.steps[index] ?? stepText(`f:${name}`);
+      const step = declared?.steps[index] ?? fieldStep(name);
       text += text === '' ? `${step}:${inner}` : `,${step}:${inner}`;
     }
     return text;
@@ -115,6 +115,7 @@ class Walk {
 
   /** New objects have no items before. Items of one key are owned as one. */
   #items(list: ListForm, items: readonly JsonValue[]): string {
+    if (list.keys.length === 0 && items.every(isPlainText)) return this.#texts(items);
     const byStep = new Map<string, JsonValue | undefined>();
     for (const item of items) {
       const found = stepOfItem(list, item);
@@ -131,6 +132,42 @@ class Walk {
     }
     return text;
   }
+
+  /** The items of a set of plain texts: what the general way makes of them. */
+  #texts(items: readonly string[]): string {
+    const sorted = items.length > 1 ? items.toSorted() : items;
+    let text = '';
+    let previous: string | undefined;
+    for (const item of sorted) {
+      if (item === previous) continue;
+      previous = item;
+      this.fills.push(item);
+      text += text === '' ? PLAIN_ITEM : `,${PLAIN_ITEM}`;
+    }
+    return text;
+  }
+}
+
+const PLAIN_ITEM = `"v:\\"${HOLE}\\"":{}`;
+/** Neither JSON nor Go escapes anything in it, and all ways to order it are the same. */
+const PLAIN_TEXT = /^[A-Za-z0-9.:/_-]*$/;
+
+function isPlainText(item: JsonValue): item is string {
+  return typeof item === 'string' && PLAIN_TEXT.test(item);
+}
+
+/** Names of fields as steps that are remembered; beyond it they are made again. */
+const FIELD_STEPS_MAX = 16_384;
+const fieldSteps = new Map<string, string>();
+
+function fieldStep(name: string): string {
+  let step = fieldSteps.get(name);
+  if (step === undefined) {
+    step = stepText(`f:${name}`);
+    if (fieldSteps.size >= FIELD_STEPS_MAX) fieldSteps.clear();
+    fieldSteps.set(name, step);
+  }
+  return step;
 }
 
 const NO_MEMBERS: JsonObject = {};
@@ -152,5 +189,8 @@ function isBare(object: JsonObject): boolean {
 
 function sortedNames(object: JsonObject): readonly string[] {
   const names = Object.keys(object);
-  return names.length > 1 ? names.sort(compareText) : names;
+  for (let at = 1; at < names.length; at++) {
+    if (compareText(names[at - 1] ?? '', names[at] ?? '') > 0) return names.sort(compareText);
+  }
+  return names;
 }

@@ -4,6 +4,7 @@
  */
 import { RE2JS } from 're2js';
 import type { Library } from './functions.ts';
+import { PLAIN_CHARS_MAX, plainPattern } from './plain-pattern.ts';
 import { ArrayList, CelError, type CelValue } from './values.ts';
 
 /** Patterns that stay compiled; the oldest goes first. */
@@ -11,24 +12,30 @@ const PATTERNS_MAX = 500;
 /** Longer patterns are refused before they become a program of many megabytes. */
 const PATTERN_CHARS_MAX = 32 * 1024;
 
-const known = new Map<string, RE2JS>();
+interface Compiled {
+  readonly ok: true;
+  readonly value: RE2JS;
+  /** The same for short texts, where the pattern is plain. */
+  readonly plain: RegExp | null;
+}
 
-export type Pattern =
-  | { readonly ok: true; readonly value: RE2JS }
-  | { readonly ok: false; readonly message: string };
+const known = new Map<string, Compiled>();
+
+export type Pattern = Compiled | { readonly ok: false; readonly message: string };
 
 /** Compiles a pattern as Go's regexp would; the message is Go's. */
 export function compilePattern(text: string): Pattern {
   const kept = known.get(text);
-  if (kept !== undefined) return { ok: true, value: kept };
+  if (kept !== undefined) return kept;
   if (text.length > PATTERN_CHARS_MAX) {
     return { ok: false, message: 'error parsing regexp: expression too large' };
   }
   try {
     const value = RE2JS.compile(text);
+    const compiled: Compiled = { ok: true, value, plain: plainPattern(text) };
     if (known.size >= PATTERNS_MAX) known.delete(known.keys().next().value ?? '');
-    known.set(text, value);
-    return { ok: true, value };
+    known.set(text, compiled);
+    return compiled;
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   }
@@ -37,12 +44,17 @@ export function compilePattern(text: string): Pattern {
 /** Whether a pattern that is known to be RE2's finds something in a text. */
 export function matchesRe2(text: string, pattern: string): boolean {
   const compiled = compilePattern(pattern);
-  return compiled.ok && compiled.value.test(text);
+  return compiled.ok && isMatch(compiled, text);
+}
+
+function isMatch({ value, plain }: Compiled, text: string): boolean {
+  if (plain !== null && text.length <= PLAIN_CHARS_MAX) return plain.test(text);
+  return value.test(text);
 }
 
 export function matchesPattern(text: string, pattern: string): CelValue {
   const compiled = compilePattern(pattern);
-  return compiled.ok ? compiled.value.test(text) : new CelError(compiled.message);
+  return compiled.ok ? isMatch(compiled, text) : new CelError(compiled.message);
 }
 
 function find(text: string, pattern: string): CelValue {
