@@ -10,7 +10,6 @@ import {
   UNCOLLECTED_DELETION,
   type RuleContext,
 } from './behaviour.ts';
-import { withMetadata } from './deletion.ts';
 import type { World } from './world.ts';
 
 /** Kinds whose DELETE answers the object that was there (upstream's ReturnDeletedObject). */
@@ -42,10 +41,7 @@ export function definePlainKinds(): void {
   defineBehaviour('events', { deletion: UNCOLLECTED_DELETION });
   defineBehaviour('nodes', {
     keepsStatusAtCreate: true,
-    prepareCreate: (node) => {
-      taintNewNode(node);
-      dropConfig(node);
-    },
+    prepareCreate: dropConfig,
     prepareStatus: dropConfig,
   });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
@@ -82,36 +78,20 @@ export function definePlainKinds(): void {
       if (metadata !== undefined) metadata['generation'] = 1;
     },
   });
-  defineBehaviour('volumeattributesclasses.storage.k8s.io', {
-    prepareCreate: (object) => addFinalizer(object, 'kubernetes.io/vac-protection'),
-  });
   defineBehaviour('persistentvolumes', {
     prepareCreate: (object, { world }) => {
       object['status'] = { phase: 'Pending', lastPhaseTransitionTime: timeOf(world) };
-      addFinalizer(object, 'kubernetes.io/pv-protection');
     },
     prepareStatus: stampPhase,
   });
   defineBehaviour('persistentvolumeclaims', {
     prepareCreate: (object) => {
       object['status'] = { phase: 'Pending' };
-      addFinalizer(object, 'kubernetes.io/pvc-protection');
       mirrorDataSource(object);
     },
     prepareUpdate: (next) => mirrorDataSource(next),
     prepareStatus: startPhase,
   });
-}
-
-/** TaintNodesByCondition: a new node takes no pods before it reports that it is ready. */
-function taintNewNode(object: JsonObject): void {
-  const spec = objectAt(object, 'spec') ?? {};
-  const taints = listAt(spec, 'taints');
-  const key = 'node.kubernetes.io/not-ready';
-  const has = taints.some(
-    (taint) => stringAt(taint, 'key') === key && stringAt(taint, 'effect') === 'NoSchedule',
-  );
-  if (!has) object['spec'] = { ...spec, taints: [...taints, { key, effect: 'NoSchedule' }] };
 }
 
 /** Configuration of kubelets out of ConfigMaps is no more, and what is said of it is dropped. */
@@ -193,11 +173,4 @@ function stampPhase(next: JsonObject, previous: JsonObject, { world }: RuleConte
 
 function timeOf(world: World): string {
   return formatTime(Math.floor(world.edge.nowMs() / 1000));
-}
-
-function addFinalizer(object: JsonObject, finalizer: string): void {
-  const finalizers = listAt(object, 'metadata', 'finalizers');
-  if (finalizers.includes(finalizer)) return;
-  const next = withMetadata(object, { finalizers: [...finalizers, finalizer] });
-  object['metadata'] = next['metadata'] ?? {};
 }

@@ -33,6 +33,7 @@ import {
 } from './certificates.ts';
 import { claimResize } from './claim-resize.ts';
 import { defaultIngressClass, defaultStorageClass } from './defaults.ts';
+import { storageProtection, taintNodes } from './new-objects.ts';
 import { ownerReferences } from './owner-references.ts';
 import { podSecurity } from './pod-security.ts';
 import { readPodSecuritySettings, type PodSecuritySettings } from './pod-security-policy.ts';
@@ -100,6 +101,7 @@ function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Ma
     ['LimitRanger', () => limitRanger],
     ['ServiceAccount', () => serviceAccounts],
     ['NodeRestriction', () => nodeRestriction],
+    ['TaintNodesByCondition', () => taintNodes],
     ['AlwaysPullImages', () => alwaysPullImages],
     ['ImagePolicyWebhook', policyOfImages],
     ['PodSecurity', () => podSecurity(securitySettings())],
@@ -110,6 +112,7 @@ function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Ma
     ['EventRateLimit', () => eventRateLimit(told('EventRateLimit'))],
     ['ExtendedResourceToleration', () => deviceTolerations],
     ['DefaultStorageClass', () => defaultStorageClass(world)],
+    ['StorageObjectInUseProtection', () => storageProtection],
     ['OwnerReferencesPermissionEnforcement', () => ownerReferences],
     ['PersistentVolumeClaimResize', () => claimResize],
     ['RuntimeClass', () => runtimeClass],
@@ -177,15 +180,10 @@ export function admissionChain(world: World, options: ChainOptions): Admission {
   return new Admission([...plugins, ...more], isOn(QUOTA) ? resourceQuota : null);
 }
 
-/**
- * Names that upstream knows and whose rules hold here whether they are named or not, or that are
- * about kinds which are not served.
- */
+/** Names that upstream knows, of rules about kinds which are not served. */
 const ALWAYS_ALLOWED: readonly string[] = [
   'ClusterTrustBundleAttest',
   'JobValidation',
   'PodGroupProtection',
   'PodGroupWorkloadExists',
-  'StorageObjectInUseProtection',
-  'TaintNodesByCondition',
 ];

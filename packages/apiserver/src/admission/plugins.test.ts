@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tlv } from '@megaplane/base/der';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { newRequest, type Wanted } from '@megaplane/machinery/certificate-request.sim';
 import { identityOf } from '../identity.ts';
 import { admittingModel, messageOf, podOf, type AdmittingModel } from './admitting.sim.ts';
@@ -217,6 +218,28 @@ test('a plugin that is disabled is not asked', () => {
   const off = admittingModel({ disabledPlugins: ['PodSecurity'] });
   label(off, { 'pod-security.kubernetes.io/enforce': 'restricted' });
   off.expect(201, 'POST', PODS, podOf('p'));
+});
+
+test('new nodes are tainted and volumes protected by plugins that can be left out', () => {
+  const made = (disabledPlugins: string[]): [unknown, unknown] => {
+    const model = admittingModel({ disabledPlugins });
+    const metadata = { name: 'x' };
+    const node = { kind: 'Node', apiVersion: 'v1', metadata, spec: {} };
+    const spec = {
+      ...{ capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'] },
+      hostPath: { path: '/tmp/x' },
+    };
+    const volume = { kind: 'PersistentVolume', apiVersion: 'v1', metadata, spec };
+    const madeNode = model.expect(201, 'POST', '/api/v1/nodes', node);
+    const madeVolume = model.expect(201, 'POST', '/api/v1/persistentvolumes', volume);
+    const { spec: nodeSpec } = JSON.parse(madeNode.text) as JsonObject;
+    const { metadata: volumeMetadata } = JSON.parse(madeVolume.text) as { metadata: JsonObject };
+    return [nodeSpec, volumeMetadata['finalizers']];
+  };
+  const taints = [{ effect: 'NoSchedule', key: 'node.kubernetes.io/not-ready' }];
+  assert.deepEqual(made([]), [{ taints }, ['kubernetes.io/pv-protection']]);
+  const off = ['TaintNodesByCondition', 'StorageObjectInUseProtection'];
+  assert.deepEqual(made(off), [{}, undefined]);
 });
 
 test('who may not set finalizers of an owner may not block its deletion', () => {
