@@ -214,7 +214,8 @@ export class ApiWriter {
       metrics.scheduled(tries, Math.max(0, nowMs - core.pods.firstMs.get(id)) / 1000);
       this.forget(id);
       const node = core.pods.node.get(id);
-      if (node >= 0) {
+      // Most of them are lost where pods are bound by the thousand.
+      if (node >= 0 && !this.#options.events.drops()) {
         const key = this.#options.keyOf(id);
         const note = `Successfully assigned ${key} to ${core.nodes.nameOf(node)}`;
         this.#event(id, { type: 'Normal', reason: 'Scheduled', action: 'Binding', note });

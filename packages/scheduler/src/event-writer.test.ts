@@ -94,6 +94,9 @@ test('notes are cut, and events over the rate are counted and dropped', () => {
   }
   assert.equal(sent.length, 10);
   assert.equal(writer.dropped, 2);
+  // Who asks first need not make what would be dropped.
+  assert.equal(writer.drops(), true);
+  assert.equal(writer.dropped, 3);
   const { note } = JSON.parse(bodies[0] ?? '') as { note: string };
   assert.equal(note.length, 1024);
   assert(note.endsWith('x ...'));

@@ -61,12 +61,17 @@ export class EventWriter {
     this.#tokens = options.eventsPerSecondMax * BURST_SECONDS;
   }
 
+  /** Whether the next event would be lost; counts it as such, so that nobody need make it. */
+  drops(): boolean {
+    if (this.#fill() >= 1) return false;
+    this.dropped++;
+    return true;
+  }
+
   /** Never blocks and never fails: what cannot be posted is lost. */
   write(controller: string, subject: Subject, event: EventText, related?: Subject): void {
-    if (!this.#takeToken()) {
-      this.dropped++;
-      return;
-    }
+    if (this.drops()) return;
+    this.#tokens--;
     const { client } = this.#options;
     const nowMs = client.timers.nowMs();
     const { namespace, name } = subject;
@@ -120,16 +125,15 @@ export class EventWriter {
     client.send('PATCH', series.path, CONTENT.mergePatch, body, () => {});
   }
 
-  #takeToken(): boolean {
+  /** What may go out by now. */
+  #fill(): number {
     const { client, eventsPerSecondMax } = this.#options;
     const nowMs = client.timers.nowMs();
     const passed = Math.max(0, nowMs - this.#filledMs) / 1000;
     this.#filledMs = nowMs;
     const max = eventsPerSecondMax * BURST_SECONDS;
     this.#tokens = Math.min(max, this.#tokens + passed * eventsPerSecondMax);
-    if (this.#tokens < 1) return false;
-    this.#tokens--;
-    return true;
+    return this.#tokens;
   }
 }
 

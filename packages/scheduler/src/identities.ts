@@ -12,6 +12,7 @@ export interface Identity {
   readonly owner: number;
 }
 
+const NOBODY: PodObject = { metadata: { name: '' }, spec: {} };
 /** Node classes that are known by their text; more are forgotten, and get new numbers. */
 const NODE_CLASSES_MAX = 100_000;
 
@@ -22,6 +23,8 @@ export class Identities {
   /** Controllers that spreading by default looks at; null stands for all others and for none. */
   readonly owners: Interner<OwnerReference | null> = new Interner();
 
+  /** Of a row between two pods; always in use: a number that goes voids what is kept by it. */
+  readonly nobody: Identity;
   readonly #nodeClasses = new Map<string, number>();
   #nodeClassEnd = 0;
 
@@ -29,6 +32,20 @@ export class Identities {
     this.classes = new Interner(({ usage }) => {
       if (usage >= 0) usages.release(usage);
     });
+    this.nobody = {
+      podClass: this.classes.acquire('', () => createPodClass(NOBODY, -1)),
+      labels: this.acquireLabels({}),
+      namespace: this.acquireNamespace(''),
+      owner: this.acquireOwner(undefined),
+    };
+  }
+
+  /** One more user of each of its parts. */
+  retain({ podClass, labels, namespace, owner }: Identity): void {
+    this.classes.retain(podClass);
+    this.labels.retain(labels);
+    this.namespaces.retain(namespace);
+    this.owners.retain(owner);
   }
 
   /** `template` is a pod without node and metadata (`templateOf`). */

@@ -1,12 +1,7 @@
 /** What a row of the pod table says of who the pod is: interned, and counted by its users. */
 import type { Identities } from './identities.ts';
-import type { PodObject } from './objects.ts';
-import { createPodClass } from './pod-class.ts';
 import type { PodFacts } from './pod-facts.ts';
 import type { PodTable } from './pod-table.ts';
-
-/** What a row stands for between two pods. */
-const NOTHING: PodObject = { metadata: { name: '' }, spec: {} };
 
 /** Takes over what the facts hold, or nothing; what the row held is released. */
 export function takeIdentity(
@@ -15,12 +10,8 @@ export function takeIdentity(
   id: number,
   facts: PodFacts | null,
 ): void {
-  const fresh = facts ?? {
-    podClass: identities.classes.acquire('', () => createPodClass(NOTHING, -1)),
-    labels: identities.acquireLabels({}),
-    namespace: identities.acquireNamespace(''),
-    owner: identities.acquireOwner(undefined),
-  };
+  const fresh = facts ?? identities.nobody;
+  if (facts === null) identities.retain(fresh);
   if (pods.known.get(id) === 1) {
     identities.release({
       podClass: pods.podClass.get(id),

@@ -302,6 +302,19 @@ test('identities and usages are given back with the pods that had them', () => {
   assert(bench.core.identities.classes.size <= 51);
 });
 
+test('pods of a known class give no number a new meaning', () => {
+  const bench = new Bench();
+  bench.node('n', '64');
+  bench.pod('first', '1');
+  bench.run(0);
+  const { classes, labels, namespaces, owners } = bench.core.identities;
+  const epochs = (): number[] => [classes, labels, namespaces, owners].map(({ epoch }) => epoch);
+  const before = epochs();
+  for (let index = 0; index < 10; index++) bench.pod(`p${index}`, '1');
+  bench.run(2);
+  assert.deepEqual(epochs(), before);
+});
+
 test('a node without a zone is in no domain of its own, whatever runs on it', () => {
   const bench = new Bench();
   const labels = { 'kubernetes.io/hostname': 'n' };
