@@ -72,10 +72,10 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a `megaplane` subcommand on one core and waits for its ready line. */
+/** Starts a `megaplane` subcommand on a core, or on `0,1`, and waits for its ready line. */
 export async function startMegaplane(
   args: readonly string[],
-  core: number,
+  core: number | string,
   runtimeFlags: readonly string[] = [],
 ): Promise<Server> {
   const entry = join(ROOT, 'packages/cli/src/main.ts');

@@ -1,0 +1,110 @@
+/**
+ * kube-scheduler's own performance tests, end to end: an API server and a scheduler, each a process
+ * of its own, with pods that come over TLS while others are given nodes.
+ *
+ *     node bench/scheduler-perf.ts --only 'Basic$|Spreading'
+ *     node bench/scheduler-perf.ts --only Live100000
+ *     node bench/scheduler-perf.ts --peer ./kube-scheduler --runs 3
+ *
+ * With `--peer` each workload is played with that program too, on the same API server; it looks at
+ * some nodes only unless `--exact`. `--scale 0.1` makes every count a tenth. A threshold is what
+ * kube-scheduler's project wants of a test on its machine.
+ */
+import { flagsOf } from './flags.ts';
+import * as harness from './harness.ts';
+import { play, type Outcome } from './scheduler-perf/play.ts';
+import { startRig } from './scheduler-perf/rig.ts';
+import { WORKLOADS, type Step, type Workload } from './scheduler-perf/workloads.ts';
+
+const values = flagsOf({
+  only: { type: 'string', default: '' },
+  runs: { type: 'string', default: '1' },
+  peer: { type: 'string' },
+  exact: { type: 'boolean', default: false },
+  scale: { type: 'string', default: '1' },
+  clients: { type: 'string', default: '4' },
+  'in-flight': { type: 'string', default: '64' },
+  /** A folder for processor profiles of server and scheduler. */
+  profiles: { type: 'string' },
+  output: { type: 'string' },
+});
+const SCALE = Number(values.scale);
+
+interface Figures {
+  readonly perSecond: number;
+  readonly seconds: number;
+  /** Microseconds of processor time per pod. */
+  readonly serverMicros: number;
+  readonly schedulerMicros: number;
+}
+
+function scaled(step: Step): Step {
+  if (!('count' in step) || SCALE === 1 || step.kind === 'namespaces') return step;
+  const first = step.kind === 'pods' ? Math.ceil((step.first ?? 0) * SCALE) : 0;
+  return { ...step, count: Math.ceil(step.count * SCALE), ...(first > 0 ? { first } : {}) };
+}
+
+function figuresOf({ pods, seconds, serverCpu, schedulerCpu }: Outcome): Figures {
+  return {
+    perSecond: pods / seconds,
+    seconds,
+    serverMicros: (serverCpu / pods) * 1e6,
+    schedulerMicros: (schedulerCpu / pods) * 1e6,
+  };
+}
+
+async function measure(workload: Workload, foreign: string | null): Promise<Figures> {
+  const found: Figures[] = [];
+  for (let run = 0; run < Number(values.runs); run++) {
+    const rig = await startRig({
+      ...{ foreign, isExact: values.exact },
+      clients: Number(values.clients),
+      inFlight: Number(values['in-flight']),
+      profiles: values.profiles ?? null,
+    });
+    try {
+      const steps = workload.steps.map(scaled);
+      found.push(figuresOf(await play(rig, { ...workload, steps })));
+    } finally {
+      await rig.stop();
+    }
+  }
+  const middle = (read: (figures: Figures) => number): number => harness.median(found.map(read));
+  return {
+    perSecond: middle((one) => one.perSecond),
+    seconds: middle((one) => one.seconds),
+    serverMicros: middle((one) => one.serverMicros),
+    schedulerMicros: middle((one) => one.schedulerMicros),
+  };
+}
+
+function goalText({ threshold, times }: Workload, perSecond: number): string {
+  if (threshold === 0) return '-';
+  return `${(perSecond / threshold).toFixed(1)} of ${times} x ${threshold}`;
+}
+
+function cells(figures: Figures): string[] {
+  const { perSecond, seconds, serverMicros, schedulerMicros } = figures;
+  const micros = (value: number): string => `${value.toFixed(0)} us`;
+  const clock = [`${perSecond.toFixed(0)}/s`, `${seconds.toFixed(1)} s`];
+  return [...clock, micros(serverMicros), micros(schedulerMicros)];
+}
+
+const ONLY = new RegExp(values.only);
+const rows: string[][] = [];
+const results: object[] = [];
+for (const workload of WORKLOADS.filter(({ name }) => ONLY.test(name))) {
+  process.stderr.write(`${workload.name} ...\n`);
+  const ours = await measure(workload, null);
+  const theirs = values.peer === undefined ? null : await measure(workload, values.peer);
+  results.push({ name: workload.name, threshold: workload.threshold, ours, theirs });
+  const ratio = theirs === null ? '' : (ours.perSecond / theirs.perSecond).toFixed(1);
+  const row = [workload.name, ...cells(ours), goalText(workload, ours.perSecond)];
+  rows.push(theirs === null ? row : [...row, ...cells(theirs), ratio]);
+}
+const head = ['', 'pods', 'in', 'server each', 'scheduler each', 'times the threshold'];
+const peerHead = ['peer', 'in', 'server', 'peer', 'ratio'];
+process.stdout.write(`${harness.machine()}\nscale ${SCALE}, ${values.runs} runs\n\n`);
+harness.printTable(values.peer === undefined ? head : [...head, ...peerHead], rows);
+harness.writeResults(values.output, { scale: SCALE, results });
+process.exit();
