@@ -33,9 +33,10 @@ let lastText = '1970-01-01T00:00:00.000000Z';
 
 /** Milliseconds since 1970 as MicroTime: RFC 3339 with six digits. */
 export function microTime(timeMs: number): string {
-  // Renewals go out in groups, and those of a group have one time.
-  if (timeMs !== lastMs) lastText = `${new Date(timeMs).toISOString().slice(0, -1)}000Z`;
-  lastMs = timeMs;
+  // Renewals go out in groups, and those of a millisecond have one time.
+  const wholeMs = Math.floor(timeMs);
+  if (wholeMs !== lastMs) lastText = `${new Date(wholeMs).toISOString().slice(0, -1)}000Z`;
+  lastMs = wholeMs;
   return lastText;
 }
 
