@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { HpackDecoder } from './hpack-decoder.ts';
 import { readRequestHead, type RequestHead } from './http2-head.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
-import { PathBlocks } from './path-blocks.ts';
+import { AlikeBlocks } from './alike-blocks.ts';
 
 /** PUT and https, which are indexed; a user-agent that the first block indexes. */
 const FIRST = Buffer.concat([
@@ -30,23 +30,27 @@ function like(path: string, isPacked = false): Buffer {
 
 class Reader {
   readonly decoder: HpackDecoder = new HpackDecoder(4096, 400);
-  readonly blocks: PathBlocks = new PathBlocks();
+  readonly blocks: AlikeBlocks<RequestHead> = new AlikeBlocks();
   found = 0;
+
+  constructor() {
+    this.decoder.varying = ':path';
+  }
 
   /** What a server makes of a block: its head, malformed or too large, or a coding error. */
   read(bytes: Buffer, isShort: boolean): RequestHead | string {
     const { decoder } = this;
-    const known = isShort ? this.blocks.find(decoder, bytes, 0, bytes.length) : null;
-    if (known !== null) {
+    const path = isShort ? this.blocks.find(decoder, bytes, 0, bytes.length) : null;
+    if (path?.startsWith('/') === true && this.blocks.meaning !== null) {
       this.found++;
-      return known;
+      return { ...this.blocks.meaning, path };
     }
     if (!decoder.decode(bytes, 0, bytes.length)) return 'coding error';
     if (decoder.malformed) return 'malformed';
     if (decoder.overflow) return 'too large';
     const head = readRequestHead(decoder.fields);
     if (head === null) return 'no request';
-    this.blocks.keep(decoder, bytes, 0, bytes.length, head);
+    this.blocks.keep(decoder, bytes, 0, bytes.length, head.path, head);
     return head;
   }
 }

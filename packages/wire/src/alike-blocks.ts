@@ -1,64 +1,64 @@
 // data plane
 /**
- * A header block that differs from the one before it in its path alone.
+ * A header block that differs from one before it in the value of one field alone.
  *
- * A client that keeps a hundred thousand objects sends the same fields with another path each time:
- * indexed fields, and the path as a literal that is not kept in the dynamic table. Where the octets
- * before and behind that literal are those of the block before, and the table is unchanged, only
- * the path is read.
+ * A client that keeps a hundred thousand objects sends the same fields with another `:path` each
+ * time, and each answer has an `audit-id` of its own. Where the octets before and behind that value
+ * are those of the block before, and the dynamic table is unchanged, only the value is read.
  */
 import type { HpackDecoder } from './hpack-decoder.ts';
-import type { RequestHead } from './http2-head.ts';
 
-const BLOCK_BYTES_MAX = 512;
+const BLOCK_BYTES_MAX = 1024;
 /** After this many unlike ones in a row most are not kept: this peer does not repeat itself. */
 const MISSES_MAX = 32;
-const SLASH = 47;
 const NONE: Buffer = Buffer.alloc(0);
 
-export class PathBlocks {
+export class AlikeBlocks<Meaning> {
+  /** What the block that was found would mean with the value of the one that was kept. */
+  meaning: Meaning | null = null;
   #before: Buffer = NONE;
   #behind: Buffer = NONE;
   #epoch = -1;
-  /** Octets of the fields without the path, as RFC 9113 6.5.2 counts them. */
+  /** Octets of the fields without the value, as RFC 9113 6.5.2 counts them. */
   #size = 0;
-  #head: RequestHead | null = null;
   #misses = 0;
 
-  /** The head of the block `bytes[start..end)`, if it is like the one before; else null. */
-  find(decoder: HpackDecoder, bytes: Buffer, start: number, end: number): RequestHead | null {
-    const head = this.#head;
-    if (head === null || this.#epoch !== decoder.table.epoch) return null;
+  /** The value of the varying field, if the block `bytes[start..end)` is like the one kept. */
+  find(decoder: HpackDecoder, bytes: Buffer, start: number, end: number): string | null {
+    if (this.#epoch !== decoder.table.epoch) return null;
     const before = this.#before;
     const behind = this.#behind;
-    const pathAt = start + before.length;
-    const pathTo = end - behind.length;
-    if (pathAt >= pathTo) return null;
+    const valueAt = start + before.length;
+    const valueTo = end - behind.length;
+    if (valueAt >= valueTo) return null;
     for (let i = 0; i < before.length; i++) if (bytes[start + i] !== before[i]) return null;
-    for (let i = 0; i < behind.length; i++) if (bytes[pathTo + i] !== behind[i]) return null;
-    const path = decoder.wholeValue(bytes, pathAt, pathTo, this.#size);
-    if (path === null || path.charCodeAt(0) !== SLASH) return null;
-    this.#misses = 0;
-    const { method, authority, fields, bodyBytes, expectsContinue, grpc } = head;
-    return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route: null };
+    for (let i = 0; i < behind.length; i++) if (bytes[valueTo + i] !== behind[i]) return null;
+    const value = decoder.wholeValue(bytes, valueAt, valueTo, this.#size);
+    if (value !== null) this.#misses = 0;
+    return value;
   }
 
-  /** Keeps what `decoder` has just made of a block; false if the path is not its only literal. */
+  /**
+   * Keeps what `decoder` has just made of a block; false if its varying field is not there as a
+   * literal, once.
+   */
   keep(
     decoder: HpackDecoder,
     bytes: Buffer,
     start: number,
     end: number,
-    head: RequestHead,
+    value: string,
+    meaning: Meaning,
   ): boolean {
-    if (decoder.changed || decoder.overflow || decoder.literals !== 1 || head.grpc) return false;
-    if (decoder.literalName !== ':path' || end - start > BLOCK_BYTES_MAX) return false;
+    const { varyingAt, varyingTo } = decoder;
+    if (decoder.changed || decoder.overflow || varyingAt <= 0) return false;
+    if (end - start > BLOCK_BYTES_MAX) return false;
     if (++this.#misses > MISSES_MAX && (this.#misses & 63) !== 0) return true;
-    this.#before = Buffer.from(bytes.subarray(start, decoder.literalAt));
-    this.#behind = Buffer.from(bytes.subarray(decoder.literalTo, end));
+    this.#before = Buffer.from(bytes.subarray(start, varyingAt));
+    this.#behind = Buffer.from(bytes.subarray(varyingTo, end));
     this.#epoch = decoder.table.epoch;
-    this.#size = decoder.size - head.path.length;
-    this.#head = head;
+    this.#size = decoder.size - value.length;
+    this.meaning = meaning;
     return true;
   }
 }

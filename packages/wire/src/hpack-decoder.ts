@@ -40,11 +40,14 @@ export class HpackDecoder {
   overflow = false;
   /** The block changed the dynamic table: the same octets would mean something else now. */
   changed = false;
-  /** Literals of the block; name of the last one, and where the octets of its value stand. */
-  literals = 0;
-  literalName = '';
-  literalAt = 0;
-  literalTo = 0;
+  /**
+   * Where the octets of the value of the varying field stand, if it is a literal; -1 if it comes
+   * twice, 0 without it.
+   */
+  varyingAt = 0;
+  varyingTo = 0;
+  /** Name of the field that is expected to have another value in each block. */
+  varying = '';
   /** Octets that SETTINGS_HEADER_TABLE_SIZE allows: as announced and acknowledged. */
   #tableBytesMax: number;
   /** A reduction was acknowledged: the next block must start with a size update. */
@@ -73,7 +76,7 @@ export class HpackDecoder {
     this.malformed = false;
     this.overflow = false;
     this.changed = false;
-    this.literals = 0;
+    this.varyingAt = 0;
     this.#at = start;
     let updatesAllowed = true;
     while (this.#at < end) {
@@ -140,12 +143,13 @@ export class HpackDecoder {
       name = this.table.name(index - STATIC_LENGTH);
       this.#flawed = this.table.flawed(index - STATIC_LENGTH);
     }
-    this.literals++;
-    this.literalName = name;
-    this.literalAt = this.#at;
+    const valueAt = this.#at;
     const value = this.#stringAt(bytes, end, IN_VALUE);
     if (value === null) return false;
-    this.literalTo = this.#at;
+    if (name === this.varying) {
+      this.varyingAt = this.varyingAt === 0 ? valueAt : -1;
+      this.varyingTo = this.#at;
+    }
     if (indexing) {
       this.changed = true;
       this.table.insert(name, value, this.#flawed);

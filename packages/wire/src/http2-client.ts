@@ -7,6 +7,7 @@
  */
 import type { ClientConnection, ClientStream, PreparedFields, ResponseSink } from './client.ts';
 import { REQUESTS_WAITING_MAX } from './client.ts';
+import { AlikeBlocks } from './alike-blocks.ts';
 import type { FieldList } from './exchange.ts';
 import {
   ERRORS,
@@ -20,7 +21,7 @@ import {
   writeFrameHead,
 } from './frames.ts';
 import { fieldBytesMax, HpackEncoder, writeField } from './hpack-encoder.ts';
-import { areTrailers, readStatus } from './http2-head.ts';
+import { areTrailers, fieldValue, readStatus } from './http2-head.ts';
 import { ERROR_NAMES, Http2Request } from './http2-request.ts';
 import { Http2Session } from './http2-session.ts';
 import { KnownBlocks } from './known-blocks.ts';
@@ -28,6 +29,8 @@ import type { H2Stream } from './stream.ts';
 import type { ClientOptions, Transport } from './transport.ts';
 
 const NO_FIELDS: readonly string[] = [];
+/** Kubernetes API servers give each answer a name of its own. */
+const VARYING = 'audit-id';
 /** Streams that are opened before the server said how many it allows (RFC 9113 6.5.2). */
 const STREAMS_UNTIL_SETTINGS = 100;
 /** Octets of a dynamic table for requests that this side will use. */
@@ -60,6 +63,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
   readonly #encoder: HpackEncoder = new HpackEncoder(ENCODER_TABLE_BYTES);
   readonly #prepared = new Map<PreparedFields, Prepared>();
   readonly #known: KnownBlocks<ResponseHead> = new KnownBlocks();
+  readonly #alike: AlikeBlocks<ResponseHead> = new AlikeBlocks();
   readonly #knownTrailers: KnownBlocks<FieldList> = new KnownBlocks();
   #streamsMax = STREAMS_UNTIL_SETTINGS;
   #waiting: Http2Request[] = [];
@@ -68,6 +72,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
 
   constructor(transport: Transport, options: ClientOptions) {
     super(transport, options.limits);
+    this.decoder.varying = VARYING;
     this.#options = options;
     const out = this.reserve(PREFACE.length);
     PREFACE.copy(out.bytes, out.at);
@@ -406,7 +411,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
       const trailers = this.#knownTrailers.find(this.decoder, bytes, start, end);
       if (trailers !== null && !stream.endReceived) return this.#receivedEnd(stream, trailers);
     }
-    const known = wantsHead ? this.#known.find(this.decoder, bytes, start, end) : null;
+    const known = wantsHead ? this.#findHead(bytes, start, end) : null;
     if (known === null && !this.decoder.decode(bytes, start, end)) {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
     }
@@ -435,12 +440,26 @@ export class Http2Client extends Http2Session implements ClientConnection {
     if (endStream && stream.owner === request) this.#receivedEnd(stream, NO_FIELDS);
   }
 
+  /** The head of a response that is one before it, but perhaps for the name of the request. */
+  #findHead(bytes: Buffer, start: number, end: number): ResponseHead | null {
+    const name = this.#alike.find(this.decoder, bytes, start, end);
+    if (name === null) return this.#known.find(this.decoder, bytes, start, end);
+    const { status, fields } = this.#alike.meaning!;
+    const own = fields.slice();
+    for (let i = 0; i < own.length; i += 2) if (own[i] === VARYING) own[i + 1] = name;
+    return { status, fields: own };
+  }
+
   #readHead(bytes: Buffer, start: number, end: number): ResponseHead | null {
-    const all = this.decoder.fields;
+    const { decoder } = this;
+    const all = decoder.fields;
     const status = readStatus(all);
     if (status < 0) return null;
     const head = { status, fields: all.slice(2) };
-    this.#known.keep(this.decoder, bytes, start, end, head);
+    const name = fieldValue(head.fields, VARYING) ?? '';
+    if (!this.#alike.keep(decoder, bytes, start, end, name, head)) {
+      this.#known.keep(decoder, bytes, start, end, head);
+    }
     return head;
   }
 

@@ -95,6 +95,26 @@ for (const protocol of ['h2', 'h1'] as const) {
   });
 }
 
+test('requests and answers that differ in path and audit-id alone keep their own', async () => {
+  const handler: Handler = (exchange) => {
+    const name = exchange.path.slice(1);
+    const kind = ['x-kind', name.endsWith('7') ? 'audit-id' : 'other'];
+    exchange.respond(200, 'text/plain', exchange.path, [...kind, 'audit-id', `id-of-${name}`]);
+  };
+  await serving(handler, async (client) => {
+    for (let turn = 0; turn < 3; turn++) {
+      const names = Array.from({ length: 40 }, (_, i) => `${turn}-${i}`);
+      const answers = await Promise.all(names.map((name) => ask(client, 'PUT', `/${name}`)));
+      for (const [i, name] of names.entries()) {
+        assert.equal(answers[i]?.body, `/${name}`);
+        const fields = answers[i]?.fields ?? [];
+        const kind = name.endsWith('7') ? 'audit-id' : 'other';
+        assert.deepEqual(fields.slice(-4), ['x-kind', kind, 'audit-id', `id-of-${name}`]);
+      }
+    }
+  });
+});
+
 for (const protocol of ['h2', 'h1'] as const) {
   test(`answers that were copied may be overwritten at once over ${protocol}`, async () => {
     const shared = Buffer.alloc(200_000);

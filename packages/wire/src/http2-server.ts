@@ -7,6 +7,7 @@
  * that has another path than the one before it, and is the same otherwise.
  */
 import { assert } from '@megaplane/base/assert';
+import { AlikeBlocks } from './alike-blocks.ts';
 import type { Connection, PeerCertificate } from './exchange.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
@@ -17,11 +18,11 @@ import { areTrailers, readRequestHead } from './http2-head.ts';
 import type { RequestHead } from './http2-head.ts';
 import { Http2Session } from './http2-session.ts';
 import { KnownBlocks } from './known-blocks.ts';
-import { PathBlocks } from './path-blocks.ts';
 import type { H2Stream } from './stream.ts';
 import type { ServerOptions, Transport } from './transport.ts';
 
 const NONE: Buffer = Buffer.alloc(0);
+const SLASH = 47;
 const NO_FIELDS: readonly string[] = [];
 export class Http2Server extends Http2Session implements Connection {
   readonly options: ServerOptions;
@@ -33,7 +34,7 @@ export class Http2Server extends Http2Session implements Connection {
   slot: unknown = undefined;
   #prefaceAt = 0;
   readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
-  readonly #alike: PathBlocks = new PathBlocks();
+  readonly #alike: AlikeBlocks<RequestHead> = new AlikeBlocks();
   /** Of the last request that was decoded. */
   #head: RequestHead | null = null;
   /** Octets of unfinished collected bodies. */
@@ -53,6 +54,7 @@ export class Http2Server extends Http2Session implements Connection {
     this.remoteAddress = transport.remoteAddress;
     this.#grpc = options.grpc;
     this.#idleSinceMs = transport.nowMs();
+    this.decoder.varying = ':path';
     this.sendSettings(true);
   }
 
@@ -188,8 +190,7 @@ export class Http2Server extends Http2Session implements Connection {
     if (stream !== null) return this.#onTrailers(stream, bytes, start, end, endStream);
     if (id <= this.lastId || (id & 1) === 0) return this.#onLateBlock(bytes, start, end, id);
     const known =
-      this.#alike.find(this.decoder, bytes, start, end) ??
-      this.#known.find(this.decoder, bytes, start, end);
+      this.#findAlike(bytes, start, end) ?? this.#known.find(this.decoder, bytes, start, end);
     if (known === null && !this.decoder.decode(bytes, start, end)) {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
     }
@@ -213,12 +214,20 @@ export class Http2Server extends Http2Session implements Connection {
     this.#dispatch(fresh, head, known === null && this.decoder.overflow);
   }
 
+  /** The head of a request that is, but for its path, one before it. */
+  #findAlike(bytes: Buffer, start: number, end: number): RequestHead | null {
+    const path = this.#alike.find(this.decoder, bytes, start, end);
+    if (path === null || path.charCodeAt(0) !== SLASH) return null;
+    const { method, authority, fields, bodyBytes, expectsContinue, grpc } = this.#alike.meaning!;
+    return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route: null };
+  }
+
   #readHead(bytes: Buffer, start: number, end: number): RequestHead | null {
     const head = readRequestHead(this.decoder.fields, this.#head);
     if (head === null) return null;
     this.#head = head;
     if (head.grpc && this.#grpc !== null) head.route = this.#grpc.find(head.path);
-    if (!this.#alike.keep(this.decoder, bytes, start, end, head)) {
+    if (head.grpc || !this.#alike.keep(this.decoder, bytes, start, end, head.path, head)) {
       this.#known.keep(this.decoder, bytes, start, end, head);
     }
     return head;
