@@ -16,6 +16,7 @@ import type { PluginConfigurations } from './admission/plugin-configuration.ts';
 import type { TolerationSeconds } from './admission/pod-plugins.ts';
 import type { WebhookCaller } from './admission/webhook-call.ts';
 import type { TokenReader } from './authentication.ts';
+import { UNKNOWN_PROCESS, type ProcessFacts } from './debugging/process-facts.ts';
 import { Discovery } from './discovery.ts';
 import { Fairness } from './fairness/fairness.ts';
 import { Health } from './health.ts';
@@ -71,6 +72,8 @@ export interface ServerOptions {
    * it goes by `edge.nowMs`; null turns priority and fairness off.
    */
   readonly clockMs?: (() => number) | null;
+  /** What is told of the process; absent: nothing. */
+  readonly process?: ProcessFacts;
   /** Limits on requests, who writes them down, and who hears of slow ones. */
   readonly tracking?: TrackerOptions;
   /** False sends lease renewals the long way too, to compare the two. */
@@ -97,10 +100,16 @@ function chainOptions(options: ServerOptions, metrics: Metrics): ChainOptions {
   };
 }
 
+/** Short ways are for a store that answers at once, and for requests that nobody writes down. */
+function hasShortRenewals({ shortRenewals, storage, tracking }: ServerOptions): boolean {
+  return shortRenewals !== false && !storage.isShared && tracking?.auditor === undefined;
+}
+
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
 export function createApiServer(options: ServerOptions): ApiServer {
   const { storage, edge } = options;
   const signer = options.signer ?? null;
+  const facts = options.process ?? UNKNOWN_PROCESS;
   const world = new World(storage, edge);
   const rbac = new Rbac(world);
   const authorize = authorizerChain(
@@ -117,6 +126,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     signer,
     reviewToken: tokens.review,
     relay: options.relay ?? null,
+    probe: facts.probe,
   };
   const remotes = new RemoteServices(world);
   remotes.start();
@@ -124,8 +134,6 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const health = new Health();
   addChecks(health, () => storage.fault);
   const metrics = new Metrics();
-  const impersonation = new Impersonation(authorize, () => edge.nowMs());
-  metrics.addSource((lines) => impersonation.metrics.render(lines));
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;
@@ -143,19 +151,19 @@ export function createApiServer(options: ServerOptions): ApiServer {
     fairness,
     admission,
     authorize,
-    impersonation,
+    impersonation: new Impersonation(authorize, () => edge.nowMs(), metrics),
     readToken: tokens.read,
     frontProxy: options.frontProxy ?? null,
     health,
+    process: facts,
     metrics,
     discovery: new Discovery(world.kinds, options.address, () => edge.nowMs(), remotes),
     remotes,
     openapi: new OpenApiDocuments(world.kinds, edge, remotes),
     tracker: new RequestTracker(() => edge.nowMs(), metrics, tracking),
-    renewals:
-      options.shortRenewals === false || !isOwn || options.tracking?.auditor !== undefined
-        ? null
-        : new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid()),
+    renewals: hasShortRenewals(options)
+      ? new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid())
+      : null,
     address: options.address,
     anonymous: options.anonymous ?? { isEnabled: true, paths: [] },
   });

@@ -265,7 +265,8 @@ export class Call {
   }
 }
 
-function jsonText(object: JsonObject, pretty: boolean): string {
+/** An object as JSON, as people or as programs read it. */
+export function jsonText(object: JsonObject, pretty: boolean): string {
   return pretty ? JSON.stringify(object, null, 2) : `${JSON.stringify(object)}\n`;
 }
 

@@ -315,11 +315,21 @@ export class Discovery {
       paths.add(base);
       for (const { version } of group.versions) paths.add(`${base}/${version}`);
     }
-    for (const path of [...health, '/metrics', '/openid/v1/jwks', '/version']) paths.add(path);
+    for (const path of [...health, ...PLAIN_PATHS]) paths.add(path);
     paths.add('/openapi/v2').add('/openapi/v3').add('/openapi/v3/');
     return [...paths].sort();
   }
 }
+
+/** What is served that is neither of resources nor of their documents. */
+const PLAIN_PATHS = [
+  '/flagz',
+  '/metrics',
+  '/metrics/slis',
+  '/openid/v1/jwks',
+  '/statusz',
+  '/version',
+] as const;
 
 function aggregatedText(texts: readonly string[]): string {
   return `${AGGREGATED_OPEN}${texts.join()}]}\n`;

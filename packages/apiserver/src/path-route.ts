@@ -3,6 +3,9 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { generic, nothingAcceptable } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { wantsCompressed, whenCompressed } from './compressed-document.ts';
+import { answerFlags } from './debugging/log-flag.ts';
+import { answerProfiling } from './debugging/profiling.ts';
+import { answerFlagz, answerStatusz } from './debugging/zpages.ts';
 import { wantsAggregated, type Document } from './discovery.ts';
 import {
   JSON_TYPE,
@@ -36,7 +39,7 @@ export function answerPath(parts: ServerParts, call: Call): void {
     if (path.endsWith('/') || !parts.health.answer(call, path)) notFound(call);
     return;
   }
-  if (answerPlain(parts, call, path)) return;
+  if (answerDebugging(parts, call, path) || answerPlain(parts, call, path)) return;
   if (!ROUTED.test(path)) {
     notFound(call);
     return;
@@ -53,15 +56,27 @@ export function answerPath(parts: ServerParts, call: Call): void {
   else notFound(call);
 }
 
+/** Paths for looking into the server, which answer whichever method asks. */
+function answerDebugging(parts: ServerParts, call: Call, path: string): boolean {
+  const { process: facts, health, world } = parts;
+  const draw = (n: number): number => world.edge.below(n);
+  if (path === '/flagz') answerFlagz(facts, call, draw);
+  else if (path === '/statusz') answerStatusz(facts, call, draw, pathsOf(parts));
+  else if (path === '/metrics/slis') call.send(200, METRICS_TYPE, health.render(facts.startedMs));
+  else if (/^\/debug\/flags(\/|$)/.test(path)) answerFlags(facts, call);
+  else if (/^\/debug\/pprof(\/|$)/.test(path)) answerProfiling(facts.profiler, call);
+  else return false;
+  return true;
+}
+
+function pathsOf({ discovery, health }: ServerParts): string[] {
+  return discovery.rootPaths(health.paths());
+}
+
 /** Paths that answer whichever method asks. */
 function answerPlain(parts: ServerParts, call: Call, path: string): boolean {
   if (path === '/' || path === '/index.html') {
-    const paths = JSON.stringify(
-      { paths: parts.discovery.rootPaths(parts.health.paths()) },
-      null,
-      2,
-    );
-    call.send(200, JSON_TYPE, paths);
+    call.send(200, JSON_TYPE, JSON.stringify({ paths: pathsOf(parts) }, null, 2));
   } else if (path === '/metrics') {
     call.send(200, METRICS_TYPE, parts.metrics.render(parts.world));
   } else if (path.startsWith('/openapi/')) answerDocuments(parts, call, path);

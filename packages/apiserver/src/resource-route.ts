@@ -17,6 +17,11 @@ import {
 import type { Admission, Admitted } from './admission/admission.ts';
 import { readBody, type Normal } from './body.ts';
 import type { Call } from './call.ts';
+import {
+  getComponentStatus,
+  isComponentStatus,
+  listComponentStatuses,
+} from './component-statuses.ts';
 import type { CustomVersion } from './custom/custom-kind.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
@@ -103,7 +108,8 @@ function answerVerb(world: World, admission: Admission, call: Call, served: Serv
   }
   switch (effectiveVerb(call)) {
     case 'get':
-      getObject(world, call, served);
+      if (isComponentStatus(served)) getComponentStatus(world, call);
+      else getObject(world, call, served);
       return;
     case 'list':
       answerList(world, call, served, false);
@@ -181,7 +187,9 @@ function checkRoute(call: Call, served: Served): Status | null {
     return generic('MethodNotAllowed');
   }
   if (served.custom?.kind.facts.state.isTerminating === true) return checkEnding(served, verb);
-  return resource.verbs.includes(verb) ? null : generic('MethodNotAllowed');
+  if (resource.verbs.includes(verb)) return null;
+  const isUnwatched = verb === 'watch' && resource.verbs.includes('list');
+  return isUnwatched ? methodNotSupported(served.plural, verb) : generic('MethodNotAllowed');
 }
 
 /** Subresources that there are not, and methods that they do not take. */
@@ -228,6 +236,7 @@ function answerList(world: World, call: Call, served: Served, watch: boolean): v
   }
   const named = withName(call, served, options.value);
   if (!named.ok) call.fail(named.status);
+  else if (isComponentStatus(served)) listComponentStatuses(world, call, named.value);
   else if (watch) watchObjects(world, call, served, named.value);
   else listObjects(world, call, served, named.value);
 }

@@ -17,6 +17,8 @@ import {
 } from './access/authentication-flags.ts';
 import { bootstrap } from './bootstrap.ts';
 import { parseDuration } from './etcd/etcd-options.ts';
+import { probeLocally } from './debugging/local-probe.ts';
+import { V8Profiler } from './debugging/v8-profiler.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { Audit } from './operations/audit.ts';
 import { AuditLog, openPolicy, type AuditFlags } from './operations/audit-log.ts';
@@ -76,6 +78,10 @@ export interface ApiserverOptions
   readonly clientCaFile?: string;
   readonly serviceClusterIpRange?: string;
   readonly memoryLimitBytes?: number;
+  /** All flags of the command line by name, as `/flagz` tells them. */
+  readonly flags?: ReadonlyMap<string, string>;
+  /** Sets how much `log` writes, by klog's levels. */
+  readonly setVerbosity?: (level: number) => void;
   readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 }
 
@@ -239,6 +245,14 @@ async function makeServer(
       runPiece: (work, waits) => pieces.run(work, waits),
     },
     address: `${address}:${options.securePort}`,
+    process: {
+      flags: options.flags ?? new Map<string, string>(),
+      startedMs: Date.now() - process.uptime() * 1000,
+      runtime: `node ${process.version}`,
+      probe: probeLocally,
+      profiler: new V8Profiler(),
+      setVerbosity: options.setVerbosity ?? null,
+    },
     signer,
     clockMs: readsFairness(options) ? (): number => performance.now() : null,
     tracking: {

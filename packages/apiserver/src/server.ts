@@ -4,6 +4,7 @@ import type { Exchange } from '@megaplane/wire/exchange';
 import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
+import type { ProcessFacts } from './debugging/process-facts.ts';
 import type { Fairness } from './fairness/fairness.ts';
 import type { AnonymousRule } from './access/authentication-configuration.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
@@ -59,6 +60,7 @@ export interface ServerParts {
   /** Who may name users in header fields; null: nobody. */
   readonly frontProxy: FrontProxy | null;
   readonly health: Health;
+  readonly process: ProcessFacts;
   readonly impersonation: Impersonation;
   readonly metrics: Metrics;
   readonly discovery: Discovery;

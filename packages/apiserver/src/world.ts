@@ -1,4 +1,5 @@
 /** What every part of the server shares: storage, time, chance, and who is waiting for what. */
+import type { HealthProbe } from './debugging/process-facts.ts';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import type { PolicyRule } from './rbac.ts';
@@ -47,6 +48,8 @@ export interface Services {
   readonly reviewToken: TokenChain['review'];
   /** The way to kubelets and pods; absent where there is none. */
   readonly relay?: Relay | null;
+  /** Asks the other programs of the control plane how they are. */
+  readonly probe?: HealthProbe | null;
 }
 
 interface Waiter {

@@ -21,9 +21,23 @@ export function addLogOptions(command: Command): Command {
 }
 
 /** The function that writes one message. */
-export function logger({ logFormat, logLevel }: LogFlags): Log {
-  const least = LEVELS.indexOf(logLevel);
-  return (level, message) => {
+export function logger(flags: LogFlags): Log {
+  return adjustableLogger(flags).log;
+}
+
+/** From this of klog's levels on, a program tells what only its makers want to know. */
+const DEBUG_VERBOSITY = 4;
+
+/** The same, and what changes how much is written while the program runs. */
+export function adjustableLogger({ logFormat, logLevel }: LogFlags): {
+  readonly log: Log;
+  readonly setVerbosity: (level: number) => void;
+} {
+  let least = LEVELS.indexOf(logLevel);
+  const setVerbosity = (level: number): void => {
+    least = LEVELS.indexOf(level >= DEBUG_VERBOSITY ? 'debug' : 'info');
+  };
+  const log: Log = (level, message) => {
     if (LEVELS.indexOf(level) > least) return;
     const time = new Date().toISOString();
     const line =
@@ -32,4 +46,5 @@ export function logger({ logFormat, logLevel }: LogFlags): Log {
         : `${time} ${level.padEnd(5)} ${message}`;
     process.stderr.write(`${line}\n`);
   };
+  return { log, setVerbosity };
 }

@@ -3,6 +3,7 @@ import { failed, success, type Result, type Status } from '@megaplane/machinery/
 import { whenDecided, type Attributes, type Authorizer, type Decision } from '../authorization.ts';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
+import type { Metrics } from '../metrics.ts';
 import { readWanted, type Wanted } from './impersonation-headers.ts';
 import { ImpersonationMetrics } from './impersonation-metrics.ts';
 import { MODES, type Finding, type Mode } from './impersonation-modes.ts';
@@ -11,16 +12,17 @@ import { MODES, type Finding, type Mode } from './impersonation-modes.ts';
 const USERS_MAX = 10_000;
 
 export class Impersonation {
-  readonly metrics: ImpersonationMetrics = new ImpersonationMetrics();
+  readonly #metrics = new ImpersonationMetrics();
   readonly #authorize: Authorizer;
   readonly #nowMs: () => number;
   /** The mode by which a user last came to act as another: it is tried first, and the words of
    *  its refusal are those that the user hears. */
   readonly #lastModes = new Map<string, Mode>();
 
-  constructor(authorize: Authorizer, nowMs: () => number) {
+  constructor(authorize: Authorizer, nowMs: () => number, metrics: Metrics) {
     this.#authorize = authorize;
     this.#nowMs = nowMs;
+    metrics.addSource((lines) => this.#metrics.render(lines));
   }
 
   /**
@@ -51,7 +53,7 @@ export class Impersonation {
       if (mode === undefined) {
         // legacy says something of every user
         if (refusal === null) throw new Error('no mode of impersonation was refused');
-        this.metrics.attempted('', 'denied', this.#nowMs() - startedMs);
+        this.#metrics.attempted('', 'denied', this.#nowMs() - startedMs);
         then(failed(refusal));
         return;
       }
@@ -62,7 +64,7 @@ export class Impersonation {
           return;
         }
         this.#remember(identity.user, mode);
-        this.metrics.attempted(mode.name, 'allowed', this.#nowMs() - startedMs);
+        this.#metrics.attempted(mode.name, 'allowed', this.#nowMs() - startedMs);
         call.constraint = mode.constraint;
         then(success(finding.identity));
       });
@@ -88,7 +90,7 @@ export class Impersonation {
       const askedMs = this.#nowMs();
       const hear = (decision: Decision): void => {
         const said = decision.allowed ? 'allowed' : 'denied';
-        this.metrics.asked(mode.name, said, this.#nowMs() - askedMs);
+        this.#metrics.asked(mode.name, said, this.#nowMs() - askedMs);
         go(asking.next(decision));
       };
       const decision = this.#authorize(identity, attributes);

@@ -2,7 +2,11 @@
 import type { Target } from './target.ts';
 
 /** As Go's client says it: kubectl shows it as it is. */
-export function requestText(verb: string, target: Target, error: Error): string {
+export function requestText(
+  verb: string,
+  target: Pick<Target, 'host' | 'port' | 'path' | 'isTls'>,
+  error: Error,
+): string {
   const host = target.host.includes(':') ? `[${target.host}]` : target.host;
   const url = `${target.isTls ? 'https' : 'http'}://${host}:${target.port}${target.path}`;
   const method = verb.charAt(0) + verb.slice(1).toLowerCase();

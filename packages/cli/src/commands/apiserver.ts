@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
 import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
-import { addLogOptions, logger } from '../logging.ts';
+import { addLogOptions, adjustableLogger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
 import { flagValue, given, sizeBytes, wholeNumber } from '../usage.ts';
@@ -250,6 +250,18 @@ function addRequestOptions(command: Command): Command {
     .option('--audit-log-maxage <days>', 'of old files; 0 = any', wholeNumber(0, 1e6));
 }
 
+/** Every flag by its name, as `/flagz` tells it; what was not given is empty. */
+function flagValues(command: Command): Map<string, string> {
+  const values = command.opts<Record<string, unknown>>();
+  return new Map(
+    command.options.map((option) => {
+      const value = values[option.attributeName()];
+      if (value === undefined) return [option.name(), ''];
+      return [option.name(), typeof value === 'string' ? value : JSON.stringify(value)];
+    }),
+  );
+}
+
 export function apiserverCommand(done: (exitCode: number) => void): Command {
   const command = new Command('apiserver')
     .summary('the Kubernetes API, on an embedded store')
@@ -302,7 +314,8 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['auditLogMaxbackup', 'auditLogMaxage']),
           ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
-          log: logger(flags),
+          ...adjustableLogger(flags),
+          flags: flagValues(command),
         });
       }),
     );

@@ -1,0 +1,34 @@
+// shell: sockets and timers
+/** Asks the other programs of a control plane how they are, at their ports of this machine. */
+import { request } from 'node:https';
+import { requestText } from '../proxy/dial-text.ts';
+import type { HealthProbe } from './process-facts.ts';
+
+const HOST = '127.0.0.1';
+const PATH = '/healthz';
+const TIMEOUT_MS = 20_000;
+/** What is kept of an answer, as upstream's prober does. */
+const ANSWER_CHARACTERS_MAX: number = 10 * 1024;
+
+/** Whoever listens there is believed: upstream does not look at the certificate either. */
+export const probeLocally: HealthProbe = (port, then) => {
+  const options = { host: HOST, port, path: PATH, rejectUnauthorized: false, agent: false };
+  const asked = request({ ...options, timeout: TIMEOUT_MS }, (response) => {
+    let text = '';
+    response.setEncoding('utf8');
+    response.on('data', (chunk: string) => {
+      if (text.length < ANSWER_CHARACTERS_MAX) text += chunk;
+    });
+    response.on('end', () => {
+      const { statusCode = 0 } = response;
+      const isWell = statusCode >= 200 && statusCode < 400;
+      then(isWell, isWell ? text : `HTTP probe failed with statuscode: ${statusCode}`);
+    });
+  });
+  asked.on('timeout', () => asked.destroy(new Error('dial timeout')));
+  asked.on('error', (error) => {
+    const target = { host: HOST, port, path: PATH, isTls: true };
+    then(false, requestText('GET', target, error));
+  });
+  asked.end();
+};
