@@ -4,7 +4,7 @@
  * client certificates are made anew at each start, so they follow the machine's names and never
  * run out while the cluster lives.
  */
-import { generateKeyPair, randomBytes } from 'node:crypto';
+import { createPrivateKey, generateKeyPair, randomBytes, X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ export interface Pki {
 /** Reads or makes the authority, and makes a serving certificate for `names`. */
 export function openPki(dataDir: string, names: readonly string[], nowMs: number): Pki {
   const dir = join(dataDir, 'pki');
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  makeDirectory(dir);
   const authority = authorityOf(dir, 'ca', 'megaplane-ca', nowMs);
   // who holds a certificate of this authority may name any user: it signs nothing else
   const proxyAuthority = authorityOf(dir, 'front-proxy-ca', 'megaplane-front-proxy-ca', nowMs);
@@ -105,12 +105,7 @@ function authorityOf(
 ): KeyAndCertificate {
   const certificateFile = join(dir, `${file}.crt`);
   const keyFile = join(dir, `${file}.key`);
-  if (existsSync(certificateFile) && existsSync(keyFile)) {
-    return {
-      certificate: readFileSync(certificateFile, 'utf8'),
-      key: readFileSync(keyFile, 'utf8'),
-    };
-  }
+  if (existsSync(certificateFile)) return readAuthority(certificateFile, keyFile);
   const request = { commonName, use: 'authority' } as const;
   const authority = issue(request, null, nowMs, AUTHORITY_MS);
   // the key first: a certificate without its key could never be used again
@@ -119,14 +114,75 @@ function authorityOf(
   return authority;
 }
 
+/**
+ * Throws where a file is missing or broken: an authority made in its place would shut out everybody
+ * who has a kubeconfig of the old one, and nobody would know why.
+ */
+function readAuthority(certificateFile: string, keyFile: string): KeyAndCertificate {
+  const advice =
+    `restore it from a backup, or remove ${certificateFile} and ${keyFile}: then new ones are ` +
+    'made, and copies of kubeconfigs made before are refused';
+  const [certificate, key] = [certificateFile, keyFile].map((file) => {
+    try {
+      return readFileSync(file, 'utf8');
+    } catch (error) {
+      throw new Error(`cannot read ${file} (${codeOf(error)}); ${advice}`, { cause: error });
+    }
+  });
+  const pair = { certificate: certificate ?? '', key: key ?? '' };
+  const what = faultOf(pair, certificateFile, keyFile);
+  if (what !== null) throw new Error(`${what}; ${advice}`);
+  return pair;
+}
+
+function faultOf(pair: KeyAndCertificate, certificateFile: string, keyFile: string): string | null {
+  const parsed = parsedOr(() => new X509Certificate(pair.certificate));
+  if (parsed === null) return `${certificateFile} holds no certificate`;
+  const key = parsedOr(() => createPrivateKey(pair.key));
+  if (key === null) return `${keyFile} holds no private key`;
+  return parsed.checkPrivateKey(key) ? null : `${keyFile} is not the key of ${certificateFile}`;
+}
+
+function parsedOr<Parsed>(parse: () => Parsed): Parsed | null {
+  try {
+    return parse();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    return null;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? String(error);
+}
+
+function makeDirectory(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Error(`--data-dir: cannot make the directory ${dir} (${codeOf(error)})`, {
+      cause: error,
+    });
+  }
+}
+
 async function tokenKeyOf(dir: string): Promise<string> {
   const file = join(dir, 'sa.key');
-  if (existsSync(file)) return readFileSync(file, 'utf8');
+  if (existsSync(file)) return readTokenKey(file);
   // RSA, as verifiers of tokens outside of the cluster expect it
   const { privateKey } = await generate('rsa', { modulusLength: TOKEN_KEY_BITS });
   const text = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   writePrivate(file, text);
   return text;
+}
+
+function readTokenKey(file: string): string {
+  const text = readFileSync(file, 'utf8');
+  if (parsedOr(() => createPrivateKey(text)) !== null) return text;
+  throw new Error(
+    `${file} holds no private key; restore it from a backup, or remove it: then a new one is ` +
+      'made, and tokens of service accounts made before are refused',
+  );
 }
 
 function issue(
@@ -157,6 +213,10 @@ export function writeKubeconfigs(
 /** In one step, so that a reader never sees half a file. */
 function writePrivate(file: string, text: string): void {
   const partial = `${file}.partial`;
-  writeFileSync(partial, text, { mode: 0o600 });
-  renameSync(partial, file);
+  try {
+    writeFileSync(partial, text, { mode: 0o600 });
+    renameSync(partial, file);
+  } catch (error) {
+    throw new Error(`--data-dir: cannot write ${file} (${codeOf(error)})`, { cause: error });
+  }
 }

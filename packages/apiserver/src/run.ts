@@ -101,10 +101,10 @@ export async function runApiserver(options: ApiserverOptions): Promise<Apiserver
   keepRequestsYoung();
   assertWritable(options.dataDir);
   const names = isIP(options.bindAddress) === 0 ? [] : [options.bindAddress];
-  const pki = openPki(options.dataDir, names, Date.now());
+  // The store's lock first: of two that start on one new directory only one may make keys in it.
   const opened = await openStorage(options, options.log);
   try {
-    return await serve(options, pki, opened);
+    return await serve(options, openPki(options.dataDir, names, Date.now()), opened);
   } catch (error) {
     await opened.storage.close();
     throw error;
@@ -301,7 +301,8 @@ async function openListeners(
     return [secure, await listen({ unixPath, handler: server.handle, limits, onError })];
   } catch (error) {
     await secure.close();
-    throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`--unix-socket: ${why}`, { cause: error });
   }
 }
 

@@ -9,6 +9,9 @@ export type Parsed =
   | { readonly kind: 'value'; readonly value: number }
   | { readonly kind: 'invalid'; readonly message: string };
 
+/** Of a socket's path: `sun_path` without its last zero, 108 bytes on Linux and 104 on macOS. */
+export const UNIX_PATH_BYTES_MAX: number = process.platform === 'darwin' ? 103 : 107;
+
 const SIZE_UNITS: Readonly<Record<string, number>> = {
   '': 1,
   b: 1,

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { beginWithHugePages } from './huge-pages.ts';
 
 beginWithHugePages(process.argv.slice(2));
+// Who read our words has gone (`megaplane ... | head`): the work goes on, and nothing is said.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 // Compiled code is kept between starts: it halves the time to the first answer.
 enableCompileCache();
 

@@ -86,11 +86,15 @@ function tlsVersion(text: string): string | undefined {
   throw new InvalidArgumentError('TLS1.2 or TLS1.3 is needed.');
 }
 
-/** Each flag may come as `ETCD_FLAG_NAME` from the environment, as in etcd. */
-export function readEnvironment(command: Command): Command {
+/** Each flag may come as `ETCD_FLAG_NAME` from the environment; as in etcd, empty is not given. */
+export function readEnvironment(
+  command: Command,
+  environment: Readonly<Record<string, string | undefined>>,
+): Command {
   for (const option of command.options) {
     const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase();
-    if (name !== undefined && name !== 'HELP' && name !== 'VERSION') option.env(`ETCD_${name}`);
+    if (name === undefined || name === 'HELP' || name === 'VERSION') continue;
+    if (environment[`ETCD_${name}`] !== '') option.env(`ETCD_${name}`);
   }
   return command;
 }

@@ -61,6 +61,51 @@ export function positive(text: string): number {
   return value;
 }
 
+/**
+ * A path that must not be empty: an empty one, as an unset variable leaves it, would be the
+ * working directory.
+ */
+export function path(text: string): string {
+  if (text === '') throw new InvalidArgumentError('a path is needed.');
+  return text;
+}
+
+/** The words of `--durability`. */
+export const DURABILITIES = ['none', 'buffered', 'fsync'] as const;
+
+/** `--durability`: a mode, or modes by what they are for: `leases=none,fsync`. */
+export function durabilityModes(text: string): string {
+  const modes: readonly string[] = DURABILITIES;
+  for (const part of text.split(',')) {
+    const mode = part.slice(part.lastIndexOf('=') + 1).trim();
+    if (mode === '' && part.trim() === '') continue;
+    if (!modes.includes(mode)) {
+      throw new InvalidArgumentError(`"${mode}" is not one of ${modes.join(', ')}.`);
+    }
+  }
+  return text;
+}
+
+/** `--history-limit`: a size, or sizes by what they are for: `/a/=64MiB,1GiB`. */
+export function historySizes(text: string): string {
+  for (const part of text.split(',')) {
+    if (part.trim() !== '') sizeBytes(part.slice(part.lastIndexOf('=') + 1).trim());
+  }
+  return text;
+}
+
+/** Addresses with commas between them, such as `http://127.0.0.1:2379`. */
+export function urls(text: string): string {
+  for (const part of text.split(',')) {
+    if (part.trim() === '') continue;
+    const url = URL.parse(part.trim());
+    if (url === null || !['http:', 'https:', 'unix:'].includes(url.protocol)) {
+      throw new InvalidArgumentError(`${part.trim()} is no URL such as http://127.0.0.1:2379.`);
+    }
+  }
+  return text;
+}
+
 /** The value of a flag that may be written `--flag`, `--flag=true` or `--flag=false`. */
 export function flagValue(text: string): boolean {
   // The forms of Go's strconv.ParseBool, which manifests of etcd may use.

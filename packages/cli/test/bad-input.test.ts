@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { megaplane, startCluster } from './cluster.ts';
+import { eventually, megaplane, startCluster } from './cluster.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'megaplane-bad-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -27,8 +35,15 @@ test('wrong usage is named, with the nearest flag, and exits with 2', () => {
   says(['up', '--exit-when', 'done'], 2, /ready, bound/);
   says(['down'], 2, /unknown command 'down'/);
   says(['nodes'], 2, /--kubeconfig/);
-  says(['store', '--history-limit', '/a/=x'], 1, /--history-limit: "x" is not a size/);
-  says(['store', '--history-limit', 'many'], 1, /--history-limit: "many" is not a size/);
+  says(['store', '--history-limit', '/a/=x'], 2, /--history-limit.*"x" is not a size/);
+  says(['store', '--history-limit', 'many'], 2, /--history-limit.*"many" is not a size/);
+  says(['store', '--durability', '/a/=none,often'], 2, /--durability.*"often" is not one of none/);
+  says(['up', '--durability', 'often'], 2, /--durability.*"often" is not one of none/);
+  says(['up', '--data-dir', ''], 2, /--data-dir.*a path is needed/);
+  says(['up', '--data-dir', folder, '--ephemeral'], 2, /--ephemeral.* cannot be used with .*-dir/);
+  says(['up', '--listen-client-urls', 'here'], 2, /--listen-client-urls.*here is no URL such as/);
+  says(['up', '--pods', '5', '--components', '-scheduler'], 2, /--pods needs scheduler, which is/);
+  says(['up', '--exit-when', 'ready', '--components', 'apiserver'], 2, /--exit-when needs nodes/);
 });
 
 test('help and version are no errors', () => {
@@ -105,4 +120,21 @@ test('a Node that is too old is told what to do', () => {
   const result = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: folder });
   assert.equal(result.status, 1);
   assert.match(result.stderr, /needs Node 26.*npm ci/);
+});
+
+test('who stops it before it is where it was to be is told so', async () => {
+  const dataDir = join(folder, 'stopped');
+  const flags = ['--nodes', '5000', '--exit-when', 'ready', '--secure-port', '0'];
+  const entry = join(import.meta.dirname, '../src/main.ts');
+  const up = spawn(process.execPath, [entry, 'up', '--data-dir', dataDir, ...flags]);
+  let said = '';
+  up.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const exited = new Promise<number | null>((resolve) => up.once('exit', resolve));
+  await eventually(
+    'its first child',
+    () => existsSync(join(dataDir, 'logs/apiserver.log')) || undefined,
+  );
+  up.kill('SIGINT');
+  assert.equal(await exited, 1, said);
+  assert.match(said, /stopped before all nodes were ready/);
 });

@@ -39,6 +39,9 @@ export const NODE_INFO: JsonObject = {
   architecture: 'amd64',
 };
 
+/** Pods that a created node takes, as a kubelet's default. */
+export const PODS_OF_NODE = 110;
+
 /** 32 CPUs, 256 GiB, 110 pods, one region. */
 export const DEFAULT_TEMPLATE: JsonObject = {
   metadata: {
@@ -52,8 +55,13 @@ export const DEFAULT_TEMPLATE: JsonObject = {
     },
   },
   status: {
-    capacity: { cpu: '32', memory: '256Gi', pods: '110', 'ephemeral-storage': '1Ti' },
-    allocatable: { cpu: '32', memory: '256Gi', pods: '110', 'ephemeral-storage': '1Ti' },
+    capacity: { cpu: '32', memory: '256Gi', pods: `${PODS_OF_NODE}`, 'ephemeral-storage': '1Ti' },
+    allocatable: {
+      cpu: '32',
+      memory: '256Gi',
+      pods: `${PODS_OF_NODE}`,
+      'ephemeral-storage': '1Ti',
+    },
   },
 };
 

@@ -5,7 +5,8 @@
  * Over TLS, ALPN decides between `h2` and `http/1.1`. Without TLS, or with a client that knows no
  * ALPN, the first octets do: HTTP/2 opens with a request line that no HTTP/1.1 client sends.
  */
-import { chmodSync, unlinkSync } from 'node:fs';
+import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import type { X509Certificate } from 'node:crypto';
 import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
@@ -139,7 +140,7 @@ class SocketListener implements Listener {
 
   async start(): Promise<void> {
     const path = this.#options.unixPath;
-    if (path !== undefined) await removeStaleSocket(path);
+    if (path !== undefined) await makeWay(path);
     await this.#bind();
     if (path !== undefined) chmodSync(path, 0o600);
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
@@ -261,17 +262,31 @@ function explain(error: NodeJS.ErrnoException): string {
   }
 }
 
-/** A socket file that nobody listens on is left over from a process that was killed. */
-function removeStaleSocket(path: string): Promise<void> {
+/**
+ * Removes a socket file that nobody listens on, left over from a process that was killed. Any other
+ * file is somebody's and stays.
+ */
+async function makeWay(path: string): Promise<void> {
+  if (Buffer.byteLength(path) > UNIX_PATH_BYTES_MAX) {
+    const most = `the ${UNIX_PATH_BYTES_MAX} that systems take`;
+    throw new Error(`cannot listen on ${path}: the path has more bytes than ${most}`);
+  }
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (!found.isSocket()) {
+    throw new Error(`cannot listen on ${path}: it exists and is no socket; choose another path`);
+  }
+  if (await isRefused(path)) unlinkSync(path);
+}
+
+/** Whether nobody listens there. */
+function isRefused(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connectSocket(path);
     probe.on('connect', () => {
       probe.destroy();
-      resolve();
+      resolve(false);
     });
-    probe.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED') unlinkSync(path);
-      resolve();
-    });
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
   });
 }

@@ -5,7 +5,16 @@ import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flag
 import { addLogOptions, adjustableLogger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
-import { flagValue, given, sizeBytes, wholeNumber } from '../usage.ts';
+import {
+  durabilityModes,
+  flagValue,
+  given,
+  historySizes,
+  path,
+  sizeBytes,
+  urls,
+  wholeNumber,
+} from '../usage.ts';
 
 interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly dataDir: string;
@@ -102,14 +111,24 @@ function joined(text: string, previous: string | undefined): string {
 function addDataOptions(command: Command): Command {
   return command
     .optionsGroup('Data:')
-    .option('--data-dir <dir>', 'keys, kubeconfigs and the embedded store', './megaplane-data')
+    .option(
+      '--data-dir <dir>',
+      'keys, kubeconfigs and the embedded store',
+      path,
+      './megaplane-data',
+    )
     .option(
       '--durability <modes>',
       'none, buffered or fsync, or by resource: leases.coordination.k8s.io=none,fsync',
+      durabilityModes,
     )
-    .option('--history-limit <sizes>', 'bytes of old versions kept, or by resource: pods=64MiB')
+    .option(
+      '--history-limit <sizes>',
+      'bytes of old versions kept, or by resource: pods=64MiB',
+      historySizes,
+    )
     .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
-    .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there')
+    .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there', urls)
     .option('--event-ttl <duration>', 'events are kept so long (1h0m0s)')
     .option('--encryption-provider-config <file>', 'what is sealed at rest, and with which keys')
     .option(
@@ -276,6 +295,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option(
       '--unix-socket <path>',
       'also listen there; the owner of the file is cluster administrator',
+      path,
     )
     .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
     .option('--tls-private-key-file <file>', 'its key');

@@ -1,6 +1,6 @@
 /** `megaplane store snapshot|import|hash|verify`: backups, moving data, checks. */
 import { Command } from 'commander';
-import { oneOf, wholeNumber } from '../usage.ts';
+import { oneOf, path, wholeNumber } from '../usage.ts';
 
 type Done = (exitCode: number) => void;
 
@@ -27,7 +27,7 @@ function addOutput(command: Command): Command {
 
 function addRestoreFlags(command: Command): Command {
   return command
-    .option('--data-dir <dir>', 'the new data directory', 'default.etcd')
+    .option('--data-dir <dir>', 'the new data directory', path, 'default.etcd')
     .option(
       '--bump-revision <n>',
       'go on so many revisions later; needs --mark-compacted',
@@ -47,7 +47,7 @@ function snapshotCommand(done: Done): Command {
         'Example: megaplane store snapshot save backup.db --endpoints http://127.0.0.1:2379',
     )
     .argument('<file>', 'the file to write')
-    .option('--data-dir <dir>', 'a data directory that no server has open');
+    .option('--data-dir <dir>', 'a data directory that no server has open', path);
   addOutput(addRemoteFlags(save)).action(async (file: string, flags: object) => {
     const { saveSnapshot } = await import('../store-tools.ts');
     done(await saveSnapshot(file, flags));
@@ -100,7 +100,7 @@ function hashCommand(done: Done): Command {
       'Equal hashes at one revision mean equal data, here and in etcd.\n\n' +
         'Example: megaplane store hash --endpoints http://127.0.0.1:2379 --rev 1200',
     )
-    .option('--data-dir <dir>', 'a data directory that no server has open')
+    .option('--data-dir <dir>', 'a data directory that no server has open', path)
     .option('--rev <revision>', 'of which revision; 0 = the newest', wholeNumber(0, 2 ** 53), 0);
   addOutput(addRemoteFlags(command)).action(async (flags: object) => {
     const { showHash } = await import('../store-tools.ts');
@@ -117,7 +117,7 @@ function verifyCommand(done: Done): Command {
         'cuts it. Damage is cut with --repair, and what is cut is kept.\n\n' +
         'Example: megaplane store verify --data-dir ./default.etcd',
     )
-    .option('--data-dir <dir>', 'log and snapshots', 'default.etcd')
+    .option('--data-dir <dir>', 'log and snapshots', path, 'default.etcd')
     .option('--repair', 'cut what is damaged, keep a copy of it');
   addOutput(command).action(async (flags: object) => {
     const { verifyStore } = await import('../store-tools.ts');

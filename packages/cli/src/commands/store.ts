@@ -6,11 +6,19 @@ import { type LogFlags, addLogOptions, logger } from '../logging.ts';
 import { serve } from '../service.ts';
 import { type ServingFlags, addServingFlags, readEnvironment } from '../store-flags.ts';
 import { addUnusedFlags, refusedFlag, unusedFlags } from '../unused-flags.ts';
-import { parseByteSize } from '@megaplane/base/limits';
-import { durationMs, durationOption, flagValue, sizeBytes, wholeNumber } from '../usage.ts';
+import {
+  durabilityModes,
+  DURABILITIES,
+  durationMs,
+  durationOption,
+  flagValue,
+  historySizes,
+  oneOf,
+  path,
+  sizeBytes,
+  wholeNumber,
+} from '../usage.ts';
 import { storeTools } from './store-tools.ts';
-
-const DURABILITIES: readonly string[] = ['none', 'buffered', 'fsync'];
 
 interface Flags extends ServingFlags, LogFlags {
   readonly dataDir: string;
@@ -36,7 +44,7 @@ interface Flags extends ServingFlags, LogFlags {
 }
 
 export function storeCommand(done: (exitCode: number) => void): Command {
-  const command = readEnvironment(flagged());
+  const command = readEnvironment(flagged(), process.env);
   // The subcommands have flags of the same names.
   command.enablePositionalOptions();
   for (const tool of storeTools(done)) command.addCommand(tool);
@@ -95,13 +103,18 @@ function described(): Command {
     )
     .optionsGroup('Data:')
     .addOption(new Option('--unsafe-no-fsync [on]').argParser(flagValue).hideHelp())
-    .option('--data-dir <dir>', 'log and snapshots', 'default.etcd')
+    .option('--data-dir <dir>', 'log and snapshots', path, 'default.etcd')
     .option(
       '--durability <modes>',
       'none, buffered or fsync, or by prefix: /a/=none,fsync',
+      durabilityModes,
       'fsync',
     )
-    .option('--history-limit <sizes>', 'bytes of old versions kept, or by prefix: /a/=64MiB')
+    .option(
+      '--history-limit <sizes>',
+      'bytes of old versions kept, or by prefix: /a/=64MiB',
+      historySizes,
+    )
     .option('--memory-limit <size>', 'above it, writes that grow the store are refused', sizeBytes)
     .option('--quota-backend-bytes <size>', 'space quota; 0 = none', quotaBytes, 0)
     .option('--auto-compaction-mode <mode>', 'periodic or revision', 'periodic')
@@ -145,9 +158,9 @@ function base(durability: string): Durability {
   return durabilityOf(bare);
 }
 
+/** The flag's parser has seen it. */
 function durabilityOf(text: string): Durability {
-  if (DURABILITIES.includes(text)) return text as Durability;
-  throw new Error(`--durability: ${text} is not one of ${DURABILITIES.join(', ')}`);
+  return oneOf(DURABILITIES)(text);
 }
 
 /** Both lists of `prefix=value`, merged by prefix. */
@@ -158,7 +171,7 @@ function prefixes({ durability, historyLimit }: Flags): readonly PrefixPolicy[] 
   };
   for (const [prefix, value] of pairs(durability)) add(prefix, { durability: durabilityOf(value) });
   for (const [prefix, value] of pairs(historyLimit ?? '')) {
-    add(prefix, { historyBytesMax: historyBytes(value) });
+    add(prefix, { historyBytesMax: sizeBytes(value) });
   }
   return [...policies.values()];
 }
@@ -166,13 +179,7 @@ function prefixes({ durability, historyLimit }: Flags): readonly PrefixPolicy[] 
 /** The part of a list of sizes that names no prefix; without one there is no limit. */
 function baseHistory(sizes: string): number {
   const bare = sizes.split(',').find((part) => part !== '' && !part.includes('='));
-  return bare === undefined ? Infinity : historyBytes(bare.trim());
-}
-
-function historyBytes(text: string): number {
-  const parsed = parseByteSize(text);
-  if (parsed.kind === 'invalid') throw new Error(`--history-limit: ${parsed.message}`);
-  return parsed.value;
+  return bare === undefined ? Infinity : sizeBytes(bare.trim());
 }
 
 function pairs(text: string): [string, string][] {

@@ -2,8 +2,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { COMPONENTS, chosenComponents } from '../up/plan.ts';
 import type { Component } from '../up/plan.ts';
-import { list, oneOf, wholeNumber } from '../usage.ts';
+import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../usage.ts';
 
+const EXIT_USAGE = 2;
 export const NODES_MAX = 100_000_000;
 export const PODS_MAX = 100_000_000;
 
@@ -35,10 +36,11 @@ function components(text: string): readonly Component[] {
 }
 
 export function upCommand(done: (exitCode: number) => void): Command {
-  return new Command('up')
+  const command = new Command('up');
+  command
     .summary('a whole cluster on this machine')
     .description(
-      'Starts a whole cluster on this machine: store, API server, controllers, scheduler and\n' +
+      'Starts a whole cluster on this machine: store, API server, controllers, scheduler and ' +
         'simulated nodes, each as the command that an operator would start.\n\n' +
         'Example: megaplane up --nodes 1000 --data-dir ./cluster',
     )
@@ -50,9 +52,18 @@ export function upCommand(done: (exitCode: number) => void): Command {
       "kwok's files for the simulated nodes, or sets: fast, general, chaos, volume, metrics",
     )
     .optionsGroup('Data:')
-    .option('--data-dir <dir>', 'where the cluster lives', './megaplane-data')
-    .option('--ephemeral', 'use a temporary data directory and delete it at the end')
-    .option('--durability <modes>', 'none, buffered or fsync, or by resource: leases=none,fsync')
+    .option('--data-dir <dir>', 'where the cluster lives', path, './megaplane-data')
+    .addOption(
+      new Option(
+        '--ephemeral',
+        'use a temporary data directory and delete it at the end',
+      ).conflicts('dataDir'),
+    )
+    .option(
+      '--durability <modes>',
+      'none, buffered or fsync, or by resource: leases.coordination.k8s.io=none,fsync',
+      durabilityModes,
+    )
     .option('--etcd-servers <urls>', 'keep objects in this etcd, not in the embedded store')
     .optionsGroup('Access:')
     .option(
@@ -66,15 +77,24 @@ export function upCommand(done: (exitCode: number) => void): Command {
       'of all simulated kubelets (default: 10250, or a free one)',
       wholeNumber(0, 65_535),
     )
-    .option('--kubeconfig <file>', 'where to write it (default: DATA-DIR/kubeconfig)')
+    .option('--kubeconfig <file>', 'where to write it (default: DATA-DIR/kubeconfig)', path)
     .option('--merge-kubeconfig', 'also add the context "megaplane" to ~/.kube/config')
-    .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there')
+    .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there', urls)
     .option(
       '--page-port <port>',
       'of the live page, a later step; 0 = off',
       wholeNumber(0, 65_535),
       8080,
-    )
+    );
+  return addRunOptions(command).action(async (flags: Flags) => {
+    const fault = missingComponent(flags);
+    if (fault !== undefined) command.error(`error: ${fault}`, { exitCode: EXIT_USAGE });
+    done(await run(flags));
+  });
+}
+
+function addRunOptions(command: Command): Command {
+  return command
     .optionsGroup('Run:')
     .option('--components <list>', `of ${COMPONENTS.join(', ')}; -name leaves one out`, components)
     .addOption(
@@ -90,8 +110,20 @@ export function upCommand(done: (exitCode: number) => void): Command {
       'error, warn, info, debug',
       oneOf(['error', 'warn', 'info', 'debug']),
       'info',
-    )
-    .action(async (flags: Flags) => done(await run(flags)));
+    );
+}
+
+/** What would be waited for although nobody is there who does it. */
+function missingComponent(flags: Flags): string | undefined {
+  const { pods, exitWhen, components = COMPONENTS } = flags;
+  const missing = (what: string, needed: readonly Component[]): string | undefined => {
+    const absent = needed.filter((name) => !components.includes(name));
+    const verb = absent.length === 1 ? 'is' : 'are';
+    if (absent.length === 0) return undefined;
+    return `${what} needs ${absent.join(' and ')}, which ${verb} left out by --components`;
+  };
+  const ofPods = pods === 0 ? undefined : missing('--pods', ['scheduler', 'nodes']);
+  return ofPods ?? (exitWhen === undefined ? undefined : missing('--exit-when', ['nodes']));
 }
 
 async function run(flags: Flags): Promise<number> {

@@ -4,6 +4,7 @@
  * The figures are what all processes together hold per object, measured by `bench/up.ts`, rounded
  * up: the point is to refuse in a second what would end in swap or the kernel's killer.
  */
+import { PODS_OF_NODE } from '@megaplane/nodes/node-object';
 
 const BASE_BYTES = 700 * 2 ** 20;
 const NODE_BYTES = 9 * 2 ** 10;
@@ -26,6 +27,16 @@ export function refusal(nodes: number, pods: number, memoryBytes: number): strin
       : 'take fewer nodes and pods';
   const needed = `${what} would take about ${gib(neededBytes)}`;
   return `${needed}; this machine has ${gib(memoryBytes)}: ${advice}`;
+}
+
+/** Why not all of so many pods find a place on so many nodes, if so. */
+export function crowd(pods: number, nodes: number): string | undefined {
+  const places = nodes * PODS_OF_NODE;
+  if (pods <= places) return undefined;
+  return (
+    `${pods} pods do not fit on ${nodes} nodes, which take ${PODS_OF_NODE} each: ` +
+    `${pods - places} would stay Pending; take --nodes ${Math.ceil(pods / PODS_OF_NODE)} or more`
+  );
 }
 
 function gib(bytes: number): string {

@@ -1,10 +1,23 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { parse } from 'yaml';
-import { assertReplaceable, mergeKubeconfig, publishKubeconfig } from './kubeconfig.ts';
+import {
+  assertMergeable,
+  assertReplaceable,
+  mergeKubeconfig,
+  publishKubeconfig,
+} from './kubeconfig.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'megaplane-kubeconfig-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -63,4 +76,35 @@ test('merging keeps the other clusters and replaces our own entries', () => {
     ],
   );
   assert.equal(merged['current-context'], 'megaplane');
+});
+
+test('a file that is no kubeconfig is never merged into, and told of', () => {
+  const broken = join(folder, 'broken');
+  const source = file('source', 'megaplane', 'https://127.0.0.1:6443');
+  for (const text of ['a: [', 'buy milk\n', '[1]', 'clusters: 5', 'users: [null]']) {
+    writeFileSync(broken, text);
+    assert.throws(() => assertMergeable(broken), /--merge-kubeconfig: .*broken is no .*mend it/);
+    assert.throws(() => mergeKubeconfig(source, broken), /is no/);
+    assert.equal(readFileSync(broken, 'utf8'), text);
+  }
+  assert.throws(() => assertReplaceable(folder), /--kubeconfig: .* cannot be read \(EISDIR/);
+});
+
+test("kubectl's empty lists and empty files are merged into", () => {
+  const source = file('source', 'megaplane', 'https://127.0.0.1:6443');
+  for (const text of ['', 'apiVersion: v1\nkind: Config\nclusters: null\nusers: []\n']) {
+    const target = join(folder, 'empty');
+    writeFileSync(target, text);
+    mergeKubeconfig(source, target);
+    assert.equal(parse(readFileSync(target, 'utf8')).clusters.length, 1);
+  }
+});
+
+test('a kubeconfig behind a link is written where it lies', () => {
+  const kept = file('kept', 'production', 'https://10.0.0.1:6443');
+  const link = join(folder, 'link');
+  symlinkSync(kept, link);
+  mergeKubeconfig(file('source', 'megaplane', 'https://127.0.0.1:6443'), link);
+  assert(lstatSync(link).isSymbolicLink());
+  assert.equal(parse(readFileSync(kept, 'utf8')).clusters.length, 2);
 });

@@ -1,6 +1,13 @@
 // shell: reads and writes kubeconfig files
 /** Where the kubeconfig of a cluster goes, without ever destroying one of another cluster. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parse, stringify } from 'yaml';
@@ -13,9 +20,9 @@ interface Named {
 }
 
 interface Kubeconfig {
-  readonly clusters?: readonly Named[];
-  readonly users?: readonly Named[];
-  readonly contexts?: readonly Named[];
+  readonly clusters?: readonly Named[] | null;
+  readonly users?: readonly Named[] | null;
+  readonly contexts?: readonly Named[] | null;
   readonly 'current-context'?: string;
 }
 
@@ -25,13 +32,30 @@ const LISTS = ['clusters', 'users', 'contexts'] as const;
 export function assertReplaceable(file: string): void {
   if (!existsSync(file)) return;
   const found = read(file);
-  const names = found.clusters?.map(({ name }) => name) ?? [];
+  const names = typeof found === 'string' ? [] : namesOf(found.clusters);
   if (names.length === 1 && names[0] === CONTEXT) return;
-  const what = names.length === 0 ? 'is no kubeconfig' : `holds the clusters ${names.join(', ')}`;
+  const text = typeof found === 'string' ? found : 'is no kubeconfig';
+  const what = names.length === 0 ? text : `holds the clusters ${names.join(', ')}`;
   throw new Error(
     `--kubeconfig: ${file} exists already and ${what}; choose another file, ` +
       'or add this cluster to ~/.kube/config with --merge-kubeconfig',
   );
+}
+
+/** The user's kubeconfig, as kubectl finds it without a flag or variable. */
+function usersFile(): string {
+  return join(homedir(), '.kube', 'config');
+}
+
+/** Throws where `target` is a file that cannot be added to without loss. */
+export function assertMergeable(target: string = usersFile()): void {
+  if (!existsSync(target)) return;
+  const found = read(target);
+  if (typeof found === 'string') {
+    throw new Error(
+      `--merge-kubeconfig: ${target} ${found}; mend it or move it away, or leave out the flag`,
+    );
+  }
 }
 
 /**
@@ -41,37 +65,71 @@ export function assertReplaceable(file: string): void {
 export function publishKubeconfig(source: string, target: string | undefined): string {
   if (target === undefined || target === source) return source;
   assertReplaceable(target);
-  write(target, readFileSync(source, 'utf8'));
+  write('--kubeconfig', target, readFileSync(source, 'utf8'));
   return target;
 }
 
 /** Adds cluster, user and context of `source` to `target`, replacing those of the same names. */
-export function mergeKubeconfig(
-  source: string,
-  target: string = join(homedir(), '.kube', 'config'),
-): void {
-  const added = read(source);
+export function mergeKubeconfig(source: string, target: string = usersFile()): void {
+  assertMergeable(target);
+  const added = existing(source);
   const merged: Record<string, unknown> = existsSync(target)
-    ? { ...read(target) }
+    ? { ...existing(target) }
     : { apiVersion: 'v1', kind: 'Config' };
   for (const list of LISTS) {
-    const names = new Set(added[list]?.map(({ name }) => name));
+    const names = new Set(namesOf(added[list]));
     const kept = ((merged[list] ?? []) as readonly Named[]).filter(({ name }) => !names.has(name));
     merged[list] = [...kept, ...(added[list] ?? [])];
   }
   merged['current-context'] = added['current-context'];
-  write(target, stringify(merged));
+  write('--merge-kubeconfig', target, stringify(merged));
 }
 
-function read(file: string): Kubeconfig {
-  const found: unknown = parse(readFileSync(file, 'utf8'));
-  return typeof found === 'object' && found !== null ? found : {};
+function namesOf(list: readonly Named[] | null | undefined): string[] {
+  return (list ?? []).map(({ name }) => name);
 }
 
-/** In one step, so that a reader never sees half a file, and readable by the owner alone. */
-function write(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const partial = `${file}.partial`;
-  writeFileSync(partial, text, { mode: 0o600 });
-  renameSync(partial, file);
+function existing(file: string): Kubeconfig {
+  const found = read(file);
+  if (typeof found === 'string') throw new Error(`${file} ${found}`);
+  return found;
+}
+
+/** What a file holds (an empty one: nothing), or why it is no kubeconfig. */
+function read(file: string): Kubeconfig | string {
+  let found: unknown;
+  try {
+    found = parse(readFileSync(file, 'utf8')) ?? {};
+  } catch (error) {
+    const isSystem = error instanceof Error && 'syscall' in error;
+    const [why = ''] = (error as Error).message.split('\n');
+    return isSystem ? `cannot be read (${why})` : `is no YAML (${why})`;
+  }
+  const isObject = typeof found === 'object' && found !== null && !Array.isArray(found);
+  const isKubeconfig =
+    isObject && LISTS.every((list) => isListOfNamed((found as Record<string, unknown>)[list]));
+  return isKubeconfig ? (found as Kubeconfig) : 'is no kubeconfig';
+}
+
+function isListOfNamed(list: unknown): boolean {
+  if (list === undefined || list === null) return true;
+  return Array.isArray(list) && list.every((one) => typeof one === 'object' && one !== null);
+}
+
+/**
+ * In one step, so that a reader never sees half a file, and readable by the owner alone. Where the
+ * file is a link, what it points at is replaced, as kubectl does.
+ */
+function write(flag: string, file: string, text: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const place = existsSync(file) ? realpathSync(file) : file;
+    const partial = `${place}.partial`;
+    writeFileSync(partial, text, { mode: 0o600 });
+    renameSync(partial, place);
+  } catch (error) {
+    throw new Error(`${flag}: cannot write ${file} (${(error as Error).message})`, {
+      cause: error,
+    });
+  }
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clusterBytes, refusal } from './capacity.ts';
-import { chosenComponents } from './plan.ts';
+import { clusterBytes, crowd, refusal } from './capacity.ts';
+import { childPlan, chosenComponents } from './plan.ts';
+import type { UpOptions } from './plan.ts';
 
 test('components are named, or left out of all', () => {
   assert.deepEqual(chosenComponents(['nodes', 'apiserver']), ['apiserver', 'nodes']);
@@ -20,4 +21,17 @@ test('a cluster that does not fit is refused with what it would take and what wo
   const fitting = Number(/--nodes (\d+) would fit/.exec(text)?.[1]);
   assert(clusterBytes(fitting, 0) <= memoryBytes && clusterBytes(fitting + 2000, 0) > memoryBytes);
   assert.match(refusal(1, 100_000_000, memoryBytes) ?? '', /take fewer/);
+});
+
+test('pods that find no place are told of, with how many nodes they need', () => {
+  assert.equal(crowd(1100, 10), undefined);
+  assert.match(crowd(1101, 10) ?? '', /1101 pods do not fit on 10 nodes.*1 would.*--nodes 11/);
+});
+
+test('a path that is too long for a socket leaves the socket out, not the cluster', () => {
+  const options = { securePort: 0, logLevel: 'info', logFormat: 'text' } as UpOptions;
+  const flagsOf = (dataDir: string): readonly string[] =>
+    childPlan('apiserver', { ...options, dataDir }).args;
+  assert(flagsOf('/srv/cluster').includes('--unix-socket'));
+  assert(!flagsOf(`/srv/${'x'.repeat(100)}`).includes('--unix-socket'));
 });

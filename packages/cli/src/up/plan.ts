@@ -1,5 +1,6 @@
 /** Which children `up` starts, in which order, with which flags. */
 import { join } from 'node:path';
+import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
 import type { ChildPlan } from './children.ts';
 
 export const COMPONENTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
@@ -94,7 +95,9 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
   switch (component) {
     case 'apiserver': {
       const flags = ['--data-dir', options.dataDir, '--secure-port', String(options.securePort)];
-      flags.push('--unix-socket', files.socket);
+      // A system takes no longer paths for sockets; the cluster does not need this one.
+      const isShort = Buffer.byteLength(files.socket) <= UNIX_PATH_BYTES_MAX;
+      if (isShort) flags.push('--unix-socket', files.socket);
       // Two labels on each of a million pods say what their nodes say already.
       flags.push('--disable-admission-plugins', 'PodTopologyLabels');
       if (options.durability !== undefined) flags.push('--durability', options.durability);

@@ -1,13 +1,18 @@
 // shell: starts, watches and stops the processes of a cluster
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKubeClient } from '@megaplane/client/kube-client';
-import { refusal } from './capacity.ts';
+import { crowd, refusal } from './capacity.ts';
 import { Child } from './children.ts';
-import { assertReplaceable, mergeKubeconfig, publishKubeconfig } from './kubeconfig.ts';
+import {
+  assertMergeable,
+  assertReplaceable,
+  mergeKubeconfig,
+  publishKubeconfig,
+} from './kubeconfig.ts';
 import { childPlan, paths } from './plan.ts';
 import type { Component, UpOptions } from './plan.ts';
 import { progress } from './progress.ts';
@@ -15,7 +20,7 @@ import { scrape } from './scrape.ts';
 import { jsonSummary, textSummary } from './summary.ts';
 import type { Timings } from './summary.ts';
 import { processUsage } from './usage.ts';
-import { createPods } from './workload.ts';
+import { createPods, lacksPods } from './workload.ts';
 
 const POLL_MS = 100;
 const KUBELET_PORT = 10_250;
@@ -25,44 +30,48 @@ interface Cluster {
   readonly options: UpOptions;
   readonly children: Map<Component, Child>;
   readonly timings: Timings;
-  /** Resolves with the first signal. */
-  readonly asked: Promise<void>;
-  isAsked: boolean;
+  /** Aborted by the first signal, and when the end has begun for another reason. */
+  readonly end: AbortController;
+  readonly ended: Promise<void>;
 }
 
 /** Brings a cluster up, and down again at the first signal. Resolves with the exit code. */
 export async function runUp(asked: UpOptions): Promise<number> {
-  const reason = refusal(asked.nodes, asked.pods, totalmem());
+  const reason = refusal(asked.nodes, asked.pods, machineBytes());
   if (reason !== undefined) throw new Error(`--nodes: ${reason}`);
   if (asked.kubeconfig !== undefined) assertReplaceable(asked.kubeconfig);
+  if (asked.mergeKubeconfig) assertMergeable();
   const dataDir = asked.ephemeral
     ? makeDataDir(mkdtempSync(join(tmpdir(), 'megaplane-')))
     : makeDataDir(resolve(asked.dataDir));
   const options = { ...asked, dataDir };
-  const { promise, resolve: onAsked } = Promise.withResolvers<void>();
-  const cluster: Cluster = {
-    options,
-    children: new Map(),
-    timings: { memory: [] },
-    asked: promise,
-    isAsked: false,
-  };
-  listenForSignals(cluster, onAsked);
+  const end = new AbortController();
+  const { promise: ended, resolve: onEnd } = Promise.withResolvers<void>();
+  end.signal.addEventListener('abort', () => onEnd());
+  const cluster: Cluster = { options, children: new Map(), timings: { memory: [] }, end, ended };
+  listenForSignals(end);
   try {
-    await bringUp(cluster);
-    await stopAll(cluster);
-    return 0;
-  } catch (error) {
-    await stopAll(cluster);
-    throw error;
+    if ((await bringUp(cluster)) || options.exitWhen === undefined) return 0;
+    const state = options.exitWhen === 'ready' ? 'nodes were ready' : 'pods were bound and running';
+    process.stderr.write(`megaplane: stopped before all ${state}\n`);
+    return 1;
   } finally {
+    end.abort();
+    await stopAll(cluster);
     if (asked.ephemeral) rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+/** Memory that there is: of the machine, or of the container where that is less. */
+function machineBytes(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(totalmem(), constrained) : totalmem();
 }
 
 function makeDataDir(dataDir: string): string {
   try {
     mkdirSync(join(dataDir, 'logs'), { recursive: true, mode: 0o700 });
+    accessSync(join(dataDir, 'logs'), constants.W_OK);
     return dataDir;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
@@ -72,33 +81,40 @@ function makeDataDir(dataDir: string): string {
   }
 }
 
-function listenForSignals(cluster: Cluster, onAsked: () => void): void {
+function listenForSignals(end: AbortController): void {
+  let signals = 0;
   const onSignal = (): void => {
-    if (cluster.isAsked) process.exit(1);
-    cluster.isAsked = true;
-    onAsked();
+    if (++signals > 1) process.exit(1);
+    end.abort();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
 }
 
-async function bringUp(cluster: Cluster): Promise<void> {
-  const { options, timings } = cluster;
+/** Resolves when the cluster is to be stopped: true when all that was asked for was reached. */
+async function bringUp(cluster: Cluster): Promise<boolean> {
+  const { options, timings, end, ended } = cluster;
   await startChild(cluster, 'apiserver');
+  if (end.signal.aborted) return false;
   timings.firstAnswerMs = performance.now();
   keepPort(cluster);
-  const admin = join(options.dataDir, 'kubeconfig');
+  const admin = paths(options.dataDir).administrator;
   const kubeconfig = publishKubeconfig(admin, options.kubeconfig);
   if (options.mergeKubeconfig) mergeKubeconfig(kubeconfig);
   const others = options.components.filter((component) => component !== 'apiserver');
   await Promise.all(others.map((component) => startChild(cluster, component)));
+  if (end.signal.aborted) return false;
   keepKubeletPort(cluster);
   if (options.components.includes('nodes')) await followNodes(cluster);
-  if (options.pods > 0 && !cluster.isAsked) await followPods(cluster);
+  if (options.pods > 0 && !end.signal.aborted) await followPods(cluster);
+  const isReached = !end.signal.aborted;
   measure(cluster);
   const server = cluster.children.get('apiserver')?.listens ?? '';
   const text = options.output === 'json' ? jsonSummary : textSummary;
-  process.stdout.write(text({ options, timings, kubeconfig, server }));
-  if (options.exitWhen === undefined) await cluster.asked;
+  if (isReached || options.exitWhen !== undefined) {
+    process.stdout.write(text({ options, timings, kubeconfig, server }));
+  }
+  if (options.exitWhen === undefined) await ended;
+  return isReached;
 }
 
 /** A free port was chosen once; after a restart everybody looks for the server where it was. */
@@ -127,13 +143,15 @@ export async function kubeletPortFor(securePort: number): Promise<number> {
   return isFree ? KUBELET_PORT : 0;
 }
 
+/** Resolves when the child is ready, or the end has begun. */
 async function startChild(cluster: Cluster, component: Component): Promise<void> {
   const logFile = join(paths(cluster.options.dataDir).logs, `${component}.log`);
   const child = new Child(childPlan(component, cluster.options), logFile, (text) => {
     process.stderr.write(`megaplane: ${text}; its log is ${logFile}\n`);
   });
+  if (cluster.end.signal.aborted) return;
   cluster.children.set(component, child);
-  await child.start();
+  await Promise.race([child.start(), cluster.ended]);
 }
 
 async function stopAll(cluster: Cluster): Promise<void> {
@@ -151,20 +169,46 @@ async function followNodes(cluster: Cluster): Promise<void> {
 }
 
 async function followPods(cluster: Cluster): Promise<void> {
-  const { options, timings } = cluster;
+  const { options, timings, end, ended } = cluster;
+  await judgeRoom(cluster);
   const startMs = performance.now();
-  const client = await createKubeClient({ kubeconfig: join(options.dataDir, 'kubeconfig') });
-  const creating = createPods(client, options.pods).then(() => {
+  const client = await createKubeClient({ kubeconfig: paths(options.dataDir).administrator });
+  const { promise: created, resolve: onCreated } = Promise.withResolvers<void>();
+  const creating = createPods(client, options.pods, end.signal).then(() => {
+    if (end.signal.aborted) return;
     timings.podsCreatedMs = performance.now() - startMs;
-    return client.close();
+    onCreated();
   });
-  await follow(cluster, 'pods bound', options.pods, 'megaplane_pods_bound', (ms) => {
-    timings.podsBoundMs = ms - startMs;
-  });
-  await follow(cluster, 'pods running', options.pods, 'megaplane_pods_running', (ms) => {
-    timings.podsRunningMs = ms - startMs;
-  });
-  await creating;
+  // The simulator counts all pods, also those of others; that none of these lacks it is asked for.
+  const isTrue = async (what: 'bound' | 'running'): Promise<boolean> => {
+    await Promise.race([created, ended]);
+    return !end.signal.aborted && !(await lacksPods(client, what));
+  };
+  const following = async (): Promise<void> => {
+    const { pods } = options;
+    const onBound = (ms: number): void => void (timings.podsBoundMs = ms - startMs);
+    await follow(cluster, 'pods bound', pods, 'megaplane_pods_bound', onBound, () =>
+      isTrue('bound'),
+    );
+    const onRunning = (ms: number): void => void (timings.podsRunningMs = ms - startMs);
+    await follow(cluster, 'pods running', pods, 'megaplane_pods_running', onRunning, () =>
+      isTrue('running'),
+    );
+  };
+  try {
+    await Promise.all([creating, following()]);
+  } finally {
+    client.close();
+  }
+}
+
+/** Pods that no node has room for would be waited for for ever. */
+async function judgeRoom({ options, children }: Cluster): Promise<void> {
+  const nodes = (await scrape(children.get('nodes')?.listens ?? '', 'megaplane_nodes')) ?? 0;
+  const text = crowd(options.pods, Math.max(nodes, options.nodes));
+  if (text === undefined) return;
+  if (options.exitWhen === 'bound') throw new Error(`--pods: ${text}`);
+  process.stderr.write(`megaplane: --pods: ${text}\n`);
 }
 
 /** Shows a gauge of the simulator on its way to `total`, and reports when it got there. */
@@ -174,17 +218,22 @@ async function follow(
   total: number,
   gauge: string,
   onDone: (ms: number) => void,
+  isTrue: () => Promise<boolean> = async () => true,
 ): Promise<void> {
+  const { children, end, ended } = cluster;
+  if (end.signal.aborted) return;
   const shown = progress(label, total);
   let value = 0;
-  while (!cluster.isAsked) {
-    const child = cluster.children.get('nodes');
-    value = (await scrape(child?.listens ?? '', gauge)) ?? value;
-    if (value >= total) break;
+  let isDone = false;
+  while (!end.signal.aborted) {
+    const found = await scrape(children.get('nodes')?.listens ?? '', gauge);
+    value = Math.min(found ?? value, total);
+    isDone = value >= total && (await isTrue());
+    if (isDone) break;
     shown.show(value);
-    await Promise.race([sleep(POLL_MS), cluster.asked]);
+    await Promise.race([sleep(POLL_MS), ended]);
   }
-  if (value >= total) onDone(performance.now());
+  if (isDone) onDone(performance.now());
   shown.finish(value);
 }
 

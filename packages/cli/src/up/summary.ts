@@ -32,11 +32,16 @@ export function textSummary({ options, timings, kubeconfig, server }: Summary): 
   const rssMib = timings.memory.reduce((sum, { rssMib: one }) => sum + one, 0);
   if (rssMib > 0) lines.push(`memory        ${Math.round(rssMib)} MiB in all processes`);
   if (options.exitWhen === undefined) {
-    lines.push('', `  export KUBECONFIG=${kubeconfig}`, '  kubectl get nodes');
+    lines.push('', `  export KUBECONFIG=${quoted(kubeconfig)}`, '  kubectl get nodes');
     lines.push('  kubectl run hello --image=hello && kubectl get pods -o wide');
     lines.push('', 'Ctrl-C stops it; the same command brings it back as it was.');
   }
   return `${lines.join('\n')}\n`;
+}
+
+/** A word as a POSIX shell reads it. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** For programs: the same as one JSON object. */
