@@ -132,16 +132,23 @@ export const FRAME_BAD_CHAIN = 4;
 /** Is there a whole frame at `at` that follows `chain`? `chain` -1 does not care. */
 export function checkFrame(bytes: Buffer, at: number, end: number, chain: number): number {
   if (end - at < FRAME_HEADER_BYTES) return FRAME_SHORT;
-  if (bytes.readUInt32LE(at) !== FRAME_MAGIC) return FRAME_BAD_HEADER;
-  const own = crc32(bytes.subarray(at + 8, at + FRAME_HEADER_BYTES));
-  if (bytes.readUInt32LE(at + 4) !== own) return FRAME_BAD_HEADER;
+  const state = checkFrameHeader(bytes, at, chain);
+  if (state === FRAME_BAD_HEADER) return state;
   const size = bytes.readUInt32LE(at + 16);
-  if (size > FRAME_BYTES_MAX) return FRAME_BAD_HEADER;
   if (end - at < FRAME_HEADER_BYTES + size) return FRAME_SHORT;
   const from = at + FRAME_HEADER_BYTES;
   if (bytes.readUInt32LE(at + 12) !== crc32(bytes.subarray(from, from + size))) {
     return FRAME_BAD_PAYLOAD;
   }
+  return state;
+}
+
+/** Does a whole frame header stand at `at`, and does it follow `chain`? */
+export function checkFrameHeader(bytes: Buffer, at: number, chain: number): number {
+  if (bytes.readUInt32LE(at) !== FRAME_MAGIC) return FRAME_BAD_HEADER;
+  const own = crc32(bytes.subarray(at + 8, at + FRAME_HEADER_BYTES));
+  if (bytes.readUInt32LE(at + 4) !== own) return FRAME_BAD_HEADER;
+  if (bytes.readUInt32LE(at + 16) > FRAME_BYTES_MAX) return FRAME_BAD_HEADER;
   return chain >= 0 && bytes.readUInt32LE(at + 8) !== chain ? FRAME_BAD_CHAIN : FRAME_OK;
 }
 

@@ -97,3 +97,56 @@ test('a log read ahead gives the same store, and its damage is found at its byte
     rmSync(root, { recursive: true });
   }
 });
+
+test('records that stay where they were read are found, and move to give memory back', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'megaplane-ahead-'));
+  const options = (name: string) => ({
+    dataDir: join(root, name),
+    durability: 'buffered' as const,
+    prefixes: [{ prefix: '/b/', historyBytesMax: 1 << 30 }],
+  });
+  const keyOf = (i: number): string => `/${i % 5000 < 4500 ? 'a' : 'b'}/${i % 9973}`;
+  const told = new Map<string, number>();
+  const check = (store: Store): void => {
+    assert.equal(store.live.size, told.size);
+    for (const [key, number] of told) {
+      const ref = store.get(Buffer.from(key), 0, key.length);
+      assert.equal(store.record(ref).readUInt32LE(store.valueAt(ref)), number, key);
+      const last = store.valueAt(ref) + store.arenas.valueSize(ref) - 1;
+      assert.equal(store.record(ref)[last], number & 0xff);
+    }
+  };
+  try {
+    const first = openStore(options('first'));
+    const value = Buffer.alloc(16_384);
+    const put = (store: Store, i: number, size: number): void => {
+      value.writeUInt32LE(i, 0);
+      value[size - 1] = i & 0xff;
+      const key = Buffer.from(keyOf(i));
+      store.putIf(key, 0, key.length, -1, value, 0, size, 0);
+      told.set(keyOf(i), i);
+    };
+    for (let i = 0; i < 60_000; i++) {
+      put(first.store, i, 5 + ((i * 7919) % (i % 100 === 0 ? 16_000 : 1900)));
+      // Frames of all sizes.
+      if ((i * 31) % 97 < 3) await published(first.store);
+    }
+    await published(first.store);
+    mkdirSync(join(root, 'second'));
+    copyFileSync(join(root, 'first', logName(0)), join(root, 'second', logName(0)));
+    const second = openStore(options('second'));
+    assert.ok(second.replayed.bytes > READ_AHEAD_BYTES_MIN);
+    check(second.store);
+    for (let i = 60_000; i < 63_000; i++) put(second.store, i, 300);
+    await published(second.store);
+    second.store.compact(second.store.appliedRevision);
+    const before = second.store.arenas.allocatedBytes;
+    await second.defragment();
+    check(second.store);
+    assert.ok(second.store.arenas.allocatedBytes < before / 2);
+    await second.close();
+    await first.close();
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});

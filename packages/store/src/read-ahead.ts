@@ -1,10 +1,9 @@
 // shell: reads the files of a start ahead of the thread that restores them
 /**
- * A start is as fast as its slowest thread. One thread reads, checks and lays records in arenas
- * (`read-worker.ts`), past the page cache; another one touches that memory first, because the
- * first touch of a page costs more than filling it; this one links the records. What the reader
- * finds whole comes here as batches, in order; it ends at anything else, and whoever restores looks
- * at the rest of the files itself.
+ * A start is as fast as its slowest thread. One thread reads files into arenas, past the page
+ * cache, and checks them (`read-worker.ts`); this one links the records. What the reader finds
+ * whole comes here as batches, in order; it ends at anything else, and whoever restores looks at
+ * the rest of the files itself.
  */
 import { Worker } from 'node:worker_threads';
 import { BATCH_BYTES, ReadBatch } from './read-batch.ts';
@@ -37,30 +36,24 @@ export interface ReadStart {
   readonly shelf: ShelfStart;
 }
 
-export interface TouchStart {
-  readonly blocks: readonly SharedArrayBuffer[];
-  readonly bytes: number;
-}
-
 export class ReadAhead {
   readonly #words = new Int32Array(new SharedArrayBuffer(READ_WORDS * 4));
   readonly #batches: readonly ReadBatch[];
-  readonly #workers: readonly Worker[];
+  readonly #worker: Worker;
   #consumed = 0;
   #isHeld = false;
   /** The reader said nothing for too long, but may still write to its arenas. */
   isLost = false;
 
-  /** Of the shelf's memory, `bytes` will be written from the front. */
-  constructor(files: readonly ReadFile[], shelf: ShelfStart, bytes: number) {
+  constructor(files: readonly ReadFile[], shelf: ShelfStart) {
     const batches = Array.from({ length: BATCHES }, () => new SharedArrayBuffer(BATCH_BYTES));
     this.#batches = batches.map((memory) => new ReadBatch(memory));
-    const read: ReadStart = { files, words: this.#words.buffer, batches, shelf };
-    const touch: TouchStart = { blocks: shelf.reserved.blocks, bytes };
-    this.#workers = [
-      start(new URL('./read-worker.ts', import.meta.url), read),
-      start(new URL('./touch-worker.ts', import.meta.url), touch),
-    ];
+    const workerData: ReadStart = { files, words: this.#words.buffer, batches, shelf };
+    const file = new URL('./read-worker.ts', import.meta.url);
+    this.#worker = new Worker(file, { workerData, execArgv: [] });
+    // What it cannot do is done, and told, by the thread that waits for it.
+    this.#worker.on('error', () => {});
+    this.#worker.unref();
   }
 
   /** The next batch of a file, null when there is none; lent until the next call. */
@@ -98,14 +91,6 @@ export class ReadAhead {
   }
 
   close(): void {
-    for (const worker of this.#workers) void worker.terminate();
+    void this.#worker.terminate();
   }
-}
-
-function start(file: URL, workerData: ReadStart | TouchStart): Worker {
-  const worker = new Worker(file, { workerData, execArgv: [] });
-  // What it cannot do is done, and told, by the thread that waits for it.
-  worker.on('error', () => {});
-  worker.unref();
-  return worker;
 }

@@ -1,27 +1,28 @@
 // shell: the thread that reads and checks files ahead; see read-ahead.ts
 /**
- * Reads go on while what was read is checked and laid in arenas: pieces of files are asked for in
- * order, a few ahead. A frame that begins in one piece and ends in the next is put together in the
- * room that each piece has in front.
+ * Reads go on while what was read is checked: pieces of files are asked for in order, a few ahead.
+ * Each is read into an arena, where most of it stays: memory that is touched for the first time
+ * costs more than reading into it, and so does copying.
  */
 import { type FileHandle, constants, open } from 'node:fs/promises';
 import { workerData } from 'node:worker_threads';
-import { DIRECT_BYTES, FILE_HEADER_BYTES } from './frame.ts';
-import { SLOT_BYTES } from './log-files.ts';
+import { ARENA_BYTES } from './arenas.ts';
+import { DIRECT_BYTES } from './frame.ts';
 import { BATCHES, type ReadStart, WORD_CONSUMED, WORD_ENDED, WORD_PRODUCED } from './read-ahead.ts';
 import { ReadBatch } from './read-batch.ts';
 import { FrameShelf } from './frame-shelf.ts';
+import type { RecordShelf } from './record-shelf.ts';
 
-/** Bytes asked for at a time, and how many such pieces are in memory. */
-const PIECE_BYTES: number = 4 * 1024 * 1024;
-const PIECES = 10;
+/** Pieces that are asked for ahead. */
+const PIECES = 8;
 
 interface Piece {
   readonly file: number;
   /** Where it stands in the file, and the size of the file. */
   readonly at: number;
   readonly size: number;
-  readonly bytes: Buffer;
+  /** The arena that it is read into. */
+  readonly arena: number;
   /** Bytes that were read. */
   readonly count: Promise<number>;
 }
@@ -30,6 +31,7 @@ const start = workerData as ReadStart;
 const words = new Int32Array(start.words);
 const batches: readonly ReadBatch[] = start.batches.map((memory) => new ReadBatch(memory));
 let produced = 0;
+let place: number | null = null;
 
 /** Waits until a batch has been emptied. */
 function takeBatch(): ReadBatch {
@@ -61,27 +63,40 @@ async function openFile(path: string): Promise<FileHandle> {
   }
 }
 
-/** Room for a frame's beginning, then the piece; only growable memory begins at a page. */
-function pieceMemory(): Buffer {
-  const size = SLOT_BYTES + PIECE_BYTES;
-  return Buffer.from(new SharedArrayBuffer(size, { maxByteLength: size }), 0, size);
+/** The C library begins large memory 16 bytes behind the beginning of a page; others at it. */
+const PLACES: readonly number[] = [DIRECT_BYTES - 16, 0];
+/** Bytes of a piece: whole pages, wherever in its arena it begins. */
+const PIECE_BYTES: number = ARENA_BYTES - DIRECT_BYTES;
+
+/** Where in arenas direct reads may begin. Throws where they may not. */
+async function placeOf(handle: FileHandle, bytes: Buffer): Promise<number> {
+  for (const place of PLACES) {
+    try {
+      await handle.read(bytes, place, DIRECT_BYTES, 0);
+      return place;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EINVAL') throw error;
+    }
+  }
+  throw new Error('arenas begin at odd addresses');
 }
 
-async function* piecesOf(memory: readonly Buffer[]): AsyncGenerator<Piece> {
-  let index = 0;
+async function* piecesOf(shelf: RecordShelf): AsyncGenerator<Piece> {
   for (const [file, { path }] of start.files.entries()) {
     const handle = await openFile(path);
     const { size } = await handle.stat();
     const reads: Piece[] = [];
     try {
       for (let at = 0; at < size || reads.length > 0;) {
-        while (at < size && reads.length < PIECES - 1) {
-          const bytes = memory[index++ % PIECES] as Buffer;
-          const read = handle.read(bytes, SLOT_BYTES, PIECE_BYTES, at);
+        while (at < size && reads.length < PIECES) {
+          const arena = shelf.takeArena();
+          if (arena < 0) throw new Error('the reserved arenas are full');
+          place ??= await placeOf(handle, shelf.bytes(arena));
+          const read = handle.read(shelf.bytes(arena), place, PIECE_BYTES, at);
           const count = read.then(({ bytesRead }) => bytesRead);
           // Told by whoever waits for it; until then nobody may.
           count.catch(() => {});
-          reads.push({ file, at, size, bytes, count });
+          reads.push({ file, at, size, arena, count });
           at += PIECE_BYTES;
         }
         const piece = reads.shift();
@@ -96,27 +111,13 @@ async function* piecesOf(memory: readonly Buffer[]): AsyncGenerator<Piece> {
 
 /** Everything up to the first thing that is not as it should be. */
 async function readAll(): Promise<void> {
-  const memory = Array.from({ length: PIECES }, () => pieceMemory());
-  const shelf = new FrameShelf(start, takeBatch(), giveBatch);
-  let file = -1;
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const { file: number, at, size, bytes, count } of piecesOf(memory)) {
-    if (number !== file) {
-      if (rest.length > 0) return;
-      file = number;
-    }
-    const from = SLOT_BYTES - rest.length;
-    rest.copy(bytes, from);
+  const frames = new FrameShelf(start, takeBatch(), giveBatch);
+  for await (const { file, at, size, arena, count } of piecesOf(frames.shelf)) {
+    if (at === 0 && !frames.begin(file)) return;
     const found = await count;
     if (found < Math.min(PIECE_BYTES, size - at)) return;
-    const end = SLOT_BYTES + found;
-    const base = at - SLOT_BYTES;
-    if (at === 0 && !shelf.begin(file, bytes, SLOT_BYTES, start.files[file]?.isLog === true))
-      return;
-    const to = shelf.take(bytes, at === 0 ? SLOT_BYTES + FILE_HEADER_BYTES : from, end, base);
-    if (to < 0) return;
-    rest = bytes.subarray(to, end);
-    if (rest.length > SLOT_BYTES - DIRECT_BYTES + FILE_HEADER_BYTES) return;
+    const from = place ?? 0;
+    if (!frames.take(arena, from, from + found, start.files[file]?.isLog === true)) return;
   }
 }
 

@@ -98,12 +98,12 @@ export function replayDirectory(dir: string, restorer: Restorer): Replayed | nul
   };
 }
 
-/** Starts the threads that help, where there is enough to read. */
+/** Starts the thread that helps, where there is enough to read. */
 function readAhead(dir: string, names: readonly string[], restorer: Restorer): ReadAhead | null {
   const files = names.map((name) => ({ path: join(dir, name), isLog: name.startsWith('log-') }));
   const bytes = files.reduce((sum, { path }) => sum + statSync(path).size, 0);
   if (bytes < READ_AHEAD_BYTES_MIN) return null;
-  return new ReadAhead(files, restorer.reserve(bytes), bytes);
+  return new ReadAhead(files, restorer.reserve(bytes));
 }
 
 function refuseForeign(dir: string, names: readonly string[]): void {

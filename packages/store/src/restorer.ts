@@ -77,9 +77,10 @@ export class Restorer {
   /** What a thread needs that lays records of so many bytes in arenas, ahead of this one. */
   reserve(bytes: number): ShelfStart {
     const { arenas, classes, keys } = this.#store;
-    // A class may leave most of its last arena empty; and the reader stops before it has none.
-    const spare = (classes.all.length * 2 + 4) * ARENA_BYTES;
-    this.#reserved = arenas.reserve(bytes + spare);
+    // A class may leave most of its last arena empty; the reader stops before it has none; and
+    // what does not stay where it was read leaves holes there.
+    const spare = (classes.all.length * 2 + 12) * ARENA_BYTES;
+    this.#reserved = arenas.reserve(bytes + bytes / 8 + spare);
     const { low, high } = keys.seeds;
     const { prefixes } = classes;
     return { reserved: this.#reserved, prefixes, seedLow: low, seedHigh: high };
