@@ -46,7 +46,7 @@ export function encoderOf(
   if (!shape.ok) return shape;
   switch (media.transform) {
     case 'table': {
-      const table = tableEncoder(call, served);
+      const table = tableEncoder(call, served, keptOf);
       return table.ok ? success(forPeople(call, table.value)) : table;
     }
     case 'metadata':
@@ -88,11 +88,11 @@ function jsonEncoder(served: Served, isLean: boolean): JsonEncoder {
   return encoder;
 }
 
-function tableEncoder(call: Call, served: Served): Result<Encoder> {
+function tableEncoder(call: Call, served: Served, keptOf: KeptOf | null): Result<Encoder> {
   const include = parseIncludeObject(call.query.text('includeObject'));
   if (!include.ok) return include;
   const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
-  return success(new TableEncoder(served, version, include.value, call.nowMs));
+  return success(new TableEncoder(served, version, include.value, call.nowMs, keptOf));
 }
 
 /**

@@ -9,16 +9,20 @@ import {
 } from '@megaplane/machinery/printing';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
 import { skipValue } from '@megaplane/machinery/scan';
 import type { Status } from '@megaplane/machinery/status';
 import {
   bookmarkMeta,
+  isCopied,
   listMetaText,
   shownRow,
   type Encoder,
   type EventType,
   type ListMeta,
 } from './encoder.ts';
+import type { KeptSpace } from './kept-encodings.ts';
+import { appendRow, packRow } from './kept-rows.ts';
 import { appendShown } from './managed/shown-fields.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import type { Served } from './served.ts';
@@ -67,8 +71,18 @@ export class TableEncoder implements Encoder {
   readonly #apiVersion: string;
   readonly #include: IncludeObject;
   readonly #nowMs: number;
+  /** Before the metadata of a row's object. */
+  readonly #objectOpen: Buffer;
+  /** Where rows are kept for other lists, but for their ages; null: nowhere. */
+  readonly #kept: KeptSpace | null;
 
-  constructor(served: Served, version: 'v1' | 'v1beta1', include: IncludeObject, nowMs: number) {
+  constructor(
+    served: Served,
+    version: 'v1' | 'v1beta1',
+    include: IncludeObject,
+    nowMs: number,
+    keptOf: ((id: string) => KeptSpace | null) | null = null,
+  ) {
     this.#served = served;
     const { custom } = served;
     const { group, kind } = served.resource;
@@ -79,6 +93,12 @@ export class TableEncoder implements Encoder {
     this.#nowMs = nowMs;
     const columns = custom === null ? '' : ` ${custom.kind.revision}`;
     this.id = `table ${version} ${include} ${served.resource.apiVersion}${columns}`;
+    this.#objectOpen = Buffer.from(
+      `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}","metadata":{`,
+    );
+    // cells are the same whatever stands beside them
+    const isKept = this.#printer.digest !== undefined;
+    this.#kept = isKept ? (keptOf?.(`cells ${served.resource.apiVersion}`) ?? null) : null;
   }
 
   openList(sink: Sink, meta: ListMeta): void {
@@ -90,7 +110,26 @@ export class TableEncoder implements Encoder {
 
   item(sink: Sink, row: Row, index: number): void {
     if (index > 0) sink.ascii(',');
-    sink.utf8(this.#row(row, row.modRevision));
+    if (!this.#keptRow(sink, row)) sink.utf8(this.#row(row, row.modRevision));
+  }
+
+  /** A row of which the cells are kept; false where they are not. */
+  #keptRow(sink: Sink, row: Row): boolean {
+    if (this.#kept === null || this.#isWhole(row)) return false;
+    let packed: Buffer | null = this.#kept.find(row);
+    if (packed === null) {
+      const digest = this.#printer.digest?.(row.bytes, row.start, row.end);
+      packed = digest === undefined ? null : packRow(this.#printer, digest);
+      if (packed === null) return false;
+      this.#kept.keep(row, packed);
+    }
+    appendRow(sink, packed, this.#nowMs);
+    if (this.#include === 'None') sink.ascii('null}');
+    else {
+      this.#appendMetadata(sink, row, row.modRevision);
+      sink.ascii('}');
+    }
+    return true;
   }
 
   closeList(sink: Sink): void {
@@ -129,8 +168,7 @@ export class TableEncoder implements Encoder {
 
   #row(row: Row, revision: number): string {
     const { bytes, start, end } = row;
-    const isWhole = this.#include === 'Object' || this.#served.isConverted;
-    const digest = isWhole ? undefined : this.#printer.digest?.(bytes, start, end);
+    const digest = this.#isWhole(row) ? undefined : this.#printer.digest?.(bytes, start, end);
     if (digest !== undefined) {
       const printed = this.#printer.row(digest, this.#nowMs);
       return rowText(printed, this.#include === 'None' ? 'null' : this.#metadata(row, revision));
@@ -140,15 +178,25 @@ export class TableEncoder implements Encoder {
     return rowText(printed, includedText(object, this.#include, this.#version));
   }
 
+  /** True for rows that are made from all of the object. */
+  #isWhole(row: Row): boolean {
+    return this.#include === 'Object' || !isCopied(this.#served, row);
+  }
+
+  #metadata(row: Row, revision: number): string {
+    scratch.length = 0;
+    this.#appendMetadata(scratch, row, revision);
+    return scratch.bytes.utf8Slice(0, scratch.length);
+  }
+
   /** PartialObjectMetadata copied from storage, the revision spliced in. */
-  #metadata({ bytes, start, end }: Row, revision: number): string {
+  #appendMetadata(sink: Sink, { bytes, start, end }: Row, revision: number): void {
     const from = start + this.#served.head.length;
     const to = skipValue(bytes, from - 1, end);
-    scratch.length = 0;
-    appendShown(scratch, bytes, from, to);
-    return (
-      `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}",` +
-      `"metadata":{"resourceVersion":"${revision}"${scratch.bytes.utf8Slice(0, scratch.length)}}`
-    );
+    sink.append(this.#objectOpen);
+    sink.ensure(SPLICE_BYTES_MAX);
+    sink.length = writeResourceVersion(revision, sink.bytes, sink.length);
+    appendShown(sink, bytes, from, to);
+    sink.ascii('}');
   }
 }

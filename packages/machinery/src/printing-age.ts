@@ -31,10 +31,25 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
 }
 
+/** In place of now: ages become marks, for those who keep a row and fill in its ages later. */
+export const LATER: number = Number.NaN;
+/** A mark: the time since which it is, in milliseconds since 1970, between two of these. */
+export const MARK = '\u0001';
+
+/** How many were made so far: texts of objects may hold what looks like one. */
+export const marks: { made: number } = { made: 0 };
+
+/** Time since `atMs`, or a mark. */
+export function agoText(atMs: number, nowMs: number): string {
+  if (!Number.isNaN(nowMs)) return humanDuration(nowMs - atMs);
+  marks.made++;
+  return MARK + String(atMs) + MARK;
+}
+
 /** Time since a timestamp, or `<unknown>` where there is none. */
 export function sinceText(timestamp: string, nowMs: number): string {
   const atMs = Date.parse(timestamp);
-  return Number.isNaN(atMs) ? '<unknown>' : humanDuration(nowMs - atMs);
+  return Number.isNaN(atMs) ? '<unknown>' : agoText(atMs, nowMs);
 }
 
 /** Age of an object. */

@@ -26,6 +26,7 @@ export interface Row {
  */
 export interface Printer {
   readonly columns: readonly Column[];
+  /** With `LATER` for now, ages are marks (see `printing-age.ts`). */
   row(object: JsonObject, nowMs: number): Row;
   digest?(bytes: Buffer, start: number, end: number): JsonObject | undefined;
 }

@@ -6,7 +6,7 @@
  */
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from './json.ts';
-import { ageText, humanDuration } from './printing-age.ts';
+import { ageText, agoText } from './printing-age.ts';
 import { podDigest } from './printing-digest.ts';
 import {
   columnsOf,
@@ -38,7 +38,7 @@ export const podPrinter: Printer = {
   row(pod: JsonObject, nowMs: number): Row {
     const summary = summarize(pod);
     const { restarts, restartedMs } = summary;
-    const ago = restarts > 0 && restartedMs > 0 ? humanDuration(nowMs - restartedMs) : '';
+    const ago = restarts > 0 && restartedMs > 0 ? agoText(restartedMs, nowMs) : '';
     const cells: JsonValue[] = [
       nameOf(pod),
       `${summary.ready}/${summary.total}`,

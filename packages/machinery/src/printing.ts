@@ -84,10 +84,15 @@ export function columnsText(printer: Printer): string {
 
 /** One row as JSON around `objectText`, the JSON of its object or `null`. */
 export function rowText(row: Row, objectText: string): string {
+  return `${rowOpening(row)}${objectText}}`;
+}
+
+/** The same up to its object. */
+export function rowOpening(row: Row): string {
   const cells = JSON.stringify(row.cells);
   const conditions =
     row.conditions === undefined ? '' : `,"conditions":${JSON.stringify(row.conditions)}`;
-  return `{"cells":${cells}${conditions},"object":${objectText}}`;
+  return `{"cells":${cells}${conditions},"object":`;
 }
 
 /** The metadata of an object as an object of its own. */
