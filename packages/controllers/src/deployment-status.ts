@@ -1,6 +1,6 @@
 /** The status of a Deployment: counts, conditions and their texts. */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { numberAt, stringAt } from '@megaplane/machinery/json';
+import { numberAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { formatTime, parseTime } from '@megaplane/machinery/times';
 import { findCondition, withCondition, withoutCondition } from './conditions.ts';
 import { conditionsOf, countOf, deadlineSeconds, maxUnavailable } from './deployment-spec.ts';
@@ -62,8 +62,15 @@ export function countedStatus(
       );
   const status: JsonObject = {};
   for (const [field, value] of Object.entries(counts)) if (value !== 0) status[field] = value;
+  const isTold = sets.every((set) => typeof terminatingOf(set) === 'number');
+  if (isTold) status['terminatingReplicas'] = countOf(sets, 'terminatingReplicas');
   status['conditions'] = [...withCondition(conditions, availability)];
   return status;
+}
+
+/** Not told while one of the sets does not tell. */
+function terminatingOf(set: JsonObject): JsonValue | undefined {
+  return valueAt(set, 'status', 'terminatingReplicas');
 }
 
 /** All pods are of the new template, as many as wanted, and available. */

@@ -294,6 +294,23 @@ test('a server that does not answer for minutes costs no node anything', async (
   manager.stop();
 });
 
+test('a node that comes and goes is told of', async () => {
+  const { api, manager } = await cluster();
+  await addNodes(api, ['n1', 'n2']);
+  await beat(api, ['n1', 'n2'], 10);
+  const told = (): string[] => api.events.filter((text) => /^(Registered|Removing)/.test(text));
+  const come = ['n1', 'n2'].map(
+    (name) => `RegisteredNode: Node ${name} event: Registered Node ${name} in Controller`,
+  );
+  assert.deepEqual(told(), come);
+  await api.request({ method: 'DELETE', path: '/api/v1/nodes/n2' });
+  await beat(api, ['n1'], 10);
+  assert.deepEqual(told().slice(2), [
+    'RemovingNode: Node n2 event: Removing Node n2 from Controller',
+  ]);
+  manager.stop();
+});
+
 test('pods of a node that is gone are collected', async () => {
   const { api, manager } = await cluster();
   const pods = '/api/v1/namespaces/default/pods';

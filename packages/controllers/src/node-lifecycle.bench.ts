@@ -25,6 +25,7 @@ const machine = new NodeLifecycle(
     syncNoSchedule: nothing,
     syncNoExecute: nothing,
     syncLabels: nothing,
+    registered: nothing,
     disruption: nothing,
   },
 );

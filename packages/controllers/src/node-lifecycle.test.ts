@@ -28,6 +28,7 @@ class World {
   readonly table: NodeTable = new NodeTable(new Random(1));
   readonly nodes: Map<string, Fake> = new Map();
   readonly log: string[] = [];
+  readonly met: string[] = [];
   readonly machine: NodeLifecycle;
   /** What `confirm` meets. */
   answer: 'prompt' | 'slow' | 'none' = 'prompt';
@@ -41,6 +42,7 @@ class World {
       syncNoSchedule: (id) => this.#pending.push(() => this.#noSchedule(id)),
       syncNoExecute: (id, taint) => this.#pending.push(() => this.#noExecute(id, taint)),
       syncLabels: () => {},
+      registered: (id) => this.met.push(this.table.nameOf(id)),
       disruption: (isTotal) => this.log.push(isTotal ? 'all silent' : 'some back'),
     });
   }

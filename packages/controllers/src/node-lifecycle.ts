@@ -76,6 +76,8 @@ export interface LifecycleEffects {
   syncNoExecute(id: number, taint: 'not-ready' | 'unreachable' | 'none'): void;
   /** Copy the labels of system and architecture to their beta names, then call `labelled`. */
   syncLabels(id: number): void;
+  /** A pass met the node for the first time. */
+  registered(id: number): void;
   /** All zones fell silent, or some came back. */
   disruption(isTotal: boolean): void;
 }
@@ -141,6 +143,11 @@ export class NodeLifecycle {
     if (this.#nodes.lease.get(id) === lease) return;
     this.#nodes.lease.set(id, lease);
     this.#nodes.seenMs.set(id, this.#seenMs());
+  }
+
+  /** Whether a pass has met the node. */
+  isRegistered(id: number): boolean {
+    return (this.#nodes.bits.get(id) & (EXISTS | UNMET)) === EXISTS;
   }
 
   removed(id: number): void {
@@ -228,6 +235,7 @@ export class NodeLifecycle {
     const bits = this.#nodes.bits.get(id);
     if ((bits & TAINTING) !== 0) return;
     this.#nodes.bits.set(id, bits & ~UNMET);
+    this.#effects.registered(id);
     const isTainted = (bits & (NO_EXECUTE_NOT_READY | NO_EXECUTE_UNREACHABLE)) !== 0;
     if (isTainted) this.#startTainting(id, bits & ~UNMET, 'none');
     else this.#judgeState(id);

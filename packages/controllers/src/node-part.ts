@@ -156,9 +156,12 @@ export class NodePart {
         const id = this.#ofNode.get(row) - 1;
         if (id >= 0) this.#nodeChanged(id, row, bytes);
       },
-      onDelete: (row) => {
+      onDelete: (row, bytes, start, end) => {
         const id = this.#ofNode.get(row) - 1;
         if (id < 0) return;
+        if (this.lifecycle.isRegistered(id)) {
+          this.#writer.removed(this.nodes.nameOf(id), asBuffer(bytes).subarray(start, end));
+        }
         this.eviction.nodeRemoved(id);
         this.lifecycle.removed(id);
         this.nodes.release(id);

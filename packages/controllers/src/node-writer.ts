@@ -14,6 +14,7 @@ import {
   wantedNoSchedule,
 } from './node-bits.ts';
 import type { LifecycleEffects, NodeLifecycle } from './node-lifecycle.ts';
+import { NodeEvents } from './node-events.ts';
 import { NodeScan } from './node-scan.ts';
 import type { NodeTable } from './node-table.ts';
 import { taintOf } from './tolerations.ts';
@@ -68,12 +69,14 @@ function taintedOf({ resourceVersion, bits, taints }: SeenNode): Tainted {
 export class NodeWriter implements LifecycleEffects {
   readonly #options: NodeWriterOptions;
   readonly #lanes: Lanes;
+  readonly #events: NodeEvents;
   readonly #scan = new NodeScan();
   #machine: NodeLifecycle | undefined;
   #seen: SeenNode | undefined;
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
+    this.#events = new NodeEvents(options.announce, options.monotonicMs);
     this.#lanes = new Lanes(LANES, options.onError);
   }
 
@@ -84,6 +87,24 @@ export class NodeWriter implements LifecycleEffects {
 
   disruption(isTotal: boolean): void {
     this.#options.onDisruption(isTotal);
+  }
+
+  registered(id: number): void {
+    if (!this.#events.take()) return;
+    const path = `/api/v1/nodes/${this.#options.nodes.nameOf(id)}`;
+    this.#lanes.run(async () => {
+      const node = await this.#options.client.request({ method: 'GET', path });
+      if (!node.ok) return;
+      const metadata = objectAt(node.object, 'metadata');
+      this.#events.registered(stringAt(metadata, 'name'), stringAt(metadata, 'uid'));
+    });
+  }
+
+  /** A node is gone; `bytes` is what it was last, or empty. */
+  removed(name: string, bytes: Buffer): void {
+    if (!this.#events.take()) return;
+    const node = bytes.length === 0 ? {} : (JSON.parse(bytes.toString('utf8')) as JsonObject);
+    this.#events.removed(name, stringAt(node, 'metadata', 'uid'));
   }
 
   confirm(id: number): void {
@@ -149,7 +170,8 @@ export class NodeWriter implements LifecycleEffects {
     });
     if (!written.ok || stringAt(before.get('Ready'), 'status') !== 'True') return;
     const text = `Node ${name} status is now: NodeNotReady`;
-    announce('Node', '', name, 'Normal', 'NodeNotReady', text, name);
+    const uid = stringAt(node, 'metadata', 'uid');
+    announce('Node', '', name, 'Normal', 'NodeNotReady', text, uid);
     for (const pod of this.#options.podsOn(id)) this.#lanes.run(() => this.#podNotReady(pod));
   }
 

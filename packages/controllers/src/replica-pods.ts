@@ -111,6 +111,11 @@ export class ReplicaPods {
     return (this.flags.get(row) & REPLICA_DELETING) === 0 && this.phaseOf(row) < PHASE_SUCCEEDED;
   }
 
+  /** Being deleted, and not ended yet. */
+  isTerminating(row: number): boolean {
+    return (this.flags.get(row) & REPLICA_DELETING) !== 0 && this.phaseOf(row) < PHASE_SUCCEEDED;
+  }
+
   /** Id of the owner with this uid, or -1; ids hold while the owner has pods. */
   findOwner(uid: string): number {
     const key = Buffer.from(uid);

@@ -1,7 +1,7 @@
 /** ReplicaSets and ReplicationControllers: so many pods, whatever happens to them. */
 import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { LabelSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
@@ -45,6 +45,9 @@ interface Claim {
   readonly revision: number;
 }
 
+/** Steps of readiness that wait to be told; what comes beyond them is told at once. */
+const STEPS_MAX = 16;
+
 /** Objects that are made together, as by one manifest, are all there before the pods come. */
 const SETTLE_MS = 20;
 
@@ -59,21 +62,31 @@ export class ReplicaSetPart {
   readonly #sizes: Map<string, number> = new Map();
   /** Revisions of the last status written. */
   readonly #written: Map<string, number> = new Map();
-  /** Owners of which a status is being written. */
-  readonly #writing: Set<string> = new Set();
-  /** What the first event since then came to: it has a status of its own, however late. */
-  readonly #firsts: Map<string, ReplicaCounts> = new Map();
+  /** Owners that are being worked on. */
+  readonly #busy: Set<string> = new Set();
+  /** What the events since then came to, each other number of ready pods: see `#work`. */
+  readonly #steps: Map<string, ReplicaCounts[]> = new Map();
+  /** Servers before 1.35 drop the count: it would be written again and again. */
+  #tellsTerminating: boolean;
   /** Owners for which there may be pods to adopt. */
   readonly #adopting: Set<string> = new Set();
 
   constructor(options: ReplicaSetPartOptions) {
     this.#options = options;
     const { client, kind, informers, pods } = options;
+    this.#tellsTerminating = kind.kind === 'ReplicaSet';
     this.#control = new PodControl(client, options.announce);
     this.#workers = new Workers(
       client.timers,
       WORKERS,
-      (key) => this.#work(key),
+      async (key) => {
+        this.#busy.add(key);
+        try {
+          return await this.#work(key);
+        } finally {
+          this.#busy.delete(key);
+        }
+      },
       options.onError,
       options.informers.queues.queue(
         options.kind.kind === 'ReplicaSet' ? 'replicaset' : 'replicationmanager',
@@ -113,7 +126,7 @@ export class ReplicaSetPart {
       this.#selectors.delete(key);
       this.#adopting.delete(key);
       this.#written.delete(key);
-      this.#firsts.delete(key);
+      this.#steps.delete(key);
       this.#sizes.delete(key);
     }
     if (after === undefined) return;
@@ -149,20 +162,26 @@ export class ReplicaSetPart {
     if (key === undefined) return;
     const delayMs = Math.min(GATHER_MS_MAX, (this.#sizes.get(key) ?? 0) / REPLICAS_PER_MS);
     if (delayMs >= 1) return this.#workers.addAfter(key, delayMs);
-    this.#noteFirst(key);
+    this.#noteStep(key);
     return this.#workers.add(key);
   }
 
-  #noteFirst(key: string): void {
+  #noteStep(key: string): void {
     const isUnseen = this.#cache.informer.revision < (this.#written.get(key) ?? 0);
-    if ((!this.#writing.has(key) && !isUnseen) || this.#firsts.has(key)) return;
+    if (!this.#busy.has(key) && !isUnseen) return;
     const object = this.#cache.get(key);
-    if (object === undefined) return;
+    const steps = this.#steps.get(key) ?? [];
+    if (object === undefined || steps.length >= STEPS_MAX) return;
     const { client, pods } = this.#options;
     const nowMs = client.timers.nowMs();
     if (!this.#expectations.isMet(key, pods.informer.revision, pods.isGoing, nowMs)) return;
-    const rows = this.#activeRows(stringAt(object, 'metadata', 'uid'));
-    this.#firsts.set(key, countReplicas(object, pods.pods, rows, nowMs));
+    const uid = stringAt(object, 'metadata', 'uid');
+    const active = this.#activeRows(uid);
+    const owned = { active, terminating: this.#terminating(key, uid) };
+    const step = countReplicas(object, pods.pods, owned, nowMs);
+    const told = steps.at(-1)?.ready ?? numberAt(object, 'status', 'readyReplicas');
+    if (step.ready === told) return;
+    this.#steps.set(key, [...steps, step]);
   }
 
   /**
@@ -191,12 +210,14 @@ export class ReplicaSetPart {
       return isDone ? { againMs: EXPECTATION_LOOK_MS } : 'retry';
     }
     const rows = this.#activeRows(owner.uid);
-    this.#sizes.set(key, rows.length);
+    const terminating = this.#terminating(key, owner.uid);
+    this.#sizes.set(key, rows.length + (terminating ?? 0));
     // The event that shows the last of our own changes brings one status for all of them.
     if (!isMet) return { againMs: EXPECTATION_LOOK_MS };
     const missing = isDeleting ? 0 : replicasMissing(object, rows.length);
     const failure = missing === 0 ? null : await this.#manage(round, rows, missing);
-    const counts = countReplicas(object, this.#options.pods.pods, rows, nowMs);
+    const owned = { active: rows, terminating };
+    const counts = countReplicas(object, this.#options.pods.pods, owned, nowMs);
     const isWritten = await this.#writeStatus(round, counts, failure);
     if (!isWritten || failure !== null) return 'retry';
     return counts.nextS === Infinity ? 'done' : { againMs: counts.nextS * 1000 - nowMs };
@@ -210,6 +231,24 @@ export class ReplicaSetPart {
       if (pods.isActive(row)) rows.push(row);
     }
     return rows;
+  }
+
+  /** Pods on their way out; undefined where the status is not to tell of them. */
+  #terminating(key: string, uid: string): number | undefined {
+    const program = this.#selectors.get(key);
+    if (!this.#tellsTerminating || program === undefined) return undefined;
+    const { pods } = this.#options.pods;
+    const known: Map<number, boolean> = new Map();
+    const owner = pods.findOwner(uid);
+    let count = 0;
+    for (let row = pods.firstOfOwner(owner); row >= 0; row = pods.nextOfOwner(row)) {
+      if (!pods.isTerminating(row)) continue;
+      const labels = pods.labelsOf(row);
+      const isOurs = known.get(labels) ?? (labels >= 0 && pods.matches(labels, program));
+      known.set(labels, isOurs);
+      if (isOurs) count++;
+    }
+    return count;
   }
 
   /** Pods to let go of as they no longer match, and those to take that do and are nobody's. */
@@ -349,6 +388,23 @@ export class ReplicaSetPart {
     return counts;
   }
 
+  /** What of the status is to be written: that of the oldest step which says something else. */
+  #nextStatus(
+    key: string,
+    object: JsonObject,
+    counts: ReplicaCounts,
+    failure: ReplicaFailure | null,
+  ): JsonObject | undefined {
+    const now = this.#options.now();
+    const steps = this.#steps.get(key) ?? [];
+    for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
+      const status = replicaStatusPatch(object, step, failure, now);
+      if (status !== undefined) return status;
+    }
+    this.#steps.delete(key);
+    return replicaStatusPatch(object, counts, failure, now);
+  }
+
   async #writeStatus(
     { key, object, owner }: Round,
     counts: ReplicaCounts,
@@ -356,14 +412,8 @@ export class ReplicaSetPart {
   ): Promise<boolean> {
     // Our last status is not in view yet; its event brings the key back.
     if (this.#cache.informer.revision < (this.#written.get(key) ?? 0)) return true;
-    const now = this.#options.now();
-    const first = this.#firsts.get(key);
-    this.#firsts.delete(key);
-    const status =
-      (first && replicaStatusPatch(object, first, failure, now)) ??
-      replicaStatusPatch(object, counts, failure, now);
+    const status = this.#nextStatus(key, object, counts, failure);
     if (status === undefined) return true;
-    this.#writing.add(key);
     const resourceVersion = stringAt(object, 'metadata', 'resourceVersion');
     const answer = await this.#options.client.request({
       method: 'PATCH',
@@ -371,8 +421,11 @@ export class ReplicaSetPart {
       contentType: CONTENT.mergePatch,
       body: { metadata: { resourceVersion }, status },
     });
-    this.#writing.delete(key);
-    if (answer.ok) this.#written.set(key, revisionOf(answer.object));
+    if (answer.ok) {
+      this.#written.set(key, revisionOf(answer.object));
+      const told = objectAt(answer.object, 'status')?.['terminatingReplicas'];
+      if (told === undefined) this.#tellsTerminating = false;
+    }
     return answer.ok || answer.code === 404;
   }
 }

@@ -56,15 +56,24 @@ export interface ReplicaCounts {
   readonly fullyLabeled: number;
   readonly ready: number;
   readonly available: number;
+  /** Pods being deleted that have not ended; undefined where the status does not count them. */
+  readonly terminating: number | undefined;
   /** When the next ready pod becomes available, seconds since 1970; Infinity if none does. */
   readonly nextS: number;
+}
+
+/** The pods of an owner. */
+export interface OwnedPods {
+  /** Rows of those that count as replicas. */
+  readonly active: readonly number[];
+  readonly terminating: number | undefined;
 }
 
 /** Counts the active pods of an owner by what the status shows of them. */
 export function countReplicas(
   object: JsonObject,
   pods: ReplicaPods,
-  rows: readonly number[],
+  { active: rows, terminating }: OwnedPods,
   nowMs: number,
 ): ReplicaCounts {
   const minReadyS = numberAt(object, 'spec', 'minReadySeconds');
@@ -76,6 +85,7 @@ export function countReplicas(
     fullyLabeled: 0,
     ready: 0,
     available: 0,
+    terminating,
     nextS: Infinity,
   };
   for (const row of rows) {
@@ -132,6 +142,7 @@ export function replicaStatusPatch(
   if (counts.fullyLabeled > 0) status['fullyLabeledReplicas'] = counts.fullyLabeled;
   if (counts.ready > 0) status['readyReplicas'] = counts.ready;
   if (counts.available > 0) status['availableReplicas'] = counts.available;
+  if (counts.terminating !== undefined) status['terminatingReplicas'] = counts.terminating;
   if (conditions.length > 0) status['conditions'] = [...conditions];
   return mergeOf(before, status, equals);
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
+import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -135,6 +136,63 @@ test('a Deployment is made, updated, scaled and rolled back', async () => {
   manager.stop();
 });
 
+test('pods on their way out are told until they are gone', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  const { spec, ...web } = deployment(3, ROLLING);
+  assert(isObject(spec));
+  const metadata = { labels: { app: 'web' }, finalizers: ['example.com/held'] };
+  const template = { ...objectAt(spec, 'template'), metadata };
+  await api.request({
+    method: 'POST',
+    path: `${APPS}/deployments`,
+    body: { ...web, spec: { ...spec, template } },
+  });
+  await settle(api);
+  const told = (): unknown[] =>
+    [...api.all(SETS), current(api)].map((one) => objectAt(one, 'status')?.['terminatingReplicas']);
+  assert.deepEqual(told(), [0, 0]);
+  await change(api, { spec: { replicas: 1 } });
+  await settle(api);
+  assert.deepEqual(told(), [2, 2]);
+  const body = { metadata: { finalizers: null } };
+  for (const pod of api.all(PODS)) {
+    const path = `${CORE}/pods/${stringAt(pod, 'metadata', 'name')}`;
+    if (stringAt(pod, 'metadata', 'deletionTimestamp') === '') continue;
+    await api.request({ method: 'PATCH', path, contentType: MERGE, body });
+  }
+  await settle(api);
+  assert.deepEqual(told(), [0, 0]);
+  manager.stop();
+});
+
+test('a server that knows no count of pods on their way out is not told twice', async () => {
+  const api = new (class extends WorkloadApi {
+    override request(request: ClientRequest): Promise<ClientResponse> {
+      const body = (request.body ?? {}) as JsonObject;
+      if (!request.path.endsWith('/replicasets/r/status')) return super.request(request);
+      const { terminatingReplicas: _, ...status } = objectAt(body, 'status') ?? {};
+      return super.request({ ...request, body: { ...body, status } });
+    }
+  })();
+  const manager = startManager(api);
+  await api.advance(100);
+  const { spec } = deployment(1, ROLLING);
+  const { replicas, selector, template } = spec as JsonObject;
+  const set = { replicas, selector, template };
+  const body = { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name: 'r' }, spec: set };
+  await api.request({ method: 'POST', path: `${APPS}/replicasets`, body });
+  await settle(api);
+  const before = api.log.length;
+  const path = `${APPS}/replicasets/r`;
+  const patch = { metadata: { labels: { touched: 'yes' } } };
+  await api.request({ method: 'PATCH', path, contentType: MERGE, body: patch });
+  await settle(api);
+  assert.equal(api.log.length, before + 1);
+  manager.stop();
+});
+
 test('a rolling update keeps to its limits at every step', async () => {
   const api = new WorkloadApi();
   const manager = startManager(api);
@@ -193,7 +251,7 @@ test('two pods that become ready at once are two steps of a rolling update', asy
   manager.stop();
 });
 
-test('while a status is on its way the first pod to be ready gets one of its own', async () => {
+test('while a status is on its way each pod that becomes ready gets one of its own', async () => {
   const api = new WorkloadApi();
   const manager = startManager(api);
   await api.advance(100);
@@ -224,7 +282,7 @@ test('while a status is on its way the first pod to be ready gets one of its own
   await api.bringUp();
   api.releaseWatches();
   await settle(api);
-  assert.deepEqual(written.slice(1), ['3 -', '- 1', '- 3']);
+  assert.deepEqual(written.slice(1), ['3 -', '- 1', '- 2', '- 3']);
   manager.stop();
 });
 
