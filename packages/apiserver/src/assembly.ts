@@ -7,6 +7,7 @@ import {
   type ChainLink,
 } from './access/authorizer-chain.ts';
 import { Impersonation } from './access/impersonation.ts';
+import { rulesOf } from './access/rules-review.ts';
 import { NodeAuthorizer } from './access/node-authorizer.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
 import { RemoteServices } from './aggregation/remote-services.ts';
@@ -112,17 +113,16 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const facts = options.process ?? UNKNOWN_PROCESS;
   const world = new World(storage, edge);
   const rbac = new Rbac(world);
-  const authorize = authorizerChain(
-    options.authorizers ?? DEFAULT_CHAIN,
-    rbac.authorize,
-    new NodeAuthorizer(world).authorize,
-  );
+  const links = options.authorizers ?? DEFAULT_CHAIN;
+  const nodes = new NodeAuthorizer(world);
+  const authorize = authorizerChain(links, rbac.authorize, nodes.authorize);
   defineKinds();
   const tokens = new TokenChain(world, signer, options.tokenReaders?.(world) ?? []);
   world.services = {
     authorize: impatient(authorize),
     decide: authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
+    listRules: (identity, namespace) => rulesOf(links, rbac, identity, namespace),
     signer,
     reviewToken: tokens.review,
     relay: options.relay ?? null,

@@ -75,6 +75,13 @@ export class Rbac {
       .flatMap((granted) => granted.rules);
   }
 
+  /** Roles that bindings of an identity name and that are not there. */
+  missingOf(identity: Identity, namespace: string): string[] {
+    return this.#grantsOf(identity)
+      .filter((granted) => granted.namespace === '' || granted.namespace === namespace)
+      .flatMap(({ missing }) => (missing === '' ? [] : [missing]));
+  }
+
   #grantsOf(identity: Identity): Granted[] {
     const index = (this.#bySubject ??= this.#build());
     const account = parseServiceAccount(identity.user);

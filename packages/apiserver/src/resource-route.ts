@@ -1,4 +1,6 @@
 /** Requests for resources: which verb, which object, which subresource, and who answers. */
+import { objectAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   escapeFieldValue,
   parseFieldSelector,
@@ -15,6 +17,7 @@ import {
   type Status,
 } from '@megaplane/machinery/status';
 import type { Admission, Admitted } from './admission/admission.ts';
+import { admitConnection } from './admission/connecting.ts';
 import { readBody, type Normal } from './body.ts';
 import type { Call } from './call.ts';
 import {
@@ -25,6 +28,7 @@ import {
 import type { CustomVersion } from './custom/custom-kind.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
+import { shownObject, trackNew } from './managed/tracking.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { warningsOf } from './yaml-body.ts';
 import { checkPatchType, patchObject } from './patching.ts';
@@ -271,13 +275,21 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
     const virtual = findSubresource(served.resource.storage.name, 'create');
     if (virtual === undefined) call.fail(generic('MethodNotAllowed'));
     else {
-      const full = { ...context, isDryRun, options: options.value, body: body.object };
-      if (served.resource.storage.name === 'bindings') admitted(full, virtual);
-      else virtual(full);
+      const object = trackedReview({ ...context, isDryRun }, body.object);
+      admitted({ ...context, isDryRun, options: options.value, body: object }, virtual);
     }
     return;
   }
   createObject({ ...context, isDryRun }, body.object);
+}
+
+/** A kind that is not stored has owners of its fields all the same, and shows them. */
+function trackedReview(context: WriteContext, object: JsonObject): JsonObject {
+  trackNew(context, object, object);
+  const shown = shownObject(object);
+  const { managedFields, ...metadata } = objectAt(shown, 'metadata') ?? {};
+  if (managedFields === undefined) return { ...shown, metadata };
+  return { ...shown, metadata: { ...metadata, managedFields } };
 }
 
 /** Decodes the body into its type's form, with what `fieldValidation` says about the rest. */
@@ -379,7 +391,9 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
   const context = contextOf(world, admission, call, served);
   const own = findSubresource(handlerPath(served, info.subresource), verb);
   if (own !== undefined && isPassedOn(info.subresource)) {
-    own({ ...context, options: PASSED_OPTIONS, body: {} });
+    admitConnection(context, admission, () => {
+      own({ ...context, options: PASSED_OPTIONS, body: {} });
+    });
     return;
   }
   if (own !== undefined) {
@@ -436,8 +450,14 @@ function runSubresource(
     return;
   }
   const full = { ...context, isDryRun, options: options.value, body: body.object };
-  if (verb === 'create') admitted(full, run);
-  else run(full);
+  if (verb !== 'create') run(full);
+  else admitted({ ...full, body: placed(body.object, call.info.namespace) }, run);
+}
+
+/** What is made under an object is in its namespace, whether it says so or not. */
+function placed(object: JsonObject, namespace: string): JsonObject {
+  const metadata = objectAt(object, 'metadata') ?? {};
+  return namespace === '' ? object : { ...object, metadata: { ...metadata, namespace } };
 }
 
 /** Bindings, evictions and tokens are created under an object: they too are admitted. */

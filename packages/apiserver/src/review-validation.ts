@@ -37,10 +37,11 @@ export function reviewFaults(body: JsonObject, kind: ReviewKind, namespace: stri
     if (selector === undefined) continue;
     faults.push(...selectorFaults(selector, `spec.resourceAttributes.${field}`, field));
   }
-  const { namespace: _, managedFields: __, ...metadata } = objectAt(body, 'metadata') ?? {};
+  const { namespace: _, managedFields, ...metadata } = objectAt(body, 'metadata') ?? {};
   if (Object.keys(metadata).length > 0) {
     const text = kind === 'local' ? 'must be empty except for namespace' : 'must be empty';
-    const shown = kind === 'local' ? { ...metadata, namespace } : metadata;
+    const owners = managedFields === undefined ? {} : { managedFields };
+    const shown = { ...metadata, ...(kind === 'local' ? { namespace } : {}), ...owners };
     faults.push(invalidValue('metadata', printed(JSON.stringify(shown)), text));
   }
   if (kind !== 'local') return faults;

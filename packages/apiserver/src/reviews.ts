@@ -3,14 +3,15 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, invalid } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
+import type { Listed } from './access/rules-review.ts';
 import { checkNamespace } from './object-meta.ts';
 import { DENIED, whenDecided, type Attributes } from './authorization.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
-import type { PolicyRule } from './rbac.ts';
 import { reviewFaults, type ReviewKind } from './review-validation.ts';
 
 const AUTHORIZATION = 'authorization.k8s.io';
+const NOTHING_LISTED: Listed = { rules: [], isIncomplete: false, fault: '' };
 
 /** Registers them. */
 export function defineReviews(): void {
@@ -34,8 +35,8 @@ export function defineReviews(): void {
       call.fail(badRequest('no namespace on request'));
       return;
     }
-    const rules = world.services?.rulesOf(call.identity, namespace) ?? [];
-    call.sendObject(201, { ...body, status: rulesStatus(rules, call.identity) });
+    const listed = world.services?.listRules(call.identity, namespace) ?? NOTHING_LISTED;
+    call.sendObject(201, { ...body, ...rulesReview(listed) });
   });
 }
 
@@ -69,7 +70,8 @@ function subjectOf(body: JsonObject): Identity {
 function answer(context: SubresourceContext, identity: Identity): void {
   const { call, body, world } = context;
   const { namespace } = call.info;
-  const metadata = namespace === '' ? {} : { metadata: { namespace } };
+  const own = objectAt(body, 'metadata') ?? {};
+  const metadata = namespace === '' ? {} : { metadata: { namespace, ...own } };
   const authorize = world.services?.decide ?? ((): typeof DENIED => DENIED);
   let isLater = false;
   whenDecided(authorize, identity, attributesOf(body), (decision) => {
@@ -118,27 +120,23 @@ function selectorText(selector: JsonObject | undefined): string {
   return texts.join(',');
 }
 
-function rulesStatus(rules: readonly PolicyRule[], identity: Identity): JsonObject {
-  const everything: PolicyRule = {
-    verbs: ['*'],
-    groups: ['*'],
-    resources: ['*'],
-    names: [],
-    paths: [],
-  };
-  const all = identity.isMaster ? [everything, ...rules] : rules;
+/** Bodies of these are read, and not answered with. */
+function rulesReview({ rules, isIncomplete, fault }: Listed): JsonObject {
+  const resourceRules = rules
+    .filter((rule) => rule.resources.length > 0)
+    .map((rule) => ({
+      verbs: [...rule.verbs],
+      apiGroups: [...rule.groups],
+      resources: [...rule.resources],
+      ...(rule.names.length === 0 ? {} : { resourceNames: [...rule.names] }),
+    }));
+  const nonResourceRules = rules
+    .filter((rule) => rule.paths.length > 0)
+    .map((rule) => ({ verbs: [...rule.verbs], nonResourceURLs: [...rule.paths] }));
+  const status = { resourceRules, nonResourceRules, incomplete: isIncomplete };
   return {
-    resourceRules: all
-      .filter((rule) => rule.resources.length > 0)
-      .map((rule) => ({
-        verbs: [...rule.verbs],
-        apiGroups: [...rule.groups],
-        resources: [...rule.resources],
-        ...(rule.names.length === 0 ? {} : { resourceNames: [...rule.names] }),
-      })),
-    nonResourceRules: all
-      .filter((rule) => rule.paths.length > 0)
-      .map((rule) => ({ verbs: [...rule.verbs], nonResourceURLs: [...rule.paths] })),
-    incomplete: false,
+    metadata: {},
+    spec: {},
+    status: fault === '' ? status : { ...status, evaluationError: fault },
   };
 }

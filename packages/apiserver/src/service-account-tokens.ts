@@ -129,13 +129,14 @@ const REFUSED: JsonObject = { user: {}, error: 'invalid bearer token' };
 function reviewStatus(found: AccountToken | null): JsonObject {
   if (found === null) return REFUSED;
   const { user, uid, groups, extra } = found.identity;
+  const more = Object.entries(extra).map(([key, list]): [string, string[]] => [key, [...list]]);
   return {
     authenticated: true,
     user: {
       username: user,
-      uid,
-      groups: [...groups],
-      extra: Object.fromEntries(Object.entries(extra).map(([key, list]) => [key, [...list]])),
+      ...(uid === '' ? {} : { uid }),
+      ...(groups.length === 0 ? {} : { groups: [...groups] }),
+      ...(more.length === 0 ? {} : { extra: Object.fromEntries(more) }),
     },
     audiences: [...found.audiences],
   };

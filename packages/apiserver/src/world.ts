@@ -1,4 +1,5 @@
 /** What every part of the server shares: storage, time, chance, and who is waiting for what. */
+import type { Listed } from './access/rules-review.ts';
 import type { HealthProbe } from './debugging/process-facts.ts';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
@@ -43,6 +44,8 @@ export interface Services {
   /** For `whenDecided`. */
   readonly decide: Authorizer;
   readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
+  /** The same of all authorizers, as far as they can list what they allow. */
+  readonly listRules: (identity: Identity, namespace: string) => Listed;
   readonly signer: TokenSigner | null;
   /** Whom a token stands for, among those it is for; without audiences for this server. */
   readonly reviewToken: TokenChain['review'];

@@ -258,6 +258,16 @@ export function findType(name: string): Type | undefined {
   return id === undefined ? undefined : typeById(id);
 }
 
+/** The version that an object of an older one is read as; its form is the same. */
+export function currentVersion(apiVersion: string, kind: string): string {
+  return OLDER_VERSIONS.get(`${apiVersion}/${kind}`) ?? apiVersion;
+}
+
+/** Kinds that upstream reads in an older version too, though no path of it is served. */
+const OLDER_VERSIONS: ReadonlyMap<string, string> = new Map([
+  ['policy/v1beta1/Eviction', 'policy/v1'],
+]);
+
 /**
  * The type of an object by what it says of itself. `Status`, `WatchEvent`, the options and the
  * lists of partial objects are found in `v1` and `meta.k8s.io/v1`; delete options and watch events

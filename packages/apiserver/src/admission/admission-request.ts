@@ -43,7 +43,8 @@ const OPTIONS_KIND: Readonly<Record<Operation, string>> = {
 };
 
 /** A patch comes as the creation or the update that it turned out to be. */
-function optionsOf({ call, isDryRun, operation, deleteOptions }: Admitted): JsonObject {
+function optionsOf({ call, isDryRun, operation, deleteOptions }: Admitted): JsonObject | null {
+  if (operation === 'CONNECT') return null;
   const options: JsonObject = {
     kind: OPTIONS_KIND[operation],
     apiVersion: 'meta.k8s.io/v1',

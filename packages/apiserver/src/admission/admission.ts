@@ -41,6 +41,8 @@ export interface AdmissionPlugin {
   readonly validate?: (write: Admitted) => Verdict;
   /** After a pass of all mutating plugins: whether it wants them to look at the result again. */
   readonly wantsAgain?: (write: Admitted) => boolean;
+  /** It has something to say about connections (exec, proxy), too; others are not asked. */
+  readonly connects?: boolean;
   /**
    * Whether its verdict on one write holds for the next one that says the same: true where it
    * follows from the write and from objects alone, false (as where absent) where it asks somebody
@@ -197,7 +199,9 @@ export class Admission {
     let plan = plans.get(key);
     if (plan === undefined) {
       const own = this.#plugins.filter(
-        ({ handles }) => handles === undefined || handles(served, operation, subresource),
+        ({ handles, connects }) =>
+          (operation !== 'CONNECT' || connects === true) &&
+          (handles === undefined || handles(served, operation, subresource)),
       );
       plan = {
         plugins: own,

@@ -60,6 +60,7 @@ export function mutatingPolicies(world: World): AdmissionPlugin {
   const passes = new WeakMap<Admitted, Pass>();
   return {
     name: 'MutatingAdmissionPolicy',
+    connects: true,
     repeats: ({ served, call }) => {
       const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
       return policies.for({ served, operation, subresource: call.info.subresource }).length === 0;

@@ -95,6 +95,7 @@ export function validatingPolicies(world: World): AdmissionPlugin {
   const policies = new Policies(world, 'validating', false, readChecks);
   return {
     name: 'ValidatingAdmissionPolicy',
+    connects: true,
     repeats: ({ served, call }) => {
       const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
       return policies.for({ served, operation, subresource: call.info.subresource }).length === 0;

@@ -61,6 +61,7 @@ export function mutatingWebhooks(world: World, context: CallContext): AdmissionP
   const passes = new WeakMap<Admitted, Pass>();
   return {
     name: 'MutatingAdmissionWebhook',
+    connects: true,
     repeats: (request) => !concerns(hooks, request),
     mutate: (write) => {
       const matching = hooks.for(write);
@@ -200,6 +201,7 @@ export function validatingWebhooks(world: World, context: CallContext): Admissio
   const hooks = new WebhookConfigurations(world, 'validatingwebhookconfigurations');
   return {
     name: 'ValidatingAdmissionWebhook',
+    connects: true,
     repeats: (request) => !concerns(hooks, request),
     validate: (write) => {
       const matching = hooks.for(write);
