@@ -20,7 +20,13 @@ export const FORM_ONE = 0;
 export const FORM_LIST = 1;
 export const FORM_MAP = 2;
 
-export interface FieldPlan {
+/** Where a key may follow: the beginning of an object, or another key. */
+export interface KeyPlace {
+  /** The key that followed last. */
+  next: FieldPlan | undefined;
+}
+
+export interface FieldPlan extends KeyPlace {
   /** Slot of the field in an object's row. */
   readonly slot: number;
   readonly number: number;
@@ -29,8 +35,12 @@ export interface FieldPlan {
   /** Of `OP_OBJECT`. */
   readonly plan: TypePlan | undefined;
   readonly key: Uint8Array;
+  /** `"key":` */
+  readonly opening: Uint8Array;
   /** What is written, tag and all, where the field is absent; may be empty. */
   readonly absent: Uint8Array;
+  /** True where it is not. */
+  readonly isWritten: boolean;
 }
 
 /** A step of writing: a field, or a message of fields that JSON has inline. In descending order. */
@@ -43,6 +53,7 @@ export interface StepPlan {
 export interface TypePlan {
   readonly type: Type;
   readonly slots: number;
+  readonly start: KeyPlace;
   readonly fields: FieldPlan[];
   /** Open addressing by `hashOf`; entries are indices into `fields` plus one. */
   table: Uint8Array;
@@ -82,6 +93,7 @@ export function planOf(type: Type): TypePlan {
   plan = {
     type,
     slots: type.fields.length,
+    start: { next: undefined },
     fields: [],
     table: NOTHING,
     steps: [],
@@ -112,7 +124,10 @@ function fieldPlanOf(field: Field, slot: number): FieldPlan | undefined {
   const form = shape.kind === 'list' ? FORM_LIST : shape.kind === 'map' ? FORM_MAP : FORM_ONE;
   const key = new TextEncoder().encode(field.name);
   const absent = field.isPointer ? NOTHING : encoder.absentField(field.number, shape);
-  return { slot, number: field.number, form, op, plan, key, absent };
+  const opening = new TextEncoder().encode(`"${field.name}":`);
+  const isWritten = absent.length > 0;
+  const { number } = field;
+  return { slot, number, form, op, plan, key, opening, absent, isWritten, next: undefined };
 }
 
 function opOf(shape: Shape): number | undefined {

@@ -93,3 +93,34 @@ test('bytes with white space and doubled keys read as JSON reads them', () => {
     encodeItem('v1', 'ConfigMap', object),
   );
 });
+
+test('objects one after another with other keys, owners and times are told apart', () => {
+  const fields = fc.constantFrom<JsonObject>(
+    { 'f:a': {} },
+    { 'f:a': { 'f:b': {} } },
+    { 'f:labels': { 'k:{"uid":"}"}': {} } },
+    {},
+  );
+  const owners = fc.record(
+    { manager: text, time: fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z') },
+    { requiredKeys: [] },
+  );
+  const metadatas = fc.record(
+    {
+      generation: fc.nat(),
+      name: text,
+      creationTimestamp: fc.constantFrom('2026-01-02T03:04:05Z', '2027-01-02T03:04:05Z', null),
+      managedFields: fc.array(
+        fc.tuple(owners, fields).map(([one, fieldsV1]) => ({ ...one, fieldsV1 })),
+      ),
+      uid: text,
+    },
+    { requiredKeys: [] },
+  );
+  const run = fc.property(fc.array(metadatas, { minLength: 2, maxLength: 6 }), (list) => {
+    for (const metadata of list) {
+      compare({ kind: 'ConfigMap', apiVersion: 'v1', metadata }, 5);
+    }
+  });
+  fc.assert(run);
+});

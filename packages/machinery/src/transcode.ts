@@ -18,7 +18,7 @@
 
 import { BackwardWriter } from './backward-writer.ts';
 import { skipValue, stringValue } from './scan.ts';
-import { parseTime } from './times.ts';
+import { parseTime, type Instant } from './times.ts';
 import {
   FORM_LIST,
   FORM_MAP,
@@ -35,6 +35,7 @@ import {
   OP_STRING,
   OP_TIME,
   type FieldPlan,
+  type KeyPlace,
   type StepPlan,
   type TypePlan,
 } from './transcode-programs.ts';
@@ -59,6 +60,10 @@ const SHORT_COPY = 48;
 /** `meta.v1.ObjectMeta.resourceVersion`. */
 const RESOURCE_VERSION_NUMBER = 6;
 
+/** Texts of raw fields that are known again, and how long they may be. */
+const RAWS_MAX = 4;
+const RAW_BYTES_MAX = 16 * 1024;
+
 /** One object at a time; reuse it. */
 export class Transcoder {
   readonly out: BackwardWriter = new BackwardWriter();
@@ -70,6 +75,10 @@ export class Transcoder {
   #isBad = false;
   #metadata = 0;
   #resourceVersion = '';
+  #lastTime: Buffer = EMPTY;
+  readonly #raws: Buffer[] = [];
+  #nextRaw = 0;
+  #lastInstant: Instant | undefined = undefined;
 
   /**
    * Writes the message of the object to `out`, in front of what is there.
@@ -142,11 +151,15 @@ export class Transcoder {
       this.#at++;
       return row;
     }
+    let before = plan.start;
     for (;;) {
-      const field = this.#key(plan);
+      const field = this.#key(plan, before);
       if (this.#isBad) return 0;
       if (field === undefined) this.#skip();
-      else this.#value(field, row + 2 * field.slot);
+      else {
+        this.#value(field, row + 2 * field.slot);
+        before = field;
+      }
       const next = this.#peek();
       if (next !== COMMA && next !== BRACE_CLOSE) return this.#bad();
       this.#at++;
@@ -155,8 +168,23 @@ export class Transcoder {
     }
   }
 
-  /** Reads `"key":`; undefined for keys that the type does not have. */
-  #key(plan: TypePlan): FieldPlan | undefined {
+  /**
+   * Reads `"key":`; undefined for keys that the type does not have. Objects of a make have the
+   * same keys in the same order: what came behind the key `before` last is tried first.
+   */
+  #key(plan: TypePlan, before: KeyPlace): FieldPlan | undefined {
+    const bytes = this.#bytes;
+    const likely = before.next;
+    if (likely !== undefined && isKey(bytes, this.#at, likely.opening.length, likely.opening)) {
+      this.#at += likely.opening.length;
+      return likely;
+    }
+    const found = this.#knownKey(plan);
+    if (found !== undefined) before.next = found;
+    return found;
+  }
+
+  #knownKey(plan: TypePlan): FieldPlan | undefined {
     if (this.#peek() !== QUOTE) {
       this.#isBad = true;
       return undefined;
@@ -201,10 +229,37 @@ export class Transcoder {
       this.#tape[place] = row;
     } else {
       const start = this.#at;
-      this.#skip();
+      if (field.op === OP_RAW) this.#skipRaw();
+      else this.#skip();
       this.#tape[place] = start;
       this.#tape[place + 1] = this.#at;
     }
+  }
+
+  /**
+   * Objects of a make have the same owners of the same fields, long texts all of them: those that
+   * were met lately are found again as a whole.
+   */
+  #skipRaw(): void {
+    const start = this.#at;
+    const raws = this.#raws;
+    for (let tries = 0; tries < raws.length; tries++) {
+      const raw = raws[this.#nextRaw]!;
+      this.#nextRaw = (this.#nextRaw + 1) % raws.length;
+      const end = start + raw.length;
+      if (end <= this.#end && this.#bytes.compare(raw, 0, raw.length, start, end) === 0) {
+        this.#at = end;
+        return;
+      }
+    }
+    this.#skip();
+    // an object ends where its text ends, whatever comes behind it
+    if (this.#isBad || this.#bytes[start] !== BRACE_OPEN) return;
+    if (this.#at - start > RAW_BYTES_MAX) return;
+    const raw = Buffer.from(this.#bytes.subarray(start, this.#at));
+    if (raws.length < RAWS_MAX) raws.push(raw);
+    else raws[this.#nextRaw] = raw;
+    this.#nextRaw = (this.#nextRaw + 1) % raws.length;
   }
 
   #list(field: FieldPlan, place: number): void {
@@ -324,8 +379,9 @@ export class Transcoder {
       }
       if (row === this.#metadata && row !== 0 && this.#isRevision(field)) continue;
       const value = this.#tape[row + 2 * field.slot]!;
-      if (value === 0) out.copyShort(field.absent);
-      else if (field.form === FORM_ONE) {
+      if (value === 0) {
+        if (field.isWritten) out.copyShort(field.absent);
+      } else if (field.form === FORM_ONE) {
         this.#one(field, field.number, value, this.#tape[row + 2 * field.slot + 1]!);
       } else if (field.form === FORM_LIST) this.#writeList(field, value);
       else this.#writeMap(field, value);
@@ -394,13 +450,23 @@ export class Transcoder {
       out.copyRange(this.#bytes, start, end);
       out.length(1, mark);
     } else if (op === OP_TIME || op === OP_MICRO_TIME) {
-      const time = parseTime(this.#bytes.toString('latin1', start + 1, end - 1));
+      const time = this.#time(start + 1, end - 1);
       if (time === undefined) return;
       out.int(op === OP_TIME ? 0 : time.nanos);
       out.varint(2 * 8);
       out.int(time.seconds);
       out.varint(1 * 8);
     } else if (op === OP_INT_OR_STRING) this.#intOrString(start, end);
+  }
+
+  /** Most times of an object are of one second: the last one is remembered. */
+  #time(start: number, end: number): Instant | undefined {
+    const length = end - start;
+    const last = this.#lastTime;
+    if (length === last.length && isKey(this.#bytes, start, length, last)) return this.#lastInstant;
+    this.#lastTime = Buffer.from(this.#bytes.subarray(start, end));
+    this.#lastInstant = parseTime(this.#lastTime.latin1Slice(0, length));
+    return this.#lastInstant;
   }
 
   #intOrString(start: number, end: number): void {
