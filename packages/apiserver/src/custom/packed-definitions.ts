@@ -43,9 +43,12 @@ export class RecentDefinitions {
 
   /** Keeps a copy of what was written at a revision, unless it is large. */
   note(revision: number, value: Buffer): void {
-    if (value.length > RECENT_BYTES_MAX) return;
+    if (value.length <= RECENT_BYTES_MAX) this.#keep(revision, Buffer.from(value));
+  }
+
+  #keep(revision: number, value: Buffer): void {
     this.#revisions[this.#next] = revision;
-    this.#values[this.#next] = Buffer.from(value);
+    this.#values[this.#next] = value;
     this.#next = (this.#next + 1) % RECENT_MAX;
   }
 
@@ -54,7 +57,7 @@ export class RecentDefinitions {
     const known = this.#values[this.#revisions.indexOf(revision)];
     if (known !== undefined) return known;
     const value = unpackedDefinition(bytes, start, end);
-    this.note(revision, value);
+    if (value.length <= RECENT_BYTES_MAX) this.#keep(revision, value);
     return value;
   }
 }
