@@ -2,10 +2,16 @@
 
 import { quoted } from './quoting.ts';
 
-/** Levels of brackets beyond which a body is refused. */
-export const JSON_DEPTH_MAX = 10000;
+/**
+ * Levels of brackets beyond which a body is refused. Go's parser goes to 10,000; what judges,
+ * merges and tracks objects here calls itself for each level, and must not run out of stack.
+ */
+export const JSON_DEPTH_MAX = 1000;
 
-/** The message of Go's scanner for text that is no JSON; '' if it finds nothing wrong. */
+/**
+ * The message of Go's scanner for text that is no JSON or nested too deep; '' if it finds nothing
+ * wrong.
+ */
 export function syntaxError(text: string): string {
   const scanner = new SyntaxScanner(text);
   scanner.value();
@@ -66,7 +72,7 @@ class SyntaxScanner {
         this.#at++;
         open.push(first);
         if (open.length > JSON_DEPTH_MAX) {
-          this.failure = 'exceeded max depth';
+          this.failure = `invalid character '${first}' exceeded max depth`;
           return;
         }
         if (this.#peek() === (first === '{' ? '}' : ']')) {

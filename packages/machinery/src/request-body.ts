@@ -26,7 +26,6 @@ export type Body =
 
 /** Where upstream looks for options that name no version. */
 const OPTIONS_VERSION = 'meta.k8s.io/v1';
-const TOO_DEEP = 'exceeded max depth';
 const NO_ERRORS: readonly string[] = [];
 /** Bytes of a body that error texts show. */
 const SUMMARY_BYTES = 30;
@@ -47,7 +46,7 @@ export function decodeJsonBody(
   const value = parsed?.value;
   const members = value === undefined ? 0 : countMembers(bytes, start, end);
   const isDeep = members < 0;
-  const meta = value === undefined ? syntaxError(text) : isDeep ? TOO_DEEP : metaError(value);
+  const meta = value === undefined || isDeep ? syntaxError(text) : metaError(value);
   if (meta !== '' || value === undefined) {
     const cause = `couldn't get version/kind; json parse error: ${meta}`;
     return unrecognized(bytes, start, end, expected, cause);

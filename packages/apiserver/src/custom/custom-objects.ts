@@ -24,7 +24,6 @@ import type { CustomVersion } from './custom-kind.ts';
 
 /** Bytes of a body that error texts show. */
 const SUMMARY_BYTES = 30;
-const TOO_DEEP = 'exceeded max depth';
 
 /** What upstream reads kind and version into, as Go prints it. */
 export const KIND_STRUCT: string =
@@ -48,8 +47,7 @@ export function readCustomJson(
   const value = parse(text);
   const members = value === undefined ? 0 : countMembers(bytes, 0, bytes.length);
   if (value === undefined || members < 0) {
-    const why = value === undefined ? syntaxError(text) : TOO_DEEP;
-    const cause = `couldn't get version/kind; json parse error: ${why}`;
+    const cause = `couldn't get version/kind; json parse error: ${syntaxError(text)}`;
     return unrecognized(text, expected, cause);
   }
   if (!isObject(value) && value !== null) {

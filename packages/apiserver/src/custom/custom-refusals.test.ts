@@ -139,3 +139,20 @@ test('finalizers without a domain are warned of once, and lists say where they g
   const deleted = ask('DELETE', `${WIDGETS}?labelSelector=none=1`);
   assert.match(deleted.text, /"continue":""/);
 });
+
+test('what is nested too deeply is refused, however it comes', () => {
+  const { ask } = started();
+  const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+  const gadget = (levels: number): Buffer =>
+    Buffer.from(
+      '{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g"},' +
+        `"spec":${deep(levels)}}`,
+    );
+  const path = `${GADGETS}/gadgets`;
+  assert.match(told(ask('POST', path, gadget(1000))), /^400 .*invalid character '{' exceeded max/);
+  assert.equal(ask('POST', path, gadget(998)).status, 201);
+  const patch = Buffer.from(`{"spec":${deep(8000)}}`);
+  const patched = ask('PATCH', `${path}/g`, patch, MERGE);
+  assert.equal(told(patched), '400 the object is nested too deeply');
+  assert.equal(ask('GET', `${path}/g`).status, 200);
+});
