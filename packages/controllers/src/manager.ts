@@ -2,9 +2,8 @@
 import type { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
 import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
-import { findKind } from '@megaplane/machinery/kinds';
 import { formatTime } from '@megaplane/machinery/times';
-import type { Announce } from './announce.ts';
+import { eventVersionOf, type Announce } from './announce.ts';
 import type { Authority } from './certificates/signing.ts';
 import { collectionPath, discover, type ApiResource } from './api-resources.ts';
 import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
@@ -137,7 +136,7 @@ export class Manager {
     const recorder = createEventRecorder({ client, component });
     this.#recorders.set(component, recorder);
     return (kind, namespace, name, type, reason, message, uid) => {
-      const apiVersion = findKind('v1', kind)?.apiVersion ?? '';
+      const apiVersion = eventVersionOf(kind);
       const subject = { kind, apiVersion, namespace, name, ...(uid === undefined ? {} : { uid }) };
       recorder.event(subject, type, reason, message);
     };
