@@ -68,7 +68,7 @@ function priorityClass(name: string, value: number, description: string): JsonOb
   return {
     kind: 'PriorityClass',
     apiVersion: 'scheduling.k8s.io/v1',
-    metadata: { name },
+    metadata: { name, generation: 1 },
     value,
     description,
     preemptionPolicy: 'PreemptLowerPriority',

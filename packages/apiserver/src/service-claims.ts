@@ -154,7 +154,6 @@ function takeAddress(world: World, address: string, service: JsonObject, done: T
     metadata: {
       name: address,
       uid: world.edge.uuid(),
-      generation: 1,
       creationTimestamp: timestamp(world.edge.nowMs()),
       labels: {
         'ipaddress.kubernetes.io/ip-family': family,

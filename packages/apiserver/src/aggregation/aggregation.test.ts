@@ -159,11 +159,25 @@ async function register(): Promise<void> {
   });
 }
 
-test('what this server serves has APIServices of its own', async () => {
+test('what this server serves has APIServices of its own, ordered as upstream', async () => {
   const { text } = await ask('GET', SERVICES);
-  const { items } = JSON.parse(text) as { items: { metadata: { name: string } }[] };
-  const names = items.map(({ metadata }) => metadata.name);
-  for (const name of ['v1.', 'v1.apps', 'v1.batch']) assert.ok(names.includes(name), name);
+  const { items } = JSON.parse(text) as {
+    items: {
+      metadata: { name: string };
+      spec: { groupPriorityMinimum: number; versionPriority: number };
+    }[];
+  };
+  const priorities = new Map(
+    items.map(({ metadata, spec }) => [
+      metadata.name,
+      [spec.groupPriorityMinimum, spec.versionPriority],
+    ]),
+  );
+  assert.deepEqual(priorities.get('v1.'), [18_000, 1]);
+  assert.deepEqual(priorities.get('v1.apps'), [17_800, 15]);
+  assert.deepEqual(priorities.get('v2.autoscaling'), [17_500, 30]);
+  assert.deepEqual(priorities.get('v1.flowcontrol.apiserver.k8s.io'), [16_100, 21]);
+  assert.equal(priorities.has('v1.apiregistration.k8s.io'), false);
 });
 
 test('a service that is not there is not available, and says why', async () => {

@@ -11,10 +11,11 @@ import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import { EXPECT_ANY } from '../storage.ts';
 import type { World } from '../world.ts';
+import { prioritiesOf } from './group-priorities.ts';
 
 const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
-/** Priorities of groups; only their order matters to clients. */
-const FIRST_PRIORITY = 18_000;
+/** The aggregator's own group is served by itself and has no object. */
+const OWN_GROUP = 'apiregistration.k8s.io';
 const CUSTOM_PRIORITY = 1000;
 const CUSTOM_VERSION_PRIORITY = 100;
 
@@ -29,7 +30,7 @@ export class LocalServices {
 
   constructor(world: World) {
     this.#world = world;
-    const served = findServed('apiregistration.k8s.io', 'v1', 'apiservices');
+    const served = findServed(OWN_GROUP, 'v1', 'apiservices');
     if (served === undefined) throw new Error('the tables have no APIServices');
     this.#served = served;
   }
@@ -101,12 +102,13 @@ export class LocalServices {
 }
 
 function builtinServices(nowMs: number): JsonObject[] {
-  return groups().flatMap((group, index) =>
-    group.versions.map(({ version }, place) => {
-      const priorities = [FIRST_PRIORITY - 100 * index, 15 - place] as const;
-      return serviceOf(group.name, version, 'onstart', priorities, nowMs);
-    }),
-  );
+  return groups()
+    .filter(({ name }) => name !== OWN_GROUP)
+    .flatMap(({ name, versions }) =>
+      versions.map(({ version }) =>
+        serviceOf(name, version, 'onstart', prioritiesOf(name, version), nowMs),
+      ),
+    );
 }
 
 function serviceOf(

@@ -1,7 +1,7 @@
 /** Objects that the server makes for itself where they are missing. */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { timestamp } from '../deletion.ts';
@@ -35,7 +35,7 @@ export function ensure(
     ...objectAt(object, 'metadata'),
     uid: world.edge.uuid(),
     creationTimestamp: timestamp(world.edge.nowMs()),
-    generation: served.counted ? 1 : 0,
+    generation: served.counted ? 1 : numberAt(object, 'metadata', 'generation'),
   });
   const { kind, apiVersion, metadata: _, ...rest } = object;
   const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
