@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { FakeApi } from '../test/fake-api.ts';
 import { Manager } from './manager.ts';
 import { chosenControllers } from './options.ts';
@@ -308,6 +308,22 @@ test('a node that comes and goes is told of', async () => {
   assert.deepEqual(told().slice(2), [
     'RemovingNode: Node n2 event: Removing Node n2 from Controller',
   ]);
+  manager.stop();
+});
+
+test('nodes tell for how long to keep things, as many as they are', async () => {
+  const { api, manager } = await cluster();
+  const names = Array.from({ length: 101 }, (_, index) => `n${index}`);
+  await addNodes(api, names);
+  await api.advance(1_000);
+  const told = (): string[] =>
+    names.map((name) => {
+      const { annotations } = objectAt(api.objects.get(`/api/v1/nodes /${name}`), 'metadata') ?? {};
+      return stringAt({ annotations }, 'annotations', 'node.alpha.kubernetes.io/ttl');
+    });
+  assert.deepEqual(new Set(told()), new Set(['0', '15']), 'those that came first are not yet told');
+  await beat(api, names, 60);
+  assert.deepEqual(new Set(told()), new Set(['15']));
   manager.stop();
 });
 

@@ -147,7 +147,8 @@ export class Manager {
     const isLifecycle = chosen.has('node-lifecycle-controller');
     const isEviction = chosen.has('taint-eviction-controller');
     const isPodGc = chosen.has('pod-garbage-collector-controller');
-    if (!isLifecycle && !isEviction && !isPodGc) return undefined;
+    const isTtl = chosen.has('ttl-controller');
+    if (!isLifecycle && !isEviction && !isPodGc && !isTtl) return undefined;
     const part = new NodePart({
       ...this.#given,
       informers: this.#informers,
@@ -156,6 +157,7 @@ export class Manager {
       isLifecycle,
       isEviction,
       isPodGc,
+      isTtl,
       announce: (component) => this.#announce(component),
       now: this.#now,
       onError: this.#onError,

@@ -10,6 +10,7 @@ import { NO_EXECUTE_ANY } from './node-bits.ts';
 import { NodeLifecycle, type LifecycleRules } from './node-lifecycle.ts';
 import { NodeScan } from './node-scan.ts';
 import { NodeTable } from './node-table.ts';
+import { NodeTtl } from './node-ttl.ts';
 import { NodeWriter } from './node-writer.ts';
 import type { Log } from './options.ts';
 import { PodGc } from './pod-gc.ts';
@@ -23,6 +24,8 @@ const LEASE_NAMESPACE = Buffer.from('kube-node-lease/');
 /** How often the taint queues and the evictions that are due are looked at. */
 const DRAIN_MS = 100;
 const POD_GC_MS = 20_000;
+/** How often annotations of nodes of which nothing is heard are looked at. */
+const TTL_MS = 60_000;
 /** Leases that are polled and were last read so much of the grace ago tell nothing of silence. */
 const LEASES_AGE_SHARE_MAX = 0.8;
 
@@ -33,6 +36,7 @@ export interface NodePartOptions extends PartOptions {
   readonly isLifecycle: boolean;
   readonly isEviction: boolean;
   readonly isPodGc: boolean;
+  readonly isTtl: boolean;
   /** By component: `node-controller`, `taint-eviction-controller`. */
   readonly announce: (component: string) => Announce;
   readonly monotonicMs: () => number;
@@ -60,6 +64,8 @@ export class NodePart {
   #troubleMs = -1;
   #leasesReadMs = 0;
   readonly #cancels: Set<() => void> = new Set();
+  readonly #ttl = new NodeTtl();
+  #isStarted = false;
   #isStopped = false;
   evictions = 0;
 
@@ -150,6 +156,7 @@ export class NodePart {
       onUpsert: (row, isNew, bytes, start, end) => {
         if (!this.#scan.scan(bytes, start, end)) return;
         if (isNew) {
+          this.#ttl.nodeCame();
           const key = Buffer.from(this.#nodeInformer.keyOf(row));
           this.#ofNode.set(row, this.nodes.rowOf(key, 0, key.length) + 1);
         }
@@ -157,6 +164,7 @@ export class NodePart {
         if (id >= 0) this.#nodeChanged(id, row, bytes);
       },
       onDelete: (row, bytes, start, end) => {
+        this.#ttl.nodeWent();
         const id = this.#ofNode.get(row) - 1;
         if (id < 0) return;
         if (this.lifecycle.isRegistered(id)) {
@@ -178,12 +186,32 @@ export class NodePart {
     const { bits } = scan;
     const resourceVersion = this.#nodeInformer.resourceVersionOf(row);
     let before = 0;
-    this.#writer.during({ id, resourceVersion, bits, taints }, () => {
+    this.nodes.ttl.set(id, scan.ttl + 1);
+    const ttl = this.#missingTtl(id);
+    const isWritten = this.#writer.during({ id, resourceVersion, bits, taints, ttl }, () => {
       before = this.lifecycle.upsert(id, scan, zone);
     });
+    // What was right a moment ago waits: in a cluster that grows it is soon wrong again.
+    if (ttl >= 0 && !isWritten && scan.ttl < 0) this.#writer.annotate(id, ttl);
     if (((before | bits) & NO_EXECUTE_ANY) === 0 || !this.#options.isEviction) return;
     const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
     this.eviction.taintsChanged(id, list, this.#options.monotonicMs());
+  }
+
+  /** Seconds that the node's annotation should tell and does not, or -1. */
+  #missingTtl(id: number): number {
+    const { seconds } = this.#ttl;
+    const isRight = this.nodes.ttl.get(id) === seconds + 1;
+    return isRight || !this.#isStarted || !this.#options.isTtl ? -1 : seconds;
+  }
+
+  /** Nodes that came before the start, and those of before the cluster was of another size. */
+  #annotateAll(): void {
+    for (let id = 0; id < this.nodes.keys.idEnd; id++) {
+      if (!this.nodes.exists(id)) continue;
+      const ttl = this.#missingTtl(id);
+      if (ttl >= 0) this.#writer.annotate(id, ttl);
+    }
   }
 
   #podHandler(): CollectionHandler {
@@ -259,7 +287,12 @@ export class NodePart {
 
   /** Begins to act; nodes, leases and pods are in view. */
   start(): void {
-    const { isLifecycle, isEviction, isPodGc, monotonicMs, rules } = this.#options;
+    const { isLifecycle, isEviction, isPodGc, isTtl, monotonicMs, rules } = this.#options;
+    this.#isStarted = true;
+    if (isTtl) {
+      this.#annotateAll();
+      this.#every(TTL_MS, () => this.#annotateAll());
+    }
     if (isLifecycle) {
       this.#pass();
       this.#every(rules.periodMs, () => this.#pass());

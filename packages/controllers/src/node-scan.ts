@@ -26,6 +26,8 @@ import {
   UNSCHEDULABLE,
 } from './node-bits.ts';
 
+import { TTL_ANNOTATION } from './node-ttl.ts';
+
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const quote = (text: string): Uint8Array => encode(`"${text}"`);
 
@@ -53,7 +55,13 @@ const ZONE_BETA = encode('failure-domain.beta.kubernetes.io/zone');
 const REGION = encode('topology.kubernetes.io/region');
 const REGION_BETA = encode('failure-domain.beta.kubernetes.io/region');
 
+const TTL = pathOf(TTL_ANNOTATION);
+/** What is larger is wrong, whatever it is. */
+const TTL_MAX = 1_000_000;
+
 const COMMA = 0x2c;
+const QUOTE = 0x22;
+const ZERO = 0x30;
 const BRACKET = 0x5b;
 const LOWER_T = 0x74;
 
@@ -79,6 +87,9 @@ export class NodeScan {
   regionStart = 0;
   regionEnd = 0;
 
+  /** Seconds of the annotation that tells how long to keep Secrets; -1 where it is no number. */
+  ttl = -1;
+
   readonly #object = new ObjectScan();
   readonly #cursor = new MemberCursor();
 
@@ -86,11 +97,15 @@ export class NodeScan {
   scan(bytes: Uint8Array, start: number, end: number): boolean {
     this.bits = 0;
     this.heartbeat = 0;
+    this.ttl = -1;
     this.taintsStart = this.taintsEnd = 0;
     this.zoneStart = this.zoneEnd = this.regionStart = this.regionEnd = 0;
     const object = this.#object;
     if (!object.scan(bytes, start, end)) return false;
     if (object.labelsStart >= 0) this.#labels(bytes, object.labelsStart, object.labelsEnd);
+    if (object.annotationsStart >= 0) {
+      this.#annotations(bytes, object.annotationsStart, object.annotationsEnd);
+    }
     if (object.specStart >= 0) this.#spec(bytes, object.specStart, object.specEnd);
     if (object.statusStart >= 0) this.#conditions(bytes, object.statusStart, object.statusEnd);
     return true;
@@ -120,6 +135,19 @@ export class NodeScan {
     if ((os !== 0 && os !== osBeta) || (arch !== 0 && arch !== archBeta)) {
       this.bits |= LABELS_DIFFER;
     }
+  }
+
+  #annotations(bytes: Uint8Array, start: number, end: number): void {
+    const at = findPath(bytes, start, end, TTL);
+    if (at < 0 || bytes[at] !== QUOTE) return;
+    let seconds = 0;
+    let digit = at + 1;
+    for (; digit < end && bytes[digit] !== QUOTE; digit++) {
+      const value = bytes[digit]! - ZERO;
+      if (value < 0 || value > 9 || seconds > TTL_MAX) return;
+      seconds = 10 * seconds + value;
+    }
+    if (digit > at + 1) this.ttl = seconds;
   }
 
   #spec(bytes: Uint8Array, start: number, end: number): void {

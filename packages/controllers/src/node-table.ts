@@ -8,10 +8,11 @@
  *   heartbeat  hash of the Ready condition's heartbeat, 0 = never seen
  *   lease      hash of the lease's renewTime, 0 = never seen
  *   zone       index of the zone
+ *   ttl        seconds of its annotation + 1, 0 = none; see node-ttl.ts
  *   podHead    first pod of the node's list + 1, 0 = none (the list is pod-table.ts's)
  *   holds      pods that name the node; a row lives while it exists or is held
  *
- * 33 bytes a node beside the name.
+ * 37 bytes a node beside the name.
  */
 import { Float64Column, Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
@@ -25,6 +26,7 @@ export class NodeTable {
   readonly heartbeat: Uint32Column = new Uint32Column();
   readonly lease: Uint32Column = new Uint32Column();
   readonly zone: Uint16Column = new Uint16Column();
+  readonly ttl: Int32Column = new Int32Column();
   readonly podHead: Int32Column = new Int32Column();
   readonly holds: Uint32Column = new Uint32Column();
 
@@ -78,6 +80,7 @@ export class NodeTable {
     this.heartbeat.set(id, 0);
     this.lease.set(id, 0);
     this.zone.set(id, 0);
+    this.ttl.set(id, 0);
     this.podHead.set(id, 0);
     this.holds.set(id, 0);
   }

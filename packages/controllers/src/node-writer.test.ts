@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
-import { listAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { FakeApi } from '../test/fake-api.ts';
 import { NodeTable } from './node-table.ts';
 import { NodeWriter } from './node-writer.ts';
 import { NodeScan } from './node-scan.ts';
+import { TTL_ANNOTATION } from './node-ttl.ts';
 
 const NODES = '/api/v1/nodes';
 const NOT_READY = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
@@ -53,21 +54,26 @@ async function world() {
   scan.scan(made.bytes, 0, made.bytes.length);
   const taints = Buffer.from(made.bytes).toString('utf8', scan.taintsStart, scan.taintsEnd);
   const resourceVersion = Number(stringAt(made.object, 'metadata', 'resourceVersion'));
-  const seen = { id, resourceVersion, bits: scan.bits, taints };
+  const seen = { id, resourceVersion, bits: scan.bits, taints, ttl: 15 };
   const react = async (): Promise<void> => {
     api.asked.length = 0;
     writer.during(seen, () => writer.syncNoSchedule(id));
     for (let i = 0; i < 3; i++) await api.settle();
   };
+  const ttlNow = () => {
+    const { annotations } = objectAt(api.objects.get(`${NODES} /n`), 'metadata') ?? {};
+    return stringAt({ annotations }, 'annotations', TTL_ANNOTATION);
+  };
   const taintsNow = () => listAt(api.objects.get(`${NODES} /n`), 'spec', 'taints');
-  return { api, react, taintsNow, writer, id };
+  return { api, react, taintsNow, ttlNow, writer, id };
 }
 
 test('a taint goes with one request where an event tells that the node is ready', async () => {
-  const { api, react, taintsNow } = await world();
+  const { api, react, taintsNow, ttlNow } = await world();
   await react();
   assert.deepEqual(api.asked, [`PATCH ${NODES}/n`]);
   assert.deepEqual(taintsNow(), [OWN]);
+  assert.equal(ttlNow(), '15', 'the annotation goes with it');
 });
 
 test('a node that has changed since its event is read once more', async () => {

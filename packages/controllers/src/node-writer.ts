@@ -16,6 +16,7 @@ import {
 import type { LifecycleEffects, NodeLifecycle } from './node-lifecycle.ts';
 import { NodeEvents } from './node-events.ts';
 import { NodeScan } from './node-scan.ts';
+import { TTL_ANNOTATION } from './node-ttl.ts';
 import type { NodeTable } from './node-table.ts';
 import { taintOf } from './tolerations.ts';
 
@@ -52,6 +53,8 @@ export interface SeenNode {
   readonly bits: number;
   /** `spec.taints` as JSON, or empty. */
   readonly taints: string;
+  /** Seconds that its annotation should tell and does not (see node-ttl.ts), or -1. */
+  readonly ttl: number;
 }
 
 /** What new taints are worked out from. */
@@ -59,11 +62,16 @@ interface Tainted {
   readonly resourceVersion: string;
   readonly bits: number;
   readonly taints: readonly JsonValue[];
+  readonly ttl: number;
 }
 
-function taintedOf({ resourceVersion, bits, taints }: SeenNode): Tainted {
+function taintedOf({ resourceVersion, bits, taints, ttl }: SeenNode): Tainted {
   const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
-  return { resourceVersion: `${resourceVersion}`, bits, taints: list };
+  return { resourceVersion: `${resourceVersion}`, bits, taints: list, ttl };
+}
+
+function ttlOf(seconds: number): JsonObject {
+  return seconds < 0 ? {} : { annotations: { [TTL_ANNOTATION]: `${seconds}` } };
 }
 
 export class NodeWriter implements LifecycleEffects {
@@ -73,6 +81,7 @@ export class NodeWriter implements LifecycleEffects {
   readonly #scan = new NodeScan();
   #machine: NodeLifecycle | undefined;
   #seen: SeenNode | undefined;
+  #isUsed = false;
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
@@ -202,12 +211,25 @@ export class NodeWriter implements LifecycleEffects {
 
   /**
    * Says that what `act` asks for is because of this state of a node. Its taints are then written
-   * with no reading before, on the condition that the node is still of that revision.
+   * with no reading before, on the condition that the node is still of that revision, and the
+   * annotation with them. Answers whether anything is written.
    */
-  during(seen: SeenNode, act: () => void): void {
+  during(seen: SeenNode, act: () => void): boolean {
     this.#seen = seen;
+    this.#isUsed = false;
     act();
     this.#seen = undefined;
+    return this.#isUsed;
+  }
+
+  /** Writes the annotation of a node alone. */
+  annotate(id: number, seconds: number): void {
+    const path = `/api/v1/nodes/${this.#options.nodes.nameOf(id)}`;
+    const body = { metadata: ttlOf(seconds) };
+    const contentType = CONTENT.mergePatch;
+    this.#lanes.run(async () => {
+      await this.#options.client.request({ method: 'PATCH', path, contentType, body });
+    });
   }
 
   syncNoSchedule(id: number): void {
@@ -222,6 +244,7 @@ export class NodeWriter implements LifecycleEffects {
   #taint(id: number, change: (node: Tainted) => JsonValue[] | undefined): void {
     const name = this.#options.nodes.nameOf(id);
     const seen = this.#seen?.id === id ? this.#seen : undefined;
+    this.#isUsed ||= seen !== undefined;
     this.#lanes.run(async () => {
       const isDone = seen !== undefined && (await this.#writeTaints(name, taintedOf(seen), change));
       if (!isDone) {
@@ -241,6 +264,7 @@ export class NodeWriter implements LifecycleEffects {
       resourceVersion: stringAt(node.object, 'metadata', 'resourceVersion'),
       bits: this.#scan.bits,
       taints: listAt(node.object, 'spec', 'taints'),
+      ttl: -1,
     };
   }
 
@@ -257,7 +281,7 @@ export class NodeWriter implements LifecycleEffects {
       path: `/api/v1/nodes/${name}`,
       contentType: CONTENT.mergePatch,
       body: {
-        metadata: { resourceVersion: node.resourceVersion },
+        metadata: { resourceVersion: node.resourceVersion, ...ttlOf(node.ttl) },
         spec: { taints: taints.length === 0 ? null : taints },
       },
     });

@@ -40,6 +40,7 @@ export const CONTROLLER_NAMES = [
   'persistentvolume-attach-detach-controller',
   'service-cidr-controller',
   'bootstrap-signer-controller',
+  'ttl-controller',
 ] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number];
 
@@ -79,6 +80,7 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   'resource-claim-controller': 'resourceclaim-controller',
   nodeipam: 'node-ipam-controller',
   bootstrapsigner: 'bootstrap-signer-controller',
+  ttl: 'ttl-controller',
   tokencleaner: 'token-cleaner-controller',
   csrcleaner: 'certificatesigningrequest-cleaner-controller',
   horizontalpodautoscaling: 'horizontal-pod-autoscaler-controller',
