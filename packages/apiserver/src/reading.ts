@@ -89,9 +89,15 @@ export function listObjects(world: World, call: Call, served: Served, options: L
   }
   // a token may be of a revision that has not happened yet, too
   const needed = Math.max(options.revision, options.token?.revision ?? 0);
+  const isExact = options.token !== null || isExactRead(options);
+  const { appliedRevision, isShared } = world.storage;
+  // upstream asks etcd itself for these, which knows at once that there is no such revision
+  if (isExact && !isShared && needed > appliedRevision) {
+    call.fail(tooLargeResourceVersion(needed, appliedRevision, true));
+    return;
+  }
   world.whenFresh(needed, (reached) => {
     if (!reached) {
-      const isExact = options.token !== null || isExactRead(options);
       call.fail(tooLargeResourceVersion(needed, world.storage.appliedRevision, isExact));
       return;
     }

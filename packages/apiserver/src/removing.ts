@@ -11,6 +11,7 @@ import {
   notFound,
   preconditionFailed,
   success,
+  tooLargeResourceVersion,
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
@@ -294,9 +295,20 @@ export function deleteCollection(
   warnOfDefault(context, options);
   const range = selectOf(served, call.info, filter.value, list.token !== null);
   const start = startOfPage(range, list.token);
+  // upstream goes through its list in pages, which a revision then means exactly
+  const asked = filter.value.name === '' ? Math.max(0, list.token?.revision ?? list.revision) : 0;
+  const { appliedRevision } = world.storage;
+  if (asked > appliedRevision) {
+    call.fail(tooLargeResourceVersion(asked, appliedRevision, true));
+    return;
+  }
+  if (asked > 0 && asked < world.storage.oldestRevision(start, range.end)) {
+    call.fail(expired());
+    return;
+  }
   const names: { namespace: string; name: string; key: string }[] = [];
   let isCut = false;
-  const outcome = world.storage.page(start, range.end, 0, (one) => {
+  const outcome = world.storage.page(start, range.end, asked, (one) => {
     if (list.limit > 0 && names.length === list.limit) {
       isCut = true;
       return false;
@@ -312,7 +324,7 @@ export function deleteCollection(
     call.fail(expired());
     return;
   }
-  const revision = world.storage.appliedRevision;
+  const revision = asked || appliedRevision;
   const metadata: JsonObject = { resourceVersion: String(revision) };
   if (filter.value.shard !== null && served.custom === null) {
     metadata['shardInfo'] = { selector: filter.value.shard.text };

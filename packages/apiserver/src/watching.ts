@@ -1,6 +1,15 @@
 /** WATCH: from the options of a request to a watch in its hub. */
-import { failed, notAcceptable, success, type Result } from '@megaplane/machinery/status';
+import {
+  failed,
+  notAcceptable,
+  success,
+  tooLargeResourceVersion,
+  type Result,
+  type Status,
+} from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
+import type { Encoder } from './encoder.ts';
+import type { Filter } from './filter.ts';
 import type { ListOptions } from './list-options.ts';
 import type { RowSource } from './index/row-source.ts';
 import { RowStream } from './list-stream.ts';
@@ -9,6 +18,7 @@ import { whenIndexed } from './reading.ts';
 import { encoderOf, namespaceOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import type { Served } from './served.ts';
+import { Sink } from './sink.ts';
 import { isWebSocket, openWebSocket } from './watch/websocket-outlet.ts';
 import type { WatchOutlet } from './watcher.ts';
 import type { World } from './world.ts';
@@ -45,22 +55,59 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
     call.fail(encoder.status);
     return;
   }
-  const { storage, edge } = world;
-  const namespace = namespaceOf(served, call.info, filter.value);
-  const { name } = filter.value;
-  const range = selectOf(served, call.info, filter.value);
-  const startsWithState = sendsState(options);
-  const now = storage.appliedRevision;
-  const revision = startsWithState || options.revision === 0 ? now : options.revision;
-  const asked = options.timeoutSeconds ?? 0;
-  const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
   // it is the state to begin with that costs; what comes later is everybody's
-  call.isLasting = startsWithState;
+  call.isLasting = sendsState(options);
   const outlet = openOutlet(call);
   if (outlet === null) {
     call.done();
     return;
   }
+  const plan = { call, served, options, filter: filter.value, encoder: encoder.value, outlet };
+  const { revision } = options;
+  if (!sendsState(options) || revision <= world.storage.appliedRevision) {
+    startWatch(world, plan);
+    return;
+  }
+  world.whenFresh(revision, (reached) => {
+    const { appliedRevision } = world.storage;
+    if (!reached) refuseLate(plan, tooLargeResourceVersion(revision, appliedRevision));
+    // in a later turn nobody holds back what is not as durable as promised yet
+    else world.whenPublished(appliedRevision, () => startWatch(world, plan));
+  });
+}
+
+/** A watch whose head was sent. */
+interface WatchPlan {
+  readonly call: Call;
+  readonly served: Served;
+  readonly options: ListOptions;
+  readonly filter: Filter;
+  readonly encoder: Encoder;
+  readonly outlet: WatchOutlet;
+}
+
+/** Ends a watch by an event that says why, since its head was sent already. */
+function refuseLate({ call, outlet, encoder }: WatchPlan, status: Status): void {
+  if (!outlet.closed) {
+    const sink = new Sink();
+    encoder.error(sink, status);
+    outlet.write(sink.bytes, 0, sink.length);
+    outlet.end();
+  }
+  call.done();
+}
+
+function startWatch(world: World, plan: WatchPlan): void {
+  const { call, served, options, filter, encoder, outlet } = plan;
+  const { storage, edge } = world;
+  const namespace = namespaceOf(served, call.info, filter);
+  const { name } = filter;
+  const range = selectOf(served, call.info, filter);
+  const startsWithState = sendsState(options);
+  const now = storage.appliedRevision;
+  const revision = startsWithState || options.revision === 0 ? now : options.revision;
+  const asked = options.timeoutSeconds ?? 0;
+  const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
   const begin = (source: RowSource | null): void => {
     if (outlet.closed) {
       call.done();
@@ -68,15 +115,15 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
     }
     const hub = world.hubOf(served);
     const initial =
-      source === null ? null : new RowStream(source, range, now, filter.value, encoder.value, true);
+      source === null ? null : new RowStream(source, range, now, filter, encoder, true);
     const request = {
       exchange: outlet,
       sharesBytes: outlet === call.exchange && call.exchange.connection.protocol === 'h2',
       range,
       namespace,
       name,
-      filter: filter.value,
-      encoder: hub.frames.shared(encoder.value),
+      filter,
+      encoder: hub.frames.shared(encoder),
       revision,
       marksInitialEnd: startsWithState && options.allowWatchBookmarks,
       bookmarks: options.allowWatchBookmarks,
@@ -86,8 +133,8 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
     hub.add(request, initial, call.nowMs);
   };
   if (!startsWithState) begin(null);
-  else if (filter.value.isEverything) begin(storage);
-  else whenIndexed(world, served, { filter: filter.value, range, revision: now }, begin);
+  else if (filter.isEverything) begin(storage);
+  else whenIndexed(world, served, { filter, range, revision: now }, begin);
 }
 
 /** Sends the head, so that clients know at once that the watch stands. */
