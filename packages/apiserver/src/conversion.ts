@@ -2,8 +2,9 @@
  * Versions of one kind that share their stored objects: events of two groups, autoscalers of two
  * versions, and kinds whose versions differ in their apiVersion only.
  */
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Resource } from '@megaplane/machinery/kinds';
+import { scalerToV1, storedScaler } from './scaler-conversion.ts';
 
 /** Stored name -> name in events.k8s.io/v1. */
 const EVENT_FIELDS: readonly (readonly [string, string])[] = [
@@ -40,7 +41,9 @@ function convert(
   }
   renamed['apiVersion'] = apiVersion;
   if (isEvent && from === 0) dropEmpty(renamed, ['reportingController', 'reportingInstance']);
-  if (resource.kind === 'HorizontalPodAutoscaler') return convertScaler(renamed, from);
+  if (resource.kind === 'HorizontalPodAutoscaler') {
+    return from === 0 ? scalerToV1(renamed) : storedScaler(renamed);
+  }
   return renamed;
 }
 
@@ -54,36 +57,4 @@ function rename(field: string, from: 0 | 1): string {
     if (pair[from] === field) return pair[1 - from] ?? field;
   }
   return field;
-}
-
-/** v1 has one CPU percentage where v2 (stored) has a list of metrics. */
-function convertScaler(object: JsonObject, from: 0 | 1): JsonObject {
-  const spec = object['spec'];
-  if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) return object;
-  if (from === 1) {
-    const { targetCPUUtilizationPercentage: percentage, ...rest } = spec;
-    const metrics: JsonValue[] = percentage === undefined ? [] : [cpuMetric(percentage)];
-    return { ...object, spec: metrics.length === 0 ? rest : { ...rest, metrics } };
-  }
-  const { metrics, ...rest } = spec;
-  const percentage = cpuPercentage(metrics);
-  return {
-    ...object,
-    spec: percentage === undefined ? rest : { ...rest, targetCPUUtilizationPercentage: percentage },
-  };
-}
-
-function cpuMetric(percentage: JsonValue): JsonObject {
-  const target: JsonObject = { type: 'Utilization', averageUtilization: percentage };
-  return { type: 'Resource', resource: { name: 'cpu', target } };
-}
-
-function cpuPercentage(metrics: JsonValue | undefined): JsonValue | undefined {
-  if (!Array.isArray(metrics)) return undefined;
-  for (const metric of metrics) {
-    const resource = (metric as JsonObject)['resource'] as JsonObject | undefined;
-    if (resource?.['name'] !== 'cpu') continue;
-    return (resource['target'] as JsonObject | undefined)?.['averageUtilization'];
-  }
-  return undefined;
 }

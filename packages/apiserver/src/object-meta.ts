@@ -89,7 +89,8 @@ export function checkName(object: JsonObject, urlName: string): Status | null {
 
 /** A new object may not say which revision it has; null where it does not. */
 export function checkNewRevision(object: JsonObject): Status | null {
-  if (stringAt(object, 'metadata', 'resourceVersion') === '') return null;
+  // what is no revision is none
+  if (!/^0*[1-9][0-9]*$/.test(stringAt(object, 'metadata', 'resourceVersion'))) return null;
   return unclassified('resourceVersion should not be set on objects to be created');
 }
 

@@ -333,8 +333,8 @@ function answerUpdate(context: WriteContext, subresource: string): void {
   const { object } = body;
   const { namespaced } = served.resource;
   const mismatch =
-    checkName(object, call.info.name) ??
-    (namespaced ? checkNamespace(object, call.info.namespace) : null);
+    (namespaced ? checkNamespace(object, call.info.namespace) : null) ??
+    checkName(object, call.info.name);
   if (mismatch !== null) {
     call.fail(mismatch);
     return;
@@ -443,8 +443,8 @@ function runSubresource(
     call.fail(body.status);
     return;
   }
-  const other = verb === 'update' ? checkName(body.object, call.info.name) : null;
-  const mismatch = other ?? checkNamespace(body.object, call.info.namespace);
+  const moved = checkNamespace(body.object, call.info.namespace);
+  const mismatch = moved ?? (verb === 'update' ? checkName(body.object, call.info.name) : null);
   if (mismatch !== null) {
     call.fail(mismatch);
     return;

@@ -14,7 +14,8 @@ import type { WrittenNumbers } from '@megaplane/machinery/written-numbers';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { customFaults, defaultCustom, formCustom, type Warn } from './custom/custom-objects.ts';
-import type { Served } from './served.ts';
+import { scalerToV2, settleScaler } from './scaler-conversion.ts';
+import { findServed, type Served } from './served.ts';
 
 /** What says which form an object has. */
 interface Formed {
@@ -26,6 +27,7 @@ interface Formed {
 export function withDefaults({ custom }: Served, object: JsonObject): JsonObject {
   if (custom !== null) return defaultCustom(custom, object);
   applyDefaults(object);
+  if (object['kind'] === SCALER) settleScaler(object);
   return object;
 }
 
@@ -68,12 +70,29 @@ export function withStatusDefaults(served: Served, object: JsonObject): void {
   const shape = type?.field('status')?.shape;
   const status = objectAt(object, 'status');
   if (shape?.kind === 'object' && status !== undefined) applyTypeDefaults(shape.type, status);
+  if (kind === SCALER) settleScaler(object);
+}
+
+const SCALER = 'HorizontalPodAutoscaler';
+
+/** Autoscalers are judged in the newer version, which has all that the older one says. */
+function judgedForm(
+  { resource }: Served,
+  object: JsonObject,
+): { readonly resource: Served['resource']; readonly object: JsonObject } {
+  const newer =
+    resource.kind === SCALER && resource.version === 'v1'
+      ? findServed(resource.group, 'v2', resource.resource)
+      : undefined;
+  if (newer === undefined) return { resource, object };
+  return { resource: newer.resource, object: scalerToV2(object) };
 }
 
 /** What is wrong with a new object; `warn` is told what is let through, and should not be there. */
 export function newFaults(served: Served, object: JsonObject, warn: Warn): readonly FieldError[] {
   if (served.custom !== null) return customFaults(served.custom, object, null, '', warn);
-  const faults = validateCreate(served.resource, object);
+  const { resource, object: judged } = judgedForm(served, object);
+  const faults = validateCreate(resource, judged);
   if (faults.length === 0) for (const text of createWarnings(served.resource, object)) warn(text);
   return faults;
 }
@@ -93,7 +112,8 @@ export function changeFaults(
   if (custom !== null) return customFaults(custom, next, previous, subresource, warn);
   const resourceVersion = stringAt(previous, 'metadata', 'resourceVersion');
   const revised = { ...next, metadata: { ...objectAt(next, 'metadata'), resourceVersion } };
-  const faults = validateUpdate(served.resource, revised, previous, subresource);
+  const { resource, object: judged } = judgedForm(served, revised);
+  const faults = validateUpdate(resource, judged, judgedForm(served, previous).object, subresource);
   if (faults.length > 0) return faults;
   for (const text of updateWarnings(served.resource, next, previous, subresource)) warn(text);
   return faults;

@@ -105,9 +105,7 @@ export function refusedWrite(served: Served, name: string, outcome: WriteOutcome
 /** Creates the object; `object` is the decoded body in the served version. */
 export function createObject(context: WriteContext, object: JsonObject): void {
   const { call, served } = context;
-  const faults =
-    (served.resource.namespaced ? checkNamespace(object, call.info.namespace) : null) ??
-    checkNewRevision(object);
+  const faults = served.resource.namespaced ? checkNamespace(object, call.info.namespace) : null;
   if (faults !== null) {
     call.fail(faults);
     return;
@@ -132,6 +130,12 @@ function insertTry(
   const name = stringAt(object, 'metadata', 'name');
   const namespace = stringAt(object, 'metadata', 'namespace');
   const key = keyOf(served, namespace, name);
+  // storage looks for it first, and is not asked in a dry run
+  const revised = context.isDryRun ? null : checkNewRevision(sent);
+  if (revised !== null) {
+    call.fail(context.admission.excess(write) ?? revised);
+    return;
+  }
   if (world.storage.get(key, row)) {
     if (isGenerated && attempt < GENERATED_TRIES_MAX) createTry(context, sent, attempt + 1);
     else call.fail(nameTaken(served, name, isGenerated, context.admission.excess(write)));

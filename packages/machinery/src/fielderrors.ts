@@ -1,5 +1,5 @@
 import type { JsonValue } from './json-value.ts';
-import { quoted } from './quoting.ts';
+import { escapedJson, quoted } from './quoting.ts';
 
 /**
  * What can be wrong with a field: the reason that a Status cause carries, and the words that open
@@ -43,7 +43,7 @@ export function printedValue(value: JsonValue | undefined | Printed): string {
   if (value === null || value === undefined) return 'null';
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object') return String(value);
-  return PRINTED in value ? String(value[PRINTED]) : JSON.stringify(value);
+  return PRINTED in value ? String(value[PRINTED]) : escapedJson(value);
 }
 
 function fieldError(
@@ -80,7 +80,9 @@ export function notSupported(
   supported: readonly string[],
 ): FieldError {
   const list = supported.map(quoted).join(', ');
-  return fieldError('notSupported', field, list && `supported values: ${list}`, value);
+  // what has a set of values is of a type of its own, which Go prints as JSON
+  const shown = typeof value === 'string' ? printed(escapedJson(value)) : value;
+  return fieldError('notSupported', field, list && `supported values: ${list}`, shown);
 }
 
 export function forbiddenField(field: string, detail: string): FieldError {

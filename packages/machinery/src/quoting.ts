@@ -1,3 +1,5 @@
+import type { JsonValue } from './json-value.ts';
+
 /**
  * How the texts of Kubernetes print values: Go's `%q` for strings, JSON for composites.
  *
@@ -33,4 +35,17 @@ function escaped(character: string): string {
   if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`;
   if (code < 0x10000) return `\\u${code.toString(16).padStart(4, '0')}`;
   return `\\U${code.toString(16).padStart(8, '0')}`;
+}
+
+const HTML: Readonly<Record<string, string>> = {
+  '&': '\\u0026',
+  '<': '\\u003c',
+  '>': '\\u003e',
+  '\u2028': '\\u2028',
+  '\u2029': '\\u2029',
+};
+
+/** JSON as Go marshals it: what has a meaning in HTML is escaped. */
+export function escapedJson(value: JsonValue): string {
+  return JSON.stringify(value).replaceAll(/[&<>\u2028\u2029]/g, (one) => HTML[one] ?? one);
 }

@@ -3,7 +3,8 @@
 import { invalidValue } from './fielderrors.ts';
 import { hasExcessBits, ipText, networkText, parseIp, parseNetwork } from './ip-address.ts';
 import type { JsonValue } from './json-value.ts';
-import type { Findings } from './validation-rules.ts';
+import { dnsSubdomainErrors } from './names.ts';
+import { invalidEach, type Findings } from './validation-rules.ts';
 
 const NO_ADDRESS = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
 const NO_NETWORK = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
@@ -99,4 +100,12 @@ export function checkEndpointIp(found: Findings, path: string, value: JsonValue 
     texts.push('may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)');
   }
   for (const detail of texts) found.push(invalidValue(path, text, detail));
+}
+
+/** The name of a load balancer, '' where there is none. */
+export function checkHostname(found: Findings, path: string, host: string): void {
+  if (host === '') return;
+  invalidEach(found, path, host, dnsSubdomainErrors(host));
+  if (parseIp(host) === undefined) return;
+  found.push(invalidValue(path, host, 'must be a DNS name, not an IP address'));
 }

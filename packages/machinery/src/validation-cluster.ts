@@ -6,7 +6,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
-import { checkIngress } from './validation-ingresses.ts';
+import { checkIngress, checkIngressStatus } from './validation-ingresses.ts';
 import { checkConditions } from './validation-conditions.ts';
 import { checkResources } from './validation-resources.ts';
 import { checkSlice } from './validation-slices.ts';
@@ -49,7 +49,7 @@ export const CLUSTER_RULES: RuleTable = {
     create: (found, binding) => checkBinding(found, binding, false),
     change: keepRoleRef,
   },
-  'leases.coordination.k8s.io': { create: checkLease },
+  'leases.coordination.k8s.io': { create: checkLease, isForeign: true },
   'poddisruptionbudgets.policy': {
     skipsMetadata: true,
     create: checkBudget,
@@ -81,7 +81,10 @@ export const CLUSTER_RULES: RuleTable = {
       },
     },
   },
-  'ingresses.networking.k8s.io': { create: checkIngress },
+  'ingresses.networking.k8s.io': {
+    create: checkIngress,
+    subresources: { status: checkIngressStatus },
+  },
 };
 
 function checkPolicyRules(found: Findings, role: JsonObject, isNamespaced: boolean): void {

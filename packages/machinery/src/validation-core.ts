@@ -303,8 +303,25 @@ const CLAIM_TEXT =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName for ' +
   'bound claims';
 
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
+
 function changeClaim(found: Findings, next: JsonObject, previous: JsonObject): void {
   const [after, before] = [{ ...objectAt(next, 'spec') }, { ...objectAt(previous, 'spec') }];
+  const className = (spec: JsonObject): JsonValue => spec['storageClassName'] ?? null;
+  const classSaid = (claim: JsonObject): JsonValue | undefined =>
+    objectAt(claim, 'metadata', 'annotations')?.[CLASS_ANNOTATION];
+  const [saidNow, saidBefore] = [classSaid(next), classSaid(previous)];
+  // a class is named once where there was none, or as an annotation named it in older times
+  const isNamed = className(before) === null && className(after) !== null;
+  const isMoved = isNamed && saidBefore !== undefined && className(after) === saidBefore;
+  if (isMoved || (isNamed && saidBefore === undefined)) {
+    after['storageClassName'] = null;
+    before['storageClassName'] = null;
+  }
+  if ((saidNow ?? '') !== (saidBefore ?? '') && !(isMoved && saidNow === undefined)) {
+    const at = `metadata.annotations.${CLASS_ANNOTATION}`;
+    found.push(invalidValue(at, saidNow ?? '', 'field is immutable'));
+  }
   // the volume is named once
   if (stringAt(before, 'volumeName') === '') before['volumeName'] = after['volumeName'] ?? null;
   if (stringAt(next, 'status', 'phase') === 'Bound') {

@@ -243,7 +243,10 @@ function checkLevelType(found: Findings, type: string, spec: JsonObject): void {
     if (limited !== undefined) {
       found.push(forbiddenField('spec.limited', 'must be nil if the type is not Limited'));
     }
-    if (isObject(exempt)) checkShares(found, 'spec.exempt', exempt);
+    if (isObject(exempt)) {
+      checkShares(found, 'spec.exempt', exempt);
+      checkLendable(found, 'spec.exempt', exempt);
+    }
   } else if (type === 'Limited') {
     if (exempt !== undefined) {
       found.push(forbiddenField('spec.exempt', 'must be nil if the type is Limited'));

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject } from './json-value.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
 import {
   dnsLabelErrors,
   dnsSubdomainErrors,
@@ -12,11 +12,28 @@ import {
   portNameErrors,
   portNumberErrors,
 } from './names.ts';
+import { checkHostname, checkIp } from './validation-addresses.ts';
 import { eachObject, invalidEach, type Findings } from './validation-rules.ts';
 
 const PATH_TYPES = ['Exact', 'ImplementationSpecific', 'Prefix'];
 const BAD_SEQUENCES = ['//', '/./', '/../', '%2f', '%2F'];
 const BAD_ENDS = ['/..', '/.'];
+
+/** Where an ingress is reached: addresses, and names that are none. */
+export function checkIngressStatus(
+  found: Findings,
+  ingress: JsonObject,
+  previous: JsonObject,
+): void {
+  const points = (of: JsonObject): readonly JsonValue[] =>
+    listAt(of, 'status', 'loadBalancer', 'ingress');
+  const kept = points(previous).map((point) => stringAt(point, 'ip'));
+  eachObject(points(ingress), 'status.loadBalancer.ingress', (point, at) => {
+    const ip = stringAt(point, 'ip');
+    if (ip !== '') checkIp(found, `${at}.ip`, ip, kept);
+    checkHostname(found, `${at}.hostname`, stringAt(point, 'hostname'));
+  });
+}
 
 export function checkIngress(found: Findings, ingress: JsonObject): void {
   const spec = objectAt(ingress, 'spec') ?? {};

@@ -7,6 +7,7 @@ import {
   printed,
   required,
   tooMany,
+  tooLong,
 } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
@@ -33,12 +34,22 @@ function requiredOf(
   } else if (!supported.includes(value)) found.push(notSupported(path, value, supported));
 }
 
+const MANAGER_BYTES_MAX = 63;
+const HTTP_PATH_TEXT = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+const HTTP_PATH = new RegExp(`^${HTTP_PATH_TEXT}$`);
+
 export function checkManager(found: Findings, path: string, manager: JsonValue | undefined): void {
   if (typeof manager !== 'string') return;
   if (manager === '') {
     found.push(required(path));
     return;
   }
+  checkDomainPath(found, path, manager);
+  if (Buffer.byteLength(manager) > MANAGER_BYTES_MAX) found.push(tooLong(path, MANAGER_BYTES_MAX));
+}
+
+/** `acme.io/foo`: a domain, and a path in it. */
+function checkDomainPath(found: Findings, path: string, manager: string): void {
   const at = manager.indexOf('/');
   if (at <= 0 || at === manager.length - 1) {
     const text = 'must be a domain-prefixed path (such as "acme.io/foo")';
@@ -47,6 +58,10 @@ export function checkManager(found: Findings, path: string, manager: JsonValue |
   }
   const host = manager.slice(0, at);
   invalidEach(found, path, host, dnsSubdomainErrors(host));
+  const rest = manager.slice(at + 1);
+  if (HTTP_PATH.test(rest)) return;
+  const text = `Invalid path (regex used for validation is '${HTTP_PATH_TEXT}')`;
+  found.push(invalidValue(path, rest, text));
 }
 
 export function checkReplacement(found: Findings, path: string, spec: JsonObject): void {

@@ -330,7 +330,12 @@ export function checkTolerations(
     } else if (operator === '' || operator === 'Equal') {
       const texts = labelValueErrors(value);
       if (texts.length > 0) found.push(invalidValue(`${at}.operator`, value, texts.join(';')));
-    } else oneOf(found, `${at}.operator`, operator, ['Equal', 'Exists']);
+    } else {
+      const isComparing = operator === 'Lt' || operator === 'Gt';
+      // known, and off: upstream names them as supported all the same
+      const known = ['Equal', 'Exists', ...(isComparing ? ['Lt', 'Gt'] : [])];
+      found.push(notSupported(`${at}.operator`, operator, known));
+    }
     oneOf(found, `${at}.effect`, effect, TAINT_EFFECTS, true);
   });
 }

@@ -2,12 +2,11 @@
 
 import { isIPv6 } from 'node:net';
 import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
-import { parseIp } from './ip-address.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
-import { checkCidr, checkEndpointIp, checkIp } from './validation-addresses.ts';
+import { checkCidr, checkEndpointIp, checkHostname, checkIp } from './validation-addresses.ts';
 import { checkPortReference } from './validation-containers.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import {
@@ -327,10 +326,6 @@ function checkPoints(found: Findings, service: JsonObject, previous: JsonObject)
       const text = 'may not be specified when `ip` is not set';
       found.push(forbiddenField(`${at}.ipMode`, text));
     } else oneOfSet(found, `${at}.ipMode`, mode, ['Proxy', 'VIP']);
-    const host = stringAt(point, 'hostname');
-    if (host === '') return;
-    invalidEach(found, `${at}.hostname`, host, dnsSubdomainErrors(host));
-    if (parseIp(host) === undefined) return;
-    found.push(invalidValue(`${at}.hostname`, host, 'must be a DNS name, not an IP address'));
+    checkHostname(found, `${at}.hostname`, stringAt(point, 'hostname'));
   });
 }

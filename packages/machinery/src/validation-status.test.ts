@@ -66,3 +66,16 @@ test('what is reported of policies, services of the API and attachments is whole
     'status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive',
   ]);
 });
+
+test('an ingress is reached at addresses, or at names that are none', () => {
+  const ingress = [{ ip: 'x' }, { hostname: 'Bad' }, { hostname: '10.0.0.1' }, { ip: '10.0.0.1' }];
+  const texts = textsOf('networking.k8s.io', 'ingresses', { loadBalancer: { ingress } });
+  assert.deepEqual(
+    texts.map((text) => text.replace(/ (?:must|a lowercase) .*/, '')),
+    [
+      'status.loadBalancer.ingress[0].ip: Invalid value: "x":',
+      'status.loadBalancer.ingress[1].hostname: Invalid value: "Bad":',
+      'status.loadBalancer.ingress[2].hostname: Invalid value: "10.0.0.1":',
+    ],
+  );
+});

@@ -97,3 +97,41 @@ test('what a gated pod asks of nodes is printed as a struct', () => {
     texts.join('\n'),
   );
 });
+
+test('a claim that names no class gets one later, once', () => {
+  const CLASS = 'volume.beta.kubernetes.io/storage-class';
+  const claim = (storageClassName?: string, said?: string): JsonObject => ({
+    metadata: {
+      ...{ name: 'x', namespace: 'y', uid: 'u', resourceVersion: '1' },
+      ...(said === undefined ? {} : { annotations: { [CLASS]: said } }),
+    },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      ...(storageClassName === undefined ? {} : { storageClassName }),
+    },
+  });
+  const texts = (next: JsonObject, before: JsonObject): string[] =>
+    textsOf('', 'persistentvolumeclaims', next, before);
+  assert.deepEqual(texts(claim('a'), claim()), []);
+  assert.equal(texts(claim('b'), claim('a')).length, 1);
+  assert.deepEqual(texts(claim('a'), claim(undefined, 'a')), []);
+  assert.equal(texts(claim('b', 'a'), claim(undefined, 'a')).length, 1);
+  assert.deepEqual(texts(claim('a', 'c'), claim('a', 'b')), [
+    `metadata.annotations.${CLASS}: Invalid value: "c": field is immutable`,
+  ]);
+});
+
+test('the data of a revision stays, and is not looked into again', () => {
+  assert.deepEqual(textsOf('apps', 'controllerrevisions', { data: 'x' }, { data: { a: 1 } }), [
+    'data: Invalid value: "x": field is immutable',
+  ]);
+});
+
+test('finalizers of leases need no domain', () => {
+  const lease = {
+    metadata: { name: 'x', namespace: 'y', uid: 'u', resourceVersion: '1', finalizers: ['own'] },
+    spec: {},
+  };
+  assert.deepEqual(textsOf('coordination.k8s.io', 'leases', lease, lease), []);
+});

@@ -350,9 +350,10 @@ function changeStatefulSet(found: Findings, next: JsonObject, previous: JsonObje
 function checkRevision(found: Findings, revision: JsonObject, isNew: boolean): void {
   nonNegative(found, 'revision', revision['revision']);
   const data = revision['data'];
-  if (data === undefined || data === null) {
-    if (isNew) found.push(required('data', 'data is mandatory'));
-  } else if (!isObject(data)) found.push(required('data', 'data must be a valid JSON object'));
+  // an update cannot change it, whatever it is
+  if (!isNew) return;
+  if (data === undefined || data === null) found.push(required('data', 'data is mandatory'));
+  else if (!isObject(data)) found.push(required('data', 'data must be a valid JSON object'));
 }
 
 function checkReplicationController(found: Findings, controller: JsonObject): void {

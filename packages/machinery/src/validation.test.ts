@@ -359,3 +359,43 @@ test('an autoscaler may scale the one scalable kind of the core group, and no ot
     'spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group',
   ]);
 });
+
+test('what Go prints as JSON has its signs of HTML escaped', () => {
+  const found = createTexts('', 'pods', {
+    metadata: { name: 'x', namespace: 'y' },
+    spec: {
+      containers: [{ name: 'c', image: 'i', imagePullPolicy: 'a&b' }],
+      tolerations: [{ key: 'k', operator: 'Lt', value: '1' }],
+    },
+  });
+  const told = (field: string): string | undefined =>
+    found.find((text) => text.startsWith(`${field}: `));
+  assert.match(told('spec.containers[0].imagePullPolicy') ?? '', /Unsupported value: "a\\u0026b"/);
+  assert.equal(
+    told('spec.tolerations[0].operator'),
+    'spec.tolerations[0].operator: Unsupported value: "Lt": supported values: "Equal", ' +
+      '"Exists", "Lt", "Gt"',
+  );
+});
+
+test('a job is of a controller with a domain and a path, both short', () => {
+  const job = (managedBy: string): string[] =>
+    createTexts('batch', 'jobs', {
+      metadata: { name: 'x', namespace: 'y' },
+      spec: { managedBy },
+    }).filter((text) => text.startsWith('spec.managedBy'));
+  assert.deepEqual(job('a.b/c'), []);
+  assert.deepEqual(job(`a.b/${'c'.repeat(60)}`), [
+    'spec.managedBy: Too long: may not be more than 63 bytes',
+  ]);
+  assert.deepEqual(job('a.b/c d'), [
+    'spec.managedBy: Invalid value: "c d": Invalid path (regex used for validation is ' +
+      "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+  ]);
+});
+
+function createTexts(group: string, plural: string, object: JsonObject): string[] {
+  const resource = findResource(group, 'v1', plural);
+  assert.ok(resource !== undefined, plural);
+  return validateCreate(resource, object).map(fieldErrorText);
+}

@@ -10,7 +10,7 @@ import type { World } from '../world.ts';
 import type { AdmissionPlugin } from './admission.ts';
 import { refuse, refuseUnnamed } from './refusal.ts';
 import { mirrorFault, secretFault } from './pod-secrets.ts';
-import { readStoredObject } from './stored-object.ts';
+import { pathNameFault, readStoredObject } from './stored-object.ts';
 
 const NOT_EVICTED_SECONDS = 300;
 const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -60,11 +60,8 @@ export const serviceAccounts: AdmissionPlugin = {
     const { namespace } = write.call.info;
     const account = readAccount(write.world, namespace, name);
     if (account === null) {
-      return refuseUnnamed(
-        write,
-        `error looking up service account ${namespace}/${name}: ` +
-          `serviceaccount "${name}" not found`,
-      );
+      const why = pathNameFault(name) || `serviceaccount "${name}" not found`;
+      return refuseUnnamed(write, `error looking up service account ${namespace}/${name}: ${why}`);
     }
     spec['serviceAccountName'] = name;
     spec['serviceAccount'] = name;

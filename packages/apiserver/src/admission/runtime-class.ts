@@ -1,11 +1,11 @@
 /** RuntimeClass: pods of a class cost its overhead and go where it runs. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import type { Status } from '@megaplane/machinery/status';
+import { unclassified, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
 import { refuse } from './refusal.ts';
-import { readStoredObject } from './stored-object.ts';
+import { pathNameFault, readStoredObject } from './stored-object.ts';
 
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',
@@ -17,11 +17,13 @@ export const runtimeClass: AdmissionPlugin = {
     const spec = objectAt(object ?? {}, 'spec');
     if (object === null || spec === undefined) return null;
     const name = stringAt(spec, 'runtimeClassName');
-    if (name === '') {
+    if (spec['runtimeClassName'] === undefined) {
       if (objectAt(spec, 'overhead') === undefined) return null;
       const why = 'Pod Overhead set without corresponding RuntimeClass defined Overhead';
       return refuse(write, `pod rejected: ${why}`);
     }
+    const fault = pathNameFault(name);
+    if (fault !== '') return unclassified(fault);
     const found = readStoredObject(write.world, 'node.k8s.io', 'runtimeclasses', '', name);
     if (found === null) return refuse(write, `pod rejected: RuntimeClass "${name}" not found`);
     return setOverhead(write, spec, found) ?? setScheduling(write, spec, found);

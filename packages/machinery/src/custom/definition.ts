@@ -54,10 +54,14 @@ export function validateDefinition(definition: JsonObject, old: JsonObject | nul
 }
 
 function checkName(found: Findings, definition: JsonObject): void {
-  const name = stringAt(definition, 'metadata', 'name');
   const plural = stringAt(definition, 'spec', 'names', 'plural');
-  if (name === `${plural}.${stringAt(definition, 'spec', 'group')}`) return;
-  found.push(invalidValue('metadata.name', name, 'must be spec.names.plural+"."+spec.group'));
+  const wanted = `${plural}.${stringAt(definition, 'spec', 'group')}`;
+  for (const field of ['generateName', 'name']) {
+    const name = stringAt(definition, 'metadata', field);
+    if (name === '' || name === wanted) continue;
+    const text = 'must be spec.names.plural+"."+spec.group';
+    found.push(invalidValue(`metadata.${field}`, name, text));
+  }
 }
 
 function checkSpec(
