@@ -234,4 +234,11 @@ test('documents that are no configuration are refused in upstream’s words', ()
       '  line 5: key "data" already set in map',
   );
   assert.equal(apply(doubled), '201 ');
+  const json = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":';
+  assert.equal(
+    apply(`${json}{"a":"{:","\\u0061":"2"}}`, strict),
+    '400 error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n' +
+      '  line 1: key "a" already set in map',
+  );
+  assert.equal(apply(`${json}{"a":"{:","b":"\\":"}}`, strict), '200 ');
 });
