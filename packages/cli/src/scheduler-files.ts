@@ -23,9 +23,10 @@ function readConfiguration(
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
   // As kube-scheduler reads it: `yes` is true, and a member must not be there twice.
-  const document = parseDocument(readFileSync(file, 'utf8'), { version: '1.1' });
+  const text = readFileSync(file, 'utf8');
+  const document = parseDocument(text, { version: '1.1' });
   if (document.errors.length > 0) throw faults(document.errors.map(({ message }) => message));
-  const parsed = parseConfiguration(document.toJS() as JsonValue, plugins);
+  const parsed = parseConfiguration(document.toJS() as JsonValue, plugins, text);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
 }

@@ -46,19 +46,23 @@ function interPodAffinity(args: JsonObject, path: string): FieldError[] {
   return [invalidValue(field, weight, 'not in valid range [0, 100]')];
 }
 
-function expressionErrors(one: JsonValue, path: string): (FieldError | string)[] {
-  const operator = textAt(one, 'operator');
+function expressionErrors(requirement: JsonValue, path: string): (FieldError | string)[] {
+  const operator = textAt(requirement, 'operator');
   if (!Object.hasOwn(NODE_OPERATORS, operator)) {
     return [notSupported(`${path}.operator`, operator, Object.keys(NODE_OPERATORS))];
   }
-  const values = listAt(one, 'values').filter((value) => typeof value === 'string');
+  const values = listAt(requirement, 'values').filter((value) => typeof value === 'string');
   const known = NODE_OPERATORS[operator as keyof typeof NODE_OPERATORS];
-  const parsed = requirementOf(textAt(one, 'key'), known, values, path);
+  const parsed = requirementOf(textAt(requirement, 'key'), known, values, path);
   if (!('error' in parsed)) return [];
-  const isAbsent = memberAt(one, 'values') === undefined;
-  return [
-    isAbsent ? parsed.error.replace('Invalid value: []', 'Invalid value: null') : parsed.error,
-  ];
+  const isAbsent = memberAt(requirement, 'values') === undefined;
+  const text = isAbsent
+    ? parsed.error.replace('Invalid value: []', 'Invalid value: null')
+    : parsed.error;
+  // Several are one text in brackets, but a line each among others.
+  if (!text.startsWith('[')) return [text];
+  const [first = '', ...rest] = text.slice(1, -1).split(`, ${path}.`);
+  return [first, ...rest.map((one) => `${path}.${one}`)];
 }
 
 function fieldErrors(one: JsonValue, path: string): FieldError[] {
@@ -173,11 +177,15 @@ function resourcesFit(args: JsonObject): FieldError[] {
     found.push(invalidValue(`scoringStrategy.resources[${index}].weight`, weight, text));
   }
   const ratio = memberAt(strategy, 'requestedToCapacityRatio');
-  // Upstream falls over where the strategy needs a shape and there is none.
-  if (isObject(ratio) || type === 'RequestedToCapacityRatio') {
-    found.push(...shapeErrors(listAt(ratio, 'shape'), 'scoringStrategy.shape'));
+  const path = 'scoringStrategy.requestedToCapacityRatio';
+  if (type !== 'RequestedToCapacityRatio') {
+    const text = 'must be nil when type is not RequestedToCapacityRatio';
+    return isObject(ratio) ? [...found, forbiddenField(path, text)] : found;
   }
-  return found;
+  if (!isObject(ratio)) {
+    return [...found, required(path, 'must be specified when type is RequestedToCapacityRatio')];
+  }
+  return [...found, ...shapeErrors(listAt(ratio, 'shape'), `${path}.shape`)];
 }
 
 const ACTIONS = ['DoNotSchedule', 'ScheduleAnyway'];

@@ -130,10 +130,12 @@ function queueSortErrors(profiles: readonly JsonObject[]): FieldError[] {
     const text = 'only one queue sort plugin can be enabled';
     found.push(invalidValue('profiles[0].plugins.queueSort.Enabled', count, text));
   }
-  const wanted = shown(setOf(first));
+  // Nothing and an empty list are the same, but shown as they are.
+  const said = (set: JsonObject): string => shown(set).replaceAll('[]', 'null');
+  const wanted = said(setOf(first));
   for (const [index, profile] of profiles.entries()) {
+    if (said(setOf(profile)) === wanted) continue;
     const text = shown(setOf(profile));
-    if (text === wanted) continue;
     const path = `profiles[${index}].plugins.queueSort`;
     found.push(invalidValue(path, printed(text), 'must be the same for all profiles'));
   }

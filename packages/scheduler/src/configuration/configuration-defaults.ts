@@ -27,7 +27,7 @@ export function defaultedArguments(plugin: string, args: JsonObject): JsonObject
     case 'DefaultPreemption':
       return { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100, ...args };
     case 'DynamicResources':
-      return { filterTimeout: '10s', ...args };
+      return { filterTimeout: '10s', bindingTimeout: '10m0s', ...args };
     case 'InterPodAffinity':
       return { hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false, ...args };
     case 'NodeResourcesBalancedAllocation':
@@ -39,7 +39,7 @@ export function defaultedArguments(plugin: string, args: JsonObject): JsonObject
       return { ...args, scoringStrategy: { ...strategy, resources } };
     }
     case 'PodTopologySpread':
-      return { ...args, defaultingType: args['defaultingType'] ?? 'System' };
+      return { ...args, defaultingType: orElse(args['defaultingType'], 'System') };
     case 'VolumeBinding':
       return { bindTimeoutSeconds: 600, ...args };
     default:
@@ -100,8 +100,6 @@ export function defaultedConfiguration(given: JsonObject): JsonObject {
   const profiles = listAt(given, 'profiles').filter(isObject);
   const list = profiles.length === 0 ? [{}] : profiles;
   const election = objectAt(given, 'leaderElection');
-  const orElse = (value: JsonValue | undefined, fallback: JsonValue): JsonValue =>
-    value === undefined || value === '' || value === 0 ? fallback : value;
   const connection = objectAt(given, 'clientConnection');
   return {
     kind: KIND,
@@ -130,9 +128,21 @@ export function defaultedConfiguration(given: JsonObject): JsonObject {
     podInitialBackoffSeconds: given['podInitialBackoffSeconds'] ?? 1,
     podMaxBackoffSeconds: given['podMaxBackoffSeconds'] ?? 10,
     profiles: list.map((profile) => defaultedProfile(profile, list.length === 1)),
-    ...(given['extenders'] === undefined ? {} : { extenders: given['extenders'] }),
+    ...(given['extenders'] === undefined
+      ? {}
+      : { extenders: listAt(given, 'extenders').map(timed) }),
     ...(given['delayCacheUntilActive'] === true ? { delayCacheUntilActive: true } : {}),
   };
+}
+
+function orElse(value: JsonValue | undefined, fallback: JsonValue): JsonValue {
+  return value === undefined || value === '' || value === 0 ? fallback : value;
+}
+
+/** As upstream shows them when it has made them. */
+function timed(extender: JsonValue): JsonValue {
+  if (!isObject(extender)) return extender;
+  return { ...extender, httpTimeout: nonZero(extender['httpTimeout'], '5s') };
 }
 
 function nonZero(value: JsonValue | undefined, fallback: string): JsonValue {

@@ -100,7 +100,7 @@ const EXTENDER = struct('v1.Extender', {
   ignorable: BOOL,
 });
 
-export const CONFIGURATION: StructSchema = struct('v1.KubeSchedulerConfiguration', {
+const MEMBERS = struct('v1.KubeSchedulerConfiguration', {
   ...TYPE,
   parallelism: INT32,
   leaderElection: LEADER_ELECTION,
@@ -114,6 +114,12 @@ export const CONFIGURATION: StructSchema = struct('v1.KubeSchedulerConfiguration
   extenders: list(EXTENDER),
   delayCacheUntilActive: BOOL,
 });
+const DEBUGGING = 'DebuggingConfiguration';
+
+export const CONFIGURATION: StructSchema = {
+  ...MEMBERS,
+  embedded: { enableProfiling: DEBUGGING, enableContentionProfiling: DEBUGGING },
+};
 
 const REQUIREMENTS = list(
   struct('v1.NodeSelectorRequirement', { key: STRING, operator: STRING, values: list(STRING) }),

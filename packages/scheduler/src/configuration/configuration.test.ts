@@ -31,6 +31,15 @@ test('what is no configuration is refused with what was expected', () => {
   };
   assert.equal(textOf(5), 'the configuration is no object');
   assert.equal(textOf({}), "Object 'Kind' is missing");
+  const shown = parseConfiguration({ ...HEAD, apiVersion: '' }, [], 'the text');
+  assert(!shown.ok);
+  assert.equal(shown.errors.join(), "Object 'apiVersion' is missing in 'the text'");
+  assert.equal(textOf({ ...HEAD, apiVersion: 'a/b/c' }), 'unexpected GroupVersion string: a/b/c');
+  assert.equal(
+    textOf({ ...HEAD, apiVersion: 5 }),
+    "couldn't get version/kind; json parse error: json: cannot unmarshal number into " +
+      'Go struct field .apiVersion of type string',
+  );
   assert.match(textOf({ ...HEAD, kind: 'Pod' }), /^no kind "Pod" is registered for version/);
   assert.match(
     textOf({ ...HEAD, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }),
@@ -50,10 +59,45 @@ test('arguments of a type that nobody knows are refused, points for whole groups
   assert.deepEqual(errorsOf({ profiles: [{ schedulerName: 's', plugins }] }), []);
 });
 
-test('a strategy that needs a shape and has none is refused', () => {
-  const args = { scoringStrategy: { type: 'RequestedToCapacityRatio' } };
-  const profiles = [{ pluginConfig: [{ name: 'NodeResourcesFit', args }] }];
-  assert.match(errorsOf({ profiles }).join(), /scoringStrategy.shape: Required value/);
+test('arguments of another version are refused', () => {
+  const args = { apiVersion: 'x/y' };
+  const profiles = [{ pluginConfig: [{ name: 'NodeAffinity', args }] }];
+  assert.deepEqual(errorsOf({ profiles }), [
+    'decoding .profiles[0].pluginConfig[0]: decoding args for plugin NodeAffinity: no kind ' +
+      '"NodeAffinityArgs" is registered for version "x/y" in scheme "pkg/runtime/scheme.go:111"',
+  ]);
+});
+
+test('a duration that is none is told before all that was of a wrong type', () => {
+  const election = { leaseDuration: 'x', leaderElect: 5 };
+  const where = 'Go struct field KubeSchedulerConfiguration.DebuggingConfiguration';
+  assert.deepEqual(errorsOf({ enableProfiling: 5, leaderElection: election }), [
+    'time: invalid duration "x"',
+  ]);
+  assert.deepEqual(errorsOf({ enableProfiling: 5 }), [
+    `json: cannot unmarshal number into ${where}.enableProfiling of type bool`,
+  ]);
+  assert.deepEqual(errorsOf({ extenders: [{ httpTimeout: 5 }] }), [
+    'json: cannot unmarshal number into Go struct field Extender.extenders.httpTimeout ' +
+      'of type string',
+  ]);
+});
+
+test('profiles of which one says nothing of queue sort and one an empty list are the same', () => {
+  const empty = { schedulerName: 'b', plugins: { queueSort: { enabled: [] } } };
+  assert.deepEqual(errorsOf({ profiles: [{ schedulerName: 'a' }, empty] }), []);
+});
+
+test('a strategy has a shape where it needs one, and nowhere else', () => {
+  const refusal = (scoringStrategy: JsonObject): string => {
+    const pluginConfig = [{ name: 'NodeResourcesFit', args: { scoringStrategy } }];
+    return errorsOf({ profiles: [{ pluginConfig }] }).join();
+  };
+  const path = 'scoringStrategy.requestedToCapacityRatio';
+  const needing = refusal({ type: 'RequestedToCapacityRatio' });
+  assert(needing.includes(`${path}: Required value: must be specified when type is`), needing);
+  const other = refusal({ type: 'LeastAllocated', requestedToCapacityRatio: {} });
+  assert(other.includes(`${path}: Forbidden: must be nil when type is not`), other);
 });
 
 test('devices may be waited for as long as the arguments say, but no less than a second', () => {

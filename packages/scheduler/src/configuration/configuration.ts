@@ -10,7 +10,7 @@ import { API_VERSION, KIND } from './configuration-defaults.ts';
 import { defaultedArguments, defaultedConfiguration, givenSets } from './configuration-defaults.ts';
 import { profileError } from './profile-checks.ts';
 import { listAt, objectAt, textAt } from './members.ts';
-import { strictDecode, strictText } from './strict-decode.ts';
+import { strictDecode, strictText, type StructSchema } from './strict-decode.ts';
 
 export interface SchedulerConfiguration {
   readonly profiles: readonly ProfileConfiguration[];
@@ -78,27 +78,60 @@ export function durationMs(text: JsonValue | undefined): number {
 }
 
 /** As upstream says that it knows no such type, with the place of its list of types. */
-function unregistered(kind: JsonValue, version: JsonValue): string {
+function unregistered(kind: string, version: string): string {
   const what = `no kind ${JSON.stringify(kind)} is registered for version`;
   return `${what} ${JSON.stringify(version)} in scheme "pkg/runtime/scheme.go:111"`;
 }
 
-function isRegistered(kind: JsonValue, version: JsonValue): boolean {
+function isRegistered(kind: string, version: string): boolean {
   if (version !== API_VERSION) return false;
   return kind === KIND || Object.keys(ARGUMENTS).some((one) => `${one}Args` === kind);
 }
 
 /** What makes a value no KubeSchedulerConfiguration v1; empty if it is one. */
-function typeError(value: JsonValue): string {
+function typeError(value: JsonValue, source: string): string {
   if (!isObject(value)) return 'the configuration is no object';
-  const { apiVersion = '', kind = '' } = value;
-  if (kind === '') return "Object 'Kind' is missing";
-  if (apiVersion === '') return "Object 'apiVersion' is missing";
+  const unread = strictDecode(value, TYPE).error;
+  if (unread !== '') return `couldn't get version/kind; json parse error: ${unread}`;
+  const { apiVersion, kind } = typeOf(value);
+  const fault = versionError(apiVersion);
+  if (fault !== '') return fault;
+  const where = source === '' ? '' : ` in '${source}'`;
+  if (kind === '') return `Object 'Kind' is missing${where}`;
+  if (apiVersion === '') return `Object 'apiVersion' is missing${where}`;
   if (apiVersion === API_VERSION && kind === KIND) return '';
   if (isRegistered(kind, apiVersion)) {
-    return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${textAt(value, 'kind')}`;
+    return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${kind}`;
   }
   return unregistered(kind, apiVersion);
+}
+
+/** The two members that are looked at before all others. */
+const TYPE: StructSchema = {
+  ...{ kind: 'struct', type: '' },
+  members: { apiVersion: { kind: 'string' }, kind: { kind: 'string' } },
+};
+
+function typeOf(value: JsonObject): { readonly apiVersion: string; readonly kind: string } {
+  return { apiVersion: textAt(value, 'apiVersion'), kind: textAt(value, 'kind') };
+}
+
+function versionError(apiVersion: string): string {
+  const isVersion = apiVersion.split('/').length <= 2;
+  return isVersion ? '' : `unexpected GroupVersion string: ${apiVersion}`;
+}
+
+/** What makes arguments those of another type; empty if they are their plugin's own. */
+function argumentTypeError(args: JsonObject, plugin: string, type: string): string {
+  const given = typeOf(args);
+  const [kind, apiVersion] = [given.kind || type, given.apiVersion || API_VERSION];
+  const whose = `decoding args for plugin ${plugin}`;
+  const fault = versionError(apiVersion);
+  if (fault !== '') return `${whose}: ${fault}`;
+  if (!isRegistered(kind, apiVersion)) return `${whose}: ${unregistered(kind, apiVersion)}`;
+  if (kind === type) return '';
+  const group = 'kubescheduler.config.k8s.io';
+  return `args for plugin ${plugin} were not of type ${type}.${group}, got ${kind}.${group}`;
 }
 
 /** Arguments of plugins in place, decoded by their own types. */
@@ -113,16 +146,9 @@ function decodeArguments(configuration: JsonObject): { error: string; unknown: s
       const where = `decoding .profiles[${i}].pluginConfig[${j}]`;
       const args = entry['args'] ?? {};
       const whose = `decoding args for plugin ${plugin}`;
-      if (isObject(args) && (args['kind'] ?? schema.type.slice(3)) !== schema.type.slice(3)) {
-        const { kind = '', apiVersion = API_VERSION } = args;
-        if (!isRegistered(kind, apiVersion)) {
-          return { error: `${where}: ${whose}: ${unregistered(kind, apiVersion)}`, unknown };
-        }
-        const group = 'kubescheduler.config.k8s.io';
-        const wanted = `${schema.type.slice(3)}.${group}`;
-        const text = `args for plugin ${plugin} were not of type ${wanted}`;
-        return { error: `${where}: ${text}, got ${textAt(args, 'kind')}.${group}`, unknown };
-      }
+      const type = schema.type.slice(schema.type.indexOf('.') + 1);
+      const fault = isObject(args) ? argumentTypeError(args, plugin, type) : '';
+      if (fault !== '') return { error: `${where}: ${fault}`, unknown };
       const decoded = strictDecode(args, schema);
       if (decoded.error !== '') return { error: `${where}: ${whose}: ${decoded.error}`, unknown };
       entry['args'] = decoded.value;
@@ -140,12 +166,13 @@ function refused(error: string): ParsedConfiguration {
   return { ok: false, errors: [error] };
 }
 
-/** `own`: plugins of users that profiles may name. */
+/** `own`: plugins of users that profiles may name; `source`: the text, for errors that show it. */
 export function parseConfiguration(
   value: JsonValue,
   own: readonly UserPlugin[] = [],
+  source = '',
 ): ParsedConfiguration {
-  const wrongType = typeError(value);
+  const wrongType = typeError(value, source);
   if (wrongType !== '') return refused(wrongType);
   const { value: decoded, error, unknown } = strictDecode(value, CONFIGURATION);
   if (error !== '' || !isObject(decoded)) return refused(error);
@@ -244,7 +271,7 @@ function configurationOf(given: JsonObject, complete: JsonObject): SchedulerConf
     },
     extenders,
     kubeconfig: textAt(objectAt(complete, 'clientConnection'), 'kubeconfig'),
-    complete: showingIgnored(complete, ignored),
+    complete: asShown(showingIgnored(complete, ignored)),
   };
 }
 
@@ -272,6 +299,51 @@ function showingIgnored(complete: JsonObject, ignored: readonly string[]): JsonO
   });
   return { ...complete, profiles };
 }
+
+/** As upstream shows what it made of a configuration: arguments by name, no sets that say nothing. */
+function asShown(complete: JsonObject): JsonObject {
+  const profiles = listAt(complete, 'profiles')
+    .filter(isObject)
+    .map((profile): JsonObject => {
+      const plugins = objectAt(profile, 'plugins');
+      const pluginConfig = listAt(profile, 'pluginConfig')
+        .filter(isObject)
+        .filter((entry) => isShown(entry, plugins))
+        .toSorted((left, right) => (textAt(left, 'name') < textAt(right, 'name') ? -1 : 1));
+      const sets = Object.entries(plugins).map(([point, set]) => {
+        const said = Object.entries(isObject(set) ? set : {}).filter(
+          ([, entries]) => Array.isArray(entries) && entries.length > 0,
+        );
+        return [point, Object.fromEntries(said)] as const;
+      });
+      const shown = { ...PLACEMENT_POINTS, ...Object.fromEntries(sets) };
+      return { ...profile, plugins: shown, pluginConfig };
+    });
+  if (complete['extenders'] === undefined) return { ...complete, profiles };
+  const extenders = listAt(complete, 'extenders')
+    .filter(isObject)
+    .map((extender): JsonObject => {
+      const said = Object.entries(extender).filter(([, value]) => !isNothing(value));
+      return { urlPrefix: '', ...Object.fromEntries(said) };
+    });
+  return { ...complete, profiles, extenders };
+}
+
+function isNothing(value: JsonValue | undefined): boolean {
+  return value === '' || value === 0 || value === false;
+}
+
+/** Arguments of a known type, and whatever others that are on were given. */
+function isShown(entry: JsonObject, plugins: JsonObject): boolean {
+  const name = textAt(entry, 'name');
+  if (ARGUMENTS[name] !== undefined) return true;
+  if ((entry['args'] ?? null) === null) return false;
+  return Object.values(plugins).some((set = null) =>
+    listAt(set, 'enabled').some((one) => textAt(one, 'name') === name),
+  );
+}
+
+const PLACEMENT_POINTS: JsonObject = { placementGenerate: {}, placementScore: {} };
 
 function defaultConfiguration(): SchedulerConfiguration {
   const complete = withArguments(defaultedConfiguration({}));

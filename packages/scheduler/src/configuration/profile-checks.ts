@@ -22,6 +22,7 @@ const POINTS: readonly (readonly [ExtensionPoint, type: string])[] = [
   ['queueSort', 'QueueSortPlugin'],
 ];
 /** Scores are summed in 64 bits. */
+const OVERFLOW = 'score plugins: total score of Score plugins could overflow';
 const WEIGHT_SUM_MAX: number = 2 ** 63 / 100;
 
 type PointsOf = (name: string) => readonly ExtensionPoint[];
@@ -76,5 +77,5 @@ export function profileError(profile: ProfileConfiguration, pointsOf: PointsOf):
   if (bind.length === 0) return `at least one bind plugin is needed for ${whose}`;
   const isOver = score.some(({ weight = 1 }) => weight < 0);
   const sum = score.reduce((total, { weight = 1 }) => total + weight, 0);
-  return isOver || sum > WEIGHT_SUM_MAX ? 'total score of Score plugins could overflow' : '';
+  return isOver || sum > WEIGHT_SUM_MAX ? OVERFLOW : '';
 }

@@ -1,4 +1,4 @@
-// Configurations given to the real kube-scheduler v1.35.4, and what it said or made of them.
+// Configurations given to the real kube-scheduler v1.36.1, and what it said or made of them.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -18,9 +18,11 @@ export interface StructSchema {
   /** As errors about the whole call it: `v1.Plugins`. */
   readonly type: string;
   readonly members: Readonly<Record<string, Schema>>;
+  /** Members that are of a struct within, which errors about them name. */
+  readonly embedded?: Readonly<Record<string, string>>;
 }
 
-/** What was read, or the first thing that cannot be read; unknown members are all listed. */
+/** What was read, or the thing that cannot be read and is told; unknown members are all listed. */
 export interface Decoded {
   readonly value: JsonValue;
   readonly error: string;
@@ -29,7 +31,7 @@ export interface Decoded {
 
 const LIMITS = {
   int32: [-(2 ** 31), 2 ** 31 - 1],
-  int64: [-(2 ** 63), 2 ** 63],
+  int64: [-(2 ** 63), 2 ** 63 - 1024],
 } as const;
 
 function goTypeOf(schema: Schema): string {
@@ -41,7 +43,7 @@ function goTypeOf(schema: Schema): string {
     case 'struct':
       return schema.type;
     case 'duration':
-      return 'v1.Duration';
+      return 'string';
     case 'bytes':
       return '[]uint8';
     case 'raw':
@@ -69,8 +71,15 @@ interface Place {
 }
 
 class Decoder {
-  error = '';
+  /** The first value of a wrong type. */
+  #wrong = '';
+  /** The first duration that is none: upstream goes no further, and forgets what was wrong before. */
+  #last = '';
   readonly unknown: string[] = [];
+
+  get error(): string {
+    return this.#last === '' ? this.#wrong : this.#last;
+  }
 
   read(value: JsonValue, schema: Schema, place: Place): JsonValue {
     if (value === null || schema.kind === 'raw') return value;
@@ -91,7 +100,7 @@ class Decoder {
           ]),
         );
       case 'duration':
-        return this.#duration(value);
+        return this.#duration(value, schema, place);
       case 'string':
       case 'bytes':
         return typeof value === 'string' ? value : this.#mismatch(jsonTypeOf(value), schema, place);
@@ -119,7 +128,9 @@ class Decoder {
         this.unknown.push(path);
         continue;
       }
-      const inner = { struct, members: [...place.members, name], path };
+      const within = schema.embedded?.[name];
+      const down = within === undefined ? [name] : [within, name];
+      const inner = { struct, members: [...place.members, ...down], path };
       const read = this.read(given, member, inner);
       if (read !== null) result[name] = read;
     }
@@ -131,29 +142,30 @@ class Decoder {
     if (schema.kind !== 'int32' && schema.kind !== 'int64') return value;
     const [min, max] = LIMITS[schema.kind];
     if (Number.isInteger(value) && value >= min && value <= max) return value;
-    return this.#mismatch(`number ${value}`, schema, place);
+    const text = Number.isInteger(value) ? BigInt(value) : value;
+    return this.#mismatch(`number ${text}`, schema, place);
   }
 
-  #duration(value: JsonValue): JsonValue {
+  #duration(value: JsonValue, schema: Schema, place: Place): JsonValue {
+    if (this.#last !== '') return value;
     if (typeof value !== 'string') {
-      this.#fail(`json: cannot unmarshal ${jsonTypeOf(value)} into Go value of type string`);
+      this.#last = mismatch(jsonTypeOf(value), schema, place);
     } else if (parseGoDuration(value) === undefined) {
-      this.#fail(`time: invalid duration ${JSON.stringify(value)}`);
+      this.#last = `time: invalid duration ${JSON.stringify(value)}`;
     }
     return value;
   }
 
-  #mismatch(found: string, schema: Schema, { struct, members }: Place): null {
-    const where =
-      members.length === 0 ? 'Go value' : `Go struct field ${struct}.${members.join('.')}`;
-    this.#fail(`json: cannot unmarshal ${found} into ${where} of type ${goTypeOf(schema)}`);
+  #mismatch(found: string, schema: Schema, place: Place): null {
+    if (this.#wrong === '') this.#wrong = mismatch(found, schema, place);
     return null;
   }
+}
 
-  /** The first is told. */
-  #fail(text: string): void {
-    if (this.error === '') this.error = text;
-  }
+function mismatch(found: string, schema: Schema, { struct, members }: Place): string {
+  const where =
+    members.length === 0 ? 'Go value' : `Go struct field ${struct}.${members.join('.')}`;
+  return `json: cannot unmarshal ${found} into ${where} of type ${goTypeOf(schema)}`;
 }
 
 /** Members of the value `null` are as good as absent. */
