@@ -1,4 +1,5 @@
 /** Wakes those who wait when the cluster has changed in a way that may help them. */
+import { hasSameFeatures } from './hints/node-hints.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterView } from './cluster-view.ts';
 import type { Identities } from './identities.ts';
@@ -30,7 +31,8 @@ function aspectOf(before: NodeInfo, after: NodeInfo): string {
     return 'NodeAllocatable';
   }
   if (!isDeepStrictEqual(before.labels, after.labels)) return 'NodeLabel';
-  return isDeepStrictEqual(had.spec?.taints, has.spec?.taints) ? '' : 'NodeTaint';
+  if (!isDeepStrictEqual(had.spec?.taints, has.spec?.taints)) return 'NodeTaint';
+  return hasSameFeatures(before, after) ? '' : 'NodeDeclaredFeature';
 }
 
 export class Bell {

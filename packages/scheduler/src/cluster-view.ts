@@ -175,7 +175,7 @@ export class ClusterView implements Snapshot {
     const object: NodeObject = {
       metadata: { name, labels },
       spec: { taints: kind.taints, unschedulable: kind.isCordoned },
-      status: { allocatable },
+      status: { allocatable, declaredFeatures: kind.features },
     };
     return new NodeInfo(object, this.#imagesOf(id));
   }

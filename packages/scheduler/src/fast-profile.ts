@@ -24,7 +24,13 @@ const ORDER = PLUGIN_NAMES.slice(
   PLUGIN_NAMES.indexOf('InterPodAffinity') + 1,
 );
 /** These never object to a pod that the index decides about. */
-const IDLE_FILTERS = new Set(['NodeName', 'NodePorts', 'PodTopologySpread', 'InterPodAffinity']);
+const IDLE_FILTERS = new Set([
+  'NodeName',
+  'NodePorts',
+  'PodTopologySpread',
+  'InterPodAffinity',
+  'NodeDeclaredFeatures',
+]);
 const IDLE_VOLUME_FILTERS = new Set([
   'VolumeRestrictions',
   'NodeVolumeLimits',

@@ -15,6 +15,8 @@ export interface NodeKind {
   readonly hasOwnHostname: boolean;
   readonly taints: readonly Taint[];
   readonly isCordoned: boolean;
+  /** What its kubelet tells that it can do. */
+  readonly features: readonly string[];
 }
 
 export interface NodeSize {
@@ -53,12 +55,13 @@ export function factsOf(object: NodeObject): NodeFacts {
     hasOwnHostname,
     taints: object.spec?.taints ?? [],
     isCordoned: object.spec?.unschedulable === true,
+    features: object.status?.declaredFeatures ?? [],
   };
   const images = (object.status?.images ?? []).flatMap(({ names = [], sizeBytes = 0 }) =>
     names.map((image) => ({ name: image, sizeBytes })),
   );
   const taints = kind.taints.map(({ key, value = '', effect }) => [key, value, effect]);
-  const rest = JSON.stringify([hasOwnHostname, kind.isCordoned, taints]);
+  const rest = JSON.stringify([hasOwnHostname, kind.isCordoned, taints, kind.features]);
   return {
     name,
     kindKey: `${sortedText(kind.labels)} ${rest}`,

@@ -52,6 +52,7 @@ export interface NodeObject extends KubeObject {
   };
   readonly status?: {
     readonly allocatable?: Quantities;
+    readonly declaredFeatures?: readonly string[];
     readonly images?: readonly {
       readonly names?: readonly string[];
       readonly sizeBytes?: number;
@@ -136,6 +137,7 @@ export interface Container {
     readonly claims?: readonly unknown[];
   };
   readonly restartPolicy?: string;
+  readonly restartPolicyRules?: readonly { readonly action: string }[];
 }
 
 export interface Volume {
@@ -175,6 +177,8 @@ export interface PodObject extends KubeObject {
     readonly preemptionPolicy?: string;
     readonly containers?: readonly Container[];
     readonly initContainers?: readonly Container[];
+    readonly hostNetwork?: boolean;
+    readonly hostUsers?: boolean;
     readonly overhead?: Quantities;
     readonly resources?: { readonly requests?: Quantities };
     readonly nodeSelector?: Labels;

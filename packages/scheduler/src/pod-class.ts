@@ -9,6 +9,7 @@ import { HOSTNAME_KEY } from './node-facts.ts';
 import { RequiredNodes } from './node-selector.ts';
 import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from './objects.ts';
 import { PodInfo, type HostPort } from './pod-info.ts';
+import { requiredFeatures } from './plugins/node-declared-features.ts';
 import { SCALARS_MAX } from './class-rules.ts';
 import { podRequestsForScore, type Resources } from './resources.ts';
 import type { Usages } from './usage.ts';
@@ -49,7 +50,8 @@ export interface PodClass {
 }
 
 /** Commands, environments and mounts are of no concern here. */
-function containerTemplate({ image, ports, resources, restartPolicy }: Container): Container {
+function containerTemplate(container: Container): Container {
+  const { image, ports, resources, restartPolicy, restartPolicyRules } = container;
   const taken = (ports ?? []).filter(({ hostPort }) => (hostPort ?? 0) > 0);
   const requests = resources?.requests;
   return {
@@ -58,6 +60,7 @@ function containerTemplate({ image, ports, resources, restartPolicy }: Container
     ...(taken.length === 0 ? {} : { ports: taken }),
     ...(requests === undefined ? {} : { resources: { requests } }),
     ...(restartPolicy === undefined ? {} : { restartPolicy }),
+    ...(restartPolicyRules === undefined ? {} : { restartPolicyRules }),
   };
 }
 
@@ -79,6 +82,8 @@ const MEMBERS = [
   'schedulerName',
   'priority',
   'preemptionPolicy',
+  'hostNetwork',
+  'hostUsers',
   'overhead',
   'resources',
   'nodeSelector',
@@ -102,7 +107,8 @@ export function usageOf(podClass: PodClass, usages: Usages): number {
 export function nodeClassKey({ spec }: PodObject): string {
   const { containers, initContainers, overhead, resources, nodeSelector, tolerations } = spec;
   const own = [containers, initContainers, overhead, resources, nodeSelector, tolerations];
-  return JSON.stringify([...own, spec.affinity?.nodeAffinity, spec.schedulerName]);
+  const features = requiredFeatures({ metadata: { name: '' }, spec });
+  return JSON.stringify([...own, spec.affinity?.nodeAffinity, spec.schedulerName, features]);
 }
 
 export function createPodClass(template: PodObject, nodeClass: number): PodClass {
@@ -158,6 +164,7 @@ function isBinding(volume: Volume): boolean {
 function exoticPart({ spec }: PodObject, info: PodInfo): string {
   if ((spec.volumes ?? []).some(isBinding)) return 'volumes';
   if ((spec.resourceClaims ?? []).length > 0) return 'resource claims';
+  if (requiredFeatures({ metadata: { name: '' }, spec }).length > 0) return 'features of kubelets';
   const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(
     ({ term }) => term.errors.length > 0,
   );

@@ -59,6 +59,7 @@ export class RandomWorkload {
     };
     if (this.chance(0.2)) allocatable['example.com/gpu'] = '2';
     if (this.chance(0.3)) allocatable['ephemeral-storage'] = '10Gi';
+    const declaredFeatures = ['UserNamespacesHostNetworkSupport'];
     const images = this.chance(0.2)
       ? [{ names: [this.of(['app:1', 'app:2'])], sizeBytes: 800_000_000 }]
       : [];
@@ -66,7 +67,7 @@ export class RandomWorkload {
       kind: 'Node',
       metadata: { name, labels },
       spec: { ...(this.chance(0.08) ? { unschedulable: true } : {}), taints },
-      status: { allocatable, images },
+      status: { allocatable, images, ...(this.chance(0.5) ? { declaredFeatures } : {}) },
     };
   }
 
@@ -117,6 +118,7 @@ export class RandomWorkload {
       containers: [this.#container()],
       preemptionPolicy: this.of(['Never', 'PreemptLowerPriority', 'PreemptLowerPriority']),
     };
+    if (this.chance(0.03)) Object.assign(spec, { hostNetwork: true, hostUsers: false });
     if (this.chance(0.4)) {
       const key = this.chance(0.5) ? { key: this.of(['hard', 'soft', 'out']) } : {};
       spec['tolerations'] = [{ operator: 'Exists', ...key }];

@@ -7,6 +7,7 @@ import { DynamicResources, type DynamicResourcesArgs } from './plugins/dynamic-r
 import { imageLocality } from './plugins/image-locality.ts';
 import { InterPodAffinity, type InterPodAffinityArgs } from './plugins/inter-pod-affinity.ts';
 import { NodeAffinity, type NodeAffinityArgs } from './plugins/node-affinity.ts';
+import { nodeDeclaredFeatures } from './plugins/node-declared-features.ts';
 import { nodeName } from './plugins/node-name.ts';
 import { nodePorts } from './plugins/node-ports.ts';
 import { NodeResourcesFit, type NodeResourcesFitArgs } from './plugins/node-resources-fit.ts';
@@ -52,6 +53,7 @@ export const PLUGIN_NAMES: readonly string[] = [
   'NodeResourcesBalancedAllocation',
   'ImageLocality',
   'DefaultBinder',
+  'NodeDeclaredFeatures',
 ];
 
 /** Of plugins that score; 1 where nothing is said. */
@@ -95,6 +97,7 @@ export const PLUGIN_POINTS: Readonly<Record<string, readonly ExtensionPoint[]>> 
   NodeResourcesBalancedAllocation: SCORE,
   ImageLocality: ['score'],
   DefaultBinder: ['bind'],
+  NodeDeclaredFeatures: FILTER_AFTER_PREPARATION,
 };
 
 export function createPlugins(
@@ -122,6 +125,7 @@ export function createPlugins(
       compatibility.isBalanceChangeScored,
     ),
     imageLocality,
+    nodeDeclaredFeatures,
   ];
   return new Map(plugins.map((plugin) => [plugin.name, plugin]));
 }

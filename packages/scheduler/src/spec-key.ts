@@ -8,6 +8,8 @@ const SPEC_MEMBERS: readonly Uint8Array[] = [
   'schedulerName',
   'priority',
   'preemptionPolicy',
+  'hostNetwork',
+  'hostUsers',
   'overhead',
   'resources',
   'nodeSelector',
@@ -23,6 +25,7 @@ const CONTAINER_MEMBERS: readonly Uint8Array[] = [
   'ports',
   'resources',
   'restartPolicy',
+  'restartPolicyRules',
 ].map(encode);
 /** Volumes from one of these say something about nodes. */
 const BINDING_SOURCES: readonly Uint8Array[] = [

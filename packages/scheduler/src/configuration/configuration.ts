@@ -300,7 +300,7 @@ function showingIgnored(complete: JsonObject, ignored: readonly string[]): JsonO
   return { ...complete, profiles };
 }
 
-/** As upstream shows what it made of a configuration: arguments by name, no sets that say nothing. */
+/** As upstream shows what it made of one: arguments by name, no sets that say nothing. */
 function asShown(complete: JsonObject): JsonObject {
   const profiles = listAt(complete, 'profiles')
     .filter(isObject)

@@ -73,7 +73,7 @@ interface Place {
 class Decoder {
   /** The first value of a wrong type. */
   #wrong = '';
-  /** The first duration that is none: upstream goes no further, and forgets what was wrong before. */
+  /** The first duration that is none: upstream stops there and forgets what was wrong before. */
   #last = '';
   readonly unknown: string[] = [];
 

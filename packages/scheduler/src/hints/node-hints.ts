@@ -61,6 +61,12 @@ function hasMore(pod: PodInfo, before: NodeInfo, after: NodeInfo, context: HintC
   return false;
 }
 
+/** Of what kubelets tell that they can do. */
+export function hasSameFeatures(before: NodeInfo, after: NodeInfo): boolean {
+  const featuresOf = ({ node }: NodeInfo): readonly string[] => node.status?.declaredFeatures ?? [];
+  return isDeepStrictEqual(featuresOf(before), featuresOf(after));
+}
+
 export const NODE_HINTS: Readonly<Record<string, Hints>> = {
   NodeUnschedulable: {
     nodeAdded: (_pod, node) => !isCordoned(node),
@@ -79,6 +85,10 @@ export const NODE_HINTS: Readonly<Record<string, Hints>> = {
     },
   },
   NodePorts: { nodeAdded: ALWAYS },
+  NodeDeclaredFeatures: {
+    nodeAdded: ALWAYS,
+    nodeChanged: (_pod, before, after) => !hasSameFeatures(before, after),
+  },
   NodeResourcesFit: {
     nodeAdded: wouldFit,
     nodeChanged: (pod, before, after, context) =>
