@@ -22,17 +22,20 @@ import {
   releaseService,
   repairClaims,
 } from './service-claims.ts';
+import {
+  addressText,
+  freeAddressIn,
+  holds,
+  networkOf,
+  networksOf,
+  type Network,
+} from './service-networks.ts';
 import { dropTypeDependent } from './service-types.ts';
 import type { World } from './world.ts';
 
-/** The first addresses of the range are left to those who ask for one by name. */
-const RESERVED_ADDRESSES = 256;
-
 /** Registers the rules of Services; `range` is IPv4 in CIDR form. */
 export function defineServices(range = '10.96.0.0/16'): void {
-  const [network = '', bits = ''] = range.split('/');
-  const base = addressNumber(network);
-  const size = 2 ** (32 - Number(bits));
+  const own = networkOf(range) ?? { base: 0, size: 0 };
   defineBehaviour('services', {
     prepareCreate: (object) => {
       object['status'] = { loadBalancer: {} };
@@ -48,7 +51,7 @@ export function defineServices(range = '10.96.0.0/16'): void {
       // what was sent stays as it is: another try starts from it
       object['spec'] = { ...objectAt(object, 'spec') };
       const taken = takenBy(context);
-      const refusal = giveAddress(object, taken, context, base, size);
+      const refusal = giveAddress(object, taken, context, own);
       const below = (n: number): number => context.world.edge.below(n);
       const ports = context.isDryRun ? portsOfDryRun() : portRange(taken.ports, below);
       return refusal ?? givePorts(object, ports);
@@ -109,8 +112,7 @@ function giveAddress(
   object: JsonObject,
   taken: Taken,
   context: RuleContext,
-  base: number,
-  size: number,
+  own: Network,
 ): Status | null {
   const spec = objectAt(object, 'spec') ?? {};
   if (stringAt(spec, 'type') === 'ExternalName') return null;
@@ -125,17 +127,18 @@ function giveAddress(
   let address = wanted;
   if (wanted === '') {
     // a dry run takes nothing, and shows where the range starts
-    address = context.isDryRun ? addressText(base) : freeAddress(taken, context, base, size);
+    address = context.isDryRun ? addressText(own.base) : freeAddress(taken, context, own);
     if (address === '') return internalError('failed to allocate a serviceIP: range is full');
   } else {
     const name = stringAt(object, 'metadata', 'name');
-    const own = `${stringAt(object, 'metadata', 'namespace')}/${name}`;
+    const holder = `${stringAt(object, 'metadata', 'namespace')}/${name}`;
     const owner = claimOwner(context.world, wanted);
     const isFree =
-      context.isDryRun || (!taken.addresses.has(wanted) && (owner === '' || owner === own));
-    const fault = addressFault(wanted, isFree, base, size);
-    if (fault !== '') {
-      const name = stringAt(object, 'metadata', 'name');
+      context.isDryRun || (!taken.addresses.has(wanted) && (owner === '' || owner === holder));
+    const isOfNetwork = networksOf(context.world, own).some((one) => holds(one, wanted));
+    if (!isOfNetwork || !isFree) {
+      const why = isOfNetwork ? TAKEN : NO_NETWORK;
+      const fault = `failed to allocate IP ${wanted}: ${why}`;
       const error = invalidValue('spec.clusterIPs', [wanted], fault);
       return invalid({ group: '', name: 'Service' }, name, [error]);
     }
@@ -147,34 +150,15 @@ function giveAddress(
   return null;
 }
 
-function freeAddress(taken: Taken, { world }: RuleContext, base: number, size: number): string {
-  const reserved = Math.min(RESERVED_ADDRESSES, Math.floor(size / 16));
-  const room = size - reserved - 1;
-  const first = world.edge.below(Math.max(1, room));
-  for (let step = 0; step < room; step++) {
-    const address = addressText(base + reserved + ((first + step) % room));
-    if (!taken.addresses.has(address) && claimOwner(world, address) === '') return address;
+const TAKEN = 'provided IP is already allocated';
+const NO_NETWORK = 'the provided network does not match the current range';
+
+function freeAddress(taken: Taken, { world }: RuleContext, own: Network): string {
+  const isFree = (address: string): boolean =>
+    !taken.addresses.has(address) && claimOwner(world, address) === '';
+  for (const network of networksOf(world, own)) {
+    const address = freeAddressIn(network, isFree, (n) => world.edge.below(n));
+    if (address !== '') return address;
   }
   return '';
-}
-
-function addressFault(wanted: string, isFree: boolean, base: number, size: number): string {
-  const number = addressNumber(wanted);
-  const low = addressText(base);
-  const bits = 32 - Math.log2(size);
-  if (!(number > base && number < base + size - 1)) {
-    return (
-      `failed to allocate IP ${wanted}: the provided IP (${wanted}) is not in the valid range. ` +
-      `The range of valid IPs is ${low}/${bits}`
-    );
-  }
-  return isFree ? '' : `failed to allocate IP ${wanted}: provided IP is already allocated`;
-}
-
-function addressNumber(address: string): number {
-  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
-}
-
-function addressText(number: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
 }

@@ -27,6 +27,7 @@ import {
   withAvailability,
   type Availability,
 } from './remote-service.ts';
+import { missingEnds } from './service-ends.ts';
 
 /** How often a service is looked at that answers, and one that does not (upstream: 30 s). */
 const CHECK_MS = 30_000;
@@ -216,10 +217,13 @@ export class RemoteServices {
 
   #lookUp(remote: RemoteService): Target | Availability {
     const { namespace, service } = remote.spec;
-    if (readStoredObject(this.#world, '', 'services', namespace, service) === null) {
+    const stored = readStoredObject(this.#world, '', 'services', namespace, service);
+    if (stored === null) {
       const text = `service/${service} in ${JSON.stringify(namespace)} is not present`;
       return failing('ServiceNotFound', text);
     }
+    const missing = missingEnds(this.#world, remote.spec, stored);
+    if (missing !== null) return missing;
     const target = this.#targetOf(remote, '');
     if (!('missing' in target)) return target;
     if (target.missing.includes('service port')) {

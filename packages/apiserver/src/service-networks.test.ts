@@ -1,0 +1,59 @@
+/** Addresses of Services come from every network that there is, and from no other. */
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { AccessModel } from './access/access.sim.ts';
+
+const SERVICES = '/api/v1/namespaces/default/services';
+const NETWORKS = '/apis/networking.k8s.io/v1/servicecidrs';
+const MISMATCH = 'the provided network does not match the current range';
+
+function server(): AccessModel {
+  const model = new AccessModel({});
+  model.ask('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
+  return model;
+}
+
+/** The address that a new Service has, or why it has none. */
+function addressOf(model: AccessModel, name: string, clusterIP?: string): string {
+  const spec = { ports: [{ port: 80 }], ...(clusterIP === undefined ? {} : { clusterIP }) };
+  const { text } = model.ask('POST', SERVICES, { metadata: { name }, spec });
+  const answer = JSON.parse(text) as JsonObject;
+  return stringAt(answer, 'spec', 'clusterIP') || stringAt(answer, 'message').replace(/.*: /, '');
+}
+
+function add(model: AccessModel, name: string, cidr: string): void {
+  model.ask('POST', NETWORKS, { metadata: { name }, spec: { cidrs: [cidr] } });
+}
+
+test('an address of an added network is given, its ends and those of others are not', () => {
+  const model = server();
+  assert.equal(addressOf(model, 'a', '10.200.0.9'), MISMATCH);
+  assert.equal(addressOf(model, 'b', '10.96.0.9'), '10.96.0.9', 'the network of the flag');
+  add(model, 'kubernetes', '10.96.0.0/16');
+  add(model, 'more', '10.200.0.0/24');
+  assert.equal(addressOf(model, 'a', '10.200.0.9'), '10.200.0.9');
+  assert.equal(addressOf(model, 'c', '10.200.0.9'), 'provided IP is already allocated');
+  for (const address of ['10.200.0.0', '10.200.0.255', '10.200.1.1', '10.96.0.0']) {
+    assert.equal(addressOf(model, 'c', address), MISMATCH, address);
+  }
+  model.ask('DELETE', `${NETWORKS}/more`);
+  assert.equal(addressOf(model, 'c', '10.200.0.10'), MISMATCH, 'the network has gone');
+});
+
+test('the next network is used when one is full or not ready', () => {
+  const model = server();
+  add(model, 'kubernetes', '10.96.0.0/30');
+  add(model, 'more', '10.200.0.0/24');
+  const found = ['a', 'b', 'c', 'd'].map((name) => addressOf(model, name));
+  assert.deepEqual(
+    found.map((address) => address.split('.').slice(0, 2).join('.')).toSorted(),
+    ['10.200', '10.200', '10.96', '10.96'].toSorted(),
+  );
+  const status = { conditions: [{ type: 'Ready', status: 'False', reason: 'x' }] };
+  const patch = JSON.stringify({ status });
+  const type = { 'content-type': 'application/merge-patch+json' };
+  model.ask('PATCH', `${NETWORKS}/more/status`, Buffer.from(patch), '', type);
+  assert.match(addressOf(model, 'e'), /range is full/);
+});
