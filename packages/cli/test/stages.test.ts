@@ -122,7 +122,8 @@ test('stages that the server holds play beside those of files', { skip }, async 
 test('a stage that cannot be understood is refused at the start', { skip }, () => {
   const file = join(folder, 'broken.yaml');
   writeFileSync(file, LABELLED.replace('.metadata.name', '.metadata.name | nosuch'));
-  const nodes = megaplane('nodes', '--kubeconfig', cluster.kubeconfig, '--config', file);
+  const port = ['--server-address', '127.0.0.1:0'];
+  const nodes = megaplane('nodes', ...port, '--kubeconfig', cluster.kubeconfig, '--config', file);
   assert.equal(nodes.status, 1);
   assert.match(nodes.stderr, /broken\.yaml:\d+:\d+: .*template.*function "nosuch" not defined/);
 });

@@ -66,6 +66,11 @@ export class FrameFile {
     this.size += total;
   }
 
+  /** Writes the header anew, now that more is known. */
+  reheader(header: Buffer): void {
+    finish(this.fd, [header], 0, 0, header.length);
+  }
+
   skipTo(size: number): void {
     this.size = size;
   }

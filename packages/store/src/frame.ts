@@ -46,8 +46,19 @@ export interface FileHeader {
   /** Eight bytes each. */
   readonly clusterId: Buffer;
   readonly memberId: Buffer;
-  /** Chain value that the first frame must name. */
+  /**
+   * Of a log: the chain value that its first frame must name. Of a snapshot: that of its last
+   * frame, written when it was whole, so that one that was cut between two frames is not taken for
+   * whole; 0 in those of older programs.
+   */
   readonly chain: number;
+}
+
+export const CUT_SHORT = 'it ends before its last record';
+
+/** Whether a snapshot whose frames end with `chain` lacks frames that it had. */
+export function isCutShort(header: FileHeader, chain: number): boolean {
+  return header.chain !== 0 && header.chain !== chain;
 }
 
 export function encodeFileHeader(header: FileHeader): Buffer {

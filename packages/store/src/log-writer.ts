@@ -20,6 +20,8 @@ export interface LogFile {
   readonly fd: number;
   readonly size: number;
   append(frames: readonly Buffer[]): void;
+  /** Writes the header anew, of the same size. */
+  reheader(header: Buffer): void;
   /** Somebody else appended up to there. */
   skipTo(size: number): void;
   flush(): void;
@@ -159,23 +161,28 @@ export class LogWriter {
   }
 
   writeSnapshot(frame: Buffer): void {
-    const { disk, clusterId, memberId, nowMs } = this.#options;
+    const { disk, nowMs } = this.#options;
     if (this.#snapshot === null) {
       this.#snapshotStartMs = nowMs();
-      const identity = { version: FORMAT_VERSION, kind: KIND_SNAPSHOT, clusterId, memberId };
-      const segment = this.#snapshotSegment;
-      const header = encodeFileHeader({ ...identity, segment, firstRevision: 0, chain: 0 });
-      this.#snapshot = disk.create(SNAPSHOT_PART, false, header);
       this.#snapshotChain = 0;
+      this.#snapshot = disk.create(SNAPSHOT_PART, false, this.#snapshotHeader());
     }
     this.#snapshotChain = sealFrame(frame, this.#snapshotChain, 0);
     this.#snapshot.append([frame]);
+  }
+
+  #snapshotHeader(): Buffer {
+    const { clusterId, memberId } = this.#options;
+    const identity = { version: FORMAT_VERSION, kind: KIND_SNAPSHOT, clusterId, memberId };
+    const [segment, chain] = [this.#snapshotSegment, this.#snapshotChain];
+    return encodeFileHeader({ ...identity, segment, firstRevision: 0, chain });
   }
 
   /** The snapshot is whole: names it, then removes what it replaces. */
   endSnapshot(): void {
     const { disk, times, nowMs, onSnapshot } = this.#options;
     if (this.#snapshot === null) return;
+    this.#snapshot.reheader(this.#snapshotHeader());
     this.#snapshot.flush();
     this.#snapshot.close();
     this.#snapshot = null;

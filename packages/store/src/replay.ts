@@ -22,6 +22,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import {
+  CUT_SHORT,
   FILE_HEADER_BYTES,
   FLAG_GOES_ON,
   FORMAT_VERSION,
@@ -33,6 +34,7 @@ import {
   checkFrame,
   decodeFileHeader,
   flushedBefore,
+  isCutShort,
   paddingAt,
 } from './frame.ts';
 import { SLOT_BYTES, isLogFile, logName, snapshotName } from './log-files.ts';
@@ -171,6 +173,7 @@ class FileReader {
       this.#hasLog = isLog;
       this.nextSegment = header.segment + (isLog ? 1 : 0);
       this.#readFrames(fd, path, size, isLast);
+      if (!isLog && isCutShort(header, this.chain)) throw damage(path, size, CUT_SHORT);
       // Killed before its next flush, the last process may have left the end in memory only; the
       // segments after this one must not be the first to reach the disk.
       if (isLast) fsyncSync(fd);
@@ -346,9 +349,10 @@ function keepCopy(path: string, bytes: Buffer): void {
 }
 
 function damage(path: string, at: number, what: string): Error {
-  return new Error(
-    `${path} is damaged at byte ${at}: ${what}. Nothing was changed. Restore a backup; or, to go ` +
-      `on with what stands before it, copy the directory, then "truncate -s ${at} ${path}" and ` +
-      'remove the segments after it',
-  );
+  // What stands before a fault in a log is a state that was; a part of a snapshot never was one.
+  const advice = path.endsWith('.mps')
+    ? 'Restore a backup'
+    : 'Restore a backup; or, to go on with what stands before it, copy the directory, then ' +
+      `"truncate -s ${at} ${path}" and remove the segments after it`;
+  return new Error(`${path} is damaged at byte ${at}: ${what}. Nothing was changed. ${advice}`);
 }

@@ -63,6 +63,11 @@ class SimulatedFile implements LogFile {
     this.size = whole.length;
   }
 
+  reheader(header: Buffer): void {
+    this.content.written = Buffer.from(this.content.written);
+    header.copy(this.content.written);
+  }
+
   flush(): void {
     const { faults } = this.#disk;
     if (faults.failsFlush) {

@@ -75,6 +75,8 @@ export class SnapshotWriter {
   readonly #isNewDir: boolean;
   readonly #fd: number;
   readonly #frame: Buffer = Buffer.alloc(FRAME_HEADER_BYTES + FRAME_BYTES_MAX);
+  readonly #clusterId: Buffer = randomBytes(8);
+  readonly #memberId: Buffer = randomBytes(8);
   #filled = 0;
   #controlSize = 0;
   #record: Buffer = Buffer.alloc(64 * 1024);
@@ -92,17 +94,21 @@ export class SnapshotWriter {
     refuseUsed(dir);
     this.#path = join(dir, 'snapshot.part');
     this.#fd = openSync(this.#path, 'wx', 0o600);
-    const header = encodeFileHeader({
+    const header = this.#header();
+    this.#write(header, header.length);
+    this.#control(CONTROL_TERM, 1, 0, 0, 0);
+  }
+
+  #header(): Buffer {
+    return encodeFileHeader({
       version: FORMAT_VERSION,
       kind: KIND_SNAPSHOT,
       segment: 0,
       firstRevision: 0,
-      clusterId: randomBytes(8),
-      memberId: randomBytes(8),
-      chain: 0,
+      clusterId: this.#clusterId,
+      memberId: this.#memberId,
+      chain: this.#chain,
     });
-    this.#write(header, header.length);
-    this.#control(CONTROL_TERM, 1, 0, 0, 0);
   }
 
   /** All of these come before the first record. */
@@ -212,6 +218,8 @@ export class SnapshotWriter {
   /** All is in: makes it durable and gives it its name. */
   finish(): void {
     if (this.#filled > 0) this.#send(false);
+    const header = this.#header();
+    writeSync(this.#fd, header, 0, header.length, 0);
     fsyncSync(this.#fd);
     closeSync(this.#fd);
     renameSync(this.#path, join(this.#dir, snapshotName(0)));

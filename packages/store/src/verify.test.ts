@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { openStore } from './open.ts';
+import { FILE_HEADER_BYTES, FRAME_HEADER_BYTES } from './frame.ts';
+import { SnapshotWriter } from './snapshot-writer.ts';
 import { isSound, repair, verifyDirectory } from './verify.ts';
 
 const top = mkdtempSync(join(tmpdir(), 'megaplane-verify-'));
@@ -79,4 +89,49 @@ test('missing segments and a server that runs are said', async () => {
   } finally {
     await opened.close();
   }
+});
+
+async function refusesCuts(dir: string): Promise<void> {
+  const name = readdirSync(dir).find((one) => one.endsWith('.mps')) ?? '';
+  const path = join(dir, name);
+  const whole = readFileSync(path);
+  const firstFrame = FRAME_HEADER_BYTES + whole.readUInt32LE(FILE_HEADER_BYTES + 16);
+  for (const size of [FILE_HEADER_BYTES, FILE_HEADER_BYTES + firstFrame]) {
+    assert(size < whole.length);
+    truncateSync(path, size);
+    const options = { dataDir: dir, durability: 'buffered', prefixes: [] } as const;
+    assert.throws(() => openStore(options), /it ends before its last record.*Restore a backup$/);
+    const report = await verifyDirectory(dir, quiet);
+    assert.equal(report.files[0]?.fault, 'it ends before its last record');
+    assert.throws(() => repair(dir, report), /restore a backup/);
+    assert.equal(statSync(path).size, size);
+    writeFileSync(path, whole);
+  }
+  assert.ok(isSound(await verifyDirectory(dir, quiet)));
+}
+
+test('a snapshot that was cut between two frames is not taken for whole', async () => {
+  const dir = await filled(3000);
+  const opened = openStore({ dataDir: dir, durability: 'buffered', prefixes: [] });
+  for (let i = 0; i < 3; i++) {
+    const key = Buffer.from(`large-${i}`);
+    opened.store.putIf(key, 0, key.length, -1, Buffer.alloc(3 << 20, 'v'), 0, 3 << 20, 0);
+  }
+  await opened.defragment();
+  await opened.close();
+  await refusesCuts(dir);
+});
+
+test('nor is one that was made of a backup', async () => {
+  const dir = join(top, 'foreign');
+  const writer = new SnapshotWriter(dir);
+  const value = Buffer.alloc(3 << 20, 'v');
+  for (let i = 0; i < 3; i++) {
+    const [createRevision, modRevision] = [i + 2, i + 2];
+    const lease = { leaseHigh: 0, leaseLow: 0, isTombstone: false };
+    const key = Buffer.from(`large-${i}`);
+    writer.record({ key, value, modRevision, createRevision, sub: 0, version: 1, ...lease });
+  }
+  writer.finish();
+  await refusesCuts(dir);
 });

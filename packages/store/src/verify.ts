@@ -18,14 +18,17 @@ import {
 import { join } from 'node:path';
 import { FLAG_LEASE, HEADER_BYTES, KEY_BYTES_MAX } from './arenas.ts';
 import {
+  CUT_SHORT,
   FILE_HEADER_BYTES,
   FLAG_GOES_ON,
   FORMAT_VERSION,
   FRAME_BYTES_MAX,
   FRAME_HEADER_BYTES,
   FRAME_OK,
+  KIND_SNAPSHOT,
   checkFrame,
   decodeFileHeader,
+  isCutShort,
   paddingAt,
 } from './frame.ts';
 import { lockDirectory } from './lock.ts';
@@ -156,6 +159,10 @@ class Verifier {
       if (header === null || fault !== '') return { ...scan, badAt: 0, fault };
       scan.chain = name.startsWith('log-') ? header.chain : 0;
       await this.#frames(fd, size, scan, total);
+      const isSnapshot = header.kind === KIND_SNAPSHOT;
+      if (isSnapshot && scan.fault === '' && isCutShort(header, scan.chain)) {
+        return { ...scan, badAt: size, fault: CUT_SHORT };
+      }
       return scan;
     } finally {
       this.#done += size;
