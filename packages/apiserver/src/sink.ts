@@ -27,8 +27,14 @@ export class Sink {
 
   /** Appends text of ASCII characters only. */
   ascii(text: string): void {
-    this.ensure(text.length);
-    this.length += this.bytes.write(text, this.length, 'latin1');
+    const count = text.length;
+    this.ensure(count);
+    if (count > SHORT_COPY) this.bytes.latin1Write(text, this.length, count);
+    else {
+      const { bytes: out, length } = this;
+      for (let at = 0; at < count; at++) out[length + at] = text.charCodeAt(at);
+    }
+    this.length += count;
   }
 
   /** Appends any text as UTF-8. */

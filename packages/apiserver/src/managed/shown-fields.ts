@@ -3,7 +3,7 @@
  * The owners of fields on their way out: an object keeps references to templates (see machinery's
  * `field-templates`), first in its metadata; readers get the entries.
  */
-import { templateOf } from '@megaplane/machinery/apply/field-templates';
+import { templateOf, type Template } from '@megaplane/machinery/apply/field-templates';
 import { fillText } from '@megaplane/machinery/apply/holed-fields';
 import { timeText } from '@megaplane/machinery/apply/managed-fields';
 import { Sink } from '../sink.ts';
@@ -21,6 +21,9 @@ const BRACE_CLOSE = 0x7d;
 const TIMES_MAX = 4096;
 const ID_LENGTH = 12;
 
+/** Templates that were shown last. */
+const RECENT = 64;
+const recent: (Template | undefined)[] = Array.from({ length: RECENT }, () => undefined);
 const times = new Map<number, Buffer>();
 
 /** True where the metadata whose first member is at `at` begins with references. */
@@ -54,7 +57,7 @@ export function appendManaged(sink: Sink, bytes: Buffer, at: number): number {
 }
 
 function appendEntry(sink: Sink, bytes: Buffer, from: number, to: number): boolean {
-  const template = templateOf(bytes.latin1Slice(from, from + ID_LENGTH));
+  const template = recentTemplate(bytes, from);
   if (template === undefined) return false;
   const { head, rest } = template;
   sink.append(head);
@@ -78,6 +81,23 @@ function appendEntry(sink: Sink, bytes: Buffer, from: number, to: number): boole
     if (isPlain) sink.append(bytes, start, at);
     else sink.utf8(fillText(decodeURIComponent(bytes.latin1Slice(start, at))));
     sink.append(rest[index]!);
+  }
+  return true;
+}
+
+/** The template at `from`; by the bytes of its id where it was asked for lately. */
+function recentTemplate(bytes: Buffer, from: number): Template | undefined {
+  const place = (bytes[from]! + bytes[from + 5]! * 31 + bytes[from + 11]! * 7) % RECENT;
+  const found = recent[place];
+  if (found !== undefined && isId(bytes, from, found.id)) return found;
+  const template = templateOf(bytes.latin1Slice(from, from + ID_LENGTH));
+  if (template !== undefined) recent[place] = template;
+  return template;
+}
+
+function isId(bytes: Buffer, from: number, id: string): boolean {
+  for (let at = 0; at < ID_LENGTH; at++) {
+    if (bytes[from + at] !== id.charCodeAt(at)) return false;
   }
   return true;
 }
