@@ -22,11 +22,15 @@ const WORKERS = 5;
 const ROOT = '/apis/apps/v1';
 /** A key that waits for its own writes to be seen is looked at again after this, come what may. */
 const EXPECTATION_LOOK_MS = 300_000;
+/** What failed for a conflict is tried again before its sets tell of a further step. */
+const RETRY_ROOM_MS = 200;
 const never = (): boolean => true;
 
 export interface DeploymentPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
+  /** Until when a Deployment is at work on a step, by its uid: kept here, for its sets. */
+  readonly rolling: Map<string, number>;
 }
 
 /** One round of work, and what its own writes have come to. */
@@ -69,7 +73,7 @@ export class DeploymentPart {
     this.#deployments = new ObjectCache(
       informers,
       `${ROOT}/deployments`,
-      (key, after) => this.#changed(key, after),
+      (key, after, before) => this.#changed(key, after, before),
       synced,
     );
     this.#sets = new ObjectCache(
@@ -94,8 +98,9 @@ export class DeploymentPart {
     for (const key of this.#ownWrites.keys()) this.#workers.add(key);
   }
 
-  #changed(key: string, after: JsonObject | undefined): void {
+  #changed(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
     if (after !== undefined) return this.#workers.add(key);
+    this.#options.rolling.delete(stringAt(before, 'metadata', 'uid'));
     this.#setWrites.forget(key);
     this.#ownWrites.forget(key);
     return undefined;
@@ -146,11 +151,30 @@ export class DeploymentPart {
     const sets = this.#setsOf(deployment);
     const view = { deployment, sets, hasPods: this.#hasPods };
     const effects = planDeployment(view, nowMs);
+    const uid = stringAt(deployment, 'metadata', 'uid');
+    const { rolling, client } = this.#options;
+    rolling.set(uid, Infinity);
+    let result: WorkResult = 'retry';
+    try {
+      result = await this.#carryOutAll({ key, deployment, namespace }, sets, effects, nowMs);
+    } finally {
+      if (result === 'retry') rolling.set(uid, client.timers.nowMs() + RETRY_ROOM_MS);
+      else rolling.delete(uid);
+    }
+    return result;
+  }
+
+  async #carryOutAll(
+    about: Pick<Round, 'key' | 'deployment' | 'namespace'>,
+    sets: readonly JsonObject[],
+    effects: readonly DeploymentEffect[],
+    nowMs: number,
+  ): Promise<WorkResult> {
     const versions: Map<string, string> = new Map(
       sets.map((set) => [nameOf(set), stringAt(set, 'metadata', 'resourceVersion')]),
     );
     const byName = new Map(sets.map((set) => [nameOf(set), set]));
-    const round = { key, deployment, namespace, sets: byName, versions };
+    const round = { ...about, sets: byName, versions };
     let result: WorkResult = 'done';
     for (const effect of effects) {
       if (effect.kind === 'again') result = { againMs: effect.afterMs };

@@ -28,6 +28,8 @@ export interface ReplicaSetPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
   readonly now: () => string;
+  /** Until when a Deployment is at work on a step, by its uid. */
+  readonly rolling: ReadonlyMap<string, number>;
 }
 
 /** What one round of work knows of its object. */
@@ -45,6 +47,8 @@ interface Claim {
   readonly revision: number;
 }
 
+/** How soon it is looked again whether a Deployment has done its step. */
+const ROLLING_LOOK_MS = 5;
 /** Steps of readiness that wait to be told; what comes beyond them is told at once. */
 const STEPS_MAX = 16;
 
@@ -218,9 +222,21 @@ export class ReplicaSetPart {
     const failure = missing === 0 ? null : await this.#manage(round, rows, missing);
     const owned = { active: rows, terminating };
     const counts = countReplicas(object, this.#options.pods.pods, owned, nowMs);
+    if (failure === null && this.#comesTooSoon(object, counts)) {
+      this.#noteStep(key);
+      return { againMs: ROLLING_LOOK_MS };
+    }
     const isWritten = await this.#writeStatus(round, counts, failure);
     if (!isWritten || failure !== null) return 'retry';
     return counts.nextS === Infinity ? 'done' : { againMs: counts.nextS * 1000 - nowMs };
+  }
+
+  /** A Deployment that is at work on one step would take the next ones for one. */
+  #comesTooSoon(object: JsonObject, counts: ReplicaCounts): boolean {
+    const isStep = counts.ready !== numberAt(object, 'status', 'readyReplicas');
+    if (!isStep || !replicasAreFew(counts)) return false;
+    const { client, rolling } = this.#options;
+    return (rolling.get(controllerUid(object)) ?? 0) > client.timers.nowMs();
   }
 
   #activeRows(uid: string): number[] {
@@ -394,15 +410,17 @@ export class ReplicaSetPart {
     object: JsonObject,
     counts: ReplicaCounts,
     failure: ReplicaFailure | null,
-  ): JsonObject | undefined {
+  ): { readonly status: JsonObject; readonly step: ReplicaCounts } | undefined {
     const now = this.#options.now();
     const steps = this.#steps.get(key) ?? [];
-    for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
-      const status = replicaStatusPatch(object, step, failure, now);
-      if (status !== undefined) return status;
-    }
     this.#steps.delete(key);
-    return replicaStatusPatch(object, counts, failure, now);
+    for (const [index, step] of [...steps, counts].entries()) {
+      const status = replicaStatusPatch(object, step, failure, now);
+      if (status === undefined) continue;
+      if (index + 1 < steps.length) this.#steps.set(key, steps.slice(index + 1));
+      return { status, step };
+    }
+    return undefined;
   }
 
   async #writeStatus(
@@ -412,8 +430,9 @@ export class ReplicaSetPart {
   ): Promise<boolean> {
     // Our last status is not in view yet; its event brings the key back.
     if (this.#cache.informer.revision < (this.#written.get(key) ?? 0)) return true;
-    const status = this.#nextStatus(key, object, counts, failure);
-    if (status === undefined) return true;
+    const next = this.#nextStatus(key, object, counts, failure);
+    if (next === undefined) return true;
+    const { status, step } = next;
     const resourceVersion = stringAt(object, 'metadata', 'resourceVersion');
     const answer = await this.#options.client.request({
       method: 'PATCH',
@@ -425,7 +444,12 @@ export class ReplicaSetPart {
       this.#written.set(key, revisionOf(answer.object));
       const told = objectAt(answer.object, 'status')?.['terminatingReplicas'];
       if (told === undefined) this.#tellsTerminating = false;
-    }
+    } else if (replicasAreFew(step)) this.#steps.set(key, [step, ...(this.#steps.get(key) ?? [])]);
     return answer.ok || answer.code === 404;
   }
+}
+
+/** Of few replicas each one that becomes ready is told; of many they are gathered. */
+function replicasAreFew({ replicas }: ReplicaCounts): boolean {
+  return replicas < REPLICAS_PER_MS;
 }

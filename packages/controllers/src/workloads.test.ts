@@ -251,6 +251,37 @@ test('two pods that become ready at once are two steps of a rolling update', asy
   manager.stop();
 });
 
+/** Whoever resizes a set hears of it two seconds later. */
+class SlowApi extends WorkloadApi {
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const answer = await super.request(request);
+    const isResize = request.method === 'PATCH' && /\/replicasets\/[^/]+$/.test(request.path);
+    if (isResize) await new Promise<void>((resolve) => this.timers.after(2_000, resolve));
+    return answer;
+  }
+}
+
+test('pods that become ready while a step is under way are a step each', async () => {
+  const api = new SlowApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  await api.request({ method: 'POST', path: `${APPS}/deployments`, body: deployment(4, ROLLING) });
+  await settle(api);
+  await change(api, imageOf('img:2'));
+  const fresh = (): number =>
+    api.all(PODS).filter((pod) => listAt(pod, 'status', 'conditions').length === 0).length;
+  while (fresh() < 2) await api.advance(10);
+  for (let pod = 0; pod < 2; pod++) {
+    await api.bringUp(1);
+    await api.advance(20);
+  }
+  await settle(api);
+  assertAtRest(api, 4, 'img:2');
+  const generations = api.all(SETS).map((set) => numberAt(set, 'metadata', 'generation'));
+  assert.deepEqual(generations, [5, 4], 'from 4 to 3, 2, 1 and 0; from 1 to 2, 3 and 4');
+  manager.stop();
+});
+
 test('while a status is on its way each pod that becomes ready gets one of its own', async () => {
   const api = new WorkloadApi();
   const manager = startManager(api);

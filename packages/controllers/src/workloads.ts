@@ -39,20 +39,7 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   const parts: WorkloadPart[] = [];
   let rows: PodRows | undefined;
   const pods = (): PodRows => (rows ??= new PodRows(informers, options.random.fork('replicas')));
-  for (const [name, kind] of [
-    ['replicaset-controller', REPLICA_SET],
-    ['replicationcontroller-controller', REPLICATION_CONTROLLER],
-  ] as const) {
-    if (!chosen.has(name)) continue;
-    parts.push(
-      new ReplicaSetPart({ ...options, kind, pods: pods(), announce: announce(kind.component) }),
-    );
-  }
-  if (chosen.has('deployment-controller')) {
-    parts.push(
-      new DeploymentPart({ ...options, pods: pods(), announce: announce('deployment-controller') }),
-    );
-  }
+  parts.push(...replicaParts(options, pods));
   const isSlices = chosen.has('endpointslice-controller');
   const isEndpoints = chosen.has('endpoints-controller');
   if (isSlices || isEndpoints) {
@@ -98,5 +85,25 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   }
   if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(options));
   parts.push(...simpleParts(options, pods));
+  return parts;
+}
+
+/** Deployments, and the sets that they tell how many pods to keep. */
+function replicaParts(options: WorkloadsOptions, pods: () => PodRows): WorkloadPart[] {
+  const { chosen, announce } = options;
+  const parts: WorkloadPart[] = [];
+  const rolling = new Map<string, number>();
+  for (const [name, kind] of [
+    ['replicaset-controller', REPLICA_SET],
+    ['replicationcontroller-controller', REPLICATION_CONTROLLER],
+  ] as const) {
+    if (!chosen.has(name)) continue;
+    const own = { kind, rolling, pods: pods(), announce: announce(kind.component) };
+    parts.push(new ReplicaSetPart({ ...options, ...own }));
+  }
+  if (chosen.has('deployment-controller')) {
+    const own = { rolling, pods: pods(), announce: announce('deployment-controller') };
+    parts.push(new DeploymentPart({ ...options, ...own }));
+  }
   return parts;
 }
