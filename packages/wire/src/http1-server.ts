@@ -221,9 +221,15 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
       this.#body = null;
       // An upgrade can only be answered when everything before it is.
       if (exchange === this.#upgrading && !exchange.isFirst) exchange.keepHead();
-      else this.#handle(exchange);
+      else this.#handleWhole(exchange);
     }
     if (exchange.isLastRequest || this.#isDraining) this.#endReading();
+  }
+
+  /** Whoever waits for a body piece by piece learns of the end of one that is not there, too. */
+  #handleWhole(exchange: Http1Exchange): void {
+    this.#handle(exchange);
+    if (!exchange.closed) exchange.onBodyEnd?.();
   }
 
   #handle(exchange: Http1Exchange): void {

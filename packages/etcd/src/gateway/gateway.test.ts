@@ -53,6 +53,19 @@ const SCRIPT: readonly (readonly [string, unknown])[] = [
   ['kv/range', { key: 'Zm=v' }],
   ['kv/range', { key: 'Zm==v' }],
   ['kv/range', { key: 'Zm9v\nZm9v' }],
+  ['kv/range', { key: [null] }],
+  ['kv/range', { key: ['a'] }],
+  ['kv/range', { key: 7, limit: 'abc' }],
+  ['kv/range', { limit: 'abc', key: 7 }],
+  ['kv/range', { range_end: FOO, rangeEnd: 'AA==', key: 'AA==', limit: '1' }],
+  ['kv/range', { key: FOO, limit: ' 2 ' }],
+  ['kv/range', { key: FOO, limit: 'null' }],
+  ['kv/range', { key: FOO, limit: '[1]' }],
+  ['kv/range', { key: FOO, limit: '010' }],
+  ['kv/range', { key: FOO, limit: '\0' }],
+  ['kv/range', { key: FOO, limit: '{' }],
+  ['kv/range', { key: FOO, sort_order: [1] }],
+  ['kv/range', { key: FOO, sort_order: 1e20 }],
   ['kv/range', { key: FOO, limit: 'abc' }],
   ['kv/range', { key: FOO, limit: '' }],
   ['kv/range', { key: FOO, limit: 1.5 }],
@@ -91,6 +104,10 @@ const SCRIPT: readonly (readonly [string, unknown])[] = [
   ['kv/lease/leases', {}],
   ['lease/keepalive', { ID: '7587863094' }],
   ['lease/keepalive', '{"ID":"7587863094"}{"ID":"8"}'],
+  ['lease/keepalive', { ID: true }],
+  ['lease/keepalive', '{"'],
+  ['lease/keepalive', ''],
+  ['lease/keepalive', '{"ID":"7587863094"} x'],
   ['lease/revoke', { ID: '9' }],
   ['lease/revoke', { ID: '7587863094' }],
   [
@@ -221,5 +238,5 @@ test('what the gateway has no method for, or too much of, is refused', async () 
   const large = await post(ours, 'kv/put', { key: FOO, value: 'A'.repeat(3 * 1024 * 1024) });
   assert.match(large, /^503 .*grpc: received message larger than max \(\d+ vs\. 2097152\)/);
   const late = await post(ours, 'watch', '{"create_request":');
-  assert.match(late, /^400 \{"error":\{"grpc_code":3,"http_code":400,"message":"unexpected EOF"/);
+  assert.equal(late, '500 {"error":"unexpected EOF","message":"unexpected EOF","code":2}');
 });

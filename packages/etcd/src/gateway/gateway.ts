@@ -141,6 +141,18 @@ function metadataOf(exchange: Exchange, name: string): string | undefined {
   return name === 'token' ? exchange.header('authorization') : exchange.header(name);
 }
 
+/** What went wrong before anything was answered. */
+function respondFailure(
+  exchange: Exchange,
+  code: GrpcCode,
+  message: string,
+  headers: FieldList,
+): void {
+  const text = goString(message);
+  const body = `{"error":${text},"message":${text},"code":${code}}`;
+  exchange.respond(STATUS[code] ?? 500, JSON_TYPE, body, headers);
+}
+
 /** One unary request, for its in-place handler. */
 class UnaryCall implements InPlaceCall {
   readonly #exchange: Exchange;
@@ -166,9 +178,7 @@ class UnaryCall implements InPlaceCall {
   }
 
   fail(code: GrpcCode, message: string): number {
-    const text = goString(message);
-    const body = `{"error":${text},"message":${text},"code":${code}}`;
-    this.#exchange.respond(STATUS[code] ?? 500, JSON_TYPE, body, this.#headers);
+    respondFailure(this.#exchange, code, message, this.#headers);
     return -1;
   }
 
@@ -237,6 +247,10 @@ class StreamCall implements GrpcCall {
   #handler: GrpcCallHandler | null = null;
   #isOpen = false;
   #isOver = false;
+  /** A document was given to the handler. */
+  #isBegun = false;
+  /** No document comes any more. */
+  #isHalfClosed = false;
   #pending = '';
   slot: unknown = undefined;
   readonly timeoutMs: number = Infinity;
@@ -279,7 +293,7 @@ class StreamCall implements GrpcCall {
       this.#take(decoder.decode(bytes.subarray(start, end), { stream: true }), false);
     exchange.onBodyEnd = () => {
       this.#take('', true);
-      if (!this.closed) handler.onHalfClose();
+      this.#halfClose();
     };
   }
 
@@ -292,7 +306,7 @@ class StreamCall implements GrpcCall {
   /** Gives the handler every document that is whole. */
   #take(text: string, isEnd: boolean): void {
     this.#pending += text;
-    if (this.closed) return;
+    if (this.closed || this.#isHalfClosed) return;
     const documents = new JsonDocuments(this.#pending);
     let read = 0;
     try {
@@ -305,15 +319,33 @@ class StreamCall implements GrpcCall {
           this.#refuse(8, tooLarge(message.length, this.#messageBytesMax));
           return;
         }
+        this.#isBegun = true;
         this.#handler?.onMessage(message, 0, message.length);
         if (this.closed) return;
       }
     } catch (error) {
       if (!(error instanceof JsonError)) throw error;
       const isCut = error.message === 'unexpected EOF' && !isEnd;
-      if (!isCut || this.#pending.length > DOCUMENT_BYTES_MAX) this.#refuse(3, error.message);
+      if (!isCut || this.#pending.length > DOCUMENT_BYTES_MAX) this.#wrong(error.message);
     }
     this.#pending = this.#pending.slice(read);
+  }
+
+  /** As in etcd, only the first document is answered for; a later one ends the requests. */
+  #wrong(message: string): void {
+    if (this.#isBegun) {
+      this.#halfClose();
+      return;
+    }
+    this.#isOver = true;
+    respondFailure(this.#exchange, 2, message, this.#headers);
+    this.#handler?.onCancel('aborted');
+  }
+
+  #halfClose(): void {
+    if (this.closed || this.#isHalfClosed) return;
+    this.#isHalfClosed = true;
+    this.#handler?.onHalfClose();
   }
 
   #refuse(code: GrpcCode, message: string): void {

@@ -1,6 +1,6 @@
 /** JSON of a request into the bytes of its message, by the rules of Go's jsonpb. */
 import { decodeBase64 } from './base64.ts';
-import { JsonError, type Json } from './json-text.ts';
+import { JsonDocuments, JsonError, type Json } from './json-text.ts';
 import { ENUMS, type Field, type Kind, messageOf } from './schema.ts';
 
 const INT64_MIN = -(2n ** 63n);
@@ -24,12 +24,12 @@ const GO_TYPES: Readonly<Record<Kind, string>> = {
 export function encodeJson(json: Json, name: string): Buffer {
   if (json.kind === 'null') return Buffer.alloc(0);
   if (json.kind !== 'object') throw mismatch(json, 'map[string]json.RawMessage');
-  const { byName } = messageOf(name);
   const parts: Buffer[] = [];
-  for (const [key, value] of json.members) {
-    const field = byName.get(key);
-    // Unknown names are passed over, as etcd's gateway does.
-    if (field === undefined || value.kind === 'null') continue;
+  // By the fields, not by the members: unknown names are passed over, as etcd's gateway does, and
+  // the first field that is wrong is the one that is told.
+  for (const field of messageOf(name).fields) {
+    const value = json.members.get(field.camel) ?? json.members.get(field.name);
+    if (value === undefined || value.kind === 'null') continue;
     if (!field.isRepeated) parts.push(...encodeField(field, value));
     else if (value.kind !== 'array') throw mismatch(value, '[]json.RawMessage');
     else for (const item of value.items) parts.push(...encodeField(field, item));
@@ -38,8 +38,8 @@ export function encodeJson(json: Json, name: string): Buffer {
 }
 
 function mismatch(json: Json, goType: string): JsonError {
-  const what = json.kind === 'number' && goType.includes('int') ? `number ${json.text}` : json.kind;
-  const shown = goType === '[]uint8' ? json.kind : what;
+  const isInteger = goType in LIMITS || goType in ENUMS;
+  const shown = json.kind === 'number' && isInteger ? `number ${json.text}` : json.kind;
   return new JsonError(`json: cannot unmarshal ${shown} into Go value of type ${goType}`);
 }
 
@@ -82,7 +82,7 @@ function encodeField(field: Field, json: Json): Buffer[] {
 function bytesOf(json: Json): Buffer {
   // Go takes a list of numbers for bytes, too.
   if (json.kind === 'array') {
-    return Buffer.from(json.items.map((item) => Number(integer(item, 'uint8'))));
+    return Buffer.from(json.items.map((item) => Number(plainInteger(item, 'uint8'))));
   }
   if (json.kind !== 'string') throw mismatch(json, GO_TYPES.bytes);
   const bytes = decodeBase64(json.value);
@@ -91,27 +91,23 @@ function bytesOf(json: Json): Buffer {
 }
 
 function enumValue(name: string, json: Json): bigint {
-  if (json.kind !== 'string') return integer(json, 'int32');
-  const value = (ENUMS[name] ?? []).indexOf(json.value);
-  if (value < 0)
-    throw new JsonError(`unknown value ${JSON.stringify(json.value)} for enum ${name}`);
+  if (json.kind !== 'string') return plainInteger(json, name);
+  const value = (ENUMS[name] ?? []).indexOf(json.raw);
+  if (value < 0) throw new JsonError(`unknown value ${JSON.stringify(json.raw)} for enum ${name}`);
   return BigInt(value);
 }
 
-/** A number, or one in quotes, as 64-bit numbers come. */
+/** A number, or one in quotes, as 64-bit numbers come: what stands there is JSON again. */
 function integer(json: Json, goType: string): bigint {
-  if (json.kind === 'string') return integer(numberIn(json.value), goType);
-  if (json.kind !== 'number' || !/^-?\d+$/.test(json.text)) throw mismatch(json, goType);
-  const value = BigInt(json.text);
-  const [least, most] = LIMITS[goType] ?? [0n, 0n];
-  if (value < least || value > most) throw mismatch(json, goType);
-  return value;
+  return plainInteger(json.kind === 'string' ? new JsonDocuments(json.raw).only() : json, goType);
 }
 
-function numberIn(text: string): Json {
-  if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return { kind: 'number', text };
-  if (text === '') throw new JsonError('unexpected end of JSON input');
-  const place = /[^\d\-+.eE]/.exec(text)?.index ?? 0;
-  const where = place === 0 ? 'looking for beginning of value' : 'after top-level value';
-  throw new JsonError(`invalid character '${text.charAt(place)}' ${where}`);
+function plainInteger(json: Json, goType: string): bigint {
+  // Go leaves what it had, which is zero.
+  if (json.kind === 'null') return 0n;
+  if (json.kind !== 'number' || !/^-?\d+$/.test(json.text)) throw mismatch(json, goType);
+  const value = BigInt(json.text);
+  const [least, most] = LIMITS[goType in LIMITS ? goType : 'int32'] ?? [0n, 0n];
+  if (value < least || value > most) throw mismatch(json, goType);
+  return value;
 }

@@ -7,7 +7,8 @@ export type Json =
   | { readonly kind: 'null' }
   | { readonly kind: 'bool'; readonly value: boolean }
   | { readonly kind: 'number'; readonly text: string }
-  | { readonly kind: 'string'; readonly value: string }
+  /** `raw` is what stands between the quotes. */
+  | { readonly kind: 'string'; readonly value: string; readonly raw: string }
   | { readonly kind: 'array'; readonly items: readonly Json[] }
   | { readonly kind: 'object'; readonly members: ReadonlyMap<string, Json> };
 
@@ -43,6 +44,23 @@ export class JsonDocuments {
     return this.#at >= this.#text.length ? null : this.#value(0);
   }
 
+  /**
+   * The only document of the text, as Go's json.Unmarshal reads it. Throws a JsonError whose text
+   * goes to the client.
+   */
+  only(): Json {
+    try {
+      const json = this.next();
+      if (json === null) throw new JsonError(EOF);
+      this.#space();
+      if (this.#at < this.#text.length) throw this.#wrong('after top-level value');
+      return json;
+    } catch (error) {
+      if (!(error instanceof JsonError) || error.message !== EOF) throw error;
+      throw new JsonError('unexpected end of JSON input', { cause: error });
+    }
+  }
+
   #space(): void {
     while (' \t\r\n'.includes(this.#peek()) && this.#at < this.#text.length) this.#at++;
   }
@@ -65,7 +83,11 @@ export class JsonDocuments {
     const first = this.#peek();
     if (first === '{') return this.#object(depth);
     if (first === '[') return this.#array(depth);
-    if (first === '"') return { kind: 'string', value: this.#string() };
+    if (first === '"') {
+      const start = this.#at + 1;
+      const value = this.#string();
+      return { kind: 'string', value, raw: this.#text.slice(start, this.#at - 1) };
+    }
     if (first === 't') return this.#literal('true', { kind: 'bool', value: true });
     if (first === 'f') return this.#literal('false', { kind: 'bool', value: false });
     if (first === 'n') return this.#literal('null', { kind: 'null' });
