@@ -2,12 +2,14 @@
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import type { Resource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { answerOf, operationId, responsesOf, tagOf, type Subject } from './openapi-operations.ts';
 import { schemaName, type Dialect } from './openapi-schemas.ts';
 
 const PATCH_TYPES = [
   'application/json-patch+json',
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
+  'application/apply-patch+yaml',
 ] as const;
 /** Custom resources have no schema that strategic patches could merge by. */
 const CUSTOM_PATCH_TYPES = [
@@ -17,6 +19,19 @@ const CUSTOM_PATCH_TYPES = [
 ] as const;
 const CUSTOM_BODY_TYPES = ['application/json', 'application/yaml'];
 const BODY_TYPES = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf'];
+const STREAM_TYPES = [
+  'application/json;stream=watch',
+  'application/vnd.kubernetes.protobuf;stream=watch',
+];
+const STATUS = 'io.k8s.apimachinery.pkg.apis.meta.v1.Status';
+const DELETE_OPTIONS = 'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions';
+/** Subresources that lead to somebody else, and the methods that documents tell of. */
+const CONNECTED: ReadonlyMap<string, readonly string[]> = new Map([
+  ['exec', ['get', 'post']],
+  ['attach', ['get', 'post']],
+  ['portforward', ['get', 'post']],
+  ['proxy', ['get', 'put', 'post', 'delete', 'options', 'head', 'patch']],
+]);
 
 const WRITE_PARAMETERS: readonly (readonly [string, string])[] = [
   ['dryRun', 'string'],
@@ -67,10 +82,18 @@ const OPERATIONS: readonly (readonly [
   ['delete', 'delete', 'delete', DELETE_PARAMETERS, 'item'],
 ];
 
+/** Whether a subresource leads to somebody else, by options that no document tells of. */
+export function isConnected(subresource: string): boolean {
+  return CONNECTED.has(subresource);
+}
+
 interface Target {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
+  readonly listKind?: string;
+  /** What operations are named after. */
+  readonly subject: Subject;
   /** Name of the schema of a custom resource; absent for built-ins. */
   readonly schema?: string;
 }
@@ -89,7 +112,16 @@ export function addPaths(
   const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   const inner = namespaced ? `${base}/namespaces/{namespace}` : base;
   const custom = schema === undefined ? {} : { schema };
-  const target = { group, version, kind, ...custom };
+  const { listKind } = resource;
+  const subject = {
+    group,
+    version,
+    kind,
+    subresource: '',
+    isNamespaced: namespaced,
+    isAcross: false,
+  };
+  const target = { group, version, kind, listKind, subject, ...custom };
   const collection = `${inner}/${resource.resource}`;
   const item = `${collection}/{name}`;
   addPath(paths, collection, resource.verbs, 'collection', target, dialect);
@@ -97,16 +129,28 @@ export function addPaths(
     addPath(paths, item, resource.verbs, 'item', target, dialect);
   }
   if (namespaced && resource.verbs.includes('list')) {
-    addPath(paths, `${base}/${resource.resource}`, ['list'], 'collection', target, dialect);
+    const across = { ...target, subject: { ...subject, isAcross: true } };
+    addPath(paths, `${base}/${resource.resource}`, ['list'], 'collection', across, dialect);
   }
   for (const sub of resource.subresources.values()) {
     const path = `${item}/${sub.name}`;
+    const about = { ...subject, subresource: sub.name };
+    const methods = CONNECTED.get(sub.name);
+    if (methods !== undefined) {
+      const own = { ...sub, subject: about };
+      paths[path] = connections(path, methods, own, dialect);
+      if (sub.name !== 'proxy') continue;
+      const further = { ...own, subject: { ...about, subresource: 'proxyWithPath' } };
+      paths[`${path}/{path}`] = connections(`${path}/{path}`, methods, further, dialect);
+      continue;
+    }
     const verbs = sub.verbs.map((verb) => (verb === 'create' ? 'create' : verb));
     const own: JsonObject = {};
     for (const place of ['collection', 'item'] as const) {
       const part: JsonObject = {};
       const isOwn = sub.kind === kind && sub.group === group;
-      addPath(part, path, verbs, place, isOwn ? { ...sub, ...custom } : sub, dialect);
+      const named = { ...sub, subject: about };
+      addPath(part, path, verbs, place, isOwn ? { ...named, ...custom } : named, dialect);
       Object.assign(own, part[path] ?? {});
     }
     if (Object.keys(own).length > 0) paths[path] = own;
@@ -126,30 +170,68 @@ function addPath(
     if (where !== place || !verbs.includes(verb)) continue;
     const isBodied = ['post', 'put', 'patch'].includes(method);
     const operation: JsonObject = {
-      operationId: action + camelCase(path),
-      'x-kubernetes-action': action,
-      'x-kubernetes-group-version-kind': { ...targetObject(target) },
-      parameters: parameters.map(([name, type]) => parameter(name, type, dialect)),
-      responses: { '200': { description: 'OK' } },
+      ...headOf(action, method, target),
+      ...parametersOf(parameters, dialect),
     };
     if (isBodied) addBody(operation, method, target, dialect);
-    if (action !== 'list') addAnswers(operation, method, target, dialect);
+    else if (!dialect.wrapsReferences) addDeleteBody(operation, method, dialect);
+    addAnswers(operation, action, target, dialect);
     operations[method] = operation;
   }
   if (Object.keys(operations).length === 0) return;
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '');
-  if (names.length > 0) {
-    operations['parameters'] = names.map((name) => ({
-      ...parameter(name, 'string', dialect),
-      in: 'path',
-      required: true,
-    }));
-  }
+  operations['parameters'] = [
+    ...pathParameters(path, dialect),
+    parameter('pretty', 'string', dialect),
+  ];
   paths[path] = operations;
 }
 
-function camelCase(path: string): string {
-  return path.replaceAll(/[^A-Za-z0-9]+(.)?/g, (_, next?: string) => (next ?? '').toUpperCase());
+/** Operations without parameters do not tell of them. */
+function parametersOf(
+  parameters: readonly (readonly [string, string])[],
+  dialect: Dialect,
+): JsonObject {
+  if (parameters.length === 0) return {};
+  return { parameters: parameters.map(([name, type]) => parameter(name, type, dialect)) };
+}
+
+function pathParameters(path: string, dialect: Dialect): JsonObject[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
+    ...parameter(name, 'string', dialect),
+    in: 'path',
+    required: true,
+  }));
+}
+
+/** What an operation is called, and what it is done to. */
+function headOf(action: string, method: string, target: Target): JsonObject {
+  return {
+    tags: [tagOf(target.subject)],
+    operationId: operationId(action, method, target.subject),
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': targetObject(target),
+  };
+}
+
+/** The methods of a way to somebody else, of whose answers nothing is known. */
+function connections(
+  path: string,
+  methods: readonly string[],
+  target: Target,
+  dialect: Dialect,
+): JsonObject {
+  const operations: JsonObject = {};
+  const any = ['*/*'];
+  for (const method of methods) {
+    const schema = { type: 'string' };
+    const responses = responsesOf('connect', schema, dialect.wrapsReferences ? any : null);
+    const media = dialect.wrapsReferences
+      ? {}
+      : { consumes: any, produces: any, schemes: ['https'] };
+    operations[method] = { ...headOf('connect', method, target), ...media, responses };
+  }
+  operations['parameters'] = pathParameters(path, dialect);
+  return operations;
 }
 
 function targetObject({ group, version, kind }: Target): JsonObject {
@@ -175,18 +257,38 @@ function schemaOf(target: Target): string {
 }
 
 /**
- * What is answered, in version 3: clients of kinds that they were not built with (kwok's) find the
- * schema of an object here.
+ * What is answered. Clients of kinds that they were not built with (kwok's) find the schema of an
+ * object here.
  */
-function addAnswers(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
-  const name = schemaOf(target);
-  if (!dialect.wrapsReferences || name === '' || method === 'delete') return;
-  const schema: JsonObject = { $ref: dialect.prefix + name };
-  const types = target.schema === undefined ? BODY_TYPES : CUSTOM_BODY_TYPES;
-  const content = Object.fromEntries(types.map((type) => [type, { schema }]));
-  const answers: JsonObject = { '200': { description: 'OK', content } };
-  if (method !== 'get') answers['201'] = { description: 'Created', content };
-  operation['responses'] = { ...answers, '401': { description: 'Unauthorized' } };
+function addAnswers(operation: JsonObject, action: string, target: Target, dialect: Dialect): void {
+  const object = schemaOf(target);
+  const list = object === '' || target.listKind === undefined ? '' : listSchemaOf(target);
+  const name = answerOf(action, target.subject, { object, list, status: STATUS });
+  const isText = target.subject.subresource === 'log';
+  const known = name === '' ? null : { $ref: dialect.prefix + name };
+  const schema = isText ? { type: 'string' } : known;
+  const plain = target.schema === undefined ? BODY_TYPES : CUSTOM_BODY_TYPES;
+  const own = isText ? ['text/plain', ...plain] : plain;
+  const streams = target.schema === undefined ? STREAM_TYPES : [];
+  const types = action === 'list' ? [...own, ...streams] : own;
+  operation['responses'] = responsesOf(action, schema, dialect.wrapsReferences ? types : null);
+  if (dialect.wrapsReferences) return;
+  operation['produces'] = [...types];
+  operation['schemes'] = ['https'];
+  operation['consumes'] ??= target.schema === undefined ? ['*/*'] : [...CUSTOM_BODY_TYPES];
+}
+
+function listSchemaOf({ group, version, schema, kind, listKind = '' }: Target): string {
+  if (schema !== undefined) return schema.slice(0, schema.length - kind.length) + listKind;
+  const type = findTypeOfKind(group === '' ? version : `${group}/${version}`, listKind);
+  return type === undefined ? '' : schemaName(type);
+}
+
+/** Options of a deletion may come in its body. */
+function addDeleteBody(operation: JsonObject, method: string, dialect: Dialect): void {
+  if (method !== 'delete') return;
+  const body = { name: 'body', in: 'body', schema: { $ref: dialect.prefix + DELETE_OPTIONS } };
+  operation['parameters'] = [body, ...(operation['parameters'] as JsonValue[])];
 }
 
 function addBody(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {

@@ -12,13 +12,27 @@ import {
 import { groups, type Resource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { Kinds } from './custom/kind-registry.ts';
-import { addPaths } from './openapi-paths.ts';
+import { addPaths, isConnected } from './openapi-paths.ts';
 import { encodeOpenApiV2 } from './openapi-protobuf.ts';
 import { addSchemas, VERSION_3, type Dialect } from './openapi-schemas.ts';
 import { GIT_VERSION } from './release.ts';
 import type { Served } from './served.ts';
 
-const INFO: JsonObject = { title: 'Kubernetes', version: GIT_VERSION };
+/** Upstream tells the version that it emulates, which has no patch. */
+const EMULATED = GIT_VERSION.slice(1).split('.', 2).join('.');
+const INFO: JsonObject = { title: 'Kubernetes', version: EMULATED };
+/** Of version 2: how requests are authenticated. */
+const SECURITY: JsonObject = {
+  securityDefinitions: {
+    BearerToken: {
+      description: 'Bearer Token authentication',
+      type: 'apiKey',
+      name: 'authorization',
+      in: 'header',
+    },
+  },
+  security: [{ BearerToken: [] }],
+};
 
 /** What one resource, or a group of built-ins, adds to a document. */
 export interface Part {
@@ -49,8 +63,11 @@ function builtinPart(resources: readonly Resource[], dialect: Dialect): Part {
 
 function builtinSchemas(resources: readonly Resource[], dialect: Dialect): JsonObject {
   const schemas: JsonObject = {};
+  // what deletions answer
+  addSchemaOf(schemas, 'v1', 'Status', dialect);
   for (const resource of resources) {
-    const kinds = [resource, ...resource.subresources.values()];
+    const others = [...resource.subresources.values()].filter(({ name }) => !isConnected(name));
+    const kinds = [resource, ...others];
     for (const { group, version, kind } of kinds) {
       addSchemaOf(schemas, group === '' ? version : `${group}/${version}`, kind, dialect);
     }
@@ -73,6 +90,7 @@ function addSchemaOf(
 const METADATA_OWNERS: readonly (readonly [string, string])[] = [
   ['v1', 'Namespace'],
   ['v1', 'NamespaceList'],
+  ['v1', 'Status'],
 ];
 
 /** Parts of the custom resources of a group and version, or (with null) of all. */
@@ -145,7 +163,7 @@ export function* version2Text(parts: () => Iterable<Part>): Iterable<string> {
   yield* members(parts(), 'paths');
   yield '},"definitions":{';
   yield* members(parts(), 'schemas');
-  yield '}}';
+  yield `},${JSON.stringify(SECURITY).slice(1)}`;
 }
 
 /** The members of one half of all parts; a schema that several bring is written once. */
