@@ -32,7 +32,8 @@ interface Chunk {
 export interface KeptSpace {
   /** The encoding of the row's object, good for as long as it is held, or null. */
   find(row: Row): Buffer | null;
-  keep(row: Row, encoding: Uint8Array): void;
+  /** Copies the encoding; what is kept, good for as long as it is held, or null. */
+  keep(row: Row, encoding: Uint8Array): Buffer | null;
 }
 
 export class KeptEncodings {
@@ -80,14 +81,14 @@ export class KeptEncodings {
     return chunk.bytes.subarray(itemAt, end);
   }
 
-  #keep(space: number, row: Row, encoding: Uint8Array): void {
+  #keep(space: number, row: Row, encoding: Uint8Array): Buffer | null {
     const keyLength = row.keyEnd - row.keyStart;
     const size = HEAD_BYTES + keyLength + encoding.length;
     const id = row.modRevision * SPACES_MAX + space;
-    if (size > this.#chunkBytes / 4 || this.#places.has(id)) return;
+    if (size > this.#chunkBytes / 4 || this.#places.has(id)) return null;
     const index = this.#roomFor(size);
     const chunk = this.#chunks[index];
-    if (chunk === undefined) return;
+    if (chunk === undefined) return null;
     const { bytes, length } = chunk;
     bytes.writeUInt32LE(encoding.length, length);
     bytes.writeUInt16LE(keyLength, length + 4);
@@ -96,6 +97,7 @@ export class KeptEncodings {
     chunk.length += size;
     chunk.read += size;
     this.#places.set(id, index * this.#chunkBytes + length);
+    return bytes.subarray(length + HEAD_BYTES + keyLength, length + size);
   }
 
   /** A chunk with room, or -1. */

@@ -77,9 +77,9 @@ abstract class EnvelopeEncoder implements Encoder {
   }
 
   item(sink: Sink, row: Row): void {
-    const found = this.kept?.find(row) ?? null;
-    const item = found ?? this.bare(row);
-    if (found === null) this.kept?.keep(row, item);
+    let kept: Buffer | null = this.kept?.find(row) ?? null;
+    const item = kept ?? this.bare(row);
+    if (kept === null) kept = this.kept?.keep(row, item) ?? null;
     const pass = this.#pass;
     if (pass.kind === 'sending') {
       this.#append(sink, pass.frame.itemTag, item);
@@ -87,9 +87,9 @@ abstract class EnvelopeEncoder implements Encoder {
     }
     this.#itemsBytes += 1 + varintLength(item.length) + item.length;
     if (pass.items === null) return;
-    if (found === null) this.#heldBytes += item.length;
+    if (kept === null) this.#heldBytes += item.length;
     if (this.#heldBytes > LIST_BYTES_HELD_MAX) this.#pass = NEW_PASS;
-    else pass.items.push(item);
+    else pass.items.push(kept ?? Buffer.from(item));
   }
 
   #append(sink: Sink, tag: number, item: Uint8Array): void {
@@ -147,7 +147,7 @@ abstract class EnvelopeEncoder implements Encoder {
     return encodeProtobuf(this.decode(row, revision)) ?? NOTHING;
   }
 
-  /** One object as an item of a list. */
+  /** One object as an item of a list; good until the next one. */
   protected bare(row: Row): Uint8Array {
     const object = this.decode(row, row.modRevision);
     return encodeItem(this.listApiVersion, this.itemKind, object) ?? NOTHING;

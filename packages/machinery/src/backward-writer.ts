@@ -31,6 +31,11 @@ export class BackwardWriter {
     return Buffer.from(this.bytes.subarray(this.at));
   }
 
+  /** What was written where it lies: good until the next `reset`. */
+  view(): Buffer {
+    return this.bytes.subarray(this.at);
+  }
+
   string(number: number, text: string): void {
     const end = this.mark();
     const length = text.length;

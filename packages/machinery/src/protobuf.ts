@@ -187,6 +187,7 @@ export function encodeItem(
 /**
  * The same from stored JSON bytes, with their revision, at half the cost: no object is made. For
  * types that have shapes beyond the fast way, and for bytes that do not fit, it decodes after all.
+ * The result is good until the next call of any of these.
  */
 export function encodeStoredItem(
   apiVersion: string,
@@ -200,7 +201,7 @@ export function encodeStoredItem(
   if (type === undefined) return undefined;
   const out = transcoder.out;
   out.reset();
-  if (transcoder.write(planOf(type), bytes, start, end, String(resourceVersion))) return out.take();
+  if (transcoder.write(planOf(type), bytes, start, end, String(resourceVersion))) return out.view();
   return encoder.encode(type, decodeCanonical(bytes, start, end, resourceVersion));
 }
 
