@@ -322,13 +322,17 @@ async function serveClients(
     clientCa: [pki.authority.certificate],
     requiresClientCert: true,
   };
-  return serveEtcd(opened, {
+  const serving = serveEtcd(opened, {
     listen: urls.map((url) => ({
       host: url.hostname.replaceAll(/[[\]]/g, ''),
       port: Number(url.port === '' ? '2379' : url.port),
       ...(url.protocol === 'https:' ? { tls } : {}),
     })),
     advertiseClientUrls: urls.map((url) => url.origin),
+  });
+  return serving.catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`--listen-client-urls: ${why}`, { cause: error });
   });
 }
 

@@ -99,6 +99,13 @@ test('a port that is taken is named', async (t) => {
     new RegExp(String(port)),
     /another process listens there/,
   );
+  const urls = `http://127.0.0.1:${port}`;
+  const flags = ['--data-dir', join(folder, 'taken'), '--secure-port', '0'];
+  says(
+    ['apiserver', ...flags, '--listen-client-urls', urls],
+    1,
+    /--listen-client-urls: cannot listen on 127\.0\.0\.1:\d+: another process listens there/,
+  );
 });
 
 test('a data directory in use is refused while it is, and opens again after a kill -9', async () => {
