@@ -30,14 +30,32 @@ export function compilePattern(text: string): Pattern {
   if (text.length > PATTERN_CHARS_MAX) {
     return { ok: false, message: 'error parsing regexp: expression too large' };
   }
+  const value = compiledOf(text);
+  if (typeof value === 'string') return { ok: false, message: value };
+  const compiled: Compiled = { ok: true, value, plain: plainPattern(text) };
+  if (known.size >= PATTERNS_MAX) known.delete(known.keys().next().value ?? '');
+  known.set(text, compiled);
+  return compiled;
+}
+
+/** The library's errors where Go has others, or none. */
+const TRAILING = 'error parsing regexp: trailing backslash at end of expression';
+const DOUBLED = 'error parsing regexp: duplicate capture group name';
+/** Names of groups; what is escaped stands by itself. */
+const GROUP_NAME = /\\[^]|\(\?P?<\w+>/g;
+
+/** The program, or why there is none. */
+function compiledOf(text: string): RE2JS | string {
   try {
-    const value = RE2JS.compile(text);
-    const compiled: Compiled = { ok: true, value, plain: plainPattern(text) };
-    if (known.size >= PATTERNS_MAX) known.delete(known.keys().next().value ?? '');
-    known.set(text, compiled);
-    return compiled;
+    return RE2JS.compile(text);
   } catch (error) {
-    return { ok: false, message: error instanceof Error ? error.message : String(error) };
+    const message = error instanceof Error ? error.message : String(error);
+    if (message === TRAILING) return `${TRAILING}: \`\``;
+    if (!message.startsWith(DOUBLED)) return message;
+    // nobody asks for groups by name, and Go lets several have one
+    const nameless = text.replace(GROUP_NAME, (part) => (part.startsWith('(') ? '(' : part));
+    const value = nameless === text ? message : compiledOf(nameless);
+    return typeof value === 'string' ? message : value;
   }
 }
 
