@@ -8,6 +8,7 @@ import { groups } from '@megaplane/machinery/kinds';
 import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { CustomKind } from './custom/custom-kind.ts';
 import type { Kinds } from './custom/kind-registry.ts';
+import { LOOKUP_NAMES } from './openapi-discovery.ts';
 import { VERSION_2, VERSION_3 } from './openapi-schemas.ts';
 import {
   builtinParts,
@@ -250,7 +251,7 @@ const BUILTIN_NAMES = {
 };
 
 function findBuiltinNames(): ReadonlySet<string> {
-  const names = new Set(['.well-known/openid-configuration', 'api', 'apis', 'version']);
+  const names = new Set(LOOKUP_NAMES);
   for (const group of groups()) {
     if (group.name !== '') names.add(`apis/${group.name}`);
     for (const { version } of group.versions) {

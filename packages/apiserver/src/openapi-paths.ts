@@ -1,101 +1,74 @@
-/** Paths and operations of one resource, as much as clients look at. */
+/**
+ * Paths and operations of one resource, as upstream's documents name them: generators of clients
+ * make functions of operation ids and tags, kubectl looks for parameters of a patch.
+ */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import type { Resource } from '@megaplane/machinery/kinds';
+import type { Resource, Subresource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
-import { answerOf, operationId, responsesOf, tagOf, type Subject } from './openapi-operations.ts';
+import { isConnection, OperationNames, PROXY_METHODS } from './openapi-names.ts';
+import {
+  commonOf,
+  DELETE_LIST_PARAMETERS,
+  DELETE_PARAMETERS,
+  LIST_PARAMETERS,
+  optionParameters,
+  parameterOf,
+  pathParameters,
+  withoutCommon,
+  WATCH_PARAMETERS,
+  WRITE_PARAMETERS,
+  type Parameter,
+} from './openapi-parameters.ts';
 import { schemaName, type Dialect } from './openapi-schemas.ts';
 
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+const OBJECT_TYPES = [
+  'application/json',
+  'application/yaml',
+  'application/vnd.kubernetes.protobuf',
+];
+const WATCHED_TYPES = [
+  'application/json;stream=watch',
+  'application/vnd.kubernetes.protobuf;stream=watch',
+];
 const PATCH_TYPES = [
   'application/json-patch+json',
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
   'application/apply-patch+yaml',
-] as const;
-/** Custom resources have no schema that strategic patches could merge by. */
-const CUSTOM_PATCH_TYPES = [
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/apply-patch+yaml',
-] as const;
-const CUSTOM_BODY_TYPES = ['application/json', 'application/yaml'];
-const BODY_TYPES = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf'];
-const STREAM_TYPES = [
-  'application/json;stream=watch',
-  'application/vnd.kubernetes.protobuf;stream=watch',
 ];
-const STATUS = 'io.k8s.apimachinery.pkg.apis.meta.v1.Status';
-const DELETE_OPTIONS = 'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions';
-/** Subresources that lead to somebody else, and the methods that documents tell of. */
-const CONNECTED: ReadonlyMap<string, readonly string[]> = new Map([
-  ['exec', ['get', 'post']],
-  ['attach', ['get', 'post']],
-  ['portforward', ['get', 'post']],
-  ['proxy', ['get', 'put', 'post', 'delete', 'options', 'head', 'patch']],
-]);
+/** Custom resources have neither protobuf nor a schema that strategic patches could merge by. */
+const CUSTOM_TYPES = ['application/json', 'application/yaml'];
+const CUSTOM_PATCH_TYPES = PATCH_TYPES.filter((type) => !type.includes('strategic'));
 
-const WRITE_PARAMETERS: readonly (readonly [string, string])[] = [
-  ['dryRun', 'string'],
-  ['fieldManager', 'string'],
-  ['fieldValidation', 'string'],
-];
-const LIST_PARAMETERS: readonly (readonly [string, string])[] = [
-  ['allowWatchBookmarks', 'boolean'],
-  ['continue', 'string'],
-  ['fieldSelector', 'string'],
-  ['labelSelector', 'string'],
-  ['limit', 'integer'],
-  ['resourceVersion', 'string'],
-  ['resourceVersionMatch', 'string'],
-  ['sendInitialEvents', 'boolean'],
-  ['shardSelector', 'string'],
-  ['timeoutSeconds', 'integer'],
-  ['watch', 'boolean'],
-];
-/** Parameters of a list that a watch alone has. */
-const WATCH_ONLY: ReadonlySet<string> = new Set(['watch', 'allowWatchBookmarks']);
-const DELETE_PARAMETERS: readonly (readonly [string, string])[] = [
-  ['dryRun', 'string'],
-  ['gracePeriodSeconds', 'integer'],
-  ['orphanDependents', 'boolean'],
-  ['propagationPolicy', 'string'],
-];
+const CUSTOM_GET_PARAMETERS: readonly Parameter[] = [['resourceVersion', 'string', 'query']];
 
-const DELETE_LIST_PARAMETERS: readonly (readonly [string, string])[] = [
-  ...LIST_PARAMETERS.filter(([name]) => !WATCH_ONLY.has(name)),
-  ...DELETE_PARAMETERS,
-].sort(([one], [other]) => (one < other ? -1 : 1));
-
-/** Verb of the API, method, action of the extension, parameters of the query. */
-const OPERATIONS: readonly (readonly [
-  string,
-  string,
-  string,
-  readonly (readonly [string, string])[],
-  'collection' | 'item',
-])[] = [
-  ['list', 'get', 'list', LIST_PARAMETERS, 'collection'],
-  ['create', 'post', 'post', WRITE_PARAMETERS, 'collection'],
-  ['deletecollection', 'delete', 'deletecollection', DELETE_LIST_PARAMETERS, 'collection'],
-  ['get', 'get', 'get', [], 'item'],
-  ['update', 'put', 'put', WRITE_PARAMETERS, 'item'],
-  ['patch', 'patch', 'patch', [...WRITE_PARAMETERS, ['force', 'boolean']], 'item'],
-  ['delete', 'delete', 'delete', DELETE_PARAMETERS, 'item'],
-];
-
-/** Whether a subresource leads to somebody else, by options that no document tells of. */
-export function isConnected(subresource: string): boolean {
-  return CONNECTED.has(subresource);
-}
-
+/** What an operation is about. */
 interface Target {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
-  readonly listKind?: string;
-  /** What operations are named after. */
-  readonly subject: Subject;
-  /** Name of the schema of a custom resource; absent for built-ins. */
-  readonly schema?: string;
+}
+
+interface Operation {
+  readonly method: string;
+  readonly id: string;
+  readonly action: string;
+  readonly target: Target;
+  readonly parameters: readonly Parameter[];
+  /** Schema of the body; '' without one. */
+  readonly body: string;
+  /** Schema of the answer; '' for text. */
+  readonly answer: string;
+  /** Codes besides 200. */
+  readonly codes: readonly string[];
+  readonly isStreamed: boolean;
+}
+
+/** Adds the path that lists the resources of a built-in group and version. */
+export function addDiscoveryPath(paths: JsonObject, resource: Resource, dialect: Dialect): void {
+  const path = new ResourcePaths(resource, dialect, undefined);
+  path.addDiscovery(paths);
 }
 
 /**
@@ -108,202 +81,338 @@ export function addPaths(
   dialect: Dialect,
   schema?: string,
 ): void {
-  const { group, version, kind, namespaced } = resource;
-  const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-  const inner = namespaced ? `${base}/namespaces/{namespace}` : base;
-  const custom = schema === undefined ? {} : { schema };
-  const { listKind } = resource;
-  const subject = {
-    group,
-    version,
-    kind,
-    subresource: '',
-    isNamespaced: namespaced,
-    isAcross: false,
-  };
-  const target = { group, version, kind, listKind, subject, ...custom };
-  const collection = `${inner}/${resource.resource}`;
-  const item = `${collection}/{name}`;
-  addPath(paths, collection, resource.verbs, 'collection', target, dialect);
-  if (resource.verbs.some((verb) => verb !== 'create')) {
-    addPath(paths, item, resource.verbs, 'item', target, dialect);
-  }
-  if (namespaced && resource.verbs.includes('list')) {
-    const across = { ...target, subject: { ...subject, isAcross: true } };
-    addPath(paths, `${base}/${resource.resource}`, ['list'], 'collection', across, dialect);
-  }
-  for (const sub of resource.subresources.values()) {
-    const path = `${item}/${sub.name}`;
-    const about = { ...subject, subresource: sub.name };
-    const methods = CONNECTED.get(sub.name);
-    if (methods !== undefined) {
-      const own = { ...sub, subject: about };
-      paths[path] = connections(path, methods, own, dialect);
-      if (sub.name !== 'proxy') continue;
-      const further = { ...own, subject: { ...about, subresource: 'proxyWithPath' } };
-      paths[`${path}/{path}`] = connections(`${path}/{path}`, methods, further, dialect);
-      continue;
-    }
-    const verbs = sub.verbs.map((verb) => (verb === 'create' ? 'create' : verb));
-    const own: JsonObject = {};
-    for (const place of ['collection', 'item'] as const) {
-      const part: JsonObject = {};
-      const isOwn = sub.kind === kind && sub.group === group;
-      const named = { ...sub, subject: about };
-      addPath(part, path, verbs, place, isOwn ? { ...named, ...custom } : named, dialect);
-      Object.assign(own, part[path] ?? {});
-    }
-    if (Object.keys(own).length > 0) paths[path] = own;
-  }
+  new ResourcePaths(resource, dialect, schema).add(paths);
 }
 
-function addPath(
-  paths: JsonObject,
-  path: string,
-  verbs: readonly string[],
-  place: 'collection' | 'item',
-  target: Target,
-  dialect: Dialect,
-): void {
-  const operations: JsonObject = {};
-  for (const [verb, method, action, parameters, where] of OPERATIONS) {
-    if (where !== place || !verbs.includes(verb)) continue;
-    const isBodied = ['post', 'put', 'patch'].includes(method);
-    const operation: JsonObject = {
-      ...headOf(action, method, target),
-      ...parametersOf(parameters, dialect),
+class ResourcePaths {
+  readonly #resource: Resource;
+  readonly #dialect: Dialect;
+  readonly #schema: string | undefined;
+  readonly #names: OperationNames;
+  readonly #base: string;
+  readonly #types: readonly string[];
+
+  constructor(resource: Resource, dialect: Dialect, schema: string | undefined) {
+    const { group, version } = resource;
+    this.#resource = resource;
+    this.#dialect = dialect;
+    this.#schema = schema;
+    this.#names = new OperationNames(resource);
+    this.#base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+    this.#types = schema === undefined ? OBJECT_TYPES : CUSTOM_TYPES;
+  }
+
+  addDiscovery(paths: JsonObject): void {
+    const answers = {
+      '200': this.#answer(`${META}.APIResourceList`, false),
+      '401': unauthorized(),
     };
-    if (isBodied) addBody(operation, method, target, dialect);
-    else if (!dialect.wrapsReferences) addDeleteBody(operation, method, dialect);
-    addAnswers(operation, action, target, dialect);
-    operations[method] = operation;
+    const operation: JsonObject = {
+      ...(this.#dialect.wrapsReferences ? {} : this.#media(OBJECT_TYPES, OBJECT_TYPES)),
+      tags: [this.#names.tag],
+      operationId: this.#names.discovery,
+      responses: answers,
+    };
+    paths[`${this.#base}/`] = { get: operation };
   }
-  if (Object.keys(operations).length === 0) return;
-  operations['parameters'] = [
-    ...pathParameters(path, dialect),
-    parameter('pretty', 'string', dialect),
-  ];
-  paths[path] = operations;
-}
 
-/** Operations without parameters do not tell of them. */
-function parametersOf(
-  parameters: readonly (readonly [string, string])[],
-  dialect: Dialect,
-): JsonObject {
-  if (parameters.length === 0) return {};
-  return { parameters: parameters.map(([name, type]) => parameter(name, type, dialect)) };
-}
-
-function pathParameters(path: string, dialect: Dialect): JsonObject[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    ...parameter(name, 'string', dialect),
-    in: 'path',
-    required: true,
-  }));
-}
-
-/** What an operation is called, and what it is done to. */
-function headOf(action: string, method: string, target: Target): JsonObject {
-  return {
-    tags: [tagOf(target.subject)],
-    operationId: operationId(action, method, target.subject),
-    'x-kubernetes-action': action,
-    'x-kubernetes-group-version-kind': targetObject(target),
-  };
-}
-
-/** The methods of a way to somebody else, of whose answers nothing is known. */
-function connections(
-  path: string,
-  methods: readonly string[],
-  target: Target,
-  dialect: Dialect,
-): JsonObject {
-  const operations: JsonObject = {};
-  const any = ['*/*'];
-  for (const method of methods) {
-    const schema = { type: 'string' };
-    const responses = responsesOf('connect', schema, dialect.wrapsReferences ? any : null);
-    const media = dialect.wrapsReferences
-      ? {}
-      : { consumes: any, produces: any, schemes: ['https'] };
-    operations[method] = { ...headOf('connect', method, target), ...media, responses };
+  add(paths: JsonObject): void {
+    const { resource: plural, verbs, namespaced, subresources } = this.#resource;
+    const inner = namespaced ? `${this.#base}/namespaces/{namespace}` : this.#base;
+    const collection = `${inner}/${plural}`;
+    const item = `${collection}/{name}`;
+    this.#addPath(paths, collection, this.#collectionOperations(verbs));
+    this.#addPath(paths, item, this.#itemOperations(verbs, this.#resource, this.#own, ''));
+    if (namespaced && verbs.includes('list')) {
+      this.#addPath(paths, `${this.#base}/${plural}`, [this.#list('list', 'ForAllNamespaces')]);
+    }
+    for (const sub of subresources.values()) this.#addSubresource(paths, item, sub);
+    if (this.#schema === undefined && verbs.includes('watch')) this.#addWatches(paths, plural);
   }
-  operations['parameters'] = pathParameters(path, dialect);
-  return operations;
+
+  /** Name of the schema of the resource itself. */
+  get #own(): string {
+    return this.#schema ?? schemaOf(this.#resource);
+  }
+
+  #operation(
+    operation: Pick<Operation, 'method' | 'id' | 'action'> & Partial<Operation>,
+  ): Operation {
+    return {
+      target: this.#resource,
+      parameters: [],
+      body: '',
+      answer: this.#own,
+      codes: [],
+      isStreamed: false,
+      ...operation,
+    };
+  }
+
+  #list(action: string, place: string): Operation {
+    const { group, version, listKind } = this.#resource;
+    const answer =
+      this.#schema === undefined
+        ? schemaOf({ group, version, kind: listKind })
+        : `${this.#schema}List`;
+    return this.#operation({
+      method: 'get',
+      id: this.#names.of(action, '', place),
+      action,
+      parameters: LIST_PARAMETERS,
+      answer,
+      isStreamed: this.#schema === undefined,
+    });
+  }
+
+  #collectionOperations(verbs: readonly string[]): Operation[] {
+    const found: Operation[] = [];
+    const names = this.#names;
+    if (verbs.includes('list')) found.push(this.#list('list', ''));
+    if (verbs.includes('create')) {
+      found.push(
+        this.#operation({
+          method: 'post',
+          id: names.of('create', '', ''),
+          action: 'post',
+          parameters: WRITE_PARAMETERS,
+          body: this.#own,
+          codes: ['201', '202'],
+        }),
+      );
+    }
+    if (verbs.includes('deletecollection')) {
+      found.push(
+        this.#operation({
+          method: 'delete',
+          id: names.of('delete', 'Collection', ''),
+          action: 'deletecollection',
+          parameters: this.#schema === undefined ? DELETE_LIST_PARAMETERS : LIST_PARAMETERS,
+          body: this.#schema === undefined ? `${META}.DeleteOptions` : '',
+          answer: `${META}.Status`,
+        }),
+      );
+    }
+    return found;
+  }
+
+  #itemOperations(
+    verbs: readonly string[],
+    target: Target,
+    schema: string,
+    suffix: string,
+  ): Operation[] {
+    const found: Operation[] = [];
+    const add = (
+      operation: Partial<Operation> & Pick<Operation, 'method' | 'action'>,
+      verb: string,
+    ) => {
+      const id = this.#names.of(verb, '', suffix);
+      found.push(this.#operation({ id, target, answer: schema, ...operation }));
+    };
+    const isCustom = this.#schema !== undefined;
+    if (verbs.includes('get')) {
+      const parameters = isCustom ? CUSTOM_GET_PARAMETERS : [];
+      add({ method: 'get', action: 'get', parameters }, 'read');
+    }
+    if (verbs.includes('update')) {
+      const parameters = WRITE_PARAMETERS;
+      add({ method: 'put', action: 'put', parameters, body: schema, codes: ['201'] }, 'replace');
+    }
+    if (verbs.includes('delete')) {
+      const own = RETURNED.has(this.#resource.storage.name) && !isCustom;
+      const answer = own ? schema : `${META}.Status`;
+      const body = `${META}.DeleteOptions`;
+      const parameters = DELETE_PARAMETERS;
+      add(
+        { method: 'delete', action: 'delete', parameters, body, answer, codes: ['202'] },
+        'delete',
+      );
+    }
+    if (verbs.includes('patch')) {
+      const parameters: readonly Parameter[] = [...WRITE_PARAMETERS, ['force', 'boolean', 'query']];
+      const body = `${META}.Patch`;
+      const codes = isCustom ? [] : ['201'];
+      add({ method: 'patch', action: 'patch', parameters, body, codes }, 'patch');
+    }
+    return found;
+  }
+
+  #addSubresource(paths: JsonObject, item: string, sub: Subresource): void {
+    const suffix = this.#names.suffixOf(sub.name);
+    const path = `${item}/${sub.name}`;
+    const isOwn = sub.kind === this.#resource.kind && sub.group === this.#resource.group;
+    const schema = isOwn ? this.#own : schemaOf(sub);
+    const options = optionParameters(this.#resource, sub);
+    if (isConnection(sub)) {
+      const methods = sub.name === 'proxy' ? PROXY_METHODS : ['get', 'post'];
+      const operations = (ending: string, more: readonly Parameter[]): Operation[] =>
+        methods.map((method) =>
+          this.#operation({
+            method,
+            id: this.#names.of(`connect`, this.#names.methodOf(method), suffix + ending),
+            action: 'connect',
+            target: sub,
+            parameters: [...options, ...more],
+            answer: '',
+          }),
+        );
+      this.#addPath(paths, path, operations('', []));
+      if (sub.name !== 'proxy') return;
+      this.#addPath(paths, `${path}/{path}`, operations('WithPath', []));
+      return;
+    }
+    const target = this.#schema === undefined ? sub : this.#resource;
+    const operations: Operation[] = this.#itemOperations(sub.verbs, target, schema, suffix).map(
+      (one) => ({
+        ...one,
+        parameters: [...one.parameters, ...options],
+        answer: sub.name === 'log' ? '' : one.answer,
+      }),
+    );
+    if (sub.verbs.includes('create')) {
+      operations.push(
+        this.#operation({
+          method: 'post',
+          id: this.#names.of('create', '', suffix),
+          action: 'post',
+          target: sub,
+          parameters: WRITE_PARAMETERS,
+          body: schema,
+          answer: schema,
+          codes: ['201', '202'],
+        }),
+      );
+    }
+    this.#addPath(paths, path, operations);
+  }
+
+  #addWatches(paths: JsonObject, plural: string): void {
+    const { namespaced } = this.#resource;
+    const base = `${this.#base}/watch`;
+    const inner = namespaced ? `${base}/namespaces/{namespace}` : base;
+    const watch = (action: string, suffix: string): Operation =>
+      this.#operation({
+        method: 'get',
+        id: this.#names.of('watch', '', suffix),
+        action,
+        parameters: WATCH_PARAMETERS,
+        answer: `${META}.WatchEvent`,
+        isStreamed: true,
+      });
+    this.#addPath(paths, `${inner}/${plural}`, [watch('watchlist', 'List')]);
+    this.#addPath(paths, `${inner}/${plural}/{name}`, [watch('watch', '')]);
+    if (!namespaced) return;
+    this.#addPath(paths, `${base}/${plural}`, [watch('watchlist', 'ListForAllNamespaces')]);
+  }
+
+  #addPath(paths: JsonObject, path: string, operations: readonly Operation[]): void {
+    if (operations.length === 0) return;
+    const common = commonOf(
+      operations.map(({ parameters }) => parameters),
+      pathParameters(
+        path,
+        operations.every(({ action }) => action === 'connect'),
+      ),
+    );
+    const members: JsonObject = {};
+    for (const operation of operations) {
+      const parameters = withoutCommon(operation.parameters, common);
+      members[operation.method] = this.#members(operation, parameters);
+    }
+    if (common.length > 0) {
+      members['parameters'] = common.map((one) => parameterOf(one, this.#dialect));
+    }
+    paths[path] = members;
+  }
+
+  #members(operation: Operation, parameters: readonly Parameter[]): JsonObject {
+    const { method, action, target, body, answer, isStreamed } = operation;
+    const { group, version, kind } = target;
+    const bodyTypes = action === 'connect' ? ['*/*'] : this.#bodyTypes(method);
+    const written: JsonValue[] = parameters.map((one) => parameterOf(one, this.#dialect));
+    const members: JsonObject = {};
+    if (!this.#dialect.wrapsReferences) {
+      const types = answer === '' ? this.#textTypes(operation) : this.#answerTypes(isStreamed);
+      Object.assign(members, this.#media(bodyTypes, types));
+    }
+    members['tags'] = [this.#names.tag];
+    members['operationId'] = operation.id;
+    if (body !== '') this.#addBody(members, written, method, body, bodyTypes);
+    if (written.length > 0) members['parameters'] = written;
+    const responses: JsonObject = { '200': this.#answer(answer, isStreamed, operation) };
+    for (const code of operation.codes)
+      responses[code] = this.#answer(answer, isStreamed, operation);
+    members['responses'] = { ...responses, '401': unauthorized() };
+    members['x-kubernetes-action'] = action;
+    members['x-kubernetes-group-version-kind'] = { group, kind, version };
+    return members;
+  }
+
+  #bodyTypes(method: string): readonly string[] {
+    if (method === 'patch') return this.#schema === undefined ? PATCH_TYPES : CUSTOM_PATCH_TYPES;
+    return this.#schema === undefined ? ['*/*'] : CUSTOM_TYPES;
+  }
+
+  #answerTypes(isStreamed: boolean): readonly string[] {
+    return isStreamed ? [...this.#types, ...WATCHED_TYPES] : this.#types;
+  }
+
+  #textTypes({ action }: Operation): readonly string[] {
+    return action === 'connect' ? ['*/*'] : ['text/plain', ...OBJECT_TYPES];
+  }
+
+  #media(consumes: readonly string[], produces: readonly string[]): JsonObject {
+    return { consumes: [...consumes], produces: [...produces], schemes: ['https'] };
+  }
+
+  #addBody(
+    members: JsonObject,
+    parameters: JsonValue[],
+    method: string,
+    name: string,
+    types: readonly string[],
+  ): void {
+    const schema: JsonObject = { $ref: this.#dialect.prefix + name };
+    const required = method === 'delete' ? {} : { required: true };
+    if (!this.#dialect.wrapsReferences) {
+      parameters.unshift({ name: 'body', in: 'body', ...required, schema });
+      return;
+    }
+    const content = Object.fromEntries(types.map((type) => [type, { schema }]));
+    members['requestBody'] = { content, ...required };
+  }
+
+  #answer(name: string, isStreamed: boolean, operation?: Operation): JsonObject {
+    const schema: JsonObject =
+      name === '' ? { type: 'string' } : { $ref: this.#dialect.prefix + name };
+    if (!this.#dialect.wrapsReferences) return { description: 'OK', schema };
+    const types =
+      name === '' && operation !== undefined
+        ? this.#textTypes(operation)
+        : this.#answerTypes(isStreamed);
+    return {
+      description: 'OK',
+      content: Object.fromEntries(types.map((type) => [type, { schema }])),
+    };
+  }
 }
 
-function targetObject({ group, version, kind }: Target): JsonObject {
-  return { group, kind, version };
+/** Kinds of which a deletion answers the object that is gone, not a Status. */
+const RETURNED: ReadonlySet<string> = new Set([
+  ...['persistentvolumeclaims', 'persistentvolumes', 'pods', 'podtemplates', 'resourcequotas'],
+  ...['serviceaccounts', 'services', 'csidrivers.storage.k8s.io', 'csinodes.storage.k8s.io'],
+  ...['storageclasses.storage.k8s.io', 'volumeattachments.storage.k8s.io'],
+  ...['volumeattributesclasses.storage.k8s.io', 'deviceclasses.resource.k8s.io'],
+  ...['resourceclaims.resource.k8s.io', 'resourceclaimtemplates.resource.k8s.io'],
+  'resourceslices.resource.k8s.io',
+]);
+
+function unauthorized(): JsonObject {
+  return { description: 'Unauthorized' };
 }
 
-function parameter(name: string, type: string, dialect: Dialect): JsonObject {
-  const base: JsonObject = { name, in: 'query' };
-  return dialect.wrapsReferences
-    ? { ...base, schema: { type, uniqueItems: true } }
-    : { ...base, type, uniqueItems: true };
-}
-
-function bodyTypes(method: string, { schema }: Target): readonly string[] {
-  if (schema !== undefined) return method === 'patch' ? CUSTOM_PATCH_TYPES : CUSTOM_BODY_TYPES;
-  return method === 'patch' ? PATCH_TYPES : BODY_TYPES;
-}
-
-function schemaOf(target: Target): string {
-  const apiVersion = target.group === '' ? target.version : `${target.group}/${target.version}`;
-  const type = findTypeOfKind(apiVersion, target.kind);
-  return target.schema ?? (type === undefined ? '' : schemaName(type));
-}
-
-/**
- * What is answered. Clients of kinds that they were not built with (kwok's) find the schema of an
- * object here.
- */
-function addAnswers(operation: JsonObject, action: string, target: Target, dialect: Dialect): void {
-  const object = schemaOf(target);
-  const list = object === '' || target.listKind === undefined ? '' : listSchemaOf(target);
-  const name = answerOf(action, target.subject, { object, list, status: STATUS });
-  const isText = target.subject.subresource === 'log';
-  const known = name === '' ? null : { $ref: dialect.prefix + name };
-  const schema = isText ? { type: 'string' } : known;
-  const plain = target.schema === undefined ? BODY_TYPES : CUSTOM_BODY_TYPES;
-  const own = isText ? ['text/plain', ...plain] : plain;
-  const streams = target.schema === undefined ? STREAM_TYPES : [];
-  const types = action === 'list' ? [...own, ...streams] : own;
-  operation['responses'] = responsesOf(action, schema, dialect.wrapsReferences ? types : null);
-  if (dialect.wrapsReferences) return;
-  operation['produces'] = [...types];
-  operation['schemes'] = ['https'];
-  operation['consumes'] ??= target.schema === undefined ? ['*/*'] : [...CUSTOM_BODY_TYPES];
-}
-
-function listSchemaOf({ group, version, schema, kind, listKind = '' }: Target): string {
-  if (schema !== undefined) return schema.slice(0, schema.length - kind.length) + listKind;
-  const type = findTypeOfKind(group === '' ? version : `${group}/${version}`, listKind);
+function schemaOf({ group, version, kind }: Target): string {
+  const type = findTypeOfKind(group === '' ? version : `${group}/${version}`, kind);
   return type === undefined ? '' : schemaName(type);
-}
-
-/** Options of a deletion may come in its body. */
-function addDeleteBody(operation: JsonObject, method: string, dialect: Dialect): void {
-  if (method !== 'delete') return;
-  const body = { name: 'body', in: 'body', schema: { $ref: dialect.prefix + DELETE_OPTIONS } };
-  operation['parameters'] = [body, ...(operation['parameters'] as JsonValue[])];
-}
-
-function addBody(operation: JsonObject, method: string, target: Target, dialect: Dialect): void {
-  const types = bodyTypes(method, target);
-  const name = schemaOf(target);
-  const isTyped = method !== 'patch' && name !== '';
-  const schema: JsonObject = isTyped ? { $ref: dialect.prefix + name } : { type: 'object' };
-  if (dialect.wrapsReferences) {
-    const content: JsonObject = {};
-    for (const one of types) content[one] = { schema };
-    operation['requestBody'] = { content };
-    return;
-  }
-  const isAny = method !== 'patch' && target.schema === undefined;
-  operation['consumes'] = isAny ? ['*/*'] : [...types];
-  const parameters = operation['parameters'] as JsonValue[];
-  operation['parameters'] = [{ name: 'body', in: 'body', required: true, schema }, ...parameters];
 }

@@ -12,26 +12,23 @@ import {
 import { groups, type Resource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { Kinds } from './custom/kind-registry.ts';
-import { addPaths, isConnected } from './openapi-paths.ts';
+import { LOOKUP_NAMES, lookupPaths, lookupSchemas } from './openapi-discovery.ts';
+import { isConnection } from './openapi-names.ts';
+import { addDiscoveryPath, addPaths } from './openapi-paths.ts';
 import { encodeOpenApiV2 } from './openapi-protobuf.ts';
-import { addSchemas, VERSION_3, type Dialect } from './openapi-schemas.ts';
-import { GIT_VERSION } from './release.ts';
+import { addCommonSchemas, addSchemas, VERSION_3, type Dialect } from './openapi-schemas.ts';
+import { MINOR_VERSION } from './release.ts';
 import type { Served } from './served.ts';
 
-/** Upstream tells the version that it emulates, which has no patch. */
-const EMULATED = GIT_VERSION.slice(1).split('.', 2).join('.');
-const INFO: JsonObject = { title: 'Kubernetes', version: EMULATED };
-/** Of version 2: how requests are authenticated. */
-const SECURITY: JsonObject = {
-  securityDefinitions: {
-    BearerToken: {
-      description: 'Bearer Token authentication',
-      type: 'apiKey',
-      name: 'authorization',
-      in: 'header',
-    },
+const INFO: JsonObject = { title: 'Kubernetes', version: MINOR_VERSION };
+/** How clients say who they are. */
+const SCHEMES: JsonObject = {
+  BearerToken: {
+    type: 'apiKey',
+    description: 'A bearer token: `Bearer` and the token.',
+    name: 'authorization',
+    in: 'header',
   },
-  security: [{ BearerToken: [] }],
 };
 
 /** What one resource, or a group of built-ins, adds to a document. */
@@ -42,7 +39,12 @@ export interface Part {
 
 /** Parts of the built-in resources of a document (`api/v1`, `apis/apps/v1`; `v2`: all of them). */
 export function* builtinParts(name: string, dialect: Dialect): Iterable<Part> {
+  for (const lookup of LOOKUP_NAMES) {
+    if (name === 'v2' || lookup === name) yield lookupPart(lookup, dialect);
+  }
   for (const group of groups()) {
+    const lookup = `apis/${group.name}`;
+    if (group.name !== '' && (name === 'v2' || lookup === name)) yield lookupPart(lookup, dialect);
     for (const { version, resources } of group.versions) {
       const own = group.name === '' ? `api/${version}` : `apis/${group.name}/${version}`;
       if (name === 'v2' || own === name) yield builtinPart(resources, dialect);
@@ -50,10 +52,16 @@ export function* builtinParts(name: string, dialect: Dialect): Iterable<Part> {
   }
 }
 
+function lookupPart(name: string, dialect: Dialect): Part {
+  return { paths: () => lookupPaths(name, dialect), schemas: () => lookupSchemas(name, dialect) };
+}
+
 function builtinPart(resources: readonly Resource[], dialect: Dialect): Part {
   return {
     paths: () => {
       const paths: JsonObject = {};
+      const [first] = resources;
+      if (first !== undefined) addDiscoveryPath(paths, first, dialect);
       for (const resource of resources) addPaths(paths, resource, dialect);
       return paths;
     },
@@ -63,11 +71,10 @@ function builtinPart(resources: readonly Resource[], dialect: Dialect): Part {
 
 function builtinSchemas(resources: readonly Resource[], dialect: Dialect): JsonObject {
   const schemas: JsonObject = {};
-  // what deletions answer
-  addSchemaOf(schemas, 'v1', 'Status', dialect);
+  addCommonSchemas(schemas, dialect);
   for (const resource of resources) {
-    const others = [...resource.subresources.values()].filter(({ name }) => !isConnected(name));
-    const kinds = [resource, ...others];
+    const subs = [...resource.subresources.values()].filter((sub) => !isConnection(sub));
+    const kinds = [resource, ...subs];
     for (const { group, version, kind } of kinds) {
       addSchemaOf(schemas, group === '' ? version : `${group}/${version}`, kind, dialect);
     }
@@ -90,7 +97,6 @@ function addSchemaOf(
 const METADATA_OWNERS: readonly (readonly [string, string])[] = [
   ['v1', 'Namespace'],
   ['v1', 'NamespaceList'],
-  ['v1', 'Status'],
 ];
 
 /** Parts of the custom resources of a group and version, or (with null) of all. */
@@ -139,11 +145,12 @@ function publishedOf({ resource, custom }: Served, dialect: Dialect): PublishedS
 /** The standard metadata and what it mentions. */
 export function metadataPart(dialect: Dialect): Part {
   const schemas: JsonObject = {};
+  addCommonSchemas(schemas, dialect);
   for (const [apiVersion, kind] of METADATA_OWNERS) {
     addSchemaOf(schemas, apiVersion, kind, dialect);
   }
   for (const name of Object.keys(schemas)) {
-    if (!name.includes('.pkg.apis.meta.')) delete schemas[name];
+    if (!name.includes('.apimachinery.pkg.')) delete schemas[name];
   }
   return { paths: () => ({}), schemas: () => schemas };
 }
@@ -154,7 +161,7 @@ export function* version3Text(parts: () => Iterable<Part>): Iterable<string> {
   yield* members(parts(), 'paths');
   yield '},"components":{"schemas":{';
   yield* members(parts(), 'schemas');
-  yield '}}}';
+  yield `},"securitySchemes":${JSON.stringify(SCHEMES)}}}`;
 }
 
 /** The document of version 2 as text. */
@@ -163,7 +170,7 @@ export function* version2Text(parts: () => Iterable<Part>): Iterable<string> {
   yield* members(parts(), 'paths');
   yield '},"definitions":{';
   yield* members(parts(), 'schemas');
-  yield `},${JSON.stringify(SECURITY).slice(1)}`;
+  yield `},"securityDefinitions":${JSON.stringify(SCHEMES)},"security":[{"BearerToken":[]}]}`;
 }
 
 /** The members of one half of all parts; a schema that several bring is written once. */

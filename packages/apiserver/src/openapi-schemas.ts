@@ -1,11 +1,32 @@
 /** Schemas of the API's types in OpenAPI's words, from the same tables that decode bodies. */
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { resources } from '@megaplane/machinery/kinds';
+import { findType } from '@megaplane/machinery/schema';
 import type { Field, Scalar, Shape, Type } from '@megaplane/machinery/schema';
+import { SCHEMA_DEFAULTS, SCHEMA_UNIONS, schemaValues } from './tables/openapi-values.ts';
+
+export const META_PACKAGE = 'io.k8s.apimachinery.pkg.apis.meta';
 
 const PACKAGES: Readonly<Record<string, string>> = {
-  meta: 'io.k8s.apimachinery.pkg.apis.meta',
+  meta: META_PACKAGE,
   apiextensions: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
   apiregistration: 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
+};
+
+/** Scalars that have a schema of their own, by name. */
+const NAMED: Partial<Readonly<Record<Scalar, string>>> = {
+  time: 'io.k8s.apimachinery.pkg.apis.meta.v1.Time',
+  microTime: 'io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime',
+  duration: 'io.k8s.apimachinery.pkg.apis.meta.v1.Duration',
+  quantity: 'io.k8s.apimachinery.pkg.api.resource.Quantity',
+  intOrString: 'io.k8s.apimachinery.pkg.util.intstr.IntOrString',
+  fieldsV1: 'io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1',
+  raw: 'io.k8s.apimachinery.pkg.runtime.RawExtension',
+  json: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON',
+  schemaOrBool: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool',
+  schemaOrArray: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray',
+  schemaOrStringArray:
+    'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray',
 };
 
 const SCALARS: Readonly<Record<Scalar, JsonObject>> = {
@@ -26,6 +47,19 @@ const SCALARS: Readonly<Record<Scalar, JsonObject>> = {
   schemaOrBool: {},
   schemaOrArray: {},
   schemaOrStringArray: {},
+};
+/** What version 3 can say more exactly. */
+const SCALARS_3: Partial<Readonly<Record<Scalar, JsonObject>>> = {
+  quantity: { oneOf: [{ type: 'string' }, { type: 'number' }] },
+  intOrString: { format: 'int-or-string', oneOf: [{ type: 'integer' }, { type: 'string' }] },
+};
+/** Zero values, which version 3 gives as defaults of what is always written. */
+const ZEROS: Partial<Readonly<Record<Scalar, JsonValue>>> = {
+  string: '',
+  int32: 0,
+  int64: 0,
+  bool: false,
+  double: 0,
 };
 
 /** What tells the two versions of OpenAPI apart: where schemas lie. */
@@ -53,33 +87,72 @@ export function addSchemas(schemas: JsonObject, type: Type, dialect: Dialect): v
   const schema: JsonObject = { type: 'object' };
   schemas[name] = schema;
   const properties: JsonObject = {};
-  if (type.kind !== '') {
+  const isRoot = standsAlone(type);
+  if (isRoot && type.kind !== 'WatchEvent') {
     properties['apiVersion'] = { type: 'string' };
     properties['kind'] = { type: 'string' };
   }
   const required: string[] = [];
   for (const field of type.fields) {
-    properties[field.name] = fieldSchema(field, dialect);
+    properties[field.name] = fieldSchema(type, field, dialect);
     if (field.isRequired) required.push(field.name);
     addShape(schemas, field.shape, dialect);
   }
   schema['properties'] = properties;
   if (required.length > 0) schema['required'] = required;
   if (type.isAtomic) schema['x-kubernetes-map-type'] = 'atomic';
-  if (type.kind !== '') {
-    const { group, version, kind } = type;
-    schema['x-kubernetes-group-version-kind'] = [{ group, kind, version }];
-  }
+  const unions = SCHEMA_UNIONS[type.name];
+  if (unions !== undefined) schema['x-kubernetes-unions'] = unions;
+  if (!isRoot) return;
+  const { kind } = type;
+  // kinds that all groups share are said to be of the core's
+  const isShared = type.group === '*' || type.group === 'meta';
+  const [group, version] = isShared ? ['', 'v1'] : [type.group, type.version];
+  schema['x-kubernetes-group-version-kind'] = [{ group, kind, version }];
+}
+
+let rootKinds: Set<string> | undefined;
+
+/** True for types whose objects are sent and answered by themselves. */
+function standsAlone({ name, group, version, kind }: Type): boolean {
+  if (kind === '') return false;
+  if (name.startsWith('meta.')) return true;
+  rootKinds ??= new Set(
+    resources().flatMap((one) => [
+      `${one.group}/${one.version} ${one.kind}`,
+      `${one.group}/${one.version} ${one.listKind}`,
+      ...[...one.subresources.values()].map((sub) => `${sub.group}/${sub.version} ${sub.kind}`),
+    ]),
+  );
+  return rootKinds.has(`${group}/${version} ${kind}`);
 }
 
 function addShape(schemas: JsonObject, shape: Shape, dialect: Dialect): void {
   if (shape.kind === 'object') addSchemas(schemas, shape.type, dialect);
   else if (shape.kind === 'list') addShape(schemas, shape.items, dialect);
   else if (shape.kind === 'map') addShape(schemas, shape.values, dialect);
+  else {
+    const name = NAMED[shape.scalar];
+    if (name !== undefined) schemas[name] = scalarSchema(shape.scalar, dialect);
+  }
 }
 
-function fieldSchema(field: Field, dialect: Dialect): JsonObject {
-  const schema: JsonObject = { ...shapeSchema(field.shape, dialect) };
+function scalarSchema(scalar: Scalar, dialect: Dialect): JsonObject {
+  const exact = dialect.wrapsReferences ? SCALARS_3[scalar] : undefined;
+  return exact ?? SCALARS[scalar];
+}
+
+function fieldSchema(type: Type, field: Field, dialect: Dialect): JsonObject {
+  const { shape } = field;
+  const schema: JsonObject = { ...shapeSchema(shape, dialect, true) };
+  const place = `${type.name}.${field.name}`;
+  const values = schemaValues(place);
+  if (values !== undefined) {
+    const { items } = schema;
+    if (isObject(items)) schema['items'] = { ...items, enum: [...values] };
+    else schema['enum'] = [...values];
+  }
+  if (dialect.wrapsReferences) addDefault(schema, field, place);
   if (field.listType !== '') schema['x-kubernetes-list-type'] = field.listType;
   if (field.listMapKeys.length > 0) schema['x-kubernetes-list-map-keys'] = [...field.listMapKeys];
   if (field.mapType !== '') schema['x-kubernetes-map-type'] = field.mapType;
@@ -89,21 +162,63 @@ function fieldSchema(field: Field, dialect: Dialect): JsonObject {
   return schema;
 }
 
-function shapeSchema(shape: Shape, dialect: Dialect): JsonObject {
+/** Version 2 has no defaults. */
+function addDefault(schema: JsonObject, field: Field, place: string): void {
+  const { shape } = field;
+  const own = SCHEMA_DEFAULTS[place];
+  if (own !== undefined) schema['default'] = own;
+  else if (field.isPointer) return;
+  else if (shape.kind === 'object') schema['default'] = {};
+  else if (shape.kind === 'scalar' && field.omitted === 'never') addZero(schema, shape.scalar);
+}
+
+function addZero(schema: JsonObject, scalar: Scalar): void {
+  const zero = ZEROS[scalar];
+  if (zero !== undefined) schema['default'] = zero;
+}
+
+/** `isProperty`: other keywords may stand beside it. */
+function shapeSchema(shape: Shape, dialect: Dialect, isProperty: boolean): JsonObject {
   switch (shape.kind) {
-    case 'scalar':
-      return SCALARS[shape.scalar];
+    case 'scalar': {
+      const name = NAMED[shape.scalar];
+      if (name === undefined) return SCALARS[shape.scalar];
+      return reference(name, dialect, isProperty);
+    }
     case 'object':
-      return reference(schemaName(shape.type), dialect);
+      return reference(schemaName(shape.type), dialect, isProperty);
     case 'list':
-      return { type: 'array', items: shapeSchema(shape.items, dialect) };
+      return { type: 'array', items: elementSchema(shape.items, dialect) };
     case 'map':
-      return { type: 'object', additionalProperties: shapeSchema(shape.values, dialect) };
+      return { type: 'object', additionalProperties: elementSchema(shape.values, dialect) };
   }
 }
 
-/** A reference to a schema; kubectl reads the wrapped form of version 3. */
-export function reference(name: string, dialect: Dialect): JsonObject {
+/** Of the values of a list or map. */
+function elementSchema(shape: Shape, dialect: Dialect): JsonObject {
+  if (!dialect.wrapsReferences) return shapeSchema(shape, dialect, false);
+  const isStruct = shape.kind === 'object';
+  const schema: JsonObject = { ...shapeSchema(shape, dialect, isStruct) };
+  if (isStruct) schema['default'] = {};
+  else if (shape.kind === 'scalar') addZero(schema, shape.scalar);
+  return schema;
+}
+
+/** A reference to a schema; in version 3 nothing may stand beside one, so it is wrapped. */
+export function reference(name: string, dialect: Dialect, isWrapped: boolean): JsonObject {
   const plain = { $ref: dialect.prefix + name };
-  return dialect.wrapsReferences ? { allOf: [plain], default: {} } : plain;
+  return dialect.wrapsReferences && isWrapped ? { allOf: [plain] } : plain;
+}
+
+/** Kinds that answers and bodies of any resource are of. */
+const COMMON_KINDS = ['DeleteOptions', 'Status', 'WatchEvent', 'APIResourceList'] as const;
+const PATCH = 'io.k8s.apimachinery.pkg.apis.meta.v1.Patch';
+
+/** Adds the schemas that operations mention besides those of their resource. */
+export function addCommonSchemas(schemas: JsonObject, dialect: Dialect): void {
+  schemas[PATCH] = { type: 'object' };
+  for (const kind of COMMON_KINDS) {
+    const type = findType(`meta.v1.${kind}`);
+    if (type !== undefined) addSchemas(schemas, type, dialect);
+  }
 }

@@ -2,6 +2,8 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 
 export const GIT_VERSION = 'v1.36.1';
+/** As OpenAPI documents give it. */
+export const MINOR_VERSION = '1.36';
 
 /** The answer of `/version`: clients choose what they ask for by it. */
 export const VERSION: JsonObject = {
