@@ -33,6 +33,12 @@ export interface Behaviour {
     previous: JsonObject | null,
     context: RuleContext,
   ) => Status | null;
+  /** As `preflight` for an update of the status. */
+  readonly preflightStatus?: (
+    next: JsonObject,
+    previous: JsonObject,
+    context: RuleContext,
+  ) => Status | null;
   /** Before an update of the main resource is compared with what is stored. */
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** Before an update of the status. */

@@ -6,7 +6,8 @@ import { invalid, type Status } from '@megaplane/machinery/status';
 import { formatTime } from '@megaplane/machinery/times';
 import { defineBehaviour, type RuleContext } from './behaviour.ts';
 import { readNamespace } from './namespaces.ts';
-import { faultyKind, newFaults } from './schema-gate.ts';
+import { changeFaults, faultyKind, newFaults } from './schema-gate.ts';
+import type { World } from './world.ts';
 
 const ADMIN_LABEL = 'resource.kubernetes.io/admin-access';
 /** Attributes with lists are off by default (DRAListTypeAttributes). */
@@ -18,6 +19,7 @@ export function defineDevices(): void {
     preflight: (claim, previous, context) =>
       previous === null ? adminRefusal(claim, objectAt(claim, 'spec'), context) : null,
     prepareStatus: dropReports,
+    preflightStatus: grantRefusal,
   });
   defineBehaviour('resourceclaimtemplates.resource.k8s.io', {
     preflight: (template, previous, context) =>
@@ -42,14 +44,37 @@ function adminRefusal(
     (request) => objectAt(request, 'exactly')?.['adminAccess'] === true,
   );
   if (index < 0) return null;
-  const namespace = readNamespace(world, stringAt(object, 'metadata', 'namespace')) ?? {};
-  if (stringAt(namespace, 'metadata', 'labels', ADMIN_LABEL) === 'true') return null;
-  const text =
-    `admin access to devices requires the \`${ADMIN_LABEL}: true\` label on the containing ` +
-    'namespace';
-  const fault = forbiddenField(`spec.devices.requests[${index}].adminAccess`, text);
+  if (isAdmin(object, world)) return null;
+  const fault = forbiddenField(`spec.devices.requests[${index}].adminAccess`, ADMIN_TEXT);
   const faults: FieldError[] = [fault, ...newFaults(served, object, () => {})];
   return invalid(faultyKind(served, object), stringAt(object, 'metadata', 'name'), faults);
+}
+
+const ADMIN_TEXT =
+  `admin access to devices requires the \`${ADMIN_LABEL}: true\` label on the containing ` +
+  'namespace';
+
+function isAdmin(object: JsonObject, world: World): boolean {
+  const namespace = readNamespace(world, stringAt(object, 'metadata', 'namespace')) ?? {};
+  return stringAt(namespace, 'metadata', 'labels', ADMIN_LABEL) === 'true';
+}
+
+/** The same for what was given, unless it was before. */
+function grantRefusal(
+  next: JsonObject,
+  previous: JsonObject,
+  { world, served }: RuleContext,
+): Status | null {
+  const granted = (claim: JsonObject): number =>
+    listAt(claim, 'status', 'allocation', 'devices', 'results').findIndex(
+      (result) => objectAt(result)?.['adminAccess'] === true,
+    );
+  const index = granted(next);
+  if (index < 0 || granted(previous) >= 0 || isAdmin(next, world)) return null;
+  const path = `status.allocation.devices.results[${index}].adminAccess`;
+  const others = changeFaults(served, next, previous, 'status', () => {});
+  const faults = [forbiddenField(path, ADMIN_TEXT), ...others];
+  return invalid(faultyKind(served, next), stringAt(next, 'metadata', 'name'), faults);
 }
 
 function deviceKey(device: JsonValue): string {

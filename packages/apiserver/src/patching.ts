@@ -27,7 +27,7 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import { unstructuredFault } from '@megaplane/machinery/unstructured';
+import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
 import { checkSize, mediaTypeOf } from './body.ts';
 import type { Call } from './call.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
@@ -179,7 +179,7 @@ function unversioned({ patched, isChecked }: PatchResult): Body {
 function unfit(served: PatchTarget, result: PatchResult, message: string): Status {
   const type = result.patch.kind === 'strategic' ? typeOf(served) : undefined;
   const fault = type === undefined ? undefined : unstructuredFault(type, result.patched);
-  return patchResultInvalid(result.shown(), fault ?? message);
+  return patchResultInvalid(result.shown(), fault ?? (type ? unstructuredText(message) : message));
 }
 
 /** Of a strategic patch the patch, otherwise what came out of it. */

@@ -41,7 +41,10 @@ export function definePlainKinds(): void {
   defineBehaviour('events', { deletion: UNCOLLECTED_DELETION });
   defineBehaviour('nodes', {
     keepsStatusAtCreate: true,
-    prepareCreate: dropConfig,
+    prepareCreate: (node) => {
+      delete objectAt(node, 'spec')?.['configSource'];
+      dropConfig(node);
+    },
     prepareStatus: dropConfig,
   });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });

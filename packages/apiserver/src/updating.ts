@@ -247,8 +247,11 @@ function admitNext(
     }
     // what admission puts back (tolerations of a pod) has not changed
     if (subresource !== 'status' && served.counted) countGeneration(served, next, previous);
-    const preflight = subresource === '' ? behaviourOf(served).preflight : undefined;
-    const early = preflight?.(next, previous, context) ?? null;
+    const { preflight, preflightStatus } = behaviourOf(served);
+    const early =
+      (subresource === '' ? preflight?.(next, previous, context) : null) ??
+      (subresource === 'status' ? preflightStatus?.(next, previous, context) : null) ??
+      null;
     if (early !== null) {
       done(failed(early));
       return;

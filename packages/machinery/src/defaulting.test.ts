@@ -100,6 +100,9 @@ test('images that can change under their name are pulled always', () => {
     ['NGINX', ''],
     ['Registry/nginx', 'latest'],
     ['', ''],
+    ['../up', ''],
+    ['-a.b/c', ''],
+    ['[::1]:80/c', 'latest'],
   ];
   for (const [image, tag] of tags) assert.equal(imageTag(image), tag, image);
 });

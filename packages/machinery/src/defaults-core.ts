@@ -101,9 +101,15 @@ function pullPolicy(image: string): string {
 const IMAGE_PATH =
   /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
 
+const HOST_PART = '[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?';
+/** A host, perhaps with a port. */
+const IMAGE_DOMAIN = new RegExp(
+  `^(?:${HOST_PART}(?:\\.${HOST_PART})*|\\[[0-9a-fA-F:]+\\])(?::[0-9]+)?$`,
+);
+
 const IMAGE_NAME_LENGTH_MAX = 255;
 
-/** Tag of an image's name: `latest` if it has neither tag nor digest, '' if it is no valid name. */
+/** Tag of an image's name: `latest` if it has neither tag nor digest, '' if it is no name. */
 export function imageTag(image: string): string {
   const [name = '', digest] = image.split('@');
   if (name.length > IMAGE_NAME_LENGTH_MAX) return '';
@@ -115,6 +121,7 @@ export function imageTag(image: string): string {
   const path = colon < 0 ? name : name.slice(0, colon);
   const first = path.slice(0, Math.max(path.indexOf('/'), 0));
   const isDomain = /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase();
+  if (isDomain && !IMAGE_DOMAIN.test(first)) return '';
   const repository = isDomain ? path.slice(first.length + 1) : path;
   if (!IMAGE_PATH.test(repository) || /^[0-9a-f]{64}$/.test(path)) return '';
   return tag ?? (digest === undefined ? 'latest' : '');

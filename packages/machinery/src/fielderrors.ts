@@ -73,6 +73,15 @@ export function typeInvalid(field: string, value: JsonValue | Printed, detail: s
   return fieldError('typeInvalid', field, detail, value);
 }
 
+/** As `notSupported` for fields that are plain strings in Go, where nothing is escaped. */
+export function notSupportedText(
+  field: string,
+  value: string,
+  supported: readonly string[],
+): FieldError {
+  return notSupported(field, printed(quoted(value)), supported);
+}
+
 /** `supported` is printed in the order given; rules over sets sort it first. */
 export function notSupported(
   field: string,

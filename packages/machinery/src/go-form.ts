@@ -6,6 +6,7 @@
 import { printed, type Printed } from './fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { lineDiff } from './line-diff.ts';
+import { escapedJson } from './quoting.ts';
 import { findType, type Shape } from './schema.ts';
 import { zeroOf } from './zero-values.ts';
 
@@ -98,7 +99,7 @@ function goName(name: string): string {
 
 /** The struct of a type by its name (`apps.v1.DeploymentStrategy`), ready for an error text. */
 export function goForm(typeName: string, value: JsonValue | undefined): Printed {
-  return printed(JSON.stringify(goValueOf(typeName, value)));
+  return printed(escapedJson(goValueOf(typeName, value)));
 }
 
 /** The same as a value. */
@@ -178,7 +179,7 @@ export function goDiff(
     const kept = Object.entries(isObject(form) ? form : {}).filter(
       ([name]) => names === undefined || names(name),
     );
-    return JSON.stringify(Object.fromEntries(kept), null, 1).split('\n');
+    return escapedJson(Object.fromEntries(kept), 1).split('\n');
   };
   return lineDiff(linesOf(before), linesOf(after));
 }

@@ -46,6 +46,9 @@ const HTML: Readonly<Record<string, string>> = {
 };
 
 /** JSON as Go marshals it: what has a meaning in HTML is escaped. */
-export function escapedJson(value: JsonValue): string {
-  return JSON.stringify(value).replaceAll(/[&<>\u2028\u2029]/g, (one) => HTML[one] ?? one);
+export function escapedJson(value: JsonValue, indent = 0): string {
+  return JSON.stringify(value, null, indent).replaceAll(
+    /[&<>\u2028\u2029]/g,
+    (one) => HTML[one] ?? one,
+  );
 }

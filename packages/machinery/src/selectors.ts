@@ -6,7 +6,14 @@
  * Parsing follows upstream token by token, because clients see its complaints: a word is an
  * operator or a name depending on where it stands (`in in (in)` is legal).
  */
-import { aggregate, fieldErrorText, invalidValue, type FieldError } from './fielderrors.ts';
+import {
+  aggregate,
+  fieldErrorText,
+  invalidValue,
+  printed,
+  type FieldError,
+} from './fielderrors.ts';
+import { escapedJson } from './quoting.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { labelValueErrors, qualifiedNameErrors } from './names.ts';
@@ -347,7 +354,7 @@ function expressionErrors(expression: JsonValue, path: string): FieldError[] {
   const known = OBJECT_OPERATORS.get(operator);
   if (known === undefined) {
     const text = 'not a valid selector operator';
-    found.push(invalidValue(`${path}.operator`, operator, text));
+    found.push(invalidValue(`${path}.operator`, printed(escapedJson(operator)), text));
   } else if ((known === 'in' || known === 'notin') && values.length === 0) {
     const body = "must be specified when `operator` is 'In' or 'NotIn'";
     found.push({ kind: 'required', field: `${path}.values`, body: `Required value: ${body}` });

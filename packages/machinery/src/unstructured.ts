@@ -92,3 +92,8 @@ function kindOf(value: JsonValue): string {
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
   return typeof value === 'boolean' ? 'bool' : typeof value;
 }
+
+/** What that conversion says where the decoder of JSON would say `message`. */
+export function unstructuredText(message: string): string {
+  return message.startsWith('illegal base64') ? `error decoding from json: ${message}` : message;
+}

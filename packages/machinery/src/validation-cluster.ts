@@ -1,6 +1,13 @@
 /** Kinds that configure a cluster: access, leases, disruption, priorities, storage, admission. */
 
-import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  notSupportedText,
+  required,
+} from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
@@ -67,7 +74,8 @@ export const CLUSTER_RULES: RuleTable = {
   },
   'endpointslices.discovery.k8s.io': {
     create: checkSlice,
-    change: (found, next, previous) => {
+    update: (found, next, previous) => {
+      checkSlice(found, next, previous);
       immutable(found, 'addressType', next['addressType'], previous['addressType']);
     },
   },
@@ -139,10 +147,10 @@ function checkClusterRole(found: Findings, role: JsonObject): void {
 
 function checkBinding(found: Findings, binding: JsonObject, isNamespaced: boolean): void {
   const group = stringAt(binding, 'roleRef', 'apiGroup');
-  if (group !== RBAC) found.push(notSupported('roleRef.apiGroup', group, [RBAC]));
+  if (group !== RBAC) found.push(notSupportedText('roleRef.apiGroup', group, [RBAC]));
   const kinds = isNamespaced ? ['Role', 'ClusterRole'] : ['ClusterRole'];
   const kind = stringAt(binding, 'roleRef', 'kind');
-  if (!kinds.includes(kind)) found.push(notSupported('roleRef.kind', kind, kinds));
+  if (!kinds.includes(kind)) found.push(notSupportedText('roleRef.kind', kind, kinds));
   const name = stringAt(binding, 'roleRef', 'name');
   if (name === '') found.push(required('roleRef.name'));
   else invalidEach(found, 'roleRef.name', name, pathSegmentErrors(name));
@@ -163,14 +171,14 @@ function checkSubject(
   if (name === '') found.push(required(`${path}.name`));
   if (kind === 'ServiceAccount') {
     if (name !== '') invalidEach(found, `${path}.name`, name, dnsSubdomainErrors(name));
-    if (group !== '') found.push(notSupported(`${path}.apiGroup`, group, ['']));
+    if (group !== '') found.push(notSupportedText(`${path}.apiGroup`, group, ['']));
     if (!isNamespaced && stringAt(subject, 'namespace') === '') {
       found.push(required(`${path}.namespace`));
     }
   } else if (kind === 'User' || kind === 'Group') {
-    if (group !== RBAC) found.push(notSupported(`${path}.apiGroup`, group, [RBAC]));
+    if (group !== RBAC) found.push(notSupportedText(`${path}.apiGroup`, group, [RBAC]));
   } else {
-    found.push(notSupported(`${path}.kind`, kind, ['ServiceAccount', 'User', 'Group']));
+    found.push(notSupportedText(`${path}.kind`, kind, ['ServiceAccount', 'User', 'Group']));
   }
 }
 

@@ -1,5 +1,6 @@
 /** Flow schemas and priority levels (`flowcontrol.apiserver.k8s.io`). */
 
+import { escapedJson } from './quoting.ts';
 import { CATCH_ALL_LEVEL, MANDATORY_SCHEMAS, PRECEDENCE_MAX } from './flow-standards.ts';
 import {
   duplicate,
@@ -67,7 +68,7 @@ function checkSchema(found: Findings, schema: JsonObject): void {
   const method = objectAt(spec, 'distinguisherMethod');
   if (method !== undefined && !METHODS.includes(stringAt(method, 'type'))) {
     // upstream names the whole method, as Go prints its own form of it
-    const shown = printed(JSON.stringify({ Type: stringAt(method, 'type') }));
+    const shown = printed(escapedJson({ Type: stringAt(method, 'type') }));
     found.push(notSupported('spec.distinguisherMethod.type', shown, METHODS));
   }
   const level = stringAt(spec, 'priorityLevelConfiguration', 'name');

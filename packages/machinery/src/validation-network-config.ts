@@ -1,5 +1,11 @@
 /** Kinds that configure the network: classes of ingresses, addresses and networks of Services. */
-import { forbiddenField, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
+import {
+  forbiddenField,
+  invalidValue,
+  notSupportedText,
+  required,
+  tooLong,
+} from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { parseNetwork } from './ip-address.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
@@ -88,7 +94,7 @@ function checkParameters(found: Findings, path: string, parameters: JsonObject):
       found.push(required(at, "`parameters.scope` is set to 'Namespace'"));
     } else invalidEach(found, at, namespace, dnsLabelErrors(namespace));
   } else if (scope !== 'Cluster') {
-    found.push(notSupported(`${path}.scope`, scope, ['Cluster', 'Namespace']));
+    found.push(notSupportedText(`${path}.scope`, scope, ['Cluster', 'Namespace']));
   } else if (namespace !== undefined) {
     found.push(forbiddenField(at, "`parameters.scope` is set to 'Cluster'"));
   }

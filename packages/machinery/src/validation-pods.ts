@@ -151,8 +151,10 @@ function checkNames(
   fields: readonly string[],
 ): void {
   for (const field of fields) {
-    const name = stringAt(spec, field);
-    if (name !== '') invalidEach(found, `${path}.${field}`, name, dnsSubdomainErrors(name));
+    const name = spec[field];
+    // an empty class of the runtime is one that is named, an empty priority is none
+    if (typeof name !== 'string' || (name === '' && field !== 'runtimeClassName')) continue;
+    invalidEach(found, `${path}.${field}`, name, dnsSubdomainErrors(name));
   }
 }
 
@@ -352,7 +354,7 @@ export function checkTaints(found: Findings, path: string, taints: readonly Json
     oneOf(found, `${at}.effect`, taint['effect'], TAINT_EFFECTS);
     const pair = `${stringAt(taint, 'effect')}\n${key}`;
     if (seen.has(pair)) {
-      const error = duplicate(at, taint);
+      const error = duplicate(at, goForm('core.v1.Taint', taint));
       const detail = 'taints must be unique by key and effect pair';
       found.push({ ...error, body: `${error.body}: ${detail}` });
     }

@@ -217,6 +217,7 @@ export function checkIntOrPercent(
   found: Findings,
   path: string,
   value: JsonValue | undefined,
+  percentMax = 100,
 ): number {
   if (value === undefined || value === null) return 0;
   if (typeof value === 'number') {
@@ -232,6 +233,8 @@ export function checkIntOrPercent(
     return 0;
   }
   const percent = Number(text.slice(0, -1));
-  if (percent > 100) found.push(invalidValue(path, text, 'must not be greater than 100%'));
+  if (percent > percentMax) {
+    found.push(invalidValue(path, text, `must not be greater than ${percentMax}%`));
+  }
   return percent;
 }

@@ -211,10 +211,19 @@ function checkBalancer(found: Findings, spec: JsonObject, type: string): void {
   if (spec['allocateLoadBalancerNodePorts'] !== undefined && !isBalancer) {
     found.push(forbiddenField('spec.allocateLoadBalancerNodePorts', only));
   }
+  checkClass(found, spec);
+}
+
+/** Told twice of an update, as upstream. */
+function checkClass(found: Findings, spec: JsonObject): void {
   const name = spec['loadBalancerClass'];
   if (typeof name !== 'string') return;
-  if (isBalancer) invalidEach(found, 'spec.loadBalancerClass', name, qualifiedNameErrors(name));
-  else found.push(forbiddenField('spec.loadBalancerClass', only));
+  const path = 'spec.loadBalancerClass';
+  if (stringAt(spec, 'type') === 'LoadBalancer') {
+    invalidEach(found, path, name, qualifiedNameErrors(name));
+    return;
+  }
+  found.push(forbiddenField(path, "may only be used when `type` is 'LoadBalancer'"));
 }
 
 function checkTraffic(found: Findings, spec: JsonObject, type: string): void {
@@ -250,6 +259,11 @@ function checkTraffic(found: Findings, spec: JsonObject, type: string): void {
 }
 
 function changeService(found: Findings, next: JsonObject, previous: JsonObject): void {
+  changeReach(found, next, previous);
+  checkClass(found, objectAt(next, 'spec') ?? {});
+}
+
+function changeReach(found: Findings, next: JsonObject, previous: JsonObject): void {
   const types = [stringAt(next, 'spec', 'type'), stringAt(previous, 'spec', 'type')];
   if (types.includes('ExternalName')) return;
   if (isHeadless(next) && isHeadless(previous)) return;

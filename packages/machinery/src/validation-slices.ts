@@ -15,6 +15,7 @@ import {
   checkDnsLabel,
   eachObject,
   invalidEach,
+  isSame,
   oneOf,
   type Findings,
 } from './validation-rules.ts';
@@ -25,13 +26,15 @@ const PORTS_MAX = 20000;
 const HINTS_MAX = 8;
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
 
-export function checkSlice(found: Findings, slice: JsonObject): void {
+/** Endpoints that an update leaves as they were are not judged again. */
+export function checkSlice(found: Findings, slice: JsonObject, previous?: JsonObject): void {
   const type = stringAt(slice, 'addressType');
   oneOf(found, 'addressType', type, ['FQDN', 'IPv4', 'IPv6']);
   const ports = listAt(slice, 'ports');
   if (ports.length > PORTS_MAX) found.push(tooMany('ports', ports.length, PORTS_MAX));
   else checkPorts(found, ports);
   const endpoints = listAt(slice, 'endpoints');
+  if (previous !== undefined && isSame(slice['endpoints'], previous['endpoints'])) return;
   if (endpoints.length > ENDPOINTS_MAX) {
     found.push(tooMany('endpoints', endpoints.length, ENDPOINTS_MAX));
     return;

@@ -135,3 +135,15 @@ test('finalizers of leases need no domain', () => {
   };
   assert.deepEqual(textsOf('coordination.k8s.io', 'leases', lease, lease), []);
 });
+
+test('endpoints that stay are not judged again, and classes of services twice', () => {
+  const endpoints = [{ addresses: ['10.0.0.1'] }];
+  const slice = (addressType: string): JsonObject => ({ addressType, endpoints, ports: [] });
+  assert.deepEqual(textsOf('discovery.k8s.io', 'endpointslices', slice('IPv6'), slice('IPv4')), [
+    'addressType: Invalid value: "IPv6": field is immutable',
+  ]);
+  const spec = { type: 'ClusterIP', clusterIP: 'None', clusterIPs: ['None'] };
+  const texts = textsOf('', 'services', { spec: { ...spec, loadBalancerClass: 'x' } }, { spec });
+  const told = texts.filter((text) => text.startsWith('spec.loadBalancerClass'));
+  assert.equal(told.length, 2);
+});

@@ -4,6 +4,7 @@ import { forbiddenField, invalidValue, notSupported, printed, required } from '.
 import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
+import { escapedJson } from './quoting.ts';
 import type { RuleTable } from './validation.ts';
 import { checkClaimSpec } from './validation-claims.ts';
 import { checkAnnotations, LABEL_NAME, WHOLE_SUBDOMAIN_NAME } from './validation-metadata.ts';
@@ -62,7 +63,10 @@ export const WORKLOAD_RULES: RuleTable = {
     create: (found, revision) => checkRevision(found, revision, true),
     update: (found, next, previous) => {
       checkRevision(found, next, false);
-      immutable(found, 'data', next['data'], previous['data']);
+      if (isSame(next['data'], previous['data'])) return;
+      // what is raw in Go is printed as the JSON that it is
+      const data = printed(escapedJson(next['data'] ?? null));
+      found.push(invalidValue('data', data, 'field is immutable'));
     },
   },
   replicationcontrollers: {
@@ -208,7 +212,7 @@ function checkRollout(found: Findings, path: string, rolling: JsonObject, surge:
   const missing = rolling['maxUnavailable'];
   const before = found.length;
   const unavailable = checkIntOrPercent(found, `${path}.maxUnavailable`, missing);
-  const extra = checkIntOrPercent(found, `${path}.maxSurge`, rolling['maxSurge']);
+  const extra = checkIntOrPercent(found, `${path}.maxSurge`, rolling['maxSurge'], Infinity);
   if (unavailable !== 0 || extra !== 0 || found.length > before) return;
   found.push(invalidValue(`${path}.maxUnavailable`, missing, `may not be 0 when ${surge} is 0`));
 }

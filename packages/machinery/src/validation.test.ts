@@ -399,3 +399,26 @@ function createTexts(group: string, plural: string, object: JsonObject): string[
   assert.ok(resource !== undefined, plural);
   return validateCreate(resource, object).map(fieldErrorText);
 }
+
+test('pods beyond the number may be more than all, pods that are missing may not', () => {
+  const rolling = (maxUnavailable: string, maxSurge: string): string[] =>
+    createTexts('apps', 'deployments', {
+      metadata: { name: 'x', namespace: 'y' },
+      spec: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable, maxSurge } } },
+    }).filter((text) => text.startsWith('spec.strategy'));
+  assert.deepEqual(rolling('1%', '200%'), []);
+  assert.deepEqual(rolling('101%', '1%'), [
+    'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater ' +
+      'than 100%',
+  ]);
+});
+
+test('fields that are plain strings in Go are quoted as they are', () => {
+  const texts = createTexts('rbac.authorization.k8s.io', 'clusterrolebindings', {
+    metadata: { name: 'x' },
+    roleRef: { apiGroup: 'a&b', kind: 'ClusterRole', name: 'r' },
+  });
+  assert.deepEqual(texts, [
+    'roleRef.apiGroup: Unsupported value: "a&b": supported values: "rbac.authorization.k8s.io"',
+  ]);
+});

@@ -77,6 +77,7 @@ const LOOKS: Readonly<Record<string, MetadataLooks>> = {
   serviceaccounts: CHANGE_WHOLE,
   endpoints: CHANGE_WHOLE,
   pods: CHANGE_WHOLE,
+  services: ['change', 'kept'],
   persistentvolumeclaims: CHANGE_WHOLE,
   'ingresses.networking.k8s.io': CHANGE_WHOLE,
   'ingressclasses.networking.k8s.io': CHANGE_KEPT_WHOLE,

@@ -351,3 +351,45 @@ test('pods tolerate the taints of devices that they ask for, where that is enabl
     [own('a.example/nic'), own('z.example/gpu')],
   );
 });
+
+test('devices are administered, and given for it, where the namespace says so', () => {
+  const model = admittingModel();
+  const claims = '/apis/resource.k8s.io/v1/namespaces/n/resourceclaims';
+  const exactly = { deviceClassName: 'c', allocationMode: 'All' };
+  const spec = { devices: { requests: [{ name: 'r', exactly }] } };
+  model.expect(201, 'POST', claims, { metadata: { name: 'k' }, spec });
+  const result = { request: 'r', driver: 'd.x', pool: 'p', device: 'v', adminAccess: true };
+  const status = { allocation: { devices: { results: [result] } } };
+  const refused = model.expect(422, 'PATCH', `${claims}/k/status`, { status });
+  assert.equal(
+    messageOf(refused),
+    'ResourceClaim.resource.k8s.io "k" is invalid: ' +
+      'status.allocation.devices.results[0].adminAccess: Forbidden: admin access to devices ' +
+      'requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace',
+  );
+  label(model, { 'resource.kubernetes.io/admin-access': 'true' });
+  model.expect(200, 'PATCH', `${claims}/k/status`, { status });
+});
+
+test('a new object with a revision is refused by storage alone, after everybody else', () => {
+  const model = admittingModel();
+  const maps = '/api/v1/namespaces/n/configmaps';
+  const body = (name: string): object => ({ metadata: { name, resourceVersion: '5' } });
+  assert.equal(
+    messageOf(model.expect(500, 'POST', maps, body('a'))),
+    'resourceVersion should not be set on objects to be created',
+  );
+  assert.match(messageOf(model.expect(422, 'POST', maps, body('A'))), /metadata.name: Invalid/);
+  model.expect(201, 'POST', `${maps}?dryRun=All`, body('a'));
+});
+
+test('names that no client can ask for are refused in its words', () => {
+  const model = admittingModel();
+  const account = model.expect(403, 'POST', PODS, podOf('p', {}, { serviceAccountName: 'a/b' }));
+  assert.match(
+    messageOf(account),
+    /n\/a\/b: invalid resource name "a\/b": \[may not contain '\/'\]/,
+  );
+  const runtime = model.expect(500, 'POST', PODS, podOf('p', {}, { runtimeClassName: '' }));
+  assert.equal(messageOf(runtime), 'resource name may not be empty');
+});

@@ -13,7 +13,7 @@ import {
 } from '@megaplane/machinery/status';
 import { countMembers } from '@megaplane/machinery/strict-json';
 import { countMembersIn } from '@megaplane/machinery/typed-json';
-import { unstructuredFault } from '@megaplane/machinery/unstructured';
+import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
 import { checkSize } from '../body.ts';
 import { checkName, checkNamespace } from '../object-meta.ts';
 import { refitted, typeOf } from '../schema-gate.ts';
@@ -130,7 +130,7 @@ function applyTo(
     const who = `${stringAt(own, 'namespace')}/${stringAt(own, 'name')}; ${what}`;
     const text = `failed to convert new object (${who}) to proper version`;
     const type = typeOf(served);
-    const cause = (type && unstructuredFault(type, current)) ?? form.message;
+    const cause = (type && unstructuredFault(type, current)) ?? unstructuredText(form.message);
     const why = `unable to convert unstructured object to ${what}: ${cause}`;
     return failed(unclassified(`${text}: ${why}`));
   }

@@ -3,6 +3,7 @@
 import type { JsonValue } from '../json-value.ts';
 import { findTypeOfKind, type Field, type Scalar, type Shape, type Type } from '../schema.ts';
 import {
+  ATOMIC_SCHEMA,
   DEDUCED_SCHEMA,
   listSchema,
   mapSchema,
@@ -154,9 +155,9 @@ function schemaOfShape(shape: Shape): FieldSchema {
     case 'scalar': {
       const form = SCALAR_FORMS[shape.scalar];
       if (form !== undefined) return scalarSchema(form);
-      // raw extensions hold objects that nobody looks into, the rest any value; quantities are
-      // strings or numbers, which the published types can only say by leaving the type out
-      if (shape.scalar === 'raw') return mapSchema(plainMap(DEDUCED_SCHEMA, true));
+      // raw extensions hold what nobody looks into, the rest any value; quantities are strings or
+      // numbers, which the published types can only say by leaving the type out
+      if (shape.scalar === 'raw') return ATOMIC_SCHEMA;
       const isMap = shape.scalar === 'fieldsV1';
       return isMap ? mapSchema(plainMap(DEDUCED_SCHEMA, false)) : DEDUCED_SCHEMA;
     }
