@@ -22,15 +22,20 @@ const WORKERS = 5;
 const ROOT = '/apis/apps/v1';
 /** A key that waits for its own writes to be seen is looked at again after this, come what may. */
 const EXPECTATION_LOOK_MS = 300_000;
-/** What failed for a conflict is tried again before its sets tell of a further step. */
-const RETRY_ROOM_MS = 200;
+/** What failed for a conflict is tried again so often before its sets tell of a further step. */
+const RETRIES_AWAITED = 4;
 const never = (): boolean => true;
+
+/** What sets want to know of Deployments. */
+export interface Rolling {
+  /** Whether the Deployment of this uid has not yet done what follows from what it has seen. */
+  isAtWork(uid: string): boolean;
+}
 
 export interface DeploymentPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
-  /** Until when a Deployment is at work on a step, by its uid: kept here, for its sets. */
-  readonly rolling: Map<string, number>;
+  readonly rolling: Rolling;
 }
 
 /** One round of work, and what its own writes have come to. */
@@ -69,11 +74,12 @@ export class DeploymentPart {
       options.onError,
       informers.queues.queue('deployment'),
     );
+    options.rolling.isAtWork = (uid) => this.#isAtWork(uid);
     const synced = (): void => this.#addWaiting();
     this.#deployments = new ObjectCache(
       informers,
       `${ROOT}/deployments`,
-      (key, after, before) => this.#changed(key, after, before),
+      (key, after) => this.#changed(key, after),
       synced,
     );
     this.#sets = new ObjectCache(
@@ -93,14 +99,21 @@ export class DeploymentPart {
     this.#workers.stop();
   }
 
+  #isAtWork(uid: string): boolean {
+    const key = uid === '' ? undefined : this.#deployments.keyOfUid(uid);
+    if (key === undefined) return false;
+    const { queue } = this.#workers;
+    const failures = queue.failuresOf(key);
+    return queue.isDue(key) || (failures > 0 && failures <= RETRIES_AWAITED);
+  }
+
   #addWaiting(): void {
     for (const key of this.#setWrites.keys()) this.#workers.add(key);
     for (const key of this.#ownWrites.keys()) this.#workers.add(key);
   }
 
-  #changed(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
+  #changed(key: string, after: JsonObject | undefined): void {
     if (after !== undefined) return this.#workers.add(key);
-    this.#options.rolling.delete(stringAt(before, 'metadata', 'uid'));
     this.#setWrites.forget(key);
     this.#ownWrites.forget(key);
     return undefined;
@@ -151,17 +164,7 @@ export class DeploymentPart {
     const sets = this.#setsOf(deployment);
     const view = { deployment, sets, hasPods: this.#hasPods };
     const effects = planDeployment(view, nowMs);
-    const uid = stringAt(deployment, 'metadata', 'uid');
-    const { rolling, client } = this.#options;
-    rolling.set(uid, Infinity);
-    let result: WorkResult = 'retry';
-    try {
-      result = await this.#carryOutAll({ key, deployment, namespace }, sets, effects, nowMs);
-    } finally {
-      if (result === 'retry') rolling.set(uid, client.timers.nowMs() + RETRY_ROOM_MS);
-      else rolling.delete(uid);
-    }
-    return result;
+    return this.#carryOutAll({ key, deployment, namespace }, sets, effects, nowMs);
   }
 
   async #carryOutAll(

@@ -6,6 +6,7 @@ import type { LabelSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
+import type { Rolling } from './deployment-part.ts';
 import { Expectations } from './expectations.ts';
 import { controllerUid, ObjectCache } from './object-cache.ts';
 import { NAMESPACE_ENDING, ownerOfObject, PodControl } from './pod-control.ts';
@@ -28,8 +29,7 @@ export interface ReplicaSetPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
   readonly now: () => string;
-  /** Until when a Deployment is at work on a step, by its uid. */
-  readonly rolling: ReadonlyMap<string, number>;
+  readonly rolling: Rolling;
 }
 
 /** What one round of work knows of its object. */
@@ -66,9 +66,7 @@ export class ReplicaSetPart {
   readonly #sizes: Map<string, number> = new Map();
   /** Revisions of the last status written. */
   readonly #written: Map<string, number> = new Map();
-  /** Owners that are being worked on. */
-  readonly #busy: Set<string> = new Set();
-  /** What the events since then came to, each other number of ready pods: see `#work`. */
+  /** What events that had to wait came to, each other number of ready pods: see `#work`. */
   readonly #steps: Map<string, ReplicaCounts[]> = new Map();
   /** Servers before 1.35 drop the count: it would be written again and again. */
   #tellsTerminating: boolean;
@@ -83,14 +81,7 @@ export class ReplicaSetPart {
     this.#workers = new Workers(
       client.timers,
       WORKERS,
-      async (key) => {
-        this.#busy.add(key);
-        try {
-          return await this.#work(key);
-        } finally {
-          this.#busy.delete(key);
-        }
-      },
+      (key) => this.#work(key),
       options.onError,
       options.informers.queues.queue(
         options.kind.kind === 'ReplicaSet' ? 'replicaset' : 'replicationmanager',
@@ -166,13 +157,16 @@ export class ReplicaSetPart {
     if (key === undefined) return;
     const delayMs = Math.min(GATHER_MS_MAX, (this.#sizes.get(key) ?? 0) / REPLICAS_PER_MS);
     if (delayMs >= 1) return this.#workers.addAfter(key, delayMs);
-    this.#noteStep(key);
-    return this.#workers.add(key);
+    const { queue } = this.#workers;
+    const wasDue = queue.isDue(key);
+    this.#workers.add(key);
+    const isUnseen = this.#cache.informer.revision < (this.#written.get(key) ?? 0);
+    // Unless this very event is being worked on: where all workers are busy it waits.
+    if (wasDue || isUnseen || !queue.isActive(key)) this.#noteStep(key);
+    return undefined;
   }
 
   #noteStep(key: string): void {
-    const isUnseen = this.#cache.informer.revision < (this.#written.get(key) ?? 0);
-    if (!this.#busy.has(key) && !isUnseen) return;
     const object = this.#cache.get(key);
     const steps = this.#steps.get(key) ?? [];
     if (object === undefined || steps.length >= STEPS_MAX) return;
@@ -235,8 +229,7 @@ export class ReplicaSetPart {
   #comesTooSoon(object: JsonObject, counts: ReplicaCounts): boolean {
     const isStep = counts.ready !== numberAt(object, 'status', 'readyReplicas');
     if (!isStep || !replicasAreFew(counts)) return false;
-    const { client, rolling } = this.#options;
-    return (rolling.get(controllerUid(object)) ?? 0) > client.timers.nowMs();
+    return this.#options.rolling.isAtWork(controllerUid(object));
   }
 
   #activeRows(uid: string): number[] {

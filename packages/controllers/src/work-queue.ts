@@ -31,6 +31,15 @@ export class WorkQueue<K> {
     return this.#ready.size;
   }
 
+  /** Whether the key can be worked on now, or is being worked on. */
+  isDue(key: K): boolean {
+    return this.#ready.has(key) || this.#active.has(key);
+  }
+
+  isActive(key: K): boolean {
+    return this.#active.has(key);
+  }
+
   /** When the next waiting key becomes ready; Infinity if none waits. */
   get nextMs(): number {
     for (let first = this.#appointments[0]; first !== undefined; first = this.#appointments[0]) {

@@ -282,6 +282,37 @@ test('pods that become ready while a step is under way are a step each', async (
   manager.stop();
 });
 
+test('more rollouts than workers take as many steps as each alone', async () => {
+  const api = new SlowApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  const text = JSON.stringify(deployment(4, ROLLING));
+  const names = Array.from({ length: 6 }, (_, index) => `web-${index}`);
+  for (const name of names) {
+    const body = text.replaceAll('"web"', `"${name}"`);
+    await api.request({ method: 'POST', path: `${APPS}/deployments`, body });
+  }
+  await settle(api);
+  for (const name of names) {
+    const path = `${APPS}/deployments/${name}`;
+    await api.request({ method: 'PATCH', path, contentType: MERGE, body: imageOf('img:2') });
+  }
+  const fresh = (): number =>
+    api.all(PODS).filter((pod) => listAt(pod, 'status', 'conditions').length === 0).length;
+  while (fresh() < 2 * names.length) await api.advance(10);
+  while (fresh() > 0) {
+    await api.bringUp(1);
+    await api.advance(1);
+  }
+  await settle(api);
+  const generations = api.all(SETS).map((set) => numberAt(set, 'metadata', 'generation'));
+  assert.deepEqual(
+    generations.toSorted((a, b) => a - b),
+    [...names.map(() => 4), ...names.map(() => 5)],
+  );
+  manager.stop();
+});
+
 test('while a status is on its way each pod that becomes ready gets one of its own', async () => {
   const api = new WorkloadApi();
   const manager = startManager(api);

@@ -5,7 +5,7 @@ import type { Announce } from './announce.ts';
 import { ClusterRolePart } from './cluster-role-part.ts';
 import { CronJobPart } from './cron-job-part.ts';
 import { DaemonSetPart } from './daemon-set-part.ts';
-import { DeploymentPart } from './deployment-part.ts';
+import { DeploymentPart, type Rolling } from './deployment-part.ts';
 import { DisruptionPart } from './disruption-part.ts';
 import { EndpointsPart } from './endpoints-part.ts';
 import { JobPart } from './job-part.ts';
@@ -92,7 +92,7 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
 function replicaParts(options: WorkloadsOptions, pods: () => PodRows): WorkloadPart[] {
   const { chosen, announce } = options;
   const parts: WorkloadPart[] = [];
-  const rolling = new Map<string, number>();
+  const rolling: Rolling = { isAtWork: () => false };
   for (const [name, kind] of [
     ['replicaset-controller', REPLICA_SET],
     ['replicationcontroller-controller', REPLICATION_CONTROLLER],
