@@ -153,7 +153,8 @@ function parsedOr<Parsed>(parse: () => Parsed): Parsed | null {
 }
 
 function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? String(error);
+  const code = (error as NodeJS.ErrnoException).code ?? String(error);
+  return code === 'ENOSPC' ? 'the disk is full: free space on it' : code;
 }
 
 function makeDirectory(dir: string): void {

@@ -292,8 +292,7 @@ async function openListeners(
     limits,
     onError,
   }).catch((error: unknown) => {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`--secure-port: ${why} (--secure-port 0 takes a free one)`, { cause: error });
+    throw new Error(listenFault(error), { cause: error });
   });
   if (options.unixSocket === undefined) return [secure];
   try {
@@ -304,6 +303,15 @@ async function openListeners(
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`--unix-socket: ${why}`, { cause: error });
   }
+}
+
+/** Says which flag is at fault: a port can be changed, an address must be the machine's. */
+function listenFault(error: unknown): string {
+  const { message, cause } = error as Error;
+  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
+  return code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN'
+    ? `--bind-address: ${message}`
+    : `--secure-port: ${message} (--secure-port 0 takes a free one)`;
 }
 
 /** The etcd side of the store, where it is asked for; its code is loaded only then. */

@@ -14,6 +14,7 @@ import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
 import { parseDocument, stringify } from 'yaml';
+import { readNamed } from './named-file.ts';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
 function readConfiguration(
@@ -23,7 +24,7 @@ function readConfiguration(
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
   // As kube-scheduler reads it: `yes` is true, and a member must not be there twice.
-  const text = readFileSync(file, 'utf8');
+  const text = readNamed('--config', file).toString();
   const document = parseDocument(text, { version: '1.1' });
   if (document.errors.length > 0) throw faults(document.errors.map(({ message }) => message));
   const parsed = parseConfiguration(document.toJS() as JsonValue, plugins, text);
@@ -59,10 +60,18 @@ export async function readPlugins(files: readonly string[]): Promise<UserPlugin[
   return plugins;
 }
 
+function jsonOf(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${name}: is no JSON (${(error as Error).message})`, { cause: error });
+  }
+}
+
 /** Prints the answer to a scenario as one line of JSON. Returns the exit code. */
 export function explainFile(file: string | undefined): number {
-  const text = readFileSync(file ?? 0, 'utf8');
-  const scenario: unknown = JSON.parse(text);
+  const text = file === undefined ? readFileSync(0, 'utf8') : readNamed('-f', file).toString();
+  const scenario = jsonOf(file ?? 'standard input', text);
   if (typeof scenario !== 'object' || scenario === null || !('steps' in scenario)) {
     throw new Error(`${file ?? 'standard input'}: a scenario has "objects" and "steps"`);
   }

@@ -1,5 +1,5 @@
 // shell: the work behind `megaplane store snapshot|import|hash|verify`
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { KvHash } from '@megaplane/etcd/hash-kv';
 import { type Imported, importFile } from '@megaplane/etcd/import-file';
 import { databaseOf } from '@megaplane/etcd/etcd-directory';
@@ -10,6 +10,7 @@ import { type OpenStore, openStore } from '@megaplane/store/open';
 import { type VerifyReport, isSound, repair, verifyDirectory } from '@megaplane/store/verify';
 import { Bytes } from './byte-progress.ts';
 import { followRemote } from './store-follow.ts';
+import { readNamed } from './named-file.ts';
 
 const EXIT_DONE = 0;
 const EXIT_FAILED = 1;
@@ -57,11 +58,10 @@ function print({ output }: OutputFlags, fields: Readonly<Record<string, unknown>
 async function remoteOf(flags: RemoteFlags, endpoints: string): Promise<Remote> {
   const [endpoint] = parseEndpoints('--endpoints', endpoints);
   if (endpoint === undefined) throw new Error('--endpoints: no server is named');
-  const read = (path: string): Buffer => readFileSync(path);
   const remote = new Remote(endpoint, {
-    ...(flags.cacert === undefined ? {} : { ca: read(flags.cacert) }),
-    ...(flags.cert === undefined ? {} : { cert: read(flags.cert) }),
-    ...(flags.key === undefined ? {} : { key: read(flags.key) }),
+    ...(flags.cacert === undefined ? {} : { ca: readNamed('--cacert', flags.cacert) }),
+    ...(flags.cert === undefined ? {} : { cert: readNamed('--cert', flags.cert) }),
+    ...(flags.key === undefined ? {} : { key: readNamed('--key', flags.key) }),
     ...(flags.insecureSkipTlsVerify === true ? { insecure: true } : {}),
   });
   if (flags.user === undefined) return remote;
@@ -109,6 +109,9 @@ export async function saveSnapshot(
 }
 
 export async function showSnapshot(file: string, flags: OutputFlags): Promise<number> {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) {
+    throw new Error(`${file} is a directory; name a snapshot file of etcd`);
+  }
   const bytes = new Bytes('reading');
   const status = await snapshotStatus(file, (done, total) => bytes.show(done, total));
   bytes.finish();

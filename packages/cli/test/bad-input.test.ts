@@ -46,6 +46,31 @@ test('wrong usage is named, with the nearest flag, and exits with 2', () => {
   says(['up', '--exit-when', 'ready', '--components', 'apiserver'], 2, /--exit-when needs nodes/);
 });
 
+test('a file that cannot be read is told with the flag that names it', () => {
+  says(['scheduler', 'explain', '-f', folder], 1, /-f: cannot read \/.*EISDIR/);
+  says(['scheduler', '--config', folder], 1, /--config: cannot read \/.*EISDIR/);
+  says(['store', 'snapshot', 'status', folder], 1, /is a directory; name a snapshot file/);
+  const scenario = join(folder, 'scenario');
+  writeFileSync(scenario, '{');
+  says(['scheduler', 'explain', '-f', scenario], 1, /scenario: is no JSON/);
+});
+
+test('an address that the machine has not is told with its own flag', () => {
+  const flags = ['--data-dir', join(folder, 'address'), '--secure-port', '0'];
+  says(['apiserver', ...flags, '--bind-address', '192.0.2.1'], 1, /--bind-address: cannot listen/);
+});
+
+test('too few file descriptors end it with a message', () => {
+  const entry = join(import.meta.dirname, '../src/main.ts');
+  const size = ['--nodes', '1', '--exit-when', 'ready'];
+  const args = [process.execPath, entry, 'up', '--ephemeral', '--secure-port', '0', ...size];
+  const line = args.map((word) => `'${word}'`).join(' ');
+  const result = spawnSync('sh', ['-c', `ulimit -n 24; exec ${line}`], { encoding: 'utf8' });
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, /\w+: cannot be started: .*too many open files; raise "ulimit/);
+  assert(!/\n\s+at /.test(result.stderr), result.stderr);
+});
+
 test('help and version are no errors', () => {
   for (const command of [
     'up',

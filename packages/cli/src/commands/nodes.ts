@@ -1,9 +1,9 @@
 /** `megaplane nodes`: simulated kubelets for any Kubernetes API server. */
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { parse } from 'yaml';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
+import { readNamed } from '../named-file.ts';
 import { serve } from '../service.ts';
 import { oneOf, wholeNumber, words } from '../usage.ts';
 import { chaosCommand } from './nodes-chaos.ts';
@@ -199,15 +199,11 @@ async function tlsOf({ tlsCertFile, tlsPrivateKeyFile, clientCaFile, nodeName }:
 }
 
 function textOf(flag: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`${flag}: cannot read ${file}: ${(error as Error).message}`, { cause: error });
-  }
+  return readNamed(flag, file).toString();
 }
 
 function readTemplate(file: string): Record<string, never> {
-  const found: unknown = parse(readFileSync(file, 'utf8'));
+  const found: unknown = parse(textOf('--node-template', file));
   const isNode = typeof found === 'object' && found !== null && 'kind' in found;
   if (!isNode || found.kind !== 'Node') throw new Error(`--node-template: ${file} holds no Node`);
   return found as Record<string, never>;

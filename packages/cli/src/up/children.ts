@@ -123,15 +123,21 @@ export class Child {
     if (this.#process !== undefined) this.restarts++;
     this.#process = child;
     this.#lastLines = [];
-    child.stdin.on('error', () => this.#write('stdin of the child is closed'));
-    createInterface({ input: child.stdout }).on('line', (line) => this.#hear(line));
-    createInterface({ input: child.stderr }).on('line', (line) => this.#note(line));
-    child.on('error', (error) => this.#note(`cannot be started: ${error.message}`));
+    child.on('error', (error) => this.#note(`cannot be started: ${reasonOf(error)}`));
     child.on('close', (code, signal) => {
       const end = signal === null ? `code ${code}` : `signal ${signal}`;
       const lastWords = code === 0 || signal !== null ? undefined : this.#lastWords();
       this.#feed({ kind: 'exited', exit: lastWords === undefined ? end : `${end}: ${lastWords}` });
     });
+    // A process that could not be made for want of descriptors has no streams either.
+    const { stdin, stdout, stderr }: Partial<typeof child> = child;
+    stdin?.on('error', () => this.#write('stdin of the child is closed'));
+    if (stdout !== undefined) {
+      createInterface({ input: stdout }).on('line', (line) => this.#hear(line));
+    }
+    if (stderr !== undefined) {
+      createInterface({ input: stderr }).on('line', (line) => this.#note(line));
+    }
   }
 
   #write(line: string): void {
@@ -151,6 +157,11 @@ export class Child {
     this.#lastLines.push(line);
     if (this.#lastLines.length > LAST_LINES_MAX) this.#lastLines.shift();
   }
+}
+
+function reasonOf(error: NodeJS.ErrnoException): string {
+  const isFull = error.code === 'EMFILE' || error.code === 'ENFILE';
+  return isFull ? `${error.message}: too many open files; raise "ulimit -n"` : error.message;
 }
 
 function isOver(state: ChildState): boolean {

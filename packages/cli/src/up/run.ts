@@ -1,8 +1,8 @@
 // shell: starts, watches and stops the processes of a cluster
-import { accessSync, constants, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { crowd, refusal } from './capacity.ts';
@@ -58,7 +58,16 @@ export async function runUp(asked: UpOptions): Promise<number> {
   } finally {
     end.abort();
     await stopAll(cluster);
-    if (asked.ephemeral) rmSync(dataDir, { recursive: true, force: true });
+    if (asked.ephemeral) remove(dataDir);
+  }
+}
+
+/** What cannot be removed must not hide why the cluster ended. */
+function remove(dataDir: string): void {
+  try {
+    rmSync(dataDir, { recursive: true, force: true });
+  } catch (error) {
+    process.stderr.write(`megaplane: cannot remove ${dataDir} (${String(error)})\n`);
   }
 }
 
@@ -74,10 +83,22 @@ function makeDataDir(dataDir: string): string {
     accessSync(join(dataDir, 'logs'), constants.W_OK);
     return dataDir;
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
+    const code = faultOf(dataDir) ?? (error as NodeJS.ErrnoException).code;
     throw new Error(
       `--data-dir: cannot write ${dataDir} (${code}); choose a directory that you own`,
     );
+  }
+}
+
+/** Of a file system that is read-only Node says that the directory is not there. */
+function faultOf(dir: string): string | undefined {
+  let place = dir;
+  while (!existsSync(place) && dirname(place) !== place) place = dirname(place);
+  try {
+    accessSync(place, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code;
   }
 }
 
