@@ -308,8 +308,9 @@ export class TxnRunner {
     if (revision > store.appliedRevision) return ETCD.futureRevision;
     const { keyAt, keyTo, endAt, endTo } = range;
     const boundary = store.compactRevisionOf(this.#bytes, keyAt, keyTo, endAt, endTo);
-    // Unlike in a plain Range, a negative revision is not "now" here (etcd's quirk).
-    return revision < boundary ? ETCD.compacted : null;
+    // Unlike in a plain Range, a negative revision is not "now" here, but for -1 where nothing was
+    // compacted yet (etcd's quirk).
+    return revision < (boundary === 0 ? -1 : boundary) ? ETCD.compacted : null;
   }
 
   /** Fourth pass: runs it and leaves the TxnResponse's fields after the header in `out`. */

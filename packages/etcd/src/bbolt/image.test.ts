@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { BboltImage, type Bucket, listSource } from './image.ts';
 import { BboltFile } from './reader.ts';
+import type { EntrySource } from './tree.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'megaplane-bbolt-'));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -79,4 +80,26 @@ test('a bucket of thousands of leaves has branches over branches', () => {
   for (const [key] of file.entries('key')) assert.equal(key.readUInt32BE(0), next++);
   assert.equal(next, count);
   file.close();
+});
+
+test('no step of the plan looks at more than some thousand entries', () => {
+  let looks = 0;
+  const entries: EntrySource = {
+    count: 600_000,
+    keySize: () => {
+      looks++;
+      return 17;
+    },
+    valueSize: () => 1500,
+    writeKey: (_, __, at) => at,
+    writeValue: (_, __, at) => at,
+  };
+  const image = new BboltImage([{ name: 'key', entries }]);
+  let most = 0;
+  for (let isDone = false; !isDone;) {
+    looks = 0;
+    isDone = image.plan();
+    most = Math.max(most, looks);
+  }
+  assert.ok(most <= 2100, `${most} looks in one step`);
 });

@@ -15,6 +15,8 @@ import {
 export const PAGE_BYTES = 4096;
 /** Entries looked at per step: a millisecond or so. */
 const STEP_ENTRIES = 1024;
+/** Branches planned per step, each of which looks at a record or two. */
+const STEP_BRANCHES = 512;
 
 /** What a bucket holds, in order of keys. */
 export interface EntrySource {
@@ -95,8 +97,12 @@ export class BucketTree {
   /** Level 0 are the leaves. */
   readonly #levels: Nodes[] = [new Nodes()];
   readonly #branches: Branch[] = [];
-  /** Dealt out as leaves are closed: there may be a million. */
-  readonly #leafDeal = new Deal();
+  /** How the last level is dealt out: leaves as they are closed, there may be a million. */
+  #deal = new Deal();
+  /** The level above it while it is planned, and how many of its branches are. */
+  #above: { readonly nodes: Nodes; readonly deal: Deal } | null = null;
+  #dealt = 0;
+  #hasLeaves = false;
   #nextPage: number;
   #planned = 0;
   #leafFirst = 0;
@@ -116,7 +122,7 @@ export class BucketTree {
     return this.#nextPage;
   }
 
-  /** Plans some entries; true when the whole tree is planned. */
+  /** Plans some entries, or branches; true when the whole tree is planned. */
   plan(): boolean {
     const source = this.#source;
     const end = Math.min(source.count, this.#planned + STEP_ENTRIES);
@@ -127,39 +133,50 @@ export class BucketTree {
       this.#leafBytes += size;
     }
     if (this.#planned < source.count) return false;
-    this.#closeLeaf();
-    this.#planBranches();
-    return true;
+    if (!this.#hasLeaves) this.#closeLeaf();
+    this.#hasLeaves = true;
+    return this.#planBranches();
   }
 
   #closeLeaf(): void {
     this.#levels[0]!.add(this.#leafFirst, this.#nextPage);
     // An empty bucket is one leaf without entries, under no branch.
-    if (this.#source.count > 0) this.#leafDeal.add(this.#elementBytes(this.#leafFirst));
+    if (this.#source.count > 0) this.#deal.add(this.#elementBytes(this.#leafFirst));
     this.#nextPage += Math.ceil(this.#leafBytes / PAGE_BYTES);
     this.#leafFirst = this.#planned;
     this.#leafBytes = PAGE_HEADER_BYTES;
   }
 
-  #planBranches(): void {
-    let deal = this.#leafDeal;
-    for (let level = 0; this.#levels[level]!.length > 1; level++) {
-      const below = this.#levels[level]!;
-      const sizeOf = (child: number): number => this.#elementBytes(below.firsts[child]!);
-      deal.end(sizeOf);
-      const nodes = new Nodes();
-      const above = new Deal();
-      for (let i = 0; i + 1 < deal.starts.length; i++) {
-        const from = deal.starts[i]!;
-        nodes.add(below.firsts[from]!, this.#nextPage);
-        above.add(sizeOf(from));
-        this.#branches.push({ level, from, to: deal.starts[i + 1]!, page: this.#nextPage });
-        this.#nextPage += Math.ceil(deal.bytes[i]! / PAGE_BYTES);
-      }
-      this.#levels.push(nodes);
-      deal = above;
+  /** Some branches over the last level; true when that is the root alone. */
+  #planBranches(): boolean {
+    const level = this.#levels.length - 1;
+    const below = this.#levels[level]!;
+    if (below.length === 1) {
+      this.root = below.pages[0]!;
+      return true;
     }
-    this.root = this.#levels.at(-1)!.pages[0]!;
+    const deal = this.#deal;
+    const sizeOf = (child: number): number => this.#elementBytes(below.firsts[child]!);
+    if (this.#above === null) {
+      deal.end(sizeOf);
+      this.#above = { nodes: new Nodes(), deal: new Deal() };
+      this.#dealt = 0;
+    }
+    const above = this.#above;
+    const end = Math.min(deal.starts.length - 1, this.#dealt + STEP_BRANCHES);
+    for (; this.#dealt < end; this.#dealt++) {
+      const from = deal.starts[this.#dealt]!;
+      above.nodes.add(below.firsts[from]!, this.#nextPage);
+      above.deal.add(sizeOf(from));
+      const to = deal.starts[this.#dealt + 1]!;
+      this.#branches.push({ level, from, to, page: this.#nextPage });
+      this.#nextPage += Math.ceil(deal.bytes[this.#dealt]! / PAGE_BYTES);
+    }
+    if (this.#dealt < deal.starts.length - 1) return false;
+    this.#levels.push(above.nodes);
+    this.#deal = above.deal;
+    this.#above = null;
+    return false;
   }
 
   /** What an entry's key takes in a branch. */
