@@ -114,7 +114,10 @@ export class CustomDefinitions {
     if (isOther || uid !== facts.uid) this.#views.drop(before);
     const isLess = before.versions.some((version) => !served.has(version));
     if (isLess || uid !== facts.uid) this.#world.dropHub(before.prefix);
-    if (!isDeepStrictEqual(before.facts.names, facts.names)) this.#retryRefused(facts.group);
+    const hadNames = before.facts.names.plural !== '';
+    if (hadNames && !isDeepStrictEqual(before.facts.names, facts.names)) {
+      this.#retryRefused(facts.group);
+    }
   }
 
   #forget(name: string): void {

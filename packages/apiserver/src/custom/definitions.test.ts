@@ -150,6 +150,27 @@ test('names that another definition of the group has are refused until it goes',
   assert.equal(rig.ask('GET', gadgets).status, 200);
 });
 
+test('definitions that wait for a name are looked at when one comes free, and only then', () => {
+  const storage = new StorageModel();
+  const asked: string[] = [];
+  const get = storage.get.bind(storage);
+  storage.get = (key, row) => {
+    asked.push(key.toString().split('/').at(-1) ?? '');
+    return get(key, row);
+  };
+  const rig = startRig({}, storage);
+  const sameKind = { plural: 'wodgets', kind: 'Widget', singular: 'wodget', listKind: 'Wodgets' };
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  define(rig, definitionOf('wodgets', [versionOf('v1')], { names: sameKind }));
+  asked.length = 0;
+  define(rig, definitionOf('gadgets', [versionOf('v1')]));
+  assert.ok(!asked.includes('wodgets.example.com'), asked.join(' '));
+  rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`);
+  rig.settle();
+  const waiting = read(rig.ask('GET', `${DEFINITIONS}/wodgets.example.com`));
+  assert.match(condition(waiting, 'NamesAccepted'), /^True/);
+});
+
 test('the end of a definition deletes its objects and waits for their finalizers', () => {
   const rig = startRig();
   define(rig, definitionOf('widgets', [versionOf('v1')]));
