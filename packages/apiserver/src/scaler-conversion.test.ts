@@ -38,6 +38,8 @@ test('what v1 says in annotations are metrics and behavior in v2', () => {
   );
   const shown = objectIn(model.expect(200, 'GET', `${NEW}/a`));
   assert.deepEqual(annotationsOf(shown), { own: 'kept' });
+  // in the form of v2, which leaves zeros out that v1 has
+  assert.deepEqual(shown['status'], { desiredReplicas: 0, currentMetrics: null });
   const { metrics, behavior } = shown['spec'] as { metrics: object; behavior: JsonObject };
   assert.deepEqual(metrics, [
     {

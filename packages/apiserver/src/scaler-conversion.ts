@@ -363,9 +363,10 @@ export function scalerToV2(scaler: JsonObject): JsonObject {
 function fitted(scaler: JsonObject): JsonObject | null {
   const type = findTypeOfKind(STORED_VERSION, KIND);
   if (type === undefined) return null;
-  const body = refit(type, scaler, false);
+  // owners of fields are packed, which is no form of metadata
+  const { metadata, ...rest } = scaler;
+  const body = refit(type, rest, false);
   if (!body.ok) return null;
-  const metadata = objectAt(scaler, 'metadata');
   return metadata === undefined ? body.object : { ...body.object, metadata };
 }
 

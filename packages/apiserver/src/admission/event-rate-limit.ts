@@ -120,7 +120,10 @@ export function eventRateLimit(configuration: JsonValue): AdmissionPlugin {
         return [`limit reached on type ${limit.type} for key ${key}`];
       });
       if (texts.length === 0) return null;
-      const { details: _, ...status } = tooManyRequests(aggregate(texts), 0);
+      const { details: _, ...status } = tooManyRequests(
+        `Too many requests: ${aggregate(texts)}`,
+        0,
+      );
       return status;
     },
   };

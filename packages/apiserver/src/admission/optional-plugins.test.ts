@@ -69,6 +69,10 @@ test('NamespaceAutoProvision makes a namespace for what comes in, but not for dr
   const maps = '/api/v1/namespaces/new/configmaps';
   model.expect(404, 'POST', `${maps}?dryRun=All`, { metadata: { name: 'm' } });
   model.expect(201, 'POST', maps, { metadata: { name: 'm' } });
+  const wrong = model.expect(403, 'POST', '/api/v1/namespaces/Bad/configmaps', {
+    metadata: { name: 'm' },
+  });
+  assert.match(messageOf(wrong), /^configmaps "m" is forbidden: Namespace "Bad" is invalid: /);
   const made = JSON.parse(model.expect(200, 'GET', '/api/v1/namespaces/new').text) as JsonObject;
   assert.deepEqual(made['spec'], { finalizers: ['kubernetes'] });
   assert.deepEqual(made['status'], { phase: 'Active' });
@@ -142,6 +146,19 @@ test('PodTolerationRestriction merges defaults of the namespace, keeps to its wh
       },
     },
   });
+  const say = (text: string): void =>
+    void model.expect(200, 'PATCH', '/api/v1/namespaces/n', {
+      metadata: { annotations: { 'scheduler.alpha.kubernetes.io/defaultTolerations': text } },
+    });
+  const told = (): string => messageOf(model.expect(500, 'POST', PODS, podOf('z')));
+  say('{');
+  assert.equal(told(), 'unexpected end of JSON input');
+  say('[{"key":5}]');
+  assert.equal(
+    told(),
+    'json: cannot unmarshal number into Go struct field Toleration.key of type string',
+  );
+  say('[{"key":"m","operator":"Exists"}]');
   const burstable = podOf('q', { requests: { cpu: '1' } }, { tolerations: [toleration('x')] });
   const keys = (specIn(model.expect(201, 'POST', PODS, burstable))['tolerations'] as JsonObject[])
     .map(({ key }) => key)
@@ -172,14 +189,14 @@ test('EventRateLimit gives as many events as its buckets hold', () => {
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
-    message: 'limit reached on type SourceAndObject for key sPodna',
+    message: 'Too many requests: limit reached on type SourceAndObject for key sPodna',
     reason: 'TooManyRequests',
     code: 429,
   });
   const both = (JSON.parse(create(429, 'a')) as { message: string }).message;
   assert.equal(
     both,
-    '[limit reached on type Namespace for key n, ' +
+    'Too many requests: [limit reached on type Namespace for key n, ' +
       'limit reached on type SourceAndObject for key sPodna]',
   );
   const wrong = { apiVersion, limits: [limit('Cluster', 0)] };

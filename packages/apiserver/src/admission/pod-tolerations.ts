@@ -5,8 +5,11 @@
 import { checkTolerations } from '@megaplane/machinery/validation-pods';
 import { aggregate, fieldErrorText } from '@megaplane/machinery/fielderrors';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { syntaxError } from '@megaplane/machinery/json-syntax';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
+import { findType } from '@megaplane/machinery/schema';
+import { fitObject } from '@megaplane/machinery/typed-json';
 import { notFound, unclassified, type Status } from '@megaplane/machinery/status';
 import type { Findings } from '@megaplane/machinery/validation-rules';
 import { readNamespace } from '../namespaces.ts';
@@ -64,15 +67,30 @@ function listed({ world, call }: Admitted, annotation: string): Read {
   const text = objectAt(found, 'metadata', 'annotations')?.[annotation];
   if (typeof text !== 'string') return { tolerations: null };
   if (text === '') return { tolerations: [] };
+  let value: JsonValue;
   try {
-    const value = JSON.parse(text) as JsonValue;
-    if (value === null) return { tolerations: [] };
-    if (Array.isArray(value)) return { tolerations: value };
-    const kind = typeof value === 'object' ? 'object' : typeof value;
-    return { refusal: unclassified(goMismatch(kind)) };
+    value = JSON.parse(text) as JsonValue;
   } catch (error) {
-    return { refusal: unclassified(error instanceof Error ? error.message : String(error)) };
+    if (!(error instanceof SyntaxError)) throw error;
+    return { refusal: unclassified(syntaxError(text)) };
   }
+  if (value === null) return { tolerations: [] };
+  if (Array.isArray(value)) return fitted(value);
+  const kind = typeof value === 'object' ? 'object' : typeof value;
+  return { refusal: unclassified(goMismatch(kind)) };
+}
+
+/** Tolerations in the form of their type. */
+function fitted(list: Tolerations): Read {
+  const type = findType('core.v1.Toleration');
+  if (type === undefined) return { tolerations: list };
+  const tolerations: JsonValue[] = [];
+  for (const one of list) {
+    const body = fitObject(type, one, false);
+    if (!body.ok) return { refusal: unclassified(body.message) };
+    tolerations.push(body.object);
+  }
+  return { tolerations };
 }
 
 function goMismatch(kind: string): string {
