@@ -10,6 +10,10 @@ interface Operation {
   readonly 'x-kubernetes-action': string;
 }
 
+interface Property {
+  readonly default?: unknown;
+}
+
 interface Document {
   readonly info: object;
   readonly security: readonly object[];
@@ -109,4 +113,21 @@ test('nothing is referred to that is not there, and no name is used twice', () =
     const ids = [...text.matchAll(/"operationId":"(\w+)"/g)].map(([, id]) => id);
     assert.equal(new Set(ids).size, ids.length, url);
   }
+});
+
+test('what is always written has its zero, a pointer has none, and parts are no kinds', () => {
+  const { text } = new AccessModel({}).ask('GET', '/openapi/v3/apis/apps/v1');
+  const { components } = JSON.parse(text) as {
+    components: { schemas: Record<string, { properties: Record<string, Property> }> };
+  };
+  const of = (name: string): Record<string, Property> =>
+    components.schemas[`io.k8s.api.core.v1.${name}`]?.properties ?? {};
+  const { name, image, resources, securityContext, command } = of('Container');
+  assert.deepEqual(
+    [name, image, resources, securityContext].map((one) => one?.default),
+    ['', undefined, {}, undefined],
+  );
+  assert.deepEqual((command as { items: object }).items, { type: 'string', default: '' });
+  assert.deepEqual(Object.keys(of('PodTemplateSpec')), ['metadata', 'spec']);
+  assert.ok(!('kind' in of('SELinuxOptions')));
 });

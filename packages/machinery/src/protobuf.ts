@@ -14,7 +14,7 @@ import type { JsonObject } from './json-value.ts';
 import { MessageDecoder } from './protobuf-decode.ts';
 import { MessageEncoder } from './protobuf-encode.ts';
 import { closeEnvelope, openEnvelope, readEnvelope } from './protobuf-envelope.ts';
-import { currentVersion, findTypeOfKind } from './schema.ts';
+import { findTypeOfKind, versionRead } from './schema.ts';
 import { Transcoder } from './transcode.ts';
 import { planOf } from './transcode-programs.ts';
 
@@ -75,7 +75,8 @@ export function decodeProtobuf(
   const envelope = readEnvelope(bytes, start + 4, end);
   if (envelope === undefined) return refused('unexpected EOF');
   const kind = envelope.kind || (expected?.kind ?? '');
-  const apiVersion = currentVersion(envelope.apiVersion || (expected?.apiVersion ?? ''), kind);
+  const said = envelope.apiVersion || (expected?.apiVersion ?? '');
+  const apiVersion = versionRead(said, kind, expected?.apiVersion ?? said);
   const type = findTypeOfKind(apiVersion, kind);
   if (type === undefined) {
     const found = `no kind "${kind}" is registered for version "${apiVersion}"`;

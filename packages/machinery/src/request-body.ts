@@ -5,7 +5,7 @@ import { syntaxError } from './json-syntax.ts';
 import { findKind, groupVersionOf, apiVersionOf } from './kinds.ts';
 import { quoted } from './quoting.ts';
 import { decodeProtobuf, UNREGISTERED_SCHEME } from './protobuf.ts';
-import { currentVersion, findTypeOfKind, type Type } from './schema.ts';
+import { findTypeOfKind, versionRead, type Type } from './schema.ts';
 import { countMembers, strictErrors } from './strict-json.ts';
 import { countMembersIn, fitObject } from './typed-json.ts';
 import { parseWritten, type WrittenNumbers } from './written-numbers.ts';
@@ -53,7 +53,8 @@ export function decodeJsonBody(
   }
   const said = kindOf(value, expected);
   if (typeof said === 'string') return unrecognized(bytes, start, end, expected, said);
-  const found = { kind: said.kind, apiVersion: currentVersion(said.apiVersion, said.kind) };
+  const { kind } = said;
+  const found = { kind, apiVersion: versionRead(said.apiVersion, kind, expected.apiVersion) };
   const refusal = kindError(found, expected);
   if (refusal !== '') return { ok: false, message: refusal };
   const type = findTypeOfKind(found.apiVersion, found.kind);

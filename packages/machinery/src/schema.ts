@@ -258,9 +258,12 @@ export function findType(name: string): Type | undefined {
   return id === undefined ? undefined : typeById(id);
 }
 
-/** The version that an object of an older one is read as; its form is the same. */
-export function currentVersion(apiVersion: string, kind: string): string {
-  return OLDER_VERSIONS.get(`${apiVersion}/${kind}`) ?? apiVersion;
+/**
+ * The version that an object is read as where `expected` is wanted: an older one may be of the same
+ * form.
+ */
+export function versionRead(apiVersion: string, kind: string, expected: string): string {
+  return OLDER_VERSIONS.get(`${apiVersion}/${kind}`) === expected ? expected : apiVersion;
 }
 
 /** Kinds that upstream reads in an older version too, though no path of it is served. */

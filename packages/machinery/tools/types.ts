@@ -210,6 +210,8 @@ function kindByPackage(name: string, fields: readonly GoField[]): string {
   const [group = '', version = '', kind = ''] = shortName(name).split('.');
   const groupName = GROUPS_OF_PACKAGES[group];
   if (groupName === undefined) return '';
+  const isPart = /TemplateSpec$|VolumeClaimTemplate$|^(SELinux|WindowsSecurityContext)Options$/;
+  if (isPart.test(kind)) return '';
   const isKind = /(Options|Review|DiscoveryList)$/.test(kind) || fields[0]?.name === 'metadata';
   return isKind ? `${groupName}/${version}/${kind}` : '';
 }

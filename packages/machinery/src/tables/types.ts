@@ -277,7 +277,7 @@ core.v1.PersistentVolumeClaimSpec   accessModes|1|o|[s:v1.PersistentVolumeAccess
 core.v1.PersistentVolumeClaimStatus   phase|1|o|s:v1.PersistentVolumeClaimPhase accessModes|2|o|[s:v1.PersistentVolumeAccessMode|atomic capacity|3|o|{Q conditions|4|o|[@cm|map,type,type,merge allocatedResources|5|o|{Q allocatedResourceStatuses|7|o|{s:v1.ClaimResourceStatus|,,,,granular currentVolumeAttributesClassName|8|o|*s modifyVolumeStatus|9|o|*@cn
 core.v1.PodSpec   volumes|1|o|[@co|map,name,name,merge+retainKeys initContainers|20|o|[@cp|map,name,name,merge containers|2|r|[@cp|map,name,name,merge ephemeralContainers|34|o|[@cq|map,name,name,merge restartPolicy|3|o|s:v1.RestartPolicy terminationGracePeriodSeconds|4|o|*l activeDeadlineSeconds|5|o|*l dnsPolicy|6|o|s:v1.DNSPolicy nodeSelector|7|o|{s|,,,,atomic serviceAccountName|8|o|s serviceAccount|9|o|s automountServiceAccountToken|21|o|*b nodeName|10|o|s hostNetwork|11|o|b hostPID|12|o|b hostIPC|13|o|b shareProcessNamespace|27|o|*b securityContext|14|o|*@cr imagePullSecrets|15|o|[@7x|map,name,name,merge hostname|16|o|s subdomain|17|o|s affinity|18|o|*@cs schedulerName|19|o|s tolerations|22|o|[@ct|atomic hostAliases|23|o|[@cu|map,ip,ip,merge priorityClassName|24|o|s priority|25|o|*i dnsConfig|26|o|*@cv readinessGates|28|o|[@cw|atomic runtimeClassName|29|o|*s enableServiceLinks|30|o|*b preemptionPolicy|31|o|*s:v1.PreemptionPolicy overhead|32|o|{Q topologySpreadConstraints|33|o|[@cx|map,topologyKey+whenUnsatisfiable,topologyKey,merge setHostnameAsFQDN|35|o|*b os|36|o|*@cy hostUsers|37|o|*b schedulingGates|38|o|[@cz|map,name,name,merge resourceClaims|39|o|[@d0|map,name,name,merge+retainKeys resources|40|o|*@d1 hostnameOverride|41|o|*s schedulingGroup|43|o|*@d2
 core.v1.PodStatus   observedGeneration|17|o|l phase|1|o|s:v1.PodPhase conditions|2|o|[@d3|map,type,type,merge message|3|o|s reason|4|o|s nominatedNodeName|11|o|s hostIP|5|o|s hostIPs|16|o|[@d4|atomic,,ip,merge podIP|6|o|s podIPs|12|o|[@d5|map,ip,ip,merge startTime|7|o|*T initContainerStatuses|10|o|[@d6|atomic containerStatuses|8|o|[@d6|atomic qosClass|9|o|s:v1.PodQOSClass ephemeralContainerStatuses|13|o|[@d6|atomic resize|14|o|s:v1.PodResizeStatus resourceClaimStatuses|15|o|[@d7|map,name,name,merge+retainKeys extendedResourceClaimStatus|18|o|*@d8 allocatedResources|19|o|{Q resources|20|o|*@d1 nodeAllocatableResourceClaimStatuses|21|o|[@d9|atomic
-core.v1.PodTemplateSpec /v1/PodTemplateSpec  metadata|1|o|@5t spec|2|o|@7o
+core.v1.PodTemplateSpec   metadata|1|o|@5t spec|2|o|@7o
 core.v1.ReplicationControllerSpec   replicas|1|o|*i minReadySeconds|4|o|i selector|2|o|{s|,,,,atomic template|3|o|*@7q
 core.v1.ReplicationControllerStatus   replicas|1|r|i fullyLabeledReplicas|2|o|i readyReplicas|4|o|i availableReplicas|5|o|i observedGeneration|3|o|l conditions|6|o|[@da|map,type,type,merge
 core.v1.ResourceQuotaSpec   hard|1|o|{Q scopes|2|o|[s:v1.ResourceQuotaScope|atomic scopeSelector|3|o|*@db
@@ -620,8 +620,8 @@ core.v1.VolumeDevice   name|1|r|s devicePath|2|r|s
 core.v1.Probe   exec|1.1|o|*@jr httpGet|1.2|o|*@js tcpSocket|1.3|o|*@jt grpc|1.4|o|*@ju initialDelaySeconds|2|o|i timeoutSeconds|3|o|i periodSeconds|4|o|i successThreshold|5|o|i failureThreshold|6|o|i terminationGracePeriodSeconds|7|o|*l
 core.v1.Lifecycle   postStart|1|o|*@jv preStop|2|o|*@jv stopSignal|3|o|*s:v1.Signal
 core.v1.SecurityContext   capabilities|1|o|*@jw privileged|2|o|*b seLinuxOptions|3|o|*@h9 windowsOptions|10|o|*@ha runAsUser|4|o|*l runAsGroup|8|o|*l runAsNonRoot|5|o|*b readOnlyRootFilesystem|6|o|*b allowPrivilegeEscalation|7|o|*b procMount|9|o|*s:v1.ProcMountType seccompProfile|11|o|*@hc appArmorProfile|12|o|*@hd
-core.v1.SELinuxOptions /v1/SELinuxOptions  user|1|o|s role|2|o|s type|3|o|s level|4|o|s
-core.v1.WindowsSecurityContextOptions /v1/WindowsSecurityContextOptions  gmsaCredentialSpecName|1|o|*s gmsaCredentialSpec|2|o|*s runAsUserName|3|o|*s hostProcess|4|o|*b
+core.v1.SELinuxOptions   user|1|o|s role|2|o|s type|3|o|s level|4|o|s
+core.v1.WindowsSecurityContextOptions   gmsaCredentialSpecName|1|o|*s gmsaCredentialSpec|2|o|*s runAsUserName|3|o|*s hostProcess|4|o|*b
 core.v1.Sysctl   name|1|r|s value|2|r|s
 core.v1.SeccompProfile   type|1|r|s:v1.SeccompProfileType localhostProfile|2|o|*s
 core.v1.AppArmorProfile   type|1|r|s:v1.AppArmorProfileType localhostProfile|2|o|*s
@@ -705,7 +705,7 @@ batch.v1.PodFailurePolicyOnPodConditionsPattern   type|1|r|s:v1.PodConditionType
 core.v1.KeyToPath   key|1|r|s path|2|r|s mode|3|o|*i
 core.v1.DownwardAPIVolumeFile   path|1|r|s fieldRef|2|o|*@l4 resourceFieldRef|3|o|*@l5 mode|4|o|*i
 core.v1.VolumeProjection   secret|1|o|*@l6 downwardAPI|2|o|*@l7 configMap|3|o|*@l8 serviceAccountToken|4|o|*@l9 clusterTrustBundle|5|o|*@la podCertificate|6|o|*@lb
-core.v1.PersistentVolumeClaimTemplate /v1/PersistentVolumeClaimTemplate  metadata|1|o|@5t spec|2|r|@7m
+core.v1.PersistentVolumeClaimTemplate   metadata|1|o|@5t spec|2|r|@7m
 core.v1.ConfigMapEnvSource   name|1.1|o|s optional|2|o|*b
 core.v1.SecretEnvSource   name|1.1|o|s optional|2|o|*b
 core.v1.EnvVarSource   fieldRef|1|o|*@l4 resourceFieldRef|2|o|*@l5 configMapKeyRef|3|o|*@lc secretKeyRef|4|o|*@ld fileKeyRef|5|o|*@le
