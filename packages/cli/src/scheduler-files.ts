@@ -12,6 +12,7 @@ import { reportOnLive } from '@megaplane/scheduler/explain/live-pod';
 import { reportText } from '@megaplane/scheduler/explain/report-text';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
+import { COMPATIBILITY, type EmulatedVersion } from '@megaplane/scheduler/profile';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
 import { parseDocument, stringify } from 'yaml';
 import { readNamed } from './named-file.ts';
@@ -69,13 +70,15 @@ function jsonOf(name: string, text: string): unknown {
 }
 
 /** Prints the answer to a scenario as one line of JSON. Returns the exit code. */
-export function explainFile(file: string | undefined): number {
+export function explainFile(file: string | undefined, version: EmulatedVersion): number {
   const text = file === undefined ? readFileSync(0, 'utf8') : readNamed('-f', file).toString();
   const scenario = jsonOf(file ?? 'standard input', text);
   if (typeof scenario !== 'object' || scenario === null || !('steps' in scenario)) {
     throw new Error(`${file ?? 'standard input'}: a scenario has "objects" and "steps"`);
   }
-  process.stdout.write(`${JSON.stringify(explainScenario(scenario as Scenario))}\n`);
+  process.stdout.write(
+    `${JSON.stringify(explainScenario(scenario as Scenario, COMPATIBILITY[version]))}\n`,
+  );
   return 0;
 }
 
@@ -85,6 +88,7 @@ export interface ExplainFlags {
   readonly config?: string;
   readonly nodes: number;
   readonly output: 'table' | 'json';
+  readonly emulatedVersion: EmulatedVersion;
 }
 
 /** Prints why a pod of a cluster goes where it goes, or nowhere. Returns the exit code. */
@@ -96,7 +100,13 @@ export async function explainPod(name: string, flags: ExplainFlags): Promise<num
     userAgent: 'megaplane-explain',
   });
   try {
-    const report = await reportOnLive(client, flags.namespace, name, profiles);
+    const report = await reportOnLive(
+      client,
+      flags.namespace,
+      name,
+      profiles,
+      COMPATIBILITY[flags.emulatedVersion],
+    );
     const isTable = flags.output === 'table';
     process.stdout.write(isTable ? reportText(report, flags.nodes) : `${JSON.stringify(report)}\n`);
     return 0;

@@ -5,7 +5,7 @@ import { Cluster } from './cluster.ts';
 import { Evaluator } from './evaluator.ts';
 import type { KubeObject, PodObject } from './objects.ts';
 import { PodInfo } from './pod-info.ts';
-import { createProfile } from './profile.ts';
+import { COMPATIBILITY, createProfile, type Profile } from './profile.ts';
 import { RandomWorkload, type Mix } from './random-workload.sim.ts';
 import type { Attempt } from './attempt.ts';
 import { SchedulerCore } from './scheduler-core.ts';
@@ -40,7 +40,7 @@ class Pair {
   readonly core: SchedulerCore;
   readonly cluster = new Cluster(true);
   readonly evaluator = new Evaluator(100);
-  readonly profile = createProfile();
+  readonly profile: Profile;
   readonly keys = new Map<number, string>();
   readonly specs: readonly PodObject['spec'][];
   nowMs = 1_000_000;
@@ -59,7 +59,10 @@ class Pair {
     // Half of the time classes are searched for before they get an index, as in large clusters.
     const searchedNodesMin = seed % 2 === 0 ? 1_000_000 : 0;
     const keyOf = (id: number): string => this.keys.get(id) ?? '';
-    this.core = new SchedulerCore({ seed, keyOf, searchedNodesMin });
+    // Scores of both versions, each with and without a search.
+    const compatibility = COMPATIBILITY[seed % 4 < 2 ? '1.36' : '1.35'];
+    this.profile = createProfile({}, compatibility);
+    this.core = new SchedulerCore({ seed, keyOf, searchedNodesMin, compatibility });
     this.specs = Array.from({ length: 30 }, () => this.draw.spec());
     for (const object of this.draw.objects()) this.object(object);
     for (const name of ['b1', 'b2']) this.object(this.draw.budget(name));

@@ -38,6 +38,14 @@ export const EXACT: Compatibility = {
   isMigrationAssumed: false,
 };
 
+export type EmulatedVersion = '1.35' | '1.36';
+
+/** Versions of kube-scheduler whose decisions can be asked for. */
+export const COMPATIBILITY: Readonly<Record<EmulatedVersion, Compatibility>> = {
+  '1.35': EXACT,
+  '1.36': { ...EXACT, isBalanceChangeScored: true, isMigrationAssumed: true },
+};
+
 export interface Profile {
   readonly schedulerName: string;
   /** Null: the configuration's own applies. */

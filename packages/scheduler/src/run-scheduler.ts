@@ -13,7 +13,7 @@ import {
   DEFAULT_CONFIGURATION,
   type SchedulerConfiguration,
 } from './configuration/configuration.ts';
-import { DEFAULT_SCHEDULER_NAME } from './profile.ts';
+import { COMPATIBILITY, DEFAULT_SCHEDULER_NAME, type Compatibility } from './profile.ts';
 import { EventWriter } from './event-writer.ts';
 import { Extender, type Answer, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
@@ -42,6 +42,8 @@ export interface SchedulerOptions {
   readonly checkedEvery?: number;
   /** Plugins of users that profiles may enable. */
   readonly plugins?: readonly UserPlugin[];
+  /** Whose decisions are made where versions of kube-scheduler differ. */
+  readonly compatibility?: Compatibility;
   /** Feature gates, for the metric that tells of them. */
   readonly gates?: GateStates;
   readonly log: Log;
@@ -267,6 +269,7 @@ function createCore(
     extenders: configuration.extenders,
     plugins: options.plugins ?? [],
     profiles: configuration.profiles,
+    compatibility: options.compatibility ?? COMPATIBILITY['1.36'],
     percentageOfNodesToScore: configuration.percentageOfNodesToScore,
     queueLimits: {
       initialBackoffMs,

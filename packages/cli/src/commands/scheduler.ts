@@ -1,6 +1,7 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
 import { Command } from 'commander';
 import { addLogOptions, logger } from '../logging.ts';
+import type { EmulatedVersion } from '@megaplane/scheduler/profile';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
 import { durationOption, flagValue, oneOf, wholeNumber } from '../usage.ts';
@@ -13,6 +14,7 @@ interface Flags extends LogFlags {
   readonly writeConfigTo?: string;
   readonly plugin: readonly string[];
   readonly featureGates: string;
+  readonly emulatedVersion: EmulatedVersion;
   readonly seed: number;
   readonly checkEvery: number;
   readonly connections: number;
@@ -46,7 +48,10 @@ export function schedulerCommand(done: (exitCode: number) => void): Command {
       const { explainFile, explainPod } = await import('../scheduler-files.ts');
       // The command above has options of the same names, and takes them first.
       const flags = own.optsWithGlobals<ScenarioFlags & ExplainFlags>();
-      done(pod === undefined ? explainFile(flags.filename) : await explainPod(pod, flags));
+      if (pod !== undefined) return done(await explainPod(pod, flags));
+      // Scenarios were recorded from 1.35, and say nothing of versions.
+      const isTold = own.getOptionValueSourceWithGlobals('emulatedVersion') === 'cli';
+      done(explainFile(flags.filename, isTold ? flags.emulatedVersion : '1.35'));
     });
   return command;
 }
@@ -70,6 +75,12 @@ function described(): Command {
       "kube-scheduler's, as Name=true,...; checked, and without effect here",
       joined,
       '',
+    )
+    .option(
+      '--emulated-version <version>',
+      'of kube-scheduler, where scores differ: 1.35 or 1.36',
+      oneOf(['1.35', '1.36']),
+      '1.36',
     )
     .option('--seed <number>', 'decides between equally good nodes', wholeNumber(0, 2 ** 48), 1)
     .option(
@@ -123,6 +134,7 @@ async function run(flags: Flags): Promise<number> {
   }
   return serve(async () => {
     const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
+    const { COMPATIBILITY } = await import('@megaplane/scheduler/profile');
     const plugins = await readPlugins(flags.plugin);
     const configuration = configurationOf(flags.config, plugins);
     const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;
@@ -132,6 +144,7 @@ async function run(flags: Flags): Promise<number> {
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
     return runScheduler({
       gates: gates.value,
+      compatibility: COMPATIBILITY[flags.emulatedVersion],
       kubeconfig,
       plugins,
       configuration,

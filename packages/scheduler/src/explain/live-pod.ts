@@ -4,7 +4,8 @@ import { Cluster } from '../cluster.ts';
 import { FEED_KINDS } from '../cluster-feeds.ts';
 import type { KubeObject, PodObject } from '../objects.ts';
 import { PodInfo } from '../pod-info.ts';
-import { createProfile, DEFAULT_SCHEDULER_NAME, type ProfileConfiguration } from '../profile.ts';
+import { createProfile, DEFAULT_SCHEDULER_NAME } from '../profile.ts';
+import type { Compatibility, ProfileConfiguration } from '../profile.ts';
 import { listAt, objectAt, textAt } from '../configuration/members.ts';
 import { reportOn, type PodReport } from './pod-report.ts';
 
@@ -34,6 +35,7 @@ export async function reportOnLive(
   namespace: string,
   name: string,
   profiles: readonly ProfileConfiguration[],
+  compatibility: Compatibility,
 ): Promise<PodReport> {
   const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
   const found = await client.request({ method: 'GET', path });
@@ -44,7 +46,7 @@ export async function reportOnLive(
   const pod = new PodInfo({ ...whole, kind: 'Pod', spec });
   const schedulerName = spec.schedulerName ?? DEFAULT_SCHEDULER_NAME;
   const profile = profiles
-    .map((one) => createProfile(one))
+    .map((one) => createProfile(one, compatibility))
     .find((one) => one.schedulerName === schedulerName);
   if (profile === undefined) {
     throw new Error(`pod ${pod.key} is for scheduler ${schedulerName}, which is not configured`);
