@@ -80,8 +80,9 @@ test('help and version are no errors', () => {
     'nodes',
     'controllers',
     'bench',
+    'store snapshot status',
   ]) {
-    const result = megaplane(command, '--help');
+    const result = megaplane(...command.split(' '), '--help');
     assert.equal(result.status, 0, result.stderr);
     assert.match(result.stdout, /Example: megaplane /);
   }

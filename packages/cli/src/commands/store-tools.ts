@@ -39,7 +39,12 @@ function addRestoreFlags(command: Command): Command {
 }
 
 function snapshotCommand(done: Done): Command {
-  const snapshot = new Command('snapshot').summary('backups: files that etcd reads too');
+  const snapshot = new Command('snapshot')
+    .summary('backups: files that etcd reads too')
+    .description(
+      'Backups: files that etcd reads too.\n\n' +
+        'Example: megaplane store snapshot save backup.db --endpoints http://127.0.0.1:2379',
+    );
   const save = new Command('save')
     .summary('write a snapshot of a server or of a data directory')
     .description(
@@ -54,6 +59,10 @@ function snapshotCommand(done: Done): Command {
   });
   const status = new Command('status')
     .summary('check a snapshot file and show what is in it')
+    .description(
+      'Checks a snapshot file and shows what is in it.\n\n' +
+        'Example: megaplane store snapshot status backup.db',
+    )
     .argument('<file>', 'a snapshot or database of etcd');
   addOutput(status).action(async (file: string, flags: object) => {
     const { showSnapshot } = await import('../store-tools.ts');

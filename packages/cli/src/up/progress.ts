@@ -3,6 +3,15 @@
 import cliProgress from 'cli-progress';
 
 const LINE_EVERY_MS = 2000;
+const BAR_COLUMNS_MAX = 40;
+const LABEL_COLUMNS = 14;
+
+/** Columns of a bar so that its numbers still find room on the line. */
+export function barColumns(total: number, terminalColumns: number): number {
+  const numbers = 2 * count(total).length + '/'.length;
+  const left = terminalColumns - LABEL_COLUMNS - numbers - 2;
+  return Math.max(0, Math.min(BAR_COLUMNS_MAX, left));
+}
 
 export interface Progress {
   /** Shows that `done` of `total` are reached. */
@@ -21,13 +30,15 @@ function bar(label: string, total: number): Progress {
     hideCursor: true,
     etaBuffer: 50,
     format: (options, parameters) => {
+      const columns = barColumns(parameters.total, process.stderr.columns);
       const drawn = cliProgress.Format.BarFormat(parameters.progress, {
         ...options,
-        barCompleteString: '█'.repeat(40),
-        barIncompleteString: '░'.repeat(40),
-        barsize: 40,
+        barCompleteString: '█'.repeat(columns),
+        barIncompleteString: '░'.repeat(columns),
+        barsize: columns,
       });
-      return `${label.padEnd(14)} ${drawn} ${count(parameters.value)}/${count(parameters.total)}`;
+      const numbers = `${count(parameters.value)}/${count(parameters.total)}`;
+      return `${label.padEnd(LABEL_COLUMNS)} ${drawn} ${numbers}`;
     },
   });
   single.start(total, 0);

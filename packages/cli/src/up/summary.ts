@@ -34,7 +34,10 @@ export function textSummary({ options, timings, kubeconfig, server }: Summary): 
   if (options.exitWhen === undefined) {
     lines.push('', `  export KUBECONFIG=${quoted(kubeconfig)}`, '  kubectl get nodes');
     lines.push('  kubectl run hello --image=hello && kubectl get pods -o wide');
-    lines.push('', 'Ctrl-C stops it; the same command brings it back as it was.');
+    const after = options.ephemeral
+      ? 'Ctrl-C stops it and removes its data.'
+      : 'Ctrl-C stops it; the same command brings it back as it was.';
+    lines.push('', after);
   }
   return `${lines.join('\n')}\n`;
 }
