@@ -68,6 +68,7 @@ export const CLUSTER_RULES: RuleTable = {
   },
   'runtimeclasses.node.k8s.io': {
     create: checkRuntimeClass,
+    isForeign: true,
     change: (found, next, previous) => {
       immutable(found, 'handler', next['handler'], previous['handler']);
     },

@@ -1,11 +1,19 @@
 /** Checks that many kinds share; each adds what it finds to `found`. */
 
-import { duplicate, invalidValue, notSupported, required, type FieldError } from './fielderrors.ts';
+import {
+  duplicate,
+  invalidValue,
+  notSupported,
+  printed,
+  required,
+  type FieldError,
+} from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { equals, listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, labelValueErrors, qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
+import { escapedJson } from './quoting.ts';
 
 /** What is wrong with an object so far, in the order of upstream's checks. */
 export type Findings = FieldError[];
@@ -164,7 +172,9 @@ function checkRequirement(found: Findings, path: string, requirement: JsonObject
   const operator = stringAt(requirement, 'operator');
   const values = listAt(requirement, 'values');
   if (!SELECTOR_OPERATORS.includes(operator)) {
-    found.push(invalidValue(`${path}.operator`, operator, 'not a valid selector operator'));
+    // of a type of its own, which Go prints as JSON
+    const shown = printed(escapedJson(operator));
+    found.push(invalidValue(`${path}.operator`, shown, 'not a valid selector operator'));
   } else if (operator === 'In' || operator === 'NotIn') {
     if (values.length === 0) {
       found.push(

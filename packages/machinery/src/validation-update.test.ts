@@ -128,12 +128,14 @@ test('the data of a revision stays, and is not looked into again', () => {
   ]);
 });
 
-test('finalizers of leases need no domain', () => {
+test('finalizers of leases and of classes of runtimes need no domain', () => {
   const lease = {
     metadata: { name: 'x', namespace: 'y', uid: 'u', resourceVersion: '1', finalizers: ['own'] },
     spec: {},
   };
   assert.deepEqual(textsOf('coordination.k8s.io', 'leases', lease, lease), []);
+  const runtime = { metadata: { ...lease.metadata, namespace: '' }, handler: 'h' };
+  assert.deepEqual(textsOf('node.k8s.io', 'runtimeclasses', runtime, runtime), []);
 });
 
 test('endpoints that stay are not judged again, and classes of services twice', () => {

@@ -378,6 +378,15 @@ test('what Go prints as JSON has its signs of HTML escaped', () => {
   );
 });
 
+test('operators of selectors are of a type of their own', () => {
+  const texts = createTexts('apps', 'deployments', {
+    metadata: { name: 'x', namespace: 'y' },
+    spec: { selector: { matchExpressions: [{ key: 'k', operator: '<' }] } },
+  });
+  const path = 'spec.selector.matchExpressions[0].operator';
+  assert.ok(texts.includes(`${path}: Invalid value: "\\u003c": not a valid selector operator`));
+});
+
 test('a job is of a controller with a domain and a path, both short', () => {
   const job = (managedBy: string): string[] =>
     createTexts('batch', 'jobs', {
