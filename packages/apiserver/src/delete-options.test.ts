@@ -24,7 +24,12 @@ test('uid and resourceVersion in the query are preconditions', () => {
   expect(201, 'POST', MAPS, { metadata: { name: 'a' } });
   const refused = expect(409, 'DELETE', `${MAPS}/a?uid=x`);
   assert.match(messageOf(refused), /the UID in the precondition \(x\) does not match/);
-  expect(409, 'DELETE', `${MAPS}?resourceVersion=1&resourceVersionMatch=NotOlderThan`);
+  // as the collection was then, with an object of an older revision
+  const { text } = expect(201, 'POST', MAPS, { metadata: { name: 'b' } });
+  const { resourceVersion } = (JSON.parse(text) as { metadata: { resourceVersion: string } })
+    .metadata;
+  const match = `resourceVersion=${resourceVersion}&resourceVersionMatch=NotOlderThan`;
+  expect(409, 'DELETE', `${MAPS}?${match}`);
 });
 
 test('who asks for the dependents first learns that the object still stands', () => {
