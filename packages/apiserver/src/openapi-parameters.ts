@@ -27,7 +27,6 @@ export const LIST_PARAMETERS: readonly Parameter[] = [
   ['timeoutSeconds', 'integer', 'query'],
   ['watch', 'boolean', 'query'],
 ];
-export const WATCH_PARAMETERS: readonly Parameter[] = LIST_PARAMETERS;
 /** Parameters of a list that a watch alone has. */
 const WATCH_ONLY: ReadonlySet<string> = new Set(['watch', 'allowWatchBookmarks']);
 export const DELETE_PARAMETERS: readonly Parameter[] = [

@@ -15,7 +15,6 @@ import {
   parameterOf,
   pathParameters,
   withoutCommon,
-  WATCH_PARAMETERS,
   WRITE_PARAMETERS,
   type Parameter,
 } from './openapi-parameters.ts';
@@ -296,7 +295,7 @@ class ResourcePaths {
         method: 'get',
         id: this.#names.of('watch', '', suffix),
         action,
-        parameters: WATCH_PARAMETERS,
+        parameters: LIST_PARAMETERS,
         answer: `${META}.WatchEvent`,
         isStreamed: true,
       });
