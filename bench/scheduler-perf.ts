@@ -101,6 +101,8 @@ for (const workload of WORKLOADS.filter(({ name }) => ONLY.test(name))) {
   const ratio = theirs === null ? '' : (ours.perSecond / theirs.perSecond).toFixed(1);
   const row = [workload.name, ...cells(ours), goalText(workload, ours.perSecond)];
   rows.push(theirs === null ? row : [...row, ...cells(theirs), ratio]);
+  // A long run that is ended has told what it found.
+  process.stderr.write(`  ${rows.at(-1)?.slice(1).join('  ')}\n`);
 }
 const head = ['', 'pods', 'in', 'server each', 'scheduler each', 'times the threshold'];
 const peerHead = ['peer', 'in', 'server', 'peer', 'ratio'];
