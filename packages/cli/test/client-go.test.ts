@@ -15,6 +15,8 @@ import { runApiserver } from '@megaplane/apiserver/run';
 const SOURCE = join(import.meta.dirname, 'client-go');
 const BUILD_MS = 150_000;
 const RUN_MS = 90_000;
+/** A build from nothing, and both runs. */
+const TEST_MS: number = BUILD_MS + 2 * RUN_MS;
 const run = promisify(execFile);
 
 /** Built once for each state of its sources, beside other temporary files. */
@@ -50,7 +52,9 @@ async function build(): Promise<{ binary: string; problem: string }> {
   return { binary, problem: '' };
 }
 
-test('client-go keeps informers and elects leaders here', { skip: reasonToSkip() }, async (t) => {
+const options = { skip: reasonToSkip(), timeout: TEST_MS };
+
+test('client-go keeps informers and elects leaders here', options, async (t) => {
   const { binary, problem } = await build();
   if (problem !== '') {
     t.skip(`the program with client-go cannot be built: ${problem}`);
