@@ -3,7 +3,7 @@
  * Watched ranges, each held once however many watchers it has. A single key and a prefix are
  * found by hash, so an event costs nothing for ranges that it does not touch: one look-up among
  * the keys, and one per length of watched prefix at which its key could be cut (nearly always
- * after a slash). Ranges that are neither are compared one by one.
+ * after a slash). Ranges that are neither are found by their bounds.
  */
 import { KEY_BYTES_MAX, KeyTable } from '@megaplane/base/keytable';
 import { Random } from '@megaplane/base/random';
@@ -12,6 +12,24 @@ const SLASH = 0x2f;
 export const RANGE_KEY = 1;
 export const RANGE_PREFIX = 2;
 export const RANGE_OTHER = 3;
+
+const EMPTY = Buffer.alloc(0);
+const ZERO = Buffer.from([0]);
+/** As a range_end: of all keys from the first one on. */
+const FROM_KEY = ZERO;
+/** Of more other ranges no gaps are made: it takes the square of their number. */
+const GAPS_OF_MAX = 64;
+
+interface Bounds {
+  readonly start: Buffer;
+  readonly end: Buffer;
+}
+
+/** All keys between two neighbouring bounds are in the same ranges: `ranges[i]` before bound i. */
+interface Gaps {
+  readonly bounds: readonly Buffer[];
+  readonly ranges: readonly (readonly number[])[];
+}
 
 /** Keys of ranges, outside the heap so that an idle range is no object. */
 class RangeKeys {
@@ -53,7 +71,9 @@ export class WatchRanges {
   readonly #lengths: number[] = [];
   readonly #oddLengths: number[] = [];
   #prefixCount = 0;
-  readonly #others: Map<number, { readonly start: Buffer; readonly end: Buffer }> = new Map();
+  readonly #others: Map<number, Bounds> = new Map();
+  /** Of the other ranges; null: to be made anew. */
+  #gaps: Gaps | null = null;
   #kinds = new Uint8Array(64);
   #keyIds = new Uint32Array(64);
   readonly #free: number[] = [];
@@ -104,6 +124,7 @@ export class WatchRanges {
     }
     const range = this.#newRange(RANGE_OTHER);
     this.#others.set(range, { start, end });
+    this.#gaps = null;
     return range;
   }
 
@@ -121,8 +142,10 @@ export class WatchRanges {
   close(range: number): void {
     const kind = this.#kinds[range]!;
     if (kind === RANGE_KEY) this.#keys.remove(this.#keyIds[range]!);
-    else if (kind === RANGE_OTHER) this.#others.delete(range);
-    else {
+    else if (kind === RANGE_OTHER) {
+      this.#others.delete(range);
+      this.#gaps = null;
+    } else {
       const prefix = this.#prefixes.key(this.#keyIds[range]!);
       this.#count(prefix, 0, prefix.length, -1);
       this.#prefixes.remove(this.#keyIds[range]!);
@@ -145,11 +168,27 @@ export class WatchRanges {
         if (range !== 0) out[count++] = range;
       }
     }
-    if (this.#others.size > 0) {
-      for (const [range, other] of this.#others) {
-        if (isInside(bytes, at, to, other.start, other.end)) out[count++] = range;
+    return this.#others.size > 0 ? this.#matchOthers(bytes, at, to, out, count) : count;
+  }
+
+  /** Writes the other ranges that hold the key behind `count` entries; how many there are then. */
+  #matchOthers(bytes: Uint8Array, at: number, to: number, out: number[], count: number): number {
+    if (this.#others.size > GAPS_OF_MAX) {
+      for (const [range, { start, end }] of this.#others) {
+        if (isInside(bytes, at, to, start, end)) out[count++] = range;
       }
+      return count;
     }
+    this.#gaps ??= gapsOf(this.#others);
+    const { bounds, ranges } = this.#gaps;
+    let low = 0;
+    let high = bounds.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (order(bytes, at, to, bounds[middle]!) >= 0) low = middle + 1;
+      else high = middle;
+    }
+    for (const range of ranges[low]!) out[count++] = range;
     return count;
   }
 
@@ -162,9 +201,6 @@ export class WatchRanges {
     return { start, end: prefixEnd(start) };
   }
 }
-
-const EMPTY = Buffer.alloc(0);
-const FROM_KEY = Buffer.from([0]);
 
 /** range_end of all keys with a prefix, in etcd's sense. */
 export function prefixEnd(prefix: Buffer): Buffer {
@@ -210,6 +246,21 @@ function order(bytes: Uint8Array, at: number, to: number, other: Buffer): number
     if (difference !== 0) return difference;
   }
   return to - at - other.length;
+}
+
+function gapsOf(others: ReadonlyMap<number, Bounds>): Gaps {
+  const all = [...others.values()].flatMap(({ start, end }) => {
+    if (end.equals(FROM_KEY)) return [start];
+    // a range of one key ends right behind it
+    return [start, end.length === 0 ? Buffer.concat([start, ZERO]) : end];
+  });
+  const bounds = all.toSorted((one, other) => one.compare(other));
+  const ranges = bounds.map((bound) =>
+    [...others]
+      .filter(([, { start, end }]) => isInside(bound, 0, bound.length, start, end))
+      .map(([range]) => range),
+  );
+  return { bounds, ranges: [[], ...ranges] };
 }
 
 /** A copy at least twice as long that holds index `needed`. */
