@@ -8,7 +8,7 @@ const NAME_LENGTH_MAX = 253;
 const SLASH = 0x2f;
 /** A namespace and a name of 253 characters each fit. */
 const KEY_BYTES_MAX = 1024;
-/** As client-go sends it, for example `?timeout=10s`. */
+/** The one query that says nothing of what is asked; client-go sends it: `?timeout=10s`. */
 const TIMEOUT_ALONE = /^\?timeout=[1-9]\d{0,3}s$/;
 
 /** The path that was read last. Most leases are of one namespace, whose part is read once. */
@@ -42,15 +42,16 @@ export class LeasePath {
     this.#path = '';
     if (!path.startsWith(this.#start) && !this.#readNamespace(path)) return false;
     const nameAt = this.#start.length;
-    const end = endOf(path);
-    if (end <= nameAt || end - nameAt > NAME_LENGTH_MAX) return false;
     const bytes = this.#bytes;
+    const limit = Math.min(path.length, nameAt + NAME_LENGTH_MAX);
     let length = this.#keyNameAt;
-    for (let at = nameAt; at < end; at++) {
-      const code = path.charCodeAt(at);
-      if (!isPlain(code)) return false;
+    let end = nameAt;
+    for (; end < limit; end++) {
+      const code = path.charCodeAt(end);
+      if (!isPlain(code)) break;
       bytes[length++] = code;
     }
+    if (end === nameAt || (end < path.length && !TIMEOUT_ALONE.test(path.slice(end)))) return false;
     this.key = this.#keys[length] ??= bytes.subarray(0, length);
     this.#nameAt = nameAt;
     this.#end = end;
@@ -76,13 +77,6 @@ export class LeasePath {
     this.#start = path.slice(0, middle + MIDDLE.length);
     return true;
   }
-}
-
-/** Where the path ends, or the one query that says nothing of what is asked: kubelets' timeout. */
-function endOf(path: string): number {
-  const query = path.indexOf('?');
-  if (query < 0) return path.length;
-  return TIMEOUT_ALONE.test(path.slice(query)) ? query : -1;
 }
 
 function isPlain(code: number): boolean {

@@ -14,7 +14,13 @@ import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import { LeasePath } from './lease-path.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
-import { appendLean, appendManaged, appendShown, isPacked } from './managed/shown-fields.ts';
+import {
+  appendLean,
+  appendManaged,
+  appendShown,
+  isPacked,
+  packedEnd,
+} from './managed/shown-fields.ts';
 import { JSON_TYPE, LEAN_JSON_TYPE, PROTOBUF_TYPE } from './negotiation.ts';
 import { ProtobufEncoder } from './protobuf-encoder.ts';
 import { findServed } from './served.ts';
@@ -79,6 +85,8 @@ export class LeaseRenewal {
   readonly #sent = new MemberCursor();
   readonly #kept = new MemberCursor();
   readonly #value: Buffer = Buffer.allocUnsafeSlow(LEASE_BYTES_MAX * 2);
+  /** Views of `#value` by their lengths, of which leases have few. */
+  readonly #values: (Buffer | undefined)[] = [];
   readonly #path = new LeasePath();
   /** Header fields that were read last, and what they say. */
   #fields: readonly string[] = UNSHARED;
@@ -240,6 +248,8 @@ export class LeaseRenewal {
     const kept = this.#kept;
     const keptMetadata = start + HEAD.length - 1;
     if (!sent.open(body, metadata, end) || !kept.open(bytes, keptMetadata, rowEnd)) return -1;
+    // the owners, which come first and are restored
+    if (isPacked(bytes, keptMetadata + 1)) kept.pass(packedEnd(bytes, keptMetadata + 1));
     let hasRevision = false;
     while (sent.nextKey()) {
       if (sent.is(NAMES.resourceVersion)) {
@@ -326,7 +336,7 @@ export class LeaseRenewal {
   }
 
   #write(exchange: Exchange, key: Buffer, length: number, fields: readonly string[]): void {
-    const value = this.#value.subarray(0, length);
+    const value = (this.#values[length] ??= this.#value.subarray(0, length));
     const expected = this.#row.modRevision;
     const isLean = this.#isLean;
     const isProtobuf = this.#isProtobuf;

@@ -145,6 +145,12 @@ export class MemberCursor {
     return valueEnd >= 0;
   }
 
+  /** Goes on at `at`, behind members that were read otherwise. */
+  pass(at: number): void {
+    this.#at = at;
+    this.#isFirst = false;
+  }
+
   /** Goes on after a value that another cursor has read to `valueEnd`. */
   resume(valueEnd: number): void {
     this.valueEnd = valueEnd;

@@ -307,7 +307,7 @@ export class Store implements RevisionedStore {
     this.#link(ref, id, previous);
     if (isNew) this.classes.all[klass]!.liveness.append(this.#applied + 1, id, 1);
     if (lease !== 0) this.leases.attach(lease, id);
-    else if (!isNew) this.leases.detach(id);
+    else if (!isNew && (this.arenas.flags(previous) & FLAG_LEASE) !== 0) this.leases.detach(id);
     this.puts++;
     return ref;
   }
