@@ -16,8 +16,11 @@ import { PortConfig } from './port/port-config.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
 import { Worlds } from './worlds.ts';
 
-/** How often what is due is sent: often enough for leases, and many at once in one write. */
-const TICK_MS = 20;
+/**
+ * How often what is due is sent: often enough for leases of tens of seconds, and many at once: a
+ * server that is woken 20 times a second for 10,000 renewals works a tenth less than for 50.
+ */
+const TICK_MS = 50;
 /** Connections for renewals, for each one for everything else, and renewals in flight on each. */
 const RENEWAL_CONNECTIONS_FACTOR = 2;
 const RENEWALS_IN_FLIGHT_MAX = 1000;
