@@ -36,7 +36,8 @@ test('keys match the ranges that hold them, whatever was matched before', () => 
           const expected = [...model]
             .filter(([, { start, end }]) => isInside(key, 0, key.length, start, end))
             .map(([range]) => range);
-          assert.deepEqual(out.slice(0, count).toSorted(), expected.toSorted());
+          assert.deepEqual(new Set(out.slice(0, count)), new Set(expected));
+          assert.equal(count, expected.length);
         }
       }
     }),
