@@ -38,6 +38,8 @@ const values = flagsOf(
 const KEYS = whole('num-keys', values['num-keys'], 1);
 const workers = whole('workers', values.workers, 1);
 const isCompared = !values['no-compare'];
+const FAILURE_TEXT_MAX = 500;
+const FAILED_MS = 5;
 const UID = '5f0c3a8e-7d0b-4a60-9d39-0d5f5b0f8d11';
 const versions = new Float64Array(KEYS);
 const latencyMs = new LatencyHistogram();
@@ -46,10 +48,9 @@ let written = 0;
 let conflicts = 0;
 let failures = 0;
 let isOver = false;
-let cursor = 0;
 
-/** Writes the next lease and resolves with what came of it. */
-type Write = (index: number) => Promise<'written' | 'conflict' | 'failed'>;
+/** Writes a lease for a worker and resolves with what came of it. */
+type Write = (index: number, worker: number) => Promise<'written' | 'conflict' | 'failed'>;
 
 function bodyOf(index: number, version: number): string {
   const name = `${values['key-prefix']}${index}`;
@@ -58,25 +59,39 @@ function bodyOf(index: number, version: number): string {
   return body.replaceAll('"kube-node-lease"', JSON.stringify(values.namespace));
 }
 
+/**
+ * A worker keeps to one client: those of a connection that is slow would otherwise gather there,
+ * above what its client takes.
+ */
 function throughApi(clients: readonly Client[]): Write {
-  let turn = 0;
-  return (index) =>
+  return (index, worker) =>
     new Promise((resolve) => {
       const version = versions[index] ?? 0;
       const isNew = version === 0;
       const path = isNew ? collection : `${collection}/${values['key-prefix']}${index}`;
-      const client = clients[turn++ % clients.length];
+      const client = clients[worker % clients.length];
       const body = bodyOf(index, isCompared ? version : 0);
       const done = (status: number, bytes: Uint8Array, start: number, end: number): void => {
         if (status === 200 || status === 201) {
           versions[index] = resourceVersionOf(bytes, start, end);
           resolve('written');
         } else if (status === 409) void look(client, index).then(() => resolve('conflict'));
-        else resolve('failed');
+        else {
+          tellFailure(`${status}: ${Buffer.from(bytes.subarray(start, end)).toString('utf8')}`);
+          resolve('failed');
+        }
       };
       const isTaken = client?.send(isNew ? 'POST' : 'PUT', path, CONTENT.json, body, done);
-      if (isTaken !== true) resolve('failed');
+      if (isTaken !== true) {
+        tellFailure('this side has no room for the request');
+        resolve('failed');
+      }
     });
+}
+
+/** The first one says what is wrong; the others are counted. */
+function tellFailure(text: string): void {
+  if (failures === 0) process.stderr.write(`failed: ${text.slice(0, FAILURE_TEXT_MAX)}\n`);
 }
 
 async function look(client: Client | undefined, index: number): Promise<void> {
@@ -100,22 +115,27 @@ function throughEtcd(client: EtcdClient): Write {
   };
 }
 
-async function worker(write: Write): Promise<void> {
-  while (!isOver) {
-    const index = cursor++ % KEYS;
+/** Writes the leases that are its own, by turns: nobody else writes over them. */
+async function work(write: Write, worker: number, count: number): Promise<void> {
+  for (let index = worker; !isOver; index = index + count < KEYS ? index + count : worker) {
     const startMs = performance.now();
-    const outcome = await write(index);
+    const outcome = await write(index, worker);
     if (outcome === 'written') {
       written++;
       latencyMs.record(performance.now() - startMs);
     } else if (outcome === 'conflict') conflicts++;
     else if (++failures > 1000 && written === 0) throw new Error('the server takes no lease');
+    // a failure of this side comes at once, and would come again before anything else happens
+    if (outcome === 'failed') await sleep(FAILED_MS);
   }
 }
 
 async function flood(write: Write): Promise<void> {
   const startMs = performance.now();
-  const running = Promise.all(Array.from({ length: Math.min(workers, KEYS) }, () => worker(write)));
+  const count = Math.min(workers, KEYS);
+  const running = Promise.all(
+    Array.from({ length: count }, (_, worker) => work(write, worker, count)),
+  );
   for (let second = 0, before = 0; second < whole('seconds', values.seconds, 1); second++) {
     await Promise.race([sleep(1000), running]);
     process.stderr.write(`${written - before} leases/s\n`);

@@ -5,7 +5,8 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-const ENTRY = join(import.meta.dirname, '..', 'src', 'main.ts');
+/** The program. */
+export const ENTRY: string = join(import.meta.dirname, '..', 'src', 'main.ts');
 
 export interface Cluster {
   readonly dataDir: string;
