@@ -5,6 +5,7 @@ import { HpackDecoder } from './hpack-decoder.ts';
 import { readRequestHead, type RequestHead } from './http2-head.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { AlikeBlocks } from './alike-blocks.ts';
+import { KnownBlocks } from './known-blocks.ts';
 
 /** PUT and https, which are indexed; a user-agent that the first block indexes. */
 const FIRST = Buffer.concat([
@@ -126,4 +127,17 @@ test('generated blocks, and such with an octet changed, mean the same either way
     }),
     { numRuns: 500 },
   );
+});
+
+test('after a smaller table was acknowledged no block is known without the update it needs', () => {
+  const reader = new Reader();
+  const known = new KnownBlocks<RequestHead>();
+  reader.read(FIRST, true);
+  const bytes = like('/a');
+  const head = reader.read(bytes, true) as RequestHead;
+  known.keep(reader.decoder, bytes, 0, bytes.length, head);
+  assert.equal(known.find(reader.decoder, bytes, 0, bytes.length), head);
+  reader.decoder.acknowledgeTableSize(100);
+  assert.equal(known.find(reader.decoder, bytes, 0, bytes.length), null);
+  assert.equal(reader.read(bytes, true), 'coding error');
 });

@@ -52,6 +52,7 @@ export class AlikeBlocks<Meaning> {
   ): boolean {
     const { varyingAt, varyingTo } = decoder;
     if (decoder.changed || decoder.overflow || varyingAt <= 0) return false;
+    if (!comesOnce(decoder.fields, decoder.varying)) return false;
     if (end - start > BLOCK_BYTES_MAX) return false;
     if (++this.#misses > MISSES_MAX && (this.#misses & 63) !== 0) return true;
     this.#before = Buffer.from(bytes.subarray(start, varyingAt));
@@ -61,4 +62,11 @@ export class AlikeBlocks<Meaning> {
     this.meaning = meaning;
     return true;
   }
+}
+
+/** A field may also come as an index, which is no literal: that one keeps its value. */
+function comesOnce(fields: readonly string[], name: string): boolean {
+  let count = 0;
+  for (let i = 0; i < fields.length; i += 2) if (fields[i] === name) count++;
+  return count === 1;
 }

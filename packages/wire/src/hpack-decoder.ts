@@ -67,6 +67,8 @@ export class HpackDecoder {
   acknowledgeTableSize(bytes: number): void {
     this.#tableBytesMax = bytes;
     this.#updateDue = this.table.sizeMax > bytes;
+    // A block that was right before is wrong now without an update before it.
+    if (this.#updateDue) this.table.epoch++;
   }
 
   /** Decodes the block `bytes[start..end)`. False: COMPRESSION_ERROR, the connection is lost. */
@@ -108,7 +110,7 @@ export class HpackDecoder {
     this.#at = start;
     this.#flawed = false;
     const value = this.#stringAt(bytes, end, IN_VALUE);
-    if (value === null || this.#at !== end || this.#flawed || this.#updateDue) return null;
+    if (value === null || this.#at !== end || this.#flawed) return null;
     return otherBytes + value.length > this.#headBytesMax ? null : value;
   }
 
