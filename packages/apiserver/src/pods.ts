@@ -21,6 +21,7 @@ import { timestamp } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { keepAllButEphemeral, keepAllButSizes, keepReported } from './pod-parts.ts';
+import { fillAppArmor, fillLabelKeys } from './pod-start.ts';
 import { findServed, keyOf, keyText } from './served.ts';
 import { emptyRow } from './storage.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
@@ -49,6 +50,8 @@ export function definePods(): void {
         ...gateStatus(object, call.nowMs),
         qosClass: qosClassOf(object),
       };
+      fillLabelKeys(object);
+      fillAppArmor(object, (text) => call.warn(text));
     },
     prepareStatus: (next, previous) => {
       const metadata = objectAt(next, 'metadata');

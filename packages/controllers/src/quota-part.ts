@@ -9,7 +9,12 @@ import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machiner
 import { resources, type Resource } from '@megaplane/machinery/kinds';
 import { parseQuantity } from '@megaplane/machinery/quantity';
 import { addAmounts, type Amounts } from '@megaplane/machinery/quota/pod-resources';
-import { countName, isInScope, usageOf } from '@megaplane/machinery/quota/quota-usage';
+import {
+  countName,
+  countsDevices,
+  isInScope,
+  usageOf,
+} from '@megaplane/machinery/quota/quota-usage';
 import type { PartOptions } from './part-options.ts';
 import { collectionPath as listPath, groupResourceOf, type ApiResource } from './api-resources.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -27,6 +32,9 @@ const QUOTAS = '/api/v1/resourcequotas';
 /** Kinds beside pods whose going is always heard of; others where a quota names them. */
 const HEARD = ['services', 'persistentvolumeclaims', 'configmaps', 'secrets'] as const;
 const COUNT = 'count/';
+const DEVICE_CLAIMS = 'count/resourceclaims.resource.k8s.io';
+const EXTENDED_NAME = 'extendedResourceName';
+const DEVICE_CLASSES = '/apis/resource.k8s.io/v1/deviceclasses';
 
 export interface QuotaPartOptions extends PartOptions {
   readonly pods: PodRows;
@@ -111,7 +119,7 @@ export class QuotaPart {
 
   /** Where the objects are that a `count/` name counts, of all namespaces. */
   #pathOf(name: string): string | undefined {
-    const builtIn = BUILT_IN.get(name);
+    const builtIn = BUILT_IN.get(countsDevices(name) ? DEVICE_CLAIMS : name);
     if (builtIn !== undefined) return collectionPath(builtIn, '');
     const custom = this.#custom.get(name);
     return custom === undefined ? undefined : listPath(custom);
@@ -156,9 +164,19 @@ export class QuotaPart {
     names: readonly string[],
   ): Promise<JsonObject | undefined> {
     const total: Amounts = new Map();
-    for (const resource of countedResources(names)) {
+    const counted = countedResources(names);
+    const extended = new Map<string, string>();
+    if (counted.some((resource) => countName(resource) === DEVICE_CLAIMS)) {
+      const isRead = await this.#read(DEVICE_CLASSES, (one) => {
+        extended.set(stringAt(one, 'metadata', 'name'), stringAt(one, 'spec', EXTENDED_NAME));
+      });
+      if (!isRead) return undefined;
+    }
+    const extendedNameOf = (className: string): string => extended.get(className) ?? '';
+    for (const resource of counted) {
       const isRead = await this.#read(collectionPath(resource, namespace), (object) => {
-        if (isInScope(resource, object, quota)) addAmounts(total, usageOf(resource, object));
+        if (!isInScope(resource, object, quota)) return;
+        addAmounts(total, usageOf(resource, object, extendedNameOf));
       });
       if (!isRead) return undefined;
     }
@@ -222,6 +240,7 @@ function countedResources(names: readonly string[]): Resource[] {
     /^(pods|cpu|memory|ephemeral-storage|hugepages-.*)$/.test(name) ||
     (/^(requests|limits)\./.test(name) && name !== 'requests.storage');
   for (const name of names) {
+    if (countsDevices(name)) wanted.add(DEVICE_CLAIMS);
     if (name.startsWith(COUNT)) wanted.add(name);
     else if (isCompute(name)) wanted.add('count/pods');
     else if (name.startsWith('services')) wanted.add('count/services');

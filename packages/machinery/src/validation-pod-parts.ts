@@ -5,15 +5,15 @@ import { goDiff } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { qosClassOf } from './quota/pod-resources.ts';
+import { MIRROR } from './validation-pod-annotations.ts';
 import { eachObject, isSame, type Findings } from './validation-rules.ts';
 
-const MIRROR = 'kubernetes.io/config.mirror';
 const RESIZED = ['cpu', 'memory'];
 const SIDES = ['requests', 'limits'] as const;
 const ONLY_RESIZED = 'only cpu and memory resources are mutable';
 
 /** What some pods refuse altogether names no field: an empty path is printed like this. */
-const NO_FIELD = '[]';
+export const NO_FIELD = '[]';
 
 function isMirror(pod: JsonObject): boolean {
   return Object.hasOwn(objectAt(pod, 'metadata', 'annotations') ?? {}, MIRROR);

@@ -16,6 +16,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, qualifiedNameErrors } from './names.ts';
 import { checkIp } from './validation-addresses.ts';
+import { changePodAnnotations, checkPodAnnotations } from './validation-pod-annotations.ts';
 import { eachObject, invalidEach, type Findings } from './validation-rules.ts';
 import { checkId } from './validation-security.ts';
 
@@ -25,6 +26,9 @@ const HEALTH = ['Healthy', 'Unhealthy', 'Unknown'];
 const HEALTH_MESSAGE_MAX = 1024;
 
 export function updatePodStatus(found: Findings, next: JsonObject, previous: JsonObject): void {
+  changePodAnnotations(found, next, previous);
+  const annotations = objectAt(next, 'metadata', 'annotations');
+  checkPodAnnotations(found, 'metadata.annotations', annotations, objectAt(next, 'spec') ?? {});
   const status = objectAt(next, 'status') ?? {};
   const before = objectAt(previous, 'status') ?? {};
   const spec = objectAt(previous, 'spec') ?? {};

@@ -6,10 +6,11 @@ import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
+import { changePodAnnotations, checkSameProfiles, MIRROR } from './validation-pod-annotations.ts';
 import { checkImageSpaces } from './validation-containers.ts';
-import { changeEphemeral, changeSize } from './validation-pod-parts.ts';
+import { changeEphemeral, changeSize, NO_FIELD } from './validation-pod-parts.ts';
 import { updatePodStatus } from './validation-pod-status.ts';
-import { checkPodSpec, checkPodTemplate, checkTolerations } from './validation-pods.ts';
+import { checkNotes, checkPodSpec, checkPodTemplate, checkTolerations } from './validation-pods.ts';
 import { eachObject, isSame, type Findings } from './validation-rules.ts';
 
 const INT32_MAX = 2147483647;
@@ -25,11 +26,11 @@ export const POD_RULES: RuleTable = {
     subresources: {
       status: updatePodStatus,
       ephemeralcontainers: (found, next, previous) => {
-        checkNext(found, next);
+        checkPod(found, next);
         changeEphemeral(found, next, previous);
       },
       resize: (found, next, previous) => {
-        checkNext(found, next);
+        checkPod(found, next);
         changeSize(found, next, previous);
       },
     },
@@ -43,7 +44,11 @@ export const POD_RULES: RuleTable = {
 
 function createPod(found: Findings, pod: JsonObject): void {
   const spec = objectAt(pod, 'spec') ?? {};
-  checkPod(found, spec, stringAt(pod, 'metadata', 'name'));
+  const annotations = objectAt(pod, 'metadata', 'annotations');
+  checkPod(found, pod);
+  if (annotations?.[MIRROR] !== undefined && listAt(spec, 'resourceClaims').length > 0) {
+    found.push(forbiddenField(NO_FIELD, 'static pods do not support resource claims'));
+  }
   if (listAt(spec, 'ephemeralContainers').length > 0) {
     found.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
   }
@@ -51,22 +56,24 @@ function createPod(found: Findings, pod: JsonObject): void {
     const text = 'cannot be set until all schedulingGates have been cleared';
     found.push(forbiddenField('spec.nodeName', text));
   }
+  checkSameProfiles(found, 'spec', annotations, spec);
 }
 
-function checkPod(found: Findings, spec: JsonObject, name: string): void {
-  checkPodSpec(found, 'spec', spec, false, name);
+function checkPod(found: Findings, pod: JsonObject): void {
+  const spec = objectAt(pod, 'spec') ?? {};
+  checkNotes(found, 'metadata.annotations', objectAt(pod, 'metadata', 'annotations'), spec);
+  checkPodSpec(found, 'spec', spec, false, stringAt(pod, 'metadata', 'name'));
   checkImageSpaces(found, 'spec.containers', listAt(spec, 'containers'));
   checkImageSpaces(found, 'spec.initContainers', listAt(spec, 'initContainers'));
-}
-
-function checkNext(found: Findings, pod: JsonObject): void {
-  checkPod(found, objectAt(pod, 'spec') ?? {}, stringAt(pod, 'metadata', 'name'));
 }
 
 function updatePod(found: Findings, next: JsonObject, previous: JsonObject): void {
   const spec = objectAt(next, 'spec') ?? {};
   const stored = objectAt(previous, 'spec') ?? {};
-  checkPod(found, spec, stringAt(next, 'metadata', 'name'));
+  checkPod(found, next);
+  changePodAnnotations(found, next, previous);
+  // upstream looks at them once more where they change
+  checkNotes(found, 'metadata.annotations', objectAt(next, 'metadata', 'annotations'), spec);
   for (const field of ['containers', 'initContainers']) {
     if (!checkImages(found, `spec.${field}`, listAt(spec, field), listAt(stored, field))) return;
   }

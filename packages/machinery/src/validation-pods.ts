@@ -40,6 +40,11 @@ import {
 } from './validation-rules.ts';
 import { checkIp } from './validation-addresses.ts';
 import { checkAnnotations } from './validation-metadata.ts';
+import {
+  checkPodAnnotations,
+  checkSameProfiles,
+  checkTolerationNote,
+} from './validation-pod-annotations.ts';
 import { checkPodResources, checkPodSums, checkResources } from './validation-resources.ts';
 import { checkPodSecurity } from './validation-security.ts';
 import {
@@ -362,11 +367,26 @@ export function checkTaints(found: Findings, path: string, taints: readonly Json
   });
 }
 
+/** Annotations of a pod or a template that mean something. */
+export function checkNotes(
+  found: Findings,
+  path: string,
+  annotations: JsonObject | undefined,
+  spec: JsonObject,
+): void {
+  checkTolerationNote(found, path, annotations, checkTolerations);
+  checkPodAnnotations(found, path, annotations, spec);
+}
+
 /** A pod template: its labels and annotations are a pod's, its spec too. */
 export function checkPodTemplate(found: Findings, path: string, template: JsonObject): void {
   checkLabels(found, `${path}.labels`, objectAt(template, 'metadata', 'labels'));
   checkAnnotations(found, `${path}.annotations`, objectAt(template, 'metadata', 'annotations'));
-  checkPodSpec(found, `${path}.spec`, objectAt(template, 'spec') ?? {}, true);
+  const spec = objectAt(template, 'spec') ?? {};
+  const annotations = objectAt(template, 'metadata', 'annotations');
+  checkNotes(found, `${path}.annotations`, annotations, spec);
+  checkPodSpec(found, `${path}.spec`, spec, true);
+  checkSameProfiles(found, `${path}.spec`, annotations, spec);
   if (listAt(template, 'spec', 'ephemeralContainers').length > 0) {
     const text = 'ephemeral containers not allowed in pod template';
     found.push(forbiddenField(`${path}.spec.ephemeralContainers`, text));

@@ -132,7 +132,8 @@ function checkSeccomp(found: Findings, path: string, profile: JsonObject): void 
   }
 }
 
-function checkAppArmor(found: Findings, path: string, profile: JsonObject): void {
+/** A profile of AppArmor by itself. */
+export function checkAppArmor(found: Findings, path: string, profile: JsonObject): void {
   const type = stringAt(profile, 'type');
   const at = `${path}.localhostProfile`;
   const file = profile['localhostProfile'];

@@ -8,7 +8,7 @@ import { escapedJson } from './quoting.ts';
 import type { RuleTable } from './validation.ts';
 import { checkClaimSpec } from './validation-claims.ts';
 import { checkAnnotations, LABEL_NAME, WHOLE_SUBDOMAIN_NAME } from './validation-metadata.ts';
-import { checkPodTemplate } from './validation-pods.ts';
+import { checkNotes, checkPodTemplate } from './validation-pods.ts';
 import {
   checkDnsLabel,
   checkLabels,
@@ -282,7 +282,10 @@ function checkStatefulSet(found: Findings, set: JsonObject, isNew: boolean): voi
     // upstream looks at them once more, without their member in the path
     const metadata = objectAt(whole, 'template', 'metadata');
     checkLabels(found, 'spec.template.labels', objectAt(metadata, 'labels'));
-    checkAnnotations(found, 'spec.template.annotations', objectAt(metadata, 'annotations'));
+    const annotations = objectAt(metadata, 'annotations');
+    checkAnnotations(found, 'spec.template.annotations', annotations);
+    const podSpec = objectAt(whole, 'template', 'spec') ?? {};
+    checkNotes(found, 'spec.template.annotations', annotations, podSpec);
   });
   checkLifetime(found, spec, 'StatefulSet');
 }

@@ -1,6 +1,6 @@
 /** NodeRestriction: a kubelet changes itself, and what belongs to pods on its node. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { forbidden, notFound, type Status } from '@megaplane/machinery/status';
 import { addPodReferences } from '../access/pod-references.ts';
 import { LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
@@ -205,8 +205,19 @@ function restrictPodStatus(write: Admitted, node: string): Status | null {
     return refuse(write, name, `${who} ${why}`);
   }
   const before = objectAt(previous ?? {}, 'metadata', 'labels') ?? {};
-  if (equals(before, objectAt(object ?? {}, 'metadata', 'labels') ?? {})) return null;
-  return refuse(write, name, `${who} cannot update labels through pod status`);
+  if (!equals(before, objectAt(object ?? {}, 'metadata', 'labels') ?? {})) {
+    return refuse(write, name, `${who} cannot update labels through pod status`);
+  }
+  const statuses = [previous, object].map((pod) => objectAt(pod ?? {}, 'status') ?? {});
+  const isKept = (field: string, empty: JsonValue): boolean => {
+    const [was, is] = statuses.map((status) => status[field] ?? empty);
+    return equals(was ?? empty, is ?? empty);
+  };
+  // upstream's spelling
+  const what = 'cannot update resource claim statues';
+  if (!isKept('resourceClaimStatuses', [])) return refuse(write, name, `${who} ${what}`);
+  if (isKept('extendedResourceClaimStatus', null)) return null;
+  return refuse(write, name, `${who} cannot update extended resource claim status`);
 }
 
 function restrictEviction(write: Admitted, node: string): Status | null {

@@ -233,3 +233,37 @@ test('writes that start together are charged one by one where storage answers la
   assert.equal(codes.filter((code) => code === 403).length, 40);
   assert.deepEqual(usedOf(model, 'q'), { pods: '20' });
 });
+
+test('claims of devices count by the class, and by the resource that it stands for', () => {
+  const model = admittingModel();
+  const group = '/apis/resource.k8s.io/v1';
+  const gpu = { metadata: { name: 'gpu' }, spec: { extendedResourceName: 'example.com/gpu' } };
+  model.expect(201, 'POST', `${group}/deviceclasses`, gpu);
+  const [devices, byClass] = ['deviceclass.resource.k8s.io/devices', 'deviceclass.resource'];
+  const implied = `requests.${byClass}.kubernetes.io/gpu`;
+  const hard = { [`gpu.${devices}`]: '9', [`b.${devices}`]: '99', [implied]: '9' };
+  setQuota(model, 'q', { ...hard, 'requests.example.com/gpu': '9' });
+  const claims = `${group}/namespaces/n/resourceclaims`;
+  const claim = (name: string, requests: readonly object[]): object => ({
+    metadata: { name },
+    spec: { devices: { requests } },
+  });
+  const firstAvailable = [
+    { name: 'x', deviceClassName: 'gpu', count: 3 },
+    { name: 'y', deviceClassName: 'b', allocationMode: 'All' },
+    { name: 'z', deviceClassName: 'gpu', count: 1 },
+  ];
+  const two = { name: 'r', exactly: { deviceClassName: 'gpu', count: 2 } };
+  model.expect(201, 'POST', claims, claim('a', [two, { name: 's', firstAvailable }]));
+  const resources = { limits: { [`${byClass}.kubernetes.io/gpu`]: '1' } };
+  model.expect(201, 'POST', PODS, podOf('p', resources));
+  assert.deepEqual(usedOf(model, 'q'), {
+    [`b.${devices}`]: '32',
+    [`gpu.${devices}`]: '5',
+    [implied]: '6',
+    'requests.example.com/gpu': '5',
+  });
+  const all = { name: 'r', exactly: { deviceClassName: 'gpu', allocationMode: 'All' } };
+  const refused = model.expect(403, 'POST', claims, claim('b', [all]));
+  assert.match(messageOf(refused), /requested: gpu\.deviceclass\.resource\.k8s\.io\/devices=32,/);
+});

@@ -24,6 +24,7 @@ import {
   usageOf,
 } from '@megaplane/machinery/quota/quota-usage';
 import { refuse } from './refusal.ts';
+import { readStoredObject } from './stored-object.ts';
 
 /** Tries of one charge, when others charge the same quota in between. */
 const CHARGE_TRIES_MAX = 16;
@@ -131,9 +132,10 @@ function chargeTry(write: Admitted, then: (refusal: Status | null) => void, atte
 function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status {
   const { served, object, previous } = write;
   if (object === null || isUnmoved(write)) return [];
-  const usage = usageOf(served.resource, object);
+  const extended = (className: string): string => extendedNameOf(write.world, className);
+  const usage = usageOf(served.resource, object, extended);
   const isUpdate = write.operation === 'UPDATE' && previous !== null;
-  const more = isUpdate ? increase(usage, usageOf(served.resource, previous)) : usage;
+  const more = isUpdate ? increase(usage, usageOf(served.resource, previous, extended)) : usage;
   const matching: { readonly quota: Versioned; readonly usage: Amounts }[] = [];
   for (const quota of found) {
     if (!isInScope(served.resource, object, quota.object)) continue;
@@ -159,6 +161,12 @@ function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status 
     if (used !== null) charges.push({ quota, used });
   }
   return charges;
+}
+
+/** The resource that devices of a class can be asked for by, or ''. */
+function extendedNameOf(world: World, className: string): string {
+  const found = readStoredObject(world, 'resource.k8s.io', 'deviceclasses', '', className);
+  return stringAt(found ?? {}, 'spec', 'extendedResourceName');
 }
 
 /** A change of a pod matters only where it moves it from one scope to another. */

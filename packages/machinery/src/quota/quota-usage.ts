@@ -30,8 +30,15 @@ const BARE: ReadonlySet<string> = new Set([
   'resourcequotas',
 ]);
 
-/** What the object uses of each resource that a quota may name. */
-export function usageOf(resource: Resource, object: JsonObject): Amounts {
+/**
+ * What the object uses of each resource that a quota may name. Claims of devices also use the
+ * extended resources that their classes stand for: `extendedNameOf` a class tells which, or ''.
+ */
+export function usageOf(
+  resource: Resource,
+  object: JsonObject,
+  extendedNameOf: (className: string) => string = () => '',
+): Amounts {
   const { name } = resource.storage;
   const usage: Amounts = new Map([[countName(resource), ONE]]);
   switch (name) {
@@ -43,6 +50,9 @@ export function usageOf(resource: Resource, object: JsonObject): Amounts {
       break;
     case 'persistentvolumeclaims':
       addClaim(usage, object);
+      break;
+    case DEVICE_CLAIMS:
+      addDevices(usage, object, extendedNameOf);
       break;
     default:
       if (BARE.has(name)) usage.set(name, ONE);
@@ -68,11 +78,13 @@ export function isCounted(resource: Resource, name: string): boolean {
   switch (resource.storage.name) {
     case 'pods':
       if (POD_RESOURCES.has(name) || /^(requests\.)?hugepages-/.test(name)) return true;
-      return name.startsWith('requests.') && isExtended(name.slice('requests.'.length));
+      return isExtendedRequest(name);
     case 'services':
       return SERVICE_RESOURCES.has(name);
     case 'persistentvolumeclaims':
       return CLAIM_RESOURCES.test(name);
+    case DEVICE_CLAIMS:
+      return name === countName(resource) || countsDevices(name);
     default:
       return name === countName(resource) || (BARE.has(name) && name === resource.resource);
   }
@@ -114,9 +126,58 @@ function addCompute(usage: Amounts, requests: Amounts, limits: Amounts): void {
   }
 }
 
-/** `vendor.example/thing`: of no group of Kubernetes itself. */
+const DEVICE_CLAIMS = 'resourceclaims.resource.k8s.io';
+/** What a pod asks for where it names a class of devices in place of a resource. */
+const CLASS_PREFIX = 'deviceclass.resource.kubernetes.io/';
+const CLASS_SUFFIX = '.deviceclass.resource.k8s.io/devices';
+/** Whoever asks for all devices may get so many: upstream's AllocationResultsMaxSize. */
+const DEVICES_MAX = 32;
+
+/** `vendor.example/thing`: of no group of Kubernetes itself, or a class of devices. */
 function isExtended(name: string): boolean {
+  if (name.startsWith(CLASS_PREFIX)) return true;
   return name.includes('/') && !name.slice(0, name.indexOf('/')).endsWith('kubernetes.io');
+}
+
+function isExtendedRequest(name: string): boolean {
+  return name.startsWith('requests.') && isExtended(name.slice('requests.'.length));
+}
+
+/** Whether claims of devices use the resource of a quota by what they ask for. */
+export function countsDevices(name: string): boolean {
+  return name.endsWith(CLASS_SUFFIX) || isExtendedRequest(name);
+}
+
+/**
+ * Each request counts by its class; of alternatives each class counts as often as the one that asks
+ * for the most of it, whatever will be chosen.
+ */
+function addDevices(
+  usage: Amounts,
+  claim: JsonObject,
+  extendedNameOf: (className: string) => string,
+): void {
+  const devices = new Map<string, number>();
+  for (const request of listAt(claim, 'spec', 'devices', 'requests')) {
+    const largest = new Map<string, number>();
+    const exactly = objectAt(request, 'exactly');
+    const parts = exactly === undefined ? listAt(request, 'firstAvailable') : [exactly];
+    for (const part of parts) {
+      const className = stringAt(part, 'deviceClassName');
+      const isAll = stringAt(part, 'allocationMode') === 'All';
+      const asked = isAll ? DEVICES_MAX : numberAt(part, 'count');
+      largest.set(className, Math.max(asked, largest.get(className) ?? 0));
+    }
+    for (const [name, asked] of largest) devices.set(name, asked + (devices.get(name) ?? 0));
+  }
+  for (const [className, asked] of devices) {
+    usage.set(`${className}${CLASS_SUFFIX}`, count(asked));
+    usage.set(`requests.${CLASS_PREFIX}${className}`, count(asked));
+    const extended = extendedNameOf(className);
+    if (extended === '') continue;
+    const name = `requests.${extended}`;
+    usage.set(name, usage.get(name)?.add(count(asked)) ?? count(asked));
+  }
 }
 
 function addService(usage: Amounts, service: JsonObject): void {

@@ -2,6 +2,12 @@
 import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { quoted } from '../quoting.ts';
+import {
+  APPARMOR,
+  appArmorOf,
+  SECCOMP_CONTAINER,
+  SECCOMP_POD,
+} from '../validation-pod-annotations.ts';
 import { isSame } from '../validation-rules.ts';
 import {
   fractionWarnings,
@@ -21,10 +27,7 @@ const ANNOTATIONS: readonly (readonly [string, string])[] = [
   ['security.alpha.kubernetes.io/sysctls', SYSCTLS],
   ['security.alpha.kubernetes.io/unsafe-sysctls', SYSCTLS],
 ];
-const SECCOMP_POD = 'seccomp.security.alpha.kubernetes.io/pod';
-const SECCOMP_CONTAINER = 'container.seccomp.security.alpha.kubernetes.io/';
 const SECCOMP_TEXT = 'non-functional in v1.27+; use the "seccompProfile" field instead';
-const APPARMOR = 'container.apparmor.security.beta.kubernetes.io/';
 const RECENT = 'deprecated in v1.28, non-functional in v1.31+';
 const OLDER = 'deprecated in v1.22, non-functional in v1.25+';
 /** Volumes that nothing serves any more; upstream's words and order. */
@@ -207,17 +210,9 @@ function* profileWarnings(
   if (template === undefined || !Object.hasOwn(annotations, key)) return;
   if (context?.['appArmorProfile'] !== undefined) return;
   const profile = objectAt(template, 'securityContext', 'appArmorProfile');
-  const told = profileOf(stringAt(annotations, key));
+  const told = appArmorOf(stringAt(annotations, key));
   if (profile !== undefined && told !== undefined && isSame(profile, told)) return;
   yield `${path}[${key}]: deprecated since v1.30; use the "appArmorProfile" field instead`;
-}
-
-/** The profile that an annotation of AppArmor names; undefined where it names none. */
-function profileOf(annotation: string): JsonObject | undefined {
-  if (annotation === 'unconfined') return { type: 'Unconfined' };
-  if (annotation === 'runtime/default') return { type: 'RuntimeDefault' };
-  const [, localhostProfile] = /^localhost\/(.+)$/.exec(annotation) ?? [];
-  return localhostProfile === undefined ? undefined : { type: 'Localhost', localhostProfile };
 }
 
 /** Variables of one name, unless the later one builds on the earlier. */
