@@ -10,6 +10,7 @@ import { checkNamespace } from './object-meta.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
 import { textsOf } from './access/jwt.ts';
+import { useSecretToken } from './access/secret-tokens.ts';
 import { LEGACY_ISSUER, type TokenSigner } from './token-signer.ts';
 import type { World } from './world.ts';
 
@@ -62,6 +63,7 @@ export function readServiceAccountToken(
     const found = readStoredObject(world, '', plural, where, stringAt(bound, 'name'));
     if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
       return null;
+    if (kind === 'Secret' && !useSecretToken(world, found)) return null;
     extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
     extra[`authentication.kubernetes.io/${field}-uid`] = [stringAt(bound, 'uid')];
   }
@@ -88,6 +90,7 @@ function readLegacyToken(
   if (secret === null || stringAt(secret, 'metadata', 'deletionTimestamp') !== '') return null;
   const kept = Buffer.from(stringAt(secret, 'data', 'token'), 'base64').toString('latin1');
   if (kept !== token || !isAccount(world, namespace, name, uid)) return null;
+  if (!useSecretToken(world, secret)) return null;
   const identity = serviceAccountIdentity(namespace, name, uid);
   return { identity, audiences: signer.audiences };
 }
