@@ -6,14 +6,12 @@ import { formatTime } from '@megaplane/machinery/times';
 import { eventVersionOf, type Announce } from './announce.ts';
 import type { Authority } from './certificates/signing.ts';
 import { collectionPath, discover, type ApiResource } from './api-resources.ts';
-import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts';
 import { NamespacePart } from './namespace-part.ts';
 import type { LifecycleRules } from './node-lifecycle.ts';
 import { NodePart } from './node-part.ts';
 import type { ControllerName, ControllersOptions, Log } from './options.ts';
-import { QuotaPart } from './quota-part.ts';
 import { SharedInformers } from './shared-informers.ts';
 import { TokenSecrets } from './token-secrets.ts';
 import { workloadParts } from './workloads.ts';
@@ -58,6 +56,10 @@ export function rulesOf(options: ControllersOptions): LifecycleRules {
 interface ResourceFollower {
   /** With `isWhole` false, some of what the server has may be missing. */
   setResources(resources: readonly ApiResource[], isWhole: boolean): void;
+}
+
+function isFollower(part: object): part is ResourceFollower {
+  return 'setResources' in part;
 }
 
 export class Manager {
@@ -106,12 +108,8 @@ export class Manager {
         onError: this.#onError,
       });
       this.#parts.push(this.garbage);
-      this.#followers.push(this.garbage);
     }
-    for (const part of this.#parts) {
-      const follows = part instanceof QuotaPart || part instanceof ResourceClaimsPart;
-      if (follows) this.#followers.push(part);
-    }
+    for (const part of this.#parts) if (isFollower(part)) this.#followers.push(part);
   }
 
   readonly #onError = (error: unknown): void => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { CONTROLLER_NAMES } from './options.ts';
+import { chosenControllers, CONTROLLER_NAMES } from './options.ts';
 
 const DOCS = join(import.meta.dirname, '../../../docs');
 
@@ -13,4 +13,19 @@ test('every controller has a page, a line in the list, and no page is of nobody'
   const list = readFileSync(join(DOCS, 'controllers.md'), 'utf8');
   const unlisted = CONTROLLER_NAMES.filter((name) => !list.includes(`(controllers/${name}.md)`));
   assert.deepEqual(unlisted, []);
+});
+
+test('names of upstream are taken, its older ones too, and others are refused', () => {
+  const names = (list: string[]): string[] => {
+    const chosen = chosenControllers(list);
+    assert(typeof chosen !== 'string');
+    return [...chosen];
+  };
+  assert.deepEqual(names(['persistentvolume-expander']), ['persistentvolume-expander-controller']);
+  assert.deepEqual(names(['selinux-warning-controller', 'cloud-node-lifecycle']), []);
+  assert(!names(['*', '-endpoint']).includes('endpoints-controller'));
+  for (const wrong of ['deploymnet', 'node-ipam', '-vac-protection', '']) {
+    const found = chosenControllers([wrong]);
+    assert(typeof found === 'string' && found.includes('is no name of a controller'), wrong);
+  }
 });

@@ -2,17 +2,21 @@
 import type { Announce } from './announce.ts';
 import { AttachPart } from './attach/attach-part.ts';
 import { AutoscalerPart } from './autoscaling/autoscaler-part.ts';
+import { DeviceEvictionPart } from './claims/device-eviction-part.ts';
 import { ResourceClaimsPart } from './claims/resource-claims-part.ts';
 import { BootstrapSignerPart } from './bootstrap-signer-part.ts';
 import { ServiceCidrsPart } from './cidrs/service-cidrs-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
+import { LegacyTokensPart } from './legacy-tokens-part.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
 import type { ControllerName } from './options.ts';
 import type { PodRows } from './pod-rows.ts';
 import { NodeCidrsPart, poolsOf } from './ipam/node-cidrs-part.ts';
 import { TokenCleanerPart } from './token-cleaner-part.ts';
 import { BinderPart } from './volume/binder-part.ts';
+import { ClassProtectionPart } from './volume/class-protection-part.ts';
 import { EphemeralPart } from './volume/ephemeral-part.ts';
+import { ExpanderPart } from './volume/expander-part.ts';
 import type { WorkloadPart, WorkloadsOptions } from './workloads.ts';
 
 /** What a row is given. `announce` is that of its component; `pods` makes the table of pods. */
@@ -29,6 +33,7 @@ interface Row {
 }
 
 const SIGNING_MS: number = 365 * 24 * 3_600_000;
+const LEGACY_TOKEN_MS: number = 365 * 24 * 3_600_000;
 
 const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'persistentvolume-binder-controller': {
@@ -38,6 +43,25 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'persistentvolume-attach-detach-controller': {
     component: 'attachdetach-controller',
     make: (context) => new AttachPart({ ...context, pods: context.pods() }),
+  },
+  'persistentvolume-expander-controller': {
+    component: 'volume_expand',
+    make: (context) => new ExpanderPart(context),
+  },
+  'volumeattributesclass-protection-controller': {
+    component: 'volumeattributesclass-protection-controller',
+    make: (context) => new ClassProtectionPart(context),
+  },
+  'legacy-serviceaccount-token-cleaner-controller': {
+    component: 'legacy-serviceaccount-token-cleaner-controller',
+    make: (context) => {
+      const cleanUpPeriodMs = context.options.legacyTokenCleanUpPeriodMs ?? LEGACY_TOKEN_MS;
+      return new LegacyTokensPart({ ...context, cleanUpPeriodMs });
+    },
+  },
+  'device-taint-eviction-controller': {
+    component: 'device-taint-eviction-controller',
+    make: (context) => new DeviceEvictionPart({ ...context, pods: context.pods() }),
   },
   'ephemeral-volume-controller': {
     component: 'ephemeral_volume',

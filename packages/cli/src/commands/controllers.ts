@@ -5,6 +5,8 @@ import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
 import { durationOption, flagValue, positive, wholeNumber, words } from '../usage.ts';
 
+const YEAR_MS: number = 365 * 24 * 3_600_000;
+
 interface Flags extends LogFlags {
   readonly kubeconfig: string;
   readonly controllers: readonly string[];
@@ -26,6 +28,7 @@ interface Flags extends LogFlags {
   readonly clusterSigningCertFile?: string;
   readonly clusterSigningKeyFile?: string;
   readonly clusterSigningDuration: number;
+  readonly legacyServiceAccountTokenCleanUpPeriod: number;
   readonly metricsAddress: string;
 }
 
@@ -51,7 +54,7 @@ function described(): Command {
       durationOption(
         '--cluster-signing-duration <duration>',
         'how long certificates live at most',
-        365 * 24 * 3_600_000,
+        YEAR_MS,
       ),
     )
     .optionsGroup('Controllers:')
@@ -92,6 +95,13 @@ function described(): Command {
       'ended pods kept; 0 = all',
       wholeNumber(0, 1e9),
       12_500,
+    )
+    .addOption(
+      durationOption(
+        '--legacy-service-account-token-clean-up-period <duration>',
+        'without use for so long legacy tokens go',
+        YEAR_MS,
+      ),
     );
 }
 
@@ -139,6 +149,7 @@ function run(flags: Flags): Promise<number> {
         ? {}
         : { clusterSigningKeyFile: flags.clusterSigningKeyFile }),
       clusterSigningDurationMs: flags.clusterSigningDuration,
+      legacyTokenCleanUpPeriodMs: flags.legacyServiceAccountTokenCleanUpPeriod,
       allocateNodeCidrs: flags.allocateNodeCidrs ?? false,
       clusterCidr: flags.clusterCidr ?? [],
       serviceClusterIpRange: flags.serviceClusterIpRange ?? [],

@@ -22,6 +22,34 @@ const MIGRATED: Readonly<Record<string, string>> = {
   'kubernetes.io/portworx-volume': 'pxd.portworx.com',
 };
 
+/** Fields of a volume's source whose plug-ins were moved, and what those were called. */
+const MIGRATED_SOURCES: Readonly<Record<string, string>> = {
+  awsElasticBlockStore: 'kubernetes.io/aws-ebs',
+  gcePersistentDisk: 'kubernetes.io/gce-pd',
+  azureDisk: 'kubernetes.io/azure-disk',
+  azureFile: 'kubernetes.io/azure-file',
+  cinder: 'kubernetes.io/cinder',
+  vsphereVolume: 'kubernetes.io/vsphere-volume',
+  portworxVolume: 'kubernetes.io/portworx-volume',
+};
+
+/** The plug-in that a volume's source named once, and the driver that does its work now. */
+export interface MigratedPlugin {
+  readonly plugin: string;
+  readonly driver: string;
+}
+
+/** Undefined for volumes of drivers, and of plug-ins that are still what they were. */
+export function migratedPluginOf(volume: JsonObject): MigratedPlugin | undefined {
+  for (const [field, plugin] of Object.entries(MIGRATED_SOURCES)) {
+    const driver = MIGRATED[plugin];
+    if (driver !== undefined && objectAt(volume, 'spec', field) !== undefined) {
+      return { plugin, driver };
+    }
+  }
+  return undefined;
+}
+
 /** The program that provisions for a class, or why there is none. */
 export type Provisioner =
   | { readonly kind: 'external'; readonly name: string }
