@@ -138,7 +138,10 @@ export interface Storage {
   /** The oldest revision that `page` still shows for this range. */
   oldestRevision(start: Buffer, end: Buffer): number;
 
-  /** Writes `value` if the newest modRevision of `key` is `expected` (or EXPECT_ABSENT, _ANY). */
+  /**
+   * Writes `value` if the newest modRevision of `key` is `expected` (or EXPECT_ABSENT, _ANY). Both
+   * are the caller's again afterwards, unless the storage is shared.
+   */
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void;
 
   /** Removes `key` if its newest modRevision is `expected` (or EXPECT_ANY). */

@@ -90,6 +90,8 @@ const STATUS = Buffer.from('status');
 const NAME = Buffer.from('name');
 const row = emptyRow();
 const sink = new Sink();
+/** Key and value of the write that is being made: of use until it is stored. */
+const filled = new Sink();
 const cursor = new MemberCursor();
 const inner = new MemberCursor();
 
@@ -240,13 +242,11 @@ export class RepeatedWrites {
   #repeat(call: Call, served: Served, reading: Reading, known: Known, made: Made): boolean {
     const { storage, edge } = this.#world;
     const drawn = drawAgain(edge, made.drawn);
-    const values = this.#shape;
-    const key = made.key.fill(values, drawn);
+    // in memory that stays: buffers of each write's own make the collector hurry
     const { parts } = reading;
-    const value =
-      parts === null || made.status === null
-        ? made.head.fill(values, drawn)
-        : joined(parts, made.head.fill(values, drawn), made.status.fill(values, drawn));
+    const cut = fillWrite(filled, made, parts, this.#shape, drawn);
+    const key = filled.bytes.subarray(0, cut);
+    const value = filled.bytes.subarray(cut, filled.length);
     let isDone = true;
     storage.put(key, value, parts?.revision ?? EXPECT_ABSENT, (outcome) => {
       if (outcome.kind === 'done') sendStored(call, served, made.code, value, outcome.revision);
@@ -359,21 +359,57 @@ function madeOf(
   const isLike =
     taken.drawn.uuids.length === drawn.uuids.length &&
     taken.drawn.suffixes.length === drawn.suffixes.length;
-  const key = Template.of(taken.key, markers);
-  if (!isLike || !key.fill(values, drawn).equals(real.key)) return null;
+  if (!isLike) return null;
   const { parts } = reading;
-  if (parts === null || parts.isWhole) {
-    const head = Template.of(taken.value, markers);
-    const isTrue = head.fill(values, drawn).equals(real.value);
-    return isTrue ? { key, head, status: null, drawn, code } : null;
-  }
-  const after = partsOf(taken.value, 0, taken.value.length, 0);
+  const templates = templatesOf(taken.value, parts, markers);
+  if (templates === null) return null;
+  const made: Made = { key: Template.of(taken.key, markers), ...templates, drawn, code };
+  const cut = fillWrite(filled, made, parts, values, drawn);
+  const isTrue =
+    real.key.equals(filled.bytes.subarray(0, cut)) &&
+    real.value.equals(filled.bytes.subarray(cut, filled.length));
+  return isTrue ? made : null;
+}
+
+/** Of the whole object, or of the two members of it that a change of its status changes. */
+function templatesOf(
+  value: Buffer,
+  parts: Parts | null,
+  markers: Values,
+): Pick<Made, 'head' | 'status'> | null {
+  if (parts === null || parts.isWhole) return { head: Template.of(value, markers), status: null };
+  const after = partsOf(value, 0, value.length, 0);
   if (after === null) return null;
-  const { bytes, metadataStart, metadataEnd, statusStart, statusEnd } = after;
-  const head = Template.of(bytes.subarray(metadataStart, metadataEnd), markers);
-  const status = Template.of(bytes.subarray(statusStart, statusEnd), markers);
-  const again = joined(parts, head.fill(values, drawn), status.fill(values, drawn));
-  return again.equals(real.value) ? { key, head, status, drawn, code } : null;
+  const { metadataStart, metadataEnd, statusStart, statusEnd } = after;
+  return {
+    head: Template.of(value.subarray(metadataStart, metadataEnd), markers),
+    status: Template.of(value.subarray(statusStart, statusEnd), markers),
+  };
+}
+
+/** Key and value of a write, one behind the other; gives where the value begins. */
+function fillWrite(
+  out: Sink,
+  made: Made,
+  parts: Parts | null,
+  values: Values,
+  drawn: Drawn,
+): number {
+  out.length = 0;
+  made.key.fill(out, values, drawn);
+  const cut = out.length;
+  if (parts === null || made.status === null) {
+    made.head.fill(out, values, drawn);
+    return cut;
+  }
+  // the stored object with another metadata and status
+  const { bytes, start, end, metadataStart, metadataEnd, statusStart, statusEnd } = parts;
+  out.append(bytes, start, metadataStart);
+  made.head.fill(out, values, drawn);
+  out.append(bytes, metadataEnd, statusStart);
+  made.status.fill(out, values, drawn);
+  out.append(bytes, statusEnd, end);
+  return cut;
 }
 
 /** What decides the result beside the texts: who writes what kind, where, and how. */

@@ -56,7 +56,9 @@ const MONTH_DAYS = Uint8Array.of(0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 
 
 /** Reads texts one after the other into one shape. Reuse it. */
 export class Shape {
-  readonly bytes: Buffer = Buffer.allocUnsafeSlow(SHAPE_BYTES_MAX);
+  /** With room for ranks and the hash behind the longest shape. */
+  readonly bytes: Buffer = Buffer.allocUnsafeSlow(SHAPE_BYTES_MAX + 8 * HOLES_MAX);
+  readonly #words: Int32Array = new Int32Array(this.bytes.buffer);
   length = 0;
   holes = 0;
   /** Kind of each hole, and its value: seconds since 1970 of a time, text of all others. */
@@ -131,10 +133,24 @@ export class Shape {
         if (this.kinds[hole] === kind) this.bytes[this.length++] = 0x80 + this.rankOf(hole);
       }
     }
+    return this.#hash();
+  }
+
+  /** Four bytes at a time, in two lanes: a shape has thousands. */
+  #hash(): number {
     const { bytes, length } = this;
-    let hash = length;
-    for (let at = 0; at < length; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
-    return hash >>> 0;
+    const words = this.#words;
+    for (let at = length; at < length + 8; at++) bytes[at] = 0;
+    let one = length;
+    let other = 0;
+    const last = (length + 7) >> 3;
+    for (let pair = 0; pair < last; pair++) {
+      one = Math.imul(one ^ words[2 * pair]!, 0x9e3779b1);
+      one ^= one >>> 15;
+      other = Math.imul(other ^ words[2 * pair + 1]!, 0x85ebca6b);
+      other ^= other >>> 13;
+    }
+    return Math.imul(one ^ (other >>> 7) ^ (other << 25), 0xc2b2ae35) >>> 0;
   }
 
   /**

@@ -5,6 +5,7 @@
  * holes, values that occur nowhere else; where a marker turns up in the result, its hole goes.
  */
 import { timeText } from '@megaplane/machinery/apply/managed-fields';
+import type { Sink } from '../sink.ts';
 import {
   ADDRESS,
   BASE36,
@@ -30,8 +31,6 @@ export interface Drawn {
 const UUID_FIRST = 100;
 const SUFFIX_FIRST = 120;
 const DRAWN_MAX = 8;
-/** Values but messages are shorter: names are the longest. */
-const VALUE_BYTES_MAX = 64;
 /** Times whose text is kept. */
 const TIMES_MAX = 4096;
 
@@ -136,14 +135,9 @@ interface Found {
 /** Bytes with holes. */
 export class Template {
   readonly #pieces: readonly Piece[];
-  /** Bytes of all but messages, at most; these may be of any length. */
-  readonly #room: number;
-  readonly #messages: readonly number[];
 
   private constructor(pieces: readonly Piece[]) {
     this.#pieces = pieces;
-    this.#room = pieces.reduce((sum, { literal }) => sum + literal.length + VALUE_BYTES_MAX, 0);
-    this.#messages = pieces.filter(({ form }) => form === MESSAGE).map(({ hole }) => hole);
   }
 
   /** Finds the markers in what a rehearsal gave. */
@@ -160,24 +154,19 @@ export class Template {
     return new Template(pieces);
   }
 
-  /** The bytes with these values. */
-  fill(values: Values, drawn: Drawn): Buffer {
-    let room = this.#room;
-    for (const hole of this.#messages) room += values.texts[hole]?.length ?? 0;
-    const out = Buffer.allocUnsafe(room);
-    let length = 0;
+  /** Appends the bytes with these values. All values are ASCII (see `shape.ts`). */
+  fill(sink: Sink, values: Values, drawn: Drawn): void {
     for (const { literal, form, hole } of this.#pieces) {
-      length += literal.copy(out, length);
-      if (hole < 0) continue;
+      sink.append(literal);
+      if (hole < 0) return;
       const text =
         hole >= SUFFIX_FIRST
           ? drawn.suffixes[hole - SUFFIX_FIRST]
           : hole >= UUID_FIRST
             ? drawn.uuids[hole - UUID_FIRST]
             : formOf(form, hole, values);
-      length += out.write(text ?? '', length, 'latin1');
+      sink.ascii(text ?? '');
     }
-    return out.subarray(0, length);
   }
 }
 
