@@ -138,3 +138,44 @@ test('wrong metadata has one cause in a new object, and three in a changed one',
   const changed = ask('PATCH', `${WIDGETS}/a`, { metadata: { labels } }, MERGE);
   assert.deepEqual(causes(changed), ['metadata.labels', 'metadata.labels', 'metadata.labels']);
 });
+
+test('owners of an object that no longer fits its schema are forgotten', () => {
+  const withSize = (size: object): object => {
+    const spec = { type: 'object', properties: { size, color: { type: 'string' } } };
+    const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+    return definitionOf('widgets', [versionOf('v1', { schema })]);
+  };
+  const rig = startRig();
+  define(rig, withSize({ type: 'integer' }) as Record<string, unknown>);
+  const old = { a: { size: 3 }, b: { size: 3 }, c: { color: 'red' } };
+  for (const [name, spec] of Object.entries(old)) {
+    assert.equal(rig.ask('POST', WIDGETS, widget(name, spec)).status, 201);
+  }
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  assert.equal(rig.ask('PATCH', path, withSize({ type: 'string' }), MERGE).status, 200);
+  rig.settle();
+
+  const misfit =
+    'failed to create typed live object (default/a; example.com/v1, Kind=Widget): ' +
+    '.spec.size: expected string, got &value.valueUnstructured{Value:3}';
+  const apply = (name: string, spec: object): ExchangeModel =>
+    rig.ask('PATCH', `${WIDGETS}/${name}?fieldManager=m`, widget(name, spec), APPLY);
+  const applied = apply('a', { color: 'red' });
+  assert.deepEqual([applied.status, messageOf(applied)], [500, misfit]);
+
+  const patched = rig.ask('PATCH', `${WIDGETS}/a`, { metadata: { labels: { x: 'y' } } }, MERGE);
+  assert.equal(patched.status, 200, patched.text);
+  assert(!patched.text.includes('managedFields'), patched.text);
+  const again = apply('a', { color: 'red' });
+  const first =
+    'failed to create manager for existing fields: failed to convert new object ' +
+    '(default/a; example.com/v1, Kind=Widget) to smd typed: .spec.size: expected string, ' +
+    'got &value.valueUnstructured{Value:3}';
+  assert.deepEqual([again.status, messageOf(again)], [500, first]);
+
+  const fixed = rig.ask('PATCH', `${WIDGETS}/b`, { spec: { size: 'three' } }, MERGE);
+  assert(!fixed.text.includes('managedFields'), fixed.text);
+  assert.equal(apply('b', { color: 'red' }).status, 200);
+  const fits = rig.ask('PATCH', `${WIDGETS}/c`, { metadata: { labels: { x: 'y' } } }, MERGE);
+  assert(fits.text.includes('f:color'), fits.text);
+});

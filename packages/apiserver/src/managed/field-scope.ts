@@ -35,7 +35,8 @@ export function fieldScope(
   const { versions, empty } = knownOf(served, subresource);
   const { apiVersion } = versions;
   const manager = { name: call.fieldManager, operation, apiVersion, subresource };
-  return { versions, empty, manager, nowSeconds: Math.floor(call.nowMs / 1000) };
+  const formedSince = served.custom?.formedSince ?? -1;
+  return { versions, empty, manager, nowSeconds: Math.floor(call.nowMs / 1000), formedSince };
 }
 
 function knownOf(served: Served, subresource: string): Known {
@@ -104,6 +105,7 @@ export function scaleScope(call: Writer, operation: Operation): FieldScope {
     empty: { kind: 'Scale', apiVersion },
     manager: { name: call.fieldManager, operation, apiVersion, subresource: 'scale' },
     nowSeconds: Math.floor(call.nowMs / 1000),
+    formedSince: -1,
   };
 }
 

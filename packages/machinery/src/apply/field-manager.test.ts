@@ -61,7 +61,13 @@ test('writes own, conflict and fail as they do upstream', () => {
     for (const [at, step] of steps.entries()) {
       const operation = step.op === 'apply' ? 'Apply' : 'Update';
       const manager = { name: step.manager, operation, apiVersion, subresource: '' } as const;
-      const scope: FieldScope = { versions, manager, nowSeconds: at + 1, empty: live };
+      const scope: FieldScope = {
+        versions,
+        manager,
+        nowSeconds: at + 1,
+        empty: live,
+        formedSince: -1,
+      };
       const object = { apiVersion, kind, ...step.object };
       let managed = unpackManaged(packed);
       let error = '';

@@ -21,6 +21,7 @@ import type { Holed } from './holed-fields.ts';
 import { lastAppliedFields, LAST_APPLIED_MANAGER, withLastApplied } from './last-applied.ts';
 import {
   capUpdaters,
+  emptyManaged,
   managerId,
   managerOf,
   NO_MANAGER,
@@ -36,9 +37,10 @@ import {
   type Versions,
 } from './ownership.ts';
 import { printPath } from './path-element.ts';
-import { faultsText, typedFaults } from './typed-faults.ts';
+import { faultsText, typedFaults, type TypedFault } from './typed-faults.ts';
 
 const BEFORE_FIRST_APPLY = 'before-first-apply';
+const FIRST_FAILED = 'failed to create manager for existing fields';
 /** Nobody's name: the operation is its own manager until it is known what it changed. */
 const OPERATION = '';
 
@@ -57,6 +59,8 @@ export interface FieldScope {
   readonly nowSeconds: number;
   /** The object without anything in it, as it is written. */
   readonly empty: JsonObject;
+  /** Objects up to this revision may have been written under another schema; -1: none was. */
+  readonly formedSince: number;
 }
 
 function strip(owners: Owners, id: string): void {
@@ -68,8 +72,26 @@ function strip(owners: Owners, id: string): void {
 }
 
 /**
+ * Where a stored object does not fit its schema, because that has changed since. What was written
+ * later fits, unless nobody tracks it: then it may have been left as it was in what did not fit.
+ */
+function misfits(
+  { versions, formedSince }: FieldScope,
+  live: JsonObject,
+  managed: Managed,
+): readonly TypedFault[] {
+  const isOlder = Number(stringAt(live, 'metadata', 'resourceVersion')) <= formedSince;
+  const isUntracked = formedSince >= 0 && managed.owners.size === 0;
+  if (!isOlder && !isUntracked) return [];
+  // they may be there as they are kept, which is no form of theirs
+  const { managedFields: _, ...metadata } = objectAt(live, 'metadata') ?? {};
+  return typedFaults(versions.schema, { ...live, metadata }, true);
+}
+
+/**
  * Who owns what after `next` was made of `live` (null: the object is new). Both without
- * managedFields. An object that nobody tracks stays untracked.
+ * managedFields. An object that nobody tracks stays untracked; of one that does not fit its schema
+ * all owners are forgotten, as by upstream's UpdateNoErrors.
  */
 export function trackUpdate(
   scope: FieldScope,
@@ -78,6 +100,7 @@ export function trackUpdate(
   managed: Managed,
 ): Managed {
   if (managed.owners.size === 0 && live !== null) return managed;
+  if (live !== null && misfits(scope, live, managed).length > 0) return emptyManaged();
   return update(scope, live ?? scope.empty, next, managed, scope.manager);
 }
 
@@ -141,6 +164,8 @@ export function trackApply(
   const own = live ?? scope.empty;
   let base = managed;
   if (managed.owners.size === 0) {
+    const foreign = live === null ? [] : misfits(scope, live, managed);
+    if (foreign.length > 0) return failed(untypable('first', own, named, foreign));
     const first = { ...manager, name: BEFORE_FIRST_APPLY };
     base = update(scope, scope.empty, own, managed, first);
   }
@@ -150,13 +175,27 @@ export function trackApply(
   }
   const faults = typedFaults(versions.schema, config, false);
   if (faults.length > 0) {
-    const name = stringAt(config, 'metadata', 'name');
-    const who = `${stringAt(config, 'metadata', 'namespace')}/${name}; ${named}`;
-    return failed(
-      unclassified(`failed to create typed patch object (${who}): ${faultsText(faults)}`),
-    );
+    return failed(untypable('patch', config, named, faults));
   }
+  const foreign = live === null ? [] : misfits(scope, live, base);
+  if (foreign.length > 0) return failed(untypable('live', own, named, foreign));
   return applyChecked(scope, own, config, base, force);
+}
+
+/** `first`: who owned what before the first apply. */
+function untypable(
+  which: 'patch' | 'live' | 'first',
+  object: JsonObject,
+  named: string,
+  faults: readonly TypedFault[],
+): ReturnType<typeof unclassified> {
+  const name = stringAt(object, 'metadata', 'name');
+  const who = `(${stringAt(object, 'metadata', 'namespace')}/${name}; ${named})`;
+  const head =
+    which === 'first'
+      ? `${FIRST_FAILED}: failed to convert new object ${who} to smd typed`
+      : `failed to create typed ${which} object ${who}`;
+  return unclassified(`${head}: ${faultsText(faults)}`);
 }
 
 function applyChecked(

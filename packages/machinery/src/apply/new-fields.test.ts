@@ -26,6 +26,7 @@ function scopeOf({ apiVersion, kind, schema }: Kind): FieldScope {
     },
     manager: { name: 'm', operation: 'Update', apiVersion, subresource: '' },
     nowSeconds: 1,
+    formedSince: -1,
     empty: { kind, apiVersion, ...emptyObject(type) },
   };
 }

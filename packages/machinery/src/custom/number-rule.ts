@@ -2,7 +2,8 @@
  * Bounds and multiples of numbers, with the ways of Go's validator: what has no fraction is an
  * integer there, and bounds are cut to integers beside one.
  */
-import { goNumber, isGoInt } from './go-texts.ts';
+import { doubleText } from '../cel/standard-library.ts';
+import { isGoInt } from './go-texts.ts';
 
 export interface NumberRule {
   /** The one type of the node, where it is a number's; '' for int-or-string and open types. */
@@ -62,7 +63,7 @@ export function numberFaults(
     const bound = fits && isGoInt(value) ? Math.trunc(minimum) : minimum;
     const isBelow = rule.isMinimumExclusive ? value <= bound : value < bound;
     const words = rule.isMinimumExclusive ? 'greater than' : 'greater than or equal to';
-    if (isBelow) (found ??= []).push(boundFault(words, bound, value, path));
+    if (isBelow) (found ??= []).push(boundFault(words, bound, value, path, fits));
   }
   if (maximum !== undefined) {
     const fits = isInRange(maximum, rule);
@@ -70,13 +71,25 @@ export function numberFaults(
     const bound = fits && isGoInt(value) ? Math.trunc(maximum) : maximum;
     const isAbove = rule.isMaximumExclusive ? value >= bound : value > bound;
     const words = rule.isMaximumExclusive ? 'less than' : 'less than or equal to';
-    if (isAbove) (found ??= []).push(boundFault(words, bound, value, path));
+    if (isAbove) (found ??= []).push(boundFault(words, bound, value, path, fits));
   }
   return found === null || found.length === 0 ? NONE : found;
 }
 
-function boundFault(words: string, bound: number, value: number, path: string): NumberFault {
-  return { kind: 'named', text: `${path} in body should be ${words} ${goNumber(bound)}`, value };
+function boundFault(
+  words: string,
+  bound: number,
+  value: number,
+  path: string,
+  fits: boolean,
+): NumberFault {
+  const shown = boundText(bound, fits && isGoInt(value));
+  return { kind: 'named', text: `${path} in body should be ${words} ${shown}`, value };
+}
+
+/** A bound is an int64 beside one that it fits, and a float64 beside all else. */
+function boundText(bound: number, isWhole: boolean): string {
+  return isWhole ? String(bound) : doubleText(bound);
 }
 
 function multipleFault(
@@ -91,13 +104,14 @@ function multipleFault(
   const isWhole = fits && isGoInt(value);
   const factor = isWhole ? Math.trunc(multipleOf) : multipleOf;
   if (factor <= 0) {
-    const text = `factor MultipleOf declared for ${path} must be positive: ${goNumber(factor)}`;
+    const shown = boundText(factor, isWhole);
+    const text = `factor MultipleOf declared for ${path} must be positive: ${shown}`;
     return { kind: 'named', text, value: factor };
   }
   const quotient = factor < 1 ? (1 / factor) * value : value / factor;
   const isMultiple = isWhole ? value % factor === 0 : isWholeFloat(quotient);
   if (isMultiple) return null;
-  const text = `${path} in body should be a multiple of ${goNumber(factor)}`;
+  const text = `${path} in body should be a multiple of ${boundText(factor, isWhole)}`;
   return { kind: 'named', text, value };
 }
 

@@ -34,6 +34,19 @@ test('values are refused with the paths and words of upstream', () => {
   assert.deepEqual(faults(few, ['a', 'b', 'c']), ['spec: Too many: 3: must have at most 2 items']);
 });
 
+test('a bound is printed as an integer beside integers, else as a float', () => {
+  const large = { type: 'number', minimum: 2_000_000, multipleOf: 3_000_000 };
+  const about = 'spec in body should be';
+  assert.deepEqual(faults(large, 5), [
+    `spec: Invalid value: 5: ${about} a multiple of 3000000`,
+    `spec: Invalid value: 5: ${about} greater than or equal to 2000000`,
+  ]);
+  assert.deepEqual(faults(large, 0.5), [
+    `spec: Invalid value: 0.5: ${about} a multiple of 3e+06`,
+    `spec: Invalid value: 0.5: ${about} greater than or equal to 2e+06`,
+  ]);
+});
+
 test('alternatives that all fail show the faults of the one that came furthest', () => {
   const either = {
     type: 'object',
