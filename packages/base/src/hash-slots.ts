@@ -24,6 +24,8 @@ const CHUNK_MASK: number = (1 << CHUNK_BITS) - 1;
 const CHUNK_WORDS: number = SEGMENT_WORDS << CHUNK_BITS;
 /** 2^24 segments of 2048 slots: beyond any number of refs. */
 const DEPTH_MAX = 24;
+/** The slots of a segment while it is split. */
+const LEAVING: Int32Array = new Int32Array(SEGMENT_WORDS);
 
 export class HashSlots {
   readonly #chunks: Int32Array[] = [new Int32Array(SEGMENT_WORDS)];
@@ -151,7 +153,8 @@ export class HashSlots {
     this.#addSegment(created);
     const words = this.#chunks[segment >>> CHUNK_BITS]!;
     const base = (segment & CHUNK_MASK) * SEGMENT_WORDS;
-    const old = words.slice(base, base + SEGMENT_WORDS);
+    const old = LEAVING;
+    old.set(words.subarray(base, base + SEGMENT_WORDS));
     words.fill(0, base, base + SEGMENT_WORDS);
     this.#segmentCount[segment] = 0;
     const shift = 31 - depth;

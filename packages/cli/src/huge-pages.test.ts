@@ -11,17 +11,20 @@ import { withHugePages } from './huge-pages.ts';
 const ENTRY = join(import.meta.dirname, 'main.ts');
 const HUGE_KIB = 2048;
 
-test('programs with a store are given huge pages, beside what the user told the library', () => {
+test('programs with a store are told how to deal with memory, beside what the user chose', () => {
   const given = (args: string[], tunables?: string): string | undefined => {
     const env = tunables === undefined ? {} : { GLIBC_TUNABLES: tunables };
     return withHugePages(args, env)['GLIBC_TUNABLES'];
   };
-  assert.equal(given(['store', '--ephemeral']), 'glibc.malloc.hugetlb=1');
+  const back = 'glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=1048576';
+  const all = `glibc.malloc.hugetlb=1:${back}:glibc.malloc.arena_max=2`;
+  assert.equal(given(['store', '--ephemeral']), all);
+  assert.equal(given(['store'], all), all);
+  assert.equal(given(['apiserver'], 'glibc.malloc.check=1'), `glibc.malloc.check=1:${all}`);
   assert.equal(
-    given(['apiserver'], 'glibc.malloc.check=1'),
-    'glibc.malloc.check=1:glibc.malloc.hugetlb=1',
+    given(['apiserver'], 'glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0'),
+    `glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0:${back}`,
   );
-  assert.equal(given(['apiserver'], 'glibc.malloc.hugetlb=0'), 'glibc.malloc.hugetlb=0');
   assert.equal(given(['scheduler']), undefined);
 });
 

@@ -34,9 +34,10 @@ export const KEY_BYTES_MAX = 0xffffff;
 /**
  * Arenas are cut from blocks of shared memory. Memory that is not shared counts as pressure: the
  * collector marks the whole heap for each 64 MiB of it, 8 % of the processor at 150 MB/s, and the
- * longest pauses. Memory that was never written is not resident.
+ * longest pauses. Memory that was never written is not resident. Blocks are small, because one that
+ * is used at all is resident as a whole.
  */
-const BLOCK_ARENAS = 8;
+const BLOCK_ARENAS = 2;
 /** Blocks without any arena in use that are kept, so that churn does not allocate. */
 const SPARE_BLOCKS_MAX = 1;
 /** So much more memory makes the collector look for garbage. */

@@ -5,8 +5,13 @@
  */
 import type { Arenas } from './arenas.ts';
 
-const CHUNK_BITS = 14;
+/**
+ * Chunks of 1 MiB are mapped by themselves: one that is forgotten leaves no hole in the heap.
+ */
+const CHUNK_BITS = 18;
 const CHUNK_EVENTS = 1 << CHUNK_BITS;
+/** What the first chunk begins with. */
+const FIRST_EVENTS = 1024;
 const CHUNK_MASK = CHUNK_EVENTS - 1;
 
 export class EventLog {
@@ -18,7 +23,6 @@ export class EventLog {
   first = 0;
   /** One past the newest event. */
   next = 0;
-  #spare: Uint32Array | null = null;
 
   constructor(arenas: Arenas) {
     this.#arenas = arenas;
@@ -26,12 +30,26 @@ export class EventLog {
 
   append(ref: number): void {
     const at = this.next - this.#base;
-    if ((at & CHUNK_MASK) === 0) {
-      this.#chunks.push(this.#spare ?? new Uint32Array(CHUNK_EVENTS));
-      this.#spare = null;
-    }
-    this.#chunks[Math.floor(at / CHUNK_EVENTS)]![at & CHUNK_MASK] = ref;
+    const chunk = this.#chunkFor(at);
+    chunk[at & CHUNK_MASK] = ref;
     this.next++;
+  }
+
+  /** The chunk that the next event goes to, with room for it. */
+  #chunkFor(at: number): Uint32Array {
+    const index = Math.floor(at / CHUNK_EVENTS);
+    const chunk = this.#chunks[index];
+    if (chunk === undefined) {
+      const size = index === 0 && this.#base === 0 ? FIRST_EVENTS : CHUNK_EVENTS;
+      const fresh = new Uint32Array(size);
+      this.#chunks.push(fresh);
+      return fresh;
+    }
+    if ((at & CHUNK_MASK) < chunk.length) return chunk;
+    const grown = new Uint32Array(chunk.length * 2);
+    grown.set(chunk);
+    this.#chunks[index] = grown;
+    return grown;
   }
 
   at(position: number): number {
@@ -60,10 +78,9 @@ export class EventLog {
   /** Forgets the events before a position. */
   cut(position: number): void {
     this.first = position;
-    while (position - this.#base >= CHUNK_EVENTS) {
-      this.#spare = this.#chunks.shift()!;
-      this.#base += CHUNK_EVENTS;
-    }
+    const gone = Math.floor((position - this.#base) / CHUNK_EVENTS);
+    this.#chunks.splice(0, gone);
+    this.#base += gone * CHUNK_EVENTS;
   }
 
   /**

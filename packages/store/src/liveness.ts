@@ -13,7 +13,16 @@ import type { KeyIndex } from './key-index.ts';
 
 const BLOCK_BITS = 9;
 const BLOCK_ENTRIES = 1 << BLOCK_BITS;
-const BLOCK_MASK = BLOCK_ENTRIES - 1;
+/**
+ * Blocks lie in slabs of 1.5 MiB: large enough to be mapped by themselves, so that a slab that is
+ * forgotten leaves no hole in the heap, and no objects per block for the collector to look at.
+ */
+const SLAB_BITS = 17;
+const SLAB_ENTRIES = 1 << SLAB_BITS;
+const SLAB_MASK = SLAB_ENTRIES - 1;
+const SLAB_BLOCKS = SLAB_ENTRIES / BLOCK_ENTRIES;
+/** What the first slab begins with. */
+const FIRST_ENTRIES = 1024;
 /** Blocks that one question may sort (0.5 ms each); it reads through the others. */
 const SORTS_PER_QUESTION_MAX = 4;
 
@@ -24,11 +33,10 @@ interface Sorted {
   readonly sums: Int32Array;
 }
 
-interface Block {
-  readonly ids: Uint32Array;
-  readonly signs: Int8Array;
+interface Slab {
   readonly revisions: Float64Array;
-  sorted: Sorted | null;
+  /** An id that came; -id of one that went. */
+  readonly ids: Int32Array;
 }
 
 /** Orders two keys by id. */
@@ -37,9 +45,12 @@ type Compare = (a: number, b: number) => number;
 export class Liveness {
   readonly #keys: KeyIndex;
   readonly #compareIds: Compare;
-  #blocks: Block[] = [];
-  /** Entries in #blocks. */
+  #slabs: Slab[] = [];
+  /** By block from the beginning of the first slab. */
+  #sorted: (Sorted | null)[] = [];
+  /** Entries from the beginning of the first slab, and how many of them are forgotten. */
   #size = 0;
+  #first = 0;
   #isAsked = false;
 
   constructor(keys: KeyIndex, compareIds: Compare) {
@@ -48,49 +59,62 @@ export class Liveness {
   }
 
   append(revision: number, id: number, sign: number): void {
-    const at = this.#size & BLOCK_MASK;
-    if (at === 0) {
-      this.#blocks.push({
-        ids: new Uint32Array(BLOCK_ENTRIES),
-        signs: new Int8Array(BLOCK_ENTRIES),
-        revisions: new Float64Array(BLOCK_ENTRIES),
-        sorted: null,
-      });
-    }
-    const block = this.#blocks[this.#blocks.length - 1]!;
-    block.ids[at] = id;
-    block.signs[at] = sign;
-    block.revisions[at] = revision;
+    const at = this.#size & SLAB_MASK;
+    const slab = this.#slabFor(at);
+    slab.revisions[at] = revision;
+    slab.ids[at] = sign > 0 ? id : -id;
     this.#size++;
   }
 
-  clear(): void {
-    this.#blocks = [];
-    this.#size = 0;
+  /** The slab that the next entry goes to, with room for it. */
+  #slabFor(at: number): Slab {
+    const last = this.#slabs.length - 1;
+    if (at === 0) {
+      const fresh = newSlab(last < 0 ? FIRST_ENTRIES : SLAB_ENTRIES);
+      this.#slabs.push(fresh);
+      return fresh;
+    }
+    const slab = this.#slabs[last]!;
+    if (at < slab.ids.length) return slab;
+    const grown = newSlab(slab.ids.length * 2);
+    grown.revisions.set(slab.revisions);
+    grown.ids.set(slab.ids);
+    this.#slabs[last] = grown;
+    return grown;
   }
 
-  /** Forgets entries up to a boundary, whole blocks at a time. */
+  clear(): void {
+    this.#slabs = [];
+    this.#sorted = [];
+    this.#size = 0;
+    this.#first = 0;
+  }
+
+  /** Forgets entries up to a boundary, whole blocks at a time, their memory in whole slabs. */
   cut(boundary: number): void {
-    let gone = 0;
-    while (
-      gone < this.#blocks.length - 1 &&
-      this.#blocks[gone]!.revisions[BLOCK_MASK]! <= boundary
-    ) {
-      gone++;
+    while (this.#first + BLOCK_ENTRIES < this.#size) {
+      if (this.#revision(this.#first + BLOCK_ENTRIES - 1) > boundary) break;
+      this.#sorted[this.#first >> BLOCK_BITS] = null;
+      this.#first += BLOCK_ENTRIES;
     }
+    const gone = this.#first >> SLAB_BITS;
     if (gone === 0) return;
-    this.#blocks.splice(0, gone);
-    this.#size -= gone * BLOCK_ENTRIES;
+    this.#slabs.splice(0, gone);
+    this.#sorted.splice(0, gone * SLAB_BLOCKS);
+    this.#size -= gone * SLAB_ENTRIES;
+    this.#first -= gone * SLAB_ENTRIES;
+  }
+
+  #revision(place: number): number {
+    return this.#slabs[place >> SLAB_BITS]!.revisions[place & SLAB_MASK]!;
   }
 
   /** Sorts one more block, once questions about the past were asked. False when none is left. */
   sortNext(): boolean {
     if (!this.#isAsked) return false;
-    const closed = this.#size >> BLOCK_BITS;
-    for (let index = closed - 1; index >= 0; index--) {
-      const block = this.#blocks[index]!;
-      if (block.sorted !== null) continue;
-      block.sorted = this.#sort(block);
+    for (let block = (this.#size >> BLOCK_BITS) - 1; block >= this.#first >> BLOCK_BITS; block--) {
+      if ((this.#sorted[block] ?? null) !== null) continue;
+      this.#sort(block);
       return true;
     }
     return false;
@@ -107,38 +131,40 @@ export class Liveness {
     this.#isAsked = true;
     let sum = 0;
     let sorts = SORTS_PER_QUESTION_MAX;
-    for (let index = from >> BLOCK_BITS; index << BLOCK_BITS < total; index++) {
-      const block = this.#blocks[index]!;
-      const start = index << BLOCK_BITS;
-      const low = Math.max(0, from - start);
-      const high = Math.min(total - start, BLOCK_ENTRIES);
-      if (block.sorted === null && low === 0 && high === BLOCK_ENTRIES && sorts > 0) {
-        block.sorted = this.#sort(block);
+    for (let block = from >> BLOCK_BITS; block << BLOCK_BITS < total; block++) {
+      const start = block << BLOCK_BITS;
+      const end = Math.min(total, start + BLOCK_ENTRIES);
+      const isWhole = from <= start && end === start + BLOCK_ENTRIES;
+      let sorted = this.#sorted[block] ?? null;
+      if (sorted === null && isWhole && sorts > 0) {
+        sorted = this.#sort(block);
         sorts--;
       }
-      if (block.sorted !== null && low === 0) sum += this.#sumFrom(block.sorted);
-      else sum += this.#scan(block, low, high);
+      if (sorted !== null && isWhole) sum += this.#sumFrom(sorted);
+      else sum += this.#scan(Math.max(from, start), end);
     }
     return sum;
   }
 
-  /** Offset (from the first block) of the first entry after a revision. */
+  /** Place of the first entry after a revision. */
   #seek(revision: number, total: number): number {
-    let low = 0;
+    let low = this.#first;
     let high = total;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const block = this.#blocks[middle >> BLOCK_BITS]!;
-      if (block.revisions[middle & BLOCK_MASK]! <= revision) low = middle + 1;
+      if (this.#revision(middle) <= revision) low = middle + 1;
       else high = middle;
     }
     return low;
   }
 
-  #scan(block: Block, from: number, to: number): number {
+  /** Entries of one block, one by one. */
+  #scan(from: number, to: number): number {
+    const { ids } = this.#slabs[from >> SLAB_BITS]!;
     let sum = 0;
-    for (let i = from; i < to; i++) {
-      if (this.#keys.compare(block.ids[i]!) <= 0) sum += block.signs[i]!;
+    for (let place = from; place < to; place++) {
+      const id = ids[place & SLAB_MASK]!;
+      if (this.#keys.compare(Math.abs(id)) <= 0) sum += Math.sign(id);
     }
     return sum;
   }
@@ -154,16 +180,33 @@ export class Liveness {
     return sorted.sums[sorted.ids.length]! - sorted.sums[low]!;
   }
 
-  #sort(block: Block): Sorted {
+  #sort(block: number): Sorted {
+    const start = block << BLOCK_BITS;
+    const entries = this.#slabs[start >> SLAB_BITS]!.ids;
+    const base = start & SLAB_MASK;
     const order = new Uint16Array(BLOCK_ENTRIES);
     for (let i = 0; i < BLOCK_ENTRIES; i++) order[i] = i;
-    order.sort((a, b) => this.#compareIds(block.ids[a]!, block.ids[b]!));
+    order.sort((a, b) =>
+      this.#compareIds(Math.abs(entries[base + a]!), Math.abs(entries[base + b]!)),
+    );
     const ids = new Uint32Array(BLOCK_ENTRIES);
     const sums = new Int32Array(BLOCK_ENTRIES + 1);
     for (let i = 0; i < BLOCK_ENTRIES; i++) {
-      ids[i] = block.ids[order[i]!]!;
-      sums[i + 1] = sums[i]! + block.signs[order[i]!]!;
+      const id = entries[base + order[i]!]!;
+      ids[i] = Math.abs(id);
+      sums[i + 1] = sums[i]! + Math.sign(id);
     }
-    return { ids, sums };
+    const sorted = { ids, sums };
+    while (this.#sorted.length <= block) this.#sorted.push(null);
+    this.#sorted[block] = sorted;
+    return sorted;
   }
+}
+
+function newSlab(entries: number): Slab {
+  const memory = new ArrayBuffer(entries * 12);
+  return {
+    revisions: new Float64Array(memory, 0, entries),
+    ids: new Int32Array(memory, entries * 8, entries),
+  };
 }
