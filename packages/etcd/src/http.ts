@@ -43,6 +43,40 @@ function isForeign(exchange: Exchange, hosts: readonly string[]): boolean {
   return !hosts.includes(host);
 }
 
+/**
+ * The path that Go's mux would look up: escapes read, dots and double slashes gone. Null when an
+ * escape is none; one that is no UTF-8 stays as it is, and finds nothing.
+ */
+function decodedPath(path: string): string | null {
+  if (!path.includes('%')) return path;
+  if (/%(?![0-9a-f]{2})/i.test(path)) return null;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Where the same path stands without detours (Go's `path.Clean`, and `/v3` for its folder). */
+function cleanPath(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  const clean = `/${parts.join('/')}${path.endsWith('/') && parts.length > 0 ? '/' : ''}`;
+  return clean === '/v3' || clean === '/v3beta' ? `${clean}/` : clean;
+}
+
+function redirect(exchange: Exchange, path: string, query: string): void {
+  const location = encodeURI(path).replaceAll('?', '%3F').replaceAll('#', '%23') + query;
+  const hasBody = exchange.method === 'GET' || exchange.method === 'HEAD';
+  const href = location.replaceAll('&', '&amp;').replaceAll("'", '&#39;');
+  const body = hasBody ? `<a href="${href}">Moved Permanently</a>.\n\n` : '';
+  const type = hasBody ? 'text/html; charset=utf-8' : null;
+  exchange.respond(301, type, body, ['location', location]);
+}
+
 /** What a port answers that speaks gRPC alone. */
 export const grpcOnly: Handler = (exchange) => {
   exchange.respond(404, TEXT_TYPE, 'HTTP is served on --listen-client-http-urls\n', NO_SNIFF);
@@ -59,14 +93,24 @@ export function httpHandler(parts: HttpParts): Handler {
     }
     const { path: target } = exchange;
     const mark = target.indexOf('?');
-    const path = mark < 0 ? target : target.slice(0, mark);
+    const path = decodedPath(mark < 0 ? target : target.slice(0, mark));
+    if (path === null) {
+      exchange.respond(400, TEXT_TYPE, '400 Bad Request', NO_SNIFF);
+      return;
+    }
+    const clean = cleanPath(path);
+    if (clean !== path) {
+      redirect(exchange, clean, mark < 0 ? '' : target.slice(mark));
+      return;
+    }
     if (gateway?.answer(exchange, path) === true) return;
     const isProbe = /^\/(health|metrics|(livez|readyz)(\/|$))/.test(path);
     const isVersion = hasVersion && path === '/version';
     if (!isProbe && !isVersion) notFound(exchange);
+    // Prometheus' handler takes any method.
+    else if (path === '/metrics') exchange.respond(200, METRICS_TYPE, metrics());
     else if (exchange.method !== 'GET') notAllowed(exchange);
     else if (isVersion) version(exchange);
-    else if (path === '/metrics') exchange.respond(200, METRICS_TYPE, metrics());
     else {
       const query = new URLSearchParams(mark < 0 ? '' : target.slice(mark + 1));
       if (!health.answer(exchange, path, query)) notFound(exchange);

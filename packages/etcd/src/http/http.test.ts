@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { ALARM_CORRUPT, ALARM_NO_SPACE } from '@megaplane/store/alarms';
 import { type OpenStore, openStore } from '@megaplane/store/open';
@@ -52,6 +53,7 @@ test('probes answer as in etcd, with their checks, exclusions and alarms', async
   for (const url of [base, probes]) {
     for (const [path, expected] of script) assert.equal(await get(url + path), expected, path);
   }
+  assert.match(await get(`${probes}/metrics`, 'POST'), /^200 # HELP /);
   assert.equal(await get(`${base}/health`, 'POST'), '405 Method Not Allowed\n');
   assert.equal(await get(`${probes}/readyz`, 'DELETE'), '405 Method Not Allowed\n');
 });
@@ -81,6 +83,35 @@ test('a port for probes and scrapers tells no version and has no gateway', async
   );
   assert.equal(await get(`${probes}/version`), '404 404 page not found\n');
   assert.equal(await get(`${probes}/v3/kv/range`, 'POST'), '404 404 page not found\n');
+});
+
+test('paths are read and cleaned as by a Go server', async () => {
+  const script: readonly (readonly [string, string, string])[] = [
+    ['GET', '//version', '301 /version <a href="/version">Moved Permanently</a>.\n\n'],
+    ['GET', '/v3', '301 /v3/ <a href="/v3/">Moved Permanently</a>.\n\n'],
+    ['POST', '/x/../v3/./kv//put?a=b', '301 /v3/kv/put?a=b '],
+    ['POST', '/health/..', '301 / '],
+    ['POST', '/health/.', '301 /health '],
+    ['GET', '/%68ealth', '200 - {"health":"true","reason":""}'],
+    ['GET', '/v3%2fkv%2Frange', '405 - Method Not Allowed\n'],
+    ['GET', '/%zz', '400 - 400 Bad Request'],
+    ['GET', '/%ff', '404 - 404 page not found\n'],
+    ['GET', '/health/', '404 - 404 page not found\n'],
+  ];
+  for (const [method, path, expected] of script) {
+    const found = await new Promise<string>((resolve, reject) => {
+      // `fetch` would clean the path itself.
+      const { port } = new URL(base);
+      const asked = request({ host: '127.0.0.1', port, path, method }, (response) => {
+        let body = '';
+        response.setEncoding('utf8').on('data', (text: string) => (body += text));
+        const { statusCode, headers } = response;
+        response.on('end', () => resolve(`${statusCode} ${headers.location ?? '-'} ${body}`));
+      });
+      asked.on('error', reject).end();
+    });
+    assert.equal(found, expected, path);
+  }
 });
 
 const RANGE = 'grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"';
@@ -117,6 +148,8 @@ const QUERIED = [
   'grpc_server_started_total{grpc_method="Watch",grpc_service="etcdserverpb.Watch",',
   `grpc_server_handled_total{grpc_code="OK",${RANGE}}`,
   `grpc_server_handled_total{grpc_code="InvalidArgument",${RANGE}}`,
+  `grpc_server_handled_total{grpc_code="Unavailable",${RANGE}} 0`,
+  ...['etcd_debugging_mvcc_put_total', 'etcd_debugging_mvcc_range_total'],
   `grpc_server_handling_seconds_bucket{${RANGE},le="0.005"}`,
   ...['grpc_server_msg_received_total{', 'grpc_server_msg_sent_total{'],
   ...['process_resident_memory_bytes', 'process_cpu_seconds_total', 'process_start_time_seconds'],

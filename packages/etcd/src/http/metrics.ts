@@ -91,7 +91,7 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
   counter('slow_apply_total', 'Applies that took too long.', 0);
   counter('slow_read_indexes_total', 'Reads that waited too long for consensus.', 0);
   counter('read_indexes_failed_total', 'Reads that failed for lack of consensus.', 0);
-  gauge('learner_promote_successes', 'Learners promoted.', 0);
+  counter('learner_promote_successes', 'Learners promoted.', 0);
   gauge('snapshot_apply_in_progress_total', 'Snapshots being applied.', 0);
   gauge('proposals_committed_total', 'Revisions as durable as promised.', store.publishedRevision);
   gauge('proposals_applied_total', 'Revisions applied.', store.appliedRevision);
@@ -112,10 +112,16 @@ function mvcc(out: Exposition, { context, watches, methods }: MetricSources): vo
   out.gauge('etcd_mvcc_db_total_size_in_bytes', 'Bytes of memory taken.', total);
   out.gauge('etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes of memory in use.', used);
   out.gauge('etcd_mvcc_db_open_read_transactions', 'Reads under way; they never block.', 0);
-  out.counter('etcd_mvcc_put_total', 'Puts.', store.puts);
-  out.counter('etcd_mvcc_delete_total', 'Deletes.', store.deletes);
-  out.counter('etcd_mvcc_txn_total', 'Transactions.', served('etcdserverpb.KV/Txn'));
-  out.counter('etcd_mvcc_range_total', 'Ranges.', served('etcdserverpb.KV/Range'));
+  const calls = [
+    ['put', 'Puts.', store.puts],
+    ['delete', 'Deletes.', store.deletes],
+    ['txn', 'Transactions.', served('etcdserverpb.KV/Txn')],
+    ['range', 'Ranges.', served('etcdserverpb.KV/Range')],
+  ] as const;
+  // Dashboards of etcd 3.4 and before ask for the second name.
+  for (const prefix of ['etcd_mvcc', 'etcd_debugging_mvcc']) {
+    for (const [name, help, value] of calls) out.counter(`${prefix}_${name}_total`, help, value);
+  }
   const debug = (name: string, help: string, value: number): void =>
     out.gauge(`etcd_debugging_mvcc_${name}`, help, value);
   debug('db_total_size_in_bytes', 'Bytes of memory taken.', total);
@@ -202,8 +208,8 @@ function grpc(out: Exposition, { methods }: MetricSources): void {
   }
   for (const { count, labels } of rows) {
     for (const [code, name] of CODE_NAMES.entries()) {
+      // Zeros as well, as Go's middleware does: a rate needs a value before the first failure.
       const handled = count.handled[code] ?? 0;
-      if (code > 0 && handled === 0) continue;
       const both = { grpc_code: name, ...labels };
       out.counter('grpc_server_handled_total', 'Calls ended, by code.', handled, both);
     }
