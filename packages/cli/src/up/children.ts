@@ -2,13 +2,12 @@
 /** Child processes under supervision: `supervision.ts` decides, this file does. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { createWriteStream } from 'node:fs';
-import type { WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { withHugePages } from '../huge-pages.ts';
 import { STOP_ON_STDIN_END } from '../service.ts';
 import { batchPolicy } from './batch-policy.ts';
+import { ChildLog } from './child-log.ts';
 import { step } from './supervision.ts';
 import type { ChildEvent, ChildState } from './supervision.ts';
 
@@ -32,7 +31,7 @@ export class Child {
   listens = '';
   restarts = 0;
   #plan: ChildPlan;
-  readonly #log: WriteStream;
+  readonly #log: ChildLog;
   readonly #report: (text: string) => void;
   #state: ChildState = { kind: 'stopped' };
   #process: ChildProcess | undefined;
@@ -43,9 +42,7 @@ export class Child {
     this.name = plan.name;
     this.#plan = plan;
     this.#report = report;
-    this.#log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
-    // On a full disk the cluster must still be told of, and stopped cleanly; lines are lost.
-    this.#log.on('error', (error) => report(`${this.name}: its log ends: ${error.message}`));
+    this.#log = new ChildLog(logFile, (text) => report(`${this.name}: ${text}`));
   }
 
   /** How it is started from the next time on. */
@@ -131,7 +128,7 @@ export class Child {
     });
     // A process that could not be made for want of descriptors has no streams either.
     const { stdin, stdout, stderr }: Partial<typeof child> = child;
-    stdin?.on('error', () => this.#write('stdin of the child is closed'));
+    stdin?.on('error', () => this.#log.write('stdin of the child is closed'));
     if (stdout !== undefined) {
       createInterface({ input: stdout }).on('line', (line) => this.#hear(line));
     }
@@ -140,12 +137,8 @@ export class Child {
     }
   }
 
-  #write(line: string): void {
-    if (this.#log.writable) this.#log.write(`${line}\n`);
-  }
-
   #hear(line: string): void {
-    this.#write(line);
+    this.#log.write(line);
     const listens = READY.exec(line)?.[1];
     if (listens === undefined) return;
     this.listens = listens;
@@ -153,7 +146,7 @@ export class Child {
   }
 
   #note(line: string): void {
-    this.#write(line);
+    this.#log.write(line);
     this.#lastLines.push(line);
     if (this.#lastLines.length > LAST_LINES_MAX) this.#lastLines.shift();
   }

@@ -40,7 +40,7 @@ test('a child that dies after it was ready is started again, each time a little 
       'tick -> starting, spawn',
       'exited -> backingOff, report, wakeAt 1700',
       'tick -> starting, spawn',
-      'ready -> ready',
+      'ready -> ready, report',
       'exited -> backingOff, report, wakeAt 62000',
     ],
   );

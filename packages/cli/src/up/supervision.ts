@@ -48,9 +48,7 @@ export function step(state: ChildState, event: ChildEvent, nowMs: number): Child
     case 'start':
       return state.kind === 'stopped' ? spawning(BACKOFF_MS_MIN, false) : unchanged(state);
     case 'ready':
-      return state.kind === 'starting'
-        ? { state: { kind: 'ready', backoffMs: state.backoffMs, sinceMs: nowMs }, effects: [] }
-        : unchanged(state);
+      return state.kind === 'starting' ? readied(state, nowMs) : unchanged(state);
     case 'exited':
       return exited(state, event.exit, nowMs);
     case 'stop':
@@ -62,6 +60,13 @@ export function step(state: ChildState, event: ChildEvent, nowMs: number): Child
 
 function spawning(backoffMs: number, hasBeenReady: boolean): ChildStep {
   return { state: { kind: 'starting', backoffMs, hasBeenReady }, effects: [{ kind: 'spawn' }] };
+}
+
+function readied(state: Extract<ChildState, { kind: 'starting' }>, nowMs: number): ChildStep {
+  const { backoffMs, hasBeenReady } = state;
+  // Its death was told: so must be that nobody has to do anything about it.
+  const effects: ChildEffect[] = hasBeenReady ? [{ kind: 'report', text: 'is ready again' }] : [];
+  return { state: { kind: 'ready', backoffMs, sinceMs: nowMs }, effects };
 }
 
 function unchanged(state: ChildState): ChildStep {
