@@ -33,6 +33,7 @@ export const HTTP1_FAILURES = {
   headSize: { status: 431, text: 'the head of the request is too large' },
   fieldCount: { status: 431, text: 'the request has too many header fields' },
   host: { status: 400, text: 'exactly one host header is required' },
+  hostValue: { status: 400, text: 'the host header holds a byte that hosts must not hold' },
   lengthValue: { status: 400, text: 'content-length is no plain number' },
   lengthTwice: { status: 400, text: 'there is more than one content-length' },
   lengthAndCoding: { status: 400, text: 'content-length and transfer-encoding exclude each other' },
@@ -55,6 +56,7 @@ const COLON = 58;
 const IS_TOKEN = 1;
 const IS_VALUE = 2;
 const IS_TARGET = 4;
+const IS_HOST = 8;
 const BYTE_CLASS: Uint8Array = byteClasses();
 
 function byteClasses(): Uint8Array {
@@ -63,6 +65,8 @@ function byteClasses(): Uint8Array {
     if (/[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(byte))) classes[byte]! |= IS_TOKEN;
     if (byte === TAB || (byte >= SPACE && byte !== 127)) classes[byte]! |= IS_VALUE;
     if (byte > SPACE && byte < 127) classes[byte]! |= IS_TARGET;
+    // uri-host and port of RFC 3986 3.2.2
+    if (/[\w!$%&'()*+,\-.:;=[\]~]/.test(String.fromCharCode(byte))) classes[byte]! |= IS_HOST;
   }
   return classes;
 }
@@ -357,8 +361,20 @@ export class Http1Head {
     else if (this.isChunked && this.minor === 0) this.failure = 'codingVersion';
     else if (isResponse) return true;
     else if (this.#hosts > 1 || (this.#hosts === 0 && this.minor === 1)) this.failure = 'host';
+    else if (!this.#isHost()) this.failure = 'hostValue';
     else return this.#target();
     return false;
+  }
+
+  /** RFC 9112 3.2: what is no host must be refused. */
+  #isHost(): boolean {
+    if (this.hostField < 0) return true;
+    const row = 4 * this.hostField;
+    const end = this.start + this.fields[row + 3]!;
+    for (let at = this.start + this.fields[row + 2]!; at < end; at++) {
+      if ((BYTE_CLASS[this.bytes[at]!]! & IS_HOST) === 0) return false;
+    }
+    return true;
   }
 
   /** Brings an absolute URL to its path, which starts within it; refuses what is no target. */

@@ -182,6 +182,22 @@ test(
   },
 );
 
+test('plain HTTP on a port of TLS is told of', { skip: noOpenssl }, async () => {
+  for (const request of ['GET / HTTP/1.1\r\n\r\n', 'POST /x HTTP/1.1\r\n\r\nbody']) {
+    const text = await new Promise<string>((resolve) => {
+      const socket = connectSocket(secure.address.port, '127.0.0.1');
+      let all = '';
+      socket.on('data', (chunk: Buffer) => (all += chunk.toString()));
+      socket.on('close', () => resolve(all));
+      socket.write(request);
+    });
+    assert.match(
+      text,
+      /^HTTP\/1\.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS/,
+    );
+  }
+});
+
 test('new TLS connections see a reloaded certificate', { skip: noOpenssl }, async () => {
   const listener = await listen({ handler, tls });
   const seen = (): Promise<string> =>

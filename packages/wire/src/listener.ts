@@ -79,6 +79,21 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   return made;
 }
 
+/** What Go's servers say to `curl http://` on a port of TLS. */
+const PLAIN_ANSWER =
+  'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n';
+
+/** A client that breaks off its handshake is its own affair; one that speaks HTTP is told. */
+function refuseHandshake(error: NodeJS.ErrnoException, socket: TLSSocket): void {
+  // The socket below, which speaks plainly: Node gives it no public name.
+  const below = (socket as TLSSocket & { readonly _parent?: Socket })._parent;
+  if (error.code !== 'ERR_SSL_HTTP_REQUEST' || below?.writable !== true) {
+    socket.destroy();
+    return;
+  }
+  below.write(PLAIN_ANSWER, () => socket.destroy());
+}
+
 class SocketListener implements Listener {
   readonly #options: ListenOptions;
   readonly #serverOptions: ServerOptions;
@@ -121,8 +136,7 @@ class SocketListener implements Listener {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
-    // A client that breaks off its handshake, or speaks no TLS, is its own affair.
-    server.on('tlsClientError', (_error: Error, socket: TLSSocket) => socket.destroy());
+    server.on('tlsClientError', refuseHandshake);
     this.#server = server;
   }
 
