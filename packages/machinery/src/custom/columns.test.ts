@@ -28,7 +28,7 @@ test('paths lead through fields, indexes, slices, filters, unions and descents',
   assert.deepEqual(find('.spec.replicas'), [3]);
   assert.deepEqual(find(".spec['replicas']"), [3]);
   assert.deepEqual(find(`.metadata.annotations.example\\.com/a\\.b`), ['dotted']);
-  assert.deepEqual(find(`.metadata.annotations['example.com/a.b']`), ['dotted']);
+  assert.deepEqual(find(`.metadata.annotations['example\\.com/a\\.b']`), ['dotted']);
   assert.deepEqual(find('.spec.tags[1]'), ['y']);
   assert.deepEqual(find('.spec.tags[-1]'), ['y']);
   assert.deepEqual(find('.spec.tags[0:1]'), ['x']);
@@ -43,10 +43,41 @@ test('paths lead through fields, indexes, slices, filters, unions and descents',
   assert.deepEqual(find('.spec.replicas.deeper'), []);
 });
 
+test('odd paths lead where the parser of client-go leads them', () => {
+  assert.deepEqual(find(`.metadata.annotations['example.com/a.b']`), []);
+  assert.deepEqual(find('.spec.tags[5]'), []);
+  assert.deepEqual(find('.spec.tags[0:9]'), []);
+  assert.deepEqual(find('.spec.tags[0:2:2]'), ['x']);
+  assert.deepEqual(find('.spec.tags[*].deeper'), []);
+  assert.deepEqual(find('.spec.map.*'), [1, null]);
+  assert.deepEqual(find('.spec replicas'), []);
+  assert.deepEqual(find('.spec .replicas'), [3]);
+  assert.deepEqual(find('.spec "text"'), ['text']);
+  assert.deepEqual(find('.spec.replicas}{.spec.on'), [3]);
+  assert.deepEqual(find('.status.conditions[?(@.type==Ready)].status'), []);
+  assert.deepEqual(find('.status.conditions[?(@.n=="2")].status'), []);
+});
+
 test('text that is no path is told from one', () => {
-  for (const path of ['.spec[', '.spec[x]', '.a[?(@.x ==)]', '.a..', '.a.[', '.[?(]']) {
-    assert.equal(JsonPath.parse(path), null, path);
-  }
+  const paths = [
+    '.spec[',
+    '.spec[x]',
+    '.a[?(@.x ==)]',
+    '.a.[',
+    '.[?(]',
+    `.a["b"]`,
+    '..*',
+    '.a[?(@.b=~"c")]',
+  ];
+  for (const path of paths) assert.equal(JsonPath.parse(path), null, path);
+});
+
+test('columns end before a path that cannot be read', () => {
+  const paths = ['.spec.replicas', '.spec["on"]', '.spec.ratio'];
+  const columns = paths.map((jsonPath) => ({ name: 'One', type: 'string', jsonPath }));
+  const printer = customPrinterOf(columns);
+  assert.deepEqual(printer.columns.length, 2);
+  assert.deepEqual(printer.row(OBJECT, NOW).cells, ['w', '3']);
 });
 
 test('cells have the type of their column, or nothing', () => {
@@ -61,6 +92,8 @@ test('cells have the type of their column, or nothing', () => {
     column('Map', 'string', '.spec.map'),
     column('Wrong', 'integer', '.spec.on'),
     column('Absent', 'string', '.spec.absent'),
+    column('Null', 'string', '.spec.map.a'),
+    column('No date', 'date', '.spec.none'),
     column('Age', 'date', '.metadata.creationTimestamp'),
     column('Bad', 'date', '.metadata.name'),
     { ...column('Wide', 'string', '.metadata.name'), priority: 1, description: 'Its name.' },
@@ -73,6 +106,8 @@ test('cells have the type of their column, or nothing', () => {
     '["x","y"]',
     '{"a":null,"b":1}',
     null,
+    null,
+    '<no value>',
     null,
     '24h',
     '<invalid>',

@@ -1,28 +1,33 @@
 /** Printer columns of custom resources: JSONPath as upstream's table convertor reads it. */
 import { numberAt, stringAt } from '../json.ts';
-import { goJson } from './go-texts.ts';
+import { goJson, goNumber } from './go-texts.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
-import { sinceText } from '../printing-age.ts';
+import { agoText } from '../printing-age.ts';
 import { columnsOf, nameOf, type Column } from '../printing-columns.ts';
 import { customPrinter, type Printer } from '../printing.ts';
+import { parseTime } from '../times.ts';
 import { JsonPath } from './json-path.ts';
 
 /**
  * The printer of a version: its name, then its `additionalPrinterColumns`; without any, name and
- * age. Cells are of the column's type, or null where the object has nothing there.
+ * age. Cells are of the column's type, or null where the object has nothing there; a null in an
+ * object is printed as Go's templates print it.
  */
 export function customPrinterOf(columns: readonly JsonObject[]): Printer {
   if (columns.length === 0) return customPrinter;
-  const own = columns.map((column) => ({
-    column: columnOf(column),
-    path: JsonPath.parse(stringAt(column, 'jsonPath')),
-  }));
+  const own: { readonly column: Column; readonly path: JsonPath }[] = [];
+  for (const column of columns) {
+    const path = JsonPath.parse(stringAt(column, 'jsonPath'));
+    // upstream takes those before a path that it cannot read, and none after it
+    if (path === null) break;
+    own.push({ column: columnOf(column), path });
+  }
   return {
     columns: [...columnsOf('Name'), ...own.map(({ column }) => column)],
     row: (object, nowMs) => ({
       cells: [
         nameOf(object),
-        ...own.map(({ column, path }) => cellOf(column.type, path?.find(object)[0], nowMs)),
+        ...own.map(({ column, path }) => cellOf(column.type, path.find(object)[0], nowMs)),
       ],
     }),
   };
@@ -44,7 +49,8 @@ function columnOf(column: JsonObject): Column {
 }
 
 function cellOf(type: string, value: JsonValue | undefined, nowMs: number): JsonValue {
-  if (value === undefined || value === null) return null;
+  if (value === undefined) return null;
+  if (value === null) return type === 'string' ? '<no value>' : null;
   switch (type) {
     case 'string':
       return plainText(value);
@@ -61,22 +67,14 @@ function cellOf(type: string, value: JsonValue | undefined, nowMs: number): Json
   }
 }
 
-const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
-
 function dateText(value: string, nowMs: number): string {
-  if (!RFC_3339.test(value) || Number.isNaN(Date.parse(value))) return '<invalid>';
-  return sinceText(value, nowMs);
+  if (value === '' || value === 'null') return '<unknown>';
+  const time = parseTime(value);
+  return time === undefined ? '<invalid>' : agoText(time.seconds * 1000, nowMs);
 }
 
 /** A value as text: what has members as JSON. */
 function plainText(value: JsonValue): string {
   if (Array.isArray(value) || isObject(value)) return goJson(value);
-  return typeof value === 'number' ? numberText(value) : String(value);
-}
-
-/** Go writes exponents of fractions from 1e-05 on, with at least two digits. */
-function numberText(value: number): string {
-  const size = Math.abs(value);
-  if (size === 0 || size >= 1e-4) return String(value);
-  return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
+  return typeof value === 'number' ? goNumber(value) : String(value);
 }

@@ -1,26 +1,15 @@
 /**
  * JSONPath as Kubernetes has it in printer columns: fields, indexes, slices, wildcards, filters,
- * unions and descent (`.status.conditions[?(@.type=="Ready")].status`).
+ * unions and descent (`.status.conditions[?(@.type=="Ready")].status`). Odd paths are read as the
+ * parser of client-go reads them, so that what leads nowhere there leads nowhere here: a quoted
+ * key in brackets is a path of its own, spaces end a name, two values do not compare.
  */
-import { equals } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isGoInt } from './go-texts.ts';
+import { PathReader, type Operator, type Slice, type Step } from './json-path-reader.ts';
 
-type Step =
-  | { readonly kind: 'field'; readonly name: string }
-  | { readonly kind: 'all' }
-  | { readonly kind: 'descent' }
-  | { readonly kind: 'slice'; readonly from: number | null; readonly to: number | null }
-  | { readonly kind: 'index'; readonly at: number }
-  | { readonly kind: 'union'; readonly steps: readonly Step[] }
-  | { readonly kind: 'filter'; readonly filter: Filter };
-
-interface Filter {
-  readonly left: Operand;
-  readonly operator: string;
-  readonly right: Operand | null;
-}
-
-type Operand = { readonly path: readonly Step[] } | { readonly value: JsonValue };
+/** Values that a path leads to; null where a step of it fails, as an index out of bounds does. */
+type Values = readonly JsonValue[] | null;
 
 /** A path that was read once and can be followed in any object. */
 export class JsonPath {
@@ -32,187 +21,60 @@ export class JsonPath {
 
   /** Reads a path (`.spec.replicas`, without braces); null where it is none. */
   static parse(text: string): JsonPath | null {
-    const steps = new PathReader(text).path();
+    const steps = PathReader.read(text);
     return steps === null ? null : new JsonPath(steps);
   }
 
-  /** What the path leads to, in order; nothing where a step is absent. */
+  /** What the path leads to, in order; nothing where a step is absent or fails. */
   find(object: JsonObject): readonly JsonValue[] {
-    return follow(this.#steps, [object]);
+    return follow(this.#steps, [object]) ?? [];
   }
 }
 
-const OPERATORS = ['==', '!=', '<=', '>=', '<', '>'] as const;
-
-class PathReader {
-  readonly #text: string;
-  #at = 0;
-
-  constructor(text: string) {
-    this.#text = text;
+function follow(steps: readonly Step[], start: readonly JsonValue[]): Values {
+  let values: Values = start;
+  for (const step of steps) {
+    values = next(step, values);
+    if (values === null) return null;
   }
-
-  path(): readonly Step[] | null {
-    const steps: Step[] = [];
-    while (this.#at < this.#text.length) {
-      const step = this.#step();
-      if (step === null) return null;
-      steps.push(step);
-    }
-    return steps;
-  }
-
-  #step(): Step | null {
-    const text = this.#text;
-    if (text.startsWith('..', this.#at)) {
-      this.#at++;
-      // what follows a descent is a field with its point, or a bracket
-      if (text[this.#at + 1] === '[') this.#at++;
-      return { kind: 'descent' };
-    }
-    if (text[this.#at] === '[') return this.#bracket();
-    if (text[this.#at] === '.') this.#at++;
-    else if (this.#at > 0) return null;
-    if (text[this.#at] === '[') return this.#bracket();
-    let name = '';
-    for (let char = text[this.#at]; char !== undefined; char = text[this.#at]) {
-      if (char === '.' || char === '[') break;
-      if (char === '\\') this.#at++;
-      name += text[this.#at] ?? '';
-      this.#at++;
-    }
-    if (name === '') return null;
-    return name === '*' ? { kind: 'all' } : { kind: 'field', name };
-  }
-
-  #bracket(): Step | null {
-    const end = closingBracket(this.#text, this.#at);
-    if (end < 0) return null;
-    const inside = this.#text.slice(this.#at + 1, end).trim();
-    this.#at = end + 1;
-    if (inside.startsWith('?(') && inside.endsWith(')')) return filterStep(inside.slice(2, -1));
-    const parts = splitOutside(inside, ',').map((part) => bracketPart(part.trim()));
-    if (parts.length === 1) return parts[0] ?? null;
-    return parts.includes(null)
-      ? null
-      : { kind: 'union', steps: parts.filter((part) => part !== null) };
-  }
-}
-
-/** Where the bracket at `from` ends, looking past quoted text; -1 where it does not. */
-function closingBracket(text: string, from: number): number {
-  let depth = 0;
-  let quote = '';
-  for (let at = from; at < text.length; at++) {
-    const char = text[at] ?? '';
-    if (quote !== '') {
-      if (char === '\\') at++;
-      else if (char === quote) quote = '';
-    } else if (char === '"' || char === "'") quote = char;
-    else if (char === '[') depth++;
-    else if (char === ']' && --depth === 0) return at;
-  }
-  return -1;
-}
-
-function splitOutside(text: string, separator: string): string[] {
-  const parts: string[] = [];
-  let quote = '';
-  let part = '';
-  for (const char of text) {
-    if (quote === '' && char === separator) {
-      parts.push(part);
-      part = '';
-      continue;
-    }
-    if (quote === '' && (char === '"' || char === "'")) quote = char;
-    else if (char === quote) quote = '';
-    part += char;
-  }
-  parts.push(part);
-  return parts;
-}
-
-function bracketPart(part: string): Step | null {
-  if (part === '*') return { kind: 'all' };
-  const quoted = /^(?:'(.*)'|"(.*)")$/s.exec(part);
-  if (quoted !== null) return { kind: 'field', name: unescape(quoted[1] ?? quoted[2] ?? '') };
-  if (/^-?\d+$/.test(part)) return { kind: 'index', at: Number(part) };
-  const range = /^(-?\d*):(-?\d*)(?::1?)?$/.exec(part);
-  if (range === null) return null;
-  return { kind: 'slice', from: boundOf(range[1]), to: boundOf(range[2]) };
-}
-
-function boundOf(text: string | undefined): number | null {
-  return text === undefined || text === '' ? null : Number(text);
-}
-
-function unescape(text: string): string {
-  return text.replaceAll(/\\(.)/gs, '$1');
-}
-
-function filterStep(text: string): Step | null {
-  for (const operator of OPERATORS) {
-    const at = indexOutside(text, operator);
-    if (at < 0) continue;
-    const left = operandOf(text.slice(0, at).trim());
-    const right = operandOf(text.slice(at + operator.length).trim());
-    if (left === null || right === null) return null;
-    return { kind: 'filter', filter: { left, operator, right } };
-  }
-  const left = operandOf(text.trim());
-  return left === null ? null : { kind: 'filter', filter: { left, operator: '', right: null } };
-}
-
-function indexOutside(text: string, wanted: string): number {
-  let quote = '';
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at] ?? '';
-    if (quote !== '') {
-      if (char === quote) quote = '';
-    } else if (char === '"' || char === "'") quote = char;
-    else if (text.startsWith(wanted, at)) return at;
-  }
-  return -1;
-}
-
-function operandOf(text: string): Operand | null {
-  if (text.startsWith('@')) {
-    const path = new PathReader(text.slice(1)).path();
-    return path === null ? null : { path };
-  }
-  const quoted = /^(?:'(.*)'|"(.*)")$/s.exec(text);
-  if (quoted !== null) return { value: unescape(quoted[1] ?? quoted[2] ?? '') };
-  if (text === 'true' || text === 'false') return { value: text === 'true' };
-  return text !== '' && Number.isFinite(Number(text)) ? { value: Number(text) } : null;
-}
-
-function follow(steps: readonly Step[], start: readonly JsonValue[]): readonly JsonValue[] {
-  let values = start;
-  for (const step of steps) values = values.flatMap((value) => next(step, value));
   return values;
 }
 
-function next(step: Step, value: JsonValue): readonly JsonValue[] {
+function next(step: Step, values: readonly JsonValue[]): Values {
   switch (step.kind) {
     case 'field':
-      return isObject(value) && Object.hasOwn(value, step.name) ? [value[step.name] ?? null] : [];
+      return values.flatMap((value) => member(value, step.name));
     case 'all':
-      return inner(value);
+      return values.flatMap(inner);
     case 'descent':
-      return descend(value);
-    case 'index': {
-      if (!Array.isArray(value)) return [];
-      const found = value.at(step.at);
-      return found === undefined ? [] : [found];
-    }
+      return descend(values);
     case 'slice':
-      return Array.isArray(value) ? value.slice(step.from ?? 0, step.to ?? value.length) : [];
+      return each(values, (value) => (value === null ? [] : sliced(step, value)));
     case 'union':
-      return step.steps.flatMap((one) => next(one, value));
+      return each(step.paths, (path) => follow(path, values));
     case 'filter':
-      return Array.isArray(value) ? value.filter((one) => passes(step.filter, one)) : [];
+      return each(values, (value) => filtered(step, value));
+    case 'text':
+      return [step.text];
+    case 'literal':
+      return values.map(() => step.value);
+    case 'identifier':
+      return null;
   }
+}
+
+function each<T>(values: readonly T[], work: (value: T) => Values): Values {
+  const all: JsonValue[] = [];
+  for (const value of values) {
+    const found = work(value);
+    if (found === null) return null;
+    all.push(...found);
+  }
+  return all;
+}
+
+function member(value: JsonValue, name: string): readonly JsonValue[] {
+  return isObject(value) && Object.hasOwn(value, name) ? [value[name] ?? null] : [];
 }
 
 function inner(value: JsonValue): readonly JsonValue[] {
@@ -220,27 +82,65 @@ function inner(value: JsonValue): readonly JsonValue[] {
   return isObject(value) ? Object.values(value).filter((one) => one !== undefined) : [];
 }
 
-function descend(value: JsonValue): readonly JsonValue[] {
-  return [value, ...inner(value).flatMap(descend)];
+/** All that has something in it, each before what is in it. */
+function descend(values: readonly JsonValue[]): readonly JsonValue[] {
+  return values.flatMap((value) => {
+    const parts = inner(value);
+    return parts.length === 0 ? [] : [value, ...descend(parts)];
+  });
 }
 
-function passes({ left, operator, right }: Filter, value: JsonValue): boolean {
-  const one = valueOf(left, value);
-  if (right === null) return one !== undefined;
-  const other = valueOf(right, value);
-  if (one === undefined || other === undefined) return false;
-  if (operator === '==') return equals(one, other);
-  if (operator === '!=') return !equals(one, other);
-  if (!isOrdered(one) || !isOrdered(other) || typeof one !== typeof other) return false;
-  if (operator === '<') return one < other;
-  if (operator === '<=') return one <= other;
-  return operator === '>' ? one > other : one >= other;
+function sliced({ from, to, isOne, step }: Slice, value: JsonValue): Values {
+  if (!Array.isArray(value)) return null;
+  const size = value.length;
+  const start = from === null ? 0 : from < 0 ? from + size : from;
+  const given = isOne ? (from ?? 0) + 1 : (to ?? size);
+  const end = given < 0 || (given === 0 && isOne) ? given + size : given;
+  if (start === end) return [];
+  if (start < 0 || start >= size || end < 0 || end > size || start > end) return null;
+  if (step !== null && step <= 0) return null;
+  return value.slice(start, end).filter((_, index) => index % (step ?? 1) === 0);
 }
 
-function isOrdered(value: JsonValue): value is string | number {
-  return typeof value === 'string' || typeof value === 'number';
+function filtered({ left, operator, right }: Step & { kind: 'filter' }, value: JsonValue): Values {
+  if (!Array.isArray(value)) return null;
+  return each(value, (one) => {
+    const lefts = follow(left, [one]);
+    if (operator === 'exists') return lefts !== null && lefts.length > 0 ? [one] : [];
+    if (lefts === null || lefts.length > 1) return null;
+    if (lefts.length === 0) return [];
+    const rights = follow(right, [one]);
+    if (rights === null || rights.length > 1) return null;
+    if (rights.length === 0) return [];
+    const passes = compare(operator, lefts[0] ?? null, rights[0] ?? null);
+    return passes === null ? null : passes ? [one] : [];
+  });
 }
 
-function valueOf(operand: Operand, value: JsonValue): JsonValue | undefined {
-  return 'value' in operand ? operand.value : follow(operand.path, [value])[0];
+/** As Go's templates compare: numbers with numbers of their kind, texts, and truth for sameness. */
+function compare(operator: Operator, one: JsonValue, other: JsonValue): boolean | null {
+  const kind = kindOf(one);
+  if (kind === 'none' || kind !== kindOf(other)) return null;
+  if (operator === '==') return one === other;
+  if (operator === '!=') return one !== other;
+  if (kind === 'boolean') return null;
+  switch (operator) {
+    case '<':
+      return (one ?? 0) < (other ?? 0);
+    case '<=':
+      return (one ?? 0) <= (other ?? 0);
+    case '>':
+      return (one ?? 0) > (other ?? 0);
+    case '>=':
+      return (one ?? 0) >= (other ?? 0);
+    case 'exists':
+    case 'unknown':
+      return null;
+  }
+}
+
+function kindOf(value: JsonValue): 'string' | 'boolean' | 'whole' | 'float' | 'none' {
+  if (typeof value === 'number') return isGoInt(value) ? 'whole' : 'float';
+  if (typeof value === 'string') return 'string';
+  return typeof value === 'boolean' ? 'boolean' : 'none';
 }
