@@ -57,6 +57,8 @@ export class ClassRules {
   readonly #table: NodeTable;
   readonly #profile: FastProfile;
   readonly #scalars: { readonly scalar: number; readonly name: string; readonly amount: number }[];
+  /** Scalar resources without which a node will not do. */
+  readonly wanted: readonly number[];
   readonly #isBalanced: boolean;
   readonly #isNameBound: boolean;
   readonly #milliCpu: number;
@@ -93,6 +95,8 @@ export class ClassRules {
     this.#scalars = [...podClass.requests.scalars]
       .filter(([, amount]) => amount !== 0)
       .map(([name, amount]) => ({ scalar: table.scalars.numberOf(name), name, amount }));
+    const isWanted = ({ amount }: { readonly amount: number }): boolean => amount > 0;
+    this.wanted = this.#scalars.filter(isWanted).map(({ scalar }) => scalar);
     this.#isNameBound = podClass.isNameBound;
     this.#milliCpu = podClass.requests.milliCpu;
     this.#memory = podClass.requests.memory;

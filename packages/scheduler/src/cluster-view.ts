@@ -180,13 +180,18 @@ export class ClusterView implements Snapshot {
     return new NodeInfo(object, this.#imagesOf(id));
   }
 
-  #take(id: number): void {
-    const table = this.#nodes;
-    if (!table.isPresent(id)) return;
+  /** A node of the tables as an object. */
+  nodeAt(id: number): NodeInfo {
     const info = this.bareNodeAt(id);
-    for (let pod = table.firstPod.get(id); pod >= 0; pod = this.#pods.next.get(pod)) {
+    for (let pod = this.#nodes.firstPod.get(id); pod >= 0; pod = this.#pods.next.get(pod)) {
       info.addPod(this.podAt(pod));
     }
+    return info;
+  }
+
+  #take(id: number): void {
+    if (!this.#nodes.isPresent(id)) return;
+    const info = this.nodeAt(id);
     this.#infos.set(info.name, info);
     this.#tree.set(info.name, info.labels);
   }

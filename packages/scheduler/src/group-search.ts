@@ -23,6 +23,8 @@ export class GroupSearch {
   #shape: Int32Array = new Int32Array(ENTRIES_MIN);
   #cell: Int32Array = new Int32Array(ENTRIES_MIN);
   #under: Int32Array = new Int32Array(ENTRIES_MIN);
+  /** Shapes that are looked at. */
+  #selected: Int32Array = new Int32Array(0);
   #entries = 0;
   #highest = -1;
   #softMax = 0;
@@ -42,9 +44,10 @@ export class GroupSearch {
     this.#excluded = excluded;
     rules.prepare();
     const { shapes } = this.#groups;
-    if (!this.#normalise(shapes, rules)) return -1;
+    const count = this.#select(rules);
+    if (!this.#normalise(shapes, rules, count)) return -1;
     this.#openHeads(rules.scoreMax + rules.pairScoreMax + 1);
-    for (let s = 0; s < shapes.length; s++) this.#offer(shapes, s, 0);
+    for (let s = 0; s < count; s++) this.#offer(shapes, this.#selected[s]!, 0);
     let best = -1;
     let node = -1;
     while (this.#highest > best) {
@@ -76,6 +79,22 @@ export class GroupSearch {
       }
     }
     return node;
+  }
+
+  /** Chooses the shapes that have what is wanted; returns how many they are. */
+  #select(rules: ClassRules): number {
+    const { shapes } = this.#groups;
+    if (this.#selected.length < shapes.length) {
+      this.#selected = new Int32Array(Math.max(shapes.length, 2 * this.#selected.length));
+    }
+    const offering = this.#groups.offering(rules.wanted);
+    let count = 0;
+    if (offering === null) {
+      for (; count < shapes.length; count++) this.#selected[count] = count;
+    } else {
+      for (const number of offering) this.#selected[count++] = number;
+    }
+    return count;
   }
 
   #openHeads(length: number): void {
@@ -122,27 +141,29 @@ export class GroupSearch {
   }
 
   /** The greatest raw scores among shapes with a feasible node; false if no node is feasible. */
-  #normalise(shapes: readonly NodeShape[], rules: ClassRules): boolean {
+  #normalise(shapes: readonly NodeShape[], rules: ClassRules, count: number): boolean {
     this.#softMax = 0;
     this.#affinityMax = 0;
     let isPlain = true;
-    for (let s = 0; s < shapes.length; s++) {
-      if (shapes[s]!.tree.count(0) === 0) continue;
-      const fixed = rules.judgeKind(shapes[s]!.kind);
+    for (let s = 0; s < count; s++) {
+      const shape = shapes[this.#selected[s]!]!;
+      if (shape.tree.count(0) === 0) continue;
+      const fixed = rules.judgeKind(shape.kind);
       if (fixed < 0) continue;
       const { softTaints, affinity } = rules.pairs[fixed - 1]!;
       if (softTaints > 0 || affinity > 0) isPlain = false;
     }
     if (isPlain) return true;
     let isAnyFeasible = false;
-    for (let s = 0; s < shapes.length; s++) {
-      if (shapes[s]!.tree.count(0) === 0) continue;
-      const fixed = rules.judgeKind(shapes[s]!.kind);
+    for (let s = 0; s < count; s++) {
+      const shape = shapes[this.#selected[s]!]!;
+      if (shape.tree.count(0) === 0) continue;
+      const fixed = rules.judgeKind(shape.kind);
       if (fixed < 0) continue;
       const { softTaints, affinity } = rules.pairs[fixed - 1]!;
       const isHigher = softTaints > this.#softMax || affinity > this.#affinityMax;
       if (isAnyFeasible && !isHigher) continue;
-      if (!this.#isFeasible(shapes[s]!, 0)) continue;
+      if (!this.#isFeasible(shape, 0)) continue;
       isAnyFeasible = true;
       this.#softMax = Math.max(this.#softMax, softTaints);
       this.#affinityMax = Math.max(this.#affinityMax, affinity);

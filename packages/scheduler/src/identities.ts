@@ -51,12 +51,13 @@ export class Identities {
   /** `template` is a pod without node and metadata (`templateOf`). */
   acquireClass(template: PodObject): number {
     const key = JSON.stringify(template.spec);
-    return this.classes.acquire(key, () => createPodClass(template, this.#nodeClassOf(template)));
+    return this.classes.acquire(key, () =>
+      createPodClass(template, this.nodeClassOf(nodeClassKey(template))),
+    );
   }
 
   /** Numbers are never given twice, so that what is kept by number need not be checked. */
-  #nodeClassOf(template: PodObject): number {
-    const key = nodeClassKey(template);
+  nodeClassOf(key: string): number {
     let known = this.#nodeClasses.get(key);
     if (known === undefined) {
       if (this.#nodeClasses.size >= NODE_CLASSES_MAX) this.#nodeClasses.clear();

@@ -20,6 +20,8 @@ export class NodeGroups {
   readonly head: Int32Column = new Int32Column();
   readonly #table: NodeTable;
   readonly #shapeOf = new Map<number | string, number>();
+  /** By scalar resource: shapes whose nodes have any of it. */
+  readonly #offering = new Map<number, Set<number>>();
   readonly #points = new TreePoints();
   readonly #group = new Int32Column();
   readonly #next = new Int32Column();
@@ -44,6 +46,16 @@ export class NodeGroups {
   /** Groups that hold nodes. */
   get count(): number {
     return this.#groups;
+  }
+
+  /** Shapes whose nodes have any of the scarcest of some resources; null: all, as none is asked. */
+  offering(scalars: readonly number[]): ReadonlySet<number> | null {
+    let least: ReadonlySet<number> | null = null;
+    for (const scalar of scalars) {
+      const shapes = this.#offering.get(scalar) ?? NO_SHAPES;
+      if (least === null || shapes.size < least.size) least = shapes;
+    }
+    return least;
   }
 
   /** The node after another one of its group, -1 after the last. */
@@ -106,6 +118,7 @@ export class NodeGroups {
     // Numbers of kinds and sizes are reused, so that an empty shape may come to lie.
     if (shape.tree.count(0) > 0) return;
     this.#shapeOf.delete(keyOf(shape.kind, shape.size, shape.imageSet));
+    for (const scalar of shape.scalars) this.#offering.get(scalar)?.delete(number);
     this.#freeShapes.push(number);
   }
 
@@ -166,8 +179,14 @@ export class NodeGroups {
       imageSet,
       milliCpu: table.sizeMilliCpu.get(size),
       memory: table.sizeMemory.get(size),
+      scalars: table.sizeScalars[size]!,
       tree: new UsageTree(this.#points),
     };
+    for (const scalar of table.sizeScalars[size]!) {
+      const shapes = this.#offering.get(scalar);
+      if (shapes === undefined) this.#offering.set(scalar, new Set([number]));
+      else shapes.add(number);
+    }
     this.#shapeOf.set(key, number);
     return number;
   }
@@ -202,9 +221,10 @@ export class NodeGroups {
     ) {
       return false;
     }
-    const { scalarColumns } = table;
-    for (let i = 0; i < scalarColumns.length; i++) {
-      const column = scalarColumns[i];
+    // Of what nodes of the size do not have, none is left whatever is used.
+    const offered = table.sizeScalars[table.size.get(id)]!;
+    for (let i = 0; i < offered.length; i++) {
+      const column = table.scalarColumns[offered[i]!];
       if (column !== undefined && column.get(id) !== column.get(other)) return false;
     }
     return true;
@@ -229,6 +249,8 @@ export class NodeGroups {
   }
 }
 
+const NO_SHAPES: ReadonlySet<number> = new Set();
+
 /** Groups that differ in usage alone. */
 export interface NodeShape {
   readonly kind: number;
@@ -236,6 +258,8 @@ export interface NodeShape {
   readonly imageSet: number;
   readonly milliCpu: number;
   readonly memory: number;
+  /** Scalar resources that its nodes have any of. */
+  readonly scalars: readonly number[];
   readonly tree: UsageTree;
 }
 

@@ -81,7 +81,12 @@ export function matchesTerms(terms: readonly Term[], node: Matchable): boolean {
 }
 
 /** `spec.nodeSelector` and required node affinity of a pod, together. */
-export class RequiredNodes {
+/** What a pod asks of a node. */
+export interface NodeTest {
+  matches(node: Matchable): boolean;
+}
+
+export class RequiredNodes implements NodeTest {
   readonly #labels: readonly (readonly [string, string])[];
   readonly #terms: readonly Term[] | null;
 

@@ -2,6 +2,7 @@
 import { Float64Column, Int32Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
+import { AmountColumn } from './amount-column.ts';
 import { ChangeLog } from './change-log.ts';
 import { ImageTable } from './image-table.ts';
 import { Interner } from './interner.ts';
@@ -60,8 +61,10 @@ export class NodeTable {
   topologyVersion = 0;
   /** Nodes whose host name is not their own: others may have the same. */
   sharedHostnames = 0;
+  /** By number of the size: scalar resources that nodes of that size have any of. */
+  readonly sizeScalars: (readonly number[])[] = [];
   /** Scalar resources in use, a column each, made when first used. */
-  readonly scalarColumns: (Float64Column | undefined)[] = [];
+  readonly scalarColumns: (AmountColumn | undefined)[] = [];
   readonly #keys: KeyTable;
   readonly #name = Buffer.allocUnsafe(1024);
   #count = 0;
@@ -166,6 +169,8 @@ export class NodeTable {
       this.sizeMemory.set(id, made.resources.memory);
       this.sizeEphemeral.set(id, made.resources.ephemeral);
       this.sizePods.set(id, made.pods);
+      const offered = [...made.resources.scalars].filter(([, amount]) => amount > 0);
+      this.sizeScalars[id] = offered.map(([name]) => this.scalars.numberOf(name));
     }
     return id;
   }
@@ -243,7 +248,7 @@ export class NodeTable {
     this.pods.set(id, this.pods.get(id) + sign);
     for (let i = 0; i < usage.scalars.length; i++) {
       const { scalar, amount } = usage.scalars[i]!;
-      const column = (this.scalarColumns[scalar] ??= new Float64Column());
+      const column = (this.scalarColumns[scalar] ??= new AmountColumn());
       column.set(id, column.get(id) + sign * amount);
     }
   }

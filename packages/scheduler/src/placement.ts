@@ -40,6 +40,7 @@ import type { Profile } from './profile.ts';
 import type { Reservation } from './reservation.ts';
 import type { TermWatch } from './term-watch.ts';
 import { TieWalk } from './tie-walk.ts';
+import { VolumeGate } from './volume-gate.ts';
 
 export interface ActiveProfile {
   readonly profile: Profile;
@@ -82,6 +83,8 @@ interface Task {
   readonly own: number;
   /** Others wait for nodes that the pod must leave to them. */
   readonly hasRivals: boolean;
+  /** Nodes that the pod's volumes keep it from; null: it has none. */
+  readonly withoutRoom: ReadonlySet<number> | null;
 }
 
 /** No node: full evaluation must decide. */
@@ -128,6 +131,7 @@ export class Placement {
   readonly #domainPick: DomainPick;
   readonly #rivals: Rivals;
   readonly #evictions: Evictions;
+  readonly #volumes: VolumeGate;
   #decisions = 0;
   /** Placed pods by priority, to know whether there is anybody to evict. */
   readonly #priorities = new Map<number, number>();
@@ -142,6 +146,7 @@ export class Placement {
     const rivals = (this.#rivals = new Rivals(nominator, nodes, pods, identities));
     const keyOf = (id: number): string => options.keyOf(id);
     this.#evictions = new Evictions({ nodes, pods, identities, objects, rivals, keyOf });
+    this.#volumes = new VolumeGate(options);
   }
 
   /** Who is told how long full evaluations take. */
@@ -153,7 +158,8 @@ export class Placement {
   count(id: number, delta: 1 | -1): void {
     const { pods, identities, terms } = this.#options;
     terms.count(id, delta);
-    const { priority } = identities.classes.get(pods.podClass.get(id));
+    const { priority, diskCount } = identities.classes.get(pods.podClass.get(id));
+    if (diskCount > 0) this.#volumes.count(pods.node.get(id), delta * diskCount);
     const count = (this.#priorities.get(priority) ?? 0) + delta;
     if (count === 0) this.#priorities.delete(priority);
     else this.#priorities.set(priority, count);
@@ -171,8 +177,9 @@ export class Placement {
     const constraints = this.#options.terms.constraintsOf(id, profile);
     if (fast === null) return this.#evaluate(id, profile);
     const task = this.#taskOf(id, podClass, profile, fast, constraints);
-    if (this.#slowReason(task) !== '') return this.#evaluate(id, profile);
-    const node = podClass.nodeNames === null ? this.#decideFast(task) : this.#decideNamed(task);
+    if (task === null || this.#slowReason(task) !== '') return this.#evaluate(id, profile);
+    const node =
+      task.podClass.nodeNames === null ? this.#decideFast(task) : this.#decideNamed(task);
     if (node === NOT_SO_EASY) return this.#evaluate(id, profile);
     const { checkedEvery } = this.#options;
     if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
@@ -209,7 +216,7 @@ export class Placement {
     profile: Profile,
     fast: FastProfile,
     constraints: Constraints,
-  ): Task {
+  ): Task | null {
     const { nominator, nodes } = this.#options;
     let own = -1;
     let hasRivals = false;
@@ -220,7 +227,11 @@ export class Placement {
       if (node >= 0 && nodes.isPresent(node)) own = node;
       hasRivals = nominator.hasRivals(id, podClass.priority);
     }
-    return { id, podClass, profile, fast, constraints, own, hasRivals };
+    const task = { id, podClass, profile, fast, constraints, own, hasRivals, withoutRoom: null };
+    if (podClass.claims.length === 0) return task;
+    // Volumes of pods that wait for a node count there too.
+    const said = own >= 0 || hasRivals ? null : this.#volumes.say(id, podClass, profile);
+    return said && { ...task, podClass: said.podClass, withoutRoom: said.excluded };
   }
 
   /**
@@ -238,6 +249,7 @@ export class Placement {
     for (const name of podClass.nodeNames ?? []) {
       const node = nodes.find(name);
       if (node < 0 || this.#judgeBesideRivals(task, rules, node) < 0) continue;
+      if (task.withoutRoom?.has(node) === true) continue;
       if (only >= 0) return NOT_SO_EASY;
       only = node;
     }
@@ -305,7 +317,7 @@ export class Placement {
 
   /** Nodes that would do, were they not to be left to others; `rules` must be prepared. */
   #excludedFor(task: Task, rules: ClassRules): ReadonlySet<number> {
-    if (!task.hasRivals) return NO_NODES;
+    if (!task.hasRivals) return task.withoutRoom ?? NO_NODES;
     const excluded = new Set<number>();
     for (const node of this.#rivals.nodes) {
       if (rules.judge(node) < 0) continue;
@@ -420,7 +432,8 @@ export class Placement {
     const excluded = this.#excludedFor(task, rules);
     // Nodes of a group differ in their names, and in the ports that are taken.
     const isAlike = !podClass.isNameBound && podClass.ports.length === 0;
-    if (groups.shapes.length <= SHAPES_MAX && isAlike) {
+    const shapes = groups.offering(rules.wanted)?.size ?? groups.shapes.length;
+    if (shapes <= SHAPES_MAX && isAlike) {
       this.#search ??= new GroupSearch(groups);
       const node = this.#search.find(rules, excluded);
       if (node >= 0) {
@@ -442,6 +455,8 @@ export class Placement {
 
   #fail(task: Task, rules: ClassRules, { verdicts, gates }: Objections): number {
     const { id, podClass, profile, constraints, own, fast } = task;
+    // What volumes have to do with it, only they can tell.
+    if (task.withoutRoom !== null) return this.#evaluate(id, profile);
     const objections = { verdicts: this.#besideRivals(task, rules, verdicts), gates };
     const mayEvict =
       podClass.template.spec.preemptionPolicy !== 'Never' &&

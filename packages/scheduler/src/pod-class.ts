@@ -6,7 +6,7 @@ import { preferredOf, namedNodes, type WeightedTerm } from './plugins/node-affin
 import { imageName } from './plugins/image-locality.ts';
 import { isBuiltIn } from './volume-migration.ts';
 import { HOSTNAME_KEY } from './node-facts.ts';
-import { RequiredNodes } from './node-selector.ts';
+import { RequiredNodes, type NodeTest } from './node-selector.ts';
 import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from './objects.ts';
 import { PodInfo, type HostPort } from './pod-info.ts';
 import { requiredFeatures } from './plugins/node-declared-features.ts';
@@ -25,7 +25,7 @@ export interface PodClass {
   readonly scoreMilliCpu: number;
   readonly scoreMemory: number;
   readonly tolerations: readonly Toleration[] | undefined;
-  readonly nodes: RequiredNodes;
+  readonly nodes: NodeTest;
   readonly hasNodeTerms: boolean;
   /** The only nodes that can do, or null. */
   readonly nodeNames: ReadonlySet<string> | null;
@@ -41,6 +41,10 @@ export interface PodClass {
   readonly hasPodTerms: boolean;
   /** Name of the PodGroup, or empty. */
   readonly group: string;
+  /** Claims of its pods, as their volumes name them. */
+  readonly claims: readonly string[];
+  /** Volumes that may count as attached where its pods are. */
+  readonly diskCount: number;
   /** Why the class needs full evaluation; empty if the ranked index decides about it. */
   readonly exotic: string;
   /** The same number for classes that nodes cannot tell apart, whatever they say of other pods. */
@@ -119,6 +123,7 @@ export function createPodClass(template: PodObject, nodeClass: number): PodClass
   const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const preferred = affinity?.preferredDuringSchedulingIgnoredDuringExecution;
   const containers = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
+  const volumes = spec.volumes ?? [];
   const terms = [
     ...(required?.nodeSelectorTerms ?? []),
     ...(preferred ?? []).map(({ preference }) => preference),
@@ -143,6 +148,8 @@ export function createPodClass(template: PodObject, nodeClass: number): PodClass
     group: spec.schedulingGroup?.podGroupName ?? '',
     isGated: (spec.schedulingGates ?? []).length > 0,
     hasPodTerms: info.hasAffinityTerms,
+    claims: volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []),
+    diskCount: volumes.filter(isDisk).length,
     exotic: exoticPart(template, info),
     nodeClass,
     usage: -1,
@@ -156,13 +163,20 @@ function isNameTerm({ matchExpressions, matchFields }: NodeSelectorTerm): boolea
 
 /** Volumes that say something about nodes. */
 function isBinding(volume: Volume): boolean {
-  const { persistentVolumeClaim, ephemeral, iscsi, rbd, csi } = volume;
-  const sources = [persistentVolumeClaim, ephemeral, iscsi, rbd, csi];
-  return isBuiltIn(volume) || sources.some((source) => source !== undefined);
+  return isDisk(volume) || volume.iscsi !== undefined || volume.rbd !== undefined;
+}
+
+/** Volumes that are attached to nodes, and counted there. */
+function isDisk(volume: Volume): boolean {
+  const { persistentVolumeClaim, ephemeral } = volume;
+  return isBuiltIn(volume) || persistentVolumeClaim !== undefined || ephemeral !== undefined;
 }
 
 function exoticPart({ spec }: PodObject, info: PodInfo): string {
-  if ((spec.volumes ?? []).some(isBinding)) return 'volumes';
+  const isClaim = (volume: Volume): boolean => volume.persistentVolumeClaim !== undefined;
+  if ((spec.volumes ?? []).some((volume) => isBinding(volume) && !isClaim(volume))) {
+    return 'volumes';
+  }
   if ((spec.resourceClaims ?? []).length > 0) return 'resource claims';
   if (requiredFeatures({ metadata: { name: '' }, spec }).length > 0) return 'features of kubelets';
   const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(

@@ -18,7 +18,12 @@ export interface Mix {
   readonly strangers: number;
   /** Pods that are more important than others, and budgets that protect some. */
   readonly priorities: number;
+  /** Pods with claims. */
+  readonly volumes?: number;
 }
+
+const CLAIMS = 8;
+const DISKS = 'disk.example.com';
 
 export class RandomWorkload {
   readonly #random: Random;
@@ -88,7 +93,61 @@ export class RandomWorkload {
       service('t', { app: 'd', tier: 'web' }),
       owner('ReplicaSet', { app: 'a' }),
       owner('StatefulSet', { tier: 'web' }),
+      ...((this.#mix.volumes ?? 0) > 0 ? this.#storage() : []),
     ];
+  }
+
+  /** Claims, nearly all with a volume, and how many volumes nodes can have. */
+  #storage(): KubeObject[] {
+    const found: KubeObject[] = [];
+    for (let index = 0; index < CLAIMS; index++) {
+      for (const namespace of ['n1', 'n2']) {
+        const name = `${namespace}-v${index}`;
+        found.push(this.#claim(`c${index}`, namespace, this.chance(0.95) ? name : ''));
+        if (this.chance(0.97)) found.push(this.#volume(name));
+      }
+    }
+    for (let index = 0; index < 16; index++) {
+      const count = this.of([2, 5, 9, 30]);
+      const drivers = this.chance(0.7) ? [{ name: DISKS, allocatable: { count } }] : [];
+      found.push({
+        kind: 'CSINode',
+        metadata: { name: `n${index}` },
+        spec: { drivers },
+      } as KubeObject);
+    }
+    for (let index = 0; index < 4; index++) {
+      const source = { persistentVolumeName: `n1-v${this.#random.below(CLAIMS)}` };
+      const spec = { attacher: DISKS, nodeName: `n${this.#random.below(16)}`, source };
+      found.push({ kind: 'VolumeAttachment', metadata: { name: `a${index}` }, spec } as KubeObject);
+    }
+    return found;
+  }
+
+  #claim(name: string, namespace: string, volumeName: string): KubeObject {
+    const isBound = volumeName !== '' && this.chance(0.98);
+    const annotations = isBound ? { 'pv.kubernetes.io/bind-completed': 'yes' } : {};
+    const accessModes = [this.chance(0.95) ? 'ReadWriteMany' : 'ReadWriteOncePod'];
+    const metadata = { name, namespace, annotations };
+    return {
+      kind: 'PersistentVolumeClaim',
+      metadata,
+      spec: { accessModes, volumeName },
+    } as KubeObject;
+  }
+
+  #volume(name: string): KubeObject {
+    const labels = this.chance(0.2) ? { [ZONE]: this.of(['za', 'zb__zc']) } : {};
+    const key = this.of([HOST, ZONE, 'disk']);
+    const values = { [HOST]: ['n1', 'n2', 'n3'], [ZONE]: ['za', 'zb'], disk: ['ssd'] }[key];
+    const nodeSelectorTerms = [{ matchExpressions: [{ key, operator: 'In', values }] }];
+    const nodeAffinity = this.chance(0.3) ? { required: { nodeSelectorTerms } } : {};
+    const csi = { driver: DISKS, volumeHandle: name };
+    return {
+      kind: 'PersistentVolume',
+      metadata: { name, labels },
+      spec: { csi, nodeAffinity },
+    } as KubeObject;
   }
 
   /** Allows so many pods of an app to be evicted. */
@@ -130,6 +189,13 @@ export class RandomWorkload {
     if (Object.keys(affinity).length > 0) spec['affinity'] = affinity;
     if (this.chance(this.#mix.spread)) {
       spec['topologySpreadConstraints'] = this.#some(2, () => this.#constraint());
+    }
+    if (this.chance(this.#mix.volumes ?? 0)) {
+      const claimed = this.#some(3, () => this.#random.below(CLAIMS));
+      spec['volumes'] = [...new Set(claimed)].map((index) => ({
+        name: `v${index}`,
+        persistentVolumeClaim: { claimName: `c${index}` },
+      }));
     }
     return spec;
   }

@@ -94,7 +94,7 @@ export function isDelayed(snapshot: Snapshot, claim: ClaimObject): boolean {
 }
 
 /** Whether a volume can be used on a node. */
-export function isReachable({ spec }: VolumeObject, node: NodeInfo): boolean {
+export function isReachable({ spec }: VolumeObject, node: Pick<NodeInfo, 'labels'>): boolean {
   const required = spec?.nodeAffinity?.required;
   if (required === undefined) return true;
   let terms = parsed.get(required);

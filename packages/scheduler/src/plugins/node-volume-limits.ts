@@ -25,7 +25,7 @@ export interface CsiNodeObject extends KubeObject {
   };
 }
 
-interface AttachmentObject extends KubeObject {
+export interface AttachmentObject extends KubeObject {
   readonly spec?: {
     readonly attacher?: string;
     readonly nodeName?: string;
@@ -97,7 +97,7 @@ function collect(
   return null;
 }
 
-function limitsOf(csiNode: CsiNodeObject | undefined): Map<string, number> {
+export function limitsOf(csiNode: CsiNodeObject | undefined): Map<string, number> {
   const limits = new Map<string, number>();
   for (const { name, allocatable } of csiNode?.spec?.drivers ?? []) {
     if (allocatable?.count !== undefined) limits.set(name, allocatable.count);

@@ -13,7 +13,7 @@ const KEYS: readonly string[] = [BETA_ZONE, BETA_REGION, ZONE, REGION];
 const SUCCESSOR: Readonly<Record<string, string>> = { [BETA_ZONE]: ZONE, [BETA_REGION]: REGION };
 const CONFLICT = unresolvable('node(s) had no available volume zone');
 
-interface Topology {
+export interface Topology {
   readonly key: string;
   readonly values: ReadonlySet<string>;
 }
@@ -23,6 +23,16 @@ export function topologyLabelsOf(labels: Labels): Topology[] {
   return KEYS.flatMap((key) => {
     const value = labels[key];
     return value === undefined ? [] : [{ key, values: new Set(value.split('__')) }];
+  });
+}
+
+/** Whether a node with such labels is where volumes are. */
+export function isWithin(topologies: readonly Topology[], labels: Labels): boolean {
+  // A node that says nothing about zones is in a cluster without any.
+  if (!hasLabel(labels, KEYS)) return true;
+  return topologies.every(({ key, values }) => {
+    const value = labels[key] ?? labels[SUCCESSOR[key] ?? key];
+    return value !== undefined && values.has(value);
   });
 }
 
@@ -61,14 +71,6 @@ export const volumeZone: Plugin = {
       return { kind: 'rejected', rejection: unresolvable(topologies) };
     }
     if (topologies.length === 0) return SKIP;
-    return filterEach(({ labels }) => {
-      // A node that says nothing about zones is in a cluster without any.
-      if (!hasLabel(labels, KEYS)) return null;
-      const isThere = topologies.every(({ key, values }) => {
-        const value = labels[key] ?? labels[SUCCESSOR[key] ?? key];
-        return value !== undefined && values.has(value);
-      });
-      return isThere ? null : CONFLICT;
-    });
+    return filterEach(({ labels }) => (isWithin(topologies, labels) ? null : CONFLICT));
   },
 };
