@@ -36,6 +36,7 @@ interface Figures {
   /** Microseconds of processor time per pod. */
   readonly serverMicros: number;
   readonly schedulerMicros: number;
+  readonly driverMicros: number;
 }
 
 function scaled(step: Step): Step {
@@ -44,12 +45,13 @@ function scaled(step: Step): Step {
   return { ...step, count: Math.ceil(step.count * SCALE), ...(first > 0 ? { first } : {}) };
 }
 
-function figuresOf({ pods, seconds, serverCpu, schedulerCpu }: Outcome): Figures {
+function figuresOf(outcome: Outcome): Figures {
+  const { pods, perSecond, seconds, serverCpu, schedulerCpu, driverCpu } = outcome;
   return {
-    perSecond: pods / seconds,
-    seconds,
+    ...{ perSecond, seconds },
     serverMicros: (serverCpu / pods) * 1e6,
     schedulerMicros: (schedulerCpu / pods) * 1e6,
+    driverMicros: (driverCpu / pods) * 1e6,
   };
 }
 
@@ -75,6 +77,7 @@ async function measure(workload: Workload, foreign: string | null): Promise<Figu
     seconds: middle((one) => one.seconds),
     serverMicros: middle((one) => one.serverMicros),
     schedulerMicros: middle((one) => one.schedulerMicros),
+    driverMicros: middle((one) => one.driverMicros),
   };
 }
 
@@ -84,10 +87,10 @@ function goalText({ threshold, times }: Workload, perSecond: number): string {
 }
 
 function cells(figures: Figures): string[] {
-  const { perSecond, seconds, serverMicros, schedulerMicros } = figures;
+  const { perSecond, seconds, serverMicros, schedulerMicros, driverMicros } = figures;
   const micros = (value: number): string => `${value.toFixed(0)} us`;
   const clock = [`${perSecond.toFixed(0)}/s`, `${seconds.toFixed(1)} s`];
-  return [...clock, micros(serverMicros), micros(schedulerMicros)];
+  return [...clock, micros(serverMicros), micros(schedulerMicros), micros(driverMicros)];
 }
 
 const ONLY = new RegExp(values.only);
@@ -104,8 +107,8 @@ for (const workload of WORKLOADS.filter(({ name }) => ONLY.test(name))) {
   // A long run that is ended has told what it found.
   process.stderr.write(`  ${rows.at(-1)?.slice(1).join('  ')}\n`);
 }
-const head = ['', 'pods', 'in', 'server each', 'scheduler each', 'times the threshold'];
-const peerHead = ['peer', 'in', 'server', 'peer', 'ratio'];
+const head = ['', 'pods', 'in', 'server each', 'scheduler', 'driver', 'times the threshold'];
+const peerHead = ['peer', 'in', 'server', 'peer', 'driver', 'ratio'];
 process.stdout.write(`${harness.machine()}\nscale ${SCALE}, ${values.runs} runs\n\n`);
 harness.printTable(values.peer === undefined ? head : [...head, ...peerHead], rows);
 harness.writeResults(values.output, { scale: SCALE, results });

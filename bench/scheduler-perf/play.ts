@@ -3,17 +3,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { cpuSecondsExact } from '../harness.ts';
+import { Progress } from './progress.ts';
 import { NAMESPACE, type Template } from './templates.ts';
 import type { Rig } from './rig.ts';
 import type { PodsStep, Step, Workload } from './workloads.ts';
 
 export interface Outcome {
   readonly pods: number;
+  /** From the first pod's node to the last one's. */
+  readonly perSecond: number;
   /** From the first request to the last pod's node. */
   readonly seconds: number;
-  /** Processor seconds meanwhile. */
+  /** Processor seconds meanwhile; the driver's are those of this process. */
   readonly serverCpu: number;
   readonly schedulerCpu: number;
+  readonly driverCpu: number;
 }
 
 const POLL_MS = 20;
@@ -27,6 +31,7 @@ const PATHS: Record<string, string> = {
   Service: '/api/v1/namespaces/{namespace}/services',
   PersistentVolume: '/api/v1/persistentvolumes',
   PersistentVolumeClaim: '/api/v1/namespaces/{namespace}/persistentvolumeclaims',
+  CSINode: '/apis/storage.k8s.io/v1/csinodes',
   DeviceClass: '/apis/resource.k8s.io/v1/deviceclasses',
   ResourceClaim: '/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims',
   ResourceSlice: '/apis/resource.k8s.io/v1/resourceslices',
@@ -91,23 +96,37 @@ class Player {
 
   async #podsOf(step: PodsStep, namespace: string): Promise<void> {
     await this.#space(namespace);
-    const { count, first = 0, beside = [] } = step;
+    const { count, first = 0 } = step;
     this.#pods.set(namespace, first + count);
-    const { serverPid, schedulerPid } = this.#rig;
-    const before = [cpuSecondsExact(serverPid), cpuSecondsExact(schedulerPid)] as const;
-    const startMs = performance.now();
+    if (step.isMeasured === true) return this.#measured(step, namespace);
+    await this.#make(step, namespace);
+    if (step.isLeft !== true) await this.#bound(namespace);
+  }
+
+  async #make({ count, first = 0, beside = [], pod }: PodsStep, namespace: string): Promise<void> {
     // What a pod needs is there before it is: else it would be tried twice.
     for (const object of beside) {
       await this.#send(count, (at) => orderOf(object, first + at, namespace));
     }
-    await this.#send(count, (at) => orderOf(step.pod, first + at, namespace));
-    if (step.isLeft !== true) await this.#bound(namespace);
-    if (step.isMeasured !== true) return;
+    await this.#send(count, (at) => orderOf(pod, first + at, namespace));
+  }
+
+  async #measured(step: PodsStep, namespace: string): Promise<void> {
+    const { serverPid, schedulerPid } = this.#rig;
+    const pids = [serverPid, schedulerPid, process.pid];
+    const progress = new Progress((step.first ?? 0) + step.count);
+    await progress.open(this.#client(), namespace);
+    const before = pids.map(cpuSecondsExact);
+    const startMs = performance.now();
+    await this.#make(step, namespace);
+    const trouble = await progress.ended(STUCK_MS);
+    if (trouble !== null) throw new Error(`${namespace}: ${trouble}`);
+    const spent = pids.map((pid, at) => cpuSecondsExact(pid) - (before[at] ?? 0));
+    const [serverCpu = 0, schedulerCpu = 0, driverCpu = 0] = spent;
     this.outcome = {
-      pods: count,
-      seconds: (performance.now() - startMs) / 1000,
-      serverCpu: cpuSecondsExact(serverPid) - before[0],
-      schedulerCpu: cpuSecondsExact(schedulerPid) - before[1],
+      ...{ pods: step.count, perSecond: progress.perSecond },
+      seconds: (progress.lastMs - startMs) / 1000,
+      ...{ serverCpu, schedulerCpu, driverCpu },
     };
   }
 

@@ -74,7 +74,7 @@ async function startScheduler(
   writeFileSync(config, configuration(kubeconfig, isExact));
   if (foreign === null) {
     const args = ['scheduler', '--kubeconfig', kubeconfig, '--config', config];
-    return harness.startMegaplane(args, CORES, profile);
+    return harness.startMegaplane(args, CORES, ['--max-semi-space-size=16', ...profile]);
   }
   const child = spawn(foreign, ['--config', config, '--secure-port', '0'], { stdio: 'ignore' });
   const exited = new Promise((resolve) => child.once('exit', resolve));

@@ -4,6 +4,9 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 const ZONE = 'topology.kubernetes.io/zone';
 const HOST = 'kubernetes.io/hostname';
 const SMALL = { cpu: '100m', memory: '500Mi' };
+const LOW = { cpu: '900m', memory: '500Mi' };
+const HIGH = { cpu: '3', memory: '500Mi' };
+const OWN_RESOURCE = { 'foo.com/bar-{i}': '1' };
 const NAMESPACES = ['sched-0', 'sched-1'];
 const DEVOPS = { matchLabels: { team: 'devops' } };
 
@@ -24,7 +27,8 @@ interface PodParts {
 
 function podOf({ labels = {}, finalizers, requests, limits, spec = {} }: PodParts): Template {
   const resources = { ...(requests && { requests }), ...(limits && { limits }) };
-  const container = { name: 'pause', image: 'registry.k8s.io/pause:3.10.1', resources };
+  const ports = requests === undefined ? {} : { ports: [{ containerPort: 80 }] };
+  const container = { name: 'pause', image: 'registry.k8s.io/pause:3.10.1', ...ports, resources };
   const metadata = { name: 'pod-{i}', labels, ...(finalizers && { finalizers }) };
   const object: JsonObject = {
     ...{ kind: 'Pod', apiVersion: 'v1', metadata },
@@ -107,7 +111,8 @@ type PodName =
   | 'withSecret'
   | 'withClaim'
   | 'highWithClaim'
-  | 'withDevice';
+  | 'withDevice'
+  | 'extended';
 
 export const PODS: Readonly<Record<PodName, Template>> = {
   plain: smallPod({}, {}),
@@ -122,8 +127,8 @@ export const PODS: Readonly<Record<PodName, Template>> = {
     {},
     nodeWhere({ matchExpressions: [{ key: ZONE, operator: 'In', values: ['zone1', 'zone2'] }] }),
   ),
-  low: podOf({ requests: { cpu: '900m', memory: '500Mi' }, spec: COLLECTED }),
-  high: podOf({ requests: { cpu: '3', memory: '500Mi' }, spec: { priority: 10 } }),
+  low: podOf({ requests: LOW, limits: LOW, spec: COLLECTED }),
+  high: podOf({ requests: HIGH, limits: HIGH, spec: { priority: 10 } }),
   tooLarge: podOf({ requests: { cpu: '9', memory: '500Mi' }, spec: { priority: 10 } }),
   gated: podOf({ spec: GATE }),
   gatedTogether: podOf({
@@ -158,12 +163,13 @@ export const PODS: Readonly<Record<PodName, Template>> = {
     { volumes: [{ name: 'vol', persistentVolumeClaim: { claimName: 'claim-{i}' } }] },
   ),
   highWithClaim: podOf({
-    requests: { cpu: '3', memory: '500Mi' },
+    ...{ requests: HIGH, limits: HIGH },
     spec: {
       priority: 10,
       volumes: [{ name: 'vol', persistentVolumeClaim: { claimName: 'claim-{i}' } }],
     },
   }),
+  extended: podOf({ limits: OWN_RESOURCE }),
   withDevice: {
     object: {
       ...{ kind: 'Pod', apiVersion: 'v1', metadata: { name: 'pod-{i}' } },
@@ -200,7 +206,15 @@ function nodeOf(parts: NodeParts): Template {
   return turns === undefined ? { object } : { object, turns };
 }
 
-type NodeName = 'plain' | 'named' | 'oneZone' | 'moons' | 'tainted' | 'withoutRoom';
+type NodeName =
+  | 'plain'
+  | 'named'
+  | 'oneZone'
+  | 'moons'
+  | 'tainted'
+  | 'withoutRoom'
+  | 'attaching'
+  | 'extended';
 
 export const NODES: Readonly<Record<NodeName, Template>> = {
   plain: nodeOf({}),
@@ -212,7 +226,23 @@ export const NODES: Readonly<Record<NodeName, Template>> = {
     spec: { taints: [{ key: 'foo', effect: 'NoSchedule' }] },
   }),
   withoutRoom: nodeOf({ name: 'node-churn-{i}', pods: '0' }),
+  attaching: nodeOf({ allocatable: { 'attachable-volumes-csi-ebs.csi.aws.com': '39' } }),
+  extended: nodeOf({ allocatable: OWN_RESOURCE }),
 };
+
+/** What the driver of volumes tells of a node; `migrated`: plugins whose volumes it attaches. */
+export function csiNode(migrated: string | null): Template {
+  const name = 'scheduler-perf-{i}';
+  const annotations = { 'storage.alpha.kubernetes.io/migrated-plugins': migrated };
+  const metadata = migrated === null ? { name } : { name, annotations };
+  const driver = { name: 'ebs.csi.aws.com', nodeID: name, allocatable: { count: 39 } };
+  return {
+    object: {
+      ...{ kind: 'CSINode', apiVersion: 'storage.k8s.io/v1', metadata },
+      spec: { drivers: [driver] },
+    },
+  };
+}
 
 export const SERVICES: { readonly spread: Template; readonly idle: Template } = {
   spread: serviceOf('service-{i}', 'scheduler-perf', 80),

@@ -90,12 +90,25 @@ function crowd(name: string, threshold: number, parts: Crowd): Workload {
   return { name, threshold, times: SLOW, steps };
 }
 
+interface Claiming {
+  readonly source: JsonObject;
+  readonly counts: readonly [number, number];
+  /** Told by each node; null: nothing is. */
+  readonly csiNode: Template | null;
+}
+
 /** Pods with a claim each, bound to a volume of its own. */
-function claiming(name: string, threshold: number, source: JsonObject, counts: [number, number]) {
+function claiming(name: string, threshold: number, { source, counts, csiNode }: Claiming) {
   const rest = { beside: make.volumeOf(source) };
   const [first, last] = counts;
   const pod = make.PODS.withClaim;
-  const steps = [nodes(5000), pods(first, pod, rest), measured(last, pod, rest)];
+  const plain = [nodes(5000)];
+  const attaching = (object: Template): Step[] => [
+    nodes(5000, make.NODES.attaching),
+    { kind: 'objects', count: 5000, object },
+  ];
+  const before = csiNode === null ? plain : attaching(csiNode);
+  const steps = [...before, pods(first, pod, rest), measured(last, pod, rest)];
   return { name, threshold, times: SLOW, steps };
 }
 
@@ -150,6 +163,17 @@ const MISCELLANEOUS: readonly Workload[] = [
     ],
   },
   {
+    name: 'Unschedulable20000',
+    threshold: 600,
+    times: FAST,
+    steps: [
+      nodes(5000),
+      pods(20_000, PODS.plain),
+      { kind: 'churn', everyMs: 200, isReplaced: false, objects: [PODS.tooLarge] },
+      measured(10_000, PODS.plain),
+    ],
+  },
+  {
     name: 'SchedulingWithMixedChurn',
     threshold: 710,
     times: FAST,
@@ -184,6 +208,12 @@ const MISCELLANEOUS: readonly Workload[] = [
       { kind: 'delete', namespace: 'leaving', perSecond: 100 },
       measured(5000, PODS.light),
     ],
+  },
+  {
+    name: 'SchedulingWithExtendedResource',
+    threshold: 180,
+    times: SLOW,
+    steps: [nodes(5000, NODES.extended), measured(5000, PODS.extended)],
   },
 ];
 
@@ -314,8 +344,21 @@ const VOLUMES: readonly Workload[] = [
     times: FAST,
     steps: [nodes(5000), pods(1000, PODS.withSecret), measured(10_000, PODS.withSecret)],
   },
-  claiming('SchedulingInTreePVs', 290, make.IN_TREE, [1000, 2000]),
-  claiming('SchedulingCSIPVs', 100, make.CSI, [5000, 5000]),
+  claiming('SchedulingInTreePVs', 290, {
+    source: make.IN_TREE,
+    counts: [1000, 2000],
+    csiNode: null,
+  }),
+  claiming('SchedulingMigratedInTreePVs', 100, {
+    source: make.IN_TREE,
+    counts: [5000, 5000],
+    csiNode: make.csiNode('kubernetes.io/aws-ebs'),
+  }),
+  claiming('SchedulingCSIPVs', 100, {
+    source: make.CSI,
+    counts: [5000, 5000],
+    csiNode: make.csiNode(null),
+  }),
   {
     name: 'PreemptionPVs',
     threshold: 0,
