@@ -5,6 +5,7 @@
  * only; whatever is unusual about the pod is left to the way that parses it.
  */
 import { MemberCursor } from '@megaplane/machinery/scan';
+import { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 
 const NAMES = {
@@ -38,7 +39,8 @@ const BEFORE_NODE_NAME: readonly Buffer[] = [
   'automountServiceAccountToken',
 ].map((name) => Buffer.from(name));
 
-const NOTHING = Buffer.alloc(0);
+/** In memory that stays: each pod's own would make the collector hurry. */
+const out = new Sink();
 
 const top = new MemberCursor();
 const inner = new MemberCursor();
@@ -65,36 +67,32 @@ export interface SplicedBinding {
   readonly timestamp: string;
 }
 
-/** The bytes of the pod in `row`, bound; null where it must be parsed. */
+/** The bytes of the pod in `row`, bound, good until the next call; null where it must be parsed. */
 export function spliceBinding(row: Row, binding: SplicedBinding): Buffer | null {
   const { nodeName, uid, labels, timestamp } = binding;
   const names = Object.keys(labels);
   if (!findPlaces(row, names)) return null;
   const { bytes, start, end } = row;
   if (uid !== '' && bytes.toString('latin1', uidStart, uidEnd) !== uid) return null;
-  const name = Buffer.from(`,"nodeName":"${nodeName}"`, 'latin1');
-  const condition = Buffer.from(
+  const cut = names.length === 0 ? start : labelsAt < 0 ? createdAt : labelsAt;
+  out.length = 0;
+  out.append(bytes, start, cut);
+  if (names.length > 0) out.utf8(labelsText(labels));
+  out.append(bytes, cut, nodeNameAt);
+  out.ascii(`,"nodeName":"${nodeName}"`);
+  out.append(bytes, nodeNameAt, conditionsAt);
+  out.ascii(
     ',"conditions":[{"type":"PodScheduled","status":"True","lastProbeTime":null,' +
       `"lastTransitionTime":"${timestamp}"}]`,
-    'latin1',
   );
-  const added = names.length === 0 ? NOTHING : labelsText(labels);
-  const out = Buffer.allocUnsafe(end - start + added.length + name.length + condition.length);
-  const cut = names.length === 0 ? start : labelsAt < 0 ? createdAt : labelsAt;
-  let length = bytes.copy(out, 0, start, cut);
-  length += added.copy(out, length);
-  length += bytes.copy(out, length, cut, nodeNameAt);
-  length += name.copy(out, length);
-  length += bytes.copy(out, length, nodeNameAt, conditionsAt);
-  length += condition.copy(out, length);
-  bytes.copy(out, length, conditionsAt, end);
-  return out;
+  out.append(bytes, conditionsAt, end);
+  return out.bytes.subarray(0, out.length);
 }
 
-function labelsText(labels: Readonly<Record<string, string>>): Buffer {
+function labelsText(labels: Readonly<Record<string, string>>): string {
   const members = JSON.stringify(labels).slice(1, -1);
-  if (labelsAt < 0) return Buffer.from(`,"labels":{${members}}`);
-  return Buffer.from(hasLabels ? `,${members}` : members);
+  if (labelsAt < 0) return `,"labels":{${members}}`;
+  return hasLabels ? `,${members}` : members;
 }
 
 /** `added`: names of labels that the pod must not have. */
@@ -105,22 +103,27 @@ function findPlaces(row: Row, added: readonly string[]): boolean {
   conditionsAt = -1;
   uidStart = -1;
   if (!top.open(row.bytes, row.start, row.end)) return false;
-  while (top.next()) {
+  const { bytes, end } = row;
+  while (top.nextKey()) {
     if (top.is(NAMES.metadata)) {
-      if (!isPlainMetadata(row.bytes, added)) return false;
+      if (!isPlainMetadata(bytes, end, added)) return false;
     } else if (top.is(NAMES.spec)) {
-      if (!findInSpec(row.bytes)) return false;
+      if (!findInSpec(bytes, end)) return false;
     } else if (top.is(NAMES.status)) {
-      if (!findInStatus(row.bytes)) return false;
+      if (!findInStatus(bytes, end)) return false;
+    } else {
+      if (!top.skip()) return false;
+      continue;
     }
+    top.resume(inner.closeEnd);
   }
   const hasPlace =
     added.length === 0 || (Math.max(labelsAt, createdAt) > 0 && uidStart < nodeNameAt);
   return top.isClosed && hasPlace && nodeNameAt > 0 && conditionsAt > nodeNameAt && uidStart > 0;
 }
 
-function isPlainMetadata(bytes: Buffer, added: readonly string[]): boolean {
-  if (!inner.open(bytes, top.valueStart, top.valueEnd)) return false;
+function isPlainMetadata(bytes: Buffer, end: number, added: readonly string[]): boolean {
+  if (!inner.open(bytes, top.valueStart, end)) return false;
   while (inner.next()) {
     if (inner.is(NAMES.deletionTimestamp)) return false;
     if (inner.is(NAMES.creationTimestamp)) createdAt = inner.valueEnd;
@@ -147,8 +150,8 @@ function hasNone(bytes: Buffer, names: readonly string[]): boolean {
   return label.isClosed;
 }
 
-function findInSpec(bytes: Buffer): boolean {
-  if (!inner.open(bytes, top.valueStart, top.valueEnd)) return false;
+function findInSpec(bytes: Buffer, end: number): boolean {
+  if (!inner.open(bytes, top.valueStart, end)) return false;
   let isBefore = true;
   while (inner.next()) {
     if (inner.is(NAMES.nodeName) || inner.is(NAMES.schedulingGates)) return false;
@@ -165,8 +168,8 @@ function comesBefore(): boolean {
   return false;
 }
 
-function findInStatus(bytes: Buffer): boolean {
-  if (!inner.open(bytes, top.valueStart, top.valueEnd)) return false;
+function findInStatus(bytes: Buffer, end: number): boolean {
+  if (!inner.open(bytes, top.valueStart, end)) return false;
   while (inner.next()) {
     if (inner.is(NAMES.conditions) || inner.is(NAMES.nominatedNodeName)) return false;
     if (inner.is(NAMES.phase)) conditionsAt = inner.valueEnd;

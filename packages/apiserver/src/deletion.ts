@@ -177,9 +177,18 @@ export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject
   return { ...object, metadata };
 }
 
+let lastSecond = NaN;
+let lastTimestamp = '';
+
 /** RFC 3339 in whole seconds, as metav1.Time prints. */
 export function timestamp(ms: number): string {
-  return `${new Date(Math.floor(ms / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+  const second = Math.floor(ms / 1000);
+  // many writes are of one second
+  if (second !== lastSecond) {
+    lastTimestamp = `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
+    lastSecond = second;
+  }
+  return lastTimestamp;
 }
 
 /** The grace of a pod: its own by default, none where nothing runs (upstream's pod strategy). */

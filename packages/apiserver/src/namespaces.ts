@@ -28,6 +28,7 @@ const NAME_LABEL = 'kubernetes.io/metadata.name';
 const FINALIZER = 'kubernetes';
 
 const row = emptyRow();
+const DELETION = Buffer.from('"deletionTimestamp"');
 
 /** A namespace as stored, or null. */
 export function readNamespace(world: World, name: string): JsonObject | null {
@@ -48,7 +49,7 @@ export const namespaceLifecycle: AdmissionPlugin = {
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
     const { namespace } = call.info;
     if (!world.storage.get(namespaceKey(namespace), row)) return notFound(NAMESPACES, namespace);
-    if (!row.bytes.subarray(row.start, row.end).includes('"deletionTimestamp"')) return null;
+    if (!row.bytes.subarray(row.start, row.end).includes(DELETION)) return null;
     const found = readNamespace(world, namespace);
     if (stringAt(found ?? {}, 'metadata', 'deletionTimestamp') === '') return null;
     const name =

@@ -123,7 +123,8 @@ function bind(context: SubresourceContext, name: string, attempt: number): void 
           timestamp: timestamp(call.nowMs),
         });
   if (spliced !== null) {
-    writeBound(context, name, key, spliced, revision, attempt);
+    const kept = world.storage.isShared ? Buffer.from(spliced) : spliced;
+    writeBound(context, name, key, kept, revision, attempt);
     return;
   }
   const pod = decodeRow(served, row, revision);

@@ -190,6 +190,36 @@ test('messages and drawn volumes differ within a shape', () => {
   assert(uses() > before);
 });
 
+test('statuses say on which node a pod is, which changes nothing', () => {
+  const { both, uses } = pair();
+  const nodes = ['node-1', '10.0.0.7', 'ip-10-0-0-7.internal', 'web-3', 'n5', 'n6', 'n7'];
+  const odd = ['', 'Node_1', 'a..b', '-a', 'n'.repeat(64), 'ü', 7];
+  const put = (index: number, nodeName: unknown, labels: object): ExchangeModel => {
+    const { kind, apiVersion, spec } = pod('') as {
+      kind: string;
+      apiVersion: string;
+      spec: object;
+    };
+    const metadata = { name: `web-${index}`, labels };
+    const { status } = running('10.0.0.1', '2026-01-02T03:05:00Z') as { status: object };
+    const body = { kind, apiVersion, metadata, spec: { ...spec, nodeName }, status };
+    const answer = both('PUT', `${PODS}/web-${index}/status`, body);
+    both('GET', `${PODS}/web-${index}`);
+    return answer;
+  };
+  for (const index of [...nodes, ...odd].keys()) both('POST', PODS, pod(`web-${index}`));
+  const before = uses();
+  for (const [index, node] of nodes.entries()) {
+    assert.doesNotMatch(put(index, node, { app: 'web' }).text, /"nodeName"/);
+  }
+  assert.equal(uses() - before, nodes.length - 2);
+  for (const [index, node] of odd.entries()) put(nodes.length + index, node, { app: 'web' });
+  // the same key elsewhere is no node, and may be refused
+  for (const [index, nodeName] of [...nodes, ...odd].entries()) {
+    put(index, nodeName, { app: 'web', nodeName });
+  }
+});
+
 test('a status that names another uid or an old revision is refused as ever', () => {
   const { both } = pair();
   for (let index = 0; index < 5; index++) {

@@ -212,7 +212,8 @@ export class RepeatedWrites {
     const parts = isNew ? null : this.#parts(served, info.namespace, name, isWhole);
     if (!isNew && parts === null) return null;
     const shape = this.#shape;
-    shape.begin(Math.floor(call.nowMs / 1000), name, String(parts?.revision ?? ''));
+    const isStatus = info.subresource === 'status';
+    shape.begin(Math.floor(call.nowMs / 1000), name, String(parts?.revision ?? ''), isStatus);
     shape.literal(contextText(call, served));
     const metadataAt = shape.length;
     if (parts?.isWhole === true) shape.append(parts.bytes, parts.start, parts.end);

@@ -25,10 +25,12 @@ export const REVISION = 4;
 export const MESSAGE = 5;
 /** The volume of a service account's token, by the name that admission draws for it. */
 export const VOLUME = 6;
-const KINDS = 7;
+/** The node that a pod is said to be on, in writes that leave the spec as it is. */
+export const NODE = 7;
+const KINDS = 8;
 
 /** Forms: the kind for a string as it is; a time may stand in base 36 (see `field-templates`). */
-export const BASE36 = 7;
+export const BASE36 = 8;
 
 export const MARK = 0x01;
 export const HOLES_MAX = 64;
@@ -45,6 +47,9 @@ const DOT = 0x2e;
 const ID_LENGTH = 12;
 const MANAGED = Buffer.from('managedFields');
 const MESSAGE_KEY = Buffer.from('message');
+const NODE_KEY = Buffer.from('nodeName');
+/** As a label's value may be: what is good for one such name is good for every one. */
+const NODE_BYTES_MAX = 63;
 const VOLUME_START = Buffer.from('kube-api-access-');
 const VOLUME_LENGTH = 21;
 
@@ -67,15 +72,20 @@ export class Shape {
   readonly texts: string[] = Array.from({ length: HOLES_MAX }, () => '');
   #name = '';
   #revision = '';
+  #isStatus = false;
   #isBad = false;
 
-  /** Begins with a write at `nowSeconds` of the object `name` at `revision`; '' where unknown. */
-  begin(nowSeconds: number, name: string, revision: string): void {
+  /**
+   * Begins with a write at `nowSeconds` of the object `name` at `revision`; '' where unknown.
+   * `isStatus`: it changes the status alone.
+   */
+  begin(nowSeconds: number, name: string, revision: string, isStatus: boolean): void {
     this.length = 0;
     this.holes = 0;
     this.#isBad = false;
     this.#name = name;
     this.#revision = revision;
+    this.#isStatus = isStatus;
     this.#time(nowSeconds);
   }
 
@@ -92,6 +102,7 @@ export class Shape {
     let from = start;
     let at = start;
     let isMessage = false;
+    let isNode = false;
     while (at < end) {
       const byte = bytes[at]!;
       if (byte !== QUOTE) {
@@ -105,6 +116,7 @@ export class Shape {
       at = last + 1;
       if (bytes[at] === COLON) {
         isMessage = isKey(bytes, first, last, MESSAGE_KEY);
+        isNode = this.#isStatus && isKey(bytes, first, last, NODE_KEY);
         if (isKey(bytes, first, last, MANAGED) && bytes[at + 1] === QUOTE) {
           const close = this.#packed(bytes, from, at + 2, end);
           if (close < 0) return this.#fail();
@@ -112,10 +124,12 @@ export class Shape {
         }
         continue;
       }
-      const isText = isMessage && isPrintable(bytes, first, last);
-      const hole = isText
-        ? this.#text(MESSAGE, bytes, first, last)
-        : this.#holeAt(bytes, first, last);
+      let hole = -1;
+      if (isMessage && isPrintable(bytes, first, last)) {
+        hole = this.#text(MESSAGE, bytes, first, last);
+      } else if (isNode && isNodeName(bytes, first, last)) {
+        hole = this.#text(NODE, bytes, first, last);
+      } else hole = this.#holeAt(bytes, first, last);
       if (hole < 0) continue;
       this.#copy(bytes, from, first);
       this.#mark(this.kinds[hole]!, hole);
@@ -155,10 +169,10 @@ export class Shape {
 
   /**
    * Whether the order of such holes bears on anything. Of two uids one is the object's own, which
-   * is sorted among no others; messages and names of volumes are in no sorted list at all.
+   * is sorted among no others; messages and names of volumes and nodes are in no sorted list.
    */
   #isOrdered(kind: number): boolean {
-    if (kind === MESSAGE || kind === VOLUME) return false;
+    if (kind === MESSAGE || kind === VOLUME || kind === NODE) return false;
     if (kind !== UUID) return true;
     let count = 0;
     for (let hole = 0; hole < this.holes; hole++) if (this.kinds[hole] === UUID) count++;
@@ -316,6 +330,19 @@ function isPrintable(bytes: Buffer, first: number, last: number): boolean {
     if (byte < 0x20 || byte > 0x7e || byte === BACKSLASH) return false;
   }
   return last > first;
+}
+
+/** Labels of a DNS name, none of them empty, in lower case. */
+function isNodeName(bytes: Buffer, first: number, last: number): boolean {
+  if (last === first || last - first > NODE_BYTES_MAX) return false;
+  let isEdge = true;
+  for (let at = first; at < last; at++) {
+    const byte = bytes[at]!;
+    const isInside = byte === DASH || byte === DOT;
+    if (isInside ? isEdge : !isBase36(byte)) return false;
+    isEdge = byte === DOT;
+  }
+  return isBase36(bytes[last - 1]!);
 }
 
 /** Letters that generated names end in. */

@@ -12,6 +12,7 @@ import {
   MARK,
   MESSAGE,
   NAME,
+  NODE,
   REVISION,
   TIME,
   UUID,
@@ -71,6 +72,7 @@ function markerText(kind: number, rank: number): string {
   if (kind === ADDRESS) return `203.0.113.${100 + rank}`;
   if (kind === NAME) return NAME_MARKER;
   if (kind === MESSAGE) return `A message (no. ${100 + rank}): 50% of <nothing> & more`;
+  if (kind === NODE) return `zq8-node-marker-${100 + rank}.x7`;
   if (kind === VOLUME) return `kube-api-access-${volumeLetters(rank)}`;
   return kind === REVISION ? REVISION_MARKER : '';
 }
