@@ -5,10 +5,11 @@
  * run out while the cluster lives.
  */
 import { createPrivateKey, generateKeyPair, randomBytes, X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeDirectory } from '@megaplane/base/directory';
 import {
   issueCertificate,
   type CertificateRequest,
@@ -58,7 +59,7 @@ export interface Pki {
 /** Reads or makes the authority, and makes a serving certificate for `names`. */
 export function openPki(dataDir: string, names: readonly string[], nowMs: number): Pki {
   const dir = join(dataDir, 'pki');
-  makeDirectory(dir);
+  makeKeyDirectory(dir);
   const authority = authorityOf(dir, 'ca', 'megaplane-ca', nowMs);
   // who holds a certificate of this authority may name any user: it signs nothing else
   const proxyAuthority = authorityOf(dir, 'front-proxy-ca', 'megaplane-front-proxy-ca', nowMs);
@@ -157,9 +158,9 @@ function codeOf(error: unknown): string {
   return code === 'ENOSPC' ? 'the disk is full: free space on it' : code;
 }
 
-function makeDirectory(dir: string): void {
+function makeKeyDirectory(dir: string): void {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeDirectory(dir);
   } catch (error) {
     throw new Error(`--data-dir: cannot make the directory ${dir} (${codeOf(error)})`, {
       cause: error,

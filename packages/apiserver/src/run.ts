@@ -1,9 +1,10 @@
 // shell: sockets, files, clocks and the process around an API server
 /** `megaplane apiserver`: store and API server in one process, over TLS and a Unix socket. */
 import { randomInt, randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
+import { makeDirectory } from '@megaplane/base/directory';
 import { LocalServices } from './aggregation/local-services.ts';
 import { publishProxyAuthority } from './aggregation/proxy-authority.ts';
 import { openAdmission, type AdmissionFlags } from './admission/admission-flags.ts';
@@ -397,7 +398,7 @@ function factsOf(options: ApiserverOptions, address: string, port: number): Boot
 
 function assertWritable(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeDirectory(dataDir);
     accessSync(dataDir, constants.W_OK);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -1,10 +1,11 @@
 // shell: certificates of a store
 /** From etcd's TLS flags to what listeners take, certificates of our own making included. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
+import { makeDirectory } from '@megaplane/base/directory';
 import { issueCertificate } from '@megaplane/apiserver/certificates';
 import { type TlsFlags, type TlsVersion, cipherList, openTls } from '@megaplane/etcd/tls-files';
 import type { ListenTls } from '@megaplane/wire/listener';
@@ -86,7 +87,7 @@ function ownFiles(options: TlsOptions, urls: readonly URL[]): ServingFiles {
     const { validTo } = new X509Certificate(readFileSync(files.certFile));
     if (Date.parse(validTo) > Date.now() + RENEW_MS) return files;
   }
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  makeDirectory(dir);
   const nowMs = Date.now();
   const made = issueCertificate(
     {

@@ -4,9 +4,9 @@
  * does between two looks at the sockets: all writes of it form one batch for the log.
  */
 import { randomBytes, randomInt } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { accessSync, constants, statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { makeDirectory } from '@megaplane/base/directory';
 import type { StorageOptions } from './contract.ts';
 import { type DirectoryLock, bootId, lockDirectory } from './lock.ts';
 import { Log } from './log.ts';
@@ -58,7 +58,7 @@ export function openStore(options: StorageOptions, machineBoot: string = bootId(
   const store = new Store(options, randomInt(2 ** 48 - 1));
   if (options.dataDir === null) return openInMemory(store);
   const dir = options.dataDir;
-  makeDirectory(dir);
+  makeDataDirectory(dir);
   let lock: DirectoryLock | null = null;
   try {
     lock = lockDirectory(dir);
@@ -105,10 +105,11 @@ function openInMemory(store: Store): OpenStore {
   };
 }
 
-function makeDirectory(dir: string): void {
+function makeDataDirectory(dir: string): void {
   try {
-    makeWithParents(dir);
-    if (!statSync(dir).isDirectory()) throw new Error('it is not a directory');
+    const found = statSync(dir, { throwIfNoEntry: false });
+    if (found?.isDirectory() === false) throw new Error('it is not a directory');
+    makeDirectory(dir);
     accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new Error(
@@ -117,13 +118,6 @@ function makeDirectory(dir: string): void {
       { cause: error },
     );
   }
-}
-
-/** The recursive option of mkdir never returns below /proc, so parents are made one by one. */
-function makeWithParents(dir: string): void {
-  if (existsSync(dir)) return;
-  if (dirname(dir) !== dir) makeWithParents(dirname(dir));
-  mkdirSync(dir, { mode: 0o700 });
 }
 
 function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot): OpenStore {

@@ -10,7 +10,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -18,6 +17,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectory } from '@megaplane/base/directory';
 import { Arenas, FLAG_LEASE, FLAG_TOMBSTONE, HEADER_BYTES, KEY_BYTES_MAX } from './arenas.ts';
 import {
   FLAG_GOES_ON,
@@ -90,7 +90,7 @@ export class SnapshotWriter {
   constructor(dir: string) {
     this.#dir = dir;
     this.#isNewDir = !existsSync(dir);
-    if (this.#isNewDir) mkdirSync(dir, { recursive: true, mode: 0o700 });
+    if (this.#isNewDir) makeDirectory(dir);
     refuseUsed(dir);
     this.#path = join(dir, 'snapshot.part');
     this.#fd = openSync(this.#path, 'wx', 0o600);

@@ -38,7 +38,7 @@ test('a log that could not be written goes on when it can, and says what is miss
       return false;
     }
   });
-  assert.match(text(), /^lines are missing here, [1-9]\d* or more\nthird\n/);
+  assert.match(text(), /^lines are missing here, [1-9]\d* or more\n(?:second\n)?third\n/);
   assert.deepEqual(reports, [reports[0]]);
   assert.match(reports[0] ?? '', /^its log misses lines from here on: ENOENT/);
   log.end();

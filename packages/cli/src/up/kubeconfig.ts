@@ -1,15 +1,9 @@
 // shell: reads and writes kubeconfig files
 /** Where the kubeconfig of a cluster goes, without ever destroying one of another cluster. */
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { makeDirectory } from '@megaplane/base/directory';
 import { parse, stringify } from 'yaml';
 
 /** The name of the cluster's context in kubeconfig files. */
@@ -122,7 +116,7 @@ function isListOfNamed(list: unknown): boolean {
  */
 function write(flag: string, file: string, text: string): void {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeDirectory(dirname(file));
     const place = existsSync(file) ? realpathSync(file) : file;
     const partial = `${place}.partial`;
     writeFileSync(partial, text, { mode: 0o600 });

@@ -1,9 +1,10 @@
 // shell: starts, watches and stops the processes of a cluster
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { makeDirectory } from '@megaplane/base/directory';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { crowd, refusal } from './capacity.ts';
 import { Child } from './children.ts';
@@ -79,7 +80,7 @@ function machineBytes(): number {
 
 function makeDataDir(dataDir: string): string {
   try {
-    mkdirSync(join(dataDir, 'logs'), { recursive: true, mode: 0o700 });
+    makeDirectory(join(dataDir, 'logs'));
     accessSync(join(dataDir, 'logs'), constants.W_OK);
     return dataDir;
   } catch (error) {
