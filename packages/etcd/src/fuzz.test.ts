@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { trials } from '@megaplane/base/trials.sim';
 import { openStore } from '@megaplane/store/open';
 import type { GrpcCallFactory, GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
 import { makeAuth } from './auth/auth.ts';
@@ -86,7 +87,7 @@ test('no request, whatever its bytes, throws or leaves a half-done effect', asyn
           metadata: () => undefined,
         });
       }),
-      { numRuns },
+      trials(numRuns),
     );
     fc.assert(
       fc.property(fc.constantFrom(...factories.keys()), fc.array(message), (path, messages) => {
@@ -98,7 +99,7 @@ test('no request, whatever its bytes, throws or leaves a half-done effect', asyn
         call.cancel('cancelled');
         while (connection.pending > 0) connection.deliver();
       }),
-      { numRuns: numRuns / 10 },
+      trials(numRuns / 10),
     );
     assert.equal(opened.store.hub.size, 0);
   } finally {
@@ -127,7 +128,7 @@ test('the gateway reads any text, and what it writes reads back the same', () =>
         assert(error instanceof JsonError, String(error));
       }
     }),
-    { numRuns },
+    trials(numRuns),
   );
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
@@ -136,7 +137,7 @@ test('the gateway reads any text, and what it writes reads back the same', () =>
       assert(typeof found !== 'number' && found.equals(bytes));
       assert.equal(typeof decodeBase64(`${text}*`), 'number');
     }),
-    { numRuns: numRuns / 10 },
+    trials(numRuns / 10),
   );
 });
 
@@ -157,6 +158,6 @@ test('valid messages pass through the gateway and back unharmed', () => {
       const bytes = encodeJson(document, 'PutRequest');
       assert.equal(showJson(bytes, 0, bytes.length, 'PutRequest'), text);
     }),
-    { numRuns: numRuns / 10 },
+    trials(numRuns / 10),
   );
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Random } from '@megaplane/base/random';
+import { trials } from '@megaplane/base/trials.sim';
 import { newPage } from './ranges.ts';
 import { SimulatedStore } from './simulated-store.sim.ts';
 import type { Store } from './store.ts';
@@ -104,7 +105,7 @@ test('a harmed log is refused with its place, or read up to the harm, never read
       assert(!sim.store.isPending);
       read++;
     }),
-    { numRuns },
+    trials(numRuns),
   );
   assert(refused > 0 && read > 0, `${refused} refused, ${read} read`);
 });

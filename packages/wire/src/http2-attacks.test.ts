@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { trials } from '@megaplane/base/trials.sim';
 import type { Exchange, Handler } from './exchange.ts';
 import {
   ACK,
@@ -438,7 +439,7 @@ test('generated clients get every octet, within their windows, whatever they do'
         for (const one of steps) model.play(one, pieces);
       },
     ),
-    { numRuns: runs },
+    trials(runs),
   );
 });
 
@@ -468,6 +469,6 @@ test('random frames never throw, and are answered by whole frames', () => {
       peer.server.closed();
       assert.equal(peer.server.streams.count, 0);
     }),
-    { numRuns: runs },
+    trials(runs),
   );
 });

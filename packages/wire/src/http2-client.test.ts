@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { trials } from '@megaplane/base/trials.sim';
 import { ACK, FakeTransport, frame, number, setting } from '../test/scripted-peer.ts';
 import { prepareFields } from './client.ts';
 import type { ClientStream, ResponseSink } from './client.ts';
@@ -182,6 +183,6 @@ test('random frames of a server never throw, and every request ends once', () =>
         assert.equal(new Set(ends.map((line) => line.split(' ')[0])).size, tag);
       },
     ),
-    { numRuns: runs },
+    trials(runs),
   );
 });
