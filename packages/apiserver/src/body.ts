@@ -50,19 +50,23 @@ export function checkSize(call: Call): Result<true> {
   return failed(requestEntityTooLarge(`limit is ${BODY_BYTES_MAX}`));
 }
 
-/** Decodes the body; kind and apiVersion are filled in where it names none. */
+/**
+ * Decodes the body; kind and apiVersion are filled in where it names none. Empty lists and maps
+ * stay in what is to be stored (`hasVoids`).
+ */
 export function readBody(
   call: Call,
   expected: ExpectedKind,
   isStrict: boolean,
   custom: CustomVersion | null = null,
+  hasVoids = false,
 ): Result<Normal> {
   const size = checkSize(call);
   if (!size.ok) return size;
   const type = mediaTypeOf(call);
   if (custom !== null) return readCustom(call, type, expected, isStrict, custom);
   if (type !== '' && !BODY_TYPES.includes(type)) return failed(unsupportedMediaType(BODY_TYPES));
-  const decoded = decode(call.body, type, expected, isStrict);
+  const decoded = decode(call.body, type, expected, isStrict, hasVoids);
   if (!decoded.ok) return failed(badRequest(decoded.message));
   return success({ object: decoded.object, complaints: decoded.strictErrors });
 }
@@ -113,12 +117,19 @@ function jsonOfYaml(bytes: Buffer, expected: ExpectedKind): Buffer | string {
   return unrecognized(bytes, 0, bytes.length, expected, parsed.error).message;
 }
 
-function decode(bytes: Buffer, type: string, expected: ExpectedKind, isStrict: boolean): Body {
+function decode(
+  bytes: Buffer,
+  type: string,
+  expected: ExpectedKind,
+  isStrict: boolean,
+  hasVoids: boolean,
+): Body {
   if (type === PROTOBUF_TYPE) return decodeProtobufBody(bytes, 0, bytes.length, expected);
-  if (type !== YAML_TYPE) return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict);
+  if (type !== YAML_TYPE)
+    return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict, hasVoids);
   const json = jsonOfYaml(bytes, expected);
   if (typeof json === 'string') return { ok: false, message: json };
-  const body = decodeJsonBody(json, 0, json.length, expected, isStrict);
+  const body = decodeJsonBody(json, 0, json.length, expected, isStrict, hasVoids);
   if (!body.ok || !isStrict) return body;
   return {
     ...body,

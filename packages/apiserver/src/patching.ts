@@ -107,15 +107,8 @@ function readPatch(
     const result = { patch: patch.value, patched: patched.value, isChecked, shown };
     const form = resultForm(served, result, options, (text) => call.warn(text));
     if (!form.ok) return form;
-    return checkIdentity(withReset(form.value, patched.value), context);
+    return checkIdentity(form.value, context);
   });
-}
-
-/** An empty list of owners, which ends the tracking, is lost when the result is decoded. */
-function withReset(form: JsonObject, patched: JsonObject): JsonObject {
-  const { managedFields } = objectAt(patched, 'metadata') ?? {};
-  if (!Array.isArray(managedFields) || managedFields.length > 0) return form;
-  return { ...form, metadata: { ...objectAt(form, 'metadata'), managedFields: [{}] } };
 }
 
 /** A patch that does not name the owners of fields is made without them. */

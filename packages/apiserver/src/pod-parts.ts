@@ -2,6 +2,7 @@
  * What an update of a pod's part keeps as it was: all else, metadata included. What a pod is sized
  * by comes with the new one, and so do containers that were added to look into it.
  */
+import { keepsVoids, markVoids } from '@megaplane/machinery/voids';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { RuleContext } from './behaviour.ts';
@@ -76,6 +77,7 @@ function keepRest(
   }
   const form = refitted(served, { ...next, spec }, false);
   next['spec'] = form?.ok === true ? (form.object['spec'] ?? spec) : spec;
+  if (form?.ok === true && keepsVoids(form.object)) markVoids(next);
   next['metadata'] = orderedMetadata(metadata);
   const status = previous['status'];
   if (status === undefined) delete next['status'];

@@ -265,7 +265,7 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
     call.fail(options.status);
     return;
   }
-  const body = readObject(call, served.resource, options.value, served.custom);
+  const body = readObject(call, served.resource, options.value, served.custom, served.stored);
   if ('status' in body) {
     call.fail(body.status);
     return;
@@ -298,8 +298,9 @@ export function readObject(
   expected: { readonly apiVersion: string; readonly kind: string },
   options: WriteOptions,
   custom: CustomVersion | null = null,
+  hasVoids = false,
 ): Normal | { readonly status: Status } {
-  const form = readBody(call, expected, options.fieldValidation !== 'Ignore', custom);
+  const form = readBody(call, expected, options.fieldValidation !== 'Ignore', custom, hasVoids);
   if (!form.ok) return { status: form.status };
   const { complaints } = form.value;
   if (complaints.length > 0 && options.fieldValidation === 'Strict') {
@@ -325,7 +326,7 @@ function answerUpdate(context: WriteContext, subresource: string): void {
     call.fail(options.status);
     return;
   }
-  const body = readObject(call, served.resource, options.value, served.custom);
+  const body = readObject(call, served.resource, options.value, served.custom, true);
   if ('status' in body) {
     call.fail(body.status);
     return;

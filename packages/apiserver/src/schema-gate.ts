@@ -32,8 +32,8 @@ export function withDefaults({ custom }: Served, object: JsonObject): JsonObject
 }
 
 /**
- * An object that was made here (a patched one) in the form of its kind, as if it had been sent;
- * null where nothing is known of the kind.
+ * An object that was made here (a patched one) in the form of its kind, as if it had been sent,
+ * with its empty lists and maps; null where nothing is known of the kind.
  */
 export function refitted(
   { custom, resource }: Formed,
@@ -43,7 +43,7 @@ export function refitted(
 ): Body | null {
   if (custom !== null) return formCustom(custom, object, isStrict);
   const type = findTypeOfKind(resource.apiVersion, resource.kind);
-  return type === undefined ? null : refit(type, object, isStrict, numbers);
+  return type === undefined ? null : refit(type, object, isStrict, numbers, true);
 }
 
 /** What is known of the kind, for strategic patches; undefined for custom resources. */

@@ -9,6 +9,7 @@ import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, invalid, type Status } from '@megaplane/machinery/status';
+import { isVoid } from '@megaplane/machinery/voids';
 import { defineBehaviour, type RuleContext } from './behaviour.ts';
 import { decodeRow } from './encoder.ts';
 import { givePorts, portRange, portsOfDryRun } from './service-ports.ts';
@@ -119,8 +120,8 @@ function giveAddress(
   const wanted = stringAt(spec, 'clusterIP') || stringAt(listAt(spec, 'clusterIPs')[0]);
   if (wanted === 'None') {
     spec['clusterIPs'] = ['None'];
-    const isOpen = objectAt(spec, 'selector') === undefined;
-    spec['ipFamilies'] ??= isOpen ? ['IPv4', 'IPv6'] : ['IPv4'];
+    const isOpen = isVoid(spec['selector']);
+    if (isVoid(spec['ipFamilies'])) spec['ipFamilies'] = isOpen ? ['IPv4', 'IPv6'] : ['IPv4'];
     spec['ipFamilyPolicy'] ??= isOpen ? 'RequireDualStack' : 'SingleStack';
     return null;
   }
@@ -145,7 +146,7 @@ function giveAddress(
   }
   spec['clusterIP'] = address;
   spec['clusterIPs'] = [address];
-  spec['ipFamilies'] ??= ['IPv4'];
+  if (isVoid(spec['ipFamilies'])) spec['ipFamilies'] = ['IPv4'];
   spec['ipFamilyPolicy'] ??= 'SingleStack';
   return null;
 }

@@ -13,6 +13,7 @@ import {
   unclassified,
   type Result,
 } from '@megaplane/machinery/status';
+import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
 import type { Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
 import { toStored } from './conversion.ts';
@@ -105,7 +106,7 @@ function storeNext(
   const { name, namespace } = call.info;
   const previous = stored.object;
   if (update.isApply === true) settleTimes(previous, next);
-  const value = toStored(next, served.resource);
+  const value = toStored(settledForm(next), served.resource);
   const bytes = encodeCanonical(value);
   const key = keyOf(served, namespace, name);
   const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
@@ -214,6 +215,7 @@ function nextObject(
   let next: JsonObject;
   if (subresource === 'status') {
     next = statusUpdate(metadata, sent['status'], previous);
+    if (keepsVoids(sent)) markVoids(next);
     withStatusDefaults(served, next);
     behaviour.prepareStatus?.(next, previous, context);
   } else {
@@ -303,10 +305,11 @@ function countGeneration(
   if (metadata === undefined) return;
   const generation = numberAt(previous, 'metadata', 'generation');
   const isWhole = custom !== null && !hasStatus;
+  const after = settledForm(next);
   const isChanged =
-    !equals(countedPart(next, isWhole), countedPart(previous, isWhole)) ||
-    (next['kind'] === 'Deployment' && !equals(annotationsOf(next), annotationsOf(previous))) ||
-    (next['kind'] === 'EndpointSlice' && !equals(labelsOf(next), labelsOf(previous)));
+    !equals(countedPart(after, isWhole), countedPart(previous, isWhole)) ||
+    (after['kind'] === 'Deployment' && !equals(annotationsOf(after), annotationsOf(previous))) ||
+    (after['kind'] === 'EndpointSlice' && !equals(labelsOf(after), labelsOf(previous)));
   const value = isChanged ? generation + 1 : generation;
   if (value > 0) metadata['generation'] = value;
   else delete metadata['generation'];

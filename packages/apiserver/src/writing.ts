@@ -5,6 +5,7 @@ import { required } from '@megaplane/machinery/fielderrors';
 import { equals, stringAt } from '@megaplane/machinery/json';
 import { emptyObject } from '@megaplane/machinery/normal-form';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { settledForm } from '@megaplane/machinery/voids';
 import {
   alreadyExists,
   conflict,
@@ -151,7 +152,7 @@ function insertTry(
       call.fail(excess);
       return;
     }
-    const stored = toStored(object, served.resource);
+    const stored = toStored(settledForm(object), served.resource);
     if (context.isDryRun) {
       sendWritten(context, 201, stored, 0);
       return;

@@ -13,6 +13,7 @@ import { WORKLOAD_DEFAULTS } from './defaults-workloads.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { findTypeOfKind, type Field, type Type } from './schema.ts';
+import { isVoid } from './voids.ts';
 
 /** What a type's absent fields become: constants by field, and a step for what is no constant. */
 export interface DefaultRule {
@@ -125,9 +126,9 @@ function applyEach(plan: Plan, values: readonly (JsonValue | undefined)[]): void
   for (const value of values) if (isObject(value)) applyPlan(plan, value);
 }
 
-/** A pointer's zero is a value; a plain field's zero is absence. */
+/** A pointer's zero is a value; a plain field's zero is absence, as are an empty list or map. */
 function isUnset(field: Field, value: JsonValue | undefined): boolean {
-  if (value === undefined || value === null) return true;
+  if (isVoid(value)) return true;
   return !field.isPointer && (value === '' || value === 0 || value === false);
 }
 

@@ -4,6 +4,7 @@ import type { DefaultRules } from './defaulting.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { containersAmounts } from './quota/pod-resources.ts';
+import { isVoid } from './voids.ts';
 
 const FILE_MODE = 0o644;
 const HOUR_SECONDS = 3600;
@@ -320,5 +321,5 @@ function defaultReplicationController(controller: JsonObject): void {
   const metadata = objectAt(controller, 'metadata');
   if (labels === undefined || spec === undefined || metadata === undefined) return;
   if (Object.keys(objectAt(spec, 'selector') ?? {}).length === 0) spec['selector'] = { ...labels };
-  metadata['labels'] ??= { ...labels };
+  if (isVoid(metadata['labels'])) metadata['labels'] = { ...labels };
 }

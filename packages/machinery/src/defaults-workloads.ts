@@ -3,6 +3,7 @@
 import type { DefaultRules } from './defaulting.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
+import { isVoid } from './voids.ts';
 
 const INT32_MAX = 2147483647;
 
@@ -75,7 +76,9 @@ function defaultStatefulStrategy(strategy: JsonObject): void {
 function defaultJob(job: JsonObject): void {
   const labels = objectAt(job, 'spec', 'template', 'metadata', 'labels');
   const metadata = objectAt(job, 'metadata');
-  if (labels !== undefined && metadata !== undefined) metadata['labels'] ??= { ...labels };
+  if (labels !== undefined && metadata !== undefined && isVoid(metadata['labels'])) {
+    metadata['labels'] = { ...labels };
+  }
   const spec = objectAt(job, 'spec');
   if (spec === undefined) return;
   if (spec['completions'] === undefined && spec['parallelism'] === undefined) {

@@ -33,13 +33,17 @@ const META_TYPE =
   'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
   'Kind string "json:\\"kind,omitempty\\"" }';
 
-/** Decodes JSON. Absent `kind` and `apiVersion` are taken from `expected`. */
+/**
+ * Decodes JSON. Absent `kind` and `apiVersion` are taken from `expected`. With `hasVoids` empty
+ * lists and maps stay (`voids.ts`).
+ */
 export function decodeJsonBody(
   bytes: Buffer,
   start: number,
   end: number,
   expected: ExpectedKind,
   isStrict: boolean,
+  hasVoids = false,
 ): Body {
   const text = bytes.toString('utf8', start, end);
   const parsed = parse(text);
@@ -61,7 +65,7 @@ export function decodeJsonBody(
   if (type === undefined) {
     return { ok: false, message: unhandled(found, expected, unregistered(found)) };
   }
-  const fitted = fitObject(type, value ?? {}, true, parsed?.numbers);
+  const fitted = fitObject(type, value ?? {}, true, parsed?.numbers, hasVoids);
   if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
   const object = withKind(fitted.object, found);
   if (!isStrict || fitted.members === members) {
@@ -124,8 +128,9 @@ export function refit(
   object: JsonObject,
   isStrict: boolean,
   numbers?: WrittenNumbers,
+  hasVoids = false,
 ): Body {
-  const fitted = fitObject(type, object, true, numbers);
+  const fitted = fitObject(type, object, true, numbers, hasVoids);
   if (!fitted.ok) return { ok: false, message: fitted.message };
   if (!isStrict || fitted.members === countMembersIn(object)) {
     return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };

@@ -12,6 +12,7 @@ import { quoted } from './quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
 import { formatDuration, parseDuration } from './times.ts';
+import { isListOrMap, markMap, markVoids } from './voids.ts';
 import { isWrittenInteger, type WrittenNumbers } from './written-numbers.ts';
 
 /**
@@ -26,15 +27,17 @@ const INT32_MAX = 2147483647;
 
 /**
  * Fits `value` to `type`. With `isRoot` the members `kind` and `apiVersion` belong to it, and come
- * first. `numbers` tells how its unusual numbers were written, where that counts.
+ * first. `numbers` tells how its unusual numbers were written, where that counts. With `hasVoids`
+ * empty lists and maps stay, and mark the object (`voids.ts`).
  */
 export function fitObject(
   type: Type,
   value: JsonValue,
   isRoot: boolean,
   numbers?: WrittenNumbers,
+  hasVoids = false,
 ): Fitted {
-  const fitting = new Fitting(numbers);
+  const fitting = new Fitting(numbers, hasVoids);
   if (!isObject(value)) {
     const found = wordOf(value);
     const message = `json: cannot unmarshal ${found} into Go value of type ${type.goType}`;
@@ -42,6 +45,7 @@ export function fitObject(
   }
   const object = fitting.object(type, value, isRoot);
   if (fitting.failure !== '') return { ok: false, message: fitting.failure };
+  if (fitting.voids > 0) markVoids(object);
   return { ok: true, object, members: fitting.members };
 }
 
@@ -60,6 +64,8 @@ function wordOf(value: JsonValue): string {
 
 class Fitting {
   members = 0;
+  /** Empty lists and maps that stayed. */
+  voids = 0;
   /** Names of the fields around the current value. */
   readonly #path: string[] = [];
   #struct = '';
@@ -72,7 +78,10 @@ class Fitting {
   /** How the current value was written, if it is an unusual number. */
   #written: string | undefined;
 
-  constructor(numbers?: WrittenNumbers) {
+  readonly #hasVoids: boolean;
+
+  constructor(numbers: WrittenNumbers | undefined, hasVoids: boolean) {
+    this.#hasVoids = hasVoids;
     this.#numbers = numbers === undefined || numbers.size === 0 ? undefined : numbers;
   }
 
@@ -98,9 +107,19 @@ class Fitting {
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
       this.#struct = type.goName;
-      if (!isOmitted(field, fitted)) target[field.name] = isVoid(field, fitted) ? null : fitted;
+      if (isListOrMap(field) && isEmpty(fitted)) this.#void(field, fitted, target);
+      else if (!isOmitted(field, fitted)) target[field.name] = fitted;
     }
     return target;
+  }
+
+  /** Storage does not tell what is empty from what is absent: but where voids stay it is gone. */
+  #void(field: Field, value: JsonValue, target: JsonObject): void {
+    if (this.#hasVoids) {
+      this.voids++;
+      target[field.name] = value;
+      if (isObject(value)) markMap(value);
+    } else if (field.omission !== 'void') target[field.name] = null;
   }
 
   #typeMeta(source: JsonObject, target: JsonObject): void {
@@ -256,14 +275,6 @@ class Fitting {
     if (this.#fatalError === '') this.#fatalError = message;
     return null;
   }
-}
-
-/**
- * A list or map that is always written is `null` when empty: storage does not tell the two apart.
- */
-function isVoid(field: Field, value: JsonValue): boolean {
-  if (field.omitted !== 'never') return false;
-  return (field.shape.kind === 'list' || field.shape.kind === 'map') && isEmpty(value);
 }
 
 /** Go writes maps by key, and so do we. */

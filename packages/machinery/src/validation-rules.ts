@@ -14,6 +14,7 @@ import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, labelValueErrors, qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { escapedJson } from './quoting.ts';
+import { isVoid } from './voids.ts';
 
 /** What is wrong with an object so far, in the order of upstream's checks. */
 export type Findings = FieldError[];
@@ -111,7 +112,10 @@ export function immutable(
   found.push(invalidValue(path, isPrinted ? goForm(typeName, next) : next, IMMUTABLE));
 }
 
-/** Equal as upstream's semantic comparison sees it: absent, null and empty are one. */
+/**
+ * Equal as upstream's semantic comparison sees it: absent, null, empty lists and maps are one; an
+ * empty struct is none of them.
+ */
 export function isSame(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
   if (isVoid(left) && isVoid(right)) return true;
   if (isQuantityPair(left, right)) return true;
@@ -124,12 +128,6 @@ export function isSame(left: JsonValue | undefined, right: JsonValue | undefined
     return left.length === right.length && left.every((item, at) => isSame(item, right[at]));
   }
   return equals(left, right);
-}
-
-function isVoid(value: JsonValue | undefined): boolean {
-  if (value === undefined || value === null) return true;
-  if (Array.isArray(value)) return value.length === 0;
-  return isObject(value) && Object.keys(value).length === 0;
 }
 
 /** `1` and `1000m` are one amount; text that is no amount on either side is compared as text. */

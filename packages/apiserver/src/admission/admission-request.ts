@@ -5,6 +5,7 @@ import { fromJson } from '@megaplane/machinery/cel/json-values';
 import type { CelValue } from '@megaplane/machinery/cel/values';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { encodedForm } from '@megaplane/machinery/voids';
 import type { Admitted, Operation } from './admission.ts';
 import { fromStored, toStored } from '../conversion.ts';
 import { serviceAccountIdentity } from '../identity.ts';
@@ -16,7 +17,7 @@ import { writtenName } from './refusal.ts';
 /** The object in another version of the same resource, as the API shows it. */
 export function shownAs(object: JsonObject | null, from: Served, to: Served): JsonObject | null {
   if (object === null) return null;
-  const shown = shownObject(object);
+  const shown = shownObject(encodedForm(object));
   return from === to ? shown : fromStored(toStored(shown, from.resource), to.resource);
 }
 

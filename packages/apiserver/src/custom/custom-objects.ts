@@ -141,6 +141,9 @@ export function formCustom(custom: CustomVersion, object: JsonObject, isTracked:
     const fitted = refit(METADATA_OWNER, { metadata }, isTracked);
     if (!fitted.ok) return { ok: false, message: ofMetadata(fitted.message) };
     own = objectAt(fitted.object, 'metadata') ?? {};
+    // no owners at all: their tracking ends
+    const { managedFields } = objectAt(object, 'metadata') ?? {};
+    if (Array.isArray(managedFields) && managedFields.length === 0) own['managedFields'] = [];
     strict.push(...fitted.strictErrors);
   }
   const formed: JsonObject = {

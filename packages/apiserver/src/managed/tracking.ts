@@ -15,6 +15,7 @@ import {
 import { emptyManaged, NO_MANAGER, type Managed } from '@megaplane/machinery/apply/managed-fields';
 import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { encodedForm } from '@megaplane/machinery/voids';
 import type { RuleContext } from '../behaviour.ts';
 import type { Served } from '../served.ts';
 import { fieldScope, type Writer } from './field-scope.ts';
@@ -36,7 +37,7 @@ export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObj
   const isPlain = given === undefined || isReset(given);
   if (isPlain && trackPlain(scope, object)) return;
   const managed = isPlain ? emptyManaged() : unpackManaged(given);
-  setManaged(object, trackUpdate(scope, null, object, managed));
+  setManaged(object, trackUpdate(scope, null, encodedForm(object), managed));
 }
 
 /** Gives a new object the server's own name for its owner. */
@@ -75,7 +76,7 @@ export function trackAppliedStatus(
 
 /** A new object without owners; false where there is no room for its template. */
 function trackPlain(scope: FieldScope, object: JsonObject): boolean {
-  const fields = trackNewObject(scope, object);
+  const fields = trackNewObject(scope, encodedForm(object));
   const { manager, nowSeconds } = scope;
   const name = manager.name === '' ? NO_MANAGER : manager.name;
   const packed = fields === null ? undefined : packNew({ ...manager, name }, fields, nowSeconds);
@@ -101,9 +102,9 @@ export function trackChange(
     return;
   }
   const scope = fieldScope(context.served, context.call, subresource, 'Update');
-  const given = subresource === '' ? (sent ?? emptied(context.call.body)) : undefined;
+  const given = subresource === '' ? sent : undefined;
   const managed = chosen(live, given);
-  setManaged(next, trackUpdate(scope, previous, next, managed));
+  setManaged(next, trackUpdate(scope, previous, encodedForm(next), managed));
 }
 
 /** The owners that an update starts from. */
@@ -113,12 +114,6 @@ function chosen(live: JsonValue | undefined, sent: JsonValue | undefined): Manag
   if (typeof live === 'string' && isShownAs(live, sent)) return unpackManaged(live);
   const own = unpackManaged(sent);
   return own.owners.size === 0 ? unpackManaged(live) : own;
-}
-
-/** An empty list is gone once a body was decoded, and means something here. */
-function emptied(body: Buffer): JsonValue | undefined {
-  if (!body.includes('"managedFields"')) return undefined;
-  return /"managedFields"\s*:\s*\[\s*\]/.test(body.toString('latin1')) ? [] : undefined;
 }
 
 /** No entry, or one without anything in it. */

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel } from './admission/admitting.sim.ts';
+
+const ROLES = '/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles';
+const DEPLOYMENTS = '/apis/apps/v1/namespaces/n/deployments';
+
+interface Shown {
+  readonly metadata: {
+    readonly generation?: number;
+    readonly labels?: object;
+    readonly finalizers?: unknown;
+    readonly managedFields?: readonly { readonly fieldsV1: object }[];
+  };
+  readonly rules?: unknown;
+  readonly spec?: unknown;
+}
+
+test('a list that must be written is owned when it is empty, and null when it is read back', () => {
+  const { expect } = admittingModel();
+  const made = expect(201, 'POST', ROLES, { metadata: { name: 'r', finalizers: [] }, rules: [] });
+  for (const { text } of [made, expect(200, 'GET', `${ROLES}/r`)]) {
+    const role = JSON.parse(text) as Shown;
+    assert.equal(role.rules, null);
+    assert.equal(role.metadata.finalizers, undefined);
+    assert.deepEqual(role.metadata.managedFields?.[0]?.fieldsV1, { 'f:rules': {} });
+  }
+});
+
+test('empty lists and maps in an update change nothing, and are not stored', () => {
+  const { expect } = admittingModel();
+  const spec = {
+    selector: { matchLabels: { app: 'x' } },
+    template: {
+      metadata: { labels: { app: 'x' } },
+      spec: { containers: [{ name: 'c', image: 'i' }] },
+    },
+  };
+  const before = expect(201, 'POST', DEPLOYMENTS, { metadata: { name: 'd' }, spec }).text;
+  const { containers } = spec.template.spec;
+  const voids = { containers, nodeSelector: {}, tolerations: [], volumes: [] };
+  const template = { ...spec.template, spec: voids };
+  for (const [method, body] of [
+    ['PUT', { metadata: { name: 'd' }, spec: { ...spec, template } }],
+    ['PATCH', { metadata: { labels: {} }, spec: { template: { spec: voids } } }],
+  ] as const) {
+    const after = expect(200, method, `${DEPLOYMENTS}/d`, body).text;
+    assert.deepEqual(JSON.parse(after), JSON.parse(before));
+  }
+});
+
+test('families of a service that are empty are chosen as if there were none', () => {
+  const { expect } = admittingModel();
+  const spec = { ipFamilies: [], ports: [{ port: 80 }], externalIPs: [] };
+  const made = expect(201, 'POST', '/api/v1/namespaces/n/services', {
+    metadata: { name: 's' },
+    spec,
+  });
+  const service = JSON.parse(made.text) as { spec: Record<string, unknown> };
+  assert.deepEqual(service.spec['ipFamilies'], ['IPv4']);
+  assert.equal(service.spec['externalIPs'], undefined);
+});
