@@ -3,6 +3,7 @@
  * with pods to bind and failures to report. It opens no connection and owns no clock.
  */
 import { Random } from '@megaplane/base/random';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { activeProfiles, type ProfileOptions } from './active-profiles.ts';
 import type { Attempt } from './attempt.ts';
 import { Bell } from './bell.ts';
@@ -15,7 +16,7 @@ import type { Asking } from './extenders/extender-rounds.ts';
 import { refusalOf, type Failure } from './failure.ts';
 import { Gatekeeper } from './gatekeeper.ts';
 import { Identities } from './identities.ts';
-import { gangCycle, type GangHost } from './gangs/gang-cycle.ts';
+import { gangCycle, UNSCHEDULABLE, type GangHost } from './gangs/gang-cycle.ts';
 import { groupCondition } from './gangs/group-condition.ts';
 import { eventName } from './event-name.ts';
 import { factsOf } from './node-facts.ts';
@@ -237,15 +238,39 @@ export class SchedulerCore {
    */
   attempt(nowMs: number): Attempt | null {
     if (this.#decided.length > 0) return this.#nextDecided();
-    const id = this.queue.pop();
+    const id = this.#pop();
     if (id < 0) return null;
     this.#view.nowMs = nowMs;
     const asks = this.placement.asks(id);
     const isPlaced = (other: number): boolean => this.#occupancy.isPlaced(other);
     const missing = this.gatekeeper.groups.missingOf(id, isPlaced);
-    if (!asks && missing === 0) return this.#settle(id, this.placement.decide(id), nowMs);
+    if (!asks && missing === 0) {
+      const attempt = this.#settle(id, this.placement.decide(id), nowMs);
+      this.#tellGroup(attempt, nowMs);
+      return attempt;
+    }
     this.#task = missing > 0 ? this.#decideGang(id, missing, nowMs) : this.#decideOne(id, nowMs);
     return this.#advance(this.#task.next());
+  }
+
+  /** The next pod whose group, if it has one, is there with enough pods; -1 if none waits. */
+  #pop(): number {
+    const { queue, gatekeeper } = this;
+    for (;;) {
+      const id = queue.pop();
+      const group = id < 0 ? '' : gatekeeper.groups.groupOf(id);
+      if (group === '' || gatekeeper.groups.problemOf(group) === '') return id;
+      queue.addGated(id);
+    }
+  }
+
+  /** A pod that goes alone is all that was tried of its group. */
+  #tellGroup({ id, kind }: Attempt, nowMs: number): void {
+    const key = this.gatekeeper.groups.groupOf(id);
+    const group = key === '' ? undefined : this.objects.object('PodGroup', key);
+    if (group === undefined) return;
+    const write = groupCondition(key, kind === 'bind' ? '' : UNSCHEDULABLE);
+    if (write.change(group as unknown as JsonObject, nowMs) !== null) this.#writes.push(write);
   }
 
   /** Goes on with the decision that asked; null if its pod is gone, or there is more to ask. */

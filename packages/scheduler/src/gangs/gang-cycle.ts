@@ -39,14 +39,18 @@ export interface GangResult {
   readonly message: string;
 }
 
-const UNSCHEDULABLE = 'pod group is unschedulable';
-const WAITING = 'pod group is waiting for preemption to complete';
+export const UNSCHEDULABLE = 'pod group is unschedulable';
+const WAITING: string = `${UNSCHEDULABLE}, pod group is waiting for preemption to complete`;
+/** As Permit has it: of pods that found nodes, but too few. */
+const TOO_FEW: string =
+  `${UNSCHEDULABLE}, waiting for minCount pods from a gang to be scheduled, ` +
+  'one or more plugins asked to wait and no plugin rejected pod';
 /** Who rejects pods that have a node but not enough company. */
 export const GANG_SCHEDULING = 'GangScheduling';
 
 function refusal(node: number | null): Failure {
   return {
-    message: UNSCHEDULABLE,
+    message: node === null ? TOO_FEW : WAITING,
     rejecters: new Set([GANG_SCHEDULING]),
     isError: false,
     clearsNomination: node === null,
@@ -55,37 +59,41 @@ function refusal(node: number | null): Failure {
   };
 }
 
-/** `ids` in order; `missing`: how many of them must find a node. */
+/**
+ * `ids` in order; `missing`: how many of them must find a node. Once that many have one, each more
+ * for which others have to go makes all of them wait for it.
+ */
 export function* gangCycle(
   host: GangHost,
   ids: readonly number[],
   missing: number,
 ): Asking<GangResult> {
   const outcomes: GangOutcome[] = [];
-  let placed = 0;
-  let freed = 0;
+  let found = 0;
+  let frees = false;
+  let verdict: 'refused' | 'waiting' | 'placed' = 'refused';
   for (const id of ids) {
     const node = yield* host.decide(id);
     if (node >= 0) {
       const reservations = host.reservations();
       host.assume(id, node, reservations);
       outcomes.push({ kind: 'placed', id, node, reservations });
-      placed++;
-      continue;
+    } else {
+      // Each waits for whatever may help it, not for the first of its kind.
+      const failure: Failure = { ...host.failure(), isIndexed: false };
+      outcomes.push({ kind: 'failed', id, failure });
+      if (failure.nomination === null) continue;
+      host.nominate(id, failure.nomination.node);
+      frees = true;
     }
-    // Each waits for whatever may help it, not for the first of its kind.
-    const failure: Failure = { ...host.failure(), isIndexed: false };
-    outcomes.push({ kind: 'failed', id, failure });
-    if (failure.nomination === null) continue;
-    host.nominate(id, failure.nomination.node);
-    freed++;
+    if (++found >= missing) verdict = frees ? 'waiting' : 'placed';
   }
-  if (placed >= missing) return { outcomes, isPlaced: true, message: '' };
+  if (verdict === 'placed') return { outcomes, isPlaced: true, message: '' };
   for (const outcome of outcomes) {
     if (outcome.kind === 'placed') host.release(outcome.id);
     else if (outcome.failure.nomination !== null) host.nominate(outcome.id, -1);
   }
-  const evicts = placed + freed >= missing;
+  const evicts = verdict === 'waiting';
   const told = outcomes.map((outcome): GangOutcome => {
     const { id } = outcome;
     if (outcome.kind === 'placed') {
@@ -95,6 +103,5 @@ export function* gangCycle(
     const isVain = outcome.failure.nomination !== null && !evicts;
     return isVain ? { kind: 'failed', id, failure: refusal(null) } : outcome;
   });
-  const message = evicts ? `${UNSCHEDULABLE}, ${WAITING}` : UNSCHEDULABLE;
-  return { outcomes: told, isPlaced: false, message };
+  return { outcomes: told, isPlaced: false, message: evicts ? WAITING : UNSCHEDULABLE };
 }

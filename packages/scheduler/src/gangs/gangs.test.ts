@@ -77,8 +77,11 @@ test('a gang that does not fit gives everything back, and others take the room',
   for (const name of ['a', 'b', 'c', 'd', 'e']) bench.pod(name, 'g');
   const lines = bench.decisions();
   const told = lines.map((line) => line.slice('a: '.length));
-  assert.equal(told.filter((line) => line === 'pod group is unschedulable').length, 4);
-  const others = told.filter((line) => line !== 'pod group is unschedulable');
+  const few =
+    'pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, ' +
+    'one or more plugins asked to wait and no plugin rejected pod';
+  assert.equal(told.filter((line) => line === few).length, 4);
+  const others = told.filter((line) => line !== few);
   assert.match(others.join(), /^0\/1 nodes are available: 1 Insufficient cpu/);
   assert.equal(bench.core.pods.placed, 0);
   assert.equal(bench.core.assumed, 0);
@@ -132,6 +135,52 @@ test('pods beyond the quorum that find no node are told why, and the others are 
   const lines = bench.decisions();
   assert.equal(lines.filter((line) => line.endsWith(': n1')).length, 4);
   assert.equal(lines.filter((line) => line.includes('0/1 nodes are available')).length, 1);
+});
+
+test('pods are not tried while their group is gone, or has too few pods again', () => {
+  const bench = new Bench();
+  bench.node('n1', '1');
+  bench.group('g', 2);
+  bench.pod('a', 'g');
+  const second = bench.pod('b', 'g');
+  assert.equal(bench.decisions().length, 2);
+  bench.core.objectGone('PodGroup', 'default/g', bench.nowMs);
+  bench.nowMs = 20_000;
+  bench.node('n2');
+  bench.core.tick(bench.nowMs);
+  assert.deepEqual(bench.decisions(), []);
+  bench.core.podGone(second, bench.nowMs);
+  bench.group('g', 2);
+  bench.core.tick(bench.nowMs);
+  assert.deepEqual(bench.decisions(), []);
+  bench.pod('c', 'g');
+  bench.nowMs = 40_000;
+  bench.core.tick(bench.nowMs);
+  assert.equal(bench.decisions().length, 2);
+  assert.equal(bench.core.pods.placed, 2);
+});
+
+test('a gang that has enough nodes waits if others have to go for one more of it', () => {
+  const bench = new Bench('n1');
+  bench.group('g', 2);
+  bench.pod('low', '', { nodeName: 'n1' });
+  for (const name of ['a', 'b', 'c', 'd']) bench.pod(name, 'g', { priority: 9 });
+  const ends = bench.decisions().map((line) => line.slice('a: '.length));
+  const waiting = 'pod group is unschedulable, pod group is waiting for preemption to complete';
+  assert.equal(ends.filter((end) => end === waiting).length, 3);
+  assert.equal(bench.core.pods.placed, 1);
+});
+
+test('a group without a minimum is told of when one of its pods has a node', () => {
+  const bench = new Bench('n1');
+  const group = { metadata: { name: 'g', namespace: 'default' }, spec: {} };
+  bench.core.objectSeen('PodGroup', group, bench.nowMs);
+  bench.pod('a', 'g');
+  assert.deepEqual(bench.decisions(), ['a: n1']);
+  const [write] = bench.core.takeWrites();
+  assert.equal(write?.key, 'default/g');
+  const changed = JSON.stringify(write.change({ metadata: {} }, 0));
+  assert.match(changed, /"status":"True","reason":"Scheduled"/);
 });
 
 test('nobody is evicted for a gang that would not fit anyhow', () => {
