@@ -19,9 +19,23 @@ export interface Progress {
   finish(done: number): void;
 }
 
-/** Progress of `label`, written to stderr so that stdout stays for results. */
-export function progress(label: string, total: number): Progress {
-  return process.stderr.isTTY ? bar(label, total) : lines(label, total);
+/**
+ * Progress of `label`, written to stderr so that stdout stays for results. Lines tell the time
+ * since `startMs` of the clock of `performance`: this moment, if not another is named.
+ */
+export function progress(
+  label: string,
+  total: number,
+  startMs: number = performance.now(),
+): Progress {
+  return drawsBars(process.stderr.isTTY, process.env['TERM'])
+    ? bar(label, total)
+    : lines(label, total, startMs);
+}
+
+/** A dumb terminal, as that of an editor, shows what moves the cursor as characters. */
+export function drawsBars(isTerminal: boolean, term: string | undefined): boolean {
+  return isTerminal && term !== 'dumb';
 }
 
 function bar(label: string, total: number): Progress {
@@ -51,9 +65,8 @@ function bar(label: string, total: number): Progress {
   };
 }
 
-function lines(label: string, total: number): Progress {
-  const startMs = performance.now();
-  let lastMs = startMs;
+function lines(label: string, total: number, startMs: number): Progress {
+  let lastMs = performance.now();
   const say = (done: number): void => {
     const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
     process.stderr.write(`${label}: ${count(done)} of ${count(total)} after ${seconds} s\n`);

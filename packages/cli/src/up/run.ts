@@ -185,7 +185,7 @@ async function stopAll(cluster: Cluster): Promise<void> {
 
 async function followNodes(cluster: Cluster): Promise<void> {
   const { nodes } = cluster.options;
-  await follow(cluster, 'nodes ready', nodes, 'megaplane_nodes_ready', (ms) => {
+  await follow(cluster, 'nodes ready', nodes, 'megaplane_nodes_ready', 0, (ms) => {
     cluster.timings.nodesReadyMs = ms;
   });
 }
@@ -209,11 +209,11 @@ async function followPods(cluster: Cluster): Promise<void> {
   const following = async (): Promise<void> => {
     const { pods } = options;
     const onBound = (ms: number): void => void (timings.podsBoundMs = ms - startMs);
-    await follow(cluster, 'pods bound', pods, 'megaplane_pods_bound', onBound, () =>
+    await follow(cluster, 'pods bound', pods, 'megaplane_pods_bound', startMs, onBound, () =>
       isTrue('bound'),
     );
     const onRunning = (ms: number): void => void (timings.podsRunningMs = ms - startMs);
-    await follow(cluster, 'pods running', pods, 'megaplane_pods_running', onRunning, () =>
+    await follow(cluster, 'pods running', pods, 'megaplane_pods_running', startMs, onRunning, () =>
       isTrue('running'),
     );
   };
@@ -233,18 +233,19 @@ async function judgeRoom({ options, children }: Cluster): Promise<void> {
   process.stderr.write(`megaplane: --pods: ${text}\n`);
 }
 
-/** Shows a gauge of the simulator on its way to `total`, and reports when it got there. */
+/** Shows a gauge of the simulator on its way to `total` since `startMs`; reports its arrival. */
 async function follow(
   cluster: Cluster,
   label: string,
   total: number,
   gauge: string,
+  startMs: number,
   onDone: (ms: number) => void,
   isTrue: () => Promise<boolean> = async () => true,
 ): Promise<void> {
   const { children, end, ended } = cluster;
   if (end.signal.aborted) return;
-  const shown = progress(label, total);
+  const shown = progress(label, total, startMs);
   let value = 0;
   let isDone = false;
   while (!end.signal.aborted) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { barColumns } from './progress.ts';
+import { barColumns, drawsBars } from './progress.ts';
 import type { UpOptions } from './plan.ts';
 import { quoted, textSummary } from './summary.ts';
 
@@ -27,4 +27,11 @@ test('the numbers of a bar find room on narrow terminals', () => {
   const columns = barColumns(10_000, 40);
   assert(columns > 0 && 14 + 1 + columns + 1 + '10,000/10,000'.length <= 40);
   assert.equal(barColumns(10_000, 20), 0);
+});
+
+test('a bar is drawn where the cursor can be moved', () => {
+  assert.equal(drawsBars(true, 'xterm'), true);
+  assert.equal(drawsBars(true, undefined), true);
+  assert.equal(drawsBars(true, 'dumb'), false);
+  assert.equal(drawsBars(false, 'xterm'), false);
 });
