@@ -578,7 +578,7 @@ export class Store implements RevisionedStore {
       this.#noteMs = nowMs + LEASE_NOTE_MS;
       this.leases.note(nowMs);
     }
-    this.sweep.step();
+    this.sweep.step(nowMs);
     if (!this.sweep.hasGarbage) this.arenas.settle(nowMs);
     this.hub.wakeRestless();
   }

@@ -43,3 +43,28 @@ test('an arena is emptied in slices between which its records are replaced and d
     assert.equal(store.arenas.buffer(ref).latin1Slice(at, at + VALUE_BYTES), value, key);
   }
 });
+
+test('where history has a budget, survivors that stay are moved after a while, and not before', () => {
+  const prefixes = [{ prefix: 'key-', historyBytesMax: 1024 }];
+  const store = new Store({ dataDir: null, durability: 'none', prefixes }, 3);
+  const put = (n: number): void => {
+    const bytes = Buffer.from(`key-${n}`.padEnd(VALUE_BYTES, '.'));
+    const keyEnd = bytes.indexOf('.');
+    store.putIf(bytes, 0, keyEnd, -1, bytes, keyEnd, bytes.length, 0);
+  };
+  // Arenas fill, then two of three records in each of them are replaced.
+  for (let n = 0; n < 3 * KEYS; n++) put(n);
+  for (let n = 0; n < 3 * KEYS; n++) if (n % 3 > 0) put(n);
+  store.flush();
+  let nowMs = 0;
+  const sweep = (): number => {
+    for (let slices = 0; store.sweep.hasWork || slices < 100; slices++) store.tick(nowMs);
+    return store.arenas.usedBytes / store.arenas.liveBytes;
+  };
+  nowMs = 1000;
+  const early = sweep();
+  assert(early > 1.4, `used is ${early} times what is alive: moved too early`);
+  nowMs = 30_000;
+  const late = sweep();
+  assert(late < 1.2, `used is ${late} times what is alive: not moved`);
+});

@@ -18,10 +18,11 @@ const EVACUATE_RECORDS_MAX = 1024;
 /** Share of an arena that must be garbage before its survivors are moved. */
 const GARBAGE_SHARE_MIN = 0.4;
 /**
- * The same where history has a budget: what is written there is replaced soon, so waiting empties
- * most of an arena for nothing.
+ * The same where history has a budget, for so long: what is written there may be replaced soon, as
+ * leases are every 10 s, and waiting empties most of an arena for nothing.
  */
 const CHURN_SHARE_MIN = 0.8;
+const CHURN_MS_MAX = 20_000;
 /** The same when an operator asks for memory back. */
 const DEFRAGMENT_SHARE_MIN = 0.02;
 
@@ -29,8 +30,9 @@ export class Sweep {
   readonly #store: Store;
   /** How many read records over several turns: meanwhile nothing moves and nothing is freed. */
   #holders = 0;
-  /** Arenas that may be worth emptying. */
-  readonly #candidates: Set<number> = new Set();
+  /** Arenas that may be worth emptying, and when they are for certain. */
+  readonly #candidates: Map<number, number> = new Map();
+  #nowMs = 0;
   /** The arena that is being emptied, 0 when none is, and how far. */
   #leaving = 0;
   #leftUpTo = 0;
@@ -88,12 +90,13 @@ export class Sweep {
       if (arenas.span[arena] !== 1 || used === 0 || arenas.isOpen(arena)) continue;
       const klass = classes.all[arenas.classOf[arena]!]!;
       if (arenas.lastRevision[arena]! >= this.#sweptRevision(klass)) continue;
-      if (arenas.live[arena]! < used * (1 - DEFRAGMENT_SHARE_MIN)) this.#candidates.add(arena);
+      if (arenas.live[arena]! < used * (1 - DEFRAGMENT_SHARE_MIN)) this.#candidates.set(arena, 0);
     }
   }
 
   /** One slice of work. */
-  step(): void {
+  step(nowMs: number): void {
+    this.#nowMs = nowMs;
     if (this.#holders > 0) return;
     for (const klass of this.#store.classes.all) {
       this.#cutHistory(klass);
@@ -193,20 +196,29 @@ export class Sweep {
       this.#release(arena);
     } else if (
       arena !== this.#leaving &&
-      arenas.live[arena]! < arenas.used[arena]! * (1 - garbageShareMin(klass)) &&
-      arenas.used[arena]! <= ARENA_BYTES
+      arenas.live[arena]! < arenas.used[arena]! * (1 - GARBAGE_SHARE_MIN) &&
+      arenas.used[arena]! <= ARENA_BYTES &&
+      !this.#candidates.has(arena)
     ) {
-      this.#candidates.add(arena);
+      const isChurn = klass.historyBytesMax !== Infinity;
+      this.#candidates.set(arena, isChurn ? this.#nowMs + CHURN_MS_MAX : 0);
     }
   }
 
   /** A candidate whose records are all older than its class's events, 0 when there is none. */
   #ripe(): number {
     const { arenas, classes } = this.#store;
-    for (const arena of this.#candidates) {
+    for (const [arena, certainMs] of this.#candidates) {
       const klass = classes.all[arenas.classOf[arena]!]!;
-      if (arenas.isOpen(arena)) this.#candidates.delete(arena);
-      else if (arenas.lastRevision[arena]! < this.#sweptRevision(klass)) return arena;
+      if (arenas.isOpen(arena)) {
+        this.#candidates.delete(arena);
+      } else if (
+        (this.#nowMs >= certainMs ||
+          arenas.live[arena]! < arenas.used[arena]! * (1 - CHURN_SHARE_MIN)) &&
+        arenas.lastRevision[arena]! < this.#sweptRevision(klass)
+      ) {
+        return arena;
+      }
     }
     return 0;
   }
@@ -269,8 +281,4 @@ export class Sweep {
     while (arenas.previous(newer) !== ref) newer = arenas.previous(newer);
     arenas.setPrevious(newer, moved);
   }
-}
-
-function garbageShareMin(klass: KeyClass): number {
-  return klass.historyBytesMax === Infinity ? GARBAGE_SHARE_MIN : CHURN_SHARE_MIN;
 }
