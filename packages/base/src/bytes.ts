@@ -69,6 +69,16 @@ export function copyBytes(
   else nativeCopy.call(bytes, target, offset, start, end);
 }
 
+/**
+ * A copy in memory of its own, for what is kept long. `Buffer.from` cuts copies of up to 32 KiB
+ * from pools of 64 KiB, and each of them keeps its whole pool.
+ */
+export function ownBytes(bytes: Uint8Array, start: number, end: number): Buffer {
+  const own = Buffer.allocUnsafeSlow(end - start);
+  nativeCopy.call(bytes, own, 0, start, end);
+  return own;
+}
+
 /** Whether a range begins with the bytes of `prefix`. */
 export function startsWith(
   bytes: Uint8Array,

@@ -6,6 +6,7 @@
  * time, and each answer has an `audit-id` of its own. Where the octets before and behind that value
  * are those of the block before, and the dynamic table is unchanged, only the value is read.
  */
+import { ownBytes } from '@megaplane/base/bytes';
 import type { HpackDecoder } from './hpack-decoder.ts';
 
 const BLOCK_BYTES_MAX = 1024;
@@ -55,8 +56,9 @@ export class AlikeBlocks<Meaning> {
     if (!comesOnce(decoder.fields, decoder.varying)) return false;
     if (end - start > BLOCK_BYTES_MAX) return false;
     if (++this.#misses > MISSES_MAX && (this.#misses & 63) !== 0) return true;
-    this.#before = Buffer.from(bytes.subarray(start, varyingAt));
-    this.#behind = Buffer.from(bytes.subarray(varyingTo, end));
+    const own = ownBytes(bytes, start, end);
+    this.#before = own.subarray(0, varyingAt - start);
+    this.#behind = own.subarray(varyingTo - start);
     this.#epoch = decoder.table.epoch;
     this.#size = decoder.size - value.length;
     this.meaning = meaning;

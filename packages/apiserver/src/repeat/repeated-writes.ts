@@ -15,6 +15,7 @@
  * that is taken, a revision that is not the stored one, a body of another shape) is left to the
  * ordinary way.
  */
+import { ownBytes } from '@megaplane/base/bytes';
 import { MemberCursor } from '@megaplane/machinery/scan';
 import type { Admission } from '../admission/admission.ts';
 import { Call } from '../call.ts';
@@ -263,7 +264,7 @@ export class RepeatedWrites {
 
   /** Runs the write, then rehearses it, and keeps the template if it is a true one. */
   #learn(call: Call, served: Served, reading: Reading, ordinary: Ordinary): void {
-    const shape = Buffer.from(this.#shape.bytes.subarray(0, this.#shape.length));
+    const shape = ownBytes(this.#shape.bytes, 0, this.#shape.length);
     const markers = markersOf(this.#shape);
     const values: Values = {
       kinds: markers.kinds,

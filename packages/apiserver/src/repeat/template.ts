@@ -4,6 +4,7 @@
  * A template is found by rehearsal. The write path is run on the same shape with markers in the
  * holes, values that occur nowhere else; where a marker turns up in the result, its hole goes.
  */
+import { ownBytes } from '@megaplane/base/bytes';
 import { timeText } from '@megaplane/machinery/apply/managed-fields';
 import type { Sink } from '../sink.ts';
 import {
@@ -149,10 +150,10 @@ export class Template {
     let from = 0;
     for (const { at, text, form, hole } of found) {
       if (at < from) continue;
-      pieces.push({ literal: Buffer.from(bytes.subarray(from, at)), form, hole });
+      pieces.push({ literal: ownBytes(bytes, from, at), form, hole });
       from = at + text.length;
     }
-    pieces.push({ literal: Buffer.from(bytes.subarray(from)), form: 0, hole: -1 });
+    pieces.push({ literal: ownBytes(bytes, from, bytes.length), form: 0, hole: -1 });
     return new Template(pieces);
   }
 
