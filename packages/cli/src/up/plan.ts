@@ -74,9 +74,9 @@ export function paths(dataDir: string): {
  */
 const RUNTIME_FLAGS: Readonly<Record<Component, readonly string[]>> = {
   apiserver: ['--max-old-space-size=4096', '--max-semi-space-size=32'],
-  controllers: ['--max-old-space-size=2048', '--max-semi-space-size=16'],
-  scheduler: ['--max-old-space-size=2048', '--max-semi-space-size=16'],
-  nodes: ['--max-old-space-size=2048', '--max-semi-space-size=16'],
+  controllers: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
+  scheduler: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
+  nodes: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
 };
 
 /** The plan of one child. */
