@@ -44,7 +44,7 @@ test('an arena is emptied in slices between which its records are replaced and d
   }
 });
 
-test('where history has a budget, survivors that stay are moved after a while, and not before', () => {
+test('under a budget, survivors that stay are moved after a while, and not before', () => {
   const prefixes = [{ prefix: 'key-', historyBytesMax: 1024 }];
   const store = new Store({ dataDir: null, durability: 'none', prefixes }, 3);
   const put = (n: number): void => {
