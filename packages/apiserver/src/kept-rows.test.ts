@@ -5,7 +5,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { printerOf, rowOpening } from '@megaplane/machinery/printing';
 import { appendRow, packRow } from './kept-rows.ts';
 import { Sink } from './sink.ts';
-import { Rig } from './watch/rig.sim.ts';
+import { MERGE, Rig } from './watch/rig.sim.ts';
 
 const START_MS = Date.UTC(2026, 0, 2);
 const pods = printerOf('', 'Pod');
@@ -79,4 +79,32 @@ test('a table that is asked for again has the ages of then', () => {
   rig.nowMs += 3_600_000;
   assert.deepEqual(rows('Object'), shown('61m', 'Pod'));
   assert.deepEqual(rows('None'), shown('61m'));
+});
+
+test('a watched table has the ages of the moment in which a row is sent', () => {
+  const rig = new Rig();
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+  const watches = [rig.ask('GET', '/api/v1/namespaces?watch=1', undefined, { accept })];
+  rig.nowMs += 3_600_000;
+  watches.push(rig.ask('GET', '/api/v1/namespaces?watch=1', undefined, { accept }));
+  rig.ask('POST', '/api/v1/namespaces', { metadata: { name: 'late' } });
+  rig.nowMs += 61_000;
+  const labels = { a: 'b' };
+  rig.ask('PATCH', '/api/v1/namespaces/late', { metadata: { labels } }, MERGE);
+  for (const watch of watches) {
+    const rows = watch.text
+      .split('\n')
+      .slice(0, -1)
+      .flatMap((line) => {
+        const { object } = JSON.parse(line) as {
+          readonly object: { readonly rows: readonly { readonly cells: readonly unknown[] }[] };
+        };
+        return object.rows.map(({ cells }) => cells);
+      });
+    const late = rows.filter(([name]) => name === 'late');
+    assert.deepEqual(late, [
+      ['late', 'Active', '0s'],
+      ['late', 'Active', '61s'],
+    ]);
+  }
 });

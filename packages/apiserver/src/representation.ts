@@ -34,19 +34,23 @@ export function negotiateCall(call: Call, served: Served): Result<true> {
 /** Where encodings of a representation are kept. */
 export type KeptOf = (representation: string) => KeptSpace | null;
 
-/** The encoder for what `call.media` asks, for one object or a list of them. */
+/**
+ * The encoder for what `call.media` asks, for one object or a list of them. What outlives the
+ * request, as a watch does, tells ages by a clock of its own.
+ */
 export function encoderOf(
   call: Call,
   served: Served,
   isList: boolean,
   keptOf: KeptOf | null = null,
+  nowMs: () => number = () => call.nowMs,
 ): Result<Encoder> {
   const { media } = call;
   const shape = checkTransformShape(media, isList, goTypeOf(served, isList));
   if (!shape.ok) return shape;
   switch (media.transform) {
     case 'table': {
-      const table = tableEncoder(call, served, keptOf);
+      const table = tableEncoder(call, served, keptOf, nowMs);
       return table.ok ? success(forPeople(call, table.value)) : table;
     }
     case 'metadata':
@@ -88,11 +92,16 @@ function jsonEncoder(served: Served, isLean: boolean): JsonEncoder {
   return encoder;
 }
 
-function tableEncoder(call: Call, served: Served, keptOf: KeptOf | null): Result<Encoder> {
+function tableEncoder(
+  call: Call,
+  served: Served,
+  keptOf: KeptOf | null,
+  nowMs: () => number,
+): Result<Encoder> {
   const include = parseIncludeObject(call.query.text('includeObject'));
   if (!include.ok) return include;
   const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
-  return success(new TableEncoder(served, version, include.value, call.nowMs, keptOf));
+  return success(new TableEncoder(served, version, include.value, nowMs, keptOf));
 }
 
 /**

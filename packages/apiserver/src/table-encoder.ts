@@ -62,6 +62,7 @@ function includedText(
   return JSON.stringify(partialObjectMetadata(object, version));
 }
 
+/** Ages are those of the moment at which a row is written: a watch may last for hours. */
 export class TableEncoder implements Encoder {
   readonly id: string;
   readonly contentType: string = JSON_TYPE;
@@ -70,7 +71,7 @@ export class TableEncoder implements Encoder {
   readonly #version: 'v1' | 'v1beta1';
   readonly #apiVersion: string;
   readonly #include: IncludeObject;
-  readonly #nowMs: number;
+  readonly #nowMs: () => number;
   /** Before the metadata of a row's object. */
   readonly #objectOpen: Buffer;
   /** Where rows are kept for other lists, but for their ages; null: nowhere. */
@@ -80,7 +81,7 @@ export class TableEncoder implements Encoder {
     served: Served,
     version: 'v1' | 'v1beta1',
     include: IncludeObject,
-    nowMs: number,
+    nowMs: () => number,
     keptOf: ((id: string) => KeptSpace | null) | null = null,
   ) {
     this.#served = served;
@@ -123,7 +124,7 @@ export class TableEncoder implements Encoder {
       if (packed === null) return false;
       this.#kept.keep(row, packed);
     }
-    appendRow(sink, packed, this.#nowMs);
+    appendRow(sink, packed, this.#nowMs());
     if (this.#include === 'None') sink.ascii('null}');
     else {
       this.#appendMetadata(sink, row, row.modRevision);
@@ -170,11 +171,11 @@ export class TableEncoder implements Encoder {
     const { bytes, start, end } = row;
     const digest = this.#isWhole(row) ? undefined : this.#printer.digest?.(bytes, start, end);
     if (digest !== undefined) {
-      const printed = this.#printer.row(digest, this.#nowMs);
+      const printed = this.#printer.row(digest, this.#nowMs());
       return rowText(printed, this.#include === 'None' ? 'null' : this.#metadata(row, revision));
     }
     const object = shownRow(this.#served, row, revision);
-    const printed = this.#printer.row(object, this.#nowMs);
+    const printed = this.#printer.row(object, this.#nowMs());
     return rowText(printed, includedText(object, this.#include, this.#version));
   }
 

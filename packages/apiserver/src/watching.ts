@@ -50,7 +50,7 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
     call.fail(filter.status);
     return;
   }
-  const encoder = encoderOf(call, served, false);
+  const encoder = encoderOf(call, served, false, null, () => world.edge.nowMs());
   if (!encoder.ok) {
     call.fail(encoder.status);
     return;

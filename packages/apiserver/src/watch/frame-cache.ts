@@ -70,7 +70,7 @@ export class FrameCache {
 
   /**
    * An encoder that writes what `encoder` does, the same for all watches: thousands of watches need
-   * not keep one each. Tables know the time of their request and stay apart.
+   * not keep one each. Tables know the columns of their definition and stay apart.
    */
   shared(encoder: Encoder): Encoder {
     if (encoder.id.startsWith('table')) return encoder;
