@@ -182,6 +182,13 @@ test('a victim is told why before it is deleted', () => {
   assert.match(client.sent[1]?.body ?? '', /PreemptionByScheduler/);
   client.sent[1]?.answer(200);
   assert.equal(client.sent[2]?.line, 'DELETE /api/v1/namespaces/default/pods/p0');
+  // Chosen again before the watch shows that it leaves, it hears of it once.
+  const again = { ...failure, message: 'again' };
+  writer.report(1, again, []);
+  assert.equal(client.sent.filter(({ line }) => line.includes('/p0')).length, 2);
+  client.sent[2]?.answer(500, 'busy');
+  writer.report(1, again, []);
+  assert.equal(client.sent.filter(({ line }) => line.includes('/p0')).length, 3);
 });
 
 test('metrics have the names and labels of kube-scheduler', () => {
@@ -196,4 +203,29 @@ test('metrics have the names and labels of kube-scheduler', () => {
   assert(text.includes('scheduler_pending_pods{queue="active"} 0\n'));
   assert(text.includes('scheduler_cache_size{type="assumed_pods"} 1\n'));
   assert(text.includes('scheduler_pod_scheduling_attempts_bucket{le="1"} 1\n'));
+});
+
+test('a binding waits for what is told of the pod, and what is not told yet never is', () => {
+  const { client, core, writer } = setup();
+  see(core, 0, '1');
+  const failure = { message: 'full', rejecters: new Set<string>(), isError: false };
+  const told = { ...failure, clearsNomination: false, isIndexed: false, nomination: null };
+  writer.report(0, told, []);
+  core.attempt(0);
+  writer.bind(0, 0);
+  assert.deepEqual(
+    client.sent.map(({ line }) => line),
+    ['PATCH /api/v1/namespaces/default/pods/p0/status'],
+  );
+  client.sent[0]?.answer(200);
+  assert.equal(client.sent[1]?.line, 'POST /api/v1/namespaces/default/pods/p0/binding');
+  see(core, 1, '0');
+  client.free = 0;
+  writer.report(1, told, []);
+  client.free = 100;
+  core.attempt(0);
+  writer.bind(1, 0);
+  client.makeRoom();
+  assert.equal(client.sent.length, 3);
+  assert.equal(client.sent[2]?.line, 'POST /api/v1/namespaces/default/pods/p1/binding');
 });

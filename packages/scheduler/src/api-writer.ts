@@ -2,7 +2,7 @@
  * What the scheduler writes to the API server: bindings by pipelined requests, and for pods that
  * found no node the condition, the event and the evictions.
  */
-import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
+import { CONTENT, STATUS_NONE, type Client, type SendDone } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { EventText, EventWriter, Subject } from './event-writer.ts';
 import type { ExtenderCall } from './extenders/extender.ts';
@@ -52,6 +52,12 @@ export class ApiWriter {
   /** What was told last, so that the same is not told again. */
   readonly #told = new Map<number, string>();
   readonly #startedMs = new Map<number, number>();
+  /** By tag: writes of status without an answer. */
+  readonly #telling = new Map<number, number>();
+  /** Bindings that wait for those: what is told late would undo what a binding makes of a pod. */
+  readonly #held = new Set<number>();
+  /** Tags of victims, by row: they may be chosen again before the watch shows that they leave. */
+  readonly #evicted = new Map<number, number>();
 
   constructor(options: ApiWriterOptions) {
     this.#options = options;
@@ -73,13 +79,14 @@ export class ApiWriter {
 
   /** A pod has a node but is not to be bound yet; that it is on its way is told. */
   delay(id: number, startedMs: number): void {
-    const { client, core, keyOf } = this.#options;
-    this.#startedMs.set(core.tagOf(id), startedMs);
+    const { core, keyOf } = this.#options;
+    const tag = core.tagOf(id);
+    this.#startedMs.set(tag, startedMs);
     const nominatedNodeName = core.nodes.nameOf(core.pods.node.get(id));
     const body = JSON.stringify({ status: { nominatedNodeName } });
     const path = `${podPath(keyOf(id))}/status`;
     // The node is known to us anyhow: it does not matter when this is lost.
-    client.send('PATCH', path, CONTENT.mergePatch, body, () => {});
+    this.#patchStatus(tag, path, CONTENT.mergePatch, body, () => {});
   }
 
   /** What was to be done before is done. */
@@ -98,9 +105,16 @@ export class ApiWriter {
 
   /** Asks for a pod to be bound to the node that it is assumed to be on. */
   bind(id: number, startedMs: number): void {
-    const { core, bindElsewhere } = this.#options;
+    const { core } = this.#options;
     const tag = core.tagOf(id);
     this.#startedMs.set(tag, startedMs);
+    this.#reports.delete(id);
+    if (this.#telling.has(tag)) this.#held.add(tag);
+    else this.#bindNow(id, tag);
+  }
+
+  #bindNow(id: number, tag: number): void {
+    const { core, bindElsewhere } = this.#options;
     const { template } = core.identities.classes.get(core.pods.podClass.get(id));
     const extender = core.extenders.find((one) => one.binds && one.isInterested(template));
     if (extender === undefined) return this.#bindHere(id);
@@ -153,6 +167,7 @@ export class ApiWriter {
   forget(id: number): void {
     this.#told.delete(id);
     this.#reports.delete(id);
+    this.#evicted.delete(id);
   }
 
   /** Sends reports as long as there is room. */
@@ -252,7 +267,27 @@ export class ApiWriter {
     this.flush();
   }
 
-  #patch(id: number, { reason, message, nominated }: Report): void {
+  #patchStatus(tag: number, path: string, type: string, body: string, done: SendDone): void {
+    this.#telling.set(tag, (this.#telling.get(tag) ?? 0) + 1);
+    const { client } = this.#options;
+    const answered: SendDone = (...answer) => {
+      done(...answer);
+      this.#answered(tag);
+    };
+    if (!client.send('PATCH', path, type, body, answered)) this.#answered(tag);
+  }
+
+  #answered(tag: number): void {
+    const left = (this.#telling.get(tag) ?? 0) - 1;
+    if (left > 0) return void this.#telling.set(tag, left);
+    this.#telling.delete(tag);
+    if (!this.#held.delete(tag)) return;
+    const id = this.#options.core.rowOf(tag);
+    if (id >= 0) this.#bindNow(id, tag);
+    else this.#startedMs.delete(tag);
+  }
+
+  #patch(id: number, { tag, reason, message, nominated }: Report): void {
     const { client, core, keyOf } = this.#options;
     const isFirst = !this.#told.has(id);
     this.#told.set(id, `${reason} ${message} ${nominated ?? ''}`);
@@ -265,7 +300,7 @@ export class ApiWriter {
     if (nominated !== null) status['nominatedNodeName'] = nominated === '' ? null : nominated;
     const body = JSON.stringify({ status });
     const path = `${podPath(keyOf(id))}/status`;
-    client.send('PATCH', path, CONTENT.strategicPatch, body, (code, bytes, start, end) => {
+    this.#patchStatus(tag, path, CONTENT.strategicPatch, body, (code, bytes, start, end) => {
       // A pod that is gone needs no report; anything else is told again with the next failure.
       if (code >= 200 && code < 300) return;
       this.#told.delete(id);
@@ -286,6 +321,9 @@ export class ApiWriter {
   #evict(victim: number, preemptor: number, node: string): void {
     const { client, core, keyOf, log } = this.#options;
     if (victim < 0 || core.pods.isTerminating.get(victim) !== 0) return;
+    const tag = core.tagOf(victim);
+    if (this.#evicted.get(victim) === tag) return;
+    this.#evicted.set(victim, tag);
     const key = keyOf(victim);
     const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(preemptor));
     const condition = {
@@ -299,12 +337,17 @@ export class ApiWriter {
     const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;
     const event = { type: 'Normal', reason: 'Preempted', action: 'Preempting', note } as const;
     this.#event(victim, event, this.#subjectOf(preemptor));
+    const mayComeAgain = (): void => {
+      if (this.#evicted.get(victim) === tag) this.#evicted.delete(victim);
+    };
+    const deleted: SendDone = (code, bytes, start, end) => {
+      if ((code >= 200 && code < 300) || code === 404) return;
+      mayComeAgain();
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+      log('warn', `eviction of ${key}: ${failureText(code, text)}`);
+    };
     const remove = (): void => {
-      client.send('DELETE', podPath(key), CONTENT.json, null, (code, bytes, start, end) => {
-        if ((code >= 200 && code < 300) || code === 404) return;
-        const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
-        log('warn', `eviction of ${key}: ${failureText(code, text)}`);
-      });
+      if (!client.send('DELETE', podPath(key), CONTENT.json, null, deleted)) mayComeAgain();
     };
     const path = `${podPath(key)}/status`;
     if (!client.send('PATCH', path, CONTENT.strategicPatch, body, remove)) remove();
