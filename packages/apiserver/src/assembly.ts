@@ -125,6 +125,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     listRules: (identity, namespace) => rulesOf(links, rbac, identity, namespace),
     signer,
     reviewToken: tokens.review,
+    whyNobody: tokens.whyNobody,
     relay: options.relay ?? null,
     probe: facts.probe,
   };

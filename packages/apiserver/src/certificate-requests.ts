@@ -3,7 +3,7 @@
  * approved and signed changes by its own subresource only.
  */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { formatTime } from '@megaplane/machinery/times';
 import { defineBehaviour, type RuleContext } from './behaviour.ts';
@@ -16,8 +16,8 @@ export function defineCertificateRequests(): void {
       next['spec'] = previous['spec'];
     },
     prepareStatus: (next, previous, context) => {
-      // Approval is given and taken back elsewhere.
-      setConditions(next, previous, ['Approved', 'Denied'], context);
+      keepConditions(next, previous, ['Approved', 'Denied']);
+      stampConditions(next, previous, context);
     },
     prepareParts: {
       approval: (next, previous, context) => {
@@ -26,7 +26,8 @@ export function defineCertificateRequests(): void {
         const { conditions: _, ...kept } = objectAt(previous, 'status') ?? {};
         const conditions = [...listAt(status, 'conditions')];
         next['status'] = conditions.length === 0 ? kept : { ...kept, conditions };
-        setConditions(next, previous, ['Failed'], context);
+        keepConditions(next, previous, ['Failed']);
+        stampConditions(next, previous, context);
       },
     },
   });
@@ -45,24 +46,32 @@ function nameAsker(object: JsonObject, { call }: RuleContext): void {
   object['status'] = {};
 }
 
-/** Conditions with their times; of the `kept` types those that were there stay, and no others. */
-function setConditions(
-  next: JsonObject,
-  previous: JsonObject,
-  kept: readonly string[],
-  { world }: RuleContext,
-): void {
-  const before = listAt(previous, 'status', 'conditions').filter(isObject);
-  const isKept = (one: JsonObject): boolean => kept.includes(stringAt(one, 'type'));
-  const sent = listAt(next, 'status', 'conditions').filter(isObject);
-  const rest = sent.filter((one) => !isKept(one));
-  const all: JsonValue[] = [...before.filter(isKept), ...rest.map((one) => stamped(one, before))];
-  if (all.length === 0 && sent.length === 0) return;
-  next['status'] = { ...objectAt(next, 'status'), conditions: all };
+/**
+ * Conditions of these types stay as they were, where as many were sent as there are; where one came
+ * or went, validation says so.
+ */
+function keepConditions(next: JsonObject, previous: JsonObject, types: readonly string[]): void {
+  const conditions = [...listAt(next, 'status', 'conditions')];
+  for (const type of types) {
+    const before = listAt(previous, 'status', 'conditions').filter(
+      (one) => stringAt(one, 'type') === type,
+    );
+    const places = [...conditions.keys()].filter((at) => stringAt(conditions[at], 'type') === type);
+    if (places.length !== before.length) continue;
+    for (const [index, at] of places.entries()) conditions[at] = before[index] ?? null;
+  }
+  if (conditions.length === 0) return;
+  next['status'] = { ...objectAt(next, 'status'), conditions };
+}
 
-  function stamped(one: JsonObject, others: readonly JsonObject[]): JsonObject {
-    const now = formatTime(Math.floor(world.edge.nowMs() / 1000));
-    const same = others.find(
+/** Conditions with their times. */
+function stampConditions(next: JsonObject, previous: JsonObject, { world }: RuleContext): void {
+  const before = listAt(previous, 'status', 'conditions').filter(isObject);
+  const sent = listAt(next, 'status', 'conditions').filter(isObject);
+  if (sent.length === 0) return;
+  const now = formatTime(Math.floor(world.edge.nowMs() / 1000));
+  const conditions = sent.map((one) => {
+    const same = before.find(
       (other) => other['type'] === one['type'] && other['status'] === one['status'],
     );
     const since = stringAt(one, 'lastTransitionTime') || stringAt(same, 'lastTransitionTime');
@@ -71,5 +80,6 @@ function setConditions(
       lastUpdateTime: stringAt(one, 'lastUpdateTime') || now,
       lastTransitionTime: since || now,
     };
-  }
+  });
+  next['status'] = { ...objectAt(next, 'status'), conditions };
 }

@@ -3,6 +3,7 @@ import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, conflict, generic, invalid, notFound } from '@megaplane/machinery/status';
+import { quoted } from '@megaplane/machinery/quoting';
 import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
 import { readStoredObject } from './admission/stored-object.ts';
@@ -64,6 +65,8 @@ export function readServiceAccountToken(
     if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
       return null;
     if (kind === 'Secret' && !useSecretToken(world, found)) return null;
+    // which secret it was is not told
+    if (kind === 'Secret') continue;
     extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
     extra[`authentication.kubernetes.io/${field}-uid`] = [stringAt(bound, 'uid')];
   }
@@ -120,17 +123,41 @@ function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MA
     found.pending(() => reviewToken(context, attempts - 1));
     return;
   }
-  const status = isUnknown(found) ? REFUSED : reviewStatus(found);
-  const send = (): void => call.sendObject(201, { ...body, status });
+  const isFound = found !== null && !isUnknown(found);
+  const token = stringAt(body, 'spec', 'token');
+  const status = isFound
+    ? reviewStatus(found)
+    : { user: {}, error: world.services?.whyNobody(token, asked) ?? INVALID };
+  // reviews are of the whole cluster
+  const { namespace: _, ...metadata } = objectAt(body, 'metadata') ?? {};
+  const review: JsonObject = { ...body, metadata, status };
+  const send = (): void => call.sendObject(201, review);
   if (attempts === ATTEMPTS_MAX) send();
   // in a later turn nobody holds the answer back for the account that was seen
   else world.whenPublished(world.storage.appliedRevision, send);
 }
 
-const REFUSED: JsonObject = { user: {}, error: 'invalid bearer token' };
+const INVALID = 'invalid bearer token';
 
-function reviewStatus(found: AccountToken | null): JsonObject {
-  if (found === null) return REFUSED;
+/** What upstream tells of a token that stands for nobody: readers of accounts say why. */
+export function whyNoAccount(
+  signer: TokenSigner,
+  token: string,
+  audiences: readonly string[],
+  nowMs: number,
+): string {
+  const claims = signer.read(token, nowMs);
+  if (claims === null || claims['iss'] === LEGACY_ISSUER) return INVALID;
+  const own = textsOf(claims['aud']);
+  const told = (list: readonly string[]): string => `[${list.map(quoted).join(' ')}]`;
+  if (own.some((one) => audiences.includes(one))) {
+    return `[${INVALID}, service account token has been invalidated]`;
+  }
+  const why = `is invalid for the target audiences ${told(audiences)}`;
+  return `[${INVALID}, token audiences ${told(own)} ${why}]`;
+}
+
+function reviewStatus(found: AccountToken): JsonObject {
   const { user, uid, groups, extra } = found.identity;
   const more = Object.entries(extra).map(([key, list]): [string, string[]] => [key, [...list]]);
   return {
@@ -175,6 +202,15 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     call.fail(notFound({ group: '', name: 'serviceaccounts' }, name));
     return;
   }
+  const uid = stringAt(account, 'metadata', 'uid');
+  const expected = stringAt(body, 'metadata', 'uid');
+  if (expected !== '' && expected !== uid) {
+    const why =
+      `the UID in the token request (${expected}) does not match the UID of the service account ` +
+      `(${uid})`;
+    call.fail(conflict(kind, name, why));
+    return;
+  }
   const bound = boundClaims(context, namespace, name);
   if (bound === null) return;
   const nowS = Math.floor(call.nowMs / 1000);
@@ -183,7 +219,6 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   const isPods = bound['pod'] !== undefined;
   const isMounted = seconds === MOUNTED_SECONDS && audiences.length === 0 && isPods;
   const life = isMounted ? EXTENDED_SECONDS : seconds;
-  const uid = stringAt(account, 'metadata', 'uid');
   const token = signer.sign({
     aud: audiences.length > 0 ? [...audiences] : [...signer.audiences],
     exp: nowS + life,
@@ -227,9 +262,10 @@ function boundClaims(
   const kind = stringAt(reference, 'kind');
   const plural = PLURALS[kind];
   const version = stringAt(reference, 'apiVersion');
-  // of the core group, whatever the version
-  if (plural === undefined || version.includes('/')) {
-    const gvk = version.includes('/') ? version : `/${version}`;
+  // of the core group, whatever the version; what is no version at all counts as none
+  const slashes = version.split('/').length - 1;
+  if (plural === undefined || slashes === 1) {
+    const gvk = slashes === 1 ? version : slashes > 1 ? '/' : `/${version}`;
     call.fail(badRequest(`cannot bind token to object of type ${gvk}, Kind=${kind}`));
     return null;
   }

@@ -49,6 +49,8 @@ export interface Services {
   readonly signer: TokenSigner | null;
   /** Whom a token stands for, among those it is for; without audiences for this server. */
   readonly reviewToken: TokenChain['review'];
+  /** Why a token stands for nobody. */
+  readonly whyNobody: TokenChain['whyNobody'];
   /** The way to kubelets and pods; absent where there is none. */
   readonly relay?: Relay | null;
   /** Asks the other programs of the control plane how they are. */

@@ -1,4 +1,5 @@
 /** Certificate requests (PKCS #10, RFC 2986): who asks for which names, with which key. */
+import { base64Fault } from './base64.ts';
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { derAt, derChildren, isDer, objectIdAt, type DerValue } from '@megaplane/base/der-reader';
 
@@ -52,10 +53,12 @@ const REQUEST_BYTES_MAX = 100_000;
 /** Reads the PEM of a request, or says what is wrong with it. */
 export function parseRequest(pem: string): CertificateRequest | string {
   const block = /-----BEGIN ([^-]+)-----([^-]+)-----END/.exec(pem);
-  if (block === null || block[1] !== 'CERTIFICATE REQUEST') {
+  // what is no base64 is no block of PEM
+  const base64 = (block?.[2] ?? '').replaceAll(/\s/g, '');
+  if (block?.[1] !== 'CERTIFICATE REQUEST' || base64Fault(base64) !== -1) {
     return 'PEM block type must be CERTIFICATE REQUEST';
   }
-  const bytes = Buffer.from(block[2] ?? '', 'base64');
+  const bytes = Buffer.from(base64, 'base64');
   if (bytes.length > REQUEST_BYTES_MAX) return `the request is over ${REQUEST_BYTES_MAX} bytes`;
   if (!isDer(bytes)) return 'the request is no DER';
   const top = derAt(bytes, 0, bytes.length);

@@ -12,7 +12,7 @@ import { parseNetwork } from './ip-address.ts';
 import { goDiff } from './go-form.ts';
 import { syntaxError } from './json-syntax.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import {
   configKeyErrors,
   dnsSubdomainErrors,
@@ -243,8 +243,15 @@ function checkSecret(found: Findings, secret: JsonObject): void {
 
 function checkJsonValue(found: Findings, path: string, value: JsonValue): void {
   const text = Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('utf8');
-  const failure = syntaxError(text);
+  const failure = syntaxError(text) || mapFault(JSON.parse(text) as JsonValue);
   if (failure !== '') found.push(invalidValue(path, '<secret contents redacted>', failure));
+}
+
+/** What Go's decoder says of a value that is no object; nothing of null. */
+function mapFault(value: JsonValue): string {
+  if (value === null || isObject(value)) return '';
+  const kind = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+  return `json: cannot unmarshal ${kind} into Go value of type map[string]interface {}`;
 }
 
 function changeSecret(found: Findings, next: JsonObject, previous: JsonObject): void {

@@ -431,3 +431,20 @@ test('fields that are plain strings in Go are quoted as they are', () => {
     'roleRef.apiGroup: Unsupported value: "a&b": supported values: "rbac.authorization.k8s.io"',
   ]);
 });
+
+test('what pulls images is a map in JSON', () => {
+  const resource = findResource('', 'v1', 'secrets');
+  assert.ok(resource !== undefined);
+  const textsOf = (json: string): string[] => {
+    const data = { '.dockerconfigjson': Buffer.from(json).toString('base64') };
+    const metadata = { name: 'a', namespace: 'n' };
+    const secret = { metadata, type: 'kubernetes.io/dockerconfigjson', data };
+    return validateCreate(resource, secret).map(fieldErrorText);
+  };
+  const refused = 'data[.dockerconfigjson]: Invalid value: "<secret contents redacted>"';
+  for (const fine of ['{}', 'null', '{"auths":{}}']) assert.deepEqual(textsOf(fine), []);
+  assert.deepEqual(textsOf('['), [`${refused}: unexpected end of JSON input`]);
+  assert.deepEqual(textsOf('[]'), [
+    `${refused}: json: cannot unmarshal array into Go value of type map[string]interface {}`,
+  ]);
+});

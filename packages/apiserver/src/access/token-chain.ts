@@ -3,7 +3,11 @@
  * Tokens of service accounts are for certain audiences; all others are for this server.
  */
 import { isUnknown, type TokenReader, type Unknown } from '../authentication.ts';
-import { readServiceAccountToken, type AccountToken } from '../service-account-tokens.ts';
+import {
+  readServiceAccountToken,
+  whyNoAccount,
+  type AccountToken,
+} from '../service-account-tokens.ts';
 import type { TokenSigner } from '../token-signer.ts';
 import type { World } from '../world.ts';
 
@@ -44,6 +48,14 @@ export class TokenChain {
       return isUnknown(found) ? found : { identity: found, audiences: shared };
     }
     return null;
+  };
+
+  /** Why a token stands for nobody, as upstream tells in reviews. */
+  readonly whyNobody = (token: string, audiences: readonly string[]): string => {
+    const signer = this.#signer;
+    if (signer === null) return 'invalid bearer token';
+    const asked = audiences.length > 0 ? audiences : signer.audiences;
+    return whyNoAccount(signer, token, asked, this.#world.edge.nowMs());
   };
 
   #account(token: string, asked: readonly string[]): AccountToken | null {

@@ -80,3 +80,58 @@ test('a kubelet touches its own node, its pods and what they run with, and nothi
     /^can only access CSINode with the same name/,
   );
 });
+
+test('a kubelet gets tokens for the audiences that its pod mounts, or its drivers ask for', () => {
+  const audienceVerb = 'request-serviceaccounts-token-audience';
+  const model = admittingModel({
+    tokenReaders: () => [(token) => identityOf(`system:node:${token}`, ['system:nodes'])],
+    authorizers: [
+      (_, what) => ({
+        allowed: what.verb !== audienceVerb || what.resource === 'granted',
+        reason: '',
+      }),
+    ],
+  });
+  model.expect(201, 'POST', '/api/v1/nodes', { metadata: { name: 'n1' } });
+  const spec = { tokenRequests: [{ audience: 'driven' }] };
+  model.expect(201, 'POST', '/apis/storage.k8s.io/v1/csidrivers', {
+    metadata: { name: 'd' },
+    spec,
+  });
+  const sources = [{ serviceAccountToken: { path: 'p', audience: 'mounted' } }];
+  const volumes = [
+    { name: 'v', projected: { sources } },
+    { name: 'w', csi: { driver: 'd' } },
+  ];
+  const pods = '/api/v1/namespaces/n/pods';
+  const ask = (name: string, ...audiences: string[]): string => {
+    const pod = JSON.parse(model.ask('GET', `${pods}/${name}`).text) as {
+      metadata: { uid: string };
+    };
+    const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name, uid: pod.metadata.uid };
+    const answer = model.ask(
+      'POST',
+      '/api/v1/namespaces/n/serviceaccounts/default/token',
+      { spec: { audiences, boundObjectRef } },
+      { authorization: 'Bearer n1' },
+    );
+    // nobody signs tokens here: what is let through is not found
+    return answer.status === 404 ? 'done' : messageOf(answer).replace(/^.* is forbidden: /, '');
+  };
+  model.expect(201, 'POST', pods, podOf('p', {}, { nodeName: 'n1', volumes }));
+  for (const audience of ['', 'mounted', 'driven', 'granted']) {
+    assert.equal(ask('p', audience), 'done', audience);
+  }
+  assert.equal(ask('p', 'mounted', 'driven'), 'node may only request 0 or 1 audiences');
+  assert.equal(
+    ask('p', 'other'),
+    'audience "other" not found in pod spec volume, ' +
+      'system:node:n1 is not authorized to request tokens for this audience',
+  );
+  const lost = [{ name: 'w', csi: { driver: 'gone' } }];
+  model.expect(201, 'POST', pods, podOf('q', {}, { nodeName: 'n1', volumes: lost }));
+  assert.equal(
+    ask('q', 'granted'),
+    'error validating audience "granted": csidriver.storage.k8s.io "gone" not found',
+  );
+});

@@ -1,9 +1,12 @@
 /** NodeRestriction: a kubelet changes itself, and what belongs to pods on its node. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { aggregate } from '@megaplane/machinery/fielderrors';
+import { quoted } from '@megaplane/machinery/quoting';
 import { forbidden, notFound, type Status } from '@megaplane/machinery/status';
 import { addPodReferences } from '../access/pod-references.ts';
 import { LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
+import type { World } from '../world.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { writtenName } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
@@ -245,9 +248,73 @@ function restrictToken(write: Admitted, node: string): Status | null {
       'The object might have been deleted and then recreated';
     return refuse(write, name, why);
   }
-  if (stringAt(pod, 'spec', 'nodeName') === node) return null;
-  const why = 'node requested token bound to a pod scheduled on a different node';
-  return refuse(write, name, why);
+  if (stringAt(pod, 'spec', 'nodeName') !== node) {
+    const why = 'node requested token bound to a pod scheduled on a different node';
+    return refuse(write, name, why);
+  }
+  const why = audienceFault(write, pod);
+  return why === '' ? null : refuse(write, name, why);
+}
+
+/**
+ * A kubelet asks for tokens that its pods mount, for nobody else: the audience is one that a volume
+ * of the pod names, or whose driver does, or that the kubelet was allowed (KEP-4412). '' if so.
+ */
+function audienceFault(write: Admitted, pod: JsonObject): string {
+  const { world, call } = write;
+  const audiences = listAt(write.object ?? {}, 'spec', 'audiences');
+  if (audiences.length > 1) return 'node may only request 0 or 1 audiences';
+  const [audience = ''] = audiences.filter((one) => typeof one === 'string');
+  const missing: string[] = [];
+  if (podAudiences(world, pod, missing).has(audience)) return '';
+  if (missing.length > 0) {
+    return `error validating audience ${quoted(audience)}: ${aggregate(missing)}`;
+  }
+  const decision = world.services?.authorize(call.identity, {
+    ...{ verb: 'request-serviceaccounts-token-audience', isResource: true, path: '' },
+    ...{ group: '', version: 'v1', resource: audience, subresource: '' },
+    ...{ namespace: call.info.namespace, name: call.info.name },
+  });
+  if (decision?.allowed === true) return '';
+  const who = call.identity.user;
+  const why = `${who} is not authorized to request tokens for this audience`;
+  return `audience ${quoted(audience)} not found in pod spec volume, ${why}`;
+}
+
+/**
+ * Audiences of the tokens that the pod's volumes mount, and that drivers of its volumes ask for;
+ * what cannot be looked up is told in `missing`.
+ */
+function podAudiences(world: World, pod: JsonObject, missing: string[]): Set<string> {
+  const audiences = new Set<string>();
+  const namespace = stringAt(pod, 'metadata', 'namespace');
+  const read = (group: string, kind: string, where: string, name: string): JsonObject => {
+    if (name === '') return {};
+    const found = readStoredObject(world, group, `${kind}s`, where, name);
+    const shown = group === '' ? kind : `${kind}.${group}`;
+    if (found === null) missing.push(`${shown} ${quoted(name)} not found`);
+    return found ?? {};
+  };
+  const addDriver = (name: string): void => {
+    const driver = read('storage.k8s.io', 'csidriver', '', name);
+    for (const one of listAt(driver, 'spec', 'tokenRequests')) {
+      audiences.add(stringAt(one, 'audience'));
+    }
+  };
+  for (const volume of listAt(pod, 'spec', 'volumes')) {
+    for (const source of listAt(volume, 'projected', 'sources')) {
+      const token = objectAt(source, 'serviceAccountToken');
+      if (token !== undefined) audiences.add(stringAt(token, 'audience'));
+    }
+    addDriver(stringAt(volume, 'csi', 'driver'));
+    const made = `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`;
+    const isMade = objectAt(volume, 'ephemeral') !== undefined;
+    const claimName = isMade ? made : stringAt(volume, 'persistentVolumeClaim', 'claimName');
+    const claim = read('', 'persistentvolumeclaim', namespace, claimName);
+    const bound = read('', 'persistentvolume', '', stringAt(claim, 'spec', 'volumeName'));
+    addDriver(stringAt(bound, 'spec', 'csi', 'driver'));
+  }
+  return audiences;
 }
 
 function restrictCsiNode(write: Admitted, node: string): Status | null {

@@ -393,3 +393,23 @@ test('names that no client can ask for are refused in its words', () => {
   const runtime = model.expect(500, 'POST', PODS, podOf('p', {}, { runtimeClassName: '' }));
   assert.equal(messageOf(runtime), 'resource name may not be empty');
 });
+
+test('conditions of certificate requests change by their own subresources', () => {
+  const model = admittingModel();
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  const request = Buffer.from(newRequest({ commonName: 'u' })).toString('base64');
+  const spec = { request, signerName: 'a.b/c', usages: ['client auth'] };
+  model.expect(201, 'POST', path, { metadata: { name: 'r' }, spec });
+  const put = (part: string, type: string, more: object = {}): string => {
+    const conditions = [{ type, status: 'True', ...more }];
+    const answer = model.ask('PATCH', `${path}/r/${part}`, { status: { conditions } });
+    if (answer.status !== 200) return messageOf(answer).replace(/^.* is invalid: /, '');
+    const after = JSON.parse(answer.text) as { status: { conditions: { reason?: string }[] } };
+    return after.status.conditions.map(({ reason = '-' }) => reason).join(' ');
+  };
+  const no = 'status.conditions: Forbidden: updates may not';
+  assert.equal(put('status', 'Approved'), `${no} add a condition of type "Approved"`);
+  assert.equal(put('approval', 'Approved', { reason: 'x' }), 'x');
+  assert.equal(put('status', 'Approved', { reason: 'y', status: 'False' }), 'x');
+  assert.equal(put('status', 'Failed'), `${no} remove a condition of type "Approved"`);
+});
