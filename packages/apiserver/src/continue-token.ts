@@ -36,8 +36,10 @@ export function startOfPage(range: KeyRange, token: ContinueToken | null): Buffe
 export function decodeContinue(text: string): ContinueToken | string {
   const illegal = illegalAt(text);
   if (illegal >= 0) return `${PREFIX}: illegal base64 data at input byte ${illegal}`;
-  const json = Buffer.from(text, 'base64url').toString('utf8');
-  const fault = syntaxError(json);
+  const bytes = Buffer.from(text, 'base64url');
+  // Go's scanner goes by bytes, and tells one as the character of that number
+  const fault = syntaxError(bytes.toString('latin1'));
+  const json = bytes.toString('utf8');
   if (fault !== '') return `${PREFIX}: ${fault}`;
   const parsed = JSON.parse(json) as unknown;
   const isObject = typeof parsed === 'object' && !Array.isArray(parsed);

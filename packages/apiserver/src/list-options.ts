@@ -99,8 +99,7 @@ function checkList(query: Query): FieldError[] {
   if (match !== '') {
     if (query.text('resourceVersion') === '') {
       const text = 'resourceVersionMatch is forbidden unless resourceVersion is provided';
-      // a continue token brings its own revision, and its own refusal below
-      if (query.text('continue') === '') errors.push(forbiddenField(field, text));
+      errors.push(forbiddenField(field, text));
     }
     if (query.text('continue') !== '') {
       const text = 'resourceVersionMatch is forbidden when continue is provided';

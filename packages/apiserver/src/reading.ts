@@ -141,7 +141,7 @@ function sendList(world: World, plan: ListPlan): void {
   const start = startOfPage(plan.range, options.token);
   // a list at "any" revision ignores its limit, as upstream's cache does
   const isLimitless = !options.isUnset && options.revision === 0 && options.match !== 'Exact';
-  const limit = isLimitless && options.token === null ? 0 : options.limit;
+  const limit = isLimitless ? 0 : options.limit;
   const range = { start, end: plan.range.end };
   if (limit > 0) {
     const search = new PageSearch(plan.source, range, plan.revision, plan.filter, limit);

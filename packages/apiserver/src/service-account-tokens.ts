@@ -2,7 +2,14 @@
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { badRequest, conflict, generic, invalid, notFound } from '@megaplane/machinery/status';
+import {
+  badRequest,
+  conflict,
+  generic,
+  invalid,
+  notFound,
+  type Status,
+} from '@megaplane/machinery/status';
 import { quoted } from '@megaplane/machinery/quoting';
 import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
@@ -172,29 +179,34 @@ function reviewStatus(found: AccountToken): JsonObject {
   };
 }
 
-function requestToken(context: SubresourceContext, signer: TokenSigner): void {
-  const { call, world, body } = context;
-  const { namespace, name } = call.info;
-  const kind = { group: 'authentication.k8s.io', name: 'TokenRequest' };
-  const wished = valueAt(body, 'spec', 'expirationSeconds');
-  const seconds = typeof wished === 'number' ? wished : SECONDS_DEFAULT;
+const REQUESTED = { group: 'authentication.k8s.io', name: 'TokenRequest' } as const;
+
+/** What is wrong with a request by itself. */
+function requestFault({ call, body }: SubresourceContext, seconds: number): Status | null {
   if (seconds < SECONDS_MIN || seconds > SECONDS_MAX) {
     const text =
       seconds < SECONDS_MIN
         ? 'may not specify a duration less than 10 minutes'
         : 'may not specify a duration larger than 2^32 seconds';
-    call.fail(invalid(kind, '', [invalidValue('spec.expirationSeconds', seconds, text)]));
-    return;
+    return invalid(REQUESTED, '', [invalidValue('spec.expirationSeconds', seconds, text)]);
   }
+  const { name } = call.info;
   const own = stringAt(body, 'metadata', 'name');
   if (own !== '' && own !== name) {
     const text = 'must match the service account name if specified';
-    call.fail(invalid(kind, name, [invalidValue('metadata.name', own, text)]));
-    return;
+    return invalid(REQUESTED, name, [invalidValue('metadata.name', own, text)]);
   }
-  const mismatch = checkNamespace(body, namespace);
-  if (mismatch !== null) {
-    call.fail(mismatch);
+  return checkNamespace(body, call.info.namespace);
+}
+
+function requestToken(context: SubresourceContext, signer: TokenSigner): void {
+  const { call, world, body } = context;
+  const { namespace, name } = call.info;
+  const wished = valueAt(body, 'spec', 'expirationSeconds');
+  const seconds = typeof wished === 'number' ? wished : SECONDS_DEFAULT;
+  const fault = requestFault(context, seconds);
+  if (fault !== null) {
+    call.fail(fault);
     return;
   }
   const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
@@ -208,7 +220,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     const why =
       `the UID in the token request (${expected}) does not match the UID of the service account ` +
       `(${uid})`;
-    call.fail(conflict(kind, name, why));
+    call.fail(conflict(REQUESTED, name, why));
     return;
   }
   const bound = boundClaims(context, namespace, name);

@@ -138,6 +138,8 @@ export function mirrorDataSource(claim: JsonObject): void {
   if (stringAt(spec, 'dataSourceRef', 'namespace') !== '') delete spec['dataSourceRef'];
   const source = objectAt(spec, 'dataSource');
   const reference = objectAt(spec, 'dataSourceRef');
+  // namespaces of sources are off by default, and an empty one goes too
+  if (reference !== undefined) delete reference['namespace'];
   if (reference !== undefined) {
     if (source === undefined) spec['dataSource'] = { ...reference };
   } else if (source !== undefined) {

@@ -7,6 +7,7 @@ import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { checkPodTemplate } from './validation-pods.ts';
+import { cronFault } from './cron-fields.ts';
 import {
   checkSelector,
   IMMUTABLE,
@@ -101,7 +102,11 @@ function checkGenerated(found: Findings, job: JsonObject): void {
   }
   const selector = objectAt(job, 'spec', 'selector') ?? {};
   if (selectorMatches(selector, expected)) return;
-  found.push(invalidValue('spec.selector', selector, '`selector` not auto-generated'));
+  const matchLabels = Object.fromEntries(
+    Object.entries(objectAt(selector, 'matchLabels') ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
+  const shown = { ...selector, matchLabels };
+  found.push(invalidValue('spec.selector', shown, '`selector` not auto-generated'));
 }
 
 /** Pods of an indexed job are named after it, and their names are host names. */
@@ -282,7 +287,8 @@ function checkZone(found: Findings, path: string, zone: JsonValue | undefined): 
   const unknown = invalidValue(path, zone, `unknown time zone ${zone}`);
   const isName = (part: string): boolean =>
     part !== '.' && part !== '..' && /^(?!-)[A-Za-z.\-_0-9+]{1,14}$/.test(part);
-  if (!zone.split('/').every(isName)) {
+  // names of files of the IANA database, whose case counts
+  if (!zone.split('/').every(isName) || /(^|\/)[a-z]/.test(zone.replace(/^local$/i, 'Local'))) {
     found.push(unknown);
     return;
   }
@@ -314,18 +320,12 @@ function checkJobTemplate(found: Findings, path: string, spec: JsonObject): void
   found.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));
 }
 
-const CRON_WORDS = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly|every .+)$/;
-
 function checkSchedule(found: Findings, schedule: string): void {
   if (schedule.includes('TZ')) {
     const text = 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
     found.push(invalidValue('spec.schedule', schedule, text));
     return;
   }
-  const fields = schedule.trim().split(/\s+/);
-  if (schedule.startsWith('@') ? CRON_WORDS.test(schedule) : fields.length === 5) return;
-  const text = schedule.startsWith('@')
-    ? `unrecognized descriptor: ${schedule}`
-    : `expected exactly 5 fields, found ${fields.length}: [${fields.join(' ')}]`;
-  found.push(invalidValue('spec.schedule', schedule, text));
+  const fault = cronFault(schedule);
+  if (fault !== '') found.push(invalidValue('spec.schedule', schedule, fault));
 }

@@ -13,7 +13,7 @@ import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
-import { checkIngress, checkIngressStatus } from './validation-ingresses.ts';
+import { checkIngress, checkIngressStatus, createIngress } from './validation-ingresses.ts';
 import { checkConditions } from './validation-conditions.ts';
 import { checkResources } from './validation-resources.ts';
 import { checkSlice } from './validation-slices.ts';
@@ -91,7 +91,8 @@ export const CLUSTER_RULES: RuleTable = {
     },
   },
   'ingresses.networking.k8s.io': {
-    create: checkIngress,
+    create: createIngress,
+    update: checkIngress,
     subresources: { status: checkIngressStatus },
   },
 };

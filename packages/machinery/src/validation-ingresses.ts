@@ -35,6 +35,18 @@ export function checkIngressStatus(
   });
 }
 
+const CLASS_NOTE = 'kubernetes.io/ingress.class';
+
+/** A new ingress names one class, by the field or as before 1.18. */
+export function createIngress(found: Findings, ingress: JsonObject): void {
+  checkIngress(found, ingress);
+  const told = objectAt(ingress, 'metadata', 'annotations')?.[CLASS_NOTE];
+  const name = objectAt(ingress, 'spec')?.['ingressClassName'];
+  if (typeof told !== 'string' || typeof name !== 'string' || told === name) return;
+  const text = 'must match `ingressClassName` when both are specified';
+  found.push(invalidValue(`annotations.${CLASS_NOTE}`, told, text));
+}
+
 export function checkIngress(found: Findings, ingress: JsonObject): void {
   const spec = objectAt(ingress, 'spec') ?? {};
   const rules = listAt(spec, 'rules');

@@ -448,3 +448,19 @@ test('what pulls images is a map in JSON', () => {
     `${refused}: json: cannot unmarshal array into Go value of type map[string]interface {}`,
   ]);
 });
+
+test('a new ingress names one class; one that is there may come to name two', () => {
+  const resource = findResource('networking.k8s.io', 'v1', 'ingresses');
+  assert.ok(resource !== undefined);
+  const annotations = { 'kubernetes.io/ingress.class': 'a' };
+  const ingress = (ingressClassName: string, more: object = {}): JsonObject => ({
+    metadata: { name: 'a', namespace: 'n', uid: 'u', resourceVersion: '1', annotations, ...more },
+    spec: { ingressClassName, defaultBackend: { service: { name: 's', port: { number: 1 } } } },
+  });
+  assert.deepEqual(validateCreate(resource, ingress('a')), []);
+  assert.deepEqual(validateCreate(resource, ingress('b')).map(fieldErrorText), [
+    'annotations.kubernetes.io/ingress.class: Invalid value: "a": ' +
+      'must match `ingressClassName` when both are specified',
+  ]);
+  assert.deepEqual(validateUpdate(resource, ingress('b'), ingress('a'), ''), []);
+});

@@ -6,6 +6,8 @@
  * change of the clock leaves out are not made up for.
  */
 
+import { parseCronFields, type CronField } from '@megaplane/machinery/cron-fields';
+
 /** When a schedule is due. */
 export interface Schedule {
   /** The first time after `afterMs` (milliseconds since 1970), or Infinity within five years. */
@@ -16,59 +18,18 @@ export type ParsedSchedule =
   | { readonly ok: true; readonly schedule: Schedule }
   | { readonly ok: false; readonly message: string };
 
-interface FieldRule {
-  readonly least: number;
-  readonly most: number;
-  readonly names: readonly string[];
-}
-
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
-const FIELDS: readonly FieldRule[] = [
-  { least: 0, most: 59, names: [] },
-  { least: 0, most: 23, names: [] },
-  { least: 1, most: 31, names: [] },
-  { least: 1, most: 12, names: ['', ...MONTHS] },
-  { least: 0, most: 6, names: DAYS },
-];
-const DESCRIPTORS: Readonly<Record<string, string>> = {
-  '@yearly': '0 0 1 1 *',
-  '@annually': '0 0 1 1 *',
-  '@monthly': '0 0 1 * *',
-  '@weekly': '0 0 * * 0',
-  '@daily': '0 0 * * *',
-  '@midnight': '0 0 * * *',
-  '@hourly': '0 * * * *',
-};
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const YEARS_MAX = 5;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE_MS, h: HOUR_MS };
 
-/** Values of a field as bits, and whether it was a star. */
-interface Field {
-  readonly bits: bigint;
-  readonly isStar: boolean;
-}
-
 /** Reads a schedule; `timeZone` is a name of the IANA database, or '' for UTC. */
 export function parseSchedule(text: string, timeZone: string): ParsedSchedule {
   const every = /^@every (.+)$/.exec(text)?.[1];
   if (every !== undefined) return parseEvery(every);
-  const expression = text.startsWith('@') ? DESCRIPTORS[text] : text;
-  if (expression === undefined) return failed(`unrecognized descriptor: ${text}`);
-  const parts = expression.trim().split(/\s+/);
-  if (parts.length !== FIELDS.length || parts[0] === '') {
-    const found = parts[0] === '' ? 0 : parts.length;
-    return failed(`expected exactly 5 fields, found ${found}: [${parts.join(' ')}]`);
-  }
-  const fields: Field[] = [];
-  for (const [index, rule] of FIELDS.entries()) {
-    const field = parseField(parts[index] ?? '', rule);
-    if (typeof field === 'string') return failed(field);
-    fields.push(field);
-  }
+  const fields = parseCronFields(text);
+  if (typeof fields === 'string') return failed(fields);
   return { ok: true, schedule: new FieldSchedule(fields, localClock(timeZone)) };
 }
 
@@ -90,60 +51,16 @@ function parseEvery(text: string): ParsedSchedule {
   return { ok: true, schedule: { next } };
 }
 
-function parseField(text: string, rule: FieldRule): Field | string {
-  let bits = 0n;
-  let isStar = false;
-  for (const part of text.split(',')) {
-    const range = parseRange(part, rule);
-    if (typeof range === 'string') return range;
-    bits |= range.bits;
-    if (range.isStar) isStar = true;
-  }
-  return { bits, isStar };
-}
-
-/** `*`, `?`, `n`, `a-b`, each with `/step`; `n/step` goes to the end. */
-function parseRange(text: string, rule: FieldRule): Field | string {
-  const [range = '', stepText, extra] = text.split('/');
-  if (extra !== undefined) return `too many slashes: ${text}`;
-  const step = stepText === undefined ? 1 : Number(stepText);
-  if (!Number.isInteger(step) || step <= 0 || stepText === '') {
-    return step === 0 && stepText !== ''
-      ? `step of range should be a positive number: ${text}`
-      : `failed to parse int from ${text}`;
-  }
-  const isStar = range === '*' || range === '?';
-  const [fromText = '', toText, third] = range.split('-');
-  if (third !== undefined) return `too many hyphens: ${text}`;
-  const from = isStar ? rule.least : valueOf(fromText, rule);
-  let to = isStar ? rule.most : valueOf(toText ?? fromText, rule);
-  if (from === undefined || to === undefined) return `failed to parse int from ${range}`;
-  if (!isStar && toText === undefined && stepText !== undefined) to = rule.most;
-  if (from < rule.least)
-    return `beginning of range (${from}) below minimum (${rule.least}): ${text}`;
-  if (to > rule.most) return `end of range (${to}) above maximum (${rule.most}): ${text}`;
-  if (from > to) return `beginning of range (${from}) beyond end of range (${to}): ${text}`;
-  let bits = 0n;
-  for (let value = from; value <= to; value += step) bits |= 1n << BigInt(value);
-  return { bits, isStar: isStar && step === 1 };
-}
-
-function valueOf(text: string, rule: FieldRule): number | undefined {
-  const name = rule.names.indexOf(text.toLowerCase());
-  if (name >= 0 && text !== '') return name;
-  return /^\d+$/.test(text) ? Number(text) : undefined;
-}
-
 class FieldSchedule implements Schedule {
-  readonly #minutes: Field;
-  readonly #hours: Field;
-  readonly #days: Field;
-  readonly #months: Field;
-  readonly #weekdays: Field;
+  readonly #minutes: CronField;
+  readonly #hours: CronField;
+  readonly #days: CronField;
+  readonly #months: CronField;
+  readonly #weekdays: CronField;
   readonly #clock: LocalClock;
 
-  constructor(fields: readonly Field[], clock: LocalClock) {
-    const none: Field = { bits: 0n, isStar: false };
+  constructor(fields: readonly CronField[], clock: LocalClock) {
+    const none: CronField = { bits: 0n, isStar: false };
     const [minutes = none, hours = none, days = none, months = none, weekdays = none] = fields;
     this.#minutes = minutes;
     this.#hours = hours;
@@ -184,7 +101,7 @@ class FieldSchedule implements Schedule {
   }
 }
 
-function has({ bits }: Field, value: number): boolean {
+function has({ bits }: CronField, value: number): boolean {
   return ((bits >> BigInt(value)) & 1n) === 1n;
 }
 
