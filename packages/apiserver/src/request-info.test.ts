@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseRequest } from './request-info.ts';
+import fc from 'fast-check';
+import { parsePath, parseRequest } from './request-info.ts';
 
 /** One line per request: verb group/version namespace resource/name/subresource. */
 function describe(method: string, target: string): string {
@@ -55,4 +56,37 @@ test('the path is told as it was written, decoded, and empty segments count', ()
   }
   assert.equal(parseRequest('FOO', '/api/v1/pods')?.verb, '');
   assert.equal(parseRequest('GET', '/api/v1/watch')?.isBroken, true);
+});
+
+test('what was asked for before changes nothing about a path', () => {
+  const words = [
+    'api',
+    'apis',
+    'v1',
+    'namespaces',
+    'pods',
+    'watch',
+    'proxy',
+    'status',
+    'a',
+    'b',
+    '',
+  ];
+  const segments = fc.array(fc.constantFrom(...words), { maxLength: 9 });
+  const start = fc.constantFrom(
+    '/',
+    '/api/v1/',
+    '/apis/g/v1/',
+    '/api/v1/namespaces/a/',
+    '//api/v1/',
+  );
+  const method = fc.constantFrom('GET', 'PUT', 'POST', 'FOO');
+  fc.assert(
+    fc.property(method, start, segments, (verb, before, after) => {
+      const path = before + after.join('/');
+      assert.deepEqual(parseRequest(verb, path), parsePath(verb, path));
+      assert.deepEqual(parseRequest(verb, `${path}?x=/y`), parsePath(verb, path));
+    }),
+    { numRuns: 3000 },
+  );
 });

@@ -45,6 +45,62 @@ export function queryStart(target: string): number {
 export function parseRequest(method: string, target: string): RequestInfo | null {
   const path = decoded(target.slice(0, queryStart(target)));
   if (path === null) return null;
+  const known = knownPlace(method, path);
+  if (known !== null) return known;
+  const info = parsePath(method, path);
+  keepPlace(method, info);
+  return info;
+}
+
+/**
+ * Most requests are for objects of few collections: what a path says but for the name at its end
+ * (or before a subresource) is kept by what stands before it, which ends in a slash.
+ */
+const places = new Map<string, Map<string, RequestInfo>>();
+const PLACES_MAX = 512;
+
+function knownPlace(method: string, path: string): RequestInfo | null {
+  const ofMethod = places.get(method);
+  const last = path.lastIndexOf('/');
+  if (ofMethod === undefined || last + 1 === path.length) return null;
+  const place = ofMethod.get(path.slice(0, last + 1));
+  if (place !== undefined) return placed(place, path, path.slice(last + 1), '');
+  const before = last < 1 ? -1 : path.lastIndexOf('/', last - 1);
+  if (before + 1 === last) return null;
+  const outer = ofMethod.get(path.slice(0, before + 1));
+  if (outer === undefined) return null;
+  return placed(outer, path, path.slice(before + 1, last), path.slice(last + 1));
+}
+
+function placed(place: RequestInfo, path: string, name: string, subresource: string): RequestInfo {
+  return {
+    isResource: true,
+    path,
+    verb: place.verb,
+    group: place.group,
+    version: place.version,
+    namespace: place.namespace,
+    resource: place.resource,
+    name,
+    subresource,
+    extra: false,
+  };
+}
+
+/** Keeps the place of a plain object, or of its subresource. A namespace's name is two things. */
+function keepPlace(method: string, info: RequestInfo): void {
+  const { path, name, subresource, resource } = info;
+  if (!info.isResource || info.extra || name === '' || VERBS[method] === undefined) return;
+  const tail = subresource === '' ? name : `${name}/${subresource}`;
+  if (resource === 'namespaces' || !path.endsWith(`/${tail}`)) return;
+  let ofMethod = places.get(method);
+  if (ofMethod === undefined) places.set(method, (ofMethod = new Map()));
+  if (ofMethod.size >= PLACES_MAX) ofMethod.clear();
+  ofMethod.set(path.slice(0, path.length - tail.length), info);
+}
+
+/** The same for a decoded path, whatever came before. */
+export function parsePath(method: string, path: string): RequestInfo {
   const segments = segmentsOf(path);
   const isCore = segments[0] === 'api';
   const isGroup = segments[0] === 'apis';

@@ -67,16 +67,25 @@ const BULK: readonly string[] = [
   '/registry/endpointslices/',
 ].toSorted();
 
-/** What may be repeated, by storage and verb with its subresource. */
-const REPEATED: ReadonlySet<string> = new Set([
-  'pods POST ',
-  'pods PATCH status',
-  'pods PUT status',
-  'nodes POST ',
-  'nodes PATCH status',
-  'nodes PUT status',
-  'nodes PATCH ',
-  'leases.coordination.k8s.io POST ',
+/** What may be repeated: subresources by storage and method. */
+const REPEATED: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> = new Map([
+  [
+    'pods',
+    new Map([
+      ['POST', ['']],
+      ['PATCH', ['status']],
+      ['PUT', ['status']],
+    ]),
+  ],
+  [
+    'nodes',
+    new Map([
+      ['POST', ['']],
+      ['PATCH', ['status', '']],
+      ['PUT', ['status']],
+    ]),
+  ],
+  ['leases.coordination.k8s.io', new Map([['POST', ['']]])],
 ]);
 
 const JSON_TYPES: ReadonlySet<string> = new Set([
@@ -195,8 +204,9 @@ export class RepeatedWrites {
 
   #mayRepeat(call: Call, served: Served): boolean {
     const { info, exchange } = call;
-    const way = `${served.resource.storage.name} ${exchange.method} ${info.subresource}`;
-    if (!REPEATED.has(way) || served.isConverted || this.#world.storage.isShared) return false;
+    const ways = REPEATED.get(served.resource.storage.name)?.get(exchange.method);
+    if (ways?.includes(info.subresource) !== true) return false;
+    if (served.isConverted || this.#world.storage.isShared) return false;
     if (call.body.length > BODY_BYTES_MAX || call.body.length === 0) return false;
     if (call.query.text('dryRun') !== '') return false;
     if (!JSON_TYPES.has(exchange.header('content-type') ?? '')) return false;

@@ -45,6 +45,8 @@ const COMMA = 0x2c;
 const DASH = 0x2d;
 const DOT = 0x2e;
 const ID_LENGTH = 12;
+/** Up to here a loop is faster than a call. */
+const SHORT_COPY = 16;
 const MANAGED = Buffer.from('managedFields');
 const MESSAGE_KEY = Buffer.from('message');
 const NODE_KEY = Buffer.from('nodeName');
@@ -56,6 +58,10 @@ const VOLUME_LENGTH = 21;
 /** Zero where a digit stands in `2006-01-02T15:04:05Z`, else the character. */
 const TIME_MARKS = Uint8Array.from(
   Buffer.from('0000-00-00T00:00:00Z').map((byte) => (byte === 0x30 ? 0 : byte)),
+);
+/** One where a byte is a digit of a uid. */
+const HEX_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) =>
+  isDigit(byte) || (byte >= 0x61 && byte <= 0x66) ? 1 : 0,
 );
 const MONTH_DAYS = Uint8Array.of(0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31);
 
@@ -200,7 +206,12 @@ export class Shape {
   }
 
   #copy(bytes: Buffer, from: number, to: number): void {
-    if (from < to) this.length += bytes.copy(this.bytes, this.length, from, to);
+    if (to - from > SHORT_COPY) {
+      this.length += bytes.copy(this.bytes, this.length, from, to);
+      return;
+    }
+    const { bytes: out } = this;
+    for (let at = from; at < to; at++) out[this.length++] = bytes[at]!;
   }
 
   #mark(form: number, hole: number): void {
@@ -305,6 +316,8 @@ export class Shape {
 function endOfString(bytes: Buffer, first: number, end: number): number {
   for (let at = first; at < end; at++) {
     const byte = bytes[at]!;
+    // lower-case letters, which are most of it, need one look
+    if (byte > BACKSLASH) continue;
     if (byte === QUOTE) return at;
     if (byte === BACKSLASH) at++;
     else if (byte < 0x20) return -1;
@@ -406,12 +419,15 @@ function number(bytes: Buffer, at: number): number {
 
 /** Lower-case hexadecimal digits and dashes where a uid has them. */
 function isUuid(bytes: Buffer, first: number): boolean {
-  for (let at = 0; at < 36; at++) {
-    const byte = bytes[first + at]!;
-    const isDash = at === 8 || at === 13 || at === 18 || at === 23;
-    if (isDash ? byte !== DASH : !isDigit(byte) && (byte < 0x61 || byte > 0x66)) return false;
-  }
-  return true;
+  const hasDashes =
+    bytes[first + 8] === DASH &&
+    bytes[first + 13] === DASH &&
+    bytes[first + 18] === DASH &&
+    bytes[first + 23] === DASH;
+  if (!hasDashes) return false;
+  let digits = 0;
+  for (let at = first; at < first + 36; at++) digits += HEX_DIGITS[bytes[at]!]!;
+  return digits === 32;
 }
 
 /** An IPv4 address without leading zeros. */
