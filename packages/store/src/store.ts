@@ -524,7 +524,7 @@ export class Store implements RevisionedStore {
     }
     // Unlogged classes may be ahead of what was told while other writes are pending.
     this.hub.publish(this.#published);
-    this.hub.wakeRestless();
+    this.#wakeRestless();
   }
 
   /** The log holds everything up to `revision` as promised. */
@@ -537,7 +537,13 @@ export class Store implements RevisionedStore {
     if (revision === this.#applied) this.#pendingBytes = 0;
     for (const callback of this.#onPublish) callback(revision);
     this.hub.publish(revision);
+    this.#wakeRestless();
+  }
+
+  /** Watchers that read history go on in the next turn, not with the next write. */
+  #wakeRestless(): void {
     this.hub.wakeRestless();
+    if (this.hub.hasRestless) this.#markDirty();
   }
 
   /** The log holds so many bytes more. */
@@ -580,6 +586,6 @@ export class Store implements RevisionedStore {
     }
     this.sweep.step(nowMs);
     if (!this.sweep.hasGarbage) this.arenas.settle(nowMs);
-    this.hub.wakeRestless();
+    this.#wakeRestless();
   }
 }

@@ -21,6 +21,14 @@ const LAGGING = 2;
 const SUB_END = 0xffffffff;
 /** Events that one call of `next` looks at before it says "later": about half a millisecond. */
 const SCAN_EVENTS_MAX = 4096;
+/**
+ * Work of one call of `wakeRestless`, in events looked at, a watcher for some more: a few
+ * milliseconds. A client that comes back resumes all its watches at once.
+ */
+const WAKE_EVENTS_MAX = 16_384;
+const WAKE_WATCHER_EVENTS = 16;
+/** Versions of a watched key that are taken from its chain; more are looked for in the log. */
+const CHAIN_VERSIONS_MAX = 4096;
 
 export class WatchHub {
   readonly #arenas: Arenas;
@@ -61,6 +69,14 @@ export class WatchHub {
   #scanClasses: KeyClass[] = [];
   #scanStart: Buffer = Buffer.alloc(0);
   #scanEnd: Buffer = this.#scanStart;
+  /** Events that scans have looked at. */
+  #looked = 0;
+  /** Revision of the event that the scan returned last. */
+  #scanReturned = 0;
+  // Watching one key: what is still to be taken of its versions, the newest first.
+  #isChain = false;
+  readonly #chain = new Uint32Array(CHAIN_VERSIONS_MAX);
+  #chainSize = 0;
   readonly #reading = new WatchReading();
   #published = 1;
 
@@ -314,7 +330,7 @@ export class WatchHub {
       this.#lastSub[id] === SUB_END ? this.#lastRevision[id]! + 1 : this.#lastRevision[id]!;
     if (this.#scanned !== id) this.#beginScan(id, range);
     for (const klass of this.#scanClasses) if (needed < klass.boundary) return FAILURE.compacted;
-    return this.#ranges.kind(range) === RANGE_KEY ? this.#nextOfKey(id, range) : this.#scan(id);
+    return this.#isChain ? this.#nextOfChain(id) : this.#scan(id);
   }
 
   /** See RevisionedStore.watchReading. */
@@ -357,7 +373,9 @@ export class WatchHub {
     this.#scanned = id;
     this.#scanStart = start;
     this.#scanEnd = end;
-    if (this.#ranges.kind(range) === RANGE_KEY) return;
+    this.#scanReturned = 0;
+    this.#isChain = this.#ranges.kind(range) === RANGE_KEY && this.#gatherChain(id, start);
+    if (this.#isChain) return;
     for (let i = 0; i < this.#scanClasses.length; i++) {
       const events = this.#scanClasses[i]!.events;
       let place = events.seek(this.#lastRevision[id]!);
@@ -367,7 +385,7 @@ export class WatchHub {
   }
 
   #scan(id: number): number {
-    for (let budget = SCAN_EVENTS_MAX; budget > 0; budget--) {
+    for (let budget = SCAN_EVENTS_MAX; ; budget--) {
       let best = -1;
       let bestRef = 0;
       for (let i = 0; i < this.#scanClasses.length; i++) {
@@ -384,11 +402,16 @@ export class WatchHub {
         this.#scanned = 0;
         return 0;
       }
+      // Never in the middle of a revision of which something was told: it is told as a whole.
+      const revision = this.#arenas.modRevision(bestRef);
+      if (budget <= 0 && revision !== this.#scanReturned) break;
       this.#places[best]!++;
+      this.#looked++;
       this.#take(id, bestRef);
       const at = this.#arenas.keyAt(bestRef);
       const to = at + this.#arenas.keySize(bestRef);
       if (isInside(this.#arenas.buffer(bestRef), at, to, this.#scanStart, this.#scanEnd)) {
+        this.#scanReturned = revision;
         return bestRef;
       }
     }
@@ -396,19 +419,34 @@ export class WatchHub {
     return 0;
   }
 
-  /** Watching one key, the chain of its versions is the history. */
-  #nextOfKey(id: number, range: number): number {
-    const { start } = this.#ranges.bounds(range);
-    this.#keys.load(start, 0, start.length);
+  /**
+   * Watching one key, the chain of its versions is the history: walked once, from the newest on,
+   * for it leads that way only. False when it is too long for that.
+   */
+  #gatherChain(id: number, key: Buffer): boolean {
+    this.#keys.load(key, 0, key.length);
     const keyId = this.#keys.find();
-    let found = 0;
+    let size = 0;
     let ref = keyId === 0 ? 0 : this.#keys.head(keyId);
     for (; ref !== 0 && this.#isAfterLast(id, ref); ref = this.#arenas.previous(ref)) {
-      if (this.#arenas.modRevision(ref) <= this.#published) found = ref;
+      if (this.#arenas.modRevision(ref) > this.#published) continue;
+      if (size === CHAIN_VERSIONS_MAX) return false;
+      this.#chain[size++] = ref;
     }
-    if (found === 0) this.#states[id] = LIVE;
-    else this.#take(id, found);
-    return found;
+    this.#looked += size;
+    this.#chainSize = size;
+    return true;
+  }
+
+  #nextOfChain(id: number): number {
+    if (this.#chainSize === 0) {
+      this.#states[id] = LIVE;
+      this.#scanned = 0;
+      return 0;
+    }
+    const ref = this.#chain[--this.#chainSize]!;
+    this.#take(id, ref);
+    return ref;
   }
 
   /** Events up to here were handed to the watchers. */
@@ -424,12 +462,23 @@ export class WatchHub {
     );
   }
 
-  /** Calls the watchers that have history to read. */
+  /** Calls watchers that have history to read, as many as a turn bears; see `hasRestless`. */
   wakeRestless(): void {
     const ids = this.#restless;
+    if (ids.length === 0) return;
     this.#restless = [];
-    for (const id of ids)
+    const end = this.#looked + WAKE_EVENTS_MAX;
+    let count = 0;
+    for (; count < ids.length && this.#looked < end; count++) {
+      const id = ids[count]!;
+      this.#looked += WAKE_WATCHER_EVENTS;
       if (this.#states[id] === LAGGING) this.#owners.get(this.#ownerOf[id]!).onEvents(id);
+    }
+    if (count === ids.length) return;
+    // The others are the first of the next turn.
+    const rest = ids.slice(count);
+    for (const id of this.#restless) rest.push(id);
+    this.#restless = rest;
   }
 
   /** Forgets the scan under way: positions or refs have changed. */
