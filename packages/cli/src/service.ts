@@ -20,7 +20,10 @@ export interface Service {
   readonly failure?: Promise<Error>;
 }
 
-/** Starts a service, announces it and waits for its end. Resolves with the exit code. */
+/**
+ * Starts a service, announces it and waits for its end; a signal during the start ends it at once.
+ * Resolves with the exit code, after which the process must exit.
+ */
 export async function serve(start: () => Promise<Service>): Promise<number> {
   const { promise: asked, resolve: ask } = Promise.withResolvers<'asked'>();
   let signals = 0;
@@ -32,7 +35,9 @@ export async function serve(start: () => Promise<Service>): Promise<number> {
   if (process.env[STOP_ON_STDIN_END] !== undefined) {
     process.stdin.on('end', onSignal).on('error', onSignal).resume();
   }
-  const service = await start();
+  const service = await Promise.race([start(), asked]);
+  // Nothing was promised to anybody yet: a start that is given up ends as if it were killed.
+  if (service === 'asked') return 0;
   process.stdout.write(`ready in ${Math.round(performance.now())} ms: ${service.listens}\n`);
   const end = await Promise.race([asked, service.failure ?? asked]);
   if (end !== 'asked') process.stderr.write(`megaplane: ${end.message}\n`);
