@@ -9,23 +9,38 @@ export interface AllocatedDevices {
   readonly shared: ReadonlyMap<string, Amounts>;
 }
 
-/** Claims with administrator's access take nothing. */
+/** A device that a claim holds; `share`: what of it, null for all. */
+interface Holding {
+  readonly id: string;
+  readonly share: Amounts | null;
+}
+
+/** All claims are asked about with each pod, and few have changed: a changed one is another one. */
+const known = new WeakMap<ResourceClaimObject, readonly Holding[]>();
+
 export function allocatedBy(claims: Iterable<ResourceClaimObject>): AllocatedDevices {
   const whole = new Set<string>();
   const shared = new Map<string, Amounts>();
-  for (const { status } of claims) {
-    for (const result of status?.allocation?.devices.results ?? []) {
-      if (result.adminAccess === true) continue;
-      const id = deviceId(result.driver, result.pool, result.device);
-      if (result.shareID === undefined) {
-        whole.add(id);
-        continue;
-      }
-      const taken = Object.entries(result.consumedCapacity ?? {}).map(
-        ([name, amount]) => [name, quantityOf(amount)] as const,
-      );
-      shared.set(id, addAmounts(shared.get(id) ?? new Map(), new Map(taken), 1));
+  for (const claim of claims) {
+    if (claim.status?.allocation === undefined) continue;
+    let holdings = known.get(claim);
+    if (holdings === undefined) known.set(claim, (holdings = holdingsOf(claim)));
+    for (const { id, share } of holdings) {
+      if (share === null) whole.add(id);
+      else shared.set(id, addAmounts(shared.get(id) ?? new Map(), share, 1));
     }
   }
   return { whole, shared };
+}
+
+/** Administrator's access takes nothing. */
+function holdingsOf({ status }: ResourceClaimObject): Holding[] {
+  return (status?.allocation?.devices.results ?? [])
+    .filter(({ adminAccess }) => adminAccess !== true)
+    .map(({ driver, pool, device, shareID, consumedCapacity = {} }) => {
+      const id = deviceId(driver, pool, device);
+      if (shareID === undefined) return { id, share: null };
+      const taken = Object.entries(consumedCapacity);
+      return { id, share: new Map(taken.map(([name, amount]) => [name, quantityOf(amount)])) };
+    });
 }

@@ -4,7 +4,7 @@ import { NodeInfo } from '../node-info.ts';
 import { allocatedBy } from './allocated-devices.ts';
 import { DeviceAllocator, type Allocation } from './device-allocator.ts';
 import type { Device, DeviceClassObject, ResourceClaimObject } from './device-objects.ts';
-import type { Slice } from './device-pools.ts';
+import { SliceIndex, type Slice } from './device-pools.ts';
 
 const node = new NodeInfo({ metadata: { name: 'n', labels: { zone: 'a' } } });
 const GPU: DeviceClassObject = {
@@ -197,4 +197,23 @@ test('faults of expressions, classes and sizes end the search with a text', () =
   assert.match(shown(allocate(slices, [many])), /33 exceeds the claim limit of 32/);
   const missing = claim('c', { requests: [want('r', { deviceClassName: 'tpu' })] });
   assert.match(shown(allocate(slices, [missing])), /could not retrieve device class tpu/);
+});
+
+test('slices for a node keep their order among those for any, and others are not looked at', () => {
+  const where = (name: string, at: object): Slice => {
+    return { driver: 'd', pool: { name, generation: 1, resourceSliceCount: 1 }, ...at };
+  };
+  const slices = [
+    where('any', { allNodes: true }),
+    where('own', { nodeName: 'n' }),
+    where('other', { nodeName: 'm' }),
+    where('chosen', { nodeSelector: { nodeSelectorTerms: [{ matchExpressions: [] }] } }),
+    where('last', { allNodes: true }),
+    where('counted', { nodeName: 'm', sharedCounters: [{ name: 's', counters: {} }] }),
+  ];
+  const found = new SliceIndex(slices).targeting(node);
+  assert.deepEqual(
+    found.map(({ pool }) => pool.name),
+    ['any', 'own', 'last', 'counted'],
+  );
 });

@@ -18,7 +18,7 @@ import type {
   ResourceClaimObject,
 } from './device-objects.ts';
 import { claimText } from './device-objects.ts';
-import { isForNode, poolsOf, type Pool, type Slice } from './device-pools.ts';
+import { isForNode, poolsOf, SliceIndex, type Pool, type Slice } from './device-pools.ts';
 import { CLAIM_DEVICES_MAX, candidatesOf, DeviceSearch } from './device-search.ts';
 import type { Candidate, ClaimPlan, Option, Picked } from './device-search.ts';
 import { matchesDevice } from './device-selectors.ts';
@@ -33,7 +33,7 @@ type Planned<Value> = { readonly value: Value } | { readonly error: string };
 
 export class DeviceAllocator {
   readonly #claims: readonly ResourceClaimObject[];
-  readonly #slices: readonly Slice[];
+  readonly #slices: SliceIndex;
   readonly #classOf: (name: string) => DeviceClassObject | undefined;
   readonly #allocated: AllocatedDevices;
   /** Answers of selectors: by request, device. They are the same on all nodes. */
@@ -46,7 +46,7 @@ export class DeviceAllocator {
     allocated: AllocatedDevices,
   ) {
     this.#claims = claims;
-    this.#slices = slices;
+    this.#slices = new SliceIndex(slices);
     this.#classOf = classOf;
     this.#allocated = allocated;
   }
@@ -60,7 +60,7 @@ export class DeviceAllocator {
       if ('error' in plan) return { kind: 'error', text: plan.error };
       plans.push(plan.value);
     }
-    const search = new DeviceSearch(plans, pools, this.#slices, node, this.#allocated);
+    const search = new DeviceSearch(plans, pools, node, this.#allocated);
     if (!search.run()) {
       if (search.isOverTime) return { kind: 'overTime' };
       if (search.error !== '') return { kind: 'error', text: search.error };

@@ -2,7 +2,7 @@
 import { Quantity } from '@megaplane/machinery/quantity';
 import { quantityOf } from './device-capacity.ts';
 import { deviceId, type Device } from './device-objects.ts';
-import { counterSetsOf, type Pool, type Slice } from './device-pools.ts';
+import type { Pool } from './device-pools.ts';
 
 const ZERO = new Quantity(0n, 0, 'DecimalSI');
 const counterKey = (set: string, counter: string): string => `${set} ${counter}`;
@@ -20,8 +20,8 @@ export class PoolCounters {
   readonly #left = new Map<string, Quantity>();
 
   /** Devices in `whole` have taken theirs already. */
-  constructor(pool: Pool, slices: readonly Slice[], whole: ReadonlySet<string>) {
-    for (const { name, counters = {} } of counterSetsOf(pool, slices)) {
+  constructor(pool: Pool, whole: ReadonlySet<string>) {
+    for (const { name, counters = {} } of pool.counterSets) {
       for (const [counter, { value }] of Object.entries(counters)) {
         this.#left.set(counterKey(name, counter), quantityOf(value));
       }

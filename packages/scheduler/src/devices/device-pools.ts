@@ -18,6 +18,8 @@ export interface Pool {
   readonly slices: readonly Slice[];
   /** Others of the pool: their devices may use up counters. */
   readonly others: readonly Slice[];
+  /** Counter sets of the pool, wherever they are declared. */
+  readonly counterSets: NonNullable<Slice['sharedCounters']>;
 }
 
 interface Where {
@@ -46,23 +48,62 @@ function hasConditions({ devices = [] }: Slice): boolean {
 
 const generationOf = ({ pool }: Slice): number => pool.generation ?? 0;
 
+/** Slices by where they may be used: nearly all are for one node. */
+export class SliceIndex {
+  readonly #slices: readonly Slice[];
+  /** Positions by the node that they are for alone; null: those that must be looked at. */
+  readonly #byNode: ReadonlyMap<string | null, readonly number[]>;
+  readonly #byPool: ReadonlyMap<string, readonly Slice[]>;
+
+  constructor(slices: readonly Slice[]) {
+    this.#slices = slices;
+    this.#byNode = Map.groupBy(slices.keys(), (position) => onlyNodeOf(slices[position]));
+    this.#byPool = Map.groupBy(slices, poolKey);
+  }
+
+  /** Slices that target a node, in order. */
+  targeting(node: NodeInfo): Slice[] {
+    const own = this.#byNode.get(node.name) ?? [];
+    const others = this.#byNode.get(null) ?? [];
+    const positions = [...own, ...others].toSorted((one, other) => one - other);
+    return positions
+      .flatMap((position) => this.#slices[position] ?? [])
+      .filter((slice) => targets(slice, node));
+  }
+
+  ofPool(slice: Slice): readonly Slice[] {
+    return this.#byPool.get(poolKey(slice)) ?? [];
+  }
+}
+
+function poolKey({ driver, pool }: Slice): string {
+  return `${driver}/${pool.name}`;
+}
+
+function onlyNodeOf(slice: Slice | undefined): string | null {
+  if ((slice?.sharedCounters ?? []).length > 0 || slice?.perDeviceNodeSelection === true)
+    return null;
+  const name = slice?.nodeName ?? '';
+  return name === '' ? null : name;
+}
+
 /** All pools that matter to a node; those with binding conditions come last. */
-export function poolsOf(slices: readonly Slice[], node: NodeInfo): Pool[] {
+export function poolsOf(slices: SliceIndex, node: NodeInfo): Pool[] {
   const found = new Map<string, Slice[]>();
-  const targeting = slices.filter((slice) => targets(slice, node));
+  const targeting = slices.targeting(node);
   const order = [
     ...targeting.filter((slice) => !hasConditions(slice)),
     ...targeting.filter(hasConditions),
   ];
   for (const slice of order) {
-    const id = `${slice.driver}/${slice.pool.name}`;
+    const id = poolKey(slice);
     const known = found.get(id);
     const newest = known?.[0] === undefined ? -1 : generationOf(known[0]);
     if (known !== undefined && generationOf(slice) === newest) known.push(slice);
     else if (generationOf(slice) > newest) found.set(id, [slice]);
   }
   const pools = found.values().flatMap((own): Pool[] => {
-    const pool = poolOf(own, slices);
+    const pool = own[0] === undefined ? null : poolOf(own, slices.ofPool(own[0]));
     return pool === null ? [] : [pool];
   });
   return [...pools].toSorted((left, right) => conditionRank(left) - conditionRank(right));
@@ -73,15 +114,15 @@ function conditionRank({ slices }: Pool): number {
 }
 
 /** Null for a pool that a newer generation replaces, on other nodes so far. */
-function poolOf(own: readonly Slice[], all: readonly Slice[]): Pool | null {
+function poolOf(own: readonly Slice[], whole: readonly Slice[]): Pool | null {
   const [first] = own;
   if (first === undefined) return null;
   const { driver, pool } = first;
   const generation = generationOf(first);
-  const whole = all.filter((slice) => slice.driver === driver && slice.pool.name === pool.name);
   if (whole.some((slice) => generationOf(slice) > generation)) return null;
   const current = whole.filter((slice) => generationOf(slice) === generation);
-  const base = { driver, name: pool.name, slices: [], others: [] };
+  const counterSets = current.flatMap(({ sharedCounters = [] }) => sharedCounters);
+  const base = { driver, name: pool.name, slices: [], others: [], counterSets };
   if (current.length !== (pool.resourceSliceCount ?? 0)) return { ...base, state: 'incomplete' };
   const slices = own.filter(({ sharedCounters = [] }) => sharedCounters.length === 0);
   if (!isConsistent(slices, current)) return { ...base, state: 'invalid' };
@@ -101,16 +142,4 @@ function isConsistent(slices: readonly Slice[], current: readonly Slice[]): bool
       return known !== undefined && Object.keys(used).every((name) => Object.hasOwn(known, name));
     });
   return current.every(({ devices = [] }) => devices.every(usesKnown));
-}
-
-/** Counter sets of a pool, wherever they are declared. */
-export function counterSetsOf(
-  { driver, name }: Pool,
-  slices: readonly Slice[],
-): NonNullable<Slice['sharedCounters']> {
-  const own = slices.filter((slice) => slice.driver === driver && slice.pool.name === name);
-  const newest = Math.max(...own.map(generationOf));
-  return own
-    .filter((slice) => generationOf(slice) === newest)
-    .flatMap(({ sharedCounters = [] }) => sharedCounters);
 }

@@ -66,7 +66,6 @@ export class DeviceSearch {
   readonly picked: Picked[][];
   readonly #plans: readonly ClaimPlan[];
   readonly #candidates: readonly Candidate[];
-  readonly #slices: readonly Slice[];
   readonly #node: NodeInfo;
   readonly #allocated: AllocatedDevices;
   /** Claims that are to hold a device. */
@@ -78,13 +77,11 @@ export class DeviceSearch {
   constructor(
     plans: readonly ClaimPlan[],
     pools: readonly Pool[],
-    slices: readonly Slice[],
     node: NodeInfo,
     allocated: AllocatedDevices,
   ) {
     this.#plans = plans;
     this.#candidates = pools.flatMap((pool) => [...candidatesOf(pool)]);
-    this.#slices = slices;
     this.#node = node;
     this.#allocated = allocated;
     this.picked = plans.map(() => []);
@@ -240,7 +237,7 @@ export class DeviceSearch {
   #countersOf(pool: Pool): PoolCounters {
     let counters = this.#counters.get(pool);
     if (counters === undefined) {
-      counters = new PoolCounters(pool, this.#slices, this.#allocated.whole);
+      counters = new PoolCounters(pool, this.#allocated.whole);
       this.#counters.set(pool, counters);
     }
     return counters;

@@ -102,12 +102,30 @@ function compiledFor(expression: string): Compiled {
   return { ok: false, kind: 'type', message };
 }
 
+/** Answers about a device, by expression and driver; a device that changes is another one. */
+const answers = new WeakMap<Device, Map<string, boolean | string>>();
+/** Expressions asked about one device, before all answers about it are forgotten. */
+const ANSWERS_MAX = 32;
+
 /** Whether an expression wants a device; a text says what is wrong with the expression. */
 export function matchesDevice(
   expression: string,
   driver: string,
   device: Device,
 ): boolean | string {
+  let known = answers.get(device);
+  if (known === undefined) answers.set(device, (known = new Map()));
+  const key = `${driver} ${expression}`;
+  let answer = known.get(key);
+  if (answer === undefined) {
+    answer = evaluated(expression, driver, device);
+    if (known.size >= ANSWERS_MAX) known.clear();
+    known.set(key, answer);
+  }
+  return answer;
+}
+
+function evaluated(expression: string, driver: string, device: Device): boolean | string {
   const compiled = compiledFor(expression);
   if (!compiled.ok) return `CEL compile error: ${compiled.message}`;
   const subject = celDevice(driver, device);
