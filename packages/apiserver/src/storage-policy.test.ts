@@ -20,3 +20,18 @@ test('what is no durability and no resource is refused by name', () => {
   assert.throws(() => storagePolicy(null, 'always', ''), /--durability: always is not one of/);
   assert.throws(() => storagePolicy(null, 'nopes=none', ''), /--durability: nopes is no resource/);
 });
+
+test('a limit that was asked for stands as it is, others grow with what is alive', () => {
+  const policyOf = (prefix: string, history: string) =>
+    storagePolicy('/data', '', history).prefixes.find((policy) => policy.prefix === prefix);
+  const mib = 1024 * 1024;
+  assert.deepEqual(policyOf('/registry/pods/', 'pods=32MiB'), {
+    prefix: '/registry/pods/',
+    historyBytesMax: 32 * mib,
+  });
+  assert.deepEqual(policyOf('/registry/pods/', 'nodes=32MiB'), {
+    prefix: '/registry/pods/',
+    historyBytesMin: 64 * mib,
+    historyBytesMax: 256 * mib,
+  });
+});

@@ -4,27 +4,35 @@ import { findStorage } from '@megaplane/machinery/kinds';
 import type { Durability, PrefixPolicy, StorageOptions } from '@megaplane/store/contract';
 import { TEMPLATES_PREFIX } from './managed/template-keeper.ts';
 
+interface Policy {
+  durability?: Durability;
+  historyBytesMax?: number;
+  historyBytesMin?: number;
+}
+
 /** Superseded versions of a resource that are kept, unless said otherwise. */
 const HISTORY_BYTES_MAX: number = 64 * 1024 * 1024;
 
+/** Half of what is alive, within bounds. */
+const GROWING: Policy = {
+  historyBytesMin: HISTORY_BYTES_MAX,
+  historyBytesMax: 4 * HISTORY_BYTES_MAX,
+};
+
 /**
  * Kinds with a budget of their own. Pods and nodes are large and change in waves: a client that
- * reads a hundred thousand of them must still find the changes that happened meanwhile.
+ * reads a hundred thousand of them must still find the changes that happened meanwhile, and how
+ * long it reads grows with their number.
  */
-const HISTORY_LIMITS: Readonly<Record<string, number>> = {
-  pods: 4 * HISTORY_BYTES_MAX,
-  nodes: 4 * HISTORY_BYTES_MAX,
-  events: HISTORY_BYTES_MAX,
-  'leases.coordination.k8s.io': HISTORY_BYTES_MAX,
+const HISTORY_LIMITS: Readonly<Record<string, Policy>> = {
+  pods: GROWING,
+  nodes: GROWING,
+  events: { historyBytesMax: HISTORY_BYTES_MAX },
+  'leases.coordination.k8s.io': { historyBytesMax: HISTORY_BYTES_MAX },
 };
 
 /** From the weakest to the strongest. */
 const DURABILITIES: readonly Durability[] = ['none', 'buffered', 'fsync'];
-
-interface Policy {
-  durability?: Durability;
-  historyBytesMax?: number;
-}
 
 /**
  * Both flags are lists: `resource=value` for a resource (`leases.coordination.k8s.io`) or a key
@@ -53,7 +61,9 @@ export function storagePolicy(
   }
   for (const [name, limit] of Object.entries(HISTORY_LIMITS)) {
     const prefix = prefixOf('--history-limit', name);
-    policies.set(prefix, { historyBytesMax: limit, ...policies.get(prefix) });
+    const chosen = policies.get(prefix);
+    const isChosen = chosen?.historyBytesMax !== undefined;
+    policies.set(prefix, isChosen ? chosen : { ...limit, ...chosen });
   }
   // an object that outlives a crash needs the templates that it names
   const strongest = strongestOf([...policies.values()], durability);

@@ -81,6 +81,8 @@ export class Arenas {
   readonly span: number[] = [1];
   /** Arena that stream `s` appends to, 0 = none yet. Streams: class, CLASSES_MAX + class. */
   readonly open: Uint32Array = new Uint32Array(CLASSES_MAX * 2);
+  /** Bytes of records of each class that are not garbage. */
+  readonly classBytes: Float64Array = new Float64Array(CLASSES_MAX);
   readonly #freeNumbers: number[] = [];
   readonly #blocks: Set<Block> = new Set();
   /** Blocks with a free place; the one to take from last. */
@@ -139,8 +141,7 @@ export class Arenas {
       at = 0;
     }
     this.used[arena] = at + size;
-    this.live[arena]! += size;
-    this.#liveBytes += size;
+    this.#keep(arena, size);
     return ((arena << GRANULE_BITS) | (at >>> 4)) >>> 0;
   }
 
@@ -192,7 +193,12 @@ export class Arenas {
     const size = this.size(ref);
     if (this.span[arena] === 0) this.#begin(arena, klass, 1);
     this.used[arena] = ((ref & GRANULE_MASK) << 4) + size;
+    this.#keep(arena, size);
+  }
+
+  #keep(arena: number, size: number): void {
     this.live[arena]! += size;
+    this.classBytes[this.classOf[arena]!]! += size;
     this.#liveBytes += size;
   }
 
@@ -303,7 +309,7 @@ export class Arenas {
   /** Gives an arena back; the caller knows that no ref into it is left. */
   release(arena: number): void {
     const span = this.span[arena]!;
-    this.#liveBytes -= this.live[arena]!;
+    this.#keep(arena, -this.live[arena]!);
     this.#allocatedBytes -= span * ARENA_BYTES;
     this.#givePlace(arena);
     for (let i = arena; i < arena + span; i++) this.#forgetNumber(i);
@@ -333,8 +339,7 @@ export class Arenas {
     if ((words[at + 9]! & (FLAG_GARBAGE << 24)) !== 0) return false;
     words[at + 9]! |= FLAG_GARBAGE << 24;
     const size = this.size(ref);
-    this.live[arena]! -= size;
-    this.#liveBytes -= size;
+    this.#keep(arena, -size);
     return this.live[arena] === 0;
   }
 

@@ -5,15 +5,19 @@
  * the keys under no listed prefix.
  */
 import { type Arenas, CLASSES_MAX } from './arenas.ts';
-import type { Durability, StorageOptions } from './contract.ts';
+import type { Durability, PrefixPolicy, StorageOptions } from './contract.ts';
 import { EventLog } from './event-log.ts';
 import type { KeyIndex } from './key-index.ts';
 import { Liveness } from './liveness.ts';
+
+/** Share of what is alive that history may take, within the bounds of a policy with both. */
+const HISTORY_SHARE = 0.5;
 
 export interface KeyClass {
   readonly number: number;
   readonly prefix: Buffer;
   readonly durability: Durability;
+  /** Bytes of history that are kept: by the policy, and by what is alive where that counts. */
   readonly historyBytesMax: number;
   readonly events: EventLog;
   readonly liveness: Liveness;
@@ -57,11 +61,15 @@ export class KeyClasses {
 
   constructor(options: StorageOptions, arenas: Arenas, keys: KeyIndex) {
     const isLogged = options.dataDir !== null;
-    const make = (number: number, prefix: string, durability: Durability, history: number) => ({
+    const make = (number: number, prefix: string, policy: Partial<PrefixPolicy>): KeyClass => ({
       number,
       prefix: Buffer.from(prefix, 'latin1'),
-      durability: isLogged ? durability : 'none',
-      historyBytesMax: history,
+      durability: isLogged ? (policy.durability ?? options.durability) : 'none',
+      get historyBytesMax() {
+        const { historyBytesMax: most = Infinity, historyBytesMin: least = most } = policy;
+        const alive = arenas.classBytes[number]! - this.historyBytes;
+        return Math.min(most, Math.max(least, alive * HISTORY_SHARE));
+      },
       events: new EventLog(arenas),
       liveness: new Liveness(keys, (a, b) => keys.compareIds(a, b)),
       boundary: 0,
@@ -71,11 +79,9 @@ export class KeyClasses {
       historyBytes: 0,
       unlogged: [],
     });
-    const all: KeyClass[] = [make(0, '', options.durability, options.historyBytesMax ?? Infinity)];
-    for (const policy of options.prefixes) {
-      const durability = policy.durability ?? options.durability;
-      all.push(make(all.length, policy.prefix, durability, policy.historyBytesMax ?? Infinity));
-    }
+    const { historyBytesMax = Infinity } = options;
+    const all: KeyClass[] = [make(0, '', { historyBytesMax })];
+    for (const policy of options.prefixes) all.push(make(all.length, policy.prefix, policy));
     if (all.length > CLASSES_MAX) {
       throw new Error(`${all.length - 1} prefixes have policies, at most ${CLASSES_MAX - 1} may`);
     }

@@ -53,6 +53,8 @@ export interface PrefixPolicy {
   readonly durability?: Durability;
   /** Bytes of superseded versions kept for this prefix; older ones are cut. Default no limit. */
   readonly historyBytesMax?: number;
+  /** If given: kept is half of what is alive, from here to `historyBytesMax`. */
+  readonly historyBytesMin?: number;
 }
 
 export interface StorageOptions {

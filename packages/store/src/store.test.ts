@@ -257,6 +257,24 @@ test('a history budget cuts its own prefix and leaves the others', () => {
   assert((store.classes.all[1]?.historyBytes ?? 0) < 10_500);
 });
 
+test('a budget with two bounds is half of what is alive between them', () => {
+  const prefixes = [{ prefix: '/pods/', historyBytesMin: 10_000, historyBytesMax: 100_000 }];
+  const store = new Store({ ...IN_MEMORY, prefixes }, 1);
+  const value = 'x'.repeat(440);
+  const history = (keys: number): number => {
+    for (let i = 0; i < 2000; i++) {
+      apply(store, [{ kind: 'put', key: `/pods/${i % keys}`, value, lease: 0 }]);
+      store.flush();
+      store.tick(0);
+    }
+    return store.classes.all[1]?.historyBytes ?? 0;
+  };
+  const size = history(1) / Math.floor(10_000 / 496);
+  assert(Math.abs(size - 496) < 32, `a version takes ${size}`);
+  assert(Math.abs(history(100) / size - 50) <= 1);
+  assert(Math.abs(history(1000) - 100_000) <= size);
+});
+
 test('a put of many versions and a compaction give all arenas but the last ones back', () => {
   const store = new Store(IN_MEMORY, 1);
   const value = 'x'.repeat(100_000);
