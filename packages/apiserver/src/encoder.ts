@@ -109,16 +109,16 @@ export function shownRow(served: Served, row: Row, revision: number): JsonObject
  * are as they are kept; `shownRow` writes them out.
  */
 export function decodeRow(served: Served, row: Row, revision: number): JsonObject {
-  const object = decodeStored(served, row, revision);
   const { custom } = served;
+  const object = decodeStored(served, row, revision);
   const isFormed = custom === null || row.modRevision > custom.formedSince;
-  return isFormed ? object : formStored(custom, object);
+  return fromStored(isFormed ? object : formStored(custom, object), served.resource);
 }
 
+/** In the version that it is stored in. */
 function decodeStored(served: Served, row: Row, revision: number): JsonObject {
   if (!isCanonical(served, row)) return decodeForeign(served, row, revision);
-  const object = decodeCanonical(row.bytes, row.start, row.end, revision);
-  return served.isConverted ? fromStored(object, served.resource) : object;
+  return decodeCanonical(row.bytes, row.start, row.end, revision);
 }
 
 /**
@@ -133,7 +133,7 @@ function decodeForeign(served: Served, row: Row, revision: number): JsonObject {
     const own = typeof metadata === 'object' && !Array.isArray(metadata) ? metadata : {};
     const revised = { ...own, resourceVersion: String(revision) };
     const { kind = resource.kind, apiVersion = resource.storage.apiVersion, ...fields } = rest;
-    return fromStored({ kind, apiVersion, metadata: revised, ...fields }, resource);
+    return { kind, apiVersion, metadata: revised, ...fields };
   }
   if (isSealed(row.bytes, row.start)) {
     throw unreadable(row.key.toString('latin1', row.keyStart, row.keyEnd));

@@ -17,7 +17,7 @@ import {
 } from '@megaplane/machinery/status';
 import type { Admit, Admitted } from './admission/admission.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
-import { toStored } from './conversion.ts';
+import { keptForm } from './custom/custom-objects.ts';
 import { shownOptions } from './delete-options.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
@@ -68,7 +68,7 @@ export function deleteObject(context: WriteContext, options: DeleteOptions): voi
     if (showsObject || (!isGone && !isPending)) {
       // whoever asks that dependents go first learns that it is not over yet
       const code = !isGone && options.orphanDependents === false ? 202 : 200;
-      sendWritten(context, code, toStored(object, served.resource), revision);
+      sendWritten(context, code, keptForm(served, object), revision);
       return;
     }
     const uid = stringAt(object, 'metadata', 'uid');
@@ -235,7 +235,7 @@ function markOne(
     done(success({ object, revision, isGone: false, isPending: false }));
     return;
   }
-  const value = encodeCanonical(toStored(object, served.resource));
+  const value = encodeCanonical(keptForm(served, object));
   world.storage.put(key, value, revision, (outcome) => {
     if (outcome.kind === 'conflict') retry();
     else if (outcome.kind === 'done') {
@@ -272,7 +272,7 @@ function takeOne(
     return;
   }
   // watchers of graceful kinds see the mark before the end
-  const value = encodeCanonical(toStored(object, served.resource));
+  const value = encodeCanonical(keptForm(served, object));
   world.storage.put(key, value, revision, (outcome) => {
     if (outcome.kind === 'conflict') retry();
     else if (outcome.kind === 'done') take(outcome.revision);

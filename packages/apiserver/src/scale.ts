@@ -32,7 +32,7 @@ import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
 import { setManaged, shownObject } from './managed/tracking.ts';
 import { checkName, sentUid } from './object-meta.ts';
 import { resultForm } from './patching.ts';
-import { toStored } from './conversion.ts';
+import { keptForm } from './custom/custom-objects.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
 import { keyOf, keyText, type Served } from './served.ts';
@@ -65,6 +65,9 @@ const PLAIN: ScaleShape = {
   seen: ['status', 'replicas'],
   selector: selectorText,
 };
+
+/** What upstream shows where a custom resource has no replicas yet: a write has to change it. */
+const NEVER_SET = -(2 ** 31);
 
 /** A Scale that a client wants, and who owns its replicas then. */
 interface Wanted {
@@ -205,14 +208,14 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
   const live = scaleOf(object, revision, shape);
   // what was not set before has to be set now
   const isUnset = served.custom !== null && readPath(object, shape.replicas) === undefined;
-  if (isUnset) live['spec'] = {};
+  if (isUnset) live['spec'] = { replicas: NEVER_SET };
   const next = nextScale(live, scaleOwners(parent, shape.replicas));
   if (!next.ok) {
     call.fail(next.status);
     return;
   }
   const { scale } = next.value;
-  if (isUnset && objectAt(scale, 'spec')?.['replicas'] === undefined) {
+  if (isUnset && objectAt(scale, 'spec')?.['replicas'] === NEVER_SET) {
     const path = JSON.stringify(served.custom?.facts.scale?.specReplicasPath ?? '');
     call.fail(badRequest(`the spec replicas field ${path} cannot be empty`));
     return;
@@ -275,7 +278,7 @@ function storeScale(
     return;
   }
   const key = keyOf(served, namespace, name);
-  const value = encodeCanonical(toStored(scaled, served.resource));
+  const value = encodeCanonical(keptForm(served, scaled));
   world.storage.put(key, value, revision, (outcome) => {
     if (outcome.kind === 'done') {
       sendScale(call, served, scaleOf(scaled, outcome.revision, shape));

@@ -16,7 +16,7 @@ import {
 import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
 import type { Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
-import { toStored } from './conversion.ts';
+import { keptForm } from './custom/custom-objects.ts';
 import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
@@ -106,7 +106,7 @@ function storeNext(
   const { name, namespace } = call.info;
   const previous = stored.object;
   if (update.isApply === true) settleTimes(previous, next);
-  const value = toStored(settledForm(next), served.resource);
+  const value = keptForm(served, settledForm(next));
   const bytes = encodeCanonical(value);
   const key = keyOf(served, namespace, name);
   const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
@@ -221,6 +221,8 @@ function nextObject(
   } else {
     next = assemble(sent, metadata);
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);
+    // what a patch left alone is shared with the stored object, which may not have all defaults
+    if (served.custom?.formedSince === Infinity) next = structuredClone(next);
     next = withDefaults(served, next);
     behaviour.keepRest?.[subresource]?.(next, previous, context);
   }

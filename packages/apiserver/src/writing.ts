@@ -22,7 +22,8 @@ import {
 import type { Admission, Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
-import { fromStored, toStored } from './conversion.ts';
+import { fromStored } from './conversion.ts';
+import { formStored, keptForm } from './custom/custom-objects.ts';
 import { decodeRow } from './encoder.ts';
 import {
   assemble,
@@ -74,7 +75,9 @@ export function sendWritten(
   }
   if (revision === 0) {
     // a dry run has no revision of its own to show
-    call.sendObject(code, shownObject(fromStored(stored, served.resource)));
+    const { custom } = served;
+    const formed = custom?.formedSince === Infinity ? formStored(custom, stored) : stored;
+    call.sendObject(code, shownObject(fromStored(formed, served.resource)));
     return;
   }
   const value = bytes ?? encodeCanonical(stored);
@@ -152,7 +155,7 @@ function insertTry(
       call.fail(excess);
       return;
     }
-    const stored = toStored(settledForm(object), served.resource);
+    const stored = keptForm(served, settledForm(object));
     if (context.isDryRun) {
       sendWritten(context, 201, stored, 0);
       return;

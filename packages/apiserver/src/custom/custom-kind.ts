@@ -23,6 +23,9 @@ export interface CustomVersion {
   readonly schemas: CustomSchemas;
 }
 
+/** What a schema is found by: one version of a kind. */
+export type SchemaOwner = Pick<CustomVersion, 'kind' | 'facts' | 'schemaSince'>;
+
 const VERBS: readonly string[] = [
   'delete',
   'deletecollection',
@@ -83,6 +86,12 @@ export class CustomKind {
   /** Since when objects have the form that the schema of a version gives. */
   formedSince(version: string): number {
     return this.#formedSince?.get(version) ?? this.revision;
+  }
+
+  /** Whose schema a version has, served or not; undefined where there is none of that name. */
+  schemaOwner(version: string): SchemaOwner | undefined {
+    const facts = this.facts.versions.find((one) => one.name === version);
+    return facts && { kind: this, facts, schemaSince: this.formedSince(version) };
   }
 
   /** One version; undefined where there is none of that name, or it is not served. */

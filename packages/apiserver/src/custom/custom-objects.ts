@@ -20,6 +20,8 @@ import {
   SUBDOMAIN_NAME,
 } from '@megaplane/machinery/validation-metadata';
 import type { Normal } from '../body.ts';
+import { toStored } from '../conversion.ts';
+import type { Served } from '../served.ts';
 import type { CustomVersion } from './custom-kind.ts';
 
 /** Bytes of a body that error texts show. */
@@ -172,12 +174,38 @@ export function defaultCustom(custom: CustomVersion, object: JsonObject): JsonOb
   return object;
 }
 
-/** A stored object as its schema has it today: pruned and defaulted, in place. */
+const READ = { isTracked: false, isStored: true } as const;
+
+/**
+ * A stored object in the form that its schemas give it now: pruned and defaulted by the version
+ * that it is stored in, then pruned by the one that is asked for, whose defaults are for what
+ * clients send. Keeps the apiVersion that it has.
+ */
 export function formStored(custom: CustomVersion, object: JsonObject): JsonObject {
-  const schema = custom.schemas.schemaOf(custom);
-  schema.decode(object, { isTracked: false, isStored: true });
-  schema.applyDefaults(object);
+  const { kind, facts, schemas } = custom;
+  const stored = stringAt(object, 'apiVersion').split('/')[1] ?? '';
+  const home = stored === facts.name ? undefined : kind.schemaOwner(stored);
+  const first = schemas.schemaOf(home ?? custom);
+  first.decode(object, READ);
+  first.applyDefaults(object);
+  if (home !== undefined) schemas.schemaOf(custom).decode(object, READ);
   return object;
+}
+
+/**
+ * An object as it is to be stored: without what the version that it is stored in does not have. The
+ * object itself stays as it is.
+ */
+export function keptForm(served: Served, object: JsonObject): JsonObject {
+  const { custom, isConverted, resource } = served;
+  const stored = toStored(object, resource);
+  if (custom === null || !isConverted || custom.kind.facts.areAlike) return stored;
+  const { kind, schemas } = custom;
+  const home = kind.schemaOwner(kind.facts.storageVersion);
+  if (home === undefined) return stored;
+  const own = structuredClone(stored);
+  schemas.schemaOf(home).decode(own, READ);
+  return own;
 }
 
 /** Takes texts for the client. */

@@ -11,7 +11,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
 import { customPrinter, type Printer } from '@megaplane/machinery/printing';
 import { emptyRow, type Storage } from '../storage.ts';
-import type { CustomVersion } from './custom-kind.ts';
+import type { CustomVersion, SchemaOwner } from './custom-kind.ts';
 import { readWithoutSchemas } from './definition-facts.ts';
 import { schemaSpans } from './schema-spans.ts';
 
@@ -34,12 +34,12 @@ export class CustomSchemas {
   }
 
   /** The compiled schema of a version. */
-  schemaOf(version: CustomVersion): CompiledSchema {
+  schemaOf(version: SchemaOwner): CompiledSchema {
     return this.#compiled.get(keyOf(version), () => this.schemaText(version));
   }
 
   /** The schema of a version as the definition has it; `{}` where that is gone. */
-  schemaText({ kind, facts }: CustomVersion): JsonObject {
+  schemaText({ kind, facts }: SchemaOwner): JsonObject {
     const { versions, name } = kind.facts;
     if (!this.#read(name)) return {};
     const index = versions.findIndex((one) => one.name === facts.name);
@@ -85,6 +85,6 @@ export class CustomSchemas {
   }
 }
 
-function keyOf({ kind, facts, schemaSince }: CustomVersion): string {
+function keyOf({ kind, facts, schemaSince }: SchemaOwner): string {
   return `${kind.facts.uid} ${facts.name} ${schemaSince}`;
 }

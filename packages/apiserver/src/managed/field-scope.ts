@@ -15,6 +15,8 @@ import type { Served } from '../served.ts';
 import type { CustomVersion } from '../custom/custom-kind.ts';
 import { resetFields } from './reset-fields.ts';
 
+const NO_FIELDS = new FieldSet();
+
 interface Known {
   readonly versions: Versions;
   readonly empty: JsonObject;
@@ -53,13 +55,15 @@ function build(served: Served, subresource: string): Known {
   const { apiVersion, kind } = served.resource;
   const type = findTypeOfKind(apiVersion, kind);
   const fields = type === undefined ? {} : emptyObject(type);
+  const ignored = resetFields(served, subresource);
   return {
     versions: {
       apiVersion,
       schema: builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA,
       convert: (value, version) => converted(served, value, version),
       convertBack: (value, version) => broughtBack(served, value, version),
-      ignored: resetFields(served, subresource),
+      ignored,
+      ignoredElsewhere: ignored,
     },
     empty: { kind, apiVersion, ...fields },
   };
@@ -83,13 +87,13 @@ function buildCustom(served: Served, custom: CustomVersion, subresource: string)
       },
       convertBack: (value) => (isObject(value) ? { ...value, apiVersion } : value),
       ignored: resetFields(served, subresource),
+      ignoredElsewhere: NO_FIELDS,
     },
     empty: { kind, apiVersion },
   };
 }
 
 const SCALE_VERSION = 'autoscaling/v1';
-const NO_FIELDS = new FieldSet();
 
 /** The scope of a write to the scale of a workload. */
 export function scaleScope(call: Writer, operation: Operation): FieldScope {
@@ -101,6 +105,7 @@ export function scaleScope(call: Writer, operation: Operation): FieldScope {
       convert: () => null,
       convertBack: (value) => value,
       ignored: NO_FIELDS,
+      ignoredElsewhere: NO_FIELDS,
     },
     empty: { kind: 'Scale', apiVersion },
     manager: { name: call.fieldManager, operation, apiVersion, subresource: 'scale' },

@@ -44,6 +44,7 @@ function versionsOf(apiVersion: string, kind: string): Versions {
     convert: () => null,
     convertBack: (value) => value,
     ignored: new FieldSet(),
+    ignoredElsewhere: new FieldSet(),
   };
 }
 

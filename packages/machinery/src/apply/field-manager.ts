@@ -88,6 +88,23 @@ function misfits(
   return typedFaults(versions.schema, { ...live, metadata }, true);
 }
 
+/** Versions with schemas of their own: what one has, another may not know, and cannot compare. */
+function isUnknownElsewhere(
+  { versions, formedSince }: FieldScope,
+  next: JsonObject,
+  managed: Managed,
+): boolean {
+  if (formedSince !== Infinity) return false;
+  const others = new Set(Array.from(managed.owners.values(), ({ apiVersion }) => apiVersion));
+  others.delete(versions.apiVersion);
+  const { managedFields: _, ...metadata } = objectAt(next, 'metadata') ?? {};
+  for (const apiVersion of others) {
+    const found = versions.convert({ ...next, metadata }, apiVersion);
+    if (found !== null && typedFaults(found.schema, found.value, true).length > 0) return true;
+  }
+  return false;
+}
+
 /**
  * Who owns what after `next` was made of `live` (null: the object is new). Both without
  * managedFields. An object that nobody tracks stays untracked; of one that does not fit its schema
@@ -101,6 +118,7 @@ export function trackUpdate(
 ): Managed {
   if (managed.owners.size === 0 && live !== null) return managed;
   if (live !== null && misfits(scope, live, managed).length > 0) return emptyManaged();
+  if (live !== null && isUnknownElsewhere(scope, next, managed)) return emptyManaged();
   return update(scope, live ?? scope.empty, next, managed, scope.manager);
 }
 

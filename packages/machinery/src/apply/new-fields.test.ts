@@ -23,6 +23,7 @@ function scopeOf({ apiVersion, kind, schema }: Kind): FieldScope {
       convert: () => null,
       convertBack: (value) => value,
       ignored: FieldSet.of(['f:status']),
+      ignoredElsewhere: new FieldSet(),
     },
     manager: { name: 'm', operation: 'Update', apiVersion, subresource: '' },
     nowSeconds: 1,

@@ -19,6 +19,7 @@ function versionsOf({ apiVersion, schema }: Kind): Versions {
     convert: () => null,
     convertBack: (value) => value,
     ignored: NOTHING,
+    ignoredElsewhere: NOTHING,
   };
 }
 

@@ -42,8 +42,10 @@ export interface Versions {
   convert(value: JsonValue, apiVersion: string): Typed | null;
   /** The other way: a value of `apiVersion` in the version of the objects. */
   convertBack(value: JsonValue, apiVersion: string): JsonValue;
-  /** Fields that writes by this way do not change, in any version: nobody comes to own them. */
+  /** Fields that writes by this way do not change: nobody comes to own them. */
   readonly ignored: FieldSet;
+  /** Of these, what is left out in other versions, too: upstream lists versions one by one. */
+  readonly ignoredElsewhere: FieldSet;
 }
 
 export interface Conflict {
@@ -106,7 +108,10 @@ class Changes {
     const changes =
       live === null || next === null
         ? null
-        : without(compareFields(live.schema, live.value, next.value), this.#versions.ignored);
+        : without(
+            compareFields(live.schema, live.value, next.value),
+            this.#versions.ignoredElsewhere,
+          );
     this.#known.set(apiVersion, changes);
     return changes;
   }
