@@ -221,8 +221,7 @@ function nextObject(
   } else {
     next = assemble(sent, metadata);
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);
-    // what a patch left alone is shared with the stored object, which may not have all defaults
-    if (served.custom?.formedSince === Infinity) next = structuredClone(next);
+    if (served.custom?.formedSince === Infinity) next = unshared(next);
     next = withDefaults(served, next);
     behaviour.keepRest?.[subresource]?.(next, previous, context);
   }
@@ -232,6 +231,15 @@ function nextObject(
   behaviour.prepareParts?.[subresource]?.(next, previous, context);
   const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
   admitNext(context, write, next, previous, done);
+}
+
+/** What a patch left alone is shared with the stored object, which may not have all defaults. */
+function unshared(object: JsonObject): JsonObject {
+  const own = { ...object };
+  for (const name of Object.keys(own)) {
+    if (name !== 'metadata') own[name] = structuredClone(own[name] ?? null);
+  }
+  return own;
 }
 
 /** Admission and validation of the object as it is to be. */

@@ -113,11 +113,22 @@ export class CustomDefinitions {
     const isOther = generation !== facts.generation || isMixed !== facts.isMixed;
     if (isOther || uid !== facts.uid) this.#views.drop(before);
     const isLess = before.versions.some((version) => !served.has(version));
-    if (isLess || uid !== facts.uid) this.#world.dropHub(before.prefix);
+    // another schema shows the same objects otherwise: who watches lists them anew, as upstream
+    const isReformed = this.#isReformed(before, facts);
+    if (isLess || isReformed || uid !== facts.uid) this.#world.dropHub(before.prefix);
     const hadNames = before.facts.names.plural !== '';
     if (hadNames && !isDeepStrictEqual(before.facts.names, facts.names)) {
       this.#retryRefused(facts.group);
     }
+  }
+
+  #isReformed(before: CustomKind, { name, versions }: DefinitionFacts): boolean {
+    const now = this.#world.kinds.byName(name);
+    return versions.some((one) => {
+      return (
+        before.schemaOwner(one.name) && now?.formedSince(one.name) !== before.formedSince(one.name)
+      );
+    });
   }
 
   #forget(name: string): void {

@@ -211,3 +211,18 @@ test('what is stored has the fields of the stored version, and its defaults when
   assert(!labelled.text.includes('managedFields'), labelled.text);
   assert.deepEqual(specOf(labelled), { a: 'x', both: 'b1' });
 });
+
+test('watches end where another schema shows the objects otherwise', () => {
+  const rig = started(SPEC);
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  const watch = rig.ask('GET', `${WIDGETS}?watch=1`);
+  rig.ask('PATCH', path, { metadata: { labels: { x: 'y' } } }, MERGE);
+  rig.settle();
+  assert(!watch.isEnded);
+  const spec = { ...SPEC, properties: { ...SPEC.properties, more: { type: 'string' } } };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  const versions = [{ ...versionOf('v1', { schema }), storage: true }];
+  assert.equal(rig.ask('PATCH', path, { spec: { versions } }, MERGE).status, 200);
+  rig.settle();
+  assert(watch.isEnded);
+});
