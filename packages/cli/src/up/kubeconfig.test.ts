@@ -108,3 +108,13 @@ test('a kubeconfig behind a link is written where it lies', () => {
   assert(lstatSync(link).isSymbolicLink());
   assert.equal(parse(readFileSync(kept, 'utf8')).clusters.length, 2);
 });
+
+test('a place that takes no file is told of before anything starts', () => {
+  writeFileSync(join(folder, 'plain'), '');
+  const place = join(folder, 'plain', 'config');
+  assert.throws(() => assertReplaceable(place), /^Error: --kubeconfig: cannot write .*EEXIST/);
+  assert.throws(() => assertMergeable(place), /^Error: --merge-kubeconfig: cannot write .*EEXIST/);
+  const below = join(folder, 'made', 'config');
+  assertMergeable(below);
+  assert.equal(statSync(join(folder, 'made')).mode & 0o777, 0o700);
+});

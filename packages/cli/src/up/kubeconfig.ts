@@ -1,6 +1,14 @@
 // shell: reads and writes kubeconfig files
 /** Where the kubeconfig of a cluster goes, without ever destroying one of another cluster. */
-import { existsSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeDirectory } from '@megaplane/base/directory';
@@ -22,12 +30,12 @@ interface Kubeconfig {
 
 const LISTS = ['clusters', 'users', 'contexts'] as const;
 
-/** Throws unless `file` is absent, or a kubeconfig that an earlier `up` wrote. */
+/** Throws unless `file` can be written and is absent, or one that an earlier `up` wrote. */
 export function assertReplaceable(file: string): void {
-  if (!existsSync(file)) return;
+  if (!existsSync(file)) return assertPlace('--kubeconfig', file);
   const found = read(file);
   const names = typeof found === 'string' ? [] : namesOf(found.clusters);
-  if (names.length === 1 && names[0] === CONTEXT) return;
+  if (names.length === 1 && names[0] === CONTEXT) return assertPlace('--kubeconfig', file);
   const text = typeof found === 'string' ? found : 'is no kubeconfig';
   const what = names.length === 0 ? text : `holds the clusters ${names.join(', ')}`;
   throw new Error(
@@ -41,15 +49,33 @@ function usersFile(): string {
   return join(homedir(), '.kube', 'config');
 }
 
-/** Throws where `target` is a file that cannot be added to without loss. */
+/** Throws where `target` cannot be written, or not be added to without loss. */
 export function assertMergeable(target: string = usersFile()): void {
-  if (!existsSync(target)) return;
-  const found = read(target);
+  const found = existsSync(target) ? read(target) : {};
   if (typeof found === 'string') {
     throw new Error(
       `--merge-kubeconfig: ${target} ${found}; mend it or move it away, or leave out the flag`,
     );
   }
+  assertPlace('--merge-kubeconfig', target);
+}
+
+/** Makes the directory of a file that will be written later; throws where that could not be. */
+function assertPlace(flag: string, file: string): void {
+  try {
+    makeDirectory(dirname(file));
+    accessSync(dirname(placeOf(file)), constants.W_OK);
+  } catch (error) {
+    throw unwritable(flag, file, error);
+  }
+}
+
+function placeOf(file: string): string {
+  return existsSync(file) ? realpathSync(file) : file;
+}
+
+function unwritable(flag: string, file: string, error: unknown): Error {
+  return new Error(`${flag}: cannot write ${file} (${(error as Error).message})`, { cause: error });
 }
 
 /**
@@ -117,13 +143,11 @@ function isListOfNamed(list: unknown): boolean {
 function write(flag: string, file: string, text: string): void {
   try {
     makeDirectory(dirname(file));
-    const place = existsSync(file) ? realpathSync(file) : file;
+    const place = placeOf(file);
     const partial = `${place}.partial`;
     writeFileSync(partial, text, { mode: 0o600 });
     renameSync(partial, place);
   } catch (error) {
-    throw new Error(`${flag}: cannot write ${file} (${(error as Error).message})`, {
-      cause: error,
-    });
+    throw unwritable(flag, file, error);
   }
 }
