@@ -47,6 +47,7 @@ export function definePlainKinds(): void {
     },
     prepareStatus: dropConfig,
   });
+  defineBehaviour('limitranges', { startCreate: nameRange });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('leases.coordination.k8s.io', {
     prepareCreate: dropElection,
@@ -140,6 +141,13 @@ function dropTopology(slice: JsonObject, previous: JsonObject | null): void {
     const isKept = rest['nodeName'] === undefined && node !== '' && nodes.includes(node);
     return isKept ? { ...rest, nodeName: node } : rest;
   });
+}
+
+/** Ranges that nobody named are called by a uid. */
+function nameRange(range: JsonObject, { world }: RuleContext): void {
+  const metadata = objectAt(range, 'metadata') ?? {};
+  if (stringAt(metadata, 'name') !== '') return;
+  range['metadata'] = { name: world.edge.uuid(), ...metadata };
 }
 
 /** Text that is written once, and stored as bytes. */

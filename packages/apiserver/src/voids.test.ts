@@ -60,3 +60,46 @@ test('families of a service that are empty are chosen as if there were none', ()
   assert.deepEqual(service.spec['ipFamilies'], ['IPv4']);
   assert.equal(service.spec['externalIPs'], undefined);
 });
+
+test('a limit range that nobody named is called by a uid', () => {
+  const { expect } = admittingModel();
+  const made = expect(201, 'POST', '/api/v1/namespaces/n/limitranges', { spec: { limits: [] } });
+  const { metadata } = JSON.parse(made.text) as { metadata: { name: string } };
+  assert.match(metadata.name, /^[0-9a-f-]{36}$/);
+});
+
+test('texts that are set to nothing are judged where they may be left out', () => {
+  const { expect } = admittingModel();
+  const pod = {
+    metadata: { name: 'p' },
+    spec: { preemptionPolicy: '', containers: [{ name: 'c', image: 'i' }] },
+  };
+  const refused = expect(403, 'POST', '/api/v1/namespaces/n/pods', pod).text;
+  assert.match(refused, /the string value of PreemptionPolicy \(\) must not be provided/);
+  for (const [path, object, fault] of [
+    [
+      '/apis/scheduling.k8s.io/v1/priorityclasses',
+      { value: 1, preemptionPolicy: '' },
+      /preemptionPolicy: Required value/,
+    ],
+    [
+      '/apis/storage.k8s.io/v1/csidrivers',
+      { spec: { fsGroupPolicy: '' } },
+      /spec.fsGroupPolicy: Unsupported value/,
+    ],
+    [
+      '/apis/storage.k8s.io/v1/storageclasses',
+      { provisioner: 'p', volumeBindingMode: '' },
+      /volumeBindingMode: Unsupported value/,
+    ],
+  ] as const) {
+    assert.match(expect(422, 'POST', path, { metadata: { name: 'x' }, ...object }).text, fault);
+  }
+});
+
+test('a reference without a name is owned under its default', () => {
+  const { expect } = admittingModel();
+  const spec = { containers: [{ name: 'c', image: 'i' }], imagePullSecrets: [{}] };
+  const made = expect(201, 'POST', '/api/v1/namespaces/n/pods', { metadata: { name: 'p' }, spec });
+  assert.ok(made.text.includes('"f:imagePullSecrets":{".":{},"k:{\\"name\\":\\"\\"}":{}}'));
+});

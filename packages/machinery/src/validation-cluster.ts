@@ -28,6 +28,7 @@ import {
   invalidEach,
   isSame,
   oneOf,
+  oneOfSet,
   type Findings,
   checkLabels,
   nonNegative,
@@ -244,7 +245,9 @@ function checkPriority(found: Findings, priority: JsonObject): void {
     found.push(forbiddenField('value', text));
   }
   const policies = ['PreemptLowerPriority', 'Never'];
-  oneOf(found, 'preemptionPolicy', priority['preemptionPolicy'], policies, true);
+  const policy = priority['preemptionPolicy'];
+  if (policy === '') found.push(required('preemptionPolicy'));
+  else oneOfSet(found, 'preemptionPolicy', policy, policies);
 }
 
 function keepPriority(found: Findings, next: JsonObject, previous: JsonObject): void {

@@ -59,6 +59,18 @@ const INT32_MAX = 2147483647;
 const DNS_POLICIES = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
 const TAINT_EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
+/** Tokens are those of an account. */
+function checkTokens(found: Findings, path: string, spec: JsonObject): void {
+  eachObject(listAt(spec, 'volumes'), `${path}.volumes`, (volume, at) => {
+    const sources = listAt(volume, 'projected', 'sources');
+    eachObject(sources, `${at}.projected.sources`, (source, item) => {
+      if (objectAt(source, 'serviceAccountToken') === undefined) return;
+      const text = 'must not be specified when serviceAccountName is not set';
+      found.push(forbiddenField(`${item}.serviceAccountToken`, text));
+    });
+  });
+}
+
 /** `isTemplate`: some checks hold only for pods themselves. */
 export function checkPodSpec(
   found: Findings,
@@ -71,6 +83,7 @@ export function checkPodSpec(
   if (grace === undefined) found.push(required(`${path}.terminationGracePeriodSeconds`));
   const place = { podName, isTemplate };
   const volumes = checkVolumes(found, `${path}.volumes`, listAt(spec, 'volumes'), place);
+  if (!isTemplate && stringAt(spec, 'serviceAccountName') === '') checkTokens(found, path, spec);
   const claims = listAt(spec, 'resourceClaims').map((claim) => stringAt(claim, 'name'));
   const scope: PodScope = {
     volumes,
@@ -113,7 +126,9 @@ export function checkPodSpec(
   checkHosts(found, path, spec);
   checkNames(found, path, spec, ['priorityClassName', 'runtimeClassName']);
   const preemption = ['PreemptLowerPriority', 'Never'];
-  oneOf(found, `${path}.preemptionPolicy`, spec['preemptionPolicy'], preemption, true);
+  const policy = spec['preemptionPolicy'];
+  if (policy === '') found.push(required(`${path}.preemptionPolicy`));
+  else oneOfSet(found, `${path}.preemptionPolicy`, policy, preemption);
   const overhead = objectAt(spec, 'overhead');
   if (overhead !== undefined) checkResources(found, `${path}.overhead`, { limits: overhead });
   checkSystem(found, path, spec);

@@ -65,7 +65,9 @@ function checkStorageClass(found: Findings, storageClass: JsonObject): void {
   const policy = storageClass['reclaimPolicy'];
   if (policy !== '') oneOfSet(found, 'reclaimPolicy', policy, ['Delete', 'Retain']);
   const modes = ['Immediate', 'WaitForFirstConsumer'];
-  oneOf(found, 'volumeBindingMode', storageClass['volumeBindingMode'], modes);
+  const mode = storageClass['volumeBindingMode'];
+  if (typeof mode === 'string') oneOfSet(found, 'volumeBindingMode', mode, modes);
+  else found.push(required('volumeBindingMode'));
   checkTopologies(found, listAt(storageClass, 'allowedTopologies'));
 }
 
@@ -190,7 +192,7 @@ function checkDriver(found: Findings, driver: JsonObject): void {
   isSet('podInfoOnMount', 'podInfoOnMount');
   isSet('storageCapacity', 'storageCapacity');
   const policies = ['File', 'None', 'ReadWriteOnceWithFSType'];
-  oneOf(found, 'spec.fsGroupPolicy', spec['fsGroupPolicy'], policies, true);
+  oneOfSet(found, 'spec.fsGroupPolicy', spec['fsGroupPolicy'], policies);
   checkTokenRequests(found, listAt(spec, 'tokenRequests'));
   const modes = ['Persistent', 'Ephemeral'];
   for (const mode of listAt(spec, 'volumeLifecycleModes')) {

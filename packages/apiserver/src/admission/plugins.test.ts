@@ -102,6 +102,12 @@ test('runtime classes add their overhead and place, and must exist', () => {
   assert.deepEqual(spec.tolerations.at(-1), { key: 'k', operator: 'Exists' });
   const other = podOf('q', {}, { runtimeClassName: 'x', nodeSelector: { a: 'c' } });
   assert.match(messageOf(model.expect(403, 'POST', PODS, other)), /conflict: runtimeClass.sched/);
+  // rules of the amounts come before it is asked where they are from
+  model.expect(422, 'POST', PODS, podOf('q', {}, { overhead: { a: '1' } }));
+  for (const overhead of [{ cpu: '1' }, {}]) {
+    const unnamed = model.expect(403, 'POST', PODS, podOf('q', {}, { overhead }));
+    assert.match(messageOf(unnamed), /Overhead set without corresponding RuntimeClass/);
+  }
 });
 
 test('the order, the versions and the relaxations of the standards are those of 1.36', () => {

@@ -155,8 +155,8 @@ export const priority: AdmissionPlugin = {
     }
     spec['priority'] = value;
     const policy = stringAt(found ?? {}, 'preemptionPolicy') || 'PreemptLowerPriority';
-    const asked = stringAt(spec, 'preemptionPolicy');
-    if (asked !== '' && asked !== policy) {
+    const asked = spec['preemptionPolicy'];
+    if (typeof asked === 'string' && asked !== policy) {
       return refuseUnnamed(
         write,
         `the string value of PreemptionPolicy (${asked}) must not be provided in pod spec; ` +

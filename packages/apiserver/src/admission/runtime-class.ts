@@ -17,31 +17,33 @@ export const runtimeClass: AdmissionPlugin = {
     const spec = objectAt(object ?? {}, 'spec');
     if (object === null || spec === undefined) return null;
     const name = stringAt(spec, 'runtimeClassName');
-    if (spec['runtimeClassName'] === undefined) {
-      if (objectAt(spec, 'overhead') === undefined) return null;
-      const why = 'Pod Overhead set without corresponding RuntimeClass defined Overhead';
-      return refuse(write, `pod rejected: ${why}`);
-    }
+    if (spec['runtimeClassName'] === undefined) return null;
     const fault = pathNameFault(name);
     if (fault !== '') return unclassified(fault);
     const found = readStoredObject(write.world, 'node.k8s.io', 'runtimeclasses', '', name);
     if (found === null) return refuse(write, `pod rejected: RuntimeClass "${name}" not found`);
     return setOverhead(write, spec, found) ?? setScheduling(write, spec, found);
   },
+  validate: (write) => {
+    const spec = objectAt(write.object ?? {}, 'spec');
+    if (spec === undefined || objectAt(spec, 'overhead') === undefined) return null;
+    const name = stringAt(spec, 'runtimeClassName');
+    const found = readStoredObject(write.world, 'node.k8s.io', 'runtimeclasses', '', name);
+    if (name !== '' && objectAt(found ?? {}, 'overhead') !== undefined) return null;
+    const why = 'Pod Overhead set without corresponding RuntimeClass defined Overhead';
+    return refuse(write, `pod rejected: ${why}`);
+  },
 };
 
 function setOverhead(write: Admitted, spec: JsonObject, found: JsonObject): Status | null {
   const fixed = objectAt(found, 'overhead', 'podFixed');
   const own = objectAt(spec, 'overhead');
-  if (own !== undefined) {
-    if (fixed !== undefined && isSame(own, fixed)) return null;
-    const why =
-      fixed === undefined
-        ? 'Pod Overhead set without corresponding RuntimeClass defined Overhead'
-        : "Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+  if (fixed === undefined) return null;
+  if (own !== undefined && !isSame(own, fixed)) {
+    const why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead";
     return refuse(write, `pod rejected: ${why}`);
   }
-  if (fixed !== undefined) spec['overhead'] = { ...fixed };
+  spec['overhead'] = { ...fixed };
   return null;
 }
 

@@ -30,6 +30,7 @@ const SCALAR_FORMS: Readonly<Partial<Record<Scalar, ScalarForm>>> = {
 /** Defaults of fields that are keys of lists, beyond the zero of their type. */
 const KEY_DEFAULTS: Readonly<Record<string, Readonly<Record<string, JsonValue>>>> = {
   ContainerPort: { protocol: 'TCP' },
+  LocalObjectReference: { name: '' },
   ServicePort: { protocol: 'TCP' },
 };
 

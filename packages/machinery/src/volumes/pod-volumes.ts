@@ -101,7 +101,7 @@ function checkSource(
   const name = stringAt(volume, 'name');
   const sources = SOURCE_ORDER.filter((field) => volume[field] !== undefined);
   for (const [index, field] of sources.entries()) {
-    const at = `${path}.${field}`;
+    const at = `${path}.${field === 'gcePersistentDisk' ? 'persistentDisk' : field}`;
     const source = objectAt(volume, field) ?? {};
     const blamed = `${path}.${ODD_PATHS[field] ?? field}`;
     if (index > 0) found.push(forbiddenField(blamed, 'may not specify more than 1 volume type'));

@@ -22,6 +22,19 @@ function ofPod(volumes: JsonValue[], more: JsonObject = {}): string[] {
   });
 }
 
+test('tokens are of an account, and a persistent disk goes by another name', () => {
+  const sources = [{ serviceAccountToken: { path: 'p' } }];
+  const volumes = [
+    { name: 'a', projected: { sources } },
+    { name: 'b', gcePersistentDisk: { pdName: '' } },
+  ];
+  const disk = 'spec.volumes[1].persistentDisk.pdName: Required value';
+  const token = 'spec.volumes[0].projected.sources[0].serviceAccountToken';
+  const text = 'Forbidden: must not be specified when serviceAccountName is not set';
+  assert.deepEqual(ofPod(volumes), [disk, `${token}: ${text}`]);
+  assert.deepEqual(ofPod(volumes, { serviceAccountName: 's' }), [disk]);
+});
+
 test('each kind of volume says what it needs', () => {
   assert.deepEqual(
     ofPod([
