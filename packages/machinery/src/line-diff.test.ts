@@ -23,3 +23,17 @@ test('changes that are near share a hunk, others have their own', () => {
   const far = lineDiff(LINES, changed([0, 'X'], [11, 'Y']));
   assert.equal(far, '@@ -1,4 +1,4 @@\n-a\n+X\n b\n c\n d\n@@ -9,4 +9,4 @@\n i\n j\n k\n-l\n+Y\n');
 });
+
+test('lines that occur again stay where the most have a partner', () => {
+  const text = lineDiff(['A', 'q', 'A'], ['r', 'A']);
+  assert.equal(text, '@@ -1,3 +1,2 @@\n-A\n-q\n+r\n A\n');
+  assert.equal(lineDiff(['a', 'b', 'b'], ['a', 'b']), '@@ -1,3 +1,2 @@\n a\n b\n-b\n');
+  assert.equal(lineDiff(['x'], ['b', 'x', 'x']), '@@ -1 +1,3 @@\n+b\n x\n+x\n');
+});
+
+test('long texts that differ throughout are not compared line by line', () => {
+  const many = (text: string): string[] => Array.from({ length: 100_000 }, (_, at) => text + at);
+  const text = lineDiff(['a', ...many('x'), 'z'], ['a', ...many('y'), 'z']);
+  assert.ok(text.startsWith('@@ -1,100002 +1,100002 @@\n a\n-x0\n-x1\n'));
+  assert.ok(text.endsWith('+y99999\n z\n'));
+});

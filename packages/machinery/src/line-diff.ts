@@ -3,6 +3,13 @@
 /** Lines that are the same around each change. */
 const CONTEXT = 3;
 
+/**
+ * Pairs of lines that are compared, some 20 ms: where the middles of two texts are longer, all of
+ * the one goes and all of the other comes.
+ */
+const CELLS_MAX = 4_000_000;
+const NO_CELLS = new Int32Array(0);
+
 interface Change {
   readonly mark: ' ' | '-' | '+';
   readonly line: string;
@@ -41,34 +48,68 @@ function hunkText(hunk: readonly Change[]): string {
   return head + hunk.map(({ mark, line }) => `${mark}${line}\n`).join('');
 }
 
-/** The longest lines in common stay; what is between them goes, then comes. */
+/**
+ * The longest lines in common stay; what is between them goes, then comes. Lines that both begin
+ * with are set aside first.
+ */
 function changesOf(before: readonly string[], after: readonly string[]): Change[] {
-  const common = commonLengths(before, after);
+  const shorter = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shorter && before[head] === after[head]) head++;
+  let tail = 0;
+  // of long texts the ends, too, though a line in them may have a partner further in front
+  const isLong = (before.length - head + 1) * (after.length - head + 1) > CELLS_MAX;
+  while (isLong && tail < shorter - head && before.at(-1 - tail) === after.at(-1 - tail)) tail++;
   const changes: Change[] = [];
-  let b = 0;
-  let a = 0;
-  while (b < before.length || a < after.length) {
-    const isSame = b < before.length && a < after.length && before[b] === after[a];
-    const goes = (common[b + 1]?.[a] ?? -1) >= (common[b]?.[a + 1] ?? -1);
-    const mark = isSame ? ' ' : b < before.length && (goes || a >= after.length) ? '-' : '+';
-    changes.push({ mark, line: (mark === '+' ? after[a] : before[b]) ?? '', before: b, after: a });
+  const push = (mark: Change['mark'], b: number, a: number): void => {
+    const line = (mark === '+' ? after[a] : before[b]) ?? '';
+    changes.push({ mark, line, before: b, after: a });
+  };
+  for (let at = 0; at < head; at++) push(' ', at, at);
+  const marks = marksOf(
+    before.slice(head, before.length - tail),
+    after.slice(head, after.length - tail),
+  );
+  let [b, a] = [head, head];
+  for (const mark of marks) {
+    push(mark, b, a);
     if (mark !== '+') b++;
     if (mark !== '-') a++;
   }
+  for (; b < before.length; b++, a++) push(' ', b, a);
   return changes;
 }
 
-/** How many lines the rests from each place have in common, in order. */
-function commonLengths(before: readonly string[], after: readonly string[]): number[][] {
-  const common = Array.from({ length: before.length + 1 }, () =>
-    Array.from({ length: after.length + 1 }, () => 0),
-  );
+/** What becomes of each line, in order. */
+function marksOf(before: readonly string[], after: readonly string[]): Change['mark'][] {
+  const marks: Change['mark'][] = [];
+  const width = after.length + 1;
+  const isSmall = (before.length + 1) * width <= CELLS_MAX;
+  const common = isSmall ? commonLengths(before, after) : NO_CELLS;
+  let b = 0;
+  let a = 0;
+  while (b < before.length || a < after.length) {
+    const isSame = isSmall && b < before.length && a < after.length && before[b] === after[a];
+    const goes = (common[(b + 1) * width + a] ?? 0) >= (common[b * width + a + 1] ?? 0);
+    const mark = isSame ? ' ' : b < before.length && (goes || a >= after.length) ? '-' : '+';
+    marks.push(mark);
+    if (mark !== '+') b++;
+    if (mark !== '-') a++;
+  }
+  return marks;
+}
+
+/** How many lines the rests have in common from each place: a row for each line of `before`. */
+function commonLengths(before: readonly string[], after: readonly string[]): Int32Array {
+  const width = after.length + 1;
+  const common = new Int32Array((before.length + 1) * width);
   for (let b = before.length - 1; b >= 0; b--) {
-    const row = common[b] ?? [];
-    const next = common[b + 1] ?? [];
     for (let a = after.length - 1; a >= 0; a--) {
-      row[a] =
-        before[b] === after[a] ? (next[a + 1] ?? 0) + 1 : Math.max(next[a] ?? 0, row[a + 1] ?? 0);
+      const at = b * width + a;
+      const below = common[at + width] ?? 0;
+      const right = common[at + 1] ?? 0;
+      const isSame = before[b] === after[a];
+      common[at] = isSame ? (common[at + width + 1] ?? 0) + 1 : Math.max(below, right);
     }
   }
   return common;

@@ -27,7 +27,6 @@ import {
   immutable,
   invalidEach,
   isSame,
-  oneOf,
   oneOfSet,
   type Findings,
   checkLabels,

@@ -20,7 +20,6 @@ import {
   isSame,
   nonNegative,
   nonNegativeAmount,
-  oneOf,
   oneOfSet,
   type Findings,
 } from './validation-rules.ts';
