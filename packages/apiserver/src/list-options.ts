@@ -123,15 +123,21 @@ function checkWatch(query: Query): FieldError[] {
   const match = query.text('resourceVersionMatch');
   const field = 'resourceVersionMatch';
   const errors: FieldError[] = [];
-  if (query.has('sendInitialEvents')) {
-    if (match === '') {
-      const text = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
-      errors.push(forbiddenField(field, text));
-    } else if (match !== 'NotOlderThan') {
-      errors.push(notSupported(field, printed(JSON.stringify(match)), ['NotOlderThan']));
-    }
-  } else if (match !== '') {
+  const isInitial = query.has('sendInitialEvents');
+  if (isInitial && match !== 'NotOlderThan') {
+    const text = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
+    errors.push(forbiddenField(field, text));
+  }
+  if (match === '') return errors;
+  if (!isInitial) {
     const text = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
+    errors.push(forbiddenField(field, text));
+  }
+  if (match !== 'NotOlderThan') {
+    errors.push(notSupported(field, printed(JSON.stringify(match)), ['NotOlderThan']));
+  }
+  if (query.text('continue') !== '') {
+    const text = 'resourceVersionMatch is forbidden when continue is provided';
     errors.push(forbiddenField(field, text));
   }
   return errors;

@@ -44,8 +44,10 @@ export class Query {
   integer(name: string): Result<number | null> {
     const value = this.#values.get(name);
     if (value === null) return success(null);
-    if (/^[+-]?\d{1,19}$/.test(value)) return success(Number(value));
-    const fault = /^[+-]?\d+$/.test(value) ? 'value out of range' : 'invalid syntax';
+    const isNumber = /^[+-]?\d+$/.test(value);
+    const exact = isNumber ? BigInt(value.replace('+', '')) : 0n;
+    if (isNumber && BigInt.asIntN(64, exact) === exact) return success(Number(value));
+    const fault = isNumber ? 'value out of range' : 'invalid syntax';
     return failed(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: ${fault}`));
   }
 }

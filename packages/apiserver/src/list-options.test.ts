@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readListOptions } from './list-options.ts';
+import { Query } from './query.ts';
+
+function refusalOf(query: string, watch: boolean): string {
+  const options = readListOptions(new Query(`/x?${query}`), watch);
+  return options.ok ? '' : (options.status.message ?? '');
+}
+
+const FIELD = 'resourceVersionMatch';
+const CONTINUED = `${FIELD}: Forbidden: ${FIELD} is forbidden when continue is provided`;
+
+test('every option of a watch that does not fit is told', () => {
+  const forbidden = `${FIELD}: Forbidden`;
+  const bare = `${forbidden}: ${FIELD} is forbidden for watch unless sendInitialEvents is provided`;
+  const needed = `${FIELD}: Forbidden: sendInitialEvents requires setting ${FIELD} to NotOlderThan`;
+  const unknown = `${FIELD}: Unsupported value: "Exact": supported values: "NotOlderThan"`;
+  const told = (...texts: string[]): string =>
+    `ListOptions.meta.k8s.io "" is invalid: ` +
+    (texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`);
+  assert.equal(refusalOf(`${FIELD}=NotOlderThan`, true), told(bare));
+  assert.equal(refusalOf(`${FIELD}=Exact&continue=x`, true), told(bare, unknown, CONTINUED));
+  assert.equal(refusalOf('sendInitialEvents=true', true), told(needed));
+  assert.equal(refusalOf(`sendInitialEvents=1&${FIELD}=Exact`, true), told(needed, unknown));
+  assert.equal(refusalOf(`sendInitialEvents=1&${FIELD}=NotOlderThan`, true), '');
+});
+
+test('a page needs no match, and a limit is of 64 bits', () => {
+  const bare = `${FIELD}: Forbidden: ${FIELD} is forbidden unless resourceVersion is provided`;
+  assert.ok(refusalOf(`${FIELD}=Exact&continue=x`, false).endsWith(`[${bare}, ${CONTINUED}]`));
+  assert.equal(refusalOf('limit=9223372036854775807', false), '');
+  assert.match(refusalOf('limit=9223372036854775808', false), /value out of range$/);
+  assert.match(refusalOf('continue=zzz', false), /invalid character 'Ï' looking for beginning/);
+});
