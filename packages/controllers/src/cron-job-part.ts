@@ -168,7 +168,12 @@ export class CronJobPart {
     }
     const nowMs = this.#client.timers.nowMs();
     const due = dueRun(cronJob, parsed.schedule, nowMs);
-    if (due.missesMany) {
+    if (due.isNever === true) {
+      const why = 'time difference between two schedules is less than 1 second';
+      this.#tell(owner, 'Warning', 'InvalidSchedule', `invalid schedule: ${text} : ${why}`);
+      return 'done';
+    }
+    if (due.missesMany && due.atMs !== undefined) {
       const advice = 'Set or decrease .spec.startingDeadlineSeconds or check clock skew';
       const message = `too many missed start times. ${advice}`;
       this.#tell(owner, 'Warning', 'TooManyMissedTimes', message);

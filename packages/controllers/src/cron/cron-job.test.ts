@@ -42,6 +42,21 @@ test('of the runs that were missed the newest is due', () => {
   ]);
 });
 
+test('a schedule without runs is told apart from one that waits', () => {
+  const one = cronJob('2026-01-01T00:00:00Z');
+  const isNever = (text: string): boolean | undefined =>
+    dueRun(one, every(text), Date.parse('2026-01-01T00:00:30Z')).isNever;
+  assert.equal(isNever('0 0 30 2 *'), true);
+  assert.equal(isNever('0 0 29 2 *'), undefined);
+});
+
+test('runs that lie unevenly: the newest is guessed as upstream does, or waited for', () => {
+  const one = cronJob('2026-01-02T06:30:00Z');
+  const text = '30 6-16/4 * * 1-5';
+  assert.deepEqual(due(one, text, '2026-01-05T03:00:00Z'), [undefined, false]);
+  assert.deepEqual(due(one, text, '2026-01-05T06:30:00Z'), ['2026-01-05T06:30:00.000Z', false]);
+});
+
 test('a starting deadline hides what is older', () => {
   const one = cronJob('2026-01-01T00:00:00Z', { startingDeadlineSeconds: 60 });
   assert.deepEqual(due(one, '0 * * * *', '2026-01-01T01:00:59Z'), [

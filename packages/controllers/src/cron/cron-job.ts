@@ -22,6 +22,8 @@ export interface DueRun {
   /** When the newest run that is due was planned; undefined for none. */
   readonly atMs: number | undefined;
   readonly missesMany: boolean;
+  /** The schedule has no further runs, as that of the 30th of February. */
+  readonly isNever?: boolean;
 }
 
 /** The newest run that is due at `nowMs`, since the last one or within the starting deadline. */
@@ -36,15 +38,18 @@ export function dueRun(cronJob: JsonObject, schedule: Schedule, nowMs: number): 
     earliestMs = Math.max(earliestMs, nowMs - deadlineSeconds * 1000);
   }
   const first = schedule.next(earliestMs);
+  if (first === Infinity) return { ...none, isNever: true };
   if (first > nowMs) return none;
   const second = schedule.next(first);
+  if (second === Infinity) return { ...none, isNever: true };
   if (second > nowMs) return { atMs: first, missesMany: false };
   const betweenMs = Math.max(1000, Math.round((second - first) / 1000) * 1000);
   const missed = Math.floor((nowMs - first) / betweenMs) + 1;
-  let at = first;
+  // where runs lie unevenly none may be found: then the next one is waited for, as upstream
+  let atMs: number | undefined;
   const from = first + (missed - 2) * betweenMs;
-  for (let ms = schedule.next(from); ms <= nowMs; ms = schedule.next(ms)) at = ms;
-  return { atMs: at, missesMany: missed > MISSED_MANY };
+  for (let ms = schedule.next(from); ms <= nowMs; ms = schedule.next(ms)) atMs = ms;
+  return { atMs, missesMany: missed > MISSED_MANY };
 }
 
 /** Whether the run of `atMs` is beyond its starting deadline. */
