@@ -148,7 +148,7 @@ class Plan {
     const failure = findCondition(this.#conditions, 'FailureTarget');
     this.#noteSuccess();
     if (failure !== undefined) this.#fail = active.map((pod) => pod.name);
-    else if (this.#policySuccess() !== undefined) this.#drop = active.map((pod) => pod.name);
+    else if (this.#policySuccess() !== undefined) this.#dropAll(active);
     else if (isSuspended) this.#suspend(active);
     else this.#run(active);
     this.#finish(active, failure);
@@ -175,7 +175,9 @@ class Plan {
     for (const pod of this.#pods) {
       // Whoever still ran when the policy was met is let go, and has not failed.
       if (isWon && pod.phase === 'active') {
-        if (pod.isTracked && pod.isDeleting) this.#untrack.push(pod.name);
+        if (!pod.isTracked || !pod.isDeleting) continue;
+        this.#untrack.push(pod.name);
+        this.#countLeft(pod);
         continue;
       }
       const isFailed =
@@ -216,6 +218,20 @@ class Plan {
     if (action === 'FailJob' && this.#policyFailure === undefined) {
       this.#policyFailure = { reason: 'PodFailurePolicy', message: pod.verdict?.message ?? '' };
     }
+    this.#countFailedIndex(pod, action);
+  }
+
+  #dropAll(active: readonly JobPod[]): void {
+    this.#drop = active.map((pod) => pod.name);
+    for (const pod of active) this.#countLeft(pod);
+  }
+
+  /** A pod that goes as the policy is met has not failed; where pods that go do, its index has. */
+  #countLeft(pod: JobPod): void {
+    if (!this.#isPatient) this.#countFailedIndex(pod, 'Count');
+  }
+
+  #countFailedIndex(pod: JobPod, action: string): void {
     const limit = valueAt(this.#job, 'spec', 'backoffLimitPerIndex');
     // Pods that end because the Job has failed say nothing of their index.
     if (typeof limit !== 'number' || pod.index < 0 || this.#isOver()) return;
