@@ -149,3 +149,22 @@ test('what discovery could not tell of at the start is collected all the same', 
     await make(api, `${CORE}/configmaps`, 'ConfigMap', 'left', {}, { ownerReferences });
   }
 });
+
+test('an owner of an unknown kind is never judged, even where its uid is gone', async () => {
+  const api = await started();
+  const path = `${CORE}/configmaps`;
+  const uid = await make(api, path, 'ConfigMap', 'a');
+  const gone = { apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid };
+  const unknown = { apiVersion: 'no.io/v1', kind: 'Nothing', name: 'n', uid: 'other' };
+  const owned = { ownerReferences: [{ ...gone, kind: 'Nothing' }] };
+  await make(api, path, 'ConfigMap', 'misnamed', {}, owned);
+  await make(api, path, 'ConfigMap', 'both', {}, { ownerReferences: [unknown, gone] });
+  await make(api, path, 'ConfigMap', 'plain', {}, { ownerReferences: [gone] });
+  await api.advance(1_000);
+  await api.request({ method: 'DELETE', path: `${path}/a` });
+  await api.advance(10_000);
+  const names = api.all('/api/v1/configmaps').map((one) => stringAt(one, 'metadata', 'name'));
+  assert.deepEqual(names, ['misnamed', 'both']);
+  const both = api.objects.get('/api/v1/configmaps default/both');
+  assert.equal(listAt(both, 'metadata', 'ownerReferences').length, 2);
+});

@@ -219,13 +219,11 @@ export class GarbageCollector {
     }
     if (verdicts.includes('unreadable')) return 'retry';
     const has = (verdict: Verdict): boolean => verdicts.includes(verdict);
-    const again: WorkResult = has('unknown') ? { againMs: UNKNOWN_AGAIN_MS } : 'done';
-    if (has('solid') || has('unknown')) {
-      if (!has('dangling') && !has('waiting')) return again;
-      const isKept = (verdict: Verdict): boolean => verdict === 'solid' || verdict === 'unknown';
-      const kept = references.filter((_, index) => isKept(verdicts[index] ?? 'solid'));
-      const result = await this.#keepReferences(path, live, kept);
-      return result === 'done' ? again : result;
+    if (has('unknown')) return { againMs: UNKNOWN_AGAIN_MS };
+    if (has('solid')) {
+      if (!has('dangling') && !has('waiting')) return 'done';
+      const kept = references.filter((_, index) => verdicts[index] === 'solid');
+      return this.#keepReferences(path, live, kept);
     }
     const uid = stringAt(live.object, 'metadata', 'uid');
     const version = stringAt(live.object, 'metadata', 'resourceVersion');
@@ -257,10 +255,11 @@ export class GarbageCollector {
   }
 
   async #verdictOn(resource: number, row: number, owner: OwnerReference): Promise<Verdict> {
-    if (this.graph.isAbsent(owner.uid)) return 'dangling';
     const index = this.#resourceOf(owner);
     const watched = index === undefined ? undefined : this.#watched[index];
+    // Who is gone by that uid may have been something else: such an owner is never judged.
     if (index === undefined || watched === undefined) return 'unknown';
+    if (this.graph.isAbsent(owner.uid)) return 'dangling';
     const namespace = this.#namespaceOf(resource, row);
     // A cluster-scoped object cannot name an owner in a namespace; upstream keeps such objects.
     if (watched.resource.namespaced && namespace === '') return 'unknown';

@@ -264,6 +264,8 @@ export class GarbageGraph {
     if (edge === 0) return false;
     for (; edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
       if ((this.#state.get(this.#edgeOwner.get(edge - 1)) & ABSENT) === 0) return false;
+      // what is named as a kind that nobody knows is never judged
+      if (this.#edgeCalled.get(edge - 1) === 0) return false;
     }
     return true;
   }
