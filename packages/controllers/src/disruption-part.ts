@@ -5,6 +5,7 @@ import { labelSelectorOf } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
+import type { ApiResource } from './api-resources.ts';
 import {
   budgetStatus,
   desiredHealthy,
@@ -18,6 +19,7 @@ import { controllerUid, ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
 import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { replicasOf } from './replicaset.ts';
+import { lookUpScale } from './scale-lookup.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -49,6 +51,7 @@ export class DisruptionPart {
   readonly #selectors: Map<string, LabelProgram> = new Map();
   readonly #scaled: readonly ObjectCache[];
   readonly #deployments: ObjectCache;
+  #resources: readonly ApiResource[] = [];
 
   constructor(options: DisruptionPartOptions) {
     this.#options = options;
@@ -70,6 +73,11 @@ export class DisruptionPart {
     this.#scaled = SCALED.map((path) => new ObjectCache(informers, path, changed));
     this.#deployments = new ObjectCache(informers, DEPLOYMENTS, changed);
     pods.listen({ changed: (row) => this.#podChanged(row) });
+  }
+
+  /** Kinds that may control pods beside those that are known here. */
+  setResources(found: readonly ApiResource[], isWhole: boolean): void {
+    if (isWhole || this.#resources.length === 0) this.#resources = found;
   }
 
   start(): void {
@@ -124,23 +132,22 @@ export class DisruptionPart {
   }
 
   async #work(key: string): Promise<WorkResult> {
-    await Promise.resolve();
     const budget = this.#budgets.get(key);
     if (budget === undefined) return 'done';
     const rows = this.#rowsOf(key);
     if (rows.length === 0) this.#tell(budget, 'Normal', 'NoPods', 'No matching pods found');
-    const counted = this.#count(budget, rows);
+    const { pods } = this.#options.pods;
+    const isUnmanaged = needsScale(budget) && rows.some((row) => pods.ownerOf(row) < 0);
+    const counted = await this.#count(budget, rows);
     const { now } = this.#options;
     if (!counted.ok) {
       const text = `Failed to calculate the number of expected pods: ${counted.message}`;
       this.#tell(budget, 'Warning', 'CalculateExpectedPodCountFailed', text);
-      await this.#write(key, budget, failedStatus(budget, counted.message, now()));
+      const failed = failedStatus(budget, counted.message, now());
+      if (!equals(failed, objectAt(budget, 'status'))) await this.#write(key, budget, failed);
       return 'retry';
     }
-    const { pods } = this.#options.pods;
-    if (needsScale(budget) && rows.some((row) => pods.ownerOf(row) < 0)) {
-      this.#tell(budget, 'Warning', 'UnmanagedPods', unmanagedText(budget));
-    }
+    if (isUnmanaged) this.#tell(budget, 'Warning', 'UnmanagedPods', unmanagedText(budget));
     const status = budgetStatus(budget, counted.counts, now());
     if (status !== undefined && !(await this.#write(key, budget, status))) return 'retry';
     const waitMs = counted.nextMs - this.#options.client.timers.nowMs();
@@ -161,13 +168,16 @@ export class DisruptionPart {
     return rows;
   }
 
-  #count(budget: JsonObject, rows: readonly number[]): Counted {
+  async #count(budget: JsonObject, before: readonly number[]): Promise<Counted> {
     const { pods, informer } = this.#options.pods;
-    const scale = needsScale(budget) ? this.#scaleOf(rows) : rows.length;
+    const scale = needsScale(budget) ? await this.#scaleOf(before) : before.length;
     if (typeof scale === 'string') return { ok: false, message: scale };
     const desired = desiredHealthy(budget, scale);
     if (desired === undefined) return { ok: false, message: 'invalid value for IntOrString' };
     const namespace = stringAt(budget, 'metadata', 'namespace');
+    // while others were asked pods came and went
+    const key = `${namespace}/${stringAt(budget, 'metadata', 'name')}`;
+    const rows = needsScale(budget) ? this.#rowsOf(key) : before;
     const isThere = (name: string): boolean => {
       const row = informer.find(namespace, name);
       return row >= 0 && rows.includes(row) && (pods.flags.get(row) & REPLICA_DELETING) === 0;
@@ -186,22 +196,29 @@ export class DisruptionPart {
   }
 
   /** Replicas of all controllers of the pods together, or a text where one has no number. */
-  #scaleOf(rows: readonly number[]): number | string {
+  async #scaleOf(rows: readonly number[]): Promise<number | string> {
     const { pods, informer } = this.#options.pods;
     const scales = new Map<string, number>();
-    const seen = new Set<number>();
+    /** By uid of the controller, as rows are others after an answer: a pod of each. */
+    const owned = new Map<string, string>();
     for (const row of rows) {
       const owner = pods.ownerOf(row);
-      if (owner < 0 || seen.has(owner)) continue;
-      seen.add(owner);
-      const scaled = this.#controllerOf(pods.uidOf(owner));
-      if (scaled === undefined) {
-        const name = informer.keyOf(row).split('/')[1] ?? '';
-        return `found no controllers for pod ${JSON.stringify(name)}`;
-      }
+      if (owner >= 0) owned.set(pods.uidOf(owner), informer.keyOf(row));
+    }
+    for (const [uid, pod] of owned) {
+      const scaled = this.#controllerOf(uid) ?? (await this.#foreignScale(uid, pod));
+      if (typeof scaled === 'string') return scaled;
       scales.set(scaled[0], scaled[1]);
     }
     return [...scales.values()].reduce((sum, replicas) => sum + replicas, 0);
+  }
+
+  /** Of a controller of another kind, or a text where it has no number. */
+  async #foreignScale(uid: string, pod: string): Promise<readonly [string, number] | string> {
+    const found = await lookUpScale(this.#options.client, this.#resources, pod, uid);
+    if (found.kind === 'scale') return [uid, found.replicas];
+    if (found.kind === 'failed') return found.message;
+    return `found no controllers for pod ${JSON.stringify(pod.split('/')[1] ?? '')}`;
   }
 
   /** Uid and replicas of who controls pods: a ReplicaSet stands for its Deployment. */

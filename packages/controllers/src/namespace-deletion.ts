@@ -8,9 +8,16 @@
  */
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
-import { collectionPath, discover, objectPath, type ApiResource } from './api-resources.ts';
+import { parseTime } from '@megaplane/machinery/times';
+import {
+  collectionPath,
+  discover,
+  groupVersionOf,
+  objectPath,
+  type ApiResource,
+} from './api-resources.ts';
 import { deletionConditions } from './namespace-status.ts';
 import type { WorkResult } from './workers.ts';
 
@@ -24,6 +31,8 @@ const LEFT_AGAIN_MS_MAX = 15_000;
 const LOOK_MAX = 100;
 
 interface Round {
+  /** How long the namespace has been going. */
+  readonly goingMs: number;
   readonly errors: string[];
   readonly remaining: Map<string, number>;
   readonly finalizers: Map<string, number>;
@@ -43,7 +52,9 @@ export async function deleteNamespace(
   if (stringAt(namespace, 'metadata', 'deletionTimestamp') === '') return 'done';
   if (!listAt(namespace, 'spec', 'finalizers').includes('kubernetes')) return 'done';
   const { resources, failed } = await discover(client);
-  const round: Round = { errors: [], remaining: new Map(), finalizers: new Map() };
+  const since = parseTime(stringAt(namespace, 'metadata', 'deletionTimestamp'))?.seconds ?? 0;
+  const goingMs = client.timers.nowMs() - since * 1000;
+  const round: Round = { goingMs, errors: [], remaining: new Map(), finalizers: new Map() };
   await emptyNamespace(client, name, resources, round);
   const findings = { ...round, undiscovered: failed };
   const conditions = deletionConditions(namespace, findings, now());
@@ -112,12 +123,28 @@ async function emptyResource(
   const more = numberAt(after.object, 'metadata', 'remainingItemCount');
   if (items.length === 0) return;
   round.remaining.set(name, items.length + more);
+  let isHeld = false;
   for (const item of items) {
     for (const finalizer of listAt(item, 'metadata', 'finalizers')) {
       if (typeof finalizer !== 'string') continue;
+      isHeld = true;
       round.finalizers.set(finalizer, (round.finalizers.get(finalizer) ?? 0) + 1);
     }
   }
+  // What nothing holds should have gone by now: a kubelet is silent, or somebody makes it anew.
+  if (isHeld || round.goingMs < graceMsOf(items, resource)) return;
+  const kind = `${groupVersionOf(resource)}, Resource=${resource.resource}`;
+  const gvr = resource.group === '' ? `/${kind}` : kind;
+  round.errors.push(`unexpected items still remain in namespace: ${namespace} for gvr: ${gvr}`);
+}
+
+/** The longest that pods may take to end; other kinds take no time. */
+function graceMsOf(items: readonly JsonValue[], { group, resource }: ApiResource): number {
+  if (group !== '' || resource !== 'pods') return 0;
+  const seconds = items
+    .filter((pod) => !/^(Succeeded|Failed)$/.test(stringAt(pod, 'status', 'phase')))
+    .map((pod) => numberAt(pod, 'spec', 'terminationGracePeriodSeconds'));
+  return Math.max(0, ...seconds) * 1000;
 }
 
 async function deleteAll(

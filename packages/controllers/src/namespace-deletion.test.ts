@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import { startManager } from '../test/manager.ts';
+import { WorkloadApi } from '../test/workload-api.ts';
+
+/** Its pods stay however often they are deleted. */
+class StuckApi extends WorkloadApi {
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const isPods = request.method === 'DELETE' && request.path.endsWith('/pods');
+    return isPods
+      ? { ok: true, code: 200, object: {}, bytes: Buffer.from('{}') }
+      : super.request(request);
+  }
+}
+
+test('pods that outlive their grace without a finalizer are told of as unexpected', async () => {
+  const api = new StuckApi();
+  startManager(api, ['namespace-controller']);
+  await api.advance(100);
+  const about = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } };
+  await api.request({ method: 'POST', path: '/api/v1/namespaces', body: about });
+  const pod = { metadata: { name: 'p' }, spec: { terminationGracePeriodSeconds: 60 } };
+  await api.request({ method: 'POST', path: '/api/v1/namespaces/n/pods', body: pod });
+  await api.request({ method: 'DELETE', path: '/api/v1/namespaces/n' });
+  const failure = (): string => {
+    const conditions = listAt(api.objects.get('/api/v1/namespaces /n'), 'status', 'conditions');
+    const type = 'NamespaceDeletionContentFailure';
+    const found = conditions.find((one) => stringAt(one, 'type') === type);
+    return stringAt(found, 'message');
+  };
+  await api.advance(50_000);
+  assert.equal(failure(), 'All content successfully deleted, may be waiting on finalization');
+  await api.advance(60_000);
+  const text = 'unexpected items still remain in namespace: n for gvr: /v1, Resource=pods';
+  assert.equal(failure(), `Failed to delete all resource types, 1 remaining: ${text}`);
+});
