@@ -138,18 +138,19 @@ export async function serveEtcd(
   retry.unref();
   try {
     const wire = options.wire ?? {};
+    const tellsPlain = false;
     const https = options.listenHttp ?? [];
     const beside = https.length === 0 ? handler : grpcOnly;
     for (const address of options.listen) {
-      const shared = { handler: beside, grpc: routes, streamsBody, limits: wire };
+      const shared = { handler: beside, grpc: routes, streamsBody, limits: wire, tellsPlain };
       listeners.push(await listen({ ...address, ...shared }));
     }
     for (const address of https) {
-      listeners.push(await listen({ ...address, handler, streamsBody, limits: wire }));
+      listeners.push(await listen({ ...address, handler, streamsBody, limits: wire, tellsPlain }));
     }
     const probesOnly = httpHandler({ health, metrics, gateway: null, hosts, hasVersion: false });
     for (const address of options.listenMetrics ?? []) {
-      listeners.push(await listen({ ...address, handler: probesOnly }));
+      listeners.push(await listen({ ...address, handler: probesOnly, tellsPlain }));
     }
   } catch (error) {
     await close();

@@ -50,6 +50,8 @@ export interface ListenOptions {
   /** Asked at each new connection: another object than before replaces `tls`, so that changed
    *  files count from the next handshake on. */
   readonly currentTls?: () => ListenTls;
+  /** Whether `curl http://` on a port of TLS is answered, as by Go's servers; etcd's are silent. */
+  readonly tellsPlain?: boolean;
   readonly handler: Handler;
   readonly streamsBody?: StreamsBody;
   readonly grpc?: GrpcRoutes;
@@ -84,7 +86,7 @@ const PLAIN_ANSWER =
   'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n';
 
 /** A client that breaks off its handshake is its own affair; one that speaks HTTP is told. */
-function refuseHandshake(error: NodeJS.ErrnoException, socket: TLSSocket): void {
+function tellPlain(error: NodeJS.ErrnoException, socket: TLSSocket): void {
   // The socket below, which speaks plainly: Node gives it no public name.
   const below = (socket as TLSSocket & { readonly _parent?: Socket })._parent;
   if (error.code !== 'ERR_SSL_HTTP_REQUEST' || below?.writable !== true) {
@@ -136,7 +138,10 @@ class SocketListener implements Listener {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
-    server.on('tlsClientError', refuseHandshake);
+    server.on('tlsClientError', (error, socket) => {
+      if (options.tellsPlain === false) socket.destroy();
+      else tellPlain(error, socket);
+    });
     this.#server = server;
   }
 
