@@ -15,7 +15,7 @@ const VARIABLE = 'GLIBC_TUNABLES';
 const TUNABLES: readonly (readonly [name: string, value: number])[] = [
   ['glibc.malloc.hugetlb', 1],
   ['glibc.malloc.mmap_threshold', 2 ** 20],
-  ['glibc.malloc.trim_threshold', 2 ** 20],
+  ['glibc.malloc.trim_threshold', 2 ** 23],
   ['glibc.malloc.arena_max', 2],
 ];
 /** Commands of `megaplane` that hold a store. */

@@ -38,8 +38,10 @@ export const KEY_BYTES_MAX = 0xffffff;
  * is used at all is resident as a whole.
  */
 const BLOCK_ARENAS = 2;
-/** Blocks without any arena in use that are kept, so that churn does not allocate. */
-const SPARE_BLOCKS_MAX = 1;
+/** Blocks without any arena in use that are kept, so that churn does not allocate: 32 MiB. */
+const SPARE_BLOCKS_MAX = 4;
+/** Spares go, too, when no arena was begun for so long. */
+const QUIET_MS = 2000;
 /** So much more memory makes the collector look for garbage. */
 const PRESSURE_BYTES: number = 64 * 1024 * 1024;
 /** Pauses between attempts to have dropped blocks found: each is twice as long, up to a limit. */
@@ -105,6 +107,10 @@ export class Arenas {
   #droppedFresh = 0;
   #settlePauseMs: number = SETTLE_MS_MIN;
   #settledMs = 0;
+  /** How many arenas were begun, and what that was when it was looked at, and since when. */
+  #begun = 0;
+  #begunSeen = 0;
+  #quietSinceMs = 0;
   #allocatedBytes = 0;
   #liveBytes = 0;
 
@@ -163,6 +169,7 @@ export class Arenas {
 
   /** An arena that has its memory takes records of a stream from now on. */
   #begin(arena: number, stream: number, span: number): void {
+    this.#begun++;
     this.used[arena] = 0;
     this.live[arena] = 0;
     this.classOf[arena] = stream % CLASSES_MAX;
@@ -267,10 +274,17 @@ export class Arenas {
     if (freshBytes >= PRESSURE_BYTES) this.#hurryCollector();
   }
 
-  /** Nothing is left to give back for now: what was dropped is to be found, spares as well. */
+  /**
+   * Nothing is left to give back for now: what was dropped is to be found, spares as well, unless
+   * arenas come and go all the time, as those of leases do.
+   */
   settle(nowMs: number): void {
     if (this.#isFreed) return;
-    this.#dropBlocks(0);
+    if (this.#begun !== this.#begunSeen) {
+      this.#begunSeen = this.#begun;
+      this.#quietSinceMs = nowMs;
+    }
+    if (nowMs - this.#quietSinceMs >= QUIET_MS) this.#dropBlocks(0);
     if (nowMs - this.#settledMs < this.#settlePauseMs) return;
     this.#settledMs = nowMs;
     this.#settlePauseMs = Math.min(this.#settlePauseMs * 2, SETTLE_MS_MAX);

@@ -64,7 +64,10 @@ test('under a budget, survivors that stay are moved after a while, and not befor
   nowMs = 1000;
   const early = sweep();
   assert(early > 1.4, `used is ${early} times what is alive: moved too early`);
-  nowMs = 30_000;
+  nowMs = 25_000;
+  const soon = sweep();
+  assert(soon > 1.3, `used is ${soon} times what is alive: all moved at once`);
+  for (; nowMs < 200_000; nowMs += 1000) sweep();
   const late = sweep();
   assert(late < 1.2, `used is ${late} times what is alive: not moved`);
 });

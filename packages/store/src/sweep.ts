@@ -23,6 +23,8 @@ const GARBAGE_SHARE_MIN = 0.4;
  */
 const CHURN_SHARE_MIN = 0.8;
 const CHURN_MS_MAX = 20_000;
+/** Arenas that waited so long are emptied over about this time: nobody is in a hurry for them. */
+const PACE_MS = 120_000;
 /** The same when an operator asks for memory back. */
 const DEFRAGMENT_SHARE_MIN = 0.02;
 
@@ -33,6 +35,8 @@ export class Sweep {
   /** Arenas that may be worth emptying, and when they are for certain. */
   readonly #candidates: Map<number, number> = new Map();
   #nowMs = 0;
+  /** When the next one may be emptied that waited for its records to be replaced. */
+  #nextMs = 0;
   /** The arena that is being emptied, 0 when none is, and how far. */
   #leaving = 0;
   #leftUpTo = 0;
@@ -213,7 +217,8 @@ export class Sweep {
       if (arenas.isOpen(arena)) {
         this.#candidates.delete(arena);
       } else if (
-        (this.#nowMs >= certainMs ||
+        (certainMs === 0 ||
+          this.#nowMs >= Math.max(certainMs, this.#nextMs) ||
           arenas.live[arena]! < arenas.used[arena]! * (1 - CHURN_SHARE_MIN)) &&
         arenas.lastRevision[arena]! < this.#sweptRevision(klass)
       ) {
@@ -233,6 +238,9 @@ export class Sweep {
     if (this.#leaving === 0) {
       this.#leaving = this.#ripe();
       this.#leftUpTo = 0;
+      if ((this.#candidates.get(this.#leaving) ?? 0) > 0) {
+        this.#nextMs = this.#nowMs + PACE_MS / this.#candidates.size;
+      }
       this.#candidates.delete(this.#leaving);
     }
     if (this.#leaving === 0) return;
