@@ -16,8 +16,8 @@ test('programs with a store are told how to deal with memory, beside what the us
     const env = tunables === undefined ? {} : { GLIBC_TUNABLES: tunables };
     return withHugePages(args, env)['GLIBC_TUNABLES'];
   };
-  const back = 'glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=8388608';
-  const all = `glibc.malloc.hugetlb=1:${back}:glibc.malloc.arena_max=2`;
+  const back = 'glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=134217728';
+  const all = `glibc.malloc.hugetlb=1:${back}`;
   assert.equal(given(['store', '--ephemeral']), all);
   assert.equal(given(['store'], all), all);
   assert.equal(given(['apiserver'], 'glibc.malloc.check=1'), `glibc.malloc.check=1:${all}`);
