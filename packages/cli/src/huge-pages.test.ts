@@ -16,14 +16,16 @@ test('programs with a store are told how to deal with memory, beside what the us
     const env = tunables === undefined ? {} : { GLIBC_TUNABLES: tunables };
     return withHugePages(args, env)['GLIBC_TUNABLES'];
   };
-  const back = 'glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=134217728';
-  const all = `glibc.malloc.hugetlb=1:${back}`;
-  assert.equal(given(['store', '--ephemeral']), all);
-  assert.equal(given(['store'], all), all);
-  assert.equal(given(['apiserver'], 'glibc.malloc.check=1'), `glibc.malloc.check=1:${all}`);
+  const both = 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576';
+  const store = `${both}:glibc.malloc.trim_threshold=1048576:glibc.malloc.arena_max=2`;
+  const apiserver = `${both}:glibc.malloc.trim_threshold=134217728`;
+  assert.equal(given(['store', '--ephemeral']), store);
+  assert.equal(given(['store'], store), store);
+  assert.equal(given(['apiserver'], 'glibc.malloc.check=1'), `glibc.malloc.check=1:${apiserver}`);
   assert.equal(
-    given(['apiserver'], 'glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0'),
-    `glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0:${back}`,
+    given(['store'], 'glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0'),
+    'glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0:' +
+      'glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=1048576',
   );
   assert.equal(given(['scheduler']), undefined);
 });
