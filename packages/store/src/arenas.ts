@@ -111,6 +111,7 @@ export class Arenas {
   #begun = 0;
   #begunSeen = 0;
   #quietSinceMs = 0;
+  #hasSpares = false;
   #allocatedBytes = 0;
   #liveBytes = 0;
 
@@ -254,7 +255,9 @@ export class Arenas {
     block.free.push(this.bytes[arena]!.byteOffset / ARENA_BYTES);
     // Full blocks are filled first: whole blocks come free sooner.
     if (block.free.length === 1) this.#roomy.push(block);
-    if (block.free.length === BLOCK_ARENAS) this.#dropBlocks(SPARE_BLOCKS_MAX);
+    if (block.free.length < BLOCK_ARENAS) return;
+    this.#hasSpares = true;
+    this.#dropBlocks(SPARE_BLOCKS_MAX);
   }
 
   #dropBlocks(keep: number): void {
@@ -279,12 +282,14 @@ export class Arenas {
    * arenas come and go all the time, as those of leases do.
    */
   settle(nowMs: number): void {
-    if (this.#isFreed) return;
     if (this.#begun !== this.#begunSeen) {
       this.#begunSeen = this.#begun;
       this.#quietSinceMs = nowMs;
+    } else if (this.#hasSpares && nowMs - this.#quietSinceMs >= QUIET_MS) {
+      this.#hasSpares = false;
+      this.#dropBlocks(0);
     }
-    if (nowMs - this.#quietSinceMs >= QUIET_MS) this.#dropBlocks(0);
+    if (this.#isFreed) return;
     if (nowMs - this.#settledMs < this.#settlePauseMs) return;
     this.#settledMs = nowMs;
     this.#settlePauseMs = Math.min(this.#settlePauseMs * 2, SETTLE_MS_MAX);
