@@ -71,3 +71,28 @@ test('under a budget, survivors that stay are moved after a while, and not befor
   const late = sweep();
   assert(late < 1.2, `used is ${late} times what is alive: not moved`);
 });
+
+test('survivors that stay are moved though others come and go all the time', () => {
+  const prefixes = [
+    { prefix: 'key-', historyBytesMax: 1024 },
+    { prefix: 'lease-', historyBytesMax: 1024 },
+  ];
+  const store = new Store({ dataDir: null, durability: 'none', prefixes }, 3);
+  const put = (key: string, size: number): void => {
+    const bytes = Buffer.from(key.padEnd(size, '.'));
+    store.putIf(bytes, 0, key.length, -1, bytes, key.length, bytes.length, 0);
+  };
+  for (let n = 0; n < 3 * KEYS; n++) put(`key-${n}`, VALUE_BYTES);
+  for (let n = 0; n < 3 * KEYS; n++) if (n % 3 > 0) put(`key-${n}`, VALUE_BYTES);
+  const random = new Random(5);
+  let before = 0;
+  for (let nowMs = 0; nowMs < 200_000; nowMs += 500) {
+    // Arenas of leases are emptied at 80 % each half a second, one in eight of them stays longer.
+    for (let n = 0; n < 100; n++) put(`lease-${random.below(700)}`, 30_000);
+    store.flush();
+    for (let slices = 0; store.sweep.hasWork || slices < 10; slices++) store.tick(nowMs);
+    if (nowMs === 15_000) before = store.arenas.usedBytes;
+  }
+  const gone = before - store.arenas.usedBytes;
+  assert(gone > 6 * 1024 * 1024, `${gone} of ${before} bytes were given back`);
+});

@@ -219,13 +219,18 @@ export class Sweep {
       } else if (
         (certainMs === 0 ||
           this.#nowMs >= Math.max(certainMs, this.#nextMs) ||
-          arenas.live[arena]! < arenas.used[arena]! * (1 - CHURN_SHARE_MIN)) &&
+          this.#isMostlyGone(arena)) &&
         arenas.lastRevision[arena]! < this.#sweptRevision(klass)
       ) {
         return arena;
       }
     }
     return 0;
+  }
+
+  #isMostlyGone(arena: number): boolean {
+    const { live, used } = this.#store.arenas;
+    return live[arena]! < used[arena]! * (1 - CHURN_SHARE_MIN);
   }
 
   #release(arena: number): void {
@@ -238,12 +243,12 @@ export class Sweep {
     if (this.#leaving === 0) {
       this.#leaving = this.#ripe();
       this.#leftUpTo = 0;
-      if ((this.#candidates.get(this.#leaving) ?? 0) > 0) {
-        this.#nextMs = this.#nowMs + PACE_MS / this.#candidates.size;
-      }
+      if (this.#leaving === 0) return;
+      const isPaced =
+        this.#candidates.get(this.#leaving) !== 0 && !this.#isMostlyGone(this.#leaving);
+      if (isPaced) this.#nextMs = this.#nowMs + PACE_MS / this.#candidates.size;
       this.#candidates.delete(this.#leaving);
     }
-    if (this.#leaving === 0) return;
     this.#evacuate(this.#leaving);
     this.#store.hub.reset();
   }
