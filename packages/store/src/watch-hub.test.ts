@@ -52,7 +52,13 @@ test('a watch of a key walks over its versions a few times, not once for each', 
   await opened.close();
 });
 
-test('history is put off between revisions, never inside one that was begun', async () => {
+for (const isDisturbed of [false, true]) {
+  const how = isDisturbed ? ', though something else is written meanwhile' : '';
+  test(`history is put off between revisions, never inside one that was begun${how}`, () =>
+    readsWholeRevisions(isDisturbed));
+}
+
+async function readsWholeRevisions(isDisturbed: boolean): Promise<void> {
   const opened = open();
   const { store } = opened;
   const others = Array.from({ length: 10_000 }, (_, i) => `x${i}`);
@@ -72,11 +78,14 @@ test('history is put off between revisions, never inside one that was begun', as
     }
     revision = store.modRevision(ref);
     seen.push(store.record(ref).latin1Slice(store.keyAt(ref), store.keyTo(ref)));
+    if (!isDisturbed) continue;
+    put(store, 'z');
+    store.flush();
   }
   assert.deepEqual(seen, ['a1', 'a2', 'a3']);
   assert(pauses > 0);
   await opened.close();
-});
+}
 
 test('watches resumed at once read history in turns, without a write to wake them', async () => {
   const opened = open();

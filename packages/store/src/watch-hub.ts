@@ -71,7 +71,7 @@ export class WatchHub {
   #scanEnd: Buffer = this.#scanStart;
   /** Events that scans have looked at. */
   #looked = 0;
-  /** Revision of the event that the scan returned last. */
+  /** Revision of which the scan may have returned something. */
   #scanReturned = 0;
   // Watching one key: what is still to be taken of its versions, the newest first.
   #isChain = false;
@@ -373,7 +373,8 @@ export class WatchHub {
     this.#scanned = id;
     this.#scanStart = start;
     this.#scanEnd = end;
-    this.#scanReturned = 0;
+    // Something else was scanned or published since: the revision that was begun is still that.
+    this.#scanReturned = this.#lastSub[id] === SUB_END ? 0 : this.#lastRevision[id]!;
     this.#isChain = this.#ranges.kind(range) === RANGE_KEY && this.#gatherChain(id, start);
     if (this.#isChain) return;
     for (let i = 0; i < this.#scanClasses.length; i++) {
