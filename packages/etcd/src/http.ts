@@ -1,7 +1,8 @@
 /** The plain HTTP paths beside gRPC: health, version, metrics, and the JSON gateway. */
-import type { Exchange, Handler } from '@megaplane/wire/exchange';
+import type { Exchange, FieldList, Handler } from '@megaplane/wire/exchange';
 import type { Gateway } from './gateway/gateway.ts';
 import type { Health } from './http/health.ts';
+import type { Origins } from './http/origins.ts';
 import { ETCD_VERSION } from './maintenance.ts';
 
 const TEXT_TYPE = 'text/plain; charset=utf-8';
@@ -17,20 +18,23 @@ export interface HttpParts {
   readonly hasVersion: boolean;
   /** Hosts that may be asked for without TLS; `*` is every host. */
   readonly hosts: readonly string[];
+  /** Null on a port for probes and scrapers alone, which pages of other origins do not read. */
+  readonly origins: Origins | null;
 }
 
-function version(exchange: Exchange): void {
+function version(exchange: Exchange, fields: FieldList): void {
   const cluster = `${ETCD_VERSION.split('.').slice(0, 2).join('.')}.0`;
   const body = { etcdserver: ETCD_VERSION, etcdcluster: cluster, storage: cluster };
-  exchange.respond(200, 'application/json', JSON.stringify(body));
+  exchange.respond(200, 'application/json', JSON.stringify(body), fields);
 }
 
-function notFound(exchange: Exchange): void {
-  exchange.respond(404, TEXT_TYPE, '404 page not found\n', NO_SNIFF);
+function notFound(exchange: Exchange, fields: FieldList): void {
+  exchange.respond(404, TEXT_TYPE, '404 page not found\n', [...NO_SNIFF, ...fields]);
 }
 
-function notAllowed(exchange: Exchange): void {
-  exchange.respond(405, TEXT_TYPE, 'Method Not Allowed\n', ['allow', 'GET', ...NO_SNIFF]);
+function notAllowed(exchange: Exchange, fields: FieldList): void {
+  const headers = ['allow', 'GET', ...NO_SNIFF, ...fields];
+  exchange.respond(405, TEXT_TYPE, 'Method Not Allowed\n', headers);
 }
 
 /**
@@ -68,13 +72,13 @@ function cleanPath(path: string): string {
   return clean === '/v3' || clean === '/v3beta' ? `${clean}/` : clean;
 }
 
-function redirect(exchange: Exchange, path: string, query: string): void {
+function redirect(exchange: Exchange, path: string, query: string, fields: FieldList): void {
   const location = encodeURI(path).replaceAll('?', '%3F').replaceAll('#', '%23') + query;
   const hasBody = exchange.method === 'GET' || exchange.method === 'HEAD';
   const href = location.replaceAll('&', '&amp;').replaceAll("'", '&#39;');
   const body = hasBody ? `<a href="${href}">Moved Permanently</a>.\n\n` : '';
   const type = hasBody ? 'text/html; charset=utf-8' : null;
-  exchange.respond(301, type, body, ['location', location]);
+  exchange.respond(301, type, body, ['location', location, ...fields]);
 }
 
 /** What a port answers that speaks gRPC alone. */
@@ -84,11 +88,17 @@ export const grpcOnly: Handler = (exchange) => {
 
 /** `/health`, `/livez`, `/readyz`, `/metrics`, and on a client port `/version` and `/v3/*`. */
 export function httpHandler(parts: HttpParts): Handler {
-  const { health, metrics, gateway, hasVersion, hosts } = parts;
+  const { health, metrics, gateway, hasVersion, hosts, origins } = parts;
   return (exchange) => {
     if (isForeign(exchange, hosts)) {
       const body = 'the host asked for is not in --host-whitelist; add it there, or use TLS\n';
       exchange.respond(421, TEXT_TYPE, body, NO_SNIFF);
+      return;
+    }
+    const allowed = origins === null ? [] : origins.fieldsFor(exchange);
+    const fields = allowed ?? [];
+    if (origins !== null && exchange.method === 'OPTIONS') {
+      exchange.respond(200, null, null, fields);
       return;
     }
     const { path: target } = exchange;
@@ -100,20 +110,20 @@ export function httpHandler(parts: HttpParts): Handler {
     }
     const clean = cleanPath(path);
     if (clean !== path) {
-      redirect(exchange, clean, mark < 0 ? '' : target.slice(mark));
+      redirect(exchange, clean, mark < 0 ? '' : target.slice(mark), fields);
       return;
     }
-    if (gateway?.answer(exchange, path) === true) return;
+    if (gateway?.answer(exchange, path, allowed) === true) return;
     const isProbe = /^\/(health|metrics|(livez|readyz)(\/|$))/.test(path);
     const isVersion = hasVersion && path === '/version';
-    if (!isProbe && !isVersion) notFound(exchange);
+    if (!isProbe && !isVersion) notFound(exchange, fields);
     // Prometheus' handler takes any method.
-    else if (path === '/metrics') exchange.respond(200, METRICS_TYPE, metrics());
-    else if (exchange.method !== 'GET') notAllowed(exchange);
-    else if (isVersion) version(exchange);
+    else if (path === '/metrics') exchange.respond(200, METRICS_TYPE, metrics(), fields);
+    else if (exchange.method !== 'GET') notAllowed(exchange, fields);
+    else if (isVersion) version(exchange, fields);
     else {
       const query = new URLSearchParams(mark < 0 ? '' : target.slice(mark + 1));
-      if (!health.answer(exchange, path, query)) notFound(exchange);
+      if (!health.answer(exchange, path, query, fields)) notFound(exchange, fields);
     }
   };
 }

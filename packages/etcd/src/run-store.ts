@@ -15,6 +15,7 @@ import { Gateway, streamsBody } from './gateway/gateway.ts';
 import { grpcOnly, httpHandler } from './http.ts';
 import { Health } from './http/health.ts';
 import { metricsText } from './http/metrics.ts';
+import { Origins } from './http/origins.ts';
 import { processStats } from './http/process-stats.ts';
 import { registerLease } from './lease.ts';
 import { registerMaintenance } from './maintenance.ts';
@@ -119,11 +120,11 @@ export async function serveEtcd(
   );
   const { health, metrics } = probes(opened, auth, watches, methods, context);
   const messageBytesMax = limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES;
-  const origins = options.origins ?? [];
   const gateway =
-    options.hasGateway === false ? null : new Gateway({ methods, messageBytesMax, origins });
+    options.hasGateway === false ? null : new Gateway({ methods, messageBytesMax, later });
+  const origins = new Origins(options.origins ?? []);
   const hosts = options.hosts ?? ['*'];
-  const handler = httpHandler({ health, metrics, gateway, hosts, hasVersion: true });
+  const handler = httpHandler({ health, metrics, gateway, hosts, origins, hasVersion: true });
   const listeners: Listener[] = [];
   const close = async (graceMs = 0): Promise<void> => {
     clearInterval(progress);
@@ -138,19 +139,21 @@ export async function serveEtcd(
   retry.unref();
   try {
     const wire = options.wire ?? {};
-    const tellsPlain = false;
+    const isSilent = true;
     const https = options.listenHttp ?? [];
     const beside = https.length === 0 ? handler : grpcOnly;
     for (const address of options.listen) {
-      const shared = { handler: beside, grpc: routes, streamsBody, limits: wire, tellsPlain };
+      const shared = { handler: beside, grpc: routes, streamsBody, limits: wire, isSilent };
       listeners.push(await listen({ ...address, ...shared }));
     }
     for (const address of https) {
-      listeners.push(await listen({ ...address, handler, streamsBody, limits: wire, tellsPlain }));
+      listeners.push(await listen({ ...address, handler, streamsBody, limits: wire, isSilent }));
     }
-    const probesOnly = httpHandler({ health, metrics, gateway: null, hosts, hasVersion: false });
+    // As with etcd, neither hosts nor origins are looked at there.
+    const only = { gateway: null, hosts: ['*'], origins: null, hasVersion: false };
+    const probesOnly = httpHandler({ health, metrics, ...only });
     for (const address of options.listenMetrics ?? []) {
-      listeners.push(await listen({ ...address, handler: probesOnly, tellsPlain }));
+      listeners.push(await listen({ ...address, handler: probesOnly, isSilent }));
     }
   } catch (error) {
     await close();
@@ -232,6 +235,13 @@ function startCompaction(
   const timer = setInterval(look, automatic.lookMs);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/** Calls back once after so many milliseconds; returns how to prevent it. */
+function later(ms: number, callback: () => void): () => void {
+  const timer = setTimeout(callback, ms);
+  timer.unref();
+  return () => clearTimeout(timer);
 }
 
 function drawLeaseId(): { readonly high: number; readonly low: number } {

@@ -263,4 +263,10 @@ test('every case of h2spec passes', { skip: noGo || noOpenssl }, async (context)
   const { stdout } = await run(h2spec, words).catch((error: { stdout: string }) => error);
   const failed = stdout.slice(stdout.indexOf('Failures:'));
   assert.match(stdout, /\b145 tests, 145 passed, 0 skipped, 0 failed/, failed);
+  // The preface is judged elsewhere where no TLS has chosen the protocol.
+  const silent = await listen({ handler, isSilent: true });
+  const prefaces = ['http2/3.5', '-h', '127.0.0.1', '-p', String(silent.address.port), '-o', '2'];
+  const plainly = await run(h2spec, prefaces).catch((error: { stdout: string }) => error);
+  assert.match(plainly.stdout, /\b2 tests, 2 passed, 0 skipped, 0 failed/, plainly.stdout);
+  await silent.close();
 });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import type { Handler } from './exchange.ts';
 import { listen } from './listener.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'megaplane-listener-'));
@@ -32,4 +34,42 @@ test('a socket of a process that was killed is replaced, a living one is not', a
   const listener = await listen({ unixPath: path, handler });
   await assert.rejects(listen({ unixPath: path, handler }), /another process listens there/);
   await listener.close();
+});
+
+/** What a port says to some octets, and whether it ends the connection. */
+function told(port: number, bytes: string): Promise<{ said: string; isEnded: boolean }> {
+  return new Promise((resolve) => {
+    let said = '';
+    const socket = connect(port, '127.0.0.1');
+    const timer = setTimeout(() => socket.destroy(), 300);
+    let isEnded = false;
+    socket.on('data', (chunk: Buffer) => (said += chunk.toString('latin1')));
+    socket.on('end', () => (isEnded = true));
+    socket.on('error', () => (isEnded = true));
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve({ said, isEnded });
+    });
+    // in two pieces: the line is judged when it is whole
+    socket.write(bytes.slice(0, 4));
+    setTimeout(() => socket.write(bytes.slice(4)), 10);
+  });
+}
+
+test('a silent port ends what opens neither version of HTTP, without a word', async () => {
+  const answer: Handler = (exchange) => exchange.respond(200, null, 'yes');
+  const silent = await listen({ handler: answer, isSilent: true });
+  const other = await listen({ handler: answer });
+  const { port } = silent.address;
+  for (const line of ['INVALID CONNECTION PREFACE', 'GET / HTTP/2.0', 'GET /', 'PRX *', '']) {
+    const bytes = `${line}\r\n\r\n`;
+    assert.deepEqual(await told(port, bytes), { said: '', isEnded: true }, line);
+    if (line === '') continue;
+    assert.match((await told(other.address.port, bytes)).said, /^HTTP\/1\.1 (400|505)/, line);
+  }
+  assert.match((await told(port, 'GET / HTTP/1.0\r\n\r\n')).said, /^HTTP\/1\.1 200/);
+  assert.match((await told(port, 'GET / HTTP/1.1\r\nhost: a\r\n\r\n')).said, /^HTTP\/1\.1 200/);
+  const long = `GET /${'x'.repeat(9000)} HTTP/1.1\r\nhost: a\r\n\r\n`;
+  assert.match((await told(port, long)).said, /^HTTP\/1\.1 200/);
+  await Promise.all([silent.close(), other.close()]);
 });

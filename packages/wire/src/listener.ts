@@ -50,8 +50,12 @@ export interface ListenOptions {
   /** Asked at each new connection: another object than before replaces `tls`, so that changed
    *  files count from the next handshake on. */
   readonly currentTls?: () => ListenTls;
-  /** Whether `curl http://` on a port of TLS is answered, as by Go's servers; etcd's are silent. */
-  readonly tellsPlain?: boolean;
+  /**
+   * Closes without a word, as etcd's ports do, where plain HTTP comes to a port of TLS and where
+   * what comes to a plain one opens neither HTTP/2 nor HTTP/1 (cmux's matchers). Without it both
+   * are told, as by Go's own servers.
+   */
+  readonly isSilent?: boolean;
   readonly handler: Handler;
   readonly streamsBody?: StreamsBody;
   readonly grpc?: GrpcRoutes;
@@ -73,6 +77,9 @@ export interface Listener {
 
 const TICK_MS = 1000;
 const DRAIN_LOOK_MS = 20;
+/** Octets within which a silent port wants to see the end of the first line, as cmux does. */
+const FIRST_LINE_BYTES_MAX = 4096;
+const LINE_FEED = 10;
 
 /** Resolves when it listens. Rejects with a message for people when it cannot. */
 export async function listen(options: ListenOptions): Promise<Listener> {
@@ -139,7 +146,7 @@ class SocketListener implements Listener {
       socket.once('close', () => this.#sockets.delete(socket));
     });
     server.on('tlsClientError', (error, socket) => {
-      if (options.tellsPlain === false) socket.destroy();
+      if (options.isSilent === true) socket.destroy();
       else tellPlain(error, socket);
     });
     this.#server = server;
@@ -219,10 +226,18 @@ class SocketListener implements Listener {
   /** For transports: by the first octets. */
   choose(transport: SocketTransport, bytes: Buffer): Protocol | null {
     const count = Math.min(bytes.length, 3);
-    if (bytes.compare(PREFACE, 0, count, 0, count) !== 0) {
-      return new Http1Server(transport, this.#serverOptions);
+    if (bytes.compare(PREFACE, 0, count, 0, count) === 0) {
+      return count < 3 ? null : new Http2Server(transport, this.#serverOptions);
     }
-    return count < 3 ? null : new Http2Server(transport, this.#serverOptions);
+    if (this.#options.isSilent === true && !transport.secure) {
+      const end = bytes.indexOf(LINE_FEED);
+      if (end < 0 && bytes.length < FIRST_LINE_BYTES_MAX) return null;
+      if (end >= 0 && !opensHttp1(bytes, end)) {
+        transport.destroy();
+        return null;
+      }
+    }
+    return new Http1Server(transport, this.#serverOptions);
   }
 
   /** For transports. */
@@ -253,6 +268,11 @@ class SocketListener implements Listener {
     await closed;
     if (this.#ticker !== null) clearInterval(this.#ticker);
   }
+}
+
+/** Does a line name a version of HTTP/1? What else is wrong with it is told by that protocol. */
+function opensHttp1(bytes: Buffer, end: number): boolean {
+  return / HTTP\/1\.\d+\s*$/.test(bytes.toString('latin1', Math.max(0, end - 32), end));
 }
 
 function tlsFields(tls: ListenTls): object {

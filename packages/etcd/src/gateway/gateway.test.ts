@@ -168,6 +168,28 @@ async function post(base: string, path: string, body: unknown): Promise<string> 
   return `${response.status} ${text.replaceAll(/"(cluster_id|member_id|raft_term)":"\d+",?/g, '')}`;
 }
 
+/** Status and body of a request with a `Grpc-Timeout`, ids left out. */
+async function limited(base: string, path: string, body: unknown, limit: string): Promise<string> {
+  const headers = { 'grpc-timeout': limit };
+  const init = { method: 'POST', headers, body: JSON.stringify(body) };
+  const answer = await fetch(`${base}/v3/${path}`, init);
+  return `${answer.status} ${await answer.text()}`.replace(
+    /"(cluster_id|member_id|raft_term)":"\d+",?/g,
+    '',
+  );
+}
+
+const LIMITED: readonly (readonly [string, unknown, string])[] = [
+  ...['1X', 'S', '1.5S', '-1S', '9223372036854775808n', '9223372036854775807H'].map(
+    (limit) => ['kv/range', { key: FOO }, limit] as const,
+  ),
+  ...['1S', '0S', '+5M', '99999999H'].map((limit) => ['kv/range', { key: FOO }, limit] as const),
+  ['kv/range', 'junk', '1X'],
+  ['watch', { create_request: { key: FOO } }, '60m'],
+  ['watch', { create_request: { key: FOO } }, '1x'],
+  ['election/observe', { name: b64('nobody') }, '60m'],
+];
+
 test('the gateway answers as that of a real etcd does', { skip: SKIP }, async () => {
   const etcd = await startEtcd();
   try {
@@ -178,6 +200,11 @@ test('the gateway answers as that of a real etcd does', { skip: SKIP }, async ()
       const [a, b] = [found, theirs].map((text) => text.replaceAll(',}', '}'));
       if (a !== b)
         differences.push(`${path} ${JSON.stringify(body)}\n  ours   ${a}\n  theirs ${b}`);
+    }
+    for (const [path, body, limit] of LIMITED) {
+      const a = await limited(ours, path, body, limit);
+      const b = await limited(`http://127.0.0.1:${etcd.port}`, path, body, limit);
+      if (a !== b) differences.push(`${path} within ${limit}\n  ours   ${a}\n  theirs ${b}`);
     }
     assert.deepEqual(differences, []);
   } finally {
@@ -236,10 +263,35 @@ test('a page of another origin is refused, one of a listed origin is told so', a
   assert.equal(allowed.headers.get('access-control-allow-origin'), 'https://shown.example');
 });
 
+test('every path tells listed pages that they may read, and answers OPTIONS', async () => {
+  const origin = 'https://shown.example';
+  for (const path of ['version', 'health', 'readyz', 'metrics', 'nothing', 'v3/kv/nothing', 'v3']) {
+    const init = { headers: { origin }, redirect: 'manual' } as const;
+    for (const method of ['GET', 'OPTIONS']) {
+      const { headers, status } = await fetch(`${ours}/${path}`, { ...init, method });
+      assert.equal(headers.get('access-control-allow-origin'), origin, `${method} ${path}`);
+      if (method === 'OPTIONS') assert.equal(status, 200);
+    }
+  }
+  const { headers } = await fetch(`${ours}/version`, { headers: { origin: 'https://other' } });
+  assert.equal(headers.get('access-control-allow-origin'), null);
+});
+
+test('Grpc-Timeout ends waiting calls and refuses what is none', async () => {
+  const watched = await limited(ours, 'watch', { create_request: { key: FOO } }, '60m');
+  assert.match(
+    watched,
+    /"created":true\}\}\n\{"error":\{"grpc_code":4,"http_code":504,"message":"con/,
+  );
+  const refused = await limited(ours, 'kv/range', { key: FOO }, '1X');
+  assert.match(refused, /^400 \{"error":"invalid grpc-timeout: 1X",.*"code":3\}$/);
+  assert.equal(opened.store.hub.size, 0);
+});
+
 test('what the gateway has no method for, or too much of, is refused', async () => {
   assert.equal((await fetch(`${ours}/v3/kv/range`)).status, 405);
   const large = await post(ours, 'kv/put', { key: FOO, value: 'A'.repeat(3 * 1024 * 1024) });
-  assert.match(large, /^503 .*grpc: received message larger than max \(\d+ vs\. 2097152\)/);
+  assert.match(large, /^429 .*grpc: received message larger than max \(\d+ vs\. 2097152\)/);
   const late = await post(ours, 'watch', '{"create_request":');
   assert.equal(late, '500 {"error":"unexpected EOF","message":"unexpected EOF","code":2}');
 });

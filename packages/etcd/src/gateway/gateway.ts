@@ -19,7 +19,7 @@ const FROM_GRPC = ['grpc-metadata-content-type', 'application/grpc'];
 const PREFIX = /^\/v3(?:beta|alpha)?\//;
 /** HTTP status by gRPC code, as etcd 3.4's gateway maps it. */
 const STATUS: readonly number[] = [
-  ...[200, 408, 500, 400, 408, 404, 409, 403, 503, 412],
+  ...[200, 408, 500, 400, 504, 404, 409, 403, 429, 412],
   ...[409, 400, 501, 500, 503, 500, 401],
 ];
 /** Bytes of JSON documents of a stream that are not whole yet. */
@@ -28,8 +28,8 @@ const DOCUMENT_BYTES_MAX: number = 4 * 1024 * 1024;
 export interface GatewayOptions {
   readonly methods: ServedMethods;
   readonly messageBytesMax: number;
-  /** Origins of pages that may call, etcd's --cors; `*` is every origin. */
-  readonly origins: readonly string[];
+  /** Calls back once after so many milliseconds, unless the function that it returns was called. */
+  readonly later: (ms: number, callback: () => void) => () => void;
 }
 
 /** Is this a path whose body arrives piece by piece? For the listener. */
@@ -40,19 +40,21 @@ export function streamsBody(method: string, path: string): boolean {
 export class Gateway {
   readonly #methods: ServedMethods;
   readonly #messageBytesMax: number;
-  readonly #origins: readonly string[];
+  readonly #later: GatewayOptions['later'];
   readonly #out: Buffer = Buffer.allocUnsafeSlow(IN_PLACE_ROOM_BYTES);
 
-  constructor({ methods, messageBytesMax, origins }: GatewayOptions) {
+  constructor({ methods, messageBytesMax, later }: GatewayOptions) {
     this.#methods = methods;
     this.#messageBytesMax = messageBytesMax;
-    this.#origins = origins;
+    this.#later = later;
   }
 
-  /** True when the path is below `/v3/` and was answered. */
-  answer(exchange: Exchange, path: string): boolean {
+  /**
+   * True when the path is below `/v3/` and was answered. `headers` go with every answer; null: a
+   * page of an origin that may not call asks.
+   */
+  answer(exchange: Exchange, path: string, headers: FieldList | null): boolean {
     if (!PREFIX.test(path)) return false;
-    const headers = this.#allowed(exchange);
     if (headers === null) {
       // A page from elsewhere must not use the rights of whoever opened it.
       const body = 'requests of web pages need their origin in --cors\n';
@@ -60,31 +62,32 @@ export class Gateway {
       return true;
     }
     const route = GATEWAY_ROUTES.get(path.replace(PREFIX, ''));
-    if (exchange.method === 'OPTIONS') exchange.respond(200, null, null, headers);
-    else if (route === undefined) {
+    if (route === undefined) {
       exchange.respond(404, TEXT_TYPE, 'Not Found\n', [...NO_SNIFF, ...headers]);
     } else if (exchange.method !== 'POST') {
       exchange.respond(405, TEXT_TYPE, 'Method Not Allowed\n', [...NO_SNIFF, ...headers]);
-    } else if (route.isStream) this.#stream(exchange, route, headers);
-    else this.#unary(exchange, route, headers);
+    } else this.#call(exchange, route, headers);
     return true;
   }
 
-  /** Headers for the caller's origin; null when it is a page of an origin not listed. */
-  #allowed(exchange: Exchange): FieldList | null {
-    const origin = exchange.header('origin');
-    if (origin === undefined) return [];
-    const isAll = this.#origins.includes('*');
-    if (!isAll && !this.#origins.includes(origin)) return null;
-    return [
-      ...['access-control-allow-methods', 'POST, GET, OPTIONS, PUT, DELETE'],
-      ...['access-control-allow-origin', isAll ? '*' : origin],
-      ...['access-control-allow-headers', 'accept, content-type, authorization'],
-    ];
+  /** `Grpc-Timeout` is looked at before the body, and counts from here. */
+  #call(exchange: Exchange, route: GatewayRoute, headers: FieldList): void {
+    const asked = exchange.header('grpc-timeout') ?? '';
+    const timeoutMs = asked === '' ? Infinity : gatewayTimeoutMs(asked);
+    if (timeoutMs === null) {
+      respondFailure(exchange, 3, `invalid grpc-timeout: ${asked}`, headers);
+    } else if (timeoutMs < TIMEOUT_MS_MIN) respondFailure(exchange, 4, DEADLINE, headers);
+    else if (route.isStream) this.#stream(exchange, route, headers, timeoutMs);
+    else this.#unary(exchange, route, headers, timeoutMs);
   }
 
-  #unary(exchange: Exchange, route: GatewayRoute, headers: FieldList): void {
-    const call = new UnaryCall(exchange, route, headers);
+  /** Ends a call when its time is over, unless it ends before. */
+  #limit(timeoutMs: number, expire: () => void): () => void {
+    return timeoutMs === Infinity ? () => {} : this.#later(timeoutMs, expire);
+  }
+
+  #unary(exchange: Exchange, route: GatewayRoute, headers: FieldList, timeoutMs: number): void {
+    const call = new UnaryCall(exchange, route, headers, timeoutMs);
     const message = this.#decode(exchange.body.toString('utf8'), route, call);
     if (message === null) return;
     const handler = this.#methods.inPlace(route.method);
@@ -94,6 +97,9 @@ export class Gateway {
     }
     const to = handler(message, 0, message.length, this.#out, 0, call);
     if (to >= 0) call.reply(this.#out.subarray(0, to));
+    const { deferred } = call;
+    if (deferred === null || deferred.closed) return;
+    deferred.onOver = this.#limit(timeoutMs, () => deferred.finish(4, DEADLINE));
   }
 
   /** A unary method whose answer may take long. */
@@ -105,7 +111,14 @@ export class Gateway {
     }
     const call = new DeferredCall(unary, exchange, route);
     const handler = factory(call);
-    exchange.onClose = (reason) => handler.onCancel(reason);
+    call.onOver = this.#limit(unary.timeoutMs, () => {
+      call.finish(4, DEADLINE);
+      handler.onCancel('aborted');
+    });
+    exchange.onClose = (reason) => {
+      call.onOver();
+      handler.onCancel(reason);
+    };
     handler.onMessage(message, 0, message.length);
     if (!call.closed) handler.onHalfClose();
   }
@@ -124,12 +137,45 @@ export class Gateway {
     return null;
   }
 
-  #stream(exchange: Exchange, route: GatewayRoute, headers: FieldList): void {
+  #stream(exchange: Exchange, route: GatewayRoute, headers: FieldList, timeoutMs: number): void {
     const call = new StreamCall(exchange, route, headers, this.#messageBytesMax);
     const factory = this.#methods.factory(route.method);
-    if (factory === undefined) call.finish(12, `unknown method for ${exchange.path}`);
-    else call.start(factory(call));
+    if (factory === undefined) {
+      call.finish(12, `unknown method for ${exchange.path}`);
+      return;
+    }
+    call.onOver = this.#limit(timeoutMs, () => call.expire());
+    call.start(factory(call));
   }
+}
+
+/** Nanoseconds of each unit of a `Grpc-Timeout`. */
+const TIMEOUT_UNITS_NS = new Map<string, bigint>([
+  ['H', 3_600_000_000_000n],
+  ['M', 60_000_000_000n],
+  ['S', 1_000_000_000n],
+  ['m', 1_000_000n],
+  ['u', 1000n],
+  ['n', 1n],
+]);
+const DEADLINE = 'context deadline exceeded';
+/** Less is over before anything can be done. */
+const TIMEOUT_MS_MIN = 0.01;
+/** The longest that timers take. */
+const TIMER_MS_MAX = 2_147_483_647;
+
+/**
+ * Milliseconds as etcd's gateway reads them: any number of 64 bits, whose product with the unit is
+ * cut to 64 bits, and 0 for no limit. Null for what it refuses.
+ */
+function gatewayTimeoutMs(text: string): number | null {
+  const unit = TIMEOUT_UNITS_NS.get(text.slice(-1));
+  const digits = text.slice(0, -1);
+  if (unit === undefined || !/^[-+]?\d{1,20}$/.test(digits)) return null;
+  const count = BigInt(digits.replace(/^\+/, ''));
+  if (count !== BigInt.asIntN(64, count)) return null;
+  const ms = Number(BigInt.asIntN(64, count * unit)) / 1e6;
+  return ms === 0 || ms > TIMER_MS_MAX ? Infinity : ms;
 }
 
 function tooLarge(bytes: number, bytesMax: number): string {
@@ -158,19 +204,19 @@ class UnaryCall implements InPlaceCall {
   readonly #exchange: Exchange;
   readonly #route: GatewayRoute;
   readonly #headers: FieldList;
+  readonly timeoutMs: number;
+  /** What answers it later, if it is answered later. */
+  deferred: DeferredCall | null = null;
 
-  constructor(exchange: Exchange, route: GatewayRoute, headers: FieldList) {
+  constructor(exchange: Exchange, route: GatewayRoute, headers: FieldList, timeoutMs: number) {
     this.#exchange = exchange;
     this.#route = route;
     this.#headers = headers;
+    this.timeoutMs = timeoutMs;
   }
 
   get connection(): Connection {
     return this.#exchange.connection;
-  }
-
-  get timeoutMs(): number {
-    return Infinity;
   }
 
   metadata(name: string): string | undefined {
@@ -190,7 +236,9 @@ class UnaryCall implements InPlaceCall {
   }
 
   defer(take: (call: GrpcCall) => void): number {
-    take(new DeferredCall(this, this.#exchange, this.#route));
+    const deferred = new DeferredCall(this, this.#exchange, this.#route);
+    this.deferred = deferred;
+    take(deferred);
     return -3;
   }
 }
@@ -201,12 +249,17 @@ class DeferredCall implements GrpcCall {
   readonly #exchange: Exchange;
   readonly path: string;
   slot: unknown = undefined;
-  readonly timeoutMs: number = Infinity;
+  /** Called at its end. */
+  onOver: () => void = () => {};
 
   constructor(unary: UnaryCall, exchange: Exchange, route: GatewayRoute) {
     this.#unary = unary;
     this.#exchange = exchange;
     this.path = route.method;
+  }
+
+  get timeoutMs(): number {
+    return this.#unary.timeoutMs;
   }
 
   get connection(): Connection {
@@ -234,6 +287,7 @@ class DeferredCall implements GrpcCall {
   resume(): void {}
 
   finish(code: GrpcCode, message = ''): void {
+    this.onOver();
     if (code !== 0 && !this.closed) this.#unary.fail(code, message);
   }
 }
@@ -254,6 +308,8 @@ class StreamCall implements GrpcCall {
   #pending = '';
   slot: unknown = undefined;
   readonly timeoutMs: number = Infinity;
+  /** Called at its end. */
+  onOver: () => void = () => {};
 
   constructor(
     exchange: Exchange,
@@ -299,7 +355,7 @@ class StreamCall implements GrpcCall {
 
   #lost(reason: CloseReason): void {
     if (this.#isOver) return;
-    this.#isOver = true;
+    this.#end();
     this.#handler?.onCancel(reason);
   }
 
@@ -337,8 +393,24 @@ class StreamCall implements GrpcCall {
       this.#halfClose();
       return;
     }
-    this.#isOver = true;
+    this.#end();
     respondFailure(this.#exchange, 2, message, this.#headers);
+    this.#handler?.onCancel('aborted');
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.onOver();
+  }
+
+  /** Its time is over. */
+  expire(): void {
+    if (this.closed) return;
+    if (this.#isOpen) this.finish(4, DEADLINE);
+    else {
+      this.#end();
+      respondFailure(this.#exchange, 4, DEADLINE, this.#headers);
+    }
     this.#handler?.onCancel('aborted');
   }
 
@@ -381,13 +453,13 @@ class StreamCall implements GrpcCall {
 
   finish(code: GrpcCode, message = ''): void {
     if (this.closed) return;
-    this.#isOver = true;
+    this.#end();
     const status = STATUS[code] ?? 500;
     this.#open(status);
     if (code !== 0) {
       const error =
         `{"error":{"grpc_code":${code},"http_code":${status},"message":${goString(message)},` +
-        `"http_status":${goString(STATUS_TEXTS[status] ?? '')}}}\n`;
+        `"http_status":${goString(STATUS_TEXTS[status] ?? '')}}}`;
       this.#exchange.write(Buffer.from(error));
     }
     this.#exchange.end();
@@ -405,4 +477,5 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
   500: 'Internal Server Error',
   501: 'Not Implemented',
   503: 'Service Unavailable',
+  504: 'Gateway Timeout',
 };

@@ -2,7 +2,7 @@
  * `/health`, `/livez` and `/readyz` as etcd 3.6 answers them: the first as JSON with a reason, the
  * others as a list of named checks, of which only the failed ones are told unless asked.
  */
-import type { Exchange } from '@megaplane/wire/exchange';
+import type { Exchange, FieldList } from '@megaplane/wire/exchange';
 import { FAILURE } from '@megaplane/store/contract';
 import type { Store } from '@megaplane/store/store';
 import type { Exposition } from './exposition.ts';
@@ -52,22 +52,22 @@ export class Health {
     return this.#store.admit(0) === FAILURE.logFailed ? LOG_FAILED : null;
   }
 
-  /** True when `path` (without query) is one of ours and was answered. */
-  answer(exchange: Exchange, path: string, query: URLSearchParams): boolean {
-    if (path === '/health') return this.#health(exchange, query);
+  /** True when `path` (without query) is one of ours and was answered, with `fields`. */
+  answer(exchange: Exchange, path: string, query: URLSearchParams, fields: FieldList): boolean {
+    if (path === '/health') return this.#health(exchange, query, fields);
     const [, kind = '', name] = path.split('/');
     if (kind !== 'livez' && kind !== 'readyz') return false;
     const checks = this.#checks[kind];
-    if (name === undefined) this.#run(exchange, kind, without(checks, query), query);
+    if (name === undefined) this.#run(exchange, kind, without(checks, query), query, fields);
     else {
       const one = checks.find((check) => check.name === name);
       if (one === undefined || path.split('/').length > 3) return false;
-      this.#run(exchange, kind, [one], query);
+      this.#run(exchange, kind, [one], query, fields);
     }
     return true;
   }
 
-  #health(exchange: Exchange, query: URLSearchParams): true {
+  #health(exchange: Exchange, query: URLSearchParams, fields: FieldList): true {
     const excluded = query.getAll('exclude');
     const alarm = this.#alarms().find((name) => !excluded.includes(name));
     const isSerializable = query.get('serializable') === 'true';
@@ -78,12 +78,18 @@ export class Health {
     if (isWell) this.successes++;
     else this.failures++;
     const body = JSON.stringify({ health: String(isWell), reason });
-    if (isWell) exchange.respond(200, TEXT, body);
-    else exchange.respond(503, TEXT, `${body}\n`, NO_SNIFF);
+    if (isWell) exchange.respond(200, TEXT, body, fields);
+    else exchange.respond(503, TEXT, `${body}\n`, [...NO_SNIFF, ...fields]);
     return true;
   }
 
-  #run(exchange: Exchange, kind: CheckKind, checks: readonly Check[], query: URLSearchParams) {
+  #run(
+    exchange: Exchange,
+    kind: CheckKind,
+    checks: readonly Check[],
+    query: URLSearchParams,
+    fields: FieldList,
+  ): void {
     let hasFailed = false;
     const rows = checks.map(({ name, run }) => {
       const failure = run();
@@ -92,12 +98,13 @@ export class Health {
       hasFailed = true;
       return `[-]${name} failed: ${failure}\n`;
     });
+    const headers = [...NO_SNIFF, ...fields];
     if (hasFailed) {
-      exchange.respond(503, TEXT, `${rows.join('')}\n`, NO_SNIFF);
+      exchange.respond(503, TEXT, `${rows.join('')}\n`, headers);
       return;
     }
     const shown = query.has('verbose') ? rows.join('') : '';
-    exchange.respond(200, TEXT, `${shown}ok\n`, NO_SNIFF);
+    exchange.respond(200, TEXT, `${shown}ok\n`, headers);
   }
 
   #note(id: string, isWell: boolean): void {

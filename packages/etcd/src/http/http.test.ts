@@ -178,6 +178,7 @@ test('HTTP may have ports and hosts of its own, and the gateway may be off', asy
   const apart = await serveEtcd(opened, {
     listen: [{ port: 0 }],
     listenHttp: [{ port: 0 }],
+    listenMetrics: [{ port: 0 }],
     hosts: ['127.0.0.1'],
     hasGateway: false,
   });
@@ -189,6 +190,8 @@ test('HTTP may have ports and hosts of its own, and the gateway may be off', asy
     assert.match(await get(`http://127.0.0.1:${grpc}/health`), /^404 HTTP is served on --listen-/);
     assert.match(await get(`http://127.0.0.1:${http}/version`), /^200 \{"etcdserver"/);
     assert.match(await get(`http://localhost:${http}/version`), /^421 the host asked for is not/);
+    const probes = apart.metricsAddresses[0]?.port;
+    assert.match(await get(`http://localhost:${probes}/readyz`), /^200 ok/);
     assert.equal(
       await get(`http://127.0.0.1:${http}/v3/kv/range`, 'POST'),
       '404 404 page not found\n',
