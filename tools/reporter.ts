@@ -2,7 +2,11 @@
  * The test reporter: a line per file with its count and time, each failure and each skip with its
  * reason, and at the end one line that counts.
  */
+import { resolve } from 'node:path';
 import type { TestEvent } from 'node:test/reporters';
+
+/** Of what a process wrote as errors, the end that is shown if it fails. */
+const TOLD_CHARS_MAX = 4000;
 
 interface FileCount {
   passed: number;
@@ -15,10 +19,26 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   let passed = 0;
   let failed = 0;
   let skipped = 0;
+  /** By process: what it wrote that may say why it ended, and whether a test said so already. */
+  const told = new Map<string, string>();
+  const explained = new Set<string>();
   for await (const event of source) {
+    if (event.type === 'test:stderr' || event.type === 'test:diagnostic') {
+      const { data } = event;
+      const of = 'entryFile' in data ? (data.entryFile ?? '') : resolve(data.file ?? '');
+      told.set(of, `${told.get(of) ?? ''}${data.message}`.slice(-TOLD_CHARS_MAX));
+    }
     if (event.type !== 'test:pass' && event.type !== 'test:fail') continue;
     const data = event.data;
-    if (data.details.type === 'suite' || isFile(data)) continue;
+    const entryFile = data.entryFile ?? data.file ?? '';
+    if (isProcess(data)) {
+      if (event.type === 'test:pass' || explained.has(entryFile)) continue;
+      failed++;
+      yield `FAILED ${data.name}: its process ended badly\n${indent(told.get(entryFile) ?? '')}\n`;
+      continue;
+    }
+    if (event.type === 'test:fail') explained.add(entryFile);
+    if (data.details.type === 'suite') continue;
     const path = data.file?.replace(`${process.cwd()}/`, '') ?? '?';
     const count = files.get(path) ?? { passed: 0, failed: 0, ms: 0 };
     files.set(path, count);
@@ -45,9 +65,9 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   yield `${passed} passed, ${failed} failed, ${skipped} skipped\n`;
 }
 
-/** A test process that ends well is reported as a test of its own by the name of its file. */
-function isFile(data: { readonly name: string; readonly details: object }): boolean {
-  return data.name.endsWith('.ts') && data.name.includes('/');
+/** A test process is reported as a test of its own by the name of its file. */
+function isProcess(data: { readonly name: string }): boolean {
+  return /\/.*\.m?[tj]s$/.test(data.name);
 }
 
 function reason(details: object): string {
