@@ -6,7 +6,7 @@ import { HOSTNAME_KEY, matchableOf } from './node-facts.ts';
 import { matchesTerm } from './node-selector.ts';
 import type { NodeTable } from './node-table.ts';
 import { hasUntolerated, isTolerated, softTaints } from './plugins/taint-toleration.ts';
-import type { PodClass } from './pod-class.ts';
+import type { NodeDevices, PodClass } from './pod-class.ts';
 
 /** Verdicts of nodes that will not do; zero or more is a score. */
 export const ABSENT = -1;
@@ -14,6 +14,8 @@ export const CORDONED = -2;
 export const TAINTED = -3;
 export const UNMATCHED = -4;
 export const PORT_TAKEN = -5;
+/** No devices for the claims of the pod; full evaluation tells why. */
+export const NO_DEVICES = -6;
 /** At and below: shortages, `-(SHORT + 2 * mask + hopeless)`. */
 const SHORT = 16;
 
@@ -51,6 +53,7 @@ export class ClassRules {
   pair = 0;
   readonly podClass: PodClass;
   readonly #keys: readonly string[];
+  readonly #devices: NodeDevices | null;
   /** Pods that hold a port that the class wants. */
   readonly ports: PodCounter | null;
   readonly #pairNumbers = new Map<string, number>();
@@ -89,6 +92,7 @@ export class ClassRules {
   ) {
     this.podClass = podClass;
     this.#keys = keys;
+    this.#devices = podClass.devices;
     this.ports = ports;
     this.#table = table;
     this.#profile = profile;
@@ -164,6 +168,7 @@ export class ClassRules {
     }
     if (this.#scalars.length > 0) short |= this.#scalarShortage(id);
     if (short !== 0) return this.#shortage(id, short);
+    if (this.#devices !== null && !this.#devices.has(id)) return NO_DEVICES;
     const profile = this.#profile;
     let score = 0;
     if (profile.fitWeight > 0) {

@@ -2,10 +2,12 @@
  * The tables as the evaluator wants to see them: nodes and pods as objects, made when they are
  * asked for. For pods that the ranked index does not cover; costs a kilobyte a node while in use.
  */
+import { DeviceLedger } from './devices/device-ledger.ts';
 import type { Identities } from './identities.ts';
 import type { ImageState } from './node-info.ts';
 import { NodeInfo } from './node-info.ts';
 import { matchableOf } from './node-facts.ts';
+import type { Matchable } from './node-selector.ts';
 import type { NodeTable } from './node-table.ts';
 import { NodeTree } from './node-tree.ts';
 import type { KubeObject, Labels, NodeObject, PodObject } from './objects.ts';
@@ -37,6 +39,7 @@ export class ClusterView implements Snapshot {
   readonly #names: PodNames;
   /** Of the last decision. */
   nowMs = 0;
+  readonly #ledger: DeviceLedger;
   readonly #tree = new NodeTree();
   readonly #infos = new Map<string, NodeInfo>();
   readonly #siblings = new Map<number, PodInfo>();
@@ -57,6 +60,7 @@ export class ClusterView implements Snapshot {
     this.#identities = identities;
     this.#objects = objects;
     this.#names = names;
+    this.#ledger = new DeviceLedger(objects, nodes);
   }
 
   /** Takes in all changes. */
@@ -107,6 +111,12 @@ export class ClusterView implements Snapshot {
 
   objects(kind: string): Iterable<KubeObject> {
     return this.#objects.objects(kind);
+  }
+
+  /** All devices, and what is taken of them, as of now. */
+  get devices(): DeviceLedger {
+    this.#ledger.catchUp();
+    return this.#ledger;
   }
 
   /** The row of a pod that a decision named. */
@@ -165,13 +175,19 @@ export class ClusterView implements Snapshot {
     return this.#siblings.get(classId);
   }
 
+  /** Name and labels of a node. */
+  matchableAt(id: number): Matchable {
+    const { kinds, kind } = this.#nodes;
+    return matchableOf(kinds.get(kind.get(id)), this.#nodes.nameOf(id));
+  }
+
   /** A node of the tables as an object, without its pods. */
   bareNodeAt(id: number): NodeInfo {
     const table = this.#nodes;
     const kind = table.kinds.get(table.kind.get(id));
     const { allocatable } = table.sizes.get(table.size.get(id));
     const name = table.nameOf(id);
-    const { labels } = matchableOf(kind, name);
+    const { labels } = this.matchableAt(id);
     const object: NodeObject = {
       metadata: { name, labels },
       spec: { taints: kind.taints, unschedulable: kind.isCordoned },

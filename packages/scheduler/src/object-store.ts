@@ -16,6 +16,9 @@ interface Spaces {
 
 const NONE: ReadonlyMap<string, KubeObject> = new Map();
 
+/** Changes of a kind that are kept for those who follow it. */
+const CHANGES_MAX = 8192;
+
 /** Resource versions of one server grow. */
 function versionOf(object: KubeObject): number {
   return Number(object.metadata.resourceVersion ?? 0);
@@ -32,19 +35,34 @@ export class ObjectStore {
   readonly #assumed = new Map<string, ByKey>();
   readonly #versions = new Map<string, number>();
   readonly #spaces = new Map<string, Spaces>();
+  /** Keys of the last changes, of kinds that somebody follows. */
+  readonly #changes = new Map<string, string[]>();
 
   /** Counts changes of a kind. */
   versionOf(kind: string): number {
     return this.#versions.get(kind) ?? 0;
   }
 
-  #changed(kind: string): void {
+  /** Keys of what has changed since a version of the kind; null: too much has, or nobody knows. */
+  changesSince(kind: string, version: number): readonly string[] | null {
+    let changes = this.#changes.get(kind);
+    if (changes === undefined) this.#changes.set(kind, (changes = []));
+    const count = this.versionOf(kind) - version;
+    if (version < 0 || count > changes.length) return null;
+    return count === 0 ? [] : changes.slice(-count);
+  }
+
+  #changed(kind: string, key: string): void {
     this.#versions.set(kind, this.versionOf(kind) + 1);
+    const changes = this.#changes.get(kind);
+    if (changes === undefined) return;
+    if (changes.length >= CHANGES_MAX) changes.splice(0, CHANGES_MAX / 2);
+    changes.push(key);
   }
 
   set(kind: string, object: KubeObject): void {
-    this.#changed(kind);
     const key = keyOf(object);
+    this.#changed(kind, key);
     inner(this.#kinds, kind).set(key, object);
     const assumed = this.#assumed.get(kind)?.get(key);
     if (assumed === undefined || versionOf(assumed) >= versionOf(object)) return;
@@ -54,7 +72,7 @@ export class ObjectStore {
   delete(kind: string, key: string): void {
     const wasKnown = this.#kinds.get(kind)?.delete(key) === true;
     const wasAssumed = this.#assumed.get(kind)?.delete(key) === true;
-    if (wasKnown || wasAssumed) this.#changed(kind);
+    if (wasKnown || wasAssumed) this.#changed(kind, key);
   }
 
   /** Shows an object so until the server shows a newer version than this. */
@@ -62,13 +80,13 @@ export class ObjectStore {
     const key = keyOf(object);
     const known = this.#kinds.get(kind)?.get(key);
     if (known !== undefined && versionOf(known) > versionOf(object)) return;
-    this.#changed(kind);
+    this.#changed(kind, key);
     inner(this.#assumed, kind).set(key, object);
   }
 
   /** Shows again what the server said last. */
   restore(kind: string, key: string): void {
-    if (this.#assumed.get(kind)?.delete(key) === true) this.#changed(kind);
+    if (this.#assumed.get(kind)?.delete(key) === true) this.#changed(kind, key);
   }
 
   object(kind: string, key: string): KubeObject | undefined {

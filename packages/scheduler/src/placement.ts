@@ -13,6 +13,7 @@ import { CROWD_MIN } from './constraints/crowd.ts';
 import { portsRule } from './constraints/pod-counters.ts';
 import { DomainPick } from './domain-pick.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
+import { DeviceGate } from './devices/device-gate.ts';
 import { Evictions } from './eviction/evictions.ts';
 import { Rivals } from './eviction/rivals.ts';
 import type { Extender } from './extenders/extender.ts';
@@ -34,7 +35,7 @@ import type { NodeTable } from './node-table.ts';
 import type { Nominator } from './nominator.ts';
 import type { ObjectStore } from './object-store.ts';
 import { backedResources } from './devices/extended-resources.ts';
-import type { PodClass } from './pod-class.ts';
+import { ONLY_CLAIMS, type PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
 import type { Reservation } from './reservation.ts';
@@ -132,6 +133,7 @@ export class Placement {
   readonly #rivals: Rivals;
   readonly #evictions: Evictions;
   readonly #volumes: VolumeGate;
+  readonly #devices: DeviceGate;
   #decisions = 0;
   /** Placed pods by priority, to know whether there is anybody to evict. */
   readonly #priorities = new Map<number, number>();
@@ -147,6 +149,7 @@ export class Placement {
     const keyOf = (id: number): string => options.keyOf(id);
     this.#evictions = new Evictions({ nodes, pods, identities, objects, rivals, keyOf });
     this.#volumes = new VolumeGate(options);
+    this.#devices = new DeviceGate(options);
   }
 
   /** Who is told how long full evaluations take. */
@@ -180,11 +183,19 @@ export class Placement {
     if (task === null || this.#slowReason(task) !== '') return this.#evaluate(id, profile);
     const node =
       task.podClass.nodeNames === null ? this.#decideFast(task) : this.#decideNamed(task);
-    if (node === NOT_SO_EASY) return this.#evaluate(id, profile);
+    const { devices } = task.podClass;
+    if (node === NOT_SO_EASY || devices?.isWrong === true) return this.#evaluate(id, profile);
     const { checkedEvery } = this.#options;
     if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
       this.#check(id, node, profile);
     }
+    return devices === null || node < 0 ? node : this.#reserveDevices(id, node, profile);
+  }
+
+  #reserveDevices(id: number, node: number, profile: Profile): number {
+    const found = this.#devices.reserve(id, node, profile);
+    if ('code' in found) return this.#evaluate(id, profile);
+    this.reservations = found;
     return node;
   }
 
@@ -228,10 +239,26 @@ export class Placement {
       hasRivals = nominator.hasRivals(id, podClass.priority);
     }
     const task = { id, podClass, profile, fast, constraints, own, hasRivals, withoutRoom: null };
-    if (podClass.claims.length === 0) return task;
+    if (podClass.claims.length === 0 && podClass.exotic !== ONLY_CLAIMS) return task;
     // Volumes of pods that wait for a node count there too.
-    const said = own >= 0 || hasRivals ? null : this.#volumes.say(id, podClass, profile);
-    return said && { ...task, podClass: said.podClass, withoutRoom: said.excluded };
+    return own >= 0 || hasRivals ? null : this.#withClaims(task);
+  }
+
+  /** With what claims for volumes and devices say; null: full evaluation must tell. */
+  #withClaims(task: Task): Task | null {
+    const { id, profile } = task;
+    let { podClass, withoutRoom } = task;
+    if (podClass.exotic === ONLY_CLAIMS) {
+      const claiming = this.#devices.say(id, podClass, profile);
+      if (claiming === null) return null;
+      podClass = claiming;
+    }
+    if (podClass.claims.length > 0) {
+      const said = this.#volumes.say(id, podClass, profile);
+      if (said === null) return null;
+      ({ podClass, excluded: withoutRoom } = said);
+    }
+    return { ...task, podClass, withoutRoom };
   }
 
   /**
@@ -274,7 +301,9 @@ export class Placement {
     const { podClass, fast } = task;
     const { nodeClass } = podClass;
     const isIndexed =
-      this.#shelf.peek(nodeClass) !== null || this.#shelf.isWorthIt(nodeClass, NODES_PER_SEARCH);
+      podClass.devices !== null ||
+      this.#shelf.peek(nodeClass) !== null ||
+      this.#shelf.isWorthIt(nodeClass, NODES_PER_SEARCH);
     if (!isIndexed) return this.#searchFor(task);
     const index = this.#indexOf(nodeClass, task, []);
     this.metrics.indexed++;
@@ -455,8 +484,8 @@ export class Placement {
 
   #fail(task: Task, rules: ClassRules, { verdicts, gates }: Objections): number {
     const { id, podClass, profile, constraints, own, fast } = task;
-    // What volumes have to do with it, only they can tell.
-    if (task.withoutRoom !== null) return this.#evaluate(id, profile);
+    // What volumes and devices have to do with it, only they can tell.
+    if (task.withoutRoom !== null || podClass.devices !== null) return this.#evaluate(id, profile);
     const objections = { verdicts: this.#besideRivals(task, rules, verdicts), gates };
     const mayEvict =
       podClass.template.spec.preemptionPolicy !== 'Never' &&

@@ -14,6 +14,14 @@ import { SCALARS_MAX } from './class-rules.ts';
 import { podRequestsForScore, type Resources } from './resources.ts';
 import type { Usages } from './usage.ts';
 
+/** Whether a node has devices for the claims of a pod. */
+export interface NodeDevices {
+  /** The answer changes with changes of the node only. */
+  has(node: number): boolean;
+  /** Full evaluation has to tell what is wrong. */
+  readonly isWrong: boolean;
+}
+
 export interface PodClass {
   /** A pod of the class, without name, labels and node. */
   readonly template: PodObject;
@@ -45,6 +53,8 @@ export interface PodClass {
   readonly claims: readonly string[];
   /** Volumes that may count as attached where its pods are. */
   readonly diskCount: number;
+  /** Devices that claims of the pod ask for; null: none, or full evaluation looks for them. */
+  readonly devices: NodeDevices | null;
   /** Why the class needs full evaluation; empty if the ranked index decides about it. */
   readonly exotic: string;
   /** The same number for classes that nodes cannot tell apart, whatever they say of other pods. */
@@ -81,6 +91,9 @@ export function templateOf(pod: PodObject): PodObject {
   if (volumes.length > 0) spec['volumes'] = volumes;
   return { metadata: { name: '' }, spec };
 }
+
+/** Nothing else than claims for devices is exotic about a class. */
+export const ONLY_CLAIMS = 'resource claims';
 
 const MEMBERS = [
   'schedulerName',
@@ -150,6 +163,7 @@ export function createPodClass(template: PodObject, nodeClass: number): PodClass
     hasPodTerms: info.hasAffinityTerms,
     claims: volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []),
     diskCount: volumes.filter(isDisk).length,
+    devices: null,
     exotic: exoticPart(template, info),
     nodeClass,
     usage: -1,
@@ -177,7 +191,6 @@ function exoticPart({ spec }: PodObject, info: PodInfo): string {
   if ((spec.volumes ?? []).some((volume) => isBinding(volume) && !isClaim(volume))) {
     return 'volumes';
   }
-  if ((spec.resourceClaims ?? []).length > 0) return 'resource claims';
   if (requiredFeatures({ metadata: { name: '' }, spec }).length > 0) return 'features of kubelets';
   const wrong = preferredOf(spec.affinity?.nodeAffinity)?.some(
     ({ term }) => term.errors.length > 0,
@@ -185,5 +198,5 @@ function exoticPart({ spec }: PodObject, info: PodInfo): string {
   if (wrong === true) return 'a preferred node term that cannot be parsed';
   if (info.requests.scalars.size > SCALARS_MAX) return 'many kinds of resources';
   if (namedNodes({ metadata: { name: '' }, spec })?.size === 0) return 'conflicting node names';
-  return '';
+  return (spec.resourceClaims ?? []).length > 0 ? ONLY_CLAIMS : '';
 }

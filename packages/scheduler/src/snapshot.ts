@@ -1,6 +1,13 @@
 /** The cluster as one cycle sees it. */
+import type { AllocatedDevices } from './devices/allocated-devices.ts';
+import type { SliceIndex } from './devices/device-pools.ts';
 import type { KubeObject, Labels } from './objects.ts';
 import type { NodeInfo } from './node-info.ts';
+
+export interface KnownDevices {
+  readonly slices: SliceIndex;
+  readonly allocated: AllocatedDevices;
+}
 
 export interface Snapshot {
   /** In the order in which they are examined. */
@@ -13,6 +20,8 @@ export interface Snapshot {
   /** An object of another kind by `namespace/name`, or `name`. */
   object(kind: string, key: string): KubeObject | undefined;
   objects(kind: string): Iterable<KubeObject>;
+  /** Where it is known without a look at all slices and claims. */
+  readonly devices?: KnownDevices;
   /** When the snapshot was taken, milliseconds since 1970. */
   readonly nowMs: number;
 }

@@ -4,14 +4,16 @@ import { deviceId, type ResourceClaimObject } from './device-objects.ts';
 
 export interface AllocatedDevices {
   /** Taken as a whole. */
-  readonly whole: ReadonlySet<string>;
+  readonly whole: { has(id: string): boolean };
   /** Taken in part, by several claims. */
   readonly shared: ReadonlyMap<string, Amounts>;
 }
 
 /** A device that a claim holds; `share`: what of it, null for all. */
-interface Holding {
+export interface Holding {
   readonly id: string;
+  readonly driver: string;
+  readonly pool: string;
   readonly share: Amounts | null;
 }
 
@@ -23,9 +25,7 @@ export function allocatedBy(claims: Iterable<ResourceClaimObject>): AllocatedDev
   const shared = new Map<string, Amounts>();
   for (const claim of claims) {
     if (claim.status?.allocation === undefined) continue;
-    let holdings = known.get(claim);
-    if (holdings === undefined) known.set(claim, (holdings = holdingsOf(claim)));
-    for (const { id, share } of holdings) {
+    for (const { id, share } of holdingsOf(claim)) {
       if (share === null) whole.add(id);
       else shared.set(id, addAmounts(shared.get(id) ?? new Map(), share, 1));
     }
@@ -33,14 +33,21 @@ export function allocatedBy(claims: Iterable<ResourceClaimObject>): AllocatedDev
   return { whole, shared };
 }
 
+export function holdingsOf(claim: ResourceClaimObject): readonly Holding[] {
+  let holdings = known.get(claim);
+  if (holdings === undefined) known.set(claim, (holdings = findHoldings(claim)));
+  return holdings;
+}
+
 /** Administrator's access takes nothing. */
-function holdingsOf({ status }: ResourceClaimObject): Holding[] {
+function findHoldings({ status }: ResourceClaimObject): Holding[] {
   return (status?.allocation?.devices.results ?? [])
     .filter(({ adminAccess }) => adminAccess !== true)
     .map(({ driver, pool, device, shareID, consumedCapacity = {} }) => {
       const id = deviceId(driver, pool, device);
-      if (shareID === undefined) return { id, share: null };
+      const base = { id, driver, pool };
+      if (shareID === undefined) return { ...base, share: null };
       const taken = Object.entries(consumedCapacity);
-      return { id, share: new Map(taken.map(([name, amount]) => [name, quantityOf(amount)])) };
+      return { ...base, share: new Map(taken.map(([name, amount]) => [name, quantityOf(amount)])) };
     });
 }

@@ -32,7 +32,9 @@ function allocate(
 ): Allocation {
   const classOf = (name: string): DeviceClassObject | undefined =>
     name === 'gpu' ? GPU : undefined;
-  return new DeviceAllocator(claims, slices, classOf, allocatedBy(held)).allocate(node);
+  return new DeviceAllocator(claims, new SliceIndex(slices), classOf, allocatedBy(held)).allocate(
+    node,
+  );
 }
 
 /** `request=device` of each claim, or how it ended. */

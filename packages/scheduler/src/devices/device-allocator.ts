@@ -3,7 +3,7 @@
  * 1.35 with all of its gates for devices answers it (KEP-4381, 4815, 4816, 5018, 5055, 5075).
  */
 import { createHash } from 'node:crypto';
-import type { NodeInfo } from '../node-info.ts';
+import type { Matchable } from '../node-selector.ts';
 import type { NodeSelectorObject, NodeSelectorTerm, SelectorRequirement } from '../objects.ts';
 import type { AllocatedDevices } from './allocated-devices.ts';
 import { takenCapacity } from './device-capacity.ts';
@@ -18,7 +18,7 @@ import type {
   ResourceClaimObject,
 } from './device-objects.ts';
 import { claimText } from './device-objects.ts';
-import { isForNode, poolsOf, SliceIndex, type Pool, type Slice } from './device-pools.ts';
+import { isForNode, poolsOf, type Pool, type SliceIndex } from './device-pools.ts';
 import { CLAIM_DEVICES_MAX, candidatesOf, DeviceSearch } from './device-search.ts';
 import type { Candidate, ClaimPlan, Option, Picked } from './device-search.ts';
 import { matchesDevice } from './device-selectors.ts';
@@ -37,22 +37,22 @@ export class DeviceAllocator {
   readonly #classOf: (name: string) => DeviceClassObject | undefined;
   readonly #allocated: AllocatedDevices;
   /** Answers of selectors: by request, device. They are the same on all nodes. */
-  readonly #wanted = new Map<Device, Map<string, boolean | string>>();
+  readonly #wanted = new WeakMap<Device, Map<string, boolean | string>>();
 
   constructor(
     claims: readonly ResourceClaimObject[],
-    slices: readonly Slice[],
+    slices: SliceIndex,
     classOf: (name: string) => DeviceClassObject | undefined,
     allocated: AllocatedDevices,
   ) {
     this.#claims = claims;
-    this.#slices = new SliceIndex(slices);
+    this.#slices = slices;
     this.#classOf = classOf;
     this.#allocated = allocated;
   }
 
   /** Devices for all claims on a node, or why there are none. */
-  allocate(node: NodeInfo): Allocation {
+  allocate(node: Matchable): Allocation {
     const pools = poolsOf(this.#slices, node);
     const plans: ClaimPlan[] = [];
     for (const [index, claim] of this.#claims.entries()) {
@@ -76,7 +76,7 @@ export class DeviceAllocator {
     claim: ResourceClaimObject,
     claimIndex: number,
     pools: readonly Pool[],
-    node: NodeInfo,
+    node: Matchable,
   ): Planned<ClaimPlan> {
     const text = claimText(claim);
     const requests: Option[][] = [];
@@ -113,7 +113,7 @@ export class DeviceAllocator {
     path: string,
     demand: DeviceDemand,
     pools: readonly Pool[],
-    node: NodeInfo,
+    node: Matchable,
   ): Planned<Option> {
     const claim = this.#claims[claimIndex];
     const text = claim === undefined ? '' : claimText(claim);
@@ -148,7 +148,7 @@ export class DeviceAllocator {
     place: string,
     option: Pick<Option, 'demand' | 'isWanted'>,
     pools: readonly Pool[],
-    node: NodeInfo,
+    node: Matchable,
   ): Planned<Candidate[]> {
     const all: Candidate[] = [];
     for (const pool of pools) {
@@ -195,7 +195,9 @@ export class DeviceAllocator {
     picked: readonly Picked[],
     nodeName: string,
   ): AllocationResult {
-    const results = picked.map((one, index) => resultOf(one, shareIdOf(claim, one, index)));
+    const results = picked.map((one, index) =>
+      resultOf(one, one.consumed === null ? '' : shareIdOf(claim, one, index)),
+    );
     const config = this.#configOf(claim, picked);
     const nodeSelector = selectorOf(picked, nodeName);
     return {

@@ -1,5 +1,6 @@
 /** Counters that partitions of a device share: what is left of them in a pool (KEP-4815). */
 import { Quantity } from '@megaplane/machinery/quantity';
+import type { AllocatedDevices } from './allocated-devices.ts';
 import { quantityOf } from './device-capacity.ts';
 import { deviceId, type Device } from './device-objects.ts';
 import type { Pool } from './device-pools.ts';
@@ -20,7 +21,8 @@ export class PoolCounters {
   readonly #left = new Map<string, Quantity>();
 
   /** Devices in `whole` have taken theirs already. */
-  constructor(pool: Pool, whole: ReadonlySet<string>) {
+  constructor(pool: Pool, whole: AllocatedDevices['whole']) {
+    if (pool.counterSets.length === 0) return;
     for (const { name, counters = {} } of pool.counterSets) {
       for (const [counter, { value }] of Object.entries(counters)) {
         this.#left.set(counterKey(name, counter), quantityOf(value));

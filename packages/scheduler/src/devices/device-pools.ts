@@ -3,8 +3,7 @@
  * node, and whether that is all of the pool. A pool that is being replaced, lacks slices or
  * contradicts itself gives no devices.
  */
-import { matchesTerms, parseNodeSelector } from '../node-selector.ts';
-import type { NodeInfo } from '../node-info.ts';
+import { matchesTerms, parseNodeSelector, type Matchable } from '../node-selector.ts';
 import type { NodeSelectorObject } from '../objects.ts';
 import type { Device, ResourceSliceObject } from './device-objects.ts';
 
@@ -29,13 +28,13 @@ interface Where {
 }
 
 /** Whether a slice or a device is there for a node. */
-export function isForNode({ nodeName, allNodes, nodeSelector }: Where, node: NodeInfo): boolean {
+export function isForNode({ nodeName, allNodes, nodeSelector }: Where, node: Matchable): boolean {
   if (nodeName !== undefined && nodeName !== '') return nodeName === node.name;
   if (allNodes === true) return true;
   return nodeSelector !== undefined && matchesTerms(parseNodeSelector(nodeSelector), node);
 }
 
-function targets(slice: Slice, node: NodeInfo): boolean {
+function targets(slice: Slice, node: Matchable): boolean {
   // Counters are needed for any device of the pool.
   if ((slice.sharedCounters ?? []).length > 0) return true;
   if (slice.perDeviceNodeSelection !== true) return isForNode(slice, node);
@@ -50,45 +49,99 @@ const generationOf = ({ pool }: Slice): number => pool.generation ?? 0;
 
 /** Slices by where they may be used: nearly all are for one node. */
 export class SliceIndex {
-  readonly #slices: readonly Slice[];
-  /** Positions by the node that they are for alone; null: those that must be looked at. */
-  readonly #byNode: ReadonlyMap<string | null, readonly number[]>;
-  readonly #byPool: ReadonlyMap<string, readonly Slice[]>;
+  readonly #slices = new Map<string, Placed>();
+  readonly #byNode = new Map<string, Set<Placed>>();
+  readonly #byPool = new Map<string, Set<Placed>>();
+  #end = 0;
 
-  constructor(slices: readonly Slice[]) {
-    this.#slices = slices;
-    this.#byNode = Map.groupBy(slices.keys(), (position) => onlyNodeOf(slices[position]));
-    this.#byPool = Map.groupBy(slices, poolKey);
+  constructor(slices: readonly Slice[] = []) {
+    for (const [position, slice] of slices.entries()) this.set(String(position), slice);
+  }
+
+  /** Whether each slice is for one node alone. */
+  get isLocal(): boolean {
+    return !this.#byNode.has(ANY_NODE);
+  }
+
+  /** A slice by its name; undefined: it is gone. A changed one keeps its place in the order. */
+  set(name: string, slice: Slice | undefined): void {
+    const before = this.#slices.get(name);
+    if (before !== undefined) {
+      part(this.#byNode, before.node, before);
+      part(this.#byPool, poolKey(before.slice), before);
+    }
+    if (slice === undefined) return void this.#slices.delete(name);
+    const position = before?.position ?? this.#end++;
+    const placed = { slice, position, node: onlyNodeOf(slice) };
+    this.#slices.set(name, placed);
+    join(this.#byNode, placed.node, placed);
+    join(this.#byPool, poolKey(slice), placed);
+  }
+
+  /** Nodes that the slices of a pool are for alone. */
+  nodesOfPool(driver: string, pool: string): string[] {
+    return nodesOf(this.#byPool.get(`${driver}/${pool}`));
+  }
+
+  /** The same of the pool that a slice belongs to. */
+  nodesBeside(name: string): string[] {
+    const placed = this.#slices.get(name);
+    return placed === undefined ? [] : nodesOf(this.#byPool.get(poolKey(placed.slice)));
   }
 
   /** Slices that target a node, in order. */
-  targeting(node: NodeInfo): Slice[] {
+  targeting(node: Matchable): Slice[] {
     const own = this.#byNode.get(node.name) ?? [];
-    const others = this.#byNode.get(null) ?? [];
-    const positions = [...own, ...others].toSorted((one, other) => one - other);
-    return positions
-      .flatMap((position) => this.#slices[position] ?? [])
-      .filter((slice) => targets(slice, node));
+    const others = this.#byNode.get(ANY_NODE) ?? [];
+    return inOrder([...own, ...others]).filter((slice) => targets(slice, node));
   }
 
   ofPool(slice: Slice): readonly Slice[] {
-    return this.#byPool.get(poolKey(slice)) ?? [];
+    return inOrder([...(this.#byPool.get(poolKey(slice)) ?? [])]);
   }
+}
+
+interface Placed {
+  readonly slice: Slice;
+  readonly position: number;
+  /** The only node, or `ANY_NODE`. */
+  readonly node: string;
+}
+
+/** No node is called so. */
+const ANY_NODE = '';
+
+function nodesOf(placed: ReadonlySet<Placed> | undefined): string[] {
+  return [...(placed ?? [])].map(({ node }) => node).filter((node) => node !== ANY_NODE);
+}
+
+function join(groups: Map<string, Set<Placed>>, key: string, placed: Placed): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, new Set([placed]));
+  else group.add(placed);
+}
+
+function part(groups: Map<string, Set<Placed>>, key: string, placed: Placed): void {
+  const group = groups.get(key);
+  group?.delete(placed);
+  if (group?.size === 0) groups.delete(key);
+}
+
+function inOrder(placed: Placed[]): Slice[] {
+  placed.sort((one, other) => one.position - other.position);
+  return placed.map(({ slice }) => slice);
 }
 
 function poolKey({ driver, pool }: Slice): string {
   return `${driver}/${pool.name}`;
 }
 
-function onlyNodeOf(slice: Slice | undefined): string | null {
-  if ((slice?.sharedCounters ?? []).length > 0 || slice?.perDeviceNodeSelection === true)
-    return null;
-  const name = slice?.nodeName ?? '';
-  return name === '' ? null : name;
+function onlyNodeOf({ sharedCounters = [], perDeviceNodeSelection, nodeName = '' }: Slice): string {
+  return sharedCounters.length > 0 || perDeviceNodeSelection === true ? ANY_NODE : nodeName;
 }
 
 /** All pools that matter to a node; those with binding conditions come last. */
-export function poolsOf(slices: SliceIndex, node: NodeInfo): Pool[] {
+export function poolsOf(slices: SliceIndex, node: Matchable): Pool[] {
   const found = new Map<string, Slice[]>();
   const targeting = slices.targeting(node);
   const order = [

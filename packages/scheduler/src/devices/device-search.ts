@@ -3,7 +3,7 @@
  * backtracking, in the order of claims, requests, alternatives, pools, slices and devices. The
  * first solution is taken.
  */
-import type { NodeInfo } from '../node-info.ts';
+import type { Matchable } from '../node-selector.ts';
 import { addAmounts, takenCapacity, type Amounts } from './device-capacity.ts';
 import type { AllocatedDevices } from './allocated-devices.ts';
 import type { ConstraintState } from './device-constraints.ts';
@@ -66,7 +66,7 @@ export class DeviceSearch {
   readonly picked: Picked[][];
   readonly #plans: readonly ClaimPlan[];
   readonly #candidates: readonly Candidate[];
-  readonly #node: NodeInfo;
+  readonly #node: Matchable;
   readonly #allocated: AllocatedDevices;
   /** Claims that are to hold a device. */
   readonly #taken = new Map<string, Set<number>>();
@@ -77,7 +77,7 @@ export class DeviceSearch {
   constructor(
     plans: readonly ClaimPlan[],
     pools: readonly Pool[],
-    node: NodeInfo,
+    node: Matchable,
     allocated: AllocatedDevices,
   ) {
     this.#plans = plans;

@@ -12,6 +12,7 @@ import {
   type ExtendedClaim,
 } from '../devices/extended-resources.ts';
 import { DeviceAllocator, type Allocation } from '../devices/device-allocator.ts';
+import { SliceIndex } from '../devices/device-pools.ts';
 import {
   claimText,
   type DeviceClassObject,
@@ -34,7 +35,7 @@ import type {
 } from '../plugin.ts';
 import { isExtended } from '../resources.ts';
 import { ALLOCATING_CLAIM, type Reservation } from '../reservation.ts';
-import type { Snapshot } from '../snapshot.ts';
+import type { KnownDevices, Snapshot } from '../snapshot.ts';
 
 export interface DynamicResourcesArgs {
   /** Longest wait for devices that are made ready on demand, a Go duration. */
@@ -68,7 +69,7 @@ function isControlledBy({ metadata }: ResourceClaimObject, pod: PodInfo): boolea
 }
 
 /** The claims of a pod, or why it cannot have them. */
-function claimsOf(pod: PodInfo, snapshot: Snapshot): ResourceClaimObject[] | string {
+export function claimsOf(pod: PodInfo, snapshot: Snapshot): ResourceClaimObject[] | string {
   const claims: ResourceClaimObject[] = [];
   for (const [index, entry] of (pod.pod.spec.resourceClaims ?? []).entries()) {
     const found = claimNameOf(pod, index);
@@ -89,7 +90,7 @@ function claimsOf(pod: PodInfo, snapshot: Snapshot): ResourceClaimObject[] | str
 }
 
 /** Why a claim cannot be allocated on any node; empty if it may be. */
-function claimProblem(claim: ResourceClaimObject, snapshot: Snapshot): string {
+export function claimProblem(claim: ResourceClaimObject, snapshot: Snapshot): string {
   if (snapshot.object(ALLOCATING_CLAIM, claimText(claim)) !== undefined) {
     return `resource claim ${claimText(claim)} is in the process of being allocated`;
   }
@@ -232,18 +233,27 @@ class ClaimFilter implements Filter {
 
   #newAllocator(extended: ExtendedClaim | null): DeviceAllocator {
     const snapshot = this.#snapshot;
-    const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
-    const claims = [
-      ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
-      ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
-    ];
+    const { slices, allocated } = snapshot.devices ?? devicesOf(snapshot);
     return new DeviceAllocator(
       [...this.#open, ...(extended === null ? [] : [unmade(extended)])],
-      slices.flatMap(({ spec }) => spec ?? []),
+      slices,
       (name): DeviceClassObject | undefined => snapshot.object('DeviceClass', name),
-      allocatedBy(claims),
+      allocated,
     );
   }
+}
+
+/** All devices, and what of them is taken. */
+function devicesOf(snapshot: Snapshot): KnownDevices {
+  const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
+  const claims = [
+    ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
+    ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
+  ];
+  return {
+    slices: new SliceIndex(slices.flatMap(({ spec }) => spec ?? [])),
+    allocated: allocatedBy(claims),
+  };
 }
 
 /** A claim of an earlier try is in the way until it is deleted. */
