@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { ObjectScan } from './object-scan.ts';
 import {
+  findFirst,
   findPath,
   integerAt,
   MemberCursor,
@@ -148,10 +149,19 @@ test('every path of a JSON object is found, and its value ends where it ends', (
         if (typeof value === 'number' && value >= 0) {
           assert.equal(integerAt(bytes, start, end), value);
         }
-        assert.equal(findPath(bytes, 0, bytes.length, pathOf(...path, 'ABSENT')), -1);
+        assert.equal(findFirst(bytes, 0, bytes.length, pathOf(...path)), start);
+        const absent = pathOf(...path, 'ABSENT');
+        assert.equal(findPath(bytes, 0, bytes.length, absent), -1);
+        assert.equal(findFirst(bytes, 0, bytes.length, absent), -1);
       }
     }),
   );
+});
+
+test('the first of a name is found without a look at what stands behind it', () => {
+  const bytes = Buffer.from('{"a":{"b":1,"c":2},"a":');
+  assert.equal(findFirst(bytes, 0, bytes.length, pathOf('a', 'c')), 16);
+  assert.equal(findFirst(bytes, 0, bytes.length, pathOf('b')), -1);
 });
 
 test('a cursor lists the members in order', () => {
@@ -176,6 +186,7 @@ test('damaged bytes never lead beyond the end', () => {
       scan.scan(bytes, 0, bytes.length);
       const start = findPath(bytes, 0, bytes.length, pathOf('spec', 'nodeName'));
       assert.ok(start <= bytes.length);
+      assert.ok(findFirst(bytes, 0, bytes.length, pathOf('spec', 'nodeName')) <= bytes.length);
     }),
   );
 });

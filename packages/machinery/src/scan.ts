@@ -214,6 +214,24 @@ export function findPath(bytes: Uint8Array, start: number, end: number, path: Sc
 }
 
 /**
+ * `findPath` in bytes where no name stands twice in an object, as in all that is stored: the first
+ * is the one, and what stands behind it is not looked at.
+ */
+export function findFirst(bytes: Uint8Array, start: number, end: number, path: ScanPath): number {
+  let at = skipSpace(bytes, start, end);
+  for (let step = 0; step < path.length; step++) {
+    const name = path[step]!;
+    if (!pathCursor.open(bytes, at, end)) return -1;
+    do {
+      if (!pathCursor.nextKey()) return -1;
+    } while (!pathCursor.is(name) && pathCursor.skip());
+    if (!pathCursor.is(name)) return -1;
+    at = pathCursor.valueStart;
+  }
+  return at;
+}
+
+/**
  * The integer that starts at `start` (a quote before it is stepped over), or -1 where there is
  * none.
  */

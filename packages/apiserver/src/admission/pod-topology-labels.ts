@@ -4,13 +4,14 @@
  */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { findPath, MemberCursor, pathOf, stringValue } from '@megaplane/machinery/scan';
+import { findFirst, MemberCursor, pathOf, stringValue } from '@megaplane/machinery/scan';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { findServed, keyOf } from '../served.ts';
 import { emptyRow, type Row } from '../storage.ts';
 
-const LABELS = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'];
-const LABEL_KEYS = LABELS.map((name) => Buffer.from(name));
+const LABELS = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'].map((name) => {
+  return { name, key: Buffer.from(name) };
+});
 const NODE_LABELS = pathOf('metadata', 'labels');
 const row = emptyRow();
 const cursor = new MemberCursor();
@@ -38,7 +39,7 @@ function label({ world }: Admitted, object: JsonObject, node: string): void {
   if (found === null) return;
   const metadata = objectAt(object, 'metadata') ?? {};
   const labels: JsonObject = { ...objectAt(metadata, 'labels') };
-  for (const name of LABELS) {
+  for (const { name } of LABELS) {
     const value = found[name];
     if (value !== undefined) labels[name] = value;
   }
@@ -47,13 +48,12 @@ function label({ world }: Admitted, object: JsonObject, node: string): void {
 
 /** The zone and region of a stored node, found without parsing it; null where it has neither. */
 function topologyOf({ bytes, start, end }: Row): Readonly<Record<string, string>> | null {
-  const at = findPath(bytes, start, end, NODE_LABELS);
+  const at = findFirst(bytes, start, end, NODE_LABELS);
   if (at < 0 || !cursor.open(bytes, at, end)) return null;
   let found: Record<string, string> | null = null;
   while (cursor.next()) {
-    for (const [index, name] of LABELS.entries()) {
-      const key = LABEL_KEYS[index];
-      if (key === undefined || !cursor.is(key)) continue;
+    for (const { name, key } of LABELS) {
+      if (!cursor.is(key)) continue;
       found ??= {};
       found[name] = stringValue(bytes, cursor.valueStart, cursor.valueEnd);
     }
