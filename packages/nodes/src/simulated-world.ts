@@ -21,7 +21,6 @@ import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
 import type { KubeletEndpoint } from './node-status.ts';
 import { Pods } from './pods.ts';
 import type { PortConfig } from './port/port-config.ts';
-import { PORT_KINDS } from './port/port-config.ts';
 import type { Part } from './membership.ts';
 import type { KwokObject } from './stages/kwok-objects.ts';
 import { readStageFile } from './stages/stage-file.ts';
@@ -30,7 +29,8 @@ import { Registration } from './registration.ts';
 import type { NodesOptions } from './simulator.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 import { FileError } from './stages/yaml-fields.ts';
-import { loadStages } from './stages/stage-sets.ts';
+import { defaultMetrics } from './stages/kwok-files.ts';
+import { loadStages, takeDocument, type KwokFile } from './stages/stage-sets.ts';
 import { StagedWorld } from './staged-world.ts';
 
 export interface WorldParts {
@@ -142,22 +142,11 @@ export class SimulatedWorld {
   async start(): Promise<void> {
     const { options, config } = this.#parts;
     const warn = (message: string): void => options.log('warn', message);
-    const load = (names: readonly string[], isDefault = false): readonly Stage[] =>
-      loadStages(
-        names,
-        this.#staged.languages,
-        ({ kind, field }, file) => {
-          // options were read before there was a client
-          if (kind === 'KwokConfiguration') return true;
-          if (!Object.hasOwn(PORT_KINDS, kind)) return false;
-          config.put(kind, `${file} ${field.nameInside}`, field, isDefault);
-          return true;
-        },
-        warn,
-      );
-    const stages = load(options.stages);
+    const load = (files: readonly KwokFile[], isDefault = false): readonly Stage[] =>
+      loadStages(files, this.#staged.languages, takeDocument(config, isDefault), warn);
+    const stages = load(options.files);
     // what nobody says otherwise
-    if (!config.hasUsages && config.pages.length === 0) load(['metrics'], true);
+    if (!config.hasUsages && config.pages.length === 0) load(defaultMetrics(), true);
     const all = this.#withObjects(stages);
     await this.#staged.prepare(all, (stage, why) => {
       if (stages.includes(stage)) throw new Error(`stage ${stage.name}: ${why}`);

@@ -14,6 +14,8 @@ import { openKubeletPort, type KubeletPort } from './port/kubelet-port.ts';
 import { PortAccess } from './port/port-access.ts';
 import { PortConfig } from './port/port-config.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
+import { judgeKwokFiles } from './stages/kwok-files.ts';
+import type { KwokFile } from './stages/stage-sets.ts';
 import { Worlds } from './worlds.ts';
 
 /**
@@ -50,8 +52,8 @@ export interface NodesOptions {
   readonly disregardLabels: string;
   /** Addresses of pods. */
   readonly cidr: string;
-  /** Files of stages, or names of sets that come with the program; none: the compiled ones. */
-  readonly stages: readonly string[];
+  /** Files of stages and sets that come with the program; none: the compiled ones. */
+  readonly files: readonly KwokFile[];
   /** 0: no leases. */
   readonly leaseDurationSeconds: number;
   /** Connections for nodes and pods, and as many again for heartbeats. */
@@ -98,6 +100,8 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   if (parseCidr(options.cidr) === undefined) {
     throw new Error(`--cidr: ${options.cidr} is no IPv4 network of /8 to /30, such as 10.0.0.0/9`);
   }
+  // before the server is asked for anything: it may be down, and then nobody would hear of it
+  judgeKwokFiles(options.files);
   const limits = { connections: options.connections };
   const client = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   // As a kubelet does: renewals never wait behind the other traffic of their own process.

@@ -16,6 +16,7 @@ export interface Sent {
   readonly method: string;
   readonly path: string;
   readonly body: string;
+  readonly user: string;
   readonly done: SendDone;
   readonly tag: number;
 }
@@ -64,10 +65,11 @@ export class FakeClient implements Client {
     body: Uint8Array | string | null,
     done: SendDone,
     tag = 0,
+    user = '',
   ): boolean {
     if (this.room() === 0) return false;
     this.inFlight++;
-    this.sent.push({ method, path, body: String(body ?? ''), done, tag });
+    this.sent.push({ method, path, body: String(body ?? ''), done, tag, user });
     return true;
   }
 

@@ -6,6 +6,7 @@ import type { LogFlags } from '../logging.ts';
 import { readNamed } from '../named-file.ts';
 import { serve } from '../service.ts';
 import { oneOf, wholeNumber, words } from '../usage.ts';
+import type { KwokFile } from '@megaplane/nodes/stages/stage-sets';
 import { chaosCommand } from './nodes-chaos.ts';
 
 type Fidelity = 'lean' | 'kwok' | 'kubelet';
@@ -57,7 +58,9 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
   return addLogOptions(command).action(async (given: Flags) => {
     done(
       await serve(async () => {
-        const flags = await withConfiguration(command, given);
+        const { readKwokFiles } = await import('@megaplane/nodes/stages/kwok-files');
+        const files = readKwokFiles('--config', given.config ?? []);
+        const flags = await withConfiguration(command, given, files);
         const { runNodes } = await import('@megaplane/nodes/simulator');
         return runNodes({
           kubeconfig: flags.kubeconfig,
@@ -68,7 +71,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           zones: flags.zones,
           ...selectorsOf(flags),
           cidr: flags.cidr,
-          stages: flags.config ?? [],
+          files,
           shard: flags.shard,
           fidelity: flags.fidelity,
           kubeletCalls: flags.kubeletCalls,
@@ -162,16 +165,19 @@ function selectorsOf(flags: SelectorFlags): {
 }
 
 /** Options of a KwokConfiguration count where the command line says nothing. */
-async function withConfiguration(command: Command, flags: Flags): Promise<Flags> {
+async function withConfiguration(
+  command: Command,
+  flags: Flags,
+  files: readonly KwokFile[],
+): Promise<Flags> {
   const { readKwokDefaults } = await import('@megaplane/nodes/stages/kwok-configuration');
-  const { STAGE_SETS } = await import('@megaplane/nodes/stages/stage-sets');
   const merged: Record<string, unknown> = { ...flags };
   const log = logger(flags);
-  for (const file of flags.config ?? []) {
-    if (STAGE_SETS.some((set) => set === file)) continue;
-    const found = readKwokDefaults(file, textOf('--config', file), (text) => log('warn', text));
-    for (const [name, value] of Object.entries(found)) {
-      if (command.getOptionValueSource(name) !== 'cli') merged[name] = value;
+  for (const { name, text, isSet } of files) {
+    if (isSet) continue;
+    const found = readKwokDefaults(name, text, (message) => log('warn', message));
+    for (const [option, value] of Object.entries(found)) {
+      if (command.getOptionValueSource(option) !== 'cli') merged[option] = value;
     }
   }
   return merged as unknown as Flags;

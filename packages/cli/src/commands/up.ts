@@ -127,6 +127,11 @@ function missingComponent(flags: Flags): string | undefined {
 }
 
 async function run(flags: Flags): Promise<number> {
+  if (flags.stages !== undefined) {
+    // nothing is begun with files that the simulator would refuse
+    const files = await import('@megaplane/nodes/stages/kwok-files');
+    files.judgeKwokFiles(files.readKwokFiles('--stages', flags.stages));
+  }
   const { kubeletPortFor, runUp } = await import('../up/run.ts');
   return runUp({
     ...flags,

@@ -5,6 +5,8 @@
 import type { Field } from './yaml-fields.ts';
 import { readDocuments } from './yaml-fields.ts';
 
+export const CONFIGURATION_API_VERSION = 'config.kwok.x-k8s.io/v1alpha1';
+
 /** Values for flags, by the flag's name in camel case. */
 export interface KwokDefaults {
   readonly cidr?: string;

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -8,12 +10,19 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import fc from 'fast-check';
 import { completePatch, podStage, readyPatch } from '../pod-stages.ts';
 import { stageFunctions, type StageWorld } from '../templates/stage-functions.ts';
-import { durationMs } from './go-duration.ts';
+import { durationMs } from './go-numbers.ts';
 import { readStageFile } from './stage-file.ts';
-import { deleteRequest, patchRequest, type StageResource } from './stage-requests.ts';
+import { judgeKwokFiles, readKwokFiles } from './kwok-files.ts';
+import {
+  deleteRequest,
+  finalizersRequest,
+  patchRequest,
+  type StageResource,
+} from './stage-requests.ts';
 import { STAGE_SETS, stageSetFile } from './stage-sets.ts';
-import { chooseStage, delayOf, StageSubject, type Stage } from './stage.ts';
+import { chooseStage, delayOf, StageSubject, weightOf, type Stage } from './stage.ts';
 
+const KWOK = 'apiVersion: kwok.x-k8s.io/v1alpha1\n';
 const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 const NOW = '2026-01-02T03:04:05Z';
 const WORLD: StageWorld = {
@@ -202,7 +211,10 @@ test('weights decide by chance, and stages without one are left out', () => {
 
 test('an error names file, line, column and field', () => {
   const cases: readonly (readonly [text: string, message: RegExp])[] = [
-    [stage('  selector: {}\n  nxt: {}\n'), /^stages\.yaml:7:8: spec\.nxt: unknown field "nxt"$/],
+    [
+      stage('  selector: {}\n  nxt: {}\n'),
+      /^stages\.yaml:7:8: spec\.nxt: unknown field "nxt"; known are resourceRef, /,
+    ],
     [
       stage("  selector: {}\n  next: { statusTemplate: '{{ nosuch }}' }\n"),
       /stages\.yaml:7:27: spec\.next\.statusTemplate: .*function "nosuch" not defined/,
@@ -223,14 +235,9 @@ test('an error names file, line, column and field', () => {
       stage('  selector: { matchExpressions: [{ cel: { expression: "self.+" } }] }\n'),
       /expression: CEL: /,
     ],
-    [stage('  selector: {}\n  steps: [{ delete: true, event: {} }]\n'), /exactly one of/],
+    [stage('  selector: {}\n  steps: [{}]\n'), /one of event, finalizers, delete, patch, apply/],
+    [stage('  selector: {}\n  steps: [{ event: { type: Odd } }]\n'), /"Odd" is none of Normal/],
     [stage('  selector: {}\n  weight: heavy\n'), /spec\.weight: a whole number is expected/],
-    [
-      stage(
-        '  selector: {}\n  steps: [{ patch: { template: "", impersonation: { username: x } } }]\n',
-      ),
-      /impersonation is not supported/,
-    ],
     ['kind: Stage\napiVersion: kwok.x-k8s.io/v1alpha1\nmetadata: [', /stages\.yaml:3:12: /],
     [stage('').replace('name: s', ''), /metadata\.name: is required/],
   ];
@@ -277,14 +284,129 @@ test('what a template gives is read as kwok reads it', () => {
   );
 });
 
-test('a patch is sent as another user, for all kinds but those of kubelets', () => {
+test('a patch is sent as another user, of pods and nodes too', () => {
   const as = 'impersonation: { username: u }\n        root: data';
   assert.equal(patched('x: w', as), '{"data":{"x":"w"}}');
   const next = '    patches: [{ template: x, impersonation: { username: u } }]';
-  assert.throws(
-    () => read(stage(`  selector: {}\n  next:\n${next}`)),
-    /stages\.yaml:\d+:\d+: .*impersonation is not supported for Pods and Nodes/,
+  const [step] = only(stage(`  selector: {}\n  next:\n${next}`)).steps;
+  assert.equal(step?.kind === 'patch' && step.user, 'u');
+});
+
+test('the older form plays patches before the deletion, and a status without patches only', () => {
+  const kinds = (next: string): string =>
+    only(stage(`  selector: {}\n  next: ${next}`))
+      .steps.map((step) => (step.kind === 'patch' ? `patch ${step.subresource}` : step.kind))
+      .join();
+  const event = 'event: { type: Normal, reason: R }';
+  assert.equal(
+    kinds(`{ delete: true, patches: [{ template: x }], ${event} }`),
+    'event,patch ,delete',
   );
+  assert.equal(kinds('{ statusTemplate: z, patches: [{ template: x }] }'), 'patch ');
+  assert.equal(kinds('{ statusTemplate: z, statusSubresource: scale }'), 'patch scale');
+  assert.equal(kinds('{ event: { reason: R } }'), '', 'without a type no event is told');
+});
+
+test('finalizers are compared as they were before anything is removed', () => {
+  const after = (finalizers: string, held: readonly string[]): string => {
+    const [step] = only(stage(`  selector: {}\n  next: { finalizers: ${finalizers} }`)).steps;
+    assert(step?.kind === 'finalizers');
+    return finalizersRequest(step, PODS, { metadata: { finalizers: [...held] } })?.body ?? '';
+  };
+  const both = '{ add: [{ value: a }], remove: [{ value: a }] }';
+  assert.equal(after(both, ['a', 'b']), '[{"op":"remove","path":"/metadata/finalizers/0"}]');
+  const anew = '{"op":"add","path":"/metadata/finalizers","value":["a"]}';
+  assert.equal(after(both, ['a']), `[{"op":"remove","path":"/metadata/finalizers"},${anew}]`);
+  assert.equal(after(both, []), `[${anew}]`);
+  assert.equal(after('{ remove: [{ value: z }] }', ['a']), '');
+});
+
+test('weights from the object are read as Go reads whole numbers', () => {
+  const from = (weightFrom: string, annotation = ''): number | undefined => {
+    const one = only(stage(`  selector: {}\n  weight: 7\n  weightFrom: ${weightFrom}`));
+    return weightOf(one, new StageSubject({ metadata: { annotations: { w: annotation } } }));
+  };
+  const jq = '{ jq: { expression: .metadata.annotations.w } }';
+  const texts = ['12', '010', '0x_1F', '-0b11', '1_000', '08', '1.5', ''];
+  assert.deepEqual(
+    texts.map((text) => from(jq, text)),
+    [12, 8, 31, -3, 1000, undefined, undefined, undefined],
+  );
+  const cel = (expression: string): string => `{ cel: { expression: '${expression}' } }`;
+  assert.deepEqual(
+    ['1 + 1', '2.9', '3u', 'true'].map((text) => from(cel(text))),
+    [2, 2, 3, 1],
+  );
+});
+
+test('aliases and merged mappings are read as YAML 1.1 has them', () => {
+  const text = stage(`  selector: &any { matchLabels: { a: b } }
+  delay: { <<: &slow { durationMilliseconds: 5 }, jitterDurationMilliseconds: 9 }
+  next: { patches: [{ template: &one "x: 1" }, { template: *one, root: r }] }
+---
+${stage('  selector: {}\n').replace('name: s', 'name: t')}`);
+  const [first] = read(text);
+  assert.deepEqual([first?.delay?.durationMs, first?.delay?.jitterMs], [5, 9]);
+  assert.deepEqual(
+    first?.steps.map(({ kind }) => kind),
+    ['patch', 'patch'],
+  );
+});
+
+test('what is no file of kwok is refused with its place, before anything is played', () => {
+  const judge = (...texts: readonly string[]): void =>
+    judgeKwokFiles(texts.map((text, index) => ({ name: `f${index}.yaml`, text, isSet: false })));
+  const fine = stage('  selector: {}\n  next: { delete: true }\n');
+  const cases: readonly (readonly [texts: readonly string[], message: RegExp])[] = [
+    [[''], /^f0\.yaml:1:1: the file holds no document; kind: Stage is expected/],
+    [['# nothing\n---\n'], /^f0\.yaml:1:1: the file holds no document/],
+    [[fine, fine], /^f1\.yaml:3:19: .*: a stage s for Pod is there already, at f0\.yaml:3:19$/],
+    [
+      [fine.replace('kwok.x-k8s.io/v1alpha1', 'kwok.sigs.k8s.io/v1')],
+      /^f0\.yaml:1:13: apiVersion: "kwok\..*" has no Stage; write kwok\.x-k8s\.io\/v1alpha1$/,
+    ],
+    [['kind: Stag'], /^f0\.yaml:1:7: kind: "Stag" is no kind of kwok; known are Stage, Logs, /],
+    [
+      ['apiVersion: v1\nkind: KwokConfiguration'],
+      /has no KwokConfiguration; write config\.kwok\.x-k8s\.io\/v1alpha1$/,
+    ],
+    [
+      [`${KWOK}kind: Logs\nmetadata: { name: p }\nspec: { logs: [{ file: x }] }`],
+      /^f0\.yaml:4:24: spec\.logs\[0\]\.file: unknown field "file"; known are containers, /,
+    ],
+  ];
+  for (const [texts, message] of cases) {
+    assert.throws(
+      () => judge(...texts),
+      (error: Error) => message.test(error.message) || assert.fail(error.message),
+    );
+  }
+  judge(fine, fine.replace('name: s', 'name: t'));
+});
+
+test('a file that cannot be read, or is no text, is told with its name', (context) => {
+  const directory = mkdtempSync(join(tmpdir(), 'megaplane-stages-'));
+  context.after(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'a.yaml');
+  const refusal = (bytes: Uint8Array): string => {
+    writeFileSync(file, bytes);
+    try {
+      readKwokFiles('--config', [file]);
+    } catch (error) {
+      return (error as Error).message.replace(directory, '');
+    }
+    return '';
+  };
+  const noText = 'this is no text in UTF-8; a YAML file is expected';
+  assert.equal(refusal(Buffer.from('a: 1\nb: \0')), `/a.yaml:2:4: ${noText}`);
+  assert.equal(refusal(Buffer.from([0x61, 0xff])), `/a.yaml:1:2: ${noText}`);
+  assert.equal(refusal(Buffer.from('\uFEFFa: \u00e9\n')), '');
+  const name = (one: string) => (): unknown => readKwokFiles('--config', [one]);
+  assert.throws(
+    name(directory),
+    /^Error: --config: cannot read .*: it is a directory; name the files/,
+  );
+  assert.throws(name('nosuch'), /cannot read nosuch: ENOENT.* \(and it is none of the sets fast, /);
 });
 
 test('expressions see pods as structs of Go: what is left out is zero, and not there', () => {

@@ -28,13 +28,19 @@ export interface OtherDocument {
 
 export interface StageFile {
   readonly stages: readonly Stage[];
+  /** Where the names of these stages stand. */
+  readonly places: readonly Field[];
   readonly others: readonly OtherDocument[];
+  /** What is understood and does nothing. */
+  readonly warnings: readonly string[];
 }
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 const PATCH_TYPES = ['json', 'merge', 'strategic'] as const;
 const APPLY_TYPES = ['apply', 'merge', 'strategic'] as const;
-const STEP_KINDS = ['patch', 'event', 'finalizers', 'delete', 'apply'] as const;
+/** In the order in which one step does them. */
+const STEP_KINDS = ['event', 'finalizers', 'delete', 'patch', 'apply'] as const;
+const EVENT_TYPES = ['Normal', 'Warning'] as const;
 
 /** What stages may use: functions of templates, and what expressions know. */
 export interface StageLanguages {
@@ -47,7 +53,9 @@ export function readStageFile(file: string, text: string, languages: StageLangua
   const { functions } = languages;
   const environment = stageEnvironment(languages.clock);
   const stages: Stage[] = [];
+  const places: Field[] = [];
   const others: OtherDocument[] = [];
+  const warnings: string[] = [];
   for (const document of readDocuments(file, text)) {
     const top = ['apiVersion', 'kind', 'metadata', 'spec', 'status', 'options', 'data'];
     const member = document.members(top);
@@ -57,21 +65,24 @@ export function readStageFile(file: string, text: string, languages: StageLangua
       others.push({ apiVersion, kind, field: document });
       continue;
     }
-    const stage = new StageReader(functions, environment).read(member('metadata'), member('spec'));
-    if (stage !== null) stages.push(stage);
+    const reader = new StageReader(functions, environment, warnings);
+    const stage = reader.read(member('metadata'), member('spec'));
+    if (stage === null) continue;
+    stages.push(stage);
+    places.push(member('metadata').inside('name'));
   }
-  return { stages, others };
+  return { stages, places, others, warnings };
 }
 
 class StageReader {
   readonly #functions: TemplateFunctions;
   readonly #environment: Environment;
-  /** The stage is for Pods or Nodes. */
-  #isKubelets = false;
+  readonly #warnings: string[];
 
-  constructor(functions: TemplateFunctions, environment: Environment) {
+  constructor(functions: TemplateFunctions, environment: Environment, warnings: string[]) {
     this.#functions = functions;
     this.#environment = environment;
+    this.#warnings = warnings;
   }
 
   read(metadata: Field, spec: Field): Stage | null {
@@ -84,7 +95,6 @@ class StageReader {
     const resource = part('resourceRef').members(['apiGroup', 'kind']);
     const apiVersion = resource('apiGroup').text('v1') || 'v1';
     const kind = resource('kind').text();
-    this.#isKubelets = apiVersion === 'v1' && (kind === 'Pod' || kind === 'Node');
     const selector = part('selector');
     const choice = selector.members(['matchLabels', 'matchAnnotations', 'matchExpressions']);
     const steps = this.#steps(part('next'), part('steps'));
@@ -97,7 +107,7 @@ class StageReader {
       conditions: choice('matchExpressions')
         .items()
         .map((item) => conditionOf(item, this.#environment)),
-      weight: part('weight').number(0),
+      weight: part('weight').count(0),
       weightFrom: sourceOf(part('weightFrom'), this.#environment),
       delay: delayOf(part('delay'), this.#environment),
       steps,
@@ -108,10 +118,14 @@ class StageReader {
 
   #steps(next: Field, steps: Field): StageStep[] {
     const older = this.#next(next);
-    return steps.isAbsent ? older : steps.items().map((step) => this.#step(step));
+    const newer = steps.items().flatMap((step) => this.#step(step));
+    const all = steps.items().length === 0 ? older : newer;
+    // what is deleted can only be told of
+    const end = all.findIndex(({ kind }) => kind === 'delete');
+    return all.filter(({ kind }, index) => end < 0 || index <= end || kind === 'event');
   }
 
-  /** The older form, in the order in which kwok plays it. */
+  /** The older form, in the order of kwok v0.8: a status template counts without patches only. */
   #next(next: Field): StageStep[] {
     const part = next.members(
       ['event', 'finalizers', 'delete', 'patches', 'statusTemplate', 'statusSubresource'].concat(
@@ -119,51 +133,60 @@ class StageReader {
       ),
     );
     const steps: StageStep[] = [];
-    if (!part('event').isAbsent) steps.push(this.#event(part('event')));
+    if (!part('event').isAbsent) steps.push(...this.#event(part('event')));
     if (!part('finalizers').isAbsent) steps.push(finalizersOf(part('finalizers')));
-    if (part('delete').flag()) steps.push({ kind: 'delete' });
-    for (const patch of part('patches').items()) steps.push(this.#patch(patch));
+    const patches = part('patches')
+      .items()
+      .map((patch) => this.#patch(patch));
+    steps.push(...patches);
     const status = part('statusTemplate');
-    if (!status.isAbsent) {
-      const user = this.#user(part('statusPatchAs'));
+    if (!status.isAbsent && patches.length > 0) {
+      this.#warnings.push(
+        status.error('is left aside where there are patches, as in kwok').message,
+      );
+    } else if (status.text('') !== '') {
+      const user = userOf(part('statusPatchAs'));
       const subresource = part('statusSubresource').text('status');
       const template = this.#template(status);
       steps.push({ kind: 'patch', type: '', subresource, root: 'status', template, user });
     }
+    if (part('delete').flag()) steps.push({ kind: 'delete' });
     return steps;
   }
 
-  #step(step: Field): StageStep {
+  /** What one step does, in kwok's order. */
+  #step(step: Field): StageStep[] {
     const part = step.members(STEP_KINDS);
     const given = STEP_KINDS.filter((kind) => !part(kind).isAbsent);
-    const [kind] = given;
-    if (kind === undefined || given.length > 1) {
-      throw step.error(`exactly one of ${STEP_KINDS.join(', ')} is expected`);
-    }
-    const field = part(kind);
+    if (given.length === 0) throw step.error(`one of ${STEP_KINDS.join(', ')} is expected`);
+    return given.flatMap((kind) => this.#partOfStep(kind, part(kind)));
+  }
+
+  #partOfStep(kind: (typeof STEP_KINDS)[number], field: Field): StageStep[] {
     switch (kind) {
       case 'patch':
-        return this.#patch(field);
+        return [this.#patch(field)];
       case 'event':
         return this.#event(field);
       case 'finalizers':
-        return finalizersOf(field);
+        return [finalizersOf(field)];
       case 'apply':
-        return this.#apply(field);
+        return [this.#apply(field)];
       case 'delete':
-        if (!field.flag()) throw field.error('only true makes sense here');
-        return { kind };
+        return field.flag() ? [{ kind }] : [];
     }
   }
 
-  #event(event: Field): StageStep {
+  /** None without a type: kwok's recorder drops such events. */
+  #event(event: Field): StageStep[] {
     const part = event.members(['type', 'reason', 'message']);
-    return {
-      kind: 'event',
-      type: part('type').text('Normal'),
-      reason: part('reason').text(''),
-      message: this.#template(part('message'), ''),
-    };
+    const reason = part('reason').text('');
+    const message = part('message').text('');
+    if (part('type').text('') !== '') {
+      return [{ kind: 'event', type: part('type').oneOf(EVENT_TYPES), reason, message }];
+    }
+    this.#warnings.push(event.error('no event is told without type: Normal or Warning').message);
+    return [];
   }
 
   #patch(patch: Field): StageStep {
@@ -174,30 +197,24 @@ class StageReader {
       subresource: part('subresource').text(''),
       root: part('root').text(''),
       template: this.#template(part('template')),
-      user: this.#user(part('impersonation')),
+      user: userOf(part('impersonation')),
     };
   }
 
   #apply(apply: Field): StageStep {
-    const part = apply.members(['template', 'subresource', 'type']);
+    const part = apply.members(['template', 'subresource', 'type', 'impersonation']);
     return {
       kind: 'apply',
       type: part('type').isAbsent ? 'apply' : part('type').oneOf(APPLY_TYPES),
       subresource: part('subresource').text(''),
       template: this.#template(part('template')),
+      user: userOf(part('impersonation')),
     };
   }
 
-  /** Whom a patch is sent as, '' for ourselves; kwok knows it for all kinds but these two. */
-  #user(field: Field): string {
-    if (field.isAbsent) return '';
-    if (this.#isKubelets) throw field.error('impersonation is not supported for Pods and Nodes');
-    return field.members(['username'])('username').text();
-  }
-
-  #template(field: Field, fallback?: string): Template {
+  #template(field: Field): Template {
     try {
-      return new Template(field.text(fallback).trim(), this.#functions);
+      return new Template(field.text().trim(), this.#functions);
     } catch (error) {
       if (error instanceof TemplateError) throw field.error(error.message);
       throw error;
@@ -205,9 +222,14 @@ class StageReader {
   }
 }
 
+/** Whom a request is sent as, '' for ourselves. */
+function userOf(field: Field): string {
+  return field.isAbsent ? '' : field.members(['username'])('username').text();
+}
+
 function conditionOf(item: Field, environment: Environment): StageCondition {
   const part = item.members(['cel', 'jq', 'key', 'operator', 'values']);
-  if (!part('cel').isAbsent) {
+  if (!part('cel').isAbsent && part('jq').isAbsent && part('key').isAbsent) {
     const expression = part('cel').members(['expression'])('expression');
     return { kind: 'cel', program: celOf(expression, environment) };
   }
@@ -266,9 +288,9 @@ function delayOf(field: Field, environment: Environment): StageDelay | null {
   );
   const jitter = part('jitterDurationMilliseconds');
   return {
-    durationMs: part('durationMilliseconds').number(0),
+    durationMs: part('durationMilliseconds').count(0),
     durationFrom: sourceOf(part('durationFrom'), environment),
-    jitterMs: jitter.isAbsent ? null : jitter.number(0),
+    jitterMs: jitter.isAbsent ? null : jitter.count(0),
     jitterFrom: sourceOf(part('jitterDurationFrom'), environment),
   };
 }

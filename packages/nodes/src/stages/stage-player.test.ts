@@ -8,6 +8,10 @@ import { readStageFile } from './stage-file.ts';
 import { StagePlayer } from './stage-player.ts';
 
 const HEAD = 'apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\n';
+const LABELLED = { metadata: { labels: { of: '' } } };
+const THINGS = {
+  ...{ apiVersion: 'example.com/v1', kind: 'Thing', resource: 'things', namespaced: true },
+};
 const REF = 'resourceRef: { apiGroup: example.com/v1, kind: Thing }';
 
 interface Scene {
@@ -45,13 +49,13 @@ function scene(...specs: readonly string[]): Scene {
   } as unknown as EventRecorder;
   const player = new StagePlayer({
     client,
-    resource: { apiVersion: 'example.com/v1', kind: 'Thing', resource: 'things', namespaced: true },
+    resource: THINGS,
     stages,
     recorder,
     metrics: new SimulatorMetrics(),
     isOurs: () => true,
     pathOf: (id) => `/apis/example.com/v1/namespaces/d/things/t${id}`,
-    resourceOf: () => undefined,
+    resourceOf: () => THINGS,
     onError: (message) => errors.push(message),
   });
   const see = (id: number, object: object, version: number, isNew = true): void => {
@@ -71,7 +75,7 @@ function scene(...specs: readonly string[]): Scene {
 test('steps play in order, each after the answer of the one before', () => {
   const one = scene(`  selector: {}
   steps:
-    - event: { reason: Begun, message: 'hello {{ .metadata.name }}' }
+    - event: { type: Normal, reason: Begun, message: 'hello {{ .metadata.name }}' }
     - finalizers: { add: [{ value: x/y }] }
     - patch: { root: spec, template: 'a: 1' }
     - patch:
@@ -79,9 +83,11 @@ test('steps play in order, each after the answer of the one before', () => {
         root: status
         type: json
         template: '[{ op: add, path: /p, value: x }]'
-    - delete: true`);
+    - delete: true
+    - patch: { root: spec, template: 'a: 2' }
+    - event: { type: Warning, reason: Gone, message: '' }`);
   one.see(1, {}, 5);
-  assert.deepEqual(one.events, ['t1 Normal Begun hello t1']);
+  assert.deepEqual(one.events, ['t1 Normal Begun hello {{ .metadata.name }}']);
   const path = '/apis/example.com/v1/namespaces/d/things/t1';
   const added = one.client.answer(200, {});
   assert.deepEqual(JSON.parse(added.body), [
@@ -94,6 +100,7 @@ test('steps play in order, each after the answer of the one before', () => {
   assert.deepEqual(JSON.parse(status.body), [{ op: 'add', path: '/status/p', value: 'x' }]);
   const deleted = one.client.answer(200, {});
   assert.equal(deleted.method, 'DELETE');
+  assert.equal(one.events[1], 't1 Warning Gone ', 'of what is gone only events are told');
   assert.deepEqual([one.player.pending, one.errors], [0, []]);
 });
 
@@ -155,4 +162,35 @@ test('a patch that changes nothing is not sent', () => {
   const one = scene("  selector: {}\n  next: { patches: [{ root: spec, template: 'a: 1' }] }");
   one.see(1, { spec: { a: 1 } }, 5);
   assert.equal(one.client.sent.length, 0);
+});
+
+test('what is applied is made, and patched where it is there already', () => {
+  const apply = '{ name: c, labels: { of: {{ .metadata.name | Quote }} } }';
+  const one = scene(`  selector: {}
+  immediateNextStage: true
+  steps:
+    - apply:
+        template: '{ apiVersion: example.com/v1, kind: Thing, metadata: ${apply} }'
+        type: merge
+        impersonation: { username: eve }`);
+  one.see(1, {}, 5);
+  const path = '/apis/example.com/v1/namespaces/d/things';
+  const exists = { reason: 'AlreadyExists' };
+  const made = one.client.answer(409, exists);
+  assert.deepEqual([made.method, made.path, made.user], ['POST', path, 'eve']);
+  const patched = one.client.answer(200, { metadata: { resourceVersion: '9' } });
+  assert.deepEqual([patched.method, patched.path, patched.user], ['PATCH', `${path}/c`, 'eve']);
+  assert.equal((JSON.parse(patched.body) as typeof LABELLED).metadata.labels.of, 't1');
+  assert.equal(one.client.sent.length, 0, 'the answer is another object: no next stage for it');
+  assert.deepEqual([one.player.pending, one.errors], [0, []]);
+});
+
+test('a delay that cannot be had is none, and is told', () => {
+  const delay = '{ durationFrom: { cel: { expression: "self.spec.nope" } } }';
+  const one = scene(`  selector: {}
+  delay: ${delay}
+  next: { patches: [{ root: spec, template: 'a: 1' }] }`);
+  one.see(1, {}, 5);
+  assert.deepEqual(JSON.parse(one.client.answer(200).body), { spec: { a: 1 } });
+  assert.match(one.errors.join(), /^stage s0: .*no such key/);
 });

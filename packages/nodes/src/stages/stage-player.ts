@@ -67,6 +67,10 @@ interface Play {
   readonly stage: Stage;
   step: number;
   failures: number;
+  /** The object as the last patch left it, where the server said so. */
+  answer: Buffer | null;
+  /** What is sent when the request under way finds its object there already. */
+  orElse: StageRequest | null;
 }
 
 /** See the head of the file. Give `handler` to the informer, call `tick` often. */
@@ -160,10 +164,19 @@ export class StagePlayer {
     this.#guard(object, '', () => {
       const stage = chooseStage(this.#options.stages, subject, (n) => this.#below(n));
       if (stage === undefined) return;
-      const delayMs = delayOf(stage, subject, this.#nowMs(), () => this.#client.random());
+      const delayMs = this.#delayOf(stage, subject);
       if (delayMs === 0 && this.#client.room() > 0) this.#begin(id, stage, object);
       else this.#wait(id, stage, delayMs, text);
     });
+  }
+
+  /** A delay that cannot be had is none, as in kwok. */
+  #delayOf(stage: Stage, subject: StageSubject): number {
+    let delayMs = 0;
+    this.#guard(subject.object, stage.name, () => {
+      delayMs = delayOf(stage, subject, this.#nowMs(), () => this.#client.random());
+    });
+    return delayMs;
   }
 
   #below(n: number): number {
@@ -230,7 +243,7 @@ export class StagePlayer {
   };
 
   #begin(id: number, stage: Stage, object: JsonObject): void {
-    const play: Play = { object, stage, step: 0, failures: 0 };
+    const play: Play = { object, stage, step: 0, failures: 0, answer: null, orElse: null };
     this.#plays.set(id, play);
     this.#next(id, play);
   }
@@ -242,24 +255,21 @@ export class StagePlayer {
       for (; play.step < stage.steps.length; play.step++) {
         const request = this.#requestOf(play);
         if (request === null) continue;
-        this.#send(id, request);
+        this.#send(id, play, request);
         return;
       }
-      this.#end(id, play, null);
+      this.#end(id, play);
     });
-    if (!isFine) this.#end(id, play, null);
+    if (!isFine) this.#end(id, play);
   }
 
   #requestOf({ stage, object, step: at }: Play): StageRequest | null {
     const { resource, recorder, resourceOf } = this.#options;
     const step = stage.steps[at];
     switch (step?.kind) {
-      case 'event': {
-        const type = step.type === 'Warning' ? 'Warning' : 'Normal';
-        const message = step.message.render(object);
-        recorder.event(this.#subjectOf(object), type, step.reason, message);
+      case 'event':
+        recorder.event(this.#subjectOf(object), step.type, step.reason, step.message);
         return null;
-      }
       case 'finalizers':
         return finalizersRequest(step, resource, object);
       case 'delete':
@@ -288,7 +298,9 @@ export class StagePlayer {
     };
   }
 
-  #send(id: number, { method, path, contentType, body, user }: StageRequest): void {
+  #send(id: number, play: Play, request: StageRequest): void {
+    const { method, path, contentType, body, user } = request;
+    play.orElse = request.orElse;
     const tag = id * 256 + this.#generation.get(id);
     if (this.#client.send(method, path, contentType, body, this.#onAnswer, tag, user)) return;
     this.#wheel.arm(id, this.#nowMs() + ROOM_MS);
@@ -304,37 +316,44 @@ export class StagePlayer {
     const id = Math.floor(tag / 256);
     const play = this.#plays.get(id);
     if (play === undefined || this.#generation.get(id) !== tag % 256) return;
-    if (status === STATUS_NONE || status === 429 || status === 503 || status === 504) {
+    const answer = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    if (isTrouble(status, answer)) {
       this.#options.metrics.errors++;
       const pauseMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(play.failures++, 11));
       this.#wheel.arm(id, this.#nowMs() + pauseMs * (1 + 0.2 * this.#client.random()));
       return;
     }
-    const answer = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-    const isDelete = play.stage.steps[play.step]?.kind === 'delete';
-    if (status >= 300 && status !== 404 && status !== 409) {
+    const { orElse } = play;
+    if (status === 409 && orElse !== null && answer.includes('"AlreadyExists"')) {
+      this.#send(id, play, orElse);
+      return;
+    }
+    const kind = play.stage.steps[play.step]?.kind;
+    if (status >= 300 && status !== 404 && (status !== 409 || kind === 'apply')) {
       const where = objectPath(this.#options.resource, play.object);
       this.#tell(play.stage.name, `${where}: ${status}: ${answer.toString('utf8').slice(0, 300)}`);
     }
     // What is gone or changed meanwhile shows as an event: the rest of the stage is not for it.
-    if (status >= 300 || isDelete) return this.#end(id, play, null);
+    if (status >= 300) return this.#end(id, play);
     play.failures = 0;
+    if (kind === 'delete') play.answer = null;
+    else if (kind !== 'apply') play.answer = Buffer.from(answer);
     play.step++;
-    if (play.step < play.stage.steps.length) this.#next(id, play);
-    else this.#end(id, play, answer);
+    this.#next(id, play);
   };
 
-  /** A stage is over; `answer` is the object as the server has it now, where it said so. */
-  #end(id: number, play: Play, answer: Buffer | null): void {
+  /** A stage is over: the object is looked at as the server has it now. */
+  #end(id: number, play: Play): void {
     if (this.#plays.get(id) !== play) return;
     this.#plays.delete(id);
     const newer = this.#newer.get(id);
     this.#newer.delete(id);
+    const { answer } = play;
     const isLater =
       answer !== null && resourceVersionOf(answer, 0, answer.length) > this.#versions.get(id);
     if (play.stage.isImmediate && answer !== null && isLater) {
       this.#versions.set(id, resourceVersionOf(answer, 0, answer.length));
-      this.#consider(id, Buffer.from(answer));
+      this.#consider(id, answer);
     } else if (newer !== undefined) {
       this.#consider(id, newer);
     }
@@ -359,4 +378,10 @@ export class StagePlayer {
     this.#told.add(key);
     this.#options.onError(stage === '' ? message : `stage ${stage}: ${message}`);
   }
+}
+
+/** A server in trouble: the step is repeated (kwok's `shouldRetry`). */
+function isTrouble(status: number, answer: Buffer): boolean {
+  if (status === STATUS_NONE || status === 429 || status === 503 || status === 504) return true;
+  return status === 500 && answer.includes('"ServerTimeout"');
 }

@@ -19,12 +19,14 @@ export interface StageResource {
 }
 
 export interface StageRequest {
-  readonly method: 'PATCH' | 'DELETE';
+  readonly method: 'PATCH' | 'DELETE' | 'POST';
   readonly path: string;
   readonly contentType: string;
   readonly body: string;
   /** To act as; '' for ourselves. */
   readonly user: string;
+  /** What is sent where the object is there already; null: nothing. */
+  readonly orElse: StageRequest | null;
 }
 
 const CONTENT_OF = {
@@ -66,6 +68,7 @@ export function patchRequest(
     contentType: CONTENT_OF[type],
     body: JSON.stringify(body),
     user: step.user,
+    orElse: null,
   };
 }
 
@@ -104,7 +107,7 @@ function prefixed(value: JsonValue, root: string): JsonValue {
   );
 }
 
-/** The request that applies another object. */
+/** The request that applies another object: as kwok, it is made, or patched where it is there. */
 export function applyRequest(
   step: Extract<StageStep, { readonly kind: 'apply' }>,
   object: JsonObject,
@@ -117,15 +120,30 @@ export function applyRequest(
     const kind = `${text(value['apiVersion'])} ${text(value['kind'])}`;
     throw new StageError(`the server has no ${kind}`);
   }
+  const made = of.namespaced ? inNamespaceOf(value, object) : value;
   const tail = step.subresource === '' ? '' : `/${step.subresource}`;
   const query = step.type === 'apply' ? '?fieldManager=kwok&force=true' : '';
-  return {
+  const body = JSON.stringify(made);
+  const { user } = step;
+  const patch: StageRequest = {
     method: 'PATCH',
-    path: `${objectPath(of, value)}${tail}${query}`,
-    contentType: CONTENT_OF[step.type],
-    body: JSON.stringify(value),
-    user: '',
+    path: `${objectPath(of, made)}${tail}${query}`,
+    ...{ contentType: CONTENT_OF[step.type], body, user, orElse: null },
   };
+  if (tail !== '') return patch;
+  const metadata = isObject(made['metadata']) ? made['metadata'] : {};
+  const isNamed = text(metadata['name']) !== '';
+  const path = resourcePath(of, text(metadata['namespace']), '');
+  const orElse = isNamed ? patch : null;
+  return { method: 'POST', path, contentType: CONTENT.json, body, user, orElse };
+}
+
+/** What names no namespace is made in that of the object whose stage it is. */
+function inNamespaceOf(made: JsonObject, object: JsonObject): JsonObject {
+  const metadata = isObject(made['metadata']) ? made['metadata'] : {};
+  if (text(metadata['namespace']) !== '') return made;
+  const own = isObject(object['metadata']) ? object['metadata'] : {};
+  return { ...made, metadata: { ...metadata, namespace: text(own['namespace']) } };
 }
 
 /** The request that changes finalizers, or null where they are as they should be. */
@@ -141,28 +159,28 @@ export function finalizersRequest(
   if (operations.length === 0) return null;
   const body = JSON.stringify(operations);
   const path = objectPath(of, object);
-  return { method: 'PATCH', path, contentType: CONTENT_OF.json, body, user: '' };
+  return { method: 'PATCH', path, contentType: CONTENT_OF.json, body, user: '', orElse: null };
 }
 
+/** As kwok: what is added is compared with what was there before anything is removed. */
 function finalizerOperations(
   step: Extract<StageStep, { readonly kind: 'finalizers' }>,
   names: readonly string[],
 ): JsonObject[] {
   const path = '/metadata/finalizers';
   const operations: JsonObject[] = [];
-  let left = names;
-  if (step.isEmpty) left = [];
-  else if (step.remove.length > 0) left = names.filter((name) => !step.remove.includes(name));
-  if (left.length === 0 && names.length > 0) operations.push({ op: 'remove', path });
-  else {
-    for (let at = names.length - 1; at >= 0; at--) {
-      if (left.includes(names[at] ?? '')) continue;
+  for (let at = names.length - 1; at >= 0 && !step.isEmpty; at--) {
+    if (step.remove.includes(names[at] ?? ''))
       operations.push({ op: 'remove', path: `${path}/${at}` });
-    }
   }
-  const added = step.add.filter((name) => !left.includes(name));
-  if (added.length > 0 && left.length === 0) operations.push({ op: 'add', path, value: added });
-  else for (const value of added) operations.push({ op: 'add', path: `${path}/-`, value });
+  const isNothingLeft = step.isEmpty || operations.length === names.length;
+  if (isNothingLeft) operations.splice(0);
+  if (isNothingLeft && names.length > 0) operations.push({ op: 'remove', path });
+  if (isNothingLeft && step.add.length > 0)
+    operations.push({ op: 'add', path, value: [...step.add] });
+  for (const value of isNothingLeft ? [] : step.add) {
+    if (!names.includes(value)) operations.push({ op: 'add', path: `${path}/-`, value });
+  }
   return operations;
 }
 
@@ -172,7 +190,7 @@ export function deleteRequest(of: StageResource, object: JsonObject): StageReque
   const preconditions = { uid: text(metadata['uid']) };
   const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions });
   const path = objectPath(of, object);
-  return { method: 'DELETE', path, contentType: CONTENT.json, body, user: '' };
+  return { method: 'DELETE', path, contentType: CONTENT.json, body, user: '', orElse: null };
 }
 
 /** The value that a template gives as YAML 1.1; throws a StageError. */

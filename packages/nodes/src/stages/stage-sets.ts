@@ -1,62 +1,95 @@
-// shell: files of stages
 /** Which stages play: files that the user names, or the sets that come with the program. */
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readStageFile, type OtherDocument, type StageLanguages } from './stage-file.ts';
+import { PORT_KINDS, type PortConfig } from '../port/port-config.ts';
+import { CONFIGURATION_API_VERSION } from './kwok-configuration.ts';
+import { readStageFile, STAGE_API_VERSION, type OtherDocument } from './stage-file.ts';
+import type { StageLanguages } from './stage-file.ts';
 import type { Stage } from './stage.ts';
+import { FileError, type Field } from './yaml-fields.ts';
 
 /** Sets that come with the program; `fast` is what plays without any, as compiled code. */
 export const STAGE_SETS = ['fast', 'general', 'chaos', 'volume', 'metrics'] as const;
 export type StageSet = (typeof STAGE_SETS)[number];
 
+/** A file's text, or that of a set. */
+export interface KwokFile {
+  readonly name: string;
+  readonly text: string;
+  readonly isSet: boolean;
+}
+
 /** Kinds of kwokctl's that files may hold and that change nothing here. */
 const IGNORED_KINDS = new Set(['KwokctlConfiguration', 'KwokctlResource', 'KwokctlComponent']);
+/** Read before there is a server: its options are flags. */
+const CONFIGURATION = 'KwokConfiguration';
+const KINDS: readonly string[] = ['Stage', ...Object.keys(PORT_KINDS), CONFIGURATION];
 
-function isSet(name: string): name is StageSet {
-  return STAGE_SETS.some((one) => one === name);
-}
+const EMPTY = 'the file holds no document; kind: Stage is expected, or another one of kwok';
 
 /** The path of a set that comes with the program. */
 export function stageSetFile(name: StageSet): string {
   return fileURLToPath(new URL(`../../stages/${name}.yaml`, import.meta.url));
 }
 
+/** Takes a document that is no stage; throws a FileError. */
+export type TakeDocument = (document: OtherDocument, file: string) => void;
+
+/** Puts what is said about the kubelets' port where the port looks. */
+export function takeDocument(config: PortConfig, isDefault = false): TakeDocument {
+  return ({ kind, field }, file) => {
+    if (kind !== CONFIGURATION) config.put(kind, `${file} ${field.nameInside}`, field, isDefault);
+  };
+}
+
 /**
  * The stages of files and sets, in their order. Throws an Error that names file, line and column.
- * `take` gets documents of other kinds and says whether it knows what to do with them; `warn` hears
- * of those that are left aside.
+ * `take` gets documents of kwok's other kinds; `warn` hears of those that are left aside.
  */
 export function loadStages(
-  names: readonly string[],
+  files: readonly KwokFile[],
   languages: StageLanguages,
-  take: (document: OtherDocument, file: string) => boolean,
+  take: TakeDocument,
   warn: (message: string) => void,
 ): Stage[] {
   const stages: Stage[] = [];
-  for (const name of names) {
-    const path = isSet(name) ? stageSetFile(name) : name;
-    const { stages: found, others } = readStageFile(name, textOf(path), languages);
-    for (const other of others) {
-      const { apiVersion, kind, field } = other;
-      if (take(other, name)) continue;
-      if (!IGNORED_KINDS.has(kind)) {
-        throw field.error(`${apiVersion} ${kind} is no kind that the simulator knows`);
-      }
-      warn(field.error(`${kind} is for kwokctl and changes nothing`).message);
-    }
-    for (const stage of found) {
-      const isTwice = stages.some((one) => one.name === stage.name && one.kind === stage.kind);
-      if (isTwice) throw new Error(`${name}: there are two stages ${stage.name} for ${stage.kind}`);
+  const seen = new Map<string, string>();
+  const once = (what: string, field: Field): void => {
+    const before = seen.get(what);
+    if (before !== undefined) throw field.error(`${what} is there already, at ${before}`);
+    seen.set(what, field.place);
+  };
+  for (const { name, text, isSet } of files) {
+    const file = readStageFile(name, text, languages);
+    const { stages: found, places, others } = file;
+    for (const warning of file.warnings) warn(warning);
+    for (const [index, stage] of found.entries()) {
+      const place = places[index];
+      if (place !== undefined) once(`a stage ${stage.name} for ${stage.kind}`, place);
       stages.push(stage);
+    }
+    if (found.length + others.length === 0) throw new FileError(`${name}:1:1: ${EMPTY}`);
+    for (const other of others) {
+      const { kind, field } = other;
+      if (IGNORED_KINDS.has(kind)) {
+        warn(field.error(`${kind} is for kwokctl and changes nothing`).message);
+        continue;
+      }
+      judgeKind(other);
+      if (!isSet && kind !== CONFIGURATION) once(`${kind} ${field.nameInside}`, field);
+      take(other, name);
     }
   }
   return stages;
 }
 
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new Error(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
+function judgeKind({ apiVersion, kind, field }: OtherDocument): void {
+  const found = JSON.stringify(kind);
+  if (!KINDS.includes(kind)) {
+    throw field.inside('kind').error(`${found} is no kind of kwok; known are ${KINDS.join(', ')}`);
   }
+  const version = kind === CONFIGURATION ? CONFIGURATION_API_VERSION : STAGE_API_VERSION;
+  if (apiVersion === version) return;
+  throw field
+    .inside('apiVersion')
+    .error(`${JSON.stringify(apiVersion)} has no ${kind}; write ${version}`);
 }

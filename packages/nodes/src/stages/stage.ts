@@ -2,14 +2,21 @@
  * One Stage of kwok (`kwok.x-k8s.io/v1alpha1`), compiled: when it plays, after what delay, with
  * which weight, and the steps that it takes. The rules are those of kwok v0.8.
  */
-import { CelError, Duration, Timestamp, type CelValue } from '@megaplane/machinery/cel/values';
+import { parseTimestamp } from '@megaplane/machinery/cel/time-library';
+import {
+  CelError,
+  Duration,
+  Timestamp,
+  Uint,
+  type CelValue,
+} from '@megaplane/machinery/cel/values';
 import type { Program } from '@megaplane/machinery/cel/program';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { selfOf } from '../cel/go-struct.ts';
 import type { JqQuery } from '../jq/jq.ts';
 import type { Template } from '../templates/template-run.ts';
-import { durationMs } from './go-duration.ts';
+import { durationMs, wholeNumberOf } from './go-numbers.ts';
 
 export type SelectorOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
 
@@ -31,9 +38,9 @@ export type StageSource =
 export type StageStep =
   | {
       readonly kind: 'event';
-      readonly type: string;
+      readonly type: 'Normal' | 'Warning';
       readonly reason: string;
-      readonly message: Template;
+      readonly message: string;
     }
   | {
       readonly kind: 'finalizers';
@@ -57,6 +64,8 @@ export type StageStep =
       readonly type: 'apply' | 'merge' | 'strategic';
       readonly subresource: string;
       readonly template: Template;
+      /** User to act as; '' for ourselves. */
+      readonly user: string;
     };
 
 export interface StageDelay {
@@ -155,13 +164,20 @@ export function weightOf(stage: Stage, subject: StageSubject): number | undefine
   if (weightFrom === null) return weight;
   if (weightFrom.kind === 'cel') {
     const value = evaluated(weightFrom.program, subject);
-    if (typeof value !== 'bigint') throw new StageError('weightFrom gives no int');
-    return Number(value);
+    if (value instanceof Duration) return Number(value.nanos);
+    const number = numberOf(typeof value === 'boolean' ? BigInt(value) : value);
+    if (number === undefined) throw new StageError('weightFrom gives no number');
+    return Math.trunc(number);
   }
   const [first] = weightFrom.query.run(subject.object) ?? [];
   if (typeof first === 'number') return Math.trunc(first);
-  if (typeof first !== 'string') return weight;
-  return /^[+-]?(0x[0-9a-f]+|0b[01]+|0o[0-7]+|\d+)$/i.test(first) ? Number(first) : undefined;
+  return typeof first === 'string' ? wholeNumberOf(first) : weight;
+}
+
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'bigint') return Number(value);
+  if (value instanceof Uint) return Number(value.value);
+  return typeof value === 'number' ? value : undefined;
 }
 
 /**
@@ -220,14 +236,19 @@ function sourceMs(
     const value = evaluated(source.program, subject);
     if (value instanceof Duration) return Number(value.nanos / 1_000_000n);
     if (value instanceof Timestamp) return Number(value.nanos / 1_000_000n) - nowMs;
-    throw new StageError('a delay in CEL gives no duration');
+    const given = typeof value === 'string' ? durationMs(value) : nanosMs(numberOf(value));
+    if (given === undefined) throw new StageError('a delay in CEL gives no duration');
+    return given;
   }
   const [first] = source.query.run(subject.object) ?? [];
   if (typeof first !== 'string') return fallback ?? undefined;
   if (first === '') return undefined;
-  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(first)) {
-    const timeMs = Date.parse(first);
-    if (!Number.isNaN(timeMs)) return timeMs - nowMs;
-  }
+  const time = parseTimestamp(first);
+  if (time instanceof Timestamp) return Number(time.nanos / 1_000_000n) - nowMs;
   return durationMs(first) ?? fallback ?? undefined;
+}
+
+/** A number of CEL is one of nanoseconds, as a duration of Go. */
+function nanosMs(nanos: number | undefined): number | undefined {
+  return nanos === undefined ? undefined : nanos / 1e6;
 }

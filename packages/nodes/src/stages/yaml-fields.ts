@@ -1,7 +1,17 @@
 /** YAML documents read field by field, so that every error says its line and column. */
-import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type Node, type Pair } from 'yaml';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  type Document,
+  type Node,
+  type Pair,
+  type YAMLMap,
+} from 'yaml';
 
-/** What is wrong in a file: `FILE:LINE:COLUMN: FIELD: what`. */
 /** Members of metadata that files and servers hold. */
 export const METADATA: readonly string[] = [
   ...['name', 'namespace', 'labels', 'annotations', 'creationTimestamp', 'uid', 'generation'],
@@ -9,12 +19,16 @@ export const METADATA: readonly string[] = [
   ...['deletionGracePeriodSeconds', 'selfLink', 'generateName'],
 ];
 
+/** What is wrong in a file: `FILE:LINE:COLUMN: FIELD: what`. */
 export class FileError extends Error {}
 
 interface Source {
   readonly file: string;
   readonly lines: LineCounter;
+  readonly document: Document;
 }
+
+type Entry = Pair<Node, Node | null>;
 
 /** One value of a document and where it stands. */
 export class Field {
@@ -23,7 +37,7 @@ export class Field {
   readonly #source: Source;
 
   constructor(node: Node | null, path: string, source: Source) {
-    this.#node = node;
+    this.#node = isAlias(node) ? (node.resolve(source.document) ?? null) : node;
     this.path = path;
     this.#source = source;
   }
@@ -50,26 +64,54 @@ export class Field {
     return `${part('namespace')}/${part('name')}`;
   }
 
-  /** The error that says `what` is wrong here. */
-  error(what: string): FileError {
+  /** `FILE:LINE:COLUMN`. */
+  get place(): string {
     const offset = this.#node?.range?.[0] ?? 0;
     const { line, col } = this.#source.lines.linePos(offset);
-    const where = `${this.#source.file}:${line}:${col}`;
-    return new FileError(
-      this.path === '' ? `${where}: ${what}` : `${where}: ${this.path}: ${what}`,
-    );
+    return `${this.#source.file}:${line}:${col}`;
+  }
+
+  /** The error that says `what` is wrong here. */
+  error(what: string): FileError {
+    const { place, path } = this;
+    return new FileError(path === '' ? `${place}: ${what}` : `${place}: ${path}: ${what}`);
+  }
+
+  /** A member, whatever its name; absent where this is no mapping. */
+  inside(name: string): Field {
+    const found = isMap(this.#node) ? this.#entriesOf(this.#node) : [];
+    const entry = found.find((one) => nameOf(one) === name);
+    return this.#child(entry?.value ?? null, name, this.#node);
+  }
+
+  /** What a mapping holds, with what it merges from others (`<<`), as YAML 1.1 does. */
+  #entriesOf(map: YAMLMap): readonly Entry[] {
+    const entries = map.items as Entry[];
+    if (!entries.some(isMerge)) return entries;
+    const found = entries.filter((entry) => !isMerge(entry));
+    for (const { value } of entries.filter(isMerge)) {
+      for (const one of isSeq(value) ? (value.items as Node[]) : [value]) {
+        const source = isAlias(one) ? one.resolve(this.#source.document) : one;
+        if (!isMap(source)) throw this.error('<< takes a mapping, or a list of them');
+        const names = new Set(found.map(nameOf));
+        found.push(...this.#entriesOf(source).filter((entry) => !names.has(nameOf(entry))));
+      }
+    }
+    return found;
   }
 
   /** The members of a mapping; names that are not among `known` are refused. */
   members(known: readonly string[]): (name: string) => Field {
-    if (this.isAbsent) return (name) => this.#child(null, name);
+    if (this.isAbsent) return (name) => this.#child(null, name, this.#node);
     const node = this.#node;
     if (!isMap(node)) throw this.error('a mapping is expected');
     const found = new Map<string, Field>();
-    for (const pair of node.items as Pair<Node, Node | null>[]) {
-      const name = isScalar(pair.key) ? String(pair.key.value) : '';
+    for (const pair of this.#entriesOf(node)) {
+      const name = nameOf(pair);
       const child = this.#child(pair.value ?? pair.key, name);
-      if (!known.includes(name)) throw child.error(`unknown field ${JSON.stringify(name)}`);
+      if (!known.includes(name)) {
+        throw child.error(`unknown field ${JSON.stringify(name)}; known are ${known.join(', ')}`);
+      }
       found.set(name, child);
     }
     return (name) => found.get(name) ?? this.#child(null, name, node);
@@ -90,7 +132,21 @@ export class Field {
       return fallback;
     }
     const value = isScalar(this.#node) ? this.#node.value : undefined;
-    if (typeof value !== 'string') throw this.error('a text is expected');
+    if (typeof value !== 'string') throw this.error(`a text is expected${this.#found}`);
+    return value;
+  }
+
+  /** What stands here in place of what is expected. */
+  get #found(): string {
+    if (isMap(this.#node)) return ', not a mapping';
+    if (isSeq(this.#node)) return ', not a list';
+    return isScalar(this.#node) ? `, not ${JSON.stringify(this.#node.value)}` : '';
+  }
+
+  /** A whole number that is not negative. */
+  count(fallback: number): number {
+    const value = this.number(fallback);
+    if (value < 0) throw this.error(`a number of 0 or more is expected${this.#found}`);
     return value;
   }
 
@@ -98,7 +154,7 @@ export class Field {
     if (this.isAbsent) return fallback;
     const value = isScalar(this.#node) ? this.#node.value : undefined;
     if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-      throw this.error('a whole number is expected');
+      throw this.error(`a whole number is expected${this.#found}`);
     }
     return value;
   }
@@ -129,7 +185,7 @@ export class Field {
   flag(): boolean {
     if (this.isAbsent) return false;
     const value = isScalar(this.#node) ? this.#node.value : undefined;
-    if (typeof value !== 'boolean') throw this.error('true or false is expected');
+    if (typeof value !== 'boolean') throw this.error(`true or false is expected${this.#found}`);
     return value;
   }
 
@@ -138,8 +194,8 @@ export class Field {
     if (this.isAbsent) return [];
     const node = this.#node;
     if (!isMap(node)) throw this.error('a mapping is expected');
-    return (node.items as Pair<Node, Node | null>[]).map((pair) => {
-      const name = isScalar(pair.key) ? String(pair.key.value) : '';
+    return this.#entriesOf(node).map((pair) => {
+      const name = nameOf(pair);
       return [name, this.#child(pair.value, name)];
     });
   }
@@ -147,15 +203,7 @@ export class Field {
   /** A mapping of texts, or undefined where it is left out. */
   texts(): Readonly<Record<string, string>> | undefined {
     if (this.isAbsent) return undefined;
-    const node = this.#node;
-    if (!isMap(node)) throw this.error('a mapping is expected');
-    const pairs = node.items as Pair<Node, Node | null>[];
-    return Object.fromEntries(
-      pairs.map((pair) => {
-        const name = isScalar(pair.key) ? String(pair.key.value) : '';
-        return [name, this.#child(pair.value, name).text('')];
-      }),
-    );
+    return Object.fromEntries(this.entries().map(([name, field]) => [name, field.text('')]));
   }
 
   #child(node: Node | null, name: string, near: Node | null = null): Field {
@@ -172,11 +220,19 @@ class AbsentField extends Field {
   }
 }
 
+function nameOf({ key }: Entry): string {
+  return isScalar(key) ? String(key.value) : '';
+}
+
+/** `<<`, which the parser makes a symbol where nothing quotes it. */
+function isMerge({ key }: Entry): boolean {
+  return isScalar(key) && (key.value === '<<' || typeof key.value === 'symbol');
+}
+
 /** The documents of a file; empty ones are left out. Throws a FileError. */
 export function readDocuments(file: string, text: string): readonly Field[] {
   const lines = new LineCounter();
   const documents = parseAllDocuments(text, { lineCounter: lines, version: '1.1' });
-  const source = { file, lines };
   const fields: Field[] = [];
   for (const document of documents) {
     const [error] = document.errors;
@@ -185,7 +241,7 @@ export function readDocuments(file: string, text: string): readonly Field[] {
       const what = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '');
       throw new FileError(`${file}:${line}:${col}: ${what}`);
     }
-    const field = new Field(document.contents, '', source);
+    const field = new Field(document.contents, '', { file, lines, document });
     if (!field.isAbsent) fields.push(field);
   }
   return fields;

@@ -1,4 +1,4 @@
-/** Durations as Go's `time.ParseDuration` reads them. */
+/** Durations and whole numbers as Go's `time.ParseDuration` and `strconv.ParseInt` read them. */
 
 const UNITS_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -22,4 +22,16 @@ export function durationMs(text: string): number | undefined {
     sum += Number(number) * (UNITS_MS[unit] ?? 0);
   }
   return text.startsWith('-') ? -sum : sum;
+}
+
+/** Digits by their prefix, with `_` between them where there is a prefix; `010` is octal. */
+const WHOLE_NUMBER = /^([+-]?)(0x(?:_?[\da-f])+|0b(?:_?[01])+|0o?(?:_?[0-7])+|0|[1-9](?:_?\d)*)$/i;
+
+/** A whole number in any base that Go knows; undefined where the text is none. */
+export function wholeNumberOf(text: string): number | undefined {
+  const match = WHOLE_NUMBER.exec(text);
+  if (match === null) return undefined;
+  const digits = (match[2] ?? '').replaceAll('_', '').replace(/^0(?=\d)/, '0o');
+  const number = Number(digits);
+  return match[1] === '-' ? -number : number;
 }
