@@ -14,7 +14,7 @@ import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
 import { COMPATIBILITY, type EmulatedVersion } from '@megaplane/scheduler/profile';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
-import { parseDocument, stringify } from 'yaml';
+import { parseAllDocuments, stringify, type YAMLParseError } from 'yaml';
 import { readNamed } from './named-file.ts';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
@@ -24,13 +24,25 @@ function readConfiguration(
 ): SchedulerConfiguration {
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
-  // As kube-scheduler reads it: `yes` is true, and a member must not be there twice.
+  // As kube-scheduler reads it: `yes` is true, no member twice, and nothing after `---`.
   const text = readNamed('--config', file).toString();
-  const document = parseDocument(text, { version: '1.1' });
-  if (document.errors.length > 0) throw faults(document.errors.map(({ message }) => message));
-  const parsed = parseConfiguration(document.toJS() as JsonValue, plugins, text);
+  const [document] = parseAllDocuments(text, { version: '1.1' });
+  const errors = document?.errors ?? [];
+  const others = errors.filter(({ code }) => code !== 'DUPLICATE_KEY');
+  if (others.length > 0) throw faults(others.map(({ message }) => message));
+  if (errors.length > 0) throw faults([repeatedMembers(text, errors)]);
+  const parsed = parseConfiguration((document?.toJS() ?? null) as JsonValue, plugins, text);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
+}
+
+/** Members that are there twice, in kube-scheduler's words. */
+function repeatedMembers(text: string, errors: readonly YAMLParseError[]): string {
+  const lines = errors.map(({ pos, linePos }) => {
+    const [, member = ''] = /^["']?([^\s"':,}]*)/.exec(text.slice(pos[0])) ?? [];
+    return `  line ${linePos?.[0].line ?? 0}: key ${JSON.stringify(member)} already set in map`;
+  });
+  return ['strict decoding error: yaml: unmarshal errors:', ...lines].join('\n  ');
 }
 
 /** What a file says, or the defaults without one. */

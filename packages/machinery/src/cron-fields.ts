@@ -4,7 +4,7 @@
  */
 
 import { quoted } from './quoting.ts';
-import { parseDuration } from './times.ts';
+import { durationFault } from './times.ts';
 
 /** Values of a field as bits, and whether it was a star. */
 export interface CronField {
@@ -63,16 +63,6 @@ export function cronFault(text: string): string {
   }
   const fields = parseCronFields(text);
   return typeof fields === 'string' ? fields : '';
-}
-
-/** What Go's `ParseDuration` says, or ''. */
-function durationFault(text: string): string {
-  if (parseDuration(text) !== undefined) return '';
-  const [whole, unit = ''] =
-    /^[+-]?(?:[\d.]+(?:ns|us|µs|μs|ms|s|m|h))*\d[\d.]*([^\d.]*)/.exec(text) ?? [];
-  if (whole === undefined) return `time: invalid duration ${quoted(text)}`;
-  const what = unit === '' ? 'missing unit' : `unknown unit ${quoted(unit)}`;
-  return `time: ${what} in duration ${quoted(text)}`;
 }
 
 function parseField(text: string, rule: FieldRule): CronField | string {

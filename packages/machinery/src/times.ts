@@ -5,6 +5,7 @@
  * A time is seconds since 1970 with nanoseconds beside it, so that what protobuf holds passes
  * through unchanged. /
  */
+import { quoted } from './quoting.ts';
 
 const NANOS_PER_SECOND = 1e9;
 
@@ -179,6 +180,16 @@ export function parseDuration(text: string): number | undefined {
   }
   if (nanos > Number.MAX_SAFE_INTEGER * 1024) return undefined;
   return match?.[1] === '-' ? -nanos : nanos;
+}
+
+/** What Go's `ParseDuration` says, or ''. */
+export function durationFault(text: string): string {
+  if (parseDuration(text) !== undefined) return '';
+  const [whole, unit = ''] =
+    /^[+-]?(?:[\d.]+(?:ns|us|µs|μs|ms|s|m|h))*\d[\d.]*([^\d.]*)/.exec(text) ?? [];
+  if (whole === undefined) return `time: invalid duration ${quoted(text)}`;
+  const what = unit === '' ? 'missing unit' : `unknown unit ${quoted(unit)}`;
+  return `time: ${what} in duration ${quoted(text)}`;
 }
 
 const ZERO_TIME = '0001-01-01T00:00:00Z';

@@ -29,7 +29,14 @@ test('what is no configuration is refused with what was expected', () => {
     const parsed = parseConfiguration(value);
     return parsed.ok ? '' : parsed.errors.join();
   };
-  assert.equal(textOf(5), 'the configuration is no object');
+  // Recorded from kube-scheduler v1.36.1.
+  assert.equal(
+    textOf(5),
+    "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go value of " +
+      'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
+      'Kind string "json:\\"kind,omitempty\\"" }',
+  );
+  assert.equal(textOf(null), "Object 'Kind' is missing");
   assert.equal(textOf({}), "Object 'Kind' is missing");
   const shown = parseConfiguration({ ...HEAD, apiVersion: '' }, [], 'the text');
   assert(!shown.ok);

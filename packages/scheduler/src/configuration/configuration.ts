@@ -90,7 +90,9 @@ function isRegistered(kind: string, version: string): boolean {
 
 /** What makes a value no KubeSchedulerConfiguration v1; empty if it is one. */
 function typeError(value: JsonValue, source: string): string {
-  if (!isObject(value)) return 'the configuration is no object';
+  // An empty file is as good as an empty object.
+  if (value === null) return typeError({}, source);
+  if (!isObject(value)) return untyped(value);
   const unread = strictDecode(value, TYPE).error;
   if (unread !== '') return `couldn't get version/kind; json parse error: ${unread}`;
   const { apiVersion, kind } = typeOf(value);
@@ -104,6 +106,16 @@ function typeError(value: JsonValue, source: string): string {
     return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${kind}`;
   }
   return unregistered(kind, apiVersion);
+}
+
+/** What upstream says of a value where it looks for a type. */
+function untyped(value: JsonValue): string {
+  const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+  const member = (name: string, json: string): string =>
+    `${name} string ${JSON.stringify(`json:${JSON.stringify(`${json},omitempty`)}`)}`;
+  const type = `struct { ${member('APIVersion', 'apiVersion')}; ${member('Kind', 'kind')} }`;
+  const why = `json: cannot unmarshal ${found} into Go value of type ${type}`;
+  return `couldn't get version/kind; json parse error: ${why}`;
 }
 
 /** The two members that are looked at before all others. */
@@ -147,7 +159,9 @@ function decodeArguments(configuration: JsonObject): { error: string; unknown: s
       const args = entry['args'] ?? {};
       const whose = `decoding args for plugin ${plugin}`;
       const type = schema.type.slice(schema.type.indexOf('.') + 1);
-      const fault = isObject(args) ? argumentTypeError(args, plugin, type) : '';
+      const fault = isObject(args)
+        ? argumentTypeError(args, plugin, type)
+        : `${whose}: ${untyped(args)}`;
       if (fault !== '') return { error: `${where}: ${fault}`, unknown };
       const decoded = strictDecode(args, schema);
       if (decoded.error !== '') return { error: `${where}: ${whose}: ${decoded.error}`, unknown };

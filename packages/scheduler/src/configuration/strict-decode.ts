@@ -3,7 +3,7 @@
  * types, and the same complaints, which operators search the web for.
  */
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+import { durationFault, formatDuration, parseDuration } from '@megaplane/machinery/times';
 
 export type Schema =
   | { readonly kind: 'int32' | 'int64' | 'float32' | 'string' | 'bool' | 'duration' | 'bytes' }
@@ -150,10 +150,10 @@ class Decoder {
     if (this.#last !== '') return value;
     if (typeof value !== 'string') {
       this.#last = mismatch(jsonTypeOf(value), schema, place);
-    } else if (parseGoDuration(value) === undefined) {
-      this.#last = `time: invalid duration ${JSON.stringify(value)}`;
+      return value;
     }
-    return value;
+    this.#last = durationFault(value);
+    return formatDuration(parseDuration(value) ?? 0);
   }
 
   #mismatch(found: string, schema: Schema, place: Place): null {
