@@ -24,17 +24,20 @@ export function whenFresh(world: World, call: Call, served: Served, answer: () =
     else call.fail(unclassified(fault));
   };
   const isWrite = call.exchange.method !== 'GET';
+  const { namespace, name } = call.info;
+  const knowsNames = storage.knowsNames === true;
+  const isCreation = knowsNames && call.exchange.method === 'POST';
+  const key = name === '' && !isCreation ? null : keyOf(served, namespace, name);
   if (isWrite) {
     call.keepBody();
-    call.retry = () => storage.refresh(null, settle);
+    call.retry = () => storage.refresh(knowsNames ? key : null, settle);
   }
-  const isLoaded = storage.isLoaded !== false;
-  if (isLoaded && (isWrite || !asksForNewest(call))) {
+  const isReady = isCreation || storage.isLoaded !== false;
+  if (isReady && (isWrite || !asksForNewest(call))) {
     answer();
     return;
   }
-  const { namespace, name } = call.info;
-  storage.refresh(name === '' ? null : keyOf(served, namespace, name), settle);
+  storage.refresh(key, settle);
 }
 
 /** No revision was given, by which upstream reads consistently; except for plain watches. */

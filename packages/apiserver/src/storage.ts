@@ -50,12 +50,13 @@ export const EXPECT_ABSENT = 0;
 export const EXPECT_ANY = -1;
 
 /**
- * How a write ended. `conflict`: the expectation did not hold and nothing changed. `full`: refused
+ * How a write ended. `done` has what is shown of the object since, where that may be other than
+ * what was given. `conflict`: the expectation did not hold and nothing changed. `full`: refused
  * at the memory limit. `unavailable`: the log does not take it now. `failed`: a remote storage
  * could not be asked or did not answer: not known to be done, a read will tell.
  */
 export type WriteOutcome =
-  | { readonly kind: 'done'; readonly revision: number }
+  | { readonly kind: 'done'; readonly revision: number; readonly shown?: Buffer }
   | { readonly kind: 'conflict' }
   | { readonly kind: 'full'; readonly message: string }
   | { readonly kind: 'unavailable'; readonly message: string }
@@ -110,6 +111,8 @@ export interface Storage {
   readonly isShared: boolean;
   /** False while reads would show less than there is; absent where that never is. */
   readonly isLoaded?: boolean;
+  /** Creations wait for nothing: which names are taken is known without what reads show. */
+  readonly knowsNames?: boolean;
   /** Why reads and writes cannot be relied on just now; null while they can. */
   readonly fault: string | null;
 
@@ -143,6 +146,9 @@ export interface Storage {
    * are the caller's again afterwards, unless the storage is shared.
    */
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void;
+
+  /** What would be shown of `value` were it written; absent where that is `value`. */
+  rehearse?(value: Buffer, done: WriteDone): void;
 
   /** Removes `key` if its newest modRevision is `expected` (or EXPECT_ANY). */
   delete(key: Buffer, expected: number, done: WriteDone): void;

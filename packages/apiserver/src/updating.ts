@@ -29,6 +29,7 @@ import {
   isStoredAs,
   readStored,
   refusedWrite,
+  sendRehearsed,
   sendWritten,
   type WriteContext,
 } from './writing.ts';
@@ -118,7 +119,7 @@ function storeNext(
   }
   if (context.isDryRun) {
     const revision = { ...objectAt(value, 'metadata'), resourceVersion: String(stored.revision) };
-    sendWritten(context, 200, { ...value, metadata: revision }, 0);
+    sendRehearsed(context, 200, { ...value, metadata: revision }, name, bytes);
     return;
   }
   claimFor(context, isEnd ? previous : next, previous, (claim) => {
@@ -130,7 +131,7 @@ function storeNext(
       if (outcome.kind === 'done') {
         if (isEnd) behaviourOf(served).release?.(value, world);
         claim.settle();
-        sendWritten(context, 200, value, outcome.revision, bytes);
+        sendWritten(context, 200, value, outcome.revision, outcome.shown ?? bytes);
         return;
       }
       claim.undo();

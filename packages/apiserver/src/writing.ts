@@ -2,7 +2,7 @@
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { required } from '@megaplane/machinery/fielderrors';
-import { equals, stringAt } from '@megaplane/machinery/json';
+import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { emptyObject } from '@megaplane/machinery/normal-form';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { settledForm } from '@megaplane/machinery/voids';
@@ -90,6 +90,32 @@ export function sendWritten(
   call.sendFrom(code, encoder.value.contentType, sink);
 }
 
+/** Answers with what would be written, as it would be shown. */
+export function sendRehearsed(
+  context: WriteContext,
+  code: number,
+  stored: JsonObject,
+  name: string,
+  bytes: Buffer,
+): void {
+  const { storage } = context.world;
+  if (storage.rehearse === undefined) {
+    sendWritten(context, code, stored, 0);
+    return;
+  }
+  storage.rehearse(bytes, (outcome) => {
+    if (outcome.kind !== 'done') {
+      context.call.fail(refusedWrite(context.served, name, outcome));
+      return;
+    }
+    const shown = JSON.parse((outcome.shown ?? bytes).toString('utf8')) as JsonObject;
+    const resourceVersion = stringAt(stored, 'metadata', 'resourceVersion');
+    const revised = resourceVersion === '' ? {} : { resourceVersion };
+    const metadata = { ...objectAt(shown, 'metadata'), ...revised };
+    sendWritten(context, code, { ...shown, metadata }, 0);
+  });
+}
+
 /** Turns what a storage says of a write that was not done into a Status. */
 export function refusedWrite(served: Served, name: string, outcome: WriteOutcome): Status {
   switch (outcome.kind) {
@@ -156,11 +182,11 @@ function insertTry(
       return;
     }
     const stored = keptForm(served, settledForm(object));
+    const bytes = encodeCanonical(stored);
     if (context.isDryRun) {
-      sendWritten(context, 201, stored, 0);
+      sendRehearsed(context, 201, stored, name, bytes);
       return;
     }
-    const bytes = encodeCanonical(stored);
     claimFor(context, object, null, (claim) => {
       if (claim.kind === 'taken') {
         if (attempt < CLAIM_TRIES_MAX) createTry(context, sent, attempt + 1);
@@ -169,7 +195,7 @@ function insertTry(
       }
       world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
         if (outcome.kind === 'done') {
-          sendWritten(context, 201, stored, outcome.revision, bytes);
+          sendWritten(context, 201, stored, outcome.revision, outcome.shown ?? bytes);
           return;
         }
         claim.undo();

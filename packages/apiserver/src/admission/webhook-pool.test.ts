@@ -99,3 +99,17 @@ test('a webhook that is slow, absent or strange fails in words that operators kn
     broken.close();
   }
 });
+
+test('a webhook that speaks in the clear is told as Go tells it', async () => {
+  const clear = createTcp((socket) => {
+    socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  });
+  await new Promise<void>((done) => clear.listen(0, '127.0.0.1', done));
+  const pool = new WebhookPool();
+  const { port } = clear.address() as { port: number };
+  const answer = await call(pool, port);
+  assert.ok(!answer.ok);
+  assert.equal(answer.why, 'http: server gave HTTP response to HTTPS client');
+  pool.close();
+  await new Promise((done) => clear.close(done));
+});

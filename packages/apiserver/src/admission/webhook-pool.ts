@@ -244,6 +244,9 @@ function goText(message: string): string {
   }
   const lookup = /getaddrinfo \w+ (\S+)/.exec(message);
   if (lookup !== null) return `dial tcp: lookup ${lookup[1] ?? ''}: no such host`;
+  // what answered in the clear is HTTP as a rule
+  if (/wrong version number/.test(message))
+    return 'http: server gave HTTP response to HTTPS client';
   if (/altnames|does not match certificate/i.test(message)) return CERTIFICATE + otherName(message);
   if (/expired/.test(message)) return `${CERTIFICATE}certificate has expired or is not yet valid`;
   if (/certificate|self-signed|self signed/.test(message)) {

@@ -1,13 +1,24 @@
 /**
  * ConversionReview: what a conversion webhook is asked, and what its answer means. Texts are
- * upstream's, up to `conversion webhook for <kind>`.
+ * upstream's, which asks about one object at a time: so they are those of one object.
  */
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { aggregate, fieldErrorText, type FieldError } from '@megaplane/machinery/fielderrors';
+import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-
-import { KIND_STRUCT } from './custom-objects.ts';
+import { checkAnnotations } from '@megaplane/machinery/validation-metadata';
+import { checkLabels } from '@megaplane/machinery/validation-rules';
+import {
+  decodeReview,
+  membersFault,
+  plain,
+  STATUS,
+  unfit,
+  wordOf,
+  type Check,
+} from '../review-decoding.ts';
 
 const GROUP = 'apiextensions.k8s.io';
+const KIND = 'ConversionReview';
 
 /** Where objects are to be brought, and how the webhook is spoken to. */
 export interface ReviewScope {
@@ -25,7 +36,7 @@ export function conversionBody(
 ): Buffer {
   const request = { uid, desiredAPIVersion: desired, objects };
   const apiVersion = `${GROUP}/${reviewVersion}`;
-  return Buffer.from(JSON.stringify({ kind: 'ConversionReview', apiVersion, request }));
+  return Buffer.from(JSON.stringify({ kind: KIND, apiVersion, request }));
 }
 
 export type Converted =
@@ -34,31 +45,31 @@ export type Converted =
 
 /**
  * Reads the answer: `originals` in their desired version, in their order, with metadata of their
- * own but for labels and annotations. `why` continues `conversion webhook for <kind> `.
+ * own but for labels and annotations. `who` is `conversion webhook for <kind>`.
  */
 export function readConversion(
   body: Buffer,
   scope: ReviewScope,
   originals: readonly JsonObject[],
+  who: string,
 ): Converted {
   const found = convertedIn(body, scope);
-  if (typeof found === 'string') return fail(`failed: ${found}`);
+  if (typeof found === 'string') return fail(`${who} failed: ${found}`);
   if (found.length !== originals.length) {
-    return fail(`returned ${found.length} objects, expected ${originals.length}`);
+    return fail(`${who} returned ${found.length} objects, expected ${originals.length}`);
   }
   const objects: JsonObject[] = [];
   for (const [index, original] of originals.entries()) {
-    const one = found[index] ?? null;
-    const isAlone = originals.length === 1;
-    const where = isAlone ? '' : ` in object at index ${index}`;
-    const place = `converted object at index ${index}`;
+    const one = decoded(found[index] ?? null);
+    if (typeof one === 'string') return fail(one);
     const foreign = foreignType(one, original, scope.desired);
-    const indexed = isAlone ? `object at index ${index}` : place;
-    if (foreign !== '') return fail(`returned invalid ${indexed}: ${foreign}`);
+    if (foreign !== '') return fail(`${who} returned invalid object at index 0: ${foreign}`);
     const fault = otherIdentity(one, original);
-    if (fault !== '') return fail(`returned invalid ${isAlone ? 'object' : place}: ${fault}`);
-    const restored = withMetadataOf(original, isObject(one) ? one : {});
-    if (typeof restored === 'string') return fail(`returned invalid metadata${where}: ${restored}`);
+    if (fault !== '') return fail(`${who} returned invalid object: ${fault}`);
+    const restored = withMetadataOf(original, one);
+    if (typeof restored === 'string') {
+      return fail(`${who} returned invalid metadata: ${restored}`);
+    }
     objects.push(restored);
   }
   return { ok: true, objects };
@@ -69,57 +80,62 @@ function fail(why: string): Converted {
 }
 
 /** The converted objects of a review, or what is wrong with it. */
-function convertedIn(body: Buffer, scope: ReviewScope): readonly JsonValue[] | string {
-  const review = parse(body);
-  if (typeof review === 'string') return review;
-  const foreign = foreignReview(review, scope.reviewVersion, body);
-  if (foreign !== '') return foreign;
-  const response = objectAt(review, 'response');
-  if (response === undefined) return 'no response provided';
-  const uid = stringAt(response, 'uid');
-  if (uid !== scope.uid) {
-    return `expected response.uid=${JSON.stringify(scope.uid)}, got ${JSON.stringify(uid)}`;
+function convertedIn(
+  body: Buffer,
+  { uid, reviewVersion: version }: ReviewScope,
+): readonly JsonValue[] | string {
+  const review = decodeReview(body.toString('utf8'), { group: GROUP, kind: KIND, version });
+  if (!review.ok) return review.why;
+  const response = review.review['response'] ?? null;
+  const fault = response === null ? '' : responseFault(response, version);
+  if (fault !== '') return fault;
+  const wanted = `${GROUP}/v1, Kind=${KIND}`;
+  if (version === 'v1' && review.told !== wanted) {
+    return `expected webhook response of ${wanted}, got ${review.told}`;
+  }
+  if (!isObject(response)) return 'no response provided';
+  const found = stringAt(response, 'uid');
+  // the older version does not look
+  if (version === 'v1' && found !== uid) {
+    return `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(found)}`;
   }
   const status = stringAt(response, 'result', 'status');
   if (status !== 'Success') {
     const message = stringAt(response, 'result', 'message');
     return message === '' ? `response.result.status was '${status}', not 'Success'` : message;
   }
-  return listAt(response, 'convertedObjects');
+  const { convertedObjects } = response;
+  return Array.isArray(convertedObjects) ? convertedObjects : [];
 }
 
-const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
+const OBJECTS: Check = (value, path) =>
+  Array.isArray(value) ? '' : unfit(value, `${path} of type []runtime.RawExtension`);
 
-/** What is wrong with the kind of an answer; upstream decodes it into the kind that it sent. */
-function foreignReview(review: JsonObject, wanted: string, body: Buffer): string {
-  const kind = stringAt(review, 'kind');
-  const apiVersion = stringAt(review, 'apiVersion');
-  if (kind === '') return `Object 'Kind' is missing in '${body.toString('utf8')}'`;
-  const version = REVIEW_VERSIONS.find((one) => apiVersion === `${GROUP}/${one}`);
-  if (kind !== 'ConversionReview' || version === undefined) {
-    const scheme = 'in scheme "pkg/runtime/scheme.go:111"';
-    return `no kind "${kind}" is registered for version "${apiVersion}" ${scheme}`;
+const RESPONSE: Readonly<Record<string, Check>> = {
+  uid: plain('types.UID'),
+  result: (value, path) => membersFault(value, STATUS, 'Status', path, 'v1.Status'),
+  convertedObjects: OBJECTS,
+};
+
+function responseFault(response: JsonValue, version: string): string {
+  if (!isObject(response)) {
+    return unfit(response, `ConversionReview.response of type ${version}.ConversionResponse`);
   }
-  if (version === wanted) return '';
-  return `converting (${version}.${kind}) to (${wanted}.${kind}): unknown conversion`;
+  return membersFault(response, RESPONSE, 'ConversionResponse', '.response', '');
 }
 
-function parse(body: Buffer): JsonObject | string {
-  let found = 'string';
-  try {
-    const value = JSON.parse(body.toString('utf8')) as JsonValue;
-    if (isObject(value)) return value;
-    found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
-  } catch (error) {
-    // what is no JSON is a string to upstream, which reads YAML, too
-    if (!(error instanceof SyntaxError)) throw error;
+/** One object of the answer as upstream's decoder of objects without a type takes it. */
+function decoded(one: JsonValue): JsonObject | string {
+  if (one === null) return 'unexpected end of JSON input';
+  if (!isObject(one)) {
+    return `json: cannot unmarshal ${wordOf(one)} into Go value of type map[string]interface {}`;
   }
-  const why = `json: cannot unmarshal ${found} into Go value of type ${KIND_STRUCT}`;
-  return `couldn't get version/kind; json parse error: ${why}`;
+  const isTyped = stringAt(one, 'apiVersion').split('/').length <= 2;
+  if (isTyped && stringAt(one, 'kind') !== '') return one;
+  return `Object 'Kind' is missing in '${JSON.stringify(one)}'`;
 }
 
-function foreignType(one: JsonValue, original: JsonObject, desired: string): string {
-  if (!isObject(one)) return 'the webhook returned no object there';
+function foreignType(one: JsonObject, original: JsonObject, desired: string): string {
   const version = stringAt(one, 'apiVersion');
   if (version !== desired) {
     return `invalid groupVersion (expected ${desired}, received ${version})`;
@@ -129,14 +145,14 @@ function foreignType(one: JsonValue, original: JsonObject, desired: string): str
   return received === kind ? '' : `invalid kind (expected ${kind}, received ${received})`;
 }
 
-function otherIdentity(one: JsonValue, original: JsonObject): string {
+function otherIdentity(one: JsonObject, original: JsonObject): string {
   for (const field of ['name', 'namespace'] as const) {
     const own = stringAt(original, 'metadata', field);
-    const theirs = stringAt(one ?? undefined, 'metadata', field);
+    const theirs = stringAt(one, 'metadata', field);
     if (own !== theirs) return `must have the same ${field}: ${own} != ${theirs}`;
   }
   const own = stringAt(original, 'metadata', 'uid');
-  const theirs = stringAt(one ?? undefined, 'metadata', 'uid');
+  const theirs = stringAt(one, 'metadata', 'uid');
   return own === theirs ? '' : `must have the same UID: ${own} != ${theirs}`;
 }
 
@@ -147,9 +163,7 @@ function withMetadataOf(original: JsonObject, converted: JsonObject): JsonObject
   if (!isObject(given)) return `invalid metadata of type ${typeName(given)} in converted object`;
   const metadata: JsonObject = { ...objectAt(original, 'metadata') };
   for (const field of ['labels', 'annotations'] as const) {
-    const values = given[field];
-    delete metadata[field];
-    if (values === undefined || values === null) continue;
+    const values = given[field] ?? {};
     if (!isObject(values)) {
       return `invalid metadata.${field} of type ${typeName(values)} in converted object`;
     }
@@ -158,10 +172,26 @@ function withMetadataOf(original: JsonObject, converted: JsonObject): JsonObject
       const what = `metadata.${field}[${key}] must be a string`;
       return `${what}, but is ${typeName(value)} in converted object`;
     }
-    metadata[field] = values;
+    const fault = changedFault(field, values, objectAt(metadata, field) ?? {});
+    if (fault !== '') return fault;
+    if (Object.keys(values).length > 0) metadata[field] = values;
+    else delete metadata[field];
   }
   const { kind, apiVersion, metadata: _, ...rest } = converted;
   return { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
+}
+
+/** What is wrong with labels or annotations that are not those of before. */
+function changedFault(
+  field: 'labels' | 'annotations',
+  values: JsonObject,
+  before: JsonObject,
+): string {
+  if (equals(values, before)) return '';
+  const found: FieldError[] = [];
+  if (field === 'labels') checkLabels(found, 'metadata.labels', values);
+  else checkAnnotations(found, 'metadata.annotation', values);
+  return found.length === 0 ? '' : aggregate(found.map(fieldErrorText));
 }
 
 /** A type as Go names it. */

@@ -65,15 +65,16 @@ export class ConversionWebhook {
       reviewVersion: this.#reviewVersion,
     };
     const shown = sent.map((object, index) => shownAt(object, revisions[index]?.revision ?? 0));
-    const who = `conversion webhook for ${kindText(first)} `;
+    const who = `conversion webhook for ${kindText(first)}`;
     this.#ask(conversionBody(scope, shown), (answer) => {
       if ('why' in answer) {
-        then({ ok: false, why: `${who}failed: ${answer.why}` });
+        then({ ok: false, why: `${who} failed: ${answer.why}` });
         return;
       }
-      const read = readConversion(answer.body, scope, sent);
+      const read = readConversion(answer.body, scope, sent, who);
       if (!read.ok) {
-        then({ ok: false, why: who + read.why });
+        if (sources.length > 1) this.#convertHalves(sources, desired, then);
+        else then({ ok: false, why: read.why });
         return;
       }
       let next = 0;
@@ -81,6 +82,24 @@ export class ConversionWebhook {
         foreign[index] === true ? (read.objects[next++] ?? own) : own,
       );
       then({ ok: true, values });
+    });
+  }
+
+  /** One of many spoils the answer: what is wrong is told of the first, as if it came alone. */
+  #convertHalves(
+    sources: readonly Unconverted[],
+    desired: string,
+    then: (outcome: ConversionOutcome) => void,
+  ): void {
+    const half = Math.ceil(sources.length / 2);
+    this.convert(sources.slice(0, half), desired, (first) => {
+      if (!first.ok) {
+        then(first);
+        return;
+      }
+      this.convert(sources.slice(half), desired, (second) => {
+        then(second.ok ? { ok: true, values: [...first.values, ...second.values] } : second);
+      });
     });
   }
 
@@ -99,8 +118,13 @@ export class ConversionWebhook {
     const target: WebhookTarget = { ...found, path: `${found.path}?${timed}` };
     this.#caller.call(target, body, TIMEOUT_MS, (response) => {
       if (!response.ok) then({ why: `Post "${url}": ${response.why}` });
-      else if (response.status >= 200 && response.status <= 299) then({ body: response.body });
-      else then({ why: httpFailure(response.status, response.body, response.contentType) });
+      else if (response.status >= 200 && response.status <= 299) {
+        const { status, contentType } = response;
+        const type = contentType || 'application/json';
+        const told = `status code: ${status} and content type: ${type}`;
+        if (response.body.length > 0) then({ body: response.body });
+        else then({ why: `0-length response with ${told}` });
+      } else then({ why: httpFailure(response.status, response.body, response.contentType) });
     });
   }
 }

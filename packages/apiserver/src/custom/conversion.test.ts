@@ -196,6 +196,33 @@ const BROKEN: readonly (readonly [string, Answer, RegExp])[] = [
     /Kind=Widget returned 0 objects, expected 1$/,
   ],
   [
+    'a list that is none',
+    ({ request }) => ({ uid: request.uid, result: { status: 'Success' }, convertedObjects: {} }),
+    /response\.convertedObjects of type \[\]runtime\.RawExtension$/,
+  ],
+  [
+    'nothing in the place of an object',
+    ({ request }) => ({
+      uid: request.uid,
+      result: { status: 'Success' },
+      convertedObjects: [null],
+    }),
+    /^unexpected end of JSON input$/,
+  ],
+  [
+    'labels that are none',
+    ({ request: { uid, desiredAPIVersion: apiVersion, objects } }) => ({
+      uid,
+      result: { status: 'Success' },
+      convertedObjects: objects.map((object) => ({
+        ...object,
+        apiVersion,
+        metadata: { ...object.metadata, labels: { 'a b': 'x' } },
+      })),
+    }),
+    /returned invalid metadata: metadata\.labels: Invalid value: "a b": name/,
+  ],
+  [
     'an object of another kind',
     ({ request }) => ({
       uid: request.uid,
@@ -231,6 +258,84 @@ for (const [what, answer, wanted] of BROKEN) {
     await end();
   });
 }
+
+test('an object that cannot be converted is in the way of lists and of itself alone', async () => {
+  const { ask, webhooks, end } = started();
+  for (const name of ['a', 'b', 'c']) {
+    await answered(ask('POST', V1, widget('v1', name, { size: 1 })), 201);
+  }
+  const works = webhooks.answer;
+  webhooks.answer = (review) => {
+    const isSpoilt = review.request.objects.some(({ metadata: { name } }) => name === 'b');
+    return isSpoilt ? { uid: review.request.uid, result: { message: 'not b' } } : works(review);
+  };
+  const why = 'conversion webhook for example.com/v1, Kind=Widget failed: not b';
+  assert.ok((await answered(ask('GET', V2), 500)).includes(why));
+  assert.ok((await answered(ask('GET', `${V2}/b`), 500)).includes(why));
+  const read = JSON.parse(await answered(ask('GET', `${V2}/c`))) as Widget;
+  assert.deepEqual([read.apiVersion, read.spec], ['example.com/v2', { width: 1 }]);
+  await answered(ask('GET', `${V2}/d`), 404);
+  await answered(ask('POST', V2, widget('v2', 'd', { width: 4 })), 201);
+  await answered(ask('POST', V2, widget('v2', 'b', { width: 4 })), 409);
+  await answered(ask('PATCH', `${V2}/a`, { spec: { width: 5 } }, MERGE));
+  const kept = JSON.parse(ask('GET', `${V1}/a`).text) as Widget;
+  assert.deepEqual(kept.spec, { size: 5 });
+  await answered(ask('DELETE', `${V2}/nobody`), 404);
+  await answered(ask('DELETE', `${V2}/c`));
+  webhooks.answer = works;
+  const list = JSON.parse(await answered(ask('GET', V2))) as { items: Widget[] };
+  assert.deepEqual(
+    list.items.map(({ metadata, spec }) => [metadata.name, spec]),
+    [
+      ['a', { width: 5 }],
+      ['b', { width: 1 }],
+      ['d', { width: 4 }],
+    ],
+  );
+  await end();
+});
+
+test('a write is answered with what is read of it, in dry runs too', async () => {
+  const { ask, webhooks, end } = started();
+  const works = webhooks.answer;
+  webhooks.answer = (review) => works(capped(review));
+  const made = JSON.parse(await answered(ask('POST', V2, widget('v2', 'a', { width: 12 })), 201));
+  assert.deepEqual((made as Widget).spec, { width: 9 });
+  const dry = ask('POST', `${V2}?dryRun=All`, widget('v2', 'b', { width: 11 }));
+  assert.deepEqual((JSON.parse(await answered(dry, 201)) as Widget).spec, { width: 9 });
+  webhooks.answer = (review) =>
+    review.request.desiredAPIVersion.endsWith('v2') ? undefined : works(review);
+  const spoilt = await answered(ask('POST', V2, widget('v2', 'c', { width: 1 })), 500);
+  assert.match(spoilt, /example\.com\/v1, Kind=Widget failed: no response provided/);
+  await end();
+});
+
+/** No size above 9 comes through. */
+function capped({ request }: Review): Review {
+  const objects = request.objects.map((object) => {
+    const spec = Object.entries(object.spec).map(([key, value]) => [
+      key,
+      Math.min(9, Number(value)),
+    ]);
+    return { ...object, spec: Object.fromEntries(spec) as Record<string, unknown> };
+  });
+  return { request: { ...request, objects } };
+}
+
+test('a view is not waited for longer than the writes of other kinds take', async () => {
+  const storage = new StorageModel();
+  const { ask, settle, end } = started(storage);
+  await answered(ask('POST', V1, widget('v1', 'a', { size: 1 })), 201);
+  await answered(ask('GET', V2));
+  storage.isHolding = true;
+  ask('POST', '/api/v1/namespaces', { metadata: { name: 'other' } });
+  const list = ask('GET', V2);
+  storage.isHolding = false;
+  storage.publish();
+  settle();
+  await answered(list);
+  await end();
+});
 
 test('a webhook may change labels and annotations, and no other metadata', async () => {
   const { ask, webhooks, end } = started();
@@ -284,21 +389,22 @@ test('a webhook that cannot be reached fails writes and reads with its reason', 
 test('answers that are no reviews are told as what Go’s decoder takes them for', () => {
   const scope = { uid: 'u', desired: 'example.com/v2', reviewVersion: 'v1' };
   const why = (text: string): string => {
-    const read = readConversion(Buffer.from(text), scope, []);
+    const read = readConversion(Buffer.from(text), scope, [], 'it');
     return read.ok ? '' : read.why;
   };
   assert.match(why('garbage'), /json parse error: json: cannot unmarshal string into Go value of/);
   assert.match(why('[]'), /json: cannot unmarshal array into Go value of type struct \{/);
-  assert.equal(why('{"a":1}'), `failed: Object 'Kind' is missing in '{"a":1}'`);
   const group = 'apiextensions.k8s.io';
+  const wanted = `${group}/v1, Kind=ConversionReview`;
+  assert.equal(why('{"a":1}'), `it failed: expected webhook response of ${wanted}, got /, Kind=`);
   assert.equal(
     why(`{"apiVersion":"${group}/v1","kind":"X"}`),
-    `failed: no kind "X" is registered for version "${group}/v1" in scheme ` +
+    `it failed: no kind "X" is registered for version "${group}/v1" in scheme ` +
       '"pkg/runtime/scheme.go:111"',
   );
   assert.equal(
     why(`{"apiVersion":"${group}/v1beta1","kind":"ConversionReview"}`),
-    'failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion',
+    'it failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion',
   );
   const status = { kind: 'Status', status: 'Failure', message: 'not now' };
   assert.equal(httpFailure(403, Buffer.from(JSON.stringify(status)), ''), 'not now');

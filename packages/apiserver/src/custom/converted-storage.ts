@@ -18,6 +18,7 @@ import { EmbeddedStorage } from '../embedded-storage.ts';
 import type { KeyRange } from '../served.ts';
 import {
   emptyEvent,
+  emptyRow,
   type PageOutcome,
   type Row,
   type Storage,
@@ -32,7 +33,11 @@ const BATCH_BYTES_MAX: number = 4 * 1024 * 1024;
 /** Requests that wait for one view; more are refused. */
 const WAITERS_MAX = 10_000;
 
+/** Objects that are kept converted while not all can be. */
+const ALONE_MAX = 1000;
+
 const event = emptyEvent();
+const row = emptyRow();
 
 export interface ConvertedParts {
   /** Where the objects are kept. */
@@ -50,6 +55,8 @@ export interface ConvertedParts {
   readonly homeOf: (prefix: string) => Storage;
   /** Brings a converted object into the form that the schema of its version gives. */
   readonly form: (object: JsonObject) => JsonObject;
+  /** Likewise, of the version that is stored. */
+  readonly formKept: (object: JsonObject) => JsonObject;
   /** History was lost: this view has to be replaced by another one. */
   readonly onLost: () => void;
 }
@@ -80,13 +87,22 @@ export class ConvertedStorage implements Storage {
   #waiters: Waiter[] = [];
   /** Changes that were read and not converted yet. */
   #pending: Change[] = [];
-  isLoaded = false;
+  #hasAll = false;
+  /** All could not be converted when that was tried last: objects are brought one by one. */
+  #isBroken = false;
+  /** What was brought so, until all is converted again. */
+  readonly #alone = new Map<string, Alone>();
+  readonly knowsNames: boolean = true;
 
   constructor(parts: ConvertedParts) {
     this.#parts = parts;
     this.#opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
     this.#replica = new Replica(this.#opened.store);
     this.#reads = new EmbeddedStorage(this.#opened.store, () => this.#opened.close());
+  }
+
+  get isLoaded(): boolean {
+    return this.#hasAll && !this.#isBroken;
   }
 
   get appliedRevision(): number {
@@ -113,7 +129,17 @@ export class ConvertedStorage implements Storage {
   }
 
   get(key: Buffer, row: Row): boolean {
-    return this.#placeOf(key).get(key, row);
+    const { base } = this.#parts;
+    if (this.isLoaded || this.#placeOf(key) === base) return this.#placeOf(key).get(key, row);
+    if (!base.get(key, row)) return false;
+    const alone = this.#alone.get(key.toString('latin1'));
+    if (alone?.revision === row.modRevision) {
+      row.bytes = alone.value;
+      row.start = 0;
+      row.end = alone.value.length;
+    }
+    // as it is kept, its name and marks can be told
+    return true;
   }
 
   page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome {
@@ -146,9 +172,59 @@ export class ConvertedStorage implements Storage {
 
   refresh(key: Buffer | null, done: (fault: string | null) => void): void {
     const { base } = this.#parts;
+    const own = key === null ? null : Buffer.from(key);
     base.refresh(key, (fault) => {
       if (fault !== null) done(fault);
-      else this.#whenAt(base.appliedRevision, done);
+      else this.#whenSeen(own, base.appliedRevision, done);
+    });
+  }
+
+  /** What is at `key` waits for that object alone where not all can be converted. */
+  #whenSeen(key: Buffer | null, revision: number, done: (fault: string | null) => void): void {
+    if (key === null) this.#whenAt(revision, done);
+    else if (this.#isBroken) this.#bringAlone(key, done);
+    else {
+      this.#whenAt(revision, (fault) => {
+        if (fault === null || this.#isClosed) done(fault);
+        else this.#bringAlone(key, done);
+      });
+    }
+  }
+
+  #bringAlone(key: Buffer, done: (fault: string | null) => void): void {
+    const { base, convert, apiVersion, form } = this.#parts;
+    if (!base.get(key, row)) {
+      done(null);
+      return;
+    }
+    const { source, revision } = changeOf(row, row.modRevision);
+    convert(source === null ? [] : [source], apiVersion, (outcome) => {
+      const [object] = outcome.ok ? outcome.values : [];
+      if (object !== undefined) {
+        if (this.#alone.size >= ALONE_MAX) this.#alone.clear();
+        const value = encodeCanonical(form({ ...object }));
+        this.#alone.set(key.toString('latin1'), { revision, value });
+      }
+      done(outcome.ok ? null : outcome.why);
+    });
+  }
+
+  rehearse(value: Buffer, done: WriteDone): void {
+    const { convert, apiVersion, storedVersion, form } = this.#parts;
+    const object = JSON.parse(value.toString('utf8')) as JsonObject;
+    convert([{ object, revision: 0 }], storedVersion, (there) => {
+      if (!there.ok) {
+        done({ kind: 'failed', message: there.why });
+        return;
+      }
+      const sources = there.values.map((one) => ({ object: one, revision: 0 }));
+      convert(sources, apiVersion, (back) => {
+        if (!back.ok) done({ kind: 'failed', message: back.why });
+        else {
+          const shown = encodeCanonical(form({ ...back.values[0] }));
+          done({ kind: 'done', revision: 0, shown });
+        }
+      });
     });
   }
 
@@ -170,7 +246,7 @@ export class ConvertedStorage implements Storage {
   }
 
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
-    const { base, convert, storedVersion } = this.#parts;
+    const { base, convert, storedVersion, formKept } = this.#parts;
     if (this.#placeOf(key) === base) {
       base.put(key, value, expected, done);
       return;
@@ -181,7 +257,8 @@ export class ConvertedStorage implements Storage {
       const [converted] = outcome.ok ? outcome.values : [];
       if (!outcome.ok) done({ kind: 'failed', message: outcome.why });
       else if (converted !== undefined) {
-        base.put(own, encodeCanonical(converted), expected, this.#afterWrite(done));
+        const kept = encodeCanonical(formKept({ ...converted }));
+        base.put(own, kept, expected, this.#afterWrite(own, done));
       }
     });
   }
@@ -189,11 +266,11 @@ export class ConvertedStorage implements Storage {
   delete(key: Buffer, expected: number, done: WriteDone): void {
     const { base } = this.#parts;
     const isOther = this.#placeOf(key) === base;
-    base.delete(key, expected, isOther ? done : this.#afterWrite(done));
+    base.delete(key, expected, isOther ? done : this.#afterWrite(Buffer.from(key), done));
   }
 
   /** A write is reported when it can be read here; or what was in its way can. */
-  #afterWrite(done: WriteDone): WriteDone {
+  #afterWrite(key: Buffer, done: WriteDone): WriteDone {
     return (outcome) => {
       if (outcome.kind !== 'done' && outcome.kind !== 'conflict') {
         done(outcome);
@@ -202,14 +279,24 @@ export class ConvertedStorage implements Storage {
       const revision =
         outcome.kind === 'done' ? outcome.revision : this.#parts.base.appliedRevision;
       // what was written is written, whether it can be shown or not
-      this.#whenAt(revision, () => done(outcome));
+      this.#whenSeen(key, revision, (fault) => {
+        if (fault !== null && !this.#isClosed) done({ kind: 'failed', message: fault });
+        else if (outcome.kind !== 'done' || !this.get(key, row)) done(outcome);
+        else if (row.modRevision !== outcome.revision) done(outcome);
+        else done({ ...outcome, shown: Buffer.from(row.bytes.subarray(row.start, row.end)) });
+      });
     };
+  }
+
+  /** Who waits for a revision of other objects hears of it, too; they wake nobody here. */
+  nudge(): void {
+    if (this.#waiters.length > 0) this.#go();
   }
 
   /** Goes on with loading or following, one call of the webhook at a time. */
   #go(): void {
     if (this.#isBusy || this.#isClosed) return;
-    if (!this.isLoaded) {
+    if (!this.#hasAll) {
       this.#load();
       return;
     }
@@ -254,7 +341,8 @@ export class ConvertedStorage implements Storage {
         this.#replica.seed(change.key, value, change.revision, change.createRevision, 1);
       }
       this.#replica.advance(revision, true);
-      this.isLoaded = true;
+      this.#hasAll = true;
+      this.#mend();
       this.#isBusy = false;
       this.#go();
     });
@@ -291,6 +379,7 @@ export class ConvertedStorage implements Storage {
     this.#convert(changes, (values) => {
       this.#pending = [];
       this.#isBusy = false;
+      this.#mend();
       this.#apply(changes, values);
       this.#settle(null);
       this.#go();
@@ -335,7 +424,13 @@ export class ConvertedStorage implements Storage {
   /** The next request tries again: until then, nothing is shown that is not known. */
   #fail(why: string): void {
     this.#isBusy = false;
+    this.#isBroken = true;
     this.#settle(why);
+  }
+
+  #mend(): void {
+    this.#isBroken = false;
+    this.#alone.clear();
   }
 
   #settle(fault: string | null): void {
@@ -356,6 +451,12 @@ export class ConvertedStorage implements Storage {
     this.#settle('the definition of the resource has changed; try again');
     await this.#opened.close();
   }
+}
+
+/** An object that was converted by itself, as of one revision of it. */
+interface Alone {
+  readonly revision: number;
+  readonly value: Buffer;
 }
 
 interface Loaded {

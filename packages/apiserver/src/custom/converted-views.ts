@@ -6,12 +6,13 @@ import type { World } from '../world.ts';
 import { ConversionWebhook } from './conversion-webhook.ts';
 import { ConvertedStorage } from './converted-storage.ts';
 import type { CustomKind } from './custom-kind.ts';
-import { formStored } from './custom-objects.ts';
+import { formKept, formStored } from './custom-objects.ts';
 
 /** A view is made when the first request for its version comes, and ends with its definition. */
 export class ConvertedViews {
   readonly #world: World;
   readonly #caller: WebhookCaller | null;
+  readonly #followed = new Set<Storage>();
   /** By name of the definition, then by version. */
   readonly #views = new Map<string, Map<string, ConvertedStorage>>();
 
@@ -31,19 +32,35 @@ export class ConvertedViews {
     if (view === undefined) {
       const definition = custom.schemas.definition(kind.facts.name) ?? {};
       const webhook = new ConversionWebhook(this.#world, this.#caller, definition);
+      const base = this.#world.storageOf(kind.prefix);
+      this.#follow(base);
       view = new ConvertedStorage({
-        base: this.#world.storageOf(kind.prefix),
+        base,
         range: rangeOf(served, ''),
         apiVersion: served.resource.apiVersion,
         storedVersion: `${kind.facts.group}/${kind.facts.storageVersion}`,
         convert: (sources, desired, then) => webhook.convert(sources, desired, then),
         homeOf: (prefix) => this.#world.storageOf(prefix),
         form: (object) => formStored(custom, object),
+        formKept: (object) => formKept(custom, object),
         onLost: () => this.drop(kind),
       });
       views.set(facts.name, view);
     }
     return view;
+  }
+
+  /** A view is asked what it can show once watches have been told, which is after this call. */
+  #follow(base: Storage): void {
+    if (this.#followed.has(base)) return;
+    this.#followed.add(base);
+    base.onPublish(() => {
+      if (this.#views.size > 0) this.#world.edge.defer(() => this.#nudge());
+    });
+  }
+
+  #nudge(): void {
+    for (const views of this.#views.values()) for (const view of views.values()) view.nudge();
   }
 
   /** Ends the views of a kind, and the watches of them. */

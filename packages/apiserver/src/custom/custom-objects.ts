@@ -192,6 +192,16 @@ export function formStored(custom: CustomVersion, object: JsonObject): JsonObjec
   return object;
 }
 
+/** An object that a webhook made, in the form that the version gives it in which it is stored. */
+export function formKept({ kind, schemas }: CustomVersion, object: JsonObject): JsonObject {
+  const home = kind.schemaOwner(kind.facts.storageVersion);
+  if (home === undefined) return object;
+  const schema = schemas.schemaOf(home);
+  schema.decode(object, READ);
+  schema.applyDefaults(object);
+  return object;
+}
+
 /**
  * An object as it is to be stored: without what the version that it is stored in does not have. The
  * object itself stays as it is.

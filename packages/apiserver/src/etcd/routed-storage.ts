@@ -60,6 +60,15 @@ export class RoutedStorage implements Storage {
     return this.#home.watchedRevision;
   }
 
+  get knowsNames(): boolean {
+    return this.#home.knowsNames === true;
+  }
+
+  rehearse(value: Buffer, done: WriteDone): void {
+    if (this.#home.rehearse === undefined) done({ kind: 'done', revision: 0 });
+    else this.#home.rehearse(value, done);
+  }
+
   get isShared(): boolean {
     return this.#home.isShared;
   }
