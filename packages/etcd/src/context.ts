@@ -5,6 +5,7 @@
  * A connection that goes on asking meanwhile waits for its latest change; the limit on streams
  * bounds how long.
  */
+import { BoundedHistogram } from '@megaplane/base/histogram';
 import type { Page, RevisionedStore } from '@megaplane/store/contract';
 import { newPage } from '@megaplane/store/ranges';
 import type { Store } from '@megaplane/store/store';
@@ -36,6 +37,23 @@ interface Held {
   change: number;
 }
 
+/** Times and sizes of rare calls, with the bounds of etcd's metrics. */
+class CallMeasures {
+  /** Seconds to live of the leases granted. */
+  readonly leaseTtls: BoundedHistogram = new BoundedHistogram(doubled(1, 24));
+  /** Seconds that hashes took: of everything, and of a revision. */
+  readonly hashes: BoundedHistogram = new BoundedHistogram(doubled(0.01, 15));
+  readonly revisionHashes: BoundedHistogram = new BoundedHistogram(doubled(0.01, 15));
+  readonly defragments: BoundedHistogram = new BoundedHistogram(doubled(0.1, 13));
+  /** Defragmentations under way. */
+  defragmenting = 0;
+}
+
+/** Bounds from a first one on, each twice the one before. */
+export function doubled(first: number, count: number): readonly number[] {
+  return Array.from({ length: count }, (_, n) => Number((first * 2 ** n).toFixed(4)));
+}
+
 export class EtcdContext {
   readonly store: Store;
   readonly limits: EtcdLimits;
@@ -43,8 +61,7 @@ export class EtcdContext {
   readonly memberId: Buffer;
   readonly term: number;
   readonly page: Page = newPage();
-  /** Code of the last failure, for whoever counts. */
-  failedCode = 0;
+  readonly measures: CallMeasures = new CallMeasures();
   /** Fields 1 and 2, then 4, of every full header. */
   readonly #ids: Buffer;
   readonly #termField: Buffer;
@@ -148,7 +165,6 @@ export class EtcdContext {
 
   /** Answers with an error, after the gate. */
   fail(call: InPlaceCall, failure: EtcdFailure): number {
-    this.failedCode = failure.code;
     this.guard(call.connection);
     return call.fail(failure.code, failure.text);
   }

@@ -76,6 +76,7 @@ function grantHandler(context: EtcdContext, drawId: DrawId): InPlaceHandler {
     }
     const lease = leases.grant(high, low, numbers.first, context.nowMs());
     if (lease < 0) return context.fail(call, storeFailure(lease));
+    context.measures.leaseTtls.record(leases.ttlSeconds(lease));
     context.guard(call.connection);
     let at = context.writeHeader(out, offset, context.store.appliedRevision);
     at = write64(out, at, 2, low, high);

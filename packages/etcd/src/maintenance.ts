@@ -1,4 +1,5 @@
 // data plane: the Maintenance service of a store with one member
+import type { BoundedHistogram } from '@megaplane/base/histogram';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import type { GrpcMethods, InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
@@ -50,9 +51,14 @@ function statusHandler(context: EtcdContext): InPlaceHandler {
 /** Answered when memory and disk are given back, without a header, as in etcd. */
 function defragmentHandler(context: EtcdContext, defragment: () => Promise<void>): InPlaceHandler {
   const answer = Buffer.alloc(0);
+  const { measures } = context;
   return (_bytes, _start, _end, _out, _offset, call) =>
     call.defer((deferred) => {
+      const fromMs = context.nowMs();
+      measures.defragmenting++;
       void defragment().then(() => {
+        measures.defragmenting--;
+        measures.defragments.record((context.nowMs() - fromMs) / 1000);
         context.guard(deferred.connection);
         deferred.send(answer);
         deferred.finish(GRPC_CODES.ok);
@@ -73,13 +79,23 @@ class Hashes {
     this.#compactor = compactor;
   }
 
-  /** `asked` 0 is now. */
-  answer(asked: number, out: Buffer, offset: number, call: InPlaceCall, write: WriteHash): number {
+  /** `asked` 0 is now; `times` takes the seconds that it took. */
+  answer(
+    asked: number,
+    out: Buffer,
+    offset: number,
+    call: InPlaceCall,
+    write: WriteHash,
+    times: BoundedHistogram,
+  ): number {
     const context = this.#context;
+    const fromMs = context.nowMs();
+    const note = (): void => times.record((context.nowMs() - fromMs) / 1000);
     const { store } = context;
     const current = store.appliedRevision;
     const kept = this.#compactor.keptAt(asked);
     if (kept?.isDone === true) {
+      note();
       context.guard(call.connection);
       return write(kept.hash, current, out, offset);
     }
@@ -87,6 +103,7 @@ class Hashes {
     const hash = kept?.hash ?? new KvHash(store, asked === 0 ? current : asked);
     if (store.arenas.liveBytes <= HASH_AT_ONCE_BYTES_MAX) {
       while (!hash.step());
+      note();
       context.guard(call.connection);
       return write(hash, current, out, offset);
     }
@@ -95,6 +112,7 @@ class Hashes {
       const work = kept === null ? hash : { step: () => kept.isDone };
       runInSlices(work, () => {
         this.#running--;
+        note();
         const answer = Buffer.alloc(256);
         const end = write(hash, current, answer, 0);
         context.guard(deferred.connection);
@@ -109,7 +127,9 @@ class Hashes {
 function hashHandler(context: EtcdContext, hashes: Hashes): InPlaceHandler {
   const write: WriteHash = ({ hash }, current, out, start) =>
     writeInt64Field(out, context.writeHeader(out, start, current), 2, hash);
-  return (_bytes, _start, _end, out, offset, call) => hashes.answer(0, out, offset, call, write);
+  const times = context.measures.hashes;
+  return (_bytes, _start, _end, out, offset, call) =>
+    hashes.answer(0, out, offset, call, write, times);
 }
 
 function hashKvHandler(context: EtcdContext, hashes: Hashes, compactor: Compactor): InPlaceHandler {
@@ -133,7 +153,7 @@ function hashKvHandler(context: EtcdContext, hashes: Hashes, compactor: Compacto
     if (revision > 0 && revision < store.compactRevision && compactor.keptAt(revision) === null) {
       return context.fail(call, ETCD.compacted);
     }
-    return hashes.answer(revision, out, offset, call, write);
+    return hashes.answer(revision, out, offset, call, write, context.measures.revisionHashes);
   };
 }
 

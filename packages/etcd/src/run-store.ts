@@ -180,7 +180,7 @@ function makeRoutes(
       `grpc: received message larger than max (${bytes} vs. ${bytesMax})`,
   });
   const nowMs = options.timesCalls === true ? context.nowMs : null;
-  const methods = new ServedMethods(routes, context, auth.guard, nowMs);
+  const methods = new ServedMethods(routes, auth.guard, nowMs);
   auth.register(methods);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.call('/etcdserverpb.KV/RangeStream', rangeStreamFactory(context));

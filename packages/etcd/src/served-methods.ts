@@ -14,9 +14,13 @@ import type {
   InPlaceHandler,
 } from '@megaplane/wire/grpc';
 import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchange';
+import { type AnswerCount, CountedUnary } from './counted-call.ts';
 import type { EtcdFailure } from './failures.ts';
 
 const CODES = 17;
+/** What handlers return in place of an offset; see `InPlaceCall`. */
+const FAILED = -1;
+const DEFERRED = -3;
 /** Bounds of grpc_server_handling_seconds, those of the usual Go middleware. */
 const HANDLING_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 /** Versions of clients that are counted apart; they come from clients and have no end. */
@@ -80,8 +84,7 @@ export class ServedMethods implements GrpcMethods {
   /** Calls by client version and shape; indices are kept at the connections. */
   readonly clientLabels: { readonly type: string; readonly version: string }[] = [];
   readonly clientCalls: Float64Array = new Float64Array(CLIENT_VERSIONS_MAX * 2);
-  /** Has the code of the last in-place failure. */
-  readonly #failures: { failedCode: number };
+  readonly #unary = new CountedUnary();
   readonly #routes: GrpcMethods;
   readonly #guard: MethodGuard;
   readonly #nowMs: (() => number) | null;
@@ -89,13 +92,7 @@ export class ServedMethods implements GrpcMethods {
   readonly #factories: Map<string, GrpcCallFactory> = new Map();
 
   /** `nowMs` only when the time of each call is to be measured. */
-  constructor(
-    routes: GrpcMethods,
-    failures: { failedCode: number },
-    guard: MethodGuard,
-    nowMs: (() => number) | null,
-  ) {
-    this.#failures = failures;
+  constructor(routes: GrpcMethods, guard: MethodGuard, nowMs: (() => number) | null) {
     this.#routes = routes;
     this.#guard = guard;
     this.#nowMs = nowMs;
@@ -112,12 +109,14 @@ export class ServedMethods implements GrpcMethods {
   unary(path: string, handler: InPlaceHandler): void {
     const count = new MethodCount(path, 'unary', this.#nowMs !== null);
     const guard = this.#guard;
+    const counted = this.#unary;
+    const answers = this.#answersOf(count);
     this.counts.push(count);
     const served: InPlaceHandler = (bytes, start, end, out, offset, call) => {
       count.started++;
       this.receivedBytes += end - start;
       this.clientCalls[this.#note(call).unary]!++;
-      const startMs = count.seconds === null ? 0 : this.#nowMs!();
+      const startMs = this.startMsOf(count);
       if (guard.isEnabled) {
         const refused = guard.refuse(path, bytes, start, end, call);
         if (refused !== null) {
@@ -125,9 +124,11 @@ export class ServedMethods implements GrpcMethods {
           return call.fail(refused.code, refused.text);
         }
       }
-      const to = handler(bytes, start, end, out, offset, call);
+      counted.begin(call, answers, startMs);
+      const to = handler(bytes, start, end, out, offset, counted);
+      if (to === DEFERRED) return to;
       if (to >= 0) this.sentBytes += to - offset;
-      count.handled[to === -1 ? this.#failures.failedCode : 0]!++;
+      count.handled[to === FAILED ? counted.failedCode : 0]!++;
       if (count.seconds !== null) count.seconds.record((this.#nowMs!() - startMs) / 1000);
       return to;
     };
@@ -135,12 +136,34 @@ export class ServedMethods implements GrpcMethods {
     this.#routes.unary(path, served);
   }
 
+  /** Counts what a method answers later, or at length. */
+  #answersOf(count: MethodCount): AnswerCount {
+    return {
+      sent: (bytes) => {
+        this.sentBytes += bytes;
+      },
+      ended: (code, startMs) => this.note(count, code, startMs),
+    };
+  }
+
+  /** A call has ended that was begun at `startMs`. */
+  note(count: MethodCount, code: GrpcCode, startMs: number): void {
+    count.handled[code]!++;
+    if (count.seconds !== null) count.seconds.record((this.#nowMs!() - startMs) / 1000);
+  }
+
+  /** When a call begins, 0 where nobody wants to know. */
+  startMsOf(count: MethodCount): number {
+    return count.seconds === null ? 0 : this.#nowMs!();
+  }
+
   call(path: string, factory: GrpcCallFactory): void {
-    const count = new MethodCount(path, typeOf(path), false);
+    const count = new MethodCount(path, typeOf(path), this.#nowMs !== null);
     this.counts.push(count);
     const served: GrpcCallFactory = (call) => {
       count.started++;
-      this.clientCalls[this.#note(call).stream]!++;
+      const note = this.#note(call);
+      this.clientCalls[count.type === 'unary' ? note.unary : note.stream]!++;
       return new CountedCall(this, count, this.#guard, call, factory);
     };
     this.#factories.set(path, served);
@@ -184,6 +207,7 @@ class CountedCall implements GrpcCall, GrpcCallHandler {
   readonly #guard: MethodGuard;
   readonly #call: GrpcCall;
   readonly #handler: GrpcCallHandler;
+  readonly #startMs: number;
   #isOver = false;
 
   constructor(
@@ -195,6 +219,7 @@ class CountedCall implements GrpcCall, GrpcCallHandler {
   ) {
     this.#table = table;
     this.#count = count;
+    this.#startMs = table.startMsOf(count);
     this.#guard = guard;
     this.#call = call;
     this.#handler = factory(this);
@@ -254,7 +279,7 @@ class CountedCall implements GrpcCall, GrpcCallHandler {
   #end(code: GrpcCode): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#count.handled[code]!++;
+    this.#table.note(this.#count, code, this.#startMs);
   }
 
   onMessage(bytes: Buffer, start: number, end: number): void {

@@ -83,6 +83,8 @@ export class Arenas {
   readonly span: number[] = [1];
   /** Arena that stream `s` appends to, 0 = none yet. Streams: class, CLASSES_MAX + class. */
   readonly open: Uint32Array = new Uint32Array(CLASSES_MAX * 2);
+  /** Arenas that nothing is appended to any more, since the sweep last looked. */
+  readonly closed: number[] = [];
   /** Bytes of records of each class that are not garbage. */
   readonly classBytes: Float64Array = new Float64Array(CLASSES_MAX);
   readonly #freeNumbers: number[] = [];
@@ -177,6 +179,7 @@ export class Arenas {
     this.lastRevision[arena] = 0;
     this.span[arena] = span;
     this.#allocatedBytes += span * ARENA_BYTES;
+    if (this.open[stream] !== 0) this.closed.push(this.open[stream]!);
     this.open[stream] = arena;
   }
 

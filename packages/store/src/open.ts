@@ -202,7 +202,10 @@ function startClockwork(
     });
   };
   const tick = (): void => {
-    store.tick(performance.now());
+    const fromMs = performance.now();
+    const isSweeping = store.sweep.hasWork;
+    store.tick(fromMs);
+    if (isSweeping) store.sweep.slices.record(performance.now() - fromMs);
     snapshots?.step();
     if (isStopped) return;
     const isBusy = store.sweep.hasWork || snapshots?.isRunning === true;

@@ -67,6 +67,8 @@ export class Store implements RevisionedStore {
   #pendingBytes = 0;
   puts = 0;
   deletes = 0;
+  /** Bytes of keys and values put so far. */
+  putBytes = 0;
 
   constructor(options: StorageOptions, seed: number) {
     this.keys = new KeyIndex(this.arenas, seed);
@@ -309,6 +311,7 @@ export class Store implements RevisionedStore {
     if (lease !== 0) this.leases.attach(lease, id);
     else if (!isNew && (this.arenas.flags(previous) & FLAG_LEASE) !== 0) this.leases.detach(id);
     this.puts++;
+    this.putBytes += keyTo - keyAt + valueTo - valueAt;
     return ref;
   }
 
@@ -449,6 +452,7 @@ export class Store implements RevisionedStore {
     if (revision <= this.#compacted) return FAILURE.compacted;
     if (revision > this.#applied) return FAILURE.futureRevision;
     this.setCompacted(revision);
+    this.sweep.compact();
     this.batch.compaction(revision);
     this.#markDirty();
     return 0;

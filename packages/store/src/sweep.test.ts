@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
+import { ARENA_BYTES } from './arenas.ts';
 import { Store } from './store.ts';
 
 const KEYS = 20_000;
@@ -95,4 +96,29 @@ test('survivors that stay are moved though others come and go all the time', () 
   }
   const gone = before - store.arenas.usedBytes;
   assert(gone > 6 * 1024 * 1024, `${gone} of ${before} bytes were given back`);
+});
+
+test('what became garbage in an arena before it was full is given back after', () => {
+  const store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 3);
+  const put = (key: string): void => {
+    const bytes = Buffer.from(key.padEnd(VALUE_BYTES, '.'));
+    store.putIf(bytes, 0, key.length, -1, bytes, key.length, bytes.length, 0);
+  };
+  let nowMs = 0;
+  const ROUNDS = 12;
+  for (let round = 0; round < ROUNDS; round++) {
+    // Three quarters of an arena die while it is open; what fills it up is never touched again.
+    const before = store.arenas.usedBytes;
+    for (let n = 0; store.arenas.usedBytes - before < 0.75 * ARENA_BYTES; n++) put(`hot-${round}`);
+    store.flush();
+    store.compact(store.publishedRevision);
+    for (let n = 0; n < 50; n++) store.tick(nowMs++);
+    for (let n = 0; n < 6000; n++) put(`cold-${round}-${n}`);
+    store.flush();
+  }
+  for (; store.sweep.hasWork; nowMs++) store.tick(nowMs);
+  const { usedBytes, liveBytes } = store.arenas;
+  assert(usedBytes < liveBytes * 1.5, `${usedBytes} bytes for ${liveBytes}`);
+  assert.equal(store.sweep.compactions.count, ROUNDS);
+  assert.equal(store.sweep.dropped, store.puts - store.live.size);
 });

@@ -7,6 +7,7 @@
  * event names them, are emptied into a survivors' arena, and the refs in chains follow.
  */
 import { assert } from '@megaplane/base/assert';
+import { BoundedHistogram } from '@megaplane/base/histogram';
 import { ARENA_BYTES, CLASSES_MAX, FLAG_GARBAGE, arenaOf, offsetOf, refAt } from './arenas.ts';
 import type { KeyClass } from './classes.ts';
 import type { Store } from './store.ts';
@@ -27,6 +28,9 @@ const CHURN_MS_MAX = 20_000;
 const PACE_MS = 120_000;
 /** The same when an operator asks for memory back. */
 const DEFRAGMENT_SHARE_MIN = 0.02;
+/** Bounds of etcd's metrics of compactions, in milliseconds. */
+const COMPACTION_BOUNDS_MS = Array.from({ length: 14 }, (_, n) => 100 * 2 ** n);
+const SLICE_BOUNDS_MS = Array.from({ length: 13 }, (_, n) => 2 ** n);
 
 export class Sweep {
   readonly #store: Store;
@@ -37,6 +41,17 @@ export class Sweep {
   #nowMs = 0;
   /** When the next one may be emptied that waited for its records to be replaced. */
   #nextMs = 0;
+  /** When the compaction was first seen that is being worked on, -1 when none is. */
+  #compactingMs = -1;
+  #isAsked = false;
+  /** Compactions, from the first slice to the last. */
+  readonly compactions: BoundedHistogram = new BoundedHistogram(COMPACTION_BOUNDS_MS);
+  /** Slices with something to do; whoever calls `step` has the clock. */
+  readonly slices: BoundedHistogram = new BoundedHistogram(SLICE_BOUNDS_MS);
+  /** When the last compaction was done, 0 before the first. */
+  compactedMs = 0;
+  /** Versions that were dropped. */
+  dropped = 0;
   /** The arena that is being emptied, 0 when none is, and how far. */
   #leaving = 0;
   #leftUpTo = 0;
@@ -98,10 +113,26 @@ export class Sweep {
     }
   }
 
+  /** A compaction was asked for. */
+  compact(): void {
+    this.#isAsked = true;
+  }
+
+  #noteCompaction(): void {
+    if (this.#isAsked && this.#compactingMs < 0) this.#compactingMs = this.#nowMs;
+    this.#isAsked = false;
+    if (this.#compactingMs < 0 || this.isBehind) return;
+    this.compactions.record(this.#nowMs - this.#compactingMs);
+    this.#compactingMs = -1;
+    this.compactedMs = this.#nowMs;
+  }
+
   /** One slice of work. */
   step(nowMs: number): void {
     this.#nowMs = nowMs;
+    this.#noteCompaction();
     if (this.#holders > 0) return;
+    this.#judgeClosed();
     for (const klass of this.#store.classes.all) {
       this.#cutHistory(klass);
       this.#sweepClass(klass);
@@ -195,10 +226,16 @@ export class Sweep {
     const arena = arenaOf(ref);
     klass.historyBytes -= arenas.size(ref);
     const isEmpty = arenas.markGarbage(ref);
+    this.dropped++;
     if (arenas.isOpen(arena)) return;
-    if (isEmpty) {
-      this.#release(arena);
-    } else if (
+    if (isEmpty) this.#release(arena);
+    else this.#judge(arena, klass);
+  }
+
+  /** Is it worth emptying? */
+  #judge(arena: number, klass: KeyClass): void {
+    const { arenas } = this.#store;
+    if (
       arena !== this.#leaving &&
       arenas.live[arena]! < arenas.used[arena]! * (1 - GARBAGE_SHARE_MIN) &&
       arenas.used[arena]! <= ARENA_BYTES &&
@@ -207,6 +244,18 @@ export class Sweep {
       const isChurn = klass.historyBytesMax !== Infinity;
       this.#candidates.set(arena, isChurn ? this.#nowMs + CHURN_MS_MAX : 0);
     }
+  }
+
+  /** What became garbage in an arena while it was being filled counts when it is full. */
+  #judgeClosed(): void {
+    const { arenas, classes } = this.#store;
+    for (const arena of arenas.closed) {
+      // It may have been given back since, and taken again.
+      if (arenas.span[arena] === 0 || arenas.isOpen(arena)) continue;
+      if (arenas.live[arena] === 0) this.#release(arena);
+      else this.#judge(arena, classes.all[arenas.classOf[arena]!]!);
+    }
+    arenas.closed.length = 0;
   }
 
   /** A candidate whose records are all older than its class's events, 0 when there is none. */

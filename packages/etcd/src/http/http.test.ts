@@ -174,6 +174,67 @@ test('metrics have every name that the stock alerts and dashboards query', async
   }
 });
 
+test('metrics tell what compactions, hashes, leases and late answers did', async () => {
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  const read = async (): Promise<(name: string) => number> => {
+    const text = await (await fetch(`${base}/metrics`)).text();
+    return (name) =>
+      Number(
+        text
+          .split('\n')
+          .find((line) => line.startsWith(`${name} `))
+          ?.split(' ')[1],
+      );
+  };
+  const before = await read();
+  await peer.call('KV/Put', [
+    [1, 'measured'],
+    [2, 'x'.repeat(92)],
+  ]);
+  await peer.call('KV/Put', [
+    [1, 'measured'],
+    [2, 'y'.repeat(92)],
+  ]);
+  await peer.call('Lease/LeaseGrant', [[1, 100]]);
+  await peer.call('KV/Compact', [
+    [1, opened.store.appliedRevision],
+    [2, 1],
+  ]);
+  await peer.call('Maintenance/HashKV', []);
+  await peer.call('Maintenance/Defragment', []);
+  assert.match(
+    await peer.show('Auth/Authenticate', [
+      [1, 'a'],
+      [2, 'b'],
+    ]),
+    /^9 .*not enabled/,
+  );
+  await peer.call('KV/Put', [
+    [1, 'measured'],
+    [2, 'z'.repeat(200_000)],
+  ]);
+  await peer.call('KV/Range', [[1, 'measured']]);
+  peer.close();
+  // The slice that ends a compaction tells of it, and comes with the next tick.
+  for (let after = await read(); ; after = await read()) {
+    const grown = (name: string): number => after(name) - before(name);
+    const compactions = 'etcd_debugging_mvcc_db_compaction';
+    if (grown(`${compactions}_total_duration_milliseconds_count`) === 0) continue;
+    const labels = 'grpc_method="Authenticate",grpc_service="etcdserverpb.Auth",grpc_type="unary"';
+    assert.equal(grown('etcd_debugging_mvcc_total_put_size_in_bytes'), 200 + 200_008);
+    assert.equal(grown('etcd_debugging_lease_ttl_total_sum'), 100);
+    assert.equal(grown('etcd_mvcc_hash_rev_duration_seconds_count'), 1);
+    assert.equal(grown('etcd_disk_backend_defrag_duration_seconds_count'), 1);
+    assert(grown(`${compactions}_keys_total`) >= 1);
+    assert(Math.abs(after(`${compactions}_last`) - Date.now() / 1000) < 60);
+    assert.equal(grown(`grpc_server_handled_total{grpc_code="OK",${labels}}`), 0);
+    assert.equal(grown(`grpc_server_handled_total{grpc_code="FailedPrecondition",${labels}}`), 1);
+    assert.equal(grown(`grpc_server_handling_seconds_count{${labels}}`), 1);
+    assert(grown('etcd_network_client_grpc_sent_bytes_total') > 200_000, 'large answers count');
+    return;
+  }
+});
+
 test('HTTP may have ports and hosts of its own, and the gateway may be off', async () => {
   const apart = await serveEtcd(opened, {
     listen: [{ port: 0 }],

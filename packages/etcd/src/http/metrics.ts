@@ -5,7 +5,7 @@
  */
 import { BoundedHistogram } from '@megaplane/base/histogram';
 import { DiskTimes } from '@megaplane/store/disk-times';
-import type { EtcdContext } from '../context.ts';
+import { type EtcdContext, doubled } from '../context.ts';
 import { ETCD_VERSION, bytesInUse } from '../maintenance.ts';
 import type { ServedMethods } from '../served-methods.ts';
 import type { WatchService } from '../watch.ts';
@@ -34,15 +34,9 @@ const UNUSED: readonly (readonly [string, number, number])[] = [
   ['etcd_debugging_disk_backend_commit_rebalance_duration_seconds', 0.001, 14],
   ['etcd_debugging_disk_backend_commit_spill_duration_seconds', 0.001, 14],
   ['etcd_debugging_disk_backend_commit_write_duration_seconds', 0.001, 14],
-  ['etcd_debugging_lease_ttl_total', 1, 24],
-  ['etcd_debugging_mvcc_db_compaction_pause_duration_milliseconds', 1, 13],
-  ['etcd_debugging_mvcc_db_compaction_total_duration_milliseconds', 100, 14],
   ['etcd_debugging_mvcc_index_compaction_pause_duration_milliseconds', 0.5, 14],
   ['etcd_debugging_snap_save_marshalling_duration_seconds', 0.001, 14],
   ['etcd_debugging_snap_save_total_duration_seconds', 0.001, 14],
-  ['etcd_disk_backend_defrag_duration_seconds', 0.1, 13],
-  ['etcd_mvcc_hash_duration_seconds', 0.01, 15],
-  ['etcd_mvcc_hash_rev_duration_seconds', 0.01, 15],
   ['etcd_network_peer_round_trip_time_seconds', 0.0001, 16],
   ['etcd_server_apply_duration_seconds', 0.0001, 20],
   ['etcd_server_range_duration_seconds', 0.0001, 20],
@@ -55,15 +49,17 @@ const DURABILITIES = ['none', 'buffered', 'fsync'] as const;
 
 export function metricsText(sources: MetricSources): string {
   const out = new Exposition();
+  const stats = sources.process();
   server(out, sources);
   sources.health.expose(out);
   mvcc(out, sources);
+  compactions(out, sources, stats.startSeconds);
   leases(out, sources);
   disk(out, sources);
   network(out, sources);
   grpc(out, sources);
   own(out, sources);
-  processOf(out, sources.process());
+  processOf(out, stats);
   return out.text();
 }
 
@@ -86,7 +82,7 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
   gauge('has_leader', 'A store of one member always leads.', 1);
   gauge('is_leader', 'A store of one member always leads.', 1);
   gauge('is_learner', 'A store of one member never learns.', 0);
-  counter('leader_changes_seen_total', 'Leader changes seen.', 0);
+  counter('leader_changes_seen_total', 'Leader changes seen: the first election.', 1);
   counter('heartbeat_send_failures_total', 'Heartbeats that could not be sent.', 0);
   counter('slow_apply_total', 'Applies that took too long.', 0);
   counter('slow_read_indexes_total', 'Reads that waited too long for consensus.', 0);
@@ -133,23 +129,35 @@ function mvcc(out: Exposition, { context, watches, methods }: MetricSources): vo
   debug('slow_watcher_total', 'Watches whose client does not keep up.', watches.slowCount);
   debug('pending_events_total', 'Events queued; watches are cursors and queue none.', 0);
   out.counter('etcd_debugging_mvcc_events_total', 'Events sent.', watches.eventCount);
-  debug('db_compaction_last', 'Not told: memory follows in slices all the time.', 0);
-  out.counter('etcd_debugging_mvcc_db_compaction_keys_total', 'Versions dropped.', 0);
-  debug('total_put_size_in_bytes', 'Bytes of history and values.', used);
+  debug('total_put_size_in_bytes', 'Bytes of keys and values put so far.', store.putBytes);
+}
+
+function compactions(out: Exposition, { context }: MetricSources, startSeconds: number): void {
+  const { compactions: whole, slices, compactedMs, dropped } = context.store.sweep;
+  const name = 'etcd_debugging_mvcc_db_compaction';
+  const lastSeconds = compactedMs === 0 ? 0 : startSeconds + compactedMs / 1000;
+  out.gauge(`${name}_last`, 'When the last one was done, seconds since 1970.', lastSeconds);
+  out.counter(`${name}_keys_total`, 'Versions dropped.', dropped);
+  out.histogram(`${name}_pause_duration_milliseconds`, 'Slices of compactions.', slices);
+  const total = 'Compactions, until all memory behind them is given back.';
+  out.histogram(`${name}_total_duration_milliseconds`, total, whole);
 }
 
 function leases(out: Exposition, { context }: MetricSources): void {
   const { leases: table } = context.store;
   const counter = (name: string, help: string, value: number): void =>
     out.counter(`etcd_debugging_${name}`, help, value);
+  const ttls = 'Seconds to live of the leases granted.';
+  out.histogram('etcd_debugging_lease_ttl_total', ttls, context.measures.leaseTtls);
   counter('lease_granted_total', 'Leases granted.', table.granted);
   counter('lease_revoked_total', 'Leases revoked.', table.revoked);
   counter('lease_renewed_total', 'Leases renewed.', table.renewed);
   counter('server_lease_expired_total', 'Leases expired.', table.expired);
 }
 
-function disk(out: Exposition, { disk: found }: MetricSources): void {
+function disk(out: Exposition, { disk: found, context }: MetricSources): void {
   const times = found ?? NO_TIMES;
+  const { hashes, revisionHashes, defragments, defragmenting } = context.measures;
   const name = (what: string): string => `etcd_disk_${what}_duration_seconds`;
   out.histogram(name('wal_fsync'), 'Flushes that answers wait for.', times.flushes);
   out.histogram(name('wal_write'), 'Writes of the log.', times.writes);
@@ -157,10 +165,14 @@ function disk(out: Exposition, { disk: found }: MetricSources): void {
   // There is no backend beside the log: its commit is the log's flush.
   out.histogram(name('backend_commit'), 'Commits, here the flushes of the log.', times.flushes);
   out.histogram(name('backend_snapshot'), 'Snapshots of the log.', times.snapshots);
-  out.gauge('etcd_disk_defrag_inflight', '1 while defragmenting; it does not block.', 0);
+  const inflight = defragmenting > 0 ? 1 : 0;
+  out.gauge('etcd_disk_defrag_inflight', '1 while defragmenting; it does not block.', inflight);
+  out.histogram(name('backend_defrag'), 'Defragmentations.', defragments);
+  out.histogram('etcd_mvcc_hash_duration_seconds', 'Hashes of everything.', hashes);
+  out.histogram('etcd_mvcc_hash_rev_duration_seconds', 'HashKV.', revisionHashes);
   for (const [unused, first, count] of UNUSED) {
-    const bounds = Array.from({ length: count }, (_, n) => Number((first * 2 ** n).toFixed(4)));
-    out.histogram(unused, 'Not measured: nothing here does it.', new BoundedHistogram(bounds));
+    const none = new BoundedHistogram(doubled(first, count));
+    out.histogram(unused, 'Not measured: nothing here does it.', none);
   }
 }
 
@@ -177,7 +189,7 @@ function network(out: Exposition, { methods }: MetricSources): void {
   out.counter(`${bytes}sent_bytes_total`, 'Bytes of messages to clients.', sentBytes);
   for (const count of methods.counts) {
     if (count.type === 'unary') continue;
-    const labels = { Type: 'send', API: count.method.toLowerCase() };
+    const labels = { Type: 'send', API: streamName(count.method) };
     const name = 'etcd_network_server_stream_failures_total';
     out.counter(name, 'Streams that broke.', count.broken, labels);
   }
@@ -190,6 +202,11 @@ function network(out: Exposition, { methods }: MetricSources): void {
       { type, client_api_version: version },
     );
   }
+}
+
+/** A method as etcd's failures of streams are labelled. */
+function streamName(method: string): string {
+  return method === 'LeaseKeepAlive' ? 'lease-keepalive' : method.toLowerCase();
 }
 
 function grpc(out: Exposition, { methods }: MetricSources): void {
@@ -249,6 +266,7 @@ function processOf(out: Exposition, stats: ProcessStats): void {
   out.counter('process_cpu_seconds_total', 'CPU seconds used.', stats.cpuSeconds);
   out.gauge('process_resident_memory_bytes', 'Resident memory.', stats.residentBytes);
   out.gauge('process_virtual_memory_bytes', 'Virtual memory.', stats.virtualBytes);
+  out.gauge('process_virtual_memory_max_bytes', 'Limit of it.', stats.virtualBytesMax);
   out.gauge('process_start_time_seconds', 'Start, seconds since 1970.', stats.startSeconds);
   out.gauge('process_open_fds', 'Open files.', stats.openFds);
   out.gauge('process_max_fds', 'Limit of open files.', stats.maxFds);

@@ -10,6 +10,7 @@ loop.enable();
 export interface ProcessStats {
   readonly residentBytes: number;
   readonly virtualBytes: number;
+  readonly virtualBytesMax: number;
   readonly cpuSeconds: number;
   readonly startSeconds: number;
   /** 0 where it is not told. */
@@ -19,12 +20,29 @@ export interface ProcessStats {
   readonly stallSeconds: number;
 }
 
+/** Read once: at the time of trouble no file may open. */
+let limits: string | null = null;
+
 function read(path: string): string {
   try {
     return readFileSync(path, 'latin1');
   } catch (error) {
-    // There is no /proc on other systems than Linux.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    if (isUntold(error)) return '';
+    throw error;
+  }
+}
+
+/** There is no /proc on other systems than Linux, and no file opens when too many are open. */
+function isUntold(error: unknown): boolean {
+  return ['ENOENT', 'EMFILE', 'ENFILE'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
+/** 0 where it is not told, the limit when there is none left to look. */
+function openFiles(max: number): number {
+  try {
+    return readdirSync('/proc/self/fd').length;
+  } catch (error) {
+    if (isUntold(error)) return max;
     throw error;
   }
 }
@@ -33,16 +51,19 @@ export function processStats(): ProcessStats {
   const { user, system } = process.cpuUsage();
   const stallMs = loop.count === 0 ? 0 : Math.max(0, loop.max / 1e6 - LOOK_MS);
   loop.reset();
-  const limits = /^Max open files\s+(\d+)/m.exec(read('/proc/self/limits'));
-  const isLinux = limits !== null;
+  limits ??= read('/proc/self/limits') || null;
+  const maxFds = Number(/^Max open files\s+(\d+)/m.exec(limits ?? '')?.[1] ?? 0);
+  const space = /^Max address space\s+(\d+)/m.exec(limits ?? '');
   const virtual = /^VmSize:\s+(\d+) kB/m.exec(read('/proc/self/status'));
   return {
     residentBytes: process.memoryUsage.rss(),
     virtualBytes: Number(virtual?.[1] ?? 0) * 1024,
     cpuSeconds: (user + system) / 1e6,
     startSeconds: performance.timeOrigin / 1000,
-    openFds: isLinux ? readdirSync('/proc/self/fd').length : 0,
-    maxFds: Number(limits?.[1] ?? 0),
+    // As Go's collector has it, which tells "unlimited" as the largest number.
+    virtualBytesMax: Number(space?.[1] ?? 2 ** 64),
+    openFds: openFiles(maxFds),
+    maxFds,
     stallSeconds: stallMs / 1000,
   };
 }
