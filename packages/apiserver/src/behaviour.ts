@@ -41,6 +41,11 @@ export interface Behaviour {
   ) => Status | null;
   /** Before an update of the main resource is compared with what is stored. */
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
+  /**
+   * How changes are counted as generations. `early`: what is dropped later counts too; `exact`: so
+   * do empty lists, which are not stored.
+   */
+  readonly counting?: 'early' | 'exact';
   /** Before an update of the status. */
   readonly prepareStatus?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** What an update by another subresource leaves as it was, by its name: it is nobody's. */

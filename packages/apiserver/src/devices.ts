@@ -30,6 +30,7 @@ export function defineDevices(): void {
   defineBehaviour('resourceslices.resource.k8s.io', {
     prepareCreate: (slice, context) => prepareSlice(slice, null, context),
     prepareUpdate: prepareSlice,
+    counting: 'early',
   });
 }
 

@@ -16,6 +16,7 @@ const FIELDS = [
   'name',
   'generateName',
   'namespace',
+  'selfLink',
   'uid',
   'generation',
   'creationTimestamp',
@@ -106,6 +107,7 @@ export function createMetadata(object: JsonObject, facts: CreateFacts): JsonObje
   };
   if (facts.namespaced) metadata['namespace'] = facts.namespace;
   else delete metadata['namespace'];
+  delete metadata['selfLink'];
   delete metadata['deletionTimestamp'];
   delete metadata['deletionGracePeriodSeconds'];
   delete metadata['managedFields'];

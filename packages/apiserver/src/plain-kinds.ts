@@ -32,11 +32,19 @@ const RETURNING = [
   'resourceslices.resource.k8s.io',
 ] as const;
 
+/** Kinds of which a list without members is another one than none, where changes are counted. */
+const EXACTLY_COUNTED = [
+  'networkpolicies.networking.k8s.io',
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'validatingwebhookconfigurations.admissionregistration.k8s.io',
+] as const;
+
 const SYSTEM_CLASSES = ['system-node-critical', 'system-cluster-critical'];
 
 /** Registers them. */
 export function definePlainKinds(): void {
   for (const name of RETURNING) defineBehaviour(name, { returnsDeleted: true });
+  for (const name of EXACTLY_COUNTED) defineBehaviour(name, { counting: 'exact' });
   defineBehaviour('replicationcontrollers', { deletion: ORPHANING_DELETION });
   defineBehaviour('events', { deletion: UNCOLLECTED_DELETION });
   defineBehaviour('nodes', {
@@ -44,6 +52,11 @@ export function definePlainKinds(): void {
     prepareCreate: (node) => {
       delete objectAt(node, 'spec')?.['configSource'];
       dropConfig(node);
+    },
+    prepareUpdate: (next, previous) => {
+      if (objectAt(previous, 'spec', 'configSource') === undefined) {
+        delete objectAt(next, 'spec')?.['configSource'];
+      }
     },
     prepareStatus: dropConfig,
   });
@@ -60,6 +73,7 @@ export function definePlainKinds(): void {
   defineBehaviour('endpointslices.discovery.k8s.io', {
     prepareCreate: (slice) => dropTopology(slice, null),
     prepareUpdate: dropTopology,
+    counting: 'early',
   });
   defineBehaviour('csidrivers.storage.k8s.io', {
     // its generation is counted from the first change on

@@ -20,6 +20,7 @@ import { keptForm } from './custom/custom-objects.ts';
 import { endsObject } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
+import { dropGatedPodFields } from './pod-gates.ts';
 import { changeFaults, faultyKind, withDefaults, withStatusDefaults } from './schema-gate.ts';
 import { keepsMetadata } from './managed/reset-fields.ts';
 import { settleTimes, trackChange } from './managed/tracking.ts';
@@ -218,7 +219,6 @@ function nextObject(
     next = statusUpdate(metadata, sent['status'], previous);
     if (keepsVoids(sent)) markVoids(next);
     withStatusDefaults(served, next);
-    behaviour.prepareStatus?.(next, previous, context);
   } else {
     next = assemble(sent, metadata);
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);
@@ -227,9 +227,6 @@ function nextObject(
     behaviour.keepRest?.[subresource]?.(next, previous, context);
   }
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
-  // what the server adds or drops by itself is nobody's
-  if (subresource === '') behaviour.prepareUpdate?.(next, previous, context);
-  behaviour.prepareParts?.[subresource]?.(next, previous, context);
   const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
   admitNext(context, write, next, previous, done);
 }
@@ -258,8 +255,7 @@ function admitNext(
       done(failed(refusal));
       return;
     }
-    // what admission puts back (tolerations of a pod) has not changed
-    if (subresource !== 'status' && served.counted) countGeneration(served, next, previous);
+    prepareNext(context, subresource, next, previous);
     const { preflight, preflightStatus } = behaviourOf(served);
     const early =
       (subresource === '' ? preflight?.(next, previous, context) : null) ??
@@ -289,6 +285,27 @@ function admitNext(
   });
 }
 
+/** What the server adds or drops by itself, which is nobody's; admission has seen it as it came. */
+function prepareNext(
+  context: WriteContext,
+  subresource: string,
+  next: JsonObject,
+  previous: JsonObject,
+): void {
+  const { served } = context;
+  const behaviour = behaviourOf(served);
+  if (subresource === 'status') {
+    behaviour.prepareStatus?.(next, previous, context);
+    return;
+  }
+  const isEarly = behaviour.counting === 'early';
+  if (isEarly) countGeneration(served, next, previous);
+  dropGatedPodFields(served, next, previous);
+  if (subresource === '') behaviour.prepareUpdate?.(next, previous, context);
+  behaviour.prepareParts?.[subresource]?.(next, previous, context);
+  if (!isEarly) countGeneration(served, next, previous);
+}
+
 function keepStatus(next: JsonObject, previous: JsonObject): void {
   const status = previous['status'];
   if (status === undefined) delete next['status'];
@@ -307,16 +324,14 @@ function statusUpdate(
   return kept;
 }
 
-function countGeneration(
-  { custom, hasStatus }: Served,
-  next: JsonObject,
-  previous: JsonObject,
-): void {
+function countGeneration(served: Served, next: JsonObject, previous: JsonObject): void {
+  const { custom, hasStatus, counted } = served;
+  if (!counted) return;
   const metadata = objectAt(next, 'metadata');
   if (metadata === undefined) return;
   const generation = numberAt(previous, 'metadata', 'generation');
   const isWhole = custom !== null && !hasStatus;
-  const after = settledForm(next);
+  const after = behaviourOf(served).counting === 'exact' ? next : settledForm(next);
   const isChanged =
     !equals(countedPart(after, isWhole), countedPart(previous, isWhole)) ||
     (after['kind'] === 'Deployment' && !equals(annotationsOf(after), annotationsOf(previous))) ||

@@ -31,6 +31,10 @@ export function defineWorkloads(): void {
       next['metadata'] = labels === undefined ? metadata : { ...metadata, labels };
     },
   });
+  defineBehaviour('statefulsets.apps', {
+    prepareCreate: (set) => dropUnavailable(set, {}),
+    prepareUpdate: dropUnavailable,
+  });
   defineBehaviour('daemonsets.apps', {
     startCreate: (object) => {
       const metadata = objectAt(object, 'metadata') ?? {};
@@ -43,6 +47,13 @@ export function defineWorkloads(): void {
     },
     prepareUpdate: countTemplate,
   });
+}
+
+/** How many pods of a stateful set may be away is off by default. */
+function dropUnavailable(next: JsonObject, previous: JsonObject): void {
+  const of = (set: JsonObject): JsonObject | undefined =>
+    objectAt(set, 'spec', 'updateStrategy', 'rollingUpdate');
+  if (of(previous)?.['maxUnavailable'] === undefined) delete of(next)?.['maxUnavailable'];
 }
 
 /** The generation of a daemon set's template goes up by one with each change of the template. */

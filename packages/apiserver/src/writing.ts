@@ -34,6 +34,7 @@ import {
   generatedName,
   isDeleting,
 } from './object-meta.ts';
+import { dropGatedPodFields } from './pod-gates.ts';
 import { faultyKind, newFaults, typeOf, withDefaults } from './schema-gate.ts';
 import { keyOf, type Served } from './served.ts';
 import { shownObject, trackNew } from './managed/tracking.ts';
@@ -259,6 +260,7 @@ function prepareNew(
       done(failed(refusal));
       return;
     }
+    dropGatedPodFields(served, object, null);
     behaviour.prepareCreate?.(object, context);
     const early = behaviour.preflight?.(object, null, context) ?? null;
     if (early !== null) {

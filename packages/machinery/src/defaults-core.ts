@@ -31,7 +31,7 @@ export const CORE_DEFAULTS: DefaultRules = {
       terminationGracePeriodSeconds: 30,
       schedulerName: 'default-scheduler',
     },
-    step: completePodSpec,
+    step: mirrorServiceAccount,
   },
   'core.v1.Container': CONTAINER,
   'core.v1.EphemeralContainer': CONTAINER,
@@ -147,12 +147,6 @@ export function mirrorDataSource(claim: JsonObject): void {
     if (SOURCE_KINDS.includes(kind)) spec['dataSourceRef'] = { ...source };
     else delete spec['dataSource'];
   }
-}
-
-/** Gang scheduling is off by default, and its field is dropped where it is. */
-function completePodSpec(spec: JsonObject): void {
-  delete spec['schedulingGroup'];
-  mirrorServiceAccount(spec);
 }
 
 function mirrorServiceAccount(spec: JsonObject): void {

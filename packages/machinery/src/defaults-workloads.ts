@@ -67,8 +67,6 @@ function defaultStatefulStrategy(strategy: JsonObject): void {
   }
   const rolling = objectAt(strategy, 'rollingUpdate');
   if (rolling === undefined) return;
-  // Off by default, and dropped where it is.
-  delete rolling['maxUnavailable'];
   if (strategy['type'] === 'RollingUpdate') rolling['partition'] ??= 0;
 }
 

@@ -6,6 +6,7 @@
 import { printed, type Printed } from './fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { lineDiff } from './line-diff.ts';
+import { isOmitted } from './normal-form.ts';
 import { escapedJson } from './quoting.ts';
 import { findType, type Shape } from './schema.ts';
 import { zeroOf } from './zero-values.ts';
@@ -117,9 +118,10 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
   if (shape.kind === 'list') {
     return Array.isArray(value) ? value.map((item) => formOf(shape.items, item, false)) : [];
   }
+  if (shape.kind === 'map') return isObject(value) ? sortedMap(value) : (value ?? null);
   if (shape.kind !== 'object') return value ?? null;
   // Structs of meta.v1 are printed under their JSON names.
-  if (shape.type.name.startsWith('meta.v1.')) return value ?? {};
+  if (shape.type.name.startsWith('meta.v1.')) return jsonOf(shape, value ?? {});
   const form: JsonObject = {};
   const source = isObject(value) ? value : {};
   const { name: typeName, goName: struct, fields } = shape.type;
@@ -134,6 +136,36 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
   }
   if (typeName === 'core.v1.PodSpec') moveHostFields(form, source);
   return reordered(form, struct);
+}
+
+/** A map as Go writes it. */
+export function sortedMap(map: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(map).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** A selector as Go writes it: in order, without what is empty. */
+export function selectorForm(selector: JsonValue | undefined): JsonValue | undefined {
+  const type = findType('meta.v1.LabelSelector');
+  return isObject(selector) && type !== undefined
+    ? jsonOf({ kind: 'object', type }, selector)
+    : selector;
+}
+
+/** What has the same names inside as in v1, as Go writes it. */
+function jsonOf(shape: Shape, value: JsonValue): JsonValue {
+  if (shape.kind === 'list' && Array.isArray(value)) {
+    return value.map((item) => jsonOf(shape.items, item));
+  }
+  if (!isObject(value)) return value;
+  if (shape.kind === 'map') return sortedMap(value);
+  if (shape.kind !== 'object') return value;
+  const form: JsonObject = {};
+  for (const field of shape.type.fields) {
+    const member = value[field.name] ?? field.absent;
+    if (member === undefined || isOmitted(field, member)) continue;
+    form[field.name] = jsonOf(field.shape, member);
+  }
+  return form;
 }
 
 /** The host's namespaces belong to the security context, which v1 leaves out where it is empty. */

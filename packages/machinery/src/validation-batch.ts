@@ -1,7 +1,7 @@
 /** Jobs and cron jobs. */
 
 import { invalidValue, notSupported, printed, required } from './fielderrors.ts';
-import { goForm } from './go-form.ts';
+import { goForm, selectorForm, sortedMap } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors } from './names.ts';
@@ -77,9 +77,17 @@ function checkOwnSpec(found: Findings, spec: JsonObject, hasSelector: boolean): 
   if (selector === undefined) found.push(required('spec.selector'));
   else checkSelector(found, 'spec.selector', selector);
   const labels = objectAt(spec, 'template', 'metadata', 'labels');
-  if (selector !== undefined && selectorMatches(selector, labels ?? {})) return;
+  if (selector !== undefined && mayMatch(selector, labels ?? {})) return;
   const text = '`selector` does not match template `labels`';
-  found.push(invalidValue('spec.template.metadata.labels', labels ?? printed('null'), text));
+  const value = labels === undefined ? printed('null') : sortedMap(labels);
+  found.push(invalidValue('spec.template.metadata.labels', value, text));
+}
+
+/** Of a selector that cannot be read nobody says that it does not match. */
+function mayMatch(selector: JsonObject, labels: JsonObject): boolean {
+  const faults: Findings = [];
+  checkSelector(faults, 'spec.selector', selector);
+  return faults.length > 0 || selectorMatches(selector, labels);
 }
 
 /** A job without a selector of its own owns pods by its uid, and its name; nobody else says so. */
@@ -98,15 +106,12 @@ function checkGenerated(found: Findings, job: JsonObject): void {
     const path = `spec.template.metadata.labels[${key}]`;
     const text = `must be '${stringAt(value)}'`;
     if (labels[key] === undefined) found.push(required(path, text));
-    else found.push(invalidValue(path, labels, text));
+    else found.push(invalidValue(path, sortedMap(labels), text));
   }
   const selector = objectAt(job, 'spec', 'selector') ?? {};
-  if (selectorMatches(selector, expected)) return;
-  const matchLabels = Object.fromEntries(
-    Object.entries(objectAt(selector, 'matchLabels') ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)),
-  );
-  const shown = { ...selector, matchLabels };
-  found.push(invalidValue('spec.selector', shown, '`selector` not auto-generated'));
+  if (mayMatch(selector, expected)) return;
+  const text = '`selector` not auto-generated';
+  found.push(invalidValue('spec.selector', selectorForm(selector), text));
 }
 
 /** Pods of an indexed job are named after it, and their names are host names. */
@@ -206,7 +211,8 @@ function changeJob(found: Findings, next: JsonObject, previous: JsonObject): voi
   // upstream looks at the spec as at that of a new job, and again as at that of a changed one
   checkOwnSpec(found, spec, stored['selector'] !== undefined);
   checkCompletionsChange(found, spec, stored);
-  immutable(found, 'spec.selector', spec['selector'], stored['selector']);
+  const [after, before] = [spec['selector'], stored['selector']];
+  immutable(found, 'spec.selector', selectorForm(after), selectorForm(before));
   if (isHeld(stored, objectAt(previous, 'status'))) checkHeldTemplate(found, spec, stored);
   else {
     const { template } = spec;

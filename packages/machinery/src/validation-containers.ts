@@ -52,6 +52,8 @@ export interface PodScope {
   readonly graceSeconds: number | null;
   /** What is done about containers that end. */
   readonly restartPolicy: string;
+  /** Its users are those of the host. */
+  readonly sharesUsers: boolean;
 }
 
 export function checkContainers(
@@ -159,7 +161,8 @@ export function checkContainer(
   const claims = listAt(container, 'resources', 'claims');
   checkResourceClaims(found, `${path}.resources.claims`, claims, scope);
   checkResizing(found, `${path}.resizePolicy`, container, scope.restartPolicy);
-  checkContainerSecurity(found, `${path}.securityContext`, objectAt(container, 'securityContext'));
+  const security = objectAt(container, 'securityContext');
+  checkContainerSecurity(found, `${path}.securityContext`, security, scope.sharesUsers);
 }
 
 const RESIZED = ['cpu', 'memory'];

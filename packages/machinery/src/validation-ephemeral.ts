@@ -46,7 +46,8 @@ export function checkEphemeralContainers(
 function checkRefused(found: Findings, path: string, container: JsonObject): void {
   for (const field of REFUSED) {
     const value = container[field];
-    if (value === undefined || (isObject(value) && Object.keys(value).length === 0)) continue;
+    const isZero = field === 'resources' && isObject(value) && Object.keys(value).length === 0;
+    if (value === undefined || isZero) continue;
     found.push(forbiddenField(`${path}.${field}`, TEXT));
   }
   eachObject(listAt(container, 'volumeMounts'), `${path}.volumeMounts`, (mount, at) => {

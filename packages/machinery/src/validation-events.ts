@@ -145,8 +145,8 @@ function updateEvent(found: Findings, next: JsonObject, previous: JsonObject): v
   for (const field of FROZEN) {
     const [after, before] = [next[nameIn(next, field)], previous[nameIn(previous, field)]];
     const type = FROZEN_TYPES[field];
-    // Go has no absent structs, texts and counts
-    const zero = type === undefined ? ZEROS[field] : {};
+    // Go has no absent structs, texts and counts, but for what it points to
+    const zero = type === undefined ? ZEROS[field] : field === 'related' ? undefined : {};
     immutable(found, field, after ?? zero, before ?? zero, type);
   }
 }

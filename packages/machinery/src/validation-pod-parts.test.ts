@@ -77,21 +77,41 @@ test('pods of files and of Windows, and those on old nodes, are not resized', ()
 });
 
 test('containers are added to a running pod as they are judged in a new one', () => {
-  const added = { ...EPHEMERAL, name: 'E', image: 'x ', targetContainerName: 'z', ports: [{}] };
+  const added = {
+    ...EPHEMERAL,
+    name: 'E',
+    image: 'x ',
+    targetContainerName: 'z',
+    ports: [{}],
+    lifecycle: {},
+  };
   const spec = { ...SPEC, ephemeralContainers: [added] };
   const label = 'a lowercase RFC 1123 label must consist of lower case alphanumeric characters';
   const texts = textsOf('ephemeralcontainers', { spec });
   assert.ok(texts[0]?.startsWith(`spec.ephemeralContainers[0].name: Invalid value: "E": ${label}`));
-  assert.deepEqual(texts.slice(-3), [
+  assert.deepEqual(texts.slice(-4), [
     'spec.ephemeralContainers[0].image: Invalid value: "x ": ' +
       'must not have leading or trailing whitespace',
     'spec.ephemeralContainers[0].targetContainerName: Not found: "z"',
     'spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container',
+    'spec.ephemeralContainers[0].lifecycle: Forbidden: cannot be set for an Ephemeral Container',
   ]);
   const stored = { spec: { ...SPEC, ephemeralContainers: [EPHEMERAL] } };
   assert.deepEqual(textsOf('ephemeralcontainers', { spec: SPEC }, stored), [
     'spec.ephemeralContainers: Forbidden: existing ephemeral containers "e" may not be removed\n',
   ]);
+});
+
+test('a container that sees all of proc has users of its own', () => {
+  const securityContext = { procMount: 'Unmasked' };
+  const added = { ...EPHEMERAL, securityContext };
+  const spec = { ...SPEC, ephemeralContainers: [added] };
+  assert.deepEqual(textsOf('ephemeralcontainers', { spec }), [
+    'spec.ephemeralContainers[0].securityContext.procMount: Invalid value: "Unmasked": ' +
+      '`hostUsers` must be false to use `Unmasked`',
+  ]);
+  const own = { ...spec, hostUsers: false };
+  assert.deepEqual(textsOf('ephemeralcontainers', { spec: own }, { spec: own }), []);
 });
 
 test('reports of pods name claims and addresses that are some, and revive nothing', () => {

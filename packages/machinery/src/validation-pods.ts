@@ -90,6 +90,7 @@ export function checkPodSpec(
     claims: new Set(claims.filter((name) => name !== '')),
     graceSeconds: typeof grace === 'number' ? grace : null,
     restartPolicy: stringAt(spec, 'restartPolicy'),
+    sharesUsers: spec['hostUsers'] !== false,
   };
   checkClaims(found, `${path}.resourceClaims`, listAt(spec, 'resourceClaims'));
   const containers = listAt(spec, 'containers');

@@ -88,12 +88,17 @@ export function checkContainerSecurity(
   found: Findings,
   path: string,
   context: JsonObject | undefined,
+  sharesUsers: boolean,
 ): void {
   if (context === undefined) return;
   for (const field of ['runAsUser', 'runAsGroup']) {
     checkId(found, `${path}.${field}`, context[field]);
   }
   oneOfSet(found, `${path}.procMount`, context['procMount'], ['Default', 'Unmasked']);
+  if (sharesUsers && context['procMount'] === 'Unmasked') {
+    const text = '`hostUsers` must be false to use `Unmasked`';
+    found.push(invalidValue(`${path}.procMount`, 'Unmasked', text));
+  }
   checkProfiles(found, path, context);
   checkWindowsOptions(found, `${path}.windowsOptions`, objectAt(context, 'windowsOptions'));
   if (context['allowPrivilegeEscalation'] !== false) return;

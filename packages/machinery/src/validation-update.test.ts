@@ -149,3 +149,31 @@ test('endpoints that stay are not judged again, and classes of services twice', 
   const told = texts.filter((text) => text.startsWith('spec.loadBalancerClass'));
   assert.equal(told.length, 2);
 });
+
+test('selectors and labels are told as Go writes them, what cannot be read is told once', () => {
+  const matchLabels = { b: '2', a: '1' };
+  const template = { metadata: { labels: { z: '', y: '' } } };
+  const selector = { matchExpressions: [], matchLabels };
+  const found = textsOf('apps', 'replicasets', { spec: { selector, template } }, { spec: {} });
+  const mismatch = 'spec.template.metadata.labels: Invalid value: {"y":"","z":""}: ';
+  assert.ok(found.some((text) => text.startsWith(mismatch)));
+  const shown = 'spec.selector: Invalid value: {"matchLabels":{"a":"1","b":"2"}}: ';
+  assert.ok(found.includes(`${shown}field is immutable`));
+  const empty = { selector: { matchLabels: {} }, template };
+  assert.ok(
+    textsOf('apps', 'replicasets', { spec: empty }, { spec: empty }).includes(
+      'spec.selector: Invalid value: {}: empty selector is invalid for deployment',
+    ),
+  );
+  const unread = { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['b'] }] };
+  const job = { spec: { selector: unread, template } };
+  const told = textsOf('batch', 'jobs', job, job);
+  assert.ok(told.some((text) => text.startsWith('spec.selector.matchExpressions[0].values: ')));
+  assert.ok(!told.some((text) => text.includes('`selector` does not match')));
+});
+
+test('an event that relates to nothing may not relate to something empty', () => {
+  const event = { eventTime: '2026-01-01T00:00:00.000000Z', apiVersion: 'events.k8s.io/v1' };
+  const found = textsOf('events.k8s.io', 'events', { ...event, related: {} }, event);
+  assert.ok(found.some((text) => text.startsWith('related: Invalid value: {"Kind":"",')));
+});

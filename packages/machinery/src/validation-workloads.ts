@@ -1,7 +1,7 @@
 /** The apps group and its elder sister, the replication controller. */
 
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
-import { goForm } from './go-form.ts';
+import { goForm, selectorForm, sortedMap } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import { escapedJson } from './quoting.ts';
@@ -81,7 +81,8 @@ function specOf(object: JsonObject): JsonObject {
 }
 
 function keepSelector(found: Findings, next: JsonObject, previous: JsonObject): void {
-  immutable(found, 'spec.selector', specOf(next)['selector'], specOf(previous)['selector']);
+  const [after, before] = [specOf(next)['selector'], specOf(previous)['selector']];
+  immutable(found, 'spec.selector', selectorForm(after), selectorForm(before));
 }
 
 /** True if a `LabelSelector` matches; an unreadable one matches nothing. */
@@ -118,9 +119,9 @@ function checkSelected(
   checkSelector(found, 'spec.selector', selector);
   const isReadable = found.length === before;
   if (selector !== undefined && isEmptySelector(selector)) {
-    found.push(invalidValue('spec.selector', selector, texts.empty));
+    found.push(invalidValue('spec.selector', {}, texts.empty));
   } else if (!isReadable) {
-    found.push(invalidValue('spec.selector', selector, texts.unreadable));
+    found.push(invalidValue('spec.selector', selectorForm(selector), texts.unreadable));
     return;
   } else checkMatch(found, spec, selector);
   checkTemplate();
@@ -145,7 +146,7 @@ function checkTemplateLabels(
 ): void {
   const labels = objectAt(spec, 'template', 'metadata', 'labels');
   if (isMatch(labels ?? {})) return;
-  const value = labels ?? printed('null');
+  const value = labels === undefined ? printed('null') : sortedMap(labels);
   found.push(invalidValue('spec.template.metadata.labels', value, MISMATCH));
 }
 
@@ -233,7 +234,7 @@ function checkDaemonSet(found: Findings, set: JsonObject): void {
   if (found.length === before && !isEmpty) checkMatch(found, spec, selector);
   if (isEmpty) {
     const text = 'empty selector is invalid for daemonset';
-    found.push(invalidValue('spec.selector', selector, text));
+    found.push(invalidValue('spec.selector', {}, text));
   }
   checkTemplate(found, spec, 'DaemonSet');
   nonNegative(found, 'spec.minReadySeconds', spec['minReadySeconds']);

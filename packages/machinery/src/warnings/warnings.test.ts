@@ -102,3 +102,23 @@ test('a template is looked at again only when the change counts', () => {
     'spec.template.spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+',
   ]);
 });
+
+test('of a changed controller the old template is looked at, of a daemon set a counted one', () => {
+  const object = (generation: number, image: string): JsonObject => ({
+    metadata: {
+      name: 'd',
+      generation,
+      annotations: { 'deprecated.daemonset.template.generation': String(generation) },
+    },
+    spec: { template: { spec: { volumes: [{ name: 'v', rbd: { image } }] } } },
+  });
+  const plain = { metadata: { name: 'd', generation: 2 }, spec: {} };
+  const told = (group: string, plural: string, next: JsonObject): number => {
+    const resource = findResource(group, 'v1', plural);
+    assert(resource !== undefined);
+    return Array.from(updateWarnings(resource, next, object(1, 'i'), '')).length;
+  };
+  assert.equal(told('', 'replicationcontrollers', plain), 1);
+  assert.equal(told('apps', 'daemonsets', object(1, 'j')), 0);
+  assert.equal(told('apps', 'daemonsets', object(2, 'j')), 1);
+});

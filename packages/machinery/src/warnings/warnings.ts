@@ -160,6 +160,10 @@ function* staticNameWarnings(object: JsonObject): Told {
   yield `metadata.name: names ending with "${STATIC}" ${use} via the API`;
 }
 
+function templateCount(set: JsonObject): string {
+  return stringAt(set, 'metadata', 'annotations', 'deprecated.daemonset.template.generation');
+}
+
 const RULES: Readonly<Record<string, WarningRule>> = {
   pods: {
     *create(pod) {
@@ -172,9 +176,19 @@ const RULES: Readonly<Record<string, WarningRule>> = {
   'ingresses.networking.k8s.io': { create: ingressWarnings, status: balancerWarnings },
   'deployments.apps': templated(TEMPLATE, true),
   'replicasets.apps': templated(TEMPLATE, true),
-  replicationcontrollers: templated(TEMPLATE, true),
-  // upstream asks for the old templateGeneration, which apps/v1 does not have
-  'daemonsets.apps': { create: (set) => podWarnings('spec.template', templateOf(set)) },
+  replicationcontrollers: {
+    ...templated(TEMPLATE, true),
+    // upstream looks at the template as it was
+    update: (next, previous) =>
+      isCounted(next, previous) ? podWarnings('spec.template', templateOf(previous)) : [],
+  },
+  'daemonsets.apps': {
+    create: (set) => podWarnings('spec.template', templateOf(set)),
+    update: (next, previous) =>
+      templateCount(next) === templateCount(previous)
+        ? []
+        : podWarnings('spec.template', templateOf(next)),
+  },
   'statefulsets.apps': {
     *create(set) {
       yield* STATEFUL.create?.(set) ?? [];
