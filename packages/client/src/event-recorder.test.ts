@@ -104,6 +104,10 @@ test('many different messages of one reason are combined from the tenth on', () 
     sent.slice(9).map(({ method }) => method),
     ['POST', 'PATCH', 'PATCH'],
   );
+  const [first, combined] = [sent[0]?.object ?? {}, sent[9]?.object ?? {}];
+  assert.notEqual(first['reportingComponent'], '');
+  assert.equal(combined['reportingComponent'], '');
+  assert.deepEqual(combined['source'], first['source']);
 });
 
 test('one object gets 25 at once, then one in five minutes', () => {

@@ -112,6 +112,9 @@ class Recorder implements EventRecorder {
     let posted = this.#posted.get(key);
     if (posted === undefined) {
       posted = this.#newEvent(subject, type, reason, now);
+      // client-go's EventAggregate says only by `source` who combined them.
+      if (isCombined)
+        Object.assign(posted.object, { reportingComponent: '', reportingInstance: '' });
       this.#posted.set(key, posted);
     }
     posted.count++;

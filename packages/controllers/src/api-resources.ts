@@ -6,6 +6,8 @@ import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
 export interface ApiResource {
   readonly group: string;
   readonly version: string;
+  /** All versions that it is served in. */
+  readonly served: readonly string[];
   /** The plural of URLs. */
   readonly resource: string;
   readonly kind: string;
@@ -60,15 +62,18 @@ export async function discover(
 
 function readGroup(group: JsonValue, found: ApiResource[]): void {
   const name = stringAt(group, 'metadata', 'name');
-  const known = new Set<string>();
+  const known = new Map<string, string[]>();
   for (const version of listAt(group, 'versions')) {
     for (const item of listAt(version, 'resources')) {
       const resource = stringAt(item, 'resource');
-      if (known.has(resource)) continue;
-      known.add(resource);
+      const served = known.get(resource) ?? [];
+      served.push(stringAt(version, 'version'));
+      if (served.length > 1) continue;
+      known.set(resource, served);
       found.push({
         group: name,
         version: stringAt(version, 'version'),
+        served,
         resource,
         kind: stringAt(item, 'responseKind', 'kind'),
         namespaced: stringAt(item, 'scope') === 'Namespaced',
@@ -86,7 +91,7 @@ async function readLegacy(
   failed: string[],
 ): Promise<void> {
   for (const [group, versions] of legacyVersions(path, answer.object)) {
-    const known = new Set<string>();
+    const known = new Map<string, string[]>();
     for (const version of versions) {
       const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
       const list = await client.request({ method: 'GET', path: root });
@@ -96,11 +101,15 @@ async function readLegacy(
       }
       for (const item of listAt(list.object, 'resources')) {
         const resource = stringAt(item, 'name');
-        if (resource.includes('/') || known.has(resource)) continue;
-        known.add(resource);
+        if (resource.includes('/')) continue;
+        const served = known.get(resource) ?? [];
+        served.push(version);
+        if (served.length > 1) continue;
+        known.set(resource, served);
         found.push({
           group,
           version,
+          served,
           resource,
           kind: stringAt(item, 'kind'),
           namespaced: valueAt(item, 'namespaced') === true,

@@ -88,10 +88,11 @@ export class CronJobPart {
     const status = { ...objectAt(cronJob, 'status') };
     const active = [...listAt(cronJob, 'status', 'active')];
     const work: Work = { key, owner, cronJob, jobs, active, status };
-    if (!(await this.#follow(work))) return 'retry';
+    // What the limits take away is not told of as completed: upstream cleans up first.
+    if (!(await this.#tidy(work)) || !(await this.#follow(work))) return 'retry';
     const result = await this.#run(work);
     if (result === 'retry') return 'retry';
-    if (!(await this.#tidy(work)) || !(await this.#write(work))) return 'retry';
+    if (!(await this.#write(work))) return 'retry';
     return result;
   }
 

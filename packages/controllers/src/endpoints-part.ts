@@ -26,6 +26,8 @@ import type { Backend } from './service-endpoints.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
+/** defaultSyncBackOff and maxSyncBackOff of upstream's endpointslice_controller.go. */
+const RETRY = { minMs: 1_000, maxMs: 1_000_000 };
 /** Large services gather changes: ten endpoints wait a millisecond, to a second at most. */
 const ENDPOINTS_PER_MS = 10;
 const GATHER_MS_MAX = 1_000;
@@ -76,6 +78,7 @@ export class EndpointsPart {
       (key) => this.#work(key),
       options.onError,
       informers.queues.queue('endpoint_slice'),
+      RETRY,
     );
     const synced = (): void => this.#addWaiting();
     this.#services = new ObjectCache(informers, '/api/v1/services', (key, after, before) =>

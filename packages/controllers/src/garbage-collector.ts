@@ -40,7 +40,7 @@ const IGNORED = new Set(['events', 'events.events.k8s.io']);
 type Verdict = 'solid' | 'waiting' | 'dangling' | 'unknown' | 'unreadable';
 
 interface Watched {
-  readonly resource: ApiResource;
+  resource: ApiResource;
   readonly informer: Informer;
   isRetired: boolean;
 }
@@ -96,7 +96,11 @@ export class GarbageCollector {
     for (const [index, { resource, isRetired }] of this.#watched.entries()) {
       if (isWhole && !isRetired && !kinds.has(kindOf(resource))) this.#retire(index);
     }
-    for (const resource of wanted) if (!this.#byKind.has(kindOf(resource))) this.#watch(resource);
+    for (const resource of wanted) {
+      const known = this.#watched[this.#byKind.get(kindOf(resource)) ?? -1];
+      if (known === undefined) this.#watch(resource);
+      else known.resource = resource;
+    }
   }
 
   #watch(resource: ApiResource): void {
@@ -141,13 +145,20 @@ export class GarbageCollector {
     return this.#workers.queue.size;
   }
 
-  /** References name a version; any version of the same group and kind is the same object. */
+  /**
+   * References name a version; any served version of the same group and kind is the same object.
+   * What is in a version that is not served cannot be looked for: it is unknown, and not gone.
+   */
   #resourceOf({ apiVersion, kind }: OwnerReference): number | undefined {
     const exact = this.#byKind.get(`${apiVersion} ${kind}`);
     if (exact !== undefined) return exact;
-    const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
+    const [version = '', group = ''] = apiVersion.split('/').toReversed();
     const found = this.#watched.findIndex(
-      ({ resource, isRetired }) => !isRetired && resource.kind === kind && resource.group === group,
+      ({ resource, isRetired }) =>
+        !isRetired &&
+        resource.kind === kind &&
+        resource.group === group &&
+        resource.served.includes(version),
     );
     return found < 0 ? undefined : found;
   }
@@ -259,10 +270,13 @@ export class GarbageCollector {
     const watched = index === undefined ? undefined : this.#watched[index];
     // Who is gone by that uid may have been something else: such an owner is never judged.
     if (index === undefined || watched === undefined) return 'unknown';
-    if (this.graph.isAbsent(owner.uid)) return 'dangling';
     const namespace = this.#namespaceOf(resource, row);
     // A cluster-scoped object cannot name an owner in a namespace; upstream keeps such objects.
-    if (watched.resource.namespaced && namespace === '') return 'unknown';
+    if (watched.resource.namespaced && namespace === '') {
+      this.#searchElsewhere(resource, row, owner, index);
+      return 'unknown';
+    }
+    if (this.graph.isAbsent(owner.uid)) return 'dangling';
     const place = this.#locate(resource, row, owner);
     if (place !== undefined && this.graph.hasUid(place[0], place[1], owner.uid)) {
       return (this.graph.flagsOf(place[0], place[1]) & FOREGROUND) === 0 ? 'solid' : 'waiting';
@@ -277,24 +291,31 @@ export class GarbageCollector {
     if (answer.ok && stringAt(answer.object, 'metadata', 'uid') === owner.uid) {
       return isForeground(answer.object) ? 'waiting' : 'solid';
     }
-    this.#tellForeign(resource, row, owner, index, watched.informer);
+    if (this.#searchElsewhere(resource, row, owner, index) < 0) this.graph.markAbsent(owner.uid);
     return 'dangling';
   }
 
-  /** An owner in another namespace counts as gone; the dependent's user is told so once. */
+  /**
+   * Where the owner is that is not where the dependent says: its row, or -1 where there is none.
+   * One in another namespace counts as gone for this dependent, whose user is told so once; for
+   * those beside it it is there.
+   */
+  #searchElsewhere(resource: number, row: number, owner: OwnerReference, index: number): number {
+    const informer = this.#watched[index]?.informer;
+    const found = this.graph.searchOnce(index, owner.uid, informer?.idLimit ?? 0);
+    if (found === undefined || informer === undefined) return 0;
+    if (found >= 0) this.#tellForeign(resource, row, owner, informer, found);
+    return found;
+  }
+
   #tellForeign(
     resource: number,
     row: number,
     owner: OwnerReference,
-    index: number,
     informer: Informer,
+    found: number,
   ): void {
     const [namespace, name] = this.#nameOf(resource, row);
-    const found = this.graph.searchOnce(index, owner.uid, informer.idLimit);
-    if (found < 0) {
-      this.graph.markAbsent(owner.uid);
-      return;
-    }
     // A wrong name beside it is a wrong reference all the same, but none that people are told of.
     const place = informer.keyOf(found);
     if (place.slice(0, Math.max(0, place.indexOf('/'))) === namespace) return;

@@ -126,7 +126,7 @@ test('what the server has not is remembered for all dependents', () => {
   assert.equal(world.graph.uidOf(0, 1), UIDS[1]);
   assert.equal(world.graph.searchOnce(0, UIDS[6] ?? '', 8), -1);
   world.put(6, []);
-  assert.equal(world.graph.searchOnce(0, UIDS[6] ?? '', 8), -1);
+  assert.equal(world.graph.searchOnce(0, UIDS[6] ?? '', 8), undefined);
 });
 
 test('dependents are exactly those that a naive model finds, whatever happens', () => {

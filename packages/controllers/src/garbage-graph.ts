@@ -304,11 +304,12 @@ export class GarbageGraph {
 
   /**
    * A row of the resource with this uid, under whatever name, or -1; looks through all rows below
-   * `rowEnd`, once for each uid.
+   * `rowEnd`, once for each uid: undefined where that was done before.
    */
-  searchOnce(resource: number, uid: string, rowEnd: number): number {
+  searchOnce(resource: number, uid: string, rowEnd: number): number | undefined {
     const owner = this.#owners.find(this.#key, 0, this.#readUidText(uid));
-    if (owner < 0 || (this.#state.get(owner) & SEARCHED) !== 0) return -1;
+    if (owner < 0) return -1;
+    if ((this.#state.get(owner) & SEARCHED) !== 0) return undefined;
     this.#state.set(owner, this.#state.get(owner) | SEARCHED);
     const rows = this.#rows[resource]!;
     for (let row = 0; row < rowEnd; row++) if (this.#isUid(rows, row)) return row;

@@ -21,6 +21,8 @@ import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
+/** DefaultJobApiBackOff and MaxJobApiBackOff of upstream's job_controller.go. */
+const RETRY = { minMs: 1_000, maxMs: 60_000 };
 const LOOSE_WORKERS = 20;
 const EXPECTATION_LOOK_MS = 300_000;
 const UID_LABEL = 'batch.kubernetes.io/controller-uid';
@@ -59,6 +61,7 @@ export class JobPart {
       (key) => this.#work(key),
       onError,
       informers.queues.queue('job'),
+      RETRY,
     );
     this.#loose = new Workers(
       client.timers,
@@ -66,6 +69,7 @@ export class JobPart {
       (key) => this.#letGo(key),
       onError,
       informers.queues.queue('job_orphan_pod'),
+      RETRY,
     );
     const synced = (): void => this.#addWaiting();
     this.#jobs = new ObjectCache(
@@ -191,7 +195,7 @@ export class JobPart {
     const nowMs = this.#options.client.timers.nowMs();
     const podsSeen = this.#options.pods.informer.revision;
     const isSeen =
-      this.#expectations.isMet(key, podsSeen, () => true, nowMs) &&
+      this.#expectations.isMet(key, podsSeen, this.#options.pods.isGoing, nowMs) &&
       this.#written.isMet(key, this.#jobs.informer.revision, () => true, nowMs);
     if (!isSeen) return { againMs: EXPECTATION_LOOK_MS };
     const owner = ownerOfObject('batch/v1', 'Job', job);
@@ -299,10 +303,11 @@ export class JobPart {
     }
     // Pods that are dropped must not count as failed: they are let go before they end.
     const untracked = await this.#untrackAll(key, owner, [...plan.untrack, ...plan.drop], nowMs);
+    const names = [...plan.drop, ...plan.fail];
     const deleted = await Promise.all(
-      [...plan.drop, ...plan.fail].map((name) => this.#control.delete(owner, name)),
+      names.map((name) => this.#deletePod(key, owner, name, nowMs)),
     );
-    if (!untracked || deleted.some((one) => !one.ok)) return false;
+    if (!untracked || deleted.includes(false)) return false;
     if (isDeleting || plan.create.length === 0) return true;
     const bodyOf = (at: number): string => {
       const { index, failures } = plan.create[at] ?? { index: -1, failures: 0 };
@@ -314,6 +319,15 @@ export class JobPart {
     if (failed === undefined || failed.ok) this.#refused.delete(key);
     else this.#refused.add(key);
     return failed === undefined || failed.ok || failed.reason === NAMESPACE_ENDING;
+  }
+
+  /** Until the watch shows that the pod is going, the Job is not looked at again. */
+  async #deletePod(key: string, owner: PodOwner, name: string, nowMs: number): Promise<boolean> {
+    const pod = `${owner.namespace}/${name}`;
+    this.#expectations.expectDeletion(key, pod, nowMs);
+    const { ok } = await this.#control.delete(owner, name);
+    if (!ok) this.#expectations.unexpectDeletion(key, pod);
+    return ok;
   }
 
   async #writeStatus(

@@ -129,8 +129,43 @@ test('what names an owner of a kind that nobody knows is left alone', async () =
   const { api, manager } = await cluster();
   const ownerReferences = [{ apiVersion: 'x.io/v1', kind: 'Widget', name: 'w', uid: 'u' }];
   await make(api, MAPS, 'a', {}, { ownerReferences });
+  const unserved = [{ apiVersion: 'v9', kind: 'ConfigMap', name: 'w', uid: 'u2' }];
+  await make(api, MAPS, 'b', {}, { ownerReferences: unserved });
+  const served = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'w', uid: 'u3' }];
+  await make(api, MAPS, 'c', {}, { ownerReferences: served });
   await api.advance(120_000);
-  assert(has(api, 'a'));
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((name) => has(api, name)),
+    [true, true, false],
+  );
+  manager.stop();
+});
+
+test('an owner in another namespace is there for those beside it', async () => {
+  const { api, manager } = await cluster();
+  await make(api, '/api/v1/namespaces', 'far');
+  const far = '/api/v1/namespaces/far/configmaps';
+  const a = await make(api, MAPS, 'a');
+  const metadata = objectAt(await owned(api, 'mine', [a]), 'metadata');
+  const ownerReferences = [...listAt(metadata, 'ownerReferences')];
+  const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
+  await make(api, roles, 'role', { kind: 'ClusterRole' }, { ownerReferences });
+  for (const name of ['x', 'y', 'z']) {
+    await make(api, far, name, {}, { ownerReferences });
+    await api.advance(100);
+  }
+  await api.advance(5_000);
+  assert(![...api.objects.keys()].some((key) => /configmaps far\/[xyz]$/.test(key)));
+  assert(api.objects.has(`${roles} /role`));
+  const told = api.events.filter((text) => text.startsWith('OwnerRefInvalidNamespace'));
+  assert.equal(told.length, 1);
+  // One more owner that goes has the references looked at again.
+  const b = await make(api, MAPS, 'b');
+  await owned(api, 'both', [a, b]);
+  await api.advance(100);
+  await api.request({ method: 'DELETE', path: `${MAPS}/b` });
+  await api.advance(5_000);
+  assert(has(api, 'a') && has(api, 'mine') && has(api, 'both'));
   manager.stop();
 });
 

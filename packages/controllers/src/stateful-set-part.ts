@@ -15,17 +15,19 @@ import { PodRevisions } from './pod-revisions.ts';
 import type { PodRows } from './pod-rows.ts';
 import {
   PHASE_FAILED,
+  PHASE_PENDING,
   PHASE_RUNNING,
   PHASE_SUCCEEDED,
   REPLICA_DELETING,
   REPLICA_READY,
 } from './replica-pods.ts';
+import { ClaimWriter } from './stateful/claim-writer.ts';
 import {
-  claimOwners,
-  claimsOfOrdinal,
   identityOf,
+  isParallel,
   nextSteps,
   podOfOrdinal,
+  splitPods,
   statefulStatus,
   type StatefulPod,
   type StatefulStep,
@@ -38,6 +40,8 @@ const ROOT = '/apis/apps/v1';
 const HASH_LABEL = 'controller.kubernetes.io/hash';
 /** How soon it is looked again whether the informer shows what was written. */
 const EXPECTATION_LOOK_MS = 20;
+/** Of a pod whose ordinal the set wants. */
+const WANTED = { isScaledAway: false };
 
 export interface StatefulSetPartOptions extends PartOptions {
   readonly random: Random;
@@ -60,7 +64,7 @@ export class StatefulSetPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
   readonly #sets: ObjectCache;
-  readonly #claims: ObjectCache;
+  readonly #claimWriter: ClaimWriter;
   readonly #ownership: PodClaims;
   readonly #revisions: ControllerRevisions;
   readonly #ofPods: PodRevisions;
@@ -83,7 +87,10 @@ export class StatefulSetPart {
       if (after !== undefined) this.#workers.add(key);
       else this.#expectations.forget(key);
     });
-    this.#claims = new ObjectCache(informers, '/api/v1/persistentvolumeclaims', () => {});
+    const claims = new ObjectCache(informers, '/api/v1/persistentvolumeclaims', () => {});
+    this.#claimWriter = new ClaimWriter(client, claims, (owner, type, reason, message) =>
+      this.#tell(owner, type, reason, message),
+    );
     const revisions = new ObjectCache(informers, REVISIONS_PATH, () => {});
     this.#revisions = new ControllerRevisions(client, revisions, HASH_LABEL);
     this.#ofPods = new PodRevisions(random.fork('stateful revisions'));
@@ -175,6 +182,7 @@ export class StatefulSetPart {
         name,
         revision: this.#ofPods.of(row),
         isDeleting: (flags & REPLICA_DELETING) !== 0,
+        isPending: phase === PHASE_PENDING,
         isFailed: phase === PHASE_FAILED,
         isSucceeded: phase === PHASE_SUCCEEDED,
         isReady,
@@ -186,15 +194,16 @@ export class StatefulSetPart {
 
   /** Claims first, then the steps that may be taken; false where something failed. */
   async #act(round: Round): Promise<boolean> {
-    const steps = nextSteps(round.view);
-    for (const pod of round.view.pods) {
-      const isCondemned = steps.some(
-        (step) => step.kind === 'delete' && step.isScaleDown && step.pod === pod,
-      );
-      if (!(await this.#keepClaims(round, pod, isCondemned))) return false;
+    const { view } = round;
+    if (!(await this.#keepClaims(round))) return false;
+    const steps = nextSteps(view);
+    // Few at first, twice as many when all went well: what is refused once is not asked for often.
+    for (let from = 0, size = 1; from < steps.length; from += size, size *= 2) {
+      const batch = steps.slice(from, from + size);
+      const results = await Promise.all(batch.map((step) => this.#take(round, step)));
+      if (results.includes(false)) return false;
     }
-    const results = await Promise.all(steps.map((step) => this.#take(round, step)));
-    return results.every((isOk) => isOk);
+    return true;
   }
 
   #take(round: Round, step: StatefulStep): Promise<boolean> {
@@ -216,9 +225,13 @@ export class StatefulSetPart {
 
   async #create(round: Round, ordinal: number, isUpdate: boolean): Promise<boolean> {
     const { key, owner, view, templates, nowMs } = round;
-    const pod = `${owner.name}-${ordinal}`;
-    for (const claim of claimsOfOrdinal(view.set, owner, ordinal)) {
-      if (!(await this.#makeClaim(owner, pod, claim))) return false;
+    const name = `${owner.name}-${ordinal}`;
+    if (this.#claimWriter.isStale(view.set, owner, ordinal)) return false;
+    const error = await this.#claimWriter.make(view.set, owner, ordinal);
+    if (error !== undefined) {
+      const text = `create Pod ${name} in StatefulSet ${owner.name} failed error: ${error}`;
+      this.#tell(owner, 'Warning', 'FailedCreate', text);
+      return false;
     }
     const revision = isUpdate ? view.update : view.current;
     const template = templates.get(revision) ?? objectAt(view.set, 'spec', 'template') ?? {};
@@ -226,22 +239,11 @@ export class StatefulSetPart {
     const path = `/api/v1/namespaces/${owner.namespace}/pods`;
     const answer = await this.#client.request({ method: 'POST', path, body });
     if (answer.ok) this.#expectations.expectRevision(key, revisionOf(answer.object), nowMs);
-    this.#tellWrite(owner, 'Create', `Pod ${pod}`, answer);
-    return answer.ok;
-  }
-
-  async #makeClaim(owner: PodOwner, pod: string, claim: JsonObject): Promise<boolean> {
-    const name = stringAt(claim, 'metadata', 'name');
-    if (this.#claims.get(`${owner.namespace}/${name}`) !== undefined) return true;
-    const path = `/api/v1/namespaces/${owner.namespace}/persistentvolumeclaims`;
-    const answer = await this.#client.request({ method: 'POST', path, body: claim });
-    if (!answer.ok && answer.code === 409) return true;
-    const text = `create Claim ${name} Pod ${pod} in StatefulSet ${owner.name}`;
-    if (answer.ok) this.#tell(owner, 'Normal', 'SuccessfulCreate', `${text} success`);
-    else {
-      const why = `${text} failed error: ${failureOf(answer).text}`;
-      this.#tell(owner, 'Warning', 'FailedCreate', why);
+    if (answer.ok) {
+      const kept = await this.#claimWriter.keep(view.set, owner, { name, ordinal, ...WANTED });
+      if (kept === 'failed') return false;
     }
+    this.#tellWrite(owner, 'Create', `Pod ${name}`, answer);
     return answer.ok;
   }
 
@@ -257,36 +259,41 @@ export class StatefulSetPart {
     this.#tellWrite(owner, 'Update', `Pod ${name}`, answer);
   }
 
-  /** Owner references of a pod's claims as the retention policy wants them. */
-  async #keepClaims(round: Round, pod: StatefulPod, isCondemned: boolean): Promise<boolean> {
-    const { owner, view } = round;
-    const { informer } = this.#options.pods;
-    let written: ClientResponse | undefined;
-    for (const wanted of claimsOfOrdinal(view.set, owner, pod.ordinal)) {
-      const name = stringAt(wanted, 'metadata', 'name');
-      const claim = this.#claims.get(`${owner.namespace}/${name}`);
-      if (claim === undefined) continue;
-      const before = [...listAt(claim, 'metadata', 'ownerReferences')];
-      const taker = isCondemned ? await this.#ownerOfPod(owner, pod.name) : null;
-      const after = claimOwners(before, view.set, owner, taker);
-      if (equals(before, after) || informer.find(owner.namespace, pod.name) < 0) continue;
-      const path = `/api/v1/namespaces/${owner.namespace}/persistentvolumeclaims/${name}`;
-      const metadata = { ...objectAt(claim, 'metadata'), ownerReferences: after };
-      const body = { ...claim, apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata };
-      const answer = await this.#client.request({ method: 'PUT', path, body });
-      if (!answer.ok && answer.code !== 404) return false;
-      if (answer.ok) written = answer;
+  /**
+   * Claims of the pods that there are: missing ones are made for pods that still wait, and owner
+   * references follow the policy. In order nothing is done past a pod that is not well.
+   */
+  async #keepClaims({ owner, view }: Round): Promise<boolean> {
+    const { set } = view;
+    if (listAt(set, 'spec', 'volumeClaimTemplates').length === 0) return true;
+    const [wanted, condemned] = splitPods(view);
+    for (const pod of wanted) {
+      if (pod.isFailed || pod.isSucceeded) {
+        if (isParallel(set)) continue;
+        return true;
+      }
+      const error = pod.isPending
+        ? await this.#claimWriter.make(set, owner, pod.ordinal)
+        : undefined;
+      if (error !== undefined) return false;
+      const isWell = pod.isAvailable && !pod.isDeleting;
+      if (!isWell && !isParallel(set) && !pod.isPending) return true;
+      const kept = await this.#claimWriter.keep(set, owner, { ...pod, ...WANTED });
+      if (kept === 'failed') return false;
+      if (kept === 'written' && !pod.isPending) this.#tellKept(owner, pod.name);
+      if (!isWell && !isParallel(set)) return true;
     }
-    if (written !== undefined && !isCondemned) {
-      this.#tellWrite(owner, 'Update', `Pod ${pod.name}`, written);
+    if (wanted.length < numberAt(set, 'spec', 'replicas') && !isParallel(set)) return true;
+    for (const pod of condemned) {
+      const kept = await this.#claimWriter.keep(set, owner, { ...pod, isScaledAway: true });
+      if (kept === 'failed') return false;
     }
     return true;
   }
 
-  async #ownerOfPod({ namespace }: PodOwner, name: string): Promise<PodOwner | null> {
-    const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
-    const answer = await this.#client.request({ method: 'GET', path });
-    return answer.ok ? ownerOfObject('v1', 'Pod', answer.object) : null;
+  #tellKept(owner: PodOwner, pod: string): void {
+    const text = `update Pod ${pod} in StatefulSet ${owner.name} successful`;
+    this.#tell(owner, 'Normal', 'SuccessfulUpdate', text);
   }
 
   async #delete({ key, owner, nowMs }: Round, pod: StatefulPod): Promise<boolean> {

@@ -3,8 +3,14 @@
  * never worked on twice at a time: added meanwhile, it comes again when its worker is done.
  * Failures make a key wait longer each time. Time is an argument; nothing happens by itself.
  */
-const RETRY_MS_MIN = 5;
-const RETRY_MS_MAX = 60_000;
+
+/** How long a key waits that failed: twice as long each time, from the least to the most. */
+export interface RetryDelays {
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+const RETRY: RetryDelays = { minMs: 5, maxMs: 60_000 };
 
 export class WorkQueue<K> {
   readonly #ready: Set<K> = new Set();
@@ -15,10 +21,12 @@ export class WorkQueue<K> {
   readonly #again: Set<K> = new Set();
   readonly #failures: Map<K, number> = new Map();
   readonly #readied: (key: K) => void;
+  readonly #retry: RetryDelays;
 
   /** `readied` hears of each key that can be worked on from now. */
-  constructor(readied: (key: K) => void = () => {}) {
+  constructor(readied: (key: K) => void = () => {}, retry: RetryDelays = RETRY) {
     this.#readied = readied;
+    this.#retry = retry;
   }
 
   /** Keys ready or waiting. */
@@ -94,7 +102,8 @@ export class WorkQueue<K> {
     const failures = this.#failures.get(key) ?? 0;
     this.#failures.set(key, failures + 1);
     this.#end(key);
-    this.addAt(key, nowMs + Math.min(RETRY_MS_MIN * 2 ** Math.min(failures, 30), RETRY_MS_MAX));
+    const { minMs, maxMs } = this.#retry;
+    this.addAt(key, nowMs + Math.min(minMs * 2 ** Math.min(failures, 30), maxMs));
   }
 
   /** How often the key has failed in a row. */

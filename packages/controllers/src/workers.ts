@@ -1,13 +1,14 @@
 import type { Timers } from '@megaplane/client/client';
 import type { QueueMetrics } from './queue-metrics.ts';
-import { WorkQueue } from './work-queue.ts';
+import { WorkQueue, type RetryDelays } from './work-queue.ts';
 
 /** How a piece of work ended: `again` comes back after a time of its own choice. */
 export type WorkResult = 'done' | 'retry' | { readonly againMs: number };
 
 /**
  * Works on a queue of keys with a bounded number of workers. `work` must not reject; if it does
- * nevertheless, the error goes to `onError` and the key is tried again.
+ * nevertheless, the error goes to `onError` and the key is tried again. `retry` is for parts that
+ * upstream lets wait otherwise than its default.
  */
 export class Workers<K> {
   readonly queue: WorkQueue<K>;
@@ -28,10 +29,11 @@ export class Workers<K> {
     work: (key: K) => Promise<WorkResult>,
     onError: (error: unknown) => void,
     metrics: QueueMetrics,
+    retry?: RetryDelays,
   ) {
     this.#timers = timers;
     this.#metrics = metrics;
-    this.queue = new WorkQueue<K>((key) => metrics.added(key, timers.nowMs()));
+    this.queue = new WorkQueue<K>((key) => metrics.added(key, timers.nowMs()), retry);
     metrics.depth = () => this.queue.ready;
     this.#width = width;
     this.#work = work;

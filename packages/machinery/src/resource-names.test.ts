@@ -78,7 +78,7 @@ test('terms of topologies without expressions repeat what upstream begins with',
 test('nothing of a suspended job may change before it is known to be suspended', () => {
   const resource = findResource('batch', 'v1', 'jobs');
   assert.ok(resource !== undefined);
-  const job = (cpu: string, conditions: JsonObject[]): JsonObject => ({
+  const job = (cpu: string, conditions: JsonObject[], affinity?: JsonObject): JsonObject => ({
     metadata: { name: 'j', namespace: 'n', uid: 'u', resourceVersion: '1' },
     spec: {
       suspend: true,
@@ -89,6 +89,7 @@ test('nothing of a suspended job may change before it is known to be suspended',
         spec: {
           containers: [{ name: 'c', image: 'i', resources: { requests: { cpu } } }],
           restartPolicy: 'Never',
+          ...(affinity === undefined ? {} : { affinity }),
         },
       },
     },
@@ -97,8 +98,19 @@ test('nothing of a suspended job may change before it is known to be suspended',
   const frozen = (conditions: JsonObject[]): string[] =>
     validateUpdate(resource, job('2', conditions), job('1', conditions), '')
       .map(fieldErrorText)
-      .filter((text) => text.startsWith('spec.template: '));
+      .filter((text) => text.startsWith('spec.template'));
   assert.equal(frozen([]).length, 1);
   assert.match(frozen([])[0] ?? '', /^spec.template: Invalid value: {"labels":{"a":"b"},"Spec":{/);
-  assert.deepEqual(frozen([{ type: 'Suspended', status: 'True' }]), []);
+  const held = [{ type: 'Suspended', status: 'True' }];
+  assert.deepEqual(frozen(held), []);
+  const directed = (affinity: JsonObject, before?: JsonObject): number =>
+    validateUpdate(resource, job('1', held, affinity), job('1', held, before), '')
+      .map(fieldErrorText)
+      .filter((text) => text.startsWith('spec.template')).length;
+  const terms = [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a'] }] }];
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };
+  const nodes = { nodeAffinity: required };
+  assert.equal(directed(nodes), 0);
+  assert.equal(directed({}, nodes), 0);
+  assert.equal(directed({ ...nodes, podAntiAffinity: {} }), 1);
 });

@@ -245,14 +245,21 @@ function isHeld(stored: JsonObject, status: JsonObject | undefined): boolean {
   return stored['suspend'] === true && isSuspended && numberAt(status, 'active') === 0;
 }
 
+/** Affinity with that to nodes as it was; none where nothing but that to nodes was added. */
+function affinityBesideNodes(after: JsonObject, before: JsonObject): JsonObject | null {
+  const { nodeAffinity: _nodes, ...others } = objectAt(after, 'affinity') ?? {};
+  const stored = objectAt(before, 'affinity');
+  if (stored === undefined) return Object.keys(others).length === 0 ? null : others;
+  return { ...others, nodeAffinity: stored['nodeAffinity'] ?? null };
+}
+
 /** Where pods of a held job go may change, and what their containers ask for; nothing else. */
 function checkHeldTemplate(found: Findings, spec: JsonObject, stored: JsonObject): void {
   const after = objectAt(spec, 'template', 'spec') ?? {};
   const before = objectAt(stored, 'template', 'spec') ?? {};
   const compared: JsonObject = { ...after };
   for (const field of DIRECTABLE) compared[field] = before[field] ?? null;
-  const nodeAffinity = objectAt(before, 'affinity', 'nodeAffinity') ?? null;
-  compared['affinity'] = { ...objectAt(after, 'affinity'), nodeAffinity };
+  compared['affinity'] = affinityBesideNodes(after, before);
   for (const field of ['containers', 'initContainers']) {
     const [next, old] = [listAt(after, field), listAt(before, field)];
     if (next.length !== old.length) continue;

@@ -14,6 +14,8 @@ import { clientObjection, KUBELET_CLIENT, objection, SIGNERS } from './signers.t
 import { lifeMs, signRequest, type Authority } from './signing.ts';
 
 const WORKERS = 5;
+/** As in upstream's certificate_controller.go. */
+const RETRY = { minMs: 200, maxMs: 1_000_000 };
 const PATH = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 /** How often old requests are looked for, and how long they are kept. */
@@ -44,6 +46,7 @@ class RequestPart {
       },
       onError,
       informers.queues.queue(queue),
+      RETRY,
     );
     this.requests = new ObjectCache(informers, PATH, (name, after) => {
       if (after !== undefined) this.#workers.add(name);

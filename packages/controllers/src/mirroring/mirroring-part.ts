@@ -16,6 +16,8 @@ import {
 } from './mirrored-slices.ts';
 
 const WORKERS = 5;
+/** defaultSyncBackOff, maxSyncBackOff of upstream's endpointslicemirroring_controller.go. */
+const RETRY = { minMs: 1_000, maxMs: 100_000 };
 /** What was written must be seen before it is planned again; looked at so often. */
 const SEEN_LOOK_MS = 500;
 const SLICES = '/apis/discovery.k8s.io/v1/endpointslices';
@@ -45,6 +47,7 @@ export class MirroringPart {
       (key) => this.#work(key),
       onError,
       informers.queues.queue('endpoint_slice_mirroring'),
+      RETRY,
     );
     const touch = (key: string): void => this.#workers.add(key);
     this.#endpoints = new ObjectCache(informers, '/api/v1/endpoints', touch);

@@ -4,7 +4,6 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import fc from 'fast-check';
 import { revisionData, revisionHash } from '../controller-revisions.ts';
 import {
-  claimOwners,
   claimsOfOrdinal,
   nextSteps,
   podOfOrdinal,
@@ -21,6 +20,7 @@ function pod(ordinal: number, more: Partial<StatefulPod> = {}): StatefulPod {
     name: `web-${ordinal}`,
     revision: 'new',
     isDeleting: false,
+    isPending: false,
     isFailed: false,
     isSucceeded: false,
     isReady: true,
@@ -132,6 +132,7 @@ test('a pod has its name, its host name and its claims', () => {
   };
   const made = podOfOrdinal(set, { spec: { volumes: [{ name: 'other' }] } }, OWNER, 3, 'web-x');
   const spec = made['spec'] as JsonObject;
+  assert.equal((made['metadata'] as JsonObject)['generateName'], 'web-');
   assert.deepEqual([spec['hostname'], spec['subdomain']], ['web-3', 'svc']);
   assert.deepEqual(spec['volumes'], [
     { name: 'data', persistentVolumeClaim: { claimName: 'data-web-3' } },
@@ -144,21 +145,6 @@ test('a pod has its name, its host name and its claims', () => {
     namespace: 'd',
     labels: { app: 'web' },
   });
-});
-
-test('claims belong to whom they go with', () => {
-  const set = (whenDeleted: string, whenScaled: string): JsonObject => ({
-    spec: { persistentVolumeClaimRetentionPolicy: { whenDeleted, whenScaled } },
-  });
-  const taker = { apiVersion: 'v1', kind: 'Pod', namespace: 'd', name: 'web-1', uid: 'p' };
-  const kinds = (policy: JsonObject, isScaled: boolean): unknown =>
-    claimOwners([{ kind: 'Other', uid: 'o' }], policy, OWNER, isScaled ? taker : null).map(
-      (one) => (one as JsonObject)['kind'],
-    );
-  assert.deepEqual(kinds(set('Retain', 'Retain'), true), ['Other']);
-  assert.deepEqual(kinds(set('Delete', 'Retain'), true), ['Other', 'StatefulSet']);
-  assert.deepEqual(kinds(set('Delete', 'Delete'), true), ['Other', 'Pod']);
-  assert.deepEqual(kinds(set('Delete', 'Delete'), false), ['Other', 'StatefulSet']);
 });
 
 test('the status tells of a finished update', () => {

@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { controllerReference, type PodOwner } from '../pod-control.ts';
+import { judgeClaim } from './claim-owners.ts';
 import { HASH_LABEL } from '../pod-revisions.ts';
 import { replicasOf } from '../replicaset.ts';
 
@@ -19,6 +20,7 @@ export interface StatefulPod {
   /** Name of the revision that it is of. */
   readonly revision: string;
   readonly isDeleting: boolean;
+  readonly isPending: boolean;
   readonly isFailed: boolean;
   readonly isSucceeded: boolean;
   readonly isReady: boolean;
@@ -55,6 +57,13 @@ function isRolling(set: JsonObject): boolean {
 function partitionOf(set: JsonObject): number {
   const { start } = ordinalsOf(set);
   return start + numberAt(set, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
+}
+
+/** The pods of the ordinals that the set wants, and those of others, from the first. */
+export function splitPods({ set, pods }: StatefulView): [StatefulPod[], StatefulPod[]] {
+  const { start, end } = ordinalsOf(set);
+  const isWanted = ({ ordinal }: StatefulPod): boolean => ordinal >= start && ordinal < end;
+  return [pods.filter((pod) => isWanted(pod)), pods.filter((pod) => !isWanted(pod))];
 }
 
 /** The steps that may be taken now, in their order; those of one list may be taken together. */
@@ -165,6 +174,7 @@ export function podOfOrdinal(
   labels[HASH_LABEL] = revision;
   const metadata: JsonObject = {
     name,
+    generateName: `${owner.name}-`,
     namespace: owner.namespace,
     labels,
     ownerReferences: [controllerReference(owner)],
@@ -210,33 +220,10 @@ export function claimsOfOrdinal(set: JsonObject, owner: PodOwner, ordinal: numbe
       };
       const annotations = objectAt(given, 'annotations');
       if (annotations !== undefined) metadata['annotations'] = annotations;
-      const references = claimOwners([], set, owner, null);
-      if (references.length > 0) metadata['ownerReferences'] = references;
+      const pod = { name: `${owner.name}-${ordinal}`, uid: '', isScaledAway: false };
+      const { owners } = judgeClaim([], set, owner, pod);
+      if (owners !== undefined) metadata['ownerReferences'] = [...owners];
       const spec = objectAt(template, 'spec') ?? {};
       return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec };
     });
-}
-
-/**
- * Owner references of a claim by the retention policy: the set's where claims go with the set, the
- * pod's where they go with a pod that is scaled away. `pod` is that pod, or null.
- */
-export function claimOwners(
-  references: readonly JsonValue[],
-  set: JsonObject,
-  owner: PodOwner,
-  pod: PodOwner | null,
-): JsonValue[] {
-  const policy = objectAt(set, 'spec', 'persistentVolumeClaimRetentionPolicy');
-  const goesWithPod = pod !== null && stringAt(policy, 'whenScaled') === 'Delete';
-  const goesWithSet = !goesWithPod && stringAt(policy, 'whenDeleted') === 'Delete';
-  const name = pod?.name ?? '';
-  const others = references.filter((one) => {
-    const isOfSet = stringAt(one, 'uid') === owner.uid;
-    const isOfPod = stringAt(one, 'kind') === 'Pod' && stringAt(one, 'name') === name;
-    return !isOfSet && !isOfPod;
-  });
-  if (goesWithSet) others.push(controllerReference(owner));
-  if (goesWithPod && pod !== null) others.push(controllerReference(pod));
-  return others;
 }
