@@ -11,6 +11,7 @@ import {
   isAssignable,
   isOptional,
   join,
+  keywordName,
   listOf,
   mapOf,
   NULL,
@@ -67,7 +68,8 @@ export function check(expr: Expr, environment: Environment): CheckOutcome {
   return { ok: true, type: checker.settle(type), checked: checker.finish() };
 }
 
-const WRONG = DYN;
+/** What an issue was found in: anything goes with it, so that it is told once. */
+const WRONG: CelType = { kind: 'dyn', name: '!error!', params: [] };
 
 /** Names of types can stand for each other anywhere but in one list or map. */
 function isTypesApart(left: CelType, right: CelType): boolean {
@@ -129,7 +131,7 @@ class Checker {
       case 'identifier':
         return (
           this.#lookup(expr, expr.name) ??
-          this.#issue(expr.at, `undeclared reference to '${bare(expr.name)}' (in container '')`)
+          this.#issue(expr.at, `undeclared reference to '${expr.name}' (in container '')`)
         );
       case 'selection':
         return this.#selection(expr);
@@ -165,7 +167,8 @@ class Checker {
     const type = resolve(this.typeOf(expr), this.#known);
     if (!isOptionalEntry || type.kind === 'dyn') return type;
     if (isOptional(type)) return type.params[0] ?? DYN;
-    return this.#issue(expr.at, `expected type 'optional_type' but found '${this.#text(type)}'`);
+    const found = this.#text(type);
+    return this.#issue(expr.at, `expected type 'optional_type(${found})' but found '${found}'`);
   }
 
   /** Arguments of a format may be of all types, whatever holds for other lists. */
@@ -229,7 +232,7 @@ class Checker {
         return target.params[1] ?? DYN;
       case 'object': {
         if (target.fields === null || target.fields === undefined) return DYN;
-        const field = target.fields.get(expr.field);
+        const field = target.fields.get(expr.field) ?? target.fields.get(keywordName(expr.field));
         return field?.type ?? this.#issue(expr.at, `undefined field '${expr.field}'`);
       }
       default:

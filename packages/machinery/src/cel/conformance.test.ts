@@ -67,6 +67,8 @@ const FOREIGN = new RegExp(
     'NestedEnum|GlobalEnum',
     'Value\\{',
     'objectValue',
+    // names in back quotes, which Kubernetes does not turn on
+    '\\.`',
     'cel\\.block|cel\\.iterVar',
     'support for decimal|repeated|indexof_out_of_range|duration\\(.*getMilliseconds',
     "math\\.|base64\\.|'\\.reverse\\(",
@@ -173,5 +175,5 @@ test('expressions of the conformance suite have the values that it lists', () =>
     else failures.push(`${path}/${own.name}: ${own.expr}`);
   }
   assert.deepEqual(failures, []);
-  assert.ok(passed > 1290, `only ${passed} cases were run`);
+  assert.ok(passed > 1280, `only ${passed} cases were run`);
 });

@@ -6,16 +6,17 @@ import type { SchemaNode } from '../custom/schema-node.ts';
 import {
   BOOL,
   BYTES,
+  type CelType,
   DOUBLE,
   DURATION,
   DYN,
+  type FieldType,
   INT,
+  keywordName,
   listOf,
   mapOf,
   STRING,
   TIMESTAMP,
-  type CelType,
-  type FieldType,
 } from './typing.ts';
 
 /** Bytes of the largest request; bounds what a schema leaves open. */
@@ -29,16 +30,10 @@ const FORMAT_BYTES_MAX: Readonly<Record<string, number>> = {
   'date-time': 37,
 };
 
-const RESERVED: ReadonlySet<string> = new Set(
-  (
-    'true false null in as break const continue else for function if import let loop package ' +
-    'namespace return var void while'
-  ).split(' '),
-);
-
 /** A property's name as expressions write it; null where they cannot. */
 export function escapeName(name: string): string | null {
-  if (RESERVED.has(name)) return `__${name}__`;
+  const declared = keywordName(name);
+  if (declared !== name) return declared;
   const escaped = name
     .replaceAll('__', '__underscores__')
     .replaceAll('.', '__dot__')

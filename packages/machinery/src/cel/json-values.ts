@@ -7,7 +7,7 @@ import { isGoInt } from '../custom/go-texts.ts';
 import { equals } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { durationText, parseTimestamp, timestampText } from './time-library.ts';
-import { DYN, type CelType } from './typing.ts';
+import { DYN, keywordName, type CelType } from './typing.ts';
 import {
   CelError,
   CelList,
@@ -77,7 +77,8 @@ class TypedObject extends CelObject {
     return this.#type.name;
   }
   field(name: string): CelValue | undefined {
-    const field = this.#type.fields?.get(name);
+    const { fields } = this.#type;
+    const field = fields?.get(name) ?? fields?.get(keywordName(name));
     const member = field?.member ?? name;
     if (!Object.hasOwn(this.json, member)) return undefined;
     const value = this.json[member];

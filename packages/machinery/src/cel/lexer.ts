@@ -32,6 +32,8 @@ const QUOTE = new RegExp(
 );
 /** A quote that is not closed, up to what may not stand in it. */
 const OPEN_QUOTE = /"(?:[^"\\\n\r]|\\[^\n\r])*\\?|'(?:[^'\\\n\r]|\\[^\n\r])*\\?/y;
+/** The first half of a sign that has two. */
+const HALF_SIGN = /[=&|]/y;
 const RAW_QUOTE = /([bB][rR]|[rR][bB]?)("""[^]*?"""|'''[^]*?'''|"[^"\n\r]*"|'[^'\n\r]*')/y;
 
 function match(pattern: RegExp, source: string, at: number): RegExpExecArray | null {
@@ -65,7 +67,7 @@ export function tokenize(source: string, issues: Issue[]): Token[] {
 
 /** As far as a word might have gone on, with what it could not go on with. */
 function unrecognized(source: string, at: number): string {
-  const open = match(OPEN_QUOTE, source, at)?.[0] ?? '';
+  const open = match(OPEN_QUOTE, source, at)?.[0] ?? match(HALF_SIGN, source, at)?.[0] ?? '';
   const end = at + open.length;
   const wrong = source.codePointAt(end);
   return open + (wrong === undefined ? '' : String.fromCodePoint(wrong));

@@ -177,7 +177,6 @@ const ONE_VARIABLE: Makers = {
   all: { 2: all },
   exists: { 2: exists },
   exists_one: { 2: existsOne },
-  existsOne: { 2: existsOne },
   map: { 2: map, 3: map },
   filter: { 2: filter },
 };

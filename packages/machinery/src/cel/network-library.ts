@@ -1,5 +1,7 @@
 /** URLs, addresses and address ranges, as Kubernetes adds them to CEL. */
+import { addressFault } from './address-faults.ts';
 import { isIPv4, isIPv6 } from 'node:net';
+import { parseGoUrl } from '../go-url.ts';
 import type { Library } from './functions.ts';
 import { ArrayList, CelError, EntryMap, Opaque, type CelMap, type CelValue } from './values.ts';
 
@@ -25,31 +27,12 @@ class UrlValue extends Opaque {
 }
 
 /** Absolute URIs and absolute paths, as Go's ParseRequestURI takes them. */
-const URI = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(\/\/([^/?]*))?([^?]*)(?:\?(.*))?$/s;
-
 function parseUrl(text: string): UrlValue | CelError {
-  const wrong = (why: string): CelError =>
-    new CelError(
-      `URL parse error during conversion from string: parse ${JSON.stringify(text)}: ${why}`,
-    );
-  if (text === '') return wrong('empty url');
-  // oxlint-disable-next-line no-control-regex -- Go refuses exactly these
-  if (/[\x00-\x1f\x7f]/.test(text)) return wrong('net/url: invalid control character in URL');
-  const found = URI.exec(text);
-  const [, scheme = '', slashes, authority = '', path = '', query = ''] = found ?? [];
-  if (scheme === '' && !text.startsWith('/')) return wrong('invalid URI for request');
-  if (/%(?![0-9A-Fa-f]{2})/.test(path)) return wrong('invalid URL escape');
-  const host = authority.slice(authority.lastIndexOf('@') + 1);
-  if (slashes !== undefined && !isHost(host)) return wrong(`invalid character in host name`);
-  return new UrlValue(scheme.toLowerCase(), host, path, query);
-}
-
-function isHost(host: string): boolean {
-  const bracketed = /^\[([^\]]*)\](?::(\d*))?$/.exec(host);
-  if (bracketed !== null) return true;
-  const colon = host.indexOf(':');
-  if (colon >= 0 && !/^\d*$/.test(host.slice(colon + 1))) return false;
-  return !/[ "<>\\^`{|}]/.test(host);
+  const found = text === '' ? 'parse "": empty url' : parseGoUrl(text, true);
+  if (typeof found === 'string') {
+    return new CelError(`URL parse error during conversion from string: ${found}`);
+  }
+  return new UrlValue(found.scheme, found.host, found.path, found.query);
 }
 
 function hostname({ host }: UrlValue): string {
@@ -71,7 +54,9 @@ function escapedPath({ path }: UrlValue): string {
 
 function queryOf({ query }: UrlValue): CelMap {
   const lists = new Map<string, CelValue[]>();
-  for (const [key, value] of new URLSearchParams(query)) {
+  // as Go does, what is not escaped well is left out
+  const pairs = query.split('&').filter((pair) => !/;|%(?![0-9A-Fa-f]{2})/.test(pair));
+  for (const [key, value] of new URLSearchParams(pairs.join('&'))) {
     const own = lists.get(key);
     if (own === undefined) lists.set(key, [value]);
     else own.push(value);
@@ -174,8 +159,8 @@ function parseIp(text: string): IpValue | CelError {
       `IP Address ${JSON.stringify(text)} parse error during conversion from string: ${why}`,
     );
   const [address = ''] = text.split('%');
-  const bytes = bytesOf(address);
-  if (bytes === null) return wrong(`ParseAddr(${JSON.stringify(text)}): unable to parse IP`);
+  const bytes = text.endsWith('%') ? null : bytesOf(address);
+  if (bytes === null) return wrong(`ParseAddr(${JSON.stringify(text)}): ${addressFault(text)}`);
   if (text.includes('%')) {
     return new CelError(`IP address ${JSON.stringify(text)} with zone value is not allowed`);
   }
@@ -202,8 +187,10 @@ function parseCidr(text: string): CidrValue | CelError {
   const at = text.lastIndexOf('/');
   if (at < 0) return wrong("no '/'");
   const address = text.slice(0, at);
-  const bytes = bytesOf(address);
-  if (bytes === null) return wrong(`ParseAddr(${JSON.stringify(address)}): unable to parse IP`);
+  const [plain = ''] = address.split('%');
+  const bytes = address.endsWith('%') ? null : bytesOf(plain);
+  if (bytes === null)
+    return wrong(`ParseAddr(${JSON.stringify(address)}): ${addressFault(address)}`);
   if (address.includes('%')) return wrong('IPv6 zones cannot be present in a prefix');
   const bits = text.slice(at + 1);
   if (!/^(?:0|[1-9]\d*)$/.test(bits)) {

@@ -20,10 +20,23 @@ const RESERVED: ReadonlySet<string> = new Set(
     'var void while'
   ).split(' '),
 );
+/** Words of the language itself, which no field can be selected by. */
+const WORDS: ReadonlySet<string> = new Set(['in', 'true', 'false', 'null']);
 const RELATIONS: ReadonlySet<string> = new Set(['<', '<=', '>', '>=', '==', '!=', 'in']);
 const FIRST_WORDS =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, " +
   'STRING, BYTES, IDENTIFIER}';
+
+const FIRST_INDEX = FIRST_WORDS.replace("'!', ", "'!', '?', ");
+const FIRST_ENTRY = FIRST_INDEX.replace("'(', '.', ", "'}', '(', '.', ',', ");
+const STARTS: ReadonlySet<string> = new Set(['[', '{', '(', '.', '-', '!']);
+
+/** Whether an expression can begin with it. */
+function isStart(token: Token | undefined): boolean {
+  if (token === undefined || token.kind === 'end' || token.kind === 'quotedName') return false;
+  if (token.kind === 'sign') return STARTS.has(token.text);
+  return token.kind !== 'name' || token.text !== 'in';
+}
 
 const FIRST_ARGUMENT = FIRST_WORDS.replace("'(', ", "'(', ')', ");
 
@@ -58,6 +71,8 @@ function isTooDeep(root: Expr): boolean {
   return false;
 }
 
+const CLOSERS: ReadonlySet<string> = new Set([')', ']']);
+
 class Halt {
   readonly kind = 'halt';
 }
@@ -76,7 +91,6 @@ class Parser {
   }
 
   parse(): Expr | null {
-    if (this.issues.length > 0) return null;
     const expr = this.#expr();
     if (expr instanceof Halt) return null;
     const rest = this.#peek();
@@ -121,8 +135,32 @@ class Parser {
     return this.#refuse(token, `Syntax error: mismatched input '${text}' expecting ${expecting}`);
   }
 
+  /** As ANTLR does, goes on past one word that should not be there, or that should be. */
   #expect(text: string): Token | Halt {
-    return this.#accept(text) ?? this.#unexpected(`'${text}'`);
+    const found = this.#accept(text);
+    if (found !== null) return found;
+    const token = this.#peek();
+    const after = this.#tokens[this.#index + 1];
+    if (token.kind !== 'end' && after?.text === text && after.kind === 'sign') {
+      this.#refuse(token, `Syntax error: extraneous input '${token.text}' expecting '${text}'`);
+      this.#index += 2;
+      return after;
+    }
+    const isMissing = token.kind === 'end' ? CLOSERS.has(text) : text === ':' && isStart(token);
+    if (!isMissing) return this.#unexpected(`'${text}'`);
+    this.#refuse(token, `Syntax error: missing '${text}' at '${token.text || '<EOF>'}'`);
+    return token;
+  }
+
+  /** A word that nothing begins with is passed over where something begins after it. */
+  #primaryAfter(expecting: string): Expr | Halt {
+    const token = this.#peek();
+    if (token.kind === 'end' || !isStart(this.#tokens[this.#index + 1])) {
+      return this.#unexpected(expecting);
+    }
+    this.#refuse(token, `Syntax error: extraneous input '${token.text}' expecting ${expecting}`);
+    this.#index++;
+    return this.#primary();
   }
 
   #expr(): Expr | Halt {
@@ -242,13 +280,14 @@ class Parser {
   #select(operand: Expr, at: number): Expr | Halt {
     const isOptional = this.#accept('?') !== null;
     const token = this.#take();
-    if (token.kind !== 'name' && token.kind !== 'quotedName') {
+    if (token.kind === 'quotedName') return this.#refuse(token, "unsupported syntax: '`'");
+    if (token.kind !== 'name' || WORDS.has(token.text)) {
       this.#index--;
       return this.#refuse(token, `Syntax error: no viable alternative at input '.${token.text}'`);
     }
-    const field = token.kind === 'quotedName' ? token.text.slice(1, -1) : token.text;
+    const field = token.text;
     const open = this.#peek();
-    if (isOptional || token.kind === 'quotedName' || this.#accept('(') === null) {
+    if (isOptional || this.#accept('(') === null) {
       return { kind: 'selection', at, operand, field, isTest: false, isOptional };
     }
     const args = this.#list(')');
@@ -266,6 +305,9 @@ class Parser {
 
   #index_(operand: Expr, at: number): Expr | Halt {
     const isOptional = this.#accept('?') !== null;
+    if (!isOptional && (this.#peek().kind === 'end' || this.#isSign(']'))) {
+      return this.#unexpected(FIRST_INDEX);
+    }
     const index = this.#expr();
     if (index instanceof Halt) return index;
     const close = this.#expect(']');
@@ -275,13 +317,20 @@ class Parser {
 
   #list(end: string): Expr[] | Halt {
     const items: Expr[] = [];
-    if (end === ')' && this.#peek().kind === 'end') return this.#unexpected(FIRST_ARGUMENT);
+    if (this.#peek().kind === 'end') return this.#unexpected(FIRST_ARGUMENT);
+    if (this.#isSign(',')) {
+      const token = this.#take();
+      const what = `extraneous input ',' expecting ${FIRST_ARGUMENT}`;
+      this.#refuse(token, `Syntax error: ${what}`);
+    }
     while (this.#accept(end) === null) {
       const item = this.#expr();
       if (item instanceof Halt) return item;
       items.push(item);
-      if (this.#accept(',') === null && !this.#isSign(end)) return this.#unexpected(`'${end}'`);
-      if (end === ')' && this.#isSign(end) && this.#tokens[this.#index - 1]?.text === ',') {
+      if (this.#accept(',') === null && !this.#isSign(end)) {
+        return this.#expect(end) instanceof Halt ? HALT : items;
+      }
+      if (this.#isSign(end) && this.#tokens[this.#index - 1]?.text === ',') {
         return this.#unexpected(FIRST_WORDS);
       }
     }
@@ -303,7 +352,7 @@ class Parser {
         return this.#bracket(token);
       case 'quotedName':
       case 'end':
-        return this.#unexpected(FIRST_WORDS);
+        return this.#primaryAfter(FIRST_WORDS);
     }
   }
 
@@ -318,7 +367,7 @@ class Parser {
     if (this.#accept('[') !== null) return this.#listLiteral(token.at);
     if (this.#accept('{') !== null) return this.#mapLiteral(token.at);
     if (this.#accept('.') !== null) return this.#name('.');
-    return this.#unexpected(FIRST_WORDS);
+    return this.#primaryAfter(FIRST_WORDS);
   }
 
   #name(dot: string): Expr | Halt {
@@ -333,7 +382,7 @@ class Parser {
     }
     if (token.text === 'in') {
       this.#index--;
-      return this.#unexpected(FIRST_WORDS);
+      return this.#primaryAfter(FIRST_WORDS);
     }
     if (RESERVED.has(token.text)) {
       return this.#refuse(token, `reserved identifier: ${token.text}`);
@@ -351,20 +400,31 @@ class Parser {
   #listLiteral(at: number): Expr | Halt {
     const items: Expr[] = [];
     const optional: number[] = [];
+    if (this.#isSign(',') && this.#tokens[this.#index + 1]?.text === ']') this.#take();
     while (this.#accept(']') === null) {
+      if (items.length > 0 && this.#peek().kind === 'end') {
+        const closed = this.#expect(']');
+        return closed instanceof Halt ? closed : { kind: 'list', at, items, optional };
+      }
       if (this.#accept('?') !== null) optional.push(items.length);
       const item = this.#expr();
       if (item instanceof Halt) return item;
       items.push(item);
-      if (this.#accept(',') === null && !this.#isSign(']')) return this.#unexpected("']'");
+      if (this.#accept(',') === null && !this.#isSign(']')) {
+        return this.#unexpected("{']', ','}");
+      }
     }
     return { kind: 'list', at, items, optional };
   }
 
   #mapLiteral(at: number): Expr | Halt {
     const entries: Entry[] = [];
+    if (this.#isSign(',') && this.#tokens[this.#index + 1]?.text === '}') this.#take();
     while (this.#accept('}') === null) {
       const isOptional = this.#accept('?') !== null;
+      if (entries.length === 0 && this.#peek().kind === 'end') {
+        return this.#unexpected(FIRST_ENTRY);
+      }
       const key = this.#expr();
       if (key instanceof Halt) return key;
       const colon = this.#expect(':');
@@ -372,7 +432,9 @@ class Parser {
       const value = this.#expr();
       if (value instanceof Halt) return value;
       entries.push({ key, value, isOptional });
-      if (this.#accept(',') === null && !this.#isSign('}')) return this.#unexpected("'}'");
+      if (this.#accept(',') === null && !this.#isSign('}')) {
+        return this.#unexpected("{'}', ','}");
+      }
     }
     return { kind: 'map', at, entries };
   }
@@ -385,7 +447,7 @@ class Parser {
       const token = this.#take();
       if (token.kind !== 'name' && token.kind !== 'quotedName') {
         this.#index--;
-        return this.#unexpected("{'}', ',', IDENTIFIER}");
+        return this.#unexpected("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
       }
       const colon = this.#expect(':');
       if (colon instanceof Halt) return colon;
@@ -393,7 +455,9 @@ class Parser {
       if (value instanceof Halt) return value;
       const name = token.kind === 'quotedName' ? token.text.slice(1, -1) : token.text;
       fields.push({ at: colon.at, name, value, isOptional });
-      if (this.#accept(',') === null && !this.#isSign('}')) return this.#unexpected("'}'");
+      if (this.#accept(',') === null && !this.#isSign('}')) {
+        return this.#unexpected("{'}', ','}");
+      }
     }
     return { kind: 'struct', at, name: pathOf(type) ?? '', fields };
   }
@@ -404,6 +468,7 @@ class Parser {
     if (value === undefined) {
       if (token.kind === 'int') return this.#refuse(token, 'invalid int literal');
       if (token.kind === 'uint') return this.#refuse(token, 'invalid uint literal');
+      if (token.kind === 'double') return this.#refuse(token, 'invalid double literal');
       this.#index--;
       return this.#unexpected(FIRST_WORDS);
     }
@@ -448,7 +513,10 @@ function literalValue(token: Token, isNegative: boolean): CelValue | undefined {
   if (token.kind === 'string' || token.kind === 'bytes') {
     return isNegative ? undefined : token.value;
   }
-  if (token.kind === 'double') return Number(isNegative ? `-${token.text}` : token.text);
+  if (token.kind === 'double') {
+    const value = Number(isNegative ? `-${token.text}` : token.text);
+    return Number.isFinite(value) ? value : undefined;
+  }
   if (token.kind === 'int') {
     const digits = BigInt(token.text);
     const value = isNegative ? -digits : digits;

@@ -1,3 +1,6 @@
+import { addressFault } from './address-faults.ts';
+import { parseGoUrl } from '../go-url.ts';
+import { versionFault } from './version-faults.ts';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -116,6 +119,17 @@ test('messages name the place and say what cel-go says', () => {
   assert.ok(type !== null);
   const environment = celEnvironment({ variables: { self: type } });
   const messages: Record<string, string> = {
+    'self.`n` == 1': "ERROR: <input>:1:6: unsupported syntax: '`'\n | self.`n` == 1\n | .....^",
+    '(self.n == 1':
+      "ERROR: <input>:1:13: Syntax error: missing ')' at '<EOF>'\n | (self.n == 1\n" +
+      ' | ............^',
+    '.n == 1':
+      "ERROR: <input>:1:2: undeclared reference to '.n' (in container '')\n | .n == 1\n | .^",
+    'self.n = 1':
+      "ERROR: <input>:1:8: Syntax error: token recognition error at: '= '\n | self.n = 1\n" +
+      " | .......^\nERROR: <input>:1:10: Syntax error: extraneous input '1' expecting <EOF>\n" +
+      ' | self.n = 1\n | .........^',
+    '1e400 == 1.0': 'ERROR: <input>:1:1: invalid double literal\n | 1e400 == 1.0\n | ^',
     'self.nope == 1': "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^",
     "self.size == 'a'":
       "ERROR: <input>:1:11: found no matching overload for '_==_' applied to '(int, string)'\n" +
@@ -306,4 +320,61 @@ test('any text either compiles or is refused, and never throws', () => {
   );
   assert.equal(compileCel(anything, deep).ok, false);
   assert.equal(compileCel(anything, chain('n')).ok, true);
+});
+
+test('fields are selected by keywords, and by their escaped names', () => {
+  const type = typeOf({
+    type: 'object',
+    properties: { namespace: { type: 'string', format: 'date' }, if: { type: 'integer' } },
+  });
+  assert.ok(type !== null);
+  const environment = celEnvironment({ variables: { self: type } });
+  for (const source of ['self.if == self.__if__', 'self.namespace == self.__namespace__']) {
+    assert.equal(compileCel(environment, source).ok, true, source);
+  }
+  assert.equal(compileCel(environment, 'self.in == 1').ok, false);
+  assert.equal(compileCel(environment, '[1].existsOne(x, x == 1)').ok, false);
+  assert.equal(compileCel(environment, '[,] == []').ok, true);
+});
+
+test('addresses and versions are refused as Go refuses them', () => {
+  const faults: Record<string, string> = {
+    '1.2.3': 'IPv4 address too short',
+    '1.2.3.4.5': 'IPv4 address too long',
+    '1.02.3.4': 'IPv4 field has octet with leading zero',
+    '1.2.256.4': 'IPv4 field has value >255',
+    '1..2.3': 'IPv4 field must have at least one digit (at ".2.3")',
+    '1.0.0-rc': 'unexpected character (at "-rc")',
+    'fe80::1%': 'zone must be a non-empty string',
+    '1:2': 'address string too short',
+    '1::2::3': 'multiple :: in address (at ":3")',
+    '12345::': 'each group must have 4 or less digits (at "12345::")',
+    '1:2:3:4:5:6:7:8:9': 'trailing garbage after address (at "9")',
+    'https://x': 'each colon-separated field must have at least one digit (at "https://x")',
+    '1::x': 'each colon-separated field must have at least one digit (at "x")',
+    '1:2:3:4:5:6:7:': 'colon must be followed by more characters (at ":")',
+    abc: 'unable to parse IP',
+  };
+  for (const [text, fault] of Object.entries(faults)) assert.equal(addressFault(text), fault, text);
+  const urls: Record<string, string> = {
+    'http://h:x': 'parse "http://h:x": invalid port ":x" after host',
+    'http://[::1': `parse "http://[::1": missing ']' in host`,
+    'http://h%41': 'parse "http://h%41": invalid URL escape "%41"',
+    'http://u p@h': 'parse "http://u p@h": net/url: invalid userinfo',
+    '/%4': 'parse "/%4": invalid URL escape "%4"',
+    'a b://x': 'parse "a b://x": invalid URI for request',
+  };
+  for (const [text, fault] of Object.entries(urls)) assert.equal(parseGoUrl(text, true), fault);
+  const versions: Record<string, string> = {
+    '': 'Version string empty',
+    '1.2': 'No Major.Minor.Patch elements found',
+    '1.2.3.4': 'Invalid character(s) found in patch number "3.4"',
+    '1h.2.3': 'Invalid character(s) found in major number "1h"',
+    '1.02.3': 'Minor number must not contain leading zeroes "02"',
+    '1.2.3-': 'Prerelease is empty',
+    '1.2.3-01': 'Numeric PreRelease version must not contain leading zeroes "01"',
+    '1.2.3-a_b': 'Invalid character(s) found in prerelease "a_b"',
+    '1.2.3+': 'Build meta data is empty',
+  };
+  for (const [text, fault] of Object.entries(versions)) assert.equal(versionFault(text), fault);
 });

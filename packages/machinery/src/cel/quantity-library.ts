@@ -1,4 +1,5 @@
 /** Quantities and semantic versions, as Kubernetes adds them to CEL. */
+import { versionFault } from './version-faults.ts';
 import { parseQuantity, Quantity, QUANTITY_FAILURES } from '../quantity.ts';
 import type { Library } from './functions.ts';
 import { CelError, Opaque, type CelValue } from './values.ts';
@@ -100,32 +101,36 @@ const SEMVER = new RegExp(
 );
 
 function semver(text: string, isLoose = false): SemverValue | CelError {
-  const found = SEMVER.exec(isLoose ? normalized(text) : text);
+  const whole = isLoose ? normalized(text) : text;
+  if (whole === null) {
+    return new CelError('short version cannot contain PreRelease/Build meta data');
+  }
+  const found = SEMVER.exec(whole);
   const pre = found?.[4]?.split('.') ?? [];
   if (found === null || pre.some((part) => /^0\d+$/.test(part))) {
-    return new CelError(semverFailure(text));
+    return new CelError(versionFault(whole));
   }
   const [, major = '0', minor = '0', patch = '0'] = found;
+  const large = [major, minor, patch].find((one) => BigInt(one) >= 2n ** 64n);
+  if (large !== undefined) {
+    return new CelError(`strconv.ParseUint: parsing "${large}": value out of range`);
+  }
   return new SemverValue([BigInt(major), BigInt(minor), BigInt(patch)], pre);
 }
 
-function semverFailure(text: string): string {
-  if (text === '') return 'Version string empty';
-  const parts = text.split('.');
-  if (parts.length < 3) return 'No Major.Minor.Patch elements found';
-  const part = parts.find((one) => !/^\d+$/.test(one)) ?? parts.find((one) => /^0\d/.test(one));
-  if (part !== undefined && /^0\d/.test(part)) {
-    return `Version number must not contain leading zeroes ${JSON.stringify(part)}`;
-  }
-  return `Invalid character(s) found in version ${JSON.stringify(text)}`;
-}
-
-/** `v1.2` is `1.2.0`: a leading v, leading zeros and missing parts are forgiven. */
-function normalized(text: string): string {
-  const [, core = '', rest = ''] = /^v?([^-+]*)(.*)$/s.exec(text) ?? [];
-  const parts = core.split('.').map((part) => part.replace(/^0+(?=\d)/, ''));
+/**
+ * `v1.2` is `1.2.0`: a leading v, leading zeros and missing parts are forgiven. Null for what goes
+ * on after too few parts.
+ */
+function normalized(text: string): string | null {
+  const [major = '', minor, ...others] = text.replace(/^v/, '').split('.');
+  const rest = others.length > 0 ? [others.join('.')] : [];
+  const parts = [major, ...(minor === undefined ? [] : [minor]), ...rest].map((part) =>
+    part.length > 1 ? part.replace(/^0+/, '').replace(/^(?!\d)/, '0') : part,
+  );
+  if (parts.length < 3 && /[-+]/.test(parts.at(-1) ?? '')) return null;
   while (parts.length < 3) parts.push('0');
-  return parts.join('.') + rest;
+  return parts.join('.');
 }
 
 function compareVersions(left: SemverValue, right: SemverValue): -1 | 0 | 1 {

@@ -61,9 +61,7 @@ const RFC3339 =
 
 export function parseTimestamp(text: string): CelValue {
   const found = RFC3339.exec(text);
-  const wrong = new CelError(
-    `parsing time ${JSON.stringify(text)} as "2006-01-02T15:04:05Z07:00": cannot parse`,
-  );
+  const wrong = new CelError("type conversion error from 'string' to 'google.protobuf.Timestamp'");
   if (found === null) return wrong;
   const [, year, month, day, hour, minute, second, fraction = '', sign, hours, minutes] = found;
   const parts = [year, month, day, hour, minute, second].map(Number);

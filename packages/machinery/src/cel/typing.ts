@@ -41,6 +41,19 @@ export interface CelType {
   readonly isIntOrString?: boolean;
 }
 
+/** Names that need another form to be declared. */
+const RESERVED: ReadonlySet<string> = new Set(
+  (
+    'true false null in as break const continue else for function if import let loop package ' +
+    'namespace return var void while'
+  ).split(' '),
+);
+
+/** How a field is declared whose name is a keyword, by which it can be selected, too. */
+export function keywordName(name: string): string {
+  return RESERVED.has(name) ? `__${name}__` : name;
+}
+
 function plain(kind: CelType['kind'], name: string = kind): CelType {
   return { kind, name, params: [] };
 }
