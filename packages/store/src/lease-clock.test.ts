@@ -71,3 +71,37 @@ test('a restart neither prolongs a lease that aged nor cuts one that was renewed
     rmSync(dir, { recursive: true, force: true });
   }
 });
+
+test('setting the clock of the machine neither cuts nor prolongs leases', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-lease-'));
+  const open = () => openStore({ dataDir: dir, durability: 'fsync', prefixes: [] });
+  const real = Date.now.bind(Date);
+  let aheadMs = 0;
+  context.mock.method(Date, 'now', () => real() + aheadMs);
+  let opened = open();
+  const write = async (): Promise<void> => {
+    const { store } = opened;
+    const revision = store.putIf(Buffer.from('kv'), 0, 1, -1, Buffer.from('kv'), 1, 2, 0);
+    while (store.publishedRevision < revision) await new Promise((done) => setTimeout(done, 1));
+  };
+  try {
+    const nowMs = performance.now();
+    opened.store.leases.grant(0, 1, 1000, nowMs - 300_000);
+    opened.store.leases.note(nowMs);
+    for (const hours of [0, 5, -5, 24, -24]) {
+      for (const ahead of [0, hours]) {
+        aheadMs = ahead * 3_600_000;
+        await write();
+      }
+      // No more is noted of the lease at the end, as after a kill.
+      await opened.close();
+      opened = open();
+      const { leases } = opened.store;
+      const left = leases.remainingMs(leases.find(0, 1), performance.now());
+      assert.ok(left <= 700_000 && left > 690_000, `${hours} hours: ${left}`);
+    }
+  } finally {
+    await opened.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+});

@@ -3,7 +3,8 @@
  *
  * The log tells a lease in one of two ways: whole (granted, or renewed after a checkpoint: later
  * renewals are not logged, so it begins anew), or as a checkpoint (so much was left then: a renewal
- * after it is logged, so it goes on from there). Frames carry the wall clock; the sum of the
+ * after it is logged, so it goes on from there). Frames carry a clock that no
+ * setting of the machine's moves while a process runs; the sum of the
  * differences between them, without those across a restart, is the time that counts. Nobody could
  * renew a lease while the store was down.
  */
@@ -16,9 +17,14 @@ export class LeaseClock {
   /** Lease number to the time up at its checkpoint. */
   readonly #checkpoints: Map<number, number> = new Map();
 
+  /** The latest time that any frame told, 0 without one. */
+  get wallMs(): number {
+    return Math.max(0, this.#wallMs);
+  }
+
   /** A frame of that wall clock comes; `isStart` when it is the first one of a process. */
   frame(wallMs: number, isStart: boolean): void {
-    // The clock of the machine may have been set back, and a snapshot is newer than what follows.
+    // A snapshot is newer than what follows.
     if (this.#wallMs >= 0 && !isStart) this.#upMs += Math.max(0, wallMs - this.#wallMs);
     this.#wallMs = Math.max(this.#wallMs, wallMs);
   }

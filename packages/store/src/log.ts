@@ -47,6 +47,8 @@ export interface LogOptions {
   readonly memberId: Buffer;
   readonly segment: number;
   readonly chain: number;
+  /** The latest time that a frame before these tells. */
+  readonly wallMs: number;
 }
 
 export class Log {
@@ -69,6 +71,11 @@ export class Log {
   #fd = -1;
   #isUnflushed = false;
   #isFlushing = false;
+  /**
+   * What the time of frames is ahead of the monotonic one: the machine's clock may be set while
+   * the process runs, or have been set back since the last one, and leases go by these times.
+   */
+  readonly #wallFromMs: number;
   readonly #stopFlushing: () => void;
   #isStopping = false;
   #isWaiting = false;
@@ -89,6 +96,7 @@ export class Log {
     this.#store = store;
     this.#world = world;
     this.#dir = options.dir;
+    this.#wallFromMs = Math.max(world.wallMs(), options.wallMs) - world.nowMs();
     this.segment = options.segment;
     const memory = Array.from({ length: SLOTS }, () => slotMemory());
     this.#slots = memory.map((slot) => Buffer.from(slot, 0, FRAME_HEADER_BYTES + FRAME_BYTES_MAX));
@@ -175,7 +183,7 @@ export class Log {
       controlSize,
       this.#frameNumber,
       store.appliedRevision,
-      this.#world.wallMs(),
+      this.#wallFromMs + this.#world.nowMs(),
       flags,
     );
     if (store.batch.needsFlush) this.#needsFlush = true;
@@ -298,7 +306,7 @@ export class Log {
 
   giveSnapshot(size: number, controlSize: number, revision: number, goesOn: boolean): void {
     const flags = goesOn ? FLAG_GOES_ON : 0;
-    const wallMs = this.#world.wallMs();
+    const wallMs = this.#wallFromMs + this.#world.nowMs();
     writeFrameHeader(this.snapshotSlot(), size, controlSize, 0, revision, wallMs, flags);
     this.#snapshotGrows += FRAME_HEADER_BYTES + size;
     this.#give(JOB_SNAPSHOT_FRAME, false, 0, 0);

@@ -132,6 +132,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
     memberId,
     segment: found?.nextSegment ?? 0,
     chain: found?.chain ?? 0,
+    wallMs: restorer.latestWallMs,
   });
   log.bytesSinceSnapshot = found?.logBytes ?? 0;
   log.snapshotBytes = (found?.bytes ?? 0) - log.bytesSinceSnapshot;

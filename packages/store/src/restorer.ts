@@ -215,6 +215,11 @@ export class Restorer {
     return size;
   }
 
+  /** The latest time that a frame told. */
+  get latestWallMs(): number {
+    return this.#clock.wallMs;
+  }
+
   /** A record lies in its arena: links it behind the older ones of its key. */
   #add(ref: number, hash: number, klass: number): void {
     const { arenas, keys, classes } = this.#store;

@@ -106,7 +106,8 @@ class SimulatedThread implements LogThread, LogWorld {
   }
 
   wallMs(): number {
-    return 1_700_000_000_000 + this.clock.nowMs;
+    // Somebody sets the clock all the time, by hours.
+    return 1_700_000_000_000 + Math.sin(this.clock.nowMs) * 36_000_000;
   }
 
   every(_ms: number, callback: () => void): () => void {
@@ -190,7 +191,8 @@ export class SimulatedStore {
     const { clusterId, memberId } = this;
     const segment = found?.nextSegment ?? 0;
     const chain = found?.chain ?? 0;
-    const logOptions = { dir: 'simulated', clusterId, memberId, segment, chain };
+    const wallMs = restorer.latestWallMs;
+    const logOptions = { dir: 'simulated', clusterId, memberId, segment, chain, wallMs };
     this.#log = new Log(store, logOptions, this.thread);
     this.term = restorer.term + 1;
     this.lastRevision = restorer.lastRevision;
