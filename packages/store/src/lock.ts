@@ -11,6 +11,8 @@ const ATTEMPTS_MAX = 5;
 
 export interface DirectoryLock {
   release(): void;
+  /** Takes it once more where its file is gone. Throws as `lockDirectory` when another has it. */
+  retake(): void;
 }
 
 /** Takes the lock of a directory. Throws an Error that names the holder when there is one. */
@@ -21,7 +23,14 @@ export function lockDirectory(dir: string): DirectoryLock {
   writeFileSync(draft, mine, { mode: 0o600 });
   try {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      if (tryLink(draft, path)) return { release: () => release(path, mine) };
+      if (tryLink(draft, path)) {
+        return {
+          release: () => release(path, mine),
+          retake: () => {
+            if (readOrNull(path) !== mine) lockDirectory(dir);
+          },
+        };
+      }
       const theirs = readOrNull(path);
       if (theirs === null) continue;
       if (isHeld(theirs)) {

@@ -143,6 +143,11 @@ export class Log {
     return this.#reserved;
   }
 
+  /** The segment that is written, -1 before it is known. */
+  get file(): number {
+    return this.#fd;
+  }
+
   /** The time that leases go by. */
   get nowMs(): number {
     return this.#world.nowMs();

@@ -8,6 +8,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { makeDirectory } from '@megaplane/base/directory';
 import type { StorageOptions } from './contract.ts';
+import { keepHome } from './home.ts';
 import { type DirectoryLock, bootId, lockDirectory } from './lock.ts';
 import { Log } from './log.ts';
 import { replayDirectory } from './replay.ts';
@@ -140,6 +141,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
   store.batch.term(term, boot.high, boot.low);
   const snapshots = new Snapshots(store, log, term, boot);
   const clockwork = startClockwork(store, log, snapshots);
+  const leaveHome = keepHome({ dir, store, log, lock, snapshots });
   store.onDirty();
   const bytes = found?.bytes ?? 0;
   return {
@@ -153,6 +155,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
     defragment: () => defragment(store, snapshots),
     close: async () => {
       clockwork.stop();
+      leaveHome();
       await writeLast(store, log, snapshots);
       await log.close();
       lock.release();
