@@ -81,6 +81,7 @@ export class StagedWorld {
     };
     return {
       nowMs: () => this.#options.client.timers.nowMs(),
+      random: () => this.#options.client.random(),
       version: KUBELET_VERSION,
       nodePort: this.#options.endpoint.port,
       nodeName: this.#options.endpoint.hostname,

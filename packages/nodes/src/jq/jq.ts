@@ -12,13 +12,23 @@ import { cutOut, indexed, isTruthy, iterated, operate } from './jq-values.ts';
 const VALUES_MAX = 1_000_000;
 const DEPTH_MAX = 200;
 
+/** Functions of gojq that give whole numbers. */
+const COUNTING =
+  /(?<![.\w])(length|utf8bytelength|range|index|rindex|indices|tonumber|keys|explode|reduce)\b/;
+
 /** A compiled expression: all its values for an input, or null when it fails on the way. */
 export class JqQuery {
+  /**
+   * Numbers of the result may be whole ones: gojq makes them by counting and reading. Those of the
+   * object are floats for kwok, even when they are whole.
+   */
+  readonly counts: boolean;
   readonly #filter: Node;
 
   /** Throws a JqError that says what is wrong. */
   constructor(source: string) {
     this.#filter = new Parser(source).whole();
+    this.counts = COUNTING.test(source) || /^[\s()]*\d+[\s()]*$/.test(source);
   }
 
   /** As kwok has it, an error anywhere makes the whole result null. */

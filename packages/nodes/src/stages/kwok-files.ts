@@ -40,6 +40,7 @@ export function judgeKwokFiles(files: readonly KwokFile[]): void {
 const LANGUAGES_OF_NOBODY: StageLanguages = {
   functions: stageFunctions({
     nowMs: () => 0,
+    random: () => 0,
     version: '',
     nodePort: 0,
     nodeName: '',

@@ -27,6 +27,7 @@ const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 const NOW = '2026-01-02T03:04:05Z';
 const WORLD: StageWorld = {
   nowMs: () => NOW_MS,
+  random: () => 0,
   version: 'v1',
   nodePort: 0,
   nodeName: '',

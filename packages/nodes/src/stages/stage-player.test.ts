@@ -29,6 +29,7 @@ function scene(...specs: readonly string[]): Scene {
   const errors: string[] = [];
   const world = {
     nowMs: () => client.timers.nowMs(),
+    random: () => 0,
     version: 'v1',
     nodePort: 0,
     nodeName: '',
@@ -193,4 +194,21 @@ test('a delay that cannot be had is none, and is told', () => {
   one.see(1, {}, 5);
   assert.deepEqual(JSON.parse(one.client.answer(200).body), { spec: { a: 1 } });
   assert.match(one.errors.join(), /^stage s0: .*no such key/);
+});
+
+test('a state between the requests of one stage is not looked at', () => {
+  const one = scene(`  selector: { matchExpressions: [{ key: .spec.b, operator: DoesNotExist }] }
+  steps:
+    - event: { type: Normal, reason: Once, message: x }
+    - patch: { root: spec, template: 'a: 1' }
+    - patch: { root: spec, template: 'b: 1' }`);
+  one.see(1, {}, 5);
+  const made = (version: number, spec: object): object => ({
+    ...{ metadata: { name: 't1', namespace: 'd', resourceVersion: `${version}` }, spec },
+  });
+  one.client.answer(200, made(6, { a: 1 }));
+  one.see(1, made(6, { a: 1 }), 6, false);
+  one.client.answer(200, made(7, { a: 1, b: 1 }));
+  one.see(1, made(7, { a: 1, b: 1 }), 7, false);
+  assert.deepEqual([one.events.length, one.client.sent.length], [1, 0]);
 });

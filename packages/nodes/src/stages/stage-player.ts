@@ -69,6 +69,8 @@ interface Play {
   failures: number;
   /** The object as the last patch left it, where the server said so. */
   answer: Buffer | null;
+  /** Version of the object after the last request about it that the server took; 0: none yet. */
+  version: number;
   /** What is sent when the request under way finds its object there already. */
   orElse: StageRequest | null;
 }
@@ -243,7 +245,15 @@ export class StagePlayer {
   };
 
   #begin(id: number, stage: Stage, object: JsonObject): void {
-    const play: Play = { object, stage, step: 0, failures: 0, answer: null, orElse: null };
+    const play: Play = {
+      object,
+      stage,
+      step: 0,
+      failures: 0,
+      answer: null,
+      version: 0,
+      orElse: null,
+    };
     this.#plays.set(id, play);
     this.#next(id, play);
   }
@@ -336,6 +346,9 @@ export class StagePlayer {
     // What is gone or changed meanwhile shows as an event: the rest of the stage is not for it.
     if (status >= 300) return this.#end(id, play);
     play.failures = 0;
+    if (kind !== 'apply') {
+      play.version = Math.max(play.version, resourceVersionOf(answer, 0, answer.length));
+    }
     if (kind === 'delete') play.answer = null;
     else if (kind !== 'apply') play.answer = Buffer.from(answer);
     play.step++;
@@ -354,7 +367,8 @@ export class StagePlayer {
     if (play.stage.isImmediate && answer !== null && isLater) {
       this.#versions.set(id, resourceVersionOf(answer, 0, answer.length));
       this.#consider(id, answer);
-    } else if (newer !== undefined) {
+    } else if (newer !== undefined && this.#versions.get(id) >= play.version) {
+      // one between the stage's own requests is over: what they made is told, too
       this.#consider(id, newer);
     }
   }

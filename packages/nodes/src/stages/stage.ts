@@ -133,12 +133,13 @@ function isMet(condition: StageCondition, subject: StageSubject): boolean {
     return value;
   }
   const { operator, values } = condition;
+  const { counts } = condition.query;
   const found = condition.query.run(subject.object) ?? [];
   switch (operator) {
     case 'In':
-      return found.some((value) => isOneOf(value, values));
+      return found.some((value) => isOneOf(value, values, counts));
     case 'NotIn':
-      return !found.some((value) => isOneOf(value, values));
+      return !found.some((value) => isOneOf(value, values, counts));
     case 'Exists':
       return found.some((value) => value !== null);
     case 'DoesNotExist':
@@ -146,8 +147,9 @@ function isMet(condition: StageCondition, subject: StageSubject): boolean {
   }
 }
 
-function isOneOf(value: JsonValue, values: readonly string[]): boolean {
-  const isNumber = typeof value === 'number' && Number.isInteger(value);
+/** As kwok: a number is one of `values` where it was counted, never where the object holds it. */
+function isOneOf(value: JsonValue, values: readonly string[], counts: boolean): boolean {
+  const isNumber = counts && typeof value === 'number' && Number.isInteger(value);
   if (!isNumber && typeof value !== 'string' && typeof value !== 'boolean') return false;
   return values.includes(String(value));
 }

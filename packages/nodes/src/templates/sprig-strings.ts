@@ -165,12 +165,21 @@ export function timeFunctions(nowMs: () => number): TemplateFunctions {
     const isNone = value === undefined || value === null;
     return new Date(isNone ? nowMs() : Number(intOf(value)) * 1000);
   };
+  const inZone = (layout: GoValue, value: GoValue): string =>
+    byLayout(textOf(layout), timeOf(value));
+  const read = (_layout: GoValue, value: GoValue): string =>
+    timeOf(value)
+      .toISOString()
+      .replace(/\.?0+Z$/, 'Z');
   return {
     now: () => new Date(nowMs()).toISOString(),
     date: (layout, value) => byLayout(textOf(layout), timeOf(value)),
-    dateInZone: (layout, value) => byLayout(textOf(layout), timeOf(value)),
+    dateInZone: inZone,
+    date_in_zone: inZone,
     htmlDate: (value) => byLayout('2006-01-02', timeOf(value)),
+    htmlDateInZone: (value) => byLayout('2006-01-02', timeOf(value)),
     unixEpoch: (value) => String(Math.floor(timeOf(value).getTime() / 1000)),
-    toDate: (_layout, value) => timeOf(value).toISOString(),
+    toDate: read,
+    mustToDate: read,
   };
 }

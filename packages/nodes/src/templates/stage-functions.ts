@@ -2,6 +2,7 @@
 import { BUILTIN_FUNCTIONS } from './builtin-functions.ts';
 import { isTrue, jsonOf, type GoValue } from './go-values.ts';
 import { goJson, intOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
+import { chanceFunctions, spanFunctions, SPRIG_LINES } from './sprig-lines.ts';
 import { SPRIG_PATTERNS } from './sprig-patterns.ts';
 import { SPRIG_STRINGS, timeFunctions } from './sprig-strings.ts';
 import { SPRIG_WORDS } from './sprig-words.ts';
@@ -11,6 +12,8 @@ import { yamlText } from './yaml-text.ts';
 /** What templates may ask of the simulator. Addresses are '' where there is none. */
 export interface StageWorld {
   nowMs(): number;
+  /** Uniform in [0, 1). */
+  random(): number;
   /** The version that simulated kubelets claim, `v1.36.1`. */
   readonly version: string;
   /** Address of the machine that nodes claim to be, and the port of their kubelets; 0 = none. */
@@ -80,7 +83,10 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     ...SPRIG_STRINGS,
     ...SPRIG_PATTERNS,
     ...SPRIG_WORDS,
+    ...SPRIG_LINES,
     ...timeFunctions(() => world.nowMs()),
+    ...spanFunctions(() => world.nowMs()),
+    ...chanceFunctions(() => world.random()),
     Quote: quoted,
     Now: () => nanoTime(world.nowMs()),
     StartTime: () => startTime,

@@ -9,6 +9,7 @@ import { Template } from './template-run.ts';
 
 const WORLD: StageWorld = {
   nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5, 60),
+  random: () => 0.5,
   version: 'v1.36.1',
   nodePort: 10_250,
   nodeName: 'host',
