@@ -191,6 +191,19 @@ test('a victim is told why before it is deleted', () => {
   assert.equal(client.sent.filter(({ line }) => line.includes('/p0')).length, 3);
 });
 
+test('the scheduler of the preemptor tells of the victim, whosever that is', () => {
+  const { client, core, writer } = setup(10);
+  const spec = { nodeName: 'n', schedulerName: 'other', containers: [] };
+  const pod = Buffer.from(JSON.stringify({ metadata: { name: 'p0', namespace: 'default' }, spec }));
+  core.podSeen(0, true, pod, 0, pod.length, 0);
+  see(core, 1, '1');
+  const nomination = { node: core.nodes.find('n'), victims: [0] };
+  const failure = { message: 'm', rejecters: new Set<string>(), isError: false, nomination };
+  writer.report(1, { ...failure, clearsNomination: false, isIndexed: false }, []);
+  const event = client.sent.find(({ body }) => body.includes('"reason":"Preempted"'));
+  assert.match(event?.body ?? '', /"reportingController":"default-scheduler"/);
+});
+
 test('metrics have the names and labels of kube-scheduler', () => {
   const { core, writer, client, metrics } = setup();
   see(core, 0, '1');

@@ -336,7 +336,7 @@ export class ApiWriter {
     const body = JSON.stringify({ status: { conditions: [condition] } });
     const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;
     const event = { type: 'Normal', reason: 'Preempted', action: 'Preempting', note } as const;
-    this.#event(victim, event, this.#subjectOf(preemptor));
+    this.#event(victim, event, preemptor);
     const mayComeAgain = (): void => {
       if (this.#evicted.get(victim) === tag) this.#evicted.delete(victim);
     };
@@ -353,10 +353,13 @@ export class ApiWriter {
     if (!client.send('PATCH', path, CONTENT.strategicPatch, body, remove)) remove();
   }
 
-  #event(id: number, event: EventText, related?: Subject): void {
+  /** `preemptor`: on whose account the pod is told of; its scheduler tells then. */
+  #event(id: number, event: EventText, preemptor?: number): void {
     const { core, events } = this.#options;
-    const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
+    const teller = core.pods.podClass.get(preemptor ?? id);
+    const { schedulerName } = core.identities.classes.get(teller);
     const controller = schedulerName === '' ? DEFAULT_SCHEDULER_NAME : schedulerName;
+    const related = preemptor === undefined ? undefined : this.#subjectOf(preemptor);
     events.write(controller, this.#subjectOf(id), event, related);
   }
 
