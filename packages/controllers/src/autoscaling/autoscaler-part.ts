@@ -68,7 +68,10 @@ export class AutoscalerPart {
       if (after === undefined) {
         this.#histories.delete(key);
         this.#selectors.delete(key);
-      } else if (!equals(objectAt(after, 'spec'), objectAt(before, 'spec'))) this.#workers.add(key);
+      } else if (!equals(objectAt(after, 'spec'), objectAt(before, 'spec'))) {
+        // As upstream: what is new or changed waits as long as what was looked at.
+        this.#workers.addAfter(key, SYNC_MS);
+      }
     });
   }
 

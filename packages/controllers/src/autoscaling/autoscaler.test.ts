@@ -113,7 +113,10 @@ async function started(more: JsonObject = {}): Promise<ScaledApi> {
   startManager(api, ['horizontal-pod-autoscaler-controller']);
   await api.advance(100);
   await make(api, 'web', more);
-  await api.advance(1_000);
+  await api.advance(SYNC_MS - 1_000);
+  // Nobody looks earlier than upstream does.
+  assert.equal(api.condition('AbleToScale'), ' : ');
+  await api.advance(1_500);
   return api;
 }
 
@@ -273,7 +276,7 @@ test('a refused scale is told, and tried again at the next look', async () => {
   startManager(api, ['horizontal-pod-autoscaler-controller']);
   await api.advance(100);
   await make(api, 'web');
-  await api.advance(1_000);
+  await api.advance(SYNC_MS + 500);
   assert.equal(
     api.condition('AbleToScale'),
     'False FailedUpdateScale: the HPA controller was unable to update the target scale: ' +
