@@ -158,6 +158,21 @@ test('after a pause of this process renewals are paced, not burst', () => {
   assert(one.client.sent.length - before <= usual * CATCH_UP_FACTOR + 40);
 });
 
+test('answers make room for renewals that are due, without another tick', () => {
+  const one = world();
+  for (let id = 0; id < 3000; id++) {
+    one.see(id);
+    one.kubelets.adopt(id, 1);
+  }
+  start(one);
+  one.client.pass(PERIOD_MS * 2);
+  one.kubelets.tick();
+  assert.equal(one.client.sent.length, 1000);
+  let renewed = 0;
+  for (; one.client.sent.length > 0; renewed++) one.client.answer(200, lease(2));
+  assert.equal(renewed, 3000);
+});
+
 test('a node that is not Ready is initialised, and one that went away is left alone', () => {
   const one = world();
   one.see(0, false);
