@@ -109,15 +109,23 @@ export class Discovery {
     const custom = this.#kinds.customGroups();
     const known = new Set(custom);
     const before: RemoteSpec[] = [];
+    const among: string[] = [];
     const after: RemoteSpec[] = [];
     for (const { spec } of this.#remotes.all()) {
       if (known.has(spec.group) || isGroupServed(spec.group)) continue;
       known.add(spec.group);
-      (spec.groupPriority > CUSTOM_PRIORITY ? before : after).push(spec);
+      if (spec.groupPriority === CUSTOM_PRIORITY) among.push(spec.group);
+      else (spec.groupPriority > CUSTOM_PRIORITY ? before : after).push(spec);
     }
     const names = (specs: RemoteSpec[]): string[] =>
-      specs.sort((one, other) => other.groupPriority - one.groupPriority).map(({ group }) => group);
-    return [...names(before), ...custom, ...names(after)];
+      specs
+        .sort(
+          (one, other) =>
+            other.groupPriority - one.groupPriority || (one.group < other.group ? -1 : 1),
+        )
+        .map(({ group }) => group);
+    const middle = among.length === 0 ? custom : [...custom, ...among].sort();
+    return [...names(before), ...middle, ...names(after)];
   }
 
   /** A group of this server with what others serve of it, names and versions only. */
@@ -371,7 +379,8 @@ function aggregatedVersions(group: Group): AggregatedVersion[] {
 /** What another server had when it was last asked; stale where it does not answer any more. */
 function remoteVersion({ spec, resources, availability }: RemoteService): AggregatedVersion {
   const freshness = availability.isAvailable ? 'Current' : 'Stale';
-  return { version: spec.version, resources: [...resources], freshness };
+  const found = resources.length > 0 ? { resources: [...resources] } : {};
+  return { version: spec.version, ...found, freshness };
 }
 
 function aggregatedResource(resource: Resource): JsonObject {

@@ -9,9 +9,12 @@ import {
   notSupported,
   printed,
   required,
+  type Printed,
 } from './fielderrors.ts';
 import { equals, listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { internalValue } from './internal-names.ts';
+import { findTypeOfKind } from './schema.ts';
 import { dnsLabelErrors, dnsSubdomainErrors } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { eachObject, invalidEach, type Findings } from './validation-rules.ts';
@@ -78,9 +81,19 @@ function checkSchema(found: Findings, schema: JsonObject): void {
   eachObject(listAt(spec, 'rules'), 'spec.rules', (rule, path) => checkRule(found, path, rule));
   const mandatory = MANDATORY_SCHEMAS[name];
   if (mandatory !== undefined && !equals(mandatory, spec)) {
-    found.push(invalidValue('spec', spec, `spec of '${name}' must equal the fixed value`));
+    found.push(
+      invalidValue('spec', shownSpec(schema), `spec of '${name}' must equal the fixed value`),
+    );
   }
   checkConditions(found, schema);
+}
+
+/** The spec as upstream's own types print it. */
+function shownSpec(object: JsonObject): Printed | JsonObject {
+  const spec = objectAt(object, 'spec') ?? {};
+  const type = findTypeOfKind(stringAt(object, 'apiVersion'), stringAt(object, 'kind'));
+  const shape = type?.field('spec')?.shape;
+  return shape?.kind === 'object' ? internalValue(shape.type, spec) : spec;
 }
 
 function checkRule(found: Findings, at: string, rule: JsonObject): void {
@@ -231,9 +244,10 @@ function checkLevel(found: Findings, level: JsonObject): void {
   checkLevelType(found, type, spec);
   if (name === 'exempt' && !equals({ ...spec, exempt: {} }, { type: 'Exempt', exempt: {} })) {
     const text = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value";
-    found.push(invalidValue('spec', spec, text));
+    found.push(invalidValue('spec', shownSpec(level), text));
   } else if (name === 'catch-all' && !equals(spec, CATCH_ALL_LEVEL)) {
-    found.push(invalidValue('spec', spec, `spec of '${name}' must equal the fixed value`));
+    const text = `spec of '${name}' must equal the fixed value`;
+    found.push(invalidValue('spec', shownSpec(level), text));
   }
   checkConditions(found, level);
 }

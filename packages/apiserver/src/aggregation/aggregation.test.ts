@@ -284,3 +284,27 @@ test('nobody is sent to a service that has gone, nor when it is deleted', async 
   }
   assert.fail('requests are still passed on');
 });
+
+test('groups of other servers are listed by priority, then by name', async () => {
+  const wanted = { 'y.example.com': 1000, 'x.example.com': 1000, 'w.example.com': 2000 };
+  for (const [group, groupPriorityMinimum] of Object.entries(wanted)) {
+    const service = { name: 'nobody', namespace: 'kube-system' };
+    const spec = { service, group, version: 'v1', groupPriorityMinimum, versionPriority: 1 };
+    await ask('POST', SERVICES, {
+      metadata: { name: `v1.${group}` },
+      spec: { ...spec, insecureSkipTLSVerify: true },
+    });
+  }
+  const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+  let ours: { metadata: { name: string }; versions: object[] }[] = [];
+  // what was put together stands for a moment
+  for (let tries = 0; tries < 50 && ours.length < 3; tries++) {
+    const { text } = await ask('GET', '/apis', undefined, { accept });
+    const { items } = JSON.parse(text) as { items: typeof ours };
+    ours = items.filter(({ metadata }) => metadata.name in wanted);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const names = ours.map(({ metadata }) => metadata.name);
+  assert.deepEqual(names, ['w.example.com', 'x.example.com', 'y.example.com']);
+  assert.deepEqual(ours[0]?.versions, [{ version: 'v1', freshness: 'Stale' }]);
+});

@@ -405,7 +405,19 @@ test('standard objects come back, unless an administrator has taken them over', 
     spec: { priorityLevelConfiguration: { name: 'exempt' }, matchingPrecedence: 1, rules: [] },
   });
   assert.equal(fixed.status, 422);
-  assert.match(fixed.text, /spec of 'exempt' must equal the fixed value/);
+  const shown =
+    '{"PriorityLevelConfiguration":{"Name":"exempt"},"MatchingPrecedence":1,' +
+    '"DistinguisherMethod":null,"Rules":[]}';
+  const { message } = JSON.parse(fixed.text) as { message: string };
+  assert.ok(
+    message.endsWith(`Invalid value: ${shown}: spec of 'exempt' must equal the fixed value`),
+    message,
+  );
+  const made = JSON.parse(own.ask('', 'GET', `${FLOWS}/flowschemas/probes`).text) as {
+    metadata: { managedFields: { manager: string }[] };
+  };
+  const owners = made.metadata.managedFields.map(({ manager }) => manager);
+  assert.ok(owners.includes('api-priority-and-fairness-config-producer-v1'), String(owners));
 });
 
 test('a renewal that waited and is no plain one is answered the long way, once', () => {

@@ -41,8 +41,13 @@ export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObj
 }
 
 /** Gives a new object the server's own name for its owner. */
-export function trackOwn(served: Served, object: JsonObject, nowMs: number): void {
-  trackPlain(fieldScope(served, { fieldManager: OWN_NAME, nowMs }, '', 'Update'), object);
+export function trackOwn(
+  served: Served,
+  object: JsonObject,
+  nowMs: number,
+  fieldManager: string = OWN_NAME,
+): void {
+  trackPlain(fieldScope(served, { fieldManager, nowMs }, '', 'Update'), object);
 }
 
 /** Gives what the server itself wrote into a status its own name for its owner. */

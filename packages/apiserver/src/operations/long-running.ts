@@ -12,7 +12,7 @@ const SUBRESOURCES: ReadonlySet<string> = new Set([
 /** Limits on the number and time of requests are not for these. */
 export function isLongRunning(call: Call): boolean {
   const { info } = call;
-  if (!info.isResource) return false;
+  if (!info.isResource) return info.path.startsWith('/debug/pprof/');
   return verbOf(call) === 'watch' || info.verb === 'proxy' || SUBRESOURCES.has(info.subresource);
 }
 

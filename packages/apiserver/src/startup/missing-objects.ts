@@ -11,6 +11,11 @@ import { keyOf, servedOf } from '../served.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
 import type { World } from '../world.ts';
 
+/** Parts of the server that own what they make under names of theirs, by group. */
+const OWNERS: Readonly<Record<string, string>> = {
+  'flowcontrol.apiserver.k8s.io': 'api-priority-and-fairness-config-producer-v1',
+};
+
 const row = emptyRow();
 
 /** Stores an object if there is none of its name; calls `done` with whether it was made. */
@@ -40,7 +45,7 @@ export function ensure(
   const { kind, apiVersion, metadata: _, ...rest } = object;
   const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
   applyDefaults(whole);
-  trackOwn(served, whole, world.edge.nowMs());
+  trackOwn(served, whole, world.edge.nowMs(), OWNERS[resource.group]);
   world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
     done(outcome.kind === 'done');
   });
