@@ -42,7 +42,8 @@ async function relabel(api: WorkloadApi, name: string, labels: JsonObject): Prom
   const contentType = 'application/merge-patch+json';
   const body = { metadata: { labels } };
   await api.request({ method: 'PATCH', path: `${PODS}/${name}`, contentType, body });
-  await api.advance(1_000);
+  // What pods tell is gathered for a second, and again when it is written.
+  await api.advance(3_000);
 }
 
 test('a Job takes the pods that it selects, and makes no others for them', async () => {

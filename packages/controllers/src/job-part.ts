@@ -2,7 +2,7 @@
 import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
@@ -24,6 +24,8 @@ const WORKERS = 5;
 /** DefaultJobApiBackOff and MaxJobApiBackOff of upstream's job_controller.go. */
 const RETRY = { minMs: 1_000, maxMs: 60_000 };
 const LOOSE_WORKERS = 20;
+/** News of pods and of statuses are gathered: SyncJobBatchPeriod of upstream. */
+const GATHER_MS = 1_000;
 const EXPECTATION_LOOK_MS = 300_000;
 const UID_LABEL = 'batch.kubernetes.io/controller-uid';
 const MANAGED_BY = 'kubernetes.io/job-controller';
@@ -104,6 +106,9 @@ export class JobPart {
       const isManual = valueAt(after, 'spec', 'manualSelector') === true;
       if (isManual && !isFinished(after)) this.#manual.add(key);
       else this.#manual.delete(key);
+      const generation = numberAt(after, 'metadata', 'generation');
+      const isSame = generation === numberAt(before, 'metadata', 'generation');
+      if (before !== undefined && isSame) return this.#workers.addAfter(key, GATHER_MS);
       return this.#workers.add(key);
     }
     this.#manual.delete(key);
@@ -136,10 +141,10 @@ export class JobPart {
     const owner = pods.ownerOf(row);
     const before = pods.ownerBefore;
     const key = owner < 0 ? undefined : this.#jobs.keyOfUid(pods.uidOf(owner));
-    if (key !== undefined) this.#workers.add(key);
+    if (key !== undefined) this.#workers.addAfter(key, GATHER_MS);
     if (before >= 0 && before !== owner) {
       const former = this.#jobs.keyOfUid(pods.uidOf(before));
-      if (former !== undefined) this.#workers.add(former);
+      if (former !== undefined) this.#workers.addAfter(former, GATHER_MS);
     }
     if (scan !== null && key === undefined) this.#addLoose(row);
     if (scan !== null && owner < 0) this.#offer(row, bytes, scan);
@@ -157,7 +162,7 @@ export class JobPart {
     const manual = [...this.#manual].filter((one) => one.startsWith(`${namespace}/`));
     for (const one of key === undefined ? manual : [...manual, key]) {
       this.#claims.searchAgain(stringAt(this.#jobs.get(one), 'metadata', 'uid'));
-      this.#workers.add(one);
+      this.#workers.addAfter(one, GATHER_MS);
     }
   }
 

@@ -163,6 +163,21 @@ test('a suspended Job gives its pods up without counting them, and goes on later
   assert.deepEqual(cluster.events, told);
 });
 
+test('a Job on its way out holds no pod, and counts none that runs as failed', () => {
+  for (const podReplacementPolicy of ['TerminatingOrFailed', 'Failed']) {
+    const cluster = new Cluster({ parallelism: 3, completions: 3, podReplacementPolicy });
+    cluster.round();
+    cluster.set('p1', { phase: 'failed' });
+    if (podReplacementPolicy === 'Failed') cluster.set('p2', { isDeleting: true });
+    const metadata = { ...objectAt(cluster.job, 'metadata'), deletionTimestamp: 'now' };
+    cluster.job = { ...cluster.job, metadata };
+    cluster.round();
+    cluster.round();
+    assert([...cluster.pods.values()].every((pod) => !pod.isTracked || pod.name > 'p2'));
+    assert.equal(numberAt(cluster.job, 'status', 'failed'), 1);
+  }
+});
+
 test('a policy judges a failed pod by its first rule that matches', () => {
   const job = {
     spec: {

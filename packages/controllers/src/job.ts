@@ -172,7 +172,13 @@ class Plan {
 
   #countNew(): void {
     const isWon = this.#policySuccess() !== undefined;
+    const isGoing = stringAt(this.#job, 'metadata', 'deletionTimestamp') !== '';
     for (const pod of this.#pods) {
+      // A Job on its way out holds none of its pods, whether they have ended or not.
+      if (isGoing && pod.isTracked && pod.phase === 'active' && (isWon || !this.#hasFailed(pod))) {
+        this.#untrack.push(pod.name);
+        continue;
+      }
       // Whoever still ran when the policy was met is let go, and has not failed.
       if (isWon && pod.phase === 'active') {
         if (!pod.isTracked || !pod.isDeleting) continue;
@@ -180,16 +186,18 @@ class Plan {
         this.#countLeft(pod);
         continue;
       }
-      const isFailed =
-        pod.phase === 'failed' ||
-        (pod.phase === 'active' && pod.isDeleting && (!this.#isPatient || this.#isOver()));
-      if (!pod.isTracked || (pod.phase !== 'succeeded' && !isFailed)) continue;
+      if (!pod.isTracked || (pod.phase !== 'succeeded' && !this.#hasFailed(pod))) continue;
       const { succeeded, failed } = this.#uncounted;
       if (succeeded.size + failed.size >= UNCOUNTED_MAX) return;
       this.#untrack.push(pod.name);
       if (pod.phase === 'succeeded') this.#countSuccess(pod);
       else if (!failed.has(pod.uid)) this.#countFailure(pod);
     }
+  }
+
+  #hasFailed(pod: JobPod): boolean {
+    if (pod.phase !== 'active') return pod.phase === 'failed';
+    return pod.isDeleting && (!this.#isPatient || this.#isOver());
   }
 
   #isOver(): boolean {

@@ -152,6 +152,29 @@ test('pods that a Job gives up are deleted once', async () => {
   assert.equal(deleted, 2);
 });
 
+test('what pods tell of a Job is gathered for a second', async () => {
+  const api = await started(['job-controller']);
+  const template = { metadata: { labels: { app: 'job' } }, spec: TEMPLATE.spec };
+  await post(api, `${BATCH}/jobs`, {
+    metadata: { name: 'job' },
+    spec: { parallelism: 20, completions: 20, backoffLimit: 6, template },
+  });
+  await api.advance(3_000);
+  let statuses = 0;
+  api.faultOf = ({ method, path }) => {
+    if (method === 'PATCH' && path.endsWith('/jobs/job/status')) statuses++;
+    return 'none';
+  };
+  for (let pods = 1; pods <= 20; pods++) {
+    await api.bringUp(pods);
+    await api.advance(40);
+  }
+  await api.advance(2_000);
+  const [job] = api.all('/apis/batch/v1/jobs');
+  assert.equal(objectAt(job, 'status')?.['ready'], 20);
+  assert(statuses <= 2, `${statuses} statuses written`);
+});
+
 test('Jobs and services whose work fails wait a second at least', async () => {
   const api = await started(['job-controller', 'endpointslice-controller']);
   const counts = new Map<string, number>();
