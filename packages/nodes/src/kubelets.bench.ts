@@ -65,6 +65,7 @@ const versioned = (id: number): string =>
 const metrics = new SimulatorMetrics();
 const bodies = new NodeBodies({ template: DEFAULT_TEMPLATE, zones: ['a', 'b', 'c'] });
 const kubelets: Kubelets = new Kubelets({
+  clock: { steadyMs: () => client.timers.nowMs(), wallMs: () => client.timers.nowMs() },
   client,
   metrics,
   leaseDurationSeconds: 40,

@@ -12,6 +12,8 @@ interface World {
   readonly kubelets: Kubelets;
   readonly metrics: SimulatorMetrics;
   readonly seen: Set<number>;
+  /** By how much the wall clock was set. */
+  readonly one: { setMs: number };
   readonly see: (id: number, ready?: boolean) => void;
   readonly forget: (id: number) => void;
 }
@@ -20,8 +22,13 @@ function world(holder = '', isRegistering = (): boolean => false): World {
   const client = new FakeClient(7);
   const metrics = new SimulatorMetrics();
   const seen = new Set<number>();
+  const one = { setMs: 0 };
   const kubelets = new Kubelets({
     client,
+    clock: {
+      steadyMs: () => client.timers.nowMs(),
+      wallMs: () => client.timers.nowMs() + one.setMs,
+    },
     metrics,
     leaseDurationSeconds: LEASE_MS / 1000,
     isRegistering,
@@ -47,7 +54,7 @@ function world(holder = '', isRegistering = (): boolean => false): World {
     seen.delete(id);
     kubelets.handler.onDelete(id, new Uint8Array(0), 0, 0);
   };
-  return { client, kubelets, metrics, seen, see, forget };
+  return { client, kubelets, metrics, seen, see, forget, one };
 }
 
 function start({ kubelets, seen }: World): void {
@@ -151,7 +158,7 @@ test('after a pause of this process renewals are paced, not burst', () => {
   start(one);
   one.client.pass(PERIOD_MS * 6);
   one.kubelets.tick();
-  assert(one.client.sent.length <= 1000 * CATCH_UP_FACTOR + 1);
+  assert(one.client.sent.length <= ((1000 * 1000) / PERIOD_MS) * CATCH_UP_FACTOR + 1);
   const before = one.client.sent.length;
   run(one, 100);
   const usual = (1000 * 100) / PERIOD_MS;
@@ -160,7 +167,7 @@ test('after a pause of this process renewals are paced, not burst', () => {
 
 test('answers make room for renewals that are due, without another tick', () => {
   const one = world();
-  for (let id = 0; id < 3000; id++) {
+  for (let id = 0; id < 10_000; id++) {
     one.see(id);
     one.kubelets.adopt(id, 1);
   }
@@ -170,7 +177,37 @@ test('answers make room for renewals that are due, without another tick', () => 
   assert.equal(one.client.sent.length, 1000);
   let renewed = 0;
   for (; one.client.sent.length > 0; renewed++) one.client.answer(200, lease(2));
-  assert.equal(renewed, 3000);
+  assert.equal(renewed, ((10_000 * 1000) / PERIOD_MS) * CATCH_UP_FACTOR + 1);
+});
+
+test('a clock that is set is no burst and no stall, and renew times never go back', () => {
+  const made = world();
+  for (let id = 0; id < 200; id++) {
+    made.see(id);
+    made.kubelets.adopt(id, 1);
+  }
+  start(made);
+  const last = new Map<string, string>();
+  const renewals = (durationMs: number): number => {
+    let count = 0;
+    for (let passed = 0; passed < durationMs; passed += 50) {
+      run(made, 50);
+      while (made.client.sent.length > 0) {
+        const { path, body } = made.client.answer(200, lease(2));
+        const { renewTime } = (JSON.parse(body) as { spec: { renewTime: string } }).spec;
+        assert(renewTime > (last.get(path) ?? ''), `${renewTime} after ${last.get(path)}`);
+        last.set(path, renewTime);
+        count++;
+      }
+    }
+    return count;
+  };
+  renewals(PERIOD_MS * 2);
+  for (const setMs of [3_600_000, 0, -3_600_000, 0]) {
+    made.one.setMs = setMs;
+    const count = renewals(PERIOD_MS * 2);
+    assert(count > 350 && count < 420, `${count} renewals of 200 leases in two periods`);
+  }
 });
 
 test('a node that is not Ready is initialised, and one that went away is left alone', () => {

@@ -9,6 +9,7 @@
  * A renewal that is late stays late: it is sent when its turn comes, its lateness is recorded, and
  * the next one is planned from now. After a pause of this process the renewals that came due are
  * paced at `CATCH_UP_FACTOR` times the usual rate, so that a stall here is no storm elsewhere.
+ * Intervals are measured by a clock that nobody sets; stamps are told by that of the machine.
  */
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
@@ -20,6 +21,7 @@ import { TimerWheel } from '@megaplane/base/wheel';
 import { KubeletColumns, LOOK, NO_CAPACITY, NO_PORT, READY } from './kubelet-columns.ts';
 import { LeaseWriter } from './lease-bytes.ts';
 import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
+import { RenewTimes, type KubeletClock } from './renew-times.ts';
 import { isUp, turnMs, type Fault } from './chaos/fault.ts';
 import { statusPatch, type KubeletEndpoint } from './node-status.ts';
 import { addressNumber } from './addresses.ts';
@@ -33,6 +35,8 @@ export const RENEWALS_PER_DURATION = 4;
 export const JITTER_FACTOR = 0.04;
 /** After a stall renewals go out at most so many times as fast as in steady state. */
 export const CATCH_UP_FACTOR = 2;
+/** A longer pause counts as one of so long: what came due in it goes out over time. */
+const STALL_MS = 1000;
 /** Requests in flight while nodes are registered. */
 const WHILE_REGISTERING_MAX = 1000;
 /** First and longest pause after a request about a lease that failed. */
@@ -49,6 +53,7 @@ export const KUBELET_STATUS_MS = 300_000;
 
 export interface KubeletsOptions {
   readonly client: Client;
+  readonly clock: KubeletClock;
   readonly leaseDurationSeconds: number;
   readonly metrics: SimulatorMetrics;
   /** False: the status of nodes is left to stages; only leases are kept. */
@@ -83,6 +88,7 @@ export class Kubelets {
   readonly #heartbeats: TimerWheel;
   readonly #scan: ObjectScan = new ObjectScan();
   readonly #writer: LeaseWriter;
+  readonly #times: RenewTimes;
   readonly #periodMs: number;
   #lastTickMs: number;
   #rows = 0;
@@ -97,7 +103,8 @@ export class Kubelets {
     this.#client = options.client;
     this.#writer = new LeaseWriter(options.leaseDurationSeconds, options.holder);
     this.#periodMs = (options.leaseDurationSeconds * 1000) / RENEWALS_PER_DURATION;
-    const nowMs = options.client.timers.nowMs();
+    this.#times = new RenewTimes(options.clock);
+    const nowMs = options.clock.steadyMs();
     this.#lastTickMs = nowMs;
     this.#leases = new TimerWheel({ startMs: nowMs });
     this.#heartbeats = new TimerWheel({ startMs: nowMs });
@@ -105,6 +112,11 @@ export class Kubelets {
       onUpsert: (id, isNew, bytes, start, end) => this.#onNode(id, isNew, bytes, start, end),
       onDelete: (id) => this.#onGone(id),
     };
+  }
+
+  /** Of all leases that exist from before: renewals are later than each of them. */
+  observe(bytes: Uint8Array, start: number, end: number): void {
+    this.#times.observe(bytes, start, end);
   }
 
   /**
@@ -124,7 +136,7 @@ export class Kubelets {
     const { holder, transitions, untilMs } = holderOf(JSON.parse(text) as JsonObject);
     const isOther = holder !== '' && holder !== own;
     this.#columns.transitions.set(id, Math.min(65_535, transitions + (isOther ? 1 : 0)));
-    return isOther ? Math.max(0, untilMs - this.#nowMs()) : 0;
+    return isOther ? Math.max(0, untilMs - this.#options.clock.wallMs()) : 0;
   }
 
   /** Uid of the Node at a row. */
@@ -182,7 +194,7 @@ export class Kubelets {
     const nowMs = this.#nowMs();
     const elapsedMs = Math.max(0, nowMs - this.#lastTickMs);
     this.#lastTickMs = nowMs;
-    const usual = (this.#rows * Math.min(elapsedMs, this.#periodMs)) / Math.max(1, this.#periodMs);
+    const usual = (this.#rows * Math.min(elapsedMs, STALL_MS)) / Math.max(STALL_MS, this.#periodMs);
     const paced = Math.ceil(usual * CATCH_UP_FACTOR) + 1;
     this.#renewalsAllowed = paced;
     this.#renewDue(nowMs);
@@ -211,7 +223,7 @@ export class Kubelets {
   }
 
   #nowMs(): number {
-    return this.#client.timers.nowMs();
+    return this.#options.clock.steadyMs();
   }
 
   #onNode(id: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {
@@ -315,9 +327,10 @@ export class Kubelets {
       capacity: columns.has(id, NO_CAPACITY),
       port: columns.has(id, NO_PORT),
     };
-    const now = secondTime(this.#nowMs());
+    const wallMs = this.#options.clock.wallMs();
+    const now = secondTime(wallMs);
     const fault = this.#options.faultOf(id);
-    const isReady = fault === null || isUp(fault, name, this.#nowMs());
+    const isReady = fault === null || isUp(fault, name, wallMs);
     const patch = statusPatch(name, now, lacks, this.#options.endpoint, isReady);
     const body = JSON.stringify(patch);
     const path = `/api/v1/nodes/${name}/status`;
@@ -346,7 +359,10 @@ export class Kubelets {
     const nowMs = this.#nowMs();
     if (status === 200) {
       if (fault === null) this.#planHeartbeat(id);
-      else this.#heartbeats.arm(id, nowMs + turnMs(fault, this.#options.nameOf(id), nowMs));
+      else {
+        const wallMs = this.#options.clock.wallMs();
+        this.#heartbeats.arm(id, nowMs + turnMs(fault, this.#options.nameOf(id), wallMs));
+      }
     } else {
       this.#options.metrics.errors++;
       this.#heartbeats.arm(id, this.#nowMs() + RETRY_MS_MAX * (1 + this.#client.random()));
@@ -376,7 +392,7 @@ export class Kubelets {
   #leaseOf(id: number, name: string, version: number): Uint8Array | string {
     const columns = this.#columns;
     const { leaseDurationSeconds, holder } = this.#options;
-    const time = microTime(this.#nowMs());
+    const time = microTime(this.#times.next());
     const transitions = columns.transitions.get(id);
     const isPlain = version > 0 && transitions === 0;
     const bytes = isPlain ? this.#writer.write(name, columns.uid, id, version, time) : null;
@@ -403,6 +419,7 @@ export class Kubelets {
     }
     columns.leaseVersion.set(id, resourceVersionOf(bytes, start, end));
     if (columns.has(id, LOOK)) {
+      this.#times.observe(bytes, start, end);
       const heldMs = this.#heldForMs(id, bytes, start, end);
       columns.mark(id, LOOK, heldMs > 0);
       this.#leases.arm(id, nowMs + heldMs);

@@ -25,6 +25,7 @@ import type { Part } from './membership.ts';
 import type { KwokObject } from './stages/kwok-objects.ts';
 import { readStageFile } from './stages/stage-file.ts';
 import type { Stage } from './stages/stage.ts';
+import type { KubeletClock } from './renew-times.ts';
 import { Registration } from './registration.ts';
 import type { NodesOptions } from './simulator.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
@@ -38,6 +39,7 @@ export interface WorldParts {
   readonly heartbeats: Client;
   readonly options: NodesOptions;
   readonly metrics: SimulatorMetrics;
+  readonly clock: KubeletClock;
   readonly endpoint: KubeletEndpoint;
   readonly config: PortConfig;
   /** Our name among the simulators of the cluster. */
@@ -87,7 +89,7 @@ export class SimulatedWorld {
       nodeAddress: (row) => this.#kubelets.addressOf(row),
     });
     this.#kubelets = new Kubelets({
-      client: heartbeats,
+      ...{ clock: parts.clock, client: heartbeats },
       leaseDurationSeconds: options.leaseDurationSeconds,
       metrics,
       endpoint,
@@ -321,6 +323,7 @@ export class SimulatedWorld {
       path: LEASE_PATH,
       onItem: (bytes, start, end) => {
         if (!scan.scan(bytes, start, end)) return;
+        this.#kubelets.observe(bytes, start, end);
         const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
         const id = this.#findNode(name);
         if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion);

@@ -2,7 +2,7 @@
 /** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
 import { randomUUID } from 'node:crypto';
 import type { Client, ClientLimits } from '@megaplane/client/client';
-import { createKubeClient } from '@megaplane/client/kube-client';
+import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { parseCidr } from './addresses.ts';
@@ -26,6 +26,8 @@ const TICK_MS = 50;
 /** Connections for renewals, for each one for everything else, and renewals in flight on each. */
 const RENEWAL_CONNECTIONS_FACTOR = 2;
 const RENEWALS_IN_FLIGHT_MAX = 1000;
+/** A server that is not reached after so long is told of. */
+const UNREACHED_MS = 3000;
 /** Where API servers publish the authority of their clients. */
 const AUTHORITY_PATH =
   '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
@@ -109,6 +111,7 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
     kubeconfig: options.kubeconfig,
     limits: renewalLimits(options.connections),
   });
+  tellUnreached(client, options.log);
   const metrics = new SimulatorMetrics();
   const host: { worlds: Worlds | null } = { worlds: null };
   const config = new PortConfig({
@@ -122,6 +125,7 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   const identity = `megaplane-nodes-${randomUUID()}`;
   const worlds = new Worlds({
     ...{ client, heartbeats, options, metrics, endpoint, config, identity },
+    clock: { steadyMs: () => performance.now(), wallMs: () => Date.now() },
   });
   host.worlds = worlds;
   const stop = async (): Promise<void> => {
@@ -149,6 +153,14 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
       await stop();
     },
   };
+}
+
+function tellUnreached(client: KubeClient, log: Log): void {
+  setTimeout(() => {
+    const { connects, connectFailures } = client.metrics;
+    if (connects > 0 || connectFailures === 0) return;
+    log('warn', `${client.server} cannot be reached yet; trying on (is it running?)`);
+  }, UNREACHED_MS).unref();
 }
 
 interface PortParts {
