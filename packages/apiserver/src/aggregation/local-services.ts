@@ -38,6 +38,10 @@ export class LocalServices {
   start(): void {
     const nowMs = this.#world.edge.nowMs();
     for (const object of builtinServices(nowMs)) ensure(this.#world, object);
+    this.#world.kinds.whenWhole(() => this.#follow());
+  }
+
+  #follow(): void {
     this.#readStored();
     for (const group of this.#world.kinds.customGroups()) this.#changed.add(group);
     for (const group of this.#custom.keys()) this.#changed.add(group);

@@ -18,6 +18,7 @@ import { ConvertedViews } from './converted-views.ts';
 import { CustomKind } from './custom-kind.ts';
 import { CustomSchemas, DEFINITIONS_PREFIX } from './custom-schemas.ts';
 import { readFacts, type DefinitionFacts } from './definition-facts.ts';
+import { DefinitionReading } from './definition-reading.ts';
 import { claimNames, statusOf } from './definition-rules.ts';
 import { schemaSpans } from './schema-spans.ts';
 
@@ -34,6 +35,8 @@ export class CustomDefinitions {
   readonly #clearing = new Set<string>();
   /** Definitions that wait for somebody else's names. */
   readonly #refused = new Set<string>();
+  /** Learned while others were still to be read: their names are judged after that. */
+  #unsettled: Set<string> | null = null;
 
   constructor(world: World, caller: WebhookCaller | null) {
     this.#world = world;
@@ -48,29 +51,37 @@ export class CustomDefinitions {
     return this.#world.at(this.#served).storage;
   }
 
-  /** Reads what there is and follows it from then on. */
+  /** Reads what there is, in slices, and follows it from then on. */
   start(): void {
-    this.#open();
-    this.#world.kinds.catchUp = () => this.#drain();
-    this.#world.kinds.viewOf = (served) => this.#views.of(served);
+    const { kinds, edge } = this.#world;
+    this.#open().begin((work) => edge.deferPiece(work));
+    kinds.catchUp = () => this.#drain();
+    kinds.viewOf = (served) => this.#views.of(served);
   }
 
-  #open(): void {
+  #open(): DefinitionReading {
+    const { kinds } = this.#world;
     const { start, end } = rangeOf(this.#served, '');
     const storage = this.#home;
-    const known = new Set(Array.from(this.#world.kinds.custom(), (kind) => kind.facts.name));
-    const names: string[] = [];
-    const revision = storage.publishedRevision;
-    storage.page(start, end, 0, (one) => {
-      const facts = this.#learn(one, null);
-      known.delete(facts.name);
-      names.push(facts.name);
-      return true;
-    });
-    for (const name of known) this.#forget(name);
+    const known = new Set(Array.from(kinds.custom(), (kind) => kind.facts.name));
+    const unsettled = new Set<string>();
     this.#watch?.close();
-    this.#watch = storage.watch(start, end, revision, () => this.#drain());
-    for (const name of names) this.#settle(name);
+    this.#watch = storage.watch(start, end, storage.publishedRevision, () => this.#drain());
+    const learn = (one: Row): void => {
+      const { name } = this.#learn(one, null);
+      known.delete(name);
+      unsettled.add(name);
+    };
+    const done = (): void => {
+      this.#unsettled = null;
+      kinds.unread = null;
+      for (const name of known) this.#forget(name);
+      for (const name of unsettled) this.#settle(name);
+    };
+    this.#unsettled = unsettled;
+    const reading = new DefinitionReading({ storage, start, end, learn, done });
+    kinds.unread = reading;
+    return reading;
   }
 
   #drain(): void {
@@ -78,7 +89,7 @@ export class CustomDefinitions {
       const outcome = this.#watch?.next(event) ?? 'gone';
       if (outcome === 'idle' || outcome === 'lagging') return;
       if (outcome === 'gone') {
-        this.#open();
+        this.#open().rest();
         return;
       }
       const key = event.value.key.toString('latin1', event.value.keyStart, event.value.keyEnd);
@@ -87,6 +98,9 @@ export class CustomDefinitions {
         this.#forget(name);
         continue;
       }
+      // a definition that was read since is newer than what is told of it here
+      const { revision = 0 } = this.#world.kinds.byName(name) ?? {};
+      if (revision > event.revision) continue;
       this.#learn(event.value, event.isCreate ? null : event.previous);
       this.#settle(name);
     }
@@ -148,6 +162,10 @@ export class CustomDefinitions {
 
   /** Brings the status of a definition up to date, and goes on with its end. */
   #settle(name: string): void {
+    if (this.#unsettled !== null) {
+      this.#unsettled.add(name);
+      return;
+    }
     const kind = this.#world.kinds.byName(name);
     if (kind === undefined) return;
     const key = Buffer.from(DEFINITIONS_PREFIX + name, 'latin1');

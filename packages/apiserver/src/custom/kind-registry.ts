@@ -11,6 +11,14 @@ import { compareVersions } from './definition-facts.ts';
 
 const NONE: readonly string[] = [];
 
+/** Definitions that a start found and that were not read yet. */
+export interface UnreadKinds {
+  /** Reads the definition of that name, if there is one. */
+  one(name: string): void;
+  /** Reads all that are left. */
+  rest(): void;
+}
+
 /** The custom kinds of one group. */
 class CustomGroup {
   readonly byPlural = new Map<string, CustomKind>();
@@ -31,10 +39,28 @@ export class Kinds {
   catchUp: () => void = () => {};
   /** The storage of versions that a webhook makes; null for all others. */
   viewOf: (served: Served) => Storage | null = () => null;
+  #unread: UnreadKinds | null = null;
+  #waiting: (() => void)[] = [];
   #count = 0;
+
+  /** From now on kinds are read when they are asked for, until it is called with null. */
+  set unread(unread: UnreadKinds | null) {
+    this.#unread = unread;
+    if (unread !== null) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const then of waiting) then();
+  }
+
+  /** Calls `then` when every kind is known: at once, or in a later turn. */
+  whenWhole(then: () => void): void {
+    if (this.#unread === null) then();
+    else this.#waiting.push(then);
+  }
 
   /** Custom kinds, of all states. */
   get size(): number {
+    this.#unread?.rest();
     return this.#count;
   }
 
@@ -51,8 +77,13 @@ export class Kinds {
   }
 
   #findCustom(group: string, version: string, plural: string): Served | undefined {
-    const kind = this.#groups.get(group)?.byPlural.get(plural);
+    const kind = this.#groups.get(group)?.byPlural.get(plural) ?? this.#read(group, plural);
     return kind?.isActive === true ? kind.served(version) : undefined;
+  }
+
+  #read(group: string, plural: string): CustomKind | undefined {
+    this.#unread?.one(`${plural}.${group}`);
+    return this.#groups.get(group)?.byPlural.get(plural);
   }
 
   /** By what an object says of itself. */
@@ -60,6 +91,7 @@ export class Kinds {
     const builtin = findKind(apiVersion, kind);
     if (builtin !== undefined) return builtin.served ? servedOf(builtin) : undefined;
     const { group = '', version = '' } = groupVersionOf(apiVersion) ?? {};
+    this.#unread?.rest();
     for (const one of this.#groups.get(group)?.byPlural.values() ?? []) {
       if (one.facts.names.kind === kind && one.isActive) return one.served(version);
     }
@@ -77,6 +109,7 @@ export class Kinds {
 
   /** The custom kinds of a group that are served. */
   kindsOf(group: string): readonly CustomKind[] {
+    this.#unread?.rest();
     const found = this.#groups.get(group);
     if (found === undefined) return [];
     return (found.active ??= [...found.byPlural.values()].filter((kind) => kind.isActive));
@@ -84,11 +117,13 @@ export class Kinds {
 
   /** Every custom kind, served or not. */
   *custom(): Iterable<CustomKind> {
+    this.#unread?.rest();
     for (const group of this.#groups.values()) yield* group.byPlural.values();
   }
 
   /** Groups that have custom kinds, in order of the alphabet. */
   customGroups(): string[] {
+    this.#unread?.rest();
     return [...this.#groups.keys()].sort();
   }
 
@@ -101,6 +136,7 @@ export class Kinds {
 
   /** The versions of a group that custom kinds are served in, preferred ones first. */
   versionsOf(group: string): readonly string[] {
+    this.#unread?.rest();
     const found = this.#groups.get(group);
     if (found === undefined) return NONE;
     return (found.versions ??= this.#versionsIn(group));
@@ -131,6 +167,7 @@ export class Kinds {
 
   /** Counts up with every change of the group's custom kinds; 0 while it has none. */
   generationOf(group: string): number {
+    this.#unread?.rest();
     return this.#groups.get(group)?.generation ?? 0;
   }
 
@@ -139,7 +176,7 @@ export class Kinds {
     this.#listeners.push(listener);
   }
 
-  /** The kind that a definition made, by `plural.group`. */
+  /** The kind that a definition made that was read, by `plural.group`. */
   byName(name: string): CustomKind | undefined {
     const dot = name.indexOf('.');
     return this.#groups.get(name.slice(dot + 1))?.byPlural.get(name.slice(0, dot));
@@ -147,6 +184,7 @@ export class Kinds {
 
   /** The definition that owns a name of the group, or undefined. */
   ownerOf(group: string, what: 'resource' | 'kind', name: string): string | undefined {
+    this.#unread?.rest();
     const found = this.#groups.get(group);
     return (what === 'kind' ? found?.kindOwners : found?.resourceOwners)?.get(name);
   }
