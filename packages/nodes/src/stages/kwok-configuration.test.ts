@@ -32,3 +32,10 @@ test('an option that is none, or of another type, is told with its line and colu
   assert.throws(() => read('{nodePort: many}'), /kwok\.yaml:5:\d+: .*nodePort.*number/);
   assert.throws(() => read('{manageAllNodes: "yes"}'), /kwok\.yaml:5:\d+: .*manageAllNodes/);
 });
+
+test('tracing is known, and named where it is asked for', () => {
+  const warnings: string[] = [];
+  read('{}\ntracing: { endpoint: "localhost:4317", samplingRatePerMillion: 5 }', warnings);
+  assert.match(warnings.join(), /kwok\.yaml:6:\d+: tracing\.endpoint: means nothing here/);
+  read('{}\ntracing: {}');
+});

@@ -58,8 +58,11 @@ export function readKwokDefaults(
   const found: Record<string, unknown> = {};
   for (const document of readDocuments(file, text)) {
     if (document.kindInside !== 'KwokConfiguration') continue;
-    const top = document.members(['apiVersion', 'kind', 'metadata', 'options']);
+    const top = document.members(['apiVersion', 'kind', 'metadata', 'options', 'tracing']);
     readOptions(top('options'), found, warn);
+    const tracing = top('tracing').members(['endpoint', 'samplingRatePerMillion']);
+    if (!tracing('endpoint').isAbsent)
+      warn(tracing('endpoint').error('means nothing here').message);
   }
   return found;
 }
