@@ -22,7 +22,6 @@ const RETURNING = [
   'services',
   'csidrivers.storage.k8s.io',
   'csinodes.storage.k8s.io',
-  'csistoragecapacities.storage.k8s.io',
   'storageclasses.storage.k8s.io',
   'volumeattachments.storage.k8s.io',
   'volumeattributesclasses.storage.k8s.io',

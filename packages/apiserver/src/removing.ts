@@ -16,6 +16,7 @@ import {
   type Status,
 } from '@megaplane/machinery/status';
 import type { Admit, Admitted } from './admission/admission.ts';
+import { answerForm } from './answer-form.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { keptForm } from './custom/custom-objects.ts';
 import { shownOptions } from './delete-options.ts';
@@ -24,7 +25,8 @@ import { decodeRow } from './encoder.ts';
 import { continueAfter, startOfPage } from './continue-token.ts';
 import type { ListOptions } from './list-options.ts';
 import { shownObject } from './managed/tracking.ts';
-import { selectOf } from './representation.ts';
+import { checkTransformShape } from './negotiation.ts';
+import { goTypeOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import { keyOf } from './served.ts';
 import { emptyRow } from './storage.ts';
@@ -350,13 +352,21 @@ function removeAll(
   const { call, served, world } = context;
   const items: JsonObject[] = [];
   let refusal: ReturnType<typeof conflict> | null = null;
+  const shape = checkTransformShape(call.media, true, goTypeOf(served, true));
   const answer = (): void => {
     if (refusal !== null) {
       call.fail(refusal);
       return;
     }
+    if (!shape.ok) {
+      call.fail(shape.status);
+      return;
+    }
     const { apiVersion, listKind } = served.resource;
-    call.sendObject(200, { kind: listKind, apiVersion, metadata, items });
+    const list = { kind: listKind, apiVersion, metadata, items };
+    const form = answerForm(call, served, list, true);
+    if (form.ok) call.sendObject(200, form.value);
+    else call.fail(form.status);
   };
   const removeFrom = (from: number): void => {
     if (call.exchange.closed) return;

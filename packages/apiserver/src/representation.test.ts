@@ -67,3 +67,27 @@ test('a route that built-in kinds do not have is missed before its media type', 
   const post = ask('POST', `${MAPS}/a`, {}, { accept: 'text/plain' });
   assert.equal(post.status, 405);
 });
+
+test('a table without rows has none where upstream has no printer for the kind', () => {
+  const get = asked();
+  const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+  assert.match(get('/api/v1/namespaces/n/limitranges', table).text, /"rows":null\}\n$/);
+  assert.match(get('/api/v1/namespaces/n/secrets', table).text, /"rows":\[\]\}\n$/);
+  const bare = '/apis/resource.k8s.io/v1/namespaces/n/resourceclaims/x/status';
+  assert.equal(get(bare, table).status, 406);
+});
+
+test('rehearsed writes and deleted collections are shown as they were asked for', () => {
+  const { ask } = admittingModel();
+  const as = (kind: string) => ({ accept: `application/json;as=${kind};g=meta.k8s.io;v=v1` });
+  const made = { metadata: { name: 'a' } };
+  const table = ask('POST', `${MAPS}?dryRun=All`, made, as('Table'));
+  assert.match(table.text, /^\{"kind":"Table".*"rows":\[\{"cells":\["a",0,"0s"\]/);
+  const one = ask('POST', `${MAPS}?dryRun=All`, made, as('PartialObjectMetadata'));
+  assert.match(one.text, /^\{"kind":"PartialObjectMetadata"/);
+  ask('POST', MAPS, made);
+  const list = ask('DELETE', `${MAPS}?labelSelector=a`, undefined, as('PartialObjectMetadataList'));
+  assert.match(list.text, /^\{"kind":"PartialObjectMetadataList".*"items":null\}\n$/);
+  const gone = ask('DELETE', MAPS, undefined, as('Table'));
+  assert.match(gone.text, /^\{"kind":"Table".*"cells":\["a",0,"0s"\]/);
+});

@@ -9,6 +9,7 @@ import {
   BUILT_IN_OFFER,
   CUSTOM_OFFER,
   LISTED_OFFER,
+  REVIEW_OFFER,
   checkTransformShape,
   negotiate,
 } from './negotiation.ts';
@@ -22,13 +23,24 @@ import { YamlEncoder } from './yaml-encoder.ts';
 /** Reads the Accept header into `call.media`; the failure is a 406. */
 export function negotiateCall(call: Call, served: Served): Result<true> {
   const isList = call.info.verb === 'list' || call.info.verb === 'watch';
-  const builtIn = isList ? LISTED_OFFER : BUILT_IN_OFFER;
+  const builtIn = isList ? LISTED_OFFER : isBare(call, served) ? REVIEW_OFFER : BUILT_IN_OFFER;
   const offer = served.custom === null ? builtIn : CUSTOM_OFFER;
   const accept = call.exchange.header('accept') ?? '';
   const media = negotiate(accept, offer, call.isPretty);
   if (!media.ok) return media;
   call.media = media.value;
   return success(true);
+}
+
+/** Kinds of which upstream cannot print the status alone. */
+const BARE_STATUS: readonly string[] = [
+  'apiservices.apiregistration.k8s.io',
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'resourceclaims.resource.k8s.io',
+];
+
+function isBare({ info }: Call, { resource }: Served): boolean {
+  return info.subresource === 'status' && BARE_STATUS.includes(resource.storage.name);
 }
 
 /** Where encodings of a representation are kept. */
@@ -74,7 +86,7 @@ function forPeople({ media, info }: Call, encoder: Encoder): Encoder {
 }
 
 /** The type of upstream's internal form, which refusals name. */
-function goTypeOf({ resource, custom }: Served, isList: boolean): string {
+export function goTypeOf({ resource, custom }: Served, isList: boolean): string {
   if (custom !== null) return `*unstructured.Unstructured${isList ? 'List' : ''}`;
   const { name } = resource.storage;
   const [, group = 'core'] = name.split('.');

@@ -18,6 +18,8 @@ import { checkNamespace } from './object-meta.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
 import { textsOf } from './access/jwt.ts';
+import { partScope } from './managed/field-scope.ts';
+import { ownersOfPart } from './managed/tracking.ts';
 import { useSecretToken } from './access/secret-tokens.ts';
 import { LEGACY_ISSUER, type TokenSigner } from './token-signer.ts';
 import type { World } from './world.ts';
@@ -245,22 +247,27 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
       ...(isMounted ? { warnafter: nowS + seconds } : {}),
     },
   });
-  const spec = objectAt(body, 'spec') ?? {};
+  const spec: JsonObject = { ...objectAt(body, 'spec'), expirationSeconds: seconds };
+  const creationTimestamp = timestamp(call.nowMs);
   call.sendObject(201, {
-    kind: 'TokenRequest',
-    apiVersion: 'authentication.k8s.io/v1',
-    metadata: {
-      ...{ name, namespace, uid: world.edge.uuid() },
-      creationTimestamp: timestamp(call.nowMs),
-    },
+    ...HEAD,
+    metadata: { ...ownMetadata(context, spec), name, namespace, uid, creationTimestamp },
     spec: {
       ...spec,
       audiences: audiences.length > 0 ? [...audiences] : [...signer.audiences],
-      expirationSeconds: seconds,
       boundObjectRef: spec['boundObjectRef'] ?? null,
     },
     status: { token, expirationTimestamp: timestamp(call.nowMs + seconds * 1000) },
   });
+}
+
+const HEAD = { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1' };
+
+/** What was sent of it, and whose the fields of the request are. */
+function ownMetadata({ call, body }: SubresourceContext, spec: JsonObject): JsonObject {
+  const { managedFields: _, ...sent } = objectAt(body, 'metadata') ?? {};
+  const scope = partScope(call, HEAD.apiVersion, HEAD.kind, 'token', 'Update');
+  return { ...sent, ...ownersOfPart(scope, { ...HEAD, metadata: sent, spec }) };
 }
 
 /** Claims of the object that the token is bound to; null where the request was refused. */

@@ -1,6 +1,7 @@
 /** Tables: what `kubectl get` prints, a row of cells per object (meta.k8s.io Table). */
 import {
   columnsText,
+  noRows,
   partialObjectMetadata,
   printerOf,
   rowText,
@@ -76,6 +77,7 @@ export class TableEncoder implements Encoder {
   readonly #objectOpen: Buffer;
   /** Where rows are kept for other lists, but for their ages; null: nowhere. */
   readonly #kept: KeptSpace | null;
+  #isEmpty = true;
 
   constructor(
     served: Served,
@@ -105,12 +107,14 @@ export class TableEncoder implements Encoder {
   openList(sink: Sink, meta: ListMeta): void {
     sink.utf8(
       `{"kind":"Table","apiVersion":"${this.#apiVersion}","metadata":${listMetaText(meta)},` +
-        `"columnDefinitions":${this.#columns()},"rows":[`,
+        `"columnDefinitions":${this.#columns()},"rows":`,
     );
+    this.#isEmpty = true;
   }
 
   item(sink: Sink, row: Row, index: number): void {
-    if (index > 0) sink.ascii(',');
+    sink.ascii(index > 0 ? ',' : '[');
+    this.#isEmpty = false;
     if (!this.#keptRow(sink, row)) sink.utf8(this.#row(row, row.modRevision));
   }
 
@@ -134,7 +138,8 @@ export class TableEncoder implements Encoder {
   }
 
   closeList(sink: Sink): void {
-    sink.ascii(']}\n');
+    if (this.#isEmpty) sink.ascii(JSON.stringify(noRows(this.#printer)));
+    sink.ascii(this.#isEmpty ? '}\n' : ']}\n');
   }
 
   object(sink: Sink, row: Row, revision: number): void {

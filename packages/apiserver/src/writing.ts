@@ -20,6 +20,7 @@ import {
   type Status,
 } from '@megaplane/machinery/status';
 import type { Admission, Admitted } from './admission/admission.ts';
+import { answerForm } from './answer-form.ts';
 import { behaviourOf, claimFor, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored } from './conversion.ts';
@@ -78,7 +79,10 @@ export function sendWritten(
     // a dry run has no revision of its own to show
     const { custom } = served;
     const formed = custom?.formedSince === Infinity ? formStored(custom, stored) : stored;
-    call.sendObject(code, shownObject(fromStored(formed, served.resource)));
+    const shown = shownObject(fromStored(formed, served.resource));
+    const answer = answerForm(call, served, shown, false);
+    if (answer.ok) call.sendObject(code, answer.value);
+    else call.fail(answer.status);
     return;
   }
   const value = bytes ?? encodeCanonical(stored);

@@ -127,8 +127,13 @@ export function tableOf(
     apiVersion: `meta.k8s.io/${frame.version}`,
     metadata: frame.metadata,
     columnDefinitions: frame.hasColumns ? printer.columns.map((column) => ({ ...column })) : null,
-    rows: objects.map((object) => rowOf(printer, object, frame)),
+    rows: objects.length > 0 ? objects.map((one) => rowOf(printer, one, frame)) : noRows(printer),
   };
+}
+
+/** Without a printer upstream makes the list of rows only when something comes into it. */
+export function noRows(printer: Printer): JsonValue {
+  return printer === defaultPrinter ? null : [];
 }
 
 function rowOf(printer: Printer, object: JsonObject, frame: TableFrame): JsonObject {

@@ -351,6 +351,33 @@ contexts: [{name: x, context: {cluster: c, user: u}}]`,
   assert.equal(broken.status, 401);
 });
 
+test('a request for a token says whose its fields are, and names the account by its uid', () => {
+  const key = RSA.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const model = new AccessModel({ signer: new TokenSigner(key) });
+  const accounts = '/api/v1/namespaces/n/serviceaccounts';
+  model.ask('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
+  const made = model.ask('POST', accounts, { metadata: { name: 'bot' } });
+  const body = { metadata: { labels: { a: 'b' } }, spec: { audiences: ['x'] } };
+  const answer = model.ask('POST', `${accounts}/bot/token?fieldManager=m`, body);
+  const parsed = (text: string): JsonObject =>
+    (JSON.parse(text) as { metadata: JsonObject }).metadata;
+  const { managedFields, uid, labels } = parsed(answer.text);
+  assert.equal(uid, parsed(made.text)['uid']);
+  assert.deepEqual(labels, { a: 'b' });
+  assert.deepEqual(managedFields, [
+    {
+      ...{ manager: 'm', operation: 'Update', apiVersion: 'authentication.k8s.io/v1' },
+      ...{ time: new Date(NOW_S * 1000).toISOString().replace('.000', '') },
+      fieldsType: 'FieldsV1',
+      fieldsV1: {
+        'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } },
+        'f:spec': { 'f:audiences': {}, 'f:expirationSeconds': {} },
+      },
+      subresource: 'token',
+    },
+  ]);
+});
+
 test('tokens of service accounts are for their audiences, and old keys still count', () => {
   const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
   const old = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;

@@ -93,22 +93,31 @@ function buildCustom(served: Served, custom: CustomVersion, subresource: string)
   };
 }
 
-const SCALE_VERSION = 'autoscaling/v1';
-
 /** The scope of a write to the scale of a workload. */
 export function scaleScope(call: Writer, operation: Operation): FieldScope {
-  const apiVersion = SCALE_VERSION;
+  return partScope(call, 'autoscaling/v1', 'Scale', 'scale', operation);
+}
+
+/** The scope of a write to a part that is of a kind of its own. */
+export function partScope(
+  call: Writer,
+  apiVersion: string,
+  kind: string,
+  subresource: string,
+  operation: Operation,
+): FieldScope {
+  const type = findTypeOfKind(apiVersion, kind);
   return {
     versions: {
       apiVersion,
-      schema: builtinSchema(apiVersion, 'Scale') ?? DEDUCED_SCHEMA,
+      schema: builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA,
       convert: () => null,
       convertBack: (value) => value,
       ignored: NO_FIELDS,
       ignoredElsewhere: NO_FIELDS,
     },
-    empty: { kind: 'Scale', apiVersion },
-    manager: { name: call.fieldManager, operation, apiVersion, subresource: 'scale' },
+    empty: { kind, apiVersion, ...(type === undefined ? {} : emptyObject(type)) },
+    manager: { name: call.fieldManager, operation, apiVersion, subresource },
     nowSeconds: Math.floor(call.nowMs / 1000),
     formedSince: -1,
   };

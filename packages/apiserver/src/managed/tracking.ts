@@ -79,6 +79,13 @@ export function trackAppliedStatus(
   if (applied.ok) setManaged(next, applied.value.managed);
 }
 
+/** Whose the fields of a part are that is never stored, as they are shown. */
+export function ownersOfPart(scope: FieldScope, object: JsonObject): JsonObject {
+  const managed = trackUpdate(scope, null, encodedForm(object), emptyManaged());
+  const packed = packManaged(managed);
+  return typeof packed === 'string' ? { managedFields: shownManaged(packed) } : {};
+}
+
 /** A new object without owners; false where there is no room for its template. */
 function trackPlain(scope: FieldScope, object: JsonObject): boolean {
   const fields = trackNewObject(scope, encodedForm(object));
