@@ -175,7 +175,23 @@ test('a Job on its way out holds no pod, and counts none that runs as failed', (
     cluster.round();
     assert([...cluster.pods.values()].every((pod) => !pod.isTracked || pod.name > 'p2'));
     assert.equal(numberAt(cluster.job, 'status', 'failed'), 1);
+    const running = podReplacementPolicy === 'Failed' ? 1 : 2;
+    assert.equal(numberAt(cluster.job, 'status', 'active'), running, 'none is made anew');
   }
+});
+
+test('a Job that was held for longer than its deadline starts anew', () => {
+  const cluster = new Cluster({ parallelism: 1, completions: 1, activeDeadlineSeconds: 5 });
+  cluster.round();
+  const spec = objectAt(cluster.job, 'spec');
+  cluster.job = { ...cluster.job, spec: { ...spec, suspend: true } };
+  cluster.round();
+  cluster.nowMs += 60_000;
+  cluster.job = { ...cluster.job, spec: { ...spec } };
+  assert.equal(cluster.round(), 5_000);
+  assert.equal(numberAt(cluster.job, 'status', 'active'), 1);
+  cluster.run(() => 'active');
+  assert.equal(cluster.reason('Failed'), 'DeadlineExceeded');
 });
 
 test('a policy judges a failed pod by its first rule that matches', () => {

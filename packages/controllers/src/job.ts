@@ -99,6 +99,8 @@ class Plan {
   readonly #isIndexed: boolean;
   /** With a failure policy a pod that is being deleted is judged when it has ended. */
   readonly #isPatient: boolean;
+  /** The Job is being deleted: it makes no pods any more. */
+  readonly #isGoing: boolean;
   readonly #completed: Set<number>;
   readonly #failedIndexes: Set<number>;
   readonly #uncounted: { succeeded: Set<string>; failed: Set<string> };
@@ -126,6 +128,7 @@ class Plan {
     this.#isPatient =
       objectAt(job, 'spec', 'podFailurePolicy') !== undefined ||
       stringAt(job, 'spec', 'podReplacementPolicy') === 'Failed';
+    this.#isGoing = stringAt(job, 'metadata', 'deletionTimestamp') !== '';
     const status = objectAt(job, 'status');
     const end = this.#completions ?? 0;
     this.#completed = parseIndexes(stringAt(status, 'completedIndexes'), end);
@@ -149,8 +152,8 @@ class Plan {
     this.#noteSuccess();
     if (failure !== undefined) this.#fail = active.map((pod) => pod.name);
     else if (this.#policySuccess() !== undefined) this.#dropAll(active);
-    else if (isSuspended) this.#suspend(active);
-    else this.#run(active);
+    else if (!this.#isGoing && isSuspended) this.#suspend(active);
+    else if (!this.#isGoing) this.#run(active);
     this.#finish(active, failure);
     return this.#plan(active);
   }
@@ -172,10 +175,10 @@ class Plan {
 
   #countNew(): void {
     const isWon = this.#policySuccess() !== undefined;
-    const isGoing = stringAt(this.#job, 'metadata', 'deletionTimestamp') !== '';
     for (const pod of this.#pods) {
       // A Job on its way out holds none of its pods, whether they have ended or not.
-      if (isGoing && pod.isTracked && pod.phase === 'active' && (isWon || !this.#hasFailed(pod))) {
+      const isRunning = pod.phase === 'active' && (isWon || !this.#hasFailed(pod));
+      if (this.#isGoing && pod.isTracked && isRunning) {
         this.#untrack.push(pod.name);
         continue;
       }
@@ -295,8 +298,11 @@ class Plan {
 
   #deadlineMs(): number {
     const seconds = valueAt(this.#job, 'spec', 'activeDeadlineSeconds');
-    const isSuspended = valueAt(this.#job, 'spec', 'suspend') === true;
-    if (typeof seconds !== 'number' || this.#startTime === '' || isSuspended) return Infinity;
+    // One that is resumed just now starts anew, however long it was held.
+    const known = findCondition(this.#conditions, 'Suspended');
+    const isHeld =
+      valueAt(this.#job, 'spec', 'suspend') === true || stringAt(known, 'status') === 'True';
+    if (typeof seconds !== 'number' || this.#startTime === '' || isHeld) return Infinity;
     return ((parseTime(this.#startTime)?.seconds ?? 0) + seconds) * 1000;
   }
 
