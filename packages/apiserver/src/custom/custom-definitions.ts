@@ -68,9 +68,9 @@ export class CustomDefinitions {
     this.#watch?.close();
     this.#watch = storage.watch(start, end, storage.publishedRevision, () => this.#drain());
     const learn = (one: Row): void => {
-      const { name } = this.#learn(one, null);
+      const { name, isSettled, isEnding } = this.#learn(one, null);
       known.delete(name);
-      unsettled.add(name);
+      if (!isSettled || isEnding) unsettled.add(name);
     };
     const done = (): void => {
       this.#unsettled = null;
