@@ -190,7 +190,8 @@ function checkRoute(call: Call, served: Served): Status | null {
   if ((verb === 'create') !== (info.name === '') && ['create', 'update', 'patch'].includes(verb)) {
     return generic('MethodNotAllowed');
   }
-  if (served.custom?.kind.facts.state.isTerminating === true) return checkEnding(served, verb);
+  // objects of an ending definition may still change, or nobody could let go of them
+  if (served.custom?.kind.facts.state.isTerminating === true) return null;
   if (resource.verbs.includes(verb)) return null;
   const isUnwatched = verb === 'watch' && resource.verbs.includes('list');
   return isUnwatched ? methodNotSupported(served.plural, verb) : generic('MethodNotAllowed');
@@ -211,13 +212,6 @@ function checkSubresource({ info, exchange }: Call, served: Served): Status | nu
 
 function subresourceVerb(verb: string, method: string): string {
   return verb === 'list' || method === 'OPTIONS' ? 'get' : verb;
-}
-
-/** Objects of an ending definition may still change, or nobody could let go of them. */
-function checkEnding({ plural }: Served, verb: string): Status | null {
-  if (verb !== 'create') return null;
-  const text = 'not allowed while custom resource definition is terminating';
-  return { ...methodNotSupported(plural, verb), message: `${verb} ${text}` };
 }
 
 /** A request whose body and options belong to somebody else. */

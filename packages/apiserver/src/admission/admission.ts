@@ -6,7 +6,8 @@
  * concerns is found out once, so that a write that concerns none costs a look into a table.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Status } from '@megaplane/machinery/status';
+import { stringAt } from '@megaplane/machinery/json';
+import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Connection } from '@megaplane/wire/exchange';
 import type { RuleContext } from '../behaviour.ts';
 import type { Call } from '../call.ts';
@@ -110,6 +111,11 @@ export class Admission {
    * Where a plugin wants it, all of them look once more at what the others made.
    */
   mutate(write: Admitted, then: Admit): void {
+    const ending = endingFault(write);
+    if (ending !== null) {
+      then(ending);
+      return;
+    }
     const { mutating, asking } = this.#planOf(write);
     if (asking.length === 0) {
       this.#mutateRest(write, mutating, 0, then);
@@ -214,4 +220,13 @@ export class Admission {
     }
     return plan;
   }
+}
+
+/** Nothing is created any more of a definition that ends. */
+function endingFault({ served, operation, subresource, object }: Admitted): Status | null {
+  if (served.custom?.kind.facts.state.isTerminating !== true) return null;
+  if (operation !== 'CREATE' || subresource !== '') return null;
+  const name = stringAt(object ?? {}, 'metadata', 'name');
+  const why = 'create not allowed while custom resource definition is terminating';
+  return forbidden(served.plural, name, why);
 }

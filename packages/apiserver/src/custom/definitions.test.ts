@@ -185,11 +185,16 @@ test('the end of a definition deletes its objects and waits for their finalizers
   assert.match(condition(ending, 'Terminating'), /^True InstanceDeletionInProgress/);
   assert.equal(rig.ask('GET', `${WIDGETS}/w`).status, 404);
   const created = rig.ask('POST', WIDGETS, WIDGET);
-  assert.equal(created.status, 405);
-  assert.match(
-    created.text,
-    /"create not allowed while custom resource definition is terminating"/,
-  );
+  const applied = rig.ask('PATCH', `${WIDGETS}/w?fieldManager=m`, WIDGET, {
+    'content-type': 'application/apply-patch+yaml',
+  });
+  for (const { status, text } of [created, applied]) {
+    assert.equal(status, 403);
+    const why = 'create not allowed while custom resource definition is terminating';
+    assert.ok(text.includes(`widgets.example.com \\"w\\" is forbidden: ${why}`), text);
+  }
+  const labelled = rig.ask('PATCH', path, { metadata: { labels: { a: 'b' } } }, MERGE);
+  assert.equal(labelled.status, 200, labelled.text);
   const freed = rig.ask('PATCH', `${WIDGETS}/held`, { metadata: { finalizers: null } }, MERGE);
   assert.equal(freed.status, 200, freed.text);
   rig.settle();

@@ -309,6 +309,7 @@ function checkPreservation(found: Findings, definition: JsonObject, old: JsonObj
 /** `validateCreate` and `validateUpdate` of `../validation.ts` reach definitions by this. */
 export const DEFINITION_RULES: RuleTable = {
   'customresourcedefinitions.apiextensions.k8s.io': {
+    isForeign: true,
     create: (found, object) => found.push(...validateDefinition(object, null)),
     update: (found, next, previous) => found.push(...validateDefinition(next, previous)),
     subresources: {
