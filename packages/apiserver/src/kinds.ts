@@ -6,6 +6,7 @@ import { defineNamespaces } from './namespaces.ts';
 import { defineCertificateRequests } from './certificate-requests.ts';
 import { definePlainKinds } from './plain-kinds.ts';
 import { definePodRoutes } from './proxy/pod-routes.ts';
+import { definePodGroups } from './pod-groups.ts';
 import { definePods } from './pods.ts';
 import { defineReviews } from './reviews.ts';
 import { defineScales } from './scale.ts';
@@ -23,6 +24,7 @@ export function defineKinds(): void {
   definePlainKinds();
   defineCertificateRequests();
   defineDevices();
+  definePodGroups();
   defineNamespaces();
   definePods();
   defineScales();

@@ -4,7 +4,7 @@
  */
 import { listAt, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
-import type { Served } from './served.ts';
+import { findServed, type Served } from './served.ts';
 
 /** Where the spec of a pod lies, by the name of the storage. */
 const SPECS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -25,12 +25,14 @@ const CONTAINERS = ['initContainers', 'containers', 'ephemeralContainers'] as co
 interface Gate {
   readonly field: string;
   readonly holders: (spec: JsonObject) => readonly JsonObject[];
+  /** Whether the feature has been asked for. */
+  readonly isOn?: () => boolean;
 }
 
 const GATES: readonly Gate[] = [
   { field: 'clusterTrustBundle', holders: projections },
   { field: 'podCertificate', holders: projections },
-  { field: 'schedulingGroup', holders: (spec) => [spec] },
+  { field: 'schedulingGroup', holders: (spec) => [spec], isOn: hasPodGroups },
   { field: 'stopSignal', holders: lifecycles },
 ];
 
@@ -44,12 +46,18 @@ export function dropGatedPodFields(
   const spec = path === undefined ? undefined : objectAt(object, ...path);
   if (path === undefined || spec === undefined) return;
   const before = objectAt(previous ?? {}, ...path) ?? {};
-  for (const { field, holders } of GATES) {
+  for (const { field, holders, isOn } of GATES) {
+    if (isOn?.() === true) continue;
     const found = holders(spec).filter((holder) => holder[field] !== undefined);
     if (found.length === 0 || holders(before).some((one) => one[field] !== undefined)) continue;
     for (const holder of found) delete holder[field];
     if (field === 'stopSignal') dropEmptyLifecycles(spec);
   }
+}
+
+/** Upstream has one gate for the field and for the groups. */
+function hasPodGroups(): boolean {
+  return findServed('scheduling.k8s.io', 'v1alpha2', 'podgroups') !== undefined;
 }
 
 function projections(spec: JsonObject): JsonObject[] {

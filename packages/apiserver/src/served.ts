@@ -55,6 +55,7 @@ const UNCOUNTED: ReadonlySet<string> = new Set([
   'storage.k8s.io/volumeattachments',
   'certificates.k8s.io/certificatesigningrequests',
   'resource.k8s.io/resourceclaims',
+  'scheduling.k8s.io/podgroups',
   'autoscaling/horizontalpodautoscalers',
   'networking.k8s.io/servicecidrs',
   'apiregistration.k8s.io/apiservices',

@@ -73,7 +73,11 @@ export interface Group {
 
 const MUTABLE_VERBS: readonly string[] = ['create', 'update', 'get', 'delete'];
 
-const all: Resource[] = [];
+interface Entry extends Resource {
+  served: boolean;
+}
+
+const all: Entry[] = [];
 const byPath = new Map<string, Resource>();
 const byKind = new Map<string, Resource>();
 const storages = new Map<string, ResourceStorage & { readonly resources: Resource[] }>();
@@ -124,7 +128,7 @@ for (const line of RESOURCES.split('\n')) {
     };
     storages.set(storedAs, storage);
   }
-  const entry: Resource = {
+  const entry: Entry = {
     id: all.length,
     group,
     version,
@@ -167,6 +171,11 @@ export function groupVersionOf(
 /** Every built-in resource, served by default or not, in discovery order. */
 export function resources(): readonly Resource[] {
   return all;
+}
+
+/** Has a version served, or not, in this process; before anything is. */
+export function serveVersion(apiVersion: string, isServed: boolean): void {
+  for (const entry of all) if (entry.apiVersion === apiVersion) entry.served = isServed;
 }
 
 /** By what a URL names: group ('' for `/api`), version, plural. */

@@ -90,6 +90,25 @@ const podCertificatePrinter: Printer = {
   },
 };
 
+const podGroupPrinter: Printer = {
+  columns: columnsOf('Name, Policy, Workload, Status, Age'),
+  row(o, nowMs) {
+    const spec = objectAt(o, 'spec');
+    const policy = objectAt(spec, 'schedulingPolicy', 'gang') === undefined ? 'Basic' : 'Gang';
+    const workload = stringAt(spec, 'podGroupTemplateRef', 'workload', 'workloadName');
+    const conditions = listAt(o, 'status', 'conditions');
+    const find = (type: string) => conditions.find((one) => stringAt(one, 'type') === type);
+    const scheduled = find('PodGroupScheduled');
+    const disrupted = find('DisruptionTarget');
+    let status = 'Pending';
+    if (scheduled !== undefined) {
+      status = stringAt(scheduled, 'status') === 'True' ? 'Scheduled' : 'Unschedulable';
+    }
+    if (disrupted !== undefined) status = stringAt(disrupted, 'reason');
+    return { cells: [nameOf(o), policy, workload || '<none>', status, ageText(o, nowMs)] };
+  },
+};
+
 const priorityClassPrinter: Printer = {
   columns: columnsOf('Name, Value integer, Global-Default boolean, Age, PreemptionPolicy'),
   row: (o, nowMs) => ({
@@ -212,6 +231,8 @@ export const CLUSTER_PRINTERS: readonly (readonly [string, Printer])[] = [
     },
   ],
   ['scheduling.k8s.io/PriorityClass', priorityClassPrinter],
+  ['scheduling.k8s.io/PodGroup', podGroupPrinter],
+  ['scheduling.k8s.io/Workload', nameAndAge],
   [
     'node.k8s.io/RuntimeClass',
     {

@@ -114,6 +114,7 @@ export function checkPodSpec(
   checkHostProcesses(found, path, spec);
   checkUserNamespace(found, path, spec);
   checkHostName(found, path, spec);
+  checkSchedulingGroup(found, path, spec);
   checkNames(found, path, spec, ['serviceAccountName', 'nodeName']);
   const deadline = spec['activeDeadlineSeconds'];
   if (typeof deadline === 'number' && (deadline < 1 || deadline > INT32_MAX)) {
@@ -247,6 +248,15 @@ function checkHostName(found: Findings, path: string, spec: JsonObject): void {
   }
   if (name.length > 64) found.push(tooLong(at, 64));
   invalidEach(found, at, name, dnsSubdomainErrors(name));
+}
+
+function checkSchedulingGroup(found: Findings, path: string, spec: JsonObject): void {
+  const group = objectAt(spec, 'schedulingGroup');
+  if (group === undefined) return;
+  const at = `${path}.schedulingGroup.podGroupName`;
+  const name = group['podGroupName'];
+  if (typeof name === 'string') invalidEach(found, at, name, dnsSubdomainErrors(name));
+  else found.push(invalidValue(at, null, 'must specify one of: `podGroupName`'));
 }
 
 /** Claims to devices: named, and from one source. */

@@ -33,6 +33,7 @@ import { NETWORK_CONFIG_RULES } from './validation-network-config.ts';
 import { NETWORK_POLICY_RULES } from './validation-network-policies.ts';
 import { POD_RULES } from './validation-pod-update.ts';
 import type { Findings } from './validation-rules.ts';
+import { SCHEDULING_RULES } from './validation-scheduling.ts';
 import { SERVICE_RULES } from './validation-services.ts';
 import { STORAGE_RULES } from './validation-storage.ts';
 import { WORKLOAD_RULES } from './validation-workloads.ts';
@@ -133,6 +134,7 @@ const RULES: RuleTable = {
   ...API_SERVICE_RULES,
   ...DEFINITION_RULES,
   ...DEVICE_RULES,
+  ...SCHEDULING_RULES,
 };
 const PLAIN: KindRules = {};
 

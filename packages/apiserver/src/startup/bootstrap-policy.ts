@@ -9,7 +9,7 @@ import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { decodeRow } from '../encoder.ts';
-import { keyOf, servedOf } from '../served.ts';
+import { findServed, keyOf, servedOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import { BOOTSTRAP_POLICY } from '../tables/bootstrap-policy.ts';
 import type { World } from '../world.ts';
@@ -27,6 +27,20 @@ type RuleLine = readonly [string[], string[], string[], string[], string[]];
 type BindingLine = readonly [string, string, string, string, string, SubjectLine[]];
 type SubjectLine = readonly [kind: string, name: string, namespace: string];
 
+const SCHEDULING = 'scheduling.k8s.io';
+const READ = ['get', 'list', 'watch'];
+const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update'];
+const GROUP_RULES: Readonly<Record<string, readonly RuleLine[]>> = {
+  'system:aggregate-to-view': [
+    [READ, [SCHEDULING], ['podgroups', 'podgroups/status', 'workloads'], [], []],
+  ],
+  'system:aggregate-to-edit': [[WRITE, [SCHEDULING], ['podgroups', 'workloads'], [], []]],
+  'system:kube-scheduler': [
+    [READ, [SCHEDULING], ['podgroups'], [], []],
+    [['patch', 'update'], [SCHEDULING], ['podgroups/status'], [], []],
+  ],
+};
+
 const row = emptyRow();
 
 /** All of them as objects, without defaults. */
@@ -35,8 +49,18 @@ export function bootstrapPolicy(): JsonObject[] {
     .split('\n')
     .map((line) => {
       const read = JSON.parse(line) as RoleLine | BindingLine;
-      return isBinding(read) ? bindingOf(read) : roleOf(read);
+      return isBinding(read) ? bindingOf(read) : roleOf(withGroups(read));
     });
+}
+
+/** With rights to groups of pods where those are served: upstream's gate GenericWorkload. */
+function withGroups(line: RoleLine): RoleLine {
+  const added = GROUP_RULES[line[1]];
+  if (added === undefined || findServed(SCHEDULING, 'v1alpha2', 'podgroups') === undefined) {
+    return line;
+  }
+  const [kind, name, namespace, labels, gathered, rules] = line;
+  return [kind, name, namespace, labels, gathered, [...rules, ...added]];
 }
 
 function isBinding(line: RoleLine | BindingLine): line is BindingLine {

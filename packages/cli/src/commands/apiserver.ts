@@ -54,6 +54,7 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly auditLogMaxsize?: number;
   readonly auditLogMaxbackup?: number;
   readonly auditLogMaxage?: number;
+  readonly runtimeConfig?: string;
   readonly proxyClientCertFile?: string;
   readonly proxyClientKeyFile?: string;
   readonly kubeletClientCertificate?: string;
@@ -290,6 +291,11 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     );
   addDataOptions(command)
     .optionsGroup('Serving:')
+    .option(
+      '--runtime-config <list>',
+      'versions that are off by default: scheduling.k8s.io/v1alpha2=true',
+      joined,
+    )
     .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
     .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
     .option(
@@ -309,6 +315,8 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
   return addLogOptions(command).action(async (flags: Flags) => {
     done(
       await serve(async () => {
+        const { applyRuntimeConfig } = await import('@megaplane/apiserver/runtime-config');
+        applyRuntimeConfig(flags.runtimeConfig ?? '');
         const { runApiserver } = await import('@megaplane/apiserver/run');
         const { dataDir, bindAddress, securePort } = flags;
         return runApiserver({
