@@ -96,6 +96,8 @@ export class Kubelets {
   /** What this tick may still send, and whether more was due than had room. */
   #renewalsAllowed = 0;
   #isBehind = false;
+  /** Time of the renewals that go out now; '' while none do. */
+  #stamp = '';
   #isStopped = false;
 
   constructor(options: KubeletsOptions) {
@@ -206,7 +208,9 @@ export class Kubelets {
   #renewDue(nowMs: number): void {
     const renewalsMax = Math.min(this.#renewalRoom(), this.#renewalsAllowed);
     if (renewalsMax <= 0) return;
+    this.#stamp = microTime(this.#times.next());
     const renewed = this.#leases.advance(nowMs, (id) => this.#renew(id), renewalsMax);
+    this.#stamp = '';
     this.#renewalsAllowed -= renewed;
     this.#isBehind = renewed === renewalsMax;
   }
@@ -392,7 +396,7 @@ export class Kubelets {
   #leaseOf(id: number, name: string, version: number): Uint8Array | string {
     const columns = this.#columns;
     const { leaseDurationSeconds, holder } = this.#options;
-    const time = microTime(this.#times.next());
+    const time = this.#stamp || microTime(this.#times.next());
     const transitions = columns.transitions.get(id);
     const isPlain = version > 0 && transitions === 0;
     const bytes = isPlain ? this.#writer.write(name, columns.uid, id, version, time) : null;
