@@ -129,3 +129,34 @@ test('a change is dated by the earliest news, once', () => {
   const later = { ...two, readyS: 70 };
   assert.equal(times.note({ metadata: { creationTimestamp: '60' } }, [one, later], format), '70');
 });
+
+test('endpoints that can be reached are meant for their zone, and their node, if so wished', () => {
+  const hints = (wish: JsonObject, annotations: JsonObject = {}): JsonObject[] => {
+    const service = {
+      metadata: { ...(SERVICE['metadata'] as JsonObject), annotations },
+      spec: { ...(SERVICE['spec'] as JsonObject), ...wish },
+    };
+    const backends = [true, false].map((isReady, at) => ({
+      ...backend(at, 80, isReady),
+      zone: 'za',
+    }));
+    const { create } = planSlices(service, backends, [], '');
+    return listAt(create[0], 'endpoints').map((one) => ({ ...(one as JsonObject) }));
+  };
+  const said = (wish: JsonObject, annotations?: JsonObject): unknown[] =>
+    hints(wish, annotations).map((one) => one['hints']);
+  const forZones = [{ name: 'za' }];
+  assert.deepEqual(said({}), [undefined, undefined]);
+  assert.deepEqual(said({ trafficDistribution: 'PreferClose' }), [{ forZones }, undefined]);
+  assert.deepEqual(said({ trafficDistribution: 'PreferSameZone' }), [{ forZones }, undefined]);
+  const forNodes = [{ name: 'n1' }];
+  assert.deepEqual(said({ trafficDistribution: 'PreferSameNode' }), [
+    { forZones, forNodes },
+    undefined,
+  ]);
+  const byTopology = { 'service.kubernetes.io/topology-mode': 'Auto' };
+  assert.deepEqual(said({ trafficDistribution: 'PreferClose' }, byTopology), [
+    undefined,
+    undefined,
+  ]);
+});

@@ -15,6 +15,13 @@ export const MANAGER = 'endpointslice-controller.k8s.io';
 export const SERVICE_NAME = 'kubernetes.io/service-name';
 export const ENDPOINTS_PER_SLICE_MAX = 100;
 
+const SAME_NODE = 'PreferSameNode';
+const CLOSE: ReadonlySet<string> = new Set(['PreferClose', 'PreferSameZone', SAME_NODE]);
+const TOPOLOGY = [
+  'service.kubernetes.io/topology-mode',
+  'service.kubernetes.io/topology-aware-hints',
+];
+
 export interface SlicePlan {
   readonly create: readonly JsonObject[];
   /** Whole objects, as they should be. */
@@ -230,5 +237,21 @@ function endpointOf(service: JsonObject, backend: Backend, address: string): Jso
     targetRef: targetOf(backend),
     ...(backend.node === '' ? {} : { nodeName: backend.node }),
     ...(backend.zone === '' ? {} : { zone: backend.zone }),
+    ...(ready ? hintsOf(service, backend) : {}),
   };
+}
+
+/**
+ * For whom an endpoint is meant that can be reached, where traffic is to stay close: upstream's
+ * trafficdist.go. Services whose hints go by topology have none of these.
+ */
+function hintsOf(service: JsonObject, { node, zone }: Backend): JsonObject {
+  const wish = stringAt(service, 'spec', 'trafficDistribution');
+  const annotations = objectAt(service, 'metadata', 'annotations');
+  const byTopology = TOPOLOGY.some((name) => /^[Aa]uto$/.test(stringAt(annotations, name)));
+  if (!CLOSE.has(wish) || byTopology) return {};
+  const hints: JsonObject = {};
+  if (zone !== '') hints['forZones'] = [{ name: zone }];
+  if (node !== '' && wish === SAME_NODE) hints['forNodes'] = [{ name: node }];
+  return Object.keys(hints).length === 0 ? {} : { hints };
 }
