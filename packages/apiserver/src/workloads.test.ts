@@ -88,6 +88,20 @@ test('a generation counts empty lists and dropped fields where upstream compares
   assert.equal(counted(`${apis}/namespaces/n/ingresses`, ingress, { spec: { tls: [] } }), 1);
 });
 
+test('nobody owns an object with items that have no key', () => {
+  const { expect } = admittingModel();
+  const accounts = '/api/v1/namespaces/n/serviceaccounts';
+  const account = (name: string, secrets: object[]) => ({ metadata: { name }, secrets });
+  const made = expect(201, 'POST', accounts, account('a', [{ kind: 'x' }]));
+  assert.doesNotMatch(made.text, /"managedFields":/);
+  assert.match(
+    expect(201, 'POST', accounts, account('b', [{ name: 's' }])).text,
+    /"managedFields"/,
+  );
+  const next = expect(200, 'PUT', `${accounts}/b`, account('b', [{ name: 's' }, {}]));
+  assert.doesNotMatch(next.text, /"managedFields":/);
+});
+
 test('a link that an update writes stays, a source of configuration of a node does not', () => {
   const { expect } = admittingModel();
   const configSource = { configMap: { name: 'a', namespace: 'n', kubeletConfigKey: 'k' } };

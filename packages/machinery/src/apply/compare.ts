@@ -17,6 +17,8 @@ export interface Comparison {
   readonly added: FieldSet;
   readonly modified: FieldSet;
   readonly removed: FieldSet;
+  /** Items that changed have no key: the new value does not fit its schema. */
+  readonly isUntyped?: boolean;
 }
 
 /** Both were checked against the schema; undefined is "no value". */
@@ -36,6 +38,7 @@ class ComparingWalk implements Comparison {
   readonly added = new FieldSet();
   readonly modified = new FieldSet();
   readonly removed = new FieldSet();
+  isUntyped = false;
   /** Names of fields, and steps to items; they become a path only where something differs. */
   readonly #names: string[] = [];
   readonly #isField: boolean[] = [];
@@ -106,6 +109,9 @@ class ComparingWalk implements Comparison {
     if (list.isAtomic || isEmpty) return this.#leaf(left, right);
     const before = itemsByStep(list, one ?? []);
     const after = itemsByStep(list, two ?? []);
+    let keyed = 0;
+    for (const items of after.values()) keyed += items.length;
+    if (two !== undefined && keyed < two.length) this.isUntyped = true;
     for (const [step, items] of before) this.#items(list, step, items, after.get(step) ?? NONE);
     for (const [step, items] of after) {
       if (!before.has(step)) this.#items(list, step, NONE, items);

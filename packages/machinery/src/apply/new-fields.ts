@@ -52,11 +52,13 @@ export function newFields(
   const { map } = schema;
   if (map === null) return null;
   const text = walk.members(map, empty, object, skipped, true);
-  return text === '' ? null : { text: `{${text}}`, fills: walk.fills };
+  return text === '' || walk.isUntyped ? null : { text: `{${text}}`, fills: walk.fills };
 }
 
 class Walk {
   readonly fills: string[] = [];
+  /** An item has no key: nobody owns anything of an object that does not fit its schema. */
+  isUntyped = false;
 
   /** What stands for a field or an item; '' where it is not in the set. */
   #node(schema: FieldSchema, before: Value, after: JsonValue): string {
@@ -119,7 +121,8 @@ class Walk {
     const byStep = new Map<string, JsonValue | undefined>();
     for (const item of items) {
       const found = stepOfItem(list, item);
-      if ('step' in found) byStep.set(found.step, byStep.has(found.step) ? undefined : item);
+      if ('fault' in found) this.isUntyped = true;
+      else byStep.set(found.step, byStep.has(found.step) ? undefined : item);
     }
     const steps = [...byStep.keys()];
     if (steps.length > 1) steps.sort(compareSteps);

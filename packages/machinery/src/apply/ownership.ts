@@ -90,12 +90,14 @@ class Changes {
   readonly #live: JsonValue;
   readonly #next: JsonValue;
   readonly #known = new Map<string, Comparison | null>();
+  readonly isUntyped: boolean;
 
   constructor(versions: Versions, live: JsonValue, next: JsonValue) {
     this.#versions = versions;
     this.#live = live;
     this.#next = next;
     const whole = compareFields(versions.schema, live, next);
+    this.isUntyped = whole.isUntyped === true;
     this.#known.set(versions.apiVersion, without(whole, versions.ignored));
   }
 
@@ -161,6 +163,7 @@ export function ownersAfterUpdate(
   const owners = reconciled(given, versions);
   const { apiVersion, ignored } = versions;
   const changes = new Changes(versions, live, next);
+  if (changes.isUntyped) return new Map();
   takeChanges(changes, owners, self, true);
   const change = changes.at(apiVersion);
   if (change === null) return owners;
