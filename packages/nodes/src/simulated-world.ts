@@ -151,7 +151,7 @@ export class SimulatedWorld {
     if (!config.hasUsages && config.pages.length === 0) load(defaultMetrics(), true);
     const all = this.#withObjects(stages);
     await this.#staged.prepare(all, (stage, why) => {
-      if (stages.includes(stage)) throw new Error(`stage ${stage.name}: ${why}`);
+      if (stages.includes(stage)) throw new Error(`${stage.place}: stage ${stage.name}: ${why}`);
       this.#parts.onRefused(stage.name, why);
     });
     if (!this.#isStopped) this.#nodes.start();

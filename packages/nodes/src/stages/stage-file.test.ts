@@ -348,6 +348,7 @@ test('aliases and merged mappings are read as YAML 1.1 has them', () => {
 ${stage('  selector: {}\n').replace('name: s', 'name: t')}`);
   const [first] = read(text);
   assert.deepEqual([first?.delay?.durationMs, first?.delay?.jitterMs], [5, 9]);
+  assert.equal(first?.place, 'stages.yaml:5:38', 'for a kind that the server has not');
   assert.deepEqual(
     first?.steps.map(({ kind }) => kind),
     ['patch', 'patch'],

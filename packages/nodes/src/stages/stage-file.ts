@@ -100,6 +100,7 @@ class StageReader {
     const steps = this.#steps(part('next'), part('steps'));
     const stage: Stage = {
       name: about('name').text(),
+      place: resource('kind').place,
       apiVersion,
       kind,
       labels: choice('matchLabels').texts() ?? {},

@@ -78,6 +78,8 @@ export interface StageDelay {
 
 export interface Stage {
   readonly name: string;
+  /** Where it stands: `FILE:LINE:COLUMN` of its resource. */
+  readonly place: string;
   readonly apiVersion: string;
   readonly kind: string;
   readonly labels: Readonly<Record<string, string>>;
