@@ -15,6 +15,8 @@ const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
 const DECISIONS = IS_LONG ? 100_000 : 20_000;
 const SEEDS = IS_LONG ? 200 : 40;
 
+/** Among more than a hundred candidates preemption does not look at all. */
+const NODES_MAX = IS_LONG ? 30 : 18;
 /** Pods leave from here on, so that nodes are full much of the time. */
 const PODS_PER_NODE = 4;
 
@@ -90,8 +92,7 @@ class Pair {
   churn(): void {
     const { draw } = this;
     const roll = this.random.next();
-    // Among more than a hundred candidates preemption does not look at all.
-    if (roll < 0.04 && this.nodeNames.length < 30) this.addNode();
+    if (roll < 0.04 && this.nodeNames.length < NODES_MAX) this.addNode();
     else if (roll < 0.07 && this.nodeNames.length > 5) this.#removeNode();
     else if (roll < 0.15) this.#setNode(draw.of(this.nodeNames));
     else if (roll < 0.5 && this.placed.length > PODS_PER_NODE * this.nodeNames.length) {

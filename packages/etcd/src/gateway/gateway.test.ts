@@ -187,7 +187,6 @@ const LIMITED: readonly (readonly [string, unknown, string])[] = [
   ['kv/range', 'junk', '1X'],
   ['watch', { create_request: { key: FOO } }, '60m'],
   ['watch', { create_request: { key: FOO } }, '1x'],
-  ['election/observe', { name: b64('nobody') }, '60m'],
 ];
 
 test('the gateway answers as that of a real etcd does', { skip: SKIP }, async () => {
