@@ -1,7 +1,9 @@
 // data plane: what a simulator remembers of a node, about 50 bytes
 /** Columns of the simulated kubelets; rows are those of the informer over Nodes. */
 import { Float64Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
-import type { NodeNetwork } from './pod-addresses.ts';
+import { networkOf, type PodNetwork } from './pod-addresses.ts';
+import { Ip6Column } from './ip6-column.ts';
+import { IpPairs } from './pod-ips.ts';
 import { Rows } from './rows.ts';
 import { UidColumn } from './uid-column.ts';
 
@@ -14,6 +16,10 @@ export const LOOK = 4;
 export const NO_CAPACITY = 8;
 /** The Node tells another port of its kubelet than ours. */
 export const NO_PORT = 16;
+/** The Node has no address of type InternalIP. */
+export const NO_ADDRESS = 32;
+/** The first network of pods is the one of IPv6. */
+const SIX_FIRST = 64;
 
 export class KubeletColumns extends Rows {
   /** The lease's resourceVersion; 0: not known to exist. */
@@ -22,11 +28,12 @@ export class KubeletColumns extends Rows {
   /** How often the lease has gone from one holder to another; counted with a common holder. */
   readonly transitions: Uint16Column = new Uint16Column();
   readonly failures: Uint8Column = new Uint8Column();
-  /** InternalIP as a number; 0: none. */
-  readonly address: Uint32Column = new Uint32Column();
-  /** Network of its pods; a length of 0: none. Nodes without one take no room. */
-  readonly network: Uint32Column = new Uint32Column();
-  readonly networkLength: Uint8Column = new Uint8Column();
+  readonly hosts: IpPairs = new IpPairs();
+  /** Networks of its pods; a length of 0: none. Nodes without them take no room. */
+  readonly #network: Uint32Column = new Uint32Column();
+  readonly #length: Uint8Column = new Uint8Column();
+  readonly #network6: Ip6Column = new Ip6Column();
+  readonly #length6: Uint8Column = new Uint8Column();
   readonly uid: UidColumn = new UidColumn();
 
   override reset(id: number): void {
@@ -35,12 +42,36 @@ export class KubeletColumns extends Rows {
     this.plannedMs.set(id, 0);
     this.failures.set(id, 0);
     if (this.transitions.get(id) > 0) this.transitions.set(id, 0);
-    this.address.set(id, 0);
-    if (this.networkLength.get(id) > 0) this.networkLength.set(id, 0);
+    this.hosts.set(id, []);
+    if (this.#length.get(id) > 0) this.#length.set(id, 0);
+    if (this.#length6.get(id) > 0) this.#length6.set(id, 0);
   }
 
-  setNetwork(id: number, { base, length }: NodeNetwork): void {
-    this.network.set(id, base);
-    this.networkLength.set(id, length);
+  /** Takes the first network of each family; none given: those from before stay. */
+  setNetworks(id: number, cidrs: readonly string[]): void {
+    const networks = cidrs.flatMap((cidr) => networkOf(cidr) ?? []);
+    for (const network of networks.toReversed()) {
+      if (network.family === 4) {
+        this.#network.set(id, network.base);
+        this.#length.set(id, network.length);
+      } else {
+        this.#network6.set(id, network.base);
+        this.#length6.set(id, network.length);
+      }
+    }
+    if (networks.length > 0) this.mark(id, SIX_FIRST, networks[0]?.family === 6);
+  }
+
+  /** The networks of the pods of a node, in their order. */
+  networksOf(id: number): readonly PodNetwork[] {
+    const networks: PodNetwork[] = [];
+    const length = this.#length.get(id);
+    if (length > 0) networks.push({ family: 4, base: this.#network.get(id), length });
+    const length6 = this.#length6.get(id);
+    if (length6 > 0) {
+      networks.push({ family: 6, base: this.#network6.get(id), length: length6 });
+      if (this.has(id, SIX_FIRST)) networks.reverse();
+    }
+    return networks;
   }
 }

@@ -5,7 +5,6 @@
  */
 import type { Client, SendDone, StreamSink } from '@megaplane/client/client';
 import { createInformer, type InformerHandler } from '@megaplane/client/informer';
-import { AddressPool } from './addresses.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { Kubelets, STATUS_PERIOD_MS } from './kubelets.ts';
 import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
@@ -107,11 +106,11 @@ const perSecond = ((metrics.renewals - renewed) * 1e6) / (user + system);
 process.stdout.write(`${perSecond.toFixed(0)} renewals per second of processor, no sockets\n`);
 
 const before = memory();
-const addresses = new PodAddresses(new AddressPool('10.0.0.0/9'));
+const addresses = new PodAddresses('10.0.0.0/9');
 const pods = new Pods({
   ...{ client, metrics, addresses },
   find: (namespace, name) => rows.find(namespace, name),
-  nodeAddress: () => 1,
+  nodeAddresses: () => ['10.128.0.1'],
 });
 const rows = fill('/api/v1/pods', pods.handler, PODS, (id) => {
   const name = `web-7d9c5b8f6-${id}`;

@@ -14,7 +14,7 @@ interface World {
   readonly seen: Set<number>;
   /** By how much the wall clock was set. */
   readonly one: { setMs: number };
-  readonly see: (id: number, ready?: boolean) => void;
+  readonly see: (id: number, ready?: boolean, more?: object) => void;
   readonly forget: (id: number) => void;
 }
 
@@ -41,10 +41,10 @@ function world(holder = '', isRegistering = (): boolean => false): World {
     nameOf: (id) => `node-${id}`,
     onNode: () => {},
   });
-  const see = (id: number, ready = true): void => {
+  const see = (id: number, ready = true, more: object = {}): void => {
     const node = {
       metadata: { name: `node-${id}`, uid: `00000000-0000-4000-8000-00000000000${id % 10}` },
-      status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'Unknown' }] },
+      status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'Unknown' }], ...more },
     };
     const bytes = Buffer.from(JSON.stringify(node));
     kubelets.handler.onUpsert(id, !seen.has(id), bytes, 0, bytes.length);
@@ -288,4 +288,32 @@ test('while nodes are registered a thousand renewals are under way at most', () 
   isRegistering = false;
   run(one, PERIOD_MS);
   assert.equal(one.client.inFlight, 3000);
+});
+
+test('a node that tells an address keeps it, of whichever family; without one it gets one', () => {
+  const told = (addresses: object[]): string[] => {
+    const one = world();
+    one.see(0, false, { addresses });
+    run(one, 100);
+    const { status } = JSON.parse(one.client.answer(200).body);
+    return (status.addresses ?? []).map(({ type }: { type: string }) => type);
+  };
+  assert.deepEqual(told([{ type: 'InternalIP', address: 'fd00::1' }]), []);
+  assert.deepEqual(told([{ type: 'ExternalIP', address: '203.0.113.1' }]), [
+    'InternalIP',
+    'Hostname',
+  ]);
+  assert.deepEqual(told([]), ['InternalIP', 'Hostname']);
+});
+
+test('addresses of both families and the networks of pods are told as the Node orders them', () => {
+  const one = world();
+  const addresses = [
+    { type: 'ExternalIP', address: '203.0.113.1' },
+    { type: 'InternalIP', address: 'fd00::1' },
+    { type: 'InternalIP', address: 'fd00::2' },
+  ];
+  one.see(0, true, { addresses });
+  assert.deepEqual(one.kubelets.addressesOf(0), ['fd00::1', '203.0.113.1']);
+  assert.deepEqual(one.kubelets.networksOf(0), []);
 });

@@ -18,15 +18,21 @@ import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TimerWheel } from '@megaplane/base/wheel';
-import { KubeletColumns, LOOK, NO_CAPACITY, NO_PORT, READY } from './kubelet-columns.ts';
+import {
+  KubeletColumns,
+  LOOK,
+  NO_ADDRESS,
+  NO_CAPACITY,
+  NO_PORT,
+  READY,
+} from './kubelet-columns.ts';
 import { LeaseWriter } from './lease-bytes.ts';
 import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
 import { RenewTimes, type KubeletClock } from './renew-times.ts';
 import { isUp, turnMs, type Fault } from './chaos/fault.ts';
 import { statusPatch, type KubeletEndpoint } from './node-status.ts';
-import { addressNumber } from './addresses.ts';
-import { networkOf, type NodeNetwork } from './pod-addresses.ts';
-import { hasAllocatable, internalAddress, isReady, kubeletPort, podCidr } from './node-scan.ts';
+import type { PodNetwork } from './pod-addresses.ts';
+import * as nodeScan from './node-scan.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 /** A renewal every quarter of the lease's duration, as kubelets do. */
@@ -146,15 +152,14 @@ export class Kubelets {
     return this.#columns.uid.text(id);
   }
 
-  /** InternalIP of the node at a row, as a number; 0 when it has none. */
-  addressOf(id: number): number {
-    return this.#columns.address.get(id);
+  /** Addresses of the node at a row: the first one, and the first of the other family. */
+  addressesOf(id: number): readonly string[] {
+    return this.#columns.hosts.get(id);
   }
 
-  /** Network of the pods of the node at a row. */
-  networkOf(id: number): NodeNetwork {
-    const { network, networkLength } = this.#columns;
-    return { base: network.get(id), length: networkLength.get(id) };
+  /** Networks of the pods of the node at a row. */
+  networksOf(id: number): readonly PodNetwork[] {
+    return this.#columns.networksOf(id);
   }
 
   /** Begins to renew: rows seen so far are spread over one period, later ones come as they come. */
@@ -240,20 +245,20 @@ export class Kubelets {
     this.#scan.scan(bytes, start, end);
     columns.uid.set(id, bytes, this.#scan.uidStart, this.#scan.uidEnd);
     const { statusStart, statusEnd } = this.#scan;
-    const address = addressNumber(internalAddress(bytes, statusStart, statusEnd));
-    columns.address.set(id, Math.max(0, address));
-    const cidr = podCidr(bytes, this.#scan.specStart, this.#scan.specEnd);
-    if (cidr !== '') columns.setNetwork(id, networkOf(cidr));
-    const nowReady = isReady(bytes, statusStart, statusEnd);
+    columns.hosts.set(id, nodeScan.hostAddresses(bytes, statusStart, statusEnd));
+    columns.setNetworks(id, nodeScan.podCidrs(bytes, this.#scan.specStart, this.#scan.specEnd));
+    const nowReady = nodeScan.isReady(bytes, statusStart, statusEnd);
     const { metrics } = this.#options;
     if (nowReady !== columns.has(id, READY)) {
       columns.mark(id, READY, nowReady);
       metrics.nodesReady += nowReady ? 1 : -1;
     }
     const { port } = this.#options.endpoint;
-    const isStale = port > 0 && kubeletPort(bytes, statusStart, statusEnd) !== port;
+    const isStale = port > 0 && nodeScan.kubeletPort(bytes, statusStart, statusEnd) !== port;
+    const hasAddress = nodeScan.hasInternalAddress(bytes, statusStart, statusEnd);
     columns.mark(id, NO_PORT, isStale);
-    columns.mark(id, NO_CAPACITY, !hasAllocatable(bytes, statusStart, statusEnd));
+    columns.mark(id, NO_ADDRESS, !hasAddress);
+    columns.mark(id, NO_CAPACITY, !nodeScan.hasAllocatable(bytes, statusStart, statusEnd));
     this.#planStatus(id, isNew, nowReady, isStale);
     if (!isNew) return;
     if (this.#isRenewing) this.#planFirst(id, this.#nowMs());
@@ -327,7 +332,7 @@ export class Kubelets {
     const columns = this.#columns;
     const name = this.#options.nameOf(id);
     const lacks = {
-      address: columns.address.get(id) === 0,
+      address: columns.has(id, NO_ADDRESS),
       capacity: columns.has(id, NO_CAPACITY),
       port: columns.has(id, NO_PORT),
     };

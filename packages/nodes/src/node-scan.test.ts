@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { internalAddress, isReady } from './node-scan.ts';
+import { hasInternalAddress, hostAddresses, isReady, podCidrs, podIps } from './node-scan.ts';
 
 test('the Ready condition and the internal address are found wherever they stand', () => {
   const condition = fc.record(
@@ -13,7 +13,7 @@ test('the Ready condition and the internal address are found wherever they stand
     { requiredKeys: ['type'] },
   );
   const address = fc.record({
-    address: fc.ipV4(),
+    address: fc.oneof(fc.ipV4(), fc.ipV6()),
     type: fc.constantFrom('Hostname', 'InternalIP', 'ExternalIP'),
   });
   const status = fc.record(
@@ -25,9 +25,28 @@ test('the Ready condition and the internal address are found wherever they stand
       const bytes = Buffer.from(`..${JSON.stringify(value, undefined, indent)}..`);
       const ready = value.conditions?.find(({ type }) => type === 'Ready');
       assert.equal(isReady(bytes, 2, bytes.length - 2), ready?.status === 'True');
-      const internal = value.addresses?.find(({ type }) => type === 'InternalIP');
-      assert.equal(internalAddress(bytes, 2, bytes.length - 2), internal?.address ?? '');
+      const ofType = (wanted: string): string[] =>
+        (value.addresses ?? []).flatMap((one) => (one.type === wanted ? one.address : []));
+      const internal = ofType('InternalIP');
+      assert.equal(hasInternalAddress(bytes, 2, bytes.length - 2), internal.length > 0);
+      const hosts = [...internal, ...ofType('ExternalIP')];
+      assert.deepEqual(hostAddresses(bytes, 2, bytes.length - 2), hosts);
     }),
   );
   assert.equal(isReady(Buffer.from('{}'), -1, -1), false);
+});
+
+test('networks of pods and addresses of a pod: all of them, or the one of old objects', () => {
+  const read = (scan: typeof podCidrs, value: object): string[] => {
+    const bytes = Buffer.from(JSON.stringify(value));
+    return scan(bytes, 0, bytes.length);
+  };
+  const both = ['10.1.0.0/24', 'fd00::/64'];
+  assert.deepEqual(read(podCidrs, { podCIDR: both[0], podCIDRs: both }), both);
+  assert.deepEqual(read(podCidrs, { podCIDR: both[1] }), [both[1]]);
+  assert.deepEqual(read(podCidrs, { podCIDRs: null, podCIDR: both[0] }), [both[0]]);
+  assert.deepEqual(read(podCidrs, {}), []);
+  assert.deepEqual(read(podIps, { podIP: 'a', podIPs: [{ ip: 'a' }, { ip: 'b' }] }), ['a', 'b']);
+  assert.deepEqual(read(podIps, { podIP: 'a', podIPs: [] }), ['a']);
+  assert.deepEqual(podIps(Buffer.from('{}'), -1, -1), []);
 });

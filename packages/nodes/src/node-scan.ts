@@ -15,6 +15,9 @@ const CONDITIONS = pathOf('conditions');
 const ADDRESSES = pathOf('addresses');
 const ALLOCATABLE = pathOf('allocatable');
 const POD_CIDR = pathOf('podCIDR');
+const POD_CIDRS = pathOf('podCIDRs');
+const POD_IP = pathOf('podIP');
+const POD_IPS = pathOf('podIPs');
 const PORT = pathOf('daemonEndpoints', 'kubeletEndpoint', 'Port');
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const TYPE = encode('type');
@@ -23,6 +26,7 @@ const ADDRESS = encode('address');
 const READY = encode('"Ready"');
 const TRUE = encode('"True"');
 const INTERNAL_IP = encode('"InternalIP"');
+const EXTERNAL_IP = encode('"ExternalIP"');
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const cursor = new MemberCursor();
@@ -33,10 +37,37 @@ export function isReady(bytes: Uint8Array, start: number, end: number): boolean 
   return at >= 0 && matches(bytes, at, skipValue(bytes, at, end), TRUE);
 }
 
-/** The address of type InternalIP in the status object `bytes[start..end)`, or ''. */
-export function internalAddress(bytes: Uint8Array, start: number, end: number): string {
-  const at = find(bytes, start, end, ADDRESSES, INTERNAL_IP, ADDRESS);
-  return at < 0 ? '' : textAt(bytes, at, end);
+/** True if the status object `bytes[start..end)` has an address of type InternalIP. */
+export function hasInternalAddress(bytes: Uint8Array, start: number, end: number): boolean {
+  return find(bytes, start, end, ADDRESSES, INTERNAL_IP, ADDRESS) >= 0;
+}
+
+/**
+ * The addresses in the status object `bytes[start..end)`: those of type InternalIP, then those of
+ * type ExternalIP, as kubelets order them.
+ */
+export function hostAddresses(bytes: Uint8Array, start: number, end: number): string[] {
+  const internal: string[] = [];
+  const external: string[] = [];
+  let at = start < 0 ? -1 : findPath(bytes, start, end, ADDRESSES);
+  if (at < 0 || bytes[at] !== BRACKET) return internal;
+  do {
+    at = skipSpace(bytes, at + 1, end);
+    if (!cursor.open(bytes, at, end)) break;
+    let into: string[] | null = null;
+    let text = '';
+    while (cursor.next()) {
+      const { valueStart, valueEnd } = cursor;
+      if (cursor.is(ADDRESS)) text = textAt(bytes, valueStart, end);
+      else if (!cursor.is(TYPE)) continue;
+      else if (matches(bytes, valueStart, valueEnd, INTERNAL_IP)) into = internal;
+      else if (matches(bytes, valueStart, valueEnd, EXTERNAL_IP)) into = external;
+    }
+    into?.push(text);
+    at = skipValue(bytes, at, end);
+    if (at >= 0) at = skipSpace(bytes, at, end);
+  } while (at >= 0 && at < end && bytes[at] === COMMA);
+  return external.length === 0 ? internal : [...internal, ...external];
 }
 
 /** The port of the node's kubelet in the status object `bytes[start..end)`, or -1. */
@@ -45,10 +76,33 @@ export function kubeletPort(bytes: Uint8Array, start: number, end: number): numb
   return at < 0 ? -1 : integerAt(bytes, at, end);
 }
 
-/** `podCIDR` of the spec `bytes[start..end)`, or ''. */
-export function podCidr(bytes: Uint8Array, start: number, end: number): string {
-  const at = start < 0 ? -1 : findPath(bytes, start, end, POD_CIDR);
-  return at < 0 ? '' : textAt(bytes, at, end);
+/** `podCIDRs` of the spec `bytes[start..end)`, or the one `podCIDR`. */
+export function podCidrs(bytes: Uint8Array, start: number, end: number): string[] {
+  const all = start < 0 ? -1 : findPath(bytes, start, end, POD_CIDRS);
+  const texts = all < 0 ? [] : textsAt(bytes, all, end);
+  const one = texts.length > 0 || start < 0 ? -1 : findPath(bytes, start, end, POD_CIDR);
+  return one < 0 ? texts : [textAt(bytes, one, end)];
+}
+
+/** `podIPs` of the status `bytes[start..end)`, or the one `podIP`. */
+export function podIps(bytes: Uint8Array, start: number, end: number): string[] {
+  const at = start < 0 ? -1 : findPath(bytes, start, end, POD_IPS);
+  const all =
+    at < 0 ? [] : (JSON.parse(jsonAt(bytes, at, end)) as ({ ip?: string } | null)[] | null);
+  const texts = (all ?? []).flatMap((item) => item?.ip ?? []);
+  const one = texts.length > 0 || start < 0 ? -1 : findPath(bytes, start, end, POD_IP);
+  return one < 0 ? texts : [textAt(bytes, one, end)];
+}
+
+/** The texts of the list that begins at `at`; other items are left out. */
+function textsAt(bytes: Uint8Array, at: number, end: number): string[] {
+  const items: unknown = JSON.parse(jsonAt(bytes, at, end));
+  return Array.isArray(items) ? items.filter((item) => typeof item === 'string') : [];
+}
+
+function jsonAt(bytes: Uint8Array, at: number, end: number): string {
+  const length = skipValue(bytes, at, end) - at;
+  return Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('utf8');
 }
 
 /** The text that begins at `at`, of an address: nothing in it is escaped. */

@@ -38,6 +38,11 @@ export function addressOfName(name: string): string {
   return addressText(NAMED_BASE + 1 + (hash % NAMED_COUNT));
 }
 
+/** The address that a node of this name is given when it has none. */
+export function addressOfNode(name: string, { nodeIp }: KubeletEndpoint): string {
+  return nodeIp === '' ? addressOfName(name) : nodeIp;
+}
+
 /** A strategic merge patch of the status of a node, ready or not, at `now` (RFC 3339). */
 export function statusPatch(
   name: string,
@@ -46,10 +51,10 @@ export function statusPatch(
   endpoint: KubeletEndpoint,
   isReady: boolean = true,
 ): JsonObject {
-  const { port, hostname, nodeIp } = endpoint;
+  const { port, hostname } = endpoint;
   const addresses: JsonValue[] = [];
   if (lacks.address) {
-    addresses.push({ type: 'InternalIP', address: nodeIp === '' ? addressOfName(name) : nodeIp });
+    addresses.push({ type: 'InternalIP', address: addressOfNode(name, endpoint) });
   }
   if (lacks.address || (lacks.port && hostname !== '')) {
     addresses.push({ type: 'Hostname', address: hostname === '' ? name : hostname });

@@ -33,8 +33,8 @@ test('a pod becomes Running with its gates, sidecars and addresses', () => {
         { name: 'proxy', image: 'envoy', restartPolicy: 'Always' },
       ],
     }),
-    '10.128.0.1',
-    '10.0.0.7',
+    ['10.128.0.1'],
+    ['10.0.0.7', 'fd00::7'],
     NOW,
   );
   const status = patch['status'] as JsonObject;
@@ -46,7 +46,7 @@ test('a pod becomes Running with its gates, sidecars and addresses', () => {
     'ContainersReady',
     'example.com/gate',
   ]);
-  assert.deepEqual(status['podIPs'], [{ ip: '10.0.0.7' }]);
+  assert.deepEqual(status['podIPs'], [{ ip: '10.0.0.7' }, { ip: 'fd00::7' }]);
   assert.equal(status['hostIP'], '10.128.0.1');
   const [setup = {}, proxy = {}] = status['initContainerStatuses'] as JsonObject[];
   assert.equal((setup['state'] as JsonObject)['running'], undefined);
@@ -55,7 +55,7 @@ test('a pod becomes Running with its gates, sidecars and addresses', () => {
 });
 
 test('a pod on the host network has the address of its node', () => {
-  const patch = readyPatch(pod({ hostNetwork: true }), '10.128.0.1', '10.0.0.7', NOW);
+  const patch = readyPatch(pod({ hostNetwork: true }), ['10.128.0.1'], ['10.0.0.7'], NOW);
   assert.equal((patch['status'] as JsonObject)['podIP'], '10.128.0.1');
 });
 

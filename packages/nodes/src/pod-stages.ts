@@ -26,7 +26,11 @@ export function podStage(pod: JsonObject): PodStage {
 }
 
 /** What a kubelet says first of a pod that it has just seen: its containers are being made. */
-export function creatingPatch(pod: JsonObject, hostIp: string, now: string): JsonObject {
+export function creatingPatch(
+  pod: JsonObject,
+  hostIps: readonly string[],
+  now: string,
+): JsonObject {
   const spec = object(pod['spec']);
   const names = objects(spec['containers']).map((container) => text(container['name']));
   const reason = 'ContainersNotReady';
@@ -45,8 +49,7 @@ export function creatingPatch(pod: JsonObject, hostIp: string, now: string): Jso
         unready('ContainersReady'),
       ],
       containerStatuses: containerStatuses(spec['containers'], waiting, false),
-      hostIP: hostIp,
-      hostIPs: [{ ip: hostIp }],
+      ...addressesOf('hostIP', hostIps),
       startTime: now,
     },
   };
@@ -55,12 +58,11 @@ export function creatingPatch(pod: JsonObject, hostIp: string, now: string): Jso
 /** The status patch (strategic merge) that makes a pod Running at `now`. */
 export function readyPatch(
   pod: JsonObject,
-  hostIp: string,
-  podIp: string,
+  hostIps: readonly string[],
+  podIps: readonly string[],
   now: string,
 ): JsonObject {
   const spec = object(pod['spec']);
-  const address = spec['hostNetwork'] === true ? hostIp : podIp;
   const gates = objects(spec['readinessGates']).map((gate) =>
     condition(text(gate['conditionType']), now),
   );
@@ -75,10 +77,8 @@ export function readyPatch(
       ...gates,
     ],
     containerStatuses: containerStatuses(spec['containers'], running, true),
-    hostIP: hostIp,
-    hostIPs: [{ ip: hostIp }],
-    podIP: address,
-    podIPs: [{ ip: address }],
+    ...addressesOf('hostIP', hostIps),
+    ...addressesOf('podIP', spec['hostNetwork'] === true ? hostIps : podIps),
     startTime: now,
   };
   const inits = objects(spec['initContainers']);
@@ -89,6 +89,12 @@ export function readyPatch(
     });
   }
   return { status };
+}
+
+/** `hostIP` and `hostIPs`, or `podIP` and `podIPs`; nothing where there are none. */
+function addressesOf(field: string, texts: readonly string[]): JsonObject {
+  if (texts.length === 0) return {};
+  return { [field]: texts[0] ?? '', [`${field}s`]: texts.map((ip) => ({ ip })) };
 }
 
 /** The patch, with what earlier conditions gave as their reasons taken away. */

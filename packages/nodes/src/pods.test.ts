@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClient } from '../test/fake-client.ts';
-import { AddressPool, addressNumber } from './addresses.ts';
-import { PodAddresses } from './pod-addresses.ts';
 import { CALLS, type Call } from './fidelity/calls.ts';
+import { networkOf, PodAddresses, type PodNetwork } from './pod-addresses.ts';
 import { Pods } from './pods.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
 
@@ -11,31 +10,33 @@ interface World {
   readonly client: FakeClient;
   readonly pods: Pods;
   readonly metrics: SimulatorMetrics;
-  readonly nodes: Map<string, number>;
-  readonly addresses: AddressPool;
+  readonly nodes: Map<string, readonly string[]>;
   readonly see: (id: number, pod: object) => void;
 }
 
-function world(calls?: ReadonlySet<Call>): World {
+function world(
+  calls?: ReadonlySet<Call>,
+  networks: ReadonlyMap<string, readonly PodNetwork[]> = new Map(),
+): World {
   const client = new FakeClient(3);
   const metrics = new SimulatorMetrics();
-  const nodes = new Map([['n', addressNumber('10.128.0.1')]]);
-  const addresses = new AddressPool('10.0.0.0/24');
+  const nodes = new Map<string, readonly string[]>([['n', ['10.128.0.1']]]);
   const seen = new Set<number>();
   const pods = new Pods({
     client,
     metrics,
-    addresses: new PodAddresses(addresses),
+    addresses: new PodAddresses('10.0.0.0/24'),
     ...(calls === undefined ? {} : { calls }),
     find: (_, name) => Number(name.slice(1)),
-    nodeAddress: (node) => nodes.get(node) ?? -1,
+    nodeAddresses: (node) => nodes.get(node) ?? null,
+    networksOf: (node) => networks.get(node) ?? [],
   });
   const see = (id: number, pod: object): void => {
     const bytes = Buffer.from(JSON.stringify(pod));
     pods.handler.onUpsert(id, !seen.has(id), bytes, 0, bytes.length);
     seen.add(id);
   };
-  return { client, pods, metrics, nodes, addresses, see };
+  return { client, pods, metrics, nodes, see };
 }
 
 function pod(id: number, status: object = {}, metadata: object = {}, node = 'n'): object {
@@ -49,7 +50,7 @@ function pod(id: number, status: object = {}, metadata: object = {}, node = 'n')
 const DYING = { deletionTimestamp: '2026-01-02T03:04:05Z' };
 
 test('a bound pod becomes Running with an address of its own, and gives it back', () => {
-  const { client, see, metrics, addresses, pods } = world();
+  const { client, see, metrics, pods } = world();
   see(0, pod(0));
   const patch = client.answer(200);
   const body = JSON.parse(patch.body);
@@ -57,7 +58,7 @@ test('a bound pod becomes Running with an address of its own, and gives it back'
   assert.equal(body.metadata.uid, 'u0');
   assert.equal(body.status.podIP, '10.0.0.1');
   see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }));
-  assert.deepEqual([metrics.podsBound, metrics.podsRunning, addresses.used], [1, 1, 1]);
+  assert.deepEqual([metrics.podsBound, metrics.podsRunning], [1, 1]);
   see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, DYING));
   const removal = client.answer(200);
   assert.equal(removal.method, 'DELETE');
@@ -66,7 +67,18 @@ test('a bound pod becomes Running with an address of its own, and gives it back'
     preconditions: { uid: 'u0' },
   });
   pods.handler.onDelete(0, new Uint8Array(0), 0, 0);
-  assert.deepEqual([metrics.podsBound, metrics.podsRunning, addresses.used], [0, 0, 0]);
+  assert.deepEqual([metrics.podsBound, metrics.podsRunning], [0, 0]);
+});
+
+test('a pod of a node with two families has addresses of both, as has its host', () => {
+  const cidrs = ['fd00:1::/64', '10.1.0.0/24'].flatMap((cidr) => networkOf(cidr) ?? []);
+  const { client, see, nodes } = world(undefined, new Map([['n', cidrs]]));
+  nodes.set('n', ['fd00::9', '10.128.0.1']);
+  see(0, pod(0));
+  const { status } = JSON.parse(client.answer(200).body);
+  assert.deepEqual([status.hostIP, status.hostIPs[1].ip], ['fd00::9', '10.128.0.1']);
+  assert.deepEqual(status.podIPs, [{ ip: 'fd00:1::1' }, { ip: '10.1.0.1' }]);
+  assert.equal(status.podIP, 'fd00:1::1');
 });
 
 test('an address from before is not given out again', () => {
@@ -120,7 +132,7 @@ test('a pod that is seen before its node is played when the node comes', () => {
   const { client, see, nodes, pods } = world();
   see(5, pod(5, {}, {}, 'late'));
   assert.equal(client.sent.length, 0);
-  nodes.set('late', addressNumber('10.128.0.9'));
+  nodes.set('late', ['10.128.0.9']);
   pods.onNode('late');
   assert.equal(JSON.parse(client.answer(200).body).status.hostIP, '10.128.0.9');
 });

@@ -12,12 +12,12 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
-import { addressText } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
 import type { Disregard } from './node-filter.ts';
 import { secondTime } from './lease-object.ts';
-import type { NodeNetwork, PodAddresses } from './pod-addresses.ts';
+import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
 import { PodColumns, RUNNING } from './pod-columns.ts';
+import { PodIps } from './pod-ips.ts';
 import type { Call } from './fidelity/calls.ts';
 import {
   completePatch,
@@ -45,10 +45,10 @@ export interface PodsOptions {
   readonly disregard?: Disregard;
   /** Row of a pod of the informer, or -1. */
   find(namespace: string, name: string): number;
-  /** Address of a node, or -1 when this simulator does not (yet) hold the node. */
-  nodeAddress(node: string): number;
-  /** Network of the pods of a node. */
-  networkOf?(node: string): NodeNetwork;
+  /** Addresses of a node, or null when this simulator does not (yet) hold the node. */
+  nodeAddresses(node: string): readonly string[] | null;
+  /** Networks of the pods of a node. */
+  networksOf?(node: string): readonly PodNetwork[];
   /** The node is down: nothing is done for its pods until `replay`. */
   isDown?(node: string): boolean;
   /** So many containers of a node begin to run. */
@@ -74,6 +74,7 @@ export class Pods {
   readonly #early: EarlyPods = new EarlyPods();
   readonly #scan: ObjectScan = new ObjectScan();
   readonly #columns: PodColumns = new PodColumns();
+  readonly #ips: PodIps;
   /** Bounded by what the client takes at once. */
   readonly #inFlight: Map<number, Action> = new Map();
   /** Requests that wait for room, or for the one before them; bounded by the number of pods. */
@@ -83,6 +84,7 @@ export class Pods {
   constructor(options: PodsOptions) {
     this.#options = options;
     this.#client = options.client;
+    this.#ips = new PodIps(options.addresses);
     options.client.onRoom(() => this.#drain());
     this.handler = {
       onUpsert: (id, isNew, bytes, start, end) => {
@@ -112,20 +114,21 @@ export class Pods {
     const columns = this.#columns;
     if (isNew) {
       columns.reset(id);
+      this.#ips.reset(id);
       this.#options.metrics.podsBound++;
     }
     const status = object(pod['status']);
     this.#countRunning(id, status['phase'] === 'Running');
     const node = text(object(pod['spec'])['nodeName']);
-    const hostAddress = this.#options.nodeAddress(node);
-    if (hostAddress < 0) {
+    const hostIps = this.#options.nodeAddresses(node);
+    if (hostIps === null) {
       this.#early.add(node, pod);
       return;
     }
-    this.#keepAddress(id, text(status['podIP']));
+    this.#ips.keep(id, podIpsOf(status));
     if (this.#options.disregard?.covers(pod) === true) return void this.#waiting.delete(id);
     if (this.#options.isDown?.(node) === true) return void this.#waiting.delete(id);
-    const action = this.#actionFor(id, pod, addressText(hostAddress));
+    const action = this.#actionFor(id, pod, hostIps);
     if (action === undefined) this.#waiting.delete(id);
     else if (this.#inFlight.get(id)?.stage === action.stage && action.next !== null) return;
     else if (this.#inFlight.has(id)) this.#waiting.set(id, action);
@@ -154,8 +157,7 @@ export class Pods {
   #onGone(id: number): void {
     const columns = this.#columns;
     this.#countRunning(id, false);
-    const address = columns.address.get(id);
-    if (address > 0) this.#options.addresses.free(address);
+    this.#ips.free(id);
     columns.retire(id);
     this.#inFlight.delete(id);
     this.#waiting.delete(id);
@@ -168,15 +170,7 @@ export class Pods {
     this.#options.metrics.podsRunning += isRunning ? 1 : -1;
   }
 
-  /** An address that a pod has from before is marked, so that it is not given out again. */
-  #keepAddress(id: number, podIp: string): void {
-    if (podIp === '' || this.#columns.address.get(id) > 0) return;
-    const address = this.#options.addresses.take(podIp);
-    if (address < 0) return;
-    this.#columns.address.set(id, address);
-  }
-
-  #actionFor(id: number, pod: JsonObject, hostIp: string): Action | undefined {
+  #actionFor(id: number, pod: JsonObject, hostIps: readonly string[]): Action | undefined {
     const stage = podStage(pod);
     if (stage === 'none') return undefined;
     const metadata = object(pod['metadata']);
@@ -198,23 +192,18 @@ export class Pods {
       return calls.has('pod-final') ? change(completePatch(pod, now), remove) : remove;
     }
     if (stage === 'complete') return change(completePatch(pod, now), null);
-    const ready = this.#ready(id, pod, hostIp, now);
+    const ready = this.#ready(id, pod, hostIps, now);
     if (!calls.has('pod-creating')) return change(ready, null);
-    return change(creatingPatch(pod, hostIp, now), change(withoutReasons(ready), null));
+    return change(creatingPatch(pod, hostIps, now), change(withoutReasons(ready), null));
   }
 
-  #ready(id: number, pod: JsonObject, hostIp: string, now: string): JsonObject {
-    const columns = this.#columns;
-    const { containers, nodeName } = object(pod['spec']);
+  #ready(id: number, pod: JsonObject, hostIps: readonly string[], now: string): JsonObject {
+    const { containers, nodeName, hostNetwork } = object(pod['spec']);
     this.#options.onStart?.(text(nodeName), Array.isArray(containers) ? containers.length : 0);
-    if (columns.address.get(id) === 0 && object(pod['spec'])['hostNetwork'] !== true) {
-      const network = this.#options.networkOf?.(text(nodeName));
-      const address = this.#options.addresses.allocate(network);
-      // With no address left the pod runs without one of its own, as on the host's network.
-      if (address > 0) columns.address.set(id, address);
-    }
-    const address = columns.address.get(id);
-    return readyPatch(pod, hostIp, address > 0 ? addressText(address) : hostIp, now);
+    if (hostNetwork === true) return readyPatch(pod, hostIps, [], now);
+    const ips = this.#ips.of(id, this.#options.networksOf?.(text(nodeName)) ?? []);
+    // With no address left the pod runs without one of its own, as on the host's network.
+    return readyPatch(pod, hostIps, ips.length > 0 ? ips : hostIps, now);
   }
 
   #send(id: number, action: Action): void {
@@ -280,6 +269,12 @@ function utf8(bytes: Uint8Array, start: number, end: number): string {
 
 function object(value: JsonObject[string]): JsonObject {
   return isObject(value) ? value : {};
+}
+
+function podIpsOf(status: JsonObject): readonly string[] {
+  const all = status['podIPs'];
+  const texts = Array.isArray(all) ? all.map((item) => text(object(item)['ip'])) : [];
+  return texts.length > 0 ? texts : [text(status['podIP'])];
 }
 
 function text(value: JsonObject[string]): string {

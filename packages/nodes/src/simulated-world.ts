@@ -8,8 +8,7 @@ import { shardOf } from '@megaplane/machinery/sharding/selector';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { AddressPool } from './addresses.ts';
-import { NO_NETWORK, PodAddresses, type NodeNetwork } from './pod-addresses.ts';
+import { PodAddresses, type PodNetwork } from './pod-addresses.ts';
 import { parseCalls, type Call } from './fidelity/calls.ts';
 import { imageList } from './fidelity/image-list.ts';
 import { KubeletTraffic } from './fidelity/kubelet-traffic.ts';
@@ -18,7 +17,7 @@ import { Kubelets, KUBELET_STATUS_MS, STATUS_PERIOD_MS } from './kubelets.ts';
 import { LEASE_PATH } from './lease-object.ts';
 import { Disregard, NodeFilter, selectorOf } from './node-filter.ts';
 import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
-import type { KubeletEndpoint } from './node-status.ts';
+import { addressOfNode, type KubeletEndpoint } from './node-status.ts';
 import { Pods } from './pods.ts';
 import type { PortConfig } from './port/port-config.ts';
 import type { Part } from './membership.ts';
@@ -75,18 +74,18 @@ export class SimulatedWorld {
     const disregard = new Disregard(options.disregardAnnotations, options.disregardLabels);
     const onTrouble = (message: string): void => options.log('warn', message);
     const { index, count } = parts.part;
-    const addresses = new PodAddresses(new AddressPool(options.cidr, index, count));
-    const networkOf = (node: string): NodeNetwork => this.#networkOf(node);
+    const addresses = new PodAddresses(options.cidr, index, count);
+    const networksOf = (node: string): readonly PodNetwork[] => this.#networksOf(node);
     this.#faults = this.#makeFaults();
     const calls = callsOf(options);
     this.#traffic = this.#makeTraffic(calls);
     this.#staged = new StagedWorld({
-      ...{ client, metrics, addresses, disregard, networkOf, onTrouble },
+      ...{ client, metrics, addresses, disregard, networksOf, onTrouble },
       isDown: (node) => this.#isDown(node),
       podListener: this.#traffic?.podHandler ?? null,
       endpoint,
       findNode: (name) => this.#findNode(name),
-      nodeAddress: (row) => this.#kubelets.addressOf(row),
+      nodeAddresses: (row) => this.#kubelets.addressesOf(row),
     });
     this.#kubelets = new Kubelets({
       ...{ clock: parts.clock, client: heartbeats },
@@ -107,13 +106,10 @@ export class SimulatedWorld {
       },
     });
     this.#played = new Pods({
-      ...{ client, metrics, addresses, disregard, calls, networkOf },
+      ...{ client, metrics, addresses, disregard, calls, networksOf },
       isDown: (node) => this.#isDown(node),
       find: (namespace, name) => this.#pods.find(namespace, name),
-      nodeAddress: (node) => {
-        const row = this.#findNode(node);
-        return row < 0 ? -1 : this.#kubelets.addressOf(row);
-      },
+      nodeAddresses: (node) => this.#addressesOf(node),
       onStart: (node, containers) => {
         const row = this.#findNode(node);
         if (row >= 0) this.#started.add(row, containers);
@@ -211,9 +207,17 @@ export class SimulatedWorld {
     return id >= 0 && this.#filter.holds(id) ? id : -1;
   }
 
-  #networkOf(node: string): NodeNetwork {
+  /** Where the node has none yet: what it is about to be given. */
+  #addressesOf(node: string): readonly string[] | null {
     const row = this.#findNode(node);
-    return row < 0 ? NO_NETWORK : this.#kubelets.networkOf(row);
+    if (row < 0) return null;
+    const own = this.#kubelets.addressesOf(row);
+    return own.length > 0 ? own : [addressOfNode(node, this.#parts.endpoint)];
+  }
+
+  #networksOf(node: string): readonly PodNetwork[] {
+    const row = this.#findNode(node);
+    return row < 0 ? [] : this.#kubelets.networksOf(row);
   }
 
   /** What holds the rows hears of nodes first, and of their end last. */

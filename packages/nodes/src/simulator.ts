@@ -5,7 +5,7 @@ import type { Client, ClientLimits } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { parseCidr } from './addresses.ts';
+import { commonNetworks } from './pod-addresses.ts';
 import type { KubeletEndpoint } from './node-status.ts';
 import { frontProxyOf, type FrontProxy } from './port/front-proxy.ts';
 import { KubeletData } from './port/kubelet-data.ts';
@@ -99,8 +99,9 @@ function renewalLimits(connections: number): Partial<ClientLimits> {
 
 /** Starts the simulator. Resolves when it plays; registering `create` nodes goes on after that. */
 export async function runNodes(options: NodesOptions): Promise<NodesService> {
-  if (parseCidr(options.cidr) === undefined) {
-    throw new Error(`--cidr: ${options.cidr} is no IPv4 network of /8 to /30, such as 10.0.0.0/9`);
+  if (commonNetworks(options.cidr) === undefined) {
+    const wanted = 'an IPv4 network of /8 to /30, one of IPv6, or one of each';
+    throw new Error(`--cidr: ${options.cidr} is not ${wanted}, such as 10.0.0.0/9,fd00::/64`);
   }
   // before the server is asked for anything: it may be down, and then nobody would hear of it
   judgeKwokFiles(options.files);

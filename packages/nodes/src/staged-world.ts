@@ -8,12 +8,11 @@ import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { addressText } from './addresses.ts';
 import { EarlyPods } from './early-pods.ts';
 import type { Disregard } from './node-filter.ts';
 import { KUBELET_VERSION } from './node-object.ts';
 import type { KubeletEndpoint } from './node-status.ts';
-import type { NodeNetwork, PodAddresses } from './pod-addresses.ts';
+import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
 import { PodCensus } from './pod-census.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 import { StagePlayer } from './stages/stage-player.ts';
@@ -33,11 +32,11 @@ export interface StagedOptions {
   readonly isDown: (node: string) => boolean;
   /** Of all kubelets. */
   readonly endpoint: KubeletEndpoint;
-  /** Row of a node that we hold, or -1, and its address as a number, 0 without one. */
+  /** Row of a node that we hold, or -1, and its addresses. */
   readonly findNode: (name: string) => number;
-  readonly nodeAddress: (row: number) => number;
-  /** Network of the pods of a node. */
-  readonly networkOf: (node: string) => NodeNetwork;
+  readonly nodeAddresses: (row: number) => readonly string[];
+  /** Networks of the pods of a node. */
+  readonly networksOf: (node: string) => readonly PodNetwork[];
   /** Hears of pods, too. */
   readonly podListener: InformerHandler | null;
   readonly onTrouble: (message: string) => void;
@@ -74,10 +73,11 @@ export class StagedWorld {
   }
 
   #templateWorld(): StageWorld {
-    const nodeAddress = (name: string): string => {
+    const { nodeIp } = this.#options.endpoint;
+    const nodeAddresses = (name: string): readonly string[] => {
       const row = this.#options.findNode(name);
-      const address = row < 0 ? 0 : this.#options.nodeAddress(row);
-      return address > 0 ? addressText(address) : this.#options.endpoint.nodeIp;
+      const own = row < 0 ? [] : this.#options.nodeAddresses(row);
+      return own.length > 0 || nodeIp === '' ? own : [nodeIp];
     };
     return {
       nowMs: () => this.#options.client.timers.nowMs(),
@@ -85,13 +85,14 @@ export class StagedWorld {
       version: KUBELET_VERSION,
       nodePort: this.#options.endpoint.port,
       nodeName: this.#options.endpoint.hostname,
-      nodeIp: this.#options.endpoint.nodeIp,
-      nodeAddress,
-      podAddress: ({ node, isHostNetwork, name, namespace }) => {
-        if (isHostNetwork) return nodeAddress(node);
+      nodeIp,
+      nodeAddresses,
+      podAddresses: ({ node, isHostNetwork, name, namespace }) => {
+        if (isHostNetwork) return nodeAddresses(node);
         const row = this.#pods?.find(namespace, name) ?? -1;
-        return this.#census.addressOf(row, this.#options.networkOf(node));
+        return this.#census.addressesOf(row, this.#options.networksOf(node));
       },
+      anyAddress: () => this.#options.addresses.allocate()[0] ?? '',
     };
   }
 

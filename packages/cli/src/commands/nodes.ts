@@ -108,7 +108,11 @@ function addNodeOptions(command: Command): void {
     .option('--shard <i/n>', 'our part of several simulators: 0/4, or auto', '')
     .option('--node-lease-duration-seconds <seconds>', '0 = no leases', wholeNumber(0, 86_400), 40)
     .optionsGroup('Pods:')
-    .option('--cidr <network>', 'addresses of the pods, /8 to /30', '10.0.0.0/9')
+    .option(
+      '--cidr <networks>',
+      'addresses of pods: IPv4 of /8 to /30, IPv6, or both',
+      '10.0.0.0/9',
+    )
     .option(
       '--config <files...>',
       "kwok's files, or sets that come along: fast, general, chaos, volume, metrics",

@@ -45,8 +45,9 @@ const LANGUAGES_OF_NOBODY: StageLanguages = {
     nodePort: 0,
     nodeName: '',
     nodeIp: '',
-    nodeAddress: () => '',
-    podAddress: () => '',
+    nodeAddresses: () => [],
+    podAddresses: () => [],
+    anyAddress: () => '',
   }),
   clock: { nowMs: () => 0, random: () => 0 },
 };

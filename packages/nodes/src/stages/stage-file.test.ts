@@ -23,6 +23,8 @@ import { STAGE_SETS, stageSetFile } from './stage-sets.ts';
 import { chooseStage, delayOf, StageSubject, weightOf, type Stage } from './stage.ts';
 
 const KWOK = 'apiVersion: kwok.x-k8s.io/v1alpha1\n';
+const HOST_IPS = ['10.0.0.1', 'fd00::1'];
+const POD_IPS = ['fd00:1::1', '10.1.0.1'];
 const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 const NOW = '2026-01-02T03:04:05Z';
 const WORLD: StageWorld = {
@@ -32,8 +34,9 @@ const WORLD: StageWorld = {
   nodePort: 0,
   nodeName: '',
   nodeIp: '',
-  nodeAddress: () => '10.0.0.1',
-  podAddress: ({ isHostNetwork }) => (isHostNetwork ? '10.0.0.1' : '10.1.0.1'),
+  nodeAddresses: () => HOST_IPS,
+  podAddresses: ({ isHostNetwork }) => (isHostNetwork ? HOST_IPS : POD_IPS),
+  anyAddress: () => '10.1.0.9',
 };
 const LANGUAGES = {
   functions: stageFunctions(WORLD),
@@ -124,7 +127,7 @@ function compiled(object: JsonObject): JsonObject | 'deleted' | 'none' {
   const due = podStage(object);
   if (due === 'delete') return 'deleted';
   if (due === 'none') return 'none';
-  const patch = due === 'ready' ? readyPatch(object, '10.0.0.1', '10.1.0.1', NOW) : null;
+  const patch = due === 'ready' ? readyPatch(object, HOST_IPS, POD_IPS, NOW) : null;
   return merged(object, patch ?? completePatch(object, NOW));
 }
 

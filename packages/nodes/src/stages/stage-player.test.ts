@@ -34,8 +34,9 @@ function scene(...specs: readonly string[]): Scene {
     nodePort: 0,
     nodeName: '',
     nodeIp: '',
-    nodeAddress: () => '',
-    podAddress: () => '',
+    nodeAddresses: () => [],
+    podAddresses: () => [],
+    anyAddress: () => '',
   };
   const text = specs
     .map((spec, index) => `${HEAD}metadata: { name: s${index} }\nspec:\n  ${REF}\n${spec}`)

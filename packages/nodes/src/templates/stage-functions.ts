@@ -9,26 +9,30 @@ import { SPRIG_WORDS } from './sprig-words.ts';
 import type { TemplateFunctions } from './template-run.ts';
 import { yamlText } from './yaml-text.ts';
 
-/** What templates may ask of the simulator. Addresses are '' where there is none. */
+/** What templates may ask of the simulator. */
 export interface StageWorld {
   nowMs(): number;
   /** Uniform in [0, 1). */
   random(): number;
   /** The version that simulated kubelets claim, `v1.36.1`. */
   readonly version: string;
-  /** Address of the machine that nodes claim to be, and the port of their kubelets; 0 = none. */
-  nodeAddress(node: string): string;
+  /** Addresses of the machine that a node claims to be. */
+  nodeAddresses(node: string): readonly string[];
+  /** The port of the kubelets; 0 = none. */
   readonly nodePort: number;
   /** Host name and address that all nodes are given; '' = none. */
   readonly nodeName: string;
   readonly nodeIp: string;
-  podAddress(pod: {
+  /** Addresses of a pod, of the networks of its node. */
+  podAddresses(pod: {
     readonly node: string;
     readonly isHostNetwork: boolean;
     readonly uid: string;
     readonly name: string;
     readonly namespace: string;
-  }): string;
+  }): readonly string[];
+  /** One more of the common network, for whom it may concern. */
+  anyAddress(): string;
 }
 
 /** Conditions of a healthy node; their times are null. */
@@ -66,9 +70,9 @@ export function nanoTime(timeMs: number): string {
 /** All functions that templates of stages have. */
 export function stageFunctions(world: StageWorld): TemplateFunctions {
   const startTime = nanoTime(world.nowMs());
-  const podAddress = (...args: GoValue[]): string => {
+  const podAddresses = (...args: GoValue[]): readonly string[] => {
     const [of, isHostNetwork, uid, name, namespace] = args;
-    return world.podAddress({
+    return world.podAddresses({
       node: textOrNone(of),
       isHostNetwork: isTrue(isHostNetwork),
       uid: textOrNone(uid),
@@ -76,7 +80,7 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
       namespace: textOrNone(namespace),
     });
   };
-  const one = (address: string): GoValue => (address === '' ? [] : [address]);
+  const nodeAddresses = (name: GoValue): readonly string[] => world.nodeAddresses(textOrNone(name));
   return {
     ...BUILTIN_FUNCTIONS,
     ...SPRIG_FUNCTIONS,
@@ -101,13 +105,13 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     NodeName: () => world.nodeName,
     NodePort: () => BigInt(world.nodePort),
     NodeIP: () => world.nodeIp,
-    NodeIPWith: (name) => world.nodeAddress(textOrNone(name)),
-    NodeIPs: () => one(world.nodeIp),
-    NodeIPsWith: (name) => one(world.nodeAddress(textOrNone(name))),
-    PodIP: podAddress,
-    PodIPWith: podAddress,
-    PodIPs: (...args) => one(podAddress(...args)),
-    PodIPsWith: (...args) => one(podAddress(...args)),
+    NodeIPWith: (name) => nodeAddresses(name)[0] ?? '',
+    NodeIPs: () => (world.nodeIp === '' ? [] : [world.nodeIp]),
+    NodeIPsWith: (name) => [...nodeAddresses(name)],
+    PodIP: (...args) => (args.length === 0 ? world.anyAddress() : (podAddresses(...args)[0] ?? '')),
+    PodIPWith: (...args) => podAddresses(...args)[0] ?? '',
+    PodIPs: (...args) => [...podAddresses(...args)],
+    PodIPsWith: (...args) => [...podAddresses(...args)],
   };
 }
 

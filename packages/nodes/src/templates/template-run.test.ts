@@ -14,8 +14,9 @@ const WORLD: StageWorld = {
   nodePort: 10_250,
   nodeName: 'host',
   nodeIp: '10.0.0.7',
-  nodeAddress: (node) => `ip of ${node}`,
-  podAddress: ({ node, name, isHostNetwork }) => `ip of ${name} on ${node} ${isHostNetwork}`,
+  nodeAddresses: (node) => [`ip of ${node}`],
+  podAddresses: ({ node, name, isHostNetwork }) => [`ip of ${name} on ${node} ${isHostNetwork}`],
+  anyAddress: () => 'any ip',
 };
 const FUNCTIONS = stageFunctions(WORLD);
 
