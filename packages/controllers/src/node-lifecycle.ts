@@ -150,6 +150,11 @@ export class NodeLifecycle {
     return (this.#nodes.bits.get(id) & (EXISTS | UNMET)) === EXISTS;
   }
 
+  /** Whether taints of the node are being written, or wait for it. */
+  isTainting(id: number): boolean {
+    return (this.#nodes.bits.get(id) & TAINTING) !== 0;
+  }
+
   removed(id: number): void {
     this.#nodes.bits.set(id, 0);
     this.#nodes.heartbeat.set(id, 0);

@@ -99,6 +99,7 @@ export class NodePart {
       nodes: this.nodes,
       announce: announce('node-controller'),
       podsOn: (node) => this.#podsOn(node),
+      missingTtl: (node) => this.#missingTtl(node),
       onDisruption: (isTotal) =>
         log(
           'warn',
@@ -184,15 +185,13 @@ export class NodePart {
     const zone = `${text(scan.regionStart, scan.regionEnd)}:${text(scan.zoneStart, scan.zoneEnd)}`;
     const taints = text(scan.taintsStart, scan.taintsEnd);
     const { bits } = scan;
-    const resourceVersion = this.#nodeInformer.resourceVersionOf(row);
-    let before = 0;
+    this.nodes.revision.set(id, this.#nodeInformer.resourceVersionOf(row));
+    this.nodes.setTaints(id, taints);
     this.nodes.ttl.set(id, scan.ttl + 1);
-    const ttl = this.#missingTtl(id);
-    const isWritten = this.#writer.during({ id, resourceVersion, bits, taints, ttl }, () => {
-      before = this.lifecycle.upsert(id, scan, zone);
-    });
+    const before = this.lifecycle.upsert(id, scan, zone);
     // What was right a moment ago waits: in a cluster that grows it is soon wrong again.
-    if (ttl >= 0 && !isWritten && scan.ttl < 0) this.#writer.annotate(id, ttl);
+    const isMissing = scan.ttl < 0 && this.#missingTtl(id) >= 0;
+    if (isMissing && !this.lifecycle.isTainting(id)) this.#writer.annotate(id);
     if (((before | bits) & NO_EXECUTE_ANY) === 0 || !this.#options.isEviction) return;
     const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
     this.eviction.taintsChanged(id, list, this.#options.monotonicMs());
@@ -209,8 +208,7 @@ export class NodePart {
   #annotateAll(): void {
     for (let id = 0; id < this.nodes.keys.idEnd; id++) {
       if (!this.nodes.exists(id)) continue;
-      const ttl = this.#missingTtl(id);
-      if (ttl >= 0) this.#writer.annotate(id, ttl);
+      if (this.#missingTtl(id) >= 0) this.#writer.annotate(id);
     }
   }
 

@@ -9,15 +9,19 @@
  *   lease      hash of the lease's renewTime, 0 = never seen
  *   zone       index of the zone
  *   ttl        seconds of its annotation + 1, 0 = none; see node-ttl.ts
+ *   revision   resourceVersion of the state that the other columns show
+ *   taints     number of its taints' text, see taint-texts.ts
  *   podHead    first pod of the node's list + 1, 0 = none (the list is pod-table.ts's)
- *   holds      pods that name the node; a row lives while it exists or is held
+ *   holds      pods and leases that name the node, work for it; a row lives while it exists or
+ *              is held
  *
- * 37 bytes a node beside the name.
+ * 47 bytes a node beside the name.
  */
 import { Float64Column, Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
 import { EXISTS } from './node-bits.ts';
+import { TaintTexts } from './taint-texts.ts';
 
 export class NodeTable {
   readonly keys: KeyTable;
@@ -27,8 +31,11 @@ export class NodeTable {
   readonly lease: Uint32Column = new Uint32Column();
   readonly zone: Uint16Column = new Uint16Column();
   readonly ttl: Int32Column = new Int32Column();
+  readonly revision: Float64Column = new Float64Column();
   readonly podHead: Int32Column = new Int32Column();
   readonly holds: Uint32Column = new Uint32Column();
+  readonly #taints = new Uint16Column();
+  readonly #taintTexts = new TaintTexts();
 
   /** Hears of each row that is forgotten, as its number will be another node's. */
   released: (id: number) => void = () => {};
@@ -58,6 +65,17 @@ export class NodeTable {
     return (this.bits.get(id) & EXISTS) !== 0;
   }
 
+  /** `spec.taints` as JSON, empty for none; undefined where it is not kept. */
+  taintsOf(id: number): string | undefined {
+    return this.#taintTexts.textOf(this.#taints.get(id));
+  }
+
+  setTaints(id: number, text: string): void {
+    const before = this.#taints.get(id);
+    this.#taints.set(id, this.#taintTexts.hold(text));
+    this.#taintTexts.release(before);
+  }
+
   hold(id: number): void {
     this.holds.add(id, 1);
   }
@@ -71,6 +89,7 @@ export class NodeTable {
   release(id: number): void {
     if (this.exists(id) || this.holds.get(id) > 0 || !this.keys.has(id)) return;
     this.keys.remove(id);
+    this.setTaints(id, '');
     this.released(id);
   }
 
@@ -81,6 +100,7 @@ export class NodeTable {
     this.lease.set(id, 0);
     this.zone.set(id, 0);
     this.ttl.set(id, 0);
+    this.revision.set(id, 0);
     this.podHead.set(id, 0);
     this.holds.set(id, 0);
   }

@@ -4,6 +4,7 @@ import { Random } from '@megaplane/base/random';
 import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { FakeApi } from '../test/fake-api.ts';
+import { EXISTS } from './node-bits.ts';
 import { NodeTable } from './node-table.ts';
 import { NodeWriter } from './node-writer.ts';
 import { NodeScan } from './node-scan.ts';
@@ -34,6 +35,7 @@ async function world() {
     now: () => '2026-01-01T00:00:00Z',
     onError: (error) => assert.fail(String(error)),
     podsOn: () => [],
+    missingTtl: () => 15,
     onDisruption: () => {},
   });
   const made = await api.request({
@@ -53,11 +55,12 @@ async function world() {
   const scan = new NodeScan();
   scan.scan(made.bytes, 0, made.bytes.length);
   const taints = Buffer.from(made.bytes).toString('utf8', scan.taintsStart, scan.taintsEnd);
-  const resourceVersion = Number(stringAt(made.object, 'metadata', 'resourceVersion'));
-  const seen = { id, resourceVersion, bits: scan.bits, taints, ttl: 15 };
+  nodes.revision.set(id, Number(stringAt(made.object, 'metadata', 'resourceVersion')));
+  nodes.bits.set(id, EXISTS | scan.bits);
+  nodes.setTaints(id, taints);
   const react = async (): Promise<void> => {
     api.asked.length = 0;
-    writer.during(seen, () => writer.syncNoSchedule(id));
+    writer.syncNoSchedule(id);
     for (let i = 0; i < 3; i++) await api.settle();
   };
   const ttlNow = () => {
@@ -65,7 +68,7 @@ async function world() {
     return stringAt({ annotations }, 'annotations', TTL_ANNOTATION);
   };
   const taintsNow = () => listAt(api.objects.get(`${NODES} /n`), 'spec', 'taints');
-  return { api, react, taintsNow, ttlNow, writer, id };
+  return { api, nodes, react, taintsNow, ttlNow, writer, id };
 }
 
 test('a taint goes with one request where an event tells that the node is ready', async () => {
@@ -88,11 +91,50 @@ test('a node that has changed since its event is read once more', async () => {
   assert.deepEqual(taintsNow(), [newer]);
 });
 
-test('what no event asked for begins with reading the node', async () => {
-  const { api, taintsNow, writer, id } = await world();
-  api.asked.length = 0;
-  writer.syncNoSchedule(id);
-  for (let i = 0; i < 3; i++) await api.settle();
+test('a node whose taints are not kept is read first', async () => {
+  const { api, nodes, react, taintsNow, id } = await world();
+  for (let i = 0; i < 20_000; i++) {
+    const key = Buffer.from(`node-${i}`);
+    nodes.setTaints(nodes.rowOf(key, 0, key.length), `[{"key":"k${i}"}]`);
+  }
+  nodes.setTaints(id, '[{"key":"one more"}]');
+  await react();
   assert.deepEqual(api.asked, [`GET ${NODES}/n`, `PATCH ${NODES}/n`]);
   assert.deepEqual(taintsNow(), [OWN]);
+});
+
+test('what waits for a node is done at once, of what the node is by then', async () => {
+  const { api, nodes, writer, id } = await world();
+  const places: number[] = [];
+  for (let i = 0; i < 64; i++) {
+    const key = Buffer.from(`busy-${i}`);
+    places.push(nodes.rowOf(key, 0, key.length));
+    nodes.bits.set(places[i]!, EXISTS);
+  }
+  api.asked.length = 0;
+  for (const place of places) writer.annotate(place);
+  writer.annotate(id);
+  writer.syncNoSchedule(id);
+  writer.annotate(id);
+  assert.equal(api.asked.length, 64, 'as many as are worked on at a time');
+  const contentType = 'application/merge-patch+json';
+  const body = { spec: { taints: [NOT_READY] } };
+  const path = `${NODES}/n`;
+  const changed = await api.request({ method: 'PATCH', path, contentType, body });
+  assert(changed.ok);
+  nodes.revision.set(id, Number(stringAt(changed.object, 'metadata', 'resourceVersion')));
+  nodes.setTaints(id, JSON.stringify([NOT_READY]));
+  for (let i = 0; i < 5; i++) await api.settle();
+  const ours = api.asked.slice(65);
+  assert.deepEqual(ours, [`PATCH ${path}`, `PATCH ${path}`], 'taints, then the annotation');
+});
+
+test('a node that goes while it waits is forgotten after its turn', async () => {
+  const { api, nodes, react, id } = await world();
+  nodes.bits.set(id, 0);
+  const turn = react();
+  nodes.release(id);
+  await turn;
+  assert.deepEqual(api.asked, []);
+  assert.equal(nodes.find('n'), -1);
 });

@@ -3,7 +3,6 @@ import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
-import { Lanes } from './lanes.ts';
 import { leaseHash } from './lease-scan.ts';
 import {
   CONDITION_TYPES,
@@ -13,6 +12,7 @@ import {
   TAINT_UNREACHABLE,
   wantedNoSchedule,
 } from './node-bits.ts';
+import { NodeQueue } from './node-queue.ts';
 import type { LifecycleEffects, NodeLifecycle } from './node-lifecycle.ts';
 import { NodeEvents } from './node-events.ts';
 import { NodeScan } from './node-scan.ts';
@@ -20,7 +20,10 @@ import { TTL_ANNOTATION } from './node-ttl.ts';
 import type { NodeTable } from './node-table.ts';
 import { taintOf } from './tolerations.ts';
 
-const LANES = 64;
+/** Nodes that are worked on at a time. */
+const WIDTH = 64;
+/** Pods of a node that are told at a time. */
+const PODS_AT_ONCE = 16;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 /** An answer to a confirming read that has not come by then counts as none. */
 const CONFIRM_TIMEOUT_MS = 5_000;
@@ -41,20 +44,9 @@ export interface NodeWriterOptions {
   readonly onError: (error: unknown) => void;
   /** Names of the pods on a node, as `namespace/name`. */
   readonly podsOn: (node: number) => readonly string[];
+  /** Seconds that the node's annotation should tell and does not (see node-ttl.ts), or -1. */
+  readonly missingTtl: (node: number) => number;
   readonly onDisruption: (isTotal: boolean) => void;
-}
-
-/** A node as an event shows it. */
-export interface SeenNode {
-  /** Its row. */
-  readonly id: number;
-  readonly resourceVersion: number;
-  /** See node-bits.ts, bits 0 to 22. */
-  readonly bits: number;
-  /** `spec.taints` as JSON, or empty. */
-  readonly taints: string;
-  /** Seconds that its annotation should tell and does not (see node-ttl.ts), or -1. */
-  readonly ttl: number;
 }
 
 /** What new taints are worked out from. */
@@ -62,13 +54,19 @@ interface Tainted {
   readonly resourceVersion: string;
   readonly bits: number;
   readonly taints: readonly JsonValue[];
-  readonly ttl: number;
 }
 
-function taintedOf({ resourceVersion, bits, taints, ttl }: SeenNode): Tainted {
-  const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
-  return { resourceVersion: `${resourceVersion}`, bits, taints: list, ttl };
-}
+/** What is wanted for a node, as bits; see node-queue.ts. */
+const CONFIRM = 1 << 0;
+const NO_SCHEDULE = 1 << 1;
+const NO_EXECUTE = 1 << 2;
+/** Which taint NoExecute; neither: take both away. */
+const IS_NOT_READY = 1 << 3;
+const IS_UNREACHABLE = 1 << 4;
+const LABELS = 1 << 5;
+const ANNOTATION = 1 << 6;
+const PODS = 1 << 7;
+const TELL = 1 << 8;
 
 function ttlOf(seconds: number): JsonObject {
   return seconds < 0 ? {} : { annotations: { [TTL_ANNOTATION]: `${seconds}` } };
@@ -76,17 +74,16 @@ function ttlOf(seconds: number): JsonObject {
 
 export class NodeWriter implements LifecycleEffects {
   readonly #options: NodeWriterOptions;
-  readonly #lanes: Lanes;
+  readonly #queue: NodeQueue;
   readonly #events: NodeEvents;
   readonly #scan = new NodeScan();
   #machine: NodeLifecycle | undefined;
-  #seen: SeenNode | undefined;
-  #isUsed = false;
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
     this.#events = new NodeEvents(options.announce, options.monotonicMs);
-    this.#lanes = new Lanes(LANES, options.onError);
+    const work = (id: number, wanted: number): Promise<void> => this.#work(id, wanted);
+    this.#queue = new NodeQueue(options.nodes, WIDTH, work, options.onError);
   }
 
   /** The machine that is told of each outcome. */
@@ -99,14 +96,49 @@ export class NodeWriter implements LifecycleEffects {
   }
 
   registered(id: number): void {
-    if (!this.#events.take()) return;
-    const path = `/api/v1/nodes/${this.#options.nodes.nameOf(id)}`;
-    this.#lanes.run(async () => {
-      const node = await this.#options.client.request({ method: 'GET', path });
-      if (!node.ok) return;
-      const metadata = objectAt(node.object, 'metadata');
-      this.#events.registered(stringAt(metadata, 'name'), stringAt(metadata, 'uid'));
-    });
+    if (this.#events.take()) this.#queue.add(id, TELL);
+  }
+
+  confirm(id: number): void {
+    this.#queue.add(id, CONFIRM);
+  }
+
+  /** Writes the annotation of a node; taints that are to be written take it with them. */
+  annotate(id: number): void {
+    this.#queue.add(id, ANNOTATION);
+  }
+
+  syncNoSchedule(id: number): void {
+    this.#queue.add(id, NO_SCHEDULE);
+  }
+
+  syncNoExecute(id: number, taint: 'not-ready' | 'unreachable' | 'none'): void {
+    const which = { 'not-ready': IS_NOT_READY, unreachable: IS_UNREACHABLE, none: 0 };
+    this.#queue.add(id, NO_EXECUTE | which[taint]);
+  }
+
+  syncLabels(id: number): void {
+    this.#queue.add(id, LABELS);
+  }
+
+  async #work(id: number, wanted: number): Promise<void> {
+    const { nodes } = this.#options;
+    if (!nodes.exists(id)) return;
+    const name = nodes.nameOf(id);
+    if ((wanted & (NO_SCHEDULE | NO_EXECUTE)) !== 0) await this.#taint(id, name, wanted);
+    if ((wanted & ANNOTATION) !== 0) await this.#annotate(id, name);
+    if ((wanted & LABELS) !== 0) await this.#label(id, name);
+    if ((wanted & CONFIRM) !== 0) await this.#confirm(id, name);
+    if ((wanted & PODS) !== 0) await this.#podsNotReady(id);
+    if ((wanted & TELL) !== 0) await this.#tell(name);
+  }
+
+  async #tell(name: string): Promise<void> {
+    const path = `/api/v1/nodes/${name}`;
+    const node = await this.#options.client.request({ method: 'GET', path });
+    if (!node.ok) return;
+    const metadata = objectAt(node.object, 'metadata');
+    this.#events.registered(stringAt(metadata, 'name'), stringAt(metadata, 'uid'));
   }
 
   /** A node is gone; `bytes` is what it was last, or empty. */
@@ -114,11 +146,6 @@ export class NodeWriter implements LifecycleEffects {
     if (!this.#events.take()) return;
     const node = bytes.length === 0 ? {} : (JSON.parse(bytes.toString('utf8')) as JsonObject);
     this.#events.removed(name, stringAt(node, 'metadata', 'uid'));
-  }
-
-  confirm(id: number): void {
-    const name = this.#options.nodes.nameOf(id);
-    this.#lanes.run(() => this.#confirm(id, name));
   }
 
   async #confirm(id: number, name: string): Promise<void> {
@@ -130,7 +157,7 @@ export class NodeWriter implements LifecycleEffects {
       client.request({ method: 'GET', path: `/api/v1/nodes/${name}`, timeoutMs }),
       client.request({ method: 'GET', path: `${LEASES}/${name}`, timeoutMs }),
     ]);
-    if (machine === undefined || !this.#isRow(id, name)) return;
+    if (machine === undefined || !this.#options.nodes.exists(id)) return;
     if ((!node.ok && node.code !== 404) || (!lease.ok && lease.code !== 404)) {
       return machine.confirmFailed(id);
     }
@@ -142,11 +169,6 @@ export class NodeWriter implements LifecycleEffects {
     if (machine.confirmed(id, this.#scan.heartbeat, renewed, tookMs)) {
       await this.#markUnknown(id, name, node.object);
     }
-  }
-
-  /** Rows are reused; an answer must not go to another node. */
-  #isRow(id: number, name: string): boolean {
-    return this.#options.nodes.exists(id) && this.#options.nodes.nameOf(id) === name;
   }
 
   async #markUnknown(id: number, name: string, node: JsonObject): Promise<void> {
@@ -181,7 +203,14 @@ export class NodeWriter implements LifecycleEffects {
     const text = `Node ${name} status is now: NodeNotReady`;
     const uid = stringAt(node, 'metadata', 'uid');
     announce('Node', '', name, 'Normal', 'NodeNotReady', text, uid);
-    for (const pod of this.#options.podsOn(id)) this.#lanes.run(() => this.#podNotReady(pod));
+    this.#queue.add(id, PODS);
+  }
+
+  async #podsNotReady(id: number): Promise<void> {
+    const pods = this.#options.podsOn(id);
+    for (let i = 0; i < pods.length; i += PODS_AT_ONCE) {
+      await Promise.all(pods.slice(i, i + PODS_AT_ONCE).map((pod) => this.#podNotReady(pod)));
+    }
   }
 
   async #podNotReady(key: string): Promise<void> {
@@ -209,50 +238,37 @@ export class NodeWriter implements LifecycleEffects {
     announce('Pod', namespace, name, 'Warning', 'NodeNotReady', 'Node is not ready', uid);
   }
 
+  async #annotate(id: number, name: string): Promise<void> {
+    const { client, missingTtl } = this.#options;
+    const seconds = missingTtl(id);
+    if (seconds < 0) return;
+    await client.request({
+      method: 'PATCH',
+      path: `/api/v1/nodes/${name}`,
+      contentType: CONTENT.mergePatch,
+      body: { metadata: ttlOf(seconds) },
+    });
+  }
+
   /**
-   * Says that what `act` asks for is because of this state of a node. Its taints are then written
-   * with no reading before, on the condition that the node is still of that revision, and the
-   * annotation with them. Answers whether anything is written.
+   * Taints are written as the node's last event asks for, with no reading before, on the condition
+   * that the node is still of that revision.
    */
-  during(seen: SeenNode, act: () => void): boolean {
-    this.#seen = seen;
-    this.#isUsed = false;
-    act();
-    this.#seen = undefined;
-    return this.#isUsed;
+  async #taint(id: number, name: string, wanted: number): Promise<void> {
+    const known = this.#known(id);
+    if (known === undefined || !(await this.#writeTaints(id, name, known, wanted))) {
+      const node = await this.#read(name);
+      if (node !== undefined) await this.#writeTaints(id, name, node, wanted);
+    }
+    if (this.#options.nodes.exists(id)) this.#machine?.tainted(id);
   }
 
-  /** Writes the annotation of a node alone. */
-  annotate(id: number, seconds: number): void {
-    const path = `/api/v1/nodes/${this.#options.nodes.nameOf(id)}`;
-    const body = { metadata: ttlOf(seconds) };
-    const contentType = CONTENT.mergePatch;
-    this.#lanes.run(async () => {
-      await this.#options.client.request({ method: 'PATCH', path, contentType, body });
-    });
-  }
-
-  syncNoSchedule(id: number): void {
-    this.#taint(id, (node) => this.#withNoSchedule(node));
-  }
-
-  syncNoExecute(id: number, taint: 'not-ready' | 'unreachable' | 'none'): void {
-    const wanted = { 'not-ready': TAINT_NOT_READY, unreachable: TAINT_UNREACHABLE, none: '' };
-    this.#taint(id, (node) => this.#withNoExecute(node.taints, wanted[taint]));
-  }
-
-  #taint(id: number, change: (node: Tainted) => JsonValue[] | undefined): void {
-    const name = this.#options.nodes.nameOf(id);
-    const seen = this.#seen?.id === id ? this.#seen : undefined;
-    this.#isUsed ||= seen !== undefined;
-    this.#lanes.run(async () => {
-      const isDone = seen !== undefined && (await this.#writeTaints(name, taintedOf(seen), change));
-      if (!isDone) {
-        const node = await this.#read(name);
-        if (node !== undefined) await this.#writeTaints(name, node, change);
-      }
-      if (this.#isRow(id, name)) this.#machine?.tainted(id);
-    });
+  #known(id: number): Tainted | undefined {
+    const { nodes } = this.#options;
+    const text = nodes.taintsOf(id);
+    if (text === undefined) return undefined;
+    const taints = text === '' ? [] : (JSON.parse(text) as JsonValue[]);
+    return { resourceVersion: `${nodes.revision.get(id)}`, bits: nodes.bits.get(id), taints };
   }
 
   async #read(name: string): Promise<Tainted | undefined> {
@@ -264,32 +280,42 @@ export class NodeWriter implements LifecycleEffects {
       resourceVersion: stringAt(node.object, 'metadata', 'resourceVersion'),
       bits: this.#scan.bits,
       taints: listAt(node.object, 'spec', 'taints'),
-      ttl: -1,
     };
   }
 
   /** False where the node has become another since. */
-  async #writeTaints(
-    name: string,
-    node: Tainted,
-    change: (node: Tainted) => JsonValue[] | undefined,
-  ): Promise<boolean> {
-    const taints = change(node);
+  async #writeTaints(id: number, name: string, node: Tainted, wanted: number): Promise<boolean> {
+    const { client, missingTtl } = this.#options;
+    const taints = this.#taintsWanted(node, wanted);
     if (taints === undefined) return true;
-    const answer = await this.#options.client.request({
+    const answer = await client.request({
       method: 'PATCH',
       path: `/api/v1/nodes/${name}`,
       contentType: CONTENT.mergePatch,
       body: {
-        metadata: { resourceVersion: node.resourceVersion, ...ttlOf(node.ttl) },
+        metadata: { resourceVersion: node.resourceVersion, ...ttlOf(missingTtl(id)) },
         spec: { taints: taints.length === 0 ? null : taints },
       },
     });
     return answer.code !== 409;
   }
 
+  /** The node's taints as they should be; undefined if they are. */
+  #taintsWanted(node: Tainted, wanted: number): JsonValue[] | undefined {
+    const scheduling =
+      (wanted & NO_SCHEDULE) === 0 ? undefined : this.#withNoSchedule(node.bits, node.taints);
+    if ((wanted & NO_EXECUTE) === 0) return scheduling;
+    const key =
+      (wanted & IS_NOT_READY) !== 0
+        ? TAINT_NOT_READY
+        : (wanted & IS_UNREACHABLE) !== 0
+          ? TAINT_UNREACHABLE
+          : '';
+    return this.#withNoExecute(scheduling ?? node.taints, key) ?? scheduling;
+  }
+
   /** The node's taints with those of its conditions as they should be; undefined if they are. */
-  #withNoSchedule({ bits, taints }: Tainted): JsonValue[] | undefined {
+  #withNoSchedule(bits: number, taints: readonly JsonValue[]): JsonValue[] | undefined {
     const wanted = wantedNoSchedule(bits) >>> NO_SCHEDULE_SHIFT;
     const keys: readonly string[] = NO_SCHEDULE_TAINTS;
     const kept = taints.filter((one) => {
@@ -322,23 +348,21 @@ export class NodeWriter implements LifecycleEffects {
     return [...kept, { key: wanted, effect: 'NoExecute', timeAdded: this.#options.now() }];
   }
 
-  syncLabels(id: number): void {
-    const name = this.#options.nodes.nameOf(id);
-    this.#lanes.run(async () => {
-      const path = `/api/v1/nodes/${name}`;
-      const node = await this.#options.client.request({ method: 'GET', path });
-      const from = node.ok ? objectAt(node.object, 'metadata', 'labels') : undefined;
-      const labels: JsonObject = {};
-      for (const part of ['os', 'arch']) {
-        const value = stringAt(from, `kubernetes.io/${part}`);
-        if (value !== '') labels[`beta.kubernetes.io/${part}`] = value;
-      }
-      if (node.ok && Object.keys(labels).length > 0) {
-        const body = { metadata: { labels } };
-        const contentType = CONTENT.mergePatch;
-        await this.#options.client.request({ method: 'PATCH', path, contentType, body });
-      }
-      if (this.#isRow(id, name)) this.#machine?.labelled(id);
-    });
+  async #label(id: number, name: string): Promise<void> {
+    const { client, nodes } = this.#options;
+    const path = `/api/v1/nodes/${name}`;
+    const node = await client.request({ method: 'GET', path });
+    const from = node.ok ? objectAt(node.object, 'metadata', 'labels') : undefined;
+    const labels: JsonObject = {};
+    for (const part of ['os', 'arch']) {
+      const value = stringAt(from, `kubernetes.io/${part}`);
+      if (value !== '') labels[`beta.kubernetes.io/${part}`] = value;
+    }
+    if (node.ok && Object.keys(labels).length > 0) {
+      const body = { metadata: { labels } };
+      const contentType = CONTENT.mergePatch;
+      await client.request({ method: 'PATCH', path, contentType, body });
+    }
+    if (nodes.exists(id)) this.#machine?.labelled(id);
   }
 }
