@@ -2,13 +2,15 @@
 /**
  * A file that was removed, or whose directory was removed or moved, takes writes and flushes as
  * before: nothing fails, and all of it is gone with the process. What the store holds is in memory,
- * so when the file that is written is not found under its name any more, the directory is made
- * anew, its lock taken again, and a snapshot of everything begun, behind a new segment of the log.
+ * so when the file that is written or the lock is not found under its name any more, the directory
+ * is made anew, its lock taken again, and a snapshot of everything begun, behind a new segment of
+ * the log. The lock tells also when the log's thread has made the directory for a file just then.
  */
 import { fstat, stat, type Stats } from 'node:fs';
+import { promisify } from 'node:util';
 import { join } from 'node:path';
 import { makeDirectory } from '@megaplane/base/directory';
-import type { DirectoryLock } from './lock.ts';
+import { type DirectoryLock, isGone } from './lock.ts';
 import type { Log } from './log.ts';
 import { logName } from './log-files.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -26,37 +28,53 @@ export interface HomeParts {
   readonly snapshots: Snapshots;
 }
 
-/** Looks again and again; returns how to stop it. */
-export function keepHome(parts: HomeParts): () => void {
-  const { dir, log, snapshots } = parts;
-  let misses = 0;
-  let isLooking = false;
-  const timer = setInterval(() => {
-    if (isLooking || snapshots.isRunning || log.file < 0) return;
-    isLooking = true;
-    isMissing(join(dir, logName(log.segment)), log.file, (missing) => {
-      isLooking = false;
-      misses = missing ? misses + 1 : 0;
-      if (misses < MISSES_MAX) return;
-      misses = 0;
-      returnHome(parts);
-    });
-  }, LOOK_MS);
-  timer.unref();
-  return () => clearInterval(timer);
+export interface Home {
+  /** Looks no more. */
+  stop(): void;
+  /** Looks once more, before the process ends; what is missing is begun to be written anew. */
+  lookLast(): Promise<void>;
 }
 
+/** Looks again and again. */
+export function keepHome(parts: HomeParts): Home {
+  let misses = 0;
+  let isLooking = false;
+  /** Until the snapshot that a return began is done, the new files are only coming. */
+  let isReturning = false;
+  const look = async (missesMax: number): Promise<void> => {
+    isReturning &&= parts.snapshots.isRunning;
+    if (isLooking || isReturning || parts.log.file < 0) return;
+    isLooking = true;
+    misses = (await isMissing(parts)) ? misses + 1 : 0;
+    isLooking = false;
+    if (misses < missesMax) return;
+    misses = 0;
+    isReturning = true;
+    returnHome(parts);
+  };
+  const timer = setInterval(() => void look(MISSES_MAX), LOOK_MS);
+  timer.unref();
+  return { stop: () => clearInterval(timer), lookLast: () => look(1) };
+}
+
+/** Is the log's file or the lock not there, or another one? */
+async function isMissing({ dir, log, lock }: HomeParts): Promise<boolean> {
+  const isLost = await new Promise<boolean>((resolve) => lock.isLost(resolve));
+  return isLost || isOther(join(dir, logName(log.segment)), log.file);
+}
+
+const statOf = promisify<string, Stats>(stat);
+const fstatOf = promisify<number, Stats>(fstat);
+
 /** Is there no such file, or another one than the open one? A disk that fails tells nothing. */
-function isMissing(path: string, fd: number, tell: (missing: boolean) => void): void {
-  stat(path, (failure, named: Stats | undefined) => {
-    if (failure !== null) {
-      tell(failure.code === 'ENOENT' || failure.code === 'ENOTDIR');
-      return;
-    }
-    fstat(fd, (error, open) => {
-      tell(error === null && (named?.ino !== open.ino || named.dev !== open.dev));
-    });
-  });
+async function isOther(path: string, fd: number): Promise<boolean> {
+  try {
+    const named = await statOf(path);
+    const open = await fstatOf(fd);
+    return named.ino !== open.ino || named.dev !== open.dev;
+  } catch (error) {
+    return isGone(error);
+  }
 }
 
 function returnHome({ dir, store, lock, snapshots }: HomeParts): void {

@@ -4,14 +4,16 @@
  * killed does not lock anybody out, and a process id that was given to another program does not
  * either.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFile, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ATTEMPTS_MAX = 5;
 
 export interface DirectoryLock {
   release(): void;
-  /** Takes it once more where its file is gone. Throws as `lockDirectory` when another has it. */
+  /** Tells whether its file is gone, or names somebody else. A disk that fails tells no. */
+  isLost(tell: (isLost: boolean) => void): void;
+  /** Takes it once more where its file is gone. Throws when it names somebody else. */
   retake(): void;
 }
 
@@ -26,20 +28,21 @@ export function lockDirectory(dir: string): DirectoryLock {
       if (tryLink(draft, path)) {
         return {
           release: () => release(path, mine),
+          isLost: (tell) =>
+            readFile(path, 'latin1', (failure, found) =>
+              tell(failure === null ? found !== mine : isGone(failure)),
+            ),
           retake: () => {
-            if (readOrNull(path) !== mine) lockDirectory(dir);
+            const found = readOrNull(path);
+            // Its process may be of another container, where nobody here can see whether it runs.
+            if (found !== null && found !== mine) throw inUse(dir, found);
+            if (found === null) lockDirectory(dir);
           },
         };
       }
       const theirs = readOrNull(path);
       if (theirs === null) continue;
-      if (isHeld(theirs)) {
-        const pid = theirs.split(' ')[0] ?? '?';
-        throw new Error(
-          `the data directory ${dir} is in use by process ${pid}; ` +
-            'stop that process, or give this one another directory',
-        );
-      }
+      if (isHeld(theirs)) throw inUse(dir, theirs);
       // Only one of two that see the same stale lock can take it out of the way.
       const stale = join(dir, `lock.stale.${process.pid}`);
       if (tryRename(path, stale)) {
@@ -51,6 +54,18 @@ export function lockDirectory(dir: string): DirectoryLock {
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+function inUse(dir: string, line: string): Error {
+  return new Error(
+    `the data directory ${dir} is in use by process ${line.split(' ')[0] ?? '?'}; ` +
+      'stop that process, or give this one another directory',
+  );
+}
+
+/** No file has this name, or what was its directory is none any more. */
+export function isGone(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 function tryLink(from: string, to: string): boolean {

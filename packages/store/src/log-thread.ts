@@ -18,7 +18,7 @@ import {
 
 export type WorkerNews =
   | { readonly kind: 'segment'; readonly fd: number; readonly segment: number }
-  | { readonly kind: 'snapshot'; readonly segment: number }
+  | { readonly kind: 'snapshot'; readonly isNamed: boolean }
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Who does the jobs of a log. */

@@ -7,11 +7,9 @@
  *
  * Any failure of the disk is final: the state says so, the count stops, the message goes up.
  */
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { DiskTimes } from './disk-times.ts';
-import { FrameFile } from './frame-file.ts';
+import { DirectoryDisk } from './log-disk.ts';
 import { LogJobs } from './log-jobs.ts';
 import {
   LOG_SEGMENT_BYTES,
@@ -23,26 +21,13 @@ import {
   type WorkerStart,
   writeFailure,
 } from './log-files.ts';
-import { type LogDisk, LogWriter } from './log-writer.ts';
+import { LogWriter } from './log-writer.ts';
 
 const start = workerData as WorkerStart;
 const words = new Int32Array(start.words);
-const at = (name: string): string => join(start.dir, name);
-
-const disk: LogDisk = {
-  create: (name, isNew, header) => new FrameFile(at(name), isNew ? 'wx' : 'w', header),
-  sync: () => {
-    const fd = openSync(start.dir, 'r');
-    fsyncSync(fd);
-    closeSync(fd);
-  },
-  rename: (from, to) => renameSync(at(from), at(to)),
-  list: () => readdirSync(start.dir),
-  remove: (name) => rmSync(at(name)),
-};
 
 const writer = new LogWriter({
-  disk,
+  disk: new DirectoryDisk(start.dir),
   clusterId: Buffer.from(start.clusterId),
   memberId: Buffer.from(start.memberId),
   segment: start.segment,
@@ -53,7 +38,7 @@ const writer = new LogWriter({
   flushedElsewhere: (segment) =>
     Atomics.load(words, WORD_FLUSHED_SEGMENT) === segment ? Atomics.load(words, WORD_FLUSHED) : 0,
   onSegment: (fd, segment) => parentPort?.postMessage({ kind: 'segment', fd, segment }),
-  onSnapshot: (segment) => parentPort?.postMessage({ kind: 'snapshot', segment }),
+  onSnapshot: (isNamed) => parentPort?.postMessage({ kind: 'snapshot', isNamed }),
 });
 
 function run(): void {

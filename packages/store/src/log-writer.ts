@@ -32,11 +32,15 @@ export interface LogFile {
 
 /** The directory of a log. */
 export interface LogDisk {
-  /** A file with a header; `isNew` refuses one that exists. */
+  /**
+   * A file with a header; `isNew` refuses one that exists. Where the directory was removed it is
+   * made anew: what is missing in it is somebody else's to notice, see home.ts.
+   */
   create(name: string, isNew: boolean, header: Buffer): LogFile;
   /** Makes names durable. */
   sync(): void;
-  rename(from: string, to: string): void;
+  /** False when there is no such file any more. */
+  rename(from: string, to: string): boolean;
   list(): readonly string[];
   remove(name: string): void;
 }
@@ -54,7 +58,8 @@ export interface LogWriterOptions {
   /** Bytes of a segment that somebody else has flushed. */
   readonly flushedElsewhere: (segment: number) => number;
   readonly onSegment: (fd: number, segment: number) => void;
-  readonly onSnapshot: (segment: number) => void;
+  /** Told false when the file was removed before it got its name. */
+  readonly onSnapshot: (isNamed: boolean) => void;
 }
 
 export class LogWriter {
@@ -187,13 +192,16 @@ export class LogWriter {
     this.#snapshot.close();
     this.#snapshot = null;
     const segment = this.#snapshotSegment;
-    disk.rename(SNAPSHOT_PART, snapshotName(segment));
+    if (!disk.rename(SNAPSHOT_PART, snapshotName(segment))) {
+      onSnapshot(false);
+      return;
+    }
     disk.sync();
     times.snapshots.record((nowMs() - this.#snapshotStartMs) / 1000);
     for (const name of disk.list()) {
       const number = isLogFile(name);
       if (number !== null && number < segment) disk.remove(name);
     }
-    onSnapshot(segment);
+    onSnapshot(true);
   }
 }

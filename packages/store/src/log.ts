@@ -79,7 +79,7 @@ export class Log {
   readonly #stopFlushing: () => void;
   #isStopping = false;
   #isWaiting = false;
-  /** Called when the worker has finished a snapshot, and when slots are free again. */
+  /** Called when the worker has finished a snapshot, or found that somebody removed it. */
   onSnapshot: () => void = () => {};
   segment: number;
   /** Bytes written to the current segment and the ones since the last snapshot. */
@@ -130,6 +130,8 @@ export class Log {
         this.segment = news.segment;
         break;
       case 'snapshot':
+        if (news.isNamed) this.#countSnapshot();
+        this.#snapshotGrows = 0;
         this.onSnapshot();
         break;
       case 'failed':
@@ -320,10 +322,13 @@ export class Log {
 
   endSnapshot(): void {
     this.#give(JOB_SNAPSHOT_END, false, 0, 0);
-    this.snapshotBytes = this.#snapshotGrows;
-    this.#snapshotGrows = 0;
-    this.bytesSinceSnapshot -= this.#bytesAtCut;
     this.#wait();
+  }
+
+  /** What it replaces is gone; one that was lost replaces nothing, and the next is due at once. */
+  #countSnapshot(): void {
+    this.snapshotBytes = this.#snapshotGrows;
+    this.bytesSinceSnapshot -= this.#bytesAtCut;
   }
 
   /** False when the log has failed. */

@@ -141,7 +141,7 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
   store.batch.term(term, boot.high, boot.low);
   const snapshots = new Snapshots(store, log, term, boot);
   const clockwork = startClockwork(store, log, snapshots);
-  const leaveHome = keepHome({ dir, store, log, lock, snapshots });
+  const home = keepHome({ dir, store, log, lock, snapshots });
   store.onDirty();
   const bytes = found?.bytes ?? 0;
   return {
@@ -155,7 +155,8 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
     defragment: () => defragment(store, snapshots),
     close: async () => {
       clockwork.stop();
-      leaveHome();
+      home.stop();
+      await home.lookLast();
       await writeLast(store, log, snapshots);
       await log.close();
       lock.release();

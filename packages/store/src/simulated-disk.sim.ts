@@ -126,11 +126,12 @@ export class SimulatedDisk implements LogDisk {
     this.#synced = new Map(this.#names);
   }
 
-  rename(from: string, to: string): void {
+  rename(from: string, to: string): boolean {
     const content = this.#names.get(from);
     if (content === undefined) throw new DiskError('ENOENT');
     this.#names.delete(from);
     this.#names.set(to, content);
+    return true;
   }
 
   list(): readonly string[] {

@@ -56,7 +56,7 @@ class SimulatedThread implements LogThread, LogWorld {
       segmentBytes: SEGMENT_BYTES,
       flushedElsewhere: (segment) => (words[6] === segment ? (words[5] ?? 0) : 0),
       onSegment: (fd, segment) => onNews({ kind: 'segment', fd, segment }),
-      onSnapshot: (segment) => onNews({ kind: 'snapshot', segment }),
+      onSnapshot: (isNamed) => onNews({ kind: 'snapshot', isNamed }),
     });
     this.#guarded(() => {
       writer.start(start.firstRevision);

@@ -165,6 +165,7 @@ export class Snapshots {
 
   /** One slice, or the start when the log has grown enough. */
   step(): void {
+    if (this.#isEnding) return;
     if (!this.#isWriting) {
       const kept = this.#keptBytes();
       const garbage = this.#log.bytesSinceSnapshot + this.#log.snapshotBytes - kept;
