@@ -13,7 +13,13 @@ import { createWarnings, updateWarnings } from '@megaplane/machinery/warnings/wa
 import type { WrittenNumbers } from '@megaplane/machinery/written-numbers';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { customFaults, defaultCustom, formCustom, type Warn } from './custom/custom-objects.ts';
+import {
+  customFaults,
+  defaultCustom,
+  formApplied,
+  formCustom,
+  type Warn,
+} from './custom/custom-objects.ts';
 import { scalerToV2, settleScaler } from './scaler-conversion.ts';
 import { findServed, type Served } from './served.ts';
 
@@ -44,6 +50,11 @@ export function refitted(
   if (custom !== null) return formCustom(custom, object, isStrict);
   const type = findTypeOfKind(resource.apiVersion, resource.kind);
   return type === undefined ? null : refit(type, object, isStrict, numbers, true);
+}
+
+/** The same of what an apply made, of which custom kinds drop nothing. */
+export function refittedApplied(formed: Formed, object: JsonObject): Body | null {
+  return formed.custom === null ? refitted(formed, object, false) : formApplied(object, false);
 }
 
 /** What is known of the kind, for strategic patches; undefined for custom resources. */

@@ -86,6 +86,40 @@ test('apply merges lists by their keys, and refuses what is not declared', () =>
   assert.match(messageOf(apply('one', { size: 1, nope: 1 })), /field not declared in schema/);
 });
 
+test('a null that is applied is no field left out', () => {
+  const text = { type: 'string' };
+  const properties = { a: text, b: { ...text, nullable: true }, c: { ...text, default: 'x' } };
+  const { ask } = started({ type: 'object', properties });
+  const apply = (spec: object): ExchangeModel =>
+    ask('PATCH', `${WIDGETS}/a?fieldManager=one`, widget('a', spec), APPLY);
+  assert.match(messageOf(apply({ a: null })), /spec\.a in body must be of type string: "null"$/);
+  assert.deepEqual(specOf(apply({ b: null, c: null })), { b: null, c: 'x' });
+  assert.equal(ask('POST', WIDGETS, widget('b', { a: null })).status, 201);
+});
+
+test('nobody owns an object whose values rules let pass, but types do not', () => {
+  const { ask } = started({
+    type: 'object',
+    properties: { a: { type: 'string', format: 'cidr' } },
+  });
+  const owners = (exchange: ExchangeModel): unknown =>
+    (JSON.parse(exchange.text) as { metadata: { managedFields?: unknown } }).metadata.managedFields;
+  assert.equal(owners(ask('POST', WIDGETS, widget('a', { a: [1.5] }))), undefined);
+  const text = ask('POST', WIDGETS, widget('b', { a: '10.0.0.0/8' }));
+  assert.notEqual(owners(text), undefined);
+  assert.equal(owners(ask('PATCH', `${WIDGETS}/b`, { spec: { a: [] } }, MERGE)), undefined);
+});
+
+test('numbers in keys of lists have exponents of two digits', () => {
+  const items = { type: 'object', required: ['n'], properties: { n: { type: 'number' } } };
+  const list = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['n'] };
+  const { ask } = started({ type: 'object', properties: { l: { type: 'array', items, ...list } } });
+  const made = ask('POST', WIDGETS, widget('a', { l: [{ n: 5e-7 }] }));
+  assert.match(made.text, /"k:\{\\"n\\":5e-07\}"/);
+  const applied = ask('PATCH', `${WIDGETS}/a?fieldManager=one`, widget('a', { l: 5e-7 }), APPLY);
+  assert.match(messageOf(applied), /expected list, got &\{5e-07\}$/);
+});
+
 test('what a stricter schema refuses may stay until it changes, with a warning', () => {
   const { ask, settle } = started({ type: 'object', properties: { size: { type: 'integer' } } });
   assert.equal(ask('POST', WIDGETS, widget('a', { size: 500 })).status, 201);

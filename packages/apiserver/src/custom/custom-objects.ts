@@ -136,6 +136,19 @@ const METADATA_OWNER = findTypeOfKind('v1', 'Namespace');
  * dropped is told where `isTracked`.
  */
 export function formCustom(custom: CustomVersion, object: JsonObject, isTracked: boolean): Body {
+  const formed = formApplied(object, isTracked);
+  if (!formed.ok) return formed;
+  const schema = custom.schemas.schemaOf(custom);
+  const { unknown, fault } = schema.decode(formed.object, { isTracked, isStored: false });
+  if (fault !== null) return { ok: false, message: `${fault.field}: ${fault.body}` };
+  return { ...formed, strictErrors: [...formed.strictErrors, ...unknown.map(unknownField)] };
+}
+
+/**
+ * An object that an apply made: nothing is dropped of it but unknown metadata. Its fields fit their
+ * types, and a null that somebody applies is one, which the schema may refuse.
+ */
+export function formApplied(object: JsonObject, isTracked: boolean): Body {
   const { kind, apiVersion, metadata, ...rest } = object;
   const strict: string[] = [];
   let own: JsonObject = {};
@@ -154,10 +167,6 @@ export function formCustom(custom: CustomVersion, object: JsonObject, isTracked:
     metadata: own,
     ...rest,
   };
-  const schema = custom.schemas.schemaOf(custom);
-  const { unknown, fault } = schema.decode(formed, { isTracked, isStored: false });
-  if (fault !== null) return { ok: false, message: `${fault.field}: ${fault.body}` };
-  strict.push(...unknown.map(unknownField));
   return { ok: true, object: formed, strictErrors: strict };
 }
 

@@ -16,7 +16,7 @@ import { countMembersIn } from '@megaplane/machinery/typed-json';
 import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
 import { checkSize } from '../body.ts';
 import { checkName, checkNamespace } from '../object-meta.ts';
-import { refitted, typeOf } from '../schema-gate.ts';
+import { refittedApplied, typeOf } from '../schema-gate.ts';
 import type { Change } from '../updating.ts';
 import type { WriteOptions } from '../write-options.ts';
 import type { WriteContext } from '../writing.ts';
@@ -121,7 +121,7 @@ function applyTo(
   const packed = packManaged(applied.value.managed) ?? '';
   const { object } = applied.value;
   const current = object ?? live ?? scope.empty;
-  const form = refitted(served, current, false);
+  const form = refittedApplied(served, current);
   if (form === null) return failed(unclassified(`no type of ${apiVersion} ${kind}`));
   if (!form.ok) {
     const own = objectAt(config, 'metadata');

@@ -37,7 +37,7 @@ import {
   type Versions,
 } from './ownership.ts';
 import { printPath } from './path-element.ts';
-import { faultsText, typedFaults, type TypedFault } from './typed-faults.ts';
+import { faultsText, fitsForms, typedFaults, type TypedFault } from './typed-faults.ts';
 
 const BEFORE_FIRST_APPLY = 'before-first-apply';
 const FIRST_FAILED = 'failed to create manager for existing fields';
@@ -88,6 +88,13 @@ function misfits(
   return typedFaults(versions.schema, { ...live, metadata }, true);
 }
 
+/** Rules of custom kinds let values pass that are not of their type: lists where texts stand. */
+function isUntyped({ versions, formedSince }: FieldScope, next: JsonObject): boolean {
+  if (formedSince < 0) return false;
+  const { managedFields: _, ...metadata } = objectAt(next, 'metadata') ?? {};
+  return !fitsForms(versions.schema, { ...next, metadata });
+}
+
 /** Versions with schemas of their own: what one has, another may not know, and cannot compare. */
 function isUnknownElsewhere(
   { versions, formedSince }: FieldScope,
@@ -119,6 +126,7 @@ export function trackUpdate(
   if (managed.owners.size === 0 && live !== null) return managed;
   if (live !== null && misfits(scope, live, managed).length > 0) return emptyManaged();
   if (live !== null && isUnknownElsewhere(scope, next, managed)) return emptyManaged();
+  if (isUntyped(scope, next)) return emptyManaged();
   return update(scope, live ?? scope.empty, next, managed, scope.manager);
 }
 

@@ -17,6 +17,7 @@ import {
 import type { FieldSet } from './field-set.ts';
 import { HOLE, holedStep, type Holed } from './holed-fields.ts';
 import { compareSteps, compareText, stepOfItem } from './path-element.ts';
+import { fitsScalar } from './typed-faults.ts';
 
 /** Members of metadata that nobody owns, see the field manager. */
 export const UNTRACKED_METADATA: readonly string[] = [
@@ -57,7 +58,10 @@ export function newFields(
 
 class Walk {
   readonly fills: string[] = [];
-  /** An item has no key: nobody owns anything of an object that does not fit its schema. */
+  /**
+   * An item has no key, a value is not of its type: nobody owns anything of an object that does not
+   * fit its schema.
+   */
   isUntyped = false;
 
   /** What stands for a field or an item; '' where it is not in the set. */
@@ -65,6 +69,7 @@ class Walk {
     const form = formOf(schema, after);
     if (form === 'map' && schema.map !== null) return this.#map(schema.map, before, after);
     if (form === 'list' && schema.list !== null) return this.#list(schema.list, before, after);
+    if (schema.scalar !== null && !fitsScalar(schema.scalar, after)) this.isUntyped = true;
     return leaf(before, after);
   }
 

@@ -20,10 +20,17 @@ const PARSED_MAX = 65_536;
 /** JSON as Go writes it: keys sorted, and what HTML would trip over escaped. */
 export function goJson(value: JsonValue): string {
   if (typeof value === 'string') return goString(value);
+  if (typeof value === 'number') return numberText(value);
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`;
   const fields = Object.keys(value).sort(compareText);
   return `{${fields.map((name) => `${goString(name)}:${goJson(value[name] ?? null)}`).join(',')}}`;
+}
+
+/** Exponents have two digits at least. */
+function numberText(value: number): string {
+  const text = JSON.stringify(value);
+  return text.includes('e') ? text.replace(/(e[+-])(\d)$/, '$10$2') : text;
 }
 
 function goString(text: string): string {

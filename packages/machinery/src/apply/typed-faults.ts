@@ -9,6 +9,7 @@ import {
   type MapForm,
   type ScalarForm,
 } from './field-schema.ts';
+import { goNumber } from '../custom/go-texts.ts';
 import { printStep, stepOfItem } from './path-element.ts';
 
 /** One finding: where, in printed steps, and what. */
@@ -107,19 +108,49 @@ function checkMembers(
   }
 }
 
-function scalarFault(form: ScalarForm | null, value: JsonValue): string {
+/** Whether a scalar is of its form; null is of all. */
+export function fitsScalar(form: ScalarForm, value: JsonValue): boolean {
+  if (value === null) return true;
   switch (form) {
     case 'numeric':
-      if (typeof value === 'number') return '';
+      return typeof value === 'number';
+    case 'string':
+      return typeof value === 'string';
+    case 'boolean':
+      return typeof value === 'boolean';
+    case 'untyped':
+      return typeof value !== 'object';
+  }
+}
+
+/** Whether each value is of a form that its schema allows; keys of lists are not looked at. */
+export function fitsForms(schema: FieldSchema, value: JsonValue): boolean {
+  if (value === null) return true;
+  const { scalar, list, map } = schema;
+  if (typeof value !== 'object') return scalar !== null && fitsScalar(scalar, value);
+  if (Array.isArray(value)) {
+    return list !== null && value.every((item) => fitsForms(list.items, item));
+  }
+  if (map === null) return false;
+  for (const name in value) {
+    const member = memberSchema(map, name);
+    if (member === undefined || !fitsForms(member, value[name] ?? null)) return false;
+  }
+  return true;
+}
+
+function scalarFault(form: ScalarForm | null, value: JsonValue): string {
+  if (fitsScalar(form ?? 'untyped', value)) return '';
+  switch (form) {
+    case 'numeric':
       return `expected numeric (int or float), got ${goType(value)}`;
     case 'string':
-      if (typeof value === 'string') return '';
       return `expected string, got &value.valueUnstructured{Value:${goSyntax(value)}}`;
     case 'boolean':
-      return typeof value === 'boolean' ? '' : `expected boolean, got ${goValue(value)}`;
+      return `expected boolean, got ${goValue(value)}`;
     case 'untyped':
     case null:
-      return typeof value === 'object' ? `expected any scalar, got ${goValue(value)}` : '';
+      return `expected any scalar, got ${goValue(value)}`;
   }
 }
 
@@ -137,6 +168,7 @@ function goValue(value: JsonValue): string {
 
 function goPlain(value: JsonValue): string {
   if (value === null) return '<nil>';
+  if (typeof value === 'number') return goNumber(value);
   if (typeof value !== 'object') return String(value);
   if (Array.isArray(value)) return `[${value.map(goPlain).join(' ')}]`;
   const names = Object.keys(value).sort();
@@ -147,6 +179,7 @@ function goPlain(value: JsonValue): string {
 function goSyntax(value: JsonValue): string {
   if (value === null) return 'interface {}(nil)';
   if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'number') return goNumber(value);
   if (typeof value !== 'object') return String(value);
   if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
   const members = Object.keys(value)

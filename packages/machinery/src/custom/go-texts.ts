@@ -9,9 +9,20 @@ export function isGoInt(value: number): boolean {
   return Number.isInteger(value) && value < INT64_END && value >= -INT64_END;
 }
 
+/** What Go makes of a float64 as an int64 on amd64: what is out of range is the least of all. */
+export function toInt64(value: number): number {
+  const whole = Math.trunc(value);
+  return isGoInt(whole) ? whole : -INT64_END;
+}
+
+/** An int64 in full: the last digits of large ones, too. */
+export function int64Text(value: number): string {
+  return Number.isSafeInteger(value) ? String(value) : String(BigInt(value));
+}
+
 /** `%v` of a number that came as JSON: an int64 where it is one, else a float64. */
 export function goNumber(value: number): string {
-  return isGoInt(value) ? String(value) : doubleText(value);
+  return isGoInt(value) ? int64Text(value) : doubleText(value);
 }
 
 const ESCAPES: Readonly<Record<string, string>> = {

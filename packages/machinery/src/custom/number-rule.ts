@@ -3,7 +3,7 @@
  * integer there, and bounds are cut to integers beside one.
  */
 import { doubleText } from '../cel/standard-library.ts';
-import { isGoInt } from './go-texts.ts';
+import { int64Text, isGoInt, toInt64 } from './go-texts.ts';
 
 export interface NumberRule {
   /** The one type of the node, where it is a number's; '' for int-or-string and open types. */
@@ -60,7 +60,7 @@ export function numberFaults(
   if (minimum !== undefined) {
     const fits = isInRange(minimum, rule);
     if (!fits) (found ??= []).push(rangeFault('Minimum boundary', rule, path));
-    const bound = fits && isGoInt(value) ? Math.trunc(minimum) : minimum;
+    const bound = fits && isGoInt(value) ? toInt64(minimum) : minimum;
     const isBelow = rule.isMinimumExclusive ? value <= bound : value < bound;
     const words = rule.isMinimumExclusive ? 'greater than' : 'greater than or equal to';
     if (isBelow) (found ??= []).push(boundFault(words, bound, value, path, fits));
@@ -68,7 +68,7 @@ export function numberFaults(
   if (maximum !== undefined) {
     const fits = isInRange(maximum, rule);
     if (!fits) (found ??= []).push(rangeFault('Maximum boundary', rule, path));
-    const bound = fits && isGoInt(value) ? Math.trunc(maximum) : maximum;
+    const bound = fits && isGoInt(value) ? toInt64(maximum) : maximum;
     const isAbove = rule.isMaximumExclusive ? value >= bound : value > bound;
     const words = rule.isMaximumExclusive ? 'less than' : 'less than or equal to';
     if (isAbove) (found ??= []).push(boundFault(words, bound, value, path, fits));
@@ -89,7 +89,7 @@ function boundFault(
 
 /** A bound is an int64 beside one that it fits, and a float64 beside all else. */
 function boundText(bound: number, isWhole: boolean): string {
-  return isWhole ? String(bound) : doubleText(bound);
+  return isWhole ? int64Text(bound) : doubleText(bound);
 }
 
 function multipleFault(
@@ -102,7 +102,7 @@ function multipleFault(
   const fits = isInRange(multipleOf, rule);
   if (!fits) found.push(rangeFault('MultipleOf', rule, path));
   const isWhole = fits && isGoInt(value);
-  const factor = isWhole ? Math.trunc(multipleOf) : multipleOf;
+  const factor = isWhole ? toInt64(multipleOf) : multipleOf;
   if (factor <= 0) {
     const shown = boundText(factor, isWhole);
     const text = `factor MultipleOf declared for ${path} must be positive: ${shown}`;

@@ -47,6 +47,18 @@ test('a bound is printed as an integer beside integers, else as a float', () => 
   ]);
 });
 
+test('a bound beyond 64 bits is the least integer beside integers, as Go converts it', () => {
+  const huge = { type: 'number', minimum: 1e21 };
+  assert.deepEqual(faults(huge, 5), []);
+  const about = 'spec in body should be';
+  assert.deepEqual(faults(huge, 0.5), [
+    `spec: Invalid value: 0.5: ${about} greater than or equal to 1e+21`,
+  ]);
+  assert.deepEqual(faults({ type: 'number', maximum: 1e21 }, 5), [
+    `spec: Invalid value: 5: ${about} less than or equal to -9223372036854775808`,
+  ]);
+});
+
 test('alternatives that all fail show the faults of the one that came furthest', () => {
   const either = {
     type: 'object',
