@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { ENDPOINTS_PER_SLICE_MAX, planSlices } from './endpoint-slices.ts';
 import { ADDRESSES_MAX, planEndpoints } from './endpoints-object.ts';
 import { TriggerTimes, type Backend } from './service-endpoints.ts';
+import { TopologyHints } from './topology-hints.ts';
 
 const SERVICE: JsonObject = {
   metadata: {
@@ -20,6 +21,8 @@ const SERVICE: JsonObject = {
     ports: [{ name: 'http', port: 80, targetPort: 'web', protocol: 'TCP' }],
   },
 };
+
+const NO_TOPOLOGY = { hints: new TopologyHints(), shares: undefined };
 
 function backend(index: number, port: number, isReady: boolean): Backend {
   return {
@@ -45,7 +48,7 @@ class Slices {
   #names = 0;
 
   sync(backends: readonly Backend[]): void {
-    const plan = planSlices(SERVICE, backends, [...this.all.values()], '');
+    const plan = planSlices(SERVICE, backends, [...this.all.values()], '', NO_TOPOLOGY);
     for (const slice of plan.delete) this.all.delete(stringAt(slice, 'metadata', 'name'));
     for (const slice of plan.update) this.all.set(stringAt(slice, 'metadata', 'name'), slice);
     for (const slice of plan.create) {
@@ -140,7 +143,7 @@ test('endpoints that can be reached are meant for their zone, and their node, if
       ...backend(at, 80, isReady),
       zone: 'za',
     }));
-    const { create } = planSlices(service, backends, [], '');
+    const { create } = planSlices(service, backends, [], '', NO_TOPOLOGY);
     return listAt(create[0], 'endpoints').map((one) => ({ ...(one as JsonObject) }));
   };
   const said = (wish: JsonObject, annotations?: JsonObject): unknown[] =>

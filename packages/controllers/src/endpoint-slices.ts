@@ -3,38 +3,42 @@
  * are; slices that change anyway are filled first, so that a change touches few of them. A service
  * without endpoints has one empty slice.
  */
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { hintClose, isByTopology, removeHints, staysClose, withHints } from './endpoint-hints.ts';
+import type { HintedSlices } from './endpoint-hints.ts';
 import { controllerReference, ownerOfObject } from './pod-control.ts';
 import { familiesOf, familyOf, HEADLESS, hostnameOf, isHeadless } from './service-endpoints.ts';
 import { portsOf, publishesNotReady, targetOf, TRIGGER_TIME } from './service-endpoints.ts';
 import type { Backend, EndpointPort, Family } from './service-endpoints.ts';
+import type { HintEvent, TopologyHints, ZoneShares } from './topology-hints.ts';
 
 export const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by';
 export const MANAGER = 'endpointslice-controller.k8s.io';
 export const SERVICE_NAME = 'kubernetes.io/service-name';
 export const ENDPOINTS_PER_SLICE_MAX = 100;
 
-const SAME_NODE = 'PreferSameNode';
-const CLOSE: ReadonlySet<string> = new Set(['PreferClose', 'PreferSameZone', SAME_NODE]);
-const TOPOLOGY = [
-  'service.kubernetes.io/topology-mode',
-  'service.kubernetes.io/topology-aware-hints',
-];
-
 export interface SlicePlan {
   readonly create: readonly JsonObject[];
   /** Whole objects, as they should be. */
   readonly update: readonly JsonObject[];
   readonly delete: readonly JsonObject[];
+  readonly events: readonly HintEvent[];
 }
 
-/** `existing` are the slices that this controller made for the service. */
+/** How hints by topology are made for the service; see topology-hints.ts. */
+export interface Topology {
+  readonly hints: TopologyHints;
+  readonly shares: ZoneShares;
+}
+
+/** `existing` are the slices that name the service and this controller. */
 export function planSlices(
   service: JsonObject,
   backends: readonly Backend[],
   existing: readonly JsonObject[],
   triggerTime: string,
+  topology: Topology,
 ): SlicePlan {
   const families = familiesOf(service);
   const stray = existing.filter(
@@ -43,15 +47,16 @@ export function planSlices(
   const create: JsonObject[] = [];
   const update: JsonObject[] = [];
   const gone: JsonObject[] = [...stray];
+  const events: HintEvent[] = [];
   for (const family of families) {
     const own = existing.filter((slice) => stringAt(slice, 'addressType') === family);
     const plan = new FamilyPlan(service, family, triggerTime);
-    plan.decide(backends, own);
+    events.push(...plan.decide(backends, own, topology));
     create.push(...plan.create);
     update.push(...plan.update);
     gone.push(...plan.gone);
   }
-  return { create, update, delete: gone };
+  return { create, update, delete: gone, events };
 }
 
 class FamilyPlan {
@@ -70,15 +75,45 @@ class FamilyPlan {
     this.#labels = labelsOf(service);
   }
 
-  decide(backends: readonly Backend[], existing: readonly JsonObject[]): void {
+  decide(
+    backends: readonly Backend[],
+    existing: readonly JsonObject[],
+    topology: Topology,
+  ): HintEvent[] {
     const wanted = this.#wanted(backends);
-    const byPorts = Map.groupBy(existing, (slice) => portsKey(listAt(slice, 'ports')));
+    const own = existing.filter((slice) => this.#isOwn(slice));
+    this.gone = existing.filter((slice) => !own.includes(slice));
+    const byPorts = Map.groupBy(own, (slice) => portsKey(listAt(slice, 'ports')));
     for (const [key, { ports, endpoints }] of wanted) {
       this.#place(ports, endpoints, byPorts.get(key) ?? []);
     }
     for (const [key, slices] of byPorts) if (!wanted.has(key)) this.gone.push(...slices);
     if (this.gone.length === existing.length && this.create.length === 0) this.#placeholder();
+    const events = this.#hint(existing, topology);
     this.#reuse();
+    return events;
+  }
+
+  /** A slice of a service before it, or made by hand, is nobody's. */
+  #isOwn(slice: JsonObject): boolean {
+    const uid = stringAt(this.#service, 'metadata', 'uid');
+    return listAt(slice, 'metadata', 'ownerReferences').some((one) => stringAt(one, 'uid') === uid);
+  }
+
+  #hint(existing: readonly JsonObject[], { hints, shares }: Topology): HintEvent[] {
+    const nameOf = (slice: JsonObject): string => stringAt(slice, 'metadata', 'name');
+    const changed = new Set([...this.update, ...this.gone].map(nameOf));
+    const slices: HintedSlices = {
+      create: this.create,
+      update: this.update,
+      unchanged: existing.filter((slice) => !changed.has(nameOf(slice))),
+      revise: (slice, endpoints) => this.#changed(slice, listAt(slice, 'ports'), endpoints),
+    };
+    if (isByTopology(this.#service)) return hints.apply(shares, this.#family, slices);
+    const events = hints.drop(this.#family);
+    if (staysClose(this.#service)) hintClose(this.#service, slices);
+    else removeHints(slices);
+    return events;
   }
 
   /** Endpoints by address, grouped by the ports that they serve. */
@@ -112,8 +147,9 @@ class FamilyPlan {
         if (found !== undefined) list.push(found);
         endpoints.delete(uid);
       }
+      const plain = before.map((one) => withHints(one as JsonObject, undefined));
       const isSame =
-        equals([...before], list) && equals(objectAt(slice, 'metadata', 'labels'), this.#labels);
+        equals(plain, list) && equals(objectAt(slice, 'metadata', 'labels'), this.#labels);
       (isSame ? kept : changed).push({ slice, list });
     }
     const rest = [...endpoints.values()];
@@ -152,18 +188,21 @@ class FamilyPlan {
 
   /** A slice that goes becomes one that is to be made: one write for two. */
   #reuse(): void {
-    while (this.gone.length > 0 && this.create.length > 0) {
-      const slice = this.gone.pop();
+    const foreign = this.gone.filter((slice) => !this.#isOwn(slice));
+    const own = this.gone.filter((slice) => this.#isOwn(slice));
+    while (own.length > 0 && this.create.length > 0) {
+      const slice = own.pop();
       const made = this.create.pop();
-      if (slice === undefined || made === undefined) return;
+      if (slice === undefined || made === undefined) break;
       const { ports = null, endpoints = null } = made;
       this.update.push({ ...this.#changed(slice, [], []), ports, endpoints });
     }
+    this.gone = [...foreign, ...own];
   }
 
   #changed(
     slice: JsonObject,
-    ports: readonly JsonObject[],
+    ports: readonly JsonValue[],
     endpoints: readonly JsonObject[],
   ): JsonObject {
     const metadata = { ...objectAt(slice, 'metadata'), labels: this.#labels };
@@ -237,21 +276,5 @@ function endpointOf(service: JsonObject, backend: Backend, address: string): Jso
     targetRef: targetOf(backend),
     ...(backend.node === '' ? {} : { nodeName: backend.node }),
     ...(backend.zone === '' ? {} : { zone: backend.zone }),
-    ...(ready ? hintsOf(service, backend) : {}),
   };
-}
-
-/**
- * For whom an endpoint is meant that can be reached, where traffic is to stay close: upstream's
- * trafficdist.go. Services whose hints go by topology have none of these.
- */
-function hintsOf(service: JsonObject, { node, zone }: Backend): JsonObject {
-  const wish = stringAt(service, 'spec', 'trafficDistribution');
-  const annotations = objectAt(service, 'metadata', 'annotations');
-  const byTopology = TOPOLOGY.some((name) => /^[Aa]uto$/.test(stringAt(annotations, name)));
-  if (!CLOSE.has(wish) || byTopology) return {};
-  const hints: JsonObject = {};
-  if (zone !== '') hints['forZones'] = [{ name: zone }];
-  if (node !== '' && wish === SAME_NODE) hints['forNodes'] = [{ name: node }];
-  return Object.keys(hints).length === 0 ? {} : { hints };
 }

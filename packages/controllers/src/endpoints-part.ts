@@ -13,7 +13,8 @@ import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import { formatTime } from '@megaplane/machinery/times';
 import type { Announce } from './announce.ts';
 import type { PartOptions } from './part-options.ts';
-import { MANAGED_BY, MANAGER, planSlices } from './endpoint-slices.ts';
+import { isByTopology } from './endpoint-hints.ts';
+import { MANAGED_BY, MANAGER, planSlices, SERVICE_NAME } from './endpoint-slices.ts';
 import { planEndpoints } from './endpoints-object.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -23,7 +24,9 @@ import type { PodRows } from './pod-rows.ts';
 import { PHASE_SUCCEEDED, REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { hasSelector, publishesNotReady, TriggerTimes } from './service-endpoints.ts';
 import type { Backend } from './service-endpoints.ts';
+import { TopologyHints } from './topology-hints.ts';
 import { Workers, type WorkResult } from './workers.ts';
+import { ZoneProcessors } from './zone-processors.ts';
 
 const WORKERS = 5;
 /** defaultSyncBackOff and maxSyncBackOff of upstream's endpointslice_controller.go. */
@@ -32,6 +35,8 @@ const RETRY = { minMs: 1_000, maxMs: 1_000_000 };
 const ENDPOINTS_PER_MS = 10;
 const GATHER_MS_MAX = 1_000;
 const EXPECTATION_LOOK_MS = 300_000;
+/** How long a service waits for nodes that its hints need, and those that are off for a look. */
+const NODES_LOOK_MS = 100;
 const ZONE = pathOf('metadata', 'labels', 'topology.kubernetes.io/zone');
 const never = (): boolean => true;
 
@@ -50,6 +55,7 @@ interface Selecting {
   readonly program: LabelProgram;
   readonly sliceTimes: TriggerTimes;
   readonly endpointsTimes: TriggerTimes;
+  readonly hints: TopologyHints;
   size: number;
 }
 
@@ -67,6 +73,8 @@ export class EndpointsPart {
   readonly #selecting: Map<string, Selecting> = new Map();
   readonly #sliceWrites = new Expectations();
   readonly #endpointsWrites = new Expectations();
+  readonly #processors: ZoneProcessors;
+  #cancelLook: (() => void) | null = null;
 
   constructor(options: EndpointsPartOptions) {
     this.#options = options;
@@ -80,6 +88,7 @@ export class EndpointsPart {
       informers.queues.queue('endpoint_slice'),
       RETRY,
     );
+    this.#processors = new ZoneProcessors(informers, () => this.#lookAtHints());
     const synced = (): void => this.#addWaiting();
     this.#services = new ObjectCache(informers, '/api/v1/services', (key, after, before) =>
       this.#serviceChanged(key, after, before),
@@ -108,6 +117,18 @@ export class EndpointsPart {
 
   stop(): void {
     this.#workers.stop();
+    this.#cancelLook?.();
+  }
+
+  /** Nodes have changed: services of which a zone has too little now are looked at. */
+  #lookAtHints(): void {
+    this.#cancelLook ??= this.#options.client.timers.after(NODES_LOOK_MS, () => {
+      this.#cancelLook = null;
+      const { shares } = this.#processors;
+      for (const [key, { hints }] of this.#selecting) {
+        if (hints.isOverloaded(shares)) this.#workers.add(key);
+      }
+    });
   }
 
   #addWaiting(): void {
@@ -137,15 +158,18 @@ export class EndpointsPart {
       const program = new LabelProgram(mapSelector(selector));
       const sliceTimes = new TriggerTimes();
       const endpointsTimes = new TriggerTimes();
-      this.#selecting.set(key, { program, sliceTimes, endpointsTimes, size: 0 });
+      const hints = new TopologyHints();
+      this.#selecting.set(key, { program, sliceTimes, endpointsTimes, hints, size: 0 });
     }
+    if (after !== undefined && isByTopology(after)) this.#processors.start();
     this.#workers.add(key);
   }
 
   #sliceChanged(slice: JsonObject | undefined): void {
-    if (slice === undefined || !isOurs(slice)) return;
+    if (slice === undefined || stringAt(slice, 'metadata', 'labels', MANAGED_BY) !== MANAGER)
+      return;
     const namespace = stringAt(slice, 'metadata', 'namespace');
-    const service = stringAt(slice, 'metadata', 'labels', 'kubernetes.io/service-name');
+    const service = stringAt(slice, 'metadata', 'labels', SERVICE_NAME);
     this.#touch(`${namespace}/${service}`);
   }
 
@@ -256,21 +280,24 @@ export class EndpointsPart {
   async #syncSlices(
     key: string,
     service: JsonObject,
-    { sliceTimes }: Selecting,
+    { sliceTimes, hints }: Selecting,
     backends: readonly Backend[],
   ): Promise<WorkResult> {
+    if (isByTopology(service) && !this.#processors.isReady) return { againMs: NODES_LOOK_MS };
     const nowMs = this.#options.client.timers.nowMs();
     const seen = this.#slices.informer.revision;
     if (!this.#sliceWrites.isMet(key, seen, never, nowMs)) {
       return { againMs: EXPECTATION_LOOK_MS };
     }
-    const { uid, namespace } = metadataOf(service);
-    const keys = [...this.#slices.controlledBy(uid, namespace)];
-    const existing = keys
+    const { uid, namespace, name } = metadataOf(service);
+    const owners = [uid, ''];
+    const existing = owners
+      .flatMap((owner) => [...this.#slices.controlledBy(owner, namespace)])
       .map((slice) => this.#slices.get(slice))
-      .filter((slice) => slice !== undefined && isOurs(slice)) as JsonObject[];
+      .filter((slice) => slice !== undefined && isOurs(slice, name)) as JsonObject[];
     const triggerTime = sliceTimes.note(service, backends, formatTime);
-    const plan = planSlices(service, backends, existing, triggerTime);
+    const topology = { hints, shares: this.#processors.shares };
+    const plan = planSlices(service, backends, existing, triggerTime, topology);
     const path = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
     const at = (slice: JsonObject): string => `${path}/${metadataOf(slice).name}`;
     const answers = await Promise.all([
@@ -278,6 +305,9 @@ export class EndpointsPart {
       ...plan.update.map((slice) => this.#send('PUT', at(slice), slice)),
       ...plan.delete.map((slice) => this.#send('DELETE', at(slice))),
     ]);
+    for (const { type, reason, message } of plan.events) {
+      this.#options.announce('Service', namespace, name, type, reason, message, uid);
+    }
     return this.#settle(key, this.#sliceWrites, answers, nowMs);
   }
 
@@ -329,8 +359,15 @@ export class EndpointsPart {
   }
 }
 
-function isOurs(slice: JsonObject): boolean {
-  return stringAt(slice, 'metadata', 'labels', MANAGED_BY) === MANAGER;
+/** Slices on their way out count no more: what was in them is to be elsewhere. */
+function isOurs(slice: JsonObject, service: string): boolean {
+  const labels = objectAt(slice, 'metadata', 'labels');
+  const isDeleting = stringAt(slice, 'metadata', 'deletionTimestamp') !== '';
+  return (
+    stringAt(labels, SERVICE_NAME) === service &&
+    !isDeleting &&
+    stringAt(labels, MANAGED_BY) === MANAGER
+  );
 }
 
 function metadataOf(object: JsonObject): { namespace: string; name: string; uid: string } {
