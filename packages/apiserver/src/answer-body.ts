@@ -33,6 +33,7 @@ export class AnswerBody implements Outlet {
   }
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    if (this.#call.record !== null) this.#call.keepAnswer(bytes.slice(start, end));
     if (this.#pending === null) {
       this.#send(bytes, start, end);
       return;

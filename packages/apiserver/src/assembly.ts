@@ -103,7 +103,7 @@ function chainOptions(options: ServerOptions, metrics: Metrics): ChainOptions {
 
 /** Short ways are for a store that answers at once, and for requests that nobody writes down. */
 function hasShortRenewals({ shortRenewals, storage, tracking }: ServerOptions): boolean {
-  return shortRenewals !== false && !storage.isShared && tracking?.auditor === undefined;
+  return shortRenewals !== false && !storage.isShared && (tracking?.auditor ?? null) === null;
 }
 
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */

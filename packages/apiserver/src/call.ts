@@ -13,6 +13,7 @@ import {
   type Negotiated,
 } from './negotiation.ts';
 import { durationMs, type Query } from './query.ts';
+import type { AuditRecord } from './operations/audit-record.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { Sink } from './sink.ts';
 import { yamlText } from './yaml-text.ts';
@@ -37,6 +38,8 @@ export const PLAIN_JSON: Negotiated = {
 /** See `Call.watcher`. */
 export interface CallWatcher {
   answered(call: Call): void;
+  /** Told where there is a record: the answer was handed over. */
+  ended(call: Call): void;
 }
 
 const NO_FIELDS: readonly string[] = [];
@@ -75,10 +78,9 @@ export class Call {
   onDone: (() => void) | null = null;
   /** Header fields that tell which flow the request belongs to. */
   flowFields: readonly string[] = NO_FIELDS;
-  /** The answer is kept in `answer`, for who writes it down. */
-  keepsAnswer = false;
-  answer: Uint8Array | string | null = null;
-  /** The Status of a refusal. */
+  /** What the audit log keeps of the request; null: nothing. */
+  record: AuditRecord | null = null;
+  /** The Status that is answered. */
   refusal: Status | null = null;
   /** The mode by which the request acts as somebody else, for the audit log; '': none. */
   constraint = '';
@@ -124,6 +126,7 @@ export class Call {
     const { onDone } = this;
     this.onDone = null;
     onDone?.();
+    if (this.record !== null) this.watcher?.ended(this);
   }
 
   /** JSON is asked for indented: by the query, or by a program that people look at. */
@@ -176,7 +179,7 @@ export class Call {
 
   /** Answers with bytes as they are. */
   send(code: number, contentType: string | null, bytes: Uint8Array | string | null): void {
-    if (this.keepsAnswer) this.answer = bytes;
+    if (bytes !== null) this.keepAnswer(bytes);
     this.code = code;
     const { exchange } = this;
     if (this.#warnings.length > 0) exchange.respond(code, contentType, bytes, this.headers());
@@ -185,7 +188,7 @@ export class Call {
 
   /** The same with what a sink holds, which is the caller's again afterwards. */
   sendFrom(code: number, contentType: string, sink: Sink): void {
-    if (this.keepsAnswer) this.answer = sink.take();
+    if (this.record !== null) this.keepAnswer(sink.take());
     this.code = code;
     const { exchange } = this;
     const { bytes, length } = sink;
@@ -195,6 +198,12 @@ export class Call {
     }
     const lasting = lastingOf(this.flowFields);
     exchange.respondCopy(code, contentType, bytes, length, this.#own(), lasting);
+  }
+
+  /** Bytes of an answer, for the audit log. */
+  keepAnswer(bytes: Uint8Array | string): void {
+    const { record } = this;
+    if (record?.keepsAnswer === true) record.keepAnswer(bytes);
   }
 
   /** Header fields that no other answer has. */
@@ -231,7 +240,7 @@ export class Call {
     const more = retry === undefined ? [...fields] : ['retry-after', String(retry), ...fields];
     const { type, bytes } = this.#encodeStatus(status);
     this.refusal = status;
-    if (this.keepsAnswer) this.answer = bytes;
+    this.keepAnswer(bytes);
     this.code = code;
     this.exchange.respond(this.code, type, bytes, this.headers(...more));
   }
@@ -253,6 +262,7 @@ export class Call {
 
   /** Answers with an object as it is, in the negotiated encoding, without any transform. */
   sendObject(code: number, object: JsonObject): void {
+    if (object['kind'] === 'Status') this.refusal = object as unknown as Status;
     if (this.media.encoding === 'protobuf') {
       const bytes = encodeProtobuf(object);
       if (bytes !== undefined) {

@@ -12,7 +12,9 @@ import { dryRunErrors } from './write-options.ts';
 export function readDeleteOptions(call: Call): Result<DeleteOptions> {
   const hasBody = call.body.length > 0;
   const fields = hasBody ? readOptionsBody(call, 'DeleteOptions') : queryFields(call);
-  return fields.ok ? checkedDeleteOptions(fields.value) : fields;
+  if (!fields.ok) return fields;
+  if (hasBody) call.record?.noteOptions(fields.value);
+  return checkedDeleteOptions(fields.value);
 }
 
 /** What the fields say, or upstream's refusal of them. */

@@ -74,16 +74,22 @@ function namespaceKey(name: string): Buffer {
   return Buffer.from(`/registry/namespaces/${name}`, 'latin1');
 }
 
+/** A namespace carries its name as a label. */
+function labelName(object: JsonObject): void {
+  const name = stringAt(object, 'metadata', 'name');
+  if (name === '') return;
+  const metadata = objectAt(object, 'metadata') ?? {};
+  const labels: JsonObject = { ...objectAt(metadata, 'labels'), [NAME_LABEL]: name };
+  object['metadata'] = { ...metadata, labels };
+}
+
 /** What a namespace does beyond being stored. */
 export function defineNamespaces(): void {
   defineBehaviour('namespaces', {
-    startCreate: (object) => {
-      const name = stringAt(object, 'metadata', 'name');
-      const metadata = objectAt(object, 'metadata') ?? {};
-      const labels: JsonObject = { ...objectAt(metadata, 'labels'), [NAME_LABEL]: name };
-      object['metadata'] = { ...metadata, labels };
-    },
+    startCreate: labelName,
     prepareCreate: (object) => {
+      // it may have got its name since
+      labelName(object);
       const spec = objectAt(object, 'spec') ?? {};
       const finalizers = listAt(spec, 'finalizers');
       const added = finalizers.includes(FINALIZER) ? [] : [FINALIZER];

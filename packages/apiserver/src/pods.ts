@@ -181,7 +181,7 @@ function writeBound(
 /** What every binding is answered with, written once. */
 function sendBound(call: Call): void {
   const { encoding, pretty } = call.media;
-  if (encoding === 'json' && !pretty) call.send(201, JSON_TYPE, BOUND_TEXT);
+  if (encoding === 'json' && !pretty && call.record === null) call.send(201, JSON_TYPE, BOUND_TEXT);
   else call.sendObject(201, BOUND);
 }
 

@@ -81,7 +81,10 @@ export function answerResource(
   const media = negotiateCall(call, served);
   const warning = deprecationOf(served);
   // told with refusals too, but for those of the router
-  if (warning !== '' && (media.ok || !isOfRouter(media.status))) call.warn(warning);
+  if (warning !== '' && (media.ok || !isOfRouter(media.status))) {
+    call.warn(warning);
+    call.annotate('k8s.io/deprecated', 'true');
+  }
   if (!media.ok && !isProxied(call.exchange.path)) {
     call.fail(media.status);
     return;
@@ -101,7 +104,8 @@ export function answerResource(
     return;
   }
   const ordinary = (one: Call): void => answerVerb(world, admission, one, served);
-  if (warning === '' && world.repeated?.answer(call, served, ordinary) === true) return;
+  const isPlain = warning === '' && call.record === null;
+  if (isPlain && world.repeated?.answer(call, served, ordinary) === true) return;
   ordinary(call);
 }
 
@@ -310,6 +314,7 @@ export function readObject(
     for (const text of complaints.flatMap(warningsOf)) call.warn(text);
   }
   if (form.value.mismatch !== undefined) return { status: badRequest(form.value.mismatch) };
+  call.record?.noteObject(form.value.object, custom);
   return form.value;
 }
 
@@ -350,6 +355,7 @@ function answerPatch(context: WriteContext, subresource: string): void {
     context.call.fail(options.status);
     return;
   }
+  context.call.record?.notePatch(context.call.body);
   patchObject({ ...context, isDryRun: options.value.dryRun }, subresource, options.value);
 }
 
@@ -428,6 +434,7 @@ function runSubresource(
     return;
   }
   const isDryRun = options.value.dryRun;
+  if (verb === 'patch') call.record?.notePatch(call.body);
   if (verb !== 'create' && verb !== 'update') {
     run({ ...context, isDryRun, options: options.value, body: {} });
     return;

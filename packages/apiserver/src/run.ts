@@ -23,6 +23,7 @@ import { V8Profiler } from './debugging/v8-profiler.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
 import { Audit } from './operations/audit.ts';
 import { AuditLog, openPolicy, type AuditFlags } from './operations/audit-log.ts';
+import type { AuditPolicy } from './operations/audit-policy.ts';
 import { readLimits, readsFairness, type LimitFlags } from './operations/limits.ts';
 import { processMetrics } from './operations/process-metrics.ts';
 import { reloadCertificates } from './operations/reload.ts';
@@ -134,7 +135,6 @@ async function serve(
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   server.parts.metrics.addSource(processMetrics);
-  auditLog?.addTo(server.parts.metrics);
   const timers = startTimers(server, storage, facts);
   const stopReload =
     secure === undefined
@@ -218,6 +218,7 @@ async function makeServer(
   const policy = openPolicy(options);
   const auditLog =
     policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
+  const auditor = auditLog === null ? null : auditorOf(policy, auditLog);
   const webhooks = new WebhookPool();
   const pieces = new Pieces(
     (work) => setImmediate(work),
@@ -258,9 +259,7 @@ async function makeServer(
     clockMs: readsFairness(options) ? (): number => performance.now() : null,
     tracking: {
       ...readLimits(options),
-      ...(policy === null || auditLog === null
-        ? {}
-        : { auditor: new Audit(policy, auditLog.write, () => Date.now()) }),
+      auditor,
       log: (message) => options.log('warn', message),
     },
     relay: openRelay(options, pki.kubeletClient, pki.frontProxy),
@@ -273,7 +272,12 @@ async function makeServer(
   server.parts.metrics.addSource((lines) => {
     for (const webhook of authorizers) webhook.print(lines);
   });
+  if (auditor !== null) auditLog?.addTo(server.parts.metrics, auditor.levels);
   return { server, auditLog, webhooks };
+}
+
+function auditorOf(policy: AuditPolicy | null, log: AuditLog): Audit | null {
+  return policy === null ? null : new Audit(policy, log.write, () => Date.now());
 }
 
 async function openListeners(

@@ -30,7 +30,7 @@ interface Formed {
 }
 
 /** Fills in the defaults of the object's kind, in place. */
-export function withDefaults({ custom }: Served, object: JsonObject): JsonObject {
+export function withDefaults({ custom }: Pick<Served, 'custom'>, object: JsonObject): JsonObject {
   if (custom !== null) return defaultCustom(custom, object);
   applyDefaults(object);
   if (object['kind'] === SCALER) settleScaler(object);

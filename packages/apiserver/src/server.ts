@@ -170,7 +170,10 @@ export class ApiServer {
     const warning = isAnonymous ? ignoredTokenWarning(exchange) : '';
     if (warning !== '') call.warn(warning);
     if (identity === null || (isAnonymous && !this.#isOpen(info.path))) {
+      const { auditor } = this.parts.tracker;
+      auditor?.unauthenticated(call);
       call.fail(unauthorized());
+      auditor?.refused(call);
       return;
     }
     this.parts.tracker.track(call, () => this.#route(call));

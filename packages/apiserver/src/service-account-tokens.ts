@@ -233,12 +233,14 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   const isPods = bound['pod'] !== undefined;
   const isMounted = seconds === MOUNTED_SECONDS && audiences.length === 0 && isPods;
   const life = isMounted ? EXTENDED_SECONDS : seconds;
+  const jti = world.edge.uuid();
+  call.annotate('authentication.kubernetes.io/issued-credential-id', `JTI=${jti}`);
   const token = signer.sign({
     aud: audiences.length > 0 ? [...audiences] : [...signer.audiences],
     exp: nowS + life,
     iat: nowS,
     nbf: nowS,
-    jti: world.edge.uuid(),
+    jti,
     sub: `system:serviceaccount:${namespace}:${name}`,
     'kubernetes.io': {
       namespace,

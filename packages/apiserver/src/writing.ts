@@ -239,16 +239,13 @@ function prepareNew(
   const behaviour = behaviourOf(served);
   const base = stringAt(sent, 'metadata', 'generateName');
   const isGenerated = stringAt(sent, 'metadata', 'name') === '' && base !== '';
-  const metadata = createMetadata(sent, {
+  const named = createMetadata(sent, {
     namespace: call.info.namespace,
     namespaced: served.resource.namespaced,
     uid: world.edge.uuid(),
     nowMs: call.nowMs,
     counted: served.counted,
   });
-  const named: JsonObject = isGenerated
-    ? { name: generatedName(base, (n) => world.edge.below(n)), ...metadata }
-    : metadata;
   const warning = dedupeOwners(named);
   if (warning !== '') call.warn(warning);
   let object = assemble(sent, named);
@@ -264,6 +261,7 @@ function prepareNew(
       done(failed(refusal));
       return;
     }
+    if (isGenerated) nameObject(object, world);
     dropGatedPodFields(served, object, null);
     behaviour.prepareCreate?.(object, context);
     const early = behaviour.preflight?.(object, null, context) ?? null;
@@ -285,6 +283,19 @@ function prepareNew(
       done(denial === null ? success({ object, isGenerated, write }) : failed(denial));
     });
   });
+}
+
+/**
+ * Names an object after its generateName, once mutating admission is through: until then upstream's
+ * objects have no name (rest.BeforeCreate).
+ */
+function nameObject(object: JsonObject, world: World): void {
+  const { managedFields, ...rest } = objectAt(object, 'metadata') ?? {};
+  const base = stringAt(rest, 'generateName');
+  if (base === '' || stringAt(rest, 'name') !== '') return;
+  const metadata: JsonObject = { name: generatedName(base, (n) => world.edge.below(n)), ...rest };
+  // who owns its fields comes first at rest
+  object['metadata'] = managedFields === undefined ? metadata : { managedFields, ...metadata };
 }
 
 /** A status without anything in it; custom resources have none at first. */

@@ -107,7 +107,7 @@ export interface PodSecuritySettings {
   readonly namespaces: ReadonlySet<string>;
 }
 
-const OPEN: Policy = { level: 'privileged', version: 'latest' };
+export const OPEN: Policy = { level: 'privileged', version: 'latest' };
 export const OPEN_SETTINGS: PodSecuritySettings = {
   defaults: { enforce: OPEN, audit: OPEN, warn: OPEN },
   usernames: new Set(),

@@ -5,16 +5,19 @@
  */
 import {
   closeSync,
+  createReadStream,
+  createWriteStream,
   fstatSync,
   openSync,
   readdirSync,
   readFileSync,
   renameSync,
-  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
+import { pipeline } from 'node:stream';
+import { createGzip } from 'node:zlib';
 import { parse } from 'yaml';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { Metrics } from '../metrics.ts';
@@ -35,7 +38,14 @@ export interface AuditFlags {
   readonly auditLogMaxbackup?: number;
   /** Days. */
   readonly auditLogMaxage?: number;
+  /** Files that are put aside are packed by gzip. */
+  readonly auditLogCompress?: boolean;
 }
+
+/** What upstream does where nothing is said. */
+const SIZE_MEGABYTES = 100;
+const BACKUPS = 100;
+const AGE_DAYS = 366;
 
 /** The policy, or null where there is none. Throws an Error that names the flag. */
 export function openPolicy({ auditPolicyFile, auditLogPath }: AuditFlags): AuditPolicy | null {
@@ -56,6 +66,7 @@ export class AuditLog {
   readonly #bytesMax: number;
   readonly #backupsMax: number;
   readonly #ageMsMax: number;
+  readonly #isCompressed: boolean;
   readonly #log: (message: string) => void;
   #file: number;
   #size: number;
@@ -68,9 +79,10 @@ export class AuditLog {
 
   constructor(flags: AuditFlags, log: (message: string) => void) {
     this.#path = flags.auditLogPath ?? '-';
-    this.#bytesMax = (flags.auditLogMaxsize ?? 0) * MEGABYTE;
-    this.#backupsMax = flags.auditLogMaxbackup ?? 0;
-    this.#ageMsMax = (flags.auditLogMaxage ?? 0) * DAY_MS;
+    this.#bytesMax = (flags.auditLogMaxsize ?? SIZE_MEGABYTES) * MEGABYTE;
+    this.#backupsMax = flags.auditLogMaxbackup ?? BACKUPS;
+    this.#ageMsMax = (flags.auditLogMaxage ?? AGE_DAYS) * DAY_MS;
+    this.#isCompressed = flags.auditLogCompress === true;
     this.#log = log;
     try {
       this.#file = this.#open();
@@ -125,28 +137,43 @@ export class AuditLog {
     const time = new Date().toISOString().replaceAll(':', '-').replace('Z', '');
     const stem = this.#path.slice(0, this.#path.length - extension.length);
     closeSync(this.#file);
-    renameSync(this.#path, `${stem}-${time}${extension}`);
+    const aside = `${stem}-${time}${extension}`;
+    renameSync(this.#path, aside);
     this.#file = this.#open();
     this.#size = 0;
+    if (this.#isCompressed) this.#compress(aside);
     this.#prune(`${basename(stem)}-`, extension);
+  }
+
+  /** Beside the requests: a full file is of a hundred megabytes. */
+  #compress(file: string): void {
+    const packed = createWriteStream(`${file}.gz`, { mode: 0o600 });
+    pipeline(createReadStream(file), createGzip(), packed, (error) => {
+      if (error === null || error === undefined) unlinkSync(file);
+      else this.#log(`--audit-log-compress: ${file}: ${error.message}`);
+    });
   }
 
   #prune(prefix: string, extension: string): void {
     const dir = dirname(this.#path);
+    const ends = [extension, `${extension}.gz`];
     const old = readdirSync(dir)
-      .filter((name) => name.startsWith(prefix) && name.endsWith(extension))
+      .filter((name) => name.startsWith(prefix) && ends.some((end) => name.endsWith(end)))
       .sort((a, b) => (a < b ? 1 : -1));
     for (const [index, name] of old.entries()) {
-      const file = join(dir, name);
       const isTooMany = this.#backupsMax > 0 && index >= this.#backupsMax;
-      const isTooOld = this.#ageMsMax > 0 && Date.now() - statSync(file).mtimeMs > this.#ageMsMax;
-      if (isTooMany || isTooOld) unlinkSync(file);
+      const age = Date.now() - timeIn(name.slice(prefix.length));
+      if (isTooMany || (this.#ageMsMax > 0 && age > this.#ageMsMax)) unlinkSync(join(dir, name));
     }
   }
 
   /** Counts under upstream's names. */
-  addTo(metrics: Metrics): void {
+  addTo(metrics: Metrics, levels: ReadonlyMap<string, number>): void {
     metrics.addSource((lines) => {
+      lines.push('# TYPE apiserver_audit_level_total counter');
+      for (const [level, count] of levels) {
+        lines.push(`apiserver_audit_level_total{level="${level}"} ${count}`);
+      }
       lines.push(
         '# TYPE apiserver_audit_event_total counter',
         `apiserver_audit_event_total ${this.written}`,
@@ -160,4 +187,11 @@ export class AuditLog {
     this.flush();
     if (this.#path !== '-') closeSync(this.#file);
   }
+}
+
+/** When a file was put aside, by its name; names that tell nothing are never too old. */
+function timeIn(text: string): number {
+  const [, day, hour, minute, second] =
+    /^(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d\.\d+)/.exec(text) ?? [];
+  return Date.parse(`${day}${hour}:${minute}:${second}Z`);
 }

@@ -1,7 +1,9 @@
 /** `--audit-policy-file`: what of which requests is written down (audit.k8s.io/v1 Policy). */
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { parseFieldSelector, pinnedField } from '@megaplane/machinery/fieldselectors';
 import type { Call } from '../call.ts';
+import type { Identity } from '../identity.ts';
 import { verbOf } from './long-running.ts';
 
 export const LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const;
@@ -43,9 +45,9 @@ export class AuditPolicy {
     this.#rules = rules;
   }
 
-  /** For one request; without a rule that matches, nothing is written down. */
-  judge(call: Call): Verdict {
-    return this.#rules.find((rule) => matches(rule, call)) ?? UNSAID;
+  /** For one request of `user` (null: nobody knows of whom); where no rule matches, nothing. */
+  judge(call: Call, user: Identity | null): Verdict {
+    return this.#rules.find((rule) => matches(rule, call, user)) ?? UNSAID;
   }
 }
 
@@ -110,9 +112,19 @@ function stagesOf(value: JsonObject, name: string, path = ''): readonly Stage[] 
   });
 }
 
-function matches(rule: Rule, call: Call): boolean {
-  const { user, groups } = call.identity;
-  if (rule.users.length > 0 && !rule.users.includes(user)) return false;
+/** The name that a request is about: of its path, or the one that a field selector names. */
+export function nameOf({ info, query }: Call): string {
+  if (info.name !== '' || info.verb !== 'list') return info.name;
+  const text = query.text('fieldSelector');
+  const parsed = text === '' ? null : parseFieldSelector(text, '', '', []);
+  if (parsed === null || 'error' in parsed) return '';
+  return pinnedField(parsed.value, 'metadata.name') ?? '';
+}
+
+function matches(rule: Rule, call: Call, identity: Identity | null): boolean {
+  const user = identity?.user ?? null;
+  const groups = identity?.groups ?? [];
+  if (rule.users.length > 0 && (user === null || !rule.users.includes(user))) return false;
   if (rule.groups.length > 0 && !rule.groups.some((one) => groups.includes(one))) return false;
   if (rule.verbs.length > 0 && !rule.verbs.includes(verbOf(call))) return false;
   if (rule.resources.length > 0 || rule.namespaces.length > 0) return matchesResource(rule, call);
@@ -125,16 +137,17 @@ function matchesPath(pattern: string, path: string): boolean {
   return pattern.endsWith('*') && path.startsWith(pattern.slice(0, -1));
 }
 
-function matchesResource(rule: Rule, { info }: Call): boolean {
+function matchesResource(rule: Rule, call: Call): boolean {
+  const { info } = call;
   if (!info.isResource) return false;
   if (rule.namespaces.length > 0 && !rule.namespaces.includes(info.namespace)) return false;
   if (rule.resources.length === 0) return true;
   const { resource, subresource } = info;
   const whole = subresource === '' ? resource : `${resource}/${subresource}`;
   return rule.resources.some((one) => {
-    if (one.group !== info.group) return false;
+    if (one.group !== info.group && one.group !== '*') return false;
     if (one.resources.length === 0) return true;
-    if (one.names.length > 0 && !one.names.includes(info.name)) return false;
+    if (one.names.length > 0 && !one.names.includes(nameOf(call))) return false;
     return one.resources.some(
       (name) =>
         name === whole ||

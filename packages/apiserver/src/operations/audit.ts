@@ -1,29 +1,26 @@
 /** Writes down requests as the policy says, in upstream's form (audit.k8s.io/v1 Event). */
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { isIP } from 'node:net';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { formatMicroTime } from '@megaplane/machinery/times';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
-import type { AuditPolicy, Level, Stage, Verdict } from './audit-policy.ts';
+import { nameOf, type AuditPolicy, type Level, type Stage } from './audit-policy.ts';
+import { AuditRecord, withoutManagedFields, type Named } from './audit-record.ts';
 import { verbOf } from './long-running.ts';
 import type { Auditor } from './request-tracker.ts';
 
-/** Bodies above this are left out of events. */
-const OBJECT_BYTES_MAX: number = 1536 * 1024;
+/** Longer ones are cut, as upstream does. */
+const AGENT_LENGTH_MAX = 1024;
 
 /** Takes one line for each event. */
 export type AuditSink = (line: string) => void;
-
-interface Kept {
-  readonly verdict: Verdict;
-  /** Who sent it, before any impersonation. */
-  readonly user: Identity;
-}
 
 export class Audit implements Auditor {
   readonly #policy: AuditPolicy;
   readonly #sink: AuditSink;
   readonly #nowMs: () => number;
-  readonly #kept = new WeakMap<Call, Kept>();
+  /** Requests by what the policy says of them. */
+  readonly levels: Map<Level, number> = new Map();
   /** Answers that have begun and go on. */
   readonly #lasting = new Set<Call>();
 
@@ -34,18 +31,30 @@ export class Audit implements Auditor {
   }
 
   received(call: Call): void {
-    const verdict = this.#policy.judge(call);
-    if (verdict.level === 'None') return;
-    this.#kept.set(call, { verdict, user: call.identity });
-    if (verdict.level === 'Request' || verdict.level === 'RequestResponse') call.keepBody();
-    if (verdict.level === 'RequestResponse') call.keepsAnswer = true;
+    const record = this.#recordOf(call, call.identity);
+    if (record === null) return;
+    call.record = record;
     this.#write(call, 'RequestReceived');
   }
 
-  started(call: Call): void {
-    if (!this.#kept.has(call)) return;
+  unauthenticated(call: Call): void {
+    call.record = this.#recordOf(call, null);
+  }
+
+  refused(call: Call): void {
     this.#write(call, 'ResponseStarted');
-    this.#lasting.add(call);
+  }
+
+  #recordOf(call: Call, user: Identity | null): AuditRecord | null {
+    const verdict = this.#policy.judge(call, user);
+    this.levels.set(verdict.level, (this.levels.get(verdict.level) ?? 0) + 1);
+    return verdict.level === 'None' ? null : new AuditRecord(verdict, user ?? NOBODY);
+  }
+
+  started(call: Call): void {
+    if (call.record === null) return;
+    this.#write(call, 'ResponseStarted');
+    if (call.code < 400) this.#lasting.add(call);
   }
 
   tick(): void {
@@ -57,18 +66,23 @@ export class Audit implements Auditor {
   }
 
   complete(call: Call): void {
-    this.#write(call, 'ResponseComplete');
+    if (!this.#lasting.has(call)) this.#write(call, 'ResponseComplete');
   }
 
   #write(call: Call, stage: Stage): void {
-    const kept = this.#kept.get(call);
-    if (kept === undefined || kept.verdict.omitted.has(stage)) return;
-    this.#sink(`${JSON.stringify(eventOf(call, stage, kept, this.#nowMs()))}\n`);
+    const { record } = call;
+    if (record === null || record.verdict.omitted.has(stage)) return;
+    this.#sink(`${JSON.stringify(eventOf(call, stage, record, this.#nowMs()))}\n`);
   }
 }
 
-function eventOf(call: Call, stage: Stage, { verdict, user }: Kept, nowMs: number): JsonObject {
+/** Who has not shown who they are. */
+const NOBODY: Identity = { user: '', uid: '', groups: [], extra: {}, isMaster: false };
+
+function eventOf(call: Call, stage: Stage, record: AuditRecord, nowMs: number): JsonObject {
   const { exchange, info } = call;
+  const { user, verdict } = record;
+  const isReceived = stage === 'RequestReceived';
   const event: JsonObject = {
     kind: 'Event',
     apiVersion: 'audit.k8s.io/v1',
@@ -79,26 +93,29 @@ function eventOf(call: Call, stage: Stage, { verdict, user }: Kept, nowMs: numbe
     verb: verbOf(call),
     user: userOf(user),
   };
-  if (call.identity !== user && stage !== 'RequestReceived') {
+  if (user !== NOBODY && call.identity !== user && !isReceived) {
     event['impersonatedUser'] = userOf(call.identity);
     if (call.constraint !== '') {
       event['authenticationMetadata'] = { impersonationConstraint: call.constraint };
     }
   }
   event['sourceIPs'] = sourcesOf(call);
-  const agent = exchange.header('user-agent');
-  if (agent !== undefined) event['userAgent'] = agent;
-  if (info.isResource) event['objectRef'] = referenceOf(call);
-  if (stage !== 'RequestReceived') {
+  const agent = exchange.header('user-agent') ?? '';
+  if (agent !== '') event['userAgent'] = cutAgent(agent);
+  if (info.isResource) event['objectRef'] = referenceOf(call, isReceived ? null : record.named);
+  if (!isReceived) {
     event['responseStatus'] = statusOf(call);
-    addObjects(event, call, verdict, stage);
+    addObjects(event, call, record, stage);
   }
   event['requestReceivedTimestamp'] = microTime(call.nowMs);
-  event['stageTimestamp'] = microTime(nowMs);
-  if (stage !== 'RequestReceived' && call.annotations !== null) {
-    event['annotations'] = { ...call.annotations };
-  }
+  event['stageTimestamp'] = microTime(isReceived ? call.nowMs : nowMs);
+  if (!isReceived && call.annotations !== null) event['annotations'] = { ...call.annotations };
   return event;
+}
+
+function cutAgent(agent: string): string {
+  if (agent.length <= AGENT_LENGTH_MAX) return agent;
+  return `${agent.slice(0, AGENT_LENGTH_MAX)}...TRUNCATED`;
 }
 
 function microTime(ms: number): string {
@@ -106,7 +123,8 @@ function microTime(ms: number): string {
 }
 
 function userOf({ user: username, uid, groups, extra }: Identity): JsonObject {
-  const user: JsonObject = { username };
+  const user: JsonObject = {};
+  if (username !== '') user['username'] = username;
   if (uid !== '') user['uid'] = uid;
   if (groups.length > 0) user['groups'] = [...groups];
   const values = Object.entries(extra).map(([key, own]): [string, string[]] => [key, [...own]]);
@@ -114,20 +132,33 @@ function userOf({ user: username, uid, groups, extra }: Identity): JsonObject {
   return user;
 }
 
+/** Addresses that proxies tell, then the one of the connection (upstream's SourceIPs). */
 function sourcesOf({ exchange }: Call): JsonValue[] {
-  const forwarded = (exchange.header('x-forwarded-for') ?? '').split(',');
-  const sources = [...forwarded, exchange.connection.remoteAddress].map((one) => one.trim());
-  return [...new Set(sources.filter((one) => one !== ''))];
+  const sources = (exchange.header('x-forwarded-for') ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => isIP(one) !== 0);
+  const real = exchange.header('x-real-ip') ?? '';
+  if (isIP(real) !== 0 && !sources.includes(real)) sources.push(real);
+  const { remoteAddress } = exchange.connection;
+  if (remoteAddress !== '' && sources.at(-1) !== remoteAddress) sources.push(remoteAddress);
+  return sources;
 }
 
-function referenceOf({ info }: Call): JsonObject {
-  const reference: JsonObject = { resource: info.resource };
-  if (info.namespace !== '') reference['namespace'] = info.namespace;
-  if (info.name !== '') reference['name'] = info.name;
-  if (info.group !== '') reference['apiGroup'] = info.group;
-  reference['apiVersion'] = info.version;
-  if (info.subresource !== '') reference['subresource'] = info.subresource;
-  return reference;
+/** What the path names, and what an object that was sent names beside it. */
+function referenceOf(call: Call, named: Named | null): JsonObject {
+  const { info } = call;
+  const fields: Readonly<Record<string, string>> = {
+    resource: info.resource,
+    namespace: info.namespace || (named?.namespace ?? ''),
+    name: nameOf(call) || (named?.name ?? ''),
+    uid: named?.uid ?? '',
+    apiGroup: info.group,
+    apiVersion: info.version,
+    resourceVersion: named?.resourceVersion ?? '',
+    subresource: info.subresource,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
 
 function statusOf({ code, refusal }: Call): JsonObject {
@@ -141,28 +172,19 @@ function statusOf({ code, refusal }: Call): JsonObject {
   return found;
 }
 
-const WITH_REQUEST: ReadonlySet<Level> = new Set(['Request', 'RequestResponse']);
-
-function addObjects(event: JsonObject, call: Call, verdict: Verdict, stage: Stage): void {
-  if (!call.info.isResource || !WITH_REQUEST.has(verdict.level)) return;
-  const sent = objectIn(call.body, verdict);
-  if (sent !== null) event['requestObject'] = sent;
-  if (verdict.level !== 'RequestResponse' || stage !== 'ResponseComplete') return;
-  const answered = call.answer === null ? null : objectIn(Buffer.from(call.answer), verdict);
-  if (answered !== null) event['responseObject'] = answered;
+function addObjects(event: JsonObject, call: Call, record: AuditRecord, stage: Stage): void {
+  const { omitsManagedFields } = record.verdict;
+  const shown = (value: JsonValue): JsonValue =>
+    omitsManagedFields ? withoutManagedFields(value) : value;
+  if (record.sent !== undefined) event['requestObject'] = shown(record.sent);
+  if (!record.keepsAnswer || !isLogged(call, stage)) return;
+  const answered = record.answered();
+  if (answered !== undefined) event['responseObject'] = shown(answered);
 }
 
-/** JSON bodies only: the form of an object in protobuf is not one that people read. */
-function objectIn(bytes: Buffer, { omitsManagedFields }: Verdict): JsonObject | null {
-  if (bytes.length === 0 || bytes.length > OBJECT_BYTES_MAX || bytes[0] !== 0x7b) return null;
-  try {
-    const value = JSON.parse(bytes.toString('utf8')) as JsonValue;
-    if (!isObject(value)) return null;
-    const metadata = value['metadata'];
-    if (omitsManagedFields && isObject(metadata)) delete metadata['managedFields'];
-    return value;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
+/** Upstream writes its own documents past the log, and events of a watch never were in it. */
+function isLogged({ info, refusal, code }: Call, stage: Stage): boolean {
+  if (refusal !== null || code >= 400) return true;
+  if (stage !== 'ResponseComplete') return false;
+  return info.isResource || /^\/apis?(\/|$)/.test(info.path);
 }

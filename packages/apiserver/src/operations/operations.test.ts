@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connect } from 'node:tls';
+import { gunzipSync } from 'node:zlib';
 import { createApiServer } from '../assembly.ts';
 import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
 import { issue } from '../proxy/kubelet.sim.ts';
@@ -184,7 +185,7 @@ test('the audit log holds what the policy says of each request', () => {
     user: { username: 'u', groups: ['g'] },
     sourceIPs: ['10.0.0.7', '127.0.0.1'],
     userAgent: 'tests',
-    objectRef: { resource: 'configmaps', namespace: 'default', apiVersion: 'v1' },
+    objectRef: { resource: 'configmaps', namespace: 'default', name: 'a', apiVersion: 'v1' },
     responseStatus: { metadata: {}, code: 201 },
     requestReceivedTimestamp: '1970-01-01T00:16:40.000000Z',
     stageTimestamp: '1970-01-01T00:16:40.500000Z',
@@ -249,6 +250,29 @@ test('a full audit log is put aside, and the oldest ones go', async () => {
   assert.equal(files.length, 3, files.join(' '));
   assert.equal(log.written, 12);
   for (const name of files) assert(readFileSync(join(dir, name)).length <= 1024 * 1024);
+});
+
+test('full audit logs are packed, and go when their names say that they are old', async () => {
+  const path = join(dir, 'packed.log');
+  const old = join(dir, 'packed-2001-01-02T03-04-05.678.log.gz');
+  writeFileSync(old, '');
+  const flags = { auditLogPath: path, auditLogMaxsize: 1, auditLogCompress: true };
+  const log = new AuditLog(flags, assert.fail);
+  const packed = (): string[] =>
+    readdirSync(dir).filter((name) => name.startsWith('packed') && name.endsWith('.gz'));
+  for (let index = 0; index < 3; index++) {
+    log.write(`${'x'.repeat(400_000)}\n`);
+    log.flush();
+  }
+  log.close();
+  const isPacked = (): boolean =>
+    packed().length === 1 && !readdirSync(dir).some((name) => /^packed-.*\.log$/.test(name));
+  for (let waits = 0; waits < 200 && !isPacked(); waits++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  const [name = ''] = packed();
+  assert.notEqual(join(dir, name), old);
+  assert.equal(gunzipSync(readFileSync(join(dir, name))).length, 800_002);
 });
 
 test('a server that stops says so first, serves on, and ends its watches cleanly', async () => {

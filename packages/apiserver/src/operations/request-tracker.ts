@@ -26,8 +26,13 @@ const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 export interface Auditor {
   /** A request has come; may ask the call to keep its bodies. */
   received(call: Call): void;
-  /** The head of an answer that lasts has left. */
+  /** One has come whose sender could not be made out, and is about to be refused. */
+  unauthenticated(call: Call): void;
+  /** It was. */
+  refused(call: Call): void;
+  /** The head of an answer to a request that may last has left. */
   started(call: Call): void;
+  /** The answer has been handed over. */
   complete(call: Call): void;
   /** About once a second: looks which of the lasting answers have ended. */
   tick(): void;
@@ -119,9 +124,11 @@ export class RequestTracker {
     const tookMs = Math.max(0, this.#nowMs() - call.nowMs);
     this.#metrics.count(call, tookMs);
     if (tookMs >= SLOW_MS && !isLongRunning(call)) this.#tellSlow(call, tookMs);
-    if (this.auditor === null) return;
-    if (isLongRunning(call) && call.code < 400) this.auditor.started(call);
-    else this.auditor.complete(call);
+    if (call.record !== null && isLongRunning(call)) this.auditor?.started(call);
+  }
+
+  ended(call: Call): void {
+    this.auditor?.complete(call);
   }
 
   #tellSlow(call: Call, tookMs: number): void {

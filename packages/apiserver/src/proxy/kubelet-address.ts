@@ -1,7 +1,14 @@
 /** Where a node's kubelet listens: the rules of upstream's NodeConnectionInfoGetter. */
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { failed, notFound, success, unclassified, type Result } from '@megaplane/machinery/status';
+import {
+  failed,
+  notFound,
+  success,
+  unclassified,
+  type Qualified,
+  type Result,
+} from '@megaplane/machinery/status';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
@@ -15,15 +22,19 @@ export interface KubeletAddress {
   readonly port: number;
 }
 
-/** The address of the kubelet of a node, by name. */
+/**
+ * The address of the kubelet of a node, by name. Of a node that there is not, upstream's storage
+ * says that it is none of the resource that was asked for: `pods "node-1" not found`.
+ */
 export function kubeletOf(
   world: World,
   name: string,
   { addressTypes, port }: KubeletFlags,
+  asked: Qualified,
 ): Result<KubeletAddress> {
   const served = findServed('', 'v1', 'nodes');
   if (served === undefined || !world.storage.get(keyOf(served, '', name), row)) {
-    return failed(notFound({ group: '', name: 'nodes' }, name));
+    return failed(notFound(asked, name));
   }
   const node = decodeRow(served, row, row.modRevision);
   const host = preferredAddress(node, addressTypes);

@@ -78,7 +78,7 @@ function toKubelet(
   const relay = relayOf(context);
   if (relay === null) return;
   const { call, world } = context;
-  const kubelet = kubeletOf(world, node, relay.kubelets);
+  const kubelet = kubeletOf(world, node, relay.kubelets, context.served.plural);
   if (!kubelet.ok) {
     call.fail(kubelet.status);
     return;
@@ -249,7 +249,7 @@ function proxyNode(context: SubresourceContext): void {
   const relay = parts === null ? null : relayOf(context);
   if (parts === null || relay === null) return;
   const { call, world } = context;
-  const kubelet = kubeletOf(world, parts.name, relay.kubelets);
+  const kubelet = kubeletOf(world, parts.name, relay.kubelets, context.served.plural);
   const path = proxiedPath(call.exchange.path);
   if (kubelet.ok && parts.port !== '' && parts.port !== String(kubelet.value.port)) {
     toWorkload(context, relay, kubelet.value.host, parts, path);
@@ -329,14 +329,19 @@ function proxyService(context: SubresourceContext): void {
   const service = decodeRow(served, row, row.modRevision);
   const name = portName(service, parts.port);
   if (name === null) {
-    const text = `no service port ${JSON.stringify(parts.port)} found for service`;
+    const text = `no service port ${Number(parts.port)} found for service`;
     call.fail(serviceUnavailable(`${text} ${JSON.stringify(parts.name)}`));
     return;
   }
   const ends = readyEnds(world, namespace, parts.name, name);
+  // nobody has looked for its ends yet
+  if (ends === null) {
+    call.fail(notFound(served.plural, parts.name));
+    return;
+  }
   const end = ends[world.edge.below(Math.max(1, ends.length))];
   if (end === undefined) {
-    const quoted = JSON.stringify(parts.name);
+    const quoted = JSON.stringify(parts.port === '' ? parts.name : call.info.name);
     call.fail(serviceUnavailable(`no endpoints available for service ${quoted}`));
     return;
   }
@@ -344,31 +349,32 @@ function proxyService(context: SubresourceContext): void {
   toWorkload(context, relay, host, { scheme: parts.scheme, port: String(port) }, pathOf(context));
 }
 
-/** The name of the port that is meant: by name, by number, or the only one. */
+/** The name of the port that is meant: by name, or by a number that has to be there. */
 function portName(service: JsonObject, wanted: string): string | null {
-  for (const one of listAt(service, 'spec', 'ports')) {
-    const port = one as JsonObject;
-    const name = stringAt(port, 'name');
-    if (wanted === '' || wanted === name || wanted === `${numberAt(port, 'port')}`) return name;
-  }
-  return null;
+  const ports = listAt(service, 'spec', 'ports') as JsonObject[];
+  if (wanted === '') return stringAt(ports[0], 'name');
+  if (!/^[+-]?\d+$/.test(wanted)) return wanted;
+  const found = ports.find((port) => numberAt(port, 'port') === Number(wanted));
+  return found === undefined ? null : stringAt(found, 'name');
 }
 
-/** Addresses that are ready for a port of a service, from its slices. */
+/** Addresses that are ready for a port of a service, from its slices; null: it has none. */
 function readyEnds(
   world: World,
   namespace: string,
   service: string,
   portOf: string,
-): { readonly host: string; readonly port: number }[] {
+): { readonly host: string; readonly port: number }[] | null {
   const served = findServed('discovery.k8s.io', 'v1', 'endpointslices');
   const found: { host: string; port: number }[] = [];
-  if (served === undefined) return found;
+  if (served === undefined) return null;
+  let isSliced = false;
   const { start, end } = rangeOf(served, namespace);
   world.storage.page(start, end, 0, (one) => {
     const slice = decodeRow(served, one, one.modRevision);
     const labels = objectAt(slice, 'metadata', 'labels');
     if (labels?.['kubernetes.io/service-name'] !== service) return true;
+    isSliced = true;
     const port = listAt(slice, 'ports').find((item) => stringAt(item, 'name') === portOf);
     const number = (port as JsonObject | undefined)?.['port'];
     if (typeof number !== 'number') return true;
@@ -379,5 +385,5 @@ function readyEnds(
     }
     return true;
   });
-  return found;
+  return isSliced ? found : null;
 }

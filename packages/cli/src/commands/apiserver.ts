@@ -54,6 +54,7 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly auditLogMaxsize?: number;
   readonly auditLogMaxbackup?: number;
   readonly auditLogMaxage?: number;
+  readonly auditLogCompress?: boolean;
   readonly runtimeConfig?: string;
   readonly proxyClientCertFile?: string;
   readonly proxyClientKeyFile?: string;
@@ -265,9 +266,10 @@ function addRequestOptions(command: Command): Command {
     .optionsGroup('Audit log:')
     .option('--audit-policy-file <file>', 'which requests are written down, and how much of them')
     .option('--audit-log-path <file>', 'where; - is standard output')
-    .option('--audit-log-maxsize <megabytes>', 'of one file; 0 = any', wholeNumber(0, 1e6))
-    .option('--audit-log-maxbackup <count>', 'old files kept; 0 = all', wholeNumber(0, 1e6))
-    .option('--audit-log-maxage <days>', 'of old files; 0 = any', wholeNumber(0, 1e6));
+    .option('--audit-log-maxsize <megabytes>', 'of one file (100); 0 = any', wholeNumber(0, 1e6))
+    .option('--audit-log-maxbackup <count>', 'old files kept (100); 0 = all', wholeNumber(0, 1e6))
+    .option('--audit-log-maxage <days>', 'of old files (366); 0 = any', wholeNumber(0, 1e6))
+    .option('--audit-log-compress [bool]', 'whether full files are packed', flagValue);
 }
 
 /** Every flag by its name, as `/flagz` tells it; what was not given is empty. */
@@ -339,7 +341,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
           ...given(flags, ['enablePriorityAndFairness']),
           ...given(flags, ['auditPolicyFile', 'auditLogPath', 'auditLogMaxsize']),
-          ...given(flags, ['auditLogMaxbackup', 'auditLogMaxage']),
+          ...given(flags, ['auditLogMaxbackup', 'auditLogMaxage', 'auditLogCompress']),
           ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           ...adjustableLogger(flags),
