@@ -16,7 +16,8 @@ import { showWatch } from '../watch-peer.sim.ts';
 import { type Event, type Operation, assertLinearizable, assertWatched } from './history.sim.ts';
 
 const isLong = process.env['MEGAPLANE_LONG'] !== undefined;
-const ROUNDS = isLong ? 340 : 7;
+/** Of each mode; a long run in pieces says how many a piece has. */
+const ROUNDS = Number(process.env['MEGAPLANE_CRASH_ROUNDS'] ?? (isLong ? 340 : 7));
 const CLIENTS = 6;
 /** Answers that a round waits for before it kills, and as many more at most. */
 const OPERATIONS_MIN = 50;
