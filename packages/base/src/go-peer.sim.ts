@@ -40,7 +40,7 @@ export class GoPeer {
     return false;
   }
 
-  /** Empty when it is there, or why it cannot be built: most likely its modules are out of reach. */
+  /** Empty when it is there, or why it cannot be built: most likely modules are out of reach. */
   async build(): Promise<string> {
     if (this.isBuilt) return '';
     const fresh = `${this.binary}.${process.pid}`;
