@@ -6,6 +6,7 @@
 import { isIP } from 'node:net';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { repack } from './subsets.ts';
 
 export const MIRRORED_BY = 'endpointslicemirroring-controller.k8s.io';
 const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by';
@@ -81,14 +82,10 @@ function groupsOf(endpoints: JsonObject): {
   const groups = new Map<string, Group>();
   let invalid = 0;
   let skipped = 0;
-  for (const subset of listAt(endpoints, 'subsets')) {
-    const ports = listAt(subset, 'ports').map(portOf);
-    const all = [
-      ...listAt(subset, 'addresses').map((address) => ({ address, isReady: true })),
-      ...listAt(subset, 'notReadyAddresses').map((address) => ({ address, isReady: false })),
-    ];
+  for (const subset of repack(listAt(endpoints, 'subsets'))) {
+    const ports = subset.ports.map(portOf);
     let added = 0;
-    for (const { address, isReady } of all) {
+    for (const { address, isReady } of subset.addresses) {
       const family = isIP(stringAt(address, 'ip'));
       if (added >= SUBSET_ADDRESSES_MAX) break;
       if (family === 0) {
@@ -104,7 +101,7 @@ function groupsOf(endpoints: JsonObject): {
       const endpoint = endpointOf(address, isReady);
       group.endpoints.set(stringAt(address, 'ip'), endpoint);
     }
-    skipped += all.length - added;
+    skipped += subset.addresses.length - added;
   }
   return { groups: [...groups.values()], invalid, skipped };
 }
@@ -142,6 +139,9 @@ function sliceOf(endpoints: JsonObject, group: Group, before: JsonObject | undef
       ? { generateName: prefixOf(name), namespace: stringAt(of, 'namespace') }
       : { ...objectAt(before, 'metadata') };
   delete own['annotations'];
+  // Upstream writes a slice of the same ports anew, under its name.
+  const isSamePorts = equals(listAt(before, 'ports') as JsonValue[], [...group.ports]);
+  if (before !== undefined && isSamePorts) delete own['generateName'];
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
