@@ -13,6 +13,7 @@ import { type DirectoryLock, bootId, lockDirectory } from './lock.ts';
 import { Log } from './log.ts';
 import { replayDirectory } from './replay.ts';
 import { type Boot, Restorer } from './restorer.ts';
+import { Slices } from './slices.ts';
 import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
 
@@ -206,12 +207,16 @@ function startClockwork(
       log?.submit();
     });
   };
-  const tick = (): void => {
-    const fromMs = performance.now();
+  const slice = (nowMs: number): boolean => {
     const isSweeping = store.sweep.hasWork;
-    store.tick(fromMs);
-    if (isSweeping) store.sweep.slices.record(performance.now() - fromMs);
-    snapshots?.step();
+    store.tick(nowMs);
+    if (isSweeping) store.sweep.slices.record(performance.now() - nowMs);
+    const isWriting = snapshots?.step() === true;
+    return isWriting || (isSweeping && store.sweep.hasWork);
+  };
+  const slices = new Slices(() => performance.now());
+  const tick = (): void => {
+    slices.run(slice);
     if (isStopped) return;
     const isBusy = store.sweep.hasWork || snapshots?.isRunning === true;
     timer = setTimeout(tick, isBusy ? SLICE_PAUSE_MS : TICK_MS);

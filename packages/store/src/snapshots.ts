@@ -163,17 +163,25 @@ export class Snapshots {
     return messages;
   }
 
-  /** One slice, or the start when the log has grown enough. */
-  step(): void {
-    if (this.#isEnding) return;
+  /**
+   * One slice, or the start when the log has grown enough. True where another may follow at once:
+   * a snapshot is being written, and its frames do not wait for the disk.
+   */
+  step(): boolean {
+    if (this.#isEnding) return false;
     if (!this.#isWriting) {
       const kept = this.#keptBytes();
       const garbage = this.#log.bytesSinceSnapshot + this.#log.snapshotBytes - kept;
       if (garbage > Math.max(SNAPSHOT_GARBAGE_BYTES_MIN, kept)) this.begin();
       if (this.#isWanted) this.#start();
-      return;
+      return this.#isWriting;
     }
-    if (this.#log.busySlots > SLOTS - SLOTS_LEFT) return;
+    if (this.#log.busySlots > SLOTS - SLOTS_LEFT) return false;
+    this.#writeSome();
+    return this.#isWriting;
+  }
+
+  #writeSome(): void {
     if (!this.#fillControl()) return;
     if (this.#refs.length === 0) this.#collect();
     while (this.#refs.length > 0) {
