@@ -1,4 +1,5 @@
 /** Puts a server together from its parts, with everything that is built in. */
+import { AccessMetrics } from './access/access-metrics.ts';
 import type { AnonymousRule } from './access/authentication-configuration.ts';
 import {
   authorizerChain,
@@ -135,6 +136,9 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const health = new Health();
   addChecks(health, () => storage.fault);
   const metrics = new Metrics();
+  const access = new AccessMetrics();
+  metrics.addSource((lines) => access.print(lines));
+  metrics.addSource((lines) => remotes.print(lines));
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;
@@ -158,6 +162,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     health,
     process: facts,
     metrics,
+    access,
     discovery: new Discovery(world.kinds, options.address, () => edge.nowMs(), remotes),
     remotes,
     openapi: new OpenApiDocuments(world.kinds, edge, remotes),

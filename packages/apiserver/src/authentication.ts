@@ -25,6 +25,14 @@ type ConnectionProof = Identity | 'proxy' | 'none' | 'refused';
 
 interface KeptProof {
   readonly [KEPT]: ConnectionProof;
+  /** When the certificate that it rests on expires; 0: on none. */
+  readonly untilMs: number;
+}
+
+/** When the certificate that tells who a connection is expires; 0 where none does. */
+export function certifiedUntil(connection: Connection): number {
+  const kept = connection.slot as KeptProof | undefined;
+  return kept !== undefined && typeof kept[KEPT] === 'object' ? kept.untilMs : 0;
 }
 
 /**
@@ -59,7 +67,8 @@ function connectionProof(connection: Connection, proxy: FrontProxy | null): Conn
   const kept = connection.slot as KeptProof | undefined;
   if (kept !== undefined) return kept[KEPT];
   const proof = readConnection(connection, proxy);
-  connection.slot = { [KEPT]: proof } satisfies KeptProof;
+  const untilMs = connection.unix ? 0 : (connection.peerCertificate()?.validToMs ?? 0);
+  connection.slot = { [KEPT]: proof, untilMs } satisfies KeptProof;
   return proof;
 }
 

@@ -13,8 +13,9 @@ function server() {
     deferPiece: () => undefined,
   };
   const api = createApiServer({ storage: new StorageModel(), edge, address: '' });
-  return (path: string): ExchangeModel => {
-    const exchange = new ExchangeModel('GET', path);
+  return (path: string, method = 'GET', headers: Record<string, string> = {}): ExchangeModel => {
+    const body = method === 'GET' ? undefined : { apiVersion: 'v1', kind: 'ConfigMap' };
+    const exchange = new ExchangeModel(method, path, body, headers);
     api.handle(exchange);
     return exchange;
   };
@@ -67,4 +68,47 @@ test('requests of many kinds, by turns, are counted each in its place', () => {
     Number(new RegExp(`${name}{[^}]*${pods},scope="cluster"[^}]*} (\\d+)`).exec(text)?.[1]);
   assert.equal(line('apiserver_request_duration_seconds_bucket'), 3);
   assert.equal(line('apiserver_request_duration_seconds_count'), 3);
+});
+
+test('what alerts and dashboards ask for is there, once', () => {
+  const ask = server();
+  ask('/api/v1/nodes');
+  ask('/api/v1/nodes?dryRun=All');
+  ask('/api/v1/endpoints');
+  ask('/readyz');
+  const type = { 'content-type': 'application/apply-patch+yaml' };
+  ask('/api/v1/namespaces/a/configmaps/c', 'PATCH', type);
+  const { text } = ask('/metrics');
+  const has = (start: string, end = ''): void => {
+    const found = text.split('\n').filter((line) => line.startsWith(start) && line.endsWith(end));
+    assert.equal(found.length, 1, `${start} ${found.join(' ')}`);
+  };
+  const nodes = 'group="",resource="nodes",scope="cluster",subresource="",verb="LIST",version="v1"';
+  const sli = 'apiserver_request_sli_duration_seconds';
+  has(`${sli}_bucket{component="apiserver",${nodes},le="0.05"}`, ' 1');
+  has(`${sli}_count{component="apiserver",${nodes}}`, ' 1');
+  assert(!text.includes(`${sli}_bucket{component="apiserver",${nodes},le="0.005"}`));
+  has(
+    'apiserver_request_total{code="200",component="",dry_run="",group="",resource="",scope="",' +
+      'subresource="/readyz",verb="GET",version=""}',
+    ' 1',
+  );
+  has(
+    'apiserver_request_total{code="422",component="apiserver",dry_run="",group="",' +
+      'resource="configmaps",scope="resource",subresource="",verb="APPLY",version="v1"}',
+    ' 1',
+  );
+  has(
+    'apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints",' +
+      'subresource="",version="v1"}',
+    ' 1',
+  );
+  has('authentication_attempts{result="success"}');
+  has('authorization_attempts_total{result="allowed"}');
+  has('kubernetes_build_info{build_date=', ' 1');
+  has('apiserver_client_certificate_expiration_seconds_bucket{le="604800"}', ' 0');
+  has('apiserver_storage_objects{resource="leases.coordination.k8s.io"}');
+  const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  const names = series.map((line) => line.slice(0, line.lastIndexOf(' ')));
+  assert.equal(new Set(names).size, names.length, 'a series is told of twice');
 });

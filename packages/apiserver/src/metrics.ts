@@ -1,51 +1,40 @@
 /** What the server counts, and `/metrics` in Prometheus' text format with upstream's names. */
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Call } from './call.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { World } from './world.ts';
 import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
-import { effectiveVerb } from './resource-route.ts';
+import { VERSION } from './release.ts';
+import { isApply, labelsOf, type RequestLabels } from './request-labels.ts';
 import { renderShards } from './watch/shard-metrics.ts';
 
 /** Combinations of labels that are counted apart; paths come from clients and have no end. */
 const SERIES_MAX = 4096;
-const OTHERS =
-  'component="apiserver",dry_run="",group="",resource="other",scope="",' +
-  'subresource="",verb="other",version=""';
+const OTHERS: RequestLabels = {
+  common: 'group="",resource="other",scope="",subresource="",verb="other",version=""',
+  component: 'apiserver',
+  dryRun: '',
+};
+/** How leases are renewed on the short way. */
+const RENEWALS: RequestLabels = {
+  common:
+    'group="coordination.k8s.io",resource="leases",scope="resource",subresource="",' +
+    'verb="PUT",version="v1"',
+  component: 'apiserver',
+  dryRun: '',
+};
 
 const BUCKETS_S = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
   60,
 ] as const;
 
-const VERBS: Readonly<Record<string, string>> = {
-  create: 'POST',
-  update: 'PUT',
-  get: 'GET',
-  head: 'GET',
-};
-const CONNECTED: ReadonlySet<string> = new Set(['attach', 'exec', 'portforward', 'proxy']);
-
-/** As upstream has them: what was done to what, by verbs of HTTP where they say it. */
-function labelsOf(call: Call): string {
-  const { info } = call;
-  const verb = info.isResource ? effectiveVerb(call) : info.verb;
-  const said = CONNECTED.has(info.subresource) ? 'CONNECT' : (VERBS[verb] ?? verb.toUpperCase());
-  const scope =
-    info.name !== '' || verb === 'create'
-      ? 'resource'
-      : info.namespace !== ''
-        ? 'namespace'
-        : 'cluster';
-  return (
-    `component="apiserver",dry_run="${call.query.has('dryRun') ? 'All' : ''}",` +
-    `group="${info.group}",resource="${info.isResource ? info.resource : ''}",` +
-    `scope="${info.isResource ? scope : ''}",subresource="${info.subresource}",` +
-    `verb="${said}",version="${info.version}"`
-  );
-}
+/** Below it, upstream's histogram of service levels tells nothing apart. */
+const SLI_FROM_S = 0.05;
 
 interface Series {
+  readonly labels: RequestLabels;
   count: number;
   sumMs: number;
   /** Requests by the first bucket that they fall into. */
@@ -56,6 +45,7 @@ interface Series {
 interface Alike {
   readonly code: number;
   readonly info: RequestInfo;
+  readonly isApply: boolean;
   readonly series: Series;
   readonly requests: Counter;
 }
@@ -73,6 +63,7 @@ function isAlike(one: Alike, call: Call): boolean {
   return (
     one.code === call.code &&
     like.verb === info.verb &&
+    (info.verb !== 'patch' || one.isApply === isApply(call)) &&
     like.resource === info.resource &&
     like.subresource === info.subresource &&
     like.group === info.group &&
@@ -85,6 +76,8 @@ function isAlike(one: Alike, call: Call): boolean {
 export class Metrics {
   readonly #requests = new Map<string, Counter>();
   readonly #durations = new Map<string, Series>();
+  readonly #terminated = new Map<string, Counter>();
+  readonly #deprecated = new Set<string>();
   readonly #sources: ((lines: string[]) => void)[] = [];
   readonly #alike: Alike[] = [];
   #nextAlike = 0;
@@ -95,9 +88,18 @@ export class Metrics {
     this.#sources.push(source);
   }
 
-  /** A lease was renewed on the short way. */
+  /** A lease was renewed on the short way, in no time to speak of. */
   countRenewal(): void {
     this.#renewals++;
+  }
+
+  /** Somebody asked for what upstream has deprecated. */
+  #countDeprecated({ info }: Call): void {
+    const { group, resource, subresource, version } = info;
+    this.#deprecated.add(
+      `group="${group}",removed_release="",resource="${resource}",` +
+        `subresource="${subresource}",version="${version}"`,
+    );
   }
 
   /** A request was answered, after so long; of one that lasts, its head has left. */
@@ -109,6 +111,16 @@ export class Metrics {
     let bucket = 0;
     while (bucket < BUCKETS_S.length && ms > (BUCKETS_S[bucket] ?? 0) * 1000) bucket++;
     series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
+    if (call.annotations?.['k8s.io/deprecated'] === 'true') this.#countDeprecated(call);
+    if (isTerminated(call)) this.#countTerminated(call, series.labels.common);
+  }
+
+  #countTerminated({ code, info }: Call, common: string): void {
+    const component = info.isResource ? 'component="apiserver",' : 'component="",';
+    const key = `code="${code}",${component}${common}`;
+    const counter = this.#terminated.get(key);
+    if (counter === undefined) this.#terminated.set(key, { count: 1 });
+    else counter.count++;
   }
 
   #countersOf(call: Call): { readonly series: Series; readonly requests: Counter } {
@@ -116,27 +128,43 @@ export class Metrics {
     if (!call.info.isResource || !call.query.isEmpty) return this.#find(call);
     for (const one of this.#alike) if (isAlike(one, call)) return one;
     const found = this.#find(call);
-    this.#alike[this.#nextAlike++ % ALIKE_MAX] = { code: call.code, info: call.info, ...found };
+    const { code, info } = call;
+    this.#alike[this.#nextAlike++ % ALIKE_MAX] = { code, info, isApply: isApply(call), ...found };
     return found;
   }
 
   #find(call: Call): { readonly series: Series; readonly requests: Counter } {
-    const own = labelsOf(call);
-    const isKnown = this.#durations.has(own) || this.#durations.size < SERIES_MAX;
+    return this.#counters(labelsOf(call), call.code);
+  }
+
+  #counters(own: RequestLabels, code: number): { series: Series; requests: Counter } {
+    const isKnown = this.#durations.has(keyOf(own)) || this.#durations.size < SERIES_MAX;
     const labels = isKnown ? own : OTHERS;
-    const key = `code="${call.code}",${labels}`;
-    let requests = this.#requests.get(key);
-    if (requests === undefined) this.#requests.set(key, (requests = { count: 0 }));
-    let series = this.#durations.get(labels);
+    const key = keyOf(labels);
+    const coded = `code="${code}",${key}`;
+    let requests = this.#requests.get(coded);
+    if (requests === undefined) this.#requests.set(coded, (requests = { count: 0 }));
+    let series = this.#durations.get(key);
     if (series === undefined) {
-      series = { count: 0, sumMs: 0, buckets: new Float64Array(BUCKETS_S.length + 1) };
-      this.#durations.set(labels, series);
+      series = { labels, count: 0, sumMs: 0, buckets: new Float64Array(BUCKETS_S.length + 1) };
+      this.#durations.set(key, series);
     }
     return { series, requests };
   }
 
+  /** What the short way counted for itself goes where all others are. */
+  #takeRenewals(): void {
+    if (this.#renewals === 0) return;
+    const { series, requests } = this.#counters(RENEWALS, 200);
+    requests.count += this.#renewals;
+    series.count += this.#renewals;
+    series.buckets[0] = (series.buckets[0] ?? 0) + this.#renewals;
+    this.#renewals = 0;
+  }
+
   /** Everything as text. */
   render(world: World): string {
+    this.#takeRenewals();
     const lines: string[] = [
       '# HELP apiserver_request_total Requests by verb, resource and code.',
       '# TYPE apiserver_request_total counter',
@@ -145,35 +173,92 @@ export class Metrics {
       lines.push(`apiserver_request_total{${labels}} ${count}`);
     }
     lines.push(
-      'apiserver_request_total{code="200",component="apiserver",dry_run="",' +
-        'group="coordination.k8s.io",resource="leases",scope="resource",' +
-        `subresource="",verb="PUT",version="v1"} ${this.#renewals}`,
-      '# HELP apiserver_request_duration_seconds Time to answer.',
-      '# TYPE apiserver_request_duration_seconds histogram',
+      '# HELP apiserver_request_terminations_total Requests refused or cut in self-defence.',
+      '# TYPE apiserver_request_terminations_total counter',
     );
-    for (const [labels, series] of this.#durations) {
-      const name = 'apiserver_request_duration_seconds';
-      let below = 0;
-      for (const [index, bound] of BUCKETS_S.entries()) {
-        below += series.buckets[index] ?? 0;
-        lines.push(`${name}_bucket{${labels},le="${bound}"} ${below}`);
-      }
-      lines.push(`${name}_bucket{${labels},le="+Inf"} ${series.count}`);
-      lines.push(`${name}_sum{${labels}} ${series.sumMs / 1000}`);
-      lines.push(`${name}_count{${labels}} ${series.count}`);
+    for (const [labels, { count }] of this.#terminated) {
+      lines.push(`apiserver_request_terminations_total{${labels}} ${count}`);
     }
+    lines.push('# TYPE apiserver_requested_deprecated_apis gauge');
+    for (const labels of this.#deprecated) {
+      lines.push(`apiserver_requested_deprecated_apis{${labels}} 1`);
+    }
+    this.#renderDurations(lines);
     renderStorage(world, lines);
     renderShards(world, lines);
+    lines.push(BUILD_TYPE, BUILD);
     for (const source of this.#sources) source(lines);
     return `${lines.join('\n')}\n`;
   }
+
+  #renderDurations(lines: string[]): void {
+    const name = 'apiserver_request_duration_seconds';
+    lines.push(`# HELP ${name} Time to answer.`, `# TYPE ${name} histogram`);
+    for (const [labels, series] of this.#durations) renderSeries(lines, name, labels, series, 0);
+    const slis = 'apiserver_request_sli_duration_seconds';
+    lines.push(`# HELP ${slis} Time to answer, but for dry runs.`, `# TYPE ${slis} histogram`);
+    for (const series of this.#durations.values()) {
+      const { common, component, dryRun } = series.labels;
+      if (dryRun !== '') continue;
+      renderSeries(lines, slis, `component="${component}",${common}`, series, SLI_FROM_S);
+    }
+  }
 }
+
+function keyOf({ common, component, dryRun }: RequestLabels): string {
+  return `component="${component}",dry_run="${dryRun}",${common}`;
+}
+
+/** Refused for the server's sake, in plain text; or cut when its time was over. */
+function isTerminated({ code, refusal }: Call): boolean {
+  if (code === 429) return refusal === null;
+  return code === 504 && refusal?.reason === 'Timeout';
+}
+
+function renderSeries(
+  lines: string[],
+  name: string,
+  labels: string,
+  series: Series,
+  fromS: number,
+): void {
+  let below = 0;
+  for (const [index, bound] of BUCKETS_S.entries()) {
+    below += series.buckets[index] ?? 0;
+    if (bound >= fromS) lines.push(`${name}_bucket{${labels},le="${bound}"} ${below}`);
+  }
+  lines.push(`${name}_bucket{${labels},le="+Inf"} ${series.count}`);
+  lines.push(`${name}_sum{${labels}} ${series.sumMs / 1000}`);
+  lines.push(`${name}_count{${labels}} ${series.count}`);
+}
+
+const BUILD_TYPE = '# TYPE kubernetes_build_info gauge';
+const BUILD_FACTS: JsonObject = Object.fromEntries(
+  [
+    ['build_date', 'buildDate'],
+    ['compiler', 'compiler'],
+    ['git_commit', 'gitCommit'],
+    ['git_tree_state', 'gitTreeState'],
+    ['git_version', 'gitVersion'],
+    ['go_version', 'goVersion'],
+    ['major', 'major'],
+    ['minor', 'minor'],
+    ['platform', 'platform'],
+  ].map(([label = '', name = '']) => [label, VERSION[name] ?? '']),
+);
+const BUILD = `kubernetes_build_info{${Object.entries(BUILD_FACTS)
+  .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+  .join()}} 1`;
 
 function renderStorage(world: World, lines: string[]): void {
   lines.push(
-    '# HELP apiserver_storage_objects Stored objects by resource.',
+    '# HELP apiserver_storage_objects Stored objects by resource and group.',
     '# TYPE apiserver_storage_objects gauge',
   );
+  const counts = [
+    '# HELP apiserver_resource_objects Stored objects by resource.',
+    '# TYPE apiserver_resource_objects gauge',
+  ];
   const seen = new Set<string>();
   const revisions = [
     '# HELP apiserver_watch_cache_resource_version Revision up to which reads are served.',
@@ -190,9 +275,12 @@ function renderStorage(world: World, lines: string[]): void {
       `apiserver_watch_cache_resource_version{group="${group}",resource="${resource}"} ` +
         `${home.publishedRevision % 1e15}`,
     );
-    lines.push(`apiserver_storage_objects{group="${group}",resource="${resource}"} ${count}`);
+    counts.push(`apiserver_resource_objects{group="${group}",resource="${resource}"} ${count}`);
+    const whole = group === '' ? resource : `${resource}.${group}`;
+    lines.push(`apiserver_storage_objects{resource="${whole}"} ${count}`);
   }
   lines.push(
+    ...counts,
     ...revisions,
     '# HELP apiserver_longrunning_requests Open watches by resource.',
     '# TYPE apiserver_longrunning_requests gauge',

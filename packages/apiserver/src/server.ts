@@ -6,10 +6,12 @@ import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
 import type { ProcessFacts } from './debugging/process-facts.ts';
 import type { Fairness } from './fairness/fairness.ts';
+import type { AccessMetrics } from './access/access-metrics.ts';
 import type { AnonymousRule } from './access/authentication-configuration.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
 import {
   authenticate,
+  certifiedUntil,
   ignoredTokenWarning,
   isUnknown,
   type TokenReader,
@@ -63,6 +65,7 @@ export interface ServerParts {
   readonly process: ProcessFacts;
   readonly impersonation: Impersonation;
   readonly metrics: Metrics;
+  readonly access: AccessMetrics;
   readonly discovery: Discovery;
   readonly openapi: OpenApiDocuments;
   /** API servers behind this one. */
@@ -110,10 +113,22 @@ export class ApiServer {
       return;
     }
     const identity = isUnknown(found) ? null : found;
+    this.#countSender(exchange, identity);
     const isRenewed =
       identity !== null && exchange.method === 'PUT' && this.#renew(exchange, identity);
     if (!isRenewed) this.#answer(exchange, identity);
     this.#gate.guard(exchange.connection);
+  }
+
+  #countSender(exchange: Exchange, identity: Identity | null): void {
+    const { access, world } = this.parts;
+    if (identity !== null) access.countAttempt('success', identity.user);
+    else {
+      const isShown = exchange.header('authorization') !== undefined || exchange.connection.secure;
+      access.countAttempt(isShown ? 'error' : 'failure', '');
+    }
+    const until = identity === null ? 0 : certifiedUntil(exchange.connection);
+    if (until > 0) access.countCertificate(until - world.edge.nowMs());
   }
 
   /** Renews a lease the short way, if it is one, now or when its turn has come. */
@@ -149,6 +164,7 @@ export class ApiServer {
     const { renewals, metrics } = this.parts;
     if (renewals === null || !renewals.tryRenew(exchange, identity, fields)) return false;
     metrics.countRenewal();
+    this.parts.access.countDecision('allowed');
     return true;
   }
 
@@ -250,6 +266,8 @@ export class ApiServer {
     decision: Decision,
   ): void {
     const { info } = call;
+    const denied = decision.isFinal === true ? 'denied' : 'no-opinion';
+    this.parts.access.countDecision(decision.allowed ? 'allowed' : denied);
     call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
     call.annotate('authorization.k8s.io/reason', decision.reason);
     if (!decision.allowed) {

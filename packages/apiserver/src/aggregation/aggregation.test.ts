@@ -186,6 +186,11 @@ test('a service that is not there is not available, and says why', async () => {
   assert.equal(message, 'service/metrics-server in "kube-system" is not present');
   const refused = await ask('GET', `${PLACE}/nodes`);
   assert.deepEqual([refused.code, refused.text], [503, 'service unavailable\n']);
+  const { text } = await ask('GET', '/metrics');
+  assert.match(text, /^aggregator_unavailable_apiservice\{name="v1beta1.metrics.k8s.io"\} 1$/m);
+  assert.match(text, /^aggregator_unavailable_apiservice\{name="v1.apps"\} 0$/m);
+  // who asks has a certificate that expires
+  assert.match(text, /^apiserver_client_certificate_expiration_seconds_count [1-9]/m);
 });
 
 test('a service that answers is asked as its users, found and explained', async () => {

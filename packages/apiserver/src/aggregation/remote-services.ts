@@ -45,6 +45,8 @@ export class RemoteServices {
   readonly #served: Served;
   readonly #byPlace = new Map<string, RemoteService>();
   readonly #listeners: ((group: string) => void)[] = [];
+  /** How often services were lost, and why. */
+  readonly #lost = new Map<string, number>();
   #watch: StorageWatch | null = null;
 
   constructor(world: World) {
@@ -116,6 +118,25 @@ export class RemoteServices {
   /** Calls `listener` with the group of every service that came, changed or went. */
   onChange(listener: (group: string) => void): void {
     this.#listeners.push(listener);
+  }
+
+  /** Which APIServices cannot be reached: those of this server always can. */
+  print(lines: string[]): void {
+    const name = 'aggregator_unavailable_apiservice';
+    lines.push(`# TYPE ${name} gauge`);
+    const gone = new Set<string>();
+    for (const { spec, availability } of this.#byPlace.values()) {
+      if (!availability.isAvailable) gone.add(spec.name);
+    }
+    const { storage } = this.#world.at(this.#served);
+    const { start, end } = rangeOf(this.#served, '');
+    storage.page(start, end, 0, ({ key, keyStart, keyEnd }) => {
+      const own = key.toString('latin1', keyStart + this.#served.prefix.length, keyEnd);
+      lines.push(`${name}{name="${own}"} ${gone.has(own) ? 1 : 0}`);
+      return true;
+    });
+    lines.push(`# TYPE ${name}_total counter`);
+    for (const [labels, count] of this.#lost) lines.push(`${name}_total{${labels}} ${count}`);
   }
 
   all(): Iterable<RemoteService> {
@@ -250,9 +271,15 @@ export class RemoteServices {
     });
   }
 
+  #countLost(labels: string): void {
+    this.#lost.set(labels, (this.#lost.get(labels) ?? 0) + 1);
+  }
+
   #settle(remote: RemoteService, availability: Availability): void {
     const { spec } = remote;
     if (this.#byPlace.get(`${spec.group}/${spec.version}`) !== remote) return;
+    const isLost = remote.availability.isAvailable && !availability.isAvailable;
+    if (isLost) this.#countLost(`name="${spec.name}",reason="${availability.reason}"`);
     remote.availability = availability;
     this.#changed(spec.group);
     const { storage, edge } = this.#world.at(this.#served);

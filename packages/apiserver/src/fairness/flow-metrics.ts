@@ -133,7 +133,9 @@ export function printFlows(
   }
   for (const { name, help, of } of HISTOGRAMS) {
     head(lines, name, help, 'histogram');
-    for (const one of series) one[of].print(lines, START + name, one.labels);
+    // watches are over for fairness when they have begun
+    const type = of === 'executed' ? ',type="regular"' : '';
+    for (const one of series) one[of].print(lines, START + name, one.labels + type);
   }
   printLevels(lines, levels);
 }

@@ -1,4 +1,8 @@
 // shell: what the process itself takes
+import { readdirSync, readFileSync } from 'node:fs';
+
+const PAGE_BYTES = 4096;
+
 /** Memory, processor and start of this process, under the names that Go programs use. */
 export function processMetrics(lines: string[]): void {
   const { rss, heapTotal, heapUsed, external } = process.memoryUsage();
@@ -10,7 +14,24 @@ export function processMetrics(lines: string[]): void {
   add('process_cpu_seconds_total', 'counter', (user + system) / 1e6);
   add('process_resident_memory_bytes', 'gauge', rss);
   add('process_start_time_seconds', 'gauge', startedMs / 1000);
+  for (const [name, value] of fromKernel()) add(name, 'gauge', value);
   add('nodejs_heap_size_total_bytes', 'gauge', heapTotal);
   add('nodejs_heap_size_used_bytes', 'gauge', heapUsed);
   add('nodejs_external_memory_bytes', 'gauge', external);
+}
+
+/** What Linux alone tells; nothing elsewhere. */
+function fromKernel(): [string, number][] {
+  try {
+    const [pages = '0'] = readFileSync('/proc/self/statm', 'latin1').split(' ');
+    const limits = readFileSync('/proc/self/limits', 'latin1');
+    const most = /^Max open files +(\d+)/m.exec(limits)?.[1];
+    return [
+      ['process_open_fds', readdirSync('/proc/self/fd').length],
+      ...(most === undefined ? [] : [['process_max_fds', Number(most)] as [string, number]]),
+      ['process_virtual_memory_bytes', Number(pages) * PAGE_BYTES],
+    ];
+  } catch {
+    return [];
+  }
 }
