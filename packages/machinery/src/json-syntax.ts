@@ -19,6 +19,18 @@ export function syntaxError(text: string): string {
   return scanner.failure;
 }
 
+/**
+ * Where the first value of a text ends, as Go's stream decoder reads it: what follows is not looked
+ * at. `failure`: what that decoder says where there is no whole value.
+ */
+export function firstValue(text: string): { readonly failure: string; readonly end: number } {
+  const scanner = new SyntaxScanner(text);
+  scanner.value();
+  const { failure, end } = scanner;
+  if (failure !== END) return { failure, end };
+  return { failure: text.trim() === '' ? 'EOF' : 'unexpected EOF', end };
+}
+
 /** How a number has to look to be beyond what a double holds. */
 const MAYBE_INFINITE = /[eE]\+?\d{3}|\d{309}/;
 
@@ -42,6 +54,11 @@ class SyntaxScanner {
 
   constructor(text: string) {
     this.#text = text;
+  }
+
+  /** After what has been read. */
+  get end(): number {
+    return this.#at;
   }
 
   finish(): void {

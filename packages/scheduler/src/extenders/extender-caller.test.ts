@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Extender, type Answer } from './extender.ts';
+import type { ResultName } from './extender-answer.ts';
 import { ExtenderCaller } from './extender-caller.ts';
 
 async function listen(server: Server): Promise<string> {
@@ -10,11 +11,16 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function ask(urlPrefix: string, verb: string, httpTimeout = '2s'): Promise<Answer> {
+async function ask(
+  urlPrefix: string,
+  verb: string,
+  httpTimeout = '2s',
+  result: ResultName = 'ExtenderFilterResult',
+): Promise<Answer> {
   const configuration = { urlPrefix, httpTimeout };
   const caller = new ExtenderCaller([configuration]);
   const extender = new Extender(configuration);
-  const answer = await caller.call({ extender, verb, body: { Pod: { a: 1 } } });
+  const answer = await caller.call({ extender, verb, result, body: { Pod: { a: 1 } } });
   caller.close();
   return answer;
 }
@@ -35,11 +41,46 @@ test('an extender is sent JSON and its JSON comes back', async () => {
   server.close();
 });
 
+/** Says that there is more to come, and goes. */
+function cut(response: ServerResponse, text: string): void {
+  response.writeHead(200, { 'content-length': 100 });
+  response.write(text, () => response.socket?.destroySoon());
+}
+
+test('redirects are followed as Go follows them', async () => {
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url}`);
+    if (request.url === '/kept') response.writeHead(307, { location: '/there' }).end();
+    else if (request.url === '/lost') response.writeHead(302, { location: '/there' }).end();
+    else if (request.url === '/nowhere') response.writeHead(302).end();
+    else if (request.url === '/round') response.writeHead(307, { location: '/round' }).end();
+    else response.writeHead(request.method === 'POST' ? 200 : 405).end('{}');
+  });
+  const url = await listen(server);
+  assert.deepEqual(await ask(url, 'kept'), { ok: true, value: {} });
+  const code = (verb: string, status: number): Answer => ({
+    ok: false,
+    text: `failed ${verb} with extender at URL ${url}/${verb}, code ${status}`,
+  });
+  assert.deepEqual(await ask(url, 'lost'), code('lost', 405));
+  assert.deepEqual(await ask(url, 'nowhere'), code('nowhere', 302));
+  assert.deepEqual(seen.slice(0, 4), ['POST /kept', 'POST /there', 'POST /lost', 'GET /there']);
+  const text = `Post "${url}/round": stopped after 10 redirects`;
+  assert.deepEqual(await ask(url, 'round'), { ok: false, text });
+  server.closeAllConnections();
+  server.close();
+});
+
 test('codes, broken answers, silence and closed doors are told in words', async () => {
   const server = createServer((request, response) => {
     if (request.url === '/code') response.writeHead(503).end();
     else if (request.url === '/text') response.end('hello');
     else if (request.url === '/cut') request.socket.destroy();
+    else if (request.url === '/reset') request.socket.resetAndDestroy();
+    else if (request.url === '/slow') response.write('{');
+    else if (request.url === '/half') cut(response, '{"Error":');
+    else if (request.url === '/whole') cut(response, '{"Error":""} and so');
   });
   const url = await listen(server);
   const text = async (verb: string, timeout?: string): Promise<string> => {
@@ -47,13 +88,21 @@ test('codes, broken answers, silence and closed doors are told in words', async 
     return answer.ok ? 'an answer' : answer.text;
   };
   assert.equal(await text('code'), `failed code with extender at URL ${url}/code, code 503`);
-  assert.equal(await text('text'), `the answer of ${url}/text is no JSON`);
+  const start = 'looking for beginning of value';
+  assert.equal(await text('text'), `invalid character 'h' ${start}`);
+  assert.equal(await text('half'), 'unexpected EOF');
+  assert.equal(await text('whole'), 'an answer');
+  const body = '(Client.Timeout or context cancellation while reading body)';
+  assert.equal(await text('slow', '50ms'), `context deadline exceeded ${body}`);
+  const where = url.slice('http://'.length);
+  const reset = `read: connection reset by peer`;
+  assert.match(await text('reset'), new RegExp(`read tcp 127.0.0.1:\\d{4,5}->${where}: ${reset}`));
   assert.equal(await text('cut'), `Post "${url}/cut": EOF`);
   const late = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
   assert.equal(await text('never', '50ms'), `Post "${url}/never": ${late}`);
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
-  const refused = `dial tcp ${url.slice('http://'.length)}: connect: connection refused`;
+  const refused = `dial tcp ${where}: connect: connection refused`;
   assert.equal(await text('code'), `Post "${url}/code": ${refused}`);
   const wrong = await ask('not a url', 'x');
   assert.deepEqual(wrong, { ok: false, text: 'parse "not a url/x": invalid URI for request' });

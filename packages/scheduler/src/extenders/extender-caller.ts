@@ -1,24 +1,17 @@
 // shell: HTTP to extenders
 /** Calls extenders over HTTP, and tells what went wrong in the words of Go's client. */
 import { readFileSync } from 'node:fs';
-import { Agent as HttpAgent, request as httpRequest } from 'node:http';
-import type { IncomingMessage, RequestOptions } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import type { AgentOptions } from 'node:https';
 import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
-import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { ExtenderConfiguration } from '../configuration/configuration.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
+import { readAnswer } from './extender-answer.ts';
+import { post, type Connection } from './http-post.ts';
 
 const DEFAULT_TIMEOUT_MS = 5000;
-/** A longer answer is none: it would name hundreds of thousands of nodes in full. */
-const ANSWER_BYTES_MAX: number = 512 * 1024 * 1024;
 const OK = 200;
-
-interface Connection {
-  readonly agent: HttpAgent | HttpsAgent;
-  readonly timeoutMs: number;
-}
 
 function timeoutMsOf({ httpTimeout }: ExtenderConfiguration): number {
   const nanos = parseGoDuration(httpTimeout ?? '0') ?? 0n;
@@ -48,21 +41,6 @@ function tlsOf({ tlsConfig = {}, enableHTTPS }: ExtenderConfiguration): AgentOpt
   };
 }
 
-/** What Go's HTTP client says of a request that got no answer. */
-function transportText(url: URL, error: NodeJS.ErrnoException): string {
-  const port = url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port;
-  const where = `${url.hostname}:${port}`;
-  const why =
-    error.code === 'ECONNREFUSED'
-      ? `dial tcp ${where}: connect: connection refused`
-      : error.code === 'ECONNRESET'
-        ? 'EOF'
-        : error.message;
-  return `Post ${JSON.stringify(String(url))}: ${why}`;
-}
-
-const TIMED_OUT = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
-
 export class ExtenderCaller {
   readonly #connections = new Map<ExtenderConfiguration, Connection>();
 
@@ -78,7 +56,7 @@ export class ExtenderCaller {
   }
 
   /** Resolves in any case, after the extender's timeout at the latest. */
-  async call({ extender, verb, body }: ExtenderCall): Promise<Answer> {
+  async call({ extender, verb, result, body }: ExtenderCall): Promise<Answer> {
     const address = `${extender.url.replace(/\/+$/, '')}/${verb}`;
     if (!URL.canParse(address)) {
       return { ok: false, text: `parse ${JSON.stringify(address)}: invalid URI for request` };
@@ -86,60 +64,14 @@ export class ExtenderCaller {
     const connection = this.#connections.get(extender.configuration);
     if (connection === undefined) return { ok: false, text: 'the extender is not configured' };
     const url = new URL(address);
-    const { status, text, error } = await post(url, JSON.stringify(body), connection);
+    const { status, bytes, cut, error } = await post(url, JSON.stringify(body), connection);
     if (error !== '') return { ok: false, text: error };
-    if (status !== OK) {
-      const what = `failed ${verb} with extender at URL ${address}`;
-      return { ok: false, text: `${what}, code ${status}` };
-    }
-    try {
-      return { ok: true, value: JSON.parse(text) as JsonValue };
-    } catch {
-      return { ok: false, text: `the answer of ${address} is no JSON` };
-    }
+    if (status === OK) return readAnswer(bytes, result, cut);
+    const what = `failed ${verb} with extender at URL ${address}`;
+    return { ok: false, text: `${what}, code ${status}` };
   }
 
   close(): void {
     for (const { agent } of this.#connections.values()) agent.destroy();
   }
-}
-
-interface Reply {
-  readonly status: number;
-  readonly text: string;
-  readonly error: string;
-}
-
-function post(url: URL, body: string, { agent, timeoutMs }: Connection): Promise<Reply> {
-  const { promise, resolve } = Promise.withResolvers<Reply>();
-  const options: RequestOptions = {
-    method: 'POST',
-    agent,
-    headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-    signal: AbortSignal.timeout(timeoutMs),
-  };
-  const fail = (error: NodeJS.ErrnoException): void => {
-    const isLate = error.name === 'AbortError' || error.name === 'TimeoutError';
-    const text = isLate ? `Post ${JSON.stringify(String(url))}: ${TIMED_OUT}` : '';
-    resolve({ status: 0, text: '', error: text === '' ? transportText(url, error) : text });
-  };
-  const read = (response: IncomingMessage): void => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= ANSWER_BYTES_MAX) return void chunks.push(chunk);
-      response.destroy(new Error(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`));
-    });
-    response.on('error', fail);
-    response.on('end', () => {
-      const text = Buffer.concat(chunks).toString();
-      resolve({ status: response.statusCode ?? 0, text, error: '' });
-    });
-  };
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-  const request = send(url, options, read);
-  request.on('error', fail);
-  request.end(body);
-  return promise;
 }

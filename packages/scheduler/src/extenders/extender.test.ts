@@ -205,7 +205,7 @@ test('victims that are not on their node, and none at all, are refused', () => {
     return bench.outcome();
   };
   assert.match(victims([]), /preemption: expected at least one victim pod on node "a"$/);
-  assert.match(victims([{ UID: 'x' }]), /claims to preempt pod \(UID: x\) on node: a, but/);
+  assert.match(victims([{ UID: 'x' }]), /claims to preempt pod \(UID: &\{x\}\) on node: a, but/);
 });
 
 test('a pod that goes while extenders think is forgotten, and its node stays free', () => {

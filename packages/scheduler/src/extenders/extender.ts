@@ -8,6 +8,7 @@ import type { ExtenderConfiguration } from '../configuration/configuration.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { Candidate } from '../plugin.ts';
+import type { ResultName } from './extender-answer.ts';
 import type { Snapshot } from '../snapshot.ts';
 
 /** What a decision has to know before it can go on; all calls of a question at once. */
@@ -19,6 +20,8 @@ export type Question =
 export interface ExtenderCall {
   readonly extender: Extender;
   readonly verb: string;
+  /** What is to be read from the answer. */
+  readonly result: ResultName;
   readonly body: JsonValue;
 }
 
@@ -54,6 +57,11 @@ function textMap(value: JsonValue | undefined): Map<string, string> {
 
 function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
+}
+
+/** As int64 has it: scores that are no scores overflow. */
+function wrapped(score: number): number {
+  return Number.isSafeInteger(score) ? score : Number(BigInt.asIntN(64, BigInt(score)));
 }
 
 export class Extender {
@@ -100,6 +108,10 @@ export class Extender {
     );
   }
 
+  #call(verb: string | undefined, result: ResultName, body: JsonValue): ExtenderCall {
+    return { extender: this, verb: verb ?? '', result, body };
+  }
+
   #nodesOf(nodes: readonly NodeInfo[], snapshot: Snapshot): JsonObject {
     if (this.configuration.nodeCacheCapable === true) {
       return { Nodes: null, NodeNames: nodes.map(({ name }) => name) };
@@ -112,7 +124,7 @@ export class Extender {
 
   filterCall(pod: JsonValue, nodes: readonly NodeInfo[], snapshot: Snapshot): ExtenderCall {
     const body = { Pod: pod, ...this.#nodesOf(nodes, snapshot) };
-    return { extender: this, verb: this.configuration.filterVerb ?? '', body };
+    return this.#call(this.configuration.filterVerb, 'ExtenderFilterResult', body);
   }
 
   /** What is left of the nodes asked about; a text if the answer makes no sense. */
@@ -147,7 +159,7 @@ export class Extender {
 
   prioritizeCall(pod: JsonValue, nodes: readonly NodeInfo[], snapshot: Snapshot): ExtenderCall {
     const body = { Pod: pod, ...this.#nodesOf(nodes, snapshot) };
-    return { extender: this, verb: this.configuration.prioritizeVerb ?? '', body };
+    return this.#call(this.configuration.prioritizeVerb, 'HostPriorityList', body);
   }
 
   /** Weighted scores by node, on the scale of plugins. */
@@ -157,7 +169,7 @@ export class Extender {
       const host = textOf(member(one, 'Host'));
       const score = member(one, 'Score');
       if (typeof score !== 'number') continue;
-      const weighted = score * (this.configuration.weight ?? 0) * SCORE_FACTOR;
+      const weighted = wrapped(score * (this.configuration.weight ?? 0) * SCORE_FACTOR);
       scores.set(host, (scores.get(host) ?? 0) + weighted);
     }
     return scores;
@@ -179,7 +191,7 @@ export class Extender {
     const name = isShort ? 'NodeNameToMetaVictims' : 'NodeNameToVictims';
     const other = isShort ? 'NodeNameToVictims' : 'NodeNameToMetaVictims';
     const body = { Pod: pod, [name]: Object.fromEntries(victims), [other]: null };
-    return { extender: this, verb: this.configuration.preemptVerb ?? '', body };
+    return this.#call(this.configuration.preemptVerb, 'ExtenderPreemptionResult', body);
   }
 
   /** The candidates that the extender leaves, with its victims; a text if it names what is not. */
@@ -195,7 +207,8 @@ export class Extender {
         const uid = textOf(member(one, 'UID'));
         const victim = info.pods.find(({ pod }) => pod.metadata.uid === uid);
         if (victim === undefined) {
-          const claim = `claims to preempt pod (UID: ${uid}) on node: ${node}`;
+          // Upstream prints the struct.
+          const claim = `claims to preempt pod (UID: &{${uid}}) on node: ${node}`;
           return `extender: ${this.url} ${claim}, but the pod is not found on that node`;
         }
         victims.push(victim);
@@ -214,7 +227,7 @@ export class Extender {
   /** Asks it to bind a pod in the scheduler's place. */
   bindCall(namespace: string, name: string, uid: string, node: string): ExtenderCall {
     const body = { PodName: name, PodNamespace: namespace, PodUID: uid, Node: node };
-    return { extender: this, verb: this.configuration.bindVerb ?? '', body };
+    return this.#call(this.configuration.bindVerb, 'ExtenderBindingResult', body);
   }
 
   /** Empty if the pod is bound. */
