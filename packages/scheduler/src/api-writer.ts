@@ -50,7 +50,7 @@ export class ApiWriter {
   /** What is to be told about pods, the last word of each only. */
   readonly #reports = new Map<number, Report>();
   /** What was told last, so that the same is not told again. */
-  readonly #told = new Map<number, string>();
+  readonly #told = new Map<number, { readonly tag: number; readonly text: string }>();
   readonly #startedMs = new Map<number, number>();
   /** By tag: writes of status without an answer. */
   readonly #telling = new Map<number, number>();
@@ -262,9 +262,15 @@ export class ApiWriter {
   #tell(report: Report): void {
     const id = this.#options.core.rowOf(report.tag);
     const text = `${report.reason} ${report.message} ${report.nominated ?? ''}`;
-    if (id < 0 || this.#told.get(id) === text) return;
+    if (id < 0 || this.#toldOf(id)?.text === text) return;
     this.#reports.set(id, report);
     this.flush();
+  }
+
+  /** Null for a row that has gone to another pod since. */
+  #toldOf(id: number): { readonly text: string } | null {
+    const told = this.#told.get(id);
+    return told?.tag === this.#options.core.tagOf(id) ? told : null;
   }
 
   #patchStatus(tag: number, path: string, type: string, body: string, done: SendDone): void {
@@ -289,8 +295,8 @@ export class ApiWriter {
 
   #patch(id: number, { tag, reason, message, nominated }: Report): void {
     const { client, core, keyOf } = this.#options;
-    const isFirst = !this.#told.has(id);
-    this.#told.set(id, `${reason} ${message} ${nominated ?? ''}`);
+    const isFirst = this.#toldOf(id) === null;
+    this.#told.set(id, { tag, text: `${reason} ${message} ${nominated ?? ''}` });
     const condition: JsonObject = { type: 'PodScheduled', status: 'False', reason, message };
     const observedGeneration = core.pods.specGeneration.get(id);
     if (observedGeneration > 0) condition['observedGeneration'] = observedGeneration;

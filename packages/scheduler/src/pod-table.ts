@@ -89,6 +89,14 @@ export class PodTable {
     this.uid3.set(id, words[3]!);
   }
 
+  /** Whether the row is known to be another pod's; uids of no usual form tell nothing. */
+  isOther(id: number, words: Uint32Array): boolean {
+    const [one, two] = [this.uid0.get(id), this.uid1.get(id)];
+    const [three, four] = [this.uid2.get(id), this.uid3.get(id)];
+    if ((one | two | three | four) === 0 || words.every((word) => word === 0)) return false;
+    return one !== words[0] || two !== words[1] || three !== words[2] || four !== words[3];
+  }
+
   /** Pods that have a node. */
   get placed(): number {
     return this.#placed;
@@ -108,6 +116,10 @@ export class PodTable {
     this.rejections.set(id, 0);
     this.errors.set(id, 0);
     this.isTerminating.set(id, 0);
+    this.uid0.set(id, 0);
+    this.uid1.set(id, 0);
+    this.uid2.set(id, 0);
+    this.uid3.set(id, 0);
   }
 
   /** A pod takes its room on a node; `usage` is retained by the caller. */

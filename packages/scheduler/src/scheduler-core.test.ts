@@ -335,3 +335,33 @@ test('a node without a zone is in no domain of its own, whatever runs on it', ()
       '(missing required label).',
   ]);
 });
+
+test('a pod that took the place of another while nobody looked is a pod of its own', () => {
+  const bench = new Bench();
+  bench.node('n');
+  const id = bench.pod('web-0');
+  const seen = (last: string, spec: object = {}): void => {
+    const pod = podObject('web-0', '1', spec);
+    const uid = `01234567-89ab-cdef-0123-00000000000${last}`;
+    bench.see(id, { ...pod, metadata: { ...pod.metadata, uid } });
+  };
+  seen('1');
+  assert.deepEqual(bench.run(0), ['web-0 -> n']);
+  const tag = bench.core.tagOf(id);
+  // The first is being bound.
+  seen('2');
+  assert.equal(bench.core.rowOf(tag), -1);
+  assert.equal(bench.core.assumed, 0);
+  assert.deepEqual(bench.run(100), ['web-0 -> n']);
+  seen('2', { nodeName: 'n' });
+  assert.deepEqual([bench.core.pods.placed, bench.core.assumed], [1, 0]);
+  // The second ran.
+  seen('3');
+  assert.deepEqual(bench.run(200), ['web-0 -> n']);
+  seen('3', { nodeName: 'n' });
+  // The third ran, and the fourth does already, on a node that nobody has seen.
+  seen('4', { nodeName: 'm' });
+  assert.equal(bench.core.pods.placed, 1);
+  bench.pod('other');
+  assert.deepEqual(bench.run(300), ['other -> n']);
+});

@@ -204,6 +204,21 @@ export class SchedulerCore {
     }
     if (!this.#reader.read(bytes, start, end)) return false;
     const { facts } = this.#reader;
+    // The row of its node must outlive the pod that it follows.
+    if (facts.node >= 0) this.nodes.hold(facts.node);
+    const isOther = !isNew && this.pods.isOther(id, facts.uid);
+    if (isOther) this.#succeed(id, nowMs);
+    this.#take(id, facts, isNew || isOther, nowMs);
+    return true;
+  }
+
+  /** A pod went and another of its name came while nobody looked. */
+  #succeed(id: number, nowMs: number): void {
+    this.#writes.push(...this.podGone(id, nowMs));
+    this.pods.begin(id, nowMs);
+  }
+
+  #take(id: number, facts: PodFacts, isNew: boolean, nowMs: number): void {
     this.#occupancy.setTerminating(id, facts.isTerminating);
     this.#occupancy.setStart(id, facts.startMs);
     this.pods.specGeneration.set(id, facts.specGeneration);
@@ -215,7 +230,6 @@ export class SchedulerCore {
     if (facts.node >= 0) this.#assigned(id, facts, nowMs);
     else this.#pending(id, facts, isNew, nowMs);
     if (this.#grown !== '') this.#groupGrew(this.#grown, 'UnschedulablePodAdd', nowMs);
-    return true;
   }
 
   podGone(id: number, nowMs: number): readonly ObjectWrite[] {
@@ -418,16 +432,17 @@ export class SchedulerCore {
     this.queue.flushUnschedulable(nowMs);
   }
 
+  /** The row of its node is held, and is let go. */
   #assigned(id: number, facts: PodFacts, nowMs: number): void {
     const { pods } = this;
     const isSame = pods.node.get(id) === facts.node && pods.usage.get(id) === facts.usage;
     if (isSame) {
       this.#occupancy.confirm(id);
+      this.nodes.letGo(facts.node);
       this.nodes.usages.release(facts.usage);
       return this.#replaceIdentity(id, facts, nowMs);
     }
     const { usage, node } = facts;
-    this.nodes.hold(node);
     if (this.#occupancy.isPlaced(id)) this.#leave(id, nowMs);
     else this.#drop(id, nowMs);
     this.#setIdentity(id, facts);
