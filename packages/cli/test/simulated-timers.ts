@@ -22,6 +22,11 @@ export class SimulatedTimers implements Timers {
     return this.#nowMs;
   }
 
+  /** The clock that everybody sees; nobody sets it. */
+  wallMs(): number {
+    return this.#nowMs;
+  }
+
   after(delayMs: number, fire: () => void): () => void {
     const atMs = this.#nowMs + Math.max(0, delayMs);
     const timer = { atMs, order: this.#order++, fire, isCancelled: false };

@@ -102,10 +102,15 @@ export interface StreamHandle {
 /** Timers and clock as a component is given them, so that tests can own both. */
 export interface Timers {
   /**
-   * Milliseconds since 1970-01-01 UTC that never go back: good for time stamps and for durations.
-   * It jumps forward with the wall clock, as after a machine has slept.
+   * Milliseconds that never go back: for durations, deadlines and pauses. It jumps forward with the
+   * wall clock, as after a machine has slept, and does not follow it back.
    */
   nowMs(): number;
+  /**
+   * Milliseconds since 1970-01-01 UTC by the machine's clock, which may be set back: for stamps,
+   * and to compare with times that objects tell.
+   */
+  wallMs(): number;
   /** Runs `fire` once, at least `delayMs` from now; returns what cancels it. */
   after(delayMs: number, fire: () => void): () => void;
 }

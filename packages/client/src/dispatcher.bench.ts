@@ -35,7 +35,7 @@ const client = new Dispatcher({
   userAgent: 'bench',
   pathPrefix: '',
   serverName: 'bench',
-  timers: { nowMs: () => performance.now(), after: () => () => {} },
+  timers: { nowMs: () => performance.now(), wallMs: () => Date.now(), after: () => () => {} },
   random: Math.random,
   limits: {
     connections: 1,

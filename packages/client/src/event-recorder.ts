@@ -108,7 +108,8 @@ class Recorder implements EventRecorder {
     const shown = (isCombined ? COMBINED + message : message).slice(0, MESSAGE_CHARACTERS_MAX);
     // Combined events are one Event whatever their message; it shows the last one.
     const key = isCombined ? group : `${group} ${message}`;
-    const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+    const wallMs = this.#options.client.timers.wallMs();
+    const now = `${new Date(wallMs).toISOString().slice(0, 19)}Z`;
     let posted = this.#posted.get(key);
     if (posted === undefined) {
       posted = this.#newEvent(subject, type, reason, now);
@@ -213,7 +214,7 @@ class Recorder implements EventRecorder {
 
   /** Upstream's form: the object's name, a dot, and the time in nanoseconds as hexadecimal. */
   #freshName(object: JsonObject): string {
-    const nanoseconds = BigInt(Math.floor(this.#options.client.timers.nowMs())) * 1_000_000n;
+    const nanoseconds = BigInt(Math.floor(this.#options.client.timers.wallMs())) * 1_000_000n;
     this.#serial = (this.#serial + 1) % 1_000_000;
     const stamp = (nanoseconds + BigInt(this.#serial)).toString(16);
     return `${stringAt(object, 'involvedObject', 'name')}.${stamp}`;

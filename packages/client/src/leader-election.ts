@@ -107,7 +107,7 @@ class Candidate implements LeaderElection {
     // A renewal under way would come after the release and undo it.
     await this.#running;
     const spec = objectAt(this.#observed ?? undefined, 'spec') ?? {};
-    const now = microTime(this.#options.client.timers.nowMs());
+    const now = microTime(this.#options.client.timers.wallMs());
     // An empty holder and one second, as upstream's candidates release a lease.
     await this.#put({
       ...spec,
@@ -173,19 +173,19 @@ class Candidate implements LeaderElection {
   async #tryAcquireOrRenew(nowMs: number): Promise<boolean> {
     const { identity } = this.#options;
     // The holder writes without reading: nobody else writes while it renews in time.
-    if (this.#isLeading && this.leader === identity && (await this.#put(this.#spec(nowMs)))) {
+    if (this.#isLeading && this.leader === identity && (await this.#put(this.#spec()))) {
       return true;
     }
     if (!(await this.#read(nowMs))) return false;
     if (this.#observed === null) return this.#create(nowMs);
     const lastsMs = 1000 * numberAt(this.#observed, 'spec', 'leaseDurationSeconds');
     if (this.#isHeldByOther() && this.#observedMs + lastsMs > nowMs) return false;
-    return this.#put(this.#spec(nowMs));
+    return this.#put(this.#spec());
   }
 
-  /** The spec with us as holder at `nowMs`. */
-  #spec(nowMs: number): JsonObject {
-    const now = microTime(nowMs);
+  /** The spec with us as holder now. */
+  #spec(): JsonObject {
+    const now = microTime(this.#options.client.timers.wallMs());
     const present = objectAt(this.#observed ?? undefined, 'spec') ?? {};
     const isOurs = present['holderIdentity'] === this.#options.identity;
     const transitions = numberAt(present, 'leaseTransitions');
@@ -238,7 +238,7 @@ class Candidate implements LeaderElection {
       kind: 'Lease',
       apiVersion: 'coordination.k8s.io/v1',
       metadata: { name, namespace },
-      spec: this.#spec(nowMs),
+      spec: this.#spec(),
     });
     return this.#isWritten(response, nowMs);
   }

@@ -8,7 +8,7 @@ const DELAY_MS_MAX: number = 2 ** 31 - 1;
 
 let offsetMs: number = Date.now() - performance.now();
 
-/** Real time. The clock runs with the monotonic one and is set forward, never back. */
+/** Real time. `nowMs` runs with the monotonic clock and is set forward, never back. */
 export const systemTimers: Timers = {
   nowMs: () => {
     const nowMs = performance.now() + offsetMs;
@@ -17,6 +17,7 @@ export const systemTimers: Timers = {
     offsetMs += aheadMs;
     return nowMs + aheadMs;
   },
+  wallMs: () => Date.now(),
   after: (delayMs, fire) => {
     const timer = setTimeout(fire, Math.min(DELAY_MS_MAX, Math.max(0, Math.ceil(delayMs))));
     return () => clearTimeout(timer);

@@ -3,11 +3,17 @@ import type { Timers } from '../src/client.ts';
 /** Timers that stand still until `advance`. */
 export class FakeTimers implements Timers {
   #nowMs = 1_000_000;
+  /** By how much the wall clock was set. */
+  setMs = 0;
   #nextId = 0;
   readonly #due: Map<number, { readonly atMs: number; readonly fire: () => void }> = new Map();
 
   nowMs(): number {
     return this.#nowMs;
+  }
+
+  wallMs(): number {
+    return this.#nowMs + this.setMs;
   }
 
   after(delayMs: number, fire: () => void): () => void {

@@ -81,7 +81,7 @@ export class BootstrapSignerPart {
       Buffer.from(stringAt(secret, 'data', field), 'base64').toString();
     const id = NAME.exec(stringAt(secret, 'metadata', 'name'))?.[1];
     const isFor = read('usage-bootstrap-signing') === 'true' && read('token-id') === id;
-    const isOver = expiryMs(secret) <= this.#client.timers.nowMs();
+    const isOver = expiryMs(secret) <= this.#client.timers.wallMs();
     const text = read('token-secret');
     return id === undefined || !isToken(secret) || !isFor || isOver || text === ''
       ? ['', '']

@@ -78,7 +78,7 @@ export class CronJobPart {
     await Promise.resolve();
     const cronJob = this.#cronJobs.get(key);
     if (cronJob === undefined) return 'done';
-    const nowMs = this.#client.timers.nowMs();
+    const nowMs = this.#client.timers.wallMs();
     const isSeen = this.#written.isMet(key, this.#cronJobs.informer.revision, () => true, nowMs);
     if (!isSeen) return { againMs: WRITTEN_LOOK_MS };
     const owner = ownerOfObject('batch/v1', 'CronJob', cronJob);
@@ -167,7 +167,7 @@ export class CronJobPart {
       this.#tell(owner, 'Warning', 'UnparseableSchedule', message);
       return 'done';
     }
-    const nowMs = this.#client.timers.nowMs();
+    const nowMs = this.#client.timers.wallMs();
     const due = dueRun(cronJob, parsed.schedule, nowMs);
     if (due.isNever === true) {
       const why = 'time difference between two schedules is less than 1 second';
@@ -184,7 +184,7 @@ export class CronJobPart {
   }
 
   #nextLook(work: Work, schedule: Schedule): WorkResult {
-    const nowMs = this.#client.timers.nowMs();
+    const nowMs = this.#client.timers.wallMs();
     const nextMs = schedule.next(Math.max(nowMs, lastRunMs(work) ?? 0));
     if (nextMs === Infinity) return 'done';
     return { againMs: Math.min(WAIT_MS_MAX, Math.max(0, nextMs - nowMs) + AFTER_MS) };
@@ -275,7 +275,7 @@ export class CronJobPart {
     const answer = await this.#client.request({ method: 'PUT', path, body });
     if (answer.ok) {
       const revision = revisionOf(answer.object);
-      this.#written.expectRevision(key, revision, this.#client.timers.nowMs());
+      this.#written.expectRevision(key, revision, this.#client.timers.wallMs());
     }
     return answer.ok || answer.code === 404;
   }

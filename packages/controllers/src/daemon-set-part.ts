@@ -141,7 +141,7 @@ export class DaemonSetPart {
     if (stringAt(set, 'metadata', 'deletionTimestamp') !== '') return 'done';
     if (Object.keys(objectAt(set, 'spec', 'selector') ?? {}).length === 0) return 'done';
     const { client } = this.#options;
-    const nowMs = client.timers.nowMs();
+    const nowMs = client.timers.wallMs();
     const seen = this.#options.pods.informer.revision;
     const isMet = this.#expectations.isMet(key, seen, this.#options.pods.isGoing, nowMs);
     if (!isMet) return { againMs: EXPECTATION_LOOK_MS };

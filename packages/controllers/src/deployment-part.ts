@@ -150,7 +150,7 @@ export class DeploymentPart {
   async #work(key: string): Promise<WorkResult> {
     const deployment = this.#deployments.get(key);
     if (deployment === undefined) return 'done';
-    const nowMs = this.#options.client.timers.nowMs();
+    const nowMs = this.#options.client.timers.wallMs();
     if (!this.#setWrites.isMet(key, this.#sets.informer.revision, never, nowMs)) {
       return { againMs: EXPECTATION_LOOK_MS };
     }
@@ -234,7 +234,7 @@ export class DeploymentPart {
     const owner = ownerOfObject('apps/v1', 'Deployment', deployment);
     const isAdopting = claims.some(({ verb }) => verb === 'adopt');
     if (isAdopting && !(await this.#mayAdopt(owner))) return false;
-    const nowMs = this.#options.client.timers.nowMs();
+    const nowMs = this.#options.client.timers.wallMs();
     let isFailed = false;
     for (const { set, verb } of claims) {
       const path = `${ROOT}/namespaces/${owner.namespace}/replicasets/${nameOf(set)}`;

@@ -150,7 +150,7 @@ export class DisruptionPart {
     if (isUnmanaged) this.#tell(budget, 'Warning', 'UnmanagedPods', unmanagedText(budget));
     const status = budgetStatus(budget, counted.counts, now());
     if (status !== undefined && !(await this.#write(key, budget, status))) return 'retry';
-    const waitMs = counted.nextMs - this.#options.client.timers.nowMs();
+    const waitMs = counted.nextMs - this.#options.client.timers.wallMs();
     return waitMs === Infinity ? 'done' : { againMs: Math.max(0, waitMs) };
   }
 
@@ -182,7 +182,7 @@ export class DisruptionPart {
       const row = informer.find(namespace, name);
       return row >= 0 && rows.includes(row) && (pods.flags.get(row) & REPLICA_DELETING) === 0;
     };
-    const nowMs = this.#options.client.timers.nowMs();
+    const nowMs = this.#options.client.timers.wallMs();
     const { evicted, late, nextMs } = stillEvicted(budget, isThere, nowMs);
     for (const name of late) this.#tellLate(budget, name);
     let healthy = 0;

@@ -36,7 +36,9 @@ export class Expectations {
   isMet(key: string, seen: number, isGone: (pod: string) => boolean, nowMs: number): boolean {
     const expected = this.#expected.get(key);
     if (expected === undefined) return true;
-    if (nowMs < expected.deadlineMs) {
+    // further ahead than any: the clock was set back
+    const leftMs = expected.deadlineMs - nowMs;
+    if (leftMs > 0 && leftMs <= EXPECTATION_MS_MAX) {
       for (const pod of expected.deletions) if (isGone(pod)) expected.deletions.delete(pod);
       if (seen < expected.revision || expected.deletions.size > 0) return false;
     }

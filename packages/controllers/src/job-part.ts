@@ -197,7 +197,7 @@ export class JobPart {
     if (job === undefined) return 'done';
     const manager = stringAt(job, 'spec', 'managedBy');
     if (manager !== '' && manager !== MANAGED_BY) return 'done';
-    const nowMs = this.#options.client.timers.nowMs();
+    const nowMs = this.#options.client.timers.wallMs();
     const podsSeen = this.#options.pods.informer.revision;
     const isSeen =
       this.#expectations.isMet(key, podsSeen, this.#options.pods.isGoing, nowMs) &&

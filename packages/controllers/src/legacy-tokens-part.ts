@@ -70,7 +70,7 @@ export class LegacyTokensPart {
   }
 
   async #lookAtAll(): Promise<WorkResult> {
-    const nowMs = this.#client.timers.nowMs();
+    const nowMs = this.#client.timers.wallMs();
     if (!(await this.#isTrackedFor(this.#periodMs, nowMs))) return { againMs: DAY_MS };
     const mounted = new Map<string, Promise<ReadonlySet<string> | undefined>>();
     for (const key of this.#secrets.keys()) {

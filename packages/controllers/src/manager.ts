@@ -127,7 +127,7 @@ export class Manager {
     });
   }
 
-  readonly #now = (): string => formatTime(Math.floor(this.#given.client.timers.nowMs() / 1000));
+  readonly #now = (): string => formatTime(Math.floor(this.#given.client.timers.wallMs() / 1000));
 
   #announce(component: string): Announce {
     const { client } = this.#given;

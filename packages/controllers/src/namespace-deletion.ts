@@ -53,7 +53,7 @@ export async function deleteNamespace(
   if (!listAt(namespace, 'spec', 'finalizers').includes('kubernetes')) return 'done';
   const { resources, failed } = await discover(client);
   const since = parseTime(stringAt(namespace, 'metadata', 'deletionTimestamp'))?.seconds ?? 0;
-  const goingMs = client.timers.nowMs() - since * 1000;
+  const goingMs = client.timers.wallMs() - since * 1000;
   const round: Round = { goingMs, errors: [], remaining: new Map(), finalizers: new Map() };
   await emptyNamespace(client, name, resources, round);
   const findings = { ...round, undiscovered: failed };

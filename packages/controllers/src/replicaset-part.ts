@@ -171,7 +171,7 @@ export class ReplicaSetPart {
     const steps = this.#steps.get(key) ?? [];
     if (object === undefined || steps.length >= STEPS_MAX) return;
     const { client, pods } = this.#options;
-    const nowMs = client.timers.nowMs();
+    const nowMs = client.timers.wallMs();
     if (!this.#expectations.isMet(key, pods.informer.revision, pods.isGoing, nowMs)) return;
     const uid = stringAt(object, 'metadata', 'uid');
     const active = this.#activeRows(uid);
@@ -196,7 +196,7 @@ export class ReplicaSetPart {
     }
     const { client, kind } = this.#options;
     const owner = ownerOfObject(kind.apiVersion, kind.kind, object);
-    const nowMs = client.timers.nowMs();
+    const nowMs = client.timers.wallMs();
     const round = { key, object, owner, program, nowMs };
     const seen = this.#options.pods.informer.revision;
     const isMet = this.#expectations.isMet(key, seen, this.#options.pods.isGoing, nowMs);

@@ -126,7 +126,7 @@ export class StatefulSetPart {
     const set = this.#sets.get(key);
     if (set === undefined) return 'done';
     const owner = ownerOfObject('apps/v1', 'StatefulSet', set);
-    const nowMs = this.#client.timers.nowMs();
+    const nowMs = this.#client.timers.wallMs();
     const seen = this.#options.pods.informer.revision;
     if (!this.#expectations.isMet(key, seen, this.#options.pods.isGoing, nowMs)) {
       return { againMs: EXPECTATION_LOOK_MS };
@@ -255,7 +255,7 @@ export class StatefulSetPart {
     const answer = await this.#client.request({ method: 'PATCH', path, contentType, body });
     // One that has been a set's before has them already.
     if (!answer.ok || revisionOf(answer.object) === revision) return;
-    this.#expectations.expectRevision(key, revisionOf(answer.object), this.#client.timers.nowMs());
+    this.#expectations.expectRevision(key, revisionOf(answer.object), this.#client.timers.wallMs());
     this.#tellWrite(owner, 'Update', `Pod ${name}`, answer);
   }
 

@@ -50,7 +50,7 @@ export class TokenCleanerPart {
     const secret = this.#tokens.get(key);
     const endMs = secret === undefined ? Infinity : expiryMs(secret);
     if (secret === undefined || endMs === Infinity) return 'done';
-    const waitMs = endMs - this.#client.timers.nowMs();
+    const waitMs = endMs - this.#client.timers.wallMs();
     if (waitMs > 0) return { againMs: waitMs };
     const path = `/api/v1/namespaces/${NAMESPACE}/secrets/${stringAt(secret, 'metadata', 'name')}`;
     const body = { preconditions: { uid: stringAt(secret, 'metadata', 'uid') } };

@@ -41,14 +41,14 @@ export class TtlPart {
     await Promise.resolve();
     const job = this.#jobs.get(key);
     if (job === undefined) return 'done';
-    const waitMs = expiresMs(job) - this.#client.timers.nowMs();
+    const waitMs = expiresMs(job) - this.#client.timers.wallMs();
     if (waitMs > 0) return waitMs === Infinity ? 'done' : { againMs: waitMs };
     const [namespace = '', name = ''] = key.split('/');
     const path = `/apis/batch/v1/namespaces/${namespace}/jobs/${name}`;
     // The server may know better than the informer: the time to live can have been raised.
     const fresh = await this.#client.request({ method: 'GET', path });
     if (!fresh.ok) return fresh.code === 404 ? 'done' : 'retry';
-    if (expiresMs(fresh.object) > this.#client.timers.nowMs()) return 'retry';
+    if (expiresMs(fresh.object) > this.#client.timers.wallMs()) return 'retry';
     const preconditions = { uid: stringAt(fresh.object, 'metadata', 'uid') };
     const body = { propagationPolicy: 'Foreground', preconditions };
     const answer = await this.#client.request({ method: 'DELETE', path, body });

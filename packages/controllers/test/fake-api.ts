@@ -90,6 +90,7 @@ export class FakeApi implements Client {
 
   readonly timers = {
     nowMs: (): number => this.#nowMs,
+    wallMs: (): number => this.#nowMs,
     after: (delayMs: number, fire: () => void): (() => void) => {
       const timer = { atMs: this.#nowMs + delayMs, fire };
       this.#timers.push(timer);

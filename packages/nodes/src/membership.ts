@@ -94,7 +94,7 @@ export class Membership {
     const spec = {
       holderIdentity: identity,
       leaseDurationSeconds: SILENT_MS / 1000,
-      renewTime: microTime(client.timers.nowMs()),
+      renewTime: microTime(client.timers.wallMs()),
     };
     const head = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' };
     const metadata = { name: identity, namespace: 'kube-system', labels: { [LABEL]: 'true' } };
@@ -120,14 +120,16 @@ export class Membership {
   }
 
   #living(leases: readonly JsonObject[]): string[] {
-    const nowMs = this.#options.client.timers.nowMs();
+    const { timers } = this.#options.client;
+    const nowMs = timers.nowMs();
+    const wallMs = timers.wallMs();
     const names: string[] = [];
     for (const lease of leases) {
       const name = stringAt(lease, 'metadata', 'name');
       const renewTime = stringAt(lease, 'spec', 'renewTime');
       const seen = this.#seen.get(name);
       // one that we see first may be long dead: its own time is believed once
-      const ageMs = nowMs - Date.parse(renewTime);
+      const ageMs = wallMs - Date.parse(renewTime);
       const lastsMs = numberAt(lease, 'spec', 'leaseDurationSeconds') * 1000;
       const isOld = seen === undefined && ageMs > lastsMs;
       const since = isOld ? nowMs - SILENT_MS : nowMs;

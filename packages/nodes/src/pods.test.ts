@@ -157,3 +157,15 @@ test('a kubelet reads a pod before it writes, and tells each of its steps', () =
   assert.equal(client.answer(200).method, 'DELETE');
   assert.equal(client.sent.length, 0);
 });
+
+test("times of pods follow the machine's clock back when it was set ahead", () => {
+  const { client, see } = world();
+  client.setMs = 86_400_000;
+  see(0, pod(0));
+  const startTime = (body: string): number => Date.parse(JSON.parse(body).status.startTime);
+  const aheadMs = startTime(client.answer(200).body) - client.timers.nowMs();
+  client.setMs = 0;
+  see(1, pod(1));
+  assert.ok(aheadMs > 86_390_000);
+  assert.ok(startTime(client.answer(200).body) - client.timers.nowMs() < 1000);
+});

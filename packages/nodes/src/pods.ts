@@ -175,7 +175,7 @@ export class Pods {
     if (stage === 'none') return undefined;
     const metadata = object(pod['metadata']);
     const path = `/api/v1/namespaces/${text(metadata['namespace'])}/pods/${text(metadata['name'])}`;
-    const now = secondTime(this.#client.timers.nowMs());
+    const now = secondTime(this.#client.timers.wallMs());
     const calls = this.#options.calls ?? NO_CALLS;
     const { uid } = metadata;
     const change = (patch: JsonObject, next: Action | null): Action => {

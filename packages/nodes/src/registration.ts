@@ -63,7 +63,7 @@ export class Registration {
     if (this.#isPumping || this.#isStopped) return;
     this.#isPumping = true;
     const { client, bodies, count } = this.#options;
-    const now = secondTime(client.timers.nowMs());
+    const now = secondTime(client.timers.wallMs());
     while (this.#underWay < UNDER_WAY_MAX && (this.#failed.length > 0 || this.#next < count)) {
       const index = this.#failed.pop() ?? this.#take();
       if (this.#options.exists(nodeName(index))) continue;

@@ -116,7 +116,7 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   const metrics = new SimulatorMetrics();
   const host: { worlds: Worlds | null } = { worlds: null };
   const config = new PortConfig({
-    nowMs: () => client.timers.nowMs(),
+    nowMs: () => client.timers.wallMs(),
     random: () => client.random(),
     startedContainers: (node) => host.worlds?.present?.startedContainers(node) ?? 0,
   });
@@ -187,7 +187,7 @@ async function openPort(parts: PortParts): Promise<KubeletPort> {
     access: new PortAccess(client),
     config,
     data: new KubeletData(client),
-    nowMs: () => client.timers.nowMs(),
+    nowMs: () => client.timers.wallMs(),
     metrics: () => metrics.text(),
     nodeNames,
     onTrouble: (message) => options.log('warn', message),

@@ -66,7 +66,7 @@ export class StagedWorld {
     this.languages = {
       functions: stageFunctions(this.#templateWorld()),
       clock: {
-        nowMs: () => options.client.timers.nowMs(),
+        nowMs: () => options.client.timers.wallMs(),
         random: () => options.client.random(),
       },
     };
@@ -80,7 +80,7 @@ export class StagedWorld {
       return own.length > 0 || nodeIp === '' ? own : [nodeIp];
     };
     return {
-      nowMs: () => this.#options.client.timers.nowMs(),
+      nowMs: () => this.#options.client.timers.wallMs(),
       random: () => this.#options.client.random(),
       version: KUBELET_VERSION,
       nodePort: this.#options.endpoint.port,

@@ -27,6 +27,8 @@ export class FakeClient implements Client {
   readonly sent: Sent[] = [];
   queueMax = 1000;
   inFlight = 0;
+  /** By how much the wall clock was set. */
+  setMs = 0;
   readonly metrics: ClientMetrics = {
     requestsStarted: 0,
     requestsInFlight: 0,
@@ -50,6 +52,7 @@ export class FakeClient implements Client {
     this.#random = new Random(seed);
     this.timers = {
       nowMs: () => this.clock.nowMs(),
+      wallMs: () => this.clock.nowMs() + this.setMs,
       after: (delayMs, fire) => {
         const timeout = { atMs: this.clock.nowMs() + delayMs, fire };
         this.#timeouts.push(timeout);

@@ -17,7 +17,7 @@ class FakeClient {
   readonly sent: Sent[] = [];
   free = 100;
   #roomCallback: () => void = () => {};
-  readonly timers = { nowMs: () => 5000, after: () => () => {} };
+  readonly timers = { nowMs: () => 5000, wallMs: () => 5000, after: () => () => {} };
 
   send(
     method: string,

@@ -301,7 +301,7 @@ export class ApiWriter {
     const observedGeneration = core.pods.specGeneration.get(id);
     if (observedGeneration > 0) condition['observedGeneration'] = observedGeneration;
     // The moment of transition is that of the first report; later ones leave it as it is.
-    if (isFirst) condition['lastTransitionTime'] = timeText(client.timers.nowMs());
+    if (isFirst) condition['lastTransitionTime'] = timeText(client.timers.wallMs());
     const status: JsonObject = { conditions: [condition] };
     if (nominated !== null) status['nominatedNodeName'] = nominated === '' ? null : nominated;
     const body = JSON.stringify({ status });
@@ -337,7 +337,7 @@ export class ApiWriter {
       status: 'True',
       reason: 'PreemptionByScheduler',
       message: `${schedulerName}: preempting to accommodate a higher priority pod`,
-      lastTransitionTime: timeText(client.timers.nowMs()),
+      lastTransitionTime: timeText(client.timers.wallMs()),
     };
     const body = JSON.stringify({ status: { conditions: [condition] } });
     const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;

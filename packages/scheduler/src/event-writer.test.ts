@@ -21,7 +21,7 @@ function bench(eventsPerSecondMax = 50): {
   const bodies: string[] = [];
   const clock = { nowMs: Date.UTC(2026, 0, 1) };
   const client = {
-    timers: { nowMs: () => clock.nowMs },
+    timers: { nowMs: () => clock.nowMs, wallMs: () => clock.nowMs },
     send: (method: string, path: string, _type: string, body: string) => {
       sent.push(`${method} ${path}`);
       bodies.push(body);

@@ -83,7 +83,8 @@ export class EventWriter {
     }
     const space = namespace === '' ? 'default' : namespace;
     const collection = `/apis/events.k8s.io/v1/namespaces/${space}/events`;
-    const suffix = `${nowMs.toString(16)}.${(this.#serial++).toString(16)}`;
+    const stamp = Math.floor(client.timers.wallMs()).toString(16);
+    const suffix = `${stamp}.${(this.#serial++).toString(16)}`;
     const metadata = { name: `${name}.${suffix}`, namespace: space };
     this.#series.set(key, { path: `${collection}/${metadata.name}`, count: 1, lastMs: nowMs });
     const body = JSON.stringify(this.#eventOf(controller, subject, event, related, metadata));
@@ -102,7 +103,7 @@ export class EventWriter {
       kind: 'Event',
       apiVersion: 'events.k8s.io/v1',
       metadata,
-      eventTime: microTime(client.timers.nowMs()),
+      eventTime: microTime(client.timers.wallMs()),
       reportingController: controller,
       reportingInstance: `${controller}-${host}`,
       action,
@@ -120,7 +121,10 @@ export class EventWriter {
     series.lastMs = nowMs;
     if ((series.count & (series.count - 1)) !== 0) return;
     const { client } = this.#options;
-    const told = { count: series.count, lastObservedTime: microTime(nowMs) };
+    const told = {
+      count: series.count,
+      lastObservedTime: microTime(this.#options.client.timers.wallMs()),
+    };
     const body = JSON.stringify({ series: told });
     client.send('PATCH', series.path, CONTENT.mergePatch, body, () => {});
   }

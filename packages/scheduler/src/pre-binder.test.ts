@@ -21,6 +21,7 @@ class Bench {
     const client = {
       timers: {
         nowMs: () => this.nowMs,
+        wallMs: () => this.nowMs,
         after: (_: number, fire: () => void) => {
           this.#timers.push(fire);
           return () => {};

@@ -97,7 +97,7 @@ export class PreBinder {
   async #act(write: ObjectWrite, action: 'create' | 'delete'): Promise<string> {
     const { core, client } = this.#options;
     const collection = write.path.slice(0, write.path.lastIndexOf('/'));
-    const made = { ...typeOf(write), ...(write.change({}, client.timers.nowMs()) as JsonObject) };
+    const made = { ...typeOf(write), ...(write.change({}, client.timers.wallMs()) as JsonObject) };
     const answer = await client.request(
       action === 'create'
         ? { method: 'POST', path: collection, body: made }
@@ -122,7 +122,7 @@ export class PreBinder {
         if (!found.ok) return failureOf(write, found.status.message ?? String(found.code));
         ({ object } = found);
       }
-      const changed = write.change(object, client.timers.nowMs());
+      const changed = write.change(object, client.timers.wallMs());
       if (changed === null) return '';
       if (typeof changed === 'string') return changed;
       const path = write.subresource === '' ? write.path : `${write.path}/${write.subresource}`;

@@ -297,6 +297,7 @@ class Scheduler {
     const world = this.#world;
     const timers = {
       nowMs: () => world.nowMs,
+      wallMs: () => world.nowMs,
       after: (delayMs: number, fire: () => void) => {
         this.#later(delayMs, fire);
         return () => {};

@@ -164,7 +164,7 @@ async function add(client: KubeClient, flags: Flags, kind: Fault['kind']): Promi
   if (flags.percent <= 0 || flags.percent > 100) {
     throw new Error('--percent: a number above 0 and up to 100 is needed');
   }
-  const untilMs = flags.for === undefined ? 0 : client.timers.nowMs() + flags.for;
+  const untilMs = flags.for === undefined ? 0 : client.timers.wallMs() + flags.for;
   const { percent } = flags;
   const periodMs = kind === 'flap' ? flags.period : 0;
   return sentence(
@@ -178,7 +178,7 @@ function sentence(fault: Fault, client: KubeClient): string {
   const where = selector === '' ? 'all nodes' : `nodes with ${selector}`;
   const who = names.length > 0 ? `${names.length} nodes` : `${percent} % of ${where}`;
   const what = kind === 'down' ? 'down' : `flapping every ${formatDuration(periodMs)}`;
-  const restMs = Math.max(0, Math.round((untilMs - client.timers.nowMs()) / 1000) * 1000);
+  const restMs = Math.max(0, Math.round((untilMs - client.timers.wallMs()) / 1000) * 1000);
   const end = untilMs === 0 ? 'until healed' : `for ${formatDuration(restMs)}`;
   return `${id}: ${who} ${what}, ${end}`;
 }

@@ -25,7 +25,11 @@ class Pods {
   }
 
   readonly client: Client = {
-    timers: { nowMs: () => 0, after: (_ms, fire) => cancelling(setImmediate(() => fire())) },
+    timers: {
+      nowMs: () => 0,
+      wallMs: () => 0,
+      after: (_ms, fire) => cancelling(setImmediate(() => fire())),
+    },
     random: () => 0,
     room: () => 1000,
     onRoom: () => undefined,

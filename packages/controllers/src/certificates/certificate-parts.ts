@@ -128,7 +128,7 @@ export class SigningPart extends RequestPart {
       const pem = signRequest(request, options.authority, {
         usages,
         lifeMs: lifeMs(numberAt(object, 'spec', 'expirationSeconds'), options.usualLifeMs),
-        nowMs: options.client.timers.nowMs(),
+        nowMs: options.client.timers.wallMs(),
         random: () => options.random.below(256),
       });
       const certificate = Buffer.from(pem).toString('base64');
@@ -231,7 +231,7 @@ export class CleanerPart {
     const { client } = this.#options;
     for (const name of [...this.#requests.keys()]) {
       const object = this.#requests.get(name);
-      if (object === undefined || !isOld(object, client.timers.nowMs())) continue;
+      if (object === undefined || !isOld(object, client.timers.wallMs())) continue;
       const uid = stringAt(object, 'metadata', 'uid');
       const body = { preconditions: { uid } };
       // What is refused now is tried at the next look.

@@ -92,7 +92,7 @@ export class ServiceCidrsPart {
     const isNeeded = await this.#isNeeded(name, networksOf(cidr));
     if (isNeeded === undefined) return 'retry';
     if (isNeeded) return (await this.#tell(cidr, ENDING)) ? 'done' : 'retry';
-    const waitMs = deletion.seconds * 1000 + GRACE_MS - this.#client.timers.nowMs();
+    const waitMs = deletion.seconds * 1000 + GRACE_MS - this.#client.timers.wallMs();
     if (waitMs > 0) return { againMs: waitMs };
     const without = { '$deleteFromPrimitiveList/finalizers': [FINALIZER] };
     return (await this.#finalize(name, without)) ? 'done' : 'retry';
@@ -159,7 +159,7 @@ export class ServiceCidrsPart {
     const known = findCondition(listAt(cidr, 'status', 'conditions'), 'Ready');
     const fields = ['status', 'reason', 'message'].map((field) => stringAt(known, field));
     if (known !== undefined && fields.every((text, at) => text === wanted[at])) return true;
-    const lastTransitionTime = formatTime(Math.floor(this.#client.timers.nowMs() / 1000));
+    const lastTransitionTime = formatTime(Math.floor(this.#client.timers.wallMs() / 1000));
     const name = stringAt(cidr, 'metadata', 'name');
     const conditions = [{ type: 'Ready', status, reason, message, lastTransitionTime }];
     const answer = await this.#client.request({

@@ -148,7 +148,7 @@ export class DeviceEvictionPart {
     }
     this.#plans.set(key, { uid, isBound, isPlanned: isBound });
     if (!isBound) return 'done';
-    const waitMs = untilMs - this.#client.timers.nowMs();
+    const waitMs = untilMs - this.#client.timers.wallMs();
     return waitMs > 0 ? { againMs: waitMs } : this.#evict(key, uid);
   }
 

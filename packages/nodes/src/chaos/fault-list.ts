@@ -43,7 +43,7 @@ export async function removeFaults(
 }
 
 function withoutOld(client: Client, faults: readonly Fault[]): readonly Fault[] {
-  const nowMs = client.timers.nowMs();
+  const nowMs = client.timers.wallMs();
   return faults.filter(({ untilMs }) => untilMs === 0 || untilMs > nowMs);
 }
 

@@ -93,7 +93,7 @@ export class Faults {
   async #apply(given: readonly Fault[]): Promise<void> {
     const { client, rows } = this.#options;
     const turn = ++this.#turn;
-    const nowMs = client.timers.nowMs();
+    const nowMs = client.timers.wallMs();
     const active = given.filter(({ untilMs }) => untilMs === 0 || untilMs > nowMs);
     this.#cancel();
     const ends = active.map(({ untilMs }) => untilMs).filter((untilMs) => untilMs > 0);

@@ -176,7 +176,7 @@ export class StagePlayer {
   #delayOf(stage: Stage, subject: StageSubject): number {
     let delayMs = 0;
     this.#guard(subject.object, stage.name, () => {
-      delayMs = delayOf(stage, subject, this.#nowMs(), () => this.#client.random());
+      delayMs = delayOf(stage, subject, this.#client.timers.wallMs(), () => this.#client.random());
     });
     return delayMs;
   }
