@@ -72,6 +72,20 @@ test('blocks that differ in their path alone are read by it, and mean what they 
   assert.equal(reader.found, 2);
 });
 
+test('blocks of two makes in turns are both known', () => {
+  const reader = new Reader();
+  reader.read(FIRST, true);
+  // content-length is the 28th name: 15 and 13 more
+  const size = Buffer.concat([Buffer.from([0x0f]), literal(13, '100')]);
+  const long = (path: string): Buffer => Buffer.concat([like(path), size]);
+  for (const path of ['/a', '/b', '/c']) {
+    assert.equal((reader.read(like(path), true) as RequestHead).bodyBytes, -1);
+    const head = reader.read(long(path), true) as RequestHead;
+    assert.deepEqual([head.path, head.bodyBytes], [path, 100]);
+  }
+  assert.equal(reader.found, 4);
+});
+
 test('what changes the table, or may not stand there, is read the long way', () => {
   const reader = new Reader();
   reader.read(FIRST, true);
