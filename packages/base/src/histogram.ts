@@ -144,13 +144,13 @@ export class BoundedHistogram {
     this.#cells = cells;
   }
 
-  /** Records a value. */
-  record(value: number): void {
+  /** Records a value, `times` of it. */
+  record(value: number, times = 1): void {
     const bounds = this.bounds;
     let bucket = 0;
     while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
-    this.#cells[bucket]!++;
-    this.#cells[bounds.length + 1]! += value;
+    this.#cells[bucket]! += times;
+    this.#cells[bounds.length + 1]! += value * times;
   }
 
   /** The sum of the values. */

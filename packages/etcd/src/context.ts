@@ -5,7 +5,6 @@
  * A connection that goes on asking meanwhile waits for its latest change; the limit on streams
  * bounds how long.
  */
-import { BoundedHistogram } from '@megaplane/base/histogram';
 import type { Page, RevisionedStore } from '@megaplane/store/contract';
 import { newPage } from '@megaplane/store/ranges';
 import type { Store } from '@megaplane/store/store';
@@ -18,6 +17,7 @@ import {
   writeInt64,
   writeVarint64,
 } from '@megaplane/wire/protobuf-write';
+import { CallMeasures } from './call-measures.ts';
 import type { EtcdFailure } from './failures.ts';
 
 /** Of etcd's limit on a write, its raft entry takes these beside the request and its length. */
@@ -37,23 +37,6 @@ interface Held {
   change: number;
 }
 
-/** Times and sizes of rare calls, with the bounds of etcd's metrics. */
-class CallMeasures {
-  /** Seconds to live of the leases granted. */
-  readonly leaseTtls: BoundedHistogram = new BoundedHistogram(doubled(1, 24));
-  /** Seconds that hashes took: of everything, and of a revision. */
-  readonly hashes: BoundedHistogram = new BoundedHistogram(doubled(0.01, 15));
-  readonly revisionHashes: BoundedHistogram = new BoundedHistogram(doubled(0.01, 15));
-  readonly defragments: BoundedHistogram = new BoundedHistogram(doubled(0.1, 13));
-  /** Defragmentations under way. */
-  defragmenting = 0;
-}
-
-/** Bounds from a first one on, each twice the one before. */
-export function doubled(first: number, count: number): readonly number[] {
-  return Array.from({ length: count }, (_, n) => Number((first * 2 ** n).toFixed(4)));
-}
-
 export class EtcdContext {
   readonly store: Store;
   readonly limits: EtcdLimits;
@@ -61,7 +44,7 @@ export class EtcdContext {
   readonly memberId: Buffer;
   readonly term: number;
   readonly page: Page = newPage();
-  readonly measures: CallMeasures = new CallMeasures();
+  readonly measures: CallMeasures;
   /** Fields 1 and 2, then 4, of every full header. */
   readonly #ids: Buffer;
   readonly #termField: Buffer;
@@ -82,6 +65,7 @@ export class EtcdContext {
     this.memberId = identity.memberId;
     this.term = identity.term;
     this.nowMs = nowMs;
+    this.measures = new CallMeasures(nowMs);
     const ids = Buffer.alloc(32);
     let at = 0;
     ids[at++] = 0x08;

@@ -1,4 +1,5 @@
 /** The plain HTTP paths beside gRPC: health, version, metrics, and the JSON gateway. */
+import { constants, gzipSync } from 'node:zlib';
 import type { Exchange, FieldList, Handler } from '@megaplane/wire/exchange';
 import type { Gateway } from './gateway/gateway.ts';
 import type { Health } from './http/health.ts';
@@ -26,6 +27,17 @@ function version(exchange: Exchange, fields: FieldList): void {
   const cluster = `${ETCD_VERSION.split('.').slice(0, 2).join('.')}.0`;
   const body = { etcdserver: ETCD_VERSION, etcdcluster: cluster, storage: cluster };
   exchange.respond(200, 'application/json', JSON.stringify(body), fields);
+}
+
+/** Compressed where that is asked for, as by Prometheus: a sixteenth, in a millisecond. */
+function scrape(exchange: Exchange, text: string, fields: FieldList): void {
+  const asked = exchange.header('accept-encoding') ?? '';
+  if (!/(^|,)\s*gzip\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)/.test(asked)) {
+    exchange.respond(200, METRICS_TYPE, text, fields);
+    return;
+  }
+  const body = gzipSync(text, { level: constants.Z_BEST_SPEED });
+  exchange.respond(200, METRICS_TYPE, body, ['content-encoding', 'gzip', ...fields]);
 }
 
 function notFound(exchange: Exchange, fields: FieldList): void {
@@ -118,7 +130,7 @@ export function httpHandler(parts: HttpParts): Handler {
     const isVersion = hasVersion && path === '/version';
     if (!isProbe && !isVersion) notFound(exchange, fields);
     // Prometheus' handler takes any method.
-    else if (path === '/metrics') exchange.respond(200, METRICS_TYPE, metrics(), fields);
+    else if (path === '/metrics') scrape(exchange, metrics(), fields);
     else if (exchange.method !== 'GET') notAllowed(exchange, fields);
     else if (isVersion) version(exchange, fields);
     else {

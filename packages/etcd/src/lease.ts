@@ -2,6 +2,7 @@
 import type { GrpcCallFactory, GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
 import { writeBytesField, writeInt64, writeVarint64 } from '@megaplane/wire/protobuf-write';
+import { APPLIED_GRANT, APPLIED_REVOKE } from './call-measures.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, storeFailure } from './failures.ts';
 import { admission, isOverQuota, raiseNoSpace, unlessCorrupt } from './alarms.ts';
@@ -62,6 +63,7 @@ export type DrawId = () => { readonly high: number; readonly low: number };
 function grantHandler(context: EtcdContext, drawId: DrawId): InPlaceHandler {
   const numbers = new Numbers();
   const { leases } = context.store;
+  const times = context.measures.applied[APPLIED_GRANT]!;
   return (bytes, start, end, out, offset, call) => {
     if (!numbers.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     const refused =
@@ -74,7 +76,9 @@ function grantHandler(context: EtcdContext, drawId: DrawId): InPlaceHandler {
       const drawn = drawId();
       if (leases.find(drawn.high, drawn.low) === 0) ({ high, low } = drawn);
     }
+    const startMs = times.begin();
     const lease = leases.grant(high, low, numbers.first, context.nowMs());
+    times.end(startMs, lease >= 0);
     if (lease < 0) return context.fail(call, storeFailure(lease));
     context.measures.leaseTtls.record(leases.ttlSeconds(lease));
     context.guard(call.connection);
@@ -87,10 +91,13 @@ function grantHandler(context: EtcdContext, drawId: DrawId): InPlaceHandler {
 function revokeHandler(context: EtcdContext): InPlaceHandler {
   const numbers = new Numbers();
   const { leases } = context.store;
+  const times = context.measures.applied[APPLIED_REVOKE]!;
   return (bytes, start, end, out, offset, call) => {
     if (!numbers.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
+    const startMs = times.begin();
     const lease = leases.find(numbers.firstHigh, numbers.firstLow);
     const revision = leases.revoke(lease);
+    times.end(startMs, revision >= 0);
     if (revision < 0) return context.fail(call, storeFailure(revision));
     context.guard(call.connection);
     return context.writeHeader(out, offset, revision);

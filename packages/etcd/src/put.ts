@@ -6,6 +6,7 @@ import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import { sizeVarint, writeInt64 } from '@megaplane/wire/protobuf-write';
 import { admission, isOverQuota, raiseNoSpace } from './alarms.ts';
+import { APPLIED_DELETE, APPLIED_PUT } from './call-measures.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
@@ -132,6 +133,7 @@ export class PutRequest {
 export function putHandler(context: EtcdContext): InPlaceHandler {
   const request = new PutRequest();
   const { store } = context;
+  const times = context.measures.applied[APPLIED_PUT]!;
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     const { cost } = request;
@@ -141,12 +143,18 @@ export function putHandler(context: EtcdContext): InPlaceHandler {
       request.invalid() ??
       (context.isTooLarge(end - start) ? ETCD.tooLarge : null) ??
       (store.alarms.isCorrupt ? ETCD.corrupt : null) ??
-      (store.alarms.isNoSpace && !request.shrinks(context) ? ETCD.noSpace : null) ??
-      request.check(context);
+      (store.alarms.isNoSpace && !request.shrinks(context) ? ETCD.noSpace : null);
     if (refused !== null) return context.fail(call, refused);
+    const startMs = times.begin();
+    const failure = request.check(context);
+    if (failure !== null) {
+      times.end(startMs, false);
+      return context.fail(call, failure);
+    }
     store.begin();
     request.apply(context);
     const revision = store.commit();
+    times.end(startMs, true);
     context.guard(call.connection);
     const { previous } = request;
     if (previous === 0) return context.writeHeader(out, offset, revision);
@@ -244,14 +252,17 @@ export class DeleteRequest {
 export function deleteHandler(context: EtcdContext): InPlaceHandler {
   const request = new DeleteRequest();
   const { store } = context;
+  const times = context.measures.applied[APPLIED_DELETE]!;
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     if (request.keyAt === request.keyTo) return context.fail(call, ETCD.emptyKey);
     if (context.isTooLarge(end - start)) return context.fail(call, ETCD.tooLarge);
     if (store.alarms.isCorrupt) return context.fail(call, ETCD.corrupt);
+    const startMs = times.begin();
     store.begin();
     request.apply(context);
     const revision = store.commit();
+    times.end(startMs, true);
     context.guard(call.connection);
     const size = context.headerRoom + request.bodySize(context);
     return answer(call, out, offset, size, (target, at) =>

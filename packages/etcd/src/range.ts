@@ -206,12 +206,15 @@ export function rangeHandler(
 ) => number {
   const request = new RangeRequest();
   const { page } = context;
+  const times = context.measures.ranges;
   let scratch = Buffer.alloc(0);
   return (bytes, start, end, out, offset, call) => {
     if (!request.decode(bytes, start, end)) return context.fail(call, ETCD.malformed);
     const invalid = request.invalid();
     if (invalid !== null) return context.fail(call, invalid);
+    const startMs = times.begin();
     const failure = request.read(context, page);
+    times.end(startMs, failure === 0);
     if (failure !== 0) return context.fail(call, storeFailure(failure));
     context.guard(call.connection);
     const revision = context.store.appliedRevision;

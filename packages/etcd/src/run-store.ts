@@ -215,7 +215,10 @@ function probes(
   const health = new Health(opened.store, raised);
   const disk = opened.log?.times ?? null;
   const sources = { context, watches, methods, health, disk, process: processStats };
-  return { health, metrics: () => metricsText({ ...sources, authRevision: () => state.revision }) };
+  let scrapes = 0;
+  const metrics = (): string =>
+    metricsText({ ...sources, authRevision: () => state.revision, scrapes: scrapes++ });
+  return { health, metrics };
 }
 
 /** Compacts by the clock; returns how to end it. */

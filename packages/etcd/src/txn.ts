@@ -17,6 +17,7 @@ import {
   writeInt64,
   writeVarint,
 } from '@megaplane/wire/protobuf-write';
+import { APPLIED_TXN } from './call-measures.ts';
 import { Compare } from './compare.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
@@ -55,7 +56,6 @@ export class TxnRunner {
   #opAt = 0;
   #opTo = 0;
   #hasPut = false;
-  /** Something other than a read stands in some branch. */
   #hasWrite = false;
   #needsKeyCheck = false;
   #cost = 0;
@@ -69,6 +69,11 @@ export class TxnRunner {
 
   constructor(context: EtcdContext) {
     this.#context = context;
+  }
+
+  /** Does something other than a read stand in some branch? After `validate`. */
+  get hasWrite(): boolean {
+    return this.#hasWrite;
   }
 
   #walker(depth: number): ProtobufReader {
@@ -429,17 +434,23 @@ export class TxnRunner {
 export function txnHandler(context: EtcdContext): InPlaceHandler {
   const runner = new TxnRunner(context);
   const { store } = context;
+  const times = context.measures.applied[APPLIED_TXN]!;
   return (bytes, start, end, out, offset, call) => {
     const invalid = runner.validate(bytes, start, end);
     if (invalid !== null) return context.fail(call, invalid);
     const refused = runner.refusal();
     if (refused !== null) return context.fail(call, refused);
+    const startMs = runner.hasWrite ? times.begin() : 0;
     runner.choose(start, end);
     const failure = runner.check(start, end);
-    if (failure !== null) return context.fail(call, failure);
+    if (failure !== null) {
+      if (runner.hasWrite) times.end(startMs, false);
+      return context.fail(call, failure);
+    }
     store.begin();
     const size = runner.apply(start, end);
     const revision = store.commit();
+    if (runner.hasWrite) times.end(startMs, true);
     context.guard(call.connection);
     const total = size + context.headerRoom;
     const target = total <= IN_PLACE_ROOM_BYTES ? out : Buffer.allocUnsafeSlow(total);

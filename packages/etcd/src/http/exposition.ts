@@ -1,5 +1,5 @@
 /** Prometheus' text format: one family after the other, each with its series. */
-import type { BoundedHistogram } from '@megaplane/base/histogram';
+import type { BoundedHistogram, LatencyHistogram } from '@megaplane/base/histogram';
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -49,6 +49,15 @@ export class Exposition {
       `${name}_sum${labelText(labels)} ${values.sum}`,
       `${name}_count${labelText(labels)} ${values.count}`,
     );
+  }
+
+  /** The quantiles that Go's collector tells of its pauses. */
+  summary(name: string, help: string, values: LatencyHistogram): void {
+    this.#open(name, 'summary', help);
+    for (const quantile of [0, 0.25, 0.5, 0.75, 1]) {
+      this.#lines.push(`${name}{quantile="${quantile}"} ${values.quantile(quantile)}`);
+    }
+    this.#lines.push(`${name}_sum ${values.sum}`, `${name}_count ${values.count}`);
   }
 
   text(): string {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
+import { gunzipSync } from 'node:zlib';
 import { after, before, test } from 'node:test';
 import { ALARM_CORRUPT, ALARM_NO_SPACE } from '@megaplane/store/alarms';
 import { type OpenStore, openStore } from '@megaplane/store/open';
@@ -154,6 +155,10 @@ const QUERIED = [
   ...['grpc_server_msg_received_total{', 'grpc_server_msg_sent_total{'],
   ...['process_resident_memory_bytes', 'process_cpu_seconds_total', 'process_start_time_seconds'],
   ...['process_open_fds', 'process_max_fds', 'megaplane_store_durability{'],
+  ...['go_goroutines', 'go_threads', 'go_info{', 'go_gc_duration_seconds{quantile="0.75"}'],
+  ...['go_gc_duration_seconds_count', 'go_memstats_alloc_bytes', 'go_memstats_sys_bytes'],
+  ...['go_memstats_heap_inuse_bytes', 'promhttp_metric_handler_requests_total{code="200"}'],
+  ...['promhttp_metric_handler_requests_in_flight', 'etcd_server_feature_enabled{name="Lease'],
 ];
 
 test('metrics have every name that the stock alerts and dashboards query', async () => {
@@ -232,6 +237,58 @@ test('metrics tell what compactions, hashes, leases and late answers did', async
     assert.equal(grown(`grpc_server_handling_seconds_count{${labels}}`), 1);
     assert(grown('etcd_network_client_grpc_sent_bytes_total') > 200_000, 'large answers count');
     return;
+  }
+});
+
+test('every change and read is counted, and in some bucket', async () => {
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  const count = async (series: string): Promise<number> => {
+    const text = await (await fetch(`${base}/metrics`)).text();
+    return Number(text.split(`\netcd_server_${series} `)[1]?.split('\n')[0] ?? 0);
+  };
+  const [puts, failed, ranges] = [
+    'apply_duration_seconds_count{version="v3",op="Put",success="true"}',
+    'apply_duration_seconds_count{version="v3",op="Put",success="false"}',
+    'range_duration_seconds_bucket{success="true",le="52.4288"}',
+  ];
+  const before = [await count(puts), await count(failed), await count(ranges)];
+  for (let i = 0; i < 13; i++) {
+    await peer.call('KV/Put', [
+      [1, 'counted'],
+      [3, i === 5 ? 77 : 0],
+    ]);
+    await peer.call('KV/Range', [[1, 'counted']]);
+    if (i === 2) assert.equal(await count(puts), (before[0] ?? 0) + 3);
+  }
+  peer.close();
+  const after = [await count(puts), await count(failed), await count(ranges)];
+  assert.deepEqual(
+    after.map((value, index) => value - (before[index] ?? 0)),
+    [12, 1, 13],
+  );
+});
+
+test('metrics are compressed for those who ask for it', async () => {
+  const ask = (encoding: string): Promise<{ told: string; body: Buffer }> =>
+    new Promise((resolve, reject) => {
+      const asked = request(`${base}/metrics`, { headers: { 'accept-encoding': encoding } });
+      asked.on('response', (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        const told = response.headers['content-encoding'] ?? '';
+        response.on('end', () => resolve({ told, body: Buffer.concat(chunks) }));
+      });
+      asked.on('error', reject).end();
+    });
+  for (const encoding of ['gzip', 'deflate, gzip;q=0.5', 'gzip, zstd', 'identity,gzip ; q=1']) {
+    const { told, body } = await ask(encoding);
+    assert.equal(told, 'gzip', encoding);
+    assert.match(gunzipSync(body).toString(), /^# HELP etcd_cluster_version .*\n# TYPE/);
+  }
+  for (const encoding of ['', 'identity', 'x-gzip', 'gzip;q=0', 'gzip; q=0.0, br', '*']) {
+    const { told, body } = await ask(encoding);
+    assert.equal(told, '', encoding);
+    assert.match(body.toString(), /^# HELP etcd_cluster_version /);
   }
 });
 

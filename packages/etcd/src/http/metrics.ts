@@ -5,11 +5,12 @@
  */
 import { BoundedHistogram } from '@megaplane/base/histogram';
 import { DiskTimes } from '@megaplane/store/disk-times';
-import { type EtcdContext, doubled } from '../context.ts';
+import { APPLIED, type CallTimes, doubled } from '../call-measures.ts';
+import type { EtcdContext } from '../context.ts';
 import { ETCD_VERSION, bytesInUse } from '../maintenance.ts';
 import type { ServedMethods } from '../served-methods.ts';
 import type { WatchService } from '../watch.ts';
-import { Exposition } from './exposition.ts';
+import { Exposition, type Labels } from './exposition.ts';
 import type { Health } from './health.ts';
 import type { ProcessStats } from './process-stats.ts';
 
@@ -22,6 +23,8 @@ export interface MetricSources {
   readonly disk: DiskTimes | null;
   readonly process: () => ProcessStats;
   readonly authRevision: () => number;
+  /** Scrapes answered before this one. */
+  readonly scrapes: number;
 }
 
 const CODE_NAMES = [
@@ -38,11 +41,14 @@ const UNUSED: readonly (readonly [string, number, number])[] = [
   ['etcd_debugging_snap_save_marshalling_duration_seconds', 0.001, 14],
   ['etcd_debugging_snap_save_total_duration_seconds', 0.001, 14],
   ['etcd_network_peer_round_trip_time_seconds', 0.0001, 16],
-  ['etcd_server_apply_duration_seconds', 0.0001, 20],
-  ['etcd_server_range_duration_seconds', 0.0001, 20],
   ['etcd_snap_db_fsync_duration_seconds', 0.001, 14],
   ['etcd_snap_db_save_total_duration_seconds', 0.1, 10],
   ['etcd_snap_fsync_duration_seconds', 0.001, 14],
+];
+/** etcd's feature gates: leases are always checkpointed here, the rest is another store's. */
+const FEATURES = [
+  ...['CompactHashCheck', 'InitialCorruptCheck', 'LeaseCheckpoint', 'LeaseCheckpointPersist'],
+  ...['SetMemberLocalAddr', 'StopGRPCServiceOnDefrag', 'TxnModeWriteWithSharedBuffer'],
 ];
 const NO_TIMES = new DiskTimes();
 const DURABILITIES = ['none', 'buffered', 'fsync'] as const;
@@ -55,11 +61,14 @@ export function metricsText(sources: MetricSources): string {
   mvcc(out, sources);
   compactions(out, sources, stats.startSeconds);
   leases(out, sources);
+  applied(out, sources);
   disk(out, sources);
   network(out, sources);
   grpc(out, sources);
   own(out, sources);
   processOf(out, stats);
+  runtimeOf(out, sources, stats);
+  scrapesOf(out, sources.scrapes);
   return out.text();
 }
 
@@ -67,8 +76,8 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
   const { store } = context;
   const minor = `${ETCD_VERSION.split('.').slice(0, 2).join('.')}`;
   const memberId = context.memberId.toString('hex').replace(/^0+/, '');
-  const gauge = (name: string, help: string, value: number): void =>
-    out.gauge(`etcd_server_${name}`, help, value);
+  const gauge = (name: string, help: string, value: number, labels: Labels = {}): void =>
+    out.gauge(`etcd_server_${name}`, help, value, labels);
   const counter = (name: string, help: string, value: number): void =>
     out.counter(`etcd_server_${name}`, help, value);
   out.gauge('etcd_cluster_version', 'The cluster version, 1 for the one running.', 1, {
@@ -79,6 +88,11 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
   });
   out.gauge('etcd_server_id', 'The member id in hexadecimal, 1.', 1, { server_id: memberId });
   out.gauge('etcd_server_go_version', 'Not written in Go.', 1, { server_go_version: 'none' });
+  for (const name of FEATURES) {
+    const stage = name.startsWith('Txn') ? 'BETA' : 'ALPHA';
+    const value = name.startsWith('Lease') ? 1 : 0;
+    gauge('feature_enabled', 'Gates of etcd, 1 where it is so here.', value, { name, stage });
+  }
   gauge('has_leader', 'A store of one member always leads.', 1);
   gauge('is_leader', 'A store of one member always leads.', 1);
   gauge('is_learner', 'A store of one member never learns.', 0);
@@ -153,6 +167,22 @@ function leases(out: Exposition, { context }: MetricSources): void {
   counter('lease_revoked_total', 'Leases revoked.', table.revoked);
   counter('lease_renewed_total', 'Leases renewed.', table.renewed);
   counter('server_lease_expired_total', 'Leases expired.', table.expired);
+}
+
+/** What changed something, by operation, and reads; failures once there are some, as in Go. */
+function applied(out: Exposition, { context }: MetricSources): void {
+  const { measures } = context;
+  const show = (name: string, times: CallTimes, labels: Labels): void => {
+    const help = 'Calls, one in eight of them timed for all.';
+    const { failed, done } = times;
+    if (failed.count > 0) out.histogram(name, help, failed, { ...labels, success: 'false' });
+    out.histogram(name, help, done, { ...labels, success: 'true' });
+  };
+  for (const [index, times] of measures.applied.entries()) {
+    const labels = { version: 'v3', op: APPLIED[index] ?? '' };
+    show('etcd_server_apply_duration_seconds', times, labels);
+  }
+  show('etcd_server_range_duration_seconds', measures.ranges, {});
 }
 
 function disk(out: Exposition, { disk: found, context }: MetricSources): void {
@@ -274,4 +304,40 @@ function processOf(out: Exposition, stats: ProcessStats): void {
   out.gauge('megaplane_event_loop_stall_seconds', stall, stats.stallSeconds);
   out.gauge('os_fd_used', 'Open files.', stats.openFds);
   out.gauge('os_fd_limit', 'Limit of open files.', stats.maxFds);
+}
+
+/** What Prometheus' handler in Go tells of itself; this scrape is under way. */
+function scrapesOf(out: Exposition, scrapes: number): void {
+  const name = 'promhttp_metric_handler_requests';
+  out.gauge(`${name}_in_flight`, 'Scrapes under way.', 1);
+  for (const code of ['200', '500', '503']) {
+    const value = code === '200' ? scrapes : 0;
+    out.counter(`${name}_total`, 'Scrapes by status.', value, { code });
+  }
+}
+
+/**
+ * What dashboards of Go programs ask for, with what comes nearest in this one. Memory that is not
+ * the JavaScript heap's, where records lie, counts as used.
+ */
+function runtimeOf(out: Exposition, { methods }: MetricSources, stats: ProcessStats): void {
+  const { heap, pauses } = stats;
+  let underWay = 0;
+  for (const { started, handled } of methods.counts) {
+    underWay += handled.reduce((left, one) => left - one, started);
+  }
+  out.gauge('go_goroutines', 'Calls and streams under way.', Math.max(0, underWay));
+  out.gauge('go_threads', 'Threads of the process.', stats.threads);
+  out.gauge('go_info', 'Not written in Go.', 1, { version: 'none' });
+  out.summary('go_gc_duration_seconds', 'Pauses to collect garbage.', pauses);
+  const memory = (name: string, help: string, bytes: number): void =>
+    out.gauge(`go_memstats_${name}_bytes`, help, bytes);
+  memory('alloc', 'Memory in use, of the heap and beside it.', heap.used + heap.beside);
+  memory('sys', 'Memory taken, of the heap and beside it.', heap.total + heap.beside);
+  memory('heap_alloc', 'Memory in use, of the heap and beside it.', heap.used + heap.beside);
+  memory('heap_inuse', 'Memory in use, of the heap and beside it.', heap.used + heap.beside);
+  memory('heap_idle', 'Memory of the heap that is not in use.', heap.total - heap.used);
+  memory('heap_sys', 'Memory taken, of the heap and beside it.', heap.total + heap.beside);
+  const last = 'When garbage was last collected, seconds since 1970.';
+  out.gauge('go_memstats_last_gc_time_seconds', last, stats.collectedSeconds);
 }

@@ -1,11 +1,22 @@
 // shell: what the operating system says about this process
 import { readFileSync, readdirSync } from 'node:fs';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { PerformanceObserver, monitorEventLoopDelay } from 'node:perf_hooks';
+import { LatencyHistogram } from '@megaplane/base/histogram';
 
 /** How often the event loop is looked at; what is shorter is not seen. */
 const LOOK_MS = 20;
 const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
 loop.enable();
+
+/** Seconds that collections of garbage took, to the microsecond, and when the last one ended. */
+const pauses = new LatencyHistogram(1e-6);
+let collectedMs = 0;
+new PerformanceObserver((list) => {
+  for (const { duration, startTime } of list.getEntries()) {
+    pauses.record(duration / 1000);
+    collectedMs = startTime + duration;
+  }
+}).observe({ entryTypes: ['gc'] });
 
 export interface ProcessStats {
   readonly residentBytes: number;
@@ -18,6 +29,13 @@ export interface ProcessStats {
   readonly maxFds: number;
   /** The longest that the event loop was late since the last call. */
   readonly stallSeconds: number;
+  readonly threads: number;
+  /** Bytes of the JavaScript heap, and of memory that it holds beside itself. */
+  readonly heap: { readonly used: number; readonly total: number; readonly beside: number };
+  /** Seconds that collections of garbage took. */
+  readonly pauses: LatencyHistogram;
+  /** Since 1970; the start, before the first one. */
+  readonly collectedSeconds: number;
 }
 
 /** Read once: at the time of trouble no file may open. */
@@ -54,9 +72,16 @@ export function processStats(): ProcessStats {
   limits ??= read('/proc/self/limits') || null;
   const maxFds = Number(/^Max open files\s+(\d+)/m.exec(limits ?? '')?.[1] ?? 0);
   const space = /^Max address space\s+(\d+)/m.exec(limits ?? '');
-  const virtual = /^VmSize:\s+(\d+) kB/m.exec(read('/proc/self/status'));
+  const status = read('/proc/self/status');
+  const virtual = /^VmSize:\s+(\d+) kB/m.exec(status);
+  const threads = /^Threads:\s+(\d+)/m.exec(status);
+  const memory = process.memoryUsage();
   return {
-    residentBytes: process.memoryUsage.rss(),
+    residentBytes: memory.rss,
+    heap: { used: memory.heapUsed, total: memory.heapTotal, beside: memory.external },
+    threads: Number(threads?.[1] ?? 0),
+    pauses,
+    collectedSeconds: (performance.timeOrigin + collectedMs) / 1000,
     virtualBytes: Number(virtual?.[1] ?? 0) * 1024,
     cpuSeconds: (user + system) / 1e6,
     startSeconds: performance.timeOrigin / 1000,
