@@ -34,6 +34,15 @@ export function durationMs(text: string): number {
   return parsed(parseDurationMs(text));
 }
 
+/** A parser of durations that are not shorter than `minMs`. */
+export function durationFrom(minMs: number): (text: string) => number {
+  return (text) => {
+    const value = durationMs(text);
+    if (value >= minMs) return value;
+    throw new InvalidArgumentError(`${formatDuration(minMs)} or longer is needed.`);
+  };
+}
+
 /** A size such as `512MiB` or `1073741824`, in bytes. */
 export function sizeBytes(text: string): number {
   return parsed(parseByteSize(text));
@@ -59,6 +68,13 @@ export function positive(text: string): number {
   const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
   if (Number.isNaN(value)) throw new InvalidArgumentError('a number such as 0.1 is needed.');
   return value;
+}
+
+/** A part of a whole, in percent. */
+export function percent(text: string): number {
+  const value = positive(text);
+  if (value > 0 && value <= 100) return value;
+  throw new InvalidArgumentError('a number above 0 and up to 100 is needed.');
 }
 
 /**
@@ -125,7 +141,12 @@ export function given<Flags extends object, Name extends keyof Flags>(
 }
 
 /** A flag that takes a duration, with its default shown as people write it. */
-export function durationOption(flags: string, description: string, defaultMs: number): Option {
-  const option = new Option(flags, description).argParser(durationMs);
+export function durationOption(
+  flags: string,
+  description: string,
+  defaultMs: number,
+  parse: (text: string) => number = durationMs,
+): Option {
+  const option = new Option(flags, description).argParser(parse);
   return option.default(defaultMs, formatDuration(defaultMs));
 }

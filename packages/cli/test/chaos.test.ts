@@ -98,8 +98,16 @@ test('what cannot be meant is refused', { skip }, () => {
   const refuse = (...args: string[]): string =>
     megaplane('nodes', 'chaos', ...args, '--kubeconfig', cluster.kubeconfig).stderr;
   assert.match(refuse('kill', '--selector', 'a in'), /--selector: /);
-  assert.match(refuse('freeze', '--percent', '0'), /above 0 and up to 100/);
+  for (const part of ['0', '101', '-1', 'x']) {
+    assert.match(refuse('freeze', `--percent=${part}`), /--percent .*is needed/);
+  }
+  assert.match(refuse('freeze', '--for', '0'), /--for .*1s or longer/);
+  assert.match(refuse('flap', '--period=-1s'), /--period .*1s or longer/);
+  assert.match(refuse('upgrade', '--to', 'v2', '--down=-1s'), /--down .*0s or longer/);
+  assert.match(refuse('kill', '--zone', 'nowhere'), /no node has the labels .*zone=nowhere/);
+  assert.match(refuse('drain'), /name nodes, or give --selector or --all/);
   assert.match(refuse('drain', '--selector', 'no=where'), /no node has the labels no=where/);
   assert.match(refuse('drain', 'nowhere'), /node nowhere: .*not found/);
-  assert.match(chaos('heal', 'f77'), /there was no such fault/);
+  assert.match(refuse('heal', 'f77'), /there is no fault f77/);
+  assert.equal(chaos('heal'), 'there was no fault');
 });

@@ -4,7 +4,7 @@ import type { KubeClient } from '@megaplane/client/kube-client';
 import type { Fault } from '@megaplane/nodes/chaos/fault';
 import { formatDuration } from '@megaplane/base/limits';
 import { Command, Option } from 'commander';
-import { durationMs, durationOption, positive, wholeNumber } from '../usage.ts';
+import { durationFrom, durationOption, percent, wholeNumber } from '../usage.ts';
 
 interface Flags {
   readonly kubeconfig: string;
@@ -19,11 +19,14 @@ interface Flags {
   readonly down: number;
   readonly pause: number;
   readonly drain: boolean;
+  readonly all?: boolean;
 }
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 /** A ConfigMap holds no more names. */
 const WAVE_MAX = 10_000;
+/** Shorter ones would be told to all simulators after their end. */
+const FAULT_MS_MIN = 1000;
 
 export function chaosCommand(done: (exitCode: number) => void): Command {
   const chaos = new Command('chaos')
@@ -55,14 +58,14 @@ type Act = (
   work: (client: KubeClient, flags: Flags, names: string[]) => Promise<string>,
 ) => (...args: unknown[]) => Promise<void>;
 
-function withNodes(command: Command, percent: number): Command {
+function withNodes(command: Command, part: number): Command {
   return command
     .option('--zone <name>', 'nodes of this zone')
     .option('--selector <labels>', 'nodes with these labels', '')
-    .option('--percent <number>', 'of these nodes', positive, percent)
+    .option('--percent <number>', 'of these nodes', percent, part)
     .addOption(
       new Option('--for <duration>', 'then they are healed (default: by heal)').argParser(
-        durationMs,
+        durationFrom(FAULT_MS_MIN),
       ),
     );
 }
@@ -77,7 +80,14 @@ function addFaults(chaos: Command, act: Act): void {
     .action(down);
   withNodes(chaos.command('flap').summary('nodes are ready and not ready in turns'), 1)
     .description('Example: megaplane nodes chaos flap --kubeconfig F --percent 1 --period 1m')
-    .addOption(durationOption('--period <duration>', 'to go and come back', 60_000))
+    .addOption(
+      durationOption(
+        '--period <duration>',
+        'to go and come back',
+        60_000,
+        durationFrom(FAULT_MS_MIN),
+      ),
+    )
     .action(act(async (client, flags) => add(client, flags, 'flap')));
   chaos
     .command('heal [faults...]')
@@ -87,7 +97,10 @@ function addFaults(chaos: Command, act: Act): void {
       act(async (client, _flags, names) => {
         const { removeFaults } = await import('@megaplane/nodes/chaos/fault-list');
         const removed = await removeFaults(client, names);
-        return `healed: ${removed.map(({ id }) => id).join(', ') || 'there was no such fault'}`;
+        const ids = removed.map(({ id }) => id);
+        const unknown = names.filter((name) => !ids.includes(name));
+        if (unknown.length > 0) throw new Error(`there is no fault ${unknown.join(', ')}`);
+        return ids.length === 0 ? 'there was no fault' : `healed: ${ids.join(', ')}`;
       }),
     );
   chaos
@@ -104,16 +117,21 @@ function addFaults(chaos: Command, act: Act): void {
 }
 
 function addDrains(chaos: Command, act: Act): void {
-  const timeout = (): Option => durationOption('--timeout <duration>', 'for each node', 600_000);
+  const timeout = (): Option =>
+    durationOption('--timeout <duration>', 'for each node', 600_000, durationFrom(0));
   chaos
     .command('drain [nodes...]')
     .summary('cordons nodes and evicts their pods')
     .description('Example: megaplane nodes chaos drain --kubeconfig F node-0 node-1')
     .option('--selector <labels>', 'nodes with these labels', '')
+    .option('--all', 'all nodes')
     .addOption(timeout())
     .action(
       act(async (client, flags, names) => {
         const { drain } = await import('@megaplane/nodes/chaos/drain');
+        if (names.length === 0 && flags.selector === '' && flags.all !== true) {
+          throw new Error('name nodes, or give --selector or --all');
+        }
         const own = await chosen(client, flags, names);
         await drain(own, { client, timeoutMs: flags.timeout, log: warn });
         return `${own.length} nodes are drained`;
@@ -126,8 +144,10 @@ function addDrains(chaos: Command, act: Act): void {
     .requiredOption('--to <version>', 'of the kubelets afterwards')
     .option('--selector <labels>', 'nodes with these labels', '')
     .option('--wave <nodes>', 'away at once', wholeNumber(1, WAVE_MAX), 100)
-    .addOption(durationOption('--down <duration>', 'how long a node is away', 10_000))
-    .addOption(durationOption('--pause <duration>', 'between two waves', 0))
+    .addOption(
+      durationOption('--down <duration>', 'how long a node is away', 10_000, durationFrom(0)),
+    )
+    .addOption(durationOption('--pause <duration>', 'between two waves', 0, durationFrom(0)))
     .option('--no-drain', 'take them down with their pods')
     .addOption(timeout())
     .action(
@@ -150,7 +170,7 @@ async function chosen(
   if (names.length > 0) return names;
   const { nodesOf } = await import('@megaplane/nodes/chaos/drain');
   const found = await nodesOf(client, selector);
-  if (found.length === 0) throw new Error(`no node has the labels ${selector}`);
+  if (found.length === 0) throw new Error(noNode(selector));
   return found;
 }
 
@@ -161,16 +181,25 @@ async function add(client: KubeClient, flags: Flags, kind: Fault['kind']): Promi
   const selector = [...zone, ...(flags.selector === '' ? [] : [flags.selector])].join(',');
   const parsed = parseLabelSelector(selector);
   if ('error' in parsed) throw new Error(`--selector: ${parsed.error}`);
-  if (flags.percent <= 0 || flags.percent > 100) {
-    throw new Error('--percent: a number above 0 and up to 100 is needed');
-  }
+  const { hasNode } = await import('@megaplane/nodes/chaos/drain');
+  if (!(await hasNode(client, selector))) throw new Error(noNode(selector));
   const untilMs = flags.for === undefined ? 0 : client.timers.wallMs() + flags.for;
-  const { percent } = flags;
   const periodMs = kind === 'flap' ? flags.period : 0;
   return sentence(
-    await addFault(client, { kind, selector, names: [], percent, untilMs, periodMs }),
+    await addFault(client, {
+      kind,
+      selector,
+      names: [],
+      percent: flags.percent,
+      untilMs,
+      periodMs,
+    }),
     client,
   );
+}
+
+function noNode(selector: string): string {
+  return selector === '' ? 'there is no node' : `no node has the labels ${selector}`;
 }
 
 function sentence(fault: Fault, client: KubeClient): string {

@@ -35,6 +35,14 @@ export async function nodesOf(client: Client, labelSelector: string): Promise<re
   return names;
 }
 
+/** Whether the cluster has a node that the selector leaves. */
+export async function hasNode(client: Client, labelSelector: string): Promise<boolean> {
+  const query = `?limit=1&labelSelector=${encodeURIComponent(labelSelector)}`;
+  const answer = await client.request({ method: 'GET', path: `/api/v1/nodes${query}` });
+  if (!answer.ok) throw new Error(answer.status.message ?? 'nodes cannot be read');
+  return listAt(answer.object, 'items').length > 0;
+}
+
 /** Runs `work` for each name, some at once; rejects with the first failure when all have ended. */
 async function each(
   names: readonly string[],
