@@ -33,6 +33,8 @@ export interface Behaviour {
     previous: JsonObject | null,
     context: RuleContext,
   ) => Status | null;
+  /** Long work before an object is validated, in steps: makes validating it short. */
+  readonly judge?: (object: JsonObject, previous: JsonObject | null) => Iterator<void>;
   /** As `preflight` for an update of the status. */
   readonly preflightStatus?: (
     next: JsonObject,

@@ -74,3 +74,39 @@ test('what may run at once does, until the turn has had enough of it', () => {
   line(6, 7);
   assert.deepEqual(ran.splice(0), ['p6']);
 });
+
+test('steps are taken at once while the turn has room, and the rest in later turns', () => {
+  const turns: (() => void)[] = [];
+  let nowMs = 0;
+  const pieces = new Pieces(
+    (work) => turns.push(work),
+    () => nowMs,
+  );
+  const ran: string[] = [];
+  const steps = function* (name: string, count: number): Generator<void, void> {
+    for (let index = 0; index < count; index++) {
+      nowMs += 1;
+      ran.push(`${name}${index}`);
+      yield;
+    }
+  };
+  pieces.walk(
+    steps('short', 2),
+    () => assert.fail('it has room'),
+    () => ran.push('short done'),
+  );
+  pieces.walk(
+    steps('long', 10),
+    () => ran.push('long waits'),
+    () => ran.push('long done'),
+  );
+  pieces.add(() => ran.push('other'));
+  const perTurn: number[] = [ran.length];
+  for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
+    turn();
+    perTurn.push(ran.length);
+  }
+  assert.deepEqual(perTurn, [8, 12, 16]);
+  assert.equal(ran.indexOf('other'), 12);
+  assert.equal(ran.at(-1), 'long done');
+});

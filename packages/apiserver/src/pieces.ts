@@ -49,6 +49,32 @@ export class Pieces {
     this.#spentMs += this.#clockMs() - startMs;
   }
 
+  /**
+   * Takes the steps of long work in as many turns as they need, and calls `done` in the last one.
+   * The first steps are taken at once; where they are not all, `waits` is called before the rest.
+   */
+  walk(steps: Iterator<void>, waits: () => void, done: () => void): void {
+    if (this.#advance(steps)) {
+      done();
+      return;
+    }
+    waits();
+    const rest = (): void => {
+      if (this.#advance(steps)) done();
+      else this.add(rest);
+    };
+    this.add(rest);
+  }
+
+  /** Whether there are no more steps. */
+  #advance(steps: Iterator<void>): boolean {
+    const endMs = this.#clockMs() + TURN_MS;
+    for (;;) {
+      if (steps.next().done === true) return true;
+      if (this.#clockMs() >= endMs) return false;
+    }
+  }
+
   #plan(): void {
     if (this.#isPlanned) return;
     this.#isPlanned = true;

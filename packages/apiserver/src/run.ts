@@ -245,6 +245,7 @@ async function makeServer(
       defer: (work) => setImmediate(work),
       deferPiece: (work) => pieces.add(work),
       runPiece: (work, waits) => pieces.run(work, waits),
+      walk: (steps, waits, done) => pieces.walk(steps, waits, done),
     },
     address: `${address}:${options.securePort}`,
     process: {

@@ -26,6 +26,7 @@ import {
 } from './authorization.ts';
 import { Call } from './call.ts';
 import { whenFresh } from './freshness.ts';
+import type { CustomVersion } from './custom/custom-kind.ts';
 import { answerPath } from './path-route.ts';
 import type { Impersonation } from './access/impersonation.ts';
 import type { Health } from './health.ts';
@@ -303,6 +304,10 @@ export class ApiServer {
    */
   #inItsTurn(call: Call, served: Served, answer: () => void): void {
     const { edge } = this.parts.world;
+    if (served.custom !== null) {
+      this.#whenPrepared(call, served.custom, answer);
+      return;
+    }
     if (edge.runPiece === undefined || !isSlow(call, served)) {
       answer();
       return;
@@ -317,6 +322,29 @@ export class ApiServer {
       call.keepBody();
       isLater = true;
     });
+  }
+
+  /** The first object of a kind waits for the schema, which may be large. */
+  #whenPrepared(call: Call, custom: CustomVersion, answer: () => void): void {
+    const { edge } = this.parts.world;
+    const { method } = call.exchange;
+    const judges = method !== 'GET' && method !== 'DELETE';
+    const steps = custom.schemas.preparing(custom, judges);
+    if (edge.walk === undefined || steps === null) {
+      answer();
+      return;
+    }
+    let isLater = false;
+    const done = (): void => {
+      if (isLater && (call.exchange.closed || call.code !== 0)) return;
+      answer();
+      if (isLater) this.late(call.exchange);
+    };
+    const waits = (): void => {
+      call.keepBody();
+      isLater = true;
+    };
+    edge.walk(steps, waits, done);
   }
 
   /** A request was answered, or begun to be, in a later turn than it came in. */

@@ -248,7 +248,7 @@ function admitNext(
   previous: JsonObject,
   done: (next: Result<JsonObject>) => void,
 ): void {
-  const { admission, served, call } = context;
+  const { admission, served } = context;
   const { subresource } = write;
   admission.mutate(write, (refusal) => {
     if (refusal !== null) {
@@ -265,22 +265,38 @@ function admitNext(
       done(failed(early));
       return;
     }
-    const warn = (text: string): void => call.warn(text);
-    const faults = changeFaults(served, next, previous, subresource, warn);
-    if (faults.length > 0) {
-      done(failed(invalid(faultyKind(served, next), call.info.name, faults)));
+    const steps = subresource === '' ? behaviourOf(served).judge?.(next, previous) : undefined;
+    const judgeIt = (): void => judgeNext(context, write, next, previous, done);
+    if (steps === undefined) judgeIt();
+    else admission.walk(write, steps, judgeIt);
+  });
+}
+
+/** The last part of it: rules, who only looks, and quotas. */
+function judgeNext(
+  context: WriteContext,
+  write: Admitted,
+  next: JsonObject,
+  previous: JsonObject,
+  done: (next: Result<JsonObject>) => void,
+): void {
+  const { admission, served, call } = context;
+  const { subresource } = write;
+  const warn = (text: string): void => call.warn(text);
+  const faults = changeFaults(served, next, previous, subresource, warn);
+  if (faults.length > 0) {
+    done(failed(invalid(faultyKind(served, next), call.info.name, faults)));
+    return;
+  }
+  admission.validate(write, (denied) => {
+    const allocate = subresource === '' ? behaviourOf(served).allocate : undefined;
+    const denial = denied ?? allocate?.(next, context) ?? null;
+    if (denial !== null) {
+      done(failed(denial));
       return;
     }
-    admission.validate(write, (denied) => {
-      const allocate = subresource === '' ? behaviourOf(served).allocate : undefined;
-      const denial = denied ?? allocate?.(next, context) ?? null;
-      if (denial !== null) {
-        done(failed(denial));
-        return;
-      }
-      admission.charge(write, (excess) => {
-        done(excess === null ? success(next) : failed(excess));
-      });
+    admission.charge(write, (excess) => {
+      done(excess === null ? success(next) : failed(excess));
     });
   });
 }

@@ -35,6 +35,11 @@ export interface Edge {
    * later turn. Absent: there is always room.
    */
   runPiece?(work: () => void, waits: () => void): void;
+  /**
+   * Takes the steps of long work in as many turns as they need, then calls `done`; `waits` is
+   * called where that is a later turn. Absent: there is always room.
+   */
+  walk?(steps: Iterator<void>, waits: () => void, done: () => void): void;
 }
 
 /** What virtual kinds ask: who may do what, and whose token is which. */

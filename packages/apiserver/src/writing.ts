@@ -254,7 +254,7 @@ function prepareNew(
   object = withDefaults(served, object);
   trackNew(context, object, sent);
   const operation = 'CREATE';
-  const write: Admitted = { ...context, operation, subresource: '', previous: null, object };
+  const write = { ...context, operation, subresource: '', previous: null, object } as const;
   const { admission } = context;
   admission.mutate(write, (refusal) => {
     if (refusal !== null) {
@@ -269,19 +269,33 @@ function prepareNew(
       done(failed(early));
       return;
     }
-    const name = stringAt(object, 'metadata', 'name');
-    const faults: FieldError[] = [];
-    faults.push(...newFaults(served, object, (text) => call.warn(text)));
-    if (name === '' && !faults.some(({ field }) => field === 'metadata.name')) {
-      faults.unshift(required('metadata.name', 'name or generateName is required'));
-    }
-    if (faults.length > 0) {
-      done(failed(invalid(faultyKind(served, object), name, faults)));
-      return;
-    }
-    admission.validate(write, (denial) => {
-      done(denial === null ? success({ object, isGenerated, write }) : failed(denial));
-    });
+    const judge = (): void => judgeNew(write, object, isGenerated, done);
+    const steps = behaviour.judge?.(object, null);
+    if (steps === undefined) judge();
+    else admission.walk(write, steps, judge);
+  });
+}
+
+/** The last part of it: rules, and who only looks. */
+function judgeNew(
+  write: Admitted & WriteContext,
+  object: JsonObject,
+  isGenerated: boolean,
+  done: (prepared: Result<Prepared>) => void,
+): void {
+  const { served, call, admission } = write;
+  const name = stringAt(object, 'metadata', 'name');
+  const faults: FieldError[] = [];
+  faults.push(...newFaults(served, object, (text) => call.warn(text)));
+  if (name === '' && !faults.some(({ field }) => field === 'metadata.name')) {
+    faults.unshift(required('metadata.name', 'name or generateName is required'));
+  }
+  if (faults.length > 0) {
+    done(failed(invalid(faultyKind(served, object), name, faults)));
+    return;
+  }
+  admission.validate(write, (denial) => {
+    done(denial === null ? success({ object, isGenerated, write }) : failed(denial));
   });
 }
 

@@ -184,6 +184,23 @@ export class Admission {
     return this.#charging.excess(write);
   }
 
+  /** Takes long work before the write goes on, perhaps in a later turn. */
+  walk(write: Admitted, steps: Iterator<void>, then: () => void): void {
+    const { call } = write;
+    const { edge } = write.world;
+    if (edge.walk === undefined) {
+      then();
+      return;
+    }
+    const work: Later = (done) => {
+      const finish = (): void => {
+        if (!call.exchange.closed && call.code === 0) done(null);
+      };
+      edge.walk?.(steps, () => call.keepBody(), finish);
+    };
+    this.#conclude(write, work, then, then);
+  }
+
   #conclude(write: Admitted, verdict: Status | Later, then: Admit, rest: () => void): void {
     if (typeof verdict !== 'function') {
       then(verdict);

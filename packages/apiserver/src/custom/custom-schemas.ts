@@ -38,6 +38,21 @@ export class CustomSchemas {
     return this.#compiled.get(keyOf(version), () => this.schemaText(version));
   }
 
+  /**
+   * The steps after which a version's schema is ready for use, and for judging objects where
+   * `judges`; null where it is. Large ones take longer than others can wait.
+   */
+  preparing(version: SchemaOwner, judges: boolean): Iterator<void> | null {
+    const compiled = this.#compiled.peek(keyOf(version));
+    if (compiled !== undefined && (compiled.isReady || !judges)) return null;
+    return this.#preparing(version, judges);
+  }
+
+  *#preparing(version: SchemaOwner, judges: boolean): Generator<void, void> {
+    const compiled = yield* this.#compiled.making(keyOf(version), () => this.schemaText(version));
+    if (judges) yield* compiled.preparing();
+  }
+
   /** The schema of a version as the definition has it; `{}` where that is gone. */
   schemaText({ kind, facts }: SchemaOwner): JsonObject {
     const { versions, name } = kind.facts;

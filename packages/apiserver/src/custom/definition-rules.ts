@@ -1,4 +1,5 @@
 /** What CustomResourceDefinitions do beyond being stored. */
+import { judgeDefinition } from '@megaplane/machinery/custom/definition';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { defineBehaviour } from '../behaviour.ts';
@@ -15,6 +16,7 @@ const row = emptyRow();
 /** Registers the rules of the kind. */
 export function defineDefinitions(): void {
   defineBehaviour('customresourcedefinitions.apiextensions.k8s.io', {
+    judge: judgeDefinition,
     prepareUpdate: rememberVersion,
     // a status without any is given the version that objects are stored as, as a new one is
     prepareStatus: (next) => {

@@ -25,8 +25,8 @@ export interface Rig {
   readonly api: ApiServer;
   readonly storage: Storage;
   readonly ask: Ask;
-  /** Does what was put off, until nothing is. */
-  readonly settle: () => void;
+  /** Does what was put off, until nothing is; tells how many turns that took. */
+  readonly settle: () => number;
 }
 
 /** A server with a namespace `default`; `isCrowded`: no turn has room for long work. */
@@ -48,6 +48,19 @@ export function startRig(
       if (isCrowded) later.push(work);
       else work();
     },
+    walk: (steps: Iterator<void>, waits: () => void, done: () => void) => {
+      const go = (): void => {
+        while (steps.next().done !== true) {
+          if (!isCrowded) continue;
+          later.push(go);
+          return;
+        }
+        done();
+      };
+      if (isCrowded) waits();
+      if (isCrowded) later.push(go);
+      else go();
+    },
   };
   const api = createApiServer({ storage, edge, address: '127.0.0.1:6443', ...more });
   const ask: Ask = (method, path, body, headers) => {
@@ -55,8 +68,13 @@ export function startRig(
     api.handle(exchange);
     return exchange;
   };
-  const settle = (): void => {
-    for (let work = later.shift(); work !== undefined; work = later.shift()) work();
+  const settle = (): number => {
+    let turns = 0;
+    for (let work = later.shift(); work !== undefined; work = later.shift()) {
+      work();
+      turns++;
+    }
+    return turns;
   };
   ask('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
   return { api, storage, ask, settle };

@@ -85,6 +85,46 @@ test('definitions that come at once wait for their turn, and who left is not ser
   assert.deepEqual(settled, ['True', 'True']);
 });
 
+test('large schemas, many rules and patterns are read in many turns, with the same outcome', () => {
+  const field = (index: number, rule: string): object => ({
+    type: 'string',
+    maxLength: 9,
+    pattern: `^a{0,${index}}$`,
+    'x-kubernetes-validations': [{ rule }],
+  });
+  const crdOf = (plural: string, last: string): object => {
+    const fields = Array.from({ length: 300 }, (_, index) => {
+      const rule = index === 299 ? last : `self != '${index}'`;
+      return [`f${index}`, field(index, rule)] as const;
+    });
+    const spec = { type: 'object', properties: Object.fromEntries(fields) };
+    const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+    return definitionOf(plural, [versionOf('v1', { schema })]);
+  };
+  const outcomes = [false, true].map((isCrowded) => {
+    const rig = startRig({}, new StorageModel(), isCrowded);
+    const inTurns = (exchange: ExchangeModel): readonly unknown[] => {
+      const turns = rig.settle();
+      assert.ok(isCrowded ? turns > 300 : turns < 5, `${turns} turns`);
+      return [exchange.status, (JSON.parse(exchange.text) as { message?: string }).message];
+    };
+    const path = `${DEFINITIONS}/widgets.example.com`;
+    return [
+      inTurns(rig.ask('POST', DEFINITIONS, crdOf('gadgets', 'self.nope'))),
+      inTurns(rig.ask('POST', DEFINITIONS, crdOf('widgets', "self != '299'"))),
+      inTurns(rig.ask('PATCH', path, { metadata: { labels: { a: 'b' } } }, MERGE)),
+      inTurns(rig.ask('PATCH', path, crdOf('widgets', 'self.nope'), MERGE)),
+      inTurns(rig.ask('POST', WIDGETS, { ...WIDGET, spec: { f5: '5' } })),
+    ];
+  });
+  assert.deepEqual(outcomes[1], outcomes[0]);
+  const [plain = []] = outcomes;
+  const statuses = plain.map(([status]) => status);
+  assert.deepEqual(statuses, [422, 201, 200, 422, 422]);
+  assert.match(String(plain[0]?.[1]), /type 'string' does not support field selection/);
+  assert.match(String(plain[4]?.[1]), /spec\.f5 in body should match/);
+});
+
 test('definitions lie packed, and are read as they were written', async () => {
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const rig = startRig({}, new EmbeddedStorage(opened.store, () => opened.close()));

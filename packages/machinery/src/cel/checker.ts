@@ -23,6 +23,7 @@ import {
   typeText,
   UINT,
   type CelType,
+  TriedSubstitution,
   type Substitution,
 } from './typing.ts';
 import { Uint, type CelValue } from './values.ts';
@@ -84,7 +85,7 @@ class Checker {
   readonly #isGlobal = new Set<Expr>();
   readonly #names = new Map<Expr, string>();
   readonly #scope: Map<string, CelType>[] = [];
-  #known: Substitution = new Map();
+  readonly #known: Substitution = new Map<string, CelType>();
   #fresh = 0;
 
   constructor(environment: Environment) {
@@ -279,14 +280,14 @@ class Checker {
     for (const overload of overloads) {
       if (overload.isMember !== isMember || overload.params.length !== args.length) continue;
       if (overload.id.endsWith('_runtime')) continue;
-      const tried = new Map(this.#known);
+      const tried = new TriedSubstitution(this.#known);
       const renamed = this.#instance(overload);
       const fits = renamed.params.every((param, index) =>
         isAssignable(param, args[index] ?? DYN, tried),
       );
       if (!fits) continue;
       // what the first match teaches is kept; others may only widen the result
-      if (matching.length === 0) this.#known = tried;
+      if (matching.length === 0) tried.keep();
       matching.push(overload);
       const own = resolve(renamed.result, tried);
       result = result === null || this.#text(result) === this.#text(own) ? own : DYN;
@@ -334,7 +335,7 @@ class Checker {
 
   /** The overload with type parameters of its own. */
   #instance({ params, result }: Overload): { params: CelType[]; result: CelType } {
-    const names: Substitution = new Map();
+    const names = new Map<string, CelType>();
     const rename = (type: CelType): CelType => {
       if (type.kind === 'param') {
         let own = names.get(type.name);

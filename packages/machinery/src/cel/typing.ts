@@ -151,7 +151,33 @@ export function splitTypes(text: string): string[] {
 }
 
 /** What type parameters stand for so far. */
-export type Substitution = Map<string, CelType>;
+export interface Substitution {
+  get(name: string): CelType | undefined;
+  set(name: string, type: CelType): void;
+}
+
+/** What is tried on top of what is known, which it changes only when it is kept. */
+export class TriedSubstitution implements Substitution {
+  readonly #known: Substitution;
+  readonly #learned = new Map<string, CelType>();
+
+  constructor(known: Substitution) {
+    this.#known = known;
+  }
+
+  get(name: string): CelType | undefined {
+    return this.#learned.get(name) ?? this.#known.get(name);
+  }
+
+  set(name: string, type: CelType): void {
+    this.#learned.set(name, type);
+  }
+
+  /** Makes what was learned known. */
+  keep(): void {
+    for (const [name, type] of this.#learned) this.#known.set(name, type);
+  }
+}
 
 export function resolve(type: CelType, known: Substitution): CelType {
   if (type.kind === 'param') {

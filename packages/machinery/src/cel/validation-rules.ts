@@ -53,11 +53,24 @@ export interface CompiledRules {
 
 /** Compiles the rules of one node, whose values are of `type` (of `declaredType`). */
 export function compileRules(type: CelType, sources: readonly ValidationRule[]): CompiledRules {
+  const steps = compilingSteps(type, sources);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same, a rule with each step. */
+export function* compilingSteps(
+  type: CelType,
+  sources: readonly ValidationRule[],
+): Generator<void, CompiledRules> {
   const plain = celEnvironment({ variables: { self: type, oldSelf: type } });
   const lenient = celEnvironment({ variables: { self: type, oldSelf: optionalOf(type) } });
   const rules: CompiledRule[] = [];
   const faults: RuleFault[] = [];
   for (const [index, source] of sources.entries()) {
+    yield;
     if (source.rule.trim() === '') continue;
     const environment = source.optionalOldSelf === true ? lenient : plain;
     const compiled = compileCel(environment, source.rule);

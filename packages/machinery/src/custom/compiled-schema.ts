@@ -16,7 +16,7 @@ import { checkEmbedded, coerceEmbedded } from './embedded-metadata.ts';
 import { checkUniqueness } from './list-uniqueness.ts';
 import { valueErrors } from './openapi-faults.ts';
 import { pruneObject } from './pruning.ts';
-import { hasRunnableRules, runRules } from './rule-tree.ts';
+import { compilingRules, hasRunnableRules, runRules } from './rule-tree.ts';
 import { checkScaleSpec, checkScaleStatus, type ScalePaths } from './scale-paths.ts';
 import { SchemaGraph } from './schema-graph.ts';
 import type { SchemaNode } from './schema-node.ts';
@@ -69,10 +69,22 @@ const ignore = (): void => undefined;
 export class CompiledSchema {
   readonly root: SchemaNode;
   readonly #status: SchemaNode | null;
+  #isReady = false;
 
   constructor(root: SchemaNode) {
     this.root = root;
     this.#status = root.properties?.get('status') ?? null;
+  }
+
+  /** Whether all rules are compiled; else the first object that is judged waits for it. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** Compiles the rules in steps, before there is an object. */
+  *preparing(): Generator<void, void> {
+    yield* compilingRules(this.root, true);
+    this.#isReady = true;
   }
 
   /**
@@ -169,6 +181,22 @@ export class SchemaCache {
     return this.#graph.bytes;
   }
 
+  /** The compiled schema of `key`, where it is at hand. */
+  peek(key: string): CompiledSchema | undefined {
+    return this.#compiled.get(key);
+  }
+
+  /** What `get` does, in steps. */
+  *making(key: string, read: () => JsonObject): Generator<void, CompiledSchema> {
+    const schema = read();
+    yield;
+    const root = yield* this.#graph.adding(schema);
+    const known = this.#compiled.get(key);
+    if (known === undefined) return this.#keep(key, root);
+    this.#graph.release(root);
+    return known;
+  }
+
   /** Gives the compiled schema of `key`, which `read` provides as JSON when it is not at hand. */
   get(key: string, read: () => JsonObject): CompiledSchema {
     if (this.#newest !== null && key === this.#newestKey) return this.#newest;
@@ -181,7 +209,11 @@ export class SchemaCache {
       this.#compiled.set(key, known);
       return known;
     }
-    const compiled = new CompiledSchema(this.#graph.add(read()));
+    return this.#keep(key, this.#graph.add(read()));
+  }
+
+  #keep(key: string, root: SchemaNode): CompiledSchema {
+    const compiled = new CompiledSchema(root);
     this.#newestKey = key;
     this.#newest = compiled;
     this.#compiled.set(key, compiled);

@@ -9,14 +9,21 @@ import { internalSchema, SCHEMA_MEMBERS } from './internal-form.ts';
 import { RuleContext, RuleTotal } from './rule-estimates.ts';
 import { SchemaGraph } from './schema-graph.ts';
 import { depthOf, SCHEMA_DEPTH_MAX, unstructuredReason } from './schema-json.ts';
-import { checkSchema, rootStanding, type SchemaFindings } from './schema-rules.ts';
-import { structuralErrors } from './structural-rules.ts';
+import { rootStanding, schemaSteps, type SchemaFindings } from './schema-rules.ts';
+import { structuralSteps } from './structural-rules.ts';
 
 export interface SchemaScope {
   /** Some members have no meaning at the root then: status is validated on its own. */
   readonly hasStatus: boolean;
   /** The version had this schema before. */
   readonly isUnchanged: boolean;
+}
+
+/** What was found in schemas by steps, for the one look at the definition as a whole. */
+const judged = new WeakMap<JsonObject, Map<string, readonly FieldError[]>>();
+
+function judgedKey(path: string, { hasStatus, isUnchanged }: SchemaScope): string {
+  return `${path} ${hasStatus} ${isUnchanged}`;
 }
 
 /** Adds what is wrong with `{ openAPIV3Schema }`. */
@@ -28,31 +35,64 @@ export function checkVersionSchema(
 ): void {
   const schema = schemaOf(validation);
   if (schema === undefined) return;
-  const at = `${path}.openAPIV3Schema`;
+  const known = judged.get(schema)?.get(judgedKey(path, scope));
+  if (known !== undefined) {
+    found.push(...known);
+    return;
+  }
+  const steps = versionSteps(found, schema, `${path}.openAPIV3Schema`, scope);
+  while (steps.next().done !== true);
+}
+
+/** Finds in steps what `checkVersionSchema` is to find; the schema must stay as it is. */
+export function* judgingSteps(
+  validation: JsonObject | undefined,
+  path: string,
+  scope: SchemaScope,
+): Generator<void, void> {
+  const schema = schemaOf(validation);
+  if (schema === undefined) return;
+  const found: FieldError[] = [];
+  yield* versionSteps(found, schema, `${path}.openAPIV3Schema`, scope);
+  let known = judged.get(schema);
+  if (known === undefined) judged.set(schema, (known = new Map()));
+  known.set(judgedKey(path, scope), found);
+}
+
+function* versionSteps(
+  found: Findings,
+  schema: JsonObject,
+  at: string,
+  scope: SchemaScope,
+): Generator<void, void> {
   if (depthOf(schema) > SCHEMA_DEPTH_MAX) {
     const text = `must not be nested deeper than ${SCHEMA_DEPTH_MAX} levels`;
     found.push(invalidValue(at, '', text));
     return;
   }
+  yield;
   const own: FieldError[] = [];
   if (scope.hasStatus) checkRootMembers(own, schema, at);
   if (schema['nullable'] === true) {
     own.push(forbiddenField(`${at}.nullable`, 'nullable cannot be true at the root'));
   }
   const unstructured = unstructuredReason(schema);
-  const structural = unstructured === '' ? structuralErrors(schema, at) : [];
+  yield;
+  const structural = unstructured === '' ? yield* structuralSteps(schema, at) : [];
   own.push(...structural);
+  yield;
   const total = new RuleTotal();
   let rules: RuleContext | null = null;
   if (unstructured === '' && structural.length === 0) {
-    const root = new SchemaGraph().add(schema);
+    const root = yield* new SchemaGraph().adding(schema);
     const faults: FieldError[] = [];
     checkDefaults(faults, root, at);
+    yield;
     own.push(...faults);
     if (faults.length === 0) rules = new RuleContext(root, true, total, scope.isUnchanged, 1);
   }
   const listed: SchemaFindings = { schema: [], rules: [] };
-  checkSchema(listed, schema, rootStanding(at, rules));
+  yield* schemaSteps(listed, schema, rootStanding(at, rules));
   own.push(...listed.schema, ...listed.rules);
   if (own.length === 0 && unstructured !== '') own.push(invalidValue(at, '', unstructured));
   total.check(own, at);

@@ -27,7 +27,7 @@ import {
   hasKnownReview,
   SELECTABLE_MAX,
 } from './definition-parts.ts';
-import { checkVersionSchema, type SchemaScope } from './definition-schema.ts';
+import { checkVersionSchema, judgingSteps, type SchemaScope } from './definition-schema.ts';
 import { bundleFault } from './definition-webhook.ts';
 import { internalVersions } from './internal-form.ts';
 import { SchemaGraph } from './schema-graph.ts';
@@ -51,6 +51,45 @@ export function validateDefinition(definition: JsonObject, old: JsonObject | nul
   checkApproval(found, definition, old);
   checkPreservation(found, definition, old);
   return found;
+}
+
+/**
+ * Finds in steps what `validateDefinition` is to find in the schemas: of large ones it takes longer
+ * than others can wait. The definition must stay as it is until it is validated.
+ */
+export function* judgeDefinition(
+  definition: JsonObject,
+  old: JsonObject | null,
+): Generator<void, void> {
+  const form = definitionForm(definition);
+  yield;
+  const unchanged = unchangedVersions(definition, old);
+  yield;
+  for (const [i, version] of form.versions.entries()) {
+    const scope = versionScope(form, version, unchanged);
+    yield* judgingSteps(version.validation, `spec.versions[${i}].schema`, scope);
+  }
+  yield* judgingSteps(form.shared.validation, 'spec.validation', sharedScope(form, unchanged));
+}
+
+function versionScope(
+  { shared, versions }: DefinitionForm,
+  version: VersionForm,
+  unchanged: ReadonlySet<string>,
+): SchemaScope {
+  const hasOwnSubresources = versions.some((one) => one.subresources !== undefined);
+  const subresources = hasOwnSubresources ? version.subresources : shared.subresources;
+  const hasStatus = objectAt(subresources, 'status') !== undefined;
+  return { hasStatus, isUnchanged: unchanged.has(version.name) };
+}
+
+function sharedScope(
+  { shared, versions }: DefinitionForm,
+  unchanged: ReadonlySet<string>,
+): SchemaScope {
+  const all = [shared.subresources, ...versions.map((one) => one.subresources)];
+  const hasStatus = all.some((one) => objectAt(one, 'status') !== undefined);
+  return { hasStatus, isUnchanged: unchanged.has(versions[0]?.name ?? '') };
 }
 
 function checkName(found: Findings, definition: JsonObject): void {
@@ -89,12 +128,9 @@ function checkSpec(
     found.push(invalidValue('spec.preserveUnknownFields', true, text));
   }
   const unchanged = unchangedVersions(definition, old);
-  const hasOwnSubresources = versions.some((one) => one.subresources !== undefined);
   for (const [i, version] of versions.entries()) {
-    const subresources = hasOwnSubresources ? version.subresources : shared.subresources;
-    const hasStatus = objectAt(subresources, 'status') !== undefined;
-    const isUnchanged = unchanged.has(version.name);
-    checkVersion(found, version, `spec.versions[${i}]`, { hasStatus, isUnchanged }, old);
+    const scope = versionScope(form, version, unchanged);
+    checkVersion(found, version, `spec.versions[${i}]`, scope, old);
   }
   checkVersionList(found, versions);
   for (const field of ['plural', 'singular', 'kind', 'listKind']) {
@@ -155,15 +191,12 @@ function checkVersion(
 /** What the versions have alike. */
 function checkShared(
   found: Findings,
-  { shared, versions }: DefinitionForm,
+  form: DefinitionForm,
   unchanged: ReadonlySet<string>,
   old: JsonObject | null,
 ): void {
-  const all = [shared.subresources, ...versions.map((one) => one.subresources)];
-  const hasStatus = all.some((one) => objectAt(one, 'status') !== undefined);
-  const isUnchanged = unchanged.has(versions[0]?.name ?? '');
-  const scope = { hasStatus, isUnchanged };
-  checkVersionSchema(found, shared.validation, 'spec.validation', scope);
+  const { shared, versions } = form;
+  checkVersionSchema(found, shared.validation, 'spec.validation', sharedScope(form, unchanged));
   checkSubresources(found, shared.subresources, 'spec.subresources');
   checkColumns(found, shared.columns, 'spec.additionalPrinterColumns');
   if (shared.selectable.length === 0) return;

@@ -4,7 +4,7 @@
  */
 import { declaredType } from '../cel/declarations.ts';
 import { RULE_ESTIMATE_MAX, SCHEMA_ESTIMATE_MAX, type Program } from '../cel/program.ts';
-import { compileRules, type CompiledRules } from '../cel/validation-rules.ts';
+import { compilingSteps, type CompiledRules } from '../cel/validation-rules.ts';
 import { forbiddenField, internalFieldError, invalidValue, printed } from '../fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { listAt, stringAt } from '../json.ts';
@@ -115,14 +115,17 @@ function elementsMax(node: SchemaNode): number {
   return node.type === 'array' ? Math.max(0, node.itemsMax) : 1;
 }
 
-/** Adds what is wrong with the expressions of a schema that is right in all else. */
-export function checkCompiled(
+/**
+ * Adds what is wrong with the expressions of a schema that is right in all else; each of them is
+ * compiled in a step of its own.
+ */
+export function* compiledSteps(
   found: Findings,
   schema: JsonObject,
   path: string,
   context: RuleContext,
   uncorrelatable: string,
-): void {
+): Generator<void, void> {
   const sources = listAt(schema, 'x-kubernetes-validations');
   if (sources.length === 0) return;
   const at = `${path}.x-kubernetes-validations`;
@@ -134,7 +137,7 @@ export function checkCompiled(
     found.push(internalFieldError(at, text));
     return;
   }
-  const compiled = compileRules(type, context.node.rules);
+  const compiled = yield* compilingSteps(type, context.node.rules);
   for (const [i, source] of sources.entries()) {
     if (!isObject(source)) continue;
     const one = { index: i, source, at: `${at}[${i}]`, bytesMin: type.bytesMin ?? 0 };

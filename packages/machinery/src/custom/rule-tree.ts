@@ -46,6 +46,17 @@ export function hasRunnableRules(root: SchemaNode): boolean {
   return treeOf(root, true) !== null;
 }
 
+/** Compiles the rules of a node and below, those of one node with each step. */
+export function* compilingRules(node: SchemaNode, isRoot: boolean): Generator<void, void> {
+  if (!node.hasRules || (isRoot ? rootTrees : plainTrees).has(node)) return;
+  const below = Array.from(node.properties?.values() ?? []).filter(isDeclared);
+  for (const one of [...below, node.items, node.additional]) {
+    if (one !== null) yield* compilingRules(one, one.isEmbedded);
+  }
+  treeOf(node, isRoot);
+  yield;
+}
+
 function makeTree(node: SchemaNode, isRoot: boolean): RuleTree | null {
   const type = node.rules.length === 0 ? null : declaredType(node, 'selfType', isRoot);
   const properties: (readonly [string, RuleTree])[] = [];

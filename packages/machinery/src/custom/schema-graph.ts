@@ -7,6 +7,7 @@
  * leaves up and each once. Nodes count who uses them and go with the last one.
  */
 import type { ValidationRule } from '../cel/validation-rules.ts';
+import { partsOf } from './schema-json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { effectiveFormat, formatCheck } from './formats.ts';
 import type { NumberRule } from './number-rule.ts';
@@ -45,6 +46,12 @@ interface Parts {
   readonly not: SchemaNode | null;
 }
 
+/** Nodes that one step adds. */
+const STEP_NODES = 64;
+
+type Made = ReadonlyMap<JsonObject, SchemaNode>;
+const NOTHING_MADE: Made = new Map();
+
 /** Members of a schema that change what it does with values, but for those that are schemas. */
 const OWN_MEMBERS = [
   ...['type', 'format', 'nullable', 'default', 'enum', 'required', 'pattern', 'multipleOf'],
@@ -77,6 +84,25 @@ export class SchemaGraph {
     return node;
   }
 
+  /** The same as `add`, a few nodes with each step: large schemas take long. */
+  *adding(schema: JsonObject): Generator<void, SchemaNode> {
+    const made = new Map<JsonObject, SchemaNode>();
+    const waiting = [schema];
+    // whoever is named by another stands behind it
+    for (let at = 0; at < waiting.length; at++) {
+      for (const part of partsOf(waiting[at] ?? {})) waiting.push(part);
+      if (at % STEP_NODES === 0) yield;
+    }
+    for (let at = waiting.length - 1; at > 0; at--) {
+      const part = waiting[at] ?? {};
+      made.set(part, this.#node(part, made));
+      if (at % STEP_NODES === 0) yield;
+    }
+    const node = this.#node(schema, made);
+    this.#retain(node);
+    return node;
+  }
+
   release(node: SchemaNode): void {
     const entry = this.#byNode.get(node);
     if (entry === undefined || --entry.uses > 0) return;
@@ -91,11 +117,14 @@ export class SchemaGraph {
     if (entry !== undefined) entry.uses++;
   }
 
-  #node(schema: JsonObject): SchemaNode {
-    const parts = this.#parts(schema);
+  /** `made`: nodes that are there already, by their schemas. */
+  #node(schema: JsonObject, made: Made = NOTHING_MADE): SchemaNode {
+    const known = made.get(schema);
+    if (known !== undefined) return known;
+    const parts = this.#parts(schema, made);
     const key = keyOf(schema, parts);
-    const known = this.#entries.get(key);
-    if (known !== undefined) return known.node;
+    const alike = this.#entries.get(key);
+    if (alike !== undefined) return alike.node;
     const node = makeNode(this.#nextId++, schema, parts, key.length);
     const below = [
       ...(parts.properties?.values() ?? []),
@@ -112,33 +141,33 @@ export class SchemaGraph {
     return node;
   }
 
-  #parts(schema: JsonObject): Parts {
+  #parts(schema: JsonObject, made: Made): Parts {
     const declared = schema['properties'];
     let properties: Map<string, SchemaNode> | null = null;
     if (isObject(declared)) {
       for (const name of Object.keys(declared)) {
         const property = declared[name];
-        if (isObject(property)) (properties ??= new Map()).set(name, this.#node(property));
+        if (isObject(property)) (properties ??= new Map()).set(name, this.#node(property, made));
       }
     }
     return {
       properties,
-      items: this.#one(schema['items']),
-      additional: this.#one(schema['additionalProperties']),
-      allOf: this.#list(schema['allOf']),
-      anyOf: this.#list(schema['anyOf']),
-      oneOf: this.#list(schema['oneOf']),
-      not: this.#one(schema['not']),
+      items: this.#one(schema['items'], made),
+      additional: this.#one(schema['additionalProperties'], made),
+      allOf: this.#list(schema['allOf'], made),
+      anyOf: this.#list(schema['anyOf'], made),
+      oneOf: this.#list(schema['oneOf'], made),
+      not: this.#one(schema['not'], made),
     };
   }
 
-  #one(schema: JsonValue | undefined): SchemaNode | null {
-    return isObject(schema) ? this.#node(schema) : null;
+  #one(schema: JsonValue | undefined, made: Made): SchemaNode | null {
+    return isObject(schema) ? this.#node(schema, made) : null;
   }
 
-  #list(schemas: JsonValue | undefined): readonly SchemaNode[] {
+  #list(schemas: JsonValue | undefined, made: Made): readonly SchemaNode[] {
     if (!Array.isArray(schemas) || schemas.length === 0) return NO_NODES;
-    return schemas.filter(isObject).map((schema) => this.#node(schema));
+    return schemas.filter(isObject).map((schema) => this.#node(schema, made));
   }
 }
 

@@ -14,7 +14,7 @@ import { listAt, objectAt, stringAt } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import type { Findings } from '../validation-rules.ts';
 import { internalItems } from './internal-form.ts';
-import { checkCompiled, type RuleContext } from './rule-estimates.ts';
+import { compiledSteps, type RuleContext } from './rule-estimates.ts';
 import { checkRuleTexts } from './rule-texts.ts';
 import { schemaMap } from './schema-json.ts';
 
@@ -47,15 +47,22 @@ export function rootStanding(path: string, rules: RuleContext | null): Standing 
   return { path, isRoot: true, ...plain, rules };
 }
 
-/** Adds what is wrong with a schema and all that it is made of. */
-export function checkSchema(found: SchemaFindings, schema: JsonObject, at: Standing): void {
+/**
+ * Adds what is wrong with a schema and all that it is made of, a part of it with each step: large
+ * ones take longer than others can wait.
+ */
+export function* schemaSteps(
+  found: SchemaFindings,
+  schema: JsonObject,
+  at: Standing,
+): Generator<void, void> {
   // rules are compiled only where nothing is wrong from here on down
   const own: SchemaFindings = { schema: [], rules: [] };
   checkMembers(own.schema, schema, at);
-  checkAdditional(own, schema, at);
-  checkProperties(own, schema, at);
-  checkJunctors(own, schema, at);
-  checkItems(own, schema, at);
+  yield* additionalSteps(own, schema, at);
+  yield* propertySteps(own, schema, at);
+  yield* junctorSteps(own, schema, at);
+  yield* itemSteps(own, schema, at);
   if (schema['x-kubernetes-preserve-unknown-fields'] === false) {
     const path = `${at.path}.x-kubernetes-preserve-unknown-fields`;
     own.schema.push(invalidValue(path, false, 'must be true or undefined'));
@@ -65,7 +72,7 @@ export function checkSchema(found: SchemaFindings, schema: JsonObject, at: Stand
   checkKeyedItems(own.schema, schema, at.path);
   checkRuleTexts(own.schema, schema, at.path);
   if (own.schema.length === 0 && at.rules !== null) {
-    checkCompiled(own.rules, schema, at.path, at.rules, at.uncorrelatable);
+    yield* compiledSteps(own.rules, schema, at.path, at.rules, at.uncorrelatable);
   }
   found.schema.push(...own.schema);
   found.rules.push(...own.rules);
@@ -108,7 +115,11 @@ function checkMembers(found: Findings, schema: JsonObject, at: Standing): void {
   }
 }
 
-function checkAdditional(found: SchemaFindings, schema: JsonObject, at: Standing): void {
+function* additionalSteps(
+  found: SchemaFindings,
+  schema: JsonObject,
+  at: Standing,
+): Generator<void, void> {
   const more = schema['additionalProperties'];
   if (more === undefined || more === null) return;
   const path = `${at.path}.additionalProperties`;
@@ -120,17 +131,22 @@ function checkAdditional(found: SchemaFindings, schema: JsonObject, at: Standing
   const reason = 'inside additionalProperties applying to object metadata';
   const defaultsForbidden = at.isInMeta ? reason : at.defaultsForbidden;
   const rules = at.rules?.additional(more) ?? null;
-  checkSchema(found, more, { ...at, path, isRoot: false, defaultsForbidden, rules });
+  yield* schemaSteps(found, more, { ...at, path, isRoot: false, defaultsForbidden, rules });
 }
 
-function checkProperties(found: SchemaFindings, schema: JsonObject, at: Standing): void {
+function* propertySteps(
+  found: SchemaFindings,
+  schema: JsonObject,
+  at: Standing,
+): Generator<void, void> {
   const isResource = at.isRoot || schema['x-kubernetes-embedded-resource'] === true;
   const mapType = stringAt(schema, 'x-kubernetes-map-type');
   const isKnown = MAP_TYPES.has(mapType);
   const uncorrelatable = at.uncorrelatable === '' && !isKnown ? at.path : at.uncorrelatable;
   for (const [name, property] of schemaMap(schema, 'properties')) {
     const isMeta = isResource && META.has(name);
-    checkSchema(found, property, {
+    yield;
+    yield* schemaSteps(found, property, {
       path: `${at.path}.properties[${name}]`,
       isRoot: false,
       isInMeta: at.isInMeta || isMeta,
@@ -141,24 +157,32 @@ function checkProperties(found: SchemaFindings, schema: JsonObject, at: Standing
   }
 }
 
-function checkJunctors(found: SchemaFindings, schema: JsonObject, at: Standing): void {
+function* junctorSteps(
+  found: SchemaFindings,
+  schema: JsonObject,
+  at: Standing,
+): Generator<void, void> {
   const inner = { ...at, isRoot: false, rules: null };
   const not = objectAt(schema, 'not');
-  if (not !== undefined) checkSchema(found, not, { ...inner, path: `${at.path}.not` });
+  if (not !== undefined) yield* schemaSteps(found, not, { ...inner, path: `${at.path}.not` });
   for (const junctor of ['allOf', 'oneOf', 'anyOf']) {
     for (const [i, one] of listAt(schema, junctor).entries()) {
       if (!isObject(one)) continue;
-      checkSchema(found, one, { ...inner, path: `${at.path}.${junctor}[${i}]` });
+      yield* schemaSteps(found, one, { ...inner, path: `${at.path}.${junctor}[${i}]` });
     }
   }
   for (const member of ['definitions', 'dependencies']) {
     for (const [name, one] of schemaMap(schema, member)) {
-      checkSchema(found, one, { ...inner, path: `${at.path}.${member}[${name}]` });
+      yield* schemaSteps(found, one, { ...inner, path: `${at.path}.${member}[${name}]` });
     }
   }
 }
 
-function checkItems(found: SchemaFindings, schema: JsonObject, at: Standing): void {
+function* itemSteps(
+  found: SchemaFindings,
+  schema: JsonObject,
+  at: Standing,
+): Generator<void, void> {
   const { items } = schema;
   const listType = stringAt(schema, 'x-kubernetes-list-type');
   const here = listType === 'map' ? '' : at.path;
@@ -166,10 +190,11 @@ function checkItems(found: SchemaFindings, schema: JsonObject, at: Standing): vo
   const path = `${at.path}.items`;
   const inner = { ...at, isRoot: false, uncorrelatable };
   if (isObject(items)) {
-    checkSchema(found, items, { ...inner, path, rules: at.rules?.items(items) ?? null });
+    yield* schemaSteps(found, items, { ...inner, path, rules: at.rules?.items(items) ?? null });
   }
   for (const [i, one] of listAt(schema, 'items').entries()) {
-    if (isObject(one)) checkSchema(found, one, { ...inner, path: `${path}[${i}]`, rules: null });
+    if (isObject(one))
+      yield* schemaSteps(found, one, { ...inner, path: `${path}[${i}]`, rules: null });
   }
 }
 

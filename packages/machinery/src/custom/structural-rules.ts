@@ -20,10 +20,13 @@ type Level = 'root' | 'item' | 'field';
 
 const INT_OR_STRING: JsonValue = [{ type: 'integer' }, { type: 'string' }];
 
-/** What is not structural about a schema, in order of the texts. */
-export function structuralErrors(schema: JsonObject, path: string): FieldError[] {
+/** What is not structural about a schema, in order of the texts; a part of it with each step. */
+export function* structuralSteps(
+  schema: JsonObject,
+  path: string,
+): Generator<void, readonly FieldError[]> {
   const found: Findings = [];
-  checkNode(found, schema, 'root', path);
+  yield* nodeSteps(found, schema, 'root', path);
   checkComplete(found, schema, schema, path, path);
   const texts = new Map(found.map((error) => [error, fieldErrorText(error)]));
   return found.sort((a, b) => ((texts.get(a) ?? '') < (texts.get(b) ?? '') ? -1 : 1));
@@ -35,21 +38,27 @@ const MISSING_TYPE = {
   field: 'must not be empty for specified object fields',
 } as const satisfies Record<Level, string>;
 
-function checkNode(found: Findings, schema: JsonObject, level: Level, path: string): void {
+function* nodeSteps(
+  found: Findings,
+  schema: JsonObject,
+  level: Level,
+  path: string,
+): Generator<void, void> {
   const type = stringAt(schema, 'type');
   const items = objectAt(schema, 'items');
   if (type === 'array' && items === undefined) {
     found.push(required(`${path}.items`, 'must be specified'));
   }
-  if (items !== undefined) checkNode(found, items, 'item', `${path}.items`);
+  if (items !== undefined) yield* nodeSteps(found, items, 'item', `${path}.items`);
   for (const [name, property] of schemaMap(schema, 'properties')) {
-    checkNode(found, property, 'field', `${path}.properties[${name}]`);
+    yield;
+    yield* nodeSteps(found, property, 'field', `${path}.properties[${name}]`);
   }
   const more = schema['additionalProperties'];
   if (more !== undefined && level === 'root') {
     found.push(forbiddenField(`${path}.additionalProperties`, 'must not be used at the root'));
   }
-  if (isObject(more)) checkNode(found, more, 'field', `${path}.additionalProperties`);
+  if (isObject(more)) yield* nodeSteps(found, more, 'field', `${path}.additionalProperties`);
   checkExtensions(found, schema, path);
   const anyOf = schema['anyOf'];
   const allOf = listAt(schema, 'allOf');
