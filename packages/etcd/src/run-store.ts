@@ -32,6 +32,8 @@ import { WatchService } from './watch.ts';
 /** etcd's default limit on a received message: 1.5 MiB of request and 512 KiB of overhead. */
 const MESSAGE_OVERHEAD_BYTES: number = 512 * 1024;
 const PROGRESS_RETRY_MS = 20;
+/** Of one round of the event loop; what it reads is worked off in it, so others wait as long. */
+const READ_MS_MAX = 4;
 export const ETCD_LIMITS: EtcdLimits = {
   txnOpsMax: 128,
   requestBytesMax: 1_572_864,
@@ -138,7 +140,7 @@ export async function serveEtcd(
   progress.unref();
   retry.unref();
   try {
-    const wire = options.wire ?? {};
+    const wire = { readMsMax: READ_MS_MAX, ...options.wire };
     const isSilent = true;
     const https = options.listenHttp ?? [];
     const beside = https.length === 0 ? handler : grpcOnly;

@@ -46,6 +46,7 @@ const open = new Set<SocketTransport>();
 let ticker: NodeJS.Timeout | null = null;
 
 const host = {
+  rounds: null,
   choose: () => null,
   forget(transport: SocketTransport): void {
     open.delete(transport);

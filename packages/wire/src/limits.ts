@@ -54,6 +54,9 @@ export interface WireLimits {
   readonly keepaliveTimeoutMs: number;
   /** Connections of one listener; more are closed at once. */
   readonly connectionsMax: number;
+  /** Time that a listener's connections are read in one round of the event loop; those that have
+   *  more rest until the next round. `Infinity` where requests are weighed after they were read. */
+  readonly readMsMax: number;
 }
 
 export const SERVER_LIMITS: WireLimits = {
@@ -75,6 +78,7 @@ export const SERVER_LIMITS: WireLimits = {
   keepaliveMs: 60_000,
   keepaliveTimeoutMs: 20_000,
   connectionsMax: 100_000,
+  readMsMax: Infinity,
 };
 
 export const CLIENT_LIMITS: WireLimits = {

@@ -19,6 +19,8 @@ import { Http1Server } from './http1-server.ts';
 import { Http2Server } from './http2-server.ts';
 import { SERVER_LIMITS } from './limits.ts';
 import type { WireLimits } from './limits.ts';
+import type { ReadRounds } from './read-rounds.ts';
+import { readRounds } from './socket-read.ts';
 import { monotonicMs, SocketTransport } from './socket-transport.ts';
 import type { Protocol, ServerOptions } from './transport.ts';
 
@@ -107,6 +109,7 @@ class SocketListener implements Listener {
   readonly #options: ListenOptions;
   readonly #serverOptions: ServerOptions;
   readonly #server: Server | TlsServer;
+  readonly rounds: ReadRounds | null;
   readonly #transports = new Set<SocketTransport>();
   /** Every socket, also while its TLS handshake is under way. */
   readonly #sockets = new Set<Socket>();
@@ -117,6 +120,7 @@ class SocketListener implements Listener {
   constructor(options: ListenOptions) {
     this.#options = options;
     const limits = { ...SERVER_LIMITS, ...options.limits };
+    this.rounds = limits.readMsMax < Infinity ? readRounds(limits.readMsMax) : null;
     this.#serverOptions = {
       handler: options.handler,
       streamsBody: options.streamsBody ?? (() => false),

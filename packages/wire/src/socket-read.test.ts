@@ -8,7 +8,7 @@ test('both ends of a connection read into the same memory, in order, up to the e
   const memories = new Set<Buffer>();
   let text = '';
   const server = createServer({ allowHalfOpen: true }, (socket: Socket) => {
-    const isInPlace = readInPlace(socket, (bytes, count) => {
+    const isInPlace = readInPlace(socket, null, (bytes, count) => {
       memories.add(bytes);
       text += bytes.latin1Slice(0, count);
     });
@@ -20,7 +20,7 @@ test('both ends of a connection read into the same memory, in order, up to the e
   await once(server, 'listening');
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   let answer = '';
-  const isInPlace = readInPlace(client, (bytes, count) => {
+  const isInPlace = readInPlace(client, null, (bytes, count) => {
     memories.add(bytes);
     answer += bytes.latin1Slice(0, count);
   });

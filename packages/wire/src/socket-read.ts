@@ -8,21 +8,39 @@
  * for all of them. Where a Node has other fields, chunks come as 'data' events as ever.
  */
 import type { Socket } from 'node:net';
+import { ReadRounds, type RestingReader } from './read-rounds.ts';
 
 /** A read takes at most this; more of it is more requests for one write of answers. */
 const READ_BYTES: number = 256 * 1024;
 
 const shared: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
+/** The rounds of this process's event loop, for sockets that share `readMsMax` of each. */
+export function readRounds(readMsMax: number): ReadRounds {
+  const world = {
+    nowMs: () => performance.now(),
+    afterRound: (callback: () => void) => {
+      setImmediate(callback);
+    },
+  };
+  return new ReadRounds(world, readMsMax);
+}
+
+/** Is given memory and how much of it was read, for the call. */
+type Take = (bytes: Buffer, count: number) => void;
+
 interface Handle {
+  reading: boolean;
+  readStop(): number;
   useUserBuffer?(memory: Uint8Array): void;
 }
 
 /**
  * From now on `take` is called with the memory and the count of bytes in it, which are its own
- * during the call. False when that cannot be had; then nothing was changed.
+ * during the call; within `rounds` for as long as one lasts. False when that cannot be had; then
+ * nothing was changed.
  */
-export function readInPlace(socket: Socket, take: (bytes: Buffer, count: number) => void): boolean {
+export function readInPlace(socket: Socket, rounds: ReadRounds | null, take: Take): boolean {
   const fields = socket as unknown as Record<symbol, unknown> & { _handle: Handle | null };
   const handle = fields._handle;
   // What was read before stands in the stream, and must come first.
@@ -30,12 +48,54 @@ export function readInPlace(socket: Socket, take: (bytes: Buffer, count: number)
   const { memory, callback } = fieldNames(socket);
   if (memory === undefined || callback === undefined) return false;
   fields[memory] = shared;
-  fields[callback] = (count: number): boolean => {
+  fields[callback] = rounds === null ? takeAll(take) : takeInRounds(socket, handle, rounds, take);
+  handle.useUserBuffer(shared);
+  return true;
+}
+
+function takeAll(take: Take): (count: number) => boolean {
+  return (count) => {
     take(shared, count);
     return true;
   };
-  handle.useUserBuffer(shared);
-  return true;
+}
+
+function takeInRounds(
+  socket: Socket,
+  handle: Handle,
+  rounds: ReadRounds,
+  take: Take,
+): (count: number) => boolean {
+  const reader = new SocketReader(socket, handle);
+  return (count) => {
+    rounds.begin();
+    take(shared, count);
+    return rounds.goesOn(reader, count);
+  };
+}
+
+/** Stops the reading below the stream, which knows nothing of it. */
+class SocketReader implements RestingReader {
+  loudRound = 0;
+  isResting = false;
+  readonly #socket: Socket;
+  readonly #handle: Handle;
+
+  constructor(socket: Socket, handle: Handle) {
+    this.#socket = socket;
+    this.#handle = handle;
+  }
+
+  rest(): void {
+    if (!this.#handle.reading || this.#socket.destroyed) return;
+    this.#handle.reading = false;
+    this.#handle.readStop();
+  }
+
+  wake(): void {
+    if (this.#socket.destroyed || this.#socket.isPaused()) return;
+    this.#socket.resume();
+  }
 }
 
 function fieldNames(socket: Socket): { memory: symbol | undefined; callback: symbol | undefined } {

@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { TLSSocket } from 'node:tls';
 import type { PeerCertificate } from './exchange.ts';
+import type { ReadRounds } from './read-rounds.ts';
 import { readInPlace } from './socket-read.ts';
 import type { Protocol, Transport } from './transport.ts';
 import { WaitingWrites, type LeavingWrite } from './waiting-writes.ts';
@@ -26,6 +27,8 @@ let turns: SocketTransport[] = [];
 
 /** What a transport tells whoever made it. */
 export interface TransportHost {
+  /** Bounds what is read of its sockets at a time; null: nothing does. */
+  readonly rounds: ReadRounds | null;
   /** The first bytes came and no protocol was chosen yet: choose one, or null to wait for more. */
   choose(transport: SocketTransport, bytes: Buffer): Protocol | null;
   /** The socket is gone. */
@@ -62,7 +65,7 @@ export class SocketTransport implements Transport {
     this.bornMs = now;
     transportOf.set(socket, this);
     socket.setNoDelay(true);
-    readInPlace(socket, (bytes, count) => this.received(bytes, count));
+    readInPlace(socket, host.rounds, (bytes, count) => this.received(bytes, count));
     socket.on('data', onData);
     socket.on('end', onEnd);
     socket.on('error', onError);

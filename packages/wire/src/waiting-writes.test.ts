@@ -76,6 +76,7 @@ test('a block that TLS was given may change as soon as the write has returned', 
   });
   const [socket] = await accepted;
   const transport = new SocketTransport(socket, false, {
+    rounds: null,
     choose: () => null,
     forget: () => undefined,
   });
