@@ -32,6 +32,7 @@ class SnapshotStream implements GrpcCallHandler {
   #remaining = 0;
   #piece: Buffer = Buffer.alloc(0);
   #pieceAt = 0;
+  #message: Buffer = Buffer.alloc(0);
   #stall: NodeJS.Timeout | null = null;
 
   constructor(context: EtcdContext, call: GrpcCall, streams: Set<GrpcCall>) {
@@ -136,7 +137,10 @@ class SnapshotStream implements GrpcCallHandler {
 
   #send(blob: Buffer): void {
     const size = sizeBytesField(3, blob.length) + sizeInt64(this.#remaining) + 16;
-    const message = Buffer.allocUnsafe(size);
+    // Sent or copied when `send` returns; a message of its own each would be memory that only a
+    // collection of the whole heap gives back.
+    if (size > this.#message.length) this.#message = Buffer.allocUnsafe(size);
+    const message = this.#message;
     let at = writeInt64Field(message, 0, 2, this.#remaining);
     at = writeBytesField(message, at, 3, blob, 0, blob.length);
     at = writeTextField(message, at, 4, STORAGE_VERSION);
