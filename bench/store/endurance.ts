@@ -1,5 +1,4 @@
 /** Long runs at a given rate: the longest stall of the server, and whether its memory stays. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { GrpcClient } from '@megaplane/wire/grpc';
 import * as harness from '../harness.ts';
 import { Load, type Request, fill, scattered } from './load.ts';
@@ -15,40 +14,78 @@ const SOAK_COMPACT_MS = 60_000;
 const WARM_SHARE = 1 / 6;
 const SNAPSHOT_PATH = '/etcdserverpb.Maintenance/Snapshot';
 
-/** A request at a rate that does not depend on the answers. */
+/** More than these never wait at once: a fifth of a second at the highest rate. */
+const IN_FLIGHT_MAX = 20_000;
+
+/** Requests at a rate; what the server had no time for is left out, not sent later. */
 class Pace {
   readonly load: Load;
+  readonly #clients: number;
   #due = 0;
 
   constructor(clients: readonly GrpcClient[], request: Request, keys: number) {
     const next = scattered(keys);
+    this.#clients = clients.length;
     this.load = new Load(clients, request, () => (this.#due-- > 0 ? next() : -1));
   }
 
-  async run(perSecond: number, seconds: number, everyMs: () => Promise<void>): Promise<number> {
-    const clients = 10;
+  /** Calls `everySecond`, unless what it did last is still going on. Requests a second. */
+  async run(perSecond: number, seconds: number, everySecond: () => Promise<void>): Promise<number> {
     const startMs = performance.now();
-    let sent = 0;
+    let beforeMs = startMs;
+    let owed = 0;
+    let seconded: Promise<void> | null = null;
     let nextMs = startMs;
-    for (;;) {
-      const elapsed = performance.now() - startMs;
-      if (elapsed > seconds * 1000) break;
-      const due = Math.floor((elapsed / 1000) * perSecond) - sent;
-      const inFlight = sent - this.load.answered;
-      if (due >= clients && inFlight < perSecond) {
-        this.#due = due;
-        this.load.start(Math.floor(due / clients));
-        sent += Math.floor(due / clients) * clients;
+    while (this.load.failure === null) {
+      const nowMs = performance.now();
+      if (nowMs - startMs > seconds * 1000) break;
+      const room = IN_FLIGHT_MAX - this.load.inFlight;
+      owed = Math.min(room, owed + ((nowMs - beforeMs) / 1000) * perSecond);
+      beforeMs = nowMs;
+      const each = Math.floor(owed / this.#clients);
+      if (each > 0) {
+        this.#due = each * this.#clients;
+        owed -= this.#due;
+        this.load.start(each);
         this.#due = 0;
       }
-      if (performance.now() >= nextMs) {
-        nextMs += 1000;
-        await everyMs();
+      if (nowMs >= nextMs && seconded === null) {
+        nextMs = nowMs + 1000;
+        seconded = everySecond().finally(() => (seconded = null));
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
+    await seconded;
     await this.load.idle();
     return this.load.answered / ((performance.now() - startMs) / 1000);
+  }
+}
+
+/** Work beside the load, for whose end nobody waits: a compaction tells when memory is back. */
+class Chore {
+  readonly #work: () => Promise<unknown>;
+  readonly #everyMs: number;
+  #lastMs = performance.now();
+  #running: Promise<void> | null = null;
+  done = 0;
+
+  constructor(everyMs: number, work: () => Promise<unknown>) {
+    this.#everyMs = everyMs;
+    this.#work = work;
+  }
+
+  /** Begins it where it is time and the last one is over. */
+  step(): void {
+    if (this.#running !== null || performance.now() - this.#lastMs < this.#everyMs) return;
+    this.#lastMs = performance.now();
+    this.#running = this.#work().then(() => {
+      this.done++;
+      this.#running = null;
+    });
+  }
+
+  async end(): Promise<void> {
+    await this.#running;
   }
 }
 
@@ -74,37 +111,41 @@ export async function stall(
 ): Promise<Figures> {
   const clients = connections(10);
   await fill(clients, request, setting.keys);
-  const [client] = connections(1);
-  if (client === undefined) return {};
+  const [backups, other] = connections(2);
+  if (backups === undefined || other === undefined) return {};
   const calls = new Calls();
-  let isReading = false;
-  let compactedMs = performance.now();
-  let longest = 0;
+  const compactions = new Chore(STALL_COMPACT_MS, () => compact(other));
+  const readings = new Chore(0, () => calls.once(backups, SNAPSHOT_PATH, 0));
+  const stalls: number[] = [];
   await stallSeconds();
   const rate = await new Pace(clients, request, setting.keys).run(
     STALL_RATE,
     setting.seconds,
     async () => {
-      longest = Math.max(longest, await stallSeconds());
-      if (!isReading) {
-        isReading = true;
-        void calls.once(client, SNAPSHOT_PATH, 0).then(() => (isReading = false));
-      }
-      if (performance.now() - compactedMs < STALL_COMPACT_MS) return;
-      compactedMs = performance.now();
-      const [other] = clients;
-      if (other !== undefined) await compact(other);
+      stalls.push((await stallSeconds()) * 1000);
+      readings.step();
+      compactions.step();
     },
   );
-  return { 'per second': rate, 'longest stall ms': longest * 1000 };
+  await readings.end();
+  await compactions.end();
+  return {
+    'per second': rate,
+    'longest stall ms': Math.max(...stalls),
+    'median of seconds ms': harness.median(stalls),
+    compactions: compactions.done,
+    backups: readings.done,
+  };
 }
 
 /** Updates at half load, a compaction every minute: memory after a sixth of the time, and then. */
 export async function soak(setting: Setting, started: Started, request: Request): Promise<Figures> {
   const clients = connections(10);
   await fill(clients, request, setting.keys);
+  const [other] = connections(1);
+  if (other === undefined) return {};
   const startMs = performance.now();
-  let compactedMs = startMs;
+  const compactions = new Chore(SOAK_COMPACT_MS, () => compact(other));
   const sizes: number[] = [];
   const rate = await new Pace(clients, request, setting.keys).run(
     SOAK_RATE,
@@ -112,13 +153,10 @@ export async function soak(setting: Setting, started: Started, request: Request)
     async () => {
       const isWarm = performance.now() - startMs > setting.seconds * 1000 * WARM_SHARE;
       if (isWarm) sizes.push(harness.rssMib(started.pid));
-      if (performance.now() - compactedMs < SOAK_COMPACT_MS) return;
-      compactedMs = performance.now();
-      const [client] = clients;
-      if (client !== undefined) await compact(client);
+      compactions.step();
     },
   );
-  await sleep(100);
+  await compactions.end();
   const half = sizes.length >> 1;
   const peak = (from: number, to: number): number => Math.max(...sizes.slice(from, to));
   const [early, late] = [peak(0, half), peak(half, sizes.length)];
@@ -127,5 +165,6 @@ export async function soak(setting: Setting, started: Started, request: Request)
     'peak, first half MiB': early,
     'peak, second half MiB': late,
     'growth %': (late / early - 1) * 100,
+    compactions: compactions.done,
   };
 }

@@ -24,7 +24,9 @@ export class Load implements GrpcSink {
   readonly #measures: boolean;
   answered = 0;
   isOver = false;
-  #inFlight = 0;
+  inFlight = 0;
+  /** The first call that failed; nothing is sent after it. */
+  failure: Error | null = null;
   #onIdle: () => void = () => {};
 
   constructor(
@@ -51,7 +53,7 @@ export class Load implements GrpcSink {
     const index = this.#next();
     if (index < 0) return;
     const size = this.#request.write(this.#message, index);
-    this.#inFlight++;
+    this.inFlight++;
     if (this.#measures) this.#sentMs[client] = performance.now();
     const tag = client * TAG_SPAN + index;
     const message = this.#message.subarray(0, size);
@@ -63,18 +65,24 @@ export class Load implements GrpcSink {
   }
 
   onStatus(call: GrpcClientCall, status: GrpcStatus): void {
-    if (status.code !== 0) throw new Error(`a call failed: ${status.code} ${status.message}`);
-    this.answered++;
-    this.#inFlight--;
+    this.inFlight--;
+    if (status.code !== 0) this.#fail(`a call failed: ${status.code} ${status.message}`);
+    else this.answered++;
     const client = Math.floor(call.tag / TAG_SPAN);
     if (this.#measures) this.latencies.push(performance.now() - (this.#sentMs[client] ?? 0));
     this.#send(client);
-    if (this.#inFlight === 0) this.#onIdle();
+    if (this.inFlight === 0) this.#onIdle();
   }
 
+  #fail(message: string): void {
+    this.failure ??= new Error(message);
+    this.isOver = true;
+  }
+
+  /** Resolves when nothing is in flight; throws what a call failed with. */
   async idle(): Promise<void> {
-    if (this.#inFlight === 0) return;
-    await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    if (this.inFlight > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    if (this.failure !== null) throw this.failure;
   }
 }
 
