@@ -1,7 +1,7 @@
 /** Deletions of pods that the machines decide, with what has to be written before. */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { stringAt } from '@megaplane/machinery/json';
+import { numberAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
 import { Lanes } from './lanes.ts';
 
@@ -36,7 +36,9 @@ export class PodWriter {
         message: 'Taint manager: deleting due to NoExecute taint',
       };
       for (let tries = 0; tries < TRIES_MAX; tries++) {
-        const isMarked = await this.#mark(path, condition, undefined);
+        const pod = await this.#options.client.request({ method: 'GET', path });
+        if (!pod.ok && pod.code === 404) return;
+        const isMarked = pod.ok && (await this.#mark(path, pod.object, condition, undefined));
         if (isMarked && (await this.#delete(path, {}))) return;
       }
       onFailed();
@@ -61,7 +63,8 @@ export class PodWriter {
           ? { reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }
           : undefined;
       if (condition !== undefined || !isEnded) {
-        const isMarked = await this.#mark(path, condition, isEnded ? undefined : 'Failed');
+        const becomes = isEnded ? undefined : 'Failed';
+        const isMarked = await this.#mark(path, answer.object, condition, becomes);
         if (!isMarked) return;
       }
       const uid = stringAt(answer.object, 'metadata', 'uid');
@@ -85,15 +88,18 @@ export class PodWriter {
   /** True where the pod is marked, or gone. */
   async #mark(
     path: string,
+    pod: JsonObject,
     condition: JsonObject | undefined,
     phase: string | undefined,
   ): Promise<boolean> {
     const status: JsonObject = {};
+    const generation = numberAt(pod, 'metadata', 'generation');
     if (phase !== undefined) status['phase'] = phase;
     if (condition !== undefined) {
       const lastTransitionTime = this.#options.now();
+      const observed = generation === 0 ? {} : { observedGeneration: generation };
       status['conditions'] = [
-        { type: 'DisruptionTarget', status: 'True', lastTransitionTime, ...condition },
+        { type: 'DisruptionTarget', status: 'True', lastTransitionTime, ...condition, ...observed },
       ];
     }
     const written = await this.#options.client.request({

@@ -172,5 +172,36 @@ test('a released volume that nobody can delete says which kind of plug-in is mis
   const prefix = 'error getting deleter volume plugin for volume "v": no';
   assert.equal(text({ nfs: { server: 's' } }), `${prefix} deletable volume plugin matched`);
   assert.equal(text({ local: { path: '/mnt/x' } }), `${prefix} volume plugin matched`);
-  assert.equal(text({ csi: { driver: 'd' } }), `${prefix} volume plugin matched`);
+  assert.equal(text({ csi: { driver: 'd' } }), '', 'its provisioner may delete it');
+});
+
+test('a volume to be recycled is emptied by a pod and offered again', async () => {
+  const api = await started();
+  const policy = { persistentVolumeReclaimPolicy: 'Recycle' };
+  await make(api, VOLUMES, volume('v', policy));
+  const { nfs: _, ...spec } = volume('w', { ...policy, storageClassName: 'w' })[
+    'spec'
+  ] as JsonObject;
+  await make(api, VOLUMES, { metadata: { name: 'w' }, spec });
+  await make(api, CLAIMS, claim('c'));
+  await make(api, CLAIMS, claim('d', { storageClassName: 'w' }));
+  await api.advance(1_000);
+  for (const one of ['c', 'd']) await api.request({ method: 'DELETE', path: `${CLAIMS}/${one}` });
+  await api.advance(1_000);
+  const told = (): string[] => api.events.filter((one) => one.includes('Recycle'));
+  assert.deepEqual(told(), ['VolumeFailedRecycle: No recycler plugin found for the volume!']);
+  const path = '/api/v1/namespaces/default/pods/recycler-for-v';
+  const pod = await api.request({ method: 'GET', path });
+  assert(pod.ok);
+  const contentType = 'application/merge-patch+json';
+  const end = async (status: JsonObject): Promise<void> => {
+    await api.request({ method: 'PATCH', path: `${path}/status`, contentType, body: { status } });
+    await api.advance(31_000);
+  };
+  await end({ phase: 'Failed', message: 'bad' });
+  assert.equal(told()[1], 'VolumeFailedRecycle: Recycle failed: failed to recycle volume: bad');
+  assert.equal(await phaseOf(api, `${VOLUMES}/v`), 'Failed');
+  await end({ phase: 'Succeeded' });
+  assert.equal(await phaseOf(api, `${VOLUMES}/v`), 'Available');
+  assert(api.events.includes('VolumeRecycled: Volume recycled'));
 });

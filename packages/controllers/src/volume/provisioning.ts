@@ -72,6 +72,8 @@ export function deletionFailure(volume: JsonObject): string {
   const provisionedBy = stringAt(annotations, PROVISIONED_BY);
   if (stringAt(annotations, MIGRATED_TO) !== '' || MIGRATED[provisionedBy] !== undefined) return '';
   if (provisionedBy !== '' && !provisionedBy.startsWith('kubernetes.io/')) return '';
+  // Volumes of CSI drivers are their provisioners', however they came to be.
+  if (objectAt(volume, 'spec', 'csi') !== undefined) return '';
   const name = stringAt(volume, 'metadata', 'name');
   const path = stringAt(volume, 'spec', 'hostPath', 'path');
   if (path !== '') {

@@ -12,6 +12,7 @@ import {
   volumeModeOf,
 } from './claim-match.ts';
 import * as provisioning from './provisioning.ts';
+import { recycle } from './recycler.ts';
 import { annotated, type VolumeWriter } from './volume-writer.ts';
 
 /** `again`: nothing is wrong, and it is worth another look after a while. */
@@ -230,13 +231,38 @@ async function release(view: BinderView, volume: JsonObject): Promise<Synced> {
   if (released === undefined) return 'retry';
   const policy = stringAt(volume, 'spec', 'persistentVolumeReclaimPolicy');
   if (policy !== 'Delete' && policy !== 'Recycle') return 'done';
-  const isRecycle = policy === 'Recycle';
-  const text = isRecycle
-    ? 'No recycler plugin found for the volume!'
-    : provisioning.deletionFailure(released);
+  if (policy === 'Recycle') return reclaimByRecycling(view, released);
+  const text = provisioning.deletionFailure(released);
   if (text === '' || phase === 'Failed') return 'done';
-  if ((await view.writer.phase(released, 'Failed', text)) === undefined) return 'retry';
-  const reason = isRecycle ? 'VolumeFailedRecycle' : 'VolumeFailedDelete';
+  return fail(view, released, 'VolumeFailedDelete', text);
+}
+
+async function reclaimByRecycling(view: BinderView, volume: JsonObject): Promise<Synced> {
+  const reason = 'VolumeFailedRecycle';
+  const outcome = await recycle(view.client, volume);
+  switch (outcome.kind) {
+    case 'impossible':
+      return fail(view, volume, reason, 'No recycler plugin found for the volume!');
+    case 'busy':
+      return 'again';
+    case 'failed': {
+      const told = await fail(view, volume, reason, outcome.message);
+      return told === 'done' ? 'again' : told;
+    }
+    case 'recycled':
+      view.tell(volume, 'Normal', 'VolumeRecycled', 'Volume recycled');
+      return of(await view.writer.unbind(volume));
+  }
+}
+
+async function fail(
+  view: BinderView,
+  volume: JsonObject,
+  reason: string,
+  text: string,
+): Promise<Synced> {
+  if (stringAt(volume, 'status', 'phase') === 'Failed') return 'done';
+  if ((await view.writer.phase(volume, 'Failed', text)) === undefined) return 'retry';
   view.tell(volume, 'Warning', reason, text);
   return 'done';
 }
