@@ -282,7 +282,7 @@ export class ApiServer {
     }
     // a doubled slash in front is a path of no router, whatever it means to authorizers
     if (!info.isResource || info.path.startsWith('//')) {
-      answerPath(this.parts, call);
+      this.#whenWhole(call, () => answerPath(this.parts, call));
       return;
     }
     if (served === undefined) {
@@ -322,6 +322,21 @@ export class ApiServer {
       call.keepBody();
       isLater = true;
     });
+  }
+
+  /** What names every kind waits for the definitions that a start has not read yet. */
+  #whenWhole(call: Call, answer: () => void): void {
+    if (!NAMES_KINDS.test(call.info.path)) {
+      answer();
+      return;
+    }
+    let isLater = false;
+    this.parts.world.kinds.whenWhole(() => {
+      if (isLater && (call.exchange.closed || call.code !== 0)) return;
+      answer();
+      if (isLater) this.late(call.exchange);
+    });
+    isLater = true;
   }
 
   /** The first object of a kind waits for the schema, which may be large. */
@@ -371,6 +386,9 @@ export class ApiServer {
     this.parts.world.endWatches();
   }
 }
+
+/** Paths of discovery and of OpenAPI. */
+const NAMES_KINDS = /^\/(?:apis|openapi)(?:\/|$)/;
 
 /** Writes of definitions. */
 function isSlow({ exchange: { method } }: Call, { resource }: Served): boolean {

@@ -36,10 +36,23 @@ test('a kind is served before the definitions in front of it were read', () => {
   assert.equal(rig.api.parts.world.kinds.size, COUNT);
 });
 
-test('who has to know all kinds gets them at once', () => {
+test('discovery and OpenAPI wait for all kinds, and for them nobody waits', () => {
   const rig = startRig({}, filled());
-  const found = JSON.parse(rig.ask('GET', '/apis/example.com/v1').text) as { resources: object[] };
+  const asked = ['/apis/example.com/v1', '/apis', '/openapi/v3'].map((path) =>
+    rig.ask('GET', path),
+  );
+  assert.deepEqual(
+    asked.map(({ status }) => status),
+    [0, 0, 0],
+  );
+  assert.equal(rig.ask('GET', '/api/v1').status, 200);
+  assert.equal(rig.ask('GET', pathOf(last)).status, 200);
+  assert.ok(rig.settle() > 5);
+  const [version, groups, documents] = asked.map(({ text }) => text);
+  const found = JSON.parse(version ?? '') as { resources: object[] };
   assert.equal(found.resources.length, COUNT);
+  assert.match(groups ?? '', /"name":"example\.com"/);
+  assert.match(documents ?? '', /apis\/example\.com\/v1/);
 });
 
 test('what changes while definitions are read is taken over in the end', () => {
