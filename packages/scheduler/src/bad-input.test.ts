@@ -40,7 +40,11 @@ test('nodes with absurd, negative or senseless allocatable do not disturb the ot
   bench.node('good', { cpu: '4', memory: '8Gi', pods: '10' });
   assert.equal(bench.place(asking({ cpu: '1', memory: '1Gi' })), 'good');
   assert.match(bench.place(asking({ cpu: '5' })), /^0\/4 nodes are available: .*Insufficient cpu/);
-  bench.node('vast', { cpu: '9223372036854775807', memory: '1e30', pods: '9e15' });
+  // What int64 does not hold is nothing to kube-scheduler v1.36.1, or wraps around.
+  bench.node('none', { cpu: '1e17', memory: '1e30', pods: '1e30' });
+  bench.node('wraps', { cpu: '9223372036854775807', memory: '9e18', pods: '110' });
+  assert.match(bench.place(asking({ cpu: '100' })), /6 Insufficient cpu/);
+  bench.node('vast', { cpu: '9223372036854775', memory: '9e18', pods: '9e15' });
   assert.equal(bench.place(asking({ cpu: '100', memory: '1Ti' })), 'vast');
   assert.equal(bench.place(asking({ cpu: '100', memory: '1Ti' })), 'vast');
 });
@@ -49,8 +53,10 @@ test('pods with negative, overflowing or senseless requests are decided about li
   const bench = new Bench();
   bench.node('n', { cpu: '4', memory: '8Gi', pods: '100' });
   assert.equal(bench.place(asking({ cpu: '-1', memory: '-8Gi' })), 'n');
-  assert.match(bench.place(asking({ cpu: '1e40' })), /Insufficient cpu/);
+  assert.match(bench.place(asking({ cpu: '9e15' })), /Insufficient cpu/);
+  assert.equal(bench.place(asking({ cpu: '1e40' })), 'n');
   assert.match(bench.place(asking({ memory: '9999999Ei' })), /Insufficient memory/);
+  assert.equal(bench.place(asking({ memory: '1e30' })), 'n');
   assert.equal(bench.place(asking({ cpu: 'lots' })), 'n');
   assert.equal(bench.place(asking({ cpu: '1' })), 'n');
 });

@@ -6,8 +6,11 @@
  */
 const DIVISOR_MAX: number = 2 ** 45;
 
-/** `trunc(part * 100 / whole)`, exactly; `whole` is positive. Products wrap as int64 does. */
+/**
+ * `trunc(part * 100 / whole)`, exactly; `whole` is positive. Products wrap as int64 does, and what
+ * is then no score at all (upstream fails the pod) is none.
+ */
 export function percent(part: number, whole: number): number {
   if (Math.abs(part) < DIVISOR_MAX && whole < DIVISOR_MAX) return Math.trunc((part * 100) / whole);
-  return Number(BigInt.asIntN(64, BigInt(part) * 100n) / BigInt(whole));
+  return Math.max(0, Number(BigInt.asIntN(64, BigInt(part) * 100n) / BigInt(whole)));
 }

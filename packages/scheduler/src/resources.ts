@@ -144,6 +144,36 @@ export function podAmounts(pod: PodObject, options: RequestOptions): Map<string,
   return sum;
 }
 
+/** Digits that upstream keeps in an int64; beyond them it takes a big decimal. */
+const SMALL_MAX: bigint = 10n ** 18n;
+const INT64_MAX: bigint = 2n ** 63n - 1n;
+/** Factors of ten for which upstream has a shortcut, which wraps. */
+const WRAPPING_STEPS: ReadonlySet<number> = new Set([1, 2, 3, 6, 9]);
+/** What Go makes of a power of ten that no int64 holds. */
+const NO_FACTOR: bigint = -(2n ** 63n);
+
+/**
+ * In units of `10 ** scale`, fractions rounded away from zero, as int64 has it: what is too large
+ * for it is nothing (`1e30`), and big decimals wrap around. Nodes and pods may say such things.
+ * What is negative is nothing, too: it would make room where there is none.
+ */
+function int64Of(amount: Quantity, scale: number): number {
+  const exact = amount.scaled(scale);
+  return Number(exact > INT64_MAX ? wrapped(amount, exact, amount.scale - scale) : max0(exact));
+}
+
+function wrapped({ digits }: Quantity, exact: bigint, steps: number): bigint {
+  if (digits < SMALL_MAX) return WRAPPING_STEPS.has(steps) ? max0(BigInt.asIntN(64, exact)) : 0n;
+  if (steps < 0) return max0(BigInt.asIntN(64, exact));
+  const power = 10n ** BigInt(steps);
+  const factor = power > INT64_MAX ? NO_FACTOR : power;
+  return max0(BigInt.asIntN(64, BigInt.asIntN(64, digits) * factor));
+}
+
+function max0(value: bigint): bigint {
+  return value < 0n ? 0n : value;
+}
+
 export function emptyResources(): Resources {
   return { milliCpu: 0, memory: 0, ephemeral: 0, scalars: new Map() };
 }
@@ -152,10 +182,10 @@ export function emptyResources(): Resources {
 export function resourcesOf(amounts: ReadonlyMap<string, Quantity>): Resources {
   const resources = emptyResources();
   for (const [name, amount] of amounts) {
-    if (name === 'cpu') resources.milliCpu = amount.milliValue;
-    else if (name === 'memory') resources.memory = amount.value;
-    else if (name === 'ephemeral-storage') resources.ephemeral = amount.value;
-    else if (isScalar(name)) resources.scalars.set(name, amount.value);
+    if (name === 'cpu') resources.milliCpu = int64Of(amount, -3);
+    else if (name === 'memory') resources.memory = int64Of(amount, 0);
+    else if (name === 'ephemeral-storage') resources.ephemeral = int64Of(amount, 0);
+    else if (isScalar(name)) resources.scalars.set(name, int64Of(amount, 0));
   }
   return resources;
 }
@@ -187,7 +217,8 @@ export function allocatableOf(quantities: Quantities | undefined): {
   readonly pods: number;
 } {
   const amounts = amountsOf(quantities);
-  return { resources: resourcesOf(amounts), pods: amounts.get('pods')?.value ?? 0 };
+  const pods = amounts.get('pods');
+  return { resources: resourcesOf(amounts), pods: pods === undefined ? 0 : int64Of(pods, 0) };
 }
 
 /** Adds `sign` times `other`. A scalar that falls to zero stays, as an entry of zero. */
