@@ -73,6 +73,62 @@ test('a patch that leaves no kind or version that can be read is refused', () =>
   assert.deepEqual(bare.warnings, ['"unknown field \\"metadata\\""', '"unknown field \\"data\\""']);
 });
 
+test('what a patch takes the version of has none of its fields', () => {
+  const { patch } = patchable();
+  const unknown = ['"unknown field \\"metadata\\""', '"unknown field \\"data\\""'];
+  assert.deepEqual(patch('merge', MAP, '{"apiVersion":null}').warnings, unknown);
+  const quiet = patch('merge', `${MAP}?fieldValidation=Ignore`, '{"apiVersion":null}');
+  assert.deepEqual([quiet.status, quiet.warnings], [400, []]);
+});
+
+test('a strategic patch is shown as it was merged, without the keys that it retains', () => {
+  const { expect, patch } = patchable();
+  const path = '/api/v1/namespaces/n/services';
+  expect(201, 'POST', path, { metadata: { name: 's' }, spec: { ports: [{ port: 80 }] } });
+  const text = '{"spec":{"$retainKeys":["sessionAffinityConfig"],"sessionAffinityConfig":true}}';
+  const refused = patch('strategic', `${path}/s`, text);
+  assert.match(refused.message, /"map\[spec:map\[sessionAffinityConfig:true\]\]": cannot restore/);
+});
+
+test('what was sent empty is refused as empty, lists of numbers are bytes', () => {
+  const { expect, patch } = patchable();
+  const path = '/apis/networking.k8s.io/v1/namespaces/n/ingresses';
+  const refused = (spec: object): string =>
+    messageOf(expect(422, 'POST', path, { metadata: { name: 'i' }, spec }));
+  assert.match(refused({ rules: [] }), /spec: Invalid value: \[\]: either/);
+  assert.match(refused({}), /spec: Invalid value: null: either/);
+  const { object } = patch('merge', MAP, '{"binaryData":{"b":[104,105,null]}}');
+  assert.deepEqual((object as unknown as { binaryData: object }).binaryData, { b: 'aGkA' });
+});
+
+test('replicas that an apply of the scale shares become an entry of their own', () => {
+  const { ask, expect, patch } = patchable();
+  const path = '/apis/apps/v1/namespaces/n/deployments';
+  const labels = { a: 'b' };
+  const spec = { containers: [{ name: 'c', image: 'i' }] };
+  expect(201, 'POST', `${path}?fieldManager=maker`, {
+    metadata: { name: 'd' },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec },
+    },
+  });
+  const scale = 'apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: d}\nspec: {replicas: 2}';
+  assert.equal(patch('apply', `${path}/d/scale?fieldManager=m`, scale).status, 200);
+  const entries = (JSON.parse(ask('GET', `${path}/d`).text) as Patched['object']).metadata;
+  const shown = (entries['managedFields'] as Record<string, unknown>[]).map((entry) => [
+    entry['manager'],
+    'time' in entry,
+    JSON.stringify(entry['fieldsV1']).includes('"f:replicas"'),
+  ]);
+  assert.deepEqual(shown, [
+    ['m', false, true],
+    ['maker', false, true],
+    ['maker', true, false],
+  ]);
+});
+
 test('whether there is an object comes before what is wrong with the patch', () => {
   const { patch } = patchable();
   assert.equal(patch('json', `${MAPS}/missing`, '{}').status, 404);

@@ -149,7 +149,7 @@ export function resultForm(
   const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
   const numbers = patchedNumbers(patch, object);
   const form = isUnversioned
-    ? unversioned(result)
+    ? unversioned(result, options.fieldValidation === 'Ignore')
     : refitted(served, object, !result.isChecked, numbers);
   if (form === null) return failed(unsupportedPatchType());
   if (!form.ok) return failed(unfit(served, result, form.message));
@@ -165,8 +165,8 @@ export function resultForm(
 }
 
 /** Nothing is left of an object without a version. */
-function unversioned({ patched, isChecked }: PatchResult): Body {
-  return { ok: true, object: {}, strictErrors: isChecked ? [] : unversionedErrors(patched) };
+function unversioned({ patched }: PatchResult, isLenient: boolean): Body {
+  return { ok: true, object: {}, strictErrors: isLenient ? [] : unversionedErrors(patched) };
 }
 
 function unfit(served: PatchTarget, result: PatchResult, message: string): Status {
@@ -177,7 +177,14 @@ function unfit(served: PatchTarget, result: PatchResult, message: string): Statu
 
 /** Of a strategic patch the patch, otherwise what came out of it. */
 function shownIn(patch: Patch, patched: JsonObject): string {
-  return patch.kind === 'strategic' ? goText(patch.body) : JSON.stringify(patched);
+  return patch.kind === 'strategic' ? goText(merged(patch.body)) : JSON.stringify(patched);
+}
+
+/** A strategic patch as upstream has it after merging, which takes `$retainKeys` out of it. */
+function merged(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const kept = Object.entries(value).filter(([name]) => name !== '$retainKeys');
+  return Object.fromEntries(kept.map(([name, inner]) => [name, merged(inner ?? null)]));
 }
 
 /**
@@ -201,6 +208,8 @@ function hasDirective(value: JsonValue | undefined): boolean {
 function isAboutStatus(patch: Patch): boolean {
   if (patch.kind === 'json') return false;
   const names = Object.keys(patch.body);
+  // without a version nothing fits, which is told of all that there is
+  if (names.includes('apiVersion') && lacksVersion(patch.body)) return false;
   return names.every((name) => ['kind', 'apiVersion', 'metadata', 'status'].includes(name));
 }
 

@@ -73,7 +73,6 @@ const NEVER_SET = -(2 ** 31);
 interface Wanted {
   readonly scale: JsonObject;
   readonly owners: Managed;
-  readonly isApplied: boolean;
 }
 
 /** Makes the new Scale from the present one and its owners. */
@@ -178,7 +177,7 @@ function updated(
   owners: Managed,
 ): Wanted {
   const next = trackUpdate(scaleScope(call, 'Update'), live, scale, owners);
-  return { scale, owners: next, isApplied: false };
+  return { scale, owners: next };
 }
 
 function applied(context: SubresourceContext): NextScale {
@@ -190,7 +189,7 @@ function applied(context: SubresourceContext): NextScale {
     const result = trackApply(scope, scale, config.value, owners, 'Scale', force);
     if (!result.ok) return result;
     const { object, managed } = result.value;
-    return success({ scale: object ?? scale, owners: managed, isApplied: true });
+    return success({ scale: object ?? scale, owners: managed });
   };
 }
 
@@ -256,7 +255,7 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
 function storeScale(
   context: SubresourceContext,
   { object, revision }: { readonly object: JsonObject; readonly revision: number },
-  { scale, owners, isApplied }: Wanted,
+  { scale, owners }: Wanted,
   retry: () => boolean,
 ): void {
   const { call, served, world, isDryRun } = context;
@@ -273,7 +272,7 @@ function storeScale(
   }
   setManaged(scaled, parentOwners(parent, owners, apiVersion, shape.replicas));
   const isSame = replicas === readPath(object, shape.replicas);
-  if (isDryRun || (isSame && (!isApplied || equals(scaled, object)))) {
+  if (isDryRun || (isSame && equals(scaled, object))) {
     sendScale(call, served, scaleOf(scaled, revision, shape));
     return;
   }

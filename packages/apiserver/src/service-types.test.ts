@@ -45,6 +45,8 @@ test('what the client changed beside the type stays, to be refused', () => {
 test('the policy for traffic from outside goes with the last address outside', () => {
   const before = { type: 'ClusterIP', externalIPs: ['1.2.3.4'], externalTrafficPolicy: 'Cluster' };
   assert.equal(changed(before, { externalIPs: [] })['externalTrafficPolicy'], undefined);
+  // a type that there is not reaches nobody from outside
+  assert.equal(changed(before, { type: 'zz' })['externalTrafficPolicy'], undefined);
   const kept = changed(before, { externalIPs: ['1.2.3.5'] })['externalTrafficPolicy'];
   assert.equal(kept, 'Cluster');
 });

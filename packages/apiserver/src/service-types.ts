@@ -8,6 +8,8 @@ import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 
 const ADDRESS_FIELDS = [['clusterIP', 'clusterIPs'], ['ipFamilies'], ['ipFamilyPolicy']] as const;
 
+const PLAIN = 'ClusterIP';
+
 type Need = (spec: JsonObject) => boolean;
 
 const isBalanced: Need = (spec) => typeOf(spec) === 'LoadBalancer';
@@ -18,11 +20,11 @@ const isHealthChecked: Need = (spec) => {
 };
 /** From outside of the cluster. */
 const isAccessible: Need = (spec) => {
-  return hasNodePorts(spec) || (hasAddress(spec) && listAt(spec, 'externalIPs').length > 0);
+  return hasNodePorts(spec) || (typeOf(spec) === PLAIN && listAt(spec, 'externalIPs').length > 0);
 };
 
 function typeOf(spec: JsonObject): string {
-  return stringAt(spec, 'type') || 'ClusterIP';
+  return stringAt(spec, 'type') || PLAIN;
 }
 
 /** Drops in place what `next` has of the type that `previous` was. */

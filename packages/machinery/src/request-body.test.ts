@@ -134,6 +134,15 @@ test('values of a wrong type are refused as by Go', () => {
     '{"spec":{"containers":"x"}}',
     `json: cannot unmarshal string into ${field} PodSpec.spec.containers of type []v1.Container`,
   );
+  // what comes after an item belongs to whoever has the list
+  refused(
+    '{"spec":{"containers":[{"name":"c"},"x"]}}',
+    `json: cannot unmarshal string into ${field} PodSpec.spec.containers of type v1.Container`,
+  );
+  refused(
+    '{"spec":{"overhead":"x"}}',
+    `json: cannot unmarshal string into ${field} PodSpec.spec.overhead of type v1.ResourceList`,
+  );
   refused(
     '{"spec":{"restartPolicy":5}}',
     `json: cannot unmarshal number into ${field} PodSpec.spec.restartPolicy of type ` +

@@ -178,12 +178,19 @@ export class Type {
   }
 }
 
+/** Their quantities go by names of their own; all other maps of quantities are one type. */
+const OF_DEVICES: ReadonlySet<string> = new Set([
+  'CapacityRequirements',
+  'DeviceRequestAllocationResult',
+]);
+
 function parseField(column: string, owner: string): Field {
   const [name = '', number = '', flags = '', code = '', patch = ''] = column.split('|');
   const [listType = '', keys = '', mergeKey = '', strategies = '', mapType = ''] = patch.split(',');
   const numbers = number.split('.').map(Number);
   const isPointer = code.startsWith('*');
-  const [shape, goType] = parseShape(isPointer ? code.slice(1) : code);
+  const bare = isPointer ? code.slice(1) : code;
+  const [shape, goType] = parseShape(bare);
   const omitted = flags.includes('z') ? 'zero' : flags.includes('o') ? 'empty' : 'never';
   const isStruct = shape.kind === 'object' && !isPointer && omitted !== 'zero';
   return {
@@ -203,7 +210,7 @@ function parseField(column: string, owner: string): Field {
     mapType: mapType as Field['mapType'],
     mergeKey,
     patchStrategies: strategies === '' ? NO_NAMES : strategies.split('+'),
-    goType,
+    goType: bare === '{Q' && !OF_DEVICES.has(owner) ? 'v1.ResourceList' : goType,
   };
 }
 

@@ -92,6 +92,7 @@ class Fitting {
   object(type: Type, source: JsonObject, isRoot: boolean): JsonObject {
     const target: JsonObject = {};
     if (isRoot) this.#typeMeta(source, target);
+    const outer = this.#struct;
     this.#struct = type.goName;
     for (const field of type.fields) {
       const value = source[field.name];
@@ -106,10 +107,11 @@ class Fitting {
       if (this.#numbers !== undefined) this.#written = this.#numbers.get(source)?.get(field.name);
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
-      this.#struct = type.goName;
       if (isListOrMap(field) && isEmpty(fitted)) this.#void(field, fitted, target);
       else if (!isOmitted(field, fitted)) target[field.name] = fitted;
     }
+    // what comes next belongs to whoever has this object, be it another item of a list
+    this.#struct = outer;
     return target;
   }
 
@@ -228,6 +230,9 @@ class Fitting {
   }
 
   #bytes(value: JsonValue, goType: string): JsonValue {
+    if (Array.isArray(value) && value.every(isByte)) {
+      return Buffer.from(value.map((one) => one ?? 0)).toString('base64');
+    }
     if (typeof value !== 'string') return this.#wrong(value, goType, '');
     const decoded = Buffer.from(value, 'base64').toString('base64');
     if (decoded === value) return value;
@@ -275,6 +280,12 @@ class Fitting {
     if (this.#fatalError === '') this.#fatalError = message;
     return null;
   }
+}
+
+/** Go reads a list of numbers into bytes, one by one; null leaves one as it was. */
+function isByte(value: JsonValue): value is number | null {
+  if (value === null) return true;
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255;
 }
 
 /** Go writes maps by key, and so do we. */

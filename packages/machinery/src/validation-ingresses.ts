@@ -54,7 +54,7 @@ export function checkIngress(found: Findings, ingress: JsonObject): void {
   if (backend !== undefined) checkBackend(found, 'spec.defaultBackend', backend);
   else if (rules.length === 0) {
     const text = 'either `defaultBackend` or `rules` must be specified';
-    found.push(invalidValue('spec', printed('null'), text));
+    found.push(invalidValue('spec', printed(Array.isArray(spec['rules']) ? '[]' : 'null'), text));
   }
   eachObject(rules, 'spec.rules', (rule, at) => checkRule(found, at, rule));
   eachObject(listAt(spec, 'tls'), 'spec.tls', (tls, at) => checkTls(found, at, tls));

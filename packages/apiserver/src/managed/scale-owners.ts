@@ -46,8 +46,9 @@ export function parentOwners(
   const result = emptyManaged();
   const left = new Map(scale.owners);
   for (const [id, owned] of parent.owners) {
-    const own = owned.isApplied ? id : managerId({ ...managerOf(id), apiVersion: SCALE_VERSION });
-    const keepsReplicas = left.delete(own);
+    // who updates is another in the scale, of its version: upstream takes the replicas from the one
+    // and gives them to the other, as an entry of their own
+    const keepsReplicas = owned.isApplied && left.delete(id);
     const isOwner = owned.fields.has(path);
     const fields = isOwner && !keepsReplicas ? owned.fields.difference(replicas) : owned.fields;
     if (fields.isEmpty) continue;
@@ -57,9 +58,8 @@ export function parentOwners(
   }
   for (const [id, { isApplied, fields }] of left) {
     if (!fields.has(REPLICAS)) continue;
-    const own = isApplied ? id : managerId({ ...managerOf(id), apiVersion });
     // without a time: upstream looks for one among the workload's own entries
-    result.owners.set(own, { apiVersion, isApplied, fields: replicas });
+    result.owners.set(id, { apiVersion, isApplied, fields: replicas });
   }
   return result;
 }
