@@ -54,20 +54,12 @@ export class CountedUnary implements InPlaceCall {
   }
 }
 
-/**
- * A unary call that is answered later. What its handler ends it with counts, as in Go's
- * middleware, also when the client has left meanwhile.
- */
-class CountedAnswer implements GrpcCall {
+/** A call as its handler sees it: everything goes on to the wire's. */
+export class PassedCall implements GrpcCall {
   readonly #call: GrpcCall;
-  readonly #count: AnswerCount;
-  readonly #startMs: number;
-  #isOver = false;
 
-  constructor(call: GrpcCall, count: AnswerCount, startMs: number) {
+  constructor(call: GrpcCall) {
     this.#call = call;
-    this.#count = count;
-    this.#startMs = startMs;
   }
 
   get connection(): Connection {
@@ -99,7 +91,6 @@ class CountedAnswer implements GrpcCall {
   }
 
   send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
-    this.#count.sent(end - start);
     this.#call.send(bytes, start, end);
   }
 
@@ -116,8 +107,33 @@ class CountedAnswer implements GrpcCall {
   }
 
   finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
+    this.#call.finish(code, message, trailers);
+  }
+}
+
+/**
+ * A unary call that is answered later. What its handler ends it with counts, as in Go's
+ * middleware, also when the client has left meanwhile.
+ */
+class CountedAnswer extends PassedCall {
+  readonly #count: AnswerCount;
+  readonly #startMs: number;
+  #isOver = false;
+
+  constructor(call: GrpcCall, count: AnswerCount, startMs: number) {
+    super(call);
+    this.#count = count;
+    this.#startMs = startMs;
+  }
+
+  override send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.#count.sent(end - start);
+    super.send(bytes, start, end);
+  }
+
+  override finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
     if (!this.#isOver) this.#count.ended(code, this.#startMs);
     this.#isOver = true;
-    this.#call.finish(code, message, trailers);
+    super.finish(code, message, trailers);
   }
 }

@@ -14,7 +14,7 @@ import type {
   InPlaceHandler,
 } from '@megaplane/wire/grpc';
 import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchange';
-import { type AnswerCount, CountedUnary } from './counted-call.ts';
+import { type AnswerCount, CountedUnary, PassedCall } from './counted-call.ts';
 import type { EtcdFailure } from './failures.ts';
 
 const CODES = 17;
@@ -201,11 +201,10 @@ function typeOf(path: string): MethodType {
 }
 
 /** A stream, counted on both sides. */
-class CountedCall implements GrpcCall, GrpcCallHandler {
+class CountedCall extends PassedCall implements GrpcCallHandler {
   readonly #table: ServedMethods;
   readonly #count: MethodCount;
   readonly #guard: MethodGuard;
-  readonly #call: GrpcCall;
   readonly #handler: GrpcCallHandler;
   readonly #startMs: number;
   #isOver = false;
@@ -217,63 +216,23 @@ class CountedCall implements GrpcCall, GrpcCallHandler {
     call: GrpcCall,
     factory: GrpcCallFactory,
   ) {
+    super(call);
     this.#table = table;
     this.#count = count;
     this.#startMs = table.startMsOf(count);
     this.#guard = guard;
-    this.#call = call;
     this.#handler = factory(this);
   }
 
-  get connection(): Connection {
-    return this.#call.connection;
-  }
-
-  get path(): string {
-    return this.#call.path;
-  }
-
-  get timeoutMs(): number {
-    return this.#call.timeoutMs;
-  }
-
-  get closed(): boolean {
-    return this.#call.closed;
-  }
-
-  get slot(): unknown {
-    return this.#call.slot;
-  }
-
-  set slot(value: unknown) {
-    this.#call.slot = value;
-  }
-
-  metadata(name: string): string | undefined {
-    return this.#call.metadata(name);
-  }
-
-  send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+  override send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
     this.#count.sent++;
     this.#table.sentBytes += end - start;
-    this.#call.send(bytes, start, end);
+    super.send(bytes, start, end);
   }
 
-  writable(): number {
-    return this.#call.writable();
-  }
-
-  pause(): void {
-    this.#call.pause();
-  }
-
-  resume(): void {
-    this.#call.resume();
-  }
-
-  finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
+  override finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
     this.#end(code);
-    this.#call.finish(code, message, trailers);
+    super.finish(code, message, trailers);
   }
 
   #end(code: GrpcCode): void {
