@@ -109,7 +109,8 @@ export class Kinds {
 
   /** The custom kinds of a group that are served. */
   kindsOf(group: string): readonly CustomKind[] {
-    this.#unread?.rest();
+    // groups of definitions are domains
+    if (group.includes('.')) this.#unread?.rest();
     const found = this.#groups.get(group);
     if (found === undefined) return [];
     return (found.active ??= [...found.byPlural.values()].filter((kind) => kind.isActive));
@@ -136,7 +137,8 @@ export class Kinds {
 
   /** The versions of a group that custom kinds are served in, preferred ones first. */
   versionsOf(group: string): readonly string[] {
-    this.#unread?.rest();
+    // groups of definitions are domains
+    if (group.includes('.')) this.#unread?.rest();
     const found = this.#groups.get(group);
     if (found === undefined) return NONE;
     return (found.versions ??= this.#versionsIn(group));
