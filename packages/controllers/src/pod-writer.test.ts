@@ -16,7 +16,8 @@ test('a pod that is driven away says of which of its generations that was decide
   });
   const conditionsOf = async (name: string, act: (key: string) => void): Promise<unknown> => {
     const finalizers = ['example.com/stay'];
-    const body = { metadata: { name, finalizers, generation: 3 }, status: { phase: 'Running' } };
+    const metadata = { name, finalizers, generation: 3 };
+    const body = { apiVersion: 'v1', kind: 'Pod', metadata, status: { phase: 'Running' } };
     await api.request({ method: 'POST', path: PODS, body });
     act(`default/${name}`);
     await api.advance(1_000);
