@@ -30,3 +30,21 @@ function headOf(file: string): string {
   const comment = /\/\*\*(.*?)\*\//s.exec(readFileSync(file, 'utf8'))?.[1] ?? '';
   return comment.replace(/^ ?\* ?/gm, '').trim();
 }
+
+/** The named flags as whole numbers; one that is none, or below its least, ends the program. */
+export function wholeNumbers<Name extends string>(
+  values: Readonly<Record<NoInfer<Name>, string>>,
+  least: Readonly<Record<Name, number>>,
+): Record<Name, number> {
+  const found = {} as Record<Name, number>;
+  for (const name of Object.keys(least) as Name[]) {
+    const value = /^\d+$/.test(values[name]) ? Number(values[name]) : NaN;
+    if (!(value >= least[name])) {
+      const why = `a whole number from ${least[name]} on is needed, not "${values[name]}"`;
+      process.stderr.write(`--${name}: ${why}; --help tells the flags\n`);
+      process.exit(WRONG_USAGE);
+    }
+    found[name] = value;
+  }
+  return found;
+}

@@ -1,5 +1,11 @@
 /** What the simulator counts, and how it is told in Prometheus' text format. */
-import { LatencyHistogram } from '@megaplane/base/histogram';
+import { BoundedHistogram, LatencyHistogram } from '@megaplane/base/histogram';
+
+/** Upper bounds of the histogram of lateness, in seconds. */
+const LATENESS_SECONDS = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4,
+  5, 7, 10, 15, 20, 30, 40, 60,
+];
 
 export class SimulatorMetrics {
   nodes = 0;
@@ -18,6 +24,7 @@ export class SimulatorMetrics {
   watchBytes = 0;
   readonly #calls: Map<string, number> = new Map();
   readonly latenessMs: LatencyHistogram = new LatencyHistogram();
+  readonly #lateness: BoundedHistogram = new BoundedHistogram(LATENESS_SECONDS);
 
   /** What is there now is counted anew. */
   forgetObjects(): void {
@@ -36,6 +43,7 @@ export class SimulatorMetrics {
   renewed(latenessMs: number): void {
     this.renewals++;
     this.latenessMs.record(Math.max(0, latenessMs));
+    this.#lateness.record(Math.max(0, latenessMs) / 1000);
   }
 
   /** Prometheus' text format. */
@@ -77,7 +85,22 @@ export class SimulatorMetrics {
       '# TYPE megaplane_lease_lateness_seconds summary\n' +
       quantiles.join('') +
       `megaplane_lease_lateness_seconds_count ${lateness.count}\n` +
-      `megaplane_lease_lateness_seconds_sum ${lateness.sum / 1000}\n`
+      `megaplane_lease_lateness_seconds_sum ${lateness.sum / 1000}\n` +
+      this.#latenessBuckets()
+    );
+  }
+
+  /** The same as a histogram, so that a span of time can be looked at. */
+  #latenessBuckets(): string {
+    const name = 'megaplane_lease_renewal_lateness_seconds';
+    const { bounds, count, sum } = this.#lateness;
+    const buckets = [...bounds, Infinity].map((bound, index) => {
+      const le = bound === Infinity ? '+Inf' : String(bound);
+      return `${name}_bucket{le="${le}"} ${this.#lateness.cumulative(index)}\n`;
+    });
+    return (
+      `# HELP ${name} From the planned renewal to its answer.\n# TYPE ${name} histogram\n` +
+      `${buckets.join('')}${name}_sum ${sum}\n${name}_count ${count}\n`
     );
   }
 
