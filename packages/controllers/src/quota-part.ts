@@ -2,6 +2,7 @@
  * ResourceQuotas: what is used is counted anew when a quota changes, when something that it counts
  * goes, and now and then. Admission charges what comes; this gives back what went.
  */
+import { Uint32Column } from '@megaplane/base/column';
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -15,6 +16,7 @@ import {
   isInScope,
   usageOf,
 } from '@megaplane/machinery/quota/quota-usage';
+import { findPath, pathOf, type ScanPath, skipValue } from '@megaplane/machinery/scan';
 import type { PartOptions } from './part-options.ts';
 import { collectionPath as listPath, groupResourceOf, type ApiResource } from './api-resources.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -31,6 +33,18 @@ const RESYNC_MS = 300_000;
 const QUOTAS = '/api/v1/resourcequotas';
 /** Kinds beside pods whose going is always heard of; others where a quota names them. */
 const HEARD = ['services', 'persistentvolumeclaims', 'configmaps', 'secrets'] as const;
+/** What quotas charge by in a kind, where that can change: as upstream's update filter has it. */
+const CHARGED: ReadonlyMap<string, readonly ScanPath[]> = new Map([
+  ['services', [pathOf('spec', 'type'), pathOf('spec', 'ports')]],
+  [
+    'persistentvolumeclaims',
+    [
+      pathOf('spec', 'resources'),
+      pathOf('spec', 'volumeAttributesClassName'),
+      pathOf('status', 'allocatedResources'),
+    ],
+  ],
+]);
 const COUNT = 'count/';
 const DEVICE_CLAIMS = 'count/resourceclaims.resource.k8s.io';
 const EXTENDED_NAME = 'extendedResourceName';
@@ -69,9 +83,7 @@ export class QuotaPart {
       this.#workers.add(key);
       this.#hear(after);
     });
-    for (const resource of HEARD) {
-      informers.hearDeletions({ path: `/api/v1/${resource}` }, (key) => this.#gone(key));
-    }
+    for (const resource of HEARD) this.#hearAll(`/api/v1/${resource}`, CHARGED.get(resource));
     pods.listen({
       changed: (row, _bytes, scan) => {
         const { pods: table, informer } = pods;
@@ -80,6 +92,26 @@ export class QuotaPart {
         if (scan === null || hasEnded) this.#gone(informer.keyOf(row));
       },
     });
+  }
+
+  /** Hears of what goes, and of what changes in `fields`, by which it is charged. */
+  #hearAll(path: string, fields: readonly ScanPath[] | undefined): void {
+    if (fields === undefined) {
+      this.#informers.hearDeletions({ path }, (key) => this.#gone(key));
+      return;
+    }
+    const charged = new Uint32Column();
+    const informer = this.#informers.subscribe(
+      { path },
+      {
+        onUpsert: (row, isNew, bytes, start, end) => {
+          const before = charged.get(row);
+          charged.set(row, hashAt(bytes, start, end, fields));
+          if (!isNew && charged.get(row) !== before) this.#gone(informer.keyOf(row));
+        },
+        onDelete: (row) => this.#gone(informer.keyOf(row)),
+      },
+    );
   }
 
   /** What discovery tells; with `isWhole` false something of it may be missing. */
@@ -217,6 +249,23 @@ export class QuotaPart {
     // A kind that the server does not have is used by nobody.
     return result.ok || result.status.code === 404;
   }
+}
+
+/** Of the text of these fields: FNV-1a. */
+function hashAt(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  fields: readonly ScanPath[],
+): number {
+  let hash = 0x811c9dc5;
+  for (const field of fields) {
+    const from = findPath(bytes, start, end, field);
+    const to = from < 0 ? from : skipValue(bytes, from, end);
+    for (let at = from; at < to; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
+    hash = Math.imul(hash ^ 0xff, 0x01000193);
+  }
+  return hash >>> 0;
 }
 
 /** Kinds of Kubernetes that quotas can count, by the name that they count them under. */
