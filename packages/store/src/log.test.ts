@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -510,4 +511,20 @@ test('after an orderly end every byte of a buffered log is known to be flushed',
   bytes[at] = 0x56;
   writeFileSync(path, bytes);
   assert.throws(() => openStore(buffered), /log-00000000\.mpl is damaged at byte \d+/);
+});
+
+test('no part of a data directory of etcd is taken for one of ours', () => {
+  const home = newDir();
+  for (const part of ['snap', 'wal']) mkdirSync(join(home, 'member', part), { recursive: true });
+  writeFileSync(join(home, 'member', 'snap', 'db'), '');
+  writeFileSync(join(home, 'member', 'wal', '0000000000000000-0000000000000000.wal'), '');
+  for (const dir of [home, ...['', 'snap', 'wal'].map((part) => join(home, 'member', part))]) {
+    const before = readdirSync(dir);
+    assert.throws(() => openStore(options(dir)), {
+      message: new RegExp(
+        `^${dir} is .*a data directory of etcd; .* import ${home} --data-dir NEW`,
+      ),
+    });
+    assert.deepEqual(readdirSync(dir), before);
+  }
 });

@@ -9,7 +9,6 @@
  */
 import {
   closeSync,
-  existsSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
@@ -20,7 +19,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import {
   CUT_SHORT,
   FILE_HEADER_BYTES,
@@ -109,12 +108,22 @@ function readAhead(dir: string, names: readonly string[], restorer: Restorer): R
 }
 
 function refuseForeign(dir: string, names: readonly string[]): void {
-  if (!names.includes('member') && !existsSync(join(dir, 'member', 'snap', 'db'))) return;
+  const home = etcdHome(dir, names);
+  if (home === null) return;
   throw new Error(
-    `${dir} is a data directory of etcd; start with an empty directory and bring the data over ` +
-      `with "megaplane store import ${dir} --data-dir NEW" once etcd is stopped, or with its ` +
-      'address in place of the directory while it runs',
+    `${dir} is ${home === dir ? '' : 'part of '}a data directory of etcd; start with an empty ` +
+      `directory and bring the data over with "megaplane store import ${home} --data-dir NEW" ` +
+      'once etcd is stopped, or with its address in place of the directory while it runs',
   );
+}
+
+/** The data directory of etcd that `dir` is, or a part of: `member`, `member/snap`, its log. */
+function etcdHome(dir: string, names: readonly string[]): string | null {
+  if (names.includes('member')) return dir;
+  if (names.includes('snap') && names.includes('wal')) return dirname(dir);
+  const isSnap = basename(dir) === 'snap' && names.includes('db');
+  const isLog = names.some((name) => /^[0-9a-f]{16}-[0-9a-f]{16}\.wal$/.test(name));
+  return isSnap || isLog ? dirname(dirname(dir)) : null;
 }
 
 function refuseGaps(dir: string, from: number, hasSnapshot: boolean, found: number[]): void {
