@@ -8,14 +8,24 @@ export function startAddresses(service: JsonObject): void {
   if (spec === undefined) return;
   const address = stringAt(spec, 'clusterIP');
   if (address !== '' && listAt(spec, 'clusterIPs').length === 0) spec['clusterIPs'] = [address];
-  if (stringAt(spec, 'type') === 'ExternalName') delete spec['internalTrafficPolicy'];
+  dropInside(spec);
 }
+
+/** Upstream shows no policy for traffic within the cluster of what is outside of it. */
+function dropInside(spec: JsonObject): void {
+  if (stringAt(spec, 'type') !== 'ExternalName') return;
+  // what it does not know is refused
+  if (INSIDE.has(spec['internalTrafficPolicy'] ?? null)) delete spec['internalTrafficPolicy'];
+}
+
+const INSIDE: ReadonlySet<JsonValue> = new Set(['Cluster', 'Local', null]);
 
 /** A change that leaves out what was allocated keeps it; both address fields say the same. */
 export function keepAllocated(next: JsonObject, previous: JsonObject): void {
   const spec = objectAt(next, 'spec') ?? {};
   const before = objectAt(previous, 'spec') ?? {};
   keepAddresses(spec, before);
+  dropInside(spec);
   keepPorts(spec, before);
   if (isChecked(spec) && isChecked(before) && numberAt(spec, 'healthCheckNodePort') === 0) {
     const port = numberAt(before, 'healthCheckNodePort');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { keepAllocated } from './service-fields.ts';
 import { dropTypeDependent } from './service-types.ts';
 
 const BALANCED: JsonObject = {
@@ -49,4 +50,13 @@ test('the policy for traffic from outside goes with the last address outside', (
   assert.equal(changed(before, { type: 'zz' })['externalTrafficPolicy'], undefined);
   const kept = changed(before, { externalIPs: ['1.2.3.5'] })['externalTrafficPolicy'];
   assert.equal(kept, 'Cluster');
+});
+
+test('a Service outside of the cluster has no policy for traffic within, known ones go', () => {
+  const kept = (policy: string): unknown => {
+    const spec: JsonObject = { type: 'ExternalName', internalTrafficPolicy: policy };
+    keepAllocated({ spec }, { spec: { type: 'ClusterIP' } });
+    return spec['internalTrafficPolicy'];
+  };
+  assert.deepEqual([kept('Local'), kept('zz')], [undefined, 'zz']);
 });

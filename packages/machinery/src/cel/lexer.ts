@@ -21,17 +21,20 @@ const INTEGER = /(?:0[xX][0-9a-fA-F]+|\d+)([uU]?)/y;
 const NAME = /[A-Za-z_][A-Za-z0-9_]*/y;
 const QUOTED_NAME = /`[A-Za-z0-9_./ -]+`/y;
 const SIGN = /==|!=|<=|>=|&&|\|\||[-+*/%!<>?:.,()[\]{}]/y;
+/** What a backslash may stand before. */
+const ESCAPED = String.raw`\\(?:[abfnrtv"'\\?\x60]|[xX]\p{AHex}{2}|u\p{AHex}{4}|U\p{AHex}{8}|[0-3][0-7]{2})`;
+/** The beginning of what may stand after one. */
+const HALF_ESCAPED = String.raw`\\(?:[xX]\p{AHex}?|u\p{AHex}{0,3}|U\p{AHex}{0,7}|[0-3][0-7]?)?`;
 const QUOTE = new RegExp(
-  [
-    '([bB][rR]?|[rR][bB]?)?("""[^]*?(?<!\\\\)(?:\\\\\\\\)*"""',
-    "'''[^]*?(?<!\\\\)(?:\\\\\\\\)*'''",
-    '"(?:[^"\\\\\\n\\r]|\\\\[^\\n\\r])*"',
-    "'(?:[^'\\\\\\n\\r]|\\\\[^\\n\\r])*')",
-  ].join('|'),
-  'y',
+  String.raw`([bB])?("""(?:[^\\]|${ESCAPED})*?"""|'''(?:[^\\]|${ESCAPED})*?'''|` +
+    String.raw`"(?:[^"\\\n\r]|${ESCAPED})*"|'(?:[^'\\\n\r]|${ESCAPED})*')`,
+  'uy',
 );
 /** A quote that is not closed, up to what may not stand in it. */
-const OPEN_QUOTE = /"(?:[^"\\\n\r]|\\[^\n\r])*\\?|'(?:[^'\\\n\r]|\\[^\n\r])*\\?/y;
+const OPEN_QUOTE = new RegExp(
+  String.raw`(?:"(?:[^"\\\n\r]|${ESCAPED})*|'(?:[^'\\\n\r]|${ESCAPED})*)(?:${HALF_ESCAPED})?`,
+  'uy',
+);
 /** The first half of a sign that has two. */
 const HALF_SIGN = /[=&|]/y;
 const RAW_QUOTE = /([bB][rR]|[rR][bB]?)("""[^]*?"""|'''[^]*?'''|"[^"\n\r]*"|'[^'\n\r]*')/y;
@@ -97,8 +100,10 @@ function quoted(found: RegExpExecArray, isRaw: boolean, at: number, issues: Issu
   const inner = quote.slice(edge, -edge).replaceAll('\r\n', '\n');
   const isBytes = /b/i.test(prefix);
   const points = isRaw ? [{ code: -1, text: inner }] : unescape(inner);
-  if (points === null || (!isBytes && points.some((point) => point.code >= 0x100000000))) {
-    issues.push({ at, message: `invalid ${isBytes ? 'bytes' : 'string'} literal` });
+  const hasRunes = points?.some((point) => point.isRune === true) === true;
+  if (points === null || (isBytes && hasRunes)) {
+    const message = isBytes ? 'unable to unescape string' : 'invalid unicode code point';
+    issues.push({ at, message });
     return { kind: 'string', at, text, value: '' };
   }
   if (!isBytes) {

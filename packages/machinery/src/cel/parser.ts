@@ -71,6 +71,8 @@ function isTooDeep(root: Expr): boolean {
   return false;
 }
 
+/** Signs and words that stand between two values. */
+const OPERATORS: ReadonlySet<string> = new Set('? || && == != < <= > >= in + * / %'.split(' '));
 const CLOSERS: ReadonlySet<string> = new Set([')', ']']);
 
 class Halt {
@@ -84,9 +86,11 @@ class Parser {
   #index = 0;
   #depth = 0;
   readonly #canBind: boolean;
+  readonly #source: string;
 
   constructor(source: string, canBind: boolean) {
     this.#canBind = canBind;
+    this.#source = source;
     this.#tokens = tokenize(source, this.issues);
   }
 
@@ -156,11 +160,46 @@ class Parser {
   #primaryAfter(expecting: string): Expr | Halt {
     const token = this.#peek();
     if (token.kind === 'end' || !isStart(this.#tokens[this.#index + 1])) {
-      return this.#unexpected(expecting);
+      const halt = this.#unexpected(expecting);
+      this.#afterOperator(token);
+      return halt;
     }
     this.#refuse(token, `Syntax error: extraneous input '${token.text}' expecting ${expecting}`);
     this.#index++;
     return this.#primary();
+  }
+
+  /** ANTLR takes an operator that has nothing before it for one, and misses what comes after. */
+  #afterOperator(token: Token): void {
+    if (!OPERATORS.has(token.text)) return;
+    this.#index++;
+    const next = this.#peek();
+    if (isStart(next)) return;
+    this.#unexpected(FIRST_WORDS);
+    if (token.text !== '?') this.#afterOperator(next);
+  }
+
+  /** Whether something follows a `!` or a `-` that one of them can stand before. */
+  #afterSign(sign: string): Halt | null {
+    const next = this.#peek();
+    const isMinus = next.text === '-' && next.kind === 'sign';
+    if (sign === '!' && isMinus) {
+      const number = this.#tokens[this.#index + 1];
+      if (number?.kind === 'int' || number?.kind === 'double') return null;
+      this.#index++;
+      return this.#afterSign('-') ?? this.#unexpected(FIRST_WORDS);
+    }
+    if (isStart(next) && (sign === '!' || next.text !== '!')) return null;
+    const text = next.text || '<EOF>';
+    if (sign === '!') {
+      this.#refuse(next, `Syntax error: extraneous input '${text}' expecting ${FIRST_WORDS}`);
+    } else {
+      this.#refuse(next, `Syntax error: no viable alternative at input '-${next.text}'`);
+      if (next.text === '!') return this.#unary() instanceof Halt ? HALT : null;
+      this.#unexpected(FIRST_WORDS);
+    }
+    this.#afterOperator(next);
+    return HALT;
   }
 
   #expr(): Expr | Halt {
@@ -255,6 +294,8 @@ class Parser {
       count++;
     }
     const number = this.#peek();
+    const fault = this.#afterSign(sign);
+    if (fault !== null) return fault;
     if (sign === '-' && (number.kind === 'int' || number.kind === 'double')) {
       this.#index--;
       count--;
@@ -374,7 +415,8 @@ class Parser {
     const token = this.#take();
     if (token.kind !== 'name') {
       this.#index--;
-      return this.#unexpected('IDENTIFIER');
+      const text = this.#source.slice(this.#tokens[this.#index - 1]?.at, token.at) + token.text;
+      return this.#refuse(token, `Syntax error: no viable alternative at input '${text}'`);
     }
     if (dot === '' && ['true', 'false', 'null'].includes(token.text)) {
       const value = token.text === 'null' ? null : token.text === 'true';
@@ -385,7 +427,7 @@ class Parser {
       return this.#primaryAfter(FIRST_WORDS);
     }
     if (RESERVED.has(token.text)) {
-      return this.#refuse(token, `reserved identifier: ${token.text}`);
+      this.#refuse(token, `reserved identifier: ${token.text}`);
     }
     const open = this.#peek();
     const name = dot + token.text;

@@ -118,7 +118,37 @@ test('messages name the place and say what cel-go says', () => {
   });
   assert.ok(type !== null);
   const environment = celEnvironment({ variables: { self: type } });
+  const first =
+    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, " +
+    'NUM_UINT, STRING, BYTES, IDENTIFIER}';
+  const at = (source: string, column: number, message: string): string =>
+    `ERROR: <input>:1:${column}: ${message}\n | ${source}\n | ${'.'.repeat(column - 1)}^`;
+  const syntax = (source: string, ...issues: readonly (readonly [number, string])[]): string =>
+    issues.map(([column, message]) => at(source, column, `Syntax error: ${message}`)).join('\n');
   const messages: Record<string, string> = {
+    '!': syntax('!', [2, `extraneous input '<EOF>' ${first}`]),
+    '(-)': syntax(
+      '(-)',
+      [3, "no viable alternative at input '-)'"],
+      [3, `mismatched input ')' ${first}`],
+    ),
+    'in in': syntax(
+      'in in',
+      [1, `mismatched input 'in' ${first}`],
+      [4, `mismatched input 'in' ${first}`],
+      [6, `mismatched input '<EOF>' ${first}`],
+    ),
+    '. .': syntax('. .', [3, "no viable alternative at input '. .'"]),
+    'var x':
+      `${at('var x', 1, 'reserved identifier: var')}\n` +
+      syntax('var x', [5, "extraneous input 'x' expecting <EOF>"]),
+    '"\\u12"': syntax(
+      '"\\u12"',
+      [1, 'token recognition error at: \'"\\u12"\''],
+      [7, `mismatched input '<EOF>' ${first}`],
+    ),
+    '"\\ud800"': at('"\\ud800"', 1, 'invalid unicode code point'),
+    'b"\\u0041"': at('b"\\u0041"', 1, 'unable to unescape string'),
     'self.`n` == 1': "ERROR: <input>:1:6: unsupported syntax: '`'\n | self.`n` == 1\n | .....^",
     '(self.n == 1':
       "ERROR: <input>:1:13: Syntax error: missing ')' at '<EOF>'\n | (self.n == 1\n" +
