@@ -1,6 +1,7 @@
 /** Command lines of benchmarks. */
 import { readFileSync } from 'node:fs';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { tellFailures } from './load/flags.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values'];
@@ -17,6 +18,7 @@ export function flagsOf<const T extends Options>(options: T): Values<T> {
     process.stdout.write(`${headOf(file)}\nFlags: ${Object.keys(options).join(', ')}\n`);
     process.exit(0);
   }
+  tellFailures();
   try {
     return parseArgs<{ options: T; args: string[] }>({ options, args }).values;
   } catch (error) {

@@ -157,6 +157,9 @@ async function flood(write: Write): Promise<void> {
   );
   const p99Ms = latencyMs.quantile(0.99);
   writeResults(values.output, { perSecond: written / seconds, p99Ms, conflicts, failures });
+  if (written > 0) return;
+  process.stderr.write(`no lease was written; ${failures} tries failed\n`);
+  process.exit(1);
 }
 
 if ((values.kubeconfig === undefined) === (values.endpoints === undefined)) {

@@ -6,6 +6,8 @@
  *     node bench/nodes.ts --kubeconfig F --count 1000 --machines small:4:16Gi:110,big:64:256Gi:250
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { canonicalQuantity } from '@megaplane/machinery/quantity';
+import { networkOf } from '@megaplane/nodes/pod-addresses';
 import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
 import { judgeCreate, openClients, printResult, runLoad } from './load/requests.ts';
 import { writeResults } from './harness.ts';
@@ -39,6 +41,10 @@ function machineOf(text: string): Machine {
   if (name === '' || cpu === '' || memory === '') {
     usage(`--machines: ${text} is not name:cpu:memory or name:cpu:memory:pods`);
   }
+  for (const quantity of [cpu, memory, pods]) {
+    const isOne = canonicalQuantity(quantity) !== undefined;
+    if (!isOne) usage(`--machines: ${text}: ${quantity} is no quantity, such as 4 or 16Gi`);
+  }
   return { name, resources: { cpu, memory, pods, 'ephemeral-storage': '1Ti' } };
 }
 
@@ -61,7 +67,11 @@ const annotations = values.annotation === '' ? [] : [pair('annotation', values.a
 const labels = values.label.map((text) => pair('label', text));
 const perGroup = whole('per-group', values['per-group'], 1);
 const cidr = /^(\d+)\.(\d+)\.\d+\.\d+\/(\d+)$/.exec(values['pod-cidr']);
-if (values['pod-cidr'] !== '' && cidr === null) usage('--pod-cidr: such as 10.0.0.0/8');
+const isCidr =
+  cidr !== null && Number(cidr[3]) <= 24 && networkOf(values['pod-cidr']) !== undefined;
+if (values['pod-cidr'] !== '' && !isCidr) {
+  usage(`--pod-cidr: ${values['pod-cidr']} is no IPv4 network of /8 to /24, such as 10.0.0.0/8`);
+}
 
 /** The `index`th /24 of the network. */
 function podCidr(index: number): JsonObject {

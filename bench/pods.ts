@@ -8,6 +8,7 @@
  */
 import type { Client } from '@megaplane/client/client';
 import { stringAt } from '@megaplane/machinery/json';
+import { canonicalQuantity } from '@megaplane/machinery/quantity';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
 import { judgeCreate, openClients, printResult, runLoad, type Shot } from './load/requests.ts';
@@ -37,6 +38,10 @@ const perWorkload = whole('per-workload', values['per-workload'], 1);
 const requests = values.requests.split(';').map((set) => {
   const pairs = set.split(',').map((text) => text.split('='));
   if (pairs.some((pair) => pair.length !== 2)) usage(`--requests: ${set} is not cpu=..,memory=..`);
+  for (const [name, text = ''] of pairs) {
+    const isQuantity = canonicalQuantity(text) !== undefined;
+    if (!isQuantity) usage(`--requests: ${name}=${text} is no quantity, such as 100m or 64Mi`);
+  }
   return Object.fromEntries(pairs) as JsonObject;
 });
 const base = `/namespaces/${encodeURIComponent(values.namespace)}`;

@@ -29,11 +29,21 @@ export function usage(text: string): never {
   process.exit(2);
 }
 
+/** What is wrong with the world is one line for people; what is wrong here keeps its stack. */
+export function tellFailures(): void {
+  process.on('uncaughtException', (error: unknown) => {
+    const isPlain = error instanceof Error && error.name === 'Error';
+    process.stderr.write(`${isPlain ? error.message : String((error as Error).stack)}\n`);
+    process.exit(1);
+  });
+}
+
 /** Like `parseArgs`, without a stack for the user. */
 export function flagsOf<const Options extends ParseArgsOptionsConfig>(
   options: Options,
   about: string,
 ): ReturnType<typeof parseArgs<{ options: Options; allowPositionals: true }>>['values'] {
+  tellFailures();
   try {
     const { values } = parseArgs({ options, allowPositionals: true });
     if ('help' in values && values['help'] === true) {

@@ -110,4 +110,17 @@ test('what the server refuses and flags that are none are told', () => {
   const wrong = megaplane('bench', 'pods', ...own, '--shape', 'heap');
   assert.equal(wrong.status, 2);
   assert.match(wrong.stderr, /--shape: one of pod, deployment, job, gang is needed/);
+  const told = (code: number, ...args: string[]): string => {
+    const ran = megaplane('bench', ...args);
+    assert.equal(ran.status, code, args.join(' '));
+    assert.doesNotMatch(ran.stderr, /\n {4}at /);
+    return ran.stderr;
+  };
+  assert.match(told(1, 'nodes', '--kubeconfig', 'none.yaml'), /cannot read kubeconfig none.yaml/);
+  assert.match(told(2, 'nodes', ...own, '--machines', 'a:4:x'), /a:4:x: x is no quantity/);
+  assert.match(told(2, 'nodes', ...own, '--pod-cidr', '10.0.0.0/99'), /is no IPv4 network of/);
+  assert.match(told(2, 'pods', ...own, '--requests', 'cpu=x'), /cpu=x is no quantity/);
+  assert.match(told(2, 'hold', '--seconds', 'x'), /--seconds: a whole number from 1 on/);
+  const flood = ['lease-flood', '--endpoints', 'http://127.0.0.1:1', '--seconds', '1'];
+  assert.match(told(1, ...flood), /no lease was written; \d+ tries failed/);
 });
