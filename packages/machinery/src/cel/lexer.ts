@@ -22,7 +22,9 @@ const NAME = /[A-Za-z_][A-Za-z0-9_]*/y;
 const QUOTED_NAME = /`[A-Za-z0-9_./ -]+`/y;
 const SIGN = /==|!=|<=|>=|&&|\|\||[-+*/%!<>?:.,()[\]{}]/y;
 /** What a backslash may stand before. */
-const ESCAPED = String.raw`\\(?:[abfnrtv"'\\?\x60]|[xX]\p{AHex}{2}|u\p{AHex}{4}|U\p{AHex}{8}|[0-3][0-7]{2})`;
+const ESCAPED =
+  String.raw`\\(?:[abfnrtv"'\\?\x60]|[xX]\p{AHex}{2}|u\p{AHex}{4}|U\p{AHex}{8}|` +
+  String.raw`[0-3][0-7]{2})`;
 /** The beginning of what may stand after one. */
 const HALF_ESCAPED = String.raw`\\(?:[xX]\p{AHex}?|u\p{AHex}{0,3}|U\p{AHex}{0,7}|[0-3][0-7]?)?`;
 const QUOTE = new RegExp(
