@@ -12,13 +12,9 @@ import type { ObjectStore } from './object-store.ts';
 import type { NodeSelectorObject } from './objects.ts';
 import type { PodClass } from './pod-class.ts';
 import type { PodTable } from './pod-table.ts';
-import {
-  limitsOf,
-  type AttachmentObject,
-  type CsiNodeObject,
-} from './plugins/node-volume-limits.ts';
 import { isWithin, topologyLabelsOf, type Topology } from './plugins/volume-zone.ts';
 import type { Profile } from './profile.ts';
+import { VolumeRoom } from './volume-room.ts';
 import { isBound, isReachable, type ClaimObject, type VolumeObject } from './volumes.ts';
 
 export interface VolumeSay {
@@ -45,24 +41,17 @@ const NOBODY: ReadonlySet<number> = new Set();
 
 export class VolumeGate {
   readonly #options: VolumeGateOptions;
-  /** By node: volumes of its pods that may count, each as often as a pod has it. */
-  readonly #disks = new Map<number, number>();
-  /** By node: how many its least driver allows, without those that are attached. */
-  #limits = new Map<number, number>();
-  readonly #near = new Set<number>();
-  #stamp = '';
+  readonly #room: VolumeRoom;
   readonly #areOn = new WeakMap<Profile, boolean>();
 
   constructor(options: VolumeGateOptions) {
     this.#options = options;
+    this.#room = new VolumeRoom(options.nodes, options.objects, ROOM_WATCHED);
   }
 
   /** Pods took a node with so many volumes, or left it. */
   count(node: number, delta: number): void {
-    const disks = (this.#disks.get(node) ?? 0) + delta;
-    if (disks === 0) this.#disks.delete(node);
-    else this.#disks.set(node, disks);
-    this.#watch(node, disks);
+    this.#room.count(node, delta);
   }
 
   /** Null where full evaluation must tell. */
@@ -129,49 +118,20 @@ export class VolumeGate {
 
   /** Nodes that the volumes of a pod are too many for; null where many nodes are about full. */
   #withoutRoom(id: number, profile: Profile): ReadonlySet<number> | null {
-    this.#catchUp();
-    if (this.#near.size === 0) return NOBODY;
-    if (this.#near.size > NEAR_MAX) return null;
+    this.#room.catchUp();
+    const { near } = this.#room;
+    if (near.size === 0) return NOBODY;
+    if (near.size > NEAR_MAX) return null;
     const { view } = this.#options;
     const outcome = profile.plugins.get('NodeVolumeLimits')?.preFilter?.(view.podAt(id), view);
     if (outcome?.kind !== 'run') return null;
     const excluded = new Set<number>();
-    for (const node of this.#near) {
+    for (const node of near) {
       const rejection = outcome.filter.filter(view.nodeAt(node));
       if (rejection?.code === 'error') return null;
       if (rejection !== null) excluded.add(node);
     }
     return excluded;
-  }
-
-  /** Looks at limits and attachments again if any of them has changed. */
-  #catchUp(): void {
-    const { nodes, objects } = this.#options;
-    const kinds = ['CSINode', 'VolumeAttachment'].map((kind) => objects.versionOf(kind));
-    const stamp = [...kinds, nodes.version].join(' ');
-    if (stamp === this.#stamp) return;
-    this.#stamp = stamp;
-    this.#near.clear();
-    this.#limits = new Map();
-    const attached = new Map<string, number>();
-    for (const { spec } of objects.objects('VolumeAttachment') as Iterable<AttachmentObject>) {
-      const node = spec?.nodeName ?? '';
-      attached.set(node, (attached.get(node) ?? 0) + 1);
-    }
-    for (const csiNode of objects.objects('CSINode') as Iterable<CsiNodeObject>) {
-      const { name } = csiNode.metadata;
-      const node = nodes.find(name);
-      const least = Math.min(...limitsOf(csiNode).values());
-      if (node < 0 || !nodes.isPresent(node) || least === Infinity) continue;
-      this.#limits.set(node, least - (attached.get(name) ?? 0));
-      this.#watch(node, this.#disks.get(node) ?? 0);
-    }
-  }
-
-  #watch(node: number, disks: number): void {
-    const limit = this.#limits.get(node);
-    if (limit !== undefined && limit - disks < ROOM_WATCHED) this.#near.add(node);
-    else this.#near.delete(node);
   }
 }
 
