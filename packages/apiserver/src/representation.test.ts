@@ -91,3 +91,28 @@ test('rehearsed writes and deleted collections are shown as they were asked for'
   const gone = ask('DELETE', MAPS, undefined, as('Table'));
   assert.match(gone.text, /^\{"kind":"Table".*"cells":\["a",0,"0s"\]/);
 });
+
+test('flow schemas are printed in the order in which they are asked', () => {
+  const { ask, expect } = admittingModel();
+  const path = '/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas';
+  for (const [name, matchingPrecedence] of [
+    ['a', 900],
+    ['b', 100],
+    ['c', 900],
+    ['d', 500],
+  ] as const) {
+    const spec = { priorityLevelConfiguration: { name: 'exempt' }, matchingPrecedence };
+    expect(201, 'POST', path, { metadata: { name }, spec });
+  }
+  const accept = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+  const table = JSON.parse(ask('GET', path, undefined, { accept }).text) as {
+    rows: { cells: unknown[]; object: { metadata: { name: string } } }[];
+  };
+  const names = table.rows.map(({ cells: [name] }) => name);
+  const own = names.filter((name) => /^[abcd]$/.test(String(name)));
+  assert.deepEqual(own, ['b', 'd', 'a', 'c']);
+  assert.deepEqual(
+    table.rows.map(({ object }) => object.metadata.name),
+    names,
+  );
+});

@@ -388,7 +388,7 @@ export class ApiServer {
 }
 
 /** Paths of discovery and of OpenAPI. */
-const NAMES_KINDS = /^\/(?:apis|openapi)(?:\/|$)/;
+const NAMES_KINDS = /^\/(?:apis?|openapi)(?:\/|$)/;
 
 /** Writes of definitions. */
 function isSlow({ exchange: { method } }: Call, { resource }: Served): boolean {

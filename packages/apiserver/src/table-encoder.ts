@@ -78,6 +78,8 @@ export class TableEncoder implements Encoder {
   /** Where rows are kept for other lists, but for their ages; null: nowhere. */
   readonly #kept: KeptSpace | null;
   #isEmpty = true;
+  /** Rows that have an order of their own, until all are there. */
+  readonly #ranked: { readonly rank: number; readonly text: string }[] = [];
 
   constructor(
     served: Served,
@@ -113,6 +115,13 @@ export class TableEncoder implements Encoder {
   }
 
   item(sink: Sink, row: Row, index: number): void {
+    const { rank } = this.#printer;
+    if (rank !== undefined) {
+      const text = this.#row(row, row.modRevision);
+      this.#ranked.push({ rank: rank(shownRow(this.#served, row, row.modRevision)), text });
+      this.#isEmpty = false;
+      return;
+    }
     sink.ascii(index > 0 ? ',' : '[');
     this.#isEmpty = false;
     if (!this.#keptRow(sink, row)) sink.utf8(this.#row(row, row.modRevision));
@@ -138,6 +147,10 @@ export class TableEncoder implements Encoder {
   }
 
   closeList(sink: Sink): void {
+    if (this.#ranked.length > 0) {
+      const rows = this.#ranked.splice(0).sort((a, b) => a.rank - b.rank);
+      sink.utf8(`[${rows.map(({ text }) => text).join(',')}`);
+    }
     if (this.#isEmpty) sink.ascii(JSON.stringify(noRows(this.#printer)));
     sink.ascii(this.#isEmpty ? '}\n' : ']}\n');
   }

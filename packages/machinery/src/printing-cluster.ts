@@ -126,6 +126,8 @@ const flowSchemaPrinter: Printer = {
   columns: columnsOf(
     'Name, PriorityLevel, MatchingPrecedence, DistinguisherMethod, Age, MissingPL',
   ),
+  // in the order in which they are asked
+  rank: (o) => numberAt(o, 'spec', 'matchingPrecedence'),
   row: (o, nowMs) => ({
     cells: [
       nameOf(o),

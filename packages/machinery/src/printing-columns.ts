@@ -29,6 +29,8 @@ export interface Printer {
   /** With `LATER` for now, ages are marks (see `printing-age.ts`). */
   row(object: JsonObject, nowMs: number): Row;
   digest?(bytes: Buffer, start: number, end: number): JsonObject | undefined;
+  /** Rows of a list go by this, the least first, and where it is the same as they are stored. */
+  readonly rank?: (object: JsonObject) => number;
 }
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {

@@ -38,12 +38,12 @@ test('a kind is served before the definitions in front of it were read', () => {
 
 test('discovery and OpenAPI wait for all kinds, and for them nobody waits', () => {
   const rig = startRig({}, filled());
-  const asked = ['/apis/example.com/v1', '/apis', '/openapi/v3'].map((path) =>
+  const asked = ['/apis/example.com/v1', '/apis', '/openapi/v3', '/api'].map((path) =>
     rig.ask('GET', path),
   );
   assert.deepEqual(
     asked.map(({ status }) => status),
-    [0, 0, 0],
+    [0, 0, 0, 0],
   );
   assert.equal(rig.ask('GET', '/api/v1/namespaces/default').status, 200);
   assert.equal(rig.ask('GET', pathOf(last)).status, 200);

@@ -261,7 +261,12 @@ test('where no seat is free requests wait for one, and not for ever', () => {
   assert.match(dump.text, /^PriorityLevelName, ActiveQueues, IsIdle, /);
   assert.match(dump.text, /^global-default, {4}\d+, {12}false, /m);
   const requests = own.ask('', 'GET', '/debug/api_priority_and_fairness/dump_requests');
-  assert.equal(requests.text.trim().split('\n').length, level.waiting + 1);
+  const rows = requests.text.trim().split('\n').slice(1);
+  const running = rows.filter((row) => /^global-default, +global-default, +-?\d+, +-1, /.test(row));
+  assert.equal(running.length, level.executing);
+  assert.match(running[0] ?? '', /, +joe, +20[^,]+, 1, +0, +0s, +20[^,]+$/);
+  assert.match(rows.at(-1) ?? '', /^exempt, +exempt, +-1, +-1, +, /);
+  assert.equal(rows.length, level.waiting + level.executing + 1);
   for (const release of held.splice(0)) release();
   own.settle();
   assert.ok(asked.filter(({ status }) => status === 404).length >= level.seats);

@@ -42,6 +42,9 @@ export interface FairnessOptions {
 }
 
 export class Fairness {
+  /** Requests that did not end in the turn in which they began. */
+  readonly #lingering = new Set<Ticket<Held>>();
+  #current: Ticket<Held> | null = null;
   readonly config: FlowConfig;
   readonly #options: FairnessOptions;
   readonly #defer: (work: () => void) => void;
@@ -224,6 +227,11 @@ export class Fairness {
     return best;
   }
 
+  /** What runs: what asks for it last. */
+  executing(): readonly Ticket<Held>[] {
+    return this.#current === null ? [...this.#lingering] : [...this.#lingering, this.#current];
+  }
+
   #unwait(ticket: Ticket<Held>): void {
     const { route, bytes } = ticket.request;
     this.#waiting--;
@@ -255,13 +263,17 @@ export class Fairness {
       held.isOver = true;
       if (held.isLingering) this.#finish(ticket, this.#options.clockMs());
     };
+    const around = this.#current;
+    this.#current = ticket;
     held.run();
+    this.#current = around;
     const endMs = this.#options.clockMs();
     level.usage += (endMs - nowMs) / Math.max(1, level.seats);
     if (held.isOver) this.#finish(ticket, endMs);
     else if (waiter.exchange.closed) waiter.done();
     else level.linger(endMs);
     held.isLingering = !held.isOver;
+    if (held.isLingering) this.#lingering.add(ticket);
     return endMs;
   }
 
@@ -269,6 +281,7 @@ export class Fairness {
     const { level, series } = ticket.request.route;
     const wasLingering = ticket.request.isLingering;
     ticket.request.isLingering = false;
+    if (wasLingering) this.#lingering.delete(ticket);
     level.finish(ticket, nowMs);
     if (wasLingering) level.linger(nowMs);
     series.executing--;

@@ -115,7 +115,7 @@ function seatSeconds(seatMs: number): string {
   return `${(seatMs / 1000).toFixed(8)}ss`;
 }
 
-function dumpRequests({ config }: Fairness, call: Call): string[][] {
+function dumpRequests(fairness: Fairness, call: Call): string[][] {
   const isDetailed = call.query.text('includeRequestDetails') !== '';
   const head = [
     'PriorityLevelName',
@@ -134,35 +134,42 @@ function dumpRequests({ config }: Fairness, call: Call): string[][] {
     head.push(...more.split(','));
   }
   const rows: string[][] = [];
-  for (const level of config.levels.all()) {
+  for (const level of fairness.config.levels.all()) {
     for (const queue of level.queues.active()) {
       for (const [place, ticket] of queue.list().entries()) {
-        rows.push(requestRow(level.name, queue.index, place, ticket, isDetailed));
+        rows.push(requestRow(queue.index, place, ticket, isDetailed));
       }
     }
+  }
+  for (const ticket of fairness.executing()) {
+    const isQueued = ticket.request.route.level.config.type === 'queue';
+    const index = isQueued ? (ticket.queue?.index ?? -1) : -1;
+    rows.push(requestRow(index, -1, ticket, isDetailed));
   }
   return [head, ...rows];
 }
 
+/** `place` is -1 for what runs. */
 function requestRow(
-  level: string,
   queue: number,
   place: number,
   ticket: Ticket<Held>,
   isDetailed: boolean,
 ): string[] {
   const { waiter, route, distinguisher } = ticket.request;
+  const { level, schema } = route;
+  const startedMs = waiter.nowMs + ticket.startedMs - ticket.arrivedMs;
   const row = [
-    level,
-    route.schema.name,
+    level.name,
+    schema.name,
     String(queue),
     String(place),
-    distinguisher,
+    level.config.type === 'queue' ? distinguisher : '',
     new Date(waiter.nowMs).toISOString(),
     String(ticket.seats),
     '0',
     '0s',
-    '0001-01-01T00:00:00Z',
+    place >= 0 ? '0001-01-01T00:00:00Z' : new Date(startedMs).toISOString(),
   ];
   if (isDetailed) {
     const { info, identity } = waiter;
