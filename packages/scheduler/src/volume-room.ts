@@ -1,6 +1,7 @@
 /**
- * Nodes that have about as many volumes as their drivers allow. Kept up to date by what has changed:
- * each volume that is attached changes one node, and pods with volumes come by the thousand.
+ * Nodes that have about as many volumes as their drivers allow. Kept up to date by what has
+ * changed: each volume that is attached changes one node, and pods with volumes come by the
+ * thousand.
  */
 import type { NodeTable } from './node-table.ts';
 import type { ObjectStore } from './object-store.ts';
