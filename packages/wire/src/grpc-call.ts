@@ -3,7 +3,13 @@
 import { asBuffer } from '@megaplane/base/bytes';
 import type { CloseReason, Connection, FieldList } from './exchange.ts';
 import { ERRORS, readUint32, writeUint32 } from './frames.ts';
-import { GRPC_HEAD, GRPC_PREFIX_BYTES, grpcFinishBare, grpcTrailers } from './grpc-replies.ts';
+import {
+  GRPC_HEAD,
+  GRPC_PREFIX_BYTES,
+  grpcFinishBare,
+  grpcPayloadFault,
+  grpcTrailers,
+} from './grpc-replies.ts';
 import { parseTimeout } from './grpc-text.ts';
 import type { GrpcCall, GrpcCallHandler, GrpcCode, GrpcOptions } from './grpc.ts';
 import { fieldValue } from './http2-head.ts';
@@ -67,7 +73,7 @@ export class MessageReader {
 
   /**
    * Gives each complete message to `taker`, until it returns false. Returns 0, or the length of
-   * a message that is too large, or -1 for a compressed one (which nobody agreed to).
+   * a message that is too large, or minus the first byte of one that is compressed or worse.
    */
   read(bytes: Buffer, start: number, end: number, taker: MessageTaker): number {
     while (start < end) {
@@ -110,9 +116,8 @@ export class MessageReader {
   }
 
   #judge(bytes: Buffer, at: number): number {
-    if (bytes[at] !== 0) return -1;
     const length = readUint32(bytes, at + 1);
-    return length > this.#bytesMax ? length : 0;
+    return length > this.#bytesMax ? length : 0 - bytes[at]!;
   }
 
   #append(bytes: Buffer, start: number, end: number): void {
@@ -249,7 +254,7 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
     if (wrong > 0) {
       this.#abort(8, this.#options.messageTooLargeText(wrong, this.#options.messageBytesMax));
     } else if (wrong < 0) {
-      this.#abort(13, 'compressed message without a grpc-encoding');
+      this.#abort(13, grpcPayloadFault(-wrong));
     }
   }
 
@@ -268,7 +273,7 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
 
   onEnd(): void {
     if (this.#stream === null) return;
-    if (this.#reader?.isCut === true) this.#abort(13, 'the request ends inside a message');
+    if (this.#reader?.isCut === true) this.#abort(13, 'unexpected EOF');
     else this.#handler?.onHalfClose();
   }
 

@@ -23,6 +23,7 @@ import {
   GRPC_OK,
   GRPC_PREFIX_BYTES,
   grpcFinishBare,
+  grpcPayloadFault,
   grpcRefuseLarge,
 } from './grpc-replies.ts';
 import { parseTimeout } from './grpc-text.ts';
@@ -111,7 +112,8 @@ export class GrpcInPlace implements InPlaceCall {
     start: number,
     end: number,
   ): void {
-    if (!this.#isMessage(session, stream, bytes, start, end)) return;
+    const messageEnd = this.#messageEnd(session, stream, bytes, start, end);
+    if (messageEnd < 0) return;
     const out = session.reserve(RESERVED_BYTES);
     const at = out.at;
     const from = at + HEAD_BYTES;
@@ -120,7 +122,7 @@ export class GrpcInPlace implements InPlaceCall {
     session.data = diverted;
     const head = stream.head!;
     const handler = head.route!.inPlace!;
-    const to = handler(bytes, start + GRPC_PREFIX_BYTES, end, out.bytes, from, this);
+    const to = handler(bytes, start + GRPC_PREFIX_BYTES, messageEnd, out.bytes, from, this);
     session.data = out;
     const size = to - from + GRPC_PREFIX_BYTES;
     const fits =
@@ -146,23 +148,29 @@ export class GrpcInPlace implements InPlaceCall {
     if (diverted.size > 0) diverted.moveTo(session);
   }
 
-  #isMessage(
+  /**
+   * Where the request's message ends, what follows it is left alone; -1 when there is none and that
+   * was answered, in the words and the order of grpc-go.
+   */
+  #messageEnd(
     session: Http2Session,
     stream: H2Stream,
     bytes: Buffer,
     start: number,
     end: number,
-  ): boolean {
+  ): number {
     const size = end - start - GRPC_PREFIX_BYTES;
-    if (size >= 0 && bytes[start] === 0 && readUint32(bytes, start + 1) === size) {
-      if (size <= this.#options.messageBytesMax) return true;
+    const length = size < 0 ? 0 : readUint32(bytes, start + 1);
+    if (size < 0) {
+      grpcFinishBare(session, stream, 2, size === -GRPC_PREFIX_BYTES ? 'EOF' : 'unexpected EOF');
+    } else if (length > this.#options.messageBytesMax) {
       grpcRefuseLarge(session, stream, bytes, start, this.#options);
-    } else if (size >= 0 && bytes[start] === 1) {
-      grpcFinishBare(session, stream, 13, 'compressed message without a grpc-encoding');
-    } else {
-      grpcFinishBare(session, stream, 13, 'the request is not one complete message');
-    }
-    return false;
+    } else if (length > size) {
+      grpcFinishBare(session, stream, 2, 'unexpected EOF');
+    } else if (bytes[start] !== 0) {
+      grpcFinishBare(session, stream, 13, grpcPayloadFault(bytes[start]!));
+    } else return start + GRPC_PREFIX_BYTES + length;
+    return -1;
   }
 
   #answerOtherwise(

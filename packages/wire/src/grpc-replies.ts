@@ -56,3 +56,10 @@ export function grpcRefuseLarge(
   const text = options.messageTooLargeText(length, options.messageBytesMax);
   grpcFinishBare(session, stream, 8, text);
 }
+
+/** What grpc-go says of a message whose first byte is not 0: nobody agreed to compression. */
+export function grpcPayloadFault(flag: number): string {
+  return flag === 1
+    ? 'grpc: compressed flag set with identity or empty encoding'
+    : `grpc: received unexpected payload format ${flag}`;
+}
