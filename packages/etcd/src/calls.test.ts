@@ -315,14 +315,20 @@ test('bytes that are no message are refused, whatever the method', async () => {
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
   const peer = new Peer(server.addresses[0]?.port ?? 0);
-  const methods = ['KV/Range', 'KV/Put', 'KV/Txn', 'Lease/LeaseGrant', 'Auth/RoleAdd'];
+  const methods = [
+    ...['KV/Range', 'KV/Put', 'KV/Txn', 'Lease/LeaseGrant', 'Auth/RoleAdd'],
+    // Those without fields.
+    ...['Maintenance/Status', 'Maintenance/Defragment', 'Maintenance/Hash', 'Auth/AuthStatus'],
+    ...['Cluster/MemberList', 'Lease/LeaseLeases'],
+  ];
   for (const path of [
     ...methods,
     'Watch/Watch',
+    'Maintenance/Snapshot',
     '/v3lockpb.Lock/Lock',
     '/v3electionpb.Election/Observe',
   ]) {
-    const isStream = path.endsWith('/Observe') || path.endsWith('/Watch');
+    const isStream = /\/(Observe|Watch|Snapshot)$/.test(path);
     for (const hex of ['0a', '0aff', '0b', '0c', '00', '07', 'ff', '80808080808080808001']) {
       // The text is that of etcd 3.7.
       const where = isStream

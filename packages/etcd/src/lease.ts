@@ -7,6 +7,7 @@ import type { EtcdContext } from './context.ts';
 import { ETCD, storeFailure } from './failures.ts';
 import { admission, isOverQuota, raiseNoSpace, unlessCorrupt } from './alarms.ts';
 import { answer } from './put.ts';
+import { unlessMalformed } from './whole-message.ts';
 
 const LEASE_COST_BYTES = 64;
 
@@ -186,5 +187,6 @@ export function registerLease(methods: GrpcMethods, context: EtcdContext, drawId
   methods.unary('/etcdserverpb.Lease/LeaseRevoke', unlessCorrupt(context, revokeHandler(context)));
   methods.call('/etcdserverpb.Lease/LeaseKeepAlive', keepAliveFactory(context));
   methods.unary('/etcdserverpb.Lease/LeaseTimeToLive', timeToLiveHandler(context));
-  methods.unary('/etcdserverpb.Lease/LeaseLeases', leasesHandler(context));
+  const leases = unlessMalformed(context, leasesHandler(context));
+  methods.unary('/etcdserverpb.Lease/LeaseLeases', leases);
 }

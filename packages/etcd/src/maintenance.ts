@@ -17,6 +17,7 @@ import { KvHash } from './hash-kv.ts';
 import { writeMemberId } from './members.ts';
 import { LONG_WORK_MAX, runInSlices } from './slices.ts';
 import { snapshotFactory } from './snapshot-stream.ts';
+import { unlessMalformed } from './whole-message.ts';
 
 /** What clients are told: from here on they use progress requests, and RangeStream is not asked. */
 export const ETCD_VERSION = '3.6.11';
@@ -209,10 +210,12 @@ export function registerMaintenance(
 ): void {
   const service = '/etcdserverpb.Maintenance';
   const hashes = new Hashes(context, compactor);
-  methods.unary(`${service}/Status`, statusHandler(context));
+  const fieldless = (name: string, handler: InPlaceHandler): void =>
+    methods.unary(`${service}/${name}`, unlessMalformed(context, handler));
+  fieldless('Status', statusHandler(context));
   methods.unary(`${service}/Alarm`, alarmHandler(context));
-  methods.unary(`${service}/Defragment`, defragmentHandler(context, defragment));
-  methods.unary(`${service}/Hash`, hashHandler(context, hashes));
+  fieldless('Defragment', defragmentHandler(context, defragment));
+  fieldless('Hash', hashHandler(context, hashes));
   methods.unary(`${service}/HashKV`, hashKvHandler(context, hashes, compactor));
   methods.call(`${service}/Snapshot`, snapshotFactory(context));
   methods.unary(`${service}/MoveLeader`, moveLeaderHandler(context));

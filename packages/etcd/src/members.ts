@@ -13,6 +13,7 @@ import {
 } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
+import { unlessMalformed } from './whole-message.ts';
 
 export interface MemberInfo {
   readonly name: string;
@@ -119,7 +120,8 @@ export function registerMembers(
   member: MemberInfo,
 ): void {
   const service = '/etcdserverpb.Cluster';
-  methods.unary(`${service}/MemberList`, memberListHandler(context, member));
+  const list = unlessMalformed(context, memberListHandler(context, member));
+  methods.unary(`${service}/MemberList`, list);
   methods.unary(
     `${service}/MemberAdd`,
     refuse(context, 1, (change) => (areUrls(change) ? ETCD.notSupported : ETCD.memberUrls)),

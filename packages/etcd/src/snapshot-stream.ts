@@ -14,6 +14,7 @@ import { PIECE_BYTES } from './bbolt/image.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD } from './failures.ts';
 import { LONG_WORK_MAX, runInSlices } from './slices.ts';
+import { isMessage } from './whole-message.ts';
 
 /** While a snapshot is read nothing is freed: a client that stops reading is cut off. */
 const STALL_MS_MAX = 60_000;
@@ -41,7 +42,10 @@ class SnapshotStream implements GrpcCallHandler {
     this.#streams = streams;
   }
 
-  onMessage(): void {}
+  onMessage(bytes: Buffer, start: number, end: number): void {
+    if (isMessage(bytes, start, end)) return;
+    this.#call.finish(ETCD.malformedStream.code, ETCD.malformedStream.text);
+  }
 
   onHalfClose(): void {
     const { store, term, nowMs } = this.#context;

@@ -12,6 +12,7 @@ import {
 } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from '../context.ts';
 import { ETCD, type EtcdFailure } from '../failures.ts';
+import { unlessMalformed } from '../whole-message.ts';
 import { answer } from '../put.ts';
 import { AUTH } from './auth-failures.ts';
 import { type AuthState, ROOT } from './auth-state.ts';
@@ -109,7 +110,7 @@ export class AuthService {
         return state.disable();
       }),
     );
-    unary('AuthStatus', this.#status());
+    unary('AuthStatus', unlessMalformed(this.#parts.context, this.#status()));
     unary(
       'Authenticate',
       this.#later((request, call) => this.#authenticate(request, call)),
