@@ -132,7 +132,12 @@ test('expressions may ask who may do what, and see the namespace', () => {
 
 test('the status tells what the types of a kind refute', async () => {
   const model = admittingModel();
-  policy(model, 'p', { validations: [{ expression: 'object.spec.replicas > 1' }] });
+  // what is wrong with a variable is nowhere told
+  const variables = [{ name: 'q', expression: 'object.zz' }];
+  policy(model, 'p', {
+    variables,
+    validations: [{ expression: 'object.spec.replicas > 1' }, { expression: 'variables.q == 1' }],
+  });
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   const stored = JSON.parse(model.ask('GET', `${GROUP}/validatingadmissionpolicies/p`).text) as {
     status: { observedGeneration: number; typeChecking: { expressionWarnings: unknown[] } };
@@ -142,9 +147,9 @@ test('the status tells what the types of a kind refute', async () => {
     {
       fieldRef: 'spec.validations[0].expression',
       warning:
-        "v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'spec'\n" +
+        "/v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'spec'\n" +
         ' | object.spec.replicas > 1\n | ......^\n\n' +
-        "v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'replicas'\n" +
+        "/v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'replicas'\n" +
         ' | object.spec.replicas > 1\n | ...........^\n',
     },
   ]);

@@ -63,7 +63,7 @@ interface Kind {
   readonly type: CelType;
 }
 
-/** Kinds that the rules name outright; patterns stand for too many. */
+/** Kinds that the rules name outright, by group, version and name; patterns stand for too many. */
 function kindsOf(policy: JsonObject): Kind[] {
   const kinds = new Map<string, Kind>();
   const texts = (rule: JsonValue, field: string): string[] =>
@@ -76,47 +76,53 @@ function kindsOf(policy: JsonObject): Kind[] {
           if (served === undefined) continue;
           const { apiVersion, kind } = served.resource;
           const type = builtinType(apiVersion, kind);
-          const text = `${apiVersion}, Kind=${kind}`;
-          if (type !== undefined && kinds.size < KINDS_MAX) kinds.set(text, { text, type });
+          const text = `${group}/${version}, Kind=${kind}`;
+          const order = [group, version, kind].join('\0');
+          if (type !== undefined && kinds.size < KINDS_MAX) kinds.set(order, { text, type });
         }
       }
     }
   }
-  return Array.from(kinds.values());
+  const sorted = [...kinds].sort(([left], [right]) => (left < right ? -1 : 1));
+  return sorted.map(([, kind]) => kind);
 }
 
-/** `expressionWarnings` of the status. */
+/** `expressionWarnings` of the status: of validations alone, as upstream's TypeChecker has it. */
 function checkPolicy(policy: JsonObject): JsonObject[] {
-  const kinds = kindsOf(policy);
   const paramKind = objectAt(policy, 'spec', 'paramKind');
   const params =
     paramKind === undefined
       ? undefined
       : (builtinType(stringAt(paramKind, 'apiVersion'), stringAt(paramKind, 'kind')) ?? DYN);
-  const warnings = new Map<string, string[]>();
-  for (const { text, type } of kinds) {
+  const hasParams = params !== undefined;
+  const worlds = kindsOf(policy).map(({ text, type }) => {
     const variables = new Map<string, CelType>();
-    const hasParams = params !== undefined;
-    const look = (path: string, source: string): CelType => {
+    const compile = (source: string): ReturnType<typeof compileCel> => {
       const own = new Map(variables);
-      const environment = admissionEnvironment({ hasParams, variables: own, object: type, params });
-      const compiled = compileCel(environment, source);
-      if (compiled.ok) return compiled.program.type;
-      const list = warnings.get(path) ?? [];
-      list.push(`${text}: ${compiled.message}\n`);
-      warnings.set(path, list);
-      return DYN;
+      const parts = { hasParams, variables: own, object: type, params };
+      return compileCel(admissionEnvironment(parts), source);
     };
-    for (const [index, one] of listAt(policy, 'spec', 'variables').entries()) {
-      const found = look(`spec.variables[${index}].expression`, stringAt(one, 'expression'));
-      variables.set(stringAt(one, 'name'), found);
+    for (const one of listAt(policy, 'spec', 'variables')) {
+      const compiled = compile(stringAt(one, 'expression'));
+      // what is wrong with a variable is nowhere told
+      variables.set(stringAt(one, 'name'), compiled.ok ? compiled.program.type : DYN);
     }
-    for (const [index, one] of listAt(policy, 'spec', 'validations').entries()) {
-      const at = `spec.validations[${index}]`;
-      look(`${at}.expression`, stringAt(one, 'expression'));
-      const message = stringAt(one, 'messageExpression');
-      if (message !== '') look(`${at}.messageExpression`, message);
+    return { text, compile };
+  });
+  const warnings: JsonObject[] = [];
+  const look = (fieldRef: string, source: string): void => {
+    const found: string[] = [];
+    for (const { text, compile } of worlds) {
+      const compiled = compile(source);
+      if (!compiled.ok) found.push(`${text}: ${compiled.message}\n`);
     }
+    if (found.length > 0) warnings.push({ fieldRef, warning: found.join('\n') });
+  };
+  for (const [index, one] of listAt(policy, 'spec', 'validations').entries()) {
+    const at = `spec.validations[${index}]`;
+    look(`${at}.expression`, stringAt(one, 'expression'));
+    const message = stringAt(one, 'messageExpression');
+    if (message !== '') look(`${at}.messageExpression`, message);
   }
-  return Array.from(warnings, ([fieldRef, list]) => ({ fieldRef, warning: list.join('\n') }));
+  return warnings;
 }
