@@ -18,6 +18,8 @@ class ScaledApi extends WorkloadApi {
   use: string | undefined = '100m';
   isScaleRefused = false;
 
+  memory = '50Mi';
+
   override async request(request: ClientRequest): Promise<ClientResponse> {
     const [path = ''] = request.path.split('?');
     if (path.endsWith('/scale')) return this.#scale(request);
@@ -49,7 +51,7 @@ class ScaledApi extends WorkloadApi {
       metadata: { name: stringAt(pod, 'metadata', 'name'), namespace: 'default' },
       timestamp: new Date(this.timers.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
       window: '30s',
-      containers: [{ name: 'c', usage: { cpu } }],
+      containers: [{ name: 'c', usage: { cpu, memory: this.memory } }],
     }));
     return found({ kind: 'PodMetricsList', items });
   }
@@ -311,5 +313,31 @@ test('sizes outside the bounds are brought inside, and zero switches scaling off
   assert.equal(
     api.condition('ScalingActive'),
     'False ScalingDisabled: scaling is disabled since the replica count of the target is zero',
+  );
+});
+
+test('memory is shown in powers of 1024; a container that no pod has is no metric', async () => {
+  const target = { type: 'AverageValue', averageValue: '100Mi' };
+  const api = await started({
+    metrics: [{ type: 'Resource', resource: { name: 'memory', target } }],
+  });
+  const average = (): string => {
+    const [metric] = listAt(api.autoscaler(), 'status', 'currentMetrics');
+    return stringAt(metric, 'resource', 'current', 'averageValue');
+  };
+  assert.equal(average(), '50Mi');
+  api.memory = '3000001';
+  await pass(api, 2);
+  assert.equal(average(), '3000001');
+  const share = { type: 'Utilization', averageUtilization: 50 };
+  const containerResource = { name: 'cpu', container: 'x', target: share };
+  const other = await started({
+    metrics: [{ type: 'ContainerResource', containerResource }],
+  });
+  assert.equal(
+    other.condition('ScalingActive'),
+    'False FailedGetContainerResourceMetric: the HPA was unable to compute the replica count: ' +
+      'failed to get cpu utilization: did not receive metrics for targeted pods (pods might be ' +
+      'unready)',
   );
 });

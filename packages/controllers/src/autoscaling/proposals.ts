@@ -64,9 +64,6 @@ async function resourceProposal(
   const metrics = await source.metrics(given.namespace, resource, given.selector);
   if (!metrics.ok) return fail(`${prefix}: ${metrics.text}`);
   const uses = usesOf(metrics.value, resource, container);
-  if (typeof uses === 'string') {
-    return fail(`${prefix}: unable to get metrics for resource ${resource}: ${uses}`);
-  }
   const pods = await source.pods(given.namespace, given.selector);
   if (!pods.ok) return fail(`${prefix}: ${pods.text}`);
   const tolerance = toleranceOf(given.autoscaler);
@@ -74,7 +71,7 @@ async function resourceProposal(
   const question = { resource, container, current, tolerance, target, nowMs };
   const counted = countReplicas(question, pods.value, uses);
   if (!counted.ok) return fail(`${prefix}: ${counted.text}`);
-  const averageValue = new Quantity(BigInt(counted.average), -3, 'DecimalSI').toString();
+  const averageValue = averageText(resource, counted.average);
   const isShare = counted.utilization !== undefined;
   const words = field === 'resource' || !isShare ? 'resource' : 'container resource';
   const shown: JsonObject = { averageValue };
@@ -88,4 +85,12 @@ async function resourceProposal(
       [field]: { name: resource, ...(container === '' ? {} : { container }), current: shown },
     },
   };
+}
+
+/** A use of so many thousandths: memory in powers of 1024, whole bytes from 1,024 on. */
+function averageText(resource: string, millis: number): string {
+  const isBytes = resource === 'memory' && millis >= 1_024_000;
+  const format = isBytes ? 'BinarySI' : 'DecimalSI';
+  const shown = isBytes ? Math.ceil(millis / 1000) * 1000 : millis;
+  return new Quantity(BigInt(shown), -3, format).toString();
 }

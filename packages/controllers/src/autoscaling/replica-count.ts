@@ -199,22 +199,19 @@ function measureOf(
   return { ratio: utilization / target.utilization, average, utilization };
 }
 
-/** The use of one resource by pod, from a PodMetricsList; pods that lack it are left out. */
+/** The use of one resource by pod, from a PodMetricsList; pods that do not tell it are left out. */
 export function usesOf(
   items: readonly JsonObject[],
   resource: string,
   container: string,
-): Map<string, PodUse> | string {
+): Map<string, PodUse> {
   const uses = new Map<string, PodUse>();
   for (const item of items) {
     const name = stringAt(item, 'metadata', 'name');
     const all = listAt(item, 'containers');
     const chosen =
       container === '' ? all : all.filter((one) => stringAt(one, 'name') === container);
-    if (container !== '' && chosen.length === 0) {
-      const pod = `${stringAt(item, 'metadata', 'namespace')}/${name}`;
-      return `container ${container} not present in metrics for pod ${pod}`;
-    }
+    if (chosen.length === 0) continue;
     const values = chosen.map((one) => stringAt(one, 'usage', resource));
     if (values.includes('')) continue;
     const value = values.reduce((sum, text) => sum + milliValueOf(text), 0);
