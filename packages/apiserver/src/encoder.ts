@@ -105,6 +105,16 @@ export function shownRow(served: Served, row: Row, revision: number): JsonObject
 }
 
 /**
+ * The object of a row as the cells of tables are made from it: upstream prints what versions of a
+ * kind have in common, which is what is stored where only one version says all. `shown` is the row
+ * as the API shows it.
+ */
+export function printedRow(served: Served, row: Row, shown: JsonObject): JsonObject {
+  const isLess = served.isConverted && served.resource.kind === 'HorizontalPodAutoscaler';
+  return isLess ? decodeStored(served, row, row.modRevision) : shown;
+}
+
+/**
  * The object of a row in the version that `served` has, with its revision. The owners of its fields
  * are as they are kept; `shownRow` writes them out.
  */

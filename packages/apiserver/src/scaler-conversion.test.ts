@@ -115,3 +115,17 @@ test('what v2 says beyond v1 is in annotations of v1, as Go writes it', () => {
   assert.deepEqual((again['spec'] as JsonObject)['metrics'], metrics);
   assert.deepEqual(again['status'], status);
 });
+
+test('tables of v1 tell of metrics that v1 has no field for', () => {
+  const { ask, expect } = admittingModel();
+  const metric = { metric: { name: 'm' }, target: { type: 'AverageValue', averageValue: '5' } };
+  const spec = { ...SPEC, metrics: [{ type: 'Pods', pods: metric }] };
+  expect(201, 'POST', NEW, { metadata: { name: 'a' }, spec });
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+  for (const path of [OLD, `${OLD}/a`, NEW]) {
+    const table = JSON.parse(ask('GET', path, undefined, { accept }).text) as {
+      rows: { cells: unknown[] }[];
+    };
+    assert.equal(table.rows[0]?.cells[2], '<unknown>/5', path);
+  }
+});
