@@ -3,7 +3,7 @@
  *
  * | stage | when | does |
  * |---|---|---|
- * | pod-delete | it has a deletionTimestamp | deletes it with grace 0; finalizers stay |
+ * | pod-delete | it is being deleted, with grace | deletes it with grace 0; finalizers stay |
  * | pod-ready | Pending, no podIP, not being deleted | Running: conditions, containers, IPs |
  * | pod-complete | Running and owned by a Job | Succeeded: containers exit with 0 |
  */
@@ -17,7 +17,10 @@ export type PodStage = 'none' | 'ready' | 'complete' | 'delete';
 export function podStage(pod: JsonObject): PodStage {
   const metadata = object(pod['metadata']);
   const status = object(pod['status']);
-  if (metadata['deletionTimestamp'] !== undefined) return 'delete';
+  if (metadata['deletionTimestamp'] !== undefined) {
+    // without grace the server itself removes it, when its last finalizer goes
+    return metadata['deletionGracePeriodSeconds'] === 0 ? 'none' : 'delete';
+  }
   const phase = status['phase'] ?? 'Pending';
   if (phase === 'Pending' && status['podIP'] === undefined) return 'ready';
   const owners = objects(metadata['ownerReferences']);

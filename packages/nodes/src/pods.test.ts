@@ -47,6 +47,7 @@ function pod(id: number, status: object = {}, metadata: object = {}, node = 'n')
   };
 }
 
+const grace = (deletionGracePeriodSeconds: number): object => ({ deletionGracePeriodSeconds });
 const DYING = { deletionTimestamp: '2026-01-02T03:04:05Z' };
 
 test('a bound pod becomes Running with an address of its own, and gives it back', () => {
@@ -86,6 +87,15 @@ test('an address from before is not given out again', () => {
   see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }));
   see(1, pod(1));
   assert.equal(JSON.parse(client.answer(200).body).status.podIP, '10.0.0.2');
+});
+
+test('a pod is deleted once: without grace the server removes it, when finalizers let it', () => {
+  const { client, see } = world();
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, { ...DYING, ...grace(30) }));
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, { ...DYING, ...grace(0) }));
+  assert.equal(client.answer(200).method, 'DELETE');
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, { ...DYING, ...grace(0) }));
+  assert.equal(client.sent.length, 0);
 });
 
 test('one request a pod at a time: a newer state waits for the answer', () => {

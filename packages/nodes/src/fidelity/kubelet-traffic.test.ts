@@ -127,6 +127,21 @@ test('a pod gets a token, and a new one before it is over', () => {
   assert.match(metrics.text(), /megaplane_kubelet_calls_total\{call="token"\} 2/);
 });
 
+test('a token that is refused is asked for ever more seldom', () => {
+  const { client, traffic } = trafficOf('token');
+  tell(traffic, 1, pod('p', {}));
+  const asked: number[] = [];
+  for (let seconds = 0; seconds < 1200; seconds++) {
+    if (client.sent.length > 0) {
+      client.answer(500);
+      asked.push(seconds);
+    }
+    client.pass(1000);
+    traffic.tick();
+  }
+  assert.ok(asked.length >= 9 && asked.length <= 13, asked.join(' '));
+});
+
 test('a node has as many images as kubelets tell, of real size', () => {
   const images = imageList();
   assert.equal(images.length, 50);

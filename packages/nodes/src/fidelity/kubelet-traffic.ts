@@ -20,6 +20,8 @@ export const WATCHES_MAX = 1_000_000;
 const TOKEN_SECONDS = 3607;
 const TOKEN_RENEW_MS: number = TOKEN_SECONDS * 800;
 const TOKENS_LOOK_MS = 10_000;
+/** Longest pause after tokens that were refused, as between tries to mount a volume. */
+const TOKEN_RETRY_MS_MAX = 122_000;
 const ROOT_CERTIFICATE = 'kube-root-ca.crt';
 
 export interface TrafficOptions {
@@ -37,6 +39,7 @@ interface Hold {
   readonly configs: readonly string[];
   isStarted: boolean;
   tokenDueMs: number;
+  tokenFailures: number;
 }
 
 export class KubeletTraffic {
@@ -155,7 +158,9 @@ export class KubeletTraffic {
       this.#watch(key, `/api/v1/namespaces/${namespace}/${resource}?${selector}`);
       return key;
     });
-    const hold: Hold = { pod, configs: keys, isStarted: false, tokenDueMs: Infinity };
+    const hold: Hold = {
+      ...{ pod, configs: keys, isStarted: false, tokenDueMs: Infinity, tokenFailures: 0 },
+    };
     this.#holds.set(id, hold);
     if (calls.has('token')) this.#token(hold);
     return hold;
@@ -193,7 +198,12 @@ export class KubeletTraffic {
     });
     metrics.called('token');
     const isTaken = client.send('POST', path, CONTENT.json, body, (status) => {
-      if (status >= 300 || status === 0) hold.tokenDueMs = client.timers.nowMs() + TOKENS_LOOK_MS;
+      const isMade = status >= 200 && status < 300;
+      hold.tokenFailures = isMade ? 0 : hold.tokenFailures + 1;
+      if (isMade) return;
+      const pauseMs = TOKENS_LOOK_MS * 2 ** Math.min(hold.tokenFailures - 1, 10);
+      const shortMs = Math.min(TOKEN_RETRY_MS_MAX, pauseMs);
+      hold.tokenDueMs = client.timers.nowMs() + shortMs * (1 + 0.1 * client.random());
     });
     if (!isTaken) hold.tokenDueMs = 0;
   }

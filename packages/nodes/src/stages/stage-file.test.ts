@@ -72,6 +72,7 @@ const pod: fc.Arbitrary<JsonObject> = fc
     phase: fc.constantFrom('Pending', 'Running', 'Succeeded', undefined),
     podIP: fc.constantFrom(undefined, '10.1.0.9'),
     isDeleted: fc.boolean(),
+    graceSeconds: fc.constantFrom(0, 1, 30),
     isOfJob: fc.boolean(),
     hostNetwork: fc.constantFrom(true, undefined),
     containers: fc.array(container, { minLength: 1, maxLength: 2 }),
@@ -86,7 +87,9 @@ const pod: fc.Arbitrary<JsonObject> = fc
         name: 'p',
         namespace: 'd',
         uid: 'u',
-        ...(made.isDeleted ? { deletionTimestamp: NOW } : {}),
+        ...(made.isDeleted
+          ? { deletionTimestamp: NOW, deletionGracePeriodSeconds: made.graceSeconds }
+          : {}),
         ...(made.isOfJob ? { ownerReferences: [{ kind: 'Job', name: 'j' }] } : {}),
       },
       spec: {
