@@ -139,7 +139,47 @@ function widgetBody(name: string): Buffer {
   return Buffer.from(JSON.stringify({ ...widget, metadata: { name, namespace: 'default' } }));
 }
 
+/** As kubelets register: four conditions, 32 CPUs, an address of its own. */
+function nodeBody(name: string, index: number, second: number): Buffer {
+  const now = new Date(second * 1000).toISOString().replace('.000', '');
+  const condition = (type: string) => ({
+    type,
+    status: type === 'Ready' ? 'True' : 'False',
+    lastHeartbeatTime: now,
+    lastTransitionTime: now,
+    reason: `Kubelet${type}`,
+    message: `kubelet tells of ${type}`,
+  });
+  const types = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'];
+  const amounts = { cpu: '32', memory: '256Gi', pods: '110', 'ephemeral-storage': '1Ti' };
+  const labels = {
+    'beta.kubernetes.io/arch': 'amd64',
+    'beta.kubernetes.io/os': 'linux',
+    'kubernetes.io/arch': 'amd64',
+    'kubernetes.io/os': 'linux',
+    'kubernetes.io/hostname': name,
+    'topology.kubernetes.io/zone': `zone-${index % 3}`,
+  };
+  const address = `10.${128 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
+  const status = {
+    capacity: amounts,
+    allocatable: amounts,
+    conditions: types.map(condition),
+    addresses: [
+      { type: 'InternalIP', address },
+      { type: 'Hostname', address: name },
+    ],
+    daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
+    nodeInfo: { kubeletVersion: 'v1.36.1', operatingSystem: 'linux', architecture: 'amd64' },
+  };
+  const metadata = { name, labels };
+  return Buffer.from(
+    JSON.stringify({ kind: 'Node', apiVersion: 'v1', metadata, spec: {}, status }),
+  );
+}
+
 let round = 0;
+const nodes = '/api/v1/nodes';
 const widgets = '/apis/example.com/v1/namespaces/default/widgets';
 const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 const revisions = new Map<number, string>();
@@ -193,6 +233,32 @@ const SHAPES: Readonly<Record<string, (index: number) => () => ExchangeModel>> =
     const name = `l${round}-${index}`;
     const body = leaseBody(name, revisions.get(index) ?? '', 1_700_000_010);
     return () => expect(ask('PUT', `${leases}/${name}`, body, 'application/json'), 200);
+  },
+  'create a node': (index) => {
+    const name = `n${round}-${index}`;
+    const body = nodeBody(name, index, 1_700_000_000 + round);
+    return () => {
+      const made = expect(ask('POST', nodes, body), 201);
+      revisions.set(index, revisionOf(made));
+      return made;
+    };
+  },
+  'patch a node, as its lifecycle does': (index) => {
+    const annotations = { 'node.alpha.kubernetes.io/ttl': '300' };
+    const metadata = { resourceVersion: revisions.get(index) ?? '', annotations };
+    const body = Buffer.from(JSON.stringify({ metadata, spec: { taints: null } }));
+    const path = `${nodes}/n${round}-${index}`;
+    return () => expect(ask('PATCH', path, body, 'application/merge-patch+json'), 200);
+  },
+  'patch the status of a node': (index) => {
+    const { status } = JSON.parse(nodeBody('x', 0, 1_700_000_300 + round).toString()) as {
+      status: { conditions: object[] };
+    };
+    const { conditions } = status;
+    const daemonEndpoints = { kubeletEndpoint: { Port: 10_250 } };
+    const body = Buffer.from(JSON.stringify({ status: { conditions, daemonEndpoints } }));
+    const path = `${nodes}/n${round}-${index}/status`;
+    return () => expect(ask('PATCH', path, body, 'application/strategic-merge-patch+json'), 200);
   },
   'create a custom resource of 2 KB': (index) => {
     const body = widgetBody(`w${round}-${index}`);
