@@ -193,8 +193,8 @@ export class TableEncoder implements Encoder {
       const printed = this.#printer.row(digest, this.#nowMs());
       return rowText(printed, this.#include === 'None' ? 'null' : this.#metadata(row, revision));
     }
-    const printed = this.#printer.row(printedRow(this.#served, row, revision), this.#nowMs());
     const object = shownRow(this.#served, row, revision);
+    const printed = this.#printer.row(printedRow(this.#served, row, object), this.#nowMs());
     return rowText(printed, includedText(object, this.#include, this.#version));
   }
 
