@@ -15,7 +15,7 @@ import { WHOLE } from '@megaplane/nodes/membership';
 import { ClusterSimulation } from './cluster-simulation.ts';
 
 const HOUR_MS = 3_600_000;
-const TICK_MS = 200;
+const TICK_MS = 400;
 const MADE = Buffer.from('{"kind":"TokenRequest"}');
 
 type Counts = Map<string, number>;
@@ -175,7 +175,7 @@ const AT_REST = {
 
 for (const fidelity of ['lean', 'kubelet'] as const) {
   test(`what a node at rest asks for, ${fidelity}`, async () => {
-    const life: Life = { fidelity, nodes: 20, podsPerNode: 2, hours: 1 };
+    const life: Life = { fidelity, nodes: 10, podsPerNode: 2, hours: 1 };
     const { start, rest, end } = await live(life);
     if (process.env['MEGAPLANE_TABLE'] === '1') {
       const shown = (counts: Counts): object => Object.fromEntries(counts);
@@ -211,7 +211,7 @@ const REQUESTS_OF: Readonly<Record<Call, readonly string[]>> = {
 const BY_CHANCE_MAX = 4;
 
 test('each call of a kubelet can be left out, and nothing else changes then', async () => {
-  const life: Life = { fidelity: 'kubelet', nodes: 2, podsPerNode: 2, hours: 0.25 };
+  const life: Life = { fidelity: 'kubelet', nodes: 1, podsPerNode: 1, hours: 0.12 };
   const asked = async (calls: string): Promise<Counts> => {
     const sum: Counts = new Map();
     for (const counts of Object.values(await live({ ...life, calls }))) {
