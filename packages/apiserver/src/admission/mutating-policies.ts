@@ -1,6 +1,7 @@
 /** MutatingAdmissionPolicy: expressions that change what is written. */
 import { builtinSchema } from '@megaplane/machinery/apply/builtin-schema';
-import { DEDUCED_SCHEMA } from '@megaplane/machinery/apply/field-schema';
+import { atomicPaths, faultsText, typedFaults } from '@megaplane/machinery/apply/typed-faults';
+import { DEDUCED_SCHEMA, type FieldSchema } from '@megaplane/machinery/apply/field-schema';
 import { mergeValues } from '@megaplane/machinery/apply/merge';
 import { MadeObject } from '@megaplane/machinery/cel/admission-environment';
 import { fromJson, toJson } from '@megaplane/machinery/cel/json-values';
@@ -8,6 +9,7 @@ import { CelError, CelList, type CelValue } from '@megaplane/machinery/cel/value
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
+import { applyJsonPatch } from '@megaplane/machinery/patch-json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
@@ -113,11 +115,12 @@ function mutateOne(
 ): boolean | Status {
   const { policy, own, target } = one;
   const fail = (message: string): boolean | Status =>
-    policy.ignoresFailures ? false : refusal(policy, binding, write, message);
+    policy.ignoresFailures ? false : refusal(policy, binding, write, [message]);
   const params = paramsOf(policy, binding, write);
   if (params.kind === 'none') return false;
   if (params.kind === 'failed') return fail(params.message);
   let isChanged = false;
+  const failures: string[] = [];
   for (const param of params.all) {
     for (const [index, { isPatch, expression }] of own.all.entries()) {
       // each sees what the one before it made
@@ -130,16 +133,24 @@ function mutateOne(
       }
       const made = evaluation.evaluate(expression);
       const outcome = change(write, target, made, isPatch);
-      if (typeof outcome === 'string') return fail(outcome);
-      isChanged ||= outcome;
+      if (typeof outcome !== 'string') isChanged ||= outcome;
+      else if (policy.ignoresFailures) return false;
+      else failures.push(outcome);
     }
   }
-  return isChanged;
+  return failures.length > 0 ? refusal(policy, binding, write, failures) : isChanged;
 }
 
-function refusal(policy: Policy, binding: Binding, write: Admitted, message: string): Status {
-  const text = `policy '${policy.name}' with binding '${binding.name}' denied request: ${message}`;
-  const causes = [{ message: text }];
+/** The first failure is what is said, and all are causes. */
+function refusal(
+  policy: Policy,
+  binding: Binding,
+  write: Admitted,
+  messages: readonly string[],
+): Status {
+  const where = `policy '${policy.name}' with binding '${binding.name}' denied request`;
+  const causes = messages.map((message) => ({ message: `${where}: ${message}` }));
+  const text = causes[0]?.message ?? where;
   const status = forbidden(write.served.plural, writtenName(write), text, causes);
   // upstream keeps the code of a refusal, and says nothing before the policy's own words
   return { ...status, message: text, reason: 'Invalid' };
@@ -158,7 +169,8 @@ function change(
   const shown = shownObjectOf(write, target, 'mutating') ?? {};
   const next = isPatch ? patched(shown, made) : merged(shown, made, target);
   if (typeof next === 'string') return next;
-  const fitted = refitted(target, next, true);
+  // of custom kinds what the schema does not have goes without a word
+  const fitted = refitted(target, next, target.custom === null);
   if (fitted !== null && !fitted.ok) return `error applying patch: ${fitted.message}`;
   const [unknown] = fitted?.strictErrors ?? [];
   if (unknown !== undefined) return `error applying patch: ${unknown}`;
@@ -179,23 +191,39 @@ function patched(shown: JsonObject, made: CelValue): JsonObject | string {
   }
   const patch = parsePatch('json', JSON.stringify(operations));
   if (!patch.ok) return patch.status.message ?? 'the patch cannot be read';
-  const applied = applyPatch(patch.value, shown, undefined);
-  if (applied.ok) return applied.value;
+  if (patch.value.kind !== 'json') return 'the patch is no JSON patch';
+  const applied = applyJsonPatch(shown, patch.value.operations);
+  if (isObject(applied)) return applied;
   // a test that fails leaves the object as it is
   const untested = operations.filter((one) => stringAt(one, 'op') !== 'test');
   const rest = parsePatch('json', JSON.stringify(untested));
   const isTest = untested.length < operations.length && rest.ok;
   if (isTest && applyPatch(rest.value, shown, undefined).ok) return shown;
-  return `JSON Patch: ${applied.status.message ?? 'the patch does not apply'}`;
+  return `JSON Patch: ${typeof applied === 'string' ? applied : 'the result is no object'}`;
 }
 
-function merged(shown: JsonObject, made: CelValue, { resource }: Served): JsonObject | string {
+function merged(shown: JsonObject, made: CelValue, target: Served): JsonObject | string {
   if (!(made instanceof MadeObject) || made.typeName !== 'Object') {
     return 'error applying patch: the expression must make an Object';
   }
   const json = toJson(made);
   if (json instanceof CelError) return json.message;
-  const schema = builtinSchema(resource.apiVersion, resource.kind) ?? DEDUCED_SCHEMA;
+  const schema = schemaOf(target);
+  const faults = typedFaults(schema, json, false);
+  if (faults.length > 0) {
+    const why = `failed to convert patch object to typed object: ${faultsText(faults)}`;
+    return `error applying patch: ${why}`;
+  }
+  const atomics = atomicPaths(schema, json);
+  if (atomics.length > 0) {
+    const why = `may not mutate atomic arrays, maps or structs: ${atomics.join(', ')}`;
+    return `error applying patch: invalid ApplyConfiguration: ${why}`;
+  }
   const next = mergeValues(schema, shown, json);
   return isObject(next) ? next : 'error applying patch: nothing is left of the object';
+}
+
+function schemaOf({ custom, resource: { apiVersion, kind } }: Served): FieldSchema {
+  if (custom !== null) return custom.schemas.schemaOf(custom).applySchema();
+  return builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA;
 }

@@ -2,7 +2,6 @@
  * OwnerReferencesPermissionEnforcement: who sets owners must be allowed to delete the object, and
  * who blocks an owner's deletion must be allowed to set its finalizers. Off unless enabled.
  */
-import { findKind } from '@megaplane/machinery/kinds';
 import { equals, listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
@@ -67,7 +66,8 @@ export const ownerReferences: AdmissionPlugin = {
       }
     }
     for (const owner of newlyBlocking(next, before)) {
-      const kind = findKind(stringAt(owner, 'apiVersion'), stringAt(owner, 'kind'));
+      const apiVersion = stringAt(owner, 'apiVersion');
+      const kind = write.world.kinds.findKind(apiVersion, stringAt(owner, 'kind'))?.resource;
       const text =
         'cannot set blockOwnerDeletion if an ownerReference refers to a resource you ' +
         "can't set finalizers on";

@@ -267,3 +267,126 @@ test('what policies and levels find is noted for the audit log', () => {
     'validation.policy.admission.k8s.io/validation_failure': JSON.stringify([failure]),
   });
 });
+
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const THINGS = '/apis/x.example.com/v1/namespaces/n/things';
+
+function withThings() {
+  const model = admittingModel();
+  const integer = { type: 'integer' };
+  const properties = { n: integer, l: { type: 'array', items: integer } };
+  const spec = { type: 'object', properties };
+  const openAPIV3Schema = { type: 'object', properties: { spec } };
+  const versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }];
+  for (const [plural, kind] of [
+    ['things', 'Thing'],
+    ['limits', 'Limit'],
+  ] as const) {
+    const names = { plural, kind };
+    const definition = { group: 'x.example.com', names, scope: 'Namespaced', versions };
+    model.expect(201, 'POST', DEFINITIONS, {
+      metadata: { name: `${plural}.x.example.com` },
+      spec: definition,
+    });
+  }
+  return model;
+}
+
+function custom(kind: string, name: string, spec: object): object {
+  return { apiVersion: 'x.example.com/v1', kind, metadata: { name }, spec };
+}
+
+const OF_THINGS = {
+  resourceRules: [
+    {
+      apiGroups: ['x.example.com'],
+      apiVersions: ['*'],
+      operations: ['CREATE', 'UPDATE'],
+      resources: ['things'],
+    },
+  ],
+};
+
+test('custom resources are parameters of policies', () => {
+  const model = withThings();
+  const spec = {
+    matchConstraints: OF_THINGS,
+    paramKind: { apiVersion: 'x.example.com/v1', kind: 'Limit' },
+    validations: [{ expression: 'object.spec.n <= params.spec.n' }],
+  };
+  policy(model, 'p', spec, { paramRef: { name: 'most', parameterNotFoundAction: 'Deny' } });
+  const early = model.expect(422, 'POST', THINGS, custom('Thing', 'a', { n: 1 }));
+  assert.match(messageOf(early), /no params found for policy binding/);
+  const limits = THINGS.replace('things', 'limits');
+  model.expect(201, 'POST', limits, custom('Limit', 'most', { n: 3 }));
+  model.expect(201, 'POST', THINGS, custom('Thing', 'a', { n: 3 }));
+  model.expect(422, 'POST', THINGS, custom('Thing', 'b', { n: 4 }));
+});
+
+test('a variable or an annotation that fails is told in upstream’s words', () => {
+  const model = withThings();
+  policy(model, 'p', {
+    matchConstraints: OF_THINGS,
+    variables: [{ name: 'v', expression: 'object.spec.n + 1' }],
+    validations: [{ expression: 'variables.v > 1' }],
+  });
+  const refused = model.expect(422, 'POST', THINGS, custom('Thing', 'a', {}));
+  const why = `composited variable "v" fails to evaluate: no such key: n`;
+  assert.ok(messageOf(refused).endsWith(why), messageOf(refused));
+  const more = {
+    matchConstraints: OF_THINGS,
+    validations: [{ expression: 'true' }],
+    auditAnnotations: [{ key: 'k', valueExpression: 'string(object.spec.l[0])' }],
+  };
+  policy(model, 'q', more, { validationActions: ['Audit'] });
+  const unsaid = model.expect(422, 'POST', THINGS, custom('Thing', 'a', { n: 1 }));
+  assert.match(
+    messageOf(unsaid),
+    /'string\(object\.spec\.l\[0\]\)' resulted in error: no such key: l$/,
+  );
+});
+
+test('what is applied to custom resources fits their schemas, and changes no atomic list', () => {
+  const model = withThings();
+  const outcomes = [
+    ['Object{spec: Object.spec{n: 7}}', null],
+    ['Object{spec: Object.spec{none: 7}}', /to typed object: \.spec\.none: field not declared/],
+    [
+      "Object{spec: Object.spec{n: 'x'}}",
+      /\.spec\.n: expected numeric \(int or float\), got string$/,
+    ],
+    [
+      'Object{spec: Object.spec{l: [1]}}',
+      /may not mutate atomic arrays, maps or structs: \.spec\.l$/,
+    ],
+    [
+      null,
+      /JSON Patch: replace operation does not apply: doc is missing path: \/spec\/z\/y: missing/,
+    ],
+  ] as const;
+  for (const [index, [expression, why]] of outcomes.entries()) {
+    const name = `m${index}`;
+    const matchConstraints = {
+      ...OF_THINGS,
+      objectSelector: { matchLabels: { policy: name } },
+    };
+    const patch = "[JSONPatch{op: 'replace', path: '/spec/z/y', value: 1}]";
+    const mutation =
+      expression === null
+        ? { patchType: 'JSONPatch', jsonPatch: { expression: patch } }
+        : { patchType: 'ApplyConfiguration', applyConfiguration: { expression } };
+    const spec = { matchConstraints, reinvocationPolicy: 'Never', mutations: [mutation] };
+    model.expect(201, 'POST', `${GROUP}/mutatingadmissionpolicies`, { metadata: { name }, spec });
+    model.expect(201, 'POST', `${GROUP}/mutatingadmissionpolicybindings`, {
+      metadata: { name },
+      spec: { policyName: name },
+    });
+    const thing = {
+      ...custom('Thing', name, { n: 1 }),
+      metadata: { name, labels: { policy: name } },
+    };
+    const made = model.expect(why === null ? 201 : 403, 'POST', THINGS, thing);
+    if (why === null) assert.match(made.text, /"n":7/);
+    else assert.match(messageOf(made), why);
+  }
+});

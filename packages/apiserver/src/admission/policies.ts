@@ -210,21 +210,25 @@ export class Evaluation {
     common: Readonly<Record<string, CelValue | undefined>>,
     params: CelValue | undefined,
   ) {
-    const variables = new LazyVariables(policy, (expression) => this.evaluate(expression));
+    const variables = new LazyVariables(policy, (expression) => this.#run(expression));
     this.bindings = { ...common, params, variables };
   }
 
   /** The value, or an error in upstream's words. */
-  evaluate({ source, program, failure }: Expression): CelValue {
-    if (this.#left <= 0) return EXHAUSTED;
-    if (program === null) return new CelError(resultedIn(source, failure));
-    const { value, cost } = program.evaluate(this.bindings);
-    this.#left -= cost;
-    if (this.#left < 0) return EXHAUSTED;
+  evaluate(expression: Expression): CelValue {
+    const value = this.#run(expression);
     if (value instanceof CelError && value !== EXHAUSTED) {
-      return new CelError(resultedIn(source, value.message));
+      return new CelError(resultedIn(expression.source, value.message));
     }
     return value;
+  }
+
+  #run({ program, failure }: Expression): CelValue {
+    if (this.#left <= 0) return EXHAUSTED;
+    if (program === null) return new CelError(failure);
+    const { value, cost } = program.evaluate(this.bindings);
+    this.#left -= cost;
+    return this.#left < 0 ? EXHAUSTED : value;
   }
 }
 

@@ -1,11 +1,10 @@
 /** Parameters of policies: objects that a binding names or selects. */
-import { findKind } from '@megaplane/machinery/kinds';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import type { Admitted } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
-import { keyOf, rangeOf, servedOf, type Served } from '../served.ts';
+import { keyOf, rangeOf, type Served } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import type { Binding, Policy } from './policies.ts';
 
@@ -30,15 +29,14 @@ function failed(message: string): Params {
 /** The parameters of a binding for this write. */
 export function paramsOf({ paramKind }: Policy, { paramRef }: Binding, write: Admitted): Params {
   if (paramKind === null) return WITHOUT;
-  const resource = findKind(paramKind.apiVersion, paramKind.kind);
-  if (resource === undefined) {
+  const served = write.world.kinds.findKind(paramKind.apiVersion, paramKind.kind);
+  if (served === undefined) {
     const text = `${paramKind.apiVersion}, Kind=${paramKind.kind}`;
     return failed(
       `failed to configure policy: failed to find resource referenced by paramKind: '${text}'`,
     );
   }
   if (paramRef === null) return WITHOUT;
-  const served = servedOf(resource);
   const namespace = namespaceOf(served, paramRef, write);
   if (namespace.fault !== '') return failed(`failed to configure binding: ${namespace.fault}`);
   const found = find(served, paramRef, namespace.name, write);
@@ -73,20 +71,21 @@ function find(
   namespace: string,
   { world }: Admitted,
 ): JsonObject[] | string {
+  const { storage } = world.at(served);
   const name = stringAt(paramRef, 'name');
   const selector = objectAt(paramRef, 'selector');
   if (name !== '' && selector !== undefined) {
     return 'paramRef.name and paramRef.selector are mutually exclusive';
   }
   if (name !== '') {
-    if (!world.storage.get(keyOf(served, namespace, name), row)) return [];
+    if (!storage.get(keyOf(served, namespace, name), row)) return [];
     return [decodeRow(served, row, row.modRevision)];
   }
   const parsed = labelSelectorOf(selector ?? {});
   if ('error' in parsed) return parsed.error;
   const { start, end } = rangeOf(served, namespace);
   const found: JsonObject[] = [];
-  world.storage.page(start, end, 0, (one) => {
+  storage.page(start, end, 0, (one) => {
     const object = decodeRow(served, one, one.modRevision);
     if (matchesLabels(parsed.value, objectAt(object, 'metadata', 'labels'))) found.push(object);
     return found.length < PARAMS_MAX;

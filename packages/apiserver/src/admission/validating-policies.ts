@@ -66,19 +66,26 @@ function readChecks({ object, environment }: Policy): Checks {
 /** Bytes of one annotation's value. */
 const ANNOTATION_BYTES_MAX = 10 * 1024;
 
-/** Tells the audit log what the policy has to say of the write. */
+/**
+ * Tells the audit log what the policy has to say of the write. What cannot be said denies it, as
+ * the policy's failures do, whatever the actions are.
+ */
 function annotate(
-  { name }: Policy,
+  { name, ignoresFailures }: Policy,
   annotations: Checks['annotations'],
   evaluation: Evaluation,
   { call }: Admitted,
-): void {
+): Violation[] {
+  const found: Violation[] = [];
   for (const { key, expression } of annotations) {
     const value = evaluation.evaluate(expression);
     if (typeof value === 'string' && value.trim() !== '') {
       call.annotate(`${name}/${key}`, value.slice(0, ANNOTATION_BYTES_MAX));
     }
+    if (!(value instanceof CelError) || ignoresFailures) continue;
+    found.push({ index: 0, message: value.message, reason: 'Invalid', isAnnotation: true });
   }
+  return found;
 }
 
 /** The annotation of a violation in the audit log. */
@@ -89,6 +96,8 @@ interface Violation {
   readonly index: number;
   readonly message: string;
   readonly reason: string;
+  /** It is of an annotation for the audit log, and of no validation. */
+  readonly isAnnotation?: boolean;
 }
 
 export function validatingPolicies(world: World): AdmissionPlugin {
@@ -127,12 +136,13 @@ function judge(applicable: readonly Applicable<Checks>[], write: Admitted): Stat
 function act(
   { name }: Policy,
   binding: Binding,
-  { index, message, reason }: Violation,
+  { index, message, reason, isAnnotation = false }: Violation,
   write: Admitted,
 ): Status | null {
   const where = `ValidatingAdmissionPolicy '${name}' with binding '${binding.name}'`;
-  if (binding.actions.has('Warn')) write.call.warn(`Validation failed for ${where}: ${message}`);
-  if (binding.actions.has('Audit')) {
+  if (!isAnnotation && binding.actions.has('Warn'))
+    write.call.warn(`Validation failed for ${where}: ${message}`);
+  if (!isAnnotation && binding.actions.has('Audit')) {
     const validationActions = Array.from(binding.actions);
     const entry = {
       message,
@@ -143,7 +153,7 @@ function act(
     };
     write.call.annotate(FAILURE, JSON.stringify([entry]));
   }
-  if (!binding.actions.has('Deny')) return null;
+  if (!isAnnotation && !binding.actions.has('Deny')) return null;
   const text = `${where} denied request: ${message}`;
   const status = forbidden(write.served.plural, writtenName(write), text, [{ message: text }]);
   return { ...status, reason, code: CODES[reason] ?? 422 };
@@ -166,14 +176,15 @@ function violationsOf(
     const matched = evaluateConditions(policy.conditions, () => evaluation.bindings);
     if (matched.kind === 'skip') return [];
     if (matched.kind === 'failed') return failure(matched.message);
-    annotate(policy, own.annotations, evaluation, write);
-    return own.validations.flatMap((validation, index) => {
+    const unsaid = annotate(policy, own.annotations, evaluation, write);
+    const violations = own.validations.flatMap((validation, index) => {
       const verdict = evaluation.evaluate(validation.expression);
       if (verdict === true) return [];
       if (verdict instanceof CelError) return failure(verdict.message, index);
       const message = messageOf(validation, evaluation);
       return [{ index, message, reason: validation.reason }];
     });
+    return [...violations, ...unsaid];
   });
 }
 

@@ -139,6 +139,27 @@ export function fitsForms(schema: FieldSchema, value: JsonValue): boolean {
   return true;
 }
 
+/** Where a value sets a list, map or struct that is one value; printed paths, of them all. */
+export function atomicPaths(schema: FieldSchema, value: JsonValue, path: string = ''): string[] {
+  const found: string[] = [];
+  if (isObject(value) && schema.map !== null) {
+    if (schema.map.isAtomic) found.push(path);
+    for (const name of Object.keys(value)) {
+      const member = schema.map.field(name);
+      if (member === undefined) continue;
+      found.push(...atomicPaths(member, value[name] ?? null, `${path}.${name}`));
+    }
+  }
+  if (Array.isArray(value) && schema.list !== null) {
+    const { isAtomic, items } = schema.list;
+    if (isAtomic) found.push(path);
+    for (const [index, item] of value.entries()) {
+      found.push(...atomicPaths(items, item, `${path}[${index}]`));
+    }
+  }
+  return found;
+}
+
 function scalarFault(form: ScalarForm | null, value: JsonValue): string {
   if (fitsScalar(form ?? 'untyped', value)) return '';
   switch (form) {
