@@ -2,7 +2,8 @@
 import { Command } from 'commander';
 import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
 import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
-import { addLogOptions, adjustableLogger } from '../logging.ts';
+import { featureGatesOption, gatesWarning } from '../feature-gates-flag.ts';
+import { addLogOptions, adjustableLogger, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
 import {
@@ -56,6 +57,7 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly auditLogMaxage?: number;
   readonly auditLogCompress?: boolean;
   readonly runtimeConfig?: string;
+  readonly featureGates: string;
   readonly proxyClientCertFile?: string;
   readonly proxyClientKeyFile?: string;
   readonly kubeletClientCertificate?: string;
@@ -298,6 +300,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
       'versions that are off by default: scheduling.k8s.io/v1alpha2=true',
       joined,
     )
+    .addOption(featureGatesOption('kube-apiserver'))
     .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
     .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
     .option(
@@ -319,6 +322,8 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
       await serve(async () => {
         const { applyRuntimeConfig } = await import('@megaplane/apiserver/runtime-config');
         applyRuntimeConfig(flags.runtimeConfig ?? '');
+        const warning = gatesWarning(flags.featureGates);
+        if (warning !== '') logger(flags)('warn', warning);
         const { runApiserver } = await import('@megaplane/apiserver/run');
         const { dataDir, bindAddress, securePort } = flags;
         return runApiserver({

@@ -1,5 +1,6 @@
 /** `megaplane controllers`: the controllers that a cluster cannot live without. */
 import { Command } from 'commander';
+import { featureGatesOption, gatesWarning } from '../feature-gates-flag.ts';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { serve } from '../service.ts';
@@ -30,6 +31,7 @@ interface Flags extends LogFlags {
   readonly clusterSigningDuration: number;
   readonly legacyServiceAccountTokenCleanUpPeriod: number;
   readonly metricsAddress: string;
+  readonly featureGates: string;
 }
 
 export function controllersCommand(done: (exitCode: number) => void): Command {
@@ -58,6 +60,7 @@ function described(): Command {
       ),
     )
     .optionsGroup('Controllers:')
+    .addOption(featureGatesOption('kube-controller-manager'))
     .option('--controllers <list>', 'which ones: *, name, or -name', words, ['*'])
     .addOption(
       durationOption('--node-monitor-period <duration>', 'how often nodes are looked at', 5000),
@@ -129,6 +132,8 @@ function withRunOptions(command: Command): Command {
 function run(flags: Flags): Promise<number> {
   return serve(async () => {
     const { runControllers } = await import('@megaplane/controllers/run');
+    const warning = gatesWarning(flags.featureGates);
+    if (warning !== '') logger(flags)('warn', warning);
     return runControllers({
       kubeconfig: flags.kubeconfig,
       controllers: flags.controllers,

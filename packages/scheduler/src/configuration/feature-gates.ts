@@ -173,15 +173,20 @@ const WHOLE_STAGES: Readonly<Record<string, Gate['stage']>> = {
   AllBeta: 'BETA',
 };
 const COMPONENT = 'kube';
+const NONE: ReadonlySet<string> = new Set();
 const YES = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
 const NO = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False']);
 
 /** How each gate stands. */
 export type GateStates = readonly { readonly gate: Gate; readonly isOn: boolean }[];
 
-/** A list of `Name=true`, each with `kube:` before it or not; an error is in upstream's words. */
+/**
+ * A list of `Name=true`, each with `kube:` before it or not; an error is in upstream's words.
+ * `further`: gates that other programs know, off by default.
+ */
 export function parseFeatureGates(
   text: string,
+  further: ReadonlySet<string> = NONE,
 ): { readonly value: GateStates } | { readonly error: string } {
   const given = new Map<string, boolean>();
   for (const part of text.split(',').map((one) => one.trim())) {
@@ -201,6 +206,7 @@ export function parseFeatureGates(
     given.set(name, YES.has(value));
   }
   for (const [name, isOn] of given) {
+    if (further.has(name)) continue;
     const gate = BY_NAME.get(name);
     if (gate === undefined) return { error: `unrecognized feature gate: ${name}` };
     if (!gate.isLocked || gate.isOn === isOn) continue;
