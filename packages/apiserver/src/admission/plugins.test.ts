@@ -272,6 +272,24 @@ test('who may not set finalizers of an owner may not block its deletion', () => 
   assert.match(messageOf(refused), /cannot set blockOwnerDeletion if an ownerReference refers/);
 });
 
+test('owners of custom kinds may be such that their deletion is blocked', () => {
+  const { expect } = admittingModel({ enabledPlugins: ['OwnerReferencesPermissionEnforcement'] });
+  const versions = [
+    { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+  ];
+  const names = { plural: 'bees', kind: 'Bee' };
+  const spec = { group: 'x.example.com', names, scope: 'Namespaced', versions };
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  expect(201, 'POST', definitions, { metadata: { name: 'bees.x.example.com' }, spec });
+  const map = (name: string, kind: string): object => {
+    const owner = { apiVersion: 'x.example.com/v1', kind, name: 'b', uid: 'x' };
+    return { metadata: { name, ownerReferences: [{ ...owner, blockOwnerDeletion: true }] } };
+  };
+  expect(201, 'POST', '/api/v1/namespaces/n/configmaps', map('a', 'Bee'));
+  const unknown = expect(403, 'POST', '/api/v1/namespaces/n/configmaps', map('b', 'Wasp'));
+  assert.match(messageOf(unknown), /no RESTMapping found/);
+});
+
 test('nobody gets a certificate of a group that needs no role, however its name is written', () => {
   const model = admittingModel();
   let count = 0;
