@@ -30,7 +30,7 @@ test('programs with a store are told how to deal with memory, beside what the us
   assert.equal(given(['scheduler']), undefined);
 });
 
-test('the memory of a store that was started by hand is advised to be huge', async (context) => {
+test('the memory of a store that was started by hand is huge, but for objects', async (context) => {
   const setting = '/sys/kernel/mm/transparent_hugepage/enabled';
   const report = process.report.getReport() as unknown as {
     readonly header: { readonly glibcVersionRuntime?: string };
@@ -54,6 +54,8 @@ test('the memory of a store that was started by hand is advised to be huge', asy
       return size >= HUGE_KIB && /^VmFlags:.* hg( |$)/m.test(one);
     });
     assert.notEqual(blocks.length, 0);
+    const command = readFileSync(`/proc/${store.pid}/cmdline`, 'latin1').split('\0');
+    assert.ok(command.includes('--max-semi-space-size=1'), command.join(' '));
   } finally {
     store.kill();
     if (store.exitCode === null) await once(store, 'exit');

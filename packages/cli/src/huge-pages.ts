@@ -25,6 +25,14 @@ const TUNABLES: ReadonlyMap<string | undefined, Tunables> = new Map([
   ['store', [...SHARED, ['glibc.malloc.trim_threshold', 2 ** 20], ['glibc.malloc.arena_max', 2]]],
 ]);
 
+/**
+ * Flags of the engine by command. A store makes hardly any objects: a young generation of 1 MiB
+ * stays in the processor's cache, where it would else grow to 16 and be resident.
+ */
+const FLAGS: ReadonlyMap<string | undefined, readonly string[]> = new Map([
+  ['store', ['--max-semi-space-size=1']],
+]);
+
 /** The environment for a `megaplane` with these arguments; what the user chose stays. */
 export function withHugePages(args: readonly string[], env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const chosen = (env[VARIABLE] ?? '').split(':').filter((one) => one !== '');
@@ -41,5 +49,7 @@ export function beginWithHugePages(args: readonly string[]): void {
   const env = withHugePages(args, process.env);
   if (env === process.env) return;
   const { execPath, execArgv, argv } = process;
-  process.execve(execPath, [execPath, ...execArgv, ...argv.slice(1)], env);
+  // What was given on the command line comes last, and counts.
+  const flags = [...(FLAGS.get(args[0]) ?? []), ...execArgv];
+  process.execve(execPath, [execPath, ...flags, ...argv.slice(1)], env);
 }
