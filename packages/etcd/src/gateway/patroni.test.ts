@@ -94,25 +94,50 @@ class PatroniNode {
     return this.call('/kv/range', range);
   }
 
-  /** `KVCache`: what a watch on everything tells, a line each, until `lines` of them. */
-  async watch(from: string, lines: number, meanwhile: () => Promise<unknown>): Promise<void> {
+  /**
+   * `KVCache`: what a watch on everything tells, until so many events have come or it ends. Events
+   * of one moment may come in one answer or in several.
+   */
+  async watch(from: string, events: number, meanwhile: () => Promise<unknown>): Promise<void> {
     const range = { key: b64(PREFIX), range_end: b64('/service/batman0') };
     const body = JSON.stringify({
       create_request: { ...range, start_revision: from, filters: [] },
     });
     const init = { method: 'POST', headers: this.#headers(), body };
     const response = await fetch(`${this.#base}/v3/watch`, init);
-    let text = '';
+    const told = [`watch ${response.status}`];
     let isWriting: Promise<unknown> | null = null;
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      text += decoder.decode(chunk, { stream: true });
-      if (text.includes('"created":true')) isWriting ??= meanwhile();
-      if (text.split('\n').length > lines) break;
+    let seen = 0;
+    for await (const line of linesOf(response)) {
+      const { result } = JSON.parse(line) as WatchLine;
+      if (result?.created === true) isWriting ??= meanwhile();
+      for (const event of result?.events ?? []) told.push(this.#show(JSON.stringify(event)));
+      seen += result?.events?.length ?? 0;
+      if (result?.events === undefined) told.push(this.#show(line));
+      if (result === undefined || result.canceled === true || seen >= events) break;
     }
     await isWriting;
-    this.told.push(`watch ${response.status} ${this.#show(text)}`);
+    this.told.push(told.join('\n'));
   }
+}
+
+interface WatchLine {
+  readonly result?: {
+    readonly created?: boolean;
+    readonly canceled?: boolean;
+    readonly events?: readonly unknown[];
+  };
+}
+
+async function* linesOf(response: Response): AsyncIterable<string> {
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    const lines = (text + decoder.decode(chunk, { stream: true })).split('\n');
+    text = lines.pop() ?? '';
+    yield* lines;
+  }
+  if (text !== '') yield text;
 }
 
 /** `_update_leader` without the lease that holds the key: two compares, one inside the other. */
@@ -179,7 +204,7 @@ async function runGuarded(node: PatroniNode): Promise<void> {
   const lease = await node.lease(30);
   const { header } = await node.range();
   const { revision } = header as { revision: string };
-  await node.watch(revision, 3, () => node.put('leader', 'postgresql0', { lease }));
+  await node.watch(revision, 4, () => node.put('leader', 'postgresql0', { lease }));
   await node.call('/kv/range', { key: b64('/service/robin/') });
   await node.call('/kv/txn', takeOver(lease));
   await node.call('/lease/keepalive', { ID: lease });
