@@ -345,3 +345,20 @@ test('bytes that are no message are refused, whatever the method', async () => {
   await server.close();
   await opened.close();
 });
+
+test('a client whose version is no text is refused, whatever it calls', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
+  const port = server.addresses[0]?.port ?? 0;
+  const wrong = new Peer(port, ['client-api-version', '3.6.0\xff']);
+  const right = new Peer(port, ['client-api-version', '3.6.0\xc3\xa9']);
+  for (const path of ['KV/Range', 'Maintenance/Snapshot', 'Lease/LeaseKeepAlive']) {
+    const answer = await wrong.call(path, fields('k'));
+    assert.equal(answer, '3 etcdserver: invalid client api version', path);
+  }
+  assert(Buffer.isBuffer(await right.call('KV/Range', fields('k'))));
+  wrong.close();
+  right.close();
+  await server.close();
+  await opened.close();
+});

@@ -34,6 +34,7 @@ type EtcdFailureName =
   | 'leaseTtlTooLarge'
   | 'noSpace'
   | 'tooManyRequests'
+  | 'clientVersionInvalid'
   | 'leaseNotFound'
   | 'memberNotFound'
   | 'leaseExists'
@@ -66,6 +67,7 @@ export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
   leaseTtlTooLarge: failure(outOfRange, 'too large lease TTL'),
   noSpace: failure(GRPC_CODES.resourceExhausted, 'mvcc: database space exceeded'),
   tooManyRequests: failure(GRPC_CODES.resourceExhausted, 'too many requests'),
+  clientVersionInvalid: failure(invalidArgument, 'invalid client api version'),
   leaseNotFound: failure(notFound, 'requested lease not found'),
   memberNotFound: failure(notFound, 'member not found'),
   leaseExists: failure(failedPrecondition, 'lease already exists'),

@@ -73,9 +73,11 @@ function revisionOf(header: Buffer): number {
 export class Peer {
   readonly client: GrpcClient;
 
-  /** With a token the caller is the user who logged in for it. */
-  constructor(port: number, token = '') {
-    this.client = grpcClient(connect({ port }), token === '' ? {} : { metadata: ['token', token] });
+  /** With a token the caller is the user who logged in for it; or with other metadata. */
+  constructor(port: number, token: string | readonly string[] = []) {
+    const isToken = typeof token === 'string' && token !== '';
+    const metadata = isToken ? ['token', token] : [...token];
+    this.client = grpcClient(connect({ port }), { metadata });
   }
 
   /** Response bytes, or the error as `code text`. A path of another package begins with a slash. */

@@ -4,6 +4,7 @@
  * handled by code, messages, bytes) in cells of typed arrays, asks the guard when users are
  * enabled, and keeps the handlers by path for the JSON gateway, which calls them in place.
  */
+import { isUtf8 } from 'node:buffer';
 import { BoundedHistogram } from '@megaplane/base/histogram';
 import type {
   GrpcCall,
@@ -15,7 +16,7 @@ import type {
 } from '@megaplane/wire/grpc';
 import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchange';
 import { type AnswerCount, CountedUnary, PassedCall } from './counted-call.ts';
-import type { EtcdFailure } from './failures.ts';
+import { ETCD, type EtcdFailure } from './failures.ts';
 
 const CODES = 17;
 /** What handlers return in place of an offset; see `InPlaceCall`. */
@@ -75,6 +76,8 @@ export interface MethodGuard {
 interface PeerNote {
   readonly unary: number;
   readonly stream: number;
+  /** Of its calls: the name that the client gives its version is no text. */
+  readonly failure: EtcdFailure | null;
 }
 
 export class ServedMethods implements GrpcMethods {
@@ -115,14 +118,14 @@ export class ServedMethods implements GrpcMethods {
     const served: InPlaceHandler = (bytes, start, end, out, offset, call) => {
       count.started++;
       this.receivedBytes += end - start;
-      this.clientCalls[this.#note(call).unary]!++;
+      const note = this.#note(call);
+      this.clientCalls[note.unary]!++;
       const startMs = this.startMsOf(count);
-      if (guard.isEnabled) {
-        const refused = guard.refuse(path, bytes, start, end, call);
-        if (refused !== null) {
-          count.handled[refused.code]!++;
-          return call.fail(refused.code, refused.text);
-        }
+      let { failure } = note;
+      if (guard.isEnabled) failure ??= guard.refuse(path, bytes, start, end, call);
+      if (failure !== null) {
+        count.handled[failure.code]!++;
+        return call.fail(failure.code, failure.text);
       }
       counted.begin(call, answers, startMs);
       const to = handler(bytes, start, end, out, offset, counted);
@@ -164,7 +167,10 @@ export class ServedMethods implements GrpcMethods {
       count.started++;
       const note = this.#note(call);
       this.clientCalls[count.type === 'unary' ? note.unary : note.stream]!++;
-      return new CountedCall(this, count, this.#guard, call, factory);
+      const { failure } = note;
+      const make: GrpcCallFactory =
+        failure === null ? factory : (refused) => new RefusedCall(refused, failure);
+      return new CountedCall(this, count, this.#guard, call, make);
     };
     this.#factories.set(path, served);
     this.#routes.call(path, served);
@@ -176,7 +182,9 @@ export class ServedMethods implements GrpcMethods {
     const found = connection.slot as PeerNote | undefined;
     if (found !== undefined) return found;
     const version = caller.metadata('client-api-version') ?? 'unknown';
-    const note = { unary: this.#label('unary', version), stream: this.#label('stream', version) };
+    const failure = isUtf8(Buffer.from(version, 'latin1')) ? null : ETCD.clientVersionInvalid;
+    const [unary, stream] = [this.#label('unary', version), this.#label('stream', version)];
+    const note = { unary, stream, failure };
     connection.slot = note;
     return note;
   }
@@ -198,6 +206,27 @@ function typeOf(path: string): MethodType {
   if (path === '/etcdserverpb.Watch/Watch' || path.endsWith('KeepAlive')) return 'bidi_stream';
   const isUnary = /^\/v3(?:lock|election)pb\./.test(path) && !path.endsWith('/Observe');
   return isUnary ? 'unary' : 'server_stream';
+}
+
+/** A call that is answered with a failure as soon as it says anything. */
+class RefusedCall implements GrpcCallHandler {
+  readonly #call: GrpcCall;
+  readonly #failure: EtcdFailure;
+
+  constructor(call: GrpcCall, failure: EtcdFailure) {
+    this.#call = call;
+    this.#failure = failure;
+  }
+
+  onMessage(): void {
+    this.onHalfClose();
+  }
+
+  onHalfClose(): void {
+    if (!this.#call.closed) this.#call.finish(this.#failure.code, this.#failure.text);
+  }
+
+  onCancel(): void {}
 }
 
 /** A stream, counted on both sides. */
