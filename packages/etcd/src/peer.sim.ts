@@ -75,9 +75,8 @@ export class Peer {
 
   /** With a token the caller is the user who logged in for it; or with other metadata. */
   constructor(port: number, token: string | readonly string[] = []) {
-    const isToken = typeof token === 'string' && token !== '';
-    const metadata = isToken ? ['token', token] : [...token];
-    this.client = grpcClient(connect({ port }), { metadata });
+    const metadata = typeof token === 'string' ? ['token', token] : token;
+    this.client = grpcClient(connect({ port }), metadata[1] === '' ? {} : { metadata });
   }
 
   /** Response bytes, or the error as `code text`. A path of another package begins with a slash. */
