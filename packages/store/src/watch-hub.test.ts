@@ -105,13 +105,11 @@ test('watches resumed at once read history in turns, without a write to wake the
       },
     });
   }
-  // Each look takes 4096 events of the 100,000, and four of them make a turn.
+  // Each look takes 4096 events of the 100,000, four of them make a turn: 125 turns for all, or a
+  // few less where the hub had two between two of ours. All watches in each turn would take 25.
   for (; told < WATCHES && turn < 10_000; turn++)
     await new Promise((resolve) => setImmediate(resolve));
   assert.equal(told, WATCHES);
-  assert(
-    Math.max(...turns.values()) < WATCHES,
-    `${[...turns.values()].join(' ')} watches in a turn`,
-  );
+  assert(turns.size > 60, `${[...turns.values()].join(' ')} watches in a turn`);
   await opened.close();
 });
