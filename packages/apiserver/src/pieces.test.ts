@@ -2,16 +2,22 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { Pieces } from './pieces.ts';
 
-test('pieces of one turn take a bounded time, and each has its turn in order', () => {
-  const turns: (() => void)[] = [];
-  let nowMs = 0;
-  const pieces = new Pieces(
-    (work) => turns.push(work),
-    () => nowMs,
+/** Pieces whose turns are taken, and whose clock is set, by a test. */
+class Turns {
+  nowMs = 0;
+  readonly waiting: (() => void)[] = [];
+  readonly pieces: Pieces = new Pieces(
+    (work) => this.waiting.push(work),
+    () => this.nowMs,
   );
+}
+
+test('pieces of one turn take a bounded time, and each has its turn in order', () => {
+  const world = new Turns();
+  const { pieces, waiting: turns } = world;
   const ran: string[] = [];
   const begin = (name: string, left: number): void => {
-    nowMs += 1;
+    world.nowMs += 1;
     ran.push(name);
     if (left > 1) pieces.add(() => begin(name, left - 1));
   };
@@ -29,11 +35,7 @@ test('pieces of one turn take a bounded time, and each has its turn in order', (
 });
 
 test('a piece that fails does not keep the others from their turn', () => {
-  const turns: (() => void)[] = [];
-  const pieces = new Pieces(
-    (work) => turns.push(work),
-    () => 0,
-  );
+  const { pieces, waiting: turns } = new Turns();
   let done = 0;
   pieces.add(() => {
     throw new Error('planted');
@@ -46,17 +48,13 @@ test('a piece that fails does not keep the others from their turn', () => {
 });
 
 test('what may run at once does, until the turn has had enough of it', () => {
-  const turns: (() => void)[] = [];
-  let nowMs = 0;
-  const pieces = new Pieces(
-    (work) => turns.push(work),
-    () => nowMs,
-  );
+  const world = new Turns();
+  const { pieces, waiting: turns } = world;
   const ran: string[] = [];
   const line = (from: number, to: number): void => {
     for (let index = from; index < to; index++) {
       const work = (): void => {
-        nowMs += 2;
+        world.nowMs += 2;
         ran.push(`p${index}`);
       };
       pieces.run(work, () => ran.push(`wait ${index}`));
@@ -76,16 +74,12 @@ test('what may run at once does, until the turn has had enough of it', () => {
 });
 
 test('steps are taken at once while the turn has room, and the rest in later turns', () => {
-  const turns: (() => void)[] = [];
-  let nowMs = 0;
-  const pieces = new Pieces(
-    (work) => turns.push(work),
-    () => nowMs,
-  );
+  const world = new Turns();
+  const { pieces, waiting: turns } = world;
   const ran: string[] = [];
   const steps = function* (name: string, count: number): Generator<void, void> {
     for (let index = 0; index < count; index++) {
-      nowMs += 1;
+      world.nowMs += 1;
       ran.push(`${name}${index}`);
       yield;
     }
@@ -109,4 +103,33 @@ test('steps are taken at once while the turn has room, and the rest in later tur
   assert.deepEqual(perTurn, [8, 12, 16]);
   assert.equal(ran.indexOf('other'), 12);
   assert.equal(ran.at(-1), 'long done');
+});
+
+test('walks that begin in one turn share what it has', () => {
+  const world = new Turns();
+  const { pieces, waiting: turns } = world;
+  let steps = 0;
+  const walk = function* (): Generator<void, void> {
+    for (let index = 0; index < 3; index++) {
+      world.nowMs += 1;
+      steps++;
+      yield;
+    }
+  };
+  let done = 0;
+  let waits = 0;
+  for (let index = 0; index < 20; index++) {
+    pieces.walk(
+      walk(),
+      () => waits++,
+      () => done++,
+    );
+  }
+  assert.deepEqual([steps, done, waits], [6, 2, 18]);
+  for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
+    const before = steps;
+    turn();
+    assert.ok(steps - before <= 6, `${steps - before} steps in a turn`);
+  }
+  assert.deepEqual([steps, done], [60, 20]);
 });

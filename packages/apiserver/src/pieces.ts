@@ -13,8 +13,8 @@ export class Pieces {
   #waiting: (() => void)[] = [];
   #next = 0;
   #isPlanned = false;
-  /** What was run at once in the present turn has taken; -1 while none was. */
-  #spentMs = -1;
+  /** What was done at once in the present turn has taken. */
+  #spentMs = 0;
 
   /** `clockMs` never goes back and has fractions; `defer` runs work in a later turn. */
   constructor(defer: (work: () => void) => void, clockMs: () => number) {
@@ -33,17 +33,19 @@ export class Pieces {
    * calls `waits`, and runs it in a later turn.
    */
   run(work: () => void, waits: () => void): void {
-    if (this.#waiting.length > 0 || this.#spentMs >= TURN_MS) {
+    if (this.#isFull()) {
       waits();
       this.add(work);
-      return;
-    }
-    if (this.#spentMs < 0) {
-      this.#spentMs = 0;
-      this.#defer(() => {
-        this.#spentMs = -1;
-      });
-    }
+    } else this.#spend(work);
+  }
+
+  /** Whether whoever comes now has a later turn. */
+  #isFull(): boolean {
+    return this.#waiting.length > 0 || this.#spentMs >= TURN_MS;
+  }
+
+  #spend(work: () => void): void {
+    this.#plan();
     const startMs = this.#clockMs();
     work();
     this.#spentMs += this.#clockMs() - startMs;
@@ -51,10 +53,13 @@ export class Pieces {
 
   /**
    * Takes the steps of long work in as many turns as they need, and calls `done` in the last one.
-   * The first steps are taken at once; where they are not all, `waits` is called before the rest.
+   * The first steps are taken at once, while the turn has room and nothing waits; where they are
+   * not all, `waits` is called before the rest.
    */
   walk(steps: Iterator<void>, waits: () => void, done: () => void): void {
-    if (this.#advance(steps)) {
+    let isDone = false;
+    if (!this.#isFull()) this.#spend(() => (isDone = this.#advance(steps)));
+    if (isDone) {
       done();
       return;
     }
@@ -80,6 +85,7 @@ export class Pieces {
     this.#isPlanned = true;
     this.#defer(() => {
       this.#isPlanned = false;
+      this.#spentMs = 0;
       this.#run();
     });
   }
