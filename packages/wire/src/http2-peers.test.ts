@@ -182,6 +182,37 @@ test(
   },
 );
 
+test(
+  'sockets that rest after each read give all bodies, with TLS too',
+  { skip: noOpenssl },
+  async () => {
+    for (const ends of [{}, { tls }]) {
+      const listener = await listen({ handler, ...ends, limits: { readMsMax: 0 } });
+      const trust = 'tls' in ends ? { tls: { ca: pem('ca.crt') } } : {};
+      const client = connect({ port: listener.address.port, ...trust });
+      const sizes = [3_000_000, 0, 1, 70_000, 3_000_000, 16_384];
+      const answers = sizes.map(
+        (size) =>
+          new Promise<string>((resolve) => {
+            let text = '';
+            client.request('PUT', '/', prepareFields([]), Buffer.alloc(size, 'b'), {
+              onHead: () => undefined,
+              onData: (_stream, bytes, start, end) =>
+                void (text += bytes.toString('latin1', start, end)),
+              onEnd: (_stream, failure) => resolve(failure?.message ?? text),
+            });
+          }),
+      );
+      assert.deepEqual(
+        await Promise.all(answers),
+        sizes.map((size) => `PUT ${size}\n`),
+      );
+      client.destroy();
+      await listener.close(0);
+    }
+  },
+);
+
 test('plain HTTP on a port of TLS is told of', { skip: noOpenssl }, async () => {
   for (const request of ['GET / HTTP/1.1\r\n\r\n', 'POST /x HTTP/1.1\r\n\r\nbody']) {
     const text = await new Promise<string>((resolve) => {
