@@ -1,6 +1,6 @@
 /** Answers of the API server as values for control-plane code. */
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { asStatus, type Status } from '@megaplane/machinery/status';
+import { asStatus, REASONS, type Status } from '@megaplane/machinery/status';
 import { STATUS_NONE, type ClientRequest, type ClientResponse } from './client.ts';
 
 /** Characters of an undecodable answer that are shown in a message. */
@@ -25,6 +25,24 @@ const REASON_BY_CODE: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
+/** The cause by which upstream's clients mark an answer that was no Status. */
+const UNEXPECTED = 'UnexpectedServerResponse';
+
+const GENERAL_TEXTS: Readonly<Record<number, string>> = {
+  400: REASONS.BadRequest.text,
+  401: 'the server has asked for the client to provide credentials',
+  404: REASONS.NotFound.text,
+  405: REASONS.MethodNotAllowed.text,
+  406: REASONS.NotAcceptable.text,
+  409: REASONS.Conflict.text,
+  422: REASONS.Invalid.text,
+  429: REASONS.TooManyRequests.text,
+  503: REASONS.ServiceUnavailable.text,
+  504:
+    'the server was unable to return a response in the time allotted, but may still be ' +
+    'processing the request',
+};
+
 /** A failure that no server described. `code` is `STATUS_NONE` when no answer came. */
 export function madeUpStatus(code: number, message: string): Status {
   const reason = REASON_BY_CODE[code];
@@ -45,7 +63,29 @@ export function statusOf(code: number, bytes: Uint8Array, start: number, end: nu
   const status = asStatus(parse(text));
   if (status !== undefined) return status;
   const shown = text.trim().slice(0, SHOWN_TEXT_MAX);
-  return madeUpStatus(code, shown === '' ? `the server answered ${code}` : shown);
+  const made = madeUpStatus(code, shown === '' ? `the server answered ${code}` : shown);
+  return { ...made, details: { causes: [{ reason: UNEXPECTED, message: shown }] } };
+}
+
+/**
+ * What upstream's clients say of a failure: the server's own words, or general ones, with what was
+ * asked for, where the answer was no Status.
+ */
+export function failureText(code: number, status: Status, verb: string, what: string): string {
+  const cause = status.details?.causes?.find((one) => one.reason === UNEXPECTED);
+  if (cause === undefined) return status.message ?? `the server did not answer (${code})`;
+  return `${generalText(code, cause.message ?? '')} (${verb} ${what})`;
+}
+
+function generalText(code: number, said: string): string {
+  if (code === 403 || code === 415) return said;
+  const known = GENERAL_TEXTS[code];
+  if (known !== undefined) return known;
+  if (code >= 500) {
+    const what = JSON.stringify(said);
+    return `an error on the server (${what}) has prevented the request from succeeding`;
+  }
+  return `the server responded with the status code ${code} but did not return more information`;
 }
 
 function parse(text: string): JsonValue | undefined {

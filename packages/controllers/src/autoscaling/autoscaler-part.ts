@@ -6,6 +6,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { matchesLabels, parseLabelSelector } from '@megaplane/machinery/selectors';
+import type { ClientResponse } from '@megaplane/client/client';
 import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import { ObjectCache } from '../object-cache.ts';
@@ -17,6 +18,9 @@ import { decide, newHistory, remember, type ScalingHistory } from './scaling-rul
 
 const WORKERS = 5;
 const SYNC_MS = 15_000;
+/** Upstream's retries of a conflict. */
+const CONFLICTS_MAX = 5;
+const CONFLICT_MS = 10;
 const PATH = '/apis/autoscaling/v2/horizontalpodautoscalers';
 
 export interface AutoscalerPartOptions extends PartOptions {
@@ -168,8 +172,9 @@ export class AutoscalerPart {
     if (selector === undefined) return undefined;
     const metrics = listAt(look.autoscaler, 'spec', 'metrics').filter(isObject);
     const proposals: Proposal[] = [];
+    const running = numberAt(scale, 'status', 'replicas');
     for (const metric of metrics) {
-      proposals.push(await proposalOf(this.#source, { ...look, selector }, metric));
+      proposals.push(await proposalOf(this.#source, { ...look, selector, running }, metric));
     }
     const good = proposals.filter((one) => one.ok);
     const bad = proposals.filter((one) => !one.ok);
@@ -177,7 +182,8 @@ export class AutoscalerPart {
     look.metrics = proposals.map((one) => (one.ok ? one.status : { type: '' }));
     for (const { reason, text } of bad) this.#tell(look, 'Warning', reason, text);
     const best = good.reduce<(typeof good)[number] | undefined>(
-      (most, one) => (most === undefined || one.replicas > most.replicas ? one : most),
+      (most, one) =>
+        (most?.replicas ?? 0) === 0 || one.replicas > (most?.replicas ?? 0) ? one : most,
       undefined,
     );
     const [first] = bad;
@@ -247,8 +253,7 @@ export class AutoscalerPart {
     scale: JsonObject,
     { replicas, reason }: { readonly replicas: number; readonly reason: string },
   ): Promise<void> {
-    const body = { ...scale, spec: { ...objectAt(scale, 'spec'), replicas } };
-    const answer = await this.#options.client.request({ method: 'PUT', path, body });
+    const answer = await this.#putScale(path, scale, replicas);
     if (!answer.ok) {
       const why = answer.status.message ?? `the server did not answer (${answer.code})`;
       const told = `New size: ${replicas}; reason: ${reason}; error: ${why}`;
@@ -266,6 +271,20 @@ export class AutoscalerPart {
     }
     look.desired = replicas;
     look.isRescaled = true;
+  }
+
+  /** A conflict is one with whoever wrote the target meanwhile: the size is still right. */
+  async #putScale(path: string, scale: JsonObject, replicas: number): Promise<ClientResponse> {
+    const { client } = this.#options;
+    let latest = scale;
+    for (let tries = 1; ; tries++) {
+      const body = { ...latest, spec: { ...objectAt(latest, 'spec'), replicas } };
+      const answer = await client.request({ method: 'PUT', path, body });
+      if (answer.ok || answer.code !== 409 || tries === CONFLICTS_MAX) return answer;
+      await new Promise<void>((resolve) => client.timers.after(CONFLICT_MS, resolve));
+      const read = await this.#source.read(path);
+      if (read.ok) latest = read.value;
+    }
   }
 
   async #write(look: Look): Promise<void> {

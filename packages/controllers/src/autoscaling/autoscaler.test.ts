@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { statusOf } from '@megaplane/client/answer';
 import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
@@ -17,6 +18,7 @@ class ScaledApi extends WorkloadApi {
   /** Processor use of each pod; undefined where nobody serves metrics. */
   use: string | undefined = '100m';
   isScaleRefused = false;
+  conflicts = 0;
 
   memory = '50Mi';
 
@@ -24,12 +26,31 @@ class ScaledApi extends WorkloadApi {
     const [path = ''] = request.path.split('?');
     if (path.endsWith('/scale')) return this.#scale(request);
     if (path.startsWith('/apis/metrics.k8s.io/')) return this.#metrics();
-    if (/^\/apis\/(custom|external)\.metrics/.test(path)) return refusal(404, 'not found');
+    if (/^\/apis\/(custom|external)\.metrics/.test(path)) return this.#foreign(request.path);
     return super.request(request);
+  }
+
+  /** Answers of the custom and external metrics API by a part of their path. */
+  readonly foreign: Map<string, readonly string[] | ClientResponse> = new Map();
+  readonly asked: string[] = [];
+
+  #foreign(path: string): ClientResponse {
+    if (this.foreign.size === 0) return unserved('404 page not found');
+    if (!path.includes('/namespaces/')) {
+      const groupVersion = 'custom.metrics.k8s.io/v1beta2';
+      return found({ kind: 'APIGroup', preferredVersion: { groupVersion } });
+    }
+    this.asked.push(path);
+    const [, answer] = [...this.foreign].find(([part]) => path.includes(part)) ?? [];
+    if (answer === undefined) return unserved('not here');
+    if ('ok' in answer) return answer;
+    const items = answer.map((value, i) => ({ describedObject: { name: `p${i}` }, value }));
+    return found({ kind: 'MetricValueList', items });
   }
 
   #scale({ method, body }: ClientRequest): ClientResponse {
     if (method === 'PUT') {
+      if (this.conflicts-- > 0) return refusal(409, 'the object has been modified');
       if (this.isScaleRefused) return refusal(500, 'the scale is refused');
       this.replicas = numberAt(
         isObject(body as JsonObject) ? (body as JsonObject) : {},
@@ -45,7 +66,7 @@ class ScaledApi extends WorkloadApi {
   }
 
   #metrics(): ClientResponse {
-    if (this.use === undefined) return refusal(404, 'not found');
+    if (this.use === undefined) return unserved('404 page not found');
     const cpu = this.use;
     const items = this.all('/api/v1/pods').map((pod) => ({
       metadata: { name: stringAt(pod, 'metadata', 'name'), namespace: 'default' },
@@ -109,8 +130,13 @@ function refusal(code: number, message: string): ClientResponse {
   return { ok: false, code, status };
 }
 
-async function started(more: JsonObject = {}): Promise<ScaledApi> {
-  const api = new ScaledApi();
+/** As the client tells of an answer that is no Status. */
+function unserved(text: string): ClientResponse {
+  const bytes = Buffer.from(text);
+  return { ok: false, code: 404, status: statusOf(404, bytes, 0, bytes.length) };
+}
+
+async function started(more: JsonObject = {}, api = new ScaledApi()): Promise<ScaledApi> {
   await api.follow();
   startManager(api, ['horizontal-pod-autoscaler-controller']);
   await api.advance(100);
@@ -340,4 +366,112 @@ test('memory is shown in powers of 1024; a container that no pod has is no metri
       'failed to get cpu utilization: did not receive metrics for targeted pods (pods might be ' +
       'unready)',
   );
+});
+
+/** An autoscaler of one metric of another API. */
+async function scaledBy(
+  metric: JsonObject,
+  answers: Readonly<Record<string, readonly string[] | ClientResponse>>,
+  more: JsonObject = {},
+): Promise<ScaledApi> {
+  const api = new ScaledApi();
+  for (const [part, answer] of Object.entries(answers)) api.foreign.set(part, answer);
+  return started({ metrics: [metric], ...more }, api);
+}
+
+const currentMetric = (api: ScaledApi): unknown =>
+  listAt(api.autoscaler(), 'status', 'currentMetrics')[0];
+
+test('metrics of pods count as upstream counts them', async () => {
+  const target = { type: 'AverageValue', averageValue: '500m' };
+  const metric = { name: 'rps', selector: { matchLabels: { b: 'c', a: 'b' } } };
+  const api = await scaledBy({ type: 'Pods', pods: { metric, target } }, { '/rps': ['1', '500m'] });
+  assert.equal(
+    api.asked[0],
+    '/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/rps' +
+      '?labelSelector=app%3Dweb&metricLabelSelector=a%3Db%2Cb%3Dc',
+  );
+  assert.equal(api.replicas, 3);
+  assert.deepEqual(currentMetric(api), {
+    type: 'Pods',
+    pods: { metric, current: { averageValue: '750m' } },
+  });
+  assert(
+    api.events.includes('SuccessfulRescale: New size: 3; reason: pods metric rps above target'),
+  );
+});
+
+test('a metric of an object is a value, or an average over the pods that there are', async () => {
+  const described = { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', name: 'main' };
+  const of = (target: JsonObject, describedObject: JsonObject = described): JsonObject => ({
+    type: 'Object',
+    object: { describedObject, metric: { name: 'q' }, target },
+  });
+  const value = { type: 'Value', value: '100' };
+  const api = await scaledBy(of(value), { '/q': ['150'] });
+  const root = '/apis/custom.metrics.k8s.io/v1beta2/namespaces/default';
+  assert.equal(api.asked[0], `${root}/ingresses.networking.k8s.io/main/q`);
+  assert.equal(api.replicas, 3);
+  assert(api.events.some((one) => one.endsWith('reason: Ingress metric q above target')));
+
+  const average = await scaledBy(of({ type: 'AverageValue', averageValue: '100' }), {
+    '/q': ['310'],
+  });
+  assert.equal(average.replicas, 4);
+  const current = objectAt(average.autoscaler(), 'status');
+  assert.deepEqual(listAt(current, 'currentMetrics')[0], {
+    type: 'Object',
+    object: { describedObject: described, metric: { name: 'q' }, current: { averageValue: '155' } },
+  });
+
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', name: 'ignored' };
+  const whole = await scaledBy(of(value, namespace), { '/q': ['105'] });
+  assert.equal(whole.asked[0], `${root}/metrics/q`);
+  assert.equal(whole.replicas, 2, 'within the tolerance');
+
+  const two = await scaledBy(of(value), { '/q': ['1', '2'] });
+  const text = 'the custom metrics API server returned 2 results when we asked for exactly one';
+  assert(
+    two
+      .condition('ScalingActive')
+      .endsWith(`Ingress on default main/unable to fetch metrics from custom metrics API: ${text}`),
+  );
+});
+
+test('values of an external metric are added up', async () => {
+  const of = (target: JsonObject): JsonObject => ({
+    type: 'External',
+    external: { metric: { name: 'e' }, target },
+  });
+  const value = of({ type: 'Value', value: '100' });
+  const api = await scaledBy(value, { '/e': ['100', '40'] });
+  assert.equal(api.asked[0], '/apis/external.metrics.k8s.io/v1beta1/namespaces/default/e');
+  assert.equal(api.replicas, 3);
+  assert(
+    api.events.includes(
+      'SuccessfulRescale: New size: 3; reason: external metric e(nil) above target',
+    ),
+  );
+  const huge = await scaledBy(value, { '/e': ['9E', '9E'] });
+  assert.equal(huge.replicas, 2, 'what 64 bits do not hold in thousandths is nothing');
+  const average = await scaledBy(of({ type: 'AverageValue', averageValue: '100' }), {
+    '/e': ['330'],
+  });
+  assert.equal(average.replicas, 4);
+  const why = 'unable to fetch metrics from external metrics API';
+  const none = await scaledBy(value, { '/e': [] });
+  assert(none.condition('ScalingActive').endsWith('no metrics returned from external metrics API'));
+  const gone = await scaledBy(value, { '/other': [] });
+  const text = 'the server could not find the requested resource (get e.external.metrics.k8s.io)';
+  assert(gone.condition('ScalingActive').endsWith(`${why}: ${text}`));
+  const said = await scaledBy(value, { '/e': refusal(404, 'no such metric') });
+  assert(said.condition('ScalingActive').endsWith(`${why}: no such metric`));
+});
+
+test('a conflict over the scale is settled at once', async () => {
+  const api = new ScaledApi();
+  api.conflicts = 2;
+  await started({}, api);
+  assert.equal(api.replicas, 4);
+  assert.equal(api.condition('AbleToScale').split(':')[0], 'True SucceededRescale');
 });

@@ -2,7 +2,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { Quantity } from '@megaplane/machinery/quantity';
-import { isForeign, refuseForeign } from './foreign-metrics.ts';
+import { foreignProposal, isForeign } from './foreign-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { countReplicas, targetOf, usesOf } from './replica-count.ts';
 import { toleranceOf } from './scaling-rules.ts';
@@ -17,12 +17,14 @@ export type Proposal =
     }
   | { readonly ok: false; readonly reason: string; readonly text: string; readonly whole: string };
 
-interface Given {
+export interface Given {
   readonly autoscaler: JsonObject;
   readonly namespace: string;
   readonly selector: string;
   /** Replicas that the target is asked for. */
   readonly current: number;
+  /** Replicas that the target says it has. */
+  readonly running: number;
   readonly nowMs: number;
 }
 
@@ -32,7 +34,7 @@ export async function proposalOf(
   metric: JsonObject,
 ): Promise<Proposal> {
   const type = stringAt(metric, 'type');
-  if (isForeign(type)) return refuseForeign(source, given.namespace, type, metric);
+  if (isForeign(type)) return foreignProposal(source, given, type, metric);
   const isContainer = type === 'ContainerResource';
   if (type !== 'Resource' && !isContainer) {
     const text = `unknown metric source type "${type}"`;
