@@ -78,6 +78,12 @@ export class WatchHub implements WatchHome {
     return this.#watchers.size;
   }
 
+  /** Watches that may be shown a change of this object. */
+  countFor(namespace: string, name: string): number {
+    const own = namespace === '' ? undefined : this.#byNamespace.get(namespace);
+    return this.#all.countFor(name) + (own?.countFor(name) ?? 0);
+  }
+
   /** States of objects that shard selectors kept from watches. */
   get filtered(): number {
     let sum = this.#filteredBefore + this.#all.filtered;

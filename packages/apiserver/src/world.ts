@@ -125,6 +125,11 @@ export class World {
     return hub;
   }
 
+  /** Watches that may be shown a change of this object. */
+  watchesOf({ prefix }: Served, namespace: string, name: string): number {
+    return this.#hubs.get(prefix)?.countFor(namespace, name) ?? 0;
+  }
+
   get hubs(): ReadonlyMap<string, WatchHub> {
     const views = [...this.#elsewhere.values()].flatMap((world) => [...world.#hubs]);
     return views.length === 0 ? this.#hubs : new Map([...this.#hubs, ...views]);

@@ -135,7 +135,7 @@ test('a queue is full where no seat is free, and longer where only the processor
     assert.ok(next !== null);
     level.start(next, 1);
   }
-  assert.equal(level.next(1), null);
+  assert.equal(level.fits(1), false);
   assert.equal(level.place(1n, 1), 'queue-full');
 });
 

@@ -285,6 +285,34 @@ test('where no seat is free requests wait for one, and not for ever', () => {
   assert.ok(level.isIdle);
   const metrics = own.ask('', 'GET', '/metrics').text;
   assert.match(metrics, /rejected_requests_total\{[^}]*reason="time-out"\} \d+/);
+  assert.match(metrics, /request_dispatch_no_accommodation_total\{[^}]*global-default"\} \d+/);
+  assert.doesNotMatch(metrics, /request_wait_duration_seconds_count\{[^}]*"exempt"/);
+});
+
+test('watches are counted apart, and for the writes that they are told of', () => {
+  const own = rig();
+  const samples = (sum: number, count: number): void => {
+    const metrics = own.ask('', 'GET', '/metrics').text;
+    const labels = 'flow_schema="global-default",priority_level="global-default"';
+    const name = `apiserver_flowcontrol_watch_count_samples`;
+    assert.ok(metrics.includes(`${name}_sum{${labels}} ${sum}\n`));
+    assert.ok(metrics.includes(`${name}_count{${labels}} ${count}\n`));
+  };
+  const watched = (path: string): void => void own.ask('joe', 'GET', `${path}?watch=true`);
+  own.ask('joe', 'POST', MAPS, { metadata: { name: 'a' } });
+  samples(0, 1);
+  own.settle();
+  watched(MAPS);
+  watched('/api/v1/configmaps');
+  watched('/api/v1/namespaces/kube-system/configmaps');
+  for (const name of ['a', 'b']) {
+    own.ask('joe', 'GET', `${MAPS}?watch=true&fieldSelector=metadata.name%3D${name}`);
+  }
+  own.settle();
+  own.ask('joe', 'DELETE', `${MAPS}/a`);
+  samples(3, 2);
+  const metrics = own.ask('', 'GET', '/metrics').text;
+  assert.match(metrics, /execution_seconds_count\{[^}]*"global-default",type="watch"\} 5\n/);
 });
 
 test('a level that rejects does so when its seats are taken, an exempt one never', () => {

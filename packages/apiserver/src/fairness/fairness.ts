@@ -16,7 +16,7 @@ import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { FlowConfig } from './flow-config.ts';
 import { FlowHashes } from './flow-hashes.ts';
-import { printFlows } from './flow-metrics.ts';
+import { printFlows, RequestKinds } from './flow-metrics.ts';
 import { Ticket } from './flow-queues.ts';
 import type { Held, Route, Waiter } from './held-request.ts';
 import { LeaseFlows, type LeaseFlow } from './lease-flows.ts';
@@ -53,6 +53,7 @@ export class Fairness {
   readonly #retries = new Map<string, RetryAfter>();
   readonly #late: (exchange: Exchange) => void;
   readonly #leaseFlows: LeaseFlows;
+  readonly #kinds: RequestKinds;
   #turnStartMs = 0;
   #isTurnOpen = false;
   #isPumpPlanned = false;
@@ -71,6 +72,7 @@ export class Fairness {
       if (this.#waiting > 0) this.#planPump();
     });
     this.#leaseFlows = new LeaseFlows(this.config, this.#hashes);
+    this.#kinds = new RequestKinds(options.clockMs());
   }
 
   /** Runs `run` now or later, or answers with 429. `verb` as authorizers see it. */
@@ -81,11 +83,13 @@ export class Fairness {
     const isExempt = level.config.type === 'exempt';
     const seats = isExempt ? 1 : this.#estimate.seatsOf(call, verb, served, level.seatsMax);
     series.seats.observe(seats);
+    if (served !== undefined) this.#estimate.countWatches(call, verb, served, series);
     const nowMs = this.#options.clockMs();
     const distinguisher = isExempt ? '' : this.config.distinguish(schema, call);
     const bytes = REQUEST_BYTES + call.body.length;
     const held: Held = {
       waiter: call,
+      verb,
       route,
       distinguisher,
       bytes,
@@ -124,6 +128,7 @@ export class Fairness {
     route.series.seats.observe(1);
     const held: Held = {
       waiter,
+      verb: 'update',
       route,
       distinguisher,
       bytes: REQUEST_BYTES + bytes,
@@ -148,7 +153,7 @@ export class Fairness {
   }
 
   #wait(ticket: Ticket<Held>, nowMs: number): void {
-    const { waiter, route, bytes } = ticket.request;
+    const { waiter, verb, route, bytes } = ticket.request;
     const { level, series } = route;
     const hasRoom = this.#waitingBytes + bytes <= WAITING_BYTES_MAX;
     const place = hasRoom ? level.place(ticket.hash, ticket.seats) : 'queue-full';
@@ -167,6 +172,8 @@ export class Fairness {
     this.#waitingBytes += bytes;
     series.waiting++;
     series.seatsWaiting += ticket.seats;
+    series.hasQueued = true;
+    this.#kinds.of(verb).waiting.add(1, nowMs);
     series.queueLengths.observe(place.waiting);
     this.#planPump();
   }
@@ -174,6 +181,11 @@ export class Fairness {
   #refuse(waiter: Waiter, { level, series }: Route, reason: Refusal, nowMs: number): void {
     level.rejected++;
     series.reject(reason);
+    series.gaveUp.observe(0);
+    this.#sendRefusal(waiter, level, nowMs);
+  }
+
+  #sendRefusal(waiter: Waiter, level: PriorityLevel<Held>, nowMs: number): void {
     let retry = this.#retries.get(level.name);
     if (retry === undefined) this.#retries.set(level.name, (retry = new RetryAfter()));
     retry.drop(nowMs);
@@ -203,7 +215,7 @@ export class Fairness {
       const { waiter, route } = ticket.request;
       if (waiter.exchange.closed || waiter.code !== 0) this.#leave(ticket, nowMs);
       else {
-        this.#unwait(ticket);
+        this.#unwait(ticket, nowMs);
         this.#usageFloor = route.level.usage;
         nowMs = this.#start(ticket, nowMs, ticket.arrivedMs);
         this.#late(waiter.exchange);
@@ -221,6 +233,10 @@ export class Fairness {
       if (level.waiting === 0 || level.usage >= least) continue;
       const ticket = level.next(nowMs);
       if (ticket === null) continue;
+      if (!level.fits(ticket.seats)) {
+        ticket.request.route.series.unaccommodated++;
+        continue;
+      }
       best = ticket;
       least = level.usage;
     }
@@ -232,8 +248,9 @@ export class Fairness {
     return this.#current === null ? [...this.#lingering] : [...this.#lingering, this.#current];
   }
 
-  #unwait(ticket: Ticket<Held>): void {
-    const { route, bytes } = ticket.request;
+  #unwait(ticket: Ticket<Held>, nowMs: number): void {
+    const { verb, route, bytes } = ticket.request;
+    this.#kinds.of(verb).waiting.add(-1, nowMs);
     this.#waiting--;
     this.#waitingBytes -= bytes;
     route.series.waiting--;
@@ -243,22 +260,26 @@ export class Fairness {
   /** The client has gone, or was answered meanwhile. */
   #leave(ticket: Ticket<Held>, nowMs: number): void {
     const { level, series } = ticket.request.route;
-    this.#unwait(ticket);
+    this.#unwait(ticket, nowMs);
     level.drop(ticket, nowMs);
+    // as upstream: whoever waits in vain, for whatever reason, was cancelled by time
     level.cancelled++;
+    level.rejected++;
+    series.reject('time-out');
     series.gaveUp.observe((nowMs - ticket.arrivedMs) / 1000);
   }
 
   /** Runs a request; returns the time after it. */
   #start(ticket: Ticket<Held>, nowMs: number, sinceMs: number): number {
     const held = ticket.request;
-    const { waiter, route } = held;
+    const { waiter, verb, route } = held;
     const { level, series } = route;
     level.start(ticket, nowMs);
     series.dispatched++;
     series.executing++;
     series.seatsInUse += ticket.seats;
-    series.waited.observe((nowMs - sinceMs) / 1000);
+    if (level.config.type !== 'exempt') series.waited.observe((nowMs - sinceMs) / 1000);
+    this.#kinds.of(verb).executing.add(1, nowMs);
     waiter.onDone = () => {
       held.isOver = true;
       if (held.isLingering) this.#finish(ticket, this.#options.clockMs());
@@ -278,7 +299,8 @@ export class Fairness {
   }
 
   #finish(ticket: Ticket<Held>, nowMs: number): void {
-    const { level, series } = ticket.request.route;
+    const { verb, route } = ticket.request;
+    const { level, series } = route;
     const wasLingering = ticket.request.isLingering;
     ticket.request.isLingering = false;
     if (wasLingering) this.#lingering.delete(ticket);
@@ -286,7 +308,9 @@ export class Fairness {
     if (wasLingering) level.linger(nowMs);
     series.executing--;
     series.seatsInUse -= ticket.seats;
-    series.executed.observe((nowMs - ticket.startedMs) / 1000);
+    this.#kinds.of(verb).executing.add(-1, nowMs);
+    const histogram = verb === 'watch' ? series.begun : series.executed;
+    histogram.observe((nowMs - ticket.startedMs) / 1000);
     if (level.waiting > 0) this.#planPump();
   }
 
@@ -302,15 +326,14 @@ export class Fairness {
   #expire(level: PriorityLevel<Held>, nowMs: number): void {
     if (level.waiting === 0) return;
     for (const ticket of level.queues.listWaiting()) {
-      const { waiter, route } = ticket.request;
+      const { waiter } = ticket.request;
       if (waiter.exchange.closed || waiter.code !== 0) {
         this.#leave(ticket, nowMs);
         continue;
       }
       if (nowMs - ticket.arrivedMs < this.#waitMsMax(waiter)) continue;
       this.#leave(ticket, nowMs);
-      level.timedOut++;
-      this.#refuse(waiter, route, 'time-out', nowMs);
+      this.#sendRefusal(waiter, level, nowMs);
     }
   }
 
@@ -322,6 +345,9 @@ export class Fairness {
   }
 
   print(lines: string[]): void {
-    printFlows(lines, this.config.allSeries(), this.config.levels);
+    const nowMs = this.#options.clockMs();
+    const { levels } = this.config;
+    this.#kinds.limitTo(levels.seats, levels.places, nowMs);
+    printFlows(lines, this.config.allSeries(), levels, this.#kinds, nowMs);
   }
 }

@@ -71,7 +71,8 @@ function dumpLevels({ config }: Fairness): string[][] {
       level.executing,
       level.dispatched,
       level.rejected,
-      level.timedOut,
+      // upstream counts those as cancelled, and nothing here
+      0,
       level.cancelled,
     ].map(String),
   ]);
@@ -156,7 +157,7 @@ function requestRow(
   ticket: Ticket<Held>,
   isDetailed: boolean,
 ): string[] {
-  const { waiter, route, distinguisher } = ticket.request;
+  const { waiter, verb, route, distinguisher } = ticket.request;
   const { level, schema } = route;
   const startedMs = waiter.nowMs + ticket.startedMs - ticket.arrivedMs;
   const row = [
@@ -174,7 +175,7 @@ function requestRow(
   if (isDetailed) {
     const { info, identity } = waiter;
     const version = info.group === '' ? info.version : `${info.group}/${info.version}`;
-    row.push(identity.user, info.verb, info.path, info.namespace, info.name);
+    row.push(identity.user, verb, info.path, info.namespace, info.name);
     row.push(version, info.resource, info.subresource);
   }
   return row;

@@ -104,6 +104,10 @@ export class FlowQueues<T> {
   seatsWaiting = 0;
   /** Of all queues. */
   #seatsInUse = 0;
+  /** Where on the meter the last ticket began that had waited, and what the meter said then. */
+  startR = 0;
+  startMeter = 0;
+  hasStarted = false;
 
   constructor(shape: QueueShape) {
     this.shape = shape;
@@ -191,6 +195,19 @@ export class FlowQueues<T> {
     return best;
   }
 
+  /**
+   * Least and most, over the queues with anything waiting, of where on the meter their oldest
+   * request begins; `isDiscounted`: less the guess for what each has running.
+   */
+  nextBounds(isDiscounted: boolean): readonly [number, number] {
+    const waiting = [...this.#queues.values()].filter((queue) => queue.waiting > 0);
+    if (waiting.length === 0) return [this.startR, this.startR];
+    const places = waiting.map(({ nextR, seatsInUse }) => {
+      return isDiscounted ? nextR - seatsInUse * GUESS_MS : nextR;
+    });
+    return [Math.min(...places), Math.max(...places)];
+  }
+
   /** The ticket that `next` gave begins to run. */
   start(ticket: Ticket<T>, nowMs: number): void {
     const { queue } = ticket;
@@ -201,6 +218,9 @@ export class FlowQueues<T> {
     queue.executing++;
     queue.seatsInUse += ticket.seats;
     this.#seatsInUse += ticket.seats;
+    this.hasStarted = true;
+    this.startR = queue.nextR;
+    this.startMeter = this.#meter;
     queue.nextR += ticket.seats * GUESS_MS;
   }
 

@@ -37,6 +37,8 @@ export interface Waiter {
 /** What it asks, and what to do when its time has come. */
 export interface Held {
   readonly waiter: Waiter;
+  /** As authorizers see it. */
+  readonly verb: string;
   readonly route: Route;
   readonly distinguisher: string;
   /** What it costs while it waits. */

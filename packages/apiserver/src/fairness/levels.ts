@@ -23,6 +23,16 @@ export class Levels<T> {
     return this.#all;
   }
 
+  /** Nominal seats of all levels. */
+  get seats(): number {
+    return this.#all.reduce((sum, { nominalSeats }) => sum + nominalSeats, 0);
+  }
+
+  /** As many may wait in the queues of all levels. */
+  get places(): number {
+    return this.#all.reduce((sum, level) => sum + level.places, 0);
+  }
+
   find(name: string): PriorityLevel<T> | undefined {
     return this.#byName.get(name);
   }
@@ -62,13 +72,17 @@ export class Levels<T> {
 
   #share(nowMs: number): void {
     const levels = this.#all;
+    const spare = Math.max(1, Math.round(this.#serverSeats / 10));
+    const allot = (level: PriorityLevel<T>, seats: number): void => {
+      level.allot(seats, spare, nowMs);
+    };
     const total = levels.reduce((sum, { nominalSeats }) => sum + nominalSeats, 0);
     let remaining = total;
     const limited: PriorityLevel<T>[] = [];
     for (const level of levels) {
       level.demand.close(nowMs);
       if (level.config.type === 'exempt') {
-        level.seats = Math.max(level.lowerSeats, level.demand.highWatermark);
+        allot(level, Math.max(level.lowerSeats, level.demand.highWatermark));
         remaining -= level.seats;
       } else limited.push(level);
     }
@@ -80,12 +94,12 @@ export class Levels<T> {
     const wanted = claims.reduce((sum, { lower }) => sum + lower, 0);
     this.fairFraction = 0;
     if (remaining <= lowest) {
-      for (const level of limited) level.seats = level.lowerSeats;
+      for (const level of limited) allot(level, level.lowerSeats);
     } else if (remaining <= wanted) {
       const part = (remaining - lowest) / (wanted - lowest);
       for (const [index, level] of limited.entries()) {
         const more = (claims[index]?.lower ?? 0) - level.lowerSeats;
-        level.seats = level.lowerSeats + Math.round(more * part);
+        allot(level, level.lowerSeats + Math.round(more * part));
       }
     } else {
       // as upstream: out of all seats, though exempt requests may use some of them just now
@@ -93,7 +107,7 @@ export class Levels<T> {
       if (allocation === null) return;
       this.fairFraction = allocation.fairFraction;
       for (const [index, level] of limited.entries()) {
-        level.seats = Math.round(allocation.seats[index] ?? 0);
+        allot(level, Math.round(allocation.seats[index] ?? 0));
       }
     }
   }

@@ -2,6 +2,7 @@
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { FlowQueues, type FlowQueue, type QueueShape, type Ticket } from './flow-queues.ts';
+import { LevelUse } from './level-use.ts';
 import { SeatDemand } from './seat-demand.ts';
 
 /** Share of a level's nominal seats that one request may take. */
@@ -58,6 +59,7 @@ export class PriorityLevel<T> {
   config: LevelConfig;
   readonly queues: FlowQueues<T>;
   readonly demand: SeatDemand;
+  readonly use: LevelUse;
   nominalSeats = 0;
   lowerSeats = 0;
   upperSeats = 0;
@@ -67,10 +69,9 @@ export class PriorityLevel<T> {
   executing = 0;
   /** Processor time used, in milliseconds for each seat: levels take turns by it. */
   usage = 0;
-  /** Requests whose turn came; those refused; those that waited too long; those that left. */
+  /** Requests whose turn came; those refused; those that waited in vain, who are among them. */
   dispatched = 0;
   rejected = 0;
-  timedOut = 0;
   cancelled = 0;
   /** No schema leads here any more: it goes when it is empty. */
   isQuiescing = false;
@@ -79,6 +80,7 @@ export class PriorityLevel<T> {
     this.config = config;
     this.queues = new FlowQueues<T>(config.shape);
     this.demand = new SeatDemand(nowMs);
+    this.use = new LevelUse(nowMs);
   }
 
   get name(): string {
@@ -107,6 +109,18 @@ export class PriorityLevel<T> {
     this.lowerSeats = nominal - lendable;
     this.upperSeats = nominal + borrowable;
     if (this.seats === 0) this.seats = nominal - Math.trunc(lendable / 2);
+  }
+
+  /** The level's seats for the next while; `spare` stands for them where it has none. */
+  allot(seats: number, spare: number, nowMs: number): void {
+    this.seats = seats;
+    this.use.limitTo(seats > 0 ? seats : spare, this.places, nowMs);
+  }
+
+  /** As many may wait in the queues as these are configured. */
+  get places(): number {
+    const { type, shape } = this.config;
+    return type === 'queue' ? shape.queues * shape.lengthMax : 0;
   }
 
   /** The most seats that one request may take. */
@@ -141,11 +155,10 @@ export class PriorityLevel<T> {
     this.#tellDemand(nowMs);
   }
 
-  /** What would run next, if its seats are free. */
+  /** What would run next, where its seats are free. */
   next(nowMs: number): Ticket<T> | null {
     this.queues.pass(nowMs, this.seats);
-    const ticket = this.queues.next();
-    return ticket === null || !this.fits(ticket.seats) ? null : ticket;
+    return this.queues.next();
   }
 
   /** A request begins to run; it may have waited. */
@@ -155,6 +168,7 @@ export class PriorityLevel<T> {
     this.dispatched++;
     this.executing++;
     this.seatsInUse += ticket.seats;
+    this.#tellUse(nowMs);
     this.demand.touch(this.seatsInUse + this.queues.seatsWaiting);
   }
 
@@ -164,6 +178,9 @@ export class PriorityLevel<T> {
     this.executing--;
     this.seatsInUse -= ticket.seats;
     this.queues.finish(ticket, nowMs);
+    // what waited was told of; what came and went within a turn was a peak only
+    if (ticket.queue === null) this.#tellUse(nowMs);
+    else this.#tellDemand(nowMs);
   }
 
   /** A request does not end in the turn in which it began: its seats count from now on. */
@@ -178,7 +195,16 @@ export class PriorityLevel<T> {
     this.#tellDemand(nowMs);
   }
 
+  #tellUse(nowMs: number): void {
+    this.use.executing.set(this.executing, nowMs);
+    this.use.seats.set(this.seatsInUse, nowMs);
+    this.use.waiting.set(this.waiting, nowMs);
+  }
+
   #tellDemand(nowMs: number): void {
-    this.demand.set(this.seatsInUse + this.queues.seatsWaiting, nowMs);
+    const demand = this.seatsInUse + this.queues.seatsWaiting;
+    this.demand.set(demand, nowMs);
+    this.use.demand.set(demand, nowMs);
+    this.#tellUse(nowMs);
   }
 }

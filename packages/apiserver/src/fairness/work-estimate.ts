@@ -2,6 +2,7 @@
 import type { Call } from '../call.ts';
 import { rangeOf, type Served } from '../served.ts';
 import type { World } from '../world.ts';
+import type { FlowSeries } from './flow-metrics.ts';
 
 const SEAT_BYTES = 100_000;
 /** Lists are streamed: so much of one is held at a time at most. */
@@ -10,6 +11,9 @@ const LIST_SEATS_MAX = 100;
 /** Objects whose sizes stand for all of their kind, and for how long. */
 const SAMPLE_ITEMS = 16;
 const SAMPLE_MS = 10_000;
+
+/** What upstream's estimate for writes is made for. */
+const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete']);
 
 interface Sample {
   readonly bytes: number;
@@ -32,6 +36,13 @@ export class WorkEstimate {
     const held = Math.min(count * this.#bytesOf(served, call.nowMs), HELD_BYTES_MAX);
     const seats = Math.ceil(held / SEAT_BYTES);
     return Math.max(1, Math.min(seats, seatsMax, LIST_SEATS_MAX));
+  }
+
+  /** Counts the watches that a write has to be told to. */
+  countWatches({ info }: Call, verb: string, served: Served, series: FlowSeries): void {
+    const { namespace, name, subresource } = info;
+    if (!WRITES.has(verb) || !served.stored || subresource === 'token') return;
+    series.watches.observe(this.#world.at(served).watchesOf(served, namespace, name));
   }
 
   #countOf({ query }: Call, served: Served): number {

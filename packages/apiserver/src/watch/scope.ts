@@ -28,6 +28,8 @@ export class Scope {
   } as const;
   readonly #byLabel = new LabelBuckets<Watcher>();
   size = 0;
+  /** Those of one object each. */
+  #named = 0;
   /** States of objects that shard selectors kept from a watch (upstream's metric). */
   filtered = 0;
 
@@ -35,6 +37,7 @@ export class Scope {
     const { name, filter } = watcher.request;
     this.size++;
     if (name !== '') {
+      this.#named++;
       addTo(this.#byName, name, watcher);
       return;
     }
@@ -55,6 +58,7 @@ export class Scope {
     const { name, filter } = watcher.request;
     this.size--;
     if (name !== '') {
+      this.#named--;
       removeFrom(this.#byName, name, watcher);
       return;
     }
@@ -69,6 +73,13 @@ export class Scope {
     const place = labelPlaceOf(filter.labels);
     if (place === null) this.#everything.delete(watcher);
     else this.#byLabel.delete(watcher, place);
+  }
+
+  /** Watches of everything, and of the object of this name. */
+  countFor(name: string): number {
+    const found = this.#byName.get(name);
+    const own = found === undefined ? 0 : found instanceof Set ? found.size : 1;
+    return this.size - this.#named + own;
   }
 
   /** True where the tables by name are in use, which need the event's name. */
