@@ -100,6 +100,13 @@ export class Bell {
     this.ring({ event: 'podAdded', pod: view.podAt(id) }, 'AssignedPodAdd', nowMs);
   }
 
+  /** A pod with a node has other labels; `before` is null where nobody would have asked. */
+  podChanged(id: number, before: PodInfo | null, nowMs: number): void {
+    if (before === null) return void this.#options.queue.changes++;
+    const after = this.#options.view.podAt(id);
+    this.ring({ event: 'podChanged', before, after }, 'AssignedPodUpdatePodLabel', nowMs);
+  }
+
   /** A pod, as it was, has left a node; it is null where nobody would ask. */
   podRemoved(pod: PodInfo | null, node: number, nowMs: number): void {
     this.#roomOn(node, pod, nowMs, Infinity);
@@ -122,6 +129,7 @@ export class Bell {
 
   #ring(change: ClusterChange, label: string, nowMs: number, priorityMax: number): void {
     const { queue, view, objects, identities, pods } = this.#options;
+    if (!queue.waiting.hopesFor(change.event)) return void queue.changes++;
     const known = new Map<number, PodInfo>();
     const podAt = (id: number): PodInfo => {
       const pod = known.get(id) ?? view.podAt(id);

@@ -2,6 +2,7 @@
 import type { Identities } from './identities.ts';
 import type { NodeTable } from './node-table.ts';
 import type { Placement } from './placement.ts';
+import type { PodFacts } from './pod-facts.ts';
 import { PLACE, type PodTable } from './pod-table.ts';
 import type { TermWatch } from './term-watch.ts';
 
@@ -57,13 +58,18 @@ export class Occupancy {
   }
 
   /** A placed pod gets other labels: those who count pods by labels must hear of it. */
-  rename(id: number, setIdentity: () => void): void {
-    const { pods, nodes, placement } = this.#options;
-    placement.count(id, -1);
-    this.#uncountSibling(id);
-    setIdentity();
-    placement.count(id, 1);
-    this.#countSibling(id);
+  rename(id: number, facts: PodFacts, setIdentity: () => void): void {
+    const { pods, nodes, placement, terms } = this.#options;
+    const isOfClass = pods.podClass.get(id) === facts.podClass;
+    if (isOfClass && pods.namespace.get(id) === facts.namespace) {
+      terms.counters.relabel(id, setIdentity);
+    } else {
+      placement.count(id, -1);
+      this.#uncountSibling(id);
+      setIdentity();
+      placement.count(id, 1);
+      this.#countSibling(id);
+    }
     nodes.log.append(pods.node.get(id));
   }
 

@@ -5,16 +5,24 @@ import type { NodeObject, PodObject } from './objects.ts';
 import { PLACE } from './pod-table.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 
+const HOST = 'kubernetes.io/hostname';
+
 /** A machine with names for rows, and a transcript of what it does. */
 class Bench {
   readonly keys = new Map<number, string>();
   readonly core: SchedulerCore;
   readonly lines: string[] = [];
   nowMs = 0;
+  /** How often a pod was made an object of, for which its name is asked. */
+  named = 0;
   #rows = 0;
 
   constructor(seed = 1) {
-    this.core = new SchedulerCore({ seed, keyOf: (id) => this.keys.get(id) ?? '' });
+    const keyOf = (id: number): string => {
+      this.named++;
+      return this.keys.get(id) ?? '';
+    };
+    this.core = new SchedulerCore({ seed, keyOf });
   }
 
   node(name: string, cpu = '1', change: Partial<NodeObject['spec']> = {}): void {
@@ -313,6 +321,29 @@ test('pods of a known class give no number a new meaning', () => {
   for (let index = 0; index < 10; index++) bench.pod(`p${index}`, '1');
   bench.run(2);
   assert.deepEqual(epochs(), before);
+});
+
+test('labels that a binding brings are counted, and make no object of the pod', () => {
+  const bench = new Bench();
+  bench.node('n', '9');
+  bench.node('m', '9');
+  const rule = { labelSelector: { matchLabels: { zone: 'a' } }, topologyKey: HOST };
+  const affinity = {
+    podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [rule] },
+  };
+  const apart = bench.pod('apart', '1', { affinity });
+  const plain = bench.pod('plain', '1', { nodeSelector: { [HOST]: 'n' } });
+  assert.equal(bench.run(0).at(-1), 'plain -> n');
+  bench.core.podGone(apart, 0);
+  const bound = podObject('plain', '1', { nodeSelector: { [HOST]: 'n' }, nodeName: 'n' });
+  const { named } = bench;
+  bench.see(plain, { ...bound, metadata: { ...bound.metadata, labels: { zone: 'a' } } });
+  assert.equal(bench.named, named);
+  bench.pod('second', '1', { affinity, nodeSelector: { [HOST]: 'n' } });
+  bench.pod('third', '1', { affinity });
+  const [second, third] = bench.run(0);
+  assert.match(second ?? '', /^second: 0\/2 nodes are available: 1 .* anti-affinity rules/);
+  assert.equal(third, 'third -> m');
 });
 
 test('a node without a zone is in no domain of its own, whatever runs on it', () => {

@@ -577,10 +577,10 @@ export class SchedulerCore {
       pods.labels.get(id) === facts.labels &&
       pods.namespace.get(id) === facts.namespace;
     if (isSame) return this.#setIdentity(id, facts);
-    const before = this.#view.podAt(id);
-    this.#occupancy.rename(id, () => this.#setIdentity(id, facts));
-    const after = this.#view.podAt(id);
-    this.#bell.ring({ event: 'podChanged', before, after }, 'AssignedPodUpdatePodLabel', nowMs);
+    // A binding brings labels of the node: that is every pod, and mostly nobody waits for it.
+    const before = this.#bell.isHeard('podChanged') ? this.#view.podAt(id) : null;
+    this.#occupancy.rename(id, facts, () => this.#setIdentity(id, facts));
+    this.#bell.podChanged(id, before, nowMs);
   }
 
   #setIdentity(id: number, facts: PodFacts | null): void {

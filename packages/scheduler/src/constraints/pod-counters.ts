@@ -143,6 +143,33 @@ export class PodCounters {
     this.#count(id, delta, true);
   }
 
+  /** A placed pod gets other labels, and nothing else: mostly who counts it stays the same. */
+  relabel(id: number, setLabels: () => void): void {
+    const placed = this.#placed;
+    const { labels, node, counted } = this.#pods;
+    const before = this.#countersOf(id);
+    placed.set(labels.get(id), placed.get(labels.get(id)) - 1);
+    setLabels();
+    placed.set(labels.get(id), placed.get(labels.get(id)) + 1);
+    const after = this.#countersOf(id);
+    if (before === after) return;
+    const isLeaving = counted.get(id) === 0;
+    const change = (
+      counter: RuledCounter,
+      others: readonly RuledCounter[],
+      delta: number,
+    ): void => {
+      if (others.includes(counter) || (isLeaving && counter.rule.isWithoutLeaving)) return;
+      counter.add(node.get(id), delta);
+    };
+    for (const counter of before) change(counter, after, -1);
+    for (const counter of after) change(counter, before, 1);
+  }
+
+  #countersOf(id: number): readonly RuledCounter[] {
+    return this.#counters.size === 0 ? NONE : this.#matchingOf(id);
+  }
+
   #count(id: number, delta: 1 | -1, isStaying: boolean): void {
     if (this.#counters.size === 0) return;
     const matching = this.#matchingOf(id);
