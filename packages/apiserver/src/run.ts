@@ -21,9 +21,7 @@ import { parseDuration } from './etcd/etcd-options.ts';
 import { probeLocally } from './debugging/local-probe.ts';
 import { V8Profiler } from './debugging/v8-profiler.ts';
 import { openStorage, type OpenStorage, type StorageFlags } from './open-storage.ts';
-import { Audit } from './operations/audit.ts';
-import { AuditLog, openPolicy, type AuditFlags } from './operations/audit-log.ts';
-import type { AuditPolicy } from './operations/audit-policy.ts';
+import { openAudit, type AuditFlags, type AuditService } from './operations/audit-flags.ts';
 import { readLimits, readsFairness, type LimitFlags } from './operations/limits.ts';
 import { processMetrics } from './operations/process-metrics.ts';
 import { reloadCertificates } from './operations/reload.ts';
@@ -120,7 +118,7 @@ async function serve(
 ): Promise<ApiserverService> {
   const { storage, embedded, failure } = opened;
   const address = advertised(options.bindAddress);
-  const { server, auditLog, webhooks } = await makeServer(options, pki, storage, address);
+  const { server, audit, webhooks } = await makeServer(options, pki, storage, address);
   const listeners = await openListeners(options, pki, server);
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
@@ -161,8 +159,8 @@ async function serve(
         ...listeners.map((listener) => listener.close(DRAIN_MS)),
         etcd?.close(DRAIN_MS),
       ]);
+      await audit?.close();
       webhooks.close();
-      auditLog?.close();
       await storage.close();
     },
   };
@@ -202,7 +200,7 @@ function openAggregation(world: World, pki: Pki, options: ApiserverOptions): voi
 
 interface Made {
   readonly server: ApiServer;
-  readonly auditLog: AuditLog | null;
+  readonly audit: AuditService | null;
   readonly webhooks: WebhookPool;
 }
 
@@ -215,11 +213,8 @@ async function makeServer(
 ): Promise<Made> {
   const signing = signerOptions(options, await pki.tokenKey);
   const signer = new TokenSigner(signing.key, signing.options);
-  const policy = openPolicy(options);
-  const auditLog =
-    policy === null ? null : new AuditLog(options, (message) => options.log('error', message));
-  const auditor = auditLog === null ? null : auditorOf(policy, auditLog);
   const webhooks = new WebhookPool();
+  const audit = openAudit(options, { caller: webhooks, log: options.log });
   const pieces = new Pieces(
     (work) => setImmediate(work),
     () => performance.now(),
@@ -260,7 +255,7 @@ async function makeServer(
     clockMs: readsFairness(options) ? (): number => performance.now() : null,
     tracking: {
       ...readLimits(options),
-      auditor,
+      auditor: audit?.auditor ?? null,
       log: (message) => options.log('warn', message),
     },
     relay: openRelay(options, pki.kubeletClient, pki.frontProxy),
@@ -273,12 +268,8 @@ async function makeServer(
   server.parts.metrics.addSource((lines) => {
     for (const webhook of authorizers) webhook.print(lines);
   });
-  if (auditor !== null) auditLog?.addTo(server.parts.metrics, auditor.levels);
-  return { server, auditLog, webhooks };
-}
-
-function auditorOf(policy: AuditPolicy | null, log: AuditLog): Audit | null {
-  return policy === null ? null : new Audit(policy, log.write, () => Date.now());
+  audit?.addTo(server.parts.metrics);
+  return { server, audit, webhooks };
 }
 
 async function openListeners(

@@ -193,7 +193,10 @@ export class ApiServer {
       auditor?.refused(call);
       return;
     }
-    this.parts.tracker.track(call, () => this.#route(call));
+    this.parts.tracker.track(call, (isLater) => {
+      this.#route(call);
+      if (isLater) this.late(exchange);
+    });
   }
 
   /** Whether one may ask for a path without saying who one is. */

@@ -63,7 +63,7 @@ test('a webhook is asked what nobody before it allows, and its answer is remembe
   const asked = model.ask('GET', `${MAPS}/a`, undefined, 'jane');
   assert.equal(asked.status, 0, 'it waits');
   assert.equal(hook.calls[0]?.target.authority, 'hook.example:8443');
-  assert.equal(hook.calls[0].target.path, '/authz');
+  assert.equal(hook.calls[0].target.path, '/authz?timeout=30s');
   assert.equal(hook.calls[0].target.credential?.token, 'secret');
   const body = hook.answer(review({ allowed: true }));
   assert.deepEqual(body['spec'], {

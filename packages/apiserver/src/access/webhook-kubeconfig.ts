@@ -6,6 +6,9 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { WebhookTarget } from '../admission/webhook-call.ts';
 
+/** Upstream's client tells how long it waits (`LoadKubeconfig`). */
+const TIMEOUT = 'timeout=30s';
+
 /** Reads a file; relative names are of the kubeconfig's folder. Throws like `readFileSync`. */
 export type FileReader = (path: string) => string;
 
@@ -20,8 +23,8 @@ export function readWebhookKubeconfig(value: JsonValue, readFile: FileReader): W
   const cluster = objectAt(named(value, 'clusters', stringAt(about, 'cluster')), 'cluster');
   const server = stringAt(cluster, 'server');
   if (server === '') throw new Error('the kubeconfig has no cluster with a server');
-  const url = new URL(server);
-  if (url.protocol !== 'https:') throw new Error(`the webhook ${server} must be reached by https`);
+  const url = urlOf(server, cluster);
+  const isPlain = url.protocol === 'http:';
   const user = objectAt(named(value, 'users', stringAt(about, 'user')), 'user') ?? null;
   const host = url.hostname.replaceAll(/[[\]]/g, '');
   const own = stringAt(cluster, 'tls-server-name');
@@ -34,10 +37,12 @@ export function readWebhookKubeconfig(value: JsonValue, readFile: FileReader): W
   const tokenFile = stringAt(user, 'tokenFile');
   return {
     host,
-    port: Number(url.port === '' ? '443' : url.port),
+    port: Number(url.port === '' ? (isPlain ? '80' : '443') : url.port),
+    isPlain,
+    isInsecure: cluster?.['insecure-skip-tls-verify'] === true,
     serverName: own === '' ? host : own,
     authority: url.host,
-    path: url.pathname + url.search,
+    path: `${url.pathname}${url.search === '' ? '?' : `${url.search}&`}${TIMEOUT}`,
     caBundle: text(cluster, 'certificate-authority'),
     credential: {
       certificate: text(user, 'client-certificate'),
@@ -45,6 +50,22 @@ export function readWebhookKubeconfig(value: JsonValue, readFile: FileReader): W
       token: tokenFile === '' ? stringAt(user, 'token') : readFile(tokenFile).trim(),
     },
   };
+}
+
+/** Upstream's `DefaultServerURL`: what names no scheme is plain, unless it says whom to trust. */
+function urlOf(server: string, cluster: JsonObject | undefined): URL {
+  const trusts = [
+    'certificate-authority',
+    'certificate-authority-data',
+    'insecure-skip-tls-verify',
+  ];
+  const isSecure = trusts.some((name) => cluster?.[name] !== undefined);
+  const hasScheme = server.includes('://');
+  const url = URL.parse(hasScheme ? server : `${isSecure ? 'https' : 'http'}://${server}`);
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error(`the webhook's server ${server} is no URL of http or https`);
+  }
+  return url;
 }
 
 function named(value: JsonObject, list: string, name: string): JsonValue {

@@ -261,7 +261,7 @@ test('ImagePolicyWebhook asks about images once, and refuses in the words of the
   answer = null;
   assert.equal(
     messageOf(model.expect(403, 'POST', PODS, podOf('p'))),
-    'pods "p" is forbidden: Post "https://images.example/policy": EOF',
+    'pods "p" is forbidden: Post "https://images.example/policy?timeout=30s": EOF',
   );
   start(true).expect(201, 'POST', PODS, podOf('p'));
   assert.throws(

@@ -22,6 +22,10 @@ export interface WebhookTarget {
   readonly caBundle: string;
   /** Who this server is there; absent where it is nobody. */
   readonly credential?: WebhookCredential;
+  /** Without TLS. */
+  readonly isPlain?: boolean;
+  /** Any certificate is taken. */
+  readonly isInsecure?: boolean;
 }
 
 /** A client certificate in PEM, a bearer token, or both; '' where there is none. */
@@ -85,7 +89,11 @@ export function callWebhook(
   const startMs = edge.nowMs();
   const timed = `timeout=${webhook.timeoutSeconds}s`;
   const finish = (called: Called, code: number, why: string): void => {
-    metrics.count(type, name, write.operation, called, code, edge.nowMs() - startMs, why);
+    const tookMs = edge.nowMs() - startMs;
+    metrics.count(type, name, write.operation, called, code, tookMs, why);
+    const isMutating = type === 'admit';
+    const part = `${isMutating ? 'mutating' : 'validating'}-webhook`;
+    write.call.record?.noteLatency(part, tookMs, !isMutating);
     then(called);
   };
   const fail = (why: string, code: number): void => {

@@ -10,7 +10,7 @@ import type {
   PreparedFields,
   ResponseSink,
 } from '@megaplane/wire/client';
-import { connect } from '@megaplane/wire/connect';
+import { connect, type ConnectTls } from '@megaplane/wire/connect';
 import type { FieldList } from '@megaplane/wire/exchange';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
 
@@ -79,12 +79,16 @@ export class WebhookPool implements WebhookCaller {
   #originOf(target: WebhookTarget): Origin {
     const { host, port, serverName, caBundle, credential } = target;
     const token = credential?.token ?? '';
-    const key = `${host} ${port} ${serverName} ${caBundle} ${credential?.certificate} ${token}`;
+    const ways = `${target.isPlain === true} ${target.isInsecure === true}`;
+    const name = `${host} ${port} ${serverName} ${caBundle} ${ways}`;
+    const key = `${name} ${credential?.certificate} ${token}`;
     let origin = this.#origins.get(key);
     if (origin === undefined) {
       const fields =
         token === '' ? FIELDS : prepareFields([...FIELD_LIST, 'authorization', `Bearer ${token}`]);
-      origin = { target, fields, protocol: 'h2', connections: [] };
+      // without TLS nobody can say that they speak HTTP/2
+      const protocol = target.isPlain === true ? 'h1' : 'h2';
+      origin = { target, fields, protocol, connections: [] };
       if (this.#origins.size >= ORIGINS_MAX) this.#dropOldest();
     } else {
       this.#origins.delete(key);
@@ -136,22 +140,27 @@ export class WebhookPool implements WebhookCaller {
     if (origin.protocol === 'h1' && serial.length >= CONNECTIONS_MAX) {
       return serial.reduce((best, one) => (one.inFlight < best.inFlight ? one : best));
     }
-    const { host, port, serverName, authority, caBundle, credential } = origin.target;
-    const hasOwn = credential !== undefined && credential.certificate !== '';
+    const { host, port, authority, isPlain } = origin.target;
     const made = connect({
       host,
       port,
       authority,
       protocol: origin.protocol,
-      tls: {
-        servername: serverName,
-        ...(caBundle === '' ? {} : { ca: caBundle }),
-        ...(hasOwn ? { cert: credential.certificate, key: credential.key } : {}),
-      },
+      ...(isPlain === true ? {} : { tls: tlsOf(origin.target) }),
     });
     origin.connections.push(made);
     return made;
   }
+}
+
+function tlsOf({ serverName, caBundle, credential, isInsecure }: WebhookTarget): ConnectTls {
+  const hasOwn = credential !== undefined && credential.certificate !== '';
+  return {
+    servername: serverName,
+    insecure: isInsecure === true,
+    ...(caBundle === '' ? {} : { ca: caBundle }),
+    ...(hasOwn ? { cert: credential.certificate, key: credential.key } : {}),
+  };
 }
 
 /** One call: collects the answer, and gives up when told. */

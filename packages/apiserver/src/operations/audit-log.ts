@@ -1,16 +1,17 @@
 // shell: files of the audit log
 /**
- * `--audit-log-path`: lines are gathered for a turn and written at its end. A file that is full is
- * put aside under a name with its time (as lumberjack names them); old ones go.
+ * `--audit-log-path`: lines are gathered for a turn and written at its end, or at once where a
+ * request must know. A file that is full is put aside under a name with its time (as lumberjack
+ * names them); old ones go.
  */
 import {
   closeSync,
   createReadStream,
   createWriteStream,
+  existsSync,
   fstatSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   unlinkSync,
   writeSync,
@@ -18,74 +19,62 @@ import {
 import { basename, dirname, extname, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { parse } from 'yaml';
-import type { JsonValue } from '@megaplane/machinery/json-value';
-import type { Metrics } from '../metrics.ts';
-import { readPolicy, type AuditPolicy } from './audit-policy.ts';
+import { makeDirectory } from '@megaplane/base/directory';
+import type { AuditBackend, AuditFaults, Told } from './audit-backends.ts';
+import type { AuditEvent } from './audit-event.ts';
 
 const MEGABYTE: number = 1024 * 1024;
 const DAY_MS = 86_400_000;
 /** Lines that wait to be written; more are lost, and counted. */
 const WAITING_BYTES_MAX: number = 64 * MEGABYTE;
 
-/** Texts and numbers as given on the command line. */
-export interface AuditFlags {
-  readonly auditPolicyFile?: string;
-  /** `-` is standard output. */
-  readonly auditLogPath?: string;
-  /** Megabytes. */
-  readonly auditLogMaxsize?: number;
-  readonly auditLogMaxbackup?: number;
-  /** Days. */
-  readonly auditLogMaxage?: number;
-  /** Files that are put aside are packed by gzip. */
-  readonly auditLogCompress?: boolean;
-}
-
 /** What upstream does where nothing is said. */
 const SIZE_MEGABYTES = 100;
 const BACKUPS = 100;
 const AGE_DAYS = 366;
 
-/** The policy, or null where there is none. Throws an Error that names the flag. */
-export function openPolicy({ auditPolicyFile, auditLogPath }: AuditFlags): AuditPolicy | null {
-  if (auditPolicyFile === undefined) {
-    if (auditLogPath === undefined) return null;
-    throw new Error('--audit-log-path needs --audit-policy-file, which says what is written down');
-  }
-  try {
-    return readPolicy(parse(readFileSync(auditPolicyFile, 'utf8')) as JsonValue);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`--audit-policy-file: ${auditPolicyFile}: ${why}`, { cause: error });
-  }
+export interface AuditLogOptions {
+  /** `-` is standard output. */
+  readonly path: string;
+  readonly sizeMegabytesMax?: number | undefined;
+  readonly backupsMax?: number | undefined;
+  readonly ageDaysMax?: number | undefined;
+  /** Files that are put aside are packed by gzip. */
+  readonly isCompressed?: boolean | undefined;
+  /** One line of text for each event in place of JSON. */
+  readonly isLegacy?: boolean | undefined;
+  /** Whoever gives an event is told after it was written. */
+  readonly isStrict?: boolean | undefined;
 }
 
-export class AuditLog {
+export class AuditLog implements AuditBackend {
   readonly #path: string;
   readonly #bytesMax: number;
   readonly #backupsMax: number;
   readonly #ageMsMax: number;
   readonly #isCompressed: boolean;
-  readonly #log: (message: string) => void;
+  readonly #isLegacy: boolean;
+  readonly #isStrict: boolean;
+  readonly #faults: AuditFaults;
   #file: number;
   #size: number;
-  #waiting: string[] = [];
+  #waiting: AuditEvent[] = [];
   #waitingBytes = 0;
   #isDue = false;
-  /** Events that could not be written. */
-  lost = 0;
-  written = 0;
 
-  constructor(flags: AuditFlags, log: (message: string) => void) {
-    this.#path = flags.auditLogPath ?? '-';
-    this.#bytesMax = (flags.auditLogMaxsize ?? SIZE_MEGABYTES) * MEGABYTE;
-    this.#backupsMax = flags.auditLogMaxbackup ?? BACKUPS;
-    this.#ageMsMax = (flags.auditLogMaxage ?? AGE_DAYS) * DAY_MS;
-    this.#isCompressed = flags.auditLogCompress === true;
-    this.#log = log;
+  constructor(options: AuditLogOptions, faults: AuditFaults) {
+    this.#path = options.path;
+    this.#bytesMax = (options.sizeMegabytesMax ?? SIZE_MEGABYTES) * MEGABYTE;
+    this.#backupsMax = options.backupsMax ?? BACKUPS;
+    this.#ageMsMax = (options.ageDaysMax ?? AGE_DAYS) * DAY_MS;
+    this.#isCompressed = options.isCompressed === true;
+    this.#isLegacy = options.isLegacy === true;
+    this.#isStrict = options.isStrict === true;
+    this.#faults = faults;
     try {
+      if (this.#path !== '-') makeDirectory(dirname(this.#path));
       this.#file = this.#open();
+      if (this.#path !== '-') this.#prune();
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new Error(`--audit-log-path: cannot be written (${why})`, { cause: error });
@@ -97,52 +86,88 @@ export class AuditLog {
     return this.#path === '-' ? 1 : openSync(this.#path, 'a', 0o600);
   }
 
-  /** Takes one line. */
-  readonly write = (line: string): void => {
-    if (this.#waitingBytes + line.length > WAITING_BYTES_MAX) {
-      this.lost++;
+  take(events: readonly AuditEvent[], told: Told): void {
+    for (const event of events) {
+      const bytes = event.text.length;
+      if (this.#waitingBytes + bytes > WAITING_BYTES_MAX) {
+        this.#faults.report('log', 'too many events wait for the disk', [event]);
+        continue;
+      }
+      this.#waiting.push(event);
+      this.#waitingBytes += bytes;
+    }
+    if (this.#isStrict) {
+      told(this.#flush());
       return;
     }
-    this.#waiting.push(line);
-    this.#waitingBytes += line.length;
+    told(true);
     if (this.#isDue) return;
     this.#isDue = true;
-    setImmediate(() => this.flush());
-  };
+    setImmediate(() => this.#flush());
+  }
 
-  /** Writes what waits. */
-  flush(): void {
+  /** Writes what waits; whether all of it is written. */
+  #flush(): boolean {
     this.#isDue = false;
-    const lines = this.#waiting;
-    if (lines.length === 0) return;
+    const events = this.#waiting;
     this.#waiting = [];
     this.#waitingBytes = 0;
-    const bytes = Buffer.from(lines.join(''));
+    let isKept = true;
+    for (let next = 0; next < events.length;) {
+      const from = next;
+      const lines: string[] = [];
+      let length = 0;
+      for (; next < events.length; next++) {
+        const event = events[next];
+        const line = event === undefined ? '' : this.#lineOf(event);
+        const own = Buffer.byteLength(line);
+        if (lines.length > 0 && this.#isFullWith(length + own)) break;
+        lines.push(line);
+        length += own;
+      }
+      isKept = this.#write(Buffer.from(lines.join('')), events.slice(from, next)) && isKept;
+    }
+    return isKept;
+  }
+
+  #lineOf(event: AuditEvent): string {
+    return this.#isLegacy ? `${event.line}\n` : event.text;
+  }
+
+  #isFullWith(more: number): boolean {
+    return this.#path !== '-' && this.#bytesMax !== 0 && this.#size + more > this.#bytesMax;
+  }
+
+  #write(bytes: Buffer, events: readonly AuditEvent[]): boolean {
     try {
-      this.#rotate(bytes.length);
+      if (this.#path !== '-' && this.#bytesMax !== 0 && bytes.length > this.#bytesMax) {
+        throw new Error(`write length ${bytes.length} exceeds maximum file size ${this.#bytesMax}`);
+      }
+      if (this.#size > 0 && this.#isFullWith(bytes.length)) this.#rotate();
       for (let at = 0; at < bytes.length;) at += writeSync(this.#file, bytes, at);
       this.#size += bytes.length;
-      this.written += lines.length;
+      return true;
     } catch (error) {
-      this.lost += lines.length;
-      const why = error instanceof Error ? error.message : String(error);
-      this.#log(`--audit-log-path: ${lines.length} events could not be written: ${why}`);
+      this.#faults.report('log', error instanceof Error ? error.message : String(error), events);
+      return false;
     }
   }
 
-  #rotate(more: number): void {
-    if (this.#path === '-' || this.#bytesMax === 0 || this.#size === 0) return;
-    if (this.#size + more <= this.#bytesMax) return;
+  #rotate(): void {
     const extension = extname(this.#path);
-    const time = new Date().toISOString().replaceAll(':', '-').replace('Z', '');
     const stem = this.#path.slice(0, this.#path.length - extension.length);
     closeSync(this.#file);
-    const aside = `${stem}-${time}${extension}`;
+    let nowMs = Date.now();
+    let aside = `${stem}-${timeName(nowMs)}${extension}`;
+    // several may fill up within a millisecond
+    while (existsSync(aside) || existsSync(`${aside}.gz`)) {
+      aside = `${stem}-${timeName(++nowMs)}${extension}`;
+    }
     renameSync(this.#path, aside);
     this.#file = this.#open();
     this.#size = 0;
     if (this.#isCompressed) this.#compress(aside);
-    this.#prune(`${basename(stem)}-`, extension);
+    this.#prune();
   }
 
   /** Beside the requests: a full file is of a hundred megabytes. */
@@ -150,15 +175,18 @@ export class AuditLog {
     const packed = createWriteStream(`${file}.gz`, { mode: 0o600 });
     pipeline(createReadStream(file), createGzip(), packed, (error) => {
       if (error === null || error === undefined) unlinkSync(file);
-      else this.#log(`--audit-log-compress: ${file}: ${error.message}`);
+      else this.#faults.report('log', `${file} cannot be packed: ${error.message}`, []);
     });
   }
 
-  #prune(prefix: string, extension: string): void {
+  #prune(): void {
     const dir = dirname(this.#path);
+    const extension = extname(this.#path);
+    const prefix = `${basename(this.#path, extension)}-`;
     const ends = [extension, `${extension}.gz`];
     const old = readdirSync(dir)
       .filter((name) => name.startsWith(prefix) && ends.some((end) => name.endsWith(end)))
+      .filter((name) => !Number.isNaN(timeIn(name.slice(prefix.length))))
       .sort((a, b) => (a < b ? 1 : -1));
     for (const [index, name] of old.entries()) {
       const isTooMany = this.#backupsMax > 0 && index >= this.#backupsMax;
@@ -167,29 +195,18 @@ export class AuditLog {
     }
   }
 
-  /** Counts under upstream's names. */
-  addTo(metrics: Metrics, levels: ReadonlyMap<string, number>): void {
-    metrics.addSource((lines) => {
-      lines.push('# TYPE apiserver_audit_level_total counter');
-      for (const [level, count] of levels) {
-        lines.push(`apiserver_audit_level_total{level="${level}"} ${count}`);
-      }
-      lines.push(
-        '# TYPE apiserver_audit_event_total counter',
-        `apiserver_audit_event_total ${this.written}`,
-        '# TYPE apiserver_audit_error_total counter',
-        `apiserver_audit_error_total{plugin="log"} ${this.lost}`,
-      );
-    });
-  }
-
-  close(): void {
-    this.flush();
+  close(): Promise<void> {
+    this.#flush();
     if (this.#path !== '-') closeSync(this.#file);
+    return Promise.resolve();
   }
 }
 
-/** When a file was put aside, by its name; names that tell nothing are never too old. */
+function timeName(ms: number): string {
+  return new Date(ms).toISOString().replaceAll(':', '-').replace('Z', '');
+}
+
+/** When a file was put aside, by its name; NaN: it is another's. */
 function timeIn(text: string): number {
   const [, day, hour, minute, second] =
     /^(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d\.\d+)/.exec(text) ?? [];

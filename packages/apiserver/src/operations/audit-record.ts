@@ -33,6 +33,8 @@ export class AuditRecord {
   /** The object, patch or options that were sent; undefined: none that was understood. */
   sent: JsonValue | undefined;
   named: Named | null = null;
+  /** Milliseconds that parts of the server took for the request, by upstream's names. */
+  readonly latencies: Map<string, number> = new Map();
   #pieces: Uint8Array[] = [];
   #bytes = 0;
 
@@ -80,6 +82,12 @@ export class AuditRecord {
     } catch {
       this.sent = fromYaml(text);
     }
+  }
+
+  /** Parts that come one after the other add up; of those at once the longest counts. */
+  noteLatency(name: string, ms: number, isShared: boolean): void {
+    const before = this.latencies.get(name) ?? 0;
+    this.latencies.set(name, isShared ? Math.max(before, ms) : before + ms);
   }
 
   /** Bytes of the answer, as they would be without compression. */

@@ -30,7 +30,13 @@ function audited(...rules: readonly JsonObject[]) {
   const known = { user: 'u', uid: '', groups: ['g'], extra: {}, isMaster: false };
   const auditor = new Audit(
     policy,
-    (line) => void lines.push(line),
+    {
+      take: (events, told) => {
+        lines.push(...events.map(({ text }) => text));
+        told(true);
+      },
+      close: () => Promise.resolve(),
+    },
     () => 1_000_500,
   );
   const api = createApiServer({

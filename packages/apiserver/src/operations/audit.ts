@@ -1,9 +1,12 @@
 /** Writes down requests as the policy says, in upstream's form (audit.k8s.io/v1 Event). */
 import { isIP } from 'node:net';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { formatMicroTime } from '@megaplane/machinery/times';
+import { formatDuration, formatMicroTime } from '@megaplane/machinery/times';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
+import type { Metrics } from '../metrics.ts';
+import type { AuditBackend, Told } from './audit-backends.ts';
+import { AuditEvent } from './audit-event.ts';
 import { nameOf, type AuditPolicy, type Level, type Stage } from './audit-policy.ts';
 import { AuditRecord, withoutManagedFields, type Named } from './audit-record.ts';
 import { verbOf } from './long-running.ts';
@@ -12,29 +15,45 @@ import type { Auditor } from './request-tracker.ts';
 /** Longer ones are cut, as upstream does. */
 const AGENT_LENGTH_MAX = 1024;
 
-/** Takes one line for each event. */
-export type AuditSink = (line: string) => void;
+/** From here on the parts of a request's time are told (upstream's `writeLatencyToAnnotation`). */
+const SLOW_MS = 500;
+
+/** Who is told that an event is kept, where nobody asks. */
+const NOBODY_ASKS = (): void => {};
 
 export class Audit implements Auditor {
   readonly #policy: AuditPolicy;
-  readonly #sink: AuditSink;
+  readonly #backend: AuditBackend;
   readonly #nowMs: () => number;
   /** Requests by what the policy says of them. */
   readonly levels: Map<Level, number> = new Map();
+  /** Events that were given to the backend. */
+  #events = 0;
+  /** Requests that could not be written down, and were refused for it. */
+  #rejected = 0;
   /** Answers that have begun and go on. */
   readonly #lasting = new Set<Call>();
 
-  constructor(policy: AuditPolicy, sink: AuditSink, nowMs: () => number) {
+  constructor(policy: AuditPolicy, backend: AuditBackend, nowMs: () => number) {
     this.#policy = policy;
-    this.#sink = sink;
+    this.#backend = backend;
     this.#nowMs = nowMs;
   }
 
-  received(call: Call): void {
+  received(call: Call, then: (isKept: boolean) => void): void {
     const record = this.#recordOf(call, call.identity);
-    if (record === null) return;
     call.record = record;
-    this.#write(call, 'RequestReceived');
+    if (record === null || record.verdict.omitted.has('RequestReceived')) {
+      then(true);
+      return;
+    }
+    this.#write(call, 'RequestReceived', (isKept) => {
+      if (!isKept) {
+        this.#rejected++;
+        call.record = null;
+      }
+      then(isKept);
+    });
   }
 
   unauthenticated(call: Call): void {
@@ -69,10 +88,39 @@ export class Audit implements Auditor {
     if (!this.#lasting.has(call)) this.#write(call, 'ResponseComplete');
   }
 
-  #write(call: Call, stage: Stage): void {
+  #write(call: Call, stage: Stage, told: Told = NOBODY_ASKS): void {
     const { record } = call;
     if (record === null || record.verdict.omitted.has(stage)) return;
-    this.#sink(`${JSON.stringify(eventOf(call, stage, record, this.#nowMs()))}\n`);
+    const nowMs = this.#nowMs();
+    if (stage === 'ResponseComplete') tellLatencies(call, record, nowMs);
+    this.#events++;
+    this.#backend.take([new AuditEvent(eventOf(call, stage, record, nowMs))], told);
+  }
+
+  /** Counts under upstream's names. */
+  addTo(metrics: Metrics): void {
+    metrics.addSource((lines) => {
+      lines.push('# TYPE apiserver_audit_level_total counter');
+      for (const [level, count] of this.levels) {
+        lines.push(`apiserver_audit_level_total{level="${level}"} ${count}`);
+      }
+      lines.push(
+        '# TYPE apiserver_audit_event_total counter',
+        `apiserver_audit_event_total ${this.#events}`,
+        '# TYPE apiserver_audit_requests_rejected_total counter',
+        `apiserver_audit_requests_rejected_total ${this.#rejected}`,
+      );
+    });
+  }
+}
+
+/** What of a slow request's time went where; watches are not measured. */
+function tellLatencies(call: Call, record: AuditRecord, nowMs: number): void {
+  const tookMs = nowMs - call.nowMs;
+  if (tookMs <= SLOW_MS || verbOf(call) === 'watch') return;
+  const parts = [...record.latencies].filter(([, ms]) => ms > 0);
+  for (const [name, ms] of [...parts, ['total', tookMs] as const]) {
+    call.annotate(`apiserver.latency.k8s.io/${name}`, formatDuration(Math.round(ms * 1e6)));
   }
 }
 

@@ -1,20 +1,18 @@
 // shell
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connect } from 'node:tls';
-import { gunzipSync } from 'node:zlib';
 import { createApiServer } from '../assembly.ts';
 import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
 import { issue } from '../proxy/kubelet.sim.ts';
 import { runApiserver } from '../run.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 import { Audit } from './audit.ts';
-import { AuditLog, openPolicy } from './audit-log.ts';
 import { readPolicy } from './audit-policy.ts';
 import { readLimits } from './limits.ts';
 import type { TrackerOptions } from './request-tracker.ts';
@@ -149,7 +147,13 @@ test('the audit log holds what the policy says of each request', () => {
   const lines: string[] = [];
   const audit = new Audit(
     readPolicy(RULES),
-    (line) => lines.push(line),
+    {
+      take: (events, told) => {
+        lines.push(...events.map(({ text }) => text));
+        told(true);
+      },
+      close: () => Promise.resolve(),
+    },
     () => 1_000_500,
   );
   const { api, ask, storage } = server({ auditor: audit });
@@ -225,54 +229,8 @@ test('policies that cannot be used are refused at the field that is wrong', () =
   refused({ rules: [{ level: 'None', nonResourceURLs: ['a*b'] }] }, /a\*b is no path/);
   const both = { level: 'None', nonResourceURLs: ['/a'], namespaces: ['b'] };
   refused({ rules: [both] }, /not for both/);
-  assert.throws(() => openPolicy({ auditLogPath: 'x' }), /--audit-log-path needs/);
-  assert.throws(() => openPolicy({ auditPolicyFile: join(dir, 'none') }), /--audit-policy-file/);
-  assert.throws(
-    () => new AuditLog({ auditLogPath: join(dir, 'no/dir') }, () => {}),
-    /audit-log-path/,
-  );
   assert.throws(() => readLimits({ goawayChance: '0.5' }), /--goaway-chance: 0.5 is no number/);
   assert.throws(() => readLimits({ requestTimeout: 'x' }), /--request-timeout: x is no duration/);
-});
-
-test('a full audit log is put aside, and the oldest ones go', async () => {
-  const path = join(dir, 'audit.log');
-  const flags = { auditLogPath: path, auditLogMaxsize: 1, auditLogMaxbackup: 2 };
-  const log = new AuditLog(flags, assert.fail);
-  const line = `${'x'.repeat(400_000)}\n`;
-  for (let index = 0; index < 12; index++) {
-    log.write(line);
-    log.flush();
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-  log.close();
-  const files = readdirSync(dir).filter((name) => name.startsWith('audit'));
-  assert.equal(files.length, 3, files.join(' '));
-  assert.equal(log.written, 12);
-  for (const name of files) assert(readFileSync(join(dir, name)).length <= 1024 * 1024);
-});
-
-test('full audit logs are packed, and go when their names say that they are old', async () => {
-  const path = join(dir, 'packed.log');
-  const old = join(dir, 'packed-2001-01-02T03-04-05.678.log.gz');
-  writeFileSync(old, '');
-  const flags = { auditLogPath: path, auditLogMaxsize: 1, auditLogCompress: true };
-  const log = new AuditLog(flags, assert.fail);
-  const packed = (): string[] =>
-    readdirSync(dir).filter((name) => name.startsWith('packed') && name.endsWith('.gz'));
-  for (let index = 0; index < 3; index++) {
-    log.write(`${'x'.repeat(400_000)}\n`);
-    log.flush();
-  }
-  log.close();
-  const isPacked = (): boolean =>
-    packed().length === 1 && !readdirSync(dir).some((name) => /^packed-.*\.log$/.test(name));
-  for (let waits = 0; waits < 200 && !isPacked(); waits++) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  const [name = ''] = packed();
-  assert.notEqual(join(dir, name), old);
-  assert.equal(gunzipSync(readFileSync(join(dir, name))).length, 800_002);
 });
 
 test('a server that stops says so first, serves on, and ends its watches cleanly', async () => {

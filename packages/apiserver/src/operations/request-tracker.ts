@@ -24,8 +24,11 @@ const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
 /** What is written down about requests; see `audit.ts`. */
 export interface Auditor {
-  /** A request has come; may ask the call to keep its bodies. */
-  received(call: Call): void;
+  /**
+   * A request has come; may ask the call to keep its bodies. `then` is called once, at once or
+   * later: false where the request must be refused, as it cannot be written down.
+   */
+  received(call: Call, then: (isKept: boolean) => void): void;
   /** One has come whose sender could not be made out, and is about to be refused. */
   unauthenticated(call: Call): void;
   /** It was. */
@@ -82,12 +85,29 @@ export class RequestTracker {
   }
 
   /**
-   * Takes a request in; false where there are too many, and it was answered so. `run` answers it,
-   * now or later.
+   * Takes a request in. `run` answers it, now or later; it is told whether that is another turn
+   * than the one in which the request came.
    */
-  track(call: Call, run: () => void): void {
+  track(call: Call, run: (isLater: boolean) => void): void {
     call.watcher = this;
-    this.auditor?.received(call);
+    const { auditor } = this;
+    if (auditor === null) {
+      this.#admit(call, () => run(false));
+      return;
+    }
+    let isTold = false;
+    let isLater = false;
+    auditor.received(call, (isKept) => {
+      isTold = true;
+      if (!isKept) call.sendText(500, unkept(call));
+      else if (isLater && call.exchange.closed) call.code = 499;
+      else this.#admit(call, () => run(isLater));
+    });
+    isLater = true;
+    if (!isTold) call.keepBody();
+  }
+
+  #admit(call: Call, run: () => void): void {
     if (isLongRunning(call)) {
       run();
       return;
@@ -186,4 +206,9 @@ export class RequestTracker {
       `apiserver_dropped_requests_total ${this.#refused}`,
     );
   }
+}
+
+function unkept({ exchange }: Call): string {
+  const path = JSON.stringify(exchange.path);
+  return `Internal Server Error: ${path}: failed to store audit event\n`;
 }

@@ -2,6 +2,8 @@
 import { Command } from 'commander';
 import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
 import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
+import type { AuditFlags } from '@megaplane/apiserver/operations/audit-flags';
+import { addAuditOptions, auditFlagsOf } from '../audit-options.ts';
 import { featureGatesOption, gatesWarning } from '../feature-gates-flag.ts';
 import { addLogOptions, adjustableLogger, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
@@ -17,7 +19,7 @@ import {
   wholeNumber,
 } from '../usage.ts';
 
-interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
+interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags, AuditFlags {
   readonly dataDir: string;
   readonly bindAddress: string;
   readonly securePort: number;
@@ -50,12 +52,6 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags {
   readonly requestTimeout?: string;
   readonly goawayChance?: string;
   readonly shutdownDelayDuration?: string;
-  readonly auditPolicyFile?: string;
-  readonly auditLogPath?: string;
-  readonly auditLogMaxsize?: number;
-  readonly auditLogMaxbackup?: number;
-  readonly auditLogMaxage?: number;
-  readonly auditLogCompress?: boolean;
   readonly runtimeConfig?: string;
   readonly featureGates: string;
   readonly proxyClientCertFile?: string;
@@ -264,14 +260,7 @@ function addRequestOptions(command: Command): Command {
     .option('--enable-priority-and-fairness <bool>', 'flow schemas share the limits above (true)')
     .option('--request-timeout <duration>', 'of requests that do not last (1m0s)')
     .option('--goaway-chance <share>', 'of requests whose client is sent elsewhere, up to 0.02 (0)')
-    .option('--shutdown-delay-duration <duration>', 'serves on, not ready, before it stops (0s)')
-    .optionsGroup('Audit log:')
-    .option('--audit-policy-file <file>', 'which requests are written down, and how much of them')
-    .option('--audit-log-path <file>', 'where; - is standard output')
-    .option('--audit-log-maxsize <megabytes>', 'of one file (100); 0 = any', wholeNumber(0, 1e6))
-    .option('--audit-log-maxbackup <count>', 'old files kept (100); 0 = all', wholeNumber(0, 1e6))
-    .option('--audit-log-maxage <days>', 'of old files (366); 0 = any', wholeNumber(0, 1e6))
-    .option('--audit-log-compress [bool]', 'whether full files are packed', flagValue);
+    .option('--shutdown-delay-duration <duration>', 'serves on, not ready, before it stops (0s)');
 }
 
 /** Every flag by its name, as `/flagz` tells it; what was not given is empty. */
@@ -311,7 +300,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option('--tls-cert-file <file>', 'serving certificate (default: made at the first start)')
     .option('--tls-private-key-file <file>', 'its key');
   addAdmissionOptions(
-    addAuthorizationOptions(addAuthenticationOptions(addRequestOptions(command)))
+    addAuthorizationOptions(addAuthenticationOptions(addAuditOptions(addRequestOptions(command))))
       .optionsGroup('Access:')
       .option('--client-ca-file <file>', 'further authorities of client certificates'),
   )
@@ -345,8 +334,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['maxRequestsInflight', 'maxMutatingRequestsInflight']),
           ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
           ...given(flags, ['enablePriorityAndFairness']),
-          ...given(flags, ['auditPolicyFile', 'auditLogPath', 'auditLogMaxsize']),
-          ...given(flags, ['auditLogMaxbackup', 'auditLogMaxage', 'auditLogCompress']),
+          ...auditFlagsOf(flags),
           ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
           ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
           ...adjustableLogger(flags),
