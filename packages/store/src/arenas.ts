@@ -331,7 +331,8 @@ export class Arenas {
   /** Gives an arena back; the caller knows that no ref into it is left. */
   release(arena: number): void {
     const span = this.span[arena]!;
-    this.#keep(arena, -this.live[arena]!);
+    // not its negation: -0 is no whole number to the engine, and all its compiled code would go
+    this.#keep(arena, 0 - this.live[arena]!);
     this.#allocatedBytes -= span * ARENA_BYTES;
     this.#givePlace(arena);
     for (let i = arena; i < arena + span; i++) this.#forgetNumber(i);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { trials } from '@megaplane/base/trials.sim';
+import { haveSameLayout } from '@megaplane/base/layout.sim';
 import type { Exchange, Handler } from './exchange.ts';
 import {
   ACK,
@@ -216,6 +217,22 @@ test('nothing of a long answer leaves before the handler has decided about a hol
     sent.reduce((sum, one) => sum + one.payload.length, 0),
     500_000,
   );
+});
+
+test('a frame in two pieces, a silent peer and a slow one keep what the engine compiled', () => {
+  const [peer, other] = [new Peer(hello), new Peer(hello)];
+  for (const one of [peer, other]) one.timeMs = 1000.5;
+  for (const one of [peer, other]) one.send(Buffer.concat([HELLO, ACK]));
+  const request = get(1);
+  peer.send(request.subarray(0, 20));
+  peer.timeMs += 0.25;
+  peer.send(request.subarray(20));
+  assert.ok(haveSameLayout(peer.server, other.server), 'after a frame that was cut');
+  peer.stuckBytes = 1;
+  peer.server.tick(peer.timeMs);
+  assert.ok(haveSameLayout(peer.server, other.server), 'after bytes were stuck');
+  peer.server.sendPing();
+  assert.ok(haveSameLayout(peer.server, other.server), 'after a PING');
 });
 
 test('slow heads and silent peers are cut in time', () => {

@@ -107,7 +107,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   }
 
   drained(): void {
-    this.stalledSinceMs = 0;
+    this.stalledSinceMs = Infinity;
     if (this.dead) return;
     if (this.#waiting !== null && this.#hasRoom()) {
       const waiting = this.#waiting;
@@ -168,14 +168,14 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     const partial = this.#partial;
     this.#partial = NONE;
     this.#partialLength = 0;
-    if (this.#blockStream === 0) this.cutSinceMs = 0;
+    if (this.#blockStream === 0) this.cutSinceMs = Infinity;
     this.#frame(partial, 0, FRAME_HEAD_BYTES + size);
     return at;
   }
 
   #keepPartial(bytes: Buffer, start: number, end: number): void {
     const length = this.#partialLength + end - start;
-    if (this.cutSinceMs === 0) this.cutSinceMs = Math.max(1, this.transport.nowMs());
+    if (this.cutSinceMs === Infinity) this.cutSinceMs = this.transport.nowMs();
     if (length > this.#partial.length) {
       // Grows as octets arrive, not by the announced length: announcing costs a peer nothing.
       const larger = Buffer.allocUnsafeSlow(Math.max(64, length, this.#partial.length * 2));
@@ -334,7 +334,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.#blockStream = id;
     this.#blockFlags = flags;
     this.#blockFrames = 0;
-    this.cutSinceMs = Math.max(1, this.transport.nowMs());
+    this.cutSinceMs = this.transport.nowMs();
     this.#appendBlock(bytes, start, end);
   }
 
@@ -350,7 +350,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     const block = this.#block;
     const length = this.#blockLength;
     this.#blockStream = 0;
-    this.cutSinceMs = 0;
+    this.cutSinceMs = Infinity;
     this.#block = NONE;
     this.#blockLength = 0;
     this.onBlock(block, 0, length, id, (this.#blockFlags & FLAG_END_STREAM) !== 0);
@@ -375,7 +375,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.#waiting = null;
     this.#partial = NONE;
     this.#partialLength = 0;
-    this.cutSinceMs = 0;
+    this.cutSinceMs = Infinity;
   }
 
   protected isWaiting(): boolean {
