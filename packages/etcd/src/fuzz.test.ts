@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { decodeBase64 } from '@megaplane/base/base64';
 import { trials } from '@megaplane/base/trials.sim';
 import { openStore } from '@megaplane/store/open';
 import type { GrpcCallFactory, GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
 import { makeAuth } from './auth/auth.ts';
 import { EtcdContext } from './context.ts';
-import { decodeBase64 } from './gateway/base64.ts';
 import { encodeJson } from './gateway/json-request.ts';
 import { showJson } from './gateway/json-response.ts';
 import { JsonDocuments, JsonError } from './gateway/json-text.ts';

@@ -12,6 +12,7 @@ import type {
   GrpcCallHandler,
   GrpcCode,
   GrpcMethods,
+  GrpcShape,
   InPlaceHandler,
 } from '@megaplane/wire/grpc';
 import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchange';
@@ -27,13 +28,11 @@ const HANDLING_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 /** Versions of clients that are counted apart; they come from clients and have no end. */
 const CLIENT_VERSIONS_MAX = 64;
 
-export type MethodType = 'unary' | 'server_stream' | 'bidi_stream';
-
 /** What one method has served. */
 export class MethodCount {
   readonly service: string;
   readonly method: string;
-  readonly type: MethodType;
+  readonly type: GrpcShape;
   started = 0;
   received = 0;
   sent = 0;
@@ -44,7 +43,7 @@ export class MethodCount {
   /** Null unless histograms were asked for. */
   readonly seconds: BoundedHistogram | null;
 
-  constructor(path: string, type: MethodType, isTimed: boolean) {
+  constructor(path: string, type: GrpcShape, isTimed: boolean) {
     const slash = path.lastIndexOf('/');
     this.service = path.slice(1, slash);
     this.method = path.slice(slash + 1);
@@ -173,7 +172,7 @@ export class ServedMethods implements GrpcMethods {
       return new CountedCall(this, count, this.#guard, call, make);
     };
     this.#factories.set(path, served);
-    this.#routes.call(path, served);
+    this.#routes.call(path, served, count.type);
   }
 
   /** Who calls, by the first request of a connection. */
@@ -202,7 +201,7 @@ export class ServedMethods implements GrpcMethods {
 }
 
 /** The shape of a method that is served by calls. */
-function typeOf(path: string): MethodType {
+function typeOf(path: string): GrpcShape {
   if (path === '/etcdserverpb.Watch/Watch' || path.endsWith('KeepAlive')) return 'bidi_stream';
   const isUnary = /^\/v3(?:lock|election)pb\./.test(path) && !path.endsWith('/Observe');
   return isUnary ? 'unary' : 'server_stream';

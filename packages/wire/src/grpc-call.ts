@@ -10,8 +10,9 @@ import {
   grpcPayloadFault,
   grpcTrailers,
 } from './grpc-replies.ts';
-import { parseTimeout } from './grpc-text.ts';
-import type { GrpcCall, GrpcCallHandler, GrpcCode, GrpcOptions } from './grpc.ts';
+import { timeoutOf } from './grpc-head.ts';
+import { inflate, mayBeCompressed } from './grpc-inflate.ts';
+import type { GrpcCall, GrpcCallHandler, GrpcCode, GrpcOptions, GrpcShape } from './grpc.ts';
 import { fieldValue } from './http2-head.ts';
 import type { RequestHead } from './http2-head.ts';
 import type { Http2Session } from './http2-session.ts';
@@ -20,6 +21,8 @@ import type { H2Stream, StreamOwner } from './stream.ts';
 /** What stands before a message: not compressed, and its length. */
 const prefix: Buffer = Buffer.alloc(GRPC_PREFIX_BYTES);
 const MESSAGE_BYTES_FIRST = 1024;
+const CARDINALITY = 'cardinality violation:';
+const STREAMED = 'non-client-streaming RPC';
 /** Memory of messages that came in pieces, kept for the next ones: new memory costs more. */
 const PARTIALS_KEPT_MAX = 16;
 const PARTIAL_BYTES_KEPT_MIN = 16 * 1024;
@@ -46,10 +49,11 @@ export function startGrpcCall(
   options: GrpcOptions,
 ): void {
   const call = new GrpcServerCall(session, connection, stream, options);
-  call.accept(head.route!.factory!(call));
+  const { factory, shape } = head.route!;
+  call.accept(factory!(call), shape);
 }
 
-/** Takes each message that a reader finds; false: no more. */
+/** Takes each message that a reader finds, its prefix before `start`; false: no more. */
 export interface MessageTaker {
   takeMessage(bytes: Buffer, start: number, end: number): boolean;
 }
@@ -61,14 +65,22 @@ export class MessageReader {
   #partial: Buffer | null = null;
   #length = 0;
   readonly #bytesMax: number;
+  readonly #flagMax: number;
 
-  constructor(bytesMax: number) {
+  /** `flagMax` is 1 where the taker can read messages that are compressed. */
+  constructor(bytesMax: number, flagMax: 0 | 1 = 0) {
     this.#bytesMax = bytesMax;
+    this.#flagMax = flagMax;
   }
 
-  /** True in the middle of a message. */
+  /** True in the middle of a message, or of its prefix. */
   get isCut(): boolean {
     return this.#length > 0;
+  }
+
+  /** True behind the prefix of a message that has not come whole. */
+  get isInMessage(): boolean {
+    return this.#length >= GRPC_PREFIX_BYTES;
   }
 
   /**
@@ -117,7 +129,8 @@ export class MessageReader {
 
   #judge(bytes: Buffer, at: number): number {
     const length = readUint32(bytes, at + 1);
-    return length > this.#bytesMax ? length : 0 - bytes[at]!;
+    if (length > this.#bytesMax) return length;
+    return bytes[at]! > this.#flagMax ? 0 - bytes[at]! : 0;
   }
 
   #append(bytes: Buffer, start: number, end: number): void {
@@ -157,6 +170,8 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
   #stream: H2Stream | null;
   #handler: GrpcCallHandler | null = null;
   #reader: MessageReader | null = null;
+  #shape: GrpcShape = 'bidi_stream';
+  #hasRequest = false;
   #headSent = false;
 
   constructor(
@@ -185,9 +200,10 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
     return new GrpcServerCall(session, connection, stream, options);
   }
 
-  /** For the session: the factory's handler. */
-  accept(handler: GrpcCallHandler): void {
+  /** For the session: the factory's handler, and how many requests it may see. */
+  accept(handler: GrpcCallHandler, shape: GrpcShape): void {
     this.#handler = handler;
+    this.#shape = shape;
   }
 
   get path(): string {
@@ -203,7 +219,7 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
   }
 
   get timeoutMs(): number {
-    return parseTimeout(this.metadata('grpc-timeout'));
+    return timeoutOf(this.#head.fields);
   }
 
   send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
@@ -249,7 +265,9 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
   }
 
   onData(bytes: Buffer, start: number, end: number): void {
-    this.#reader ??= new MessageReader(this.#options.messageBytesMax);
+    // Nothing behind the one request of a unary call is looked at.
+    if (this.#shape === 'unary' && this.#hasRequest) return;
+    this.#reader ??= this.#makeReader();
     const wrong = this.#reader.read(bytes, start, end, this);
     if (wrong > 0) {
       this.#abort(8, this.#options.messageTooLargeText(wrong, this.#options.messageBytesMax));
@@ -258,9 +276,31 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
     }
   }
 
+  #makeReader(): MessageReader {
+    const flagMax = mayBeCompressed(this.#head.fields) ? 1 : 0;
+    return new MessageReader(this.#options.messageBytesMax, flagMax);
+  }
+
   takeMessage(bytes: Buffer, start: number, end: number): boolean {
+    if (bytes[start - GRPC_PREFIX_BYTES] !== 0) {
+      const message = inflate(bytes, start, end, this.#options.messageBytesMax);
+      if (!Buffer.isBuffer(message)) {
+        this.#abort(message.code, message.message);
+        return false;
+      }
+      return this.#takePlain(message, 0, message.length);
+    }
+    return this.#takePlain(bytes, start, end);
+  }
+
+  #takePlain(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#hasRequest && this.#shape === 'server_stream') {
+      this.#abort(13, `${CARDINALITY} received multiple request messages for ${STREAMED}`);
+      return false;
+    }
+    this.#hasRequest = true;
     this.#handler?.onMessage(bytes, start, end);
-    return this.#stream !== null;
+    return this.#stream !== null && this.#shape !== 'unary';
   }
 
   /** Ends a call for a fault of the client or the clock; the handler hears of it. */
@@ -273,8 +313,12 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
 
   onEnd(): void {
     if (this.#stream === null) return;
-    if (this.#reader?.isCut === true) this.#abort(13, 'unexpected EOF');
-    else this.#handler?.onHalfClose();
+    const isUnary = this.#shape === 'unary';
+    if (isUnary && this.#hasRequest) this.#handler?.onHalfClose();
+    else if (this.#reader?.isInMessage === true) this.#abort(isUnary ? 2 : 13, 'unexpected EOF');
+    else if (this.#shape === 'bidi_stream' || this.#hasRequest) this.#handler?.onHalfClose();
+    else if (isUnary) this.#abort(2, 'EOF');
+    else this.#abort(13, `${CARDINALITY} received no request message from ${STREAMED}`);
   }
 
   onDone(): void {

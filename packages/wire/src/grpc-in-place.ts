@@ -26,7 +26,8 @@ import {
   grpcPayloadFault,
   grpcRefuseLarge,
 } from './grpc-replies.ts';
-import { parseTimeout } from './grpc-text.ts';
+import { timeoutOf } from './grpc-head.ts';
+import { inflate, mayBeCompressed } from './grpc-inflate.ts';
 import { IN_PLACE_ROOM_BYTES } from './grpc.ts';
 import type { GrpcCall, GrpcCode, GrpcOptions, InPlaceCall } from './grpc.ts';
 import { fieldValue } from './http2-head.ts';
@@ -53,6 +54,13 @@ function writeConstant(out: Buffer, at: number, frame: Buffer, id: number): numb
   for (let i = 0; i < length; i++) out[at + i] = frame[i]!;
   writeUint32(out, at + 5, id);
   return at + length;
+}
+
+/** Stands where a prefix was read already. */
+const NO_PREFIX: Buffer = Buffer.alloc(GRPC_PREFIX_BYTES);
+
+function isCompressed(stream: H2Stream, flag: number): boolean {
+  return flag === 1 && mayBeCompressed(stream.head!.fields);
 }
 
 const FAILED = -1;
@@ -84,7 +92,7 @@ export class GrpcInPlace implements InPlaceCall {
   }
 
   get timeoutMs(): number {
-    return parseTimeout(this.metadata('grpc-timeout'));
+    return timeoutOf(this.#stream!.head!.fields);
   }
 
   fail(code: GrpcCode, message: string): number {
@@ -112,8 +120,15 @@ export class GrpcInPlace implements InPlaceCall {
     start: number,
     end: number,
   ): void {
-    const messageEnd = this.#messageEnd(session, stream, bytes, start, end);
+    let messageEnd = this.#messageEnd(session, stream, bytes, start, end);
     if (messageEnd < 0) return;
+    if (bytes[start] !== 0) {
+      const message = this.#inflated(session, stream, bytes, start, messageEnd);
+      if (message === null) return;
+      bytes = message;
+      start = 0;
+      messageEnd = message.length;
+    }
     const out = session.reserve(RESERVED_BYTES);
     const at = out.at;
     const from = at + HEAD_BYTES;
@@ -162,15 +177,29 @@ export class GrpcInPlace implements InPlaceCall {
     const size = end - start - GRPC_PREFIX_BYTES;
     const length = size < 0 ? 0 : readUint32(bytes, start + 1);
     if (size < 0) {
-      grpcFinishBare(session, stream, 2, size === -GRPC_PREFIX_BYTES ? 'EOF' : 'unexpected EOF');
+      grpcFinishBare(session, stream, 2, 'EOF');
     } else if (length > this.#options.messageBytesMax) {
       grpcRefuseLarge(session, stream, bytes, start, this.#options);
     } else if (length > size) {
       grpcFinishBare(session, stream, 2, 'unexpected EOF');
-    } else if (bytes[start] !== 0) {
+    } else if (bytes[start] !== 0 && !isCompressed(stream, bytes[start]!)) {
       grpcFinishBare(session, stream, 13, grpcPayloadFault(bytes[start]!));
     } else return start + GRPC_PREFIX_BYTES + length;
     return -1;
+  }
+
+  /** Prefix and message of one that came compressed; null when it was answered that it is none. */
+  #inflated(
+    session: Http2Session,
+    stream: H2Stream,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): Buffer | null {
+    const message = inflate(bytes, start + GRPC_PREFIX_BYTES, end, this.#options.messageBytesMax);
+    if (Buffer.isBuffer(message)) return Buffer.concat([NO_PREFIX, message]);
+    grpcFinishBare(session, stream, message.code, message.message);
+    return null;
   }
 
   #answerOtherwise(

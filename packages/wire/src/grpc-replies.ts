@@ -1,15 +1,17 @@
 // data plane
 /** Header blocks of gRPC answers: constant ones prepared, the others written here. */
 import type { FieldList } from './exchange.ts';
-import type { GrpcRefusal } from './grpc-routes.ts';
+import type { GrpcRefusal } from './grpc-head.ts';
 import { encodeMessage } from './grpc-text.ts';
 import type { GrpcCode, GrpcOptions } from './grpc.ts';
 import { readUint32 } from './frames.ts';
+import { writeStatus } from './hpack-encoder.ts';
 import { fieldBlock } from './http2-exchange.ts';
 import type { Http2Session } from './http2-session.ts';
 import type { H2Stream } from './stream.ts';
 
 export const GRPC_PREFIX_BYTES = 5;
+const STATUS_BYTES_MAX = 8;
 /** `:status: 200`, `content-type: application/grpc`. */
 export const GRPC_HEAD: Buffer = Buffer.concat([
   Buffer.from([0x88]),
@@ -40,8 +42,13 @@ export function grpcFinishBare(
 }
 
 export function grpcRefuse(session: Http2Session, stream: H2Stream, refusal: GrpcRefusal): void {
-  const fields = refusal.code === 12 ? ['grpc-accept-encoding', 'identity'] : undefined;
-  grpcFinishBare(session, stream, refusal.code, refusal.message, fields);
+  const { code, message, status } = refusal;
+  if (status === 200) return grpcFinishBare(session, stream, code, message);
+  const head = Buffer.alloc(STATUS_BYTES_MAX);
+  const type = fieldBlock(['content-type', 'application/grpc']);
+  const written = head.subarray(0, writeStatus(head, 0, status));
+  const block = Buffer.concat([written, type, grpcTrailers(code, message)]);
+  session.sendHeaders(stream, block, 0, block.length, true);
 }
 
 /** Refuses a message whose prefix lies at `at`. */

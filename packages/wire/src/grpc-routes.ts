@@ -1,15 +1,17 @@
 /** The methods of a gRPC server, and what is refused before any of them is asked. */
 import { assert } from '@megaplane/base/assert';
 import { GrpcInPlace } from './grpc-in-place.ts';
+import { headRefusal, lastValue, quotedOctets, timeoutOf } from './grpc-head.ts';
+import type { GrpcRefusal } from './grpc-head.ts';
+import { isKnownEncoding } from './grpc-inflate.ts';
+import { GRPC_CODES } from './grpc.ts';
 import type {
   GrpcCallFactory,
-  GrpcCode,
   GrpcMethods,
   GrpcOptions,
+  GrpcShape,
   InPlaceHandler,
 } from './grpc.ts';
-import { parseTimeout } from './grpc-text.ts';
-import { fieldValue } from './http2-head.ts';
 import type { RequestHead } from './http2-head.ts';
 
 /** A registered method: one of the two handlers is set. */
@@ -17,11 +19,7 @@ export interface GrpcRoute {
   readonly path: string;
   readonly inPlace: InPlaceHandler | null;
   readonly factory: GrpcCallFactory | null;
-}
-
-export interface GrpcRefusal {
-  readonly code: GrpcCode;
-  readonly message: string;
+  readonly shape: GrpcShape;
 }
 
 const OPTIONS: GrpcOptions = {
@@ -42,11 +40,11 @@ export class GrpcRoutes implements GrpcMethods {
   }
 
   unary(path: string, handler: InPlaceHandler): void {
-    this.#add({ path, inPlace: handler, factory: null });
+    this.#add({ path, inPlace: handler, factory: null, shape: 'unary' });
   }
 
-  call(path: string, factory: GrpcCallFactory): void {
-    this.#add({ path, inPlace: null, factory });
+  call(path: string, factory: GrpcCallFactory, shape: GrpcShape = 'bidi_stream'): void {
+    this.#add({ path, inPlace: null, factory, shape });
   }
 
   find(path: string): GrpcRoute | null {
@@ -55,26 +53,31 @@ export class GrpcRoutes implements GrpcMethods {
 
   /** Why a call with this head is refused at once; null if it is not. */
   refusal(head: RequestHead): GrpcRefusal | null {
-    if (head.method !== 'POST') return { code: 13, message: `method ${head.method}, want POST` };
-    if (head.route === null) return this.#unknown(head.path);
-    const encoding = fieldValue(head.fields, 'grpc-encoding');
-    if (encoding !== undefined && encoding !== 'identity') {
-      const message = `grpc: Decompressor is not installed for grpc-encoding "${encoding}"`;
-      return { code: 12, message };
+    const refused = headRefusal(head);
+    if (refused !== null) return refused;
+    const { unimplemented, deadlineExceeded } = GRPC_CODES;
+    if (head.route === null) {
+      return { code: unimplemented, message: this.#unknown(head.path), status: 200 };
     }
-    if (parseTimeout(fieldValue(head.fields, 'grpc-timeout')) < 0) {
-      return { code: 13, message: 'malformed grpc-timeout' };
+    const encoding = lastValue(head.fields, 'grpc-encoding') ?? '';
+    if (!isKnownEncoding(encoding)) {
+      const quotes = quotedOctets(encoding);
+      const message = `grpc: Decompressor is not installed for grpc-encoding ${quotes}`;
+      return { code: unimplemented, message, status: 200 };
     }
-    return null;
+    // What is less than the clock tells apart is over when the request is read.
+    if (timeoutOf(head.fields) >= 1) return null;
+    return { code: deadlineExceeded, message: 'context deadline exceeded', status: 200 };
   }
 
-  #unknown(path: string): GrpcRefusal {
+  #unknown(path: string): string {
     const slash = path.lastIndexOf('/');
+    if (slash < 1) return `malformed method name: ${quotedOctets(path)}`;
     const service = path.slice(1, slash);
-    if (slash < 1) return { code: 12, message: `malformed method name: "${path}"` };
-    if (!this.#services.has(service)) return { code: 12, message: `unknown service ${service}` };
-    const method = path.slice(slash + 1);
-    return { code: 12, message: `unknown method ${method} for service ${service}` };
+    const named = Buffer.from(service, 'latin1').toString();
+    if (!this.#services.has(service)) return `unknown service ${named}`;
+    const method = Buffer.from(path.slice(slash + 1), 'latin1').toString();
+    return `unknown method ${method} for service ${named}`;
   }
 
   #add(route: GrpcRoute): void {

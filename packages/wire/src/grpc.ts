@@ -106,12 +106,19 @@ export interface GrpcCallHandler {
 /** Makes the handler of one call, as its head is in. */
 export type GrpcCallFactory = (call: GrpcCall) => GrpcCallHandler;
 
+/** How many messages each side of a method sends, by the words of gRPC's metrics. */
+export type GrpcShape = 'unary' | 'server_stream' | 'bidi_stream';
+
 /** A server's methods. Give it to `listen`; the same table may serve several listeners. */
 export interface GrpcMethods {
   /** Registers `/package.Service/Method` as in-place unary. */
   unary(path: string, handler: InPlaceHandler): void;
-  /** Registers any shape of method by a call object. */
-  call(path: string, factory: GrpcCallFactory): void;
+  /**
+   * Registers any shape of method by a call object, both sides streaming if nothing is said. The
+   * wire counts requests as grpc-go does: of a unary call it gives the handler the first one, a
+   * server stream with more than one or none fails, before `onHalfClose`.
+   */
+  call(path: string, factory: GrpcCallFactory, shape?: GrpcShape): void;
 }
 
 export interface GrpcOptions {

@@ -1,5 +1,6 @@
 // data plane
 /** What the fields of an HTTP/2 message mean, and whether they may stand together (RFC 9113 8). */
+import type { GrpcRefusal } from './grpc-head.ts';
 import type { GrpcRoute } from './grpc-routes.ts';
 
 /** A request's head. Shared by all requests with the same block: never changed. */
@@ -14,8 +15,9 @@ export interface RequestHead {
   readonly expectsContinue: boolean;
   /** content-type is one of gRPC. */
   readonly grpc: boolean;
-  /** The gRPC method by `path`, filled in by the server. */
+  /** The gRPC method by `path`, and why it is not called at all; filled in by the server. */
   route: GrpcRoute | null;
+  refusal: GrpcRefusal | null;
 }
 
 /** Value of a field by its lower-case name, as `Exchange.header` says. */
@@ -111,7 +113,9 @@ export function readRequestHead(
   }
   authority ??= firstValue(known.fields, 'host') ?? '';
   const { fields, bodyBytes, expectsContinue, grpc } = known;
-  return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route: null };
+  const route = null;
+  const refusal = null;
+  return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route, refusal };
 }
 
 function firstValue(fields: readonly string[], name: string): string | undefined {

@@ -219,14 +219,19 @@ export class Http2Server extends Http2Session implements Connection {
     const path = this.#alike.find(this.decoder, bytes, start, end);
     if (path === null || path.charCodeAt(0) !== SLASH) return null;
     const { method, authority, fields, bodyBytes, expectsContinue, grpc } = this.#alike.meaning!;
-    return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route: null };
+    const route = null;
+    const refusal = null;
+    return { method, path, authority, fields, bodyBytes, expectsContinue, grpc, route, refusal };
   }
 
   #readHead(bytes: Buffer, start: number, end: number): RequestHead | null {
     const head = readRequestHead(this.decoder.fields, this.#head);
     if (head === null) return null;
     this.#head = head;
-    if (head.grpc && this.#grpc !== null) head.route = this.#grpc.find(head.path);
+    if (head.grpc && this.#grpc !== null) {
+      head.route = this.#grpc.find(head.path);
+      head.refusal = this.#grpc.refusal(head);
+    }
     if (head.grpc || !this.#alike.keep(this.decoder, bytes, start, end, head.path, head)) {
       this.#known.keep(this.decoder, bytes, start, end, head);
     }
@@ -410,8 +415,7 @@ export class Http2Server extends Http2Session implements Connection {
   }
 
   #dispatchGrpc(stream: H2Stream, head: RequestHead): void {
-    const refused = this.#grpc!.refusal(head);
-    if (refused !== null) return grpcRefuse(this, stream, refused);
+    if (head.refusal !== null) return grpcRefuse(this, stream, head.refusal);
     if (head.route!.inPlace === null) {
       startGrpcCall(this, this, stream, head, this.#grpc!.options);
     }

@@ -1,5 +1,5 @@
 /** JSON of a request into the bytes of its message, by the rules of Go's jsonpb. */
-import { decodeBase64 } from './base64.ts';
+import { decodeBase64 } from '@megaplane/base/base64';
 import { JsonDocuments, JsonError, type Json } from './json-text.ts';
 import { ENUMS, type Field, type Kind, messageOf } from './schema.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type OpenStore, openStore } from '@megaplane/store/open';
+import type { GrpcSink } from '@megaplane/wire/grpc';
 import { type Fields, Peer, encode, has, show, startEtcd } from '../peer.sim.ts';
 import { type EtcdServer, serveEtcd } from '../run-store.ts';
 import { Message } from './message.ts';
@@ -35,6 +36,28 @@ function leaderOf(key: string, rev: number, lease: number): Fields {
     [4, lease],
   ];
 }
+
+test('a call without a request ends', async () => {
+  const caller = peer();
+  for (const [method, expected] of [
+    ['Lock', '2 EOF'],
+    [
+      'Observe',
+      '13 cardinality violation: received no request message from non-client-streaming RPC',
+    ],
+  ] as const) {
+    const path = `${method === 'Lock' ? LOCK : ELECTION}/${method}`;
+    const told = await new Promise((resolve) => {
+      const sink: GrpcSink = {
+        onMessage: () => {},
+        onStatus: (_call, { code, message }) => resolve(`${code} ${message}`),
+      };
+      caller.client.open(path, sink).halfClose();
+    });
+    assert.equal(told, expected);
+  }
+  caller.close();
+});
 
 /** Requests that are answered at once; the answers depend on those before. */
 const SCRIPT: readonly (readonly [string, Fields])[] = [
