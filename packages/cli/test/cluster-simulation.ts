@@ -38,6 +38,7 @@ interface Pending {
 export class ClusterSimulation implements Client {
   readonly timers: SimulatedTimers = new SimulatedTimers(START_MS);
   readonly metrics: ClientMetrics = undefined as unknown as ClientMetrics;
+  readonly retryAfterSeconds = 0;
   /** Asked for each request of the client. */
   faultOf: (request: ClientRequest) => Fault = () => 'none';
   /** Told of each request of the client, before its fault. */

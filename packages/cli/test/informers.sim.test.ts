@@ -30,6 +30,7 @@ const MERGE = { 'content-type': 'application/merge-patch+json' };
 class Simulation implements Client {
   readonly timers: FakeTimers = new FakeTimers();
   readonly metrics: ClientMetrics = undefined as unknown as ClientMetrics;
+  readonly retryAfterSeconds = 0;
   readonly store: Store;
   readonly lines: Set<SimulatedLine> = new Set();
   readonly #random: Random;

@@ -8,11 +8,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Client } from '@megaplane/client/client';
 import { CALLS, type Call } from '@megaplane/nodes/fidelity/calls';
-import { PortConfig } from '@megaplane/nodes/port/port-config';
-import { SimulatedWorld } from '@megaplane/nodes/simulated-world';
-import { SimulatorMetrics } from '@megaplane/nodes/simulator-metrics';
-import { WHOLE } from '@megaplane/nodes/membership';
 import { ClusterSimulation } from './cluster-simulation.ts';
+import { simulatedWorld } from './simulated-world.ts';
 
 const HOUR_MS = 3_600_000;
 const TICK_MS = 400;
@@ -33,6 +30,7 @@ function counting(cluster: ClusterSimulation, heard: (label: string) => void): C
   const count = (verb: string, path: string): void =>
     heard(labelOf(/[?&]watch=(true|1)/.test(path) ? 'WATCH' : verb, path));
   return {
+    retryAfterSeconds: 0,
     timers: cluster.timers,
     metrics: { requestsInFlight: 0, requestsQueued: 0 } as Client['metrics'],
     send: (method, path, contentType, body, done, tag) => {
@@ -90,7 +88,7 @@ async function live({ fidelity, calls = '', nodes, podsPerNode, hours }: Life): 
   }
   await cluster.advance(1000);
   await Promise.all(made);
-  const world = worldOf(cluster, client, fidelity, calls);
+  const world = simulatedWorld(cluster, client, { fidelity, kubeletCalls: calls });
   await Promise.all([world.start(), cluster.advance(1000)]);
   const pass = async (durationMs: number): Promise<void> => {
     for (let passed = 0; passed < durationMs; passed += TICK_MS) {
@@ -115,36 +113,6 @@ async function live({ fidelity, calls = '', nodes, podsPerNode, hours }: Life): 
   world.stop();
   await cluster.settle();
   return { start, rest, end };
-}
-
-function worldOf(
-  cluster: ClusterSimulation,
-  client: Client,
-  fidelity: 'lean' | 'kubelet',
-  kubeletCalls: string,
-): SimulatedWorld {
-  const nowMs = (): number => cluster.timers.nowMs();
-  const endpoint = { port: 10_250, hostname: '', nodeIp: '' };
-  const tls = { certificate: '', key: '', clientCa: undefined };
-  return new SimulatedWorld({
-    client,
-    heartbeats: client,
-    metrics: new SimulatorMetrics(),
-    clock: { steadyMs: nowMs, wallMs: nowMs },
-    endpoint,
-    config: new PortConfig({ nowMs, random: () => 0.5, startedContainers: () => 0 }),
-    identity: 'one',
-    part: WHOLE,
-    stages: [],
-    onRefused: (stage, why) => assert.fail(`${stage}: ${why}`),
-    options: {
-      ...{ kubeconfig: '', create: 0, zones: [], labelSelector: '', annotationSelector: '' },
-      ...{ singleNode: '', disregardAnnotations: '', disregardLabels: '', files: [], shard: '' },
-      ...{ cidr: '10.0.0.0/9', leaseDurationSeconds: 40, connections: 1, serverAddress: '' },
-      ...{ fidelity, kubeletCalls, enableCrds: [], metricsApi: false, endpoint, tls },
-      log: () => {},
-    },
-  });
 }
 
 function perNodeHour(counts: Counts, label: string, { nodes, hours }: Life): number {

@@ -145,6 +145,12 @@ export interface Client {
   /** Opens a streamed GET; `accept` defaults to `CONTENT.lean`. Never refused by the queue. */
   stream(path: string, sink: StreamSink, accept?: string): StreamHandle;
 
+  /**
+   * During a `done`: after how many seconds the server wants to be asked again; 0 where it did not
+   * say. Requests that it puts off are repeated here, `retriesMax` times, before `done` is called.
+   */
+  readonly retryAfterSeconds: number;
+
   readonly metrics: ClientMetrics;
   readonly timers: Timers;
   /** Uniform in [0, 1): jitter for everything that uses this client. */

@@ -36,7 +36,10 @@ export class Discovery {
     this.#client = client;
   }
 
-  /** The kinds of a group and version as they are now; rejects when the server does not say. */
+  /**
+   * The kinds of a group and version as they are now. Rejects when the server does not say, with
+   * the code of its answer as the cause.
+   */
   async kindsOf(apiVersion: string): Promise<readonly DiscoveredKind[]> {
     const root = apiVersion.includes('/') ? '/apis' : '/api';
     const all = await this.#ask(root);
@@ -62,7 +65,10 @@ export class Discovery {
       ...{ method: 'GET', path: root, accept: ACCEPT },
       ...(kept === undefined || kept.etag === '' ? {} : { ifNoneMatch: kept.etag }),
     });
-    if (!answer.ok) throw new Error(answer.status.message ?? `${root} says nothing`);
+    if (!answer.ok) {
+      const why = answer.status.message ?? `${root} says nothing`;
+      throw new Error(why, { cause: answer.code });
+    }
     if (answer.code === 304 && kept !== undefined) return kept.kinds;
     const isAggregated = stringAt(answer.object, 'kind') === 'APIGroupDiscoveryList';
     const kinds = isAggregated ? kindsIn(answer.object) : null;
@@ -73,7 +79,9 @@ export class Discovery {
   /** The older form of one group and version. */
   async #askVersion(root: string, apiVersion: string): Promise<readonly DiscoveredKind[]> {
     const answer = await this.#client.request({ method: 'GET', path: `${root}/${apiVersion}` });
-    if (!answer.ok) throw new Error(answer.status.message ?? `no ${apiVersion}`);
+    if (!answer.ok) {
+      throw new Error(answer.status.message ?? `no ${apiVersion}`, { cause: answer.code });
+    }
     return listAt(answer.object, 'resources').flatMap((item) => {
       const resource = stringAt(item, 'name');
       if (resource.includes('/')) return [];

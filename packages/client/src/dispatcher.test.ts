@@ -215,7 +215,7 @@ test('429 and 503 with Retry-After are repeated in their time, others are answer
   assert.equal(requests().length, 0);
   timers.advance(500);
   requests()[0]?.answer(503, 'still', ['retry-after', '1']);
-  timers.advance(1500);
+  timers.advance(2500);
   requests()[0]?.answer(429, 'no time given');
   assert.deepEqual(answers, ['0 429 no time given']);
   assert.equal(client.metrics.throttled, 2);
@@ -227,9 +227,56 @@ test('repeating ends after so many tries', () => {
   connections[0]?.opened();
   for (let i = 0; i < 10; i++) {
     requests()[0]?.answer(429, 'busy', ['retry-after', '1']);
-    timers.advance(2000);
+    timers.advance(5000);
   }
   assert.deepEqual(answers, ['0 429 busy']);
+});
+
+test('who is put off again and again waits twice as long each time, up to eight seconds', () => {
+  const { client, timers, connections, requests, send } = bench({ retriesMax: 20 });
+  client.send('PUT', '/a', CONTENT.json, null, () => {});
+  connections[0]?.opened();
+  const pausesS: number[] = [];
+  for (let i = 0; i < 6; i++) {
+    requests()[0]?.answer(429, 'busy', ['retry-after', i < 5 ? '1' : '20']);
+    let passedMs = 0;
+    for (; requests().length === 0; passedMs += 100) timers.advance(100);
+    pausesS.push(passedMs / 1000);
+  }
+  // a quarter of jitter, of which the random numbers of the test take half
+  assert.deepEqual(pausesS, [1.2, 2.3, 4.5, 9, 9, 22.5]);
+  assert.equal(send('/b'), true);
+});
+
+test('what is put off takes room, and the producer is told when it has gone', () => {
+  const { client, timers, connections, requests, answers, send } = bench();
+  let calls = 0;
+  client.onRoom(() => calls++);
+  connections[0]?.opened();
+  let sent = 0;
+  for (let round = 0; round < 10; round++) {
+    while (send('/a')) sent++;
+    for (const request of requests()) request.answer(429, 'busy', ['retry-after', '1']);
+    connections[0]?.opened();
+  }
+  assert.equal(sent, 20);
+  assert.equal(client.room(), 0);
+  assert.equal(calls, 0);
+  timers.advance(1500);
+  while (answers.length < 20) requests()[0]?.answer(200);
+  assert.equal(client.room(), 20);
+  assert.ok(calls > 0);
+});
+
+test('the end of a request tells what the server wishes', () => {
+  const { client, connections, requests } = bench({ retriesMax: 0 });
+  const told: number[] = [];
+  const done = (): void => void told.push(client.retryAfterSeconds);
+  for (let i = 0; i < 2; i++) client.send('PUT', '/a', CONTENT.json, null, done);
+  connections[0]?.opened();
+  requests()[0]?.answer(429, 'busy', ['retry-after', '7']);
+  requests()[0]?.answer(200);
+  assert.deepEqual(told, [7, 0]);
 });
 
 test('an answer larger than the limit is given up', () => {

@@ -44,6 +44,11 @@ const SWEEP_MS = 250;
 const DELAY_STEP_MS = 100;
 /** Longest wait that a Retry-After is granted. */
 const RETRY_AFTER_SECONDS_MAX = 60;
+/**
+ * Who is put off again waits twice as long each time, up to this or what the server says: servers
+ * say one second whatever their trouble is, and thousands of requests wait here for the same one.
+ */
+const PUT_OFF_MS_MAX = 8000;
 
 const CLOSED_TEXT = 'the client is closed';
 
@@ -78,6 +83,7 @@ export class Dispatcher implements Client, ResponseSink {
   readonly #fields: RequestFields;
   /** Of the answer that is told now. */
   #etag = '';
+  retryAfterSeconds = 0;
   readonly #links: Links;
   readonly #slots: Slot[] = [];
   readonly #free: Slot[] = [];
@@ -86,6 +92,8 @@ export class Dispatcher implements Client, ResponseSink {
   #last: Slot | null = null;
   /** Slots that wait for a time, by the step in which they go out. */
   readonly #delayed: Map<number, DelayedGroup> = new Map();
+  /** Slots that wait so. They take room: a server that puts all off is not sent ever more. */
+  #putOff = 0;
   readonly #streams: Set<StreamRequest> = new Set();
   readonly #waitingStreams: StreamRequest[] = [];
   readonly #roomCallbacks: (() => void)[] = [];
@@ -139,7 +147,8 @@ export class Dispatcher implements Client, ResponseSink {
   room(): number {
     if (this.#isClosed) return 0;
     const inFlightRoom = Math.max(0, this.#limits.inFlightMax - this.metrics.requestsInFlight);
-    return Math.max(0, inFlightRoom + this.#limits.queueMax - this.metrics.requestsQueued);
+    const waiting = this.metrics.requestsQueued + this.#putOff;
+    return Math.max(0, inFlightRoom + this.#limits.queueMax - waiting);
   }
 
   onRoom(callback: () => void): void {
@@ -252,7 +261,8 @@ export class Dispatcher implements Client, ResponseSink {
       this.#pumpQueue();
     }
     this.#isPumping = false;
-    if (!this.#wasFull || this.metrics.requestsQueued > this.#limits.queueMax / 2) return;
+    const waiting = this.metrics.requestsQueued + this.#putOff;
+    if (!this.#wasFull || waiting > this.#limits.queueMax / 2) return;
     this.#wasFull = false;
     for (const callback of this.#roomCallbacks) callback();
   }
@@ -339,12 +349,15 @@ export class Dispatcher implements Client, ResponseSink {
     const isPutOff = retryAfterSeconds > 0 && (status === 429 || status >= 500);
     if (isPutOff && slot.tries <= this.#limits.retriesMax) {
       this.metrics.throttled++;
-      return this.#delay(slot, retryAfterSeconds * 1000 * (1 + this.random() / 4));
+      const leastMs = retryAfterSeconds * 1000;
+      const grownMs = Math.min(PUT_OFF_MS_MAX, leastMs * 2 ** (slot.tries - 1));
+      return this.#delay(slot, Math.max(leastMs, grownMs) * (1 + this.random() / 4));
     }
     const digit = Math.min(5, Math.floor(status / 100));
     this.metrics.answersByClass[digit] = (this.metrics.answersByClass[digit] ?? 0) + 1;
     const { done, tag } = slot;
     this.#etag = slot.etag;
+    this.retryAfterSeconds = retryAfterSeconds;
     done(status, slot.answer, 0, slot.answerLength, tag);
     this.#release(slot);
   }
@@ -373,7 +386,9 @@ export class Dispatcher implements Client, ResponseSink {
     const { done, tag } = slot;
     const isListed = slot.state === 'queued' || slot.state === 'delayed';
     if (slot.state === 'queued') this.metrics.requestsQueued--;
+    else if (slot.state === 'delayed') this.#putOff--;
     slot.state = 'dead';
+    this.retryAfterSeconds = 0;
     done(STATUS_NONE, text, 0, text.length, tag);
     if (!isListed) this.#release(slot);
   }
@@ -386,6 +401,7 @@ export class Dispatcher implements Client, ResponseSink {
   /** Repeats a request after a pause. */
   #delay(slot: Slot, pauseMs: number): void {
     slot.state = 'delayed';
+    this.#putOff++;
     const step = Math.ceil((this.timers.nowMs() + pauseMs) / DELAY_STEP_MS);
     const group = this.#delayed.get(step);
     if (group !== undefined) {
@@ -396,8 +412,10 @@ export class Dispatcher implements Client, ResponseSink {
       const { slots } = this.#delayed.get(step) ?? { slots: [] };
       this.#delayed.delete(step);
       for (const next of slots) {
-        if (next.state === 'delayed') this.#enqueue(next, true);
-        else this.#release(next);
+        if (next.state === 'delayed') {
+          this.#putOff--;
+          this.#enqueue(next, true);
+        } else this.#release(next);
       }
       this.#pump();
     });

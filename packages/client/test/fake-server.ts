@@ -121,6 +121,7 @@ export class FakeServer implements Client {
   readonly streams: Set<FakeStream> = new Set();
   readonly requests: string[] = [];
   metrics: ClientMetrics = undefined as unknown as ClientMetrics;
+  readonly retryAfterSeconds = 0;
   version = 100;
   hasWatchList = true;
   /** False: shard selectors are ignored, as by a server that does not know them. */

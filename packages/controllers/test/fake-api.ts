@@ -87,6 +87,7 @@ export class FakeApi implements Client {
   #timers: { readonly atMs: number; readonly fire: () => void }[] = [];
   readonly #watchers: Set<Watcher> = new Set();
   readonly metrics: ClientMetrics = {} as ClientMetrics;
+  readonly retryAfterSeconds = 0;
 
   readonly timers = {
     nowMs: (): number => this.#nowMs,

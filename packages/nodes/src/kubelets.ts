@@ -460,7 +460,11 @@ export class Kubelets {
     const failures = columns.failures.get(id);
     columns.failures.set(id, Math.min(failures + 1, 250));
     const isFirst = failures === 0 && (status === 404 || status === 409);
-    const pauseMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, 10));
-    this.#leases.arm(id, isFirst ? nowMs : nowMs + pauseMs * (0.5 + this.#client.random()));
+    const random = this.#client.random();
+    const grownMs = RETRY_MS_MIN * 2 ** Math.min(failures, 10) * (0.5 + random);
+    // what the server wishes, as far as a lease can wait
+    const wishedMs = this.#client.retryAfterSeconds * 1000 * (1 + random);
+    const pauseMs = Math.min(RETRY_MS_MAX * (0.5 + random), Math.max(grownMs, wishedMs));
+    this.#leases.arm(id, isFirst ? nowMs : nowMs + pauseMs);
   }
 }

@@ -24,6 +24,8 @@ const LABEL = 'megaplane.dev/nodes-member';
 /** Members renew and look at this period; one that was silent for three of them is gone. */
 export const PERIOD_MS = 4000;
 export const SILENT_MS: number = 3 * PERIOD_MS;
+/** Who leaves does not wait longer for a server that does not answer. */
+const LEAVE_MS = 2000;
 
 /** Reads `I/N`; an Error that says what is wrong with it. */
 export function parsePart(text: string): Part | Error {
@@ -72,7 +74,8 @@ export class Membership {
     this.#isStopped = true;
     this.#cancel();
     const { client, identity } = this.#options;
-    await client.request({ method: 'DELETE', path: `${PATH}/${identity}` });
+    const path = `${PATH}/${identity}`;
+    await client.request({ method: 'DELETE', path, timeoutMs: LEAVE_MS });
   }
 
   async #turn(): Promise<void> {

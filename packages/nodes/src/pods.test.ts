@@ -125,7 +125,7 @@ test('a full queue is waited for, and nothing is lost', () => {
   assert.equal(paths.size, 10);
 });
 
-test('a server in trouble is asked again later; a refusal is final', () => {
+test('a server in trouble, or one that refuses, is asked again later and later', () => {
   const { client, see } = world();
   see(0, pod(0));
   client.answer(503);
@@ -134,7 +134,16 @@ test('a server in trouble is asked again later; a refusal is final', () => {
   assert.equal(client.sent.length, 0);
   client.pass(400);
   client.answer(422);
-  client.pass(120_000);
+  let asked = 0;
+  for (let seconds = 0; seconds < 600; seconds++) {
+    client.pass(1000);
+    for (; client.sent.length > 0; asked++) client.answer(403);
+  }
+  // after 2, 4, 8, 16, 32 and then each 64 to 77 s
+  assert.ok(asked >= 11 && asked <= 14, `${asked}`);
+  client.pass(80_000);
+  assert.equal(client.answer(200).method, 'PATCH');
+  client.pass(200_000);
   assert.equal(client.sent.length, 0);
 });
 

@@ -231,10 +231,9 @@ export class Pods {
     const action = this.#inFlight.get(id);
     this.#inFlight.delete(id);
     if (action === undefined) return;
-    const isFinal = status >= 200 && status < 500 && status !== 429;
+    // what webhooks or rules of access refuse now they may allow later, and kubelets try on
+    const isFinal = (status >= 200 && status < 300) || status === 404 || status === 409;
     if (isFinal) {
-      const isExpected = status < 300 || status === 404 || status === 409;
-      if (!isExpected) this.#options.metrics.errors++;
       this.#columns.failures.set(id, 0);
       const next = status < 300 && action.next !== null ? action.next : this.#waiting.get(id);
       if (next !== undefined) this.#send(id, next);
@@ -244,7 +243,7 @@ export class Pods {
     }
   };
 
-  /** kwok's rule: one second, doubled each time, a fifth of jitter, for a server in trouble. */
+  /** One second, doubled each time, a fifth of jitter, as kwok does for a server in trouble. */
   #retry(id: number, tag: number, failed: Action): void {
     const failures = this.#columns.failures.get(id);
     this.#columns.failures.set(id, Math.min(failures + 1, 250));

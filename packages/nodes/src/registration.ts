@@ -15,7 +15,9 @@ import type { SimulatorMetrics } from './simulator-metrics.ts';
 const PATH = '/api/v1/nodes';
 /** Registrations under way at once. */
 export const UNDER_WAY_MAX = 256;
+/** First and longest pause after failures; each is stretched by up to as much again. */
 export const RETRY_MS = 500;
+export const RETRY_MS_MAX = 8000;
 
 export interface RegistrationOptions {
   readonly client: Client;
@@ -29,24 +31,40 @@ export interface RegistrationOptions {
   readonly log: (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 }
 
-/** One pass over the numbers from 0 to `count`. */
+/**
+ * One pass over the numbers from 0 to `count`.
+ *
+ * What fails waits with all that failed with it, ever longer while some do; and nothing else is
+ * sent meanwhile unless the server takes others, so that a server in trouble is asked a few times
+ * a minute. What it refuses for good is tried again like that, too: webhooks change their mind.
+ */
 export class Registration {
   readonly #options: RegistrationOptions;
   #next = 0;
-  #failed: number[] = [];
-  #refusals = 0;
+  /** To be sent before the next ones. */
+  readonly #again: number[] = [];
+  /** These wait for the pause to end. */
+  readonly #failed: number[] = [];
+  /** Those that the server refused for what they are, and has not judged otherwise since. */
+  readonly #refused: Set<number> = new Set();
+  #pauses = 0;
+  #isWaiting = false;
+  /** Nothing was taken since the last failure. */
+  #isHeld = false;
   #underWay = 0;
   #isPumping = false;
   #isStopped = false;
+  #hasToldRefusal = false;
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
     this.#next = options.part.index;
   }
 
-  /** Some are not made yet. */
+  /** Some are not made yet, and it is not for the server's rules. */
   get isUnderWay(): boolean {
-    return this.#underWay > 0 || this.#failed.length > 0 || this.#next < this.#options.count;
+    if (this.#next < this.#options.count) return true;
+    return this.#underWay + this.#again.length + this.#failed.length > this.#refused.size;
   }
 
   /** Registers no more. */
@@ -60,17 +78,20 @@ export class Registration {
   }
 
   #pump(): void {
-    if (this.#isPumping || this.#isStopped) return;
+    if (this.#isPumping || this.#isStopped || this.#isHeld) return;
     this.#isPumping = true;
     const { client, bodies, count } = this.#options;
     const now = secondTime(client.timers.wallMs());
-    while (this.#underWay < UNDER_WAY_MAX && (this.#failed.length > 0 || this.#next < count)) {
-      const index = this.#failed.pop() ?? this.#take();
-      if (this.#options.exists(nodeName(index))) continue;
+    while (this.#underWay < UNDER_WAY_MAX && (this.#again.length > 0 || this.#next < count)) {
+      const index = this.#again.pop() ?? this.#take();
+      if (this.#options.exists(nodeName(index))) {
+        this.#refused.delete(index);
+        continue;
+      }
       const body = bodies.body(index, now);
       if (!client.send('POST', PATH, CONTENT.json, body, this.#onAnswer, index)) {
         // The client tells when it has room again.
-        this.#failed.push(index);
+        this.#again.push(index);
         break;
       }
       this.#underWay++;
@@ -91,22 +112,43 @@ export class Registration {
     end: number,
     index: number,
   ): void => {
-    const { client, metrics, log } = this.#options;
+    const { metrics } = this.#options;
     this.#underWay--;
     if (status === 201) metrics.nodesCreated++;
     if (status === 201 || status === 409) {
+      this.#refused.delete(index);
+      this.#isHeld = false;
+      if (this.#failed.length === 0) this.#pauses = 0;
       this.#pump();
       return;
     }
     metrics.errors++;
+    this.#failed.push(index);
     const isPassing = status === STATUS_NONE || status === 429 || status >= 500;
-    if (isPassing) {
-      this.#failed.push(index);
-      client.timers.after(RETRY_MS * (1 + client.random()), () => this.#pump());
-    } else if (this.#refusals++ === 0) {
-      // One line: when one node is refused for what it is, all of them are.
-      const text = Buffer.from(bytes.subarray(start, end)).toString('utf8');
-      log('error', `node-${index} is refused (${status}): ${text.slice(0, 500)}`);
-    }
+    if (isPassing) this.#refused.delete(index);
+    else this.#refuse(index, status, Buffer.from(bytes.subarray(start, end)).toString('utf8'));
+    this.#wait();
   };
+
+  #refuse(index: number, status: number, text: string): void {
+    this.#refused.add(index);
+    if (this.#hasToldRefusal) return;
+    this.#hasToldRefusal = true;
+    // One line: when one node is refused for what it is, all of them are.
+    this.#options.log('error', `node-${index} is refused (${status}): ${text.slice(0, 500)}`);
+  }
+
+  #wait(): void {
+    this.#isHeld = true;
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    const { client } = this.#options;
+    const pauseMs = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** Math.min(10, this.#pauses++));
+    client.timers.after(pauseMs * (1 + client.random()), () => {
+      this.#isWaiting = false;
+      this.#isHeld = false;
+      this.#again.push(...this.#failed.splice(0));
+      this.#pump();
+    });
+  }
 }

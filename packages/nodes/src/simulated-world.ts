@@ -3,7 +3,7 @@ import { Uint32Column } from '@megaplane/base/column';
 import type { Client } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { createInformer } from '@megaplane/client/informer';
-import { readPages } from '@megaplane/client/pager';
+import { readPages, type PagerResult } from '@megaplane/client/pager';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -32,6 +32,7 @@ import { FileError } from './stages/yaml-fields.ts';
 import { defaultMetrics } from './stages/kwok-files.ts';
 import { loadStages, takeDocument, type KwokFile } from './stages/stage-sets.ts';
 import { StagedWorld } from './staged-world.ts';
+import { tryOn } from './try-on.ts';
 
 export interface WorldParts {
   readonly client: Client;
@@ -47,6 +48,8 @@ export interface WorldParts {
   readonly part: Part;
   /** Stages of the server. */
   readonly stages: readonly KwokObject[];
+  /** No other world was there before it: what is wrong with files ends the program. */
+  readonly isFirst: boolean;
   /** A Stage of the server cannot be played. */
   onRefused(stage: string, why: string): void;
 }
@@ -147,8 +150,11 @@ export class SimulatedWorld {
     if (!config.hasUsages && config.pages.length === 0) load(defaultMetrics(), true);
     const all = this.#withObjects(stages);
     await this.#staged.prepare(all, (stage, why) => {
-      if (stages.includes(stage)) throw new Error(`${stage.place}: stage ${stage.name}: ${why}`);
-      this.#parts.onRefused(stage.name, why);
+      if (!stages.includes(stage)) return this.#parts.onRefused(stage.name, why);
+      const message = `${stage.place}: stage ${stage.name}: ${why}`;
+      // nodes that live already live on without it
+      if (this.#parts.isFirst) throw new Error(message);
+      return options.log('error', message);
     });
     if (!this.#isStopped) this.#nodes.start();
   }
@@ -245,8 +251,7 @@ export class SimulatedWorld {
     this.#faults.start();
     this.#registration = this.#makeRegistration();
     this.#registration.start();
-    const { options } = this.#parts;
-    void this.#startLeases().catch((error: Error) => options.log('warn', error.message));
+    void this.#startLeases();
   }
 
   #makeTraffic(calls: ReadonlySet<Call>): KubeletTraffic | null {
@@ -281,16 +286,9 @@ export class SimulatedWorld {
 
   /** What nodes have missed while they were down is read again. */
   async #recover(ids: ReadonlySet<number>): Promise<void> {
-    const { client } = this.#parts;
     const isMeant = (name: string): boolean => ids.has(this.#findNode(name));
     const read = (path: string, fieldSelector: string, take: (one: JsonObject) => void) =>
-      readPages({
-        ...{ client, path, fieldSelector },
-        onItem: (bytes, start, end) => {
-          const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-          if (!this.#isStopped) take(JSON.parse(text.toString('utf8')) as JsonObject);
-        },
-      });
+      this.#readWell(path, fieldSelector, take);
     if (this.#staged.hasNodes) {
       await read('/api/v1/nodes', '', (node) => {
         if (isMeant(stringAt(node, 'metadata', 'name'))) this.#staged.replayNode(node);
@@ -300,6 +298,26 @@ export class SimulatedWorld {
       if (!isMeant(stringAt(pod, 'spec', 'nodeName'))) return;
       if (this.#staged.hasPods) this.#staged.replay(pod);
       else this.#played.replay(pod);
+    });
+  }
+
+  /** Reads a whole collection, however long the server is in trouble; some objects come twice. */
+  #readWell(path: string, fieldSelector: string, take: (one: JsonObject) => void): Promise<void> {
+    const { client, options } = this.#parts;
+    return tryOn({
+      client,
+      isStopped: () => this.#isStopped,
+      onTrouble: (message) => options.log('warn', message),
+      attempt: async () => {
+        const result = await readPages({
+          ...{ client, path, fieldSelector },
+          onItem: (bytes, start, end) => {
+            const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+            if (!this.#isStopped) take(JSON.parse(text.toString('utf8')) as JsonObject);
+          },
+        });
+        return result.ok ? '' : `cannot read ${path}: ${result.status.message}`;
+      },
     });
   }
 
@@ -321,8 +339,24 @@ export class SimulatedWorld {
 
   /** Leases of before are taken over: their versions are read page by page, then renewals begin. */
   async #startLeases(): Promise<void> {
+    const { client, options } = this.#parts;
+    await tryOn({
+      client,
+      isStopped: () => this.#isStopped,
+      onTrouble: (message) => options.log('warn', message),
+      attempt: async () => {
+        const result = await this.#readLeases();
+        return result.ok ? '' : `cannot read leases: ${result.status.message}`;
+      },
+    });
+    if (this.#isStopped) return;
+    const { idLimit } = this.#nodes;
+    this.#kubelets.start(idLimit, (id) => this.#nodes.has(id) && this.#filter.holds(id));
+  }
+
+  #readLeases(): Promise<PagerResult> {
     const scan = new ObjectScan();
-    const result = await readPages({
+    return readPages({
       client: this.#parts.client,
       path: LEASE_PATH,
       onItem: (bytes, start, end) => {
@@ -333,10 +367,6 @@ export class SimulatedWorld {
         if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion);
       },
     });
-    if (this.#isStopped) return;
-    if (!result.ok) throw new Error(`cannot read leases: ${result.status.message}`);
-    const { idLimit } = this.#nodes;
-    this.#kubelets.start(idLimit, (id) => this.#nodes.has(id) && this.#filter.holds(id));
   }
 }
 

@@ -16,6 +16,7 @@ import { PortConfig } from './port/port-config.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
 import { judgeKwokFiles } from './stages/kwok-files.ts';
 import type { KwokFile } from './stages/stage-sets.ts';
+import { isPassing, tryOn } from './try-on.ts';
 import { Worlds } from './worlds.ts';
 
 /**
@@ -90,11 +91,13 @@ export interface NodesService {
 
 /**
  * Enough in flight that neither end waits for the other: a server that answers renewals in groups
- * would otherwise be asked for the next group only when the last has been read.
+ * would otherwise be asked for the next group only when the last has been read. What a server puts
+ * off is told at once: kubelets pace themselves, and a repetition each second of what a million
+ * nodes ask would be ten times what they usually ask.
  */
 function renewalLimits(connections: number): Partial<ClientLimits> {
   const count = connections * RENEWAL_CONNECTIONS_FACTOR;
-  return { connections: count, inFlightMax: count * RENEWALS_IN_FLIGHT_MAX };
+  return { connections: count, inFlightMax: count * RENEWALS_IN_FLIGHT_MAX, retriesMax: 0 };
 }
 
 /** Starts the simulator. Resolves when it plays; registering `create` nodes goes on after that. */
@@ -175,7 +178,7 @@ interface PortParts {
 async function openPort(parts: PortParts): Promise<KubeletPort> {
   const { options, client, config, metrics, nodeNames } = parts;
   const { certificate, key } = options.tls;
-  const published = await publishedAuthorities(client);
+  const published = await publishedAuthorities(client, options.log);
   const clientCa = options.tls.clientCa ?? published.clientCa;
   if (clientCa === null) {
     const why = 'the API server publishes no authority of its clients';
@@ -199,9 +202,20 @@ interface Published {
   readonly frontProxy: FrontProxy | null;
 }
 
-async function publishedAuthorities(client: Client): Promise<Published> {
-  const answer = await client.request({ method: 'GET', path: AUTHORITY_PATH });
-  if (!answer.ok) return { clientCa: null, frontProxy: null };
-  const clientCa = stringAt(answer.object, 'data', 'client-ca-file');
-  return { clientCa: clientCa === '' ? null : clientCa, frontProxy: frontProxyOf(answer.object) };
+/** Waits for a server in trouble: whom the port believes is not looked at again. */
+async function publishedAuthorities(client: Client, log: Log): Promise<Published> {
+  let published: Published = { clientCa: null, frontProxy: null };
+  await tryOn({
+    client,
+    isStopped: () => false,
+    onTrouble: (message) => log('warn', message),
+    attempt: async () => {
+      const answer = await client.request({ method: 'GET', path: AUTHORITY_PATH });
+      if (!answer.ok) return isPassing(answer.code) ? (answer.status.message ?? 'no answer') : '';
+      const clientCa = stringAt(answer.object, 'data', 'client-ca-file') || null;
+      published = { clientCa, frontProxy: frontProxyOf(answer.object) };
+      return '';
+    },
+  });
+  return published;
 }

@@ -19,8 +19,12 @@ import { StagePlayer } from './stages/stage-player.ts';
 import { resourcePath } from './stages/stage-requests.ts';
 import { StageResources } from './stages/stage-resources.ts';
 import type { Stage } from './stages/stage.ts';
+import { isPassing, tryOn } from './try-on.ts';
 import { stageFunctions, type StageWorld } from './templates/stage-functions.ts';
 import type { StageLanguages } from './stages/stage-file.ts';
+
+/** A server in trouble is asked for so long what kinds it has. */
+const DISCOVERY_MS_MAX = 120_000;
 
 export interface StagedOptions {
   readonly client: Client;
@@ -58,6 +62,7 @@ export class StagedWorld {
   #nodePlayer: StagePlayer | null = null;
   #pods: Informer | null = null;
   #podPlayer: StagePlayer | null = null;
+  #isStopped = false;
 
   constructor(options: StagedOptions) {
     this.#options = options;
@@ -103,11 +108,8 @@ export class StagedWorld {
   ): Promise<void> {
     const reasons = new Map<string, string>();
     for (const version of new Set(given.map((stage) => stage.apiVersion))) {
-      try {
-        await this.#resources.load(version);
-      } catch (error) {
-        reasons.set(version, (error as Error).message);
-      }
+      const reason = await this.#load(version);
+      if (reason !== '') reasons.set(version, reason);
     }
     const stages = given.filter((stage) => {
       const { apiVersion, kind } = stage;
@@ -127,6 +129,27 @@ export class StagedWorld {
       );
       this.#add(stage, own);
     }
+  }
+
+  /** Why the server does not tell a version's kinds; '' when it did. */
+  async #load(version: string): Promise<string> {
+    const { client, onTrouble } = this.#options;
+    const endMs = client.timers.nowMs() + DISCOVERY_MS_MAX;
+    let reason = '';
+    const attempt = async (): Promise<string> => {
+      reason = '';
+      try {
+        await this.#resources.load(version);
+        return '';
+      } catch (error) {
+        const { message, cause } = error as Error;
+        reason = message;
+        const isLast = typeof cause !== 'number' || !isPassing(cause);
+        return isLast || client.timers.nowMs() >= endMs ? '' : `${version}: ${message}`;
+      }
+    };
+    await tryOn({ client, onTrouble, attempt, isStopped: () => this.#isStopped });
+    return reason;
   }
 
   #add(first: Stage, stages: readonly Stage[]): void {
@@ -238,6 +261,7 @@ export class StagedWorld {
   }
 
   stop(): void {
+    this.#isStopped = true;
     for (const { informer, player } of this.#played) {
       informer?.stop();
       player.stop();

@@ -14,7 +14,7 @@ import { FileError, readDocuments } from './stages/yaml-fields.ts';
 /** Changes within this time lead to one new world. */
 export const SETTLE_MS = 1000;
 
-export type WorldsParts = Omit<WorldParts, 'part' | 'stages' | 'onRefused'>;
+export type WorldsParts = Omit<WorldParts, 'part' | 'stages' | 'isFirst' | 'onRefused'>;
 
 export class Worlds {
   readonly #parts: WorldsParts;
@@ -90,6 +90,7 @@ export class Worlds {
     const world = new SimulatedWorld({
       ...this.#parts,
       part: this.#part,
+      isFirst: before === null,
       stages: this.#objects.of('Stage'),
       onRefused: (stage, why) => this.#refused('Stage', stage, why),
     });

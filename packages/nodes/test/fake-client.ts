@@ -27,6 +27,7 @@ export class FakeClient implements Client {
   readonly sent: Sent[] = [];
   queueMax = 1000;
   inFlight = 0;
+  retryAfterSeconds = 0;
   /** By how much the wall clock was set. */
   setMs = 0;
   readonly metrics: ClientMetrics = {

@@ -25,6 +25,7 @@ class Pods {
   }
 
   readonly client: Client = {
+    retryAfterSeconds: 0,
     timers: {
       nowMs: () => 0,
       wallMs: () => 0,

@@ -2,11 +2,12 @@
  * Which simulated nodes have a fault now. A row has one at most: of several the last that takes it.
  */
 import { Uint8Column } from '@megaplane/base/column';
-import type { Client } from '@megaplane/client/client';
+import { STATUS_NONE, type Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
 import { readPages } from '@megaplane/client/pager';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { isPassing, tryOn } from '../try-on.ts';
 import { covers, FAULTS_NAME, FAULTS_NAMESPACE, readFaults, takes, type Fault } from './fault.ts';
 
 export interface FaultsOptions {
@@ -110,28 +111,40 @@ export class Faults {
         for (const name of fault.names) if (rows.find(name) >= 0) mark(rows.find(name), name);
       } else if (fault.selector === '') {
         for (let id = 0; id < rows.idLimit(); id++) if (rows.has(id)) mark(id, rows.nameOf(id));
-      } else await this.#select(fault, mark);
+      } else await this.#select(fault, mark, () => turn !== this.#turn);
       if (turn !== this.#turn) return;
     }
     this.#turnTo(active, next);
   }
 
   /** Which nodes a selector leaves is asked of the server: labels are not kept here. */
-  async #select(fault: Fault, mark: (id: number, name: string) => void): Promise<void> {
+  async #select(
+    fault: Fault,
+    mark: (id: number, name: string) => void,
+    isStopped: () => boolean,
+  ): Promise<void> {
     const { client, rows } = this.#options;
+    const onTrouble = (message: string): void => this.#options.onTrouble(message);
     const scan = new ObjectScan();
-    const result = await readPages({
-      client,
-      path: '/api/v1/nodes',
-      labelSelector: fault.selector,
-      onItem: (bytes, start, end) => {
-        if (!scan.scan(bytes, start, end)) return;
-        const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
-        const id = rows.find(name);
-        if (id >= 0) mark(id, name);
-      },
-    });
-    if (!result.ok) this.#options.onTrouble(`fault ${fault.id}: ${result.status.message}`);
+    const attempt = async (): Promise<string> => {
+      const result = await readPages({
+        client,
+        path: '/api/v1/nodes',
+        labelSelector: fault.selector,
+        onItem: (bytes, start, end) => {
+          if (!scan.scan(bytes, start, end)) return;
+          const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
+          const id = rows.find(name);
+          if (id >= 0) mark(id, name);
+        },
+      });
+      if (result.ok) return '';
+      // a selector that the server does not understand is told, and takes no node
+      const isOver = !isPassing(result.status.code ?? STATUS_NONE);
+      if (isOver) onTrouble(`fault ${fault.id}: ${result.status.message}`);
+      return isOver ? '' : `fault ${fault.id}: ${result.status.message}`;
+    };
+    await tryOn({ client, isStopped, onTrouble, attempt });
   }
 
   #turnTo(active: readonly Fault[], next: Uint8Column): void {

@@ -10,6 +10,7 @@ import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import type { SimulatorMetrics } from '../simulator-metrics.ts';
 import type { Call } from './calls.ts';
+import { CsiNodes } from './csi-nodes.ts';
 import { KubeletWatch } from './kubelet-watch.ts';
 
 /** Watches that are begun in one tick: a start must not be a storm. */
@@ -52,10 +53,12 @@ export class KubeletTraffic {
   readonly #starting: KubeletWatch[] = [];
   readonly #holds: Map<number, Hold> = new Map();
   readonly #recorder: EventRecorder;
+  readonly #csiNodes: CsiNodes;
   #tokensDueMs = 0;
 
   constructor(options: TrafficOptions) {
     this.#options = options;
+    this.#csiNodes = new CsiNodes(options.client, options.metrics);
     this.#recorder = createEventRecorder({ client: options.client, component: 'kubelet' });
     this.podHandler = {
       onUpsert: (id, _isNew, bytes, start, end) => this.#onPod(id, bytes, start, end),
@@ -71,10 +74,11 @@ export class KubeletTraffic {
     this.#open(name, 'watch-services', '/api/v1/services');
     this.#open(name, 'watch-csidrivers', '/apis/storage.k8s.io/v1/csidrivers');
     this.#open(name, 'watch-runtimeclasses', '/apis/node.k8s.io/v1/runtimeclasses');
-    if (this.#options.calls.has('csinode')) void this.#csiNode(name, uid);
+    if (this.#options.calls.has('csinode')) this.#csiNodes.add(name, uid);
   }
 
   onNodeGone(name: string): void {
+    this.#csiNodes.remove(name);
     for (const call of ['node', 'pods', 'services', 'csidrivers', 'runtimeclasses']) {
       this.#close(`${name} watch-${call}`);
     }
@@ -83,6 +87,7 @@ export class KubeletTraffic {
   /** Call it often. */
   tick(): void {
     for (const watch of this.#starting.splice(0, STARTS_PER_TICK)) watch.start();
+    this.#csiNodes.tick();
     const nowMs = this.#options.client.timers.nowMs();
     if (!this.#options.calls.has('token') || nowMs < this.#tokensDueMs) return;
     this.#tokensDueMs = nowMs + TOKENS_LOOK_MS;
@@ -91,6 +96,7 @@ export class KubeletTraffic {
 
   stop(): void {
     this.#starting.length = 0;
+    this.#csiNodes.stop();
     for (const watch of this.#watches.values()) watch.stop();
     this.#watches.clear();
     this.#holds.clear();
@@ -115,24 +121,6 @@ export class KubeletTraffic {
   #close(key: string): void {
     this.#watches.get(key)?.stop();
     this.#watches.delete(key);
-  }
-
-  /** As kubelets do: read, and made where there is none. */
-  async #csiNode(name: string, uid: string): Promise<void> {
-    const { client, metrics } = this.#options;
-    const collection = '/apis/storage.k8s.io/v1/csinodes';
-    metrics.called('csinode');
-    const found = await client.request({ method: 'GET', path: `${collection}/${name}` });
-    if (found.ok || found.code !== 404) return;
-    const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name, uid }];
-    const body = {
-      apiVersion: 'storage.k8s.io/v1',
-      kind: 'CSINode',
-      metadata: { name, ownerReferences },
-      spec: { drivers: [] },
-    };
-    metrics.called('csinode');
-    await client.request({ method: 'POST', path: collection, body });
   }
 
   #onPod(id: number, bytes: Uint8Array, start: number, end: number): void {
