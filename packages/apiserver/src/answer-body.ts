@@ -18,6 +18,7 @@ export class AnswerBody implements Outlet {
   #pendingBytes = 0;
   readonly #headers: readonly string[];
   #isCompressed = false;
+  #sentBytes = 0;
 
   /** `headers` go with the answer whichever way its body does. */
   constructor(call: Call, contentType: string, headers: readonly string[] = call.headers()) {
@@ -49,6 +50,7 @@ export class AnswerBody implements Outlet {
 
   end(): void {
     if (this.#pending !== null) this.#decide(false);
+    this.#call.sizes?.addSize(this.#sentBytes);
     this.#call.exchange.end();
     this.#call.done();
   }
@@ -64,7 +66,13 @@ export class AnswerBody implements Outlet {
 
   #send(bytes: Uint8Array, start: number, end: number): void {
     const { exchange } = this.#call;
-    if (!this.#isCompressed) exchange.write(bytes, start, end);
-    else exchange.write(gzipSync(bytes.subarray(start, end), { level: constants.Z_BEST_SPEED }));
+    if (!this.#isCompressed) {
+      this.#sentBytes += end - start;
+      exchange.write(bytes, start, end);
+      return;
+    }
+    const packed = gzipSync(bytes.subarray(start, end), { level: constants.Z_BEST_SPEED });
+    this.#sentBytes += packed.length;
+    exchange.write(packed);
   }
 }

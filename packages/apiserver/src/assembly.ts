@@ -74,6 +74,8 @@ export interface ServerOptions {
    * it goes by `edge.nowMs`; null turns priority and fairness off.
    */
   readonly clockMs?: (() => number) | null;
+  /** The same clock, to measure what goes on; absent: nothing is measured. */
+  readonly stopwatchMs?: () => number;
   /** What is told of the process; absent: nothing. */
   readonly process?: ProcessFacts;
   /** Limits on requests, who writes them down, and who hears of slow ones. */
@@ -99,6 +101,7 @@ function chainOptions(options: ServerOptions, metrics: Metrics): ChainOptions {
     configurations: options.pluginConfigurations,
     tolerationSeconds: options.tolerationSeconds,
     more: options.plugins,
+    clockMs: options.stopwatchMs,
   };
 }
 

@@ -35,6 +35,11 @@ export const PLAIN_JSON: Negotiated = {
   pretty: false,
 };
 
+/** Counts the bytes of answers. */
+export interface AnswerSizes {
+  addSize(bytes: number): void;
+}
+
 /** See `Call.watcher`. */
 export interface CallWatcher {
   answered(call: Call): void;
@@ -70,6 +75,8 @@ export class Call {
   #code = 0;
   /** Told once, when the code of the answer is known. */
   watcher: CallWatcher | null = null;
+  /** Told how long the answer is; set with its code where somebody counts. */
+  sizes: AnswerSizes | null = null;
   /** It counts among those in flight; the watcher's own. */
   isCounted = false;
   /** Its answer goes on after the code was given, until `done`. */
@@ -181,6 +188,7 @@ export class Call {
   send(code: number, contentType: string | null, bytes: Uint8Array | string | null): void {
     if (bytes !== null) this.keepAnswer(bytes);
     this.code = code;
+    this.sizes?.addSize(bytes === null ? 0 : lengthOf(bytes));
     const { exchange } = this;
     if (this.#warnings.length > 0) exchange.respond(code, contentType, bytes, this.headers());
     else exchange.respond(code, contentType, bytes, this.#own(), lastingOf(this.flowFields));
@@ -192,6 +200,7 @@ export class Call {
     this.code = code;
     const { exchange } = this;
     const { bytes, length } = sink;
+    this.sizes?.addSize(length);
     if (this.#warnings.length > 0) {
       exchange.respondCopy(code, contentType, bytes, length, this.headers());
       return;
@@ -214,6 +223,7 @@ export class Call {
   /** Answers with plain text, as the outer layers do. */
   sendText(code: number, text: string, more: readonly string[] = []): void {
     this.code = code;
+    this.sizes?.addSize(lengthOf(text));
     const headers = this.headers('x-content-type-options', 'nosniff', ...more);
     this.exchange.respond(code, 'text/plain; charset=utf-8', text, headers);
   }
@@ -242,6 +252,7 @@ export class Call {
     this.refusal = status;
     this.keepAnswer(bytes);
     this.code = code;
+    this.sizes?.addSize(lengthOf(bytes));
     this.exchange.respond(this.code, type, bytes, this.headers(...more));
   }
 
@@ -278,6 +289,10 @@ export class Call {
 /** An object as JSON, as people or as programs read it. */
 export function jsonText(object: JsonObject, pretty: boolean): string {
   return pretty ? JSON.stringify(object, null, 2) : `${JSON.stringify(object)}\n`;
+}
+
+function lengthOf(bytes: Uint8Array | string): number {
+  return typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.length;
 }
 
 /** Characters that upstream's recorder lets no warning have. */

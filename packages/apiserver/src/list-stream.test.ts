@@ -56,7 +56,7 @@ function stream(storage: StorageModel): RowStream {
     storage.appliedRevision,
     filter,
     new JsonEncoder(served),
-    false,
+    null,
   );
 }
 

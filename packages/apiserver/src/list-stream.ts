@@ -13,6 +13,7 @@ import { Sink } from './sink.ts';
 import type { RowSource } from './index/row-source.ts';
 import type { Row } from './storage.ts';
 import { UnreadableValue } from './unreadable.ts';
+import type { WatchCounts } from './watch/watch-counts.ts';
 
 /** Encoded bytes that are handed to the wire at once. */
 const CHUNK_BYTES = 64 * 1024;
@@ -48,8 +49,8 @@ export class RowStream implements Pullable {
   readonly #revision: number;
   readonly #filter: Filter;
   readonly #encoder: Encoder;
-  /** Items of a list, or ADDED frames of a watch. */
-  readonly #asFrames: boolean;
+  /** Of the watch that begins with ADDED frames; null: these are items of a list. */
+  readonly #counts: WatchCounts | null;
   #sent = 0;
 
   constructor(
@@ -58,7 +59,7 @@ export class RowStream implements Pullable {
     revision: number,
     filter: Filter,
     encoder: Encoder,
-    asFrames: boolean,
+    counts: WatchCounts | null,
   ) {
     this.#source = source;
     this.#next = range.start;
@@ -66,7 +67,7 @@ export class RowStream implements Pullable {
     this.#revision = revision;
     this.#filter = filter;
     this.#encoder = encoder;
-    this.#asFrames = asFrames;
+    this.#counts = counts;
   }
 
   /** Objects handed over so far. */
@@ -114,8 +115,10 @@ export class RowStream implements Pullable {
   }
 
   #encode(row: Row): void {
-    if (this.#asFrames) {
+    if (this.#counts !== null) {
+      const before = sink.length;
       this.#encoder.frame(sink, 'ADDED', row, row.modRevision, this.#sent === 0);
+      this.#counts.began(sink.length - before);
     } else {
       this.#encoder.item(sink, row, this.#sent);
     }

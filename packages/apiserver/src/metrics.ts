@@ -1,6 +1,7 @@
 /** What the server counts, and `/metrics` in Prometheus' text format with upstream's names. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Call } from './call.ts';
+import type { AnswerSizes, Call } from './call.ts';
+import { Histogram } from './histogram.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { World } from './world.ts';
 import { allServed } from './served.ts';
@@ -8,6 +9,7 @@ import { rangeOf } from './served.ts';
 import { VERSION } from './release.ts';
 import { isApply, labelsOf, type RequestLabels } from './request-labels.ts';
 import { renderShards } from './watch/shard-metrics.ts';
+import { renderWatches } from './watch/watch-counts.ts';
 
 /** Combinations of labels that are counted apart; paths come from clients and have no end. */
 const SERIES_MAX = 4096;
@@ -33,8 +35,12 @@ const BUCKETS_S = [
 /** Below it, upstream's histogram of service levels tells nothing apart. */
 const SLI_FROM_S = 0.05;
 
-interface Series {
+const SIZE_BOUNDS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9] as const;
+
+interface Series extends AnswerSizes {
   readonly labels: RequestLabels;
+  /** Bytes of answers to reads; null until there is one. */
+  sizes: Histogram | null;
   count: number;
   sumMs: number;
   /** Requests by the first bucket that they fall into. */
@@ -108,6 +114,8 @@ export class Metrics {
     requests.count++;
     series.count++;
     series.sumMs += ms;
+    const isRead = SIZED.has(call.info.verb) && series.labels.dryRun === '';
+    if (isRead) call.sizes = series;
     let bucket = 0;
     while (bucket < BUCKETS_S.length && ms > (BUCKETS_S[bucket] ?? 0) * 1000) bucket++;
     series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
@@ -146,7 +154,14 @@ export class Metrics {
     if (requests === undefined) this.#requests.set(coded, (requests = { count: 0 }));
     let series = this.#durations.get(key);
     if (series === undefined) {
-      series = { labels, count: 0, sumMs: 0, buckets: new Float64Array(BUCKETS_S.length + 1) };
+      series = {
+        labels,
+        count: 0,
+        sumMs: 0,
+        buckets: new Float64Array(BUCKETS_S.length + 1),
+        sizes: null,
+        addSize,
+      };
       this.#durations.set(key, series);
     }
     return { series, requests };
@@ -186,6 +201,7 @@ export class Metrics {
     this.#renderDurations(lines);
     renderStorage(world, lines);
     renderShards(world, lines);
+    renderWatches(world, lines);
     lines.push(BUILD_TYPE, BUILD);
     for (const source of this.#sources) source(lines);
     return `${lines.join('\n')}\n`;
@@ -195,6 +211,11 @@ export class Metrics {
     const name = 'apiserver_request_duration_seconds';
     lines.push(`# HELP ${name} Time to answer.`, `# TYPE ${name} histogram`);
     for (const [labels, series] of this.#durations) renderSeries(lines, name, labels, series, 0);
+    const sizes = 'apiserver_response_sizes';
+    lines.push(`# HELP ${sizes} Bytes of answers to reads.`, `# TYPE ${sizes} histogram`);
+    for (const { labels, sizes: own } of this.#durations.values()) {
+      own?.print(lines, sizes, `component="${labels.component}",${labels.common}`);
+    }
     const slis = 'apiserver_request_sli_duration_seconds';
     lines.push(`# HELP ${slis} Time to answer, but for dry runs.`, `# TYPE ${slis} histogram`);
     for (const series of this.#durations.values()) {
@@ -203,6 +224,14 @@ export class Metrics {
       renderSeries(lines, slis, `component="${component}",${common}`, series, SLI_FROM_S);
     }
   }
+}
+
+/** Reads whose answers are measured. */
+const SIZED: ReadonlySet<string> = new Set(['get', 'list']);
+
+function addSize(this: Series, bytes: number): void {
+  this.sizes ??= new Histogram(SIZE_BOUNDS);
+  this.sizes.observe(bytes);
 }
 
 function keyOf({ common, component, dryRun }: RequestLabels): string {

@@ -198,7 +198,7 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   body.write(sink.bytes, 0, sink.length);
   // a snapshot of the newest state is read at its revision, so that later turns show the same
   const { source, revision } = plan;
-  const rows = (): RowStream => new RowStream(source, range, revision, filter, encoder, false);
+  const rows = (): RowStream => new RowStream(source, range, revision, filter, encoder, null);
   const sending: Sending = { exchange, body, encoder, rows, stream: rows(), isPlanned: false };
   exchange.onWritable = () => planList(world, sending);
   pumpList(world, sending);

@@ -252,6 +252,7 @@ async function makeServer(
       setVerbosity: options.setVerbosity ?? null,
     },
     signer,
+    stopwatchMs: () => performance.now(),
     clockMs: readsFairness(options) ? (): number => performance.now() : null,
     tracking: {
       ...readLimits(options),

@@ -16,6 +16,7 @@ import { DueTimes } from './watch/due-times.ts';
 import { FrameCache } from './watch/frame-cache.ts';
 import { Scope } from './watch/scope.ts';
 import { Watcher, type WatchHome, type WatchRequest } from './watcher.ts';
+import { WatchCounts } from './watch/watch-counts.ts';
 
 /** A client is told its revision this often. */
 export const BOOKMARK_MS = 60_000;
@@ -56,6 +57,8 @@ export class WatchHub implements WatchHome {
   stuck = 0;
   /** Events handed out, for the metrics. */
   dispatched = 0;
+  /** What watches were sent, by the version that they ask for. */
+  readonly counts: Map<string, WatchCounts> = new Map();
   /** Open watches with a shard selector. */
   shards = 0;
   #filteredBefore = 0;
@@ -89,6 +92,12 @@ export class WatchHub implements WatchHome {
     let sum = this.#filteredBefore + this.#all.filtered;
     for (const scope of this.#byNamespace.values()) sum += scope.filtered;
     return sum;
+  }
+
+  countsOf(version: string): WatchCounts {
+    let counts = this.counts.get(version);
+    if (counts === undefined) this.counts.set(version, (counts = new WatchCounts()));
+    return counts;
   }
 
   /** Starts a watch whose head was sent; see `Watcher`. */

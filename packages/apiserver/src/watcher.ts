@@ -17,6 +17,7 @@ import { Sink } from './sink.ts';
 import { emptyEvent, type Storage, type StorageEvent, type StorageWatch } from './storage.ts';
 import type { Due } from './watch/due-times.ts';
 import type { FrameCache } from './watch/frame-cache.ts';
+import type { WatchCounts } from './watch/watch-counts.ts';
 
 /** Events that one watch reads from the log before others get their turn. */
 const EVENTS_PER_TURN_MAX = 500;
@@ -58,6 +59,7 @@ export interface WatchRequest {
   readonly bookmarks: boolean;
   /** Milliseconds since 1970 at which the stream ends by itself. */
   readonly deadlineMs: number;
+  readonly counts: WatchCounts;
   /** Told once, when the state was sent or the watch has ended before. */
   onInitialSent?: (() => void) | null;
 }
@@ -262,7 +264,7 @@ export class Watcher implements Due {
 
   /** Bytes that were written. `frames` are those of the hub's event, null behind it. */
   #send(change: StorageEvent, frames: FrameCache | null): number {
-    const { filter, encoder, exchange } = this.request;
+    const { filter, encoder, exchange, counts } = this.request;
     this.#position = Math.max(this.#position, change.revision);
     const isNow = !change.isDelete && filter.matches(change.value);
     const wasBefore = !change.isCreate && filter.matches(change.previous);
@@ -270,11 +272,13 @@ export class Watcher implements Due {
     const type: EventType = isNow ? (wasBefore ? 'MODIFIED' : 'ADDED') : 'DELETED';
     if (frames !== null && this.#hasSent) {
       const frame = frames.frame(this.#encoding, encoder, type, change);
+      counts.sent(frame.sink.length);
       exchange.write(frame.sink.bytes, 0, frame.sink.length, frame);
       return frame.sink.length;
     }
     if (this.#hasSent && this.#home.size > 1) {
       const frame = this.#home.frames.again(this.#encoding, encoder, type, change);
+      counts.sent(frame.bytes.length);
       exchange.write(frame.bytes, 0, frame.bytes.length, frame);
       return frame.bytes.length;
     }
@@ -282,6 +286,7 @@ export class Watcher implements Due {
     const row = isNow ? change.value : change.previous;
     encoder.frame(sink, type, row, change.revision, !this.#hasSent);
     this.#hasSent = true;
+    counts.sent(sink.length);
     exchange.write(sink.bytes, 0, sink.length);
     return sink.length;
   }
@@ -291,12 +296,14 @@ export class Watcher implements Due {
     if (this.#state.kind !== 'live' || !this.request.bookmarks) return;
     if (this.request.exchange.writable() <= 0) return;
     const frame = this.#home.frames.bookmark(this.#encoding, this.request.encoder, revision);
+    this.request.counts.sent(frame.length);
     this.request.exchange.write(frame.bytes, 0, frame.length);
   }
 
   #writeInitialEnd(): void {
     sink.length = 0;
     this.request.encoder.bookmark(sink, this.#position, true);
+    this.request.counts.sent(sink.length);
     this.request.exchange.write(sink.bytes, 0, sink.length);
   }
 
@@ -305,6 +312,7 @@ export class Watcher implements Due {
     const oldest = this.#home.storage.oldestRevision(start, end);
     sink.length = 0;
     this.request.encoder.error(sink, tooOldResourceVersion(this.#position, oldest));
+    this.request.counts.sent(sink.length);
     this.request.exchange.write(sink.bytes, 0, sink.length);
     this.end();
   }

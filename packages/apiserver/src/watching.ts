@@ -114,8 +114,9 @@ function startWatch(world: World, plan: WatchPlan): void {
       return;
     }
     const hub = world.hubOf(served);
+    const counts = hub.countsOf(call.info.version);
     const initial =
-      source === null ? null : new RowStream(source, range, now, filter, encoder, true);
+      source === null ? null : new RowStream(source, range, now, filter, encoder, counts);
     const request = {
       exchange: outlet,
       sharesBytes: outlet === call.exchange && call.exchange.connection.protocol === 'h2',
@@ -127,6 +128,7 @@ function startWatch(world: World, plan: WatchPlan): void {
       revision,
       marksInitialEnd: startsWithState && options.allowWatchBookmarks,
       bookmarks: options.allowWatchBookmarks,
+      counts,
       deadlineMs: call.nowMs + seconds * 1000,
       onInitialSent: startsWithState ? (): void => call.done() : null,
     };

@@ -13,6 +13,7 @@ import type { RuleContext } from '../behaviour.ts';
 import type { Call } from '../call.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
+import type { AdmissionTimings } from './admission-timings.ts';
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
@@ -64,10 +65,16 @@ export type Charge = (write: Admitted, then: Admit) => void;
 
 type Planned = Pick<Admitted, 'served' | 'operation' | 'subresource'>;
 
-interface Plan {
-  readonly plugins: readonly AdmissionPlugin[];
+/** Plugins that a kind of write concerns, in order. */
+export interface Asked {
   readonly mutating: readonly AdmissionPlugin[];
   readonly validating: readonly AdmissionPlugin[];
+}
+
+interface Plan extends Asked {
+  readonly plugins: readonly AdmissionPlugin[];
+  /** The same with a look at the clock around each. */
+  readonly timed: Asked | null;
   /** Those that may want a second pass. */
   readonly asking: readonly AdmissionPlugin[];
   readonly isCharged: boolean;
@@ -84,11 +91,17 @@ export interface Charging {
 export class Admission {
   readonly #plugins: readonly AdmissionPlugin[];
   readonly #charging: Charging | null;
+  readonly #timings: AdmissionTimings | null;
   readonly #plans = new WeakMap<Served, Map<string, Plan>>();
   #guard: (connection: Connection) => void = () => {};
 
-  constructor(plugins: readonly AdmissionPlugin[], charging: Charging | null = null) {
+  constructor(
+    plugins: readonly AdmissionPlugin[],
+    charging: Charging | null = null,
+    timings: AdmissionTimings | null = null,
+  ) {
     this.#plugins = plugins;
+    this.#timings = timings;
     this.#charging = charging;
   }
 
@@ -106,17 +119,28 @@ export class Admission {
     return plan.plugins.every(({ repeats }) => repeats?.(request) === true);
   }
 
+  /** A write was taken as admitted, in no time to speak of. */
+  noteRepeated({ served, call }: Request): void {
+    const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
+    const plan = this.#planOf({ served, operation, subresource: call.info.subresource });
+    this.#timings?.repeated(plan, operation);
+  }
+
   /**
    * All mutating plugins in order, until one refuses; then `then`, at once unless one is late.
    * Where a plugin wants it, all of them look once more at what the others made.
    */
-  mutate(write: Admitted, then: Admit): void {
+  mutate(write: Admitted, told: Admit): void {
+    const plan = this.#planOf(write);
+    const timings = plan.timed !== null && this.#timings?.isDue() === true ? this.#timings : null;
+    const then = timings === null ? told : timings.step(write.operation, 'admit', told);
     const ending = endingFault(write);
     if (ending !== null) {
       then(ending);
       return;
     }
-    const { mutating, asking } = this.#planOf(write);
+    const { asking } = plan;
+    const { mutating } = timings === null ? plan : (plan.timed ?? plan);
     if (asking.length === 0) {
       this.#mutateRest(write, mutating, 0, then);
       return;
@@ -145,7 +169,14 @@ export class Admission {
 
   /** All validating plugins in order, until one refuses. */
   validate(write: Admitted, then: Admit): void {
-    this.#validateRest(write, this.#planOf(write).validating, 0, then);
+    const plan = this.#planOf(write);
+    const timings = plan.timed !== null && this.#timings?.isDue() === true ? this.#timings : null;
+    if (timings === null || plan.timed === null) {
+      this.#validateRest(write, plan.validating, 0, then);
+      return;
+    }
+    const timed = timings.step(write.operation, 'validate', then);
+    this.#validateRest(write, plan.timed.validating, 0, timed);
   }
 
   #validateRest(
@@ -226,10 +257,11 @@ export class Admission {
           (operation !== 'CONNECT' || connects === true) &&
           (handles === undefined || handles(served, operation, subresource)),
       );
+      const timings = this.#timings;
       plan = {
         plugins: own,
-        mutating: own.filter(({ mutate }) => mutate !== undefined),
-        validating: own.filter(({ validate }) => validate !== undefined),
+        ...askedOf(own),
+        timed: timings && askedOf(own.map((plugin) => timings.plugin(plugin, operation))),
         asking: own.filter(({ wantsAgain }) => wantsAgain !== undefined),
         isCharged: this.#charging?.handles(served, operation, subresource) ?? false,
       };
@@ -237,6 +269,13 @@ export class Admission {
     }
     return plan;
   }
+}
+
+function askedOf(plugins: readonly AdmissionPlugin[]): Asked {
+  return {
+    mutating: plugins.filter(({ mutate }) => mutate !== undefined),
+    validating: plugins.filter(({ validate }) => validate !== undefined),
+  };
 }
 
 /** Nothing is created any more of a definition that ends. */

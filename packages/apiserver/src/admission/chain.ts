@@ -12,6 +12,7 @@ import {
   type TolerationSeconds,
 } from './pod-plugins.ts';
 import type { World } from '../world.ts';
+import { AdmissionTimings } from './admission-timings.ts';
 import { alwaysAdmit, alwaysDeny } from './always.ts';
 import { alwaysPullImages } from './always-pull.ts';
 import { hardAntiAffinity } from './anti-affinity.ts';
@@ -51,6 +52,8 @@ export interface ChainOptions {
   /** Reaches webhooks; null: every call of one fails. */
   readonly caller: WebhookCaller | null;
   readonly metrics: Metrics;
+  /** Measures how long plugins take; null: nobody does. */
+  readonly clockMs?: (() => number) | null | undefined;
   /** Names of plugins as in `--enable-admission-plugins` and `--disable-admission-plugins`. */
   readonly enabled?: readonly string[] | undefined;
   readonly disabled?: readonly string[] | undefined;
@@ -167,7 +170,7 @@ function made(name: string, make: Make): AdmissionPlugin {
  * enabled and disabled.
  */
 export function admissionChain(world: World, options: ChainOptions): Admission {
-  const { enabled = [], disabled = [], more = [] } = options;
+  const { enabled = [], disabled = [], more = [], clockMs = null, metrics } = options;
   const all = allPlugins(world, options);
   const names = new Set([...all.keys(), QUOTA, ...ALWAYS_ALLOWED]);
   const faults = nameFaults(names, enabled, disabled);
@@ -177,7 +180,9 @@ export function admissionChain(world: World, options: ChainOptions): Admission {
     enabled.includes(name) || (!OFF.has(name) && !disabled.includes(name));
   const on = [...all].filter(([name]) => isOn(name));
   const plugins = [...on.map(([name, make]) => made(name, make)), roleEscalation];
-  return new Admission([...plugins, ...more], isOn(QUOTA) ? resourceQuota : null);
+  const timings = clockMs === null ? null : new AdmissionTimings(clockMs);
+  if (timings !== null) metrics.addSource((lines) => timings.print(lines));
+  return new Admission([...plugins, ...more], isOn(QUOTA) ? resourceQuota : null, timings);
 }
 
 /** Names that upstream knows, of rules about kinds which are not served. */

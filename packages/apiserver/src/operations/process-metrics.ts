@@ -20,6 +20,12 @@ export function processMetrics(lines: string[]): void {
   add('nodejs_external_memory_bytes', 'gauge', external);
 }
 
+/** As Go's collector tells "unlimited": the largest number of 64 bits. */
+function addressSpace(limits: string): number {
+  const [, most = 'unlimited'] = /^Max address space +(\S+)/m.exec(limits) ?? [];
+  return most === 'unlimited' ? 2 ** 64 : Number(most);
+}
+
 /** What Linux alone tells; nothing elsewhere. */
 function fromKernel(): [string, number][] {
   try {
@@ -30,6 +36,7 @@ function fromKernel(): [string, number][] {
       ['process_open_fds', readdirSync('/proc/self/fd').length],
       ...(most === undefined ? [] : [['process_max_fds', Number(most)] as [string, number]]),
       ['process_virtual_memory_bytes', Number(pages) * PAGE_BYTES],
+      ['process_virtual_memory_max_bytes', addressSpace(limits)],
     ];
   } catch {
     return [];

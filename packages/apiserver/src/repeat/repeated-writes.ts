@@ -188,7 +188,10 @@ export class RepeatedWrites {
     const known = this.#known.get(reading.hash);
     if (known !== undefined && this.#isOf(known)) {
       if (known.epoch === this.#epoch) {
-        return known.made !== null && this.#repeat(call, served, reading, known, known.made);
+        const { made } = known;
+        if (made === null || !this.#repeat(call, served, reading, known, made)) return false;
+        this.#admission.noteRepeated({ world: this.#world, call, served });
+        return true;
       }
       this.#drop(reading.hash);
       if (known.uses < USES_MIN) this.#seen.set(reading.hash, -PATIENCE);

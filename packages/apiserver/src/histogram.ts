@@ -1,0 +1,40 @@
+/** A histogram of Prometheus: how many values were at most so large. */
+
+export class Histogram {
+  readonly #bounds: readonly number[];
+  /** Values by the first bound that they are within. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+  count = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#counts = new Float64Array(bounds.length + 1);
+  }
+
+  /** `weight`: values that it stands for. */
+  observe(value: number, weight = 1): void {
+    let index = 0;
+    while (index < this.#bounds.length && value > (this.#bounds[index] ?? Infinity)) index++;
+    this.#counts[index] = (this.#counts[index] ?? 0) + weight;
+    this.#sum += value * weight;
+    this.count += weight;
+  }
+
+  /** Appends its lines in the text format. */
+  print(lines: string[], name: string, labels: string): void {
+    let below = 0;
+    for (const [index, bound] of this.#bounds.entries()) {
+      below += this.#counts[index] ?? 0;
+      lines.push(`${name}_bucket{${labels},le="${boundText(bound)}"} ${below}`);
+    }
+    lines.push(`${name}_bucket{${labels},le="+Inf"} ${this.count}`);
+    lines.push(`${name}_sum{${labels}} ${this.#sum}`, `${name}_count{${labels}} ${this.count}`);
+  }
+}
+
+/** As Go writes it: `1e+06` from a million on. */
+function boundText(bound: number): string {
+  if (bound < 1e6 || !Number.isInteger(Math.log10(bound))) return String(bound);
+  return `1e+${String(Math.log10(bound)).padStart(2, '0')}`;
+}
