@@ -84,11 +84,14 @@ export class Bell {
   /** A node that will do, or that may do as far as those who rejected a pod can tell. */
   #nodeHelps(id: number, change: ClusterChange, label: string, nowMs: number): void {
     const { queue, placement, view, objects } = this.#options;
-    const helps = (podClass: number, rejecters: ReadonlySet<string>): boolean =>
-      placement.isFeasible(podClass, id) ||
+    const helps = (podClass: number, rejecters: ReadonlySet<string>): boolean => {
       // There were no nodes at all.
-      rejecters.size === 0 ||
-      rejecters.values().some((plugin) => mayHelp(change, plugin, view.anyOf(podClass), objects));
+      if (rejecters.size === 0) return true;
+      if (!placement.isNamed(podClass, id)) return false;
+      if (placement.isFeasible(podClass, id)) return true;
+      const pod = view.anyOf(podClass);
+      return rejecters.values().some((plugin) => mayHelp(change, plugin, pod, objects));
+    };
     queue.wakeClasses(helps, label, nowMs);
     this.ring(change, label, nowMs);
   }

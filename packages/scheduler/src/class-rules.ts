@@ -16,6 +16,8 @@ export const UNMATCHED = -4;
 export const PORT_TAKEN = -5;
 /** No devices for the claims of the pod; full evaluation tells why. */
 export const NO_DEVICES = -6;
+/** The pod names nodes, and not this one: it is not looked at. */
+export const UNNAMED = -7;
 /** At and below: shortages, `-(SHORT + 2 * mask + hopeless)`. */
 const SHORT = 16;
 
@@ -251,6 +253,7 @@ export class ClassRules {
     if (verdict === CORDONED) return ['node(s) were unschedulable'];
     if (verdict === TAINTED) return ['node(s) had untolerated taint(s)'];
     if (verdict === UNMATCHED) return ["node(s) didn't match Pod's node affinity/selector"];
+    if (verdict === UNNAMED) return ["node(s) didn't satisfy plugin(s) [NodeAffinity]"];
     if (verdict === PORT_TAKEN) {
       return ["node(s) didn't have free ports for the requested pod ports"];
     }
@@ -277,7 +280,8 @@ export class ClassRules {
     if (verdict === CORDONED) return 'NodeUnschedulable';
     if (verdict === TAINTED) return 'TaintToleration';
     if (verdict === PORT_TAKEN) return 'NodePorts';
-    return verdict === UNMATCHED ? 'NodeAffinity' : 'NodeResourcesFit';
+    const isOfNames = verdict === UNMATCHED || verdict === UNNAMED;
+    return isOfNames ? 'NodeAffinity' : 'NodeResourcesFit';
   }
 
   #judgeKind(id: number): number {

@@ -6,7 +6,8 @@
 // own requests), unschedulable (every tenth pod fits nowhere), deployment (pods of ReplicaSets,
 // spread over hosts and zones by default), host-anti-affinity and zone-affinity (required, of pods
 // of one set to each other), zone-spread (DoNotSchedule), preferred-affinity (a zone),
-// preemption (nodes are full; every pod evicts). SETS: sets of pods that belong together.
+// preemption (nodes are full; every pod evicts), daemon (each pod names a node). SETS: sets of pods
+// that belong together.
 import { SchedulerCore } from './scheduler-core.ts';
 import type { NodeObject, OwnerObject } from './objects.ts';
 
@@ -14,7 +15,7 @@ const nodes = Number(process.argv[2] ?? 100_000);
 const pods = Number(process.argv[3] ?? 100_000);
 const shape = process.argv[4] ?? 'templated';
 const sets = Number(process.argv[5] ?? 1);
-const VARIANTS = Math.max(1000, sets);
+const VARIANTS = shape === 'daemon' ? pods : Math.max(1000, sets);
 const ZONE = 'topology.kubernetes.io/zone';
 const HOST = 'kubernetes.io/hostname';
 
@@ -55,8 +56,8 @@ function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, '0');
 }
 
-/** What a pod says about others of its set. */
-function constraintsOf(app: string): object {
+/** What a pod says about others of its set, or about nodes. */
+function constraintsOf(app: string, index: number): object {
   const labelSelector = { matchLabels: { app } };
   const term = (topologyKey: string): object => ({ labelSelector, topologyKey });
   const required = (topologyKey: string): object => ({
@@ -74,6 +75,15 @@ function constraintsOf(app: string): object {
     case 'preferred-affinity': {
       const podAffinity = { preferredDuringSchedulingIgnoredDuringExecution: weighted };
       return { affinity: { podAffinity } };
+    }
+    case 'daemon': {
+      const values = [`node-${index % nodes}`];
+      const matchFields = [{ key: 'metadata.name', operator: 'In', values }];
+      const nodeSelectorTerms = [{ matchFields }];
+      const nodeAffinity = {
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms },
+      };
+      return { affinity: { nodeAffinity } };
     }
     default:
       return {};
@@ -104,7 +114,7 @@ function podBytes(index: number, nodeName = ''): Buffer {
       },
       spec: {
         ...(isVictim ? { nodeName } : {}),
-        ...constraintsOf(app),
+        ...constraintsOf(app, index),
         containers: [
           {
             name: 'c',

@@ -30,6 +30,7 @@ import type { FastProfile } from './fast-profile.ts';
 import { GroupSearch } from './group-search.ts';
 import type { Identities } from './identities.ts';
 import { IndexShelf, type IndexKey, type ShelfLimits } from './index-shelf.ts';
+import { hasLesser, pickNamed } from './named-pick.ts';
 import { NodeGroups } from './node-groups.ts';
 import type { NodeTable } from './node-table.ts';
 import type { Nominator } from './nominator.ts';
@@ -261,28 +262,22 @@ export class Placement {
     return { ...task, podClass, withoutRoom };
   }
 
-  /**
-   * A pod that names its nodes, as those of daemons do, and of which exactly one will do: no other
-   * node is looked at, and scores do not matter. What is said of a pod that fits none, and which of
-   * several is best, full evaluation knows.
-   */
+  /** A pod that names its nodes, as those of daemons do: no other node is looked at. */
   #decideNamed(task: Task): number {
-    const { podClass, fast, own } = task;
+    const { podClass, fast, own, constraints, withoutRoom } = task;
     if (own >= 0) return NOT_SO_EASY;
-    const { nodes } = this.#options;
+    const { nodes, random } = this.#options;
     const rules = this.#rulesOf(podClass, fast);
     rules.prepare();
-    let only = -1;
-    for (const name of podClass.nodeNames ?? []) {
-      const node = nodes.find(name);
-      if (node < 0 || this.#judgeBesideRivals(task, rules, node) < 0) continue;
-      if (task.withoutRoom?.has(node) === true) continue;
-      if (only >= 0) return NOT_SO_EASY;
-      only = node;
-    }
-    if (only < 0) return NOT_SO_EASY;
+    const { feasible, best, verdicts } = pickNamed(rules, nodes, (node) => {
+      if (withoutRoom?.has(node) === true) return false;
+      return this.#judgeBesideRivals(task, rules, node) >= 0;
+    });
+    // What others say is a matter of score here, and of one node that matters nothing.
+    if (feasible > 1 && (!constraints.isEmpty || constraints.slow !== '')) return NOT_SO_EASY;
     this.metrics.indexed++;
-    return only;
+    if (feasible === 0) return this.#fail(task, rules, { verdicts, gates: NO_GATES });
+    return best[random.below(best.length)] ?? NOT_SO_EASY;
   }
 
   #decideFast(task: Task): number {
@@ -393,7 +388,13 @@ export class Placement {
 
   /** Whether a node is feasible for a class now, as far as the index can tell. */
   isFeasible(classId: number, node: number): boolean {
-    return this.#judge(classId, node) >= 0;
+    return this.isNamed(classId, node) && this.#judge(classId, node) >= 0;
+  }
+
+  /** Whether a class names a node, or none. */
+  isNamed(classId: number, node: number): boolean {
+    const { nodeNames } = this.#options.identities.classes.get(classId);
+    return nodeNames === null || nodeNames.has(this.#options.nodes.nameOf(node));
   }
 
   #judge(classId: number, node: number): number {
@@ -493,10 +494,13 @@ export class Placement {
     const isOfUse =
       ([...objections.verdicts.keys()].some((verdict) => ClassRules.isResolvable(verdict)) ||
         [...gates.keys()].some(isResolvableGate)) &&
-      this.#priorities.keys().some((priority) => priority < podClass.priority);
+      this.#hasLesser(podClass);
     let preemption = NOBODY_TO_EVICT;
     if (mayEvict && isOfUse) {
-      if (constraints.hasGates || podClass.ports.length > 0) return this.#evaluate(id, profile);
+      const isNamed = podClass.nodeNames !== null;
+      if (isNamed || constraints.hasGates || podClass.ports.length > 0) {
+        return this.#evaluate(id, profile);
+      }
       this.#rivals.prepare();
       preemption = this.#evictions.find(id, own, () => this.#rulesOf(podClass, fast));
     }
@@ -507,6 +511,13 @@ export class Placement {
     else if (preemption !== NOBODY_TO_EVICT) this.failure = { ...failure, isIndexed: false };
     else this.failure = { ...failure, isIndexed: false, clearsNomination: mayEvict };
     return -1;
+  }
+
+  /** Whether there is anybody whom a pod of the class could evict. */
+  #hasLesser({ priority, nodeNames }: PodClass): boolean {
+    if (!this.#priorities.keys().some((other) => other < priority)) return false;
+    const { nodes, pods, identities } = this.#options;
+    return nodeNames === null || hasLesser(nodeNames, priority, nodes, pods, identities);
   }
 
   /** Counts a decision that full evaluation would not have made. */

@@ -346,6 +346,29 @@ test('labels that a binding brings are counted, and make no object of the pod', 
   assert.equal(third, 'third -> m');
 });
 
+test('a pod that names its node waits for that one, and no other is looked at', () => {
+  const bench = new Bench();
+  bench.node('n');
+  bench.node('m');
+  const on = (name: string): object => ({ nodeSelector: { [HOST]: name } });
+  const [first, second] = [bench.pod('a', '1', on('n')), bench.pod('b', '1', on('m'))];
+  const named = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n'] }] };
+  const required = { nodeSelectorTerms: [named] };
+  const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+  bench.run(0);
+  bench.pod('daemon', '1', { affinity: { nodeAffinity }, priority: -1 });
+  assert.deepEqual(bench.run(1), [
+    'daemon: 0/2 nodes are available: 1 Insufficient cpu, ' +
+      "1 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+  ]);
+  bench.core.podGone(second, 2000);
+  bench.node('k', '4');
+  assert.deepEqual(bench.run(20_000), []);
+  bench.core.podGone(first, 20_000);
+  assert.deepEqual(bench.run(40_000), ['daemon -> n']);
+  assert.equal(bench.core.placement.metrics.evaluated, 0);
+});
+
 test('a node without a zone is in no domain of its own, whatever runs on it', () => {
   const bench = new Bench();
   const labels = { 'kubernetes.io/hostname': 'n' };
