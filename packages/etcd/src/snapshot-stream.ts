@@ -13,13 +13,11 @@ import { Backup, STORAGE_VERSION } from './backup.ts';
 import { PIECE_BYTES } from './bbolt/image.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD } from './failures.ts';
-import { LONG_WORK_MAX, runInSlices } from './slices.ts';
+import { LONG_WORK_MAX, runInSlices, sliceMs } from './slices.ts';
 import { isMessage } from './whole-message.ts';
 
 /** While a snapshot is read nothing is freed: a client that stops reading is cut off. */
 const STALL_MS_MAX = 60_000;
-/** How long one turn of sending may take. */
-const TURN_MS_MAX = 4;
 
 class SnapshotStream implements GrpcCallHandler {
   readonly #call: GrpcCall;
@@ -30,6 +28,7 @@ class SnapshotStream implements GrpcCallHandler {
   #backup: Backup | null = null;
   #isReady = false;
   #isPumping = false;
+  #pumpedMs = 0;
   #remaining = 0;
   #piece: Buffer = Buffer.alloc(0);
   #pieceAt = 0;
@@ -90,9 +89,11 @@ class SnapshotStream implements GrpcCallHandler {
       return;
     }
     this.#watchStall();
-    const endMs = performance.now() + TURN_MS_MAX;
+    const nowMs = performance.now();
+    const endMs = nowMs + sliceMs(nowMs - this.#pumpedMs);
     while (this.#call.writable() > 0) {
-      if (performance.now() > endMs) {
+      this.#pumpedMs = performance.now();
+      if (this.#pumpedMs > endMs) {
         this.#isPumping = true;
         setImmediate(() => {
           this.#isPumping = false;

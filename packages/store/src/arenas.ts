@@ -64,6 +64,15 @@ export interface Reserved {
   readonly first: number;
 }
 
+/** Who touches memory before it is needed. */
+export interface Warmer {
+  /**
+   * Begins with so many bytes that nobody has yet, and gives them to `done` in a later turn. False
+   * where it will not: what asks seldom can wait for its memory.
+   */
+  warm(sizeBytes: number, done: (memory: SharedArrayBuffer) => void): boolean;
+}
+
 const EMPTY_BYTES = Buffer.alloc(0);
 const EMPTY_WORDS = new Uint32Array(0);
 const EMPTY_DOUBLES = new Float64Array(0);
@@ -114,6 +123,9 @@ export class Arenas {
   #begunSeen = 0;
   #quietSinceMs = 0;
   #hasSpares = false;
+  /** For the shell: without one, memory is touched as records are written. */
+  warmer: Warmer | null = null;
+  #isWarming = false;
   #allocatedBytes = 0;
   #liveBytes = 0;
 
@@ -179,8 +191,31 @@ export class Arenas {
     this.lastRevision[arena] = 0;
     this.span[arena] = span;
     this.#allocatedBytes += span * ARENA_BYTES;
-    if (this.open[stream] !== 0) this.closed.push(this.open[stream]!);
+    if (this.open[stream] !== 0) {
+      this.closed.push(this.open[stream]!);
+      this.#warmNext();
+    }
     this.open[stream] = arena;
+  }
+
+  /** A stream that has filled one arena will fill another, and that one after it. */
+  #warmNext(): void {
+    if (this.warmer === null || this.#isWarming || this.#hasRoom()) return;
+    this.#isWarming = this.warmer.warm(BLOCK_ARENAS * ARENA_BYTES, (memory) => {
+      this.#isWarming = false;
+      this.#hasSpares = true;
+      this.#addBlock(memory);
+      this.#dropBlocks(SPARE_BLOCKS_MAX);
+    });
+  }
+
+  /** Places for the next arenas, as many as a block has. */
+  #hasRoom(): boolean {
+    let places = 0;
+    for (let i = this.#roomy.length - 1; i >= 0 && places < BLOCK_ARENAS; i--) {
+      places += this.#roomy[i]!.free.length;
+    }
+    return places >= BLOCK_ARENAS;
   }
 
   /** Makes arenas for so many bytes; nothing else allocates until `endReserve`. */
@@ -227,8 +262,7 @@ export class Arenas {
     this.open.fill(0);
   }
 
-  #addBlock(): Block {
-    const memory = new SharedArrayBuffer(BLOCK_ARENAS * ARENA_BYTES);
+  #addBlock(memory = new SharedArrayBuffer(BLOCK_ARENAS * ARENA_BYTES)): Block {
     const free = Array.from({ length: BLOCK_ARENAS }, (_, place) => BLOCK_ARENAS - 1 - place);
     const fresh = { memory, free };
     this.#blocks.add(fresh);

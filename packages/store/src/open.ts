@@ -16,6 +16,7 @@ import { type Boot, Restorer } from './restorer.ts';
 import { Slices } from './slices.ts';
 import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
+import { MemoryWarmer } from './warm-memory.ts';
 
 /** What the last snapshot may take before the store closes without it. */
 const CLOSING_MS_MAX = 5000;
@@ -58,6 +59,7 @@ export interface OpenStore {
  */
 export function openStore(options: StorageOptions, machineBoot: string = bootId()): OpenStore {
   const store = new Store(options, randomInt(2 ** 48 - 1));
+  store.arenas.warmer = new MemoryWarmer();
   if (options.dataDir === null) return openInMemory(store);
   const dir = options.dataDir;
   makeDataDirectory(dir);
