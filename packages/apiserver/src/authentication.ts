@@ -27,6 +27,9 @@ interface KeptProof {
   readonly [KEPT]: ConnectionProof;
   /** When the certificate that it rests on expires; 0: on none. */
   readonly untilMs: number;
+  /** The Authorization header that came last, and its bearer token. */
+  authorization: string;
+  token: string;
 }
 
 /** When the certificate that tells who a connection is expires; 0 where none does. */
@@ -44,15 +47,25 @@ export function authenticate(
   readToken: TokenReader,
   proxy: FrontProxy | null = null,
 ): Identity | Unknown | null {
-  const own = connectionProof(exchange.connection, proxy);
+  const kept = keptProof(exchange.connection, proxy);
+  const own = kept[KEPT];
   if (typeof own === 'object') return own;
   const named = own === 'proxy' ? (proxy?.identify(exchange) ?? null) : null;
   if (named !== null) return named;
   const authorization = exchange.header('authorization');
   if (authorization === undefined) return own === 'refused' ? null : ANONYMOUS;
-  const [scheme = '', token = ''] = authorization.trim().split(' ');
-  if (scheme.toLowerCase() === 'bearer' && token !== '') return readToken(token);
+  if (kept.authorization !== authorization) {
+    kept.authorization = authorization;
+    kept.token = bearerToken(authorization);
+  }
+  if (kept.token !== '') return readToken(kept.token);
   return own === 'refused' ? null : ANONYMOUS;
+}
+
+/** The token of an Authorization header; '' where it has none that upstream would look at. */
+function bearerToken(authorization: string): string {
+  const [scheme = '', token = ''] = authorization.trim().split(' ');
+  return scheme.toLowerCase() === 'bearer' ? token : '';
 }
 
 /** What to tell a client whose token was not looked at; '' where there is nothing to tell. */
@@ -63,13 +76,14 @@ export function ignoredTokenWarning(exchange: Exchange): string {
   return `${header} contains extra space before the bearer token, and is ignored`;
 }
 
-function connectionProof(connection: Connection, proxy: FrontProxy | null): ConnectionProof {
+function keptProof(connection: Connection, proxy: FrontProxy | null): KeptProof {
   const kept = connection.slot as KeptProof | undefined;
-  if (kept !== undefined) return kept[KEPT];
+  if (kept !== undefined) return kept;
   const proof = readConnection(connection, proxy);
   const untilMs = connection.unix ? 0 : (connection.peerCertificate()?.validToMs ?? 0);
-  connection.slot = { [KEPT]: proof, untilMs } satisfies KeptProof;
-  return proof;
+  const fresh: KeptProof = { [KEPT]: proof, untilMs, authorization: '', token: '' };
+  connection.slot = fresh;
+  return fresh;
 }
 
 function readConnection(connection: Connection, proxy: FrontProxy | null): ConnectionProof {

@@ -41,6 +41,7 @@ export interface Normal {
 /** The media type of the body without its parameters. */
 export function mediaTypeOf(call: Call): string {
   const header = call.exchange.header('content-type') ?? '';
+  if (header === JSON_TYPE || header === PROTOBUF_TYPE) return header;
   return (header.split(';')[0] ?? '').trim().toLowerCase();
 }
 

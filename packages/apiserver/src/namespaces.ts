@@ -1,6 +1,7 @@
 /** Namespaces: their life, and what may be created in them. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { findFirst, pathOf } from '@megaplane/machinery/scan';
 import { forbidden, notFound } from '@megaplane/machinery/status';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { defineBehaviour } from './behaviour.ts';
@@ -28,7 +29,7 @@ const NAME_LABEL = 'kubernetes.io/metadata.name';
 const FINALIZER = 'kubernetes';
 
 const row = emptyRow();
-const DELETION = Buffer.from('"deletionTimestamp"');
+const DELETION = pathOf('metadata', 'deletionTimestamp');
 
 /** A namespace as stored, or null. */
 export function readNamespace(world: World, name: string): JsonObject | null {
@@ -49,7 +50,7 @@ export const namespaceLifecycle: AdmissionPlugin = {
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
     const { namespace } = call.info;
     if (!world.storage.get(namespaceKey(namespace), row)) return notFound(NAMESPACES, namespace);
-    if (!row.bytes.subarray(row.start, row.end).includes(DELETION)) return null;
+    if (findFirst(row.bytes, row.start, row.end, DELETION) < 0) return null;
     const found = readNamespace(world, namespace);
     if (stringAt(found ?? {}, 'metadata', 'deletionTimestamp') === '') return null;
     const name =

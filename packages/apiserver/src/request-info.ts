@@ -45,7 +45,7 @@ export function queryStart(target: string): number {
 export function parseRequest(method: string, target: string): RequestInfo | null {
   const path = decoded(target.slice(0, queryStart(target)));
   if (path === null) return null;
-  const known = knownPlace(method, path);
+  const known = recentPlace(method, path) ?? knownPlace(method, path);
   if (known !== null) return known;
   const info = parsePath(method, path);
   keepPlace(method, info);
@@ -59,18 +59,73 @@ export function parseRequest(method: string, target: string): RequestInfo | null
 const places = new Map<string, Map<string, RequestInfo>>();
 const PLACES_MAX = 512;
 
+/**
+ * What was asked last: most often the next request is for the same but for the name, and comparing
+ * texts costs less than looking up a new one.
+ */
+interface Recent {
+  readonly method: string;
+  /** What stands before the name, and behind it (`/status`, or nothing). */
+  readonly before: string;
+  readonly behind: string;
+  readonly subresource: string;
+  /** `before` is a whole path, without a name. */
+  readonly isWhole: boolean;
+  readonly place: RequestInfo;
+}
+
+const recent: Recent[] = [];
+const RECENT_MAX = 8;
+let nextRecent = 0;
+
+function noteRecent(one: Recent): void {
+  recent[nextRecent++ % RECENT_MAX] = one;
+}
+
+function recentPlace(method: string, path: string): RequestInfo | null {
+  for (const one of recent) {
+    if (one.method !== method || !path.startsWith(one.before)) continue;
+    if (one.isWhole) {
+      if (path.length === one.before.length) return one.place;
+      continue;
+    }
+    if (!path.endsWith(one.behind)) continue;
+    const nameAt = one.before.length;
+    const nameEnd = path.length - one.behind.length;
+    if (nameAt >= nameEnd) continue;
+    const slash = path.indexOf('/', nameAt);
+    if (slash < 0 ? nameEnd < path.length : slash !== nameEnd) continue;
+    return placed(one.place, path, path.slice(nameAt, nameEnd), one.subresource);
+  }
+  return null;
+}
+
 function knownPlace(method: string, path: string): RequestInfo | null {
   const ofMethod = places.get(method);
   const last = path.lastIndexOf('/');
   if (ofMethod === undefined || last + 1 === path.length) return null;
   const place = ofMethod.get(path.slice(0, last + 1));
-  if (place !== undefined) return placed(place, path, path.slice(last + 1), '');
+  if (place !== undefined) {
+    noteRecent({ method, before: path.slice(0, last + 1), ...NOTHING_BEHIND, place });
+    return placed(place, path, path.slice(last + 1), '');
+  }
   const before = last < 1 ? -1 : path.lastIndexOf('/', last - 1);
   if (before + 1 === last) return null;
   const outer = ofMethod.get(path.slice(0, before + 1));
   if (outer === undefined) return null;
-  return placed(outer, path, path.slice(before + 1, last), path.slice(last + 1));
+  const subresource = path.slice(last + 1);
+  noteRecent({
+    method,
+    before: path.slice(0, before + 1),
+    behind: path.slice(last),
+    subresource,
+    isWhole: false,
+    place: outer,
+  });
+  return placed(outer, path, path.slice(before + 1, last), subresource);
 }
+
+const NOTHING_BEHIND = { behind: '', subresource: '', isWhole: false } as const;
 
 function placed(place: RequestInfo, path: string, name: string, subresource: string): RequestInfo {
   return {
@@ -90,7 +145,11 @@ function placed(place: RequestInfo, path: string, name: string, subresource: str
 /** Keeps the place of a plain object, or of its subresource. A namespace's name is two things. */
 function keepPlace(method: string, info: RequestInfo): void {
   const { path, name, subresource, resource } = info;
-  if (!info.isResource || info.extra || name === '' || VERBS[method] === undefined) return;
+  if (!info.isResource || info.extra || VERBS[method] === undefined) return;
+  if (name === '') {
+    noteRecent({ method, before: path, ...NOTHING_BEHIND, isWhole: true, place: info });
+    return;
+  }
   const tail = subresource === '' ? name : `${name}/${subresource}`;
   if (resource === 'namespaces' || !path.endsWith(`/${tail}`)) return;
   let ofMethod = places.get(method);

@@ -1,5 +1,6 @@
 /** Requests for resources: which verb, which object, which subresource, and who answers. */
 import { objectAt } from '@megaplane/machinery/json';
+import type { Subresource } from '@megaplane/machinery/kinds';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   escapeFieldValue,
@@ -374,9 +375,17 @@ function answerDeleteCollection(context: WriteContext): void {
   else deleteCollection({ ...context, isDryRun: options.value.dryRun }, options.value, list.value);
 }
 
-function handlerPath({ custom, resource }: Served, subresource: string): string {
-  if (custom !== null && subresource === 'scale') return CUSTOM_SCALE;
-  return `${resource.storage.name}/${subresource}`;
+const handlerPaths = new WeakMap<Subresource, string>();
+
+function handlerPath({ custom, resource }: Served, subresource: Subresource): string {
+  const { name } = subresource;
+  if (custom !== null && name === 'scale') return CUSTOM_SCALE;
+  let path = handlerPaths.get(subresource);
+  if (path === undefined) {
+    path = `${resource.storage.name}/${name}`;
+    handlerPaths.set(subresource, path);
+  }
+  return path;
 }
 
 /** Subresources that show the whole object are verbs on it; all others have code of their own. */
@@ -390,7 +399,7 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
   }
   const verb = subresourceVerb(info.verb, call.exchange.method);
   const context = contextOf(world, admission, call, served);
-  const own = findSubresource(handlerPath(served, info.subresource), verb);
+  const own = findSubresource(handlerPath(served, subresource), verb);
   if (own !== undefined && isPassedOn(info.subresource)) {
     admitConnection(context, admission, () => {
       own({ ...context, options: PASSED_OPTIONS, body: {} });

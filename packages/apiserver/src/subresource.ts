@@ -14,16 +14,19 @@ export interface SubresourceContext extends WriteContext {
 
 export type SubresourceHandler = (context: SubresourceContext) => void;
 
-const handlers = new Map<string, SubresourceHandler>();
+/** By path, then by verb. */
+const handlers = new Map<string, Map<string, SubresourceHandler>>();
 
 /**
  * Registers code for a subresource (`pods/binding`) or, for kinds that are not stored, for the
  * kind itself (`selfsubjectreviews.authentication.k8s.io`).
  */
 export function defineSubresource(path: string, verb: string, handler: SubresourceHandler): void {
-  handlers.set(`${verb} ${path}`, handler);
+  let byVerb = handlers.get(path);
+  if (byVerb === undefined) handlers.set(path, (byVerb = new Map()));
+  byVerb.set(verb, handler);
 }
 
 export function findSubresource(path: string, verb: string): SubresourceHandler | undefined {
-  return handlers.get(`${verb} ${path}`);
+  return handlers.get(path)?.get(verb);
 }

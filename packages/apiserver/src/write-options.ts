@@ -74,8 +74,17 @@ export function dryRunErrors(values: readonly string[]): FieldError[] {
   return [notSupported('dryRun', printed(JSON.stringify(values)), ['All'])];
 }
 
+/** Of the agent that was asked about last: writes of one client come in rows. */
+let lastAgent = '';
+let lastManager = '';
+
 function agentName(call: Call): string {
-  return managerOfAgent(call.exchange.header('user-agent') ?? '');
+  const agent = call.exchange.header('user-agent') ?? '';
+  if (agent !== lastAgent) {
+    lastManager = managerOfAgent(agent);
+    lastAgent = agent;
+  }
+  return lastManager;
 }
 
 /** The program's name before its version, without what cannot be printed, as far as it fits. */

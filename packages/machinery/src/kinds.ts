@@ -78,12 +78,19 @@ interface Entry extends Resource {
 }
 
 const all: Entry[] = [];
-const byPath = new Map<string, Resource>();
-const byKind = new Map<string, Resource>();
+/** By plural and by kind: few groups have the same, and no key is put together for a look. */
+const byPlural = new Map<string, Entry[]>();
+const byKind = new Map<string, Entry[]>();
 const storages = new Map<string, ResourceStorage & { readonly resources: Resource[] }>();
 
 function list(text: string): readonly string[] {
   return text === '' ? [] : text.split(',');
+}
+
+function listed(entries: Map<string, Entry[]>, name: string): Entry[] {
+  let found = entries.get(name);
+  if (found === undefined) entries.set(name, (found = []));
+  return found;
 }
 
 function parseSubresources(text: string): ReadonlyMap<string, Subresource> {
@@ -149,8 +156,8 @@ for (const line of RESOURCES.split('\n')) {
   };
   storage.resources.push(entry);
   all.push(entry);
-  byPath.set(`${group}/${version}/${resource}`, entry);
-  byKind.set(`${entry.apiVersion} ${kind}`, entry);
+  listed(byPlural, resource).unshift(entry);
+  listed(byKind, kind).unshift(entry);
 }
 
 /** `v1` for the core group, else `group/version`. */
@@ -184,12 +191,12 @@ export function findResource(
   version: string,
   resource: string,
 ): Resource | undefined {
-  return byPath.get(`${group}/${version}/${resource}`);
+  return byPlural.get(resource)?.find((one) => one.group === group && one.version === version);
 }
 
 /** By what an object says of itself. */
 export function findKind(apiVersion: string, kind: string): Resource | undefined {
-  return byKind.get(`${apiVersion} ${kind}`);
+  return byKind.get(kind)?.find((one) => one.apiVersion === apiVersion);
 }
 
 /**

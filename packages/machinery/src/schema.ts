@@ -126,14 +126,24 @@ const rows: readonly string[] = [
 ];
 const types: (Type | undefined)[] = [];
 const idByName = new Map<string, number>();
-const idByKind = new Map<string, number>();
+/** By kind, then by what stands before it; the core group's versions with a slash and without. */
+const idByKind = new Map<string, Map<string, number>>();
 
 for (let id = 0; id < rows.length; id++) {
   const row = rows[id] ?? '';
   const nameEnd = row.indexOf(' ');
   const kindEnd = row.indexOf(' ', nameEnd + 1);
   idByName.set(row.slice(0, nameEnd), id);
-  if (kindEnd > nameEnd + 1) idByKind.set(row.slice(nameEnd + 1, kindEnd), id);
+  if (kindEnd > nameEnd + 1) addKind(row.slice(nameEnd + 1, kindEnd), id);
+}
+
+function addKind(path: string, id: number): void {
+  const slash = path.lastIndexOf('/');
+  const [apiVersion, kind] = [path.slice(0, slash), path.slice(slash + 1)];
+  let ids = idByKind.get(kind);
+  if (ids === undefined) idByKind.set(kind, (ids = new Map()));
+  ids.set(apiVersion, id);
+  if (apiVersion.startsWith('/')) ids.set(apiVersion.slice(1), id);
 }
 
 /** A struct of the API: a kind, or a part of one. One instance each; compare with `===`. */
@@ -270,6 +280,7 @@ export function findType(name: string): Type | undefined {
  * form.
  */
 export function versionRead(apiVersion: string, kind: string, expected: string): string {
+  if (apiVersion === expected) return expected;
   return OLDER_VERSIONS.get(`${apiVersion}/${kind}`) === expected ? expected : apiVersion;
 }
 
@@ -284,8 +295,7 @@ const OLDER_VERSIONS: ReadonlyMap<string, string> = new Map([
  * in every group. /
  */
 export function findTypeOfKind(apiVersion: string, kind: string): Type | undefined {
-  const path = apiVersion.includes('/') ? `${apiVersion}/${kind}` : `/${apiVersion}/${kind}`;
-  const id = idByKind.get(path);
+  const id = idByKind.get(kind)?.get(apiVersion);
   if (id !== undefined) return typeById(id);
   const isMeta = apiVersion === 'v1' || apiVersion === 'meta.k8s.io/v1';
   if (!isMeta && kind !== 'DeleteOptions' && kind !== 'WatchEvent') return undefined;

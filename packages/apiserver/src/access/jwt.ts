@@ -48,8 +48,12 @@ export interface Jwt {
 
 /** Null for any text that is no signed token. */
 export function parseJwt(token: string): Jwt | null {
-  const [head = '', body = '', signature = '', ...rest] = token.split('.');
-  if (signature === '' || rest.length > 0) return null;
+  const bodyAt = token.indexOf('.') + 1;
+  const signatureAt = bodyAt === 0 ? 0 : token.indexOf('.', bodyAt) + 1;
+  if (signatureAt === 0 || signatureAt === token.length) return null;
+  if (token.includes('.', signatureAt)) return null;
+  const head = token.slice(0, bodyAt - 1);
+  const body = token.slice(bodyAt, signatureAt - 1);
   const header = decode(head);
   const claims = decode(body);
   if (header === null || claims === null) return null;
@@ -57,7 +61,7 @@ export function parseJwt(token: string): Jwt | null {
     header,
     claims,
     signed: Buffer.from(`${head}.${body}`),
-    signature: Buffer.from(signature, 'base64url'),
+    signature: Buffer.from(token.slice(signatureAt), 'base64url'),
   };
 }
 

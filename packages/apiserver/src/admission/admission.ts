@@ -92,7 +92,8 @@ export class Admission {
   readonly #plugins: readonly AdmissionPlugin[];
   readonly #charging: Charging | null;
   readonly #timings: AdmissionTimings | null;
-  readonly #plans = new WeakMap<Served, Map<string, Plan>>();
+  /** By kind of object, operation and subresource. */
+  readonly #plans = new WeakMap<Served, Map<Operation, Map<string, Plan>>>();
   #guard: (connection: Connection) => void = () => {};
 
   constructor(
@@ -247,27 +248,32 @@ export class Admission {
   }
 
   #planOf({ served, operation, subresource }: Planned): Plan {
-    let plans = this.#plans.get(served);
-    if (plans === undefined) this.#plans.set(served, (plans = new Map()));
-    const key = subresource === '' ? operation : `${operation}/${subresource}`;
-    let plan = plans.get(key);
+    let operations = this.#plans.get(served);
+    if (operations === undefined) this.#plans.set(served, (operations = new Map()));
+    let plans = operations.get(operation);
+    if (plans === undefined) operations.set(operation, (plans = new Map()));
+    let plan = plans.get(subresource);
     if (plan === undefined) {
-      const own = this.#plugins.filter(
-        ({ handles, connects }) =>
-          (operation !== 'CONNECT' || connects === true) &&
-          (handles === undefined || handles(served, operation, subresource)),
-      );
-      const timings = this.#timings;
-      plan = {
-        plugins: own,
-        ...askedOf(own),
-        timed: timings && askedOf(own.map((plugin) => timings.plugin(plugin, operation))),
-        asking: own.filter(({ wantsAgain }) => wantsAgain !== undefined),
-        isCharged: this.#charging?.handles(served, operation, subresource) ?? false,
-      };
-      plans.set(key, plan);
+      plan = this.#makePlan({ served, operation, subresource });
+      plans.set(subresource, plan);
     }
     return plan;
+  }
+
+  #makePlan({ served, operation, subresource }: Planned): Plan {
+    const own = this.#plugins.filter(
+      ({ handles, connects }) =>
+        (operation !== 'CONNECT' || connects === true) &&
+        (handles === undefined || handles(served, operation, subresource)),
+    );
+    const timings = this.#timings;
+    return {
+      plugins: own,
+      ...askedOf(own),
+      timed: timings && askedOf(own.map((plugin) => timings.plugin(plugin, operation))),
+      asking: own.filter(({ wantsAgain }) => wantsAgain !== undefined),
+      isCharged: this.#charging?.handles(served, operation, subresource) ?? false,
+    };
   }
 }
 

@@ -12,7 +12,7 @@ export function proxiedPath(target: string): string {
 
 /** True where the path of a request goes on behind `proxy`. */
 export function isProxied(target: string): boolean {
-  return PROXY.test(target);
+  return target.includes('/proxy') && PROXY.test(target);
 }
 
 /** `https:name:port`, `name:port` or `name`, taken apart as upstream's SplitSchemeNamePort. */
