@@ -12,6 +12,7 @@ import type {
 } from '@megaplane/wire/client';
 import { connect, type ConnectTls } from '@megaplane/wire/connect';
 import type { FieldList } from '@megaplane/wire/exchange';
+import { goWords } from '../proxy/dial-text.ts';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
 
 /** Longer answers are refused. */
@@ -222,51 +223,6 @@ class PooledCall implements ResponseSink {
       return;
     }
     if (failure.kind === 'refused' && this.#again(failure.message)) return;
-    this.#done({ ok: false, why: goText(failure.message) });
+    this.#done({ ok: false, why: goWords(failure.message) });
   }
 }
-
-/** What Go says of a certificate that is another's, from Node's words for it. */
-function otherName(message: string): string {
-  const address = /IP: (\S+) is not in the cert's list:\s*(.*)$/.exec(message);
-  if (address !== null) {
-    const [, host = '', addresses = ''] = address;
-    if (addresses !== '') return `certificate is valid for ${addresses}, not ${host}`;
-    return `cannot validate certificate for ${host} because it doesn't contain any IP SANs`;
-  }
-  const names = /altnames: (.*)$/.exec(message)?.[1] ?? '';
-  const host = /Host: ([^.\s]\S*?)\.? is not/.exec(message)?.[1] ?? '';
-  const valid = names.replaceAll(/DNS:|IP Address:/g, '').trim();
-  return `certificate is valid for ${valid}, not ${host}`;
-}
-
-const CERTIFICATE = 'tls: failed to verify certificate: x509: ';
-
-/** Failures of a connection in the words of Go's client, which operators search for. */
-function goText(message: string): string {
-  const refused = /connect (ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT) ([^\s;]+)/.exec(
-    message,
-  );
-  if (refused !== null) {
-    const why = GO_ERRORS[refused[1] ?? ''] ?? 'i/o timeout';
-    return `dial tcp ${refused[2] ?? ''}: ${why}`;
-  }
-  const lookup = /getaddrinfo \w+ (\S+)/.exec(message);
-  if (lookup !== null) return `dial tcp: lookup ${lookup[1] ?? ''}: no such host`;
-  // what answered in the clear is HTTP as a rule
-  if (/wrong version number/.test(message))
-    return 'http: server gave HTTP response to HTTPS client';
-  if (/altnames|does not match certificate/i.test(message)) return CERTIFICATE + otherName(message);
-  if (/expired/.test(message)) return `${CERTIFICATE}certificate has expired or is not yet valid`;
-  if (/certificate|self-signed|self signed/.test(message)) {
-    return `${CERTIFICATE}certificate signed by unknown authority`;
-  }
-  return /broke|closed|reset/.test(message) ? 'EOF' : message;
-}
-
-const GO_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connect: connection refused',
-  EHOSTUNREACH: 'connect: no route to host',
-  ENETUNREACH: 'connect: network is unreachable',
-  ETIMEDOUT: 'i/o timeout',
-};

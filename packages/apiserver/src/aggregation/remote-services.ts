@@ -187,6 +187,7 @@ export class RemoteServices {
       needsUpgrade: false,
       resource: '',
       name: spec.name,
+      isWrapped: true,
       wrapsFailures: false,
       isInsecure,
       serverName: found.serverName,
@@ -223,14 +224,16 @@ export class RemoteServices {
     remote.isChecking = true;
     relay.fetch({ ...found, path, fields: userFields(AGGREGATOR) }, CHECK_TIMEOUT_MS, (answer) => {
       remote.isChecking = false;
-      const list = listIn(answer);
-      if (typeof list === 'string') {
-        const url = `https://${found.host}:${found.port}${path}`;
-        const text = `failing or missing response from ${url}: ${list}`;
+      const url = `https://${found.host}:${found.port}${path}`;
+      const fault = faultOf(answer, url);
+      if (fault !== null) {
+        const text = `failing or missing response from ${url}: ${fault}`;
         this.#settle(remote, failing('FailedDiscoveryCheck', text));
         return;
       }
-      remote.resources = aggregatedResources(list, spec);
+      // any answer will do for upstream; what is no list says nothing new
+      const list = listIn(answer);
+      if (list !== null) remote.resources = aggregatedResources(list, spec);
       this.#readOpenApi(remote, found);
       this.#settle(remote, PASSED);
     });
@@ -262,7 +265,7 @@ export class RemoteServices {
     const asked = { ...target, path: '/openapi/v3', fields: userFields(AGGREGATOR) };
     relay?.fetch(asked, CHECK_TIMEOUT_MS, (answer) => {
       const index = listIn(answer);
-      const own = typeof index === 'string' ? undefined : objectAt(index, 'paths');
+      const own = index === null ? undefined : objectAt(index, 'paths');
       const url = stringAt(own, `apis/${group}/${version}`, 'serverRelativeURL');
       const hash = /[?&]hash=([^&]+)/.exec(url)?.[1] ?? '';
       if (hash === remote.openapiHash) return;
@@ -302,16 +305,26 @@ function failing(reason: string, message: string): Availability {
   return { isAvailable: false, reason, message };
 }
 
-/** The object of an answer, or why there is none. */
-function listIn(answer: Fetched): JsonObject | string {
-  if ('why' in answer) return answer.why;
-  if (answer.status < 200 || answer.status > 299) return `bad status: ${answer.status}`;
+/** Why an answer is none, in the words of Go's client. */
+function faultOf(answer: Fetched, url: string): string | null {
+  if ('why' in answer) {
+    const isLate = answer.why === 'context deadline exceeded';
+    const more = isLate ? ' (Client.Timeout exceeded while awaiting headers)' : '';
+    return `Get ${JSON.stringify(url)}: ${answer.why}${more}`;
+  }
+  const isGood = answer.status >= 200 && answer.status <= 299;
+  return isGood ? null : `bad status from ${url}: ${answer.status}`;
+}
+
+/** The object of a good answer, if there is one. */
+function listIn(answer: Fetched): JsonObject | null {
+  if ('why' in answer || answer.status < 200 || answer.status > 299) return null;
   try {
     const value = JSON.parse(answer.body.toString('utf8')) as JsonValue;
-    return isObject(value) ? value : 'the answer is no object';
+    return isObject(value) ? value : null;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return 'the answer is no JSON';
+    return null;
   }
 }
 

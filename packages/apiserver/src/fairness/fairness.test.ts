@@ -285,7 +285,6 @@ test('where no seat is free requests wait for one, and not for ever', () => {
   assert.ok(level.isIdle);
   const metrics = own.ask('', 'GET', '/metrics').text;
   assert.match(metrics, /rejected_requests_total\{[^}]*reason="time-out"\} \d+/);
-  assert.match(metrics, /request_dispatch_no_accommodation_total\{[^}]*global-default"\} \d+/);
   assert.doesNotMatch(metrics, /request_wait_duration_seconds_count\{[^}]*"exempt"/);
 });
 

@@ -234,7 +234,7 @@ export class Fairness {
       const ticket = level.next(nowMs);
       if (ticket === null) continue;
       if (!level.fits(ticket.seats)) {
-        ticket.request.route.series.unaccommodated++;
+        if (level.seatsInUse < level.seats) ticket.request.route.series.unaccommodated++;
         continue;
       }
       best = ticket;

@@ -50,7 +50,7 @@ export class FlowSeries {
   seatsWaiting = 0;
   /** Something has waited. */
   hasQueued = false;
-  /** Times that the next request found too few seats. */
+  /** Times that the next request was wider than the seats that were left. */
   unaccommodated = 0;
   readonly rejected: Map<Refusal, number> = new Map();
   readonly waited: FlowHistogram = new FlowHistogram(SECONDS);

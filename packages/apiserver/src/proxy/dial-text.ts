@@ -1,4 +1,5 @@
-/** Failures on the way to a kubelet, in the words of upstream's clients. */
+/** Failures on the way to kubelets, pods, extensions and webhooks, in the words of Go's client. */
+import { isIP } from 'node:net';
 import type { Target } from './target.ts';
 
 /** As Go's client says it: kubectl shows it as it is. */
@@ -13,20 +14,58 @@ export function requestText(
   return `${method} ${JSON.stringify(url)}: ${goText(error, `${host}:${target.port}`)}`;
 }
 
+const DIALS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect: connection refused',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  ETIMEDOUT: 'i/o timeout',
+};
+
 /** `dial tcp 10.0.0.1:10250: connect: connection refused` */
 export function goText(error: Error, address: string): string {
   const code = 'code' in error ? String(error.code) : '';
-  const why: Readonly<Record<string, string>> = {
-    ECONNREFUSED: 'connect: connection refused',
-    EHOSTUNREACH: 'connect: no route to host',
-    ENETUNREACH: 'connect: network is unreachable',
-    ETIMEDOUT: 'i/o timeout',
-    ENOTFOUND: 'no such host',
-  };
-  if (why[code] !== undefined) return `dial tcp ${address}: ${why[code]}`;
-  if (code === 'ECONNRESET' || error.message === 'socket hang up') return 'EOF';
+  const why = DIALS[code];
+  if (why !== undefined) return `dial tcp ${address}: ${why}`;
   if (error.message === 'dial timeout') return `dial tcp ${address}: i/o timeout`;
-  return /cert|CERT|self-signed|verify/.test(code + error.message)
-    ? `tls: failed to verify certificate: ${error.message}`
-    : error.message;
+  if (error.message === 'socket hang up') return 'EOF';
+  return goWords(error.message);
+}
+
+const CERTIFICATE = 'tls: failed to verify certificate: x509: ';
+
+/** What Go says of a failed connection, from Node's words for it. */
+export function goWords(message: string): string {
+  const dial = /connect (E[A-Z]+) ([^\s;]+)/.exec(message);
+  const why = DIALS[dial?.[1] ?? ''];
+  if (dial !== null && why !== undefined) return `dial tcp ${dial[2] ?? ''}: ${why}`;
+  const lookup = /getaddrinfo \w+ (\S+)/.exec(message);
+  if (lookup !== null) return `dial tcp: lookup ${lookup[1] ?? ''}: no such host`;
+  // what answered in the clear is HTTP as a rule
+  if (/wrong version number/.test(message)) {
+    return 'http: server gave HTTP response to HTTPS client';
+  }
+  if (/altnames|does not match certificate/i.test(message)) return CERTIFICATE + otherName(message);
+  if (/expired/.test(message)) return `${CERTIFICATE}certificate has expired or is not yet valid`;
+  if (/certificate|self-signed|self signed/.test(message)) {
+    return `${CERTIFICATE}certificate signed by unknown authority`;
+  }
+  return /broke|closed|reset|ECONNRESET/.test(message) ? 'EOF' : message;
+}
+
+/** A certificate that is another's: Go lists the names of the kind that was looked for. */
+function otherName(message: string): string {
+  const address = /IP: (\S+) is not in the cert's list:\s*(.*)$/.exec(message);
+  if (address !== null) {
+    const [, host = '', addresses = ''] = address;
+    if (addresses !== '') return `certificate is valid for ${addresses}, not ${host}`;
+    return `cannot validate certificate for ${host} because it doesn't contain any IP SANs`;
+  }
+  const host = /Host: ([^.\s]\S*?)\.? is not/.exec(message)?.[1] ?? '';
+  const listed = (/altnames: (?:.*altnames: )?(.*)$/.exec(message)?.[1] ?? '').split(/,\s*/);
+  const kind = isIP(host) === 0 ? 'DNS:' : 'IP Address:';
+  const names = listed
+    .filter((name) => name.startsWith(kind))
+    .map((name) => name.slice(kind.length));
+  if (names.length > 0) return `certificate is valid for ${names.join(', ')}, not ${host}`;
+  return `certificate is not valid for any names, but wanted to match ${host}`;
 }

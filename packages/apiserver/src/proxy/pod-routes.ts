@@ -16,6 +16,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import { attributesOf, denial } from '../authorization.ts';
+import type { Call } from '../call.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf, rangeOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
@@ -27,6 +28,7 @@ import { proxiedPath, splitSchemeNamePort, type SchemeNamePort } from './proxied
 import type { Relay, Target } from './target.ts';
 
 const row = emptyRow();
+const ENDPOINTS = { group: '', name: 'endpoints' } as const;
 const PROXY_VERBS = ['get', 'create', 'update', 'patch', 'delete'] as const;
 
 /** Registers them. */
@@ -253,7 +255,7 @@ function proxyNode(context: SubresourceContext): void {
   const path = proxiedPath(call.exchange.path);
   if (kubelet.ok && parts.port !== '' && parts.port !== String(kubelet.value.port)) {
     toWorkload(context, relay, kubelet.value.host, parts, path);
-  } else toKubelet(context, parts.name, path, {});
+  } else if (!sendsToSlash(call)) toKubelet(context, parts.name, path, { isWrapped: true });
 }
 
 /** Passes on to a port of a pod, of a service's pod, or of a node that is not its kubelet's. */
@@ -268,6 +270,7 @@ function toWorkload(
     call.fail(badRequest('address not allowed'));
     return;
   }
+  if (sendsToSlash(call)) return;
   relay.pass(call, {
     peer: 'workload',
     isTls: scheme === 'https',
@@ -277,9 +280,22 @@ function toWorkload(
     needsUpgrade: false,
     resource: `${call.info.resource}/${call.info.subresource}`,
     name: call.info.name,
+    isWrapped: true,
     wrapsFailures: false,
     isInsecure: true,
   });
+}
+
+/** What is read without any path is looked for behind a slash. */
+function sendsToSlash(call: Call): boolean {
+  const { method, path, upgradeProtocol } = call.exchange;
+  const [before = '', query] = path.split('?', 2);
+  const isReading = method === 'GET' || method === 'HEAD';
+  if (!isReading || upgradeProtocol !== undefined || !before.endsWith('/proxy')) return false;
+  const location = `${before}/${query === undefined ? '' : `?${query}`}`;
+  call.code = 301;
+  call.exchange.respond(301, null, null, call.headers('location', location));
+  return true;
 }
 
 /** The server's own machine and link are nobody's business: upstream's IsProxyableIP. */
@@ -333,15 +349,16 @@ function proxyService(context: SubresourceContext): void {
     call.fail(serviceUnavailable(`${text} ${JSON.stringify(parts.name)}`));
     return;
   }
-  const ends = readyEnds(world, namespace, parts.name, name);
+  const found = readyEnds(world, namespace, parts.name, name);
   // nobody has looked for its ends yet
-  if (ends === null) {
-    call.fail(notFound(served.plural, parts.name));
+  if (found === null) {
+    call.fail(notFound(ENDPOINTS, parts.name));
     return;
   }
+  const ends = found.filter((one) => isPodAt(world, namespace, one.pod, one.host));
   const end = ends[world.edge.below(Math.max(1, ends.length))];
   if (end === undefined) {
-    const quoted = JSON.stringify(parts.port === '' ? parts.name : call.info.name);
+    const quoted = JSON.stringify(call.info.name);
     call.fail(serviceUnavailable(`no endpoints available for service ${quoted}`));
     return;
   }
@@ -352,21 +369,31 @@ function proxyService(context: SubresourceContext): void {
 /** The name of the port that is meant: by name, or by a number that has to be there. */
 function portName(service: JsonObject, wanted: string): string | null {
   const ports = listAt(service, 'spec', 'ports') as JsonObject[];
-  if (wanted === '') return stringAt(ports[0], 'name');
   if (!/^[+-]?\d+$/.test(wanted)) return wanted;
   const found = ports.find((port) => numberAt(port, 'port') === Number(wanted));
   return found === undefined ? null : stringAt(found, 'name');
 }
 
+interface End {
+  readonly host: string;
+  readonly port: number;
+  /** The pod that is said to be there; '' where none is. */
+  readonly pod: string;
+}
+
+/** Whoever may write endpoints sends this server to pods only, as upstream. */
+function isPodAt(world: World, namespace: string, name: string, host: string): boolean {
+  const pods = findServed('', 'v1', 'pods');
+  if (pods === undefined || name === '') return false;
+  if (!world.storage.get(keyOf(pods, namespace, name), row)) return false;
+  const pod = decodeRow(pods, row, row.modRevision);
+  return listAt(pod, 'status', 'podIPs').some((one) => stringAt(one, 'ip') === host);
+}
+
 /** Addresses that are ready for a port of a service, from its slices; null: it has none. */
-function readyEnds(
-  world: World,
-  namespace: string,
-  service: string,
-  portOf: string,
-): { readonly host: string; readonly port: number }[] | null {
+function readyEnds(world: World, namespace: string, service: string, portOf: string): End[] | null {
   const served = findServed('discovery.k8s.io', 'v1', 'endpointslices');
-  const found: { host: string; port: number }[] = [];
+  const found: End[] = [];
   if (served === undefined) return null;
   let isSliced = false;
   const { start, end } = rangeOf(served, namespace);
@@ -381,7 +408,10 @@ function readyEnds(
     for (const item of listAt(slice, 'endpoints')) {
       if (objectAt(item, 'conditions')?.['ready'] === false) continue;
       const host = listAt(item, 'addresses')[0];
-      if (typeof host === 'string') found.push({ host, port: number });
+      const target = objectAt(item, 'targetRef');
+      const isOwn = stringAt(target, 'namespace') === namespace;
+      const pod = isOwn ? stringAt(target, 'name') : '';
+      if (typeof host === 'string') found.push({ host, port: number, pod });
     }
     return true;
   });

@@ -167,7 +167,40 @@ test('a proxied node gets method, path, query and body, and answers as it likes'
   assert.match(kubelet.seen.at(-1) ?? '', /^POST \/echo\/a%20b\?x=y the-apiserver/);
   const pods = await ask('GET', '/api/v1/nodes/n/proxy/pods');
   assert.equal(pods.text, 'path /pods');
-  assert.equal((await ask('GET', '/api/v1/nodes/n/proxy')).text, 'path /');
+  assert.equal((await ask('GET', '/api/v1/nodes/n/proxy/')).text, 'path /');
+  const sent = await ask('GET', '/api/v1/nodes/n/proxy?a=b');
+  assert.deepEqual([sent.code, sent.headers['location']], [301, '/api/v1/nodes/n/proxy/?a=b']);
+});
+
+test('services lead to pods alone, whatever addresses somebody has written', async () => {
+  // nobody is sent to a multicast address, which tells that it was chosen
+  const address = '239.1.1.1';
+  await make(PODS, pod('served', 'n', ['c']));
+  const status = { podIP: address, podIPs: [{ ip: address }], phase: 'Running' };
+  const made = JSON.parse((await ask('GET', `${PODS}/served`)).text) as object;
+  const put = await ask('PUT', `${PODS}/served/status`, { ...made, status });
+  assert.equal(put.code, 200, put.text);
+  const spec = { ports: [{ port: 80, targetPort: 1 }] };
+  await make('/api/v1/namespaces/default/services', { metadata: { name: 's' }, spec });
+  const slice = (targetRef: object | null): object => ({
+    metadata: { name: 's-1', labels: { 'kubernetes.io/service-name': 's' } },
+    addressType: 'IPv4',
+    ports: [{ name: '', port: 1, protocol: 'TCP' }],
+    endpoints: [{ addresses: [address], ...(targetRef === null ? {} : { targetRef }) }],
+  });
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
+  await make(slices, slice(null));
+  const path = '/api/v1/namespaces/default/services/s:80/proxy/x';
+  const message = ({ text }: Answer): string => (JSON.parse(text) as { message: string }).message;
+  const none = await ask('GET', path);
+  assert.equal(message(none), 'no endpoints available for service "s:80"');
+  const led = async (name: string): Promise<string> => {
+    const targetRef = { kind: 'Pod', namespace: 'default', name };
+    assert.equal((await ask('PUT', `${slices}/s-1`, slice(targetRef))).code, 200);
+    return message(await ask('GET', path));
+  };
+  assert.equal(await led('lost'), 'no endpoints available for service "s:80"');
+  assert.equal(await led('served'), 'address not allowed');
 });
 
 async function upgrade(

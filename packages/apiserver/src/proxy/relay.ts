@@ -11,6 +11,7 @@ import { Agent as TlsAgent, request as tlsRequest, type RequestOptions } from 'n
 import {
   badRequest,
   internalError,
+  serviceUnavailable,
   tooManyRequests,
   unclassified,
   type Status,
@@ -18,6 +19,7 @@ import {
 import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
 import { goText, requestText } from './dial-text.ts';
+import { hostFor, passedFields, returnedFields } from './passed-head.ts';
 import type { Fetched, KubeletFlags, Relay, Target } from './target.ts';
 import { openUpgrade, type UpgradeTls } from './upgrade.ts';
 
@@ -31,19 +33,8 @@ const CONNECT_MS_MAX = 30_000;
 const FETCH_BYTES_MAX: number = 16 * 1024 * 1024;
 /** Extensions that connections are kept for; the oldest goes first. */
 const EXTENSIONS_MAX = 200;
-/** Fields that are for this server, or for one connection alone. */
-const OWN_FIELDS: ReadonlySet<string> = new Set([
-  'authorization',
-  'connection',
-  'content-length',
-  'host',
-  'keep-alive',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+/** Where extensions send clients away, which they may not. */
+const REDIRECTED = 'the backend attempted to redirect this request, which is not permitted';
 
 export interface RelayOptions {
   readonly kubelets: KubeletFlags;
@@ -84,7 +75,7 @@ export class SocketRelay implements Relay {
       call.fail(badRequest('Upgrade request required'));
       ended();
     } else if (isUpgrade) {
-      openUpgrade(call, target, fieldsOf(call, target), this.#tlsOf(target), ended);
+      openUpgrade(call, target, passedFields(call, target), this.#tlsOf(target), ended);
     } else this.#request(call, target, ended);
   }
 
@@ -101,14 +92,14 @@ export class SocketRelay implements Relay {
 
   #request(call: Call, target: Target, ended: () => void): void {
     const { exchange } = call;
-    const fields = fieldsOf(call, target);
+    const fields = passedFields(call, target);
     const options: RequestOptions = {
       host: target.host,
       servername: target.serverName,
       port: target.port,
       method: exchange.method,
       path: target.path,
-      headers: grouped(fields),
+      headers: { ...grouped(fields), host: hostFor(call, target) },
       timeout: CONNECT_MS_MAX,
     };
     const sent = target.isTls
@@ -134,13 +125,19 @@ export class SocketRelay implements Relay {
       else if (target.peer === 'extension') {
         const why = goText(error, `${target.host}:${target.port}`);
         call.sendText(503, `error trying to reach service: ${why}\n`);
+      } else if (target.isWrapped === true) {
+        const why = goText(error, `${target.host}:${target.port}`);
+        call.fail(serviceUnavailable(`error trying to reach service: ${why}`));
       } else call.fail(unclassified(requestText(exchange.method, target, error)));
     });
     sent.on('response', (answer) => {
       answer.on('close', finish);
       if (target.wrapsFailures && (answer.statusCode ?? 0) > 206) {
         void explain(call, target, answer);
-      } else stream(call, answer);
+      } else if (target.peer === 'extension' && isRedirect(answer)) {
+        answer.destroy();
+        call.send(502, 'text/plain; charset=utf-8', REDIRECTED);
+      } else stream(call, target, answer);
     });
     exchange.onClose = () => sent.destroy();
     sent.end(call.body);
@@ -219,22 +216,6 @@ function isSame(left: UpgradeTls, right: UpgradeTls): boolean {
   );
 }
 
-/** What of a request's head goes on. */
-function fieldsOf({ exchange }: Call, target: Target): string[] {
-  const fields: string[] = [...(target.fields ?? [])];
-  const all = exchange.fields();
-  for (let at = 0; at + 1 < all.length; at += 2) {
-    const name = (all[at] ?? '').toLowerCase();
-    if (OWN_FIELDS.has(name) || name.startsWith('impersonate-') || name.startsWith(':')) continue;
-    // who asks is for this server to say
-    if (name.startsWith('x-remote-')) continue;
-    fields.push(name, all[at + 1] ?? '');
-  }
-  fields.push('x-forwarded-for', exchange.connection.remoteAddress);
-  fields.push('x-forwarded-host', exchange.authority, 'x-forwarded-uri', exchange.path);
-  return fields;
-}
-
 function grouped(fields: FieldList): Record<string, string[]> {
   const found: Record<string, string[]> = {};
   for (let at = 0; at + 1 < fields.length; at += 2) {
@@ -261,7 +242,10 @@ const REASONS: Readonly<Record<number, readonly [string, string]>> = {
   403: ['Forbidden', ''],
   404: ['NotFound', 'the server could not find the requested resource'],
   405: ['MethodNotAllowed', 'the server does not allow this method on the requested resource'],
-  429: ['TooManyRequests', 'the server has received too many requests and has asked us to try'],
+  429: [
+    'TooManyRequests',
+    'the server has received too many requests and has asked us to try again later',
+  ],
   503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
 };
 
@@ -284,23 +268,20 @@ function serverResponse(code: number, { resource, name }: Target, text: string):
   };
 }
 
+function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
+  return statusCode >= 300 && statusCode < 400 && (headers.location ?? '') !== '';
+}
+
 /** Hands the answer over as fast as the client takes it. */
-function stream(call: Call, answer: IncomingMessage): void {
+function stream(call: Call, target: Target, answer: IncomingMessage): void {
   const { exchange } = call;
   if (exchange.closed) {
     answer.destroy();
     return;
   }
-  const headers: string[] = [];
-  let type: string | null = null;
-  for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2) {
-    const name = (answer.rawHeaders[at] ?? '').toLowerCase();
-    const value = answer.rawHeaders[at + 1] ?? '';
-    if (name === 'content-type') type = value;
-    else if (!OWN_FIELDS.has(name)) headers.push(name, value);
-  }
+  const { type, fields } = returnedFields(call, target, answer.rawHeaders);
   call.code = answer.statusCode ?? 502;
-  exchange.open(call.code, type, ['audit-id', call.auditId, ...headers]);
+  exchange.open(call.code, type, fields);
   answer.on('data', (bytes: Buffer) => {
     exchange.write(bytes);
     if (exchange.writable() <= 0) answer.pause();

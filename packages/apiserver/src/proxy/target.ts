@@ -22,6 +22,8 @@ export interface Target {
   /** Pod or node and its subresource, for error texts: `pods/log`, `p`. */
   readonly resource: string;
   readonly name: string;
+  /** Proxies: the target is told where it seems to be, and its links are made to lead there. */
+  readonly isWrapped?: boolean;
   /** Logs: a failure of the kubelet becomes a Status of ours. */
   readonly wrapsFailures: boolean;
   /** Logs: certificates are not looked at, as the request has asked. */
