@@ -5,6 +5,7 @@ import type {
   Exchange,
   FieldList,
   PeerCertificate,
+  Rest,
   SharedBytes,
   UpgradedStream,
 } from '@megaplane/wire/exchange';
@@ -24,6 +25,7 @@ export class ConnectionModel implements Connection {
   readonly unix: boolean;
   readonly remoteAddress = '127.0.0.1';
   slot: unknown = undefined;
+  rest: Rest = 'late';
   held = 0;
   readonly #certificate: PeerCertificate | null;
 

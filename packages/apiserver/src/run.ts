@@ -52,6 +52,8 @@ const FLOWS_MS = 60_000;
 /** Connections get this long to finish when the server stops. */
 const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
+/** Of connections that renew leases; fairness weighs all else after it was read. */
+const READ_MS_MAX = 6;
 
 /** Flags of the command; texts are as given on the command line. */
 export interface ApiserverOptions
@@ -278,7 +280,7 @@ async function openListeners(
   pki: Pki,
   server: ApiServer,
 ): Promise<Listener[]> {
-  const limits = { bodyBytesMax: BODY_BYTES_MAX };
+  const limits = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
   const onError = (error: unknown): void => {
     options.log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
   };

@@ -115,6 +115,7 @@ export class ApiServer {
     }
     const identity = isUnknown(found) ? null : found;
     this.#countSender(exchange, identity);
+    exchange.connection.rest = 'never';
     const isRenewed =
       identity !== null && exchange.method === 'PUT' && this.#renew(exchange, identity);
     if (!isRenewed) this.#answer(exchange, identity);
@@ -140,6 +141,7 @@ export class ApiServer {
     if (namespace === '') return false;
     const flow = fairness?.leaseFlow(identity, namespace);
     if (flow === undefined || fairness === null) return this.#tryRenew(exchange, identity, []);
+    exchange.connection.rest = fairness.restAfter(flow);
     if (fairness.mayRenew(flow)) {
       if (!this.#tryRenew(exchange, identity, flow.route.fields)) return false;
       fairness.countRenewal(flow);

@@ -38,6 +38,12 @@ export interface PeerCertificate {
   readonly validToMs: number;
 }
 
+/**
+ * Whether a connection that has more is read on in a round of the event loop: `never` rests, rests
+ * once the round has lasted `readMsMax` (`late`), or rests `now`. For listeners with that limit.
+ */
+export type Rest = 'never' | 'late' | 'now';
+
 /** One transport connection of a client, as seen by handlers. */
 export interface Connection {
   /** Unique in the life of the process, never reused. */
@@ -54,6 +60,9 @@ export interface Connection {
   peerCertificate(): PeerCertificate | null;
   /** For the user: what it knows about this peer (its identity, say). Initially undefined. */
   slot: unknown;
+  /** For the user: when what else has come on this connection is read a round of the event loop
+   *  later. Initially `late`. */
+  rest: Rest;
 
   /**
    * Keeps back all answers of this connection until a matching `release()`; calls nest.

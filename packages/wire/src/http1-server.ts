@@ -11,7 +11,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { assert } from '@megaplane/base/assert';
-import type { CloseReason, PeerCertificate, UpgradedStream } from './exchange.ts';
+import type { CloseReason, PeerCertificate, Rest, UpgradedStream } from './exchange.ts';
 import { Http1Body } from './http1-body.ts';
 import { Http1Exchange, type ExchangeHost } from './http1-exchange.ts';
 import { HTTP1_FAILURES, type Http1Head } from './http1-head.ts';
@@ -46,6 +46,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   readonly remoteAddress: string;
   readonly output: Http1Output = new Http1Output();
   slot: unknown = undefined;
+  rest: Rest = 'late';
   readonly #transport: Transport;
   readonly #options: ServerOptions;
   readonly #parser: Http1Parser;

@@ -8,7 +8,7 @@
  */
 import { assert } from '@megaplane/base/assert';
 import { AlikeBlocks } from './alike-blocks.ts';
-import type { Connection, PeerCertificate } from './exchange.ts';
+import type { Connection, PeerCertificate, Rest } from './exchange.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
@@ -32,6 +32,7 @@ export class Http2Server extends Http2Session implements Connection {
   readonly unix: boolean;
   readonly remoteAddress: string;
   slot: unknown = undefined;
+  rest: Rest = 'late';
   #prefaceAt = 0;
   readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
   readonly #alike: AlikeBlocks<RequestHead> = new AlikeBlocks();

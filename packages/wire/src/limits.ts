@@ -55,7 +55,7 @@ export interface WireLimits {
   /** Connections of one listener; more are closed at once. */
   readonly connectionsMax: number;
   /** Time that a listener's connections are read in one round of the event loop; those that have
-   *  more rest until the next round. `Infinity` where requests are weighed after they were read. */
+   *  more, and may (`Connection.rest`), rest until the next round. */
   readonly readMsMax: number;
 }
 

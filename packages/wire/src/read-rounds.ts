@@ -5,12 +5,14 @@
  * All that has come on all sockets would be handed over before anything else has its turn: with ten
  * busy connections that is 4 MB and 30 ms, and timers, background work and whoever sent one small
  * request wait for it. Here, once the reads of a round have taken their time, sockets that have
- * more rest until the next round. What was not read then is read first, as the kernel's list of
- * ready sockets begins with those that waited longest.
+ * more rest until the next round. Those that were read rest until all others had their turn: the
+ * kernel names ready sockets in the same order each time, so that the first ones would take every
+ * round, and the last ones none.
  */
+import type { Rest } from './exchange.ts';
 
-/** A socket that gave so much at once may have more, in this round or soon. */
-const LOUD_BYTES_MIN: number = 32 * 1024;
+/** A socket that gave so much in a round may have more, in this one or soon. */
+const LOUD_BYTES_MIN: number = 8 * 1024;
 /** Rounds after which it counts as quiet again. */
 const LOUD_ROUNDS = 64;
 
@@ -18,7 +20,14 @@ const LOUD_ROUNDS = 64;
 export interface RestingReader {
   /** Number of the round in which it was loud last; 0 while it counts as quiet. */
   loudRound: number;
+  /** Number of the round in which it was read last, and what it gave in that one. */
+  readRound: number;
+  readBytes: number;
+  /** Number of the cycle in which it was loud last. */
+  readCycle: number;
   isResting: boolean;
+  /** When it rests, as is known now. */
+  restOf(): Rest;
   /** Reads nothing from here on. */
   rest(): void;
   /** Reads again, unless somebody paused it meanwhile. */
@@ -36,7 +45,10 @@ export class ReadRounds {
   readonly #world: RoundsWorld;
   readonly #readMsMax: number;
   #round = 1;
+  /** Ends when everybody who is loud has been read since it began, or had nothing. */
+  #cycle = 1;
   #isOpen = false;
+  #isEndPlanned = false;
   #startMs = 0;
   #isOver = false;
   #resting: RestingReader[] = [];
@@ -52,43 +64,67 @@ export class ReadRounds {
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#startMs = this.#world.nowMs();
-    this.#world.afterRound(this.#end);
+    this.#planEnd();
   }
 
   /** After `count` octets of a socket were handled: whether it may read on in this round. */
   goesOn(reader: RestingReader, count: number): boolean {
-    if (count >= LOUD_BYTES_MIN) {
-      if (reader.loudRound === 0) this.#loud.push(reader);
-      reader.loudRound = this.#round;
+    if (reader.readRound !== this.#round) {
+      reader.readRound = this.#round;
+      reader.readBytes = 0;
     }
-    if (this.#world.nowMs() - this.#startMs < this.#readMsMax) return true;
+    // so little is all that it had, and to rest costs more than to look again
+    if ((reader.readBytes += count) < LOUD_BYTES_MIN) return true;
+    if (reader.loudRound === 0) this.#loud.push(reader);
+    reader.loudRound = this.#round;
+    reader.readCycle = this.#cycle;
+    if (this.#world.nowMs() - this.#startMs < this.#readMsMax) {
+      return reader.restOf() !== 'now' || !this.#rest(reader);
+    }
     if (!this.#isOver) {
       this.#isOver = true;
       for (const loud of this.#loud) this.#rest(loud);
     }
-    this.#rest(reader);
-    return false;
+    return !this.#rest(reader);
   }
 
-  #rest(reader: RestingReader): void {
-    if (reader.isResting) return;
+  #rest(reader: RestingReader): boolean {
+    if (reader.isResting) return true;
+    if (reader.restOf() === 'never') return false;
     reader.isResting = true;
     this.#resting.push(reader);
     reader.rest();
+    return true;
+  }
+
+  #planEnd(): void {
+    if (this.#isEndPlanned) return;
+    this.#isEndPlanned = true;
+    this.#world.afterRound(this.#end);
   }
 
   readonly #end = (): void => {
-    const resting = this.#resting;
-    this.#resting = [];
+    const isLate = this.#isOver && this.#resting.some((reader) => this.#isNext(reader));
+    const woken = isLate ? this.#resting.filter((reader) => this.#isNext(reader)) : this.#resting;
+    this.#resting = isLate ? this.#resting.filter((reader) => !this.#isNext(reader)) : [];
+    if (!isLate) this.#cycle++;
     this.#isOpen = false;
+    this.#isEndPlanned = false;
     this.#isOver = false;
     this.#round++;
     if (this.#round % LOUD_ROUNDS === 0) this.#forgetQuiet();
-    for (const reader of resting) {
+    // even if nobody has anything to read in the next round
+    if (this.#resting.length > 0) this.#planEnd();
+    for (const reader of woken) {
       reader.isResting = false;
       reader.wake();
     }
   };
+
+  /** Was not read in this cycle. */
+  #isNext(reader: RestingReader): boolean {
+    return reader.readCycle !== this.#cycle;
+  }
 
   #forgetQuiet(): void {
     this.#loud = this.#loud.filter((reader) => {

@@ -8,6 +8,7 @@
  * for all of them. Where a Node has other fields, chunks come as 'data' events as ever.
  */
 import type { Socket } from 'node:net';
+import type { Rest } from './exchange.ts';
 import { ReadRounds, type RestingReader } from './read-rounds.ts';
 
 /** A read takes at most this; more of it is more requests for one write of answers. */
@@ -37,10 +38,15 @@ interface Handle {
 
 /**
  * From now on `take` is called with the memory and the count of bytes in it, which are its own
- * during the call; within `rounds` for as long as one lasts. False when that cannot be had; then
- * nothing was changed.
+ * during the call; within `rounds` for as long as one lasts, or as `restOf` says. False when that
+ * cannot be had; then nothing was changed.
  */
-export function readInPlace(socket: Socket, rounds: ReadRounds | null, take: Take): boolean {
+export function readInPlace(
+  socket: Socket,
+  rounds: ReadRounds | null,
+  take: Take,
+  restOf: () => Rest = () => 'late',
+): boolean {
   const fields = socket as unknown as Record<symbol, unknown> & { _handle: Handle | null };
   const handle = fields._handle;
   // What was read before stands in the stream, and must come first.
@@ -48,7 +54,10 @@ export function readInPlace(socket: Socket, rounds: ReadRounds | null, take: Tak
   const { memory, callback } = fieldNames(socket);
   if (memory === undefined || callback === undefined) return false;
   fields[memory] = shared;
-  fields[callback] = rounds === null ? takeAll(take) : takeInRounds(socket, handle, rounds, take);
+  fields[callback] =
+    rounds === null
+      ? takeAll(take)
+      : takeInRounds(new SocketReader(socket, handle, restOf), rounds, take);
   handle.useUserBuffer(shared);
   return true;
 }
@@ -61,12 +70,10 @@ function takeAll(take: Take): (count: number) => boolean {
 }
 
 function takeInRounds(
-  socket: Socket,
-  handle: Handle,
+  reader: SocketReader,
   rounds: ReadRounds,
   take: Take,
 ): (count: number) => boolean {
-  const reader = new SocketReader(socket, handle);
   return (count) => {
     rounds.begin();
     take(shared, count);
@@ -77,13 +84,22 @@ function takeInRounds(
 /** Stops the reading below the stream, which knows nothing of it. */
 class SocketReader implements RestingReader {
   loudRound = 0;
+  readRound = 0;
+  readBytes = 0;
+  readCycle = 0;
   isResting = false;
   readonly #socket: Socket;
   readonly #handle: Handle;
+  readonly #restOf: () => Rest;
 
-  constructor(socket: Socket, handle: Handle) {
+  constructor(socket: Socket, handle: Handle, restOf: () => Rest) {
     this.#socket = socket;
     this.#handle = handle;
+    this.#restOf = restOf;
+  }
+
+  restOf(): Rest {
+    return this.#restOf();
   }
 
   rest(): void {

@@ -65,7 +65,8 @@ export class SocketTransport implements Transport {
     this.bornMs = now;
     transportOf.set(socket, this);
     socket.setNoDelay(true);
-    readInPlace(socket, host.rounds, (bytes, count) => this.received(bytes, count));
+    const take = (bytes: Buffer, count: number): void => this.received(bytes, count);
+    readInPlace(socket, host.rounds, take, () => this.protocol?.rest ?? 'late');
     socket.on('data', onData);
     socket.on('end', onEnd);
     socket.on('error', onError);

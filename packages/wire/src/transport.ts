@@ -5,7 +5,7 @@
  * about its socket, and writes bytes. It knows no clock and no socket. The shell owns the socket,
  * calls the protocol, and flushes all protocols that asked for it at the end of the turn.
  */
-import type { Handler, PeerCertificate, StreamsBody } from './exchange.ts';
+import type { Handler, PeerCertificate, Rest, StreamsBody } from './exchange.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
 import type { WireLimits } from './limits.ts';
 
@@ -44,6 +44,8 @@ export interface Transport {
 
 /** The protocol's side, called by the shell. */
 export interface Protocol {
+  /** When reading stops for the rest of a round; absent: `late`. */
+  readonly rest?: Rest;
   /** A chunk from the peer. `bytes[start..end)` is valid during the call only. */
   receive(bytes: Buffer, start: number, end: number): void;
   /** Write out what the turn produced. Called by the shell after `receive` and after

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Rest } from '@megaplane/wire/exchange';
 import { Store } from '@megaplane/store/store';
 import { createApiServer } from '../assembly.ts';
 import { bootstrap } from '../bootstrap.ts';
@@ -243,6 +244,37 @@ test('renewals that find no room to wait are refused, and counted', () => {
   assert.ok(all.every(({ status }) => status !== 0));
   const metrics = own.ask('', 'GET', '/metrics').text;
   assert.match(metrics, /apiserver_request_total\{code="429",[^}]*resource="leases"/);
+});
+
+test('who renews on one level is read later, unless other levels renew as much', () => {
+  const own = rig();
+  const spec = { holderIdentity: 'n', leaseDurationSeconds: 40 };
+  const kind = { kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', metadata: { name: 'n' } };
+  own.ask('', 'POST', LEASES, { ...kind, spec });
+  own.settle();
+  const restOf = (user: string, count = 1): Rest => {
+    for (let index = 1; index < count; index++) own.ask(user, 'PUT', `${LEASES}/n`, kind);
+    return own.ask(user, 'PUT', `${LEASES}/n`, kind).connection.rest;
+  };
+  const tick = (): void => {
+    own.settle();
+    own.api.tick((own.time.nowMs += 1000));
+  };
+  assert.equal(restOf('system:node:n', 20), 'never', 'nothing was counted before');
+  tick();
+  assert.equal(restOf('system:node:n', 19), 'late');
+  assert.equal(restOf('somebody'), 'never', 'of a level with few renewals');
+  assert.equal(own.ask('system:node:n', 'GET', `${LEASES}/n`).connection.rest, 'never');
+  tick();
+  own.time.cost = 1;
+  assert.equal(restOf('system:node:n', 20), 'now', 'some wait');
+  own.time.cost = 0;
+  own.settle();
+  assert.equal(restOf('system:node:n'), 'late');
+  restOf('somebody', 20);
+  tick();
+  assert.equal(restOf('system:node:n'), 'never', 'queues must see the renewals of both');
+  assert.equal(restOf('somebody'), 'never');
 });
 
 test('where no seat is free requests wait for one, and not for ever', () => {

@@ -9,7 +9,7 @@
  * that they have used for each of their seats, and within a level its flows do, by fair queuing. A
  * flood fills its own queues; a kubelet's lease goes next.
  */
-import type { Exchange } from '@megaplane/wire/exchange';
+import type { Exchange, Rest } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
 import type { Served } from '../served.ts';
@@ -29,6 +29,8 @@ const TURN_MS = 8;
 /** Requests that wait hold no more than this, bodies and some for each. */
 const WAITING_BYTES_MAX: number = 128 * 1024 * 1024;
 const REQUEST_BYTES = 1024;
+/** Of all renewals of a second: leaders of controllers renew too, on levels of their own. */
+const RENEWING_SHARE = 0.9;
 /** A request waits for a quarter of its time, but no longer than this. */
 const WAIT_MS_MAX = 60_000;
 const REFUSED = 'Too many requests, please try again later.\n';
@@ -56,6 +58,8 @@ export class Fairness {
   readonly #kinds: RequestKinds;
   #turnStartMs = 0;
   #isTurnOpen = false;
+  /** Of which nearly all renewals are. */
+  #renewingLevel: PriorityLevel<Held> | null = null;
   #isPumpPlanned = false;
   #waiting = 0;
   #waitingBytes = 0;
@@ -114,6 +118,17 @@ export class Fairness {
   mayRenew({ route: { level } }: LeaseFlow): boolean {
     if (level.config.type === 'exempt') return true;
     return level.waiting === 0 && level.fits(1) && !this.#isBehind(this.#options.clockMs());
+  }
+
+  /**
+   * When the connection of a renewal is read on. What comes on it is most likely another one, which
+   * would have to wait in a queue in a turn that has lasted, and that costs as much again. Where
+   * renewals of several levels come, queues must see them all, or who has more connections wins.
+   */
+  restAfter({ route: { level } }: LeaseFlow): Rest {
+    level.renewals++;
+    if (level !== this.#renewingLevel) return 'never';
+    return level.waiting > 0 ? 'now' : 'late';
   }
 
   /** A lease was renewed at once. */
@@ -318,9 +333,23 @@ export class Fairness {
   tick(): void {
     const nowMs = this.#options.clockMs();
     this.config.levels.tick(nowMs);
+    this.#renewingLevel = this.#findRenewing();
     if (this.#waiting === 0) return;
     for (const level of this.config.levels.all()) this.#expire(level, nowMs);
     this.#planPump();
+  }
+
+  /** Begins to count renewals anew. */
+  #findRenewing(): PriorityLevel<Held> | null {
+    let sum = 0;
+    let first: PriorityLevel<Held> | null = null;
+    for (const level of this.config.levels.all()) {
+      sum += level.renewals;
+      if (first === null || level.renewals > first.renewals) first = level;
+    }
+    const isAlone = first !== null && first.renewals > sum * RENEWING_SHARE;
+    for (const level of this.config.levels.all()) level.renewals = 0;
+    return isAlone ? first : null;
   }
 
   #expire(level: PriorityLevel<Held>, nowMs: number): void {

@@ -73,6 +73,8 @@ export class PriorityLevel<T> {
   dispatched = 0;
   rejected = 0;
   cancelled = 0;
+  /** Leases asked to be renewed since they were counted last. */
+  renewals = 0;
   /** No schema leads here any more: it goes when it is empty. */
   isQuiescing = false;
 

@@ -1,5 +1,5 @@
 /** Connections and calls of a simulated network: what is sent waits until the world delivers it. */
-import type { CloseReason, Connection } from '@megaplane/wire/exchange';
+import type { CloseReason, Connection, Rest } from '@megaplane/wire/exchange';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import type {
   GrpcCall,
@@ -21,6 +21,7 @@ export class SimulatedConnection implements Connection {
   readonly unix = false;
   readonly remoteAddress = '';
   slot: unknown = undefined;
+  rest: Rest = 'late';
   readonly #queue: (() => void)[] = [];
   #holds = 0;
   #isCut = false;
