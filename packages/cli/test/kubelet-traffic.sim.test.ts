@@ -129,7 +129,6 @@ const AT_REST = {
   lean: { 'PUT leases': 353, 'PATCH nodes/status': 5.95 },
   kubelet: {
     'PUT leases': 353,
-    'GET nodes': 11.9,
     'PATCH nodes/status': 11.9,
     'WATCH nodes': WATCHES_AN_HOUR,
     'WATCH pods': WATCHES_AN_HOUR,
@@ -162,7 +161,9 @@ const REQUESTS_OF: Readonly<Record<Call, readonly string[]>> = {
   csinode: ['GET csinodes', 'POST csinodes'],
   // a part of the Node, and no request
   images: [],
-  status: ['GET nodes', 'PATCH nodes/status'],
+  status: ['PATCH nodes/status'],
+  // older kubelets, when it is asked for
+  'status-get': [],
   'watch-node': ['WATCH nodes'],
   'watch-pods': ['WATCH pods'],
   'watch-services': ['WATCH services'],

@@ -4,7 +4,7 @@
  *   combine   the tenth and later different messages of one reason about one object within ten
  *             minutes share one Event, `(combined from similar events): ...`
  *   count     an event that was seen before raises the count of its Event (PATCH, not POST)
- *   drop      one object gets at most 25 at once, then one in five minutes
+ *   drop      one object gets at most 25 of a type at once, then one in five minutes
  */
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -29,23 +29,31 @@ export interface EventSubject {
   readonly name: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
+  /** The part of it that is meant, such as `spec.containers{web}`. */
+  readonly fieldPath?: string;
 }
 
 export interface EventRecorderOptions {
   readonly client: Client;
   /** `source.component`, such as `default-scheduler`. */
   readonly component: string;
-  /** `source.host`; left out when empty. */
+  /** `source.host`, unless an event has its own; left out when empty. */
   readonly host?: string;
 }
 
 export interface EventRecorder {
   /**
    * Records one event. Equal ones become one Event with a count; more than ten of the same reason
-   * about one object within ten minutes are combined; more than 25 per object, then one per five
-   * minutes, are dropped. Never blocks and never fails: what cannot be posted is counted.
+   * about one object within ten minutes are combined; more than 25 of a type per object, then one
+   * per five minutes, are dropped. Never blocks and never fails: what cannot be posted is counted.
    */
-  event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+  event(
+    subject: EventSubject,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+    host?: string,
+  ): void;
   readonly metrics: EventMetrics;
 }
 
@@ -94,11 +102,17 @@ class Recorder implements EventRecorder {
     this.#options = options;
   }
 
-  event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  event(
+    subject: EventSubject,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+    host: string = this.#options.host ?? '',
+  ): void {
     const nowMs = this.#options.client.timers.nowMs();
     const { kind, apiVersion, namespace, name, uid = '' } = subject;
     const object = [kind, apiVersion, namespace, name, uid].join(' ');
-    if (!this.#isAllowed(object, nowMs)) {
+    if (!this.#isAllowed(`${object} ${type}`, nowMs)) {
       this.metrics.dropped++;
       return;
     }
@@ -107,12 +121,12 @@ class Recorder implements EventRecorder {
     if (isCombined) this.metrics.combined++;
     const shown = (isCombined ? COMBINED + message : message).slice(0, MESSAGE_CHARACTERS_MAX);
     // Combined events are one Event whatever their message; it shows the last one.
-    const key = isCombined ? group : `${group} ${message}`;
+    const key = isCombined ? group : `${group} ${subject.fieldPath ?? ''} ${message}`;
     const wallMs = this.#options.client.timers.wallMs();
     const now = `${new Date(wallMs).toISOString().slice(0, 19)}Z`;
     let posted = this.#posted.get(key);
     if (posted === undefined) {
-      posted = this.#newEvent(subject, type, reason, now);
+      posted = this.#newEvent(subject, type, reason, now, host);
       // client-go's EventAggregate says only by `source` who combined them.
       if (isCombined)
         Object.assign(posted.object, { reportingComponent: '', reportingInstance: '' });
@@ -146,8 +160,14 @@ class Recorder implements EventRecorder {
     return similar.messages.size >= SIMILAR_MAX;
   }
 
-  #newEvent(subject: EventSubject, type: string, reason: string, now: string): Posted {
-    const { component, host = '' } = this.#options;
+  #newEvent(
+    subject: EventSubject,
+    type: string,
+    reason: string,
+    now: string,
+    host: string,
+  ): Posted {
+    const { component } = this.#options;
     const namespace = subject.namespace === '' ? 'default' : subject.namespace;
     const object: JsonObject = {
       kind: 'Event',

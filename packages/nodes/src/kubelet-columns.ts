@@ -20,6 +20,8 @@ export const NO_PORT = 16;
 export const NO_ADDRESS = 32;
 /** The first network of pods is the one of IPv6. */
 const SIX_FIRST = 64;
+/** The status under way tells a change, and not only that all is as it was. */
+export const CHANGED = 128;
 
 export class KubeletColumns extends Rows {
   /** The lease's resourceVersion; 0: not known to exist. */

@@ -57,6 +57,31 @@ function world(holder = '', isRegistering = (): boolean => false): World {
   return { client, kubelets, metrics, seen, see, forget, one };
 }
 
+test('the statuses of nodes that came in one moment are spread over a period', () => {
+  const one = world();
+  for (let id = 0; id < 200; id++) one.see(id);
+  const atS: number[] = [];
+  for (let seconds = 0; seconds < 1000; seconds++) {
+    one.client.pass(1000);
+    one.kubelets.tick();
+    while (one.client.sent.length > 0) {
+      one.client.answer(200);
+      atS.push(seconds);
+    }
+  }
+  // the first ones come after half a period, the last ones after one and a half
+  const first = atS.slice(0, 200);
+  for (const [from, to] of [
+    [300, 450],
+    [450, 600],
+    [600, 750],
+    [750, 900],
+  ] as const) {
+    const count = first.filter((at) => at >= from && at < to).length;
+    assert.ok(count > 30 && count < 75, `${count} from ${from} to ${to} s`);
+  }
+});
+
 function start({ kubelets, seen }: World): void {
   kubelets.start(Math.max(...seen, 0) + 1, (id) => seen.has(id));
 }

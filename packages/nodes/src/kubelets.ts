@@ -19,6 +19,7 @@ import { resourceVersionOf } from '@megaplane/machinery/scan';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TimerWheel } from '@megaplane/base/wheel';
 import {
+  CHANGED,
   KubeletColumns,
   LOOK,
   NO_ADDRESS,
@@ -275,7 +276,7 @@ export class Kubelets {
       // so many are stale at once only after a restart: then there is time
       const spreadMs = Math.min(STALE_SPREAD_MS, this.#rows * STALE_SPREAD_ROWS);
       this.#heartbeats.arm(id, this.#nowMs() + this.#client.random() * spreadMs);
-    } else if (isNew) this.#planHeartbeat(id);
+    } else if (isNew) this.#planHeartbeat(id, true);
   }
 
   #onGone(id: number): void {
@@ -308,9 +309,14 @@ export class Kubelets {
     this.#plan(id, nowMs + this.#periodMs * (1 + this.#client.random() * JITTER_FACTOR));
   }
 
-  #planHeartbeat(id: number): void {
-    const periodMs = this.#options.statusPeriodMs * (1 + this.#client.random() / 60);
-    this.#heartbeats.arm(id, this.#nowMs() + periodMs);
+  /**
+   * When the status is told next though nothing has changed. After a change that is half a period
+   * sooner or later, as kubelets have it: what changed together must not tell it together for ever.
+   */
+  #planHeartbeat(id: number, isChange: boolean): void {
+    const random = this.#client.random();
+    const factor = isChange ? 0.5 + random : 1 + random / 60;
+    this.#heartbeats.arm(id, this.#nowMs() + this.#options.statusPeriodMs * factor);
   }
 
   #heartbeat(id: number): void {
@@ -340,6 +346,8 @@ export class Kubelets {
     const now = secondTime(wallMs);
     const fault = this.#options.faultOf(id);
     const isReady = fault === null || isUp(fault, name, wallMs);
+    const isChange = fault !== null || lacks.port || !columns.has(id, READY);
+    columns.mark(id, CHANGED, isChange);
     const patch = statusPatch(name, now, lacks, this.#options.endpoint, isReady);
     const body = JSON.stringify(patch);
     const path = `/api/v1/nodes/${name}/status`;
@@ -367,7 +375,7 @@ export class Kubelets {
     const fault = this.#options.faultOf(id);
     const nowMs = this.#nowMs();
     if (status === 200) {
-      if (fault === null) this.#planHeartbeat(id);
+      if (fault === null) this.#planHeartbeat(id, this.#columns.has(id, CHANGED));
       else {
         const wallMs = this.#options.clock.wallMs();
         this.#heartbeats.arm(id, nowMs + turnMs(fault, this.#options.nameOf(id), wallMs));

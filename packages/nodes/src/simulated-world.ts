@@ -99,7 +99,7 @@ export class SimulatedWorld {
       faultOf: (id) => this.#faults.of(id),
       holder: options.fidelity === 'kwok' ? parts.identity : '',
       statusPeriodMs: calls.has('status') ? KUBELET_STATUS_MS : STATUS_PERIOD_MS,
-      readsStatus: calls.has('status'),
+      readsStatus: calls.has('status-get'),
       keepsStatus: () => !this.#staged.hasNodes,
       nameOf: (id) => this.#nodes.keyOf(id),
       onNode: (id) => {

@@ -4,6 +4,7 @@ export const CALLS = [
   'csinode',
   'images',
   'status',
+  'status-get',
   'watch-node',
   'watch-pods',
   'watch-services',
@@ -18,9 +19,12 @@ export const CALLS = [
 ] as const;
 export type Call = (typeof CALLS)[number];
 
+/** What kubelets before their cache of the own Node did, and newer ones do no more. */
+const OF_OLD: readonly Call[] = ['status-get'];
+
 /**
- * Reads a list such as `watch-pods,token` (these alone) or `-events` (all but these). Throws an
- * Error that names the word that is none.
+ * Reads a list such as `watch-pods,token` (these alone) or `-events` (all but these, and those that
+ * must be asked for). Throws an Error that names the word that is none.
  */
 export function parseCalls(flag: string, text: string): ReadonlySet<Call> {
   const words = text.split(',').filter((word) => word !== '');
@@ -33,5 +37,6 @@ export function parseCalls(flag: string, text: string): ReadonlySet<Call> {
     }
     return call;
   });
-  return new Set(isWithout ? CALLS.filter((call) => !named.includes(call)) : named);
+  if (!isWithout) return new Set(named);
+  return new Set(CALLS.filter((call) => !named.includes(call) && !OF_OLD.includes(call)));
 }

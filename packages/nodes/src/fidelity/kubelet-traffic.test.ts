@@ -50,9 +50,11 @@ function pod(name: string, spec: JsonObject, phase = 'Pending'): JsonObject {
 }
 
 test('calls are all, some, or all but some', () => {
-  assert.deepEqual([...parseCalls('--c', '')], [...CALLS]);
+  const usual = CALLS.filter((call) => call !== 'status-get');
+  assert.deepEqual([...parseCalls('--c', '')], usual);
+  assert.deepEqual([...parseCalls('--c', 'status,status-get')], ['status', 'status-get']);
   assert.deepEqual([...parseCalls('--c', 'token,events')], ['token', 'events']);
-  assert.equal(parseCalls('--c', '-token').size, CALLS.length - 1);
+  assert.equal(parseCalls('--c', '-token').size, usual.length - 1);
   assert.throws(() => parseCalls('--c', 'tokens'), /--c: tokens is none of csinode, /);
   assert.throws(() => parseCalls('--c', 'events,-token'), /either all words begin with - or none/);
 });
@@ -83,6 +85,67 @@ test('a watch that ends is taken up again: at once if it was long, later and lat
   traffic.stop();
   client.pass(100_000);
   assert.equal(client.open.length, 0);
+});
+
+test('a watch goes on at the version that it has seen, and lists anew when that is forgotten', () => {
+  const { client, traffic } = trafficOf('watch-services');
+  traffic.onNode('n', 'u');
+  traffic.tick();
+  const tell = (text: string): void =>
+    client.open[0]?.sink.onData(Buffer.from(text), 0, Buffer.byteLength(text));
+  const event = (type: string, version: number, more = ''): string =>
+    `{"type":"${type}","object":{"metadata":{"resourceVersion":"${version}"${more}}}}\n`;
+  const asked = (): string => /(resourceVersion=\d+|sendInitial)/.exec(client.open[0]!.path)![0];
+  const again = (): string => {
+    client.end(0, 200, null);
+    client.pass(100_000);
+    return asked();
+  };
+  assert.equal(asked(), 'sendInitial');
+  client.open[0]?.sink.onHead(200, 0);
+  tell(event('ADDED', 50));
+  assert.equal(again(), 'sendInitial', 'the list was not whole');
+  client.open[0]?.sink.onHead(200, 0);
+  tell(event('ADDED', 50) + event('ADDED', 20));
+  tell(event('BOOKMARK', 60, ',"annotations":{"k8s.io/initial-events-end":"true"}'));
+  tell(event('MODIFIED', 70));
+  // the number is cut by the end of the chunk
+  tell(event('MODIFIED', 80).slice(0, -6));
+  assert.equal(again(), 'resourceVersion=70');
+  client.open[0]?.sink.onHead(200, 0);
+  tell('{"type":"ERROR","object":{"kind":"Status","code":410}}\n');
+  assert.equal(again(), 'sendInitial');
+});
+
+test('containers tell that they run and that they are stopped, in the words of kubelets', () => {
+  const { client, traffic } = trafficOf('events');
+  const containers = [
+    { name: 'a', image: 'i' },
+    { name: 'b', image: 'i' },
+  ];
+  const told = (): string[] => {
+    const lines: string[] = [];
+    while (client.sent.length > 0) {
+      const { involvedObject, reason, message, source } = JSON.parse(client.answer(201).body);
+      lines.push(`${source.host} ${involvedObject.fieldPath} ${reason}: ${message}`);
+    }
+    return lines;
+  };
+  tell(traffic, 1, pod('p', { containers }));
+  tell(traffic, 1, pod('p', { containers }, 'Running'));
+  const pulled = 'Container image "i" already present on machine and can be accessed by the pod';
+  const started = (name: string): string[] =>
+    [`Pulled: ${pulled}`, 'Created: Container created', 'Started: Container started'].map(
+      (text) => `n spec.containers{${name}} ${text}`,
+    );
+  assert.deepEqual(told(), [...started('a'), ...started('b')]);
+  const running = pod('p', { containers }, 'Running');
+  const metadata = { name: 'p', namespace: 'd', uid: 'uid-p', deletionTimestamp: 'now' };
+  tell(traffic, 1, { ...running, metadata });
+  tell(traffic, 1, { ...running, metadata });
+  const stopping = (name: string): string =>
+    `n spec.containers{${name}} Killing: Stopping container ${name}`;
+  assert.deepEqual(told(), [stopping('a'), stopping('b')]);
 });
 
 test('configurations are watched once per node for as long as a pod needs them', () => {

@@ -8,6 +8,7 @@ import { CONTENT, type Client } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { SimulatorMetrics } from '../simulator-metrics.ts';
 import type { Call } from './calls.ts';
 import { CsiNodes } from './csi-nodes.ts';
@@ -39,6 +40,7 @@ interface Hold {
   /** Keys of the watches that it needs. */
   readonly configs: readonly string[];
   isStarted: boolean;
+  isStopping: boolean;
   tokenDueMs: number;
   tokenFailures: number;
 }
@@ -54,6 +56,7 @@ export class KubeletTraffic {
   readonly #holds: Map<number, Hold> = new Map();
   readonly #recorder: EventRecorder;
   readonly #csiNodes: CsiNodes;
+  readonly #scan = new ObjectScan();
   #tokensDueMs = 0;
 
   constructor(options: TrafficOptions) {
@@ -125,15 +128,25 @@ export class KubeletTraffic {
 
   #onPod(id: number, bytes: Uint8Array, start: number, end: number): void {
     const hold = this.#holds.get(id);
-    if (hold?.isStarted === true) return;
+    if (hold?.isStopping === true) return;
+    if (hold?.isStarted === true && !this.#isDeleted(bytes, start, end)) return;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
     const pod = JSON.parse(text.toString('utf8')) as JsonObject;
     const node = stringAt(pod, 'spec', 'nodeName');
     if (hold === undefined && !this.#options.isOurs(node)) return;
     const held = hold ?? this.#take(id, node, pod);
-    if (stringAt(pod, 'status', 'phase') !== 'Running') return;
-    held.isStarted = true;
-    this.#started(pod);
+    const isRunning = stringAt(pod, 'status', 'phase') === 'Running';
+    if (isRunning && !held.isStarted) {
+      held.isStarted = true;
+      this.#started(pod);
+    }
+    if (!held.isStarted || stringAt(pod, 'metadata', 'deletionTimestamp') === '') return;
+    held.isStopping = true;
+    this.#stopping(pod);
+  }
+
+  #isDeleted(bytes: Uint8Array, start: number, end: number): boolean {
+    return this.#scan.scan(bytes, start, end) && this.#scan.deletionTimestampStart >= 0;
   }
 
   #take(id: number, node: string, pod: JsonObject): Hold {
@@ -147,7 +160,8 @@ export class KubeletTraffic {
       return key;
     });
     const hold: Hold = {
-      ...{ pod, configs: keys, isStarted: false, tokenDueMs: Infinity, tokenFailures: 0 },
+      ...{ pod, configs: keys, isStarted: false, isStopping: false },
+      ...{ tokenDueMs: Infinity, tokenFailures: 0 },
     };
     this.#holds.set(id, hold);
     if (calls.has('token')) this.#token(hold);
@@ -196,25 +210,44 @@ export class KubeletTraffic {
     if (!isTaken) hold.tokenDueMs = 0;
   }
 
+  /** What kubelet v1.36.1 tells of containers that begin to run, whose images were there. */
   #started(pod: JsonObject): void {
-    if (!this.#options.calls.has('events')) return;
+    this.#tell(pod, (name, image) => [
+      [
+        'Pulled',
+        `Container image ${image} already present on machine and can be accessed by the pod`,
+      ],
+      ['Created', 'Container created'],
+      ['Started', 'Container started'],
+    ]);
+  }
+
+  #stopping(pod: JsonObject): void {
+    this.#tell(pod, (name) => [['Killing', `Stopping container ${name}`]]);
+  }
+
+  #tell(pod: JsonObject, eventsOf: (name: string, image: string) => [string, string][]): void {
+    const { calls, metrics } = this.#options;
+    if (!calls.has('events')) return;
+    const host = stringAt(pod, 'spec', 'nodeName');
     const subject = {
       kind: 'Pod',
       apiVersion: 'v1',
       namespace: stringAt(pod, 'metadata', 'namespace'),
       name: stringAt(pod, 'metadata', 'name'),
       uid: stringAt(pod, 'metadata', 'uid'),
+      resourceVersion: stringAt(pod, 'metadata', 'resourceVersion'),
     };
     for (const container of listAt(pod, 'spec', 'containers')) {
       const name = stringAt(container, 'name');
-      const image = JSON.stringify(stringAt(container, 'image'));
-      const say = (reason: string, message: string): void => {
-        this.#options.metrics.called('events');
-        this.#recorder.event(subject, 'Normal', reason, message);
-      };
-      say('Pulled', `Container image ${image} already present on machine`);
-      say('Created', `Created container: ${name}`);
-      say('Started', `Started container ${name}`);
+      const about = { ...subject, fieldPath: `spec.containers{${name}}` };
+      for (const [reason, message] of eventsOf(
+        name,
+        JSON.stringify(stringAt(container, 'image')),
+      )) {
+        metrics.called('events');
+        this.#recorder.event(about, 'Normal', reason, message, host);
+      }
     }
   }
 }
