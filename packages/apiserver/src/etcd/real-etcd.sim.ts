@@ -36,9 +36,14 @@ async function answers(port: number): Promise<boolean> {
 
 export class RealEtcd {
   readonly #dir: string = mkdtempSync(join(tmpdir(), 'megaplane-etcd-'));
+  readonly #program: string;
   #child: ChildProcess | null = null;
   port = 0;
   #peerPort = 0;
+
+  constructor(program = 'etcd') {
+    this.#program = program;
+  }
 
   get url(): string {
     return `http://127.0.0.1:${this.port}`;
@@ -55,7 +60,7 @@ export class RealEtcd {
     args.push('--advertise-client-urls', this.url, '--listen-peer-urls', peer);
     args.push('--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`);
     args.push('--unsafe-no-fsync', '--heartbeat-interval', '20', '--election-timeout', '100');
-    this.#child = spawn('etcd', args, { stdio: 'ignore' });
+    this.#child = spawn(this.#program, args, { stdio: 'ignore' });
     const endMs = performance.now() + START_MS_MAX;
     while (!(await answers(this.port))) {
       if (performance.now() > endMs) throw new Error('etcd did not start');
