@@ -244,8 +244,8 @@ export class Feed {
     if (!version.ok) return version.message;
     this.tellsProgress = hasOrderedProgress(version.value);
     const { promise, resolve } = Promise.withResolvers<string>();
-    // Not from the next revision on: to a watch of what is still to come etcd 3.6 tells no progress,
-    // and where nothing happens it would seem dead. What comes again is left out below.
+    // Not from the next revision on: to a watch of what is still to come etcd 3.6 tells no
+    // progress, and where nothing happens it would seem dead. What comes again is left out below.
     const watch = await client.watch(keys.start, keys.end, replica.revision, {
       onAnswer: (answer) => {
         this.#heardMs = performance.now();
