@@ -87,7 +87,7 @@ test('a watch that ends is taken up again: at once if it was long, later and lat
   assert.equal(client.open.length, 0);
 });
 
-test('a watch goes on at the version that it has seen, and lists anew when that is forgotten', () => {
+test('a watch goes on at the version last seen, and lists anew when that is forgotten', () => {
   const { client, traffic } = trafficOf('watch-services');
   traffic.onNode('n', 'u');
   traffic.tick();
