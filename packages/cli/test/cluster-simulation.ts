@@ -91,10 +91,15 @@ export class ClusterSimulation implements Client {
   async ask(
     method: Method,
     path: string,
-    body?: JsonObject,
+    body?: JsonObject | string,
     contentType: string = CONTENT.json,
   ): Promise<ClientResponse> {
-    const exchange = this.#exchange({ method, path, ...(body ? { body } : {}), contentType });
+    const exchange = this.#exchange({
+      method,
+      path,
+      ...(body === undefined ? {} : { body }),
+      contentType,
+    });
     return new Promise((resolve) => {
       this.#pending.push({ exchange, finish: () => resolve(answerOf(exchange)) });
     });
@@ -216,8 +221,26 @@ const REFUSALS = {
 
 function answerOf(exchange: ExchangeModel): ClientResponse {
   if (exchange.status === 0) return REFUSALS.unreachable;
-  const { bytes } = exchange;
-  const object = JSON.parse(bytes.toString('utf8')) as JsonObject;
-  if (exchange.status < 300) return { ok: true, code: exchange.status, object, bytes };
-  return { ok: false, code: exchange.status, status: object as unknown as status.Status };
+  const { bytes, status: code } = exchange;
+  if (code < 300) return new ModelAnswer(code, bytes);
+  const object = JSON.parse(bytes.toString('utf8')) as status.Status;
+  return { ok: false, code, status: object };
+}
+
+/** Read when somebody looks: most renewals are never looked at. */
+class ModelAnswer {
+  readonly ok = true;
+  readonly code: number;
+  readonly bytes: Buffer;
+  #object: JsonObject | undefined;
+
+  constructor(code: number, bytes: Buffer) {
+    this.code = code;
+    this.bytes = bytes;
+  }
+
+  get object(): JsonObject {
+    this.#object ??= JSON.parse(this.bytes.toString('utf8')) as JsonObject;
+    return this.#object;
+  }
 }

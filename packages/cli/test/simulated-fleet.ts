@@ -12,6 +12,8 @@ import type { ClusterSimulation } from './cluster-simulation.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const WORK_MS = 1_000;
+/** Leases renewed at a time. */
+const RENEWALS = 50;
 /** One in so many pods of a Job fails. */
 const FAILING = 8;
 
@@ -24,9 +26,17 @@ export class SimulatedFleet {
   readonly #cluster: ClusterSimulation;
   readonly #random: Random;
   readonly #renewMs: number;
+  /** When nodes were removed. */
+  readonly removedMs: Map<string, number> = new Map();
   readonly #pods: Informer;
+  readonly #watched: Informer;
+  /** Nodes that are not Ready by what the server says. */
+  readonly #unready: Set<string> = new Set();
   /** Pods with something to do for us, as they last were. */
   readonly #todo: Map<string, JsonObject> = new Map();
+  /** The lease of each node as it was answered last. */
+  readonly #leases: Map<string, string> = new Map();
+  #isWorking = false;
   #addresses = 0;
 
   constructor(cluster: ClusterSimulation, random: Random, renewMs: number) {
@@ -40,18 +50,45 @@ export class SimulatedFleet {
         onUpsert: (row, _isNew, bytes, start, end) => {
           const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
           this.#todo.set(this.#pods.keyOf(row), JSON.parse(text) as JsonObject);
+          this.#workLater();
         },
         onDelete: (row) => void this.#todo.delete(this.#pods.keyOf(row)),
       },
     });
+    this.#watched = createInformer({
+      client: cluster,
+      path: '/api/v1/nodes',
+      handler: {
+        onUpsert: (_row, _isNew, bytes, start, end) => {
+          const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
+          const node = JSON.parse(text) as JsonObject;
+          const name = stringAt(node, 'metadata', 'name');
+          if (isReady(node)) this.#unready.delete(name);
+          else this.#unready.add(name);
+        },
+        onDelete: (row) => void this.#unready.delete(this.#watched.keyOf(row)),
+      },
+    });
     this.#pods.start();
-    this.#every(WORK_MS, () => this.#work());
+    this.#watched.start();
     this.#every(renewMs, () => this.#renew());
   }
 
   #every(periodMs: number, action: () => Promise<void>): void {
     this.#cluster.timers.after(periodMs, () => {
       void action().finally(() => this.#every(periodMs, action));
+    });
+  }
+
+  /** Looks at the pods once a second while there is something to do. */
+  #workLater(): void {
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    this.#cluster.timers.after(WORK_MS, () => {
+      void this.#work().finally(() => {
+        this.#isWorking = false;
+        if (this.#todo.size > 0) this.#workLater();
+      });
     });
   }
 
@@ -66,6 +103,8 @@ export class SimulatedFleet {
 
   async removeNode(name: string): Promise<void> {
     this.nodes.delete(name);
+    this.#leases.delete(name);
+    this.removedMs.set(name, this.#cluster.timers.nowMs());
     await this.#cluster.ask('DELETE', `/api/v1/nodes/${name}`);
     await this.#cluster.ask('DELETE', `${LEASES}/${name}`);
   }
@@ -95,26 +134,29 @@ export class SimulatedFleet {
   }
 
   async #renew(): Promise<void> {
-    for (const [name, { isFrozen }] of this.nodes) {
-      if (isFrozen) continue;
-      await this.#renewOne(name);
-      const node = await this.#cluster.ask('GET', `/api/v1/nodes/${name}`);
-      const ready = listAt(node.ok ? node.object : {}, 'status', 'conditions').find(
-        (one) => stringAt(one, 'type') === 'Ready',
-      );
-      if (node.ok && stringAt(ready, 'status') !== 'True') await this.#report(name);
+    const living = [...this.nodes].filter(([, { isFrozen }]) => !isFrozen).map(([name]) => name);
+    for (let at = 0; at < living.length; at += RENEWALS) {
+      await Promise.all(living.slice(at, at + RENEWALS).map((name) => this.#renewOne(name)));
     }
+    for (const name of living) if (this.#unready.has(name)) await this.#report(name);
   }
 
+  /** As a kubelet: one PUT over what was answered last, or a new lease where that does not fit. */
   async #renewOne(name: string): Promise<void> {
     const renewTime = new Date(this.#cluster.timers.nowMs()).toISOString().replace('Z', '000Z');
+    const path = `${LEASES}/${name}`;
+    const known = this.#leases.get(name);
+    if (known !== undefined) {
+      const body = known.replace(/"renewTime":"[^"]*"/, `"renewTime":"${renewTime}"`);
+      const answer = await this.#cluster.ask('PUT', path, body);
+      if (answer.ok) return void this.#leases.set(name, answer.bytes.toString());
+    }
     const leaseDurationSeconds = Math.ceil((4 * this.#renewMs) / 1000);
     const spec = { holderIdentity: name, leaseDurationSeconds, renewTime };
-    const path = `${LEASES}/${name}`;
-    const answer = await this.#cluster.ask('PATCH', path, { spec }, CONTENT.mergePatch);
-    if (answer.ok) return;
     const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec };
-    await this.#cluster.ask('POST', LEASES, body);
+    await this.#cluster.ask('DELETE', path);
+    const answer = await this.#cluster.ask('POST', LEASES, body);
+    if (answer.ok) this.#leases.set(name, answer.bytes.toString());
   }
 
   async #work(): Promise<void> {

@@ -1,8 +1,10 @@
 /** What users do to a cluster, by a seed: the same seed does the same to any cluster. */
+import assert from 'node:assert/strict';
 import type { Random } from '@megaplane/base/random';
-import { CONTENT } from '@megaplane/client/client';
+import { CONTENT, type ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { healthyOf } from './cluster-invariants.ts';
 import type { ClusterSimulation } from './cluster-simulation.ts';
 import type { SimulatedFleet } from './simulated-fleet.ts';
 
@@ -10,6 +12,12 @@ const KEPT = ['a', 'b'] as const;
 const ZONES = 3;
 /** At most this share of the nodes is frozen at a time: more stops evictions, as it must. */
 const FROZEN_SHARE = 0.2;
+
+/** Passing namespaces that there are at a time, beside those that go. */
+const PASSING = 1;
+
+/** Evictions of one deed. */
+const EVICTIONS = 3;
 
 /** Pods that a passing namespace may have. */
 export const QUOTA_PODS = 3;
@@ -48,10 +56,19 @@ export class SimulatedUsers {
   readonly #cluster: ClusterSimulation;
   readonly #fleet: SimulatedFleet;
   readonly #random: Random;
+  readonly #isQuiet: boolean;
+  readonly #passing: string[] = [];
   #count = 0;
   #nodes = 0;
 
-  constructor(cluster: ClusterSimulation, fleet: SimulatedFleet, random: Random) {
+  /** On a quiet day, budgets must tell the truth whenever they are asked. */
+  constructor(
+    cluster: ClusterSimulation,
+    fleet: SimulatedFleet,
+    random: Random,
+    isQuiet: boolean = false,
+  ) {
+    this.#isQuiet = isQuiet;
     this.#cluster = cluster;
     this.#fleet = fleet;
     this.#random = random;
@@ -189,10 +206,10 @@ export class SimulatedUsers {
 
   /** A namespace comes with all kinds of things in it, and another goes. */
   async #passingNamespace(): Promise<void> {
-    const old = `passing-${this.#count - 5}`;
-    await this.#cluster.ask('DELETE', `/api/v1/namespaces/${old}`);
-    const name = `passing-${this.#count}`;
-    this.#count += 5;
+    const name = `passing-${this.#count++}`;
+    this.#passing.push(name);
+    const old = this.#passing.length > PASSING ? this.#passing.shift() : undefined;
+    if (old !== undefined) await this.#cluster.ask('DELETE', `/api/v1/namespaces/${old}`);
     await this.#make('/api/v1/namespaces', 'Namespace', name, {});
     const hard = { pods: String(QUOTA_PODS) };
     await this.#make(pathOf(KINDS.quota, name), 'ResourceQuota', 'q', { hard });
@@ -214,17 +231,39 @@ export class SimulatedUsers {
     await this.#addNode();
   }
 
+  /** Pods of a namespace are evicted one upon the other, as by one who drains. */
   async #evict(namespace: string): Promise<void> {
-    const pods = await this.#cluster.ask('GET', `/api/v1/namespaces/${namespace}/pods`);
-    const names = listAt(pods.ok ? pods.object : {}, 'items').map((one) =>
-      stringAt(one, 'metadata', 'name'),
-    );
-    const name = names.toSorted()[this.#below(Math.max(1, names.length))];
-    if (name === undefined) return;
+    for (let i = 0; i < EVICTIONS; i++) {
+      const path = `/api/v1/namespaces/${namespace}/pods`;
+      const pods = itemsOf(await this.#cluster.ask('GET', path));
+      const sorted = pods.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+      const pod = sorted[this.#below(Math.max(1, pods.length))];
+      if (pod !== undefined) await this.#evictOne(namespace, pod, pods);
+    }
+  }
+
+  /** What is evicted, its budget allowed, and healthy pods enough are left. */
+  async #evictOne(namespace: string, pod: JsonObject, pods: readonly JsonObject[]): Promise<void> {
+    const all = itemsOf(await this.#cluster.ask('GET', pathOf(KINDS.budget, namespace)));
+    const budget = all.find((one) => healthyOf(one, [pod]).length > 0);
+    const name = nameOf(pod);
     const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
-    await this.#cluster.ask('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body);
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}/eviction`;
+    const answer = await this.#cluster.ask('POST', path, body);
+    if (!answer.ok || budget === undefined) return;
+    const what = `${namespace}/${name} by ${JSON.stringify(objectAt(budget, 'status'))}`;
+    assert(numberAt(budget, 'status', 'disruptionsAllowed') > 0, `evicted ${what}`);
+    if (!this.#isQuiet) return;
+    const left = healthyOf(budget, pods).length - 1;
+    assert(left >= numberAt(budget, 'status', 'desiredHealthy'), `${left} left of ${what}`);
   }
 }
+
+function itemsOf(answer: ClientResponse): JsonObject[] {
+  return answer.ok ? (listAt(answer.object, 'items') as JsonObject[]) : [];
+}
+
+const nameOf = (object: JsonObject): string => stringAt(object, 'metadata', 'name');
 
 export function pathOf({ root, resource }: Kind, namespace: string): string {
   const scope = namespace === '' ? '' : `/namespaces/${namespace}`;

@@ -362,6 +362,16 @@ test('nodes tell for how long to keep things, as many as they are', async () => 
   manager.stop();
 });
 
+test('a cluster in which nothing happens wakes the controllers seldom', async () => {
+  const { api, manager } = await cluster();
+  await addNodes(api, ['n1', 'n2']);
+  await beat(api, ['n1', 'n2'], 30);
+  const { wakes } = api;
+  await api.advance(30_000);
+  assert(api.wakes - wakes <= 60, `${api.wakes - wakes} times in half a minute`);
+  manager.stop();
+});
+
 test('pods of a node that is gone are collected', async () => {
   const { api, manager } = await cluster();
   const pods = '/api/v1/namespaces/default/pods';

@@ -295,7 +295,12 @@ export class NodeLifecycle {
     this.#effects.disruption(isTotal);
   }
 
-  /** Taints as many waiting nodes as the zones' rates allow now; call some times a second. */
+  /** Whether `drain` is to be called some times a second; a pass may change it. */
+  get waits(): boolean {
+    return !this.#isTotal && this.#isTrusted && this.zones.some((zone) => zone.waits);
+  }
+
+  /** Taints as many waiting nodes as the zones' rates allow now. */
   drain(nowMs: number): void {
     if (this.#isTotal || !this.#isTrusted) return;
     for (const zone of this.zones) {

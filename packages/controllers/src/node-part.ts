@@ -65,6 +65,10 @@ export class NodePart {
   #leasesReadMs = 0;
   readonly #cancels: Set<() => void> = new Set();
   readonly #ttl = new NodeTtl();
+  #isDraining = false;
+  /** When the next stay of a pod ends, and what calls that off. */
+  #evictMs = Infinity;
+  #cancelEviction: () => void = () => {};
   #isStarted = false;
   #isStopped = false;
   evictions = 0;
@@ -130,6 +134,7 @@ export class NodePart {
         const key = this.#podInformer.keyOf(pod);
         this.#podWriter.announceEviction(key, `Cancelling deletion of Pod ${key}`);
       },
+      due: (atMs) => this.#evictLater(atMs),
     });
   }
 
@@ -281,6 +286,29 @@ export class NodePart {
       this.#trustAgain();
     }
     this.lifecycle.pass(nowMs);
+    this.#drainLater();
+  }
+
+  /** Ten times a second while nodes wait for their taints; an idle cluster wakes nobody. */
+  #drainLater(): void {
+    if (this.#isDraining || !this.lifecycle.waits) return;
+    this.#isDraining = true;
+    this.#after(DRAIN_MS, () => {
+      this.#isDraining = false;
+      this.lifecycle.drain(this.#options.monotonicMs());
+      this.#drainLater();
+    });
+  }
+
+  /** The stay of a pod ends then; until all began, `start` looks at it. */
+  #evictLater(atMs: number): void {
+    if (!this.#isStarted || !this.#options.isEviction || atMs >= this.#evictMs) return;
+    this.#cancelEviction();
+    this.#evictMs = atMs;
+    this.#cancelEviction = this.#after(Math.max(0, atMs - this.#options.monotonicMs()), () => {
+      this.#evictMs = Infinity;
+      this.eviction.tick(this.#options.monotonicMs());
+    });
   }
 
   /** Begins to act; nodes, leases and pods are in view. */
@@ -294,17 +322,23 @@ export class NodePart {
     if (isLifecycle) {
       this.#pass();
       this.#every(rules.periodMs, () => this.#pass());
-      this.#every(DRAIN_MS, () => this.lifecycle.drain(monotonicMs()));
     }
-    if (isEviction) this.#every(DRAIN_MS, () => this.eviction.tick(monotonicMs()));
+    if (isEviction) this.eviction.tick(monotonicMs());
     if (isPodGc) {
       this.#every(POD_GC_MS, () => this.#podGc.pass(monotonicMs(), this.#podInformer.idLimit));
     }
   }
 
   #every(periodMs: number, action: () => void): void {
-    let cancel = (): void => {};
-    const fire = (): void => {
+    this.#after(periodMs, () => {
+      this.#every(periodMs, action);
+      action();
+    });
+  }
+
+  /** Returns what calls it off. */
+  #after(delayMs: number, action: () => void): () => void {
+    const cancel = this.#options.client.timers.after(delayMs, () => {
       this.#cancels.delete(cancel);
       if (this.#isStopped) return;
       try {
@@ -312,13 +346,12 @@ export class NodePart {
       } catch (error) {
         this.#options.onError(error);
       }
-      arm();
+    });
+    this.#cancels.add(cancel);
+    return () => {
+      this.#cancels.delete(cancel);
+      cancel();
     };
-    const arm = (): void => {
-      cancel = this.#options.client.timers.after(periodMs, fire);
-      this.#cancels.add(cancel);
-    };
-    arm();
   }
 
   stop(): void {

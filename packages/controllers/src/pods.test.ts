@@ -92,6 +92,7 @@ function evictions() {
   const machine = new TaintEviction(pods, {
     evict: (pod) => log.push(`evict ${pod}`),
     cancel: (pod) => log.push(`cancel ${pod}`),
+    due: () => {},
   });
   return { nodes, pods, machine, log };
 }

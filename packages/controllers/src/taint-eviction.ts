@@ -13,6 +13,8 @@ export interface EvictionEffects {
   evict(pod: number): void;
   /** An eviction that was planned will not be. */
   cancel(pod: number): void;
+  /** `tick` has something to do then, and not sooner. */
+  due(atMs: number): void;
 }
 
 export class TaintEviction {
@@ -72,7 +74,9 @@ export class TaintEviction {
     if (seconds === Infinity || this.#untilMs.has(pod)) return;
     const untilMs = nowMs + seconds * 1000;
     this.#untilMs.set(pod, untilMs);
-    this.#nextMs = Math.min(this.#nextMs, untilMs);
+    if (untilMs >= this.#nextMs) return;
+    this.#nextMs = untilMs;
+    this.#effects.due(untilMs);
   }
 
   #cancel(pod: number): void {
@@ -93,12 +97,14 @@ export class TaintEviction {
 
   /** Evicts the pods whose stay is over. */
   tick(nowMs: number): void {
-    if (nowMs < this.#nextMs) return;
-    this.#nextMs = Infinity;
-    for (const [pod, untilMs] of this.#untilMs) {
-      if (untilMs <= nowMs) this.#evict(pod);
-      else this.#nextMs = Math.min(this.#nextMs, untilMs);
+    if (nowMs >= this.#nextMs) {
+      this.#nextMs = Infinity;
+      for (const [pod, untilMs] of this.#untilMs) {
+        if (untilMs <= nowMs) this.#evict(pod);
+        else this.#nextMs = Math.min(this.#nextMs, untilMs);
+      }
     }
+    if (this.#nextMs < Infinity) this.#effects.due(this.#nextMs);
   }
 
   #tolerationsOf(pod: number): readonly JsonValue[] {

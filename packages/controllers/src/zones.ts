@@ -86,6 +86,11 @@ export class Zone {
     return this.#queueStart < this.#released ? (this.queue[this.#queueStart] ?? -1) : -1;
   }
 
+  /** Whether a node waits that the rate will let through some time. */
+  get waits(): boolean {
+    return this.#rate > 0 && this.head() >= 0;
+  }
+
   dropHead(): void {
     this.#queueStart++;
     if (this.#queueStart < 1024 || this.#queueStart * 2 < this.queue.length) return;

@@ -101,6 +101,9 @@ export class FakeApi implements Client {
     },
   };
 
+  /** Timers that fired. */
+  wakes = 0;
+
   random(): number {
     return 0.5;
   }
@@ -141,6 +144,7 @@ export class FakeApi implements Client {
       if (next === undefined || next.atMs > endMs) break;
       this.#timers = this.#timers.filter((one) => one !== next);
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      this.wakes++;
       next.fire();
       await this.settle();
     }

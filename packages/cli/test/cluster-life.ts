@@ -1,0 +1,167 @@
+/**
+ * The life of a cluster under one seeded clock: an API server with its store, all controllers and a
+ * fleet of nodes in one process. Users do what users do while, on a rough day, answers are lost,
+ * requests refused, watches cut, clocks jump and the server and the controllers are started anew.
+ */
+import assert from 'node:assert/strict';
+import { Random } from '@megaplane/base/random';
+import type { ClientRequest } from '@megaplane/client/client';
+import { Manager } from '@megaplane/controllers/manager';
+import { chosenControllers, type ControllersOptions } from '@megaplane/controllers/options';
+import { assertAtRest, assertAtStep, summaryOf } from './cluster-invariants.ts';
+import { ClusterSimulation, type Fault } from './cluster-simulation.ts';
+import { SimulatedFleet } from './simulated-fleet.ts';
+import { SimulatedUsers } from './simulated-users.ts';
+
+/** Of one path: what is refused is asked again ever more seldom. */
+const REQUESTS_PER_MINUTE_MAX = 60;
+
+export interface LifePlan {
+  readonly seed: number;
+  readonly isQuiet: boolean;
+  readonly nodes: number;
+  /** How often a node renews its lease; it is silent after five times that. */
+  readonly renewMs: number;
+  readonly deeds: number;
+  /** From one deed to the next. */
+  readonly deedMs: number;
+  /** After the last deed and the last trouble, everything comes to rest in so long. */
+  readonly restMs: number;
+  /** On a quiet day, invariants are checked after so many deeds. */
+  readonly checkedDeeds: number;
+  /** Told after each deed. */
+  readonly lived?: (deeds: number) => void;
+}
+
+function newManager(cluster: ClusterSimulation, random: Random, renewMs: number): Manager {
+  const chosen = chosenControllers(['*', 'tokencleaner']);
+  assert(typeof chosen !== 'string');
+  const log = (level: string, text: string): void => assert.notEqual(level, 'error', text);
+  const options: ControllersOptions = {
+    kubeconfig: '',
+    nodeMonitorGracePeriodMs: 5 * renewMs,
+    nodeStartupGracePeriodMs: 6 * renewMs,
+    log,
+  };
+  const monotonicMs = (): number => cluster.timers.nowMs();
+  const manager = new Manager({
+    ...{ client: cluster, chosen, options, rootCa: 'PEM', random, monotonicMs, log },
+  });
+  manager.start();
+  return manager;
+}
+
+/** What goes wrong; nothing on a quiet day. */
+class Troubles {
+  readonly #random: Random;
+  readonly #cluster: ClusterSimulation;
+  readonly #renewMs: number;
+  #manager: Manager;
+  #storm: Fault = 'none';
+
+  constructor(cluster: ClusterSimulation, random: Random, renewMs: number) {
+    this.#renewMs = renewMs;
+    this.#cluster = cluster;
+    this.#random = random;
+    this.#manager = newManager(cluster, random, renewMs);
+  }
+
+  begin(): void {
+    this.#cluster.faultOf = () => {
+      if (this.#storm !== 'none') return this.#random.below(4) > 0 ? this.#storm : 'none';
+      const faults = ['lost', 'refused', 'throttled', 'unreachable'] as const;
+      return this.#random.below(20) === 0 ? (faults[this.#random.below(4)] ?? 'none') : 'none';
+    };
+  }
+
+  step(): void {
+    this.#storm = 'none';
+    switch (this.#random.below(8)) {
+      case 0:
+        this.#cluster.restart();
+        break;
+      case 1:
+        this.#cluster.cut();
+        break;
+      case 2:
+        this.restartManager();
+        break;
+      case 3:
+        this.#storm = 'throttled';
+        break;
+      case 4:
+        this.#cluster.timers.jump(this.#random.below(120_000));
+        break;
+      default:
+    }
+  }
+
+  restartManager(): void {
+    this.#manager.stop();
+    this.#manager = newManager(this.#cluster, this.#random, this.#renewMs);
+  }
+
+  end(): void {
+    this.#storm = 'none';
+    this.#cluster.faultOf = () => 'none';
+  }
+
+  stop(): void {
+    this.#manager.stop();
+  }
+}
+
+/** Counts what controllers ask of each path in each minute; tells the most. */
+class Meter {
+  readonly #counts: Map<string, number> = new Map();
+  #minute = 0;
+  most: readonly [count: number, what: string] = [0, ''];
+
+  count({ method, path }: ClientRequest, nowMs: number): void {
+    const minute = Math.floor(nowMs / 60_000);
+    if (minute !== this.#minute) this.#counts.clear();
+    this.#minute = minute;
+    // Collections are not objects: what is made there has no name yet.
+    if (method === 'POST' || method === 'GET') return;
+    const what = `${method} ${path.split('?')[0]}`;
+    const count = (this.#counts.get(what) ?? 0) + 1;
+    this.#counts.set(what, count);
+    if (count > this.most[0]) this.most = [count, what];
+  }
+}
+
+/** Lives through the deeds of a seed, with troubles or without; tells what is there at the end. */
+export async function live(plan: LifePlan): Promise<readonly string[]> {
+  const { seed, isQuiet, renewMs } = plan;
+  const cluster = new ClusterSimulation(seed);
+  const meter = new Meter();
+  cluster.heard = (request) => meter.count(request, cluster.timers.nowMs());
+  const fleet = new SimulatedFleet(cluster, new Random(seed).fork('fleet'), renewMs);
+  const users = new SimulatedUsers(cluster, fleet, new Random(seed).fork('users'), isQuiet);
+  const during = async (deed: Promise<void>): Promise<void> => {
+    let isDone = false;
+    void deed.finally(() => (isDone = true));
+    while (!isDone) await cluster.settle();
+    await deed;
+  };
+  const troubles = new Troubles(cluster, new Random(seed).fork('troubles'), renewMs);
+  await during(users.begin(plan.nodes));
+  await cluster.advance(60_000);
+  if (!isQuiet) troubles.begin();
+  for (let i = 1; i <= plan.deeds; i++) {
+    if (!isQuiet) troubles.step();
+    await during(users.act());
+    await cluster.advance(plan.deedMs);
+    if (isQuiet && i % plan.checkedDeeds === 0) await assertAtStep(cluster, fleet);
+    plan.lived?.(i);
+  }
+  troubles.end();
+  users.end();
+  await cluster.advance(plan.restMs);
+  await assertAtRest(cluster, fleet);
+  const summary = await summaryOf(cluster);
+  const before = meter.most;
+  assert(before[0] <= REQUESTS_PER_MINUTE_MAX, `${before[0]} in a minute: ${before[1]}`);
+  troubles.stop();
+  return summary;
+}
