@@ -210,8 +210,7 @@ async function idle({ kubeconfig, pid }: Rig): Promise<void> {
 async function run(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'megaplane-bench-'));
   const args = ['apiserver', '--data-dir', dataDir, '--secure-port', '0'];
-  const flags = ['--max-semi-space-size=32'];
-  let server = await harness.startMegaplane(args, 0, flags);
+  let server = await harness.startMegaplane(args, 0);
   try {
     note('start, empty directory', '0.6', 's', server.readyMs / 1000);
     const kubeconfig = join(dataDir, 'kubeconfig');
@@ -237,7 +236,7 @@ async function run(): Promise<void> {
     note('resident, all of it', '-', 'MiB', harness.rssMib(server.pid));
     for (const client of many) client.close();
     await server.stop();
-    server = await harness.startMegaplane(args, 0, flags);
+    server = await harness.startMegaplane(args, 0);
     note('start with all of it', '1.2', 's', server.readyMs / 1000);
     note('resident after the start', '-', 'MiB', harness.rssMib(server.pid));
   } finally {

@@ -49,7 +49,7 @@ async function creates(many: readonly Client[], pid: number, group: string): Pro
 async function run(): Promise<readonly [declared: load.Rate, open: load.Rate]> {
   const dir = mkdtempSync(join(tmpdir(), 'megaplane-bench-custom-'));
   const args = ['apiserver', '--data-dir', dir, '--secure-port', '0'];
-  const server = await harness.startMegaplane(args, 0, ['--max-semi-space-size=32']);
+  const server = await harness.startMegaplane(args, 0);
   try {
     const many = await load.openClients(join(dir, 'kubeconfig'), 4, 1, 16);
     const bodies = [JSON.stringify(widgetDefinition()), openDefinition()];

@@ -180,7 +180,6 @@ async function measure(): Promise<void> {
   const server = await harness.startMegaplane(
     ['apiserver', '--data-dir', dataDir, '--secure-port', '0', '--token-auth-file', tokens],
     0,
-    ['--max-semi-space-size=32'],
   );
   const children: ChildProcess[] = [];
   try {

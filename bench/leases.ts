@@ -172,7 +172,6 @@ const dataDir = mkdtempSync(join(tmpdir(), 'megaplane-bench-'));
 const server = await harness.startMegaplane(
   ['apiserver', '--data-dir', dataDir, '--secure-port', '0'],
   0,
-  ['--max-semi-space-size=32'],
 );
 try {
   // not the administrator's, whose requests no queue holds back

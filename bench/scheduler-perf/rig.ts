@@ -37,7 +37,7 @@ export async function startRig(options: RigOptions): Promise<Rig> {
   const server = await harness.startMegaplane(
     [...serverArgs, '--disable-admission-plugins', ADMISSION],
     CORES,
-    ['--max-semi-space-size=32', ...profile],
+    profile,
   );
   const scheduler = await startScheduler(dataDir, options, profile);
   const { clients: count, inFlight } = options;

@@ -27,9 +27,12 @@ const TUNABLES: ReadonlyMap<string | undefined, Tunables> = new Map([
 
 /**
  * Flags of the engine by command. A store makes hardly any objects: a young generation of 1 MiB
- * stays in the processor's cache, where it would else grow to 16 and be resident.
+ * stays in the processor's cache, where it would else grow and be resident. What the requests of a
+ * turn leave behind fits into 16 MiB: with 32 the engine collects half as often, twice as long, and
+ * 40 MiB more are resident.
  */
-const FLAGS: ReadonlyMap<string | undefined, readonly string[]> = new Map([
+export const ENGINE_FLAGS: ReadonlyMap<string | undefined, readonly string[]> = new Map([
+  ['apiserver', ['--max-semi-space-size=16']],
   ['store', ['--max-semi-space-size=1']],
 ]);
 
@@ -50,6 +53,6 @@ export function beginWithHugePages(args: readonly string[]): void {
   if (env === process.env) return;
   const { execPath, execArgv, argv } = process;
   // What was given on the command line comes last, and counts.
-  const flags = [...(FLAGS.get(args[0]) ?? []), ...execArgv];
+  const flags = [...(ENGINE_FLAGS.get(args[0]) ?? []), ...execArgv];
   process.execve(execPath, [execPath, ...flags, ...argv.slice(1)], env);
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ENGINE_FLAGS } from '../huge-pages.ts';
 import { clusterBytes, crowd, refusal } from './capacity.ts';
 import { childPlan, chosenComponents } from './plan.ts';
 import type { UpOptions } from './plan.ts';
@@ -26,6 +27,12 @@ test('a cluster that does not fit is refused with what it would take and what wo
 test('pods that find no place are told of, with how many nodes they need', () => {
   assert.equal(crowd(1100, 10), undefined);
   assert.match(crowd(1101, 10) ?? '', /1101 pods do not fit on 10 nodes.*1 would.*--nodes 11/);
+});
+
+test('an API server has the same young generation, whoever starts it', () => {
+  const options = { securePort: 0, dataDir: '/srv', logLevel: 'info', logFormat: 'text' };
+  const { runtimeFlags } = childPlan('apiserver', options as UpOptions);
+  assert.deepEqual(runtimeFlags.slice(1), ENGINE_FLAGS.get('apiserver'));
 });
 
 test('a path that is too long for a socket leaves the socket out, not the cluster', () => {

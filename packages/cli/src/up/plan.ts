@@ -1,6 +1,7 @@
 /** Which children `up` starts, in which order, with which flags. */
 import { join } from 'node:path';
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
+import { ENGINE_FLAGS } from '../huge-pages.ts';
 import type { ChildPlan } from './children.ts';
 
 export const COMPONENTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
@@ -73,7 +74,7 @@ export function paths(dataDir: string): {
  * young generation large enough that the garbage of a turn dies there.
  */
 const RUNTIME_FLAGS: Readonly<Record<Component, readonly string[]>> = {
-  apiserver: ['--max-old-space-size=4096', '--max-semi-space-size=32'],
+  apiserver: ['--max-old-space-size=4096', ...(ENGINE_FLAGS.get('apiserver') ?? [])],
   controllers: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
   scheduler: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
   nodes: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
