@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { fieldErrorText } from './fielderrors.ts';
 import {
   escapeFieldValue,
   matchesFields,
@@ -20,6 +21,7 @@ import {
   NOTHING,
   OPERATORS,
   parseLabelSelector,
+  requirementErrors,
   selectorText,
   type LabelSelector,
   type Operator,
@@ -226,6 +228,18 @@ test('an event is found by either of its names', () => {
   const current = parseFieldSelector('regarding.name=p', 'events.k8s.io', 'Event');
   assert('value' in old && matchesFields(old.value, event));
   assert('value' in current && matchesFields(current.value, event));
+});
+
+test('what is wrong with a requirement is told by the place of each value as given', () => {
+  const texts = requirementErrors('rank', 'gt', ['b/', '2', 'b/'], 'a[0]').map(fieldErrorText);
+  const label = texts[3]?.slice(0, 45);
+  const integer = "for 'Gt', 'Lt' operators, the value must be an integer";
+  assert.deepEqual(texts.slice(0, 3), [
+    `a[0].values: Invalid value: ["b/","2","b/"]: ${"for 'Gt', 'Lt' operators"}, exactly one value is required`,
+    `a[0].values[0]: Invalid value: "b/": ${integer}`,
+    `a[0].values[2]: Invalid value: "b/": ${integer}`,
+  ]);
+  assert.equal(label, 'a[0].values[0][rank]: Invalid value: "b/": a ');
 });
 
 test('values survive escaping, and escapes that do not exist are told', () => {

@@ -154,7 +154,8 @@ function parseRequirement(parser: Parser): Parsed<Requirement> {
   const isSet = operator.value === 'in' || operator.value === 'notin';
   const values = isSet ? parseValues(parser) : parseExactValue(parser);
   if ('error' in values) return values;
-  return requirementOf(key, operator.value, values.value);
+  // Of a set in a text upstream sees each value once, in order.
+  return requirementOf(key, operator.value, [...new Set(values.value)].sort());
 }
 
 const BY_TOKEN: ReadonlyMap<TokenKind, Operator> = new Map([
@@ -243,28 +244,43 @@ export function requirementOf(
   key: string,
   operator: Operator,
   list: readonly string[],
-  path = '',
 ): Parsed<Requirement> {
+  const found = requirementErrors(key, operator, list, '');
+  if (found.length > 0) return { error: aggregate(found.map(fieldErrorText)) };
+  return { value: { key, operator, values: [...new Set(list)].sort() } };
+}
+
+/** What is wrong with a requirement at `path`, as `labels.NewRequirement` says it. */
+export function requirementErrors(
+  key: string,
+  operator: Operator,
+  values: readonly string[] | undefined,
+  path: string,
+): FieldError[] {
   const prefix = path === '' ? '' : `${path}.`;
-  const values = [...new Set(list)].sort();
   const found: FieldError[] = [];
   const wrongKey = keyError(key, `${prefix}key`);
   if (wrongKey !== undefined) found.push(wrongKey);
   const where = `${prefix}values`;
-  const counted = countError(operator, values);
-  if (counted !== undefined) found.push(invalidValue(where, [...values], counted));
-  for (const [index, value] of values.entries()) {
-    if ((operator === 'gt' || operator === 'lt') && integerOf(value) === undefined) {
-      const text = "for 'Gt', 'Lt' operators, the value must be an integer";
-      found.push(invalidValue(`${where}[${index}]`, value, text));
+  const counted = countError(operator, values ?? []);
+  if (counted !== undefined) {
+    found.push(invalidValue(where, values === undefined ? null : [...values], counted));
+  }
+  if (operator === 'gt' || operator === 'lt') {
+    const text = "for 'Gt', 'Lt' operators, the value must be an integer";
+    for (const [index, value] of (values ?? []).entries()) {
+      if (integerOf(value) === undefined) {
+        found.push(invalidValue(`${where}[${index}]`, value, text));
+      }
     }
+  }
+  for (const [index, value] of (values ?? []).entries()) {
     const wrong = labelValueErrors(value);
     if (wrong.length > 0) {
       found.push(invalidValue(`${where}[${index}][${key}]`, value, wrong.join('; ')));
     }
   }
-  if (found.length > 0) return { error: aggregate(found.map(fieldErrorText)) };
-  return { value: { key, operator, values } };
+  return found;
 }
 
 function countError(operator: Operator, values: readonly string[]): string | undefined {

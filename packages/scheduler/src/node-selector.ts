@@ -1,5 +1,11 @@
 /** Selectors of nodes: terms of expressions over labels, and of fields, as in node affinity. */
-import { matchesLabels, requirementOf, type Requirement } from '@megaplane/machinery/selectors';
+import {
+  fieldErrorText,
+  invalidValue,
+  notSupported,
+  type FieldError,
+} from '@megaplane/machinery/fielderrors';
+import { matchesLabels, requirementErrors, type Requirement } from '@megaplane/machinery/selectors';
 import type {
   Labels,
   NodeSelectorObject,
@@ -18,15 +24,22 @@ export const NODE_OPERATORS = {
   Lt: 'lt',
 } as const;
 
+/** Nodes have one field, `metadata.name`; others are empty. */
+interface FieldMatch {
+  readonly key: string;
+  readonly value: string;
+  readonly isWanted: boolean;
+}
+
 /** One term; `errors` say why it cannot be parsed, and then it matches nothing. */
 export interface Term {
   readonly requirements: readonly Requirement[];
-  readonly names: readonly { readonly name: string; readonly isWanted: boolean }[];
+  readonly fields: readonly FieldMatch[];
   readonly isEmpty: boolean;
   readonly errors: readonly string[];
 }
 
-/** What is needed of a node to match it. */
+/** What is needed of a node to match it; without a name nothing is asked of its fields. */
 export interface Matchable {
   readonly name: string;
   readonly labels: Labels;
@@ -36,38 +49,53 @@ function isOperator(text: string): text is keyof typeof NODE_OPERATORS {
   return Object.hasOwn(NODE_OPERATORS, text);
 }
 
-function expressionOf({ key, operator, values = [] }: SelectorRequirement): Requirement | string {
-  if (!isOperator(operator)) return `"${operator}" is not a valid label selector operator`;
-  const parsed = requirementOf(key, NODE_OPERATORS[operator], values);
-  return 'error' in parsed ? parsed.error : parsed.value;
+function fieldMatchOf(field: SelectorRequirement, path: string): FieldMatch | FieldError {
+  const { key, operator, values } = field;
+  if (operator !== 'In' && operator !== 'NotIn') {
+    return notSupported(`${path}.operator`, operator, ['In', 'NotIn']);
+  }
+  const [value] = values ?? [];
+  if (value === undefined || values?.length !== 1) {
+    return invalidValue(
+      `${path}.values`,
+      values === undefined ? null : [...values],
+      'must have one element',
+    );
+  }
+  return { key, value, isWanted: operator === 'In' };
 }
 
+/** As `nodeaffinity.newNodeSelectorTerm` reads a term; paths of errors begin at the term. */
 export function parseTerm(term: NodeSelectorTerm): Term {
   const requirements: Requirement[] = [];
-  const errors: string[] = [];
-  for (const [index, expression] of (term.matchExpressions ?? []).entries()) {
-    const parsed = expressionOf(expression);
-    if (typeof parsed === 'string') errors.push(`matchExpressions[${index}].${parsed}`);
-    else requirements.push(parsed);
-  }
-  const names: { name: string; isWanted: boolean }[] = [];
-  for (const { key, operator, values = [] } of term.matchFields ?? []) {
-    const [name] = values;
-    const isKnown = key === 'metadata.name' && (operator === 'In' || operator === 'NotIn');
-    if (!isKnown || name === undefined || values.length !== 1) {
-      errors.push(`matchFields: ${key} ${operator} is not supported`);
-    } else {
-      names.push({ name, isWanted: operator === 'In' });
+  const fields: FieldMatch[] = [];
+  const errors: FieldError[] = [];
+  for (const [index, { key, operator, values }] of (term.matchExpressions ?? []).entries()) {
+    const path = `matchExpressions[${index}]`;
+    if (!isOperator(operator)) {
+      errors.push(notSupported(`${path}.operator`, operator, Object.keys(NODE_OPERATORS)));
+      continue;
     }
+    const known = NODE_OPERATORS[operator];
+    const found = requirementErrors(key, known, values, path);
+    if (found.length > 0) errors.push(...found);
+    else requirements.push({ key, operator: known, values: values ?? [] });
+  }
+  for (const [index, field] of (term.matchFields ?? []).entries()) {
+    const match = fieldMatchOf(field, `matchFields[${index}]`);
+    if ('body' in match) errors.push(match);
+    else fields.push(match);
   }
   const count = (term.matchExpressions ?? []).length + (term.matchFields ?? []).length;
-  return { requirements, names, isEmpty: count === 0, errors };
+  return { requirements, fields, isEmpty: count === 0, errors: errors.map(fieldErrorText) };
 }
 
 /** An empty term matches nothing, and so does one with an error. */
 export function matchesTerm(term: Term, { name, labels }: Matchable): boolean {
   if (term.isEmpty || term.errors.length > 0) return false;
-  if (term.names.some((wanted) => (wanted.name === name) !== wanted.isWanted)) return false;
+  for (const { key, value, isWanted } of name === '' ? [] : term.fields) {
+    if (((key === 'metadata.name' ? name : '') === value) !== isWanted) return false;
+  }
   return matchesLabels({ requirements: term.requirements }, labels);
 }
 

@@ -12,7 +12,7 @@ import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { qualifiedNameErrors } from '@megaplane/machinery/names';
-import { requirementOf } from '@megaplane/machinery/selectors';
+import { requirementErrors } from '@megaplane/machinery/selectors';
 import { listAt, memberAt, numberAt, textAt } from './members.ts';
 import { NODE_OPERATORS } from '../node-selector.ts';
 
@@ -46,23 +46,15 @@ function interPodAffinity(args: JsonObject, path: string): FieldError[] {
   return [invalidValue(field, weight, 'not in valid range [0, 100]')];
 }
 
-function expressionErrors(requirement: JsonValue, path: string): (FieldError | string)[] {
+function expressionErrors(requirement: JsonValue, path: string): FieldError[] {
   const operator = textAt(requirement, 'operator');
   if (!Object.hasOwn(NODE_OPERATORS, operator)) {
     return [notSupported(`${path}.operator`, operator, Object.keys(NODE_OPERATORS))];
   }
-  const values = listAt(requirement, 'values').filter((value) => typeof value === 'string');
   const known = NODE_OPERATORS[operator as keyof typeof NODE_OPERATORS];
-  const parsed = requirementOf(textAt(requirement, 'key'), known, values, path);
-  if (!('error' in parsed)) return [];
   const isAbsent = memberAt(requirement, 'values') === undefined;
-  const text = isAbsent
-    ? parsed.error.replace('Invalid value: []', 'Invalid value: null')
-    : parsed.error;
-  // Several are one text in brackets, but a line each among others.
-  if (!text.startsWith('[')) return [text];
-  const [first = '', ...rest] = text.slice(1, -1).split(`, ${path}.`);
-  return [first, ...rest.map((one) => `${path}.${one}`)];
+  const values = listAt(requirement, 'values').filter((value) => typeof value === 'string');
+  return requirementErrors(textAt(requirement, 'key'), known, isAbsent ? undefined : values, path);
 }
 
 function fieldErrors(one: JsonValue, path: string): FieldError[] {

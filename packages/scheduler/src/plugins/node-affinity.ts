@@ -1,3 +1,4 @@
+import { aggregate } from '@megaplane/machinery/fielderrors';
 import type { NodeAffinityObject, NodeSelectorTerm, PodObject } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import {
@@ -96,8 +97,7 @@ export class NodeAffinity implements Plugin {
       term.errors.map((error) => `[${index}].${error}`),
     );
     if (wrong.length > 0) {
-      const text = wrong.length === 1 ? wrong.join('') : `[${wrong.join(', ')}]`;
-      return { kind: 'rejected', rejection: { code: 'error', reasons: [text] } };
+      return { kind: 'rejected', rejection: { code: 'error', reasons: [aggregate(wrong)] } };
     }
     const terms = [...(this.#addedPreferred ?? []), ...(own ?? [])];
     return {
