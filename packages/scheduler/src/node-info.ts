@@ -66,10 +66,12 @@ export class NodeInfo {
     return pod;
   }
 
-  /** The same pods under a changed Node object. */
+  /** The same pods under a changed Node object; ports that were freed stay free. */
   withNode(node: NodeObject, images: ReadonlyMap<string, ImageState>): NodeInfo {
     const changed = new NodeInfo(node, images, this);
     for (const pod of this.pods) changed.addPod(pod);
+    changed.#ports.clear();
+    for (const [key, port] of this.#ports) changed.#ports.set(key, port);
     return changed;
   }
 

@@ -15,6 +15,7 @@ import type { PodTable } from './pod-table.ts';
 import { isWithin, topologyLabelsOf, type Topology } from './plugins/volume-zone.ts';
 import type { Profile } from './profile.ts';
 import { VolumeRoom } from './volume-room.ts';
+import { translatedVolume } from './volume-topology.ts';
 import { isBound, isReachable, type ClaimObject, type VolumeObject } from './volumes.ts';
 
 export interface VolumeSay {
@@ -79,6 +80,8 @@ export class VolumeGate {
       const volumeName = claim.spec?.volumeName ?? '';
       const volume: VolumeObject | undefined = objects.object('PersistentVolume', volumeName);
       if (volume === undefined) return null;
+      // Where it can be used is a matter of what each node leaves to drivers.
+      if (translatedVolume(volume) !== volume) return null;
       volumes.push(volume);
     }
     return volumes;

@@ -53,6 +53,11 @@ export function isBuiltIn(sources: VolumeSources): boolean {
   return builtInOf(sources, {}) !== null;
 }
 
+/** The plugin that a volume was once left to; null for all others. */
+export function builtInPlugin(sources: VolumeSources): string | null {
+  return builtInOf(sources, {})?.plugin ?? null;
+}
+
 /** Null: not counted; a text: the volume is named in a way that no driver understands. */
 export function attachableOfSources(
   sources: VolumeSources,

@@ -4,7 +4,9 @@ import type { NodeInfo } from './node-info.ts';
 import { keyOf } from './objects.ts';
 import type { KnownObjects, ObjectWrite, Reservation } from './reservation.ts';
 import { isFor } from './volume-matching.ts';
-import { isBound, isReachable, type ClaimObject, type VolumeObject } from './volumes.ts';
+import type { KubeObject } from './objects.ts';
+import { isReachableOn } from './volume-topology.ts';
+import { isBound, type ClaimObject, type VolumeObject } from './volumes.ts';
 
 /** The node near which a provisioner is to make the volume of a claim. */
 export const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
@@ -121,6 +123,7 @@ export function volumeReservation(
 
 /** Whether all is bound; a text where it will not be. */
 function stateOf(plan: VolumePlan, node: NodeInfo, objects: KnownObjects): boolean | string {
+  const csiNode: KubeObject | undefined = objects.object('CSINode', node.name);
   for (const { claim, volume } of plan.matches) {
     const { name } = volume.metadata;
     const volumeNow: VolumeObject | undefined = objects.object(VOLUME, name);
@@ -130,7 +133,7 @@ function stateOf(plan: VolumePlan, node: NodeInfo, objects: KnownObjects): boole
     if (claimNow === undefined) {
       return `failed to check binding: could not find v1.${CLAIM} "${keyOf(claim)}"`;
     }
-    if (!isReachable(volumeNow, node)) return affinityText(name, node);
+    if (!isReachableOn(volumeNow, node, csiNode)) return affinityText(name, node);
     if ((volumeNow.spec?.claimRef?.uid ?? '') === '') return `ClaimRef got reset for pv "${name}"`;
     if (!isBound(claimNow)) return false;
   }
@@ -145,7 +148,9 @@ function stateOf(plan: VolumePlan, node: NodeInfo, objects: KnownObjects): boole
     const volumeName = now.spec?.volumeName ?? '';
     const made: VolumeObject | undefined = objects.object(VOLUME, volumeName);
     if (volumeName !== '' && made === undefined) return false;
-    if (made !== undefined && !isReachable(made, node)) return affinityText(volumeName, node);
+    if (made !== undefined && !isReachableOn(made, node, csiNode)) {
+      return affinityText(volumeName, node);
+    }
     if (!isBound(now)) return false;
   }
   return true;

@@ -17,7 +17,8 @@ import {
   isBound,
   isDelayed,
 } from '../volumes.ts';
-import { isReachable, notFound, ownershipError, volumesOf } from '../volumes.ts';
+import { isReachableOn } from '../volume-topology.ts';
+import { notFound, ownershipError, volumesOf } from '../volumes.ts';
 
 export interface CsiDriverObject extends KubeObject {
   readonly spec?: { readonly storageCapacity?: boolean };
@@ -41,8 +42,16 @@ interface Claims {
   readonly delayed: ClaimObject[];
 }
 
+/** Claims whose class does not say when to bind: the API server completes classes. */
+function modeProblem(claim: ClaimObject, snapshot: Snapshot): Rejection | null {
+  const name = classNameOf(claim);
+  const storageClass: StorageClassObject | undefined = snapshot.object('StorageClass', name);
+  if (storageClass === undefined || storageClass.volumeBindingMode !== undefined) return null;
+  return { code: 'error', reasons: [`VolumeBindingMode not set for StorageClass "${name}"`] };
+}
+
 /** The claims of a pod, or why it cannot have them. */
-function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | string {
+function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | Rejection | string {
   const claims: Claims = { bound: [], delayed: [] };
   let isWaiting = false;
   for (const volume of volumesOf(pod)) {
@@ -65,6 +74,8 @@ function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | string {
     }
     const foreign = isEphemeral ? ownershipError(pod, claim) : '';
     if (foreign !== '') return foreign;
+    const unclear = isBound(claim) ? null : modeProblem(claim, snapshot);
+    if (unclear !== null) return unclear;
     const isFree = (claim.spec?.volumeName ?? '') === '' && isDelayed(snapshot, claim);
     if (isBound(claim)) claims.bound.push(claim);
     else if (isFree) claims.delayed.push(claim);
@@ -142,11 +153,12 @@ class VolumeFilter implements Filter {
 
   /** The first of the bound claims whose volume is not for this node. */
   #boundProblem(node: NodeInfo): string {
+    const csiNode: KubeObject | undefined = this.#snapshot.object('CSINode', node.name);
     for (const { spec } of this.#claims.bound) {
       const name = spec?.volumeName ?? '';
       const volume: VolumeObject | undefined = this.#snapshot.object('PersistentVolume', name);
       if (volume === undefined) return MISSING;
-      if (!isReachable(volume, node)) return UNREACHABLE;
+      if (!isReachableOn(volume, node, csiNode)) return UNREACHABLE;
     }
     return '';
   }
@@ -219,6 +231,7 @@ export class VolumeBinding implements Plugin {
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
     const claims = claimsOf(pod, snapshot);
     if (typeof claims === 'string') return { kind: 'rejected', rejection: unresolvable(claims) };
+    if ('code' in claims) return { kind: 'rejected', rejection: claims };
     if (claims.bound.length + claims.delayed.length === 0) return SKIP;
     return { kind: 'run', filter: new VolumeFilter(claims, snapshot, this.#timeoutMs) };
   }

@@ -21,8 +21,9 @@ export interface Topology {
 /** Where a volume says that it is. */
 export function topologyLabelsOf(labels: Labels): Topology[] {
   return KEYS.flatMap((key) => {
-    const value = labels[key];
-    return value === undefined ? [] : [{ key, values: new Set(value.split('__')) }];
+    const zones = labels[key]?.split('__').map((zone) => zone.trim()) ?? [];
+    // What does not read as a list of zones is not looked at.
+    return zones.length === 0 || zones.includes('') ? [] : [{ key, values: new Set(zones) }];
   });
 }
 
@@ -53,6 +54,9 @@ function topologiesOf(pod: PodInfo, snapshot: Snapshot): Topology[] | string {
         className,
       );
       if (storageClass === undefined) return notFound('storageclass.storage.k8s.io', className);
+      if (storageClass.volumeBindingMode === undefined) {
+        return `VolumeBindingMode not set for StorageClass "${className}"`;
+      }
       if (storageClass.volumeBindingMode === 'WaitForFirstConsumer') continue;
       return 'PersistentVolume had no name';
     }
