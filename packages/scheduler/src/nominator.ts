@@ -13,6 +13,8 @@ export class Nominator implements Nominations {
   readonly #identities: Identities;
   readonly #claims = new Map<number, { readonly node: string; readonly priority: number }>();
   readonly #podsOn = new Map<string, Set<number>>();
+  /** Pods whose objects say what they wait for. */
+  readonly #told = new Set<number>();
   /** Pods that wait for a node, by priority. */
   readonly #priorities = new Map<number, number>();
   /** Nodes whose pods changed, in order; those before `#dropped` are forgotten. */
@@ -35,6 +37,17 @@ export class Nominator implements Nominations {
     return this.#claims.get(id)?.node ?? '';
   }
 
+  /**
+   * What a pod's object says it waits for. Nothing: it waits on for what was decided here, unless
+   * its object had said so already; somebody took that back then.
+   */
+  tell(id: number, node: string): 'withdrawn' | 'kept' {
+    if (node === '') return this.#told.has(id) ? 'withdrawn' : 'kept';
+    this.set(id, node);
+    this.#told.add(id);
+    return 'kept';
+  }
+
   set(id: number, node: string): void {
     if (this.nodeOf(id) === node) return;
     this.delete(id);
@@ -52,6 +65,7 @@ export class Nominator implements Nominations {
     if (claim === undefined) return;
     const { node, priority } = claim;
     this.#claims.delete(id);
+    this.#told.delete(id);
     const pods = this.#podsOn.get(node);
     pods?.delete(id);
     if (pods?.size === 0) this.#podsOn.delete(node);

@@ -199,6 +199,25 @@ test('a pod that waits for nothing is tried again after five minutes', () => {
   assert.deepEqual(bench.run(300_000), [text]);
 });
 
+test('a pod gives up the node it waits for when somebody takes the wish from its object', () => {
+  const bench = new Bench();
+  bench.node('n');
+  const spec = { priority: 10, nodeSelector: { none: 'x' }, preemptionPolicy: 'Never' };
+  const waiting = bench.pod('waiting', '1', spec);
+  const seen = (status: object): void => {
+    bench.see(waiting, { ...podObject('waiting', '1', spec), status } as PodObject);
+  };
+  seen({ nominatedNodeName: 'n' });
+  bench.pod('other');
+  const refusal = '0/1 nodes are available: 1 Insufficient cpu.';
+  const [, other] = bench.run(0);
+  assert.equal(other, `other: ${refusal}`);
+  assert.equal(bench.core.nominator.nodeOf(waiting), 'n');
+  seen({});
+  assert.equal(bench.core.nominator.nodeOf(waiting), '');
+  assert.deepEqual(bench.run(30_000), ['other -> n']);
+});
+
 test('when the reasons change, all that wait are told', () => {
   const bench = new Bench();
   bench.node('n', '1', { unschedulable: true });

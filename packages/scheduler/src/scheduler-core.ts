@@ -465,7 +465,7 @@ export class SchedulerCore {
     if (!this.profiles.has(podClass.schedulerName) || pods.isTerminating.get(id) !== 0) {
       return this.#drop(id, nowMs);
     }
-    if (nominated !== '') this.nominator.set(id, nominated);
+    if (this.nominator.tell(id, nominated) === 'withdrawn') this.#unnominate(id, nowMs);
     const place = pods.place.get(id);
     // The decision under way will see to it, with the pod as it is now.
     if (place === PLACE.asked) return;
