@@ -18,8 +18,7 @@ export function activeProfiles(options: ProfileOptions): ReadonlyMap<string, Act
   const profiles = new Map<string, ActiveProfile>();
   for (const configuration of options.profiles ?? [{}]) {
     const profile = createProfile(configuration, compatibility, options.plugins);
-    const { isBalanceChangeScored } = compatibility;
-    const fast = isExact ? fastProfileOf(profile, configuration, isBalanceChangeScored) : null;
+    const fast = isExact ? fastProfileOf(profile, configuration, compatibility) : null;
     profiles.set(profile.schedulerName, { profile, fast });
   }
   return profiles;

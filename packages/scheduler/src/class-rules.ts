@@ -71,6 +71,7 @@ export class ClassRules {
   readonly #ephemeral: number;
   readonly #scoreMilliCpu: number;
   readonly #scoreMemory: number;
+  readonly #images: readonly string[];
   readonly #toleratesCordon: boolean;
   /** By kind of node: 0 unknown, negative a verdict, else 1 + index of the raw pair. */
   #kindMemo: Int32Array = new Int32Array(64);
@@ -109,6 +110,8 @@ export class ClassRules {
     this.#ephemeral = podClass.requests.ephemeral;
     this.#scoreMilliCpu = podClass.scoreMilliCpu;
     this.#scoreMemory = podClass.scoreMemory;
+    const { images, volumeImages } = podClass;
+    this.#images = profile.areImageVolumesScored ? [...images, ...volumeImages] : images;
     this.#isBalanced = this.#milliCpu !== 0 || this.#memory !== 0;
     this.#toleratesCordon = isTolerated(CORDON_TAINT, podClass.tolerations);
   }
@@ -138,7 +141,7 @@ export class ClassRules {
     // The share of nodes with an image changes with every node; without images nothing does.
     const stamp = table.images.version + (hadImages ? table.version : 0);
     if (stamp === this.#imageStamp) return this.#imageRound;
-    this.#hasImages = table.images.holdsAny(this.podClass.images);
+    this.#hasImages = table.images.holdsAny(this.#images);
     this.#imageStamp = table.images.version + (this.#hasImages ? table.version : 0);
     this.#imageMemo.fill(0);
     if (hadImages || this.#hasImages) this.#imageRound++;
@@ -369,8 +372,8 @@ export class ClassRules {
     }
     const known = this.#imageMemo[set]!;
     if (known !== 0) return known - 1;
-    const { images, containerCount } = this.podClass;
-    const bytes = this.#table.images.scaledBytes(set, images, this.#table.count);
+    const { containerCount } = this.podClass;
+    const bytes = this.#table.images.scaledBytes(set, this.#images, this.#table.count);
     const max = IMAGE_BYTES_MAX * containerCount;
     const clamped = Math.min(Math.max(bytes, IMAGE_BYTES_MIN), max);
     const score = Math.trunc((100 * (clamped - IMAGE_BYTES_MIN)) / (max - IMAGE_BYTES_MIN));

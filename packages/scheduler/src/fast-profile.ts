@@ -1,5 +1,5 @@
 /** What of a profile the ranked index can decide by; null where full evaluation must. */
-import type { Profile, ProfileConfiguration } from './profile.ts';
+import type { Compatibility, Profile, ProfileConfiguration } from './profile.ts';
 import { PLUGIN_NAMES } from './registry.ts';
 
 export interface FastProfile {
@@ -14,6 +14,8 @@ export interface FastProfile {
   readonly isDefaultOrder: boolean;
   /** The balance score of 1.36. */
   readonly isBalanceChangeScored: boolean;
+  /** Images of volumes count, as in 1.36. */
+  readonly areImageVolumesScored: boolean;
 }
 
 /** These must be on, in this order: they are compiled into one test. */
@@ -55,7 +57,7 @@ const FIXED_ARGS = new Set(['NodeResourcesFit', 'NodeResourcesBalancedAllocation
 export function fastProfileOf(
   profile: Profile,
   configuration: ProfileConfiguration,
-  isBalanceChangeScored: boolean,
+  { isBalanceChangeScored, areImageVolumesScored }: Compatibility,
 ): FastProfile | null {
   // Pods that plugins of users apply to are evaluated in full anyhow.
   const own = new Set(profile.own.map(({ name }) => name));
@@ -82,6 +84,7 @@ export function fastProfileOf(
     interPodWeight: weightOf('InterPodAffinity'),
     isDefaultOrder: isOrdered(active),
     isBalanceChangeScored,
+    areImageVolumesScored,
   };
 }
 

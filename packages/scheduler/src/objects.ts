@@ -210,6 +210,9 @@ export interface PodObject extends KubeObject {
     readonly conditions?: readonly Condition[];
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly initContainerStatuses?: readonly ContainerStatus[];
+    /** In effect for the pod as a whole (KEP-5419). */
+    readonly resources?: { readonly requests?: Quantities };
+    readonly allocatedResources?: Quantities;
   };
 }
 

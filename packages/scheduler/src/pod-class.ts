@@ -3,7 +3,7 @@
  * requests, selectors, tolerations, priority. What is found out about a class serves all of them.
  */
 import { preferredOf, namedNodes, type WeightedTerm } from './plugins/node-affinity.ts';
-import { imageName } from './plugins/image-locality.ts';
+import { imageName, volumeImages } from './plugins/image-locality.ts';
 import { isBuiltIn } from './volume-migration.ts';
 import { HOSTNAME_KEY } from './node-facts.ts';
 import { RequiredNodes, type NodeTest } from './node-selector.ts';
@@ -41,6 +41,7 @@ export interface PodClass {
   /** Selectors look at the name or the host name, so that nodes of one kind may differ. */
   readonly isNameBound: boolean;
   readonly images: readonly string[];
+  readonly volumeImages: readonly string[];
   readonly containerCount: number;
   readonly isGated: boolean;
   /** Host ports that a pod of the class takes. */
@@ -87,7 +88,9 @@ export function templateOf(pod: PodObject): PodObject {
   spec['containers'] = (pod.spec.containers ?? []).map(containerTemplate);
   const init = pod.spec.initContainers ?? [];
   if (init.length > 0) spec['initContainers'] = init.map(containerTemplate);
-  const volumes = (pod.spec.volumes ?? []).filter(isBinding);
+  const volumes = (pod.spec.volumes ?? []).filter(
+    (volume) => isBinding(volume) || volume.image !== undefined,
+  );
   if (volumes.length > 0) spec['volumes'] = volumes;
   return { metadata: { name: '' }, spec };
 }
@@ -125,7 +128,14 @@ export function nodeClassKey({ spec }: PodObject): string {
   const { containers, initContainers, overhead, resources, nodeSelector, tolerations } = spec;
   const own = [containers, initContainers, overhead, resources, nodeSelector, tolerations];
   const features = requiredFeatures({ metadata: { name: '' }, spec });
-  return JSON.stringify([...own, spec.affinity?.nodeAffinity, spec.schedulerName, features]);
+  const images = volumeImages({ metadata: { name: '' }, spec });
+  return JSON.stringify([
+    ...own,
+    spec.affinity?.nodeAffinity,
+    spec.schedulerName,
+    features,
+    images,
+  ]);
 }
 
 export function createPodClass(template: PodObject, nodeClass: number): PodClass {
@@ -156,6 +166,7 @@ export function createPodClass(template: PodObject, nodeClass: number): PodClass
     preferred: preferredOf(affinity) ?? [],
     isNameBound: spec.nodeSelector?.[HOSTNAME_KEY] !== undefined || terms.some(isNameTerm),
     images: containers.map(({ image }) => imageName(image ?? '')),
+    volumeImages: volumeImages(template),
     containerCount: containers.length,
     ports: info.ports,
     group: spec.schedulingGroup?.podGroupName ?? '',

@@ -121,6 +121,23 @@ test('a pod in the middle of a resize takes the larger of what it wants and has'
   assert.equal(nodes.usages.get(facts.usage).milliCpu, 3000);
 });
 
+test('a pod whose own resources are resized takes the larger of what it wants and has', () => {
+  const { reader, nodes } = setup();
+  const milliCpuWith = (status: object): number => {
+    const facts = read(reader, {
+      metadata: { name: 'p', namespace: 'n' },
+      spec: { resources: { requests: { cpu: '1' } }, containers: [{ name: 'c' }] },
+      status,
+    });
+    return nodes.usages.get(facts.usage).milliCpu;
+  };
+  const resources = { requests: { cpu: '2' } };
+  assert.equal(milliCpuWith({ resources, allocatedResources: { cpu: '3' } }), 3000);
+  assert.equal(milliCpuWith({ resources: { requests: { cpu: '500m' } } }), 1000);
+  const conditions = [{ type: 'PodResizePending', status: 'True', reason: 'Infeasible' }];
+  assert.equal(milliCpuWith({ resources: { requests: { cpu: '500m' } }, conditions }), 500);
+});
+
 test('what is no pod is refused', () => {
   const { reader } = setup();
   for (const text of ['', '[]', '{"metadata":{}}', 'x']) {

@@ -27,6 +27,7 @@ const NOMINATED = encode('nominatedNodeName');
 const START_TIME = encode('startTime');
 const CONTAINER_STATUSES = encode('containerStatuses');
 const INIT_STATUSES = encode('initContainerStatuses');
+const RESOURCES = encode('resources');
 
 /** Specs, label sets and so on that are known by their bytes; each a few hundred bytes. */
 const CACHE_ENTRIES_MAX = 16_384;
@@ -166,6 +167,8 @@ export class PodReader {
         this.facts.nominated = stringValue(bytes, valueStart, valueEnd);
       } else if (cursor.is(CLAIM_STATUSES)) {
         this.facts.claims = bytes.toString('utf8', valueStart, valueEnd);
+      } else if (cursor.is(RESOURCES)) {
+        this.#hasResizes = true;
       } else if (cursor.is(CONTAINER_STATUSES) || cursor.is(INIT_STATUSES)) {
         const at = bytes.indexOf('"resources"', valueStart);
         if (at >= 0 && at < valueEnd) this.#hasResizes = true;

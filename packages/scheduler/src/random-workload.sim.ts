@@ -197,6 +197,11 @@ export class RandomWorkload {
         persistentVolumeClaim: { claimName: `c${index}` },
       }));
     }
+    if (this.chance(0.08)) {
+      const volumes = (spec['volumes'] ?? []) as readonly object[];
+      const image = { reference: this.of(['app:1', 'app:2', 'other']) };
+      spec['volumes'] = [...volumes, { name: 'image', image }];
+    }
     return spec;
   }
 

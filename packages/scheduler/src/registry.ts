@@ -4,7 +4,7 @@ import type { Plugin } from './plugin.ts';
 import { BalancedAllocation, type BalancedAllocationArgs } from './plugins/balanced-allocation.ts';
 import { DefaultPreemption, type DefaultPreemptionArgs } from './plugins/default-preemption.ts';
 import { DynamicResources, type DynamicResourcesArgs } from './plugins/dynamic-resources.ts';
-import { imageLocality } from './plugins/image-locality.ts';
+import { ImageLocality } from './plugins/image-locality.ts';
 import { InterPodAffinity, type InterPodAffinityArgs } from './plugins/inter-pod-affinity.ts';
 import { NodeAffinity, type NodeAffinityArgs } from './plugins/node-affinity.ts';
 import { nodeDeclaredFeatures } from './plugins/node-declared-features.ts';
@@ -124,7 +124,7 @@ export function createPlugins(
       args.NodeResourcesBalancedAllocation ?? {},
       compatibility.isBalanceChangeScored,
     ),
-    imageLocality,
+    new ImageLocality(compatibility.areImageVolumesScored),
     nodeDeclaredFeatures,
   ];
   return new Map(plugins.map((plugin) => [plugin.name, plugin]));

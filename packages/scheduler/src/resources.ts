@@ -88,9 +88,11 @@ function isResizeInfeasible(pod: PodObject): boolean {
   );
 }
 
+type ResizeStatus = Pick<ContainerStatus, 'resources' | 'allocatedResources'>;
+
 /** In-place resize: the larger of what is wanted, what was granted and what is in effect. */
-function containerAmounts(pod: PodObject, container: Container, status?: ContainerStatus): Amounts {
-  const wanted = amountsOf(container.resources?.requests);
+function effectiveAmounts(pod: PodObject, requests?: Quantities, status?: ResizeStatus): Amounts {
+  const wanted = amountsOf(requests);
   if (status?.resources === undefined) return wanted;
   const amounts = isResizeInfeasible(pod) ? new Map<string, Quantity>() : wanted;
   raise(amounts, amountsOf(status.resources.requests));
@@ -121,12 +123,14 @@ export function podAmounts(pod: PodObject, options: RequestOptions): Map<string,
     pod.status?.containerStatuses?.find((status) => status.name === name) ??
     pod.status?.initContainerStatuses?.find((status) => status.name === name);
   for (const container of pod.spec.containers ?? []) {
-    add(sum, withDefaults(containerAmounts(pod, container, statusOf(container.name)), options));
+    const amounts = effectiveAmounts(pod, container.resources?.requests, statusOf(container.name));
+    add(sum, withDefaults(amounts, options));
   }
   for (const container of pod.spec.initContainers ?? []) {
     if (container.restartPolicy === 'Always') {
-      const status = statusOf(container.name);
-      const amounts = withDefaults(containerAmounts(pod, container, status), options);
+      const { name, resources } = container;
+      const status = effectiveAmounts(pod, resources?.requests, statusOf(name));
+      const amounts = withDefaults(status, options);
       add(sum, amounts);
       add(sidecars, amounts);
       raise(peak, sidecars);
@@ -138,7 +142,8 @@ export function podAmounts(pod: PodObject, options: RequestOptions): Map<string,
   }
   raise(sum, peak);
   if (options.isPodLevelIgnored !== true) {
-    for (const [name, text] of podLevelOf(pod)) sum.set(name, quantityOf(text));
+    const effective = effectiveAmounts(pod, pod.spec.resources?.requests, pod.status);
+    for (const [name] of podLevelOf(pod)) sum.set(name, effective.get(name) ?? ZERO);
   }
   add(sum, amountsOf(pod.spec.overhead));
   return sum;

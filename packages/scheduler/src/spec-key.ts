@@ -27,7 +27,7 @@ const CONTAINER_MEMBERS: readonly Uint8Array[] = [
   'restartPolicy',
   'restartPolicyRules',
 ].map(encode);
-/** Volumes from one of these say something about nodes. */
+/** Volumes from one of these say something about nodes, or what they should hold. */
 const BINDING_SOURCES: readonly Uint8Array[] = [
   'persistentVolumeClaim',
   'ephemeral',
@@ -36,6 +36,7 @@ const BINDING_SOURCES: readonly Uint8Array[] = [
   'iscsi',
   'rbd',
   'csi',
+  'image',
 ].map(encode);
 const NODE_NAME = encode('nodeName');
 const CONTAINERS = encode('containers');
