@@ -234,8 +234,9 @@ test('what is wrong with a requirement is told by the place of each value as giv
   const texts = requirementErrors('rank', 'gt', ['b/', '2', 'b/'], 'a[0]').map(fieldErrorText);
   const label = texts[3]?.slice(0, 45);
   const integer = "for 'Gt', 'Lt' operators, the value must be an integer";
+  const one = "for 'Gt', 'Lt' operators, exactly one value is required";
   assert.deepEqual(texts.slice(0, 3), [
-    `a[0].values: Invalid value: ["b/","2","b/"]: ${"for 'Gt', 'Lt' operators"}, exactly one value is required`,
+    `a[0].values: Invalid value: ["b/","2","b/"]: ${one}`,
     `a[0].values[0]: Invalid value: "b/": ${integer}`,
     `a[0].values[2]: Invalid value: "b/": ${integer}`,
   ]);

@@ -5,7 +5,7 @@
  * of 100.1m are 201m, not 202m.
  */
 import { parseQuantity, Quantity } from '@megaplane/machinery/quantity';
-import type { Container, ContainerStatus, PodObject, Quantities } from './objects.ts';
+import type { ContainerStatus, PodObject, Quantities } from './objects.ts';
 
 export interface Resources {
   milliCpu: number;

@@ -205,7 +205,7 @@ test('a pod gives up the node it waits for when somebody takes the wish from its
   const spec = { priority: 10, nodeSelector: { none: 'x' }, preemptionPolicy: 'Never' };
   const waiting = bench.pod('waiting', '1', spec);
   const seen = (status: object): void => {
-    bench.see(waiting, { ...podObject('waiting', '1', spec), status } as PodObject);
+    bench.see(waiting, { ...podObject('waiting', '1', spec), status });
   };
   seen({ nominatedNodeName: 'n' });
   bench.pod('other');

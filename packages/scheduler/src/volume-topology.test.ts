@@ -18,7 +18,7 @@ function volume(required: object | undefined, labels: Record<string, string> = {
     awsElasticBlockStore: { volumeID: 'vol-1' },
     ...(required === undefined ? {} : { nodeAffinity: { required } }),
   };
-  return { kind: 'PersistentVolume', metadata: { name: 'v', labels }, spec } as VolumeObject;
+  return { kind: 'PersistentVolume', metadata: { name: 'v', labels }, spec };
 }
 
 function within(...expressions: readonly (readonly [string, readonly string[]])[]): object {

@@ -5,7 +5,7 @@
  */
 import type { KubeObject, NodeSelectorObject, NodeSelectorTerm } from './objects.ts';
 import { isReachable, type VolumeObject } from './volumes.ts';
-import { builtInPlugin, migrationOf, type VolumeSources } from './volume-migration.ts';
+import { builtInPlugin, migrationOf } from './volume-migration.ts';
 
 const KEYS: Readonly<Record<string, string>> = {
   'kubernetes.io/aws-ebs': 'topology.ebs.csi.aws.com/zone',
@@ -22,7 +22,7 @@ const translated = new WeakMap<VolumeObject, VolumeObject>();
 
 /** The volume in its driver's words; the very same one where a driver would change nothing. */
 export function translatedVolume(volume: VolumeObject): VolumeObject {
-  const plugin = builtInPlugin((volume.spec ?? {}) as VolumeSources);
+  const plugin = builtInPlugin(volume.spec ?? {});
   const key = plugin === null ? undefined : KEYS[plugin];
   if (key === undefined) return volume;
   let known = translated.get(volume);
@@ -38,7 +38,7 @@ export function isReachableOn(
 ): boolean {
   const other = translatedVolume(volume);
   if (other === volume) return isReachable(volume, node);
-  const plugin = builtInPlugin((volume.spec ?? {}) as VolumeSources);
+  const plugin = builtInPlugin(volume.spec ?? {});
   const isMigrated = plugin !== null && migrationOf(csiNode, false)(plugin);
   return isReachable(isMigrated ? other : volume, node);
 }
