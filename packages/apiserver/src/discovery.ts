@@ -95,12 +95,6 @@ export class Discovery {
     this.#groups.delete(group);
     this.#kept.clear();
   }
-
-  /** True where the group has anything, here or behind this server. */
-  hasGroup(name: string): boolean {
-    return isGroupServed(name) || this.#remotes.of(name).length > 0;
-  }
-
   /**
    * Groups that are not built in, in the order of discovery: by the alphabet, but for those of
    * other servers that want to come before or after all custom ones.

@@ -18,6 +18,7 @@ import {
 import { answerDump, DUMPS_PATH } from './fairness/flow-dumps.ts';
 import { answerOpenApi } from './openapi-route.ts';
 import { VERSION } from './release.ts';
+import { isGroupServed } from './served.ts';
 import type { ServerParts } from './server.ts';
 
 const ISSUER_PATH = '/.well-known/openid-configuration';
@@ -152,7 +153,7 @@ function answerGroups(
     version === undefined ? discovery.groupDocument(group) : discovery.resourceList(group, version);
   const offer = version === undefined ? UNROUTED_OFFER : REVIEW_OFFER;
   if (document !== null) sendDocument(call, document, offer);
-  else if (discovery.hasGroup(group)) call.fail(generic('NotFound'));
+  else if (isGroupServed(group)) call.fail(generic('NotFound'));
   else notFound(call);
 }
 

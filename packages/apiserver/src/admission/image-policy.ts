@@ -11,7 +11,12 @@ import { httpFailure } from '../client-failure.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 
 import { refuse } from './refusal.ts';
-import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
+import {
+  callFailure,
+  type WebhookCaller,
+  type WebhookResponse,
+  type WebhookTarget,
+} from './webhook-call.ts';
 
 const NAME = 'ImagePolicyWebhook';
 const AUDIT_PREFIX = 'imagepolicywebhook.image-policy.k8s.io/';
@@ -105,7 +110,7 @@ function specOf({ object, subresource, call }: Admitted): JsonObject {
 
 /** The status of the answer, or why there is none in the words of Go's client. */
 function statusOf(response: WebhookResponse, target: WebhookTarget): JsonObject | string {
-  if (!response.ok) return `Post "https://${target.authority}${target.path}": ${response.why}`;
+  if (!response.ok) return callFailure(`https://${target.authority}${target.path}`, response);
   const { status, body, contentType } = response;
   if (status < 200 || status > 299) return httpFailure(status, body, contentType);
   try {

@@ -43,8 +43,8 @@ export type WebhookResponse =
       readonly contentType: string;
       readonly body: Buffer;
     }
-  /** `why` in the words of Go's client: `context deadline exceeded`. */
-  | { readonly ok: false; readonly why: string };
+  /** `why` in the words of Go's client: `context deadline exceeded`; `isCut`: amid its answer. */
+  | { readonly ok: false; readonly why: string; readonly isCut?: boolean };
 
 /** Sends one request and calls back exactly once, within the timeout. Given by the shell. */
 export interface WebhookCaller {
@@ -62,6 +62,8 @@ export type Called =
   | { readonly kind: 'ignored' }
   | { readonly kind: 'refused'; readonly status: Status };
 
+/** What Go's REST client says where an answer has begun and does not end. */
+const CUT = 'unexpected error when reading response body. Please retry. Original error: ';
 const IGNORED = { kind: 'ignored' } as const;
 const slices = new NamespacedObjects('discovery.k8s.io', 'endpointslices');
 
@@ -116,7 +118,7 @@ export function callWebhook(
   const asked: WebhookTarget = { ...found, path: `${found.path}?${timed}` };
   caller.call(asked, body, webhook.timeoutSeconds * 1000, (response) => {
     if (!response.ok) {
-      fail(`failed to call webhook: Post "${url}": ${response.why}`, 0);
+      fail(`failed to call webhook: ${callFailure(url, response)}`, 0);
     } else if (response.status < 200 || response.status > 299) {
       const why = httpFailure(response.status, response.body, response.contentType);
       fail(`failed to call webhook: ${why}`, response.status);
@@ -137,6 +139,14 @@ export function callWebhook(
       finish({ kind: 'answered', review: review.value }, response.status, '');
     }
   });
+}
+
+/** Why a call has brought nothing, with where it went, as Go's REST client says it. */
+export function callFailure(
+  url: string,
+  { why, isCut }: Extract<WebhookResponse, { readonly ok: false }>,
+): string {
+  return isCut === true ? `${CUT}${why}` : `Post "${url}": ${why}`;
 }
 
 /** What the failure of a call means for the write: `failurePolicy` tells. */

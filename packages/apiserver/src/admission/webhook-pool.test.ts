@@ -20,13 +20,14 @@ function call(
   port: number,
   timeoutMs = 5000,
   caBundle = pki.authority.certificate,
+  path = '/check?timeout=5s',
 ): Promise<WebhookResponse> {
   const target = {
     host: '127.0.0.1',
     port,
     serverName: 'localhost',
     authority: `localhost:${port}`,
-    path: '/check?timeout=5s',
+    path,
     caBundle,
   };
   return new Promise((done) => pool.call(target, Buffer.from('{"a":1}'), timeoutMs, done));
@@ -112,4 +113,25 @@ test('a webhook that speaks in the clear is told as Go tells it', async () => {
   assert.equal(answer.why, 'http: server gave HTTP response to HTTPS client');
   pool.close();
   await new Promise((done) => clear.close(done));
+});
+
+test('a webhook that begins an answer and does not end it is told so', async () => {
+  const half = createServer({ key, cert }, (asked, answer) => {
+    answer.writeHead(200, { 'content-length': 1000 });
+    answer.write('{');
+    if (asked.url === '/cut') setTimeout(() => asked.socket.destroy(), 20);
+  });
+  await new Promise<void>((done) => half.listen(0, '127.0.0.1', done));
+  const { port } = half.address() as { port: number };
+  const pool = new WebhookPool();
+  try {
+    const late = await call(pool, port, 200);
+    assert.deepEqual(late, { ok: false, why: 'context deadline exceeded', isCut: true });
+    const cut = await call(pool, port, 5000, undefined, '/cut');
+    assert.deepEqual(cut, { ok: false, why: 'unexpected EOF', isCut: true });
+  } finally {
+    pool.close();
+    half.closeAllConnections();
+    half.close();
+  }
 });

@@ -194,7 +194,7 @@ class PooledCall implements ResponseSink {
 
   expire(): void {
     this.#isExpired = true;
-    this.#done({ ok: false, why: 'context deadline exceeded' });
+    this.#done({ ok: false, why: 'context deadline exceeded', isCut: this.#status !== 0 });
     this.#stream?.cancel();
   }
 
@@ -223,6 +223,7 @@ class PooledCall implements ResponseSink {
       return;
     }
     if (failure.kind === 'refused' && this.#again(failure.message)) return;
-    this.#done({ ok: false, why: goWords(failure.message) });
+    const isCut = this.#status !== 0;
+    this.#done({ ok: false, why: isCut ? 'unexpected EOF' : goWords(failure.message), isCut });
   }
 }

@@ -224,6 +224,8 @@ test('a service that answers is asked as its users, found and explained', async 
   ]);
   const legacy = await ask('GET', '/apis/metrics.k8s.io');
   assert.equal(legacy.code, 200, legacy.text);
+  const other = await ask('GET', '/apis/metrics.k8s.io/v9');
+  assert.deepEqual([other.code, other.text], [404, '404 page not found\n']);
   for (let tries = 0; tries < 100; tries++) {
     if ((await ask('GET', '/openapi/v3')).text.includes('metrics.k8s.io/v1beta1?hash=AB')) break;
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -4,7 +4,12 @@
  */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { locate, type WebhookCaller, type WebhookTarget } from '../admission/webhook-call.ts';
+import {
+  callFailure,
+  locate,
+  type WebhookCaller,
+  type WebhookTarget,
+} from '../admission/webhook-call.ts';
 import { readClient, type ClientConfig } from '../admission/webhook-configurations.ts';
 import { httpFailure } from '../client-failure.ts';
 import { shownObject } from '../managed/tracking.ts';
@@ -117,7 +122,7 @@ export class ConversionWebhook {
     }
     const target: WebhookTarget = { ...found, path: `${found.path}?${timed}` };
     this.#caller.call(target, body, TIMEOUT_MS, (response) => {
-      if (!response.ok) then({ why: `Post "${url}": ${response.why}` });
+      if (!response.ok) then({ why: callFailure(url, response) });
       else if (response.status >= 200 && response.status <= 299) {
         const { status, contentType } = response;
         const type = contentType || 'application/json';

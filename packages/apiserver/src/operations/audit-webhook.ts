@@ -3,7 +3,7 @@
  * where that fails for whatever reason (upstream's apiserver/plugin/pkg/audit/webhook).
  */
 import { httpFailure } from '../client-failure.ts';
-import type { WebhookCaller, WebhookTarget } from '../admission/webhook-call.ts';
+import { callFailure, type WebhookCaller, type WebhookTarget } from '../admission/webhook-call.ts';
 import type { AuditBackend, AuditFaults, AuditTimers, Told } from './audit-backends.ts';
 import type { AuditEvent } from './audit-event.ts';
 
@@ -59,7 +59,7 @@ export class AuditWebhook implements AuditBackend {
       if (!response.ok) {
         const scheme = target.isPlain === true ? 'http' : 'https';
         const url = `${scheme}://${target.authority}${target.path}`;
-        this.#failed(sending, `Post "${url}": ${response.why}`);
+        this.#failed(sending, callFailure(url, response));
       } else if (response.status < 200 || response.status > 299) {
         const { status, body, contentType } = response;
         this.#failed(sending, httpFailure(status, body, contentType));
