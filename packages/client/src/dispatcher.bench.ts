@@ -63,7 +63,7 @@ while (answered < REQUESTS) {
   for (const { stream, sink } of turn) {
     const answer = stream as unknown as ClientStream;
     sink.onHead(answer, 200, FIELDS);
-    sink.onData(answer, ANSWER, 0, ANSWER.length);
+    sink.onData(answer, ANSWER, 0, ANSWER.length, true);
     stream.closed = true;
     sink.onEnd(answer, null, []);
   }

@@ -320,10 +320,15 @@ export class Dispatcher implements Client, ResponseSink {
     if (slot.accept !== '') slot.etag = fieldOf(fields, 'etag');
   }
 
-  onData(stream: ClientStream, bytes: Buffer, start: number, end: number): void {
+  onData(stream: ClientStream, bytes: Buffer, start: number, end: number, isLast: boolean): void {
     const slot = this.#slotOf(stream);
     this.metrics.bytesReceived += end - start;
-    if (slot.addAnswer(bytes, start, end, this.#limits.answerBytesMax)) return;
+    const { answerBytesMax } = this.#limits;
+    if (slot.answerLength + end - start <= answerBytesMax) {
+      if (isLast && slot.answerLength === 0) slot.lendAnswer(bytes, start, end);
+      else slot.addAnswer(bytes, start, end, answerBytesMax);
+      return;
+    }
     slot.isTooLarge = true;
     stream.cancel();
   }
@@ -355,10 +360,10 @@ export class Dispatcher implements Client, ResponseSink {
     }
     const digit = Math.min(5, Math.floor(status / 100));
     this.metrics.answersByClass[digit] = (this.metrics.answersByClass[digit] ?? 0) + 1;
-    const { done, tag } = slot;
+    const { done, tag, answer, answerStart, answerLength } = slot;
     this.#etag = slot.etag;
     this.retryAfterSeconds = retryAfterSeconds;
-    done(status, slot.answer, 0, slot.answerLength, tag);
+    done(status, answer, answerStart, answerStart + answerLength, tag);
     this.#release(slot);
   }
 

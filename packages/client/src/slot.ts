@@ -36,7 +36,9 @@ export class Slot {
   etag = '';
   isTooLarge = false;
   answer: Buffer = EMPTY;
+  answerStart = 0;
   answerLength = 0;
+  #room: Buffer = EMPTY;
   #text: string | null = null;
   #bytes: Buffer = EMPTY;
   /** The first `#length` of `#bytes`; bodies that follow each other are often equally long. */
@@ -90,22 +92,30 @@ export class Slot {
     this.retryAfterSeconds = 0;
     if (this.etag !== '') this.etag = '';
     this.isTooLarge = false;
+    this.answer = EMPTY;
+    this.answerStart = 0;
     this.answerLength = 0;
   }
 
-  /** False when the answer grows over `bytesMax`. */
-  addAnswer(bytes: Uint8Array, start: number, end: number, bytesMax: number): boolean {
+  /** Keeps a copy of a piece of the answer; rooms grow up to `bytesMax`. */
+  addAnswer(bytes: Uint8Array, start: number, end: number, bytesMax: number): void {
     const length = this.answerLength + end - start;
-    if (length > bytesMax) return false;
-    if (length > this.answer.length) {
-      const room = Math.max(length, 2 * this.answer.length, FIRST_ROOM_BYTES);
+    if (length > this.#room.length) {
+      const room = Math.max(length, 2 * this.#room.length, FIRST_ROOM_BYTES);
       const grown = Buffer.allocUnsafeSlow(Math.min(room, Math.max(length, bytesMax)));
-      this.answer.copy(grown, 0, 0, this.answerLength);
-      this.answer = grown;
+      this.#room.copy(grown, 0, 0, this.answerLength);
+      this.#room = grown;
     }
-    this.answer.set(bytes.subarray(start, end), this.answerLength);
+    this.#room.set(bytes.subarray(start, end), this.answerLength);
+    this.answer = this.#room;
     this.answerLength = length;
-    return true;
+  }
+
+  /** The whole answer, valid until the request has ended in this turn. */
+  lendAnswer(bytes: Buffer, start: number, end: number): void {
+    this.answer = bytes;
+    this.answerStart = start;
+    this.answerLength = end - start;
   }
 
   /** Forgets the request and its rooms, if they are large. */
@@ -116,7 +126,8 @@ export class Slot {
     this.next = null;
     this.#text = null;
     this.path = '';
-    if (this.answer.length > KEPT_ROOM_BYTES_MAX) this.answer = EMPTY;
+    this.answer = EMPTY;
+    if (this.#room.length > KEPT_ROOM_BYTES_MAX) this.#room = EMPTY;
     if (this.#bytes.length <= KEPT_ROOM_BYTES_MAX) return;
     this.#bytes = EMPTY;
     this.#view = EMPTY;

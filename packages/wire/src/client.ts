@@ -33,8 +33,11 @@ export type RequestFailure = {
 export interface ResponseSink {
   /** The final status (1xx are skipped) and fields `[name, value, ...]`, names in lower case. */
   onHead(stream: ClientStream, status: number, fields: FieldList): void;
-  /** A piece of the body: `bytes[start..end)` is valid during the call only. */
-  onData(stream: ClientStream, bytes: Buffer, start: number, end: number): void;
+  /**
+   * A piece of the body: `bytes[start..end)` is valid during the call only; where `isLast`, until
+   * `onEnd` returns, which follows at once.
+   */
+  onData(stream: ClientStream, bytes: Buffer, start: number, end: number, isLast: boolean): void;
   /** The end. `failure` null: the answer is complete; `trailers` if there were any. */
   onEnd(stream: ClientStream, failure: RequestFailure | null, trailers: FieldList): void;
 }

@@ -274,7 +274,7 @@ export class Http1Client implements Protocol, ClientConnection {
       case STEP_DATA:
         if (!this.#isInterim && this.#current !== null) {
           const { sink } = this.#current;
-          sink.onData(this.#current, parser.input, parser.dataStart, parser.dataEnd);
+          sink.onData(this.#current, parser.input, parser.dataStart, parser.dataEnd, false);
         }
         return true;
       case STEP_END:

@@ -475,7 +475,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
     endStream: boolean,
   ): void {
     const request = stream.owner!;
-    if (start < end) request.onData(bytes, start, end);
+    if (start < end) request.onData(bytes, start, end, endStream);
     if (endStream && stream.owner === request) this.#receivedEnd(stream, NO_FIELDS);
   }
 

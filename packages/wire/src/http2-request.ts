@@ -91,8 +91,8 @@ export class Http2Request implements ClientStream, StreamOwner {
     stream.paused = this.#paused;
   }
 
-  onData(bytes: Buffer, start: number, end: number): void {
-    this.sink.onData(this, bytes, start, end);
+  onData(bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    this.sink.onData(this, bytes, start, end, isLast);
   }
 
   onEnd(trailers: FieldList): void {

@@ -321,7 +321,7 @@ export class Http2Server extends Http2Session implements Connection {
     }
     if (!stream.collects) {
       const owner = stream.owner!;
-      if (start < end) owner.onData(bytes, start, end);
+      if (start < end) owner.onData(bytes, start, end, endStream);
       if (endStream && stream.owner === owner) this.receivedEnd(stream, NO_FIELDS);
       return;
     }

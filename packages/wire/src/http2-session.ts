@@ -31,6 +31,9 @@ import type { Protocol, Transport } from './transport.ts';
 /** CONTINUATION frames of one block: empty ones would otherwise be endless. */
 const CONTINUATIONS_MAX = 64;
 const NONE: Buffer = Buffer.alloc(0);
+const SPARE_BYTES: number = FRAME_HEAD_BYTES + FRAME_BYTES_MAX;
+/** Room for a cut frame of whichever connection has one, as most chunks cut one. */
+let spare: Buffer | null = Buffer.allocUnsafeSlow(SPARE_BYTES);
 
 export abstract class Http2Session extends Http2Control implements Protocol {
   /** What the peer may still send on the connection, and what of it was not given back. */
@@ -170,6 +173,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.#partialLength = 0;
     if (this.#blockStream === 0) this.cutSinceMs = Infinity;
     this.#frame(partial, 0, FRAME_HEAD_BYTES + size);
+    if (partial.length === SPARE_BYTES) spare = partial;
     return at;
   }
 
@@ -178,7 +182,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     if (this.cutSinceMs === Infinity) this.cutSinceMs = this.transport.nowMs();
     if (length > this.#partial.length) {
       // Grows as octets arrive, not by the announced length: announcing costs a peer nothing.
-      const larger = Buffer.allocUnsafeSlow(Math.max(64, length, this.#partial.length * 2));
+      const larger = takeRoom(Math.max(64, length, this.#partial.length * 2));
       this.#partial.copy(larger, 0, 0, this.#partialLength);
       this.#partial = larger;
     }
@@ -373,6 +377,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
 
   protected stopReading(): void {
     this.#waiting = null;
+    if (this.#partial.length === SPARE_BYTES) spare = this.#partial;
     this.#partial = NONE;
     this.#partialLength = 0;
     this.cutSinceMs = Infinity;
@@ -391,4 +396,12 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.stopReading();
     for (const stream of this.streams.list()) this.loseStream(stream, 'disconnected', 0);
   }
+}
+
+/** At least so many octets: the spare room, or memory of its own where it is taken or too small. */
+function takeRoom(bytesMin: number): Buffer {
+  const taken = spare;
+  if (taken === null || bytesMin > SPARE_BYTES) return Buffer.allocUnsafeSlow(bytesMin);
+  spare = null;
+  return taken;
 }

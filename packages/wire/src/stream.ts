@@ -5,8 +5,8 @@ import type { RequestHead } from './http2-head.ts';
 
 /** Whom a stream belongs to: an exchange, a gRPC call, a client's request. */
 export interface StreamOwner {
-  /** A piece of the body. */
-  onData(bytes: Buffer, start: number, end: number): void;
+  /** A piece of the body; `isLast`: the stream ends with it. */
+  onData(bytes: Buffer, start: number, end: number, isLast: boolean): void;
   /** The peer's side is complete. */
   onEnd(trailers: FieldList): void;
   /** Both sides are complete and everything was handed over; the stream is not the owner's any
