@@ -106,6 +106,37 @@ test('steps play in order, each after the answer of the one before', () => {
   assert.deepEqual([one.player.pending, one.errors], [0, []]);
 });
 
+test('a newer state takes the place of a stage that waits for a server in trouble', () => {
+  const one = scene(
+    `  selector: { matchLabels: { a: b } }
+  steps:
+    - finalizers: { add: [{ value: x/y }] }
+    - patch: { root: spec, template: 'a: 1' }`,
+    "  selector: { matchLabels: { a: c } }\n  next: { patches: [{ root: spec, template: 'a: 2' }] }",
+  );
+  const labelled = (a: string): object => ({ metadata: { ...meta, labels: { a } } });
+  const meta = { name: 't1', namespace: 'd', uid: 'u' };
+  const see = (a: string, version: number): void => {
+    const own = { metadata: { ...meta, labels: { a }, resourceVersion: `${version}` } };
+    one.see(1, own, version, version === 5);
+  };
+  see('b', 5);
+  one.client.answer(200, { metadata: { ...meta, resourceVersion: '6' } });
+  for (let tries = 0; tries < 12; tries++) {
+    one.client.answer(429);
+    one.run(1000 * 2 ** tries * 1.2 + 20);
+  }
+  one.client.answer(429);
+  // what the stage itself has done is no reason to begin anew
+  see('b', 6);
+  one.run(60_000);
+  assert.equal(one.client.sent.length, 0);
+  see('c', 7);
+  assert.deepEqual(JSON.parse(one.client.answer(200, labelled('c')).body), { spec: { a: 2 } });
+  one.run(40 * 60_000);
+  assert.deepEqual([one.client.sent.length, one.player.pending], [0, 0]);
+});
+
 test('a newer state takes the place of one that waits', () => {
   const waits = '  selector: { matchLabels: { a: b } }\n  delay: { durationMilliseconds: 1000 }\n';
   const one = scene(`${waits}  next: { patches: [{ root: spec, template: 'x: {{ .spec.n }}' }] }`);

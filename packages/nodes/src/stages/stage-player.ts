@@ -6,7 +6,7 @@
  *                 └──(immediateNextStage)──────────┘
  *
  * A newer state of an object takes the place of one that waits; while a stage plays it is looked
- * at when the stage is over. What waits is kept as bytes in a slab, by the row of the informer:
+ * at when the stage is over, or at once if it waits for a server in trouble. What waits is kept as bytes in a slab, by the row of the informer:
  * beyond `WAITING_BYTES_MAX` the object is read from the server when its time has come. A step
  * that a server in trouble refuses is repeated, 1 s at first and twice as long each time.
  */
@@ -127,8 +127,19 @@ export class StagePlayer {
     }
     this.#versions.set(id, resourceVersionOf(bytes, start, end));
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    const play = this.#plays.get(id);
+    if (play !== undefined && this.#isOutdated(id, play)) {
+      this.#plays.delete(id);
+      this.#newer.delete(id);
+    }
     if (this.#plays.has(id)) this.#newer.set(id, Buffer.from(text));
     else this.#consider(id, text);
+  }
+
+  /** It waits to be tried again, up to half an hour, and somebody has changed its object since. */
+  #isOutdated(id: number, play: Play): boolean {
+    const isWaiting = play.failures > 0 && this.#wheel.isArmed(id);
+    return isWaiting && this.#versions.get(id) > play.version;
   }
 
   /** Looks again at the state of a row for which nothing was played before. */
