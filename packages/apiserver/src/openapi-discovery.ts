@@ -1,5 +1,6 @@
 /** Paths of OpenAPI documents that are of no resource: discovery, version, issuers of tokens. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { descriptionOf, worded } from './openapi-descriptions.ts';
 import { findType } from '@megaplane/machinery/schema';
 import { groupCamel } from './openapi-names.ts';
 import { addSchemas, META_PACKAGE, type Dialect } from './openapi-schemas.ts';
@@ -17,6 +18,7 @@ const INFO_REQUIRED = [
 interface Lookup {
   readonly tag: string;
   readonly id: string;
+  readonly description: string;
   /** Schema of the answer; '' for text. */
   readonly answer: string;
   readonly types: readonly string[];
@@ -26,25 +28,38 @@ const LOOKUPS: Readonly<Record<string, Lookup>> = {
   api: {
     tag: 'core',
     id: 'getCoreAPIVersions',
+    description: 'get available API versions',
     answer: `${META_PACKAGE}.v1.APIVersions`,
     types: ALL_TYPES,
   },
   apis: {
     tag: 'apis',
     id: 'getAPIVersions',
+    description: 'get available API versions',
     answer: `${META_PACKAGE}.v1.APIGroupList`,
     types: ALL_TYPES,
   },
-  version: { tag: 'version', id: 'getCodeVersion', answer: INFO, types: JSON_ALONE },
+  version: {
+    tag: 'version',
+    id: 'getCodeVersion',
+    description: 'get the version information for this server',
+    answer: INFO,
+    types: JSON_ALONE,
+  },
   '.well-known/openid-configuration': {
     tag: 'WellKnown',
     id: 'getServiceAccountIssuerOpenIDConfiguration',
+    description:
+      "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
     answer: '',
     types: JSON_ALONE,
   },
   'openid/v1/jwks': {
     tag: 'openid',
     id: 'getServiceAccountIssuerOpenIDKeyset',
+    description:
+      'get service account issuer OpenID JSON Web Key Set ' +
+      '(contains public token verification keys)',
     answer: '',
     types: ['application/jwk-set+json'],
   },
@@ -61,6 +76,7 @@ function lookupOf(name: string): Lookup | undefined {
   return {
     tag: camel.charAt(0).toLowerCase() + camel.slice(1),
     id: `get${camel}APIGroup`,
+    description: 'get information of a group',
     answer: `${META_PACKAGE}.v1.APIGroup`,
     types: ALL_TYPES,
   };
@@ -70,10 +86,10 @@ function lookupOf(name: string): Lookup | undefined {
 export function lookupPaths(name: string, dialect: Dialect): JsonObject {
   const lookup = lookupOf(name);
   if (lookup === undefined) return {};
-  const { tag, id, answer, types } = lookup;
+  const { description, tag, id, answer, types } = lookup;
   const schema: JsonObject = answer === '' ? { type: 'string' } : { $ref: dialect.prefix + answer };
   const unauthorized = { description: 'Unauthorized' };
-  const get: JsonObject = { tags: [tag], operationId: id };
+  const get: JsonObject = { description, tags: [tag], operationId: id };
   if (dialect.wrapsReferences) {
     const content = Object.fromEntries(types.map((type) => [type, { schema }]));
     get['responses'] = { '200': { description: 'OK', content }, '401': unauthorized };
@@ -97,10 +113,15 @@ export function lookupSchemas(name: string, dialect: Dialect): JsonObject {
 }
 
 function infoSchema({ wrapsReferences }: Dialect): JsonObject {
+  const { text, fields } = descriptionOf(INFO);
   const properties: JsonObject = {};
   for (const name of Object.keys(VERSION).toSorted()) {
     const isAlways = wrapsReferences && INFO_REQUIRED.includes(name);
-    properties[name] = { type: 'string', ...(isAlways ? { default: '' } : {}) };
+    properties[name] = {
+      ...worded(fields.get(name)),
+      type: 'string',
+      ...(isAlways ? { default: '' } : {}),
+    };
   }
-  return { type: 'object', required: INFO_REQUIRED, properties };
+  return { ...worded(text), type: 'object', required: INFO_REQUIRED, properties };
 }

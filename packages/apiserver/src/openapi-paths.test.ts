@@ -8,10 +8,11 @@ interface Parameter {
 
 interface Operation {
   readonly operationId: string;
+  readonly description?: string;
   readonly tags: readonly string[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: object; readonly required?: boolean };
-  readonly responses: Record<string, { readonly content?: object }>;
+  readonly responses: Record<string, { readonly description?: string; readonly content?: object }>;
   readonly 'x-kubernetes-action': string;
 }
 
@@ -22,6 +23,7 @@ interface Document {
 }
 
 interface Schema {
+  readonly description?: string;
   readonly properties: Record<string, object>;
 }
 
@@ -71,16 +73,50 @@ test('discovery is a path of its own document', () => {
   assert.ok('io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup' in components.schemas);
 });
 
+function wordless(schema: object = {}): object {
+  const { description: _words, ...rest } = schema as { readonly description?: string };
+  return rest;
+}
+
+test('types, fields and operations are told of in upstream’s words', () => {
+  const rig = startRig();
+  const { paths, components } = documentOf(rig, '/openapi/v3/api/v1');
+  const { description, properties } = components.schemas['io.k8s.api.core.v1.PodSpec'] ?? {};
+  assert.equal(description, 'PodSpec is a description of a pod.');
+  assert.match(JSON.stringify(properties?.['nodeName']), /"NodeName indicates in which node this/);
+  assert.match(JSON.stringify(properties?.['affinity']), /,"allOf":\[\{"\$ref":|scheduling constr/);
+  const pods = '/api/v1/namespaces/{namespace}/pods';
+  const words = (path: string, method: string): string | undefined =>
+    paths[path]?.[method]?.description;
+  assert.equal(words(pods, 'get'), 'list or watch objects of kind Pod');
+  assert.equal(words(`${pods}/{name}`, 'delete'), 'delete a Pod');
+  assert.equal(
+    words(`${pods}/{name}/status`, 'patch'),
+    'partially update status of the specified Pod',
+  );
+  assert.equal(words(`${pods}/{name}/eviction`, 'post'), 'create eviction of a Pod');
+  assert.equal(
+    words(`${pods}/{name}/proxy/{path}`, 'head'),
+    'connect HEAD requests to proxy of Pod',
+  );
+  assert.equal(words('/api/v1/namespaces/{namespace}/endpoints', 'post'), 'create Endpoints');
+  assert.equal(words('/api/v1/namespaces/{namespace}/events', 'post'), 'create an Event');
+  assert.equal(words('/api/v1/componentstatuses', 'get'), 'list objects of kind ComponentStatus');
+  const { responses } = paths[pods]?.['post'] ?? {};
+  const answers = Object.values(responses ?? {}).map((one) => one.description);
+  assert.deepEqual(answers, ['OK', 'Created', 'Accepted', 'Unauthorized']);
+});
+
 test('schemas name shared types, say which values there are and what is the default', () => {
   const { schemas } = documentOf(startRig(), '/openapi/v3/api/v1').components;
-  const property = (type: string, name: string): object | undefined =>
-    schemas[`io.k8s.api.core.v1.${type}`]?.properties[name];
+  const property = (type: string, name: string): object =>
+    wordless(schemas[`io.k8s.api.core.v1.${type}`]?.properties[name]);
   const quantity = '#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity';
   assert.deepEqual(property('ResourceRequirements', 'limits'), {
     type: 'object',
     additionalProperties: { $ref: quantity },
   });
-  assert.deepEqual(schemas['io.k8s.apimachinery.pkg.api.resource.Quantity'], {
+  assert.deepEqual(wordless(schemas['io.k8s.apimachinery.pkg.api.resource.Quantity']), {
     oneOf: [{ type: 'string' }, { type: 'number' }],
   });
   assert.deepEqual(property('PodSpec', 'restartPolicy'), {

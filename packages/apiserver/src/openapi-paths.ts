@@ -4,6 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import type { Resource, Subresource } from '@megaplane/machinery/kinds';
+import { ANSWERS, operationWords } from './openapi-words.ts';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { isConnection, OperationNames, PROXY_METHODS } from './openapi-names.ts';
 import {
@@ -103,10 +104,11 @@ class ResourcePaths {
 
   addDiscovery(paths: JsonObject): void {
     const answers = {
-      '200': this.#answer(`${META}.APIResourceList`, false),
+      '200': this.#answer('200', `${META}.APIResourceList`, false),
       '401': unauthorized(),
     };
     const operation: JsonObject = {
+      description: 'get available resources',
       ...(this.#dialect.wrapsReferences ? {} : this.#media(OBJECT_TYPES, OBJECT_TYPES)),
       tags: [this.#names.tag],
       operationId: this.#names.discovery,
@@ -317,7 +319,7 @@ class ResourcePaths {
     const members: JsonObject = {};
     for (const operation of operations) {
       const parameters = withoutCommon(operation.parameters, common);
-      members[operation.method] = this.#members(operation, parameters);
+      members[operation.method] = this.#members(path, operation, parameters);
     }
     if (common.length > 0) {
       members['parameters'] = common.map((one) => parameterOf(one, this.#dialect));
@@ -325,12 +327,15 @@ class ResourcePaths {
     paths[path] = members;
   }
 
-  #members(operation: Operation, parameters: readonly Parameter[]): JsonObject {
+  #members(path: string, operation: Operation, parameters: readonly Parameter[]): JsonObject {
     const { method, action, target, body, answer, isStreamed } = operation;
     const { group, version, kind } = target;
     const bodyTypes = action === 'connect' ? ['*/*'] : this.#bodyTypes(method);
     const written: JsonValue[] = parameters.map((one) => parameterOf(one, this.#dialect));
-    const members: JsonObject = {};
+    const [, subresource = ''] = /\{name\}\/(\w+)/.exec(path) ?? [];
+    const isWatched = this.#schema === undefined && this.#resource.verbs.includes('watch');
+    const words = { method, action, kind: this.#resource.kind, subresource, isWatched };
+    const members: JsonObject = { description: operationWords(words) };
     if (!this.#dialect.wrapsReferences) {
       const types = answer === '' ? this.#textTypes(operation) : this.#answerTypes(isStreamed);
       Object.assign(members, this.#media(bodyTypes, types));
@@ -339,9 +344,10 @@ class ResourcePaths {
     members['operationId'] = operation.id;
     if (body !== '') this.#addBody(members, written, method, body, bodyTypes);
     if (written.length > 0) members['parameters'] = written;
-    const responses: JsonObject = { '200': this.#answer(answer, isStreamed, operation) };
-    for (const code of operation.codes)
-      responses[code] = this.#answer(answer, isStreamed, operation);
+    const responses: JsonObject = {};
+    for (const code of ['200', ...operation.codes]) {
+      responses[code] = this.#answer(code, answer, isStreamed, operation);
+    }
     members['responses'] = { ...responses, '401': unauthorized() };
     members['x-kubernetes-action'] = action;
     members['x-kubernetes-group-version-kind'] = { group, kind, version };
@@ -382,16 +388,17 @@ class ResourcePaths {
     members['requestBody'] = { content, ...required };
   }
 
-  #answer(name: string, isStreamed: boolean, operation?: Operation): JsonObject {
+  #answer(code: string, name: string, isStreamed: boolean, operation?: Operation): JsonObject {
+    const description = ANSWERS[code] ?? '';
     const schema: JsonObject =
       name === '' ? { type: 'string' } : { $ref: this.#dialect.prefix + name };
-    if (!this.#dialect.wrapsReferences) return { description: 'OK', schema };
+    if (!this.#dialect.wrapsReferences) return { description, schema };
     const types =
       name === '' && operation !== undefined
         ? this.#textTypes(operation)
         : this.#answerTypes(isStreamed);
     return {
-      description: 'OK',
+      description,
       content: Object.fromEntries(types.map((type) => [type, { schema }])),
     };
   }

@@ -19,7 +19,15 @@ export const OPENAPI_V2_ANSWER = 'application/com.github.proto-openapi.spec.v2.v
 
 const DOCUMENT = { swagger: 1, info: 2, paths: 8, definitions: 9 } as const;
 const INFO = { title: 1, version: 2 } as const;
-const SCHEMA = { ref: 1, format: 2, required: 19, additional: 21, type: 22, items: 23 } as const;
+const SCHEMA = {
+  ref: 1,
+  format: 2,
+  description: 4,
+  required: 19,
+  additional: 21,
+  type: 22,
+  items: 23,
+} as const;
 const SCHEMA_PROPERTIES = 25;
 const SCHEMA_EXTENSION = 31;
 const OPERATION = {
@@ -84,6 +92,7 @@ class Encoder {
   #schema(schema: JsonObject): void {
     this.#text(SCHEMA.ref, schema['$ref']);
     this.#text(SCHEMA.format, schema['format']);
+    this.#text(SCHEMA.description, schema['description']);
     for (const name of list(schema['required'])) this.#text(SCHEMA.required, name);
     const additional = schema['additionalProperties'];
     if (isObject(additional)) {

@@ -3,6 +3,7 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import { resources } from '@megaplane/machinery/kinds';
 import { findType } from '@megaplane/machinery/schema';
 import type { Field, Scalar, Shape, Type } from '@megaplane/machinery/schema';
+import { descriptionOf, worded } from './openapi-descriptions.ts';
 import { SCHEMA_DEFAULTS, SCHEMA_UNIONS, schemaValues } from './tables/openapi-values.ts';
 
 export const META_PACKAGE = 'io.k8s.apimachinery.pkg.apis.meta';
@@ -84,17 +85,22 @@ export function schemaName(type: Type): string {
 export function addSchemas(schemas: JsonObject, type: Type, dialect: Dialect): void {
   const name = schemaName(type);
   if (schemas[name] !== undefined) return;
-  const schema: JsonObject = { type: 'object' };
+  const { text, fields } = descriptionOf(name);
+  const schema: JsonObject = { ...worded(text), type: 'object' };
   schemas[name] = schema;
   const properties: JsonObject = {};
   const isRoot = standsAlone(type);
   if (isRoot && type.kind !== 'WatchEvent') {
-    properties['apiVersion'] = { type: 'string' };
-    properties['kind'] = { type: 'string' };
+    for (const own of ['apiVersion', 'kind']) {
+      properties[own] = { ...worded(fields.get(own)), type: 'string' };
+    }
   }
   const required: string[] = [];
   for (const field of type.fields) {
-    properties[field.name] = fieldSchema(type, field, dialect);
+    properties[field.name] = {
+      ...worded(fields.get(field.name)),
+      ...fieldSchema(type, field, dialect),
+    };
     if (field.isRequired) required.push(field.name);
     addShape(schemas, field.shape, dialect);
   }
@@ -133,7 +139,12 @@ function addShape(schemas: JsonObject, shape: Shape, dialect: Dialect): void {
   else if (shape.kind === 'map') addShape(schemas, shape.values, dialect);
   else {
     const name = NAMED[shape.scalar];
-    if (name !== undefined) schemas[name] = scalarSchema(shape.scalar, dialect);
+    if (name !== undefined) {
+      schemas[name] = {
+        ...worded(descriptionOf(name).text),
+        ...scalarSchema(shape.scalar, dialect),
+      };
+    }
   }
 }
 
@@ -216,7 +227,7 @@ const PATCH = 'io.k8s.apimachinery.pkg.apis.meta.v1.Patch';
 
 /** Adds the schemas that operations mention besides those of their resource. */
 export function addCommonSchemas(schemas: JsonObject, dialect: Dialect): void {
-  schemas[PATCH] = { type: 'object' };
+  schemas[PATCH] = { ...worded(descriptionOf(PATCH).text), type: 'object' };
   for (const kind of COMMON_KINDS) {
     const type = findType(`meta.v1.${kind}`);
     if (type !== undefined) addSchemas(schemas, type, dialect);
