@@ -112,7 +112,8 @@ test('a newer state takes the place of a stage that waits for a server in troubl
   steps:
     - finalizers: { add: [{ value: x/y }] }
     - patch: { root: spec, template: 'a: 1' }`,
-    "  selector: { matchLabels: { a: c } }\n  next: { patches: [{ root: spec, template: 'a: 2' }] }",
+    `  selector: { matchLabels: { a: c } }
+  next: { patches: [{ root: spec, template: 'a: 2' }] }`,
   );
   const labelled = (a: string): object => ({ metadata: { ...meta, labels: { a } } });
   const meta = { name: 't1', namespace: 'd', uid: 'u' };

@@ -6,9 +6,10 @@
  *                 └──(immediateNextStage)──────────┘
  *
  * A newer state of an object takes the place of one that waits; while a stage plays it is looked
- * at when the stage is over, or at once if it waits for a server in trouble. What waits is kept as bytes in a slab, by the row of the informer:
- * beyond `WAITING_BYTES_MAX` the object is read from the server when its time has come. A step
- * that a server in trouble refuses is repeated, 1 s at first and twice as long each time.
+ * at when the stage is over, or at once if it waits for a server in trouble. What waits is kept as
+ * bytes in a slab, by the row of the informer: beyond `WAITING_BYTES_MAX` the object is read from
+ * the server when its time has come. A step that a server in trouble refuses is repeated, 1 s at
+ * first and twice as long each time.
  */
 import { Float64Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { Slab } from '@megaplane/base/slab';
