@@ -28,6 +28,17 @@ export function logger(flags: LogFlags): Log {
 /** From this of klog's levels on, a program tells what only its makers want to know. */
 const DEBUG_VERBOSITY = 4;
 
+/** With what klog's `-v` and `--logging-format` say, where they were given. */
+export function withKlogFlags(
+  flags: LogFlags & { readonly v?: string; readonly loggingFormat?: string },
+): LogFlags {
+  const { v, loggingFormat } = flags;
+  return {
+    logFormat: loggingFormat === 'json' ? 'json' : flags.logFormat,
+    logLevel: Number(v ?? 0) >= DEBUG_VERBOSITY ? 'debug' : flags.logLevel,
+  };
+}
+
 /** The same, and what changes how much is written while the program runs. */
 export function adjustableLogger({ logFormat, logLevel }: LogFlags): {
   readonly log: Log;

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { JsonValue } from '@megaplane/machinery/json-value';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { parseConfiguration } from '@megaplane/scheduler/configuration/configuration';
 import type { SchedulerConfiguration } from '@megaplane/scheduler/configuration/configuration';
 import { createKubeClient } from '@megaplane/client/kube-client';
@@ -20,7 +20,8 @@ import { readNamed } from './named-file.ts';
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
 function readConfiguration(
   file: string,
-  plugins: readonly UserPlugin[] = [],
+  plugins: readonly UserPlugin[],
+  election: JsonObject | null,
 ): SchedulerConfiguration {
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
@@ -31,7 +32,8 @@ function readConfiguration(
   const others = errors.filter(({ code }) => code !== 'DUPLICATE_KEY');
   if (others.length > 0) throw faults(others.map(({ message }) => message));
   if (errors.length > 0) throw faults([repeatedMembers(text, errors)]);
-  const parsed = parseConfiguration((document?.toJS() ?? null) as JsonValue, plugins, text);
+  const value = withElection((document?.toJS() ?? null) as JsonValue, election);
+  const parsed = parseConfiguration(value, plugins, text);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
 }
@@ -45,13 +47,31 @@ function repeatedMembers(text: string, errors: readonly YAMLParseError[]): strin
   return ['strict decoding error: yaml: unmarshal errors:', ...lines].join('\n  ');
 }
 
-/** What a file says, or the defaults without one. */
+/** Flags of the election outrank what a file says of it, member by member. */
+function withElection(value: JsonValue, election: JsonObject | null): JsonValue {
+  if (election === null || !isObject(value)) return value;
+  const given = value['leaderElection'] ?? {};
+  if (!isObject(given)) return value;
+  return { ...value, leaderElection: { ...given, ...election } };
+}
+
+/** What a file says, or the defaults without one, and what flags say of the election. */
 export function configurationOf(
   file: string | undefined,
   plugins: readonly UserPlugin[] = [],
+  election: JsonObject | null = null,
 ): SchedulerConfiguration {
-  return file === undefined ? DEFAULT_CONFIGURATION : readConfiguration(file, plugins);
+  if (file !== undefined) return readConfiguration(file, plugins, election);
+  if (election === null) return DEFAULT_CONFIGURATION;
+  const parsed = parseConfiguration(withElection(NOTHING_SAID, election), plugins);
+  if (!parsed.ok) throw new Error(`--leader-elect: ${parsed.errors.join('\n  ')}`);
+  return parsed.configuration;
 }
+
+const NOTHING_SAID: JsonObject = {
+  apiVersion: 'kubescheduler.config.k8s.io/v1',
+  kind: 'KubeSchedulerConfiguration',
+};
 
 /** Writes a configuration as kube-scheduler does: YAML, with everything spelled out. */
 export function writeConfiguration(file: string, { complete }: SchedulerConfiguration): void {

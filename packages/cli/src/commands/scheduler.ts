@@ -1,16 +1,22 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
 import { Command } from 'commander';
-import { addLogOptions, logger } from '../logging.ts';
+import { addLogOptions, logger, withKlogFlags } from '../logging.ts';
 import type { EmulatedVersion } from '@megaplane/scheduler/profile';
 import type { LogFlags } from '../logging.ts';
+import {
+  addElectionFlags,
+  addForeignFlags,
+  electionMembers,
+  foreignFlags,
+  type ElectionFlags,
+} from '../scheduler-flags.ts';
 import { serve } from '../service.ts';
-import { durationOption, flagValue, oneOf, wholeNumber } from '../usage.ts';
+import { durationOption, oneOf, wholeNumber } from '../usage.ts';
 import type { ExplainFlags } from '../scheduler-files.ts';
 
-interface Flags extends LogFlags {
+interface Flags extends LogFlags, ElectionFlags {
   readonly kubeconfig?: string;
   readonly config?: string;
-  readonly leaderElect: boolean;
   readonly writeConfigTo?: string;
   readonly plugin: readonly string[];
   readonly featureGates: string;
@@ -21,6 +27,8 @@ interface Flags extends LogFlags {
   readonly metricsAddress: string;
   readonly eventsPerSecond: number;
   readonly podMaxInUnschedulablePodsDuration: number;
+  readonly v?: string;
+  readonly loggingFormat?: string;
 }
 
 interface ScenarioFlags {
@@ -28,7 +36,9 @@ interface ScenarioFlags {
 }
 
 export function schedulerCommand(done: (exitCode: number) => void): Command {
-  const command = addLogOptions(described()).action(async (flags: Flags) => done(await run(flags)));
+  const command = addForeignFlags(addLogOptions(withRunOptions(described()))).action(
+    async (flags: Flags, own: Command) => done(await run(flags, foreignFlags(own))),
+  );
   command
     .command('explain')
     .summary('why a pod goes where it goes, or nowhere')
@@ -101,14 +111,15 @@ function described(): Command {
         'after this a pod is tried again without a reason',
         300_000,
       ),
-    )
-    .optionsGroup('Run:')
-    .option('--leader-elect [bool]', 'wait for the lease before doing anything', flagValue, true)
-    .option(
-      '--metrics-address <host:port>',
-      'of /metrics and health; port 0 = a free one',
-      '127.0.0.1:0',
     );
+}
+
+function withRunOptions(command: Command): Command {
+  return addElectionFlags(command.optionsGroup('Run:')).option(
+    '--metrics-address <host:port>',
+    'of /metrics and health; port 0 = a free one',
+    '127.0.0.1:0',
+  );
 }
 
 function collected(file: string, before: readonly string[]): readonly string[] {
@@ -120,7 +131,7 @@ function joined(gates: string, before: string): string {
   return `${before},${gates}`;
 }
 
-async function run(flags: Flags): Promise<number> {
+async function run(flags: Flags, foreign: readonly string[]): Promise<number> {
   const { configurationOf, readPlugins, writeConfiguration } =
     await import('../scheduler-files.ts');
   const { changedGates, parseFeatureGates } =
@@ -129,17 +140,24 @@ async function run(flags: Flags): Promise<number> {
   if ('error' in gates) throw new Error(`--feature-gates: ${gates.error}`);
   if (flags.writeConfigTo !== undefined) {
     const plugins = await readPlugins(flags.plugin);
-    writeConfiguration(flags.writeConfigTo, configurationOf(flags.config, plugins));
+    writeConfiguration(
+      flags.writeConfigTo,
+      configurationOf(flags.config, plugins, electionMembers(flags)),
+    );
     return 0;
   }
   return serve(async () => {
     const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
     const { COMPATIBILITY } = await import('@megaplane/scheduler/profile');
     const plugins = await readPlugins(flags.plugin);
-    const configuration = configurationOf(flags.config, plugins);
+    const configuration = configurationOf(flags.config, plugins, electionMembers(flags));
     const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;
     if (kubeconfig === '') throw new Error('--kubeconfig: a file is needed');
-    const log = logger(flags);
+    const log = logger(withKlogFlags(flags));
+    if (foreign.length > 0) {
+      const names = foreign.map((name) => `--${name}`).join(', ');
+      log('warn', `flags without effect here, see --metrics-address for health: ${names}`);
+    }
     const changed = changedGates(gates.value);
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
     return runScheduler({
@@ -148,7 +166,7 @@ async function run(flags: Flags): Promise<number> {
       kubeconfig,
       plugins,
       configuration,
-      leaderElect: flags.leaderElect && configuration.leaderElection.leaderElect,
+      leaderElect: configuration.leaderElection.leaderElect,
       seed: flags.seed,
       checkedEvery: flags.checkEvery,
       connections: flags.connections,

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Command } from 'commander';
+import { withKlogFlags } from './logging.ts';
+import { configurationOf } from './scheduler-files.ts';
+import { addElectionFlags, addForeignFlags } from './scheduler-flags.ts';
+import { electionMembers, foreignFlags } from './scheduler-flags.ts';
+
+function parsed(...flags: readonly string[]): Command {
+  const command = addForeignFlags(addElectionFlags(new Command('scheduler')));
+  command.configureOutput({ writeErr: () => {} });
+  return command.exitOverride().parse(flags, { from: 'user' });
+}
+
+test('the flags of a manifest of kubeadm are taken, and those without effect named', () => {
+  const given = parsed(
+    '--authentication-kubeconfig=/etc/kubernetes/scheduler.conf',
+    '--authorization-kubeconfig=/etc/kubernetes/scheduler.conf',
+    '--bind-address=127.0.0.1',
+    '--leader-elect=true',
+    '--profiling=false',
+  );
+  const names = ['authentication-kubeconfig', 'authorization-kubeconfig', 'bind-address'];
+  assert.deepEqual(foreignFlags(given), [...names, 'profiling']);
+  assert.deepEqual(electionMembers(given.opts()), { leaderElect: true });
+  assert.throws(() => parsed('--no-such-flag=1'));
+});
+
+test('flags of the election outrank what the file says, and are checked in the same words', () => {
+  const electionOf = (...flags: readonly string[]): object =>
+    configurationOf(undefined, [], electionMembers(parsed(...flags).opts())).leaderElection;
+  const { leaderElection } = configurationOf(undefined);
+  assert.deepEqual(electionOf(), leaderElection);
+  assert.deepEqual(
+    electionOf(
+      '--leader-elect=false',
+      '--leader-elect-lease-duration=1m0s',
+      '--leader-elect-resource-name=second',
+    ),
+    { ...leaderElection, leaderElect: false, leaseDurationMs: 60_000, name: 'second' },
+  );
+  const text = 'leaderElection.leaseDuration: Invalid value: "10s": ';
+  assert.throws(() => electionOf('--leader-elect-lease-duration=5s'), {
+    message: `--leader-elect: ${text}must be greater than \`RenewDeadline\``,
+  });
+  assert.throws(() => electionOf('--leader-elect-resource-lock=endpoints'), /must be "leases"/);
+});
+
+test('the verbosity of klog is heeded', () => {
+  const usual = { logFormat: 'text', logLevel: 'info' } as const;
+  assert.deepEqual(withKlogFlags(usual), usual);
+  assert.deepEqual(withKlogFlags({ ...usual, ...parsed('-v=2').opts() }), usual);
+  const told = withKlogFlags({ ...usual, ...parsed('--v=5', '--logging-format=json').opts() });
+  assert.deepEqual(told, { logFormat: 'json', logLevel: 'debug' });
+});
