@@ -13,7 +13,7 @@ import {
 import { quoted } from '@megaplane/machinery/quoting';
 import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
-import { readStoredObject } from './admission/stored-object.ts';
+import { readStoredObject, type Seen } from './admission/stored-object.ts';
 import { checkNamespace } from './object-meta.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
@@ -39,21 +39,34 @@ export interface AccountToken {
   readonly audiences: readonly string[];
 }
 
+/** What was found out about a token. */
+export interface ReadToken {
+  readonly account: AccountToken;
+  readonly claims: JsonObject;
+  /** What it rests on besides its time; null: reading it does something, each time. */
+  readonly seen: readonly Seen[] | null;
+}
+
 /** Whom a token stands for, if the account (and what it is bound to) is still there. */
 export function readServiceAccountToken(
   world: World,
   signer: TokenSigner,
   token: string,
-): AccountToken | null {
+): ReadToken | null {
   const claims = signer.read(token, world.edge.nowMs());
   if (claims === null) return null;
-  if (claims['iss'] === LEGACY_ISSUER) return readLegacyToken(world, signer, claims, token);
+  if (claims['iss'] === LEGACY_ISSUER) {
+    const account = readLegacyToken(world, signer, claims, token);
+    return account === null ? null : { account, claims, seen: null };
+  }
+  const seen: Seen[] = [];
   const own = objectAt(claims, 'kubernetes.io');
   if (own === undefined) return null;
   const namespace = stringAt(own, 'namespace');
   const name = stringAt(own, 'serviceaccount', 'name');
   const uid = stringAt(own, 'serviceaccount', 'uid');
-  if (!isAccount(world, namespace, name, uid)) return null;
+  if (!isAccount(world, namespace, name, uid, seen)) return null;
+  let isUsed = false;
   const extra: Record<string, string[]> = {
     'authentication.kubernetes.io/credential-id': [`JTI=${stringAt(claims, 'jti')}`],
   };
@@ -70,21 +83,31 @@ export function readServiceAccountToken(
       continue;
     }
     const where = kind === 'Node' ? '' : namespace;
-    const found = readStoredObject(world, '', plural, where, stringAt(bound, 'name'));
+    const found = readStoredObject(world, '', plural, where, stringAt(bound, 'name'), seen);
     if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
       return null;
-    if (kind === 'Secret' && !useSecretToken(world, found)) return null;
-    // which secret it was is not told
-    if (kind === 'Secret') continue;
+    if (kind === 'Secret') {
+      if (!useSecretToken(world, found)) return null;
+      isUsed = true;
+      // which secret it was is not told
+      continue;
+    }
     extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
     extra[`authentication.kubernetes.io/${field}-uid`] = [stringAt(bound, 'uid')];
   }
   const identity = serviceAccountIdentity(namespace, name, uid, extra);
-  return { identity, audiences: textsOf(claims['aud']) };
+  const account = { identity, audiences: textsOf(claims['aud']) };
+  return { account, claims, seen: isUsed ? null : seen };
 }
 
-function isAccount(world: World, namespace: string, name: string, uid: string): boolean {
-  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name);
+function isAccount(
+  world: World,
+  namespace: string,
+  name: string,
+  uid: string,
+  seen: Seen[] | null = null,
+): boolean {
+  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name, seen);
   return account !== null && stringAt(account, 'metadata', 'uid') === uid;
 }
 

@@ -66,18 +66,14 @@ export class TokenSigner {
     const jwt = parseJwt(token);
     if (jwt === null) return null;
     const { header, claims } = jwt;
-    const { iss: issuer, exp: expires, nbf: starts } = claims;
-    const isLegacy = issuer === LEGACY_ISSUER;
-    if (!isLegacy && !this.#issuers.some((one) => one === issuer)) return null;
+    const { iss: issuer } = claims;
+    if (issuer !== LEGACY_ISSUER && !this.#issuers.some((one) => one === issuer)) return null;
     const named = typeof header['kid'] === 'string' ? this.#keys.get(header['kid']) : undefined;
     const keys = header['kid'] === undefined ? [...this.#keys.values()] : [named];
     const isOurs = keys.some(
       (one) => one?.algorithm === header['alg'] && one !== undefined && isSignedBy(jwt, one.key),
     );
-    if (!isOurs) return null;
-    if (isLegacy) return claims;
-    if (typeof expires !== 'number' || expires * 1000 <= nowMs) return null;
-    return typeof starts === 'number' && starts * 1000 > nowMs + SKEW_MS ? null : claims;
+    return isOurs && isInTime(claims, nowMs) ? claims : null;
   }
 
   /** What OpenID discovery says of the issuer; `address` is where this server is reached. */
@@ -100,6 +96,14 @@ export class TokenSigner {
     });
     return { keys };
   }
+}
+
+/** Whether a token with these claims holds now, as far as time goes. */
+export function isInTime(claims: JsonObject, nowMs: number): boolean {
+  const { iss: issuer, exp: expires, nbf: starts } = claims;
+  if (issuer === LEGACY_ISSUER) return true;
+  if (typeof expires !== 'number' || expires * 1000 <= nowMs) return false;
+  return typeof starts !== 'number' || starts * 1000 <= nowMs + SKEW_MS;
 }
 
 /** Throws an Error where the key is of another kind than tokens are signed with. */

@@ -3,22 +3,21 @@
  * Tokens of service accounts are for certain audiences; all others are for this server.
  */
 import { isUnknown, type TokenReader, type Unknown } from '../authentication.ts';
-import {
-  readServiceAccountToken,
-  whyNoAccount,
-  type AccountToken,
-} from '../service-account-tokens.ts';
+import { whyNoAccount, type AccountToken } from '../service-account-tokens.ts';
 import type { TokenSigner } from '../token-signer.ts';
 import type { World } from '../world.ts';
+import { KnownAccounts } from './known-accounts.ts';
 
 export class TokenChain {
   readonly #world: World;
   readonly #signer: TokenSigner | null;
+  readonly #accounts: KnownAccounts | null;
   readonly #readers: readonly TokenReader[];
 
   constructor(world: World, signer: TokenSigner | null, readers: readonly TokenReader[]) {
     this.#world = world;
     this.#signer = signer;
+    this.#accounts = signer === null ? null : new KnownAccounts(world, signer);
     this.#readers = readers;
   }
 
@@ -59,8 +58,7 @@ export class TokenChain {
   };
 
   #account(token: string, asked: readonly string[]): AccountToken | null {
-    if (this.#signer === null) return null;
-    const found = readServiceAccountToken(this.#world, this.#signer, token);
+    const found = this.#accounts?.read(token) ?? null;
     if (found === null) return null;
     const audiences = found.audiences.filter((one) => asked.includes(one));
     return audiences.length === 0 ? null : { ...found, audiences };

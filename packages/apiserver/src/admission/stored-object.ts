@@ -16,15 +16,33 @@ export function pathNameFault(name: string): string {
   return `invalid resource name ${JSON.stringify(name)}: [${faults.join(' ')}]`;
 }
 
-/** The object in version v1 of its group, or null. */
+/** An object that was looked at, as it was then. */
+export interface Seen {
+  readonly key: Buffer;
+  readonly revision: number;
+}
+
+/** The object in version v1 of its group, or null. What is there is added to `seen`. */
 export function readStoredObject(
   world: World,
   group: string,
   plural: string,
   namespace: string,
   name: string,
+  seen: Seen[] | null = null,
 ): JsonObject | null {
   const served = findServed(group, 'v1', plural);
-  if (served === undefined || !world.storage.get(keyOf(served, namespace, name), row)) return null;
+  if (served === undefined) return null;
+  const key = keyOf(served, namespace, name);
+  if (!world.storage.get(key, row)) return null;
+  seen?.push({ key, revision: row.modRevision });
   return decodeRow(served, row, row.modRevision);
+}
+
+/** True as long as nothing of it has changed. */
+export function isAsSeen(world: World, seen: readonly Seen[]): boolean {
+  for (const { key, revision } of seen) {
+    if (!world.storage.get(key, row) || row.modRevision !== revision) return false;
+  }
+  return true;
 }
