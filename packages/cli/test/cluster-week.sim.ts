@@ -37,7 +37,7 @@ async function week(isQuiet: boolean): Promise<readonly string[]> {
   };
   return live({
     ...{ seed, isQuiet, nodes, deeds, lived, deedMs: DEED_MS },
-    renewMs: 300_000,
+    renewMs: 600_000,
     restMs: DAY_MS / 6,
     checkedDeeds: 12,
   });

@@ -1,6 +1,6 @@
 /** PodDisruptionBudgets: their status follows the pods that they select. */
-import type { JsonObject } from '@megaplane/machinery/json-value';
-import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
@@ -40,9 +40,21 @@ export interface DisruptionPartOptions extends PartOptions {
   readonly now: () => string;
 }
 
+/** `isPassing`: asked again, it may be counted. */
+interface Uncounted {
+  readonly ok: false;
+  readonly message: string;
+  readonly isPassing: boolean;
+}
+
 type Counted =
   | { readonly ok: true; readonly counts: BudgetCounts; readonly nextMs: number }
-  | { readonly ok: false; readonly message: string };
+  | Uncounted;
+
+function isFailed(budget: JsonObject | undefined): boolean {
+  const conditions = listAt(budget, 'status', 'conditions');
+  return conditions.some((one) => stringAt(one, 'reason') === 'SyncFailed');
+}
 
 export class DisruptionPart {
   readonly #options: DisruptionPartOptions;
@@ -77,7 +89,14 @@ export class DisruptionPart {
 
   /** Kinds that may control pods beside those that are known here. */
   setResources(found: readonly ApiResource[], isWhole: boolean): void {
-    if (isWhole || this.#resources.length === 0) this.#resources = found;
+    if (!isWhole && this.#resources.length > 0) return;
+    const isSame = equals(found as unknown as JsonValue, this.#resources as unknown as JsonValue);
+    this.#resources = found;
+    if (isSame) return;
+    // Kinds that had no number may have one now.
+    for (const key of this.#budgets.keys()) {
+      if (isFailed(this.#budgets.get(key))) this.#workers.add(key);
+    }
   }
 
   start(): void {
@@ -144,8 +163,10 @@ export class DisruptionPart {
       const text = `Failed to calculate the number of expected pods: ${counted.message}`;
       this.#tell(budget, 'Warning', 'CalculateExpectedPodCountFailed', text);
       const failed = failedStatus(budget, counted.message, now());
-      if (!equals(failed, objectAt(budget, 'status'))) await this.#write(key, budget, failed);
-      return 'retry';
+      const isTold = equals(failed, objectAt(budget, 'status'));
+      const isWritten = isTold || (await this.#write(key, budget, failed));
+      // As upstream: what has no number gets none by asking again. A pod or the budget must change.
+      return isWritten && !counted.isPassing ? 'done' : 'retry';
     }
     if (isUnmanaged) this.#tell(budget, 'Warning', 'UnmanagedPods', unmanagedText(budget));
     const status = budgetStatus(budget, counted.counts, now());
@@ -171,9 +192,11 @@ export class DisruptionPart {
   async #count(budget: JsonObject, before: readonly number[]): Promise<Counted> {
     const { pods, informer } = this.#options.pods;
     const scale = needsScale(budget) ? await this.#scaleOf(before) : before.length;
-    if (typeof scale === 'string') return { ok: false, message: scale };
+    if (typeof scale === 'object') return scale;
     const desired = desiredHealthy(budget, scale);
-    if (desired === undefined) return { ok: false, message: 'invalid value for IntOrString' };
+    if (desired === undefined) {
+      return { ok: false, message: 'invalid value for IntOrString', isPassing: false };
+    }
     const namespace = stringAt(budget, 'metadata', 'namespace');
     // while others were asked pods came and went
     const key = `${namespace}/${stringAt(budget, 'metadata', 'name')}`;
@@ -195,8 +218,8 @@ export class DisruptionPart {
     return { ok: true, counts: { expected: scale, healthy, desired, evicted }, nextMs };
   }
 
-  /** Replicas of all controllers of the pods together, or a text where one has no number. */
-  async #scaleOf(rows: readonly number[]): Promise<number | string> {
+  /** Replicas of all controllers of the pods together, or why one has no number. */
+  async #scaleOf(rows: readonly number[]): Promise<number | Uncounted> {
     const { pods, informer } = this.#options.pods;
     const scales = new Map<string, number>();
     /** By uid of the controller, as rows are others after an answer: a pod of each. */
@@ -207,18 +230,20 @@ export class DisruptionPart {
     }
     for (const [uid, pod] of owned) {
       const scaled = this.#controllerOf(uid) ?? (await this.#foreignScale(uid, pod));
-      if (typeof scaled === 'string') return scaled;
+      if ('ok' in scaled) return scaled;
       scales.set(scaled[0], scaled[1]);
     }
     return [...scales.values()].reduce((sum, replicas) => sum + replicas, 0);
   }
 
-  /** Of a controller of another kind, or a text where it has no number. */
-  async #foreignScale(uid: string, pod: string): Promise<readonly [string, number] | string> {
+  /** Of a controller of another kind, or why it has no number. */
+  async #foreignScale(uid: string, pod: string): Promise<readonly [string, number] | Uncounted> {
     const found = await lookUpScale(this.#options.client, this.#resources, pod, uid);
     if (found.kind === 'scale') return [uid, found.replicas];
-    if (found.kind === 'failed') return found.message;
-    return `found no controllers for pod ${JSON.stringify(pod.split('/')[1] ?? '')}`;
+    if (found.kind === 'failed')
+      return { ok: false, message: found.message, isPassing: found.isPassing };
+    const message = `found no controllers for pod ${JSON.stringify(pod.split('/')[1] ?? '')}`;
+    return { ok: false, message, isPassing: false };
   }
 
   /** Uid and replicas of who controls pods: a ReplicaSet stands for its Deployment. */

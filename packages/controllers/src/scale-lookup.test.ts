@@ -62,6 +62,8 @@ test('a controller without a scale, and one of an unknown kind, are told of', as
   const told = (api: WorkloadApi): string => api.events[0] ?? '';
   const without = await started(false);
   assert.match(told(without), /: rollouts\.example\.com does not implement the scale subresource$/);
+  await without.advance(60_000);
+  assert.equal(without.events.length, 2, 'for the budget and for its status, and never again');
   const unknown = await started(true, 'Nothing');
   assert.match(told(unknown), /: no matches for kind "Nothing" in version "example\.com\/v1"$/);
 });

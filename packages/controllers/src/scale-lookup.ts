@@ -11,7 +11,11 @@ export type FoundScale =
   | { readonly kind: 'scale'; readonly replicas: number }
   /** It is gone, or another has its name. */
   | { readonly kind: 'none' }
-  | { readonly kind: 'failed'; readonly message: string };
+  /** `isPassing`: the server could not say now. */
+  | { readonly kind: 'failed'; readonly message: string; readonly isPassing: boolean };
+
+/** No answer, too many requests, or a fault of the server. */
+const isPassing = (code: number): boolean => code === 0 || code === 429 || code >= 500;
 
 /** Asks for the controller that the pod of a key (`namespace/name`) names now. */
 export async function lookUpScale(
@@ -23,7 +27,7 @@ export async function lookUpScale(
   const pod = await client.request({ method: 'GET', path: podPath(podKey) });
   if (!pod.ok) {
     if (pod.code === 404) return { kind: 'none' };
-    return { kind: 'failed', message: pod.status.message ?? 'no answer' };
+    return failedBy(pod.code, pod.status.message);
   }
   const owner = listAt(pod.object, 'metadata', 'ownerReferences').find(
     (one) => valueAt(one, 'controller') === true && stringAt(one, 'uid') === uid,
@@ -33,7 +37,7 @@ export async function lookUpScale(
   const found = resources.find((one) => groupVersionOf(one) === version && one.kind === kind);
   if (found === undefined) {
     const what = `kind ${JSON.stringify(kind)} in version ${JSON.stringify(version)}`;
-    return { kind: 'failed', message: `no matches for ${what}` };
+    return { kind: 'failed', message: `no matches for ${what}`, isPassing: false };
   }
   const namespace = podKey.slice(0, podKey.indexOf('/'));
   const path = objectPath(found, namespace, stringAt(owner, 'name'));
@@ -43,10 +47,14 @@ export async function lookUpScale(
     return { kind: 'scale', replicas: numberAt(scale.object, 'spec', 'replicas') };
   }
   if (scale.code !== 404) {
-    return { kind: 'failed', message: scale.status.message ?? 'no answer' };
+    return failedBy(scale.code, scale.status.message);
   }
   const self = await client.request({ method: 'GET', path });
   if (!self.ok) return { kind: 'none' };
   const message = `${groupResourceOf(found)} does not implement the scale subresource`;
-  return { kind: 'failed', message };
+  return { kind: 'failed', message, isPassing: false };
+}
+
+function failedBy(code: number, message = 'no answer'): FoundScale {
+  return { kind: 'failed', message, isPassing: isPassing(code) };
 }
