@@ -353,8 +353,28 @@ test('watches beyond what one connection carries open another', () => {
   connections[1]?.opened();
   assert.deepEqual(
     connections.map((each) => each.requests.size),
-    [100, 50],
+    [75, 75],
   );
+});
+
+test('watches leave room for requests, however many they are', () => {
+  const { client, connections, answers, send } = bench();
+  client.stream('/watch', sinkOf([]));
+  connections[0]?.opened();
+  for (let i = 0; i < 5000; i++) {
+    client.stream('/watch', sinkOf([]));
+    connections.at(-1)?.opened();
+  }
+  const open = connections.reduce((sum, { requests }) => sum + requests.size, 0);
+  assert.equal(open, 5001);
+  for (let round = 0; round < 10; round++) {
+    for (let i = 0; i < 5; i++) send('/a');
+    for (const request of connections[0]!.requests) {
+      if (request.path === '/prefix/a') request.answer(200);
+    }
+  }
+  assert.equal(answers.length, 50);
+  assert.equal(connections[0]!.requests.size, 75);
 });
 
 test('a server that drains keeps its requests, and new ones go over a new connection', () => {

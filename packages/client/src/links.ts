@@ -9,8 +9,13 @@ import type { ClientConnection } from '@megaplane/wire/client';
 import { Backoff } from './backoff.ts';
 import type { ClientMetrics, Timers } from './client.ts';
 
-/** Connections that are added when watches take up all streams that the server allows. */
-const EXTRA_LINKS_MAX = 30;
+/**
+ * Connections that are added when watches take up the streams that the server allows: 50,000
+ * watches with 100 on each, as upstream's server has it.
+ */
+const EXTRA_LINKS_MAX = 500;
+/** Streams that watches leave free on each of the first connections: requests need them. */
+const REQUEST_STREAMS_MIN = 25;
 const BACKOFF = { baseMs: 50, capMs: 1500, jitter: 0.5, resetMs: 60_000 };
 
 interface LinksOptions {
@@ -65,17 +70,25 @@ export class Links {
   /** The open connection with the most room, or null; then `onRoom` or `onFailure` will tell. */
   pick(isStream: boolean): ClientConnection | null {
     if (this.#isClosed) return null;
+    const { count, isSerial } = this.#options;
+    const reserve = isStream && !isSerial ? REQUEST_STREAMS_MIN : 0;
     let best: ClientConnection | null = null;
+    let bestRoom = 0;
     let openCount = 0;
-    for (const link of this.#links) {
+    for (const [index, link] of this.#links.entries()) {
+      const isExtra = index >= count;
+      // what was added carries watches, and requests only when nothing else does
+      if (isExtra && best !== null && !isStream && !isSerial) break;
       if (link.state.kind === 'idle') this.#dial(link);
       if (link.state.kind !== 'open') continue;
       openCount++;
       const { connection } = link.state;
-      if (connection.capacity <= 0) continue;
-      if (best === null || connection.capacity > best.capacity) best = connection;
+      const room = connection.capacity - (isExtra ? 0 : reserve);
+      if (room <= bestRoom) continue;
+      best = connection;
+      bestRoom = room;
     }
-    const mayAdd = isStream || this.#options.isSerial;
+    const mayAdd = isStream || isSerial;
     if (best === null && mayAdd && openCount === this.#links.length) this.#addExtra();
     return best;
   }
