@@ -1,6 +1,6 @@
 /** PATCH: the body as a change of the stored object. */
 import { goJson } from '@megaplane/machinery/custom/go-texts';
-import { objectAt } from '@megaplane/machinery/json';
+import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
   applyPatch,
@@ -145,6 +145,10 @@ export function resultForm(
   const isTyped = isBuiltIn && patch.kind !== 'strategic';
   const fault = isTyped ? patchedKindFault(patched, { apiVersion, kind }) : '';
   if (fault !== '') return failed(patchResultInvalid(result.shown(), fault));
+  if (!isBuiltIn && stringAt(patched, 'kind') === '') {
+    const shown = result.shown();
+    return failed(patchResultInvalid(shown, `Object 'Kind' is missing in '${shown}'`));
+  }
   const isUnversioned = isTyped && lacksVersion(patched);
   const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
   const numbers = patchedNumbers(patch, object);

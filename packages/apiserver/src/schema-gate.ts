@@ -65,7 +65,8 @@ export function typeOf({ resource }: Formed): Type | undefined {
 /** The kind that refusals of an object name: custom resources may say to be of another. */
 export function faultyKind(served: Served, object: JsonObject): Qualified {
   if (served.custom === null) return served.kind;
-  const [group = ''] = stringAt(object, 'apiVersion').split('/');
+  const apiVersion = stringAt(object, 'apiVersion');
+  const group = apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
   return { group, name: stringAt(object, 'kind') };
 }
 

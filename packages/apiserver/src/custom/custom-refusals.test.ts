@@ -92,6 +92,13 @@ test('what a patch makes is shown whole and sorted where it is refused', () => {
     patch({ apiVersion: 'x/v1' }),
     '422 Widget.x "w" is invalid: apiVersion: Invalid value: "x/v1": must be example.com/v1',
   );
+  assert.equal(
+    patch({ apiVersion: 'v9' }),
+    '422 Widget "w" is invalid: apiVersion: Invalid value: "v9": must be example.com/v1',
+  );
+  const nameless = patch({ kind: null });
+  assert.match(nameless, /^422 {2}"" is invalid: patch: Invalid value: "\{\\"apiVersion\\"/);
+  assert.match(nameless, /: Object 'Kind' is missing in '\{"apiVersion":"example\.com\/v1",/);
   assert.equal(patch(null), '400 Invalid JSON Patch');
 });
 
