@@ -1,12 +1,14 @@
 /**
- * The whole check, in the order of cost: types, lint, format, unused code, tests.
+ * The whole check: types, lint, format and unused code beside each other, then tests.
  *
  * `npm test` runs all of it and ends with the count of the tests; `npm run check` leaves the tests
  * out. Arguments that are paths run only those test files.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 
 const ROOT = join(import.meta.dirname, '..');
 const TEST_FILES = [
@@ -34,38 +36,39 @@ const CHECKS: readonly Step[] = [
   { name: 'unused code', command: ['knip', '--no-progress'] },
 ];
 
-function run(step: Step): boolean {
+const ENV = {
+  ...process.env,
+  PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH']}`,
+  // each test file is a process: they share what was compiled, which is a quarter of their time
+  // and most of what a kubectl of a tenth of a second computes is collecting garbage
+  GOGC: '400',
+  NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/compile'),
+};
+
+/** Says how it went, and all that it wrote if it failed. */
+async function check({ name, command: [program = '', ...args] }: Step): Promise<boolean> {
   const startMs = performance.now();
-  const [program = '', ...args] = step.command;
-  const path = program === 'node' ? process.execPath : join(ROOT, 'node_modules/.bin', program);
-  const env = {
-    ...process.env,
-    PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH']}`,
-    // each test file is a process: they share what was compiled, which is a quarter of their time
-    // and most of what a kubectl of a tenth of a second computes is collecting garbage
-    GOGC: '400',
-    NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/compile'),
-  };
-  const isTest = step.name === 'tests';
-  const result = spawnSync(path, args, { cwd: ROOT, env, stdio: isTest ? 'inherit' : 'pipe' });
+  const child = spawn(join(ROOT, 'node_modules/.bin', program), args, { cwd: ROOT, env: ENV });
+  const [out, err, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
-  if (!isTest) {
-    process.stdout.write(
-      `${step.name}: ${result.status === 0 ? 'ok' : 'FAILED'} in ${seconds} s\n`,
-    );
-    if (result.status !== 0)
-      process.stdout.write(`${String(result.stdout)}${String(result.stderr)}`);
-  }
-  return result.status === 0;
+  const isGood = code === 0;
+  process.stdout.write(`${name}: ${isGood ? 'ok' : 'FAILED'} in ${seconds} s\n`);
+  if (!isGood) process.stdout.write(`${out}${err}`);
+  return isGood;
 }
 
-function testStep(named: readonly string[]): Step {
+function test(named: readonly string[]): boolean {
   const files = named.length > 0 ? named : inProcesses(globSync(TEST_FILES, { cwd: ROOT }).sort());
   const reporter = `--test-reporter=${join(ROOT, 'tools/reporter.ts')}`;
   // most of what tests make is garbage soon: a fifth of their time was moving what is young
   const heap = '--max-semi-space-size=64';
   const flags = [heap, '--test', '--test-concurrency=3', '--test-timeout=120000', reporter];
-  return { name: 'tests', command: ['node', ...flags, ...files] };
+  const options = { cwd: ROOT, env: ENV, stdio: 'inherit' } as const;
+  return spawnSync(process.execPath, [...flags, ...files], options).status === 0;
 }
 
 /**
@@ -99,7 +102,6 @@ function inProcesses(files: readonly string[]): string[] {
 
 const args = process.argv.slice(2);
 const named = args.filter((arg) => !arg.startsWith('-'));
-let isGood = true;
-if (named.length === 0) for (const step of CHECKS) isGood = run(step) && isGood;
-if (!args.includes('--no-tests')) isGood = run(testStep(named)) && isGood;
-process.exitCode = isGood ? 0 : 1;
+const checks = named.length > 0 ? [] : await Promise.all(CHECKS.map(check));
+const isTested = args.includes('--no-tests') || test(named);
+process.exitCode = isTested && checks.every(Boolean) ? 0 : 1;
