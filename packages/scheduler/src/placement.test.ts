@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import { Cluster } from './cluster.ts';
-import { Evaluator } from './evaluator.ts';
+import { Evaluator, type Decision } from './evaluator.ts';
 import type { KubeObject, PodObject } from './objects.ts';
 import { PodInfo } from './pod-info.ts';
 import { COMPATIBILITY, createProfile, type Profile } from './profile.ts';
+import type { Reservation } from './reservation.ts';
 import { RandomWorkload, type Mix } from './random-workload.sim.ts';
 import type { Attempt } from './attempt.ts';
 import { SchedulerCore } from './scheduler-core.ts';
@@ -50,6 +51,11 @@ class Pair {
   preempted = 0;
   #pods = 0;
   #nodes = 0;
+  #versions = 0;
+  readonly #hasVolumes: boolean;
+  /** Decisions that the index made, and that ask for more than a binding. */
+  reserved = 0;
+  #evaluated = 0;
   readonly nodeNames: string[] = [];
   readonly placed: { id: number; pod: PodObject }[] = [];
   readonly pending = new Map<number, PodObject>();
@@ -59,6 +65,7 @@ class Pair {
   constructor(seed: number, mix: Mix) {
     this.random = new Random(seed);
     this.draw = new RandomWorkload(this.random, mix);
+    this.#hasVolumes = mix.volumes !== undefined;
     // Half of the time classes are searched for before they get an index, as in large clusters.
     const searchedNodesMin = seed % 2 === 0 ? 1_000_000 : 0;
     const keyOf = (id: number): string => this.keys.get(id) ?? '';
@@ -72,7 +79,9 @@ class Pair {
     for (let i = 0; i < 8; i++) this.addNode();
   }
 
-  object(object: KubeObject): void {
+  object(drawn: KubeObject): void {
+    const metadata = { ...drawn.metadata, resourceVersion: String(++this.#versions) };
+    const object = { ...drawn, metadata };
     this.cluster.apply(object);
     this.core.objectSeen(object.kind ?? '', object, this.nowMs);
   }
@@ -91,6 +100,8 @@ class Pair {
 
   churn(): void {
     const { draw } = this;
+    for (let i = 0; this.#hasVolumes && i < 4; i++) this.object(draw.claim());
+    if (this.#hasVolumes && draw.chance(0.1)) this.object(draw.of(draw.making()));
     const roll = this.random.next();
     if (roll < 0.04 && this.nodeNames.length < NODES_MAX) this.addNode();
     else if (roll < 0.07 && this.nodeNames.length > 5) this.#removeNode();
@@ -180,6 +191,7 @@ class Pair {
   decide(): number {
     this.core.tick(this.nowMs);
     for (let tries = 0; ; tries++) {
+      this.#evaluated = this.core.placement.metrics.evaluated;
       const attempt = this.core.attempt(this.nowMs);
       if (attempt === null) return tries;
       this.#compare(attempt);
@@ -212,6 +224,7 @@ class Pair {
       const name = core.nodes.nameOf(attempt.node);
       const isBest = want.kind === 'placed' && want.best.includes(name);
       if (!isBest) assert.fail(`${name} for ${text()} instead of ${JSON.stringify(want)}`);
+      this.#reserve(attempt.reservations, want, name);
       return this.#bind(id, pod, name);
     }
     if (want.kind !== 'failed') assert.fail(text());
@@ -228,6 +241,21 @@ class Pair {
     if (nomination === null || this.draw.chance(0.3)) return this.#giveUp(id);
     this.nominated.set(id, core.nodes.nameOf(nomination.node));
     for (const victim of nomination.victims) this.#evict(victim);
+  }
+
+  /** What is to be done first is the same, and is done. */
+  #reserve(reservations: readonly Reservation[], want: Decision, name: string): void {
+    assert(want.kind === 'placed');
+    const node = this.cluster.node(name);
+    const wanted = node === undefined ? [] : want.cycle.reserve(node);
+    assert(Array.isArray(wanted));
+    const known = ({ plugin, assumed, timeoutMs }: Reservation): object => {
+      return { plugin, assumed, timeoutMs };
+    };
+    assert.deepEqual(reservations.map(known), wanted.map(known));
+    const { evaluated } = this.core.placement.metrics;
+    if (reservations.length > 0 && evaluated === this.#evaluated) this.reserved++;
+    for (const object of reservations.flatMap(({ assumed }) => assumed)) this.object(object);
   }
 
   #bind(id: number, { metadata, spec }: PodObject, nodeName: string): void {
@@ -248,6 +276,7 @@ for (const [name, mix] of Object.entries(MIXES)) {
     const decisions = mix.volumes === undefined ? DECISIONS : DECISIONS / 5;
     let indexed = 0;
     let preempted = 0;
+    let reserved = 0;
     for (let seed = 1; seed <= SEEDS; seed++) {
       const pair = new Pair(seed, mix);
       for (let tries = 0; tries < decisions / SEEDS;) {
@@ -258,9 +287,11 @@ for (const [name, mix] of Object.entries(MIXES)) {
       }
       const { metrics } = pair.core.placement;
       preempted += pair.preempted;
+      reserved += pair.reserved;
       indexed += metrics.indexed + metrics.searched + metrics.scanned;
     }
     if (mix.priorities > 0.5) assert(preempted > decisions / 100, `${preempted} preempted`);
+    if (mix.volumes !== undefined) assert(reserved > decisions / 20, `${reserved} reserved`);
     assert(indexed > decisions / 4, `${indexed} of ${decisions} were not evaluated in full`);
   });
 }

@@ -43,6 +43,7 @@ import type { Reservation } from './reservation.ts';
 import type { TermWatch } from './term-watch.ts';
 import { TieWalk } from './tie-walk.ts';
 import { VolumeGate } from './volume-gate.ts';
+import type { ClaimObject } from './volumes.ts';
 
 export interface ActiveProfile {
   readonly profile: Profile;
@@ -87,6 +88,8 @@ interface Task {
   readonly hasRivals: boolean;
   /** Nodes that the pod's volumes keep it from; null: it has none. */
   readonly withoutRoom: ReadonlySet<number> | null;
+  /** Claims for which volumes are to be made where the pod goes. */
+  readonly delayed: readonly ClaimObject[];
 }
 
 /** No node: full evaluation must decide. */
@@ -190,7 +193,10 @@ export class Placement {
     if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
       this.#check(id, node, profile);
     }
-    return devices === null || node < 0 ? node : this.#reserveDevices(id, node, profile);
+    if (node < 0) return node;
+    const { delayed } = task;
+    if (delayed.length > 0) this.reservations = this.#volumes.reserve(node, delayed, profile);
+    return devices === null ? node : this.#reserveDevices(id, node, profile);
   }
 
   #reserveDevices(id: number, node: number, profile: Profile): number {
@@ -239,7 +245,8 @@ export class Placement {
       if (node >= 0 && nodes.isPresent(node)) own = node;
       hasRivals = nominator.hasRivals(id, podClass.priority);
     }
-    const task = { id, podClass, profile, fast, constraints, own, hasRivals, withoutRoom: null };
+    const plain = { withoutRoom: null, delayed: [] };
+    const task = { id, podClass, profile, fast, constraints, own, hasRivals, ...plain };
     if (podClass.claims.length === 0 && podClass.exotic !== ONLY_CLAIMS) return task;
     // Volumes of pods that wait for a node count there too.
     return own >= 0 || hasRivals ? null : this.#withClaims(task);
@@ -248,7 +255,7 @@ export class Placement {
   /** With what claims for volumes and devices say; null: full evaluation must tell. */
   #withClaims(task: Task): Task | null {
     const { id, profile } = task;
-    let { podClass, withoutRoom } = task;
+    let { podClass, withoutRoom, delayed } = task;
     if (podClass.exotic === ONLY_CLAIMS) {
       const claiming = this.#devices.say(id, podClass, profile);
       if (claiming === null) return null;
@@ -257,9 +264,11 @@ export class Placement {
     if (podClass.claims.length > 0) {
       const said = this.#volumes.say(id, podClass, profile);
       if (said === null) return null;
-      ({ podClass, excluded: withoutRoom } = said);
+      ({ podClass, excluded: withoutRoom, delayed } = said);
     }
-    return { ...task, podClass, withoutRoom };
+    // Of two sorts of promises the evaluator tells which is asked for first.
+    if (delayed.length > 0 && podClass.devices !== null) return null;
+    return { ...task, podClass, withoutRoom, delayed };
   }
 
   /** A pod that names its nodes, as those of daemons do: no other node is looked at. */

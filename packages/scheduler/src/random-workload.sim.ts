@@ -24,6 +24,7 @@ export interface Mix {
 
 const CLAIMS = 8;
 const DISKS = 'disk.example.com';
+const SPACE = 'space.example.com';
 
 export class RandomWorkload {
   readonly #random: Random;
@@ -97,9 +98,45 @@ export class RandomWorkload {
     ];
   }
 
+  /** A claim, with a volume or without. */
+  claim(): KubeObject {
+    const namespace = this.of(['n1', 'n2']);
+    const index = this.#random.below(CLAIMS);
+    return this.#claim(`c${index}`, namespace, this.chance(0.5) ? `${namespace}-v${index}` : '');
+  }
+
+  /** How volumes are made, and where there is space for them. */
+  making(): KubeObject[] {
+    const late = { provisioner: DISKS, volumeBindingMode: 'WaitForFirstConsumer' };
+    const expression = { key: this.of([ZONE, ZONE, HOST]), values: ['za', 'n1', 'n2', 'n3'] };
+    const classes: Readonly<Record<string, object>> = {
+      late,
+      zoned: { ...late, allowedTopologies: [{ matchLabelExpressions: [expression] }] },
+      counted: { ...late, provisioner: SPACE },
+      static: { ...late, provisioner: 'kubernetes.io/no-provisioner' },
+      now: { provisioner: DISKS },
+    };
+    const named = (kind: string, name: string, rest: object): KubeObject => {
+      return { kind, metadata: { name }, ...rest };
+    };
+    const found = Object.entries(classes).map(([name, rest]) => named('StorageClass', name, rest));
+    found.push(named('CSIDriver', SPACE, { spec: { storageCapacity: this.chance(0.9) } }));
+    for (let index = 0; index < 4; index++) {
+      const matchLabels = this.of([{ [ZONE]: 'za' }, { [HOST]: 'n2' }, { disk: 'ssd' }]);
+      const capacity = this.of(['2Gi', '20Gi']);
+      const rest = { storageClassName: 'counted', capacity, nodeTopology: { matchLabels } };
+      found.push(named('CSIStorageCapacity', `space-${index}`, rest));
+    }
+    if (this.chance(0.7)) return found;
+    const storageClassName = this.of(['late', 'static']);
+    const open = { storageClassName, capacity: { storage: '5Gi' }, accessModes: ['ReadWriteMany'] };
+    found.push(named('PersistentVolume', 'open', { spec: open, status: { phase: 'Available' } }));
+    return found;
+  }
+
   /** Claims, nearly all with a volume, and how many volumes nodes can have. */
   #storage(): KubeObject[] {
-    const found: KubeObject[] = [];
+    const found = this.making();
     for (let index = 0; index < CLAIMS; index++) {
       for (const namespace of ['n1', 'n2']) {
         const name = `${namespace}-v${index}`;
@@ -129,10 +166,13 @@ export class RandomWorkload {
     const annotations = isBound ? { 'pv.kubernetes.io/bind-completed': 'yes' } : {};
     const accessModes = [this.chance(0.95) ? 'ReadWriteMany' : 'ReadWriteOncePod'];
     const metadata = { name, namespace, annotations };
+    const storageClassName = this.of(['late', 'late', 'zoned', 'counted', 'static', 'now', '']);
+    const resources = { requests: { storage: this.of(['1Gi', '4Gi']) } };
+    const free = isBound ? {} : { storageClassName, resources };
     return {
       kind: 'PersistentVolumeClaim',
       metadata,
-      spec: { accessModes, volumeName },
+      spec: { accessModes, volumeName, ...free },
     } as KubeObject;
   }
 

@@ -162,6 +162,33 @@ test('a provisioner that gives up is heard', () => {
   );
 });
 
+test('where volumes are yet to be made, the index follows what classes and drivers say', () => {
+  const core = machine(PROVISIONED, claim({}), claim({}, { name: 'd' }), claim({}, { name: 'e' }));
+  const seen = (object: object): void => core.objectSeen('StorageClass', object as KubeObject, 0);
+  const only = (zone: string): object => {
+    const matchLabelExpressions = [{ key: 'zone', values: [zone] }];
+    return { ...PROVISIONED, allowedTopologies: [{ matchLabelExpressions }] };
+  };
+  const nodes: string[] = [];
+  for (const [id, zone] of ['a', 'b', 'a'].entries()) {
+    seen(only(zone));
+    see(core, id, 'cde'[id]);
+    const attempt = core.attempt(0);
+    assert(attempt?.kind === 'bind');
+    assert.equal(attempt.reservations.length, 1);
+    nodes.push(core.nodes.nameOf(attempt.node));
+  }
+  assert.deepEqual(nodes, ['na', 'nb', 'na']);
+  assert.equal(core.placement.metrics.evaluated, 0);
+  // A volume that is there already is not for the index.
+  core.objectSeen('PersistentVolume', volume('v', 'b', '2Gi') as KubeObject, 0);
+  core.objectSeen('PersistentVolumeClaim', claim({}, { name: 'f' }) as KubeObject, 0);
+  see(core, 3, 'f');
+  const last = core.attempt(0);
+  assert(last?.kind === 'bind');
+  assert.equal(core.placement.metrics.evaluated, 1);
+});
+
 test('where storage is counted, a node without enough of it is left out', () => {
   const driver = { kind: 'CSIDriver', metadata: { name: 'csi.example' } };
   const space = (name: string, zone: string, capacity: string): object => ({

@@ -3,7 +3,7 @@ import type { KubeObject, LabelSelectorObject } from '../objects.ts';
 import { selectorOf, selects, type PodInfo } from '../pod-info.ts';
 import { SKIP, unresolvable } from '../plugin.ts';
 import type { Filter, Plugin, PreFilterOutcome, Rejection } from '../plugin.ts';
-import type { Reservation } from '../reservation.ts';
+import type { KnownObjects, Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { ClaimObject, StorageClassObject, VolumeObject } from '../volumes.ts';
 import { MatchingVolumes } from '../volume-matching.ts';
@@ -35,7 +35,8 @@ const UNREACHABLE = "node(s) didn't match PersistentVolume's node affinity";
 const NONE_AVAILABLE = "node(s) didn't find available persistent volumes to bind";
 const NO_SPACE = 'node(s) did not have enough free storage';
 const MISSING = 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)';
-const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
+/** Of volumes that nobody makes. */
+export const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
 
 interface Claims {
   readonly bound: ClaimObject[];
@@ -84,22 +85,33 @@ function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | Rejection | string
   return isWaiting ? 'pod has unbound immediate PersistentVolumeClaims' : claims;
 }
 
-function isAllowed({ allowedTopologies = [] }: StorageClassObject, node: NodeInfo): boolean {
+type Labelled = Pick<NodeInfo, 'labels'>;
+
+function isAllowed({ allowedTopologies = [] }: StorageClassObject, node: Labelled): boolean {
   if (allowedTopologies.length === 0) return true;
   return allowedTopologies.some(({ matchLabelExpressions = [] }) =>
     matchLabelExpressions.every(({ key, values }) => values.includes(node.labels[key] ?? '')),
   );
 }
 
+/** Whether it matters how much space the driver of a class tells of. */
+export function tellsSpace(
+  { provisioner = '' }: StorageClassObject,
+  objects: Pick<Snapshot, 'object'>,
+): boolean {
+  const driver: CsiDriverObject | undefined = objects.object('CSIDriver', provisioner);
+  return driver?.spec?.storageCapacity === true;
+}
+
 /** Whether a driver that tells its free space has enough of it for a claim. */
 function hasSpace(
   claim: ClaimObject,
-  { metadata, provisioner = '' }: StorageClassObject,
-  node: NodeInfo,
-  snapshot: Snapshot,
+  storageClass: StorageClassObject,
+  node: Labelled,
+  snapshot: KnownObjects,
 ): boolean {
-  const driver: CsiDriverObject | undefined = snapshot.object('CSIDriver', provisioner);
-  if (driver?.spec?.storageCapacity !== true) return true;
+  if (!tellsSpace(storageClass, snapshot)) return true;
+  const { metadata } = storageClass;
   for (const space of snapshot.objects('CSIStorageCapacity') as Iterable<CapacityObject>) {
     const limit = space.maximumVolumeSize ?? space.capacity;
     if (space.storageClassName !== metadata.name || limit === undefined) continue;
@@ -196,10 +208,10 @@ function bySize(left: ClaimObject, right: ClaimObject): number {
 }
 
 /** Why a volume for a claim cannot be made for a node; null if it can be. */
-function provisioningProblem(
+export function provisioningProblem(
   claim: ClaimObject,
-  node: NodeInfo,
-  snapshot: Snapshot,
+  node: Labelled,
+  snapshot: KnownObjects,
 ): Rejection | null {
   const name = classNameOf(claim);
   const storageClass: StorageClassObject | undefined = snapshot.object('StorageClass', name);
@@ -226,6 +238,12 @@ export class VolumeBinding implements Plugin {
 
   constructor(args: VolumeBindingArgs) {
     this.#timeoutMs = (args.bindTimeoutSeconds ?? BIND_TIMEOUT_SECONDS) * 1000;
+  }
+
+  /** What is to be done for a pod whose claims all get new volumes. */
+  provision(claims: readonly ClaimObject[], node: NodeInfo): Reservation | null {
+    const provisions = claims.toSorted(bySize);
+    return volumeReservation({ matches: [], provisions }, node, this.#timeoutMs);
   }
 
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
