@@ -276,35 +276,32 @@ export class TxnRunner {
     }
   }
 
-  /** Third pass: first all puts, then all ranges. Null when the operations cannot fail. */
+  /** Third pass: null when the operations cannot fail, else what fails first. */
   check(start: number, end: number): EtcdFailure | null {
     this.#turn = 0;
-    const failure = this.#check(start, end, 0, OP_PUT);
-    if (failure !== null) return failure;
-    this.#turn = 0;
-    return this.#check(start, end, 0, OP_RANGE);
+    return this.#check(start, end, 0);
   }
 
-  #check(start: number, end: number, depth: number, kind: number): EtcdFailure | null {
+  #check(start: number, end: number, depth: number): EtcdFailure | null {
     const branch = this.#chosen[this.#turn++];
     const walker = this.#walker(depth).reset(this.#bytes, start, end);
     while (walker.next()) {
       walker.skip();
       if (walker.field !== branch || walker.wireType !== WIRE_BYTES) continue;
       this.#readOp(walker.chunkStart, walker.chunkEnd);
-      const failure = this.#checkOp(depth, kind);
+      const failure = this.#checkOp(depth);
       if (failure !== null) return failure;
     }
     return null;
   }
 
-  #checkOp(depth: number, kind: number): EtcdFailure | null {
-    if (this.#op === OP_TXN) return this.#check(this.#opAt, this.#opTo, depth + 1, kind);
-    if (this.#op !== kind) return null;
-    if (kind === OP_PUT) {
+  #checkOp(depth: number): EtcdFailure | null {
+    if (this.#op === OP_TXN) return this.#check(this.#opAt, this.#opTo, depth + 1);
+    if (this.#op === OP_PUT) {
       this.#put.decode(this.#bytes, this.#opAt, this.#opTo);
       return this.#put.checkInTxn(this.#context);
     }
+    if (this.#op !== OP_RANGE) return null;
     const range = this.#range;
     range.decode(this.#bytes, this.#opAt, this.#opTo);
     const { revision } = range;
