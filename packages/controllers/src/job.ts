@@ -151,7 +151,7 @@ class Plan {
     const failure = findCondition(this.#conditions, 'FailureTarget');
     this.#noteSuccess();
     if (failure !== undefined) this.#fail = active.map((pod) => pod.name);
-    else if (this.#policySuccess() !== undefined) this.#dropAll(active);
+    else if (this.#policySuccess() !== undefined) this.#drop = active.map((pod) => pod.name);
     else if (!this.#isGoing && isSuspended) this.#suspend(active);
     else if (!this.#isGoing) this.#run(active);
     this.#finish(active, failure);
@@ -184,9 +184,8 @@ class Plan {
       }
       // Whoever still ran when the policy was met is let go, and has not failed.
       if (isWon && pod.phase === 'active') {
-        if (!pod.isTracked || !pod.isDeleting) continue;
-        this.#untrack.push(pod.name);
-        this.#countLeft(pod);
+        // As the policy is met, neither the pod that goes nor its index has failed.
+        if (pod.isTracked && pod.isDeleting) this.#untrack.push(pod.name);
         continue;
       }
       if (!pod.isTracked || (pod.phase !== 'succeeded' && !this.#hasFailed(pod))) continue;
@@ -230,16 +229,6 @@ class Plan {
       this.#policyFailure = { reason: 'PodFailurePolicy', message: pod.verdict?.message ?? '' };
     }
     this.#countFailedIndex(pod, action);
-  }
-
-  #dropAll(active: readonly JobPod[]): void {
-    this.#drop = active.map((pod) => pod.name);
-    for (const pod of active) this.#countLeft(pod);
-  }
-
-  /** A pod that goes as the policy is met has not failed; where pods that go do, its index has. */
-  #countLeft(pod: JobPod): void {
-    if (!this.#isPatient) this.#countFailedIndex(pod, 'Count');
   }
 
   #countFailedIndex(pod: JobPod, action: string): void {
