@@ -117,11 +117,12 @@ export class Arenas {
   /** How many blocks were dropped since it was made to look for them. */
   #droppedFresh = 0;
   #settlePauseMs: number = SETTLE_MS_MIN;
-  #settledMs = 0;
+  /** Here and below not 0: a fraction where whole numbers were costs all code that is compiled. */
+  #settledMs = -Infinity;
   /** How many arenas were begun, and what that was when it was looked at, and since when. */
   #begun = 0;
   #begunSeen = 0;
-  #quietSinceMs = 0;
+  #quietSinceMs = -Infinity;
   #hasSpares = false;
   /** For the shell: without one, memory is touched as records are written. */
   warmer: Warmer | null = null;

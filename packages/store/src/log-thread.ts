@@ -69,7 +69,7 @@ const HERE_REST_MS = 1000;
 class RealThread implements LogThread {
   readonly #words: Int32Array;
   readonly #times: DiskTimes;
-  #restUntilMs = 0;
+  #restUntilMs = -Infinity;
   readonly #worker: Worker;
 
   constructor(start: WorkerStart, onNews: (news: WorkerNews) => void) {

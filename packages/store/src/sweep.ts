@@ -40,16 +40,16 @@ export class Sweep {
   readonly #candidates: Map<number, number> = new Map();
   #nowMs = 0;
   /** When the next one may be emptied that waited for its records to be replaced. */
-  #nextMs = 0;
-  /** When the compaction was first seen that is being worked on, -1 when none is. */
-  #compactingMs = -1;
+  #nextMs = -Infinity;
+  /** When the compaction was first seen that is being worked on, -Infinity when none is. */
+  #compactingMs = -Infinity;
   #isAsked = false;
   /** Compactions, from the first slice to the last. */
   readonly compactions: BoundedHistogram = new BoundedHistogram(COMPACTION_BOUNDS_MS);
   /** Slices with something to do; whoever calls `step` has the clock. */
   readonly slices: BoundedHistogram = new BoundedHistogram(SLICE_BOUNDS_MS);
-  /** When the last compaction was done, 0 before the first. */
-  compactedMs = 0;
+  /** When the last compaction was done, -Infinity before the first. */
+  compactedMs: number = -Infinity;
   /** Versions that were dropped. */
   dropped = 0;
   /** The arena that is being emptied, 0 when none is, and how far. */
@@ -123,7 +123,7 @@ export class Sweep {
     this.#isAsked = false;
     if (this.#compactingMs < 0 || this.isBehind) return;
     this.compactions.record(this.#nowMs - this.#compactingMs);
-    this.#compactingMs = -1;
+    this.#compactingMs = -Infinity;
     this.compactedMs = this.#nowMs;
   }
 

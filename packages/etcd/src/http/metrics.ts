@@ -149,7 +149,7 @@ function mvcc(out: Exposition, { context, watches, methods }: MetricSources): vo
 function compactions(out: Exposition, { context }: MetricSources, startSeconds: number): void {
   const { compactions: whole, slices, compactedMs, dropped } = context.store.sweep;
   const name = 'etcd_debugging_mvcc_db_compaction';
-  const lastSeconds = compactedMs === 0 ? 0 : startSeconds + compactedMs / 1000;
+  const lastSeconds = compactedMs < 0 ? 0 : startSeconds + compactedMs / 1000;
   out.gauge(`${name}_last`, 'When the last one was done, seconds since 1970.', lastSeconds);
   out.counter(`${name}_keys_total`, 'Versions dropped.', dropped);
   out.histogram(`${name}_pause_duration_milliseconds`, 'Slices of compactions.', slices);
