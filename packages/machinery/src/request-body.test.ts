@@ -234,3 +234,15 @@ test('claims of a StatefulSet say what they are, and nothing else within an obje
     ['duplicate field "spec.volumeClaimTemplates[0].kind"'],
   );
 });
+
+test('of several wrong fields the one that was written first is told, as Go reads them', () => {
+  const deployment = { apiVersion: 'apps/v1', kind: 'Deployment' };
+  const fault = (text: string): string => message(text, deployment).replace(/^.*Deployment: /, '');
+  const paused = /number into Go struct field DeploymentSpec\.spec\.paused of type bool$/;
+  assert.match(fault('{"spec":{"paused":1,"replicas":"a"},"metadata":{"name":5}}'), paused);
+  const replicas = /string into Go struct field DeploymentSpec\.spec\.replicas of type int32$/;
+  assert.match(fault('{"spec":{"replicas":"a","paused":1}}'), replicas);
+  // what ends the reading counts, whatever was wrong before
+  const times = '"metadata":{"deletionTimestamp":"b","creationTimestamp":"a"}';
+  assert.match(fault(`{"spec":{"paused":1},${times}}`), /^parsing time "b"/);
+});

@@ -65,7 +65,7 @@ export function decodeJsonBody(
   if (type === undefined) {
     return { ok: false, message: unhandled(found, expected, unregistered(found)) };
   }
-  const fitted = fitObject(type, value ?? {}, true, parsed?.numbers, hasVoids);
+  const fitted = fitObject(type, value ?? {}, true, parsed?.numbers, hasVoids, true);
   if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
   const object = withKind(fitted.object, found);
   if (!isStrict || fitted.members === members) {

@@ -28,7 +28,8 @@ const INT32_MAX = 2147483647;
 /**
  * Fits `value` to `type`. With `isRoot` the members `kind` and `apiVersion` belong to it, and come
  * first. `numbers` tells how its unusual numbers were written, where that counts. With `hasVoids`
- * empty lists and maps stay, and mark the object (`voids.ts`).
+ * empty lists and maps stay, and mark the object (`voids.ts`). With `isSent` the members of `value`
+ * are in the order in which a client wrote them.
  */
 export function fitObject(
   type: Type,
@@ -36,15 +37,22 @@ export function fitObject(
   isRoot: boolean,
   numbers?: WrittenNumbers,
   hasVoids = false,
+  isSent = false,
 ): Fitted {
-  const fitting = new Fitting(numbers, hasVoids);
+  const fitting = new Fitting(numbers, hasVoids, false);
   if (!isObject(value)) {
     const found = wordOf(value);
     const message = `json: cannot unmarshal ${found} into Go value of type ${type.goType}`;
     return { ok: false, message };
   }
   const object = fitting.object(type, value, isRoot);
-  if (fitting.failure !== '') return { ok: false, message: fitting.failure };
+  if (fitting.failure !== '') {
+    if (!isSent) return { ok: false, message: fitting.failure };
+    // which of several faults is told depends on what was written first
+    const reading = new Fitting(numbers, hasVoids, true);
+    reading.object(type, value, isRoot);
+    return { ok: false, message: reading.failure };
+  }
   if (fitting.voids > 0) markVoids(object);
   return { ok: true, object, members: fitting.members };
 }
@@ -79,9 +87,12 @@ class Fitting {
   #written: string | undefined;
 
   readonly #hasVoids: boolean;
+  /** Members are read as they are written, not by the type. */
+  readonly #isInOrder: boolean;
 
-  constructor(numbers: WrittenNumbers | undefined, hasVoids: boolean) {
+  constructor(numbers: WrittenNumbers | undefined, hasVoids: boolean, isInOrder: boolean) {
     this.#hasVoids = hasVoids;
+    this.#isInOrder = isInOrder;
     this.#numbers = numbers === undefined || numbers.size === 0 ? undefined : numbers;
   }
 
@@ -94,7 +105,8 @@ class Fitting {
     if (isRoot) this.#typeMeta(source, target);
     const outer = this.#struct;
     this.#struct = type.goName;
-    for (const field of type.fields) {
+    const fields = this.#isInOrder ? fieldsAsWritten(type, source) : type.fields;
+    for (const field of fields) {
       const value = source[field.name];
       if (value === undefined || value === null) {
         if (value === null) this.members++;
@@ -148,7 +160,7 @@ class Fitting {
     if (shape.kind === 'object') return this.object(shape.type, value, false);
     const target: JsonObject = {};
     const valueType = goType.slice('map[string]'.length);
-    for (const key of sortedKeys(value)) {
+    for (const key of this.#isInOrder ? Object.keys(value) : sortedKeys(value)) {
       this.members++;
       const member = value[key] ?? null;
       this.#written = this.#numbers?.get(value)?.get(key);
@@ -286,6 +298,11 @@ class Fitting {
 function isByte(value: JsonValue): value is number | null {
   if (value === null) return true;
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255;
+}
+
+function fieldsAsWritten({ fields }: Type, source: JsonObject): readonly Field[] {
+  const named = new Map(fields.map((field) => [field.name, field]));
+  return Object.keys(source).flatMap((name) => named.get(name) ?? []);
 }
 
 /** Go writes maps by key, and so do we. */
