@@ -17,14 +17,14 @@ export interface HttpEndpoint {
 /** Listens on `host:port` (port 0: a free one). Rejects with a text for people. */
 export async function serveHttp(
   address: string,
-  pageAt: (path: string) => Page | null,
+  pageAt: (path: string, query: URLSearchParams) => Page | null,
 ): Promise<HttpEndpoint> {
   const match = /^(.*):(\d+)$/.exec(address);
   if (match === null) throw new Error(`--metrics-address: ${address} is not host:port`);
   const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '127.0.0.1';
   const server = createServer((request, response) => {
-    const path = (request.url ?? '').replace(/\?.*$/, '');
-    const page = pageAt(path) ?? {
+    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    const page = pageAt(path, new URLSearchParams(query)) ?? {
       status: 404,
       contentType: 'text/plain',
       text: 'not found: there are /metrics, /configz, /healthz, /livez and /readyz\n',

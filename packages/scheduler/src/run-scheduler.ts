@@ -19,6 +19,7 @@ import { Extender, type Answer, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
 import type { GateStates } from './configuration/feature-gates.ts';
 import { configz } from './configuration/configz.ts';
+import { healthPage, type HealthCheck } from './health-pages.ts';
 import { serveHttp, type Page } from './http-endpoint.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -68,7 +69,9 @@ export async function runScheduler(options: SchedulerOptions): Promise<Scheduler
     limits: { connections: options.connections, inFlightMax: BINDINGS_MAX, queueMax: BINDINGS_MAX },
   });
   const program = new SchedulerProgram(client, options);
-  const endpoint = await serveHttp(options.metricsAddress, (path) => program.pageAt(path));
+  const endpoint = await serveHttp(options.metricsAddress, (path, query) =>
+    program.pageAt(path, query),
+  );
   program.start();
   return {
     listens: `${client.server}; metrics ${endpoint.url}/metrics`,
@@ -186,31 +189,35 @@ class SchedulerProgram {
     this.#caller.close();
   }
 
-  pageAt(path: string): Page | null {
-    const plain = (text: string, isFine = true): Page => ({
-      contentType: 'text/plain; charset=utf-8',
-      text: `${text}\n`,
-      status: isFine ? 200 : 500,
-    });
+  pageAt(path: string, query: URLSearchParams): Page | null {
     switch (path) {
       case '/metrics':
         return {
           contentType: 'text/plain; version=0.0.4; charset=utf-8',
           text: this.#metrics.text(this.#core, this.#events.dropped),
         };
-      case '/configz': {
-        const configuration = this.#options.configuration ?? DEFAULT_CONFIGURATION;
-        const text = `${JSON.stringify(configz(configuration.complete))}\n`;
-        return { contentType: 'application/json', text };
-      }
-      case '/healthz':
-      case '/livez':
-        return plain('ok');
-      case '/readyz':
-        return this.#feeds.isSynced ? plain('ok') : plain('informers are not synced', false);
+      case '/configz':
+        return { contentType: 'application/json', text: this.#configz() };
       default:
-        return null;
+        return healthPage(path, query, this.#checks());
     }
+  }
+
+  #configz(): string {
+    const { configuration = DEFAULT_CONFIGURATION, kubeconfig } = this.#options;
+    return JSON.stringify(configz(configuration.complete, kubeconfig));
+  }
+
+  #checks(): Readonly<Record<string, readonly HealthCheck[]>> {
+    const fine = (name: string): HealthCheck => ({ name, problem: () => '' });
+    const synced: HealthCheck = {
+      name: 'sched-handler-sync',
+      problem: () => (this.#feeds.isSynced ? '' : 'handlers are not fully synchronized'),
+    };
+    // A lease that is lost ends the program, so that no check can see it.
+    const election = this.#election === null ? [] : [fine('leaderElection')];
+    const alive = election.length === 0 ? [fine('ping')] : election;
+    return { healthz: alive, livez: alive, readyz: [...election, fine('shutdown'), synced] };
   }
 
   async #ask(client: Client, question: Question): Promise<readonly Answer[]> {

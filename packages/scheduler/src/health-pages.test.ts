@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { healthPage, type HealthCheck } from './health-pages.ts';
+
+// The texts are those of kube-scheduler v1.36.1.
+const check = (name: string, problem = ''): HealthCheck => ({ name, problem: () => problem });
+const SHUTDOWN = check('shutdown');
+
+function textAt(path: string, query: string, problem = ''): string {
+  const readyz = [SHUTDOWN, check('sched-handler-sync', problem)];
+  const checks = { healthz: [check('ping')], readyz };
+  const page = healthPage(path, new URLSearchParams(query), checks);
+  return page === null ? 'none' : `${page.status} ${page.text}`;
+}
+
+test('health is told in one word, or check by check', () => {
+  assert.equal(textAt('/healthz', ''), '200 ok');
+  assert.equal(textAt('/healthz', 'verbose'), '200 [+]ping ok\nhealthz check passed\n');
+  const sync = '[+]sched-handler-sync ok\nreadyz check passed\n';
+  assert.equal(textAt('/readyz', 'verbose'), `200 [+]shutdown ok\n${sync}`);
+  assert.equal(textAt('/readyz/shutdown', ''), '200 ok');
+  assert.equal(textAt('/readyz/ping', ''), 'none');
+  assert.equal(textAt('/other', ''), 'none');
+});
+
+test('what is not well is always told check by check, without the reason', () => {
+  const failed = '[-]sched-handler-sync failed: reason withheld\nreadyz check failed\n';
+  assert.equal(textAt('/readyz', '', 'late'), `500 [+]shutdown ok\n${failed}`);
+  const single = textAt('/readyz/sched-handler-sync', '', 'late');
+  assert.equal(single, '500 internal server error: late\n');
+});
+
+test('checks can be left out by name', () => {
+  assert.equal(textAt('/readyz', 'exclude=sched-handler-sync', 'late'), '200 ok');
+  const warning = 'warn: some health checks cannot be excluded: no matches for "ping"\n';
+  const lines = `[+]shutdown ok\n[+]sched-handler-sync ok\n${warning}readyz check passed\n`;
+  assert.equal(textAt('/readyz', 'exclude=ping&verbose'), `200 ${lines}`);
+});
