@@ -14,11 +14,13 @@ import {
   notFound,
   storageUidConflict,
   success,
+  unclassified,
   unsupportedPatchType,
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { scaleFault } from '@megaplane/machinery/custom/scale-paths';
 import { parseSimplePath, readPath, selectableText } from '@megaplane/machinery/custom/simple-path';
 import { trackApply, trackUpdate } from '@megaplane/machinery/apply/field-manager';
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
@@ -32,7 +34,7 @@ import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
 import { setManaged, shownObject } from './managed/tracking.ts';
 import { checkName, sentUid } from './object-meta.ts';
 import { resultForm } from './patching.ts';
-import { keptForm } from './custom/custom-objects.ts';
+import { formKept, keptForm } from './custom/custom-objects.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
 import { keyOf, keyText, type Served } from './served.ts';
@@ -92,7 +94,8 @@ export function defineScales(): void {
   }
 }
 
-function getScale({ world, call, served }: SubresourceContext): void {
+function getScale(context: SubresourceContext): void {
+  const { world, call, served } = context;
   const stored = readStored(world, call, served);
   if (stored === null) {
     call.fail(notFound(served.plural, call.info.name));
@@ -100,12 +103,21 @@ function getScale({ world, call, served }: SubresourceContext): void {
   }
   const { custom } = served;
   const shape = shapeOf(served);
+  if (isUnreadable(context, stored.object)) return;
   if (custom !== null && readPath(stored.object, shape.replicas) === undefined) {
     const path = JSON.stringify(custom.facts.scale?.specReplicasPath ?? '');
     call.fail(internalError(`the spec replicas field ${path} does not exist`));
     return;
   }
   sendScale(call, served, scaleOf(stored.object, stored.revision, shape));
+}
+
+/** Answers where something else stands at the paths of a custom resource's scale. */
+function isUnreadable({ call, served }: SubresourceContext, object: JsonObject): boolean {
+  const paths = served.custom?.facts.scale ?? null;
+  const fault = paths === null ? null : scaleFault(object, paths);
+  if (fault !== null) call.fail(unclassified(fault));
+  return fault !== null;
 }
 
 /** Answers with a Scale; custom resources show it in the columns of their own kind. */
@@ -202,6 +214,7 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
     return;
   }
   const { object, revision } = stored;
+  if (isUnreadable(context, object)) return;
   const parent = unpackManaged(objectAt(object, 'metadata')?.['managedFields']);
   const shape = shapeOf(served);
   const live = scaleOf(object, revision, shape);
@@ -273,18 +286,23 @@ function storeScale(
   setManaged(scaled, parentOwners(parent, owners, apiVersion, shape.replicas));
   const isSame = replicas === readPath(object, shape.replicas);
   if (isDryRun || (isSame && equals(scaled, object))) {
-    sendScale(call, served, scaleOf(scaled, revision, shape));
+    sendScale(call, served, scaleOf(keptOf(served, scaled), revision, shape));
     return;
   }
   const key = keyOf(served, namespace, name);
   const value = encodeCanonical(keptForm(served, scaled));
   world.storage.put(key, value, revision, (outcome) => {
     if (outcome.kind === 'done') {
-      sendScale(call, served, scaleOf(scaled, outcome.revision, shape));
+      sendScale(call, served, scaleOf(keptOf(served, scaled), outcome.revision, shape));
     } else if (outcome.kind !== 'conflict' || !retry()) {
       call.fail(refusedWrite(served, name, outcome));
     }
   });
+}
+
+/** What reads will find: replicas that the schema does not know are not kept. */
+function keptOf({ custom }: Served, scaled: JsonObject): JsonObject {
+  return custom === null ? scaled : formKept(custom, structuredClone(scaled));
 }
 
 /** Custom resources are judged by their schema, which knows where their replicas are. */

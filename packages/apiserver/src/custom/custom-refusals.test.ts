@@ -80,6 +80,48 @@ test('a scale is of its object, and of its type', () => {
   assert.equal(ask('PATCH', `${WIDGETS}/w/scale`, { spec: {} }, strategic).status, 415);
 });
 
+test('a scale is read where its paths lead, and says what it found there instead', () => {
+  const rig = startRig();
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const properties = { spec: { type: 'object', properties: { n: open } }, status: open };
+  const schema = { openAPIV3Schema: { type: 'object', properties } };
+  const scale = (specReplicasPath: string): object => ({
+    scale: { ...SCALE, specReplicasPath, labelSelectorPath: '.status.sel.x' },
+  });
+  const subresources = scale('.spec.n.replicas');
+  // what one version's paths cannot read may come by another
+  const cogs = [versionOf('v1', { schema, subresources }), versionOf('v1alpha1', { schema })];
+  define(rig, definitionOf('cogs', cogs));
+  const path = '/apis/example.com/v1/namespaces/default/cogs';
+  const alpha = '/apis/example.com/v1alpha1/namespaces/default/cogs';
+  const cog = { apiVersion: 'example.com/v1', kind: 'Cog', metadata: { name: 'c' } };
+  for (const [name, sel] of [
+    ['c', 'a=b'],
+    ['d', { x: 'a=b' }],
+  ]) {
+    const spec = { n: { replicas: 3 } };
+    const other = { ...cog, apiVersion: 'example.com/v1alpha1', metadata: { name } };
+    const made = rig.ask('POST', alpha, { ...other, spec, status: { sel } });
+    assert.equal(made.status, 201, made.text);
+  }
+  const fault = 'accessor error: a=b is of the type string, expected map[string]interface{}';
+  assert.equal(told(rig.ask('GET', `${path}/c/scale`)), `500 .status.sel.x ${fault}`);
+  const patch = { spec: { replicas: 4 } };
+  assert.equal(
+    told(rig.ask('PATCH', `${path}/c/scale`, patch, MERGE)),
+    `500 .status.sel.x ${fault}`,
+  );
+  const read = JSON.parse(rig.ask('GET', `${path}/d/scale`).text) as { status: object };
+  assert.deepEqual(read.status, { replicas: 0, selector: 'a=b' });
+  // replicas that the schema does not know are not kept
+  define(rig, definitionOf('pins', [versionOf('v1', { schema, subresources: scale('.spec.m') })]));
+  const pins = '/apis/example.com/v1/namespaces/default/pins';
+  rig.ask('POST', pins, { ...cog, kind: 'Pin' });
+  const scaled = rig.ask('PATCH', `${pins}/c/scale`, patch, MERGE);
+  assert.equal(scaled.status, 200, scaled.text);
+  assert.deepEqual((JSON.parse(scaled.text) as { spec: object }).spec, {});
+});
+
 test('what a patch makes is shown whole and sorted where it is refused', () => {
   const { ask } = started();
   const patch = (body: unknown): string => told(ask('PATCH', `${WIDGETS}/w`, body, MERGE));

@@ -87,3 +87,18 @@ export function checkScaleStatus(found: FieldError[], object: JsonObject, scale:
   const read = readAt(object, stepsOf(labelSelectorPath), 'string');
   if (!read.ok) found.push(invalidValue(labelSelectorPath, '', read.message));
 }
+
+/** What keeps the scale of an object from being read, in the order in which it is. */
+export function scaleFault(object: JsonObject, scale: ScalePaths): string | null {
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath = '' } = scale;
+  const reads = [
+    [specReplicasPath, 'int64'],
+    [statusReplicasPath, 'int64'],
+    [labelSelectorPath, 'string'],
+  ] as const;
+  for (const [path, wanted] of reads) {
+    const read = path === '' ? null : readAt(object, stepsOf(path), wanted);
+    if (read?.ok === false) return read.message;
+  }
+  return null;
+}
