@@ -1,4 +1,4 @@
-/** `/healthz`, `/livez`, `/readyz` and single checks, as healthz of k8s.io/apiserver serves them. */
+/** `/healthz`, `/livez`, `/readyz` and single checks, as k8s.io/apiserver has them. */
 import type { Page } from './http-endpoint.ts';
 
 export interface HealthCheck {
