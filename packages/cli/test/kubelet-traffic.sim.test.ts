@@ -135,7 +135,7 @@ const AT_REST = {
     'WATCH services': WATCHES_AN_HOUR,
     'WATCH csidrivers': WATCHES_AN_HOUR,
     'WATCH runtimeclasses': WATCHES_AN_HOUR,
-    'WATCH configmaps': WATCHES_AN_HOUR,
+    'WATCH configmaps': 3600 / 2700,
     'POST serviceaccounts/token': 2.5,
   },
 } as const;

@@ -5,6 +5,8 @@ import { Rows } from './rows.ts';
 
 /** Flag of a row: the pod's phase is Running. */
 export const RUNNING = 2;
+/** A kubelet has told that it runs: events from before say nothing new. */
+export const STARTED = 4;
 
 export class PodColumns extends Rows {
   readonly failures: Uint8Column = new Uint8Column();

@@ -100,6 +100,22 @@ function addressesOf(field: string, texts: readonly string[]): JsonObject {
   return { [field]: texts[0] ?? '', [`${field}s`]: texts.map((ip) => ({ ip })) };
 }
 
+/** What a kubelet says next: the pod has its sandbox and its network. */
+export function sandboxPatch(now: string): JsonObject {
+  return { status: { conditions: [condition('PodReadyToStartContainers', now)] } };
+}
+
+/** The patch, saying of which generation of the pod it and its conditions are. */
+export function withGeneration(patch: JsonObject, pod: JsonObject): JsonObject {
+  const { generation } = object(pod['metadata']);
+  if (typeof generation !== 'number') return patch;
+  const status = object(patch['status']);
+  const own = { observedGeneration: generation };
+  if (status['conditions'] === undefined) return { ...patch, status: { ...status, ...own } };
+  const conditions = objects(status['conditions']).map((one) => ({ ...one, ...own }));
+  return { ...patch, status: { ...status, conditions, ...own } };
+}
+
 /** The patch, with what earlier conditions gave as their reasons taken away. */
 export function withoutReasons(patch: JsonObject): JsonObject {
   const status = object(patch['status']);

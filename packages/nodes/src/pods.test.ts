@@ -165,14 +165,24 @@ test('a kubelet reads a pod before it writes, and tells each of its steps', () =
   // what it has just said comes back, and is not done again
   see(0, pod(0, { phase: 'Pending', hostIP: '10.128.0.1' }));
   assert.equal(client.answer(200).method, 'GET');
+  const sandbox = JSON.parse(client.answer(200).body).status;
+  assert.deepEqual([Object.keys(sandbox), sandbox.conditions.length], [['conditions'], 1]);
+  assert.equal(client.answer(200).method, 'GET');
   const running = JSON.parse(client.answer(200).body);
   assert.equal(running.status.phase, 'Running');
   const ready = running.status.conditions.find(({ type }: { type: string }) => type === 'Ready');
   assert.deepEqual([ready.status, ready.reason], ['True', null]);
+  // the event of an earlier step comes late
+  see(0, pod(0, { phase: 'Pending', hostIP: '10.128.0.1' }));
   assert.equal(client.sent.length, 0);
-  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, DYING));
+  see(0, pod(0, { phase: 'Running', podIP: '10.0.0.1' }, { ...DYING, generation: 2 }));
   assert.equal(client.answer(200).method, 'GET');
-  assert.equal(JSON.parse(client.answer(200).body).status.phase, 'Succeeded');
+  assert.deepEqual(JSON.parse(client.answer(200).body).status, { observedGeneration: 2 });
+  assert.equal(client.answer(200).method, 'GET');
+  const ended = JSON.parse(client.answer(200).body).status;
+  assert.deepEqual([ended.phase, ended.observedGeneration], ['Succeeded', 2]);
+  assert.equal(ended.conditions[0].observedGeneration, 2);
+  assert.equal(client.answer(200).method, 'GET');
   assert.equal(client.answer(200).method, 'DELETE');
   assert.equal(client.sent.length, 0);
 });

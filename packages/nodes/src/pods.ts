@@ -16,7 +16,7 @@ import { EarlyPods } from './early-pods.ts';
 import type { Disregard } from './node-filter.ts';
 import { secondTime } from './lease-object.ts';
 import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
-import { PodColumns, RUNNING } from './pod-columns.ts';
+import { PodColumns, RUNNING, STARTED } from './pod-columns.ts';
 import { PodIps } from './pod-ips.ts';
 import type { Call } from './fidelity/calls.ts';
 import {
@@ -24,6 +24,8 @@ import {
   creatingPatch,
   podStage,
   readyPatch,
+  sandboxPatch,
+  withGeneration,
   withoutReasons,
   type PodStage,
 } from './pod-stages.ts';
@@ -172,29 +174,35 @@ export class Pods {
 
   #actionFor(id: number, pod: JsonObject, hostIps: readonly string[]): Action | undefined {
     const stage = podStage(pod);
-    if (stage === 'none') return undefined;
+    // an event of one of our own steps that came after the last one was answered
+    if (stage === 'none' || (stage === 'ready' && this.#columns.has(id, STARTED))) return undefined;
     const metadata = object(pod['metadata']);
     const path = `/api/v1/namespaces/${text(metadata['namespace'])}/pods/${text(metadata['name'])}`;
     const now = secondTime(this.#client.timers.wallMs());
     const calls = this.#options.calls ?? NO_CALLS;
     const { uid } = metadata;
+    const isKubelet = calls.size > 0;
     const change = (patch: JsonObject, next: Action | null): Action => {
-      const body = JSON.stringify({ metadata: { uid }, ...patch });
+      const told = isKubelet ? withGeneration(patch, pod) : patch;
+      const body = JSON.stringify({ metadata: { uid }, ...told });
       const to = { path: `${path}/status`, contentType: CONTENT.strategicPatch };
       const patching: Action = { method: 'PATCH', ...to, body, stage, next };
-      const read = { method: 'GET', path, contentType: '', body: null, stage } as const;
-      return calls.has('pod-get') ? { ...read, next: patching } : patching;
+      return calls.has('pod-get') ? { ...readOf(path, stage), next: patching } : patching;
     };
     if (stage === 'delete') {
       const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions: { uid } });
       const to = { path, contentType: CONTENT.json };
       const remove: Action = { method: 'DELETE', ...to, body, stage, next: null };
-      return calls.has('pod-final') ? change(completePatch(pod, now), remove) : remove;
+      if (!calls.has('pod-final')) return remove;
+      // the deletion is seen, then the end of the containers, then the pod is let go
+      const last: Action = calls.has('pod-get') ? { ...readOf(path, stage), next: remove } : remove;
+      return change({ status: {} }, change(completePatch(pod, now), last));
     }
     if (stage === 'complete') return change(completePatch(pod, now), null);
     const ready = this.#ready(id, pod, hostIps, now);
     if (!calls.has('pod-creating')) return change(ready, null);
-    return change(creatingPatch(pod, hostIps, now), change(withoutReasons(ready), null));
+    const running = change(withoutReasons(ready), null);
+    return change(creatingPatch(pod, hostIps, now), change(sandboxPatch(now), running));
   }
 
   #ready(id: number, pod: JsonObject, hostIps: readonly string[], now: string): JsonObject {
@@ -235,6 +243,9 @@ export class Pods {
     const isFinal = (status >= 200 && status < 300) || status === 404 || status === 409;
     if (isFinal) {
       this.#columns.failures.set(id, 0);
+      const isLast = action.next === null && action.stage === 'ready' && status < 300;
+      const isKubelet = (this.#options.calls ?? NO_CALLS).size > 0;
+      if (isLast && isKubelet) this.#columns.mark(id, STARTED, true);
       const next = status < 300 && action.next !== null ? action.next : this.#waiting.get(id);
       if (next !== undefined) this.#send(id, next);
     } else {
@@ -260,6 +271,11 @@ export class Pods {
       if (!this.#inFlight.has(id)) this.#send(id, action);
     }
   }
+}
+
+/** A kubelet reads a pod before it writes. */
+function readOf(path: string, stage: PodStage): Omit<Action, 'next'> {
+  return { method: 'GET', path, contentType: '', body: null, stage };
 }
 
 function utf8(bytes: Uint8Array, start: number, end: number): string {

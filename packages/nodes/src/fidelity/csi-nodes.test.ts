@@ -18,7 +18,9 @@ test('a CSINode is read, and made where there is none', () => {
   assert.equal(client.answer(404).method, 'GET');
   const posted = client.answer(201);
   assert.equal(posted.method, 'POST');
-  assert.match(posted.body, /"name":"n1","ownerReferences":\[\{.*"uid":"u1"\}\]/);
+  const { metadata } = JSON.parse(posted.body);
+  assert.deepEqual([metadata.name, metadata.ownerReferences[0].uid], ['n1', 'u1']);
+  assert.match(Object.values(metadata.annotations).join(''), /kubernetes.io\/cinder,/);
   client.pass(100_000);
   nodes.tick();
   assert.equal(client.sent.length, 0);

@@ -6,6 +6,14 @@ import { STATUS_NONE, CONTENT, type Client } from '@megaplane/client/client';
 import type { SimulatorMetrics } from '../simulator-metrics.ts';
 
 const COLLECTION = '/apis/storage.k8s.io/v1/csinodes';
+/** Which volumes of the tree CSI drivers take over, as kubelet v1.36.1 says it. */
+const MIGRATED = 'storage.alpha.kubernetes.io/migrated-plugins';
+const MIGRATED_PLUGINS: string = [
+  ...['aws-ebs', 'azure-disk', 'azure-file', 'cinder', 'gce-pd', 'portworx-volume'],
+  'vsphere-volume',
+]
+  .map((plugin) => `kubernetes.io/${plugin}`)
+  .join(',');
 /** Requests under way at once. */
 const UNDER_WAY_MAX = 100;
 export const RETRY_MS_MIN = 500;
@@ -72,7 +80,7 @@ export class CsiNodes {
     const body = {
       apiVersion: 'storage.k8s.io/v1',
       kind: 'CSINode',
-      metadata: { name, ownerReferences },
+      metadata: { name, annotations: { [MIGRATED]: MIGRATED_PLUGINS }, ownerReferences },
       spec: { drivers: [] },
     };
     this.#send('POST', COLLECTION, JSON.stringify(body), (status) => {

@@ -24,6 +24,8 @@ const TOKEN_RENEW_MS: number = TOKEN_SECONDS * 800;
 const TOKENS_LOOK_MS = 10_000;
 /** Longest pause after tokens that were refused, as between tries to mount a volume. */
 const TOKEN_RETRY_MS_MAX = 122_000;
+/** Watches of ConfigMaps and Secrets last for half an hour to an hour. */
+const CONFIG_SECONDS_MIN = 1800;
 const ROOT_CERTIFICATE = 'kube-root-ca.crt';
 
 export interface TrafficOptions {
@@ -74,7 +76,9 @@ export class KubeletTraffic {
     const own = encodeURIComponent(name);
     this.#open(name, 'watch-node', `/api/v1/nodes?fieldSelector=metadata.name%3D${own}`);
     this.#open(name, 'watch-pods', `/api/v1/pods?fieldSelector=spec.nodeName%3D${own}`);
-    this.#open(name, 'watch-services', '/api/v1/services');
+    // headless services are not for environment variables
+    const addressed = 'fieldSelector=spec.clusterIP%21%3DNone';
+    this.#open(name, 'watch-services', `/api/v1/services?${addressed}`);
     this.#open(name, 'watch-csidrivers', '/apis/storage.k8s.io/v1/csidrivers');
     this.#open(name, 'watch-runtimeclasses', '/apis/node.k8s.io/v1/runtimeclasses');
     if (this.#options.calls.has('csinode')) this.#csiNodes.add(name, uid);
@@ -109,14 +113,14 @@ export class KubeletTraffic {
     if (this.#options.calls.has(call)) this.#watch(`${name} ${call}`, path);
   }
 
-  #watch(key: string, path: string): void {
+  #watch(key: string, path: string, secondsMin?: number): void {
     const { client, metrics } = this.#options;
     if (this.#watches.has(key)) return;
     if (this.#watches.size >= WATCHES_MAX) {
       metrics.watchesLeftOut++;
       return;
     }
-    const watch = new KubeletWatch(client, path, metrics);
+    const watch = new KubeletWatch(client, path, metrics, secondsMin);
     this.#watches.set(key, watch);
     this.#starting.push(watch);
   }
@@ -156,7 +160,8 @@ export class KubeletTraffic {
       const key = `${node} ${resource} ${namespace}/${name}`;
       this.#needs.set(key, (this.#needs.get(key) ?? 0) + 1);
       const selector = `fieldSelector=metadata.name%3D${encodeURIComponent(name)}`;
-      this.#watch(key, `/api/v1/namespaces/${namespace}/${resource}?${selector}`);
+      const watched = `/api/v1/namespaces/${namespace}/${resource}?${selector}`;
+      this.#watch(key, watched, CONFIG_SECONDS_MIN);
       return key;
     });
     const hold: Hold = {

@@ -8,7 +8,8 @@
 import { Backoff } from '@megaplane/client/backoff';
 import type { Client, StreamHandle, StreamSink } from '@megaplane/client/client';
 
-const TIMEOUT_SECONDS_MIN = 300;
+/** The shortest watch of client-go's reflectors; each lasts up to twice as long. */
+const SECONDS_MIN = 300;
 const BACKOFF = { baseMs: 800, capMs: 30_000, jitter: 1, resetMs: 120_000 };
 /** A watch that ends so early was refused in all but name. */
 const SHORT_MS = 1000;
@@ -28,6 +29,7 @@ export class KubeletWatch implements StreamSink {
   readonly #path: string;
   readonly #counts: WatchCounts;
   readonly #backoff: Backoff;
+  readonly #secondsMin: number;
   #handle: StreamHandle | null = null;
   #cancel: () => void = () => {};
   #startMs = 0;
@@ -37,8 +39,9 @@ export class KubeletWatch implements StreamSink {
   #isListing = true;
   #isStopped = false;
 
-  /** `path` is the collection with its selectors. */
-  constructor(client: Client, path: string, counts: WatchCounts) {
+  /** `path` is the collection with its selectors; the server ends a watch after `secondsMin` on. */
+  constructor(client: Client, path: string, counts: WatchCounts, secondsMin: number = SECONDS_MIN) {
+    this.#secondsMin = secondsMin;
     this.#client = client;
     this.#path = path;
     this.#counts = counts;
@@ -47,7 +50,7 @@ export class KubeletWatch implements StreamSink {
 
   start(): void {
     if (this.#isStopped) return;
-    const seconds = Math.floor(TIMEOUT_SECONDS_MIN * (1 + this.#client.random()));
+    const seconds = Math.floor(this.#secondsMin * (1 + this.#client.random()));
     const joint = this.#path.includes('?') ? '&' : '?';
     const from =
       this.#revision === 0
