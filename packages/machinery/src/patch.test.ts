@@ -296,6 +296,8 @@ test('$setElementOrder is checked against the list; what it does not know comes 
   assert.equal(replaced.message, 'map: map[image:x] does not contain declared merge key: name');
 });
 
+const TIMELESS = 'json: cannot unmarshal';
+
 test('wrong types in a strategic patch are told in the words of the conversion', () => {
   const type = findTypeOfKind('v1', 'ConfigMap');
   assert(type !== undefined);
@@ -306,6 +308,9 @@ test('wrong types in a strategic patch are told in the words of the conversion',
     [{ metadata: { finalizers: 'x' } }, 'cannot restore slice from string'],
     [{ metadata: 1 }, 'cannot restore struct from: int64'],
     [{ immutable: 'x' }, 'unrecognized type: bool'],
+    [{ metadata: { creationTimestamp: true } }, `${TIMELESS} bool into Go value of type string`],
+    [{ metadata: { creationTimestamp: 5 } }, `${TIMELESS} number into Go value of type string`],
+    [{ metadata: { creationTimestamp: 'x' } }, undefined],
     [{ data: { a: '1' } }, undefined],
   ];
   for (const [object, expected] of cases) assert.equal(unstructuredFault(type, object), expected);

@@ -9,6 +9,9 @@ import type { Field, Shape, Type } from './schema.ts';
 /** Scalars that decode themselves: what is wrong with them, their own decoders say. */
 const PLAIN: readonly string[] = ['string', 'bool', 'int32', 'int64', 'double', 'bytes'];
 
+/** They decode themselves from a text, without knowing where they stand. */
+const TIMES: readonly string[] = ['time', 'microTime', 'duration'];
+
 /** The first fault, or undefined where only a scalar with a decoder of its own can be at fault. */
 export function unstructuredFault(type: Type, value: JsonValue): string | undefined {
   if (!isObject(value)) return `cannot restore struct from: ${kindOf(value)}`;
@@ -38,6 +41,7 @@ function faultOf(shape: Shape, value: JsonValue, goType: string): string | undef
       return firstFault(Object.values(value), shape.values, goType.slice('map[string]'.length));
     case 'scalar':
       if (shape.scalar === 'intOrString') return eitherFault(value);
+      if (TIMES.includes(shape.scalar)) return textFault(value);
       return PLAIN.includes(shape.scalar) ? scalarFault(shape.scalar, value, goType) : undefined;
   }
 }
@@ -77,8 +81,15 @@ function eitherFault(value: JsonValue): string | undefined {
   return `json: cannot unmarshal ${found} into Go value of type int32`;
 }
 
+/** What is wrong with the text of a time, its decoder says. */
+function textFault(value: JsonValue): string | undefined {
+  if (typeof value === 'string') return undefined;
+  return `json: cannot unmarshal ${jsonWordOf(value)} into Go value of type string`;
+}
+
 function jsonWordOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return 'number';
   return isObject(value) ? 'object' : 'bool';
 }
 
