@@ -23,6 +23,8 @@ export interface NumberFault {
   readonly kind: 'named' | 'general';
   readonly text: string;
   readonly value: number;
+  /** Compared as a float64, which is how the value is printed. */
+  readonly isFloat?: boolean;
 }
 
 const NONE: readonly NumberFault[] = [];
@@ -84,7 +86,8 @@ function boundFault(
   fits: boolean,
 ): NumberFault {
   const shown = boundText(bound, fits && isGoInt(value));
-  return { kind: 'named', text: `${path} in body should be ${words} ${shown}`, value };
+  const text = `${path} in body should be ${words} ${shown}`;
+  return { kind: 'named', text, value, isFloat: !fits };
 }
 
 /** A bound is an int64 beside one that it fits, and a float64 beside all else. */
@@ -112,7 +115,7 @@ function multipleFault(
   const isMultiple = isWhole ? value % factor === 0 : isWholeFloat(quotient);
   if (isMultiple) return null;
   const text = `${path} in body should be a multiple of ${boundText(factor, isWhole)}`;
-  return { kind: 'named', text, value };
+  return { kind: 'named', text, value, isFloat: !fits };
 }
 
 /**

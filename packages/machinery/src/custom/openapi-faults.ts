@@ -4,6 +4,7 @@
  * furthest (`matches` counts what held on the way, as upstream does).
  */
 import { matchesRe2 } from '../cel/regex-library.ts';
+import { doubleText } from '../cel/standard-library.ts';
 import {
   invalidValue,
   notSupported,
@@ -189,8 +190,12 @@ function explainText(node: SchemaNode, text: string, path: string, outcome: Outc
 
 function explainNumber(node: SchemaNode, value: number, path: string, outcome: Outcome): void {
   for (const fault of node.number === null ? [] : numberFaults(node.number, value, path)) {
-    if (fault.kind === 'named') outcome.add(invalid(path, fault.text, fault.value));
-    else outcome.add(general(fault.text));
+    const { kind, text, value: wrong, isFloat } = fault;
+    if (kind === 'general') outcome.add(general(text));
+    else if (isFloat === true) {
+      const float = printed(doubleText(wrong));
+      outcome.add(named(path, text, (field) => invalidValue(field, float, text)));
+    } else outcome.add(invalid(path, text, wrong));
   }
   outcome.matches += 2;
 }

@@ -47,6 +47,15 @@ test('a bound is printed as an integer beside integers, else as a float', () => 
   ]);
 });
 
+test('beside a bound that its format does not have a value is printed as a float', () => {
+  const small = { type: 'integer', format: 'int32', minimum: 2 ** 33 };
+  const form = 'value must be of type integer with format int32';
+  assert.deepEqual(faults(small, 2_000_000_000), [
+    `<nil>: Invalid value: "": Minimum boundary ${form} in spec`,
+    'spec: Invalid value: 2e+09: spec in body should be greater than or equal to 8.589934592e+09',
+  ]);
+});
+
 test('a bound beyond 64 bits is the least integer beside integers, as Go converts it', () => {
   const huge = { type: 'number', minimum: 1e21 };
   assert.deepEqual(faults(huge, 5), []);
