@@ -7,6 +7,7 @@ import { mayHelp, type ClusterChange, type ClusterEvent } from './hints/hints.ts
 import type { ObjectChange } from './hints/hints.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { NodeTable } from './node-table.ts';
+import type { Nominator } from './nominator.ts';
 import type { ObjectStore } from './object-store.ts';
 import type { Placement } from './placement.ts';
 import type { PodInfo } from './pod-info.ts';
@@ -21,6 +22,7 @@ export interface BellOptions {
   readonly nodes: NodeTable;
   readonly pods: PodTable;
   readonly identities: Identities;
+  readonly nominator: Nominator;
 }
 
 /** What of a node changed, as upstream's metrics call it; the first of several. */
@@ -127,10 +129,33 @@ export class Bell {
     const label = 'AssignedPodDelete';
     queue.wakeClasses((podClass) => placement.isFeasible(podClass, node), label, nowMs);
     if (pod === null) return void queue.changes++;
-    this.#ring({ event: 'podRemoved', pod }, label, nowMs, priorityMax);
+    this.#ring({ event: 'podRemoved', pod }, label, nowMs, priorityMax, this.#roomFor(node));
   }
 
-  #ring(change: ClusterChange, label: string, nowMs: number, priorityMax: number): void {
+  /**
+   * Whether a node may do for a pod that waits for room: those that wait for their victims on other
+   * nodes would be tried for each pod that goes anywhere.
+   */
+  #roomFor(node: number): (id: number) => boolean {
+    const { queue, placement, pods, nominator, nodes } = this.#options;
+    const name = nodes.nameOf(node);
+    const known = new Map<number, boolean>();
+    return (id) => {
+      if (!queue.waiting.lacksRoom(id) || nominator.nodeOf(id) === name) return true;
+      const podClass = pods.podClass.get(id);
+      let hasRoom = known.get(podClass);
+      if (hasRoom === undefined) known.set(podClass, (hasRoom = placement.hasRoom(id, node)));
+      return hasRoom;
+    };
+  }
+
+  #ring(
+    change: ClusterChange,
+    label: string,
+    nowMs: number,
+    priorityMax: number,
+    isConcerned: (id: number) => boolean = () => true,
+  ): void {
     const { queue, view, objects, identities, pods } = this.#options;
     if (!queue.waiting.hopesFor(change.event)) return void queue.changes++;
     const known = new Map<number, PodInfo>();
@@ -141,7 +166,9 @@ export class Bell {
     };
     const helps = (id: number, plugin: string): boolean => {
       const { priority } = identities.classes.get(pods.podClass.get(id));
-      return priority <= priorityMax && mayHelp(change, plugin, podAt(id), objects);
+      return (
+        priority <= priorityMax && isConcerned(id) && mayHelp(change, plugin, podAt(id), objects)
+      );
     };
     queue.wakeOthers(change.event, helps, label, nowMs);
   }

@@ -68,6 +68,8 @@ export interface Failure {
   readonly clearsNomination: boolean;
   /** Decided by the index: any node that the index finds feasible later ends the wait. */
   readonly isIndexed: boolean;
+  /** No node had room, whatever others say: a pod that goes helps on its own node alone. */
+  readonly isOfNodes?: boolean;
   /** Rows of the node to wait for, and of the pods to evict from it. */
   readonly nomination: { readonly node: number; readonly victims: readonly number[] } | null;
   /** What may help a later try. */
@@ -95,7 +97,8 @@ export function failureOf(
   const isIndexed = gates.size === 0 && preemption.kind === 'nobody';
   const clearsNomination = preemption.kind === 'rejected' && preemption.clearsNomination;
   const nomination = preemption.kind === 'nominated' ? preemption : null;
-  const base = { isError: false, clearsNomination, isIndexed, nomination };
+  const isOfNodes = gates.size === 0;
+  const base = { isError: false, clearsNomination, isIndexed, isOfNodes, nomination };
   if (nodeCount === 0) {
     const message = 'no nodes available to schedule pods';
     return { ...base, message, rejecters: new Set() };

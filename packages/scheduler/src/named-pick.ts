@@ -4,6 +4,12 @@ import type { NodeTable } from './node-table.ts';
 import type { PodTable } from './pod-table.ts';
 import type { Identities } from './identities.ts';
 
+interface Tables {
+  readonly nodes: NodeTable;
+  readonly pods: PodTable;
+  readonly identities: Identities;
+}
+
 /** What became of the nodes that a pod names. */
 export interface NamedPick {
   /** Those that will do. */
@@ -51,10 +57,9 @@ export function pickNamed(
 export function hasLesser(
   names: ReadonlySet<string>,
   priority: number,
-  nodes: NodeTable,
-  pods: PodTable,
-  { classes }: Identities,
+  { nodes, pods, identities }: Tables,
 ): boolean {
+  const { classes } = identities;
   for (const name of names) {
     const node = nodes.find(name);
     if (node < 0 || !nodes.isPresent(node)) continue;

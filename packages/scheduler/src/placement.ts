@@ -187,6 +187,7 @@ export class Placement {
     if (task === null || this.#slowReason(task) !== '') return this.#evaluate(id, profile);
     const node =
       task.podClass.nodeNames === null ? this.#decideFast(task) : this.#decideNamed(task);
+    const { delayed } = task;
     const { devices } = task.podClass;
     if (node === NOT_SO_EASY || devices?.isWrong === true) return this.#evaluate(id, profile);
     const { checkedEvery } = this.#options;
@@ -194,7 +195,6 @@ export class Placement {
       this.#check(id, node, profile);
     }
     if (node < 0) return node;
-    const { delayed } = task;
     if (delayed.length > 0) this.reservations = this.#volumes.reserve(node, delayed, profile);
     return devices === null ? node : this.#reserveDevices(id, node, profile);
   }
@@ -278,10 +278,9 @@ export class Placement {
     const { nodes, random } = this.#options;
     const rules = this.#rulesOf(podClass, fast);
     rules.prepare();
-    const { feasible, best, verdicts } = pickNamed(rules, nodes, (node) => {
-      if (withoutRoom?.has(node) === true) return false;
-      return this.#judgeBesideRivals(task, rules, node) >= 0;
-    });
+    const isFree = (node: number): boolean =>
+      withoutRoom?.has(node) !== true && this.#judgeBesideRivals(task, rules, node) >= 0;
+    const { feasible, best, verdicts } = pickNamed(rules, nodes, isFree);
     // What others say is a matter of score here, and of one node that matters nothing.
     if (feasible > 1 && (!constraints.isEmpty || constraints.slow !== '')) return NOT_SO_EASY;
     this.metrics.indexed++;
@@ -398,6 +397,18 @@ export class Placement {
   /** Whether a node is feasible for a class now, as far as the index can tell. */
   isFeasible(classId: number, node: number): boolean {
     return this.isNamed(classId, node) && this.#judge(classId, node) >= 0;
+  }
+
+  /** Whether a node has room for a pod that waits for another, beside those that wait for it. */
+  hasRoom(id: number, node: number): boolean {
+    const { pods, identities } = this.#options;
+    const classId = pods.podClass.get(id);
+    if (!this.isFeasible(classId, node)) return false;
+    this.#rivals.prepare();
+    this.#rivals.lend(node, id, identities.classes.get(classId).priority);
+    const verdict = this.#judge(classId, node);
+    this.#rivals.giveBack();
+    return verdict >= 0;
   }
 
   /** Whether a class names a node, or none. */
@@ -525,8 +536,7 @@ export class Placement {
   /** Whether there is anybody whom a pod of the class could evict. */
   #hasLesser({ priority, nodeNames }: PodClass): boolean {
     if (!this.#priorities.keys().some((other) => other < priority)) return false;
-    const { nodes, pods, identities } = this.#options;
-    return nodeNames === null || hasLesser(nodeNames, priority, nodes, pods, identities);
+    return nodeNames === null || hasLesser(nodeNames, priority, this.#options);
   }
 
   /** Counts a decision that full evaluation would not have made. */

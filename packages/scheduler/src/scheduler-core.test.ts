@@ -388,6 +388,27 @@ test('a pod that names its node waits for that one, and no other is looked at', 
   assert.equal(bench.core.placement.metrics.evaluated, 0);
 });
 
+test('who waits for victims is not tried for pods that go elsewhere, unless there is room', () => {
+  const bench = new Bench();
+  const on = (name: string): object => ({ nodeSelector: { [HOST]: name } });
+  for (const name of ['n', 'm', 'k']) bench.node(name);
+  const [first, second] = [bench.pod('a', '1', on('n')), bench.pod('b', '1', on('m'))];
+  const small = bench.pod('c', '500m', on('k'));
+  bench.pod('d', '500m', { priority: 20, ...on('k') });
+  bench.run(0);
+  for (const name of ['x', 'y']) bench.pod(name, '1', { priority: 10 });
+  assert.equal(bench.run(1).length, 2);
+  assert.equal(bench.core.queue.counts.unschedulable, 2);
+  bench.core.podGone(small, 20_000);
+  assert.deepEqual(bench.run(20_000), []);
+  // One of them gets the room that was made for it; the other is left alone.
+  bench.core.podGone(first, 30_000);
+  assert.equal(bench.run(30_000).length, 1);
+  bench.core.podGone(second, 40_000);
+  assert.equal(bench.run(40_000).length, 1);
+  assert.equal(bench.core.queue.counts.unschedulable, 0);
+});
+
 test('a node without a zone is in no domain of its own, whatever runs on it', () => {
   const bench = new Bench();
   const labels = { 'kubernetes.io/hostname': 'n' };

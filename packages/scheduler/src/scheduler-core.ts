@@ -133,7 +133,8 @@ export class SchedulerCore {
     const { nodes, pods, identities, placement, queue, objects } = this;
     this.#occupancy = new Occupancy({ nodes, pods, identities, placement, terms });
     const view = this.#view;
-    this.#bell = new Bell({ queue, placement, view, objects, nodes, pods, identities });
+    const { nominator } = this;
+    this.#bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
   }
 
@@ -522,6 +523,8 @@ export class SchedulerCore {
     const { usages } = this.nodes;
     const usage = usageOf(this.identities.classes.get(podClass), usages);
     usages.retain(usage);
+    // Who found a node elsewhere leaves the one that it waited for to others.
+    if (this.nominator.nodeOf(id) !== this.nodes.nameOf(node)) this.#unnominate(id, nowMs);
     this.nominator.delete(id);
     this.#occupancy.enter(id, node, usage, PLACE.assumed);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);

@@ -111,7 +111,7 @@ export class SchedulingQueue {
     const wasAwake = this.waiting.isAwake(podClass);
     this.#move(id, PLACE.unschedulable, 'ScheduleAttemptFailure');
     if (!isIndexed) {
-      this.waiting.addOther(id, rejecters);
+      this.waiting.addOther(id, rejecters, failure.isOfNodes === true);
       // What stopped this one says nothing about the next of its class.
       if (wasAwake) this.follow(podClass, nowMs);
       return;

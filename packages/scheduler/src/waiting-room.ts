@@ -44,6 +44,7 @@ export class WaitingRoom {
   readonly #pods: PodTable;
   readonly #classes = new Map<number, WaitingClass>();
   readonly #others = new Map<number, ReadonlySet<string>>();
+  readonly #ofNodes = new Set<number>();
   /** How many of the others each event may help: mostly none, and then nobody is looked at. */
   readonly #hopeful: Record<ClusterEvent, number> = {
     nodeAdded: 0,
@@ -117,9 +118,10 @@ export class WaitingRoom {
   }
 
   /** A pod that full evaluation found no node for. */
-  addOther(id: number, rejecters: ReadonlySet<string>): void {
+  addOther(id: number, rejecters: ReadonlySet<string>, isOfNodes: boolean): void {
     this.removeOther(id);
     this.#others.set(id, rejecters);
+    if (isOfNodes) this.#ofNodes.add(id);
     this.#hope(rejecters, 1);
   }
 
@@ -127,7 +129,13 @@ export class WaitingRoom {
     const rejecters = this.#others.get(id);
     if (rejecters === undefined) return;
     this.#others.delete(id);
+    this.#ofNodes.delete(id);
     this.#hope(rejecters, -1);
+  }
+
+  /** Whether it was room on nodes alone that one of the others lacked. */
+  lacksRoom(id: number): boolean {
+    return this.#ofNodes.has(id);
   }
 
   /** Whether a plugin that rejected the pod looks at labels of pods: its own have changed. */
