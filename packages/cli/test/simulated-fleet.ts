@@ -2,6 +2,7 @@
  * Nodes and a scheduler for simulations of a cluster: pods are bound to living nodes, brought up,
  * ended where they are of a Job, and let go where they are deleted. Nodes freeze and come back.
  */
+import assert from 'node:assert/strict';
 import type { Random } from '@megaplane/base/random';
 import { CONTENT } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
@@ -160,7 +161,9 @@ export class SimulatedFleet {
   }
 
   async #work(): Promise<void> {
-    for (const [key, pod] of [...this.#todo]) {
+    for (const key of [...this.#todo.keys()]) {
+      const pod = this.#todo.get(key);
+      if (pod === undefined) continue;
       this.#todo.delete(key);
       if (!(await this.#tend(key, pod)) && this.#pods.find(...partsOf(key)) >= 0) {
         if (!this.#todo.has(key)) this.#todo.set(key, pod);
@@ -187,13 +190,13 @@ export class SimulatedFleet {
     if (phase === 'Succeeded' || phase === 'Failed') return true;
     // The node lifecycle says that pods of silent nodes are not ready: the kubelet knows better.
     if (phase === 'Running' && !isJob && isReady(pod)) return true;
-    await this.#setStatus(path, phase === 'Running' && isJob ? this.#ended(pod) : this.#running());
-    return true;
+    const isDone = phase === 'Running' && isJob;
+    return this.#setStatus(path, isDone ? this.#ended(pod) : this.#running(pod));
   }
 
-  #running(): JsonObject {
+  #running(pod: JsonObject): JsonObject {
     const now = this.#now();
-    const address = `10.${(++this.#addresses >> 16) & 255}.${(this.#addresses >> 8) & 255}.1`;
+    const address = stringAt(pod, 'status', 'podIP') || this.#newAddress();
     const ready = (type: string): JsonObject => ({
       type,
       status: 'True',
@@ -208,6 +211,11 @@ export class SimulatedFleet {
     };
   }
 
+  #newAddress(): string {
+    const number = ++this.#addresses;
+    return `10.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`;
+  }
+
   #ended(pod: JsonObject): JsonObject {
     const isFailure = Buffer.from(stringAt(pod, 'metadata', 'uid')).readUInt8(3) % FAILING === 0;
     const now = this.#now();
@@ -215,8 +223,12 @@ export class SimulatedFleet {
     return { phase: isFailure ? 'Failed' : 'Succeeded', conditions };
   }
 
-  async #setStatus(path: string, status: JsonObject): Promise<void> {
-    await this.#cluster.ask('PATCH', `${path}/status`, { status }, CONTENT.strategicPatch);
+  /** False where it has to be tried again. */
+  async #setStatus(path: string, status: JsonObject): Promise<boolean> {
+    const body = { status };
+    const answer = await this.#cluster.ask('PATCH', `${path}/status`, body, CONTENT.strategicPatch);
+    if (!answer.ok) assert.notEqual(answer.code, 422, answer.status.message ?? '');
+    return answer.ok || answer.code === 404;
   }
 
   async #bind(path: string, namespace: string, name: string, pod: JsonObject): Promise<boolean> {
