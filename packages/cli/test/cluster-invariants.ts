@@ -157,12 +157,22 @@ export async function assertAtStep(
   }
   for (const set of await list(cluster, pathOf(KINDS.daemon, ''))) {
     known.add(uidOf(set));
-    const count = (owned.get(uidOf(set)) ?? []).filter((pod) => isOn(pod, fleet)).length;
+    const own = pods.filter((pod) => controllerOf(pod) === uidOf(set));
+    const served = own.filter((pod) => !isGoing(pod) || isFrozenOn(pod, fleet));
+    const nodes = served.map((pod) => stringAt(pod, 'spec', 'nodeName'));
+    const missing = [...fleet.nodes.keys()].filter((node) => !nodes.includes(node));
+    assert.deepEqual(missing, [], `nodes without a pod of ${nameOf(set)}`);
+    const count = served.filter((pod) => isOn(pod, fleet)).length;
     assert.equal(count, fleet.nodes.size, nameOf(set));
   }
   for (const job of await list(cluster, pathOf(KINDS.job, ''))) known.add(uidOf(job));
   for (const [uid, [pod]] of owned) assert(known.has(uid), `${nameOf(pod)} is an orphan`);
   for (const budget of await list(cluster, pathOf(KINDS.budget, ''))) assertBudget(budget, pods);
+}
+
+/** What a silent node has to end stays, and nothing comes in its place. */
+function isFrozenOn(pod: JsonObject, fleet: SimulatedFleet): boolean {
+  return fleet.nodes.get(stringAt(pod, 'spec', 'nodeName'))?.isFrozen === true;
 }
 
 function isOn(pod: JsonObject, fleet: SimulatedFleet): boolean {
