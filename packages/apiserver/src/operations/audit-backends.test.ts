@@ -198,6 +198,48 @@ test('a webhook gets lists, again and again where it fails, and then it is told'
   assert.deepEqual(said, [false, true]);
 });
 
+test('a receiver that never answers holds 64 MiB of events; later ones are lost, and told', () => {
+  const timers = clock();
+  const { faults, told, count } = faultsIn();
+  const waiting: ((response: WebhookResponse) => void)[] = [];
+  const credential = { certificate: '', key: '', token: '' };
+  const webhook = new AuditWebhook(
+    {
+      target: {
+        ...{ host: 'h', port: 1, serverName: 'h', authority: 'h:1', path: '/p' },
+        ...{ caBundle: '', credential },
+      },
+      caller: { call: (_target, _body, _timeoutMs, then) => void waiting.push(then) },
+      initialDelayMs: 10_000,
+    },
+    timers,
+    faults,
+  );
+  const said: boolean[] = [];
+  const take = (mebibytes: number): void =>
+    webhook.take(events('a', mebibytes * 2 ** 20), (kept) => void said.push(kept));
+  for (let more = 0; more < 70; more++) take(1);
+  assert.equal(waiting.length, 63);
+  assert.deepEqual(said, Array.from({ length: 7 }).fill(false));
+  assert.equal(count(), 'apiserver_audit_error_total{plugin="webhook"} 7');
+  assert.match(told[0] ?? '', /affecting 1 audit events: too many events wait for the webhook\n/);
+  // one that waits to be sent again still counts
+  waiting[0]?.({ ok: false, why: 'EOF' });
+  take(1);
+  assert.equal(waiting.length, 63);
+  for (const answer of waiting.splice(0).slice(1)) {
+    answer({ ok: true, status: 200, contentType: '', body: Buffer.from('') });
+  }
+  take(1);
+  assert.equal(waiting.length, 1);
+  timers.pass(11_000);
+  for (const answer of waiting.splice(0)) {
+    answer({ ok: true, status: 200, contentType: '', body: Buffer.from('') });
+  }
+  take(65);
+  assert.equal(waiting.length, 1, 'one that is larger goes alone');
+});
+
 test('one line tells who asked for what, as upstream writes it', () => {
   const event = new AuditEvent({
     ...HEAD,

@@ -11,6 +11,11 @@ const CALL_MS_MAX = 30_000;
 const ATTEMPTS_MAX = 5;
 const DELAY_FACTOR = 1.5;
 const DELAY_JITTER = 0.2;
+/**
+ * Lists under way, whether they are being sent or wait to be sent again; more are lost, and
+ * counted. A receiver that never answers holds each list for minutes.
+ */
+const UNDERWAY_BYTES_MAX: number = 64 * 1024 * 1024;
 const LIST_HEAD = '{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[';
 
 export interface AuditWebhookOptions {
@@ -34,6 +39,7 @@ export class AuditWebhook implements AuditBackend {
   readonly #timers: AuditTimers;
   readonly #faults: AuditFaults;
   readonly #sending = new Set<Sending>();
+  #underwayBytes = 0;
   #isClosing = false;
   #onIdle: (() => void) | null = null;
 
@@ -45,6 +51,14 @@ export class AuditWebhook implements AuditBackend {
 
   take(events: readonly AuditEvent[], told: Told): void {
     const body = Buffer.from(`${LIST_HEAD}${events.map(({ item }) => item).join()}]}\n`);
+    const isFull = this.#underwayBytes + body.length > UNDERWAY_BYTES_MAX;
+    // a list that alone is larger goes when nothing else does
+    if (isFull && this.#sending.size > 0) {
+      this.#faults.report('webhook', 'too many events wait for the webhook', events);
+      told(false);
+      return;
+    }
+    this.#underwayBytes += body.length;
     const { initialDelayMs: delayMs } = this.#options;
     const sending: Sending = { events, body, told, attempts: 0, delayMs, isWaiting: false };
     this.#sending.add(sending);
@@ -83,6 +97,7 @@ export class AuditWebhook implements AuditBackend {
 
   #end(sending: Sending, isKept: boolean): void {
     this.#sending.delete(sending);
+    this.#underwayBytes -= sending.body.length;
     sending.told(isKept);
     if (this.#sending.size === 0) this.#onIdle?.();
   }
