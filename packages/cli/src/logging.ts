@@ -1,6 +1,6 @@
 // shell: writes to stderr
 /** Logs of the subcommands: lines for people or JSON, on stderr, from a level on. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { oneOf } from './usage.ts';
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -25,13 +25,24 @@ export function logger(flags: LogFlags): Log {
   return adjustableLogger(flags).log;
 }
 
+/** klog's flags, hidden. */
+export interface KlogFlags {
+  readonly v?: string;
+  readonly loggingFormat?: string;
+}
+
+/** Adds them, for `withKlogFlags`. */
+export function addKlogFlags(command: Command): Command {
+  return command
+    .addOption(new Option('-v, --v <level>').hideHelp())
+    .addOption(new Option('--logging-format <format>').hideHelp());
+}
+
 /** From this of klog's levels on, a program tells what only its makers want to know. */
 const DEBUG_VERBOSITY = 4;
 
 /** With what klog's `-v` and `--logging-format` say, where they were given. */
-export function withKlogFlags(
-  flags: LogFlags & { readonly v?: string; readonly loggingFormat?: string },
-): LogFlags {
+export function withKlogFlags(flags: LogFlags & KlogFlags): LogFlags {
   const { v, loggingFormat } = flags;
   return {
     logFormat: loggingFormat === 'json' ? 'json' : flags.logFormat,

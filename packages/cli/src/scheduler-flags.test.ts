@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Command } from 'commander';
-import { withKlogFlags } from './logging.ts';
+import { addElectionFlags } from './election-flags.ts';
+import { addForeignFlags, foreignFlags, foreignWarning } from './foreign-flags.ts';
+import { addKlogFlags, withKlogFlags } from './logging.ts';
 import { configurationOf } from './scheduler-files.ts';
-import { addElectionFlags, addForeignFlags } from './scheduler-flags.ts';
-import { electionMembers, foreignFlags } from './scheduler-flags.ts';
+import { electionMembers, SCHEDULER_FOREIGN } from './scheduler-flags.ts';
 
 function parsed(...flags: readonly string[]): Command {
-  const command = addForeignFlags(addElectionFlags(new Command('scheduler')));
+  const command = addKlogFlags(addElectionFlags(new Command('scheduler'), 'kube-scheduler'));
+  addForeignFlags(command, SCHEDULER_FOREIGN);
   command.configureOutput({ writeErr: () => {} });
   return command.exitOverride().parse(flags, { from: 'user' });
 }
@@ -21,7 +23,10 @@ test('the flags of a manifest of kubeadm are taken, and those without effect nam
     '--profiling=false',
   );
   const names = ['authentication-kubeconfig', 'authorization-kubeconfig', 'bind-address'];
-  assert.deepEqual(foreignFlags(given), [...names, 'profiling']);
+  const found = foreignFlags(given, SCHEDULER_FOREIGN);
+  assert.deepEqual(found, [...names, 'profiling']);
+  assert.equal(foreignWarning('unused', found.slice(2)), 'unused: --bind-address, --profiling');
+  assert.equal(foreignWarning('unused', []), '');
   assert.deepEqual(electionMembers(given.opts()), { leaderElect: true });
   assert.throws(() => parsed('--no-such-flag=1'));
 });

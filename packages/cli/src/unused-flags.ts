@@ -4,9 +4,10 @@
  * member among others or a server of the v2 API, are refused: whoever starts three stores as
  * three members would believe their data to be in three places.
  */
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
+import { addForeignFlags, flagNames, foreignFlags, foreignValue } from './foreign-flags.ts';
 
-const UNUSED: readonly string[] = `
+const UNUSED: readonly string[] = flagNames(`
   initial-advertise-peer-urls initial-cluster initial-cluster-state initial-cluster-token
   initial-corrupt-check initial-election-tick-advance
   peer-auto-tls peer-cert-allowed-cn peer-cert-allowed-hostname peer-cert-file
@@ -45,9 +46,7 @@ const UNUSED: readonly string[] = `
   experimental-peer-skip-client-san-verification experimental-snapshot-catchup-entries
   experimental-stop-grpc-service-on-defrag experimental-txn-mode-write-with-shared-buffer
   experimental-warning-apply-duration experimental-warning-unary-request-duration
-`
-  .trim()
-  .split(/\s+/);
+`);
 
 /** Values that mean "no" to etcd. */
 const OFF = new Set<unknown>(['', 'false', 'off', 'exit', '0']);
@@ -55,23 +54,17 @@ const ONE_MEMBER = 'this store is one member and has no peers';
 
 /** Adds them, hidden. */
 export function addUnusedFlags(command: Command): Command {
-  for (const name of UNUSED) command.addOption(new Option(`--${name} [value]`).hideHelp());
-  return command;
-}
-
-function valueOf(command: Command, name: string): unknown {
-  const key = name.replaceAll(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
-  return command.getOptionValue(key);
+  return addForeignFlags(command, UNUSED);
 }
 
 /** Which of them were given, for one warning. */
 export function unusedFlags(command: Command): string[] {
-  return UNUSED.filter((name) => valueOf(command, name) !== undefined);
+  return foreignFlags(command, UNUSED);
 }
 
 /** Why the store must not start with what was given; null when it may. */
 export function refusedFlag(command: Command): string | null {
-  const value = (name: string): unknown => valueOf(command, name);
+  const value = (name: string): unknown => foreignValue(command, name);
   const isOn = (name: string): boolean => value(name) !== undefined && !OFF.has(value(name));
   const cluster = value('initial-cluster');
   const members = typeof cluster === 'string' ? cluster.split(',') : [];

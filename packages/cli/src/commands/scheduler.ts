@@ -1,20 +1,16 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
 import { Command } from 'commander';
-import { addLogOptions, logger, withKlogFlags } from '../logging.ts';
+import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
+import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
+import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.ts';
 import type { EmulatedVersion } from '@megaplane/scheduler/profile';
-import type { LogFlags } from '../logging.ts';
-import {
-  addElectionFlags,
-  addForeignFlags,
-  electionMembers,
-  foreignFlags,
-  type ElectionFlags,
-} from '../scheduler-flags.ts';
+import type { KlogFlags, LogFlags } from '../logging.ts';
+import { electionMembers, SCHEDULER_FOREIGN } from '../scheduler-flags.ts';
 import { serve } from '../service.ts';
 import { durationOption, oneOf, wholeNumber } from '../usage.ts';
 import type { ExplainFlags } from '../scheduler-files.ts';
 
-interface Flags extends LogFlags, ElectionFlags {
+interface Flags extends LogFlags, KlogFlags, ElectionFlags {
   readonly kubeconfig?: string;
   readonly config?: string;
   readonly writeConfigTo?: string;
@@ -27,8 +23,6 @@ interface Flags extends LogFlags, ElectionFlags {
   readonly metricsAddress: string;
   readonly eventsPerSecond: number;
   readonly podMaxInUnschedulablePodsDuration: number;
-  readonly v?: string;
-  readonly loggingFormat?: string;
 }
 
 interface ScenarioFlags {
@@ -36,8 +30,9 @@ interface ScenarioFlags {
 }
 
 export function schedulerCommand(done: (exitCode: number) => void): Command {
-  const command = addForeignFlags(addLogOptions(withRunOptions(described()))).action(
-    async (flags: Flags, own: Command) => done(await run(flags, foreignFlags(own))),
+  const command = addKlogFlags(addLogOptions(withRunOptions(described())));
+  addForeignFlags(command, SCHEDULER_FOREIGN).action(async (flags: Flags, own: Command) =>
+    done(await run(flags, foreignFlags(own, SCHEDULER_FOREIGN))),
   );
   command
     .command('explain')
@@ -115,7 +110,7 @@ function described(): Command {
 }
 
 function withRunOptions(command: Command): Command {
-  return addElectionFlags(command.optionsGroup('Run:')).option(
+  return addElectionFlags(command.optionsGroup('Run:'), 'kube-scheduler').option(
     '--metrics-address <host:port>',
     'of /metrics and health; port 0 = a free one',
     '127.0.0.1:0',
@@ -154,10 +149,9 @@ async function run(flags: Flags, foreign: readonly string[]): Promise<number> {
     const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;
     if (kubeconfig === '') throw new Error('--kubeconfig: a file is needed');
     const log = logger(withKlogFlags(flags));
-    if (foreign.length > 0) {
-      const names = foreign.map((name) => `--${name}`).join(', ');
-      log('warn', `flags without effect here, see --metrics-address for health: ${names}`);
-    }
+    const what = 'flags without effect here, see --metrics-address for health';
+    const warning = foreignWarning(what, foreign);
+    if (warning !== '') log('warn', warning);
     const changed = changedGates(gates.value);
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
     return runScheduler({

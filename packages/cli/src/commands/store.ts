@@ -2,6 +2,7 @@
 /** `megaplane store`: etcd v3, in memory and logged. */
 import { Command, Option } from 'commander';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
+import { foreignWarning } from '../foreign-flags.ts';
 import { type LogFlags, addLogOptions, logger } from '../logging.ts';
 import { serve } from '../service.ts';
 import { type ServingFlags, addServingFlags, readEnvironment } from '../store-flags.ts';
@@ -70,11 +71,10 @@ function serving(command: Command, done: (exitCode: number) => void): Command {
     }
     const refused = refusedFlag(command);
     if (refused !== null) throw new Error(refused);
-    const unused = unusedFlags(command);
     const log = logger(flags);
-    if (unused.length > 0) {
-      log('warn', `a store of one member has no use for ${unused.map((n) => `--${n}`).join(', ')}`);
-    }
+    const what = 'a store of one member has no use for these flags';
+    const warning = foreignWarning(what, unusedFlags(command));
+    if (warning !== '') log('warn', warning);
     done(await run(flags, (message) => log('warn', message)));
   });
 }
