@@ -4,7 +4,7 @@
  */
 import { formatDuration, parseByteSize, parseDurationMs } from '@megaplane/base/limits';
 import type { Parsed } from '@megaplane/base/limits';
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 
 /** A parser of whole numbers from `min` to `max`, both included. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
@@ -149,4 +149,16 @@ export function durationOption(
 ): Option {
   const option = new Option(flags, description).argParser(parse);
   return option.default(defaultMs, formatDuration(defaultMs));
+}
+
+/** Values of a command's flags by name, for `/flagz`; '' where nothing was given. */
+export function flagValues(command: Command): Map<string, string> {
+  const values = command.opts<Record<string, unknown>>();
+  return new Map(
+    command.options.map((option) => {
+      const value = values[option.attributeName()];
+      if (value === undefined) return [option.name(), ''];
+      return [option.name(), typeof value === 'string' ? value : JSON.stringify(value)];
+    }),
+  );
 }

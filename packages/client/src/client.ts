@@ -9,6 +9,7 @@
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
+import type { RequestMetrics } from './request-metrics.ts';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -175,6 +176,8 @@ export interface ClientMetrics {
   connectFailures: number;
   bytesSent: number;
   bytesReceived: number;
+  /** By method and code, for scrapers. */
+  readonly requests: RequestMetrics;
 }
 
 /** Limits of a client; each can be given in the options of `createKubeClient`. */

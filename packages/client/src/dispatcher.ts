@@ -33,6 +33,7 @@ import { CONTENT, STATUS_NONE } from './client.ts';
 import { decodeAnswer, noAnswer } from './answer.ts';
 import { Links } from './links.ts';
 import { fieldOf, RequestFields, retryAfterOf } from './request-fields.ts';
+import { RequestMetrics } from './request-metrics.ts';
 import { Slot } from './slot.ts';
 import { StreamRequest } from './stream-request.ts';
 
@@ -176,7 +177,8 @@ export class Dispatcher implements Client, ResponseSink {
   }
 
   stream(path: string, sink: StreamSink, accept: string = CONTENT.lean): StreamHandle {
-    const stream = new StreamRequest(path, sink, accept, (ended) => {
+    const onHead = (status: number): void => this.metrics.requests.streamed(status);
+    const stream = new StreamRequest(path, sink, accept, onHead, (ended) => {
       if (this.#streams.delete(ended)) this.metrics.streamsOpen--;
     });
     this.#streams.add(stream);
@@ -225,7 +227,8 @@ export class Dispatcher implements Client, ResponseSink {
     }
     slot.fill(method, path, body === null ? '' : contentType, accept, body, done, tag);
     slot.extra = extra;
-    slot.deadlineMs = this.timers.nowMs() + timeoutMs;
+    slot.startMs = this.timers.nowMs();
+    slot.deadlineMs = slot.startMs + timeoutMs;
     this.metrics.requestsStarted++;
     this.#enqueue(slot, false);
     this.#keepSweeping();
@@ -304,7 +307,8 @@ export class Dispatcher implements Client, ResponseSink {
     slot.state = 'flying';
     slot.tries++;
     this.metrics.requestsInFlight++;
-    this.metrics.bytesSent += body?.length ?? 0;
+    slot.sentBytes = body?.length ?? 0;
+    this.metrics.bytesSent += slot.sentBytes;
     const path = this.#options.pathPrefix + slot.path;
     const stream = link.request(slot.method, path, fields, body, this, slot.index);
     if (slot.state === 'flying' && !stream.closed) slot.stream = stream;
@@ -361,6 +365,7 @@ export class Dispatcher implements Client, ResponseSink {
     const digit = Math.min(5, Math.floor(status / 100));
     this.metrics.answersByClass[digit] = (this.metrics.answersByClass[digit] ?? 0) + 1;
     const { done, tag, answer, answerStart, answerLength } = slot;
+    this.#count(slot, status);
     this.#etag = slot.etag;
     this.retryAfterSeconds = retryAfterSeconds;
     done(status, answer, answerStart, answerStart + answerLength, tag);
@@ -389,6 +394,7 @@ export class Dispatcher implements Client, ResponseSink {
     this.metrics.answersByClass[STATUS_NONE] = (this.metrics.answersByClass[STATUS_NONE] ?? 0) + 1;
     const text = Buffer.from(why);
     const { done, tag } = slot;
+    this.#count(slot, STATUS_NONE);
     const isListed = slot.state === 'queued' || slot.state === 'delayed';
     if (slot.state === 'queued') this.metrics.requestsQueued--;
     else if (slot.state === 'delayed') this.#putOff--;
@@ -396,6 +402,11 @@ export class Dispatcher implements Client, ResponseSink {
     this.retryAfterSeconds = 0;
     done(STATUS_NONE, text, 0, text.length, tag);
     if (!isListed) this.#release(slot);
+  }
+
+  #count({ method, startMs, sentBytes, answerLength }: Slot, code: number): void {
+    const seconds = (this.timers.nowMs() - startMs) / 1000;
+    this.metrics.requests.answered(method, code, seconds, sentBytes, answerLength);
   }
 
   #release(slot: Slot): void {
@@ -493,5 +504,6 @@ function freshMetrics(): ClientMetrics {
     connectFailures: 0,
     bytesSent: 0,
     bytesReceived: 0,
+    requests: new RequestMetrics(),
   };
 }

@@ -25,7 +25,9 @@ export class Slot {
   extra = '';
   done: SendDone = NOBODY;
   tag = 0;
+  startMs = 0;
   deadlineMs = 0;
+  sentBytes = 0;
   tries = 0;
   /** The next one in the queue. */
   next: Slot | null = null;
@@ -65,6 +67,7 @@ export class Slot {
     this.done = done;
     this.tag = tag;
     this.tries = 0;
+    this.sentBytes = 0;
     this.next = null;
     this.#text = null;
     this.#length = -1;

@@ -21,6 +21,7 @@ export class StreamRequest implements ResponseSink, StreamHandle {
   readonly path: string;
   readonly accept: string;
   readonly #sink: StreamSink;
+  readonly #onHead: (status: number) => void;
   readonly #onOver: (stream: StreamRequest) => void;
   #state: StreamState = { kind: 'waiting', isPaused: false };
 
@@ -28,11 +29,13 @@ export class StreamRequest implements ResponseSink, StreamHandle {
     path: string,
     sink: StreamSink,
     accept: string,
+    onHead: (status: number) => void,
     onOver: (stream: StreamRequest) => void,
   ) {
     this.path = path;
     this.accept = accept;
     this.#sink = sink;
+    this.#onHead = onHead;
     this.#onOver = onOver;
   }
 
@@ -64,6 +67,7 @@ export class StreamRequest implements ResponseSink, StreamHandle {
 
   onHead(_stream: ClientStream, status: number, fields: FieldList): void {
     if (this.#state.kind === 'over') return;
+    this.#onHead(status);
     this.#sink.onHead(status, retryAfterOf(fields, RETRY_AFTER_SECONDS_MAX));
   }
 

@@ -9,6 +9,7 @@ import type {
   StreamSink,
   Timers,
 } from '@megaplane/client/client';
+import { RequestMetrics } from '@megaplane/client/request-metrics';
 import { SimulatedClock } from '@megaplane/base/clock';
 import { Random } from '@megaplane/base/random';
 
@@ -43,6 +44,7 @@ export class FakeClient implements Client {
     connectFailures: 0,
     bytesSent: 0,
     bytesReceived: 0,
+    requests: new RequestMetrics(),
   };
   readonly timers: Timers;
   readonly #random: Random;

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { healthPage, type HealthCheck } from './health-pages.ts';
+import { HealthCounts } from './health-counts.ts';
+import { healthPage, schedulerChecks, type HealthCheck } from './health-pages.ts';
 
 // The texts are those of kube-scheduler v1.36.1.
 const check = (name: string, problem = ''): HealthCheck => ({ name, problem: () => problem });
 const SHUTDOWN = check('shutdown');
 
-function textAt(path: string, query: string, problem = ''): string {
+function textAt(path: string, query: string, problem = '', counts = new HealthCounts()): string {
   const readyz = [SHUTDOWN, check('sched-handler-sync', problem)];
   const checks = { healthz: [check('ping')], readyz };
-  const page = healthPage(path, new URLSearchParams(query), checks);
+  const page = healthPage(path, new URLSearchParams(query), checks, counts);
   return page === null ? 'none' : `${page.status} ${page.text}`;
 }
 
@@ -35,4 +36,38 @@ test('checks can be left out by name', () => {
   const warning = 'warn: some health checks cannot be excluded: no matches for "ping"\n';
   const lines = `[+]shutdown ok\n[+]sched-handler-sync ok\n${warning}readyz check passed\n`;
   assert.equal(textAt('/readyz', 'exclude=ping&verbose'), `200 ${lines}`);
+});
+
+test('checks are counted by page and outcome, excluded ones and single ones are not', () => {
+  const counts = new HealthCounts();
+  textAt('/readyz', '', '', counts);
+  textAt('/readyz', 'exclude=shutdown', 'late', counts);
+  textAt('/healthz/ping', '', '', counts);
+  const lines = counts.text(12.5).split('\n');
+  const values = lines.filter((line) => line !== '' && !line.startsWith('#'));
+  assert.deepEqual(values, [
+    'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"} 0',
+    'kubernetes_healthcheck{name="shutdown",type="readyz"} 1',
+    'kubernetes_healthchecks_total{name="sched-handler-sync",status="error",type="readyz"} 1',
+    'kubernetes_healthchecks_total{name="sched-handler-sync",status="success",type="readyz"} 1',
+    'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 1',
+    'process_start_time_seconds 12.5',
+  ]);
+});
+
+test('the election is a matter of /healthz and /readyz, not of /livez', () => {
+  const names = (isElected: boolean): string[] =>
+    Object.entries(schedulerChecks(isElected, () => true)).map(
+      ([page, checks]) => `${page}: ${checks.map(({ name }) => name).join(' ')}`,
+    );
+  assert.deepEqual(names(true), [
+    'healthz: leaderElection',
+    'livez: ping',
+    'readyz: leaderElection shutdown sched-handler-sync',
+  ]);
+  assert.deepEqual(names(false), [
+    'healthz: ping',
+    'livez: ping',
+    'readyz: shutdown sched-handler-sync',
+  ]);
 });

@@ -1,4 +1,5 @@
 /** `/healthz`, `/livez`, `/readyz` and single checks, as k8s.io/apiserver has them. */
+import type { HealthCounts } from './health-counts.ts';
 import type { Page } from './http-endpoint.ts';
 
 export interface HealthCheck {
@@ -7,34 +8,59 @@ export interface HealthCheck {
   problem(): string;
 }
 
-/** The page at `path`; null where there is none. */
+/** By page. */
+export type HealthChecks = Readonly<Record<string, readonly HealthCheck[]>>;
+
+/** What kube-scheduler looks at. */
+export function schedulerChecks(isElected: boolean, isSynced: () => boolean): HealthChecks {
+  const fine = (name: string): HealthCheck => ({ name, problem: () => '' });
+  const synced: HealthCheck = {
+    name: 'sched-handler-sync',
+    problem: () => (isSynced() ? '' : 'handlers are not fully synchronized'),
+  };
+  const ping = fine('ping');
+  // A lease that is lost ends the program, so that no check can see it.
+  const election = isElected ? [fine('leaderElection')] : [];
+  const healthz = isElected ? election : [ping];
+  return { healthz, livez: [ping], readyz: [...election, fine('shutdown'), synced] };
+}
+
+/** The page at `path`; null where there is none. What pages of all checks find is counted. */
 export function healthPage(
   path: string,
   query: URLSearchParams,
-  checksOf: Readonly<Record<string, readonly HealthCheck[]>>,
+  checksOf: HealthChecks,
+  counts: HealthCounts,
 ): Page | null {
   const [, root = '', single] = /^\/([a-z]+)(?:\/([^/]+))?$/.exec(path) ?? [];
   const checks = Object.hasOwn(checksOf, root) ? checksOf[root] : undefined;
   if (checks === undefined) return null;
-  if (single === undefined) return rootPage(root, query, checks);
+  if (single === undefined) return rootPage(root, query, checks, counts);
   const check = checks.find(({ name }) => name === single);
   if (check === undefined) return null;
   const problem = check.problem();
   return problem === '' ? page('ok') : page(`internal server error: ${problem}\n`, 500);
 }
 
-function rootPage(root: string, query: URLSearchParams, checks: readonly HealthCheck[]): Page {
+function rootPage(
+  root: string,
+  query: URLSearchParams,
+  checks: readonly HealthCheck[],
+  counts: HealthCounts,
+): Page {
   const excluded = new Set(query.getAll('exclude').flatMap((names) => names.split(',')));
   const lines: string[] = [];
   let hasFailed = false;
   for (const check of checks) {
     const { name } = check;
-    if (excluded.delete(name)) lines.push(`[+]${name} excluded: ok`);
-    else if (check.problem() === '') lines.push(`[+]${name} ok`);
-    else {
-      hasFailed = true;
-      lines.push(`[-]${name} failed: reason withheld`);
+    if (excluded.delete(name)) {
+      lines.push(`[+]${name} excluded: ok`);
+      continue;
     }
+    const isWell = check.problem() === '';
+    counts.asked(name, root, isWell);
+    hasFailed ||= !isWell;
+    lines.push(isWell ? `[+]${name} ok` : `[-]${name} failed: reason withheld`);
   }
   excluded.delete('');
   if (excluded.size > 0) {

@@ -1,12 +1,23 @@
 // shell: a small HTTP server
-/** `/metrics`, `/configz` and health, on plain HTTP, loopback unless told otherwise. */
-import { createServer } from 'node:http';
+/** `/metrics`, `/configz`, `/statusz` and health, on plain HTTP, loopback unless told otherwise. */
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 
 export interface Page {
   readonly contentType: string;
   readonly text: string;
   readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What follows the text, as it comes. */
+  readonly pieces?: AsyncIterable<string>;
+}
+
+/** What pages are told of a request. */
+export interface PageRequest {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly accept: string;
 }
 
 export interface HttpEndpoint {
@@ -14,23 +25,42 @@ export interface HttpEndpoint {
   close(): Promise<void>;
 }
 
+const NOT_FOUND: Page = {
+  status: 404,
+  contentType: 'text/plain',
+  text:
+    'not found: there are /metrics, /metrics/slis, /metrics/resources, /configz, /statusz, ' +
+    '/flagz, /healthz, /livez and /readyz\n',
+};
+
+function answer(page: Page, response: ServerResponse): void {
+  const { contentType, text, headers, pieces, status = 200 } = page;
+  response.writeHead(status, { 'content-type': contentType, ...headers });
+  if (pieces === undefined) {
+    response.end(text);
+    return;
+  }
+  const stream = Readable.from(pieces);
+  // Whoever goes before the end wants no more.
+  response.once('close', () => stream.destroy());
+  stream.once('error', () => response.destroy());
+  response.write(text);
+  stream.pipe(response);
+}
+
 /** Listens on `host:port` (port 0: a free one). Rejects with a text for people. */
 export async function serveHttp(
   address: string,
-  pageAt: (path: string, query: URLSearchParams) => Page | null,
+  pageAt: (request: PageRequest) => Page | null,
 ): Promise<HttpEndpoint> {
   const match = /^(.*):(\d+)$/.exec(address);
   if (match === null) throw new Error(`--metrics-address: ${address} is not host:port`);
   const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '127.0.0.1';
   const server = createServer((request, response) => {
-    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
-    const page = pageAt(path, new URLSearchParams(query)) ?? {
-      status: 404,
-      contentType: 'text/plain',
-      text: 'not found: there are /metrics, /configz, /healthz, /livez and /readyz\n',
-    };
-    response.writeHead(page.status ?? 200, { 'content-type': page.contentType });
-    response.end(page.text);
+    const [path = '', text = ''] = (request.url ?? '').split('?', 2);
+    const query = new URLSearchParams(text);
+    const page = pageAt({ path, query, accept: request.headers.accept ?? '' });
+    answer(page ?? NOT_FOUND, response);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {

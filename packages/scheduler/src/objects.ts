@@ -180,7 +180,7 @@ export interface PodObject extends KubeObject {
     readonly hostNetwork?: boolean;
     readonly hostUsers?: boolean;
     readonly overhead?: Quantities;
-    readonly resources?: { readonly requests?: Quantities };
+    readonly resources?: { readonly requests?: Quantities; readonly limits?: Quantities };
     readonly nodeSelector?: Labels;
     readonly affinity?: {
       readonly nodeAffinity?: NodeAffinityObject;

@@ -2,7 +2,7 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
 import { hostname } from 'node:os';
 import type { Client } from '@megaplane/client/client';
-import { createKubeClient } from '@megaplane/client/kube-client';
+import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
 import { systemClock } from '@megaplane/base/system-clock';
@@ -19,8 +19,11 @@ import { Extender, type Answer, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
 import type { GateStates } from './configuration/feature-gates.ts';
 import { configz } from './configuration/configz.ts';
-import { healthPage, type HealthCheck } from './health-pages.ts';
-import { serveHttp, type Page } from './http-endpoint.ts';
+import { HealthCounts } from './health-counts.ts';
+import { healthPage, schedulerChecks, type HealthChecks } from './health-pages.ts';
+import { serveHttp, type Page, type PageRequest } from './http-endpoint.ts';
+import { podResourcesPage } from './pod-resources.ts';
+import { flagzPage, statuszPage, type ProcessFacts } from './process-pages.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { UserPlugin } from './user-plugin.ts';
@@ -47,6 +50,8 @@ export interface SchedulerOptions {
   readonly compatibility?: Compatibility;
   /** Feature gates, for the metric that tells of them. */
   readonly gates?: GateStates;
+  /** Values of the flags by name, for `/flagz`. */
+  readonly flags?: ReadonlyMap<string, string>;
   readonly log: Log;
 }
 
@@ -56,6 +61,7 @@ export interface SchedulerService {
   readonly failure: Promise<Error>;
 }
 
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const TICK_MS = 1000;
 const FLUSH_MS = 30_000;
 /** Bindings under way at most. More do not make the API server faster, but failures worse. */
@@ -69,9 +75,7 @@ export async function runScheduler(options: SchedulerOptions): Promise<Scheduler
     limits: { connections: options.connections, inFlightMax: BINDINGS_MAX, queueMax: BINDINGS_MAX },
   });
   const program = new SchedulerProgram(client, options);
-  const endpoint = await serveHttp(options.metricsAddress, (path, query) =>
-    program.pageAt(path, query),
-  );
+  const endpoint = await serveHttp(options.metricsAddress, (request) => program.pageAt(request));
   program.start();
   return {
     listens: `${client.server}; metrics ${endpoint.url}/metrics`,
@@ -86,7 +90,11 @@ export async function runScheduler(options: SchedulerOptions): Promise<Scheduler
 
 class SchedulerProgram {
   readonly failure: Promise<Error>;
+  readonly #client: KubeClient;
   readonly #options: SchedulerOptions;
+  readonly #facts: ProcessFacts;
+  readonly #health = new HealthCounts();
+  readonly #checks: HealthChecks;
   readonly #core: SchedulerCore;
   readonly #metrics = new SchedulerMetrics(() => systemClock.monotonicMs() / 1000);
   readonly #feeds: ClusterFeeds;
@@ -99,7 +107,9 @@ class SchedulerProgram {
   readonly #nowMs: () => number;
   #timers: NodeJS.Timeout[] = [];
 
-  constructor(client: Client, options: SchedulerOptions) {
+  constructor(client: KubeClient, options: SchedulerOptions) {
+    this.#client = client;
+    this.#facts = factsOf(options);
     this.#options = options;
     const { promise, resolve } = Promise.withResolvers<Error>();
     this.failure = promise;
@@ -162,6 +172,8 @@ class SchedulerProgram {
       onTrouble: (message) => options.log('warn', message),
     });
     this.#election = options.leaderElect ? this.#electionOn(client, configuration) : null;
+    if (this.#election !== null) this.#metrics.leads = false;
+    this.#checks = schedulerChecks(this.#election !== null, () => this.#feeds.isSynced);
   }
 
   start(): void {
@@ -189,35 +201,35 @@ class SchedulerProgram {
     this.#caller.close();
   }
 
-  pageAt(path: string, query: URLSearchParams): Page | null {
+  pageAt({ path, query, accept }: PageRequest): Page | null {
+    const facts = this.#facts;
     switch (path) {
       case '/metrics':
-        return {
-          contentType: 'text/plain; version=0.0.4; charset=utf-8',
-          text: this.#metrics.text(this.#core, this.#events.dropped),
-        };
+        return { contentType: METRICS_TYPE, text: this.#metricsText() };
+      case '/metrics/slis':
+        return { contentType: METRICS_TYPE, text: this.#health.text(facts.startedMs / 1000) };
+      case '/metrics/resources':
+        return { contentType: METRICS_TYPE, text: '', pieces: podResourcesPage(this.#client) };
       case '/configz':
         return { contentType: 'application/json', text: this.#configz() };
+      case '/statusz':
+        return statuszPage(facts, accept, systemClock.nowMs());
+      case '/flagz':
+        return flagzPage(facts, accept);
       default:
-        return healthPage(path, query, this.#checks());
+        return healthPage(path, query, this.#checks, this.#health);
     }
+  }
+
+  #metricsText(): string {
+    const own = this.#metrics.text(this.#core, this.#events.dropped);
+    const host = this.#client.server.replace(/^[a-z]+:\/\//, '').replace(/\/.*$/, '');
+    return own + this.#client.metrics.requests.text(host);
   }
 
   #configz(): string {
     const { configuration = DEFAULT_CONFIGURATION, kubeconfig } = this.#options;
     return JSON.stringify(configz(configuration.complete, kubeconfig));
-  }
-
-  #checks(): Readonly<Record<string, readonly HealthCheck[]>> {
-    const fine = (name: string): HealthCheck => ({ name, problem: () => '' });
-    const synced: HealthCheck = {
-      name: 'sched-handler-sync',
-      problem: () => (this.#feeds.isSynced ? '' : 'handlers are not fully synchronized'),
-    };
-    // A lease that is lost ends the program, so that no check can see it.
-    const election = this.#election === null ? [] : [fine('leaderElection')];
-    const alive = election.length === 0 ? [fine('ping')] : election;
-    return { healthz: alive, livez: alive, readyz: [...election, fine('shutdown'), synced] };
   }
 
   async #ask(client: Client, question: Question): Promise<readonly Answer[]> {
@@ -233,7 +245,7 @@ class SchedulerProgram {
   }
 
   #lead(): void {
-    this.#metrics.isLeader = true;
+    if (this.#election !== null) this.#metrics.leads = true;
     this.#loop.setLeading(true);
   }
 
@@ -257,13 +269,18 @@ class SchedulerProgram {
         this.#lead();
       },
       onStoppedLeading: () => {
-        this.#metrics.isLeader = false;
+        this.#metrics.leads = false;
         this.#loop.setLeading(false);
         // As upstream: what was assumed under the old term must not be acted on.
         this.#fail(new Error(`leader election lost: Lease ${namespace}/${name}`));
       },
     });
   }
+}
+
+function factsOf({ flags = new Map() }: SchedulerOptions): ProcessFacts {
+  const startedMs = systemClock.nowMs() - process.uptime() * 1000;
+  return { flags, startedMs, runtime: `node ${process.version}` };
 }
 
 function createCore(

@@ -20,7 +20,8 @@ export class SchedulerMetrics {
   /** Failed tries for which room was looked for, as upstream counts them. */
   preemptions = 0;
   bindFailures = 0;
-  isLeader = false;
+  /** Whether this process leads; null where nobody is elected. */
+  leads: boolean | null = null;
   /** What is told of feature gates. */
   gates: GateStates = DEFAULT_GATES;
   readonly plugins: PluginMetrics;
@@ -113,8 +114,10 @@ export class SchedulerMetrics {
     out.value({ type: 'nodes' }, core.nodes.count);
     out.value({ type: 'pods' }, core.pods.placed);
     out.value({ type: 'assumed_pods' }, core.assumed);
-    out.family('leader_election_master_status', 'gauge', 'Whether this process leads.');
-    out.value({ name: 'kube-scheduler' }, this.isLeader ? 1 : 0);
+    if (this.leads !== null) {
+      out.family('leader_election_master_status', 'gauge', 'Whether this process leads.');
+      out.value({ name: 'kube-scheduler' }, this.leads ? 1 : 0);
+    }
     this.#writeOwn(out, core, eventsDropped);
     return out.toString();
   }

@@ -11,6 +11,7 @@ import { serve } from '../service.ts';
 import {
   durabilityModes,
   flagValue,
+  flagValues,
   given,
   historySizes,
   path,
@@ -264,17 +265,6 @@ function addRequestOptions(command: Command): Command {
 }
 
 /** Every flag by its name, as `/flagz` tells it; what was not given is empty. */
-function flagValues(command: Command): Map<string, string> {
-  const values = command.opts<Record<string, unknown>>();
-  return new Map(
-    command.options.map((option) => {
-      const value = values[option.attributeName()];
-      if (value === undefined) return [option.name(), ''];
-      return [option.name(), typeof value === 'string' ? value : JSON.stringify(value)];
-    }),
-  );
-}
-
 export function apiserverCommand(done: (exitCode: number) => void): Command {
   const command = new Command('apiserver')
     .summary('the Kubernetes API, on an embedded store')

@@ -7,7 +7,7 @@ import type { EmulatedVersion } from '@megaplane/scheduler/profile';
 import type { KlogFlags, LogFlags } from '../logging.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from '../scheduler-flags.ts';
 import { serve } from '../service.ts';
-import { durationOption, oneOf, wholeNumber } from '../usage.ts';
+import { durationOption, flagValues, oneOf, wholeNumber } from '../usage.ts';
 import type { ExplainFlags } from '../scheduler-files.ts';
 
 interface Flags extends LogFlags, KlogFlags, ElectionFlags {
@@ -32,7 +32,7 @@ interface ScenarioFlags {
 export function schedulerCommand(done: (exitCode: number) => void): Command {
   const command = addKlogFlags(addLogOptions(withRunOptions(described())));
   addForeignFlags(command, SCHEDULER_FOREIGN).action(async (flags: Flags, own: Command) =>
-    done(await run(flags, foreignFlags(own, SCHEDULER_FOREIGN))),
+    done(await run(flags, foreignFlags(own, SCHEDULER_FOREIGN), flagValues(own))),
   );
   command
     .command('explain')
@@ -126,7 +126,11 @@ function joined(gates: string, before: string): string {
   return `${before},${gates}`;
 }
 
-async function run(flags: Flags, foreign: readonly string[]): Promise<number> {
+async function run(
+  flags: Flags,
+  foreign: readonly string[],
+  values: ReadonlyMap<string, string>,
+): Promise<number> {
   const { configurationOf, readPlugins, writeConfiguration } =
     await import('../scheduler-files.ts');
   const { changedGates, parseFeatureGates } =
@@ -156,6 +160,7 @@ async function run(flags: Flags, foreign: readonly string[]): Promise<number> {
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
     return runScheduler({
       gates: gates.value,
+      flags: values,
       compatibility: COMPATIBILITY[flags.emulatedVersion],
       kubeconfig,
       plugins,
