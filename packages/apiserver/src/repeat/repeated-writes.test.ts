@@ -262,6 +262,26 @@ test('who writes, and by which program, is part of a shape', () => {
   assert.equal(uses(), 2);
 });
 
+test('leases of one make differ in the microseconds of their times', () => {
+  const { both, uses, pass } = pair();
+  const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+  const times = [
+    ...['01:02:03.000001Z', '01:02:03.699000Z', '01:02:03.699000Z', '23:59:59.999999Z'],
+    ...['01:02:03.12345Z', '01:02:03.1234567Z', '01:02:61.123456Z', '01:02:03.123456z'],
+    ...['01:02:03.1234x6Z', '01:02:03,123456Z', '01:02:03.654321Z'],
+  ];
+  const codes = times.map((time, index) => {
+    pass(300);
+    const renewTime = `2026-01-02T${time}`;
+    const acquireTime = index === 3 ? '2026-01-02T00:00:00.000000Z' : undefined;
+    const holderIdentity = `node-${index}`;
+    const spec = { holderIdentity, leaseDurationSeconds: 40, acquireTime, renewTime };
+    return both('POST', path, { metadata: { name: `node-${index}` }, spec }).status;
+  });
+  assert.deepEqual(codes, [201, 201, 201, 201, 400, 400, 400, 400, 400, 201, 201]);
+  assert.equal(uses(), 2);
+});
+
 test('patches of whole nodes are made from a template, too', () => {
   const { both, uses, pass } = pair();
   const taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };

@@ -12,6 +12,7 @@ import {
   BASE36,
   MARK,
   MESSAGE,
+  MOMENT,
   NAME,
   NODE,
   REVISION,
@@ -74,6 +75,7 @@ function markerText(kind: number, rank: number): string {
   if (kind === NAME) return NAME_MARKER;
   if (kind === MESSAGE) return `A message (no. ${100 + rank}): 50% of <nothing> & more`;
   if (kind === NODE) return `zq8-node-marker-${100 + rank}.x7`;
+  if (kind === MOMENT) return `2001-02-03T04:05:06.${987_600 + rank}Z`;
   if (kind === VOLUME) return `kube-api-access-${volumeLetters(rank)}`;
   return kind === REVISION ? REVISION_MARKER : '';
 }
