@@ -35,7 +35,7 @@ async function world() {
     now: () => '2026-01-01T00:00:00Z',
     onError: (error) => assert.fail(String(error)),
     podsOn: () => [],
-    missingTtl: () => 15,
+    missingTtl: (node) => (nodes.ttl.get(node) === 16 ? -1 : 15),
     onDisruption: () => {},
   });
   const made = await api.request({
@@ -79,6 +79,24 @@ test('a taint goes with one request where an event tells that the node is ready'
   assert.equal(ttlNow(), '15', 'the annotation goes with it');
 });
 
+test('an annotation that was written is not written again before its event comes', async () => {
+  const { api, nodes, ttlNow, writer, id } = await world();
+  api.asked.length = 0;
+  writer.annotate(id);
+  writer.syncNoSchedule(id);
+  for (let i = 0; i < 6; i++) await api.settle();
+  assert.equal(ttlNow(), '15');
+  // the first went out alone; what was wanted meanwhile was the taint, which had become stale
+  const first = [...api.asked];
+  writer.annotate(id);
+  for (let i = 0; i < 3; i++) await api.settle();
+  assert.deepEqual(api.asked, first);
+  nodes.ttl.set(id, 0);
+  writer.annotate(id);
+  for (let i = 0; i < 3; i++) await api.settle();
+  assert.equal(api.asked.length, first.length + 1, 'an event that tells otherwise counts');
+});
+
 test('a node that has changed since its event is read once more', async () => {
   const { api, react, taintsNow } = await world();
   const newer = { key: 'newer', effect: 'NoExecute' };
@@ -104,7 +122,7 @@ test('a node whose taints are not kept is read first', async () => {
 });
 
 test('what waits for a node is done at once, of what the node is by then', async () => {
-  const { api, nodes, writer, id } = await world();
+  const { api, nodes, ttlNow, writer, id } = await world();
   const places: number[] = [];
   for (let i = 0; i < 64; i++) {
     const key = Buffer.from(`busy-${i}`);
@@ -126,7 +144,8 @@ test('what waits for a node is done at once, of what the node is by then', async
   nodes.setTaints(id, JSON.stringify([NOT_READY]));
   for (let i = 0; i < 5; i++) await api.settle();
   const ours = api.asked.slice(65);
-  assert.deepEqual(ours, [`PATCH ${path}`, `PATCH ${path}`], 'taints, then the annotation');
+  assert.deepEqual(ours, [`PATCH ${path}`], 'taints, and the annotation with them');
+  assert.equal(ttlNow(), '15');
 });
 
 test('a node that goes while it waits is forgotten after its turn', async () => {

@@ -242,12 +242,22 @@ export class NodeWriter implements LifecycleEffects {
     const { client, missingTtl } = this.#options;
     const seconds = missingTtl(id);
     if (seconds < 0) return;
-    await client.request({
+    const { ok } = await client.request({
       method: 'PATCH',
       path: `/api/v1/nodes/${name}`,
       contentType: CONTENT.mergePatch,
       body: { metadata: ttlOf(seconds) },
     });
+    if (ok) this.#wroteTtl(id, seconds);
+  }
+
+  /**
+   * The node's event may be a long way behind, and the annotation would be asked for once more. An
+   * event from before it only makes it be written again.
+   */
+  #wroteTtl(id: number, seconds: number): void {
+    const { nodes } = this.#options;
+    if (seconds >= 0 && nodes.exists(id)) nodes.ttl.set(id, seconds + 1);
   }
 
   /**
@@ -288,15 +298,17 @@ export class NodeWriter implements LifecycleEffects {
     const { client, missingTtl } = this.#options;
     const taints = this.#taintsWanted(node, wanted);
     if (taints === undefined) return true;
+    const seconds = missingTtl(id);
     const answer = await client.request({
       method: 'PATCH',
       path: `/api/v1/nodes/${name}`,
       contentType: CONTENT.mergePatch,
       body: {
-        metadata: { resourceVersion: node.resourceVersion, ...ttlOf(missingTtl(id)) },
+        metadata: { resourceVersion: node.resourceVersion, ...ttlOf(seconds) },
         spec: { taints: taints.length === 0 ? null : taints },
       },
     });
+    if (answer.ok) this.#wroteTtl(id, seconds);
     return answer.code !== 409;
   }
 
