@@ -49,7 +49,10 @@ function isLess(left: GoValue, right: GoValue): boolean {
 }
 
 function lengthOf(value: GoValue): bigint {
-  if (typeof value === 'string') return BigInt(Buffer.byteLength(value));
+  // a json.Number is a text
+  if (typeof value === 'string' || typeof value === 'number') {
+    return BigInt(Buffer.byteLength(formatted(value)));
+  }
   if (isList(value)) return BigInt(value.length);
   if (isMap(value)) return BigInt(Object.keys(value).length);
   if (value === undefined || value === null) throw new Error('len of nil pointer');
@@ -87,12 +90,16 @@ function indexed(value: GoValue, ...path: GoValue[]): GoValue {
   return item;
 }
 
+function isText(value: GoValue): boolean {
+  return typeof value === 'string' || typeof value === 'number';
+}
+
 /** As `fmt.Sprint`: spaces only between operands that are both no strings. */
 function sprint(values: readonly GoValue[]): string {
   let text = '';
   for (const [index, value] of values.entries()) {
     const before = values[index - 1];
-    const isApart = index > 0 && typeof before !== 'string' && typeof value !== 'string';
+    const isApart = index > 0 && !isText(before) && !isText(value);
     text += (isApart ? ' ' : '') + formatted(value);
   }
   return text;

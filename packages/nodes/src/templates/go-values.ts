@@ -8,9 +8,12 @@
  * | boolean, string | bool, string |
  * | bigint | int, int64 |
  * | GoFloat | float64 |
+ * | GoTime | time.Time |
  * | number | json.Number: a number of the object, a *string* for `eq` and truth |
  * | array, object | []any, map[string]any |
  */
+
+import { GoTime } from './go-time.ts';
 
 /** A float64; numbers of objects are json.Number and so are something else. */
 export class GoFloat {
@@ -32,6 +35,7 @@ export type GoValue =
   | number
   | bigint
   | GoFloat
+  | GoTime
   | readonly GoValue[]
   | GoMap;
 
@@ -40,9 +44,8 @@ export function isList(value: GoValue): value is readonly GoValue[] {
 }
 
 export function isMap(value: GoValue): value is GoMap {
-  return (
-    typeof value === 'object' && value !== null && !isList(value) && !(value instanceof GoFloat)
-  );
+  if (typeof value !== 'object' || value === null || isList(value)) return false;
+  return !(value instanceof GoFloat) && !(value instanceof GoTime);
 }
 
 /** Own members only: a name such as `constructor` is not there. */
@@ -59,6 +62,7 @@ export function isTrue(value: GoValue): boolean {
   // A json.Number is a text, and never an empty one.
   if (typeof value === 'number') return true;
   if (value instanceof GoFloat) return value.value !== 0;
+  if (value instanceof GoTime) return true;
   return isList(value) ? value.length > 0 : Object.keys(value).length > 0;
 }
 
@@ -72,6 +76,7 @@ export function formatted(value: GoValue): string {
   if (value === undefined || value === null) return '<nil>';
   if (typeof value === 'number') return JSON.stringify(value);
   if (value instanceof GoFloat) return floatText(value.value);
+  if (value instanceof GoTime) return value.text;
   if (isList(value)) return `[${value.map(formatted).join(' ')}]`;
   if (isMap(value)) {
     const members = Object.keys(value).toSorted();
@@ -105,6 +110,7 @@ export function typeName(value: GoValue): string {
   if (typeof value === 'bigint') return 'int';
   if (typeof value === 'string') return 'string';
   if (value instanceof GoFloat) return 'float64';
+  if (value instanceof GoTime) return 'time.Time';
   return isList(value) ? '[]interface {}' : 'map[string]interface {}';
 }
 
@@ -113,6 +119,7 @@ export function jsonOf(value: GoValue): unknown {
   if (value === undefined) return null;
   if (typeof value === 'bigint') return Number(value);
   if (value instanceof GoFloat) return value.value;
+  if (value instanceof GoTime) return value.rfc3339;
   if (isList(value)) return value.map(jsonOf);
   if (isMap(value)) {
     const entries = Object.keys(value).toSorted();

@@ -2,6 +2,8 @@
  * The functions of the sprig library that users' stages have been seen to use: values, lists,
  * maps and numbers. A name that is not here is refused when a template is read, never ignored.
  */
+import { decimalFold } from './go-decimals.ts';
+import { GoTime } from './go-time.ts';
 import {
   formatted,
   GoFloat,
@@ -31,10 +33,20 @@ export function intOf(value: GoValue): bigint {
   if (typeof value === 'boolean') return value ? 1n : 0n;
   if (value instanceof GoFloat) return truncated(value.value);
   if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : 0n;
-  if (typeof value !== 'string') return 0n;
-  const [, sign, digits] = /^([+-]?)(\d+|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i.exec(value) ?? [];
-  if (digits === undefined) return 0n;
-  return sign === '-' ? -BigInt(digits) : BigInt(digits);
+  return typeof value === 'string' ? parsedInt(value.replace(/\.0+$/, '')) : 0n;
+}
+
+/** `strconv.ParseInt` with base 0: what begins with 0 is octal. */
+function parsedInt(text: string): bigint {
+  const [, sign, digits = ''] = /^([+-]?)(\w+)$/.exec(text) ?? [];
+  const octal = /^0[0-7]+$/.test(digits) ? `0o${digits.slice(1)}` : digits;
+  if (!/^(0|[1-9]\d*|0x[\da-f]+|0o[0-7]+|0b[01]+)$/i.test(octal)) return 0n;
+  const number = sign === '-' ? -BigInt(octal) : BigInt(octal);
+  return isInt64(number) ? number : 0n;
+}
+
+function isInt64(value: bigint): boolean {
+  return BigInt.asIntN(64, value) === value;
 }
 
 function truncated(value: number): bigint {
@@ -45,8 +57,9 @@ export function floatOf(value: GoValue): number {
   if (value instanceof GoFloat) return value.value;
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return Number(value);
-  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : 0;
-  return Number.isNaN(number) ? 0 : number;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  const isNumber = typeof value === 'string' && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value);
+  return isNumber ? Number(value) : 0;
 }
 
 export function listOf(value: GoValue): readonly GoValue[] {
@@ -67,6 +80,12 @@ export function goJson(value: GoValue): string {
     /[<>&\u2028\u2029]/g,
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
+}
+
+/** Texts as sprig's `strslice` makes them: nil is left out, and what is no list is one text. */
+export function textsOf(value: GoValue): string[] {
+  const items = isList(value) ? value : [value];
+  return items.filter((item) => item !== undefined && item !== null).map(textOf);
 }
 
 /** Equal as `reflect.DeepEqual` has it. */
@@ -109,15 +128,27 @@ const VALUE_FUNCTIONS: TemplateFunctions = {
   toJson: (value) => goJson(value),
   toRawJson: (value) => JSON.stringify(jsonOf(value)),
   toPrettyJson: (value) => JSON.stringify(jsonOf(value), null, 2),
-  fromJson: (text) => withFloats(JSON.parse(textOf(text))),
+  fromJson: (text) => parsedJson(text, false),
+  mustFromJson: (text) => parsedJson(text, true),
   toString: (value: GoValue) => textOf(value),
-  toStrings: (list) => listOf(list).map(textOf),
+  toStrings: textsOf,
 };
+
+function parsedJson(text: GoValue, isStrict: boolean): GoValue {
+  try {
+    return withFloats(JSON.parse(textOf(text)));
+  } catch (error) {
+    // nil is what `fromJson` makes of a text that is no JSON
+    if (!isStrict) return null;
+    throw error;
+  }
+}
 
 function kindOf(value: GoValue): string {
   if (value === undefined || value === null) return 'invalid';
   if (isList(value)) return 'slice';
   if (isMap(value)) return 'map';
+  if (value instanceof GoTime) return 'struct';
   return typeof value === 'number' ? 'string' : typeName(value);
 }
 
@@ -196,9 +227,9 @@ const LIST_FUNCTIONS: TemplateFunctions = {
   without: (list, ...out) =>
     listOf(list).filter((item) => !out.some((one) => isDeepEqual(item, one))),
   has: (item, list) => isList(list) && list.some((one) => isDeepEqual(one, item)),
-  slice: (list, ...ends) => listOf(list).slice(...ends.map((end) => Number(intOf(end)))),
+  slice: cut,
   compact: (list) => listOf(list).filter(isTrue),
-  sortAlpha: (list) => (isList(list) ? list.map(textOf).toSorted() : [textOf(list)]),
+  sortAlpha: (list) => (isList(list) ? textsOf(list).toSorted(byBytes) : [textOf(list)]),
   until: (count) => sequence(0n, intOf(count), intOf(count) < 0n ? -1n : 1n),
   untilStep: (start, stop, step) => sequence(intOf(start), intOf(stop), intOf(step)),
   seq: (...ends) => {
@@ -212,6 +243,19 @@ const LIST_FUNCTIONS: TemplateFunctions = {
   },
 };
 
+function byBytes(left: string, right: string): number {
+  return Buffer.compare(Buffer.from(left), Buffer.from(right));
+}
+
+/** Nothing of an empty list is nil. */
+function cut(list: GoValue, ...ends: GoValue[]): GoValue {
+  const items = listOf(list);
+  if (items.length === 0) return null;
+  const [from = 0, to = items.length] = ends.map((end) => Number(intOf(end)));
+  if (from >= 0 && from <= to && to <= items.length) return items.slice(from, to);
+  throw new Error('reflect.Value.Slice: slice index out of bounds');
+}
+
 const rounded = (value: GoValue, by: (value: number) => number): GoValue =>
   new GoFloat(by(floatOf(value)));
 
@@ -220,11 +264,11 @@ const NUMBER_FUNCTIONS: TemplateFunctions = {
   int64: intOf,
   atoi: intOf,
   float64: (value) => new GoFloat(floatOf(value)),
-  add: (...values) => values.reduce<bigint>((sum, value) => sum + intOf(value), 0n),
-  add1: (value) => intOf(value) + 1n,
-  sub: (a, b) => intOf(a) - intOf(b),
+  add: (...values) => int64(values.reduce<bigint>((sum, value) => sum + intOf(value), 0n)),
+  add1: (value) => int64(intOf(value) + 1n),
+  sub: (a, b) => int64(intOf(a) - intOf(b)),
   mul: (first, ...values) =>
-    values.reduce<bigint>((product, value) => product * intOf(value), intOf(first)),
+    int64(values.reduce<bigint>((product, value) => product * intOf(value), intOf(first))),
   div: (a, b) => {
     if (intOf(b) === 0n) throw new Error('integer divide by zero');
     return intOf(a) / intOf(b);
@@ -239,24 +283,35 @@ const NUMBER_FUNCTIONS: TemplateFunctions = {
     values.map(intOf).reduce((least, value) => (value < least ? value : least), intOf(first)),
   biggest: (first, ...values) =>
     values.map(intOf).reduce((most, value) => (value > most ? value : most), intOf(first)),
-  addf: (...values) => new GoFloat(values.reduce<number>((sum, value) => sum + floatOf(value), 0)),
-  subf: (first, ...values) =>
-    new GoFloat(values.reduce<number>((rest, value) => rest - floatOf(value), floatOf(first))),
-  mulf: (first, ...values) =>
-    new GoFloat(values.reduce<number>((all, value) => all * floatOf(value), floatOf(first))),
-  divf: (first, ...values) =>
-    new GoFloat(values.reduce<number>((rest, value) => rest / floatOf(value), floatOf(first))),
+  addf: (...values) => folded('add', 0n, values),
+  subf: (first, ...values) => folded('sub', first, values),
+  mulf: (first, ...values) => folded('mul', first, values),
+  divf: (first, ...values) => folded('div', first, values),
   floor: (value) => rounded(value, Math.floor),
   ceil: (value) => rounded(value, Math.ceil),
-  round: (value, digits) => {
+  round: (value, digits, on) => {
     const scale = 10 ** Number(intOf(digits));
+    const from = on === undefined ? 0.5 : floatOf(on);
+    // as sprig: down wherever the rest is below `from`, which it is for what is below zero
     return rounded(value, (number) => {
-      // away from zero where it lies between
-      const size = Math.round(Math.abs(number) * scale) / scale;
-      return number < 0 ? -size : size;
+      const isUp = (number * scale) % 1 >= from;
+      return (isUp ? Math.ceil : Math.floor)(number * scale) / scale;
     });
   },
 };
+
+/** As integers of Go overflow. */
+function int64(value: bigint): bigint {
+  return BigInt.asIntN(64, value);
+}
+
+function folded(
+  operation: Parameters<typeof decimalFold>[0],
+  first: GoValue,
+  others: readonly GoValue[],
+): GoFloat {
+  return new GoFloat(decimalFold(operation, floatOf(first), others.map(floatOf)));
+}
 
 export const SPRIG_FUNCTIONS: TemplateFunctions = {
   ...VALUE_FUNCTIONS,

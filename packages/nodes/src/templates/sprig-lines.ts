@@ -1,5 +1,4 @@
-/** Functions of sprig that cut lines, modify times, read URLs, and those of chance. */
-import { durationMs } from '../stages/go-numbers.ts';
+/** Functions of sprig that cut lines, read URLs, and those of chance. */
 import { isMap, memberOf, type GoMap, type GoValue } from './go-values.ts';
 import { connected, pascalCase } from './sprig-cases.ts';
 import { intOf, textOf } from './sprig-functions.ts';
@@ -54,31 +53,6 @@ function decoded32(text: string): string {
   return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2))).toString('utf8');
 }
 
-const ROUND: readonly (readonly [unit: string, ms: number])[] = [
-  ['y', 365 * 86_400_000],
-  ['mo', 30 * 86_400_000],
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1000],
-];
-
-function rounded(spanMs: number): string {
-  const found = ROUND.find(([, ms]) => Math.abs(spanMs) > ms);
-  return found === undefined ? '0s' : `${Math.floor(Math.abs(spanMs) / found[1])}${found[0]}`;
-}
-
-/** Whole seconds as Go prints a duration: `1m35s`. */
-function secondsText(seconds: number): string {
-  const whole = Math.abs(seconds);
-  const hours = Math.floor(whole / 3600);
-  const minutes = Math.floor((whole % 3600) / 60);
-  const parts = [`${whole % 60}s`];
-  if (whole >= 60) parts.unshift(`${minutes}m`);
-  if (whole >= 3600) parts.unshift(`${hours}h`);
-  return (seconds < 0 ? '-' : '') + parts.join('');
-}
-
 function parsedUrl(text: string): GoMap {
   const [, scheme = '', rest = ''] = /^(?:([a-z][a-z\d+.-]*):)?(.*)$/is.exec(text) ?? [];
   const [, before = '', query = '', fragment = ''] =
@@ -95,6 +69,9 @@ function parsedUrl(text: string): GoMap {
   };
 }
 
+/** What Go escapes in the path of a URL. */
+const UNSAFE_IN_PATH = /[^A-Za-z0-9\-_.~$&+,/:;=@!'()*]+/gu;
+
 function joinedUrl(parts: GoValue): string {
   const part = (name: string): string => {
     const value = isMap(parts) ? memberOf(parts, name) : undefined;
@@ -104,7 +81,8 @@ function joinedUrl(parts: GoValue): string {
   const user = part('userinfo') === '' ? '' : `${part('userinfo')}@`;
   const place = part('host') === '' ? '' : `//${user}${part('host')}`;
   const isApart = place !== '' && part('path') !== '' && !part('path').startsWith('/');
-  const path = part('opaque') || `${place}${isApart ? '/' : ''}${part('path')}`;
+  const own = part('path').replaceAll(UNSAFE_IN_PATH, encodeURIComponent);
+  const path = part('opaque') || `${place}${isApart ? '/' : ''}${own}`;
   const scheme = part('scheme') === '' ? '' : `${part('scheme')}:`;
   return `${scheme}${path}${before('?', part('query'))}${before('#', part('fragment'))}`;
 }
@@ -121,37 +99,7 @@ export const SPRIG_LINES: TemplateFunctions = {
     wrapped(Math.max(1, Number(intOf(width))), textOf(line) || '\n', true, textOf(value)),
   urlParse: (value) => parsedUrl(textOf(value)),
   urlJoin: joinedUrl,
-  duration: (value) => {
-    if (typeof value === 'bigint') return secondsText(Number(value));
-    return secondsText(typeof value === 'string' ? Number.parseInt(value, 10) || 0 : 0);
-  },
 };
-
-/** Those that ask for the time; times are texts in RFC 3339. */
-export function spanFunctions(nowMs: () => number): TemplateFunctions {
-  const timeMs = (value: GoValue): number => {
-    if (typeof value === 'bigint') return Number(value) * 1000;
-    return typeof value === 'string' ? Date.parse(value) : nowMs();
-  };
-  const moved = (span: GoValue, time: GoValue): GoValue => {
-    const text = new Date(timeMs(time) + (durationMs(textOf(span)) ?? 0)).toISOString();
-    return text.replace(/\.?0+Z$/, 'Z');
-  };
-  const strictly = (span: GoValue, time: GoValue): GoValue => {
-    if (durationMs(textOf(span)) === undefined) throw new Error(`invalid duration ${textOf(span)}`);
-    return moved(span, time);
-  };
-  return {
-    ago: (time) => secondsText(Math.round((nowMs() - timeMs(time)) / 1000)),
-    ...{ dateModify: moved, date_modify: moved, mustDateModify: strictly },
-    must_date_modify: strictly,
-    durationRound: (value) => {
-      if (typeof value === 'bigint') return rounded(Number(value) / 1e6);
-      if (typeof value !== 'string') return '0s';
-      return rounded(durationMs(value) ?? (nowMs() - Date.parse(value) || 0));
-    },
-  };
-}
 
 /** Those of chance. */
 export function chanceFunctions(random: () => number): TemplateFunctions {

@@ -1,7 +1,7 @@
-/** The functions of the sprig library on text, and on time. */
+/** The functions of the sprig library on text. */
 import { createHash } from 'node:crypto';
-import { isList, type GoValue } from './go-values.ts';
-import { intOf, textOf } from './sprig-functions.ts';
+import type { GoValue } from './go-values.ts';
+import { intOf, textOf, textsOf } from './sprig-functions.ts';
 import type { TemplateFunctions } from './template-run.ts';
 
 /** Text that one function may make. */
@@ -29,8 +29,10 @@ function trimmed(text: string, cut: string, atStart: boolean, atEnd: boolean): s
   return text.slice(from, to);
 }
 
-function texts(values: readonly GoValue[]): string[] {
-  return values.filter((value) => value !== undefined && value !== null).map(textOf);
+/** As slices of Go: what lies outside is an error. */
+function part(text: string, from: number, to: number): string {
+  if (from >= 0 && from <= to && to <= text.length) return text.slice(from, to);
+  throw new Error(`runtime error: slice bounds out of range [${from}:${to}]`);
 }
 
 function truncated(count: GoValue, value: GoValue): string {
@@ -78,9 +80,10 @@ export const SPRIG_STRINGS: TemplateFunctions = {
   repeat: (count, value) => repeated(textOf(value), lengthOf(count)),
   substr: (start, end, value) => {
     const text = textOf(value);
-    const from = Math.max(0, Number(intOf(start)));
+    const from = Number(intOf(start));
     const to = Number(intOf(end));
-    return to < 0 || to > text.length ? text.slice(from) : text.slice(from, to);
+    if (from < 0) return part(text, 0, to);
+    return part(text, from, to < 0 || to > text.length ? text.length : to);
   },
   trunc: truncated,
   nospace: (value) => textOf(value).replaceAll(/\s/g, ''),
@@ -89,19 +92,18 @@ export const SPRIG_STRINGS: TemplateFunctions = {
   hasSuffix: (suffix, value) => textOf(value).endsWith(textOf(suffix)),
   replace: (from, to, value) => textOf(value).replaceAll(textOf(from), () => textOf(to)),
   quote: (...values) =>
-    texts(values)
+    textsOf(values)
       .map((text) => JSON.stringify(text))
       .join(' '),
   squote: (...values) =>
-    texts(values)
+    textsOf(values)
       .map((text) => `'${text}'`)
       .join(' '),
-  cat: (...values) => texts(values).join(' '),
+  cat: (...values) => textsOf(values).join(' '),
   indent: indented,
   nindent: (spaces, value) => `\n${indented(spaces, value)}`,
   plural: (one, many, count) => (intOf(count) === 1n ? one : many),
-  join: (separator, value) =>
-    (isList(value) ? texts(value) : [textOf(value)]).join(textOf(separator)),
+  join: (separator, value) => textsOf(value).join(textOf(separator)),
   split: splitMap,
   splitList: (separator, value) => textOf(value).split(textOf(separator)),
   b64enc: (value) => Buffer.from(textOf(value)).toString('base64'),
@@ -110,76 +112,3 @@ export const SPRIG_STRINGS: TemplateFunctions = {
   sha256sum: sha('sha256'),
   sha512sum: sha('sha512'),
 };
-
-const LAYOUT = /2006|January|Jan|Monday|Mon|MST|Z07:00|-0700|-07:00|\.0+|01|02|03|04|05|15|06|PM/g;
-const MONTHS = [
-  'January',
-  'February',
-  'March',
-  'April',
-  'May',
-  'June',
-  'July',
-  'August',
-  'September',
-  'October',
-  'November',
-  'December',
-];
-const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
-
-/** A time in UTC by a layout of Go's package time. */
-function byLayout(layout: string, time: Date): string {
-  const two = (number: number): string => String(number).padStart(2, '0');
-  const parts: Readonly<Record<string, string>> = {
-    '2006': String(time.getUTCFullYear()),
-    '06': two(time.getUTCFullYear() % 100),
-    January: MONTHS[time.getUTCMonth()] ?? '',
-    Jan: (MONTHS[time.getUTCMonth()] ?? '').slice(0, 3),
-    '01': two(time.getUTCMonth() + 1),
-    '02': two(time.getUTCDate()),
-    Monday: DAYS[time.getUTCDay()] ?? '',
-    Mon: (DAYS[time.getUTCDay()] ?? '').slice(0, 3),
-    '15': two(time.getUTCHours()),
-    '03': two(time.getUTCHours() % 12 || 12),
-    '04': two(time.getUTCMinutes()),
-    '05': two(time.getUTCSeconds()),
-    PM: time.getUTCHours() < 12 ? 'AM' : 'PM',
-    MST: 'UTC',
-    'Z07:00': 'Z',
-    '-0700': '+0000',
-    '-07:00': '+00:00',
-  };
-  return layout.replaceAll(LAYOUT, (part) => {
-    if (!part.startsWith('.')) return parts[part] ?? part;
-    return `.${String(time.getUTCMilliseconds())
-      .padStart(3, '0')
-      .padEnd(part.length - 1, '0')}`;
-  });
-}
-
-/** Functions on time; `now` gives RFC 3339 with nanoseconds, in UTC. */
-export function timeFunctions(nowMs: () => number): TemplateFunctions {
-  const timeOf = (value: GoValue): Date => {
-    if (typeof value === 'string') return new Date(value);
-    const isNone = value === undefined || value === null;
-    return new Date(isNone ? nowMs() : Number(intOf(value)) * 1000);
-  };
-  const inZone = (layout: GoValue, value: GoValue): string =>
-    byLayout(textOf(layout), timeOf(value));
-  const read = (_layout: GoValue, value: GoValue): string =>
-    timeOf(value)
-      .toISOString()
-      .replace(/\.?0+Z$/, 'Z');
-  return {
-    now: () => new Date(nowMs()).toISOString(),
-    date: (layout, value) => byLayout(textOf(layout), timeOf(value)),
-    dateInZone: inZone,
-    date_in_zone: inZone,
-    htmlDate: (value) => byLayout('2006-01-02', timeOf(value)),
-    htmlDateInZone: (value) => byLayout('2006-01-02', timeOf(value)),
-    unixEpoch: (value) => String(Math.floor(timeOf(value).getTime() / 1000)),
-    toDate: read,
-    mustToDate: read,
-  };
-}

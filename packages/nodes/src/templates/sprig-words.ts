@@ -1,4 +1,5 @@
 /** Rarer functions of the sprig library: words, codes, chunks, and those that begin with `must`. */
+import { decimalFold } from './go-decimals.ts';
 import { formatted, GoFloat, isList, isMap, typeName, type GoValue } from './go-values.ts';
 import { floatOf, intOf, listOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
 import type { TemplateFunction, TemplateFunctions } from './template-run.ts';
@@ -86,7 +87,7 @@ const JS: Readonly<Record<string, string>> = {
 export const SPRIG_WORDS: TemplateFunctions = {
   ...must('append', 'prepend', 'first', 'rest', 'last', 'initial', 'reverse', 'uniq', 'without'),
   ...must('has', 'slice', 'compact', 'merge', 'mergeOverwrite', 'toJson', 'toPrettyJson'),
-  ...must('toRawJson', 'fromJson'),
+  ...must('toRawJson'),
   mustPush: SPRIG_FUNCTIONS['append'] ?? ((): GoValue => null),
   abbrev: abbreviated,
   initials: (value) =>
@@ -111,8 +112,11 @@ export const SPRIG_WORDS: TemplateFunctions = {
   },
   adler32sum: (value) => String(adler32(textOf(value))),
   b32enc: (value) => base32(textOf(value)),
-  toDecimal: (value) => BigInt(Number.parseInt(textOf(value), 8) || 0),
-  add1f: (value) => new GoFloat(floatOf(value) + 1),
+  toDecimal: (value) => {
+    const text = textOf(value);
+    return /^[+-]?[0-7]+$/.test(text) ? BigInt(Number.parseInt(text, 8)) : 0n;
+  },
+  add1f: (value) => new GoFloat(decimalFold('add', floatOf(value), [1])),
   maxf: extreme(Math.max),
   minf: extreme(Math.min),
   chunk: chunked,

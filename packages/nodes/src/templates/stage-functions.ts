@@ -2,10 +2,12 @@
 import { BUILTIN_FUNCTIONS } from './builtin-functions.ts';
 import { isTrue, jsonOf, type GoValue } from './go-values.ts';
 import { goJson, intOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
-import { chanceFunctions, spanFunctions, SPRIG_LINES } from './sprig-lines.ts';
+import { chanceFunctions, SPRIG_LINES } from './sprig-lines.ts';
 import { SPRIG_PATTERNS } from './sprig-patterns.ts';
-import { SPRIG_STRINGS, timeFunctions } from './sprig-strings.ts';
+import { SPRIG_STRINGS } from './sprig-strings.ts';
+import { timeFunctions } from './sprig-times.ts';
 import { SPRIG_WORDS } from './sprig-words.ts';
+import { withSignatures } from './signatures.ts';
 import type { TemplateFunctions } from './template-run.ts';
 import { yamlText } from './yaml-text.ts';
 
@@ -81,7 +83,7 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     });
   };
   const nodeAddresses = (name: GoValue): readonly string[] => world.nodeAddresses(textOrNone(name));
-  return {
+  return withSignatures({
     ...BUILTIN_FUNCTIONS,
     ...SPRIG_FUNCTIONS,
     ...SPRIG_STRINGS,
@@ -89,7 +91,6 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     ...SPRIG_WORDS,
     ...SPRIG_LINES,
     ...timeFunctions(() => world.nowMs()),
-    ...spanFunctions(() => world.nowMs()),
     ...chanceFunctions(() => world.random()),
     Quote: quoted,
     Now: () => nanoTime(world.nowMs()),
@@ -112,7 +113,7 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     PodIPWith: (...args) => podAddresses(...args)[0] ?? '',
     PodIPs: (...args) => [...podAddresses(...args)],
     PodIPsWith: (...args) => [...podAddresses(...args)],
-  };
+  });
 }
 
 function textOrNone(value: GoValue): string {
