@@ -95,7 +95,7 @@ export function isCopied(served: Served, row: Row): boolean {
   return !served.isConverted && isCanonical(served, row);
 }
 
-function isCanonical(served: Served, row: Row): boolean {
+export function isCanonical(served: Served, row: Row): boolean {
   return storedForm(row.bytes, row.start, row.end, served.head) === 'canonical';
 }
 

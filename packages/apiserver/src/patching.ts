@@ -71,7 +71,8 @@ export function patchObject(
     context.call.fail(change.status);
     return;
   }
-  updateObject(context, { subresource, change: change.value, isPut: false, isApply });
+  const update = { subresource, change: change.value, isPut: false, isApply };
+  context.admission.pause(context, context.call.body.length, () => updateObject(context, update));
 }
 
 /** Reads the patch once; the change that it gives may be tried on several stored objects. */

@@ -114,6 +114,7 @@ function removeOne(
     return;
   }
   const revision = row.modRevision;
+  const bytes = row.end - row.start;
   const object = decodeRow(served, row, revision);
   const retry = (): void => {
     if (attempt >= DELETE_TRIES_MAX) done(failed(conflict(served.plural, name)));
@@ -127,7 +128,9 @@ function removeOne(
     const told: RemoveDone = (result) => {
       done(result.ok ? success({ ...result.value, before: object }) : result);
     };
-    removeAdmitted(context, object, key, revision, options, told, retry);
+    context.admission.pause(context, bytes, () => {
+      removeAdmitted(context, object, key, revision, options, told, retry);
+    });
   });
 }
 

@@ -279,7 +279,10 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
     }
     return;
   }
-  createObject({ ...context, isDryRun }, body.object);
+  const { admission } = context;
+  admission.pause(context, call.body.length, () => {
+    createObject({ ...context, isDryRun }, body.object);
+  });
 }
 
 /** A kind that is not stored has owners of its fields all the same, and shows them. */
@@ -342,7 +345,9 @@ function answerUpdate(context: WriteContext, subresource: string): void {
   }
   const isDryRun = options.value.dryRun;
   const change = () => ({ ok: true as const, value: object });
-  updateObject({ ...context, isDryRun }, { subresource, change, isPut: true });
+  context.admission.pause(context, call.body.length, () => {
+    updateObject({ ...context, isDryRun }, { subresource, change, isPut: true });
+  });
 }
 
 function answerPatch(context: WriteContext, subresource: string): void {

@@ -197,7 +197,10 @@ test('a watch tells changes in order, with transitions of its selector', () => {
 });
 
 test('a reader that stops keeps its place, and loses it when history is gone', () => {
-  const { ask, storage } = server();
+  const { ask, storage, later } = server();
+  const settle = (): void => {
+    for (let work = later.shift(); work !== undefined; work = later.shift()) work();
+  };
   const watch = ask('GET', `${MAPS}?watch=1&resourceVersion=1`);
   const data = { k: 'x'.repeat(900_000) };
   const ahead = Math.ceil(SHARED_AHEAD_BYTES_MAX / 900_000);
@@ -205,11 +208,13 @@ test('a reader that stops keeps its place, and loses it when history is gone', (
   const events = (): number => watch.text.split('\n').length - 1;
   watch.room = 0;
   for (const name of names) ask('POST', MAPS, { ...CONFIG, metadata: { name }, data });
+  settle();
   assert.equal(events(), ahead, 'it is let run ahead by a bounded number of bytes');
   watch.read(Infinity);
   assert.equal(events(), names.length);
   watch.room = 0;
   for (const name of names) ask('DELETE', `${MAPS}/${name}`);
+  settle();
   assert.equal(events(), names.length + ahead);
   storage.compact(storage.appliedRevision + 1);
   watch.read(Infinity);

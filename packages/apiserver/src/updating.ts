@@ -14,7 +14,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
-import type { Admitted } from './admission/admission.ts';
+import { PAUSED_BYTES_MIN, type Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
 import { keptForm } from './custom/custom-objects.ts';
 import { endsObject } from './deletion.ts';
@@ -27,11 +27,13 @@ import { settleTimes, trackChange } from './managed/tracking.ts';
 import { keyOf, keyText, type Served } from './served.ts';
 import {
   createObject,
+  findStored,
   isStoredAs,
   readStored,
   refusedWrite,
   sendRehearsed,
   sendWritten,
+  type StoredObject,
   type WriteContext,
 } from './writing.ts';
 
@@ -58,58 +60,91 @@ export function updateObject(context: WriteContext, update: Update): void {
 }
 
 function updateTry(context: WriteContext, update: Update, attempt: number): void {
-  const { call, served, world } = context;
-  const { name } = call.info;
+  const { admission, call, served, world } = context;
   const stored = readStored(world, call, served);
   if (stored === null) {
     updateMissing(context, update);
     return;
   }
+  const bytes = Math.max(stored.bytes, call.body.length);
+  const change: Step = { context, update, attempt, stored, bytes };
+  admission.pause(context, bytes, () => changeStored(change));
+}
+
+/** One try of an update, of the object as it was found. */
+interface Step {
+  readonly context: WriteContext;
+  readonly update: Update;
+  readonly attempt: number;
+  readonly stored: StoredObject;
+  /** Of the larger one of what is stored and what was sent. */
+  readonly bytes: number;
+}
+
+function changeStored(step: Step): void {
+  const { context, update, stored, bytes } = step;
+  const { call } = context;
   const previous = stored.object;
   const changed = update.change(previous);
   if (!changed.ok) {
     call.fail(changed.status);
     return;
   }
-  const checked = checkRevision(context, update, changed.value, stored.revision, previous);
+  const { value } = changed;
+  const checked = checkRevision(context, update, value, stored.revision, previous);
   if (!checked.ok) {
     call.fail(checked.status);
     return;
   }
+  let isLate = bytes >= PAUSED_BYTES_MIN;
+  const done = (next: Result<JsonObject>): void => {
+    if (next.ok) storeNext(step, next.value, isLate, checked.value);
+    else call.fail(next.status);
+  };
+  context.admission.pause(context, bytes, () => {
+    nextObject(context, update, value, previous, done);
+    isLate = true;
+  });
+}
+
+/** Stores what an update came to; `isNamed`: the client said which revision it changes. */
+function storeNext(step: Step, next: JsonObject, isLate: boolean, isNamed: boolean): void {
+  const { context, update, stored, attempt } = step;
+  const { call, served, world } = context;
+  if (update.isApply === true) settleTimes(stored.object, next);
+  const value = keptForm(served, settledForm(next));
+  const bytes = encodeCanonical(value);
   const retry = (): boolean => {
-    if (checked.value || attempt >= UPDATE_TRIES_MAX) return false;
+    if (isNamed || attempt >= UPDATE_TRIES_MAX) return false;
     updateTry(context, update, attempt + 1);
     return true;
   };
-  let isLate = false;
-  nextObject(context, update, changed.value, previous, (next) => {
-    if (!next.ok) {
-      call.fail(next.status);
+  context.admission.pause(context, bytes.length, () => {
+    // others may have written since, and what was read is no longer at hand
+    const isPaused = isLate || bytes.length >= PAUSED_BYTES_MIN;
+    if (isPaused && findStored(world, call, served) !== stored.revision) {
+      if (!retry()) call.fail(conflict(served.plural, call.info.name));
       return;
     }
-    // while a webhook was asked others may have written, and what was read is no longer at hand
-    if (isLate && readStored(world, call, served)?.revision !== stored.revision) {
-      if (!retry()) call.fail(conflict(served.plural, name));
-      return;
-    }
-    storeNext(context, update, stored, next.value, retry);
+    putNext(step, { next, value, bytes }, retry);
   });
-  isLate = true;
 }
 
-function storeNext(
-  context: WriteContext,
-  update: Update,
-  stored: { readonly object: JsonObject; readonly revision: number },
-  next: JsonObject,
+/** What an update came to, as it is kept, and its text. */
+interface Settled {
+  readonly next: JsonObject;
+  readonly value: JsonObject;
+  readonly bytes: Buffer;
+}
+
+function putNext(
+  { context, stored }: Step,
+  { next, value, bytes }: Settled,
   retry: () => boolean,
 ): void {
   const { call, served, world } = context;
   const { name, namespace } = call.info;
   const previous = stored.object;
-  if (update.isApply === true) settleTimes(previous, next);
-  const value = keptForm(served, settledForm(next));
-  const bytes = encodeCanonical(value);
   const key = keyOf(served, namespace, name);
   const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
   const isEnd = ends(previous, next);

@@ -149,9 +149,13 @@ export function createObject(context: WriteContext, object: JsonObject): void {
 }
 
 function createTry(context: WriteContext, sent: JsonObject, attempt: number): void {
+  const { admission, call } = context;
   prepareNew(context, sent, (prepared) => {
-    if (prepared.ok) insertTry(context, sent, prepared.value, attempt);
-    else context.call.fail(prepared.status);
+    if (!prepared.ok) call.fail(prepared.status);
+    else {
+      const { value } = prepared;
+      admission.pause(context, call.body.length, () => insertTry(context, sent, value, attempt));
+    }
   });
 }
 
@@ -333,13 +337,25 @@ export function isStoredAs(bytes: Buffer): boolean {
   return equals(JSON.parse(bytes.toString('utf8')) as JsonObject, stored);
 }
 
-/** The stored object that a request names, in the served version; null where there is none. */
-export function readStored(
-  world: World,
-  call: Call,
-  served: Served,
-): { readonly object: JsonObject; readonly revision: number } | null {
+/** An object as it is stored. */
+export interface StoredObject {
+  /** In the served version. */
+  readonly object: JsonObject;
+  readonly revision: number;
+  /** Of its text. */
+  readonly bytes: number;
+}
+
+/** The stored object that a request names; null where there is none. */
+export function readStored(world: World, call: Call, served: Served): StoredObject | null {
   const { namespace, name } = call.info;
   if (!world.storage.get(keyOf(served, namespace, name), row)) return null;
-  return { object: decodeRow(served, row, row.modRevision), revision: row.modRevision };
+  const { start, end, modRevision: revision } = row;
+  return { object: decodeRow(served, row, revision), revision, bytes: end - start };
+}
+
+/** The revision of what `readStored` would give, without reading it; 0 where there is none. */
+export function findStored(world: World, call: Call, served: Served): number {
+  const { namespace, name } = call.info;
+  return world.storage.get(keyOf(served, namespace, name), row) ? row.modRevision : 0;
 }

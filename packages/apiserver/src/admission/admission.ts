@@ -15,6 +15,9 @@ import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import type { AdmissionTimings } from './admission-timings.ts';
 
+/** What is shorter is read, judged and stored in one turn. */
+export const PAUSED_BYTES_MIN: number = 128 * 1024;
+
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
 /** One write. `object` is null for deletions, `previous` for creations. */
@@ -231,6 +234,23 @@ export class Admission {
       edge.walk?.(steps, () => call.keepBody(), finish);
     };
     this.#conclude(write, work, then, then);
+  }
+
+  /**
+   * Goes on with a write of so many bytes: of large ones, whose steps take ten milliseconds each
+   * for a megabyte, in a later turn. Whoever left meanwhile is not served.
+   */
+  pause({ call, world }: Request, bytes: number, then: () => void): void {
+    if (bytes < PAUSED_BYTES_MIN) {
+      then();
+      return;
+    }
+    call.keepBody();
+    world.edge.deferPiece(() => {
+      if (call.exchange.closed || call.code !== 0) return;
+      then();
+      this.#guard(call.exchange.connection);
+    });
   }
 
   #conclude(write: Admitted, verdict: Status | Later, then: Admit, rest: () => void): void {

@@ -20,6 +20,7 @@ import type { World } from '../world.ts';
 import type { CustomKind } from './custom-kind.ts';
 import { CLEANUP_FINALIZER } from './definition-facts.ts';
 import { withCondition } from './definition-status.ts';
+import { withSchemas } from './schema-spans.ts';
 
 /** Objects that are deleted before others get their turn. */
 const DELETIONS_PER_TURN = 200;
@@ -36,8 +37,15 @@ const OPTIONS: DeleteOptions = {
 
 /** A stored definition and where it is. */
 export interface Stored {
+  /** Without its schemas, which are nearly all of it and say nothing of its end. */
   readonly object: JsonObject;
   readonly revision: number;
+  readonly schemas: readonly Buffer[];
+}
+
+/** The bytes of what became of a stored definition. */
+export function encodeStored(next: JsonObject, { schemas }: Stored): Buffer {
+  return withSchemas(encodeCanonical(next), schemas);
 }
 
 export interface Clearing {
@@ -89,7 +97,7 @@ function say(clearing: Clearing, reason: Reason, then: () => void): void {
     return;
   }
   const next = withReason(stored.object, reason, world.edge.nowMs());
-  home.put(key, encodeCanonical(next), stored.revision, (outcome) => {
+  home.put(key, encodeStored(next, stored), stored.revision, (outcome) => {
     if (outcome.kind === 'conflict') say(clearing, reason, then);
     else if (outcome.kind === 'done') then();
     else clearing.done();
@@ -152,5 +160,6 @@ function finish(clearing: Clearing, reason: Reason): void {
     return;
   }
   const said = withReason(stored.object, reason, world.edge.nowMs());
-  home.put(key, encodeCanonical(withMetadata(said, { finalizers })), stored.revision, settle);
+  const next = encodeStored(withMetadata(said, { finalizers }), stored);
+  home.put(key, next, stored.revision, settle);
 }

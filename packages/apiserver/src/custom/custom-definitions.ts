@@ -6,18 +6,17 @@
  * etcd, a restored backup. Definitions cost nothing between changes: there is one cursor for all.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { encodeCanonical } from '@megaplane/machinery/canonical';
 import type { WebhookCaller } from '../admission/webhook-call.ts';
-import { decodeRow } from '../encoder.ts';
+import { decodeRow, isCanonical } from '../encoder.ts';
 import { findServed, rangeOf, type Served } from '../served.ts';
 import { trackOwnStatus } from '../managed/tracking.ts';
 import { emptyEvent, emptyRow, type Row, type StorageWatch } from '../storage.ts';
 import type { World } from '../world.ts';
-import { clearInstances, type Stored } from './clearing.ts';
+import { clearInstances, encodeStored, type Stored } from './clearing.ts';
 import { ConvertedViews } from './converted-views.ts';
 import { CustomKind } from './custom-kind.ts';
 import { CustomSchemas, DEFINITIONS_PREFIX } from './custom-schemas.ts';
-import { readFacts, type DefinitionFacts } from './definition-facts.ts';
+import { readFacts, readWithoutSchemas, type DefinitionFacts } from './definition-facts.ts';
 import { DefinitionReading } from './definition-reading.ts';
 import { claimNames, statusOf } from './definition-rules.ts';
 import { schemaSpans } from './schema-spans.ts';
@@ -194,14 +193,20 @@ export class CustomDefinitions {
     const settled = { ...stored.object, status };
     trackOwnStatus(this.#served, stored.object, settled, this.#world.edge.nowMs());
     claimNames(this.#world, settled);
-    const next = encodeCanonical(settled);
+    const next = encodeStored(settled, stored);
     // who wrote in between is settled when that write is read
     this.#home.put(key, next, stored.revision, () => {});
   }
 
   #read(key: Buffer): Stored | null {
     if (!this.#home.get(key, row)) return null;
-    return { object: decodeRow(this.#served, row, row.modRevision), revision: row.modRevision };
+    const { bytes, start, end, modRevision: revision } = row;
+    if (!isCanonical(this.#served, row)) {
+      return { object: decodeRow(this.#served, row, revision), revision, schemas: [] };
+    }
+    const spans = schemaSpans(bytes, start, end);
+    const schemas = spans.map((span) => Buffer.from(bytes.subarray(span.start, span.end)));
+    return { object: readWithoutSchemas(bytes, start, end, spans), revision, schemas };
   }
 
   #clear(kind: CustomKind, key: Buffer): void {

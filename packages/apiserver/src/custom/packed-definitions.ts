@@ -33,31 +33,36 @@ export function unpackedDefinition(bytes: Buffer, start: number, end: number): B
 
 /** Values that a new definition is read by several times, within a few turns. */
 const RECENT_MAX = 32;
-const RECENT_BYTES_MAX = 64 * 1024;
+/** Of all of them; inflating the largest takes several milliseconds. */
+const RECENT_BYTES_MAX = 4 * 1024 * 1024;
 
 /** The definitions of one store that were written or read last, as they were before packing. */
 export class RecentDefinitions {
-  readonly #revisions: Float64Array = new Float64Array(RECENT_MAX);
-  readonly #values: Buffer[] = [];
-  #next = 0;
+  /** By revision, the oldest first. */
+  readonly #values = new Map<number, Buffer>();
+  #bytes = 0;
 
-  /** Keeps a copy of what was written at a revision, unless it is large. */
+  /** Keeps a copy of what was written at a revision. */
   note(revision: number, value: Buffer): void {
-    if (value.length <= RECENT_BYTES_MAX) this.#keep(revision, Buffer.from(value));
+    this.#keep(revision, Buffer.from(value));
   }
 
   #keep(revision: number, value: Buffer): void {
-    this.#revisions[this.#next] = revision;
-    this.#values[this.#next] = value;
-    this.#next = (this.#next + 1) % RECENT_MAX;
+    this.#values.set(revision, value);
+    this.#bytes += value.length;
+    for (const [oldest, { length }] of this.#values) {
+      if (this.#values.size <= RECENT_MAX && this.#bytes <= RECENT_BYTES_MAX) break;
+      this.#values.delete(oldest);
+      this.#bytes -= length;
+    }
   }
 
   /** What was packed into `[start, end)` at a revision. */
   unpacked(revision: number, bytes: Buffer, start: number, end: number): Buffer {
-    const known = this.#values[this.#revisions.indexOf(revision)];
+    const known = this.#values.get(revision);
     if (known !== undefined) return known;
     const value = unpackedDefinition(bytes, start, end);
-    if (value.length <= RECENT_BYTES_MAX) this.#keep(revision, value);
+    this.#keep(revision, value);
     return value;
   }
 }

@@ -39,6 +39,21 @@ export function schemaSpans(bytes: Buffer, start: number, end: number): Span[] {
   return spans;
 }
 
+/** The bytes of a definition without its schemas, with those put where others are in it. */
+export function withSchemas(bytes: Buffer, schemas: readonly Buffer[]): Buffer {
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (const [index, span] of schemaSpans(bytes, 0, bytes.length).entries()) {
+    parts.push(
+      bytes.subarray(at, span.start),
+      schemas[index] ?? bytes.subarray(span.start, span.end),
+    );
+    at = span.end;
+  }
+  parts.push(bytes.subarray(at));
+  return Buffer.concat(parts);
+}
+
 /** Adds the schema of the version at `start`, in one walk; gives the offset after it, or -1. */
 function takeSchema(bytes: Buffer, start: number, end: number, spans: Span[]): number {
   if (!inner.open(bytes, start, end)) return -1;

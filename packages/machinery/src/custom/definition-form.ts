@@ -44,15 +44,21 @@ function partsOf(version: JsonObject): SharedParts {
   };
 }
 
-export function definitionForm(definition: JsonObject): DefinitionForm {
+/** Makes it in steps: of large definitions the schemas are long to compare. */
+export function* formSteps(definition: JsonObject): Generator<void, DefinitionForm> {
   const spec = objectAt(definition, 'spec') ?? {};
   const listed = listAt(spec, 'versions').map((one) => (isObject(one) ? one : {}));
   const parts = listed.map(partsOf);
   const [first = NOTHING] = parts;
   const isAlike = (part: (of: SharedParts) => JsonValue | undefined): boolean =>
     parts.every((one) => equals(part(one), part(first)));
+  let validation = true;
+  for (const one of parts.slice(1)) {
+    validation &&= equals(one.validation, first.validation);
+    yield;
+  }
   const alike = {
-    validation: isAlike((one) => one.validation),
+    validation,
     subresources: isAlike((one) => one.subresources),
     columns: isAlike((one) => [...one.columns]),
     selectable: isAlike((one) => [...one.selectable]),

@@ -4,7 +4,7 @@ import { applyDefaults } from '../defaulting.ts';
 import { equals } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
 import { definitionWarnings } from './definition-warnings.ts';
-import { validateDefinition } from './definition.ts';
+import { judgeDefinition, validateDefinition } from './definition.ts';
 import { SCHEMA_DEPTH_MAX } from './schema-json.ts';
 
 function widgets(spec: JsonObject, version: JsonObject = {}): JsonObject {
@@ -188,4 +188,27 @@ test('formats that nobody checks are told once', () => {
   assert.deepEqual(faults(definition), []);
   assert.deepEqual(definitionWarnings(definition, null), ['unrecognized format "nope"']);
   assert.deepEqual(definitionWarnings(definition, definition), []);
+});
+
+test('schemas that were compared while a definition was judged are not compared again', () => {
+  let looks = 0;
+  const counted = new Proxy(
+    { openAPIV3Schema: { type: 'object' } },
+    {
+      ownKeys: (schema) => {
+        looks++;
+        return Reflect.ownKeys(schema);
+      },
+    },
+  );
+  const old = { spec: { versions: [{ name: 'v1', schema: counted }] } };
+  const next = { spec: { versions: [{ name: 'v1', schema: { openAPIV3Schema: {} } }] } };
+  for (const _ of judgeDefinition(next, old));
+  const before = looks;
+  assert.ok(before > 0);
+  const revised = { ...next, metadata: { resourceVersion: '1' } };
+  validateDefinition(revised, old);
+  assert.equal(looks, before);
+  validateDefinition(structuredClone(next), old);
+  assert.ok(looks > before);
 });

@@ -11,7 +11,7 @@ import type { RuleTable } from '../validation.ts';
 import { IMMUTABLE, type Findings } from '../validation-rules.ts';
 import { isRequestUri } from '../cel/network-library.ts';
 import {
-  definitionForm,
+  formSteps,
   hasCondition,
   schemaOf,
   type DefinitionForm,
@@ -42,15 +42,46 @@ const SCOPES = ['Cluster', 'Namespaced'] as const;
  */
 export function validateDefinition(definition: JsonObject, old: JsonObject | null): FieldError[] {
   const found: Findings = [];
-  const form = definitionForm(definition);
+  const { form, unchanged } = judgedOf(definition, old);
   if (old === null) checkName(found, definition);
-  checkSpec(found, definition, form, old);
+  checkSpec(found, form, unchanged, old);
   if (old !== null) checkImmutables(found, definition, old);
   checkNames(found, objectAt(definition, 'status', 'acceptedNames'), 'status.acceptedNames');
   checkStoredVersions(found, definition, form);
   checkApproval(found, definition, old);
   checkPreservation(found, definition, old);
   return found;
+}
+
+/** What was found out of specs by steps, for the one look at each definition as a whole. */
+const judged = new WeakMap<JsonObject, Judged>();
+
+interface Judged {
+  /** The spec that there was before. */
+  readonly old: JsonObject | undefined;
+  readonly form: DefinitionForm;
+  /** Names of versions whose schema is as it was. */
+  readonly unchanged: ReadonlySet<string>;
+}
+
+function judgedOf(definition: JsonObject, old: JsonObject | null): Judged {
+  const before = specOf(old);
+  const known = judged.get(specOf(definition) ?? {});
+  if (known !== undefined && known.old === before) return known;
+  const unchanged = finish(unchangedVersions(definition, old));
+  return { old: before, form: finish(formSteps(definition)), unchanged };
+}
+
+function specOf(definition: JsonObject | null): JsonObject | undefined {
+  return objectAt(definition ?? undefined, 'spec');
+}
+
+/** Takes all steps at once. */
+function finish<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 /**
@@ -61,9 +92,10 @@ export function* judgeDefinition(
   definition: JsonObject,
   old: JsonObject | null,
 ): Generator<void, void> {
-  const form = definitionForm(definition);
+  const form = yield* formSteps(definition);
   yield;
-  const unchanged = unchangedVersions(definition, old);
+  const unchanged = yield* unchangedVersions(definition, old);
+  judged.set(form.spec, { old: specOf(old), form, unchanged });
   yield;
   for (const [i, version] of form.versions.entries()) {
     const scope = versionScope(form, version, unchanged);
@@ -105,8 +137,8 @@ function checkName(found: Findings, definition: JsonObject): void {
 
 function checkSpec(
   found: Findings,
-  definition: JsonObject,
   form: DefinitionForm,
+  unchanged: ReadonlySet<string>,
   old: JsonObject | null,
 ): void {
   const { spec, shared, versions } = form;
@@ -127,7 +159,6 @@ function checkSpec(
     const text = 'must be false in order to use defaults in the schema';
     found.push(invalidValue('spec.preserveUnknownFields', true, text));
   }
-  const unchanged = unchangedVersions(definition, old);
   for (const [i, version] of versions.entries()) {
     const scope = versionScope(form, version, unchanged);
     checkVersion(found, version, `spec.versions[${i}]`, scope, old);
@@ -217,13 +248,13 @@ function checkShared(
 
 function checkVersionList(found: Findings, versions: readonly VersionForm[]): void {
   const names = new Set(versions.map(({ name }) => name));
-  const shown = printed(internalVersions(versions));
+  const shown = (): ReturnType<typeof printed> => printed(internalVersions(versions));
   if (names.size < versions.length) {
-    found.push(invalidValue('spec.versions', shown, 'must contain unique version names'));
+    found.push(invalidValue('spec.versions', shown(), 'must contain unique version names'));
   }
   if (versions.filter(({ json }) => json['storage'] === true).length !== 1) {
     const text = 'must have exactly one version marked as storage version';
-    found.push(invalidValue('spec.versions', shown, text));
+    found.push(invalidValue('spec.versions', shown(), text));
   }
   // upstream keeps the first name once more, and looks at it there, too
   const first = versions[0]?.name ?? '';
@@ -236,14 +267,18 @@ function versionNamed(definition: JsonObject | null, name: string): JsonObject |
   return versions.map((one) => objectAt(one)).find((one) => stringAt(one, 'name') === name);
 }
 
-/** Names of versions whose schema is as it was. */
-function unchangedVersions(definition: JsonObject, old: JsonObject | null): ReadonlySet<string> {
+/** Finds in steps the names of versions whose schema is as it was. */
+function* unchangedVersions(
+  definition: JsonObject,
+  old: JsonObject | null,
+): Generator<void, ReadonlySet<string>> {
   const names = new Set<string>();
   for (const one of listAt(definition, 'spec', 'versions')) {
     const name = stringAt(one, 'name');
     const before = versionNamed(old, name);
     if (before === undefined) continue;
     if (equals(objectAt(one, 'schema'), before['schema'])) names.add(name);
+    yield;
   }
   return names;
 }
