@@ -219,3 +219,38 @@ test('slices for a node keep their order among those for any, and others are not
     ['any', 'own', 'last', 'counted'],
   );
 });
+
+test('pools and slices are gone through by name, pools with binding conditions last', () => {
+  const named = (driver: string, pool: string, device: Device, count = 1): Slice =>
+    slice([device], { driver, pool: { name: pool, generation: 1, resourceSliceCount: count } });
+  const index = new SliceIndex();
+  index.set('s5', named('d.example', 'a', { name: 'bound', bindingConditions: ['ready'] }));
+  index.set('s4', named('d.example', 'b', plain('third'), 2));
+  index.set('s3', named('d.example', 'b', plain('second'), 2));
+  index.set('s2', named('c.example', 'z', plain('first')));
+  const demand = { deviceClassName: 'any', count: 4 };
+  const own = claim('c', { requests: [{ name: 'r', exactly: demand }] });
+  const any: DeviceClassObject = { metadata: { name: 'any' } };
+  const allocator = new DeviceAllocator([own], index, () => any, allocatedBy([]));
+  assert.equal(shown(allocator.allocate(node)), 'r=first r=second r=third r=bound');
+});
+
+test('a counter that is overdrawn leaves nothing of its pool that uses counters', () => {
+  const counters = (value: string): object => ({ m: { value } });
+  const using = (name: string, counterSet: string, value: string): Device =>
+    ({ name, consumesCounters: [{ counterSet, counters: counters(value) }] }) as Device;
+  const pool = { name: 'p', generation: 1, resourceSliceCount: 2 };
+  const sharedCounters = [
+    { name: 'one', counters: counters('4') },
+    { name: 'two', counters: counters('4') },
+  ] as NonNullable<Slice['sharedCounters']>;
+  const devices = [using('a', 'one', '5'), using('b', 'two', '1'), plain('c')];
+  const slices = [slice(devices, { pool }), slice([], { pool, sharedCounters })];
+  const result = { request: 'r', driver: 'd.example', pool: 'p', device: 'a' };
+  const holder: ResourceClaimObject = {
+    ...claim('h', {}),
+    status: { allocation: { devices: { results: [result] } } },
+  };
+  assert.equal(shown(allocate(slices, [claim('c', { requests: [want('r')] })])), 'r=b');
+  assert.equal(shown(allocate(slices, [claim('c', { requests: [want('r')] })], [holder])), 'r=c');
+});

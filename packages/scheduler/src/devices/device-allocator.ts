@@ -1,6 +1,6 @@
 /**
  * Structured parameters: which devices of a node the claims of a pod could have, as kube-scheduler
- * 1.35 with all of its gates for devices answers it (KEP-4381, 4815, 4816, 5018, 5055, 5075).
+ * 1.36 with its usual gates answers it (KEP-4381, 4815, 4816, 5018, 5055, 5075).
  */
 import { createHash } from 'node:crypto';
 import type { Matchable } from '../node-selector.ts';

@@ -35,12 +35,18 @@ export class PoolCounters {
     }
   }
 
-  /** False, and nothing taken, if some counter has too little left. */
+  /**
+   * False, and nothing taken, if some counter has too little left: any counter of the pool, as
+   * upstream. One that is overdrawn already means that nothing of the pool is what it says.
+   */
   take(device: Device): boolean {
-    for (const [key, amount] of consumed(device)) {
-      if ((this.#left.get(key) ?? ZERO).compare(amount) < 0) return false;
-    }
+    if ((device.consumesCounters ?? []).length === 0) return true;
     this.#change(device, -1);
+    for (const left of this.#left.values()) {
+      if (left.compare(ZERO) >= 0) continue;
+      this.#change(device, 1);
+      return false;
+    }
     return true;
   }
 

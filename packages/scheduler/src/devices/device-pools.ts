@@ -52,10 +52,12 @@ export class SliceIndex {
   readonly #slices = new Map<string, Placed>();
   readonly #byNode = new Map<string, Set<Placed>>();
   readonly #byPool = new Map<string, Set<Placed>>();
-  #end = 0;
 
+  /** Slices without names of their own get names in their order. */
   constructor(slices: readonly Slice[] = []) {
-    for (const [position, slice] of slices.entries()) this.set(String(position), slice);
+    for (const [position, slice] of slices.entries()) {
+      this.set(String(position).padStart(8, '0'), slice);
+    }
   }
 
   /** Whether each slice is for one node alone. */
@@ -63,7 +65,7 @@ export class SliceIndex {
     return !this.#byNode.has(ANY_NODE);
   }
 
-  /** A slice by its name; undefined: it is gone. A changed one keeps its place in the order. */
+  /** A slice by its name; undefined: it is gone. */
   set(name: string, slice: Slice | undefined): void {
     const before = this.#slices.get(name);
     if (before !== undefined) {
@@ -71,8 +73,7 @@ export class SliceIndex {
       part(this.#byPool, poolKey(before.slice), before);
     }
     if (slice === undefined) return void this.#slices.delete(name);
-    const position = before?.position ?? this.#end++;
-    const placed = { slice, position, node: onlyNodeOf(slice) };
+    const placed = { slice, name, node: onlyNodeOf(slice) };
     this.#slices.set(name, placed);
     join(this.#byNode, placed.node, placed);
     join(this.#byPool, poolKey(slice), placed);
@@ -103,7 +104,7 @@ export class SliceIndex {
 
 interface Placed {
   readonly slice: Slice;
-  readonly position: number;
+  readonly name: string;
   /** The only node, or `ANY_NODE`. */
   readonly node: string;
 }
@@ -127,8 +128,9 @@ function part(groups: Map<string, Set<Placed>>, key: string, placed: Placed): vo
   if (group?.size === 0) groups.delete(key);
 }
 
+/** By name: so drivers can say which devices are to be given out first. */
 function inOrder(placed: Placed[]): Slice[] {
-  placed.sort((one, other) => one.position - other.position);
+  placed.sort((one, other) => compare(one.name, other.name));
   return placed.map(({ slice }) => slice);
 }
 
@@ -140,15 +142,10 @@ function onlyNodeOf({ sharedCounters = [], perDeviceNodeSelection, nodeName = ''
   return sharedCounters.length > 0 || perDeviceNodeSelection === true ? ANY_NODE : nodeName;
 }
 
-/** All pools that matter to a node; those with binding conditions come last. */
+/** All pools that matter to a node, by name; those with binding conditions come last. */
 export function poolsOf(slices: SliceIndex, node: Matchable): Pool[] {
   const found = new Map<string, Slice[]>();
-  const targeting = slices.targeting(node);
-  const order = [
-    ...targeting.filter((slice) => !hasConditions(slice)),
-    ...targeting.filter(hasConditions),
-  ];
-  for (const slice of order) {
+  for (const slice of slices.targeting(node)) {
     const id = poolKey(slice);
     const known = found.get(id);
     const newest = known?.[0] === undefined ? -1 : generationOf(known[0]);
@@ -159,7 +156,16 @@ export function poolsOf(slices: SliceIndex, node: Matchable): Pool[] {
     const pool = own[0] === undefined ? null : poolOf(own, slices.ofPool(own[0]));
     return pool === null ? [] : [pool];
   });
-  return [...pools].toSorted((left, right) => conditionRank(left) - conditionRank(right));
+  return [...pools].toSorted(
+    (left, right) =>
+      conditionRank(left) - conditionRank(right) ||
+      compare(left.driver, right.driver) ||
+      compare(left.name, right.name),
+  );
+}
+
+function compare(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 function conditionRank({ slices }: Pool): number {
