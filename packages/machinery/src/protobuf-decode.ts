@@ -9,6 +9,7 @@
 import { readText } from '@megaplane/wire/protobuf';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { absentValue, isOmitted, setMember, zeroMember } from './normal-form.ts';
+import { parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { formatDuration, formatMicroTime, formatTime } from './times.ts';
 
@@ -239,7 +240,7 @@ export class MessageDecoder {
     if (scalar === 'time' || scalar === 'microTime') {
       return this.#time(scalar === 'microTime', end);
     }
-    if (scalar === 'quantity') return this.#text(end, 1) || '0';
+    if (scalar === 'quantity') return this.#quantity(end);
     if (scalar === 'raw' || scalar === 'json' || scalar === 'fieldsV1') return this.#raw(end);
     if (scalar !== 'duration' && scalar !== 'intOrString') return this.#schema(scalar, end, depth);
     this.#numbers(end);
@@ -269,14 +270,21 @@ export class MessageDecoder {
       } else if (wireType === BYTES) {
         const inner = this.#chunk(wireType, end, 'StrVal');
         texts[number] = readText(this.#bytes, this.#at, inner);
+        // a text that is there, though it may be empty
+        numbers[number] = 1;
         this.#at = inner;
       } else this.#skip(wireType, end, 0);
     }
   }
 
-  #text(end: number, wanted: number): string {
+  /** A message of one text; none at all is zero. */
+  #quantity(end: number): JsonValue {
     this.#numbers(end);
-    return texts[wanted]!;
+    if (numbers[1] === 0 && texts[1] === '') return '0';
+    const parsed = parseQuantity(texts[1]!);
+    if (typeof parsed !== 'string') return parsed.toString();
+    this.#fail(QUANTITY_FAILURES[parsed]);
+    return null;
   }
 
   /** Field 1 as JSON: an object kept as it was sent. */

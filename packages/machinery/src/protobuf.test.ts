@@ -86,6 +86,31 @@ test('negative and large numbers, signs and zones of times survive', () => {
   assert.deepEqual(decoded(encodeProtobuf(pod) ?? Buffer.alloc(0)), pod);
 });
 
+test('quantities are read as those in JSON are: brought to one form, or refused', () => {
+  const bytesWith = (cpu: string) => {
+    const resources = { requests: { cpu: 'xxxxxx'.slice(0, cpu.length) } };
+    const spec = { containers: [{ name: 'c', resources }] };
+    const bytes = encodeProtobuf({ kind: 'Pod', apiVersion: 'v1', metadata: {}, spec });
+    assert(bytes !== undefined);
+    // encoders write the one form alone
+    bytes.write(cpu, bytes.lastIndexOf('x') + 1 - cpu.length);
+    return bytes;
+  };
+  for (const [sent, read] of [
+    ['1.50', '1500m'],
+    ['0.1', '100m'],
+    ['1024Mi', '1Gi'],
+    ['2e3', '2e3'],
+  ] as const) {
+    assert.match(JSON.stringify(decoded(bytesWith(sent))), new RegExp(`"cpu":"${read}"`));
+  }
+  for (const wrong of [' 1', '1x', 'abc']) {
+    const bytes = bytesWith(wrong);
+    const refused = decodeProtobuf(bytes, 0, bytes.length);
+    assert.match(refused.ok ? '' : refused.message, /^quantities must match the regular expr/);
+  }
+});
+
 test('a map may hold any key, __proto__ too', () => {
   const data = JSON.parse('{"__proto__":"x","ü":"ß"}') as JsonObject;
   const map = { kind: 'ConfigMap', apiVersion: 'v1', metadata: {}, data };
