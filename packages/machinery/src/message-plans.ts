@@ -12,11 +12,18 @@ export const TEXT_TIME = 3;
 export const TEXT_MICRO_TIME = 4;
 export const TEXT_RAW = 5;
 export const TEXT_OBJECT = 6;
+export const TEXT_QUANTITY = 7;
+export const TEXT_INT_OR_STRING = 8;
 
-/** One value, one list of values, or one map of strings. */
+/** One value, one list of values, or one map of strings or quantities. */
 export const TEXT_ONE = 0;
 export const TEXT_LIST = 1;
 export const TEXT_MAP = 2;
+/** A message around fields that JSON has inline. */
+export const TEXT_AROUND = 3;
+
+/** Fields by their numbers. */
+export type TextNumbers = (TextField | undefined)[];
 
 export interface TextField {
   /** Slot of the field in a message's row. */
@@ -26,6 +33,8 @@ export interface TextField {
   readonly op: number;
   /** Of `TEXT_OBJECT`. */
   readonly plan: TextPlan | undefined;
+  /** Of `TEXT_AROUND`: its fields, which have their slots in the row of the message around it. */
+  readonly inside: TextNumbers;
   /** `,"name":` */
   readonly open: Uint8Array;
   /** The same and the value, where it stands though the field is absent; may be empty. */
@@ -36,9 +45,8 @@ export interface TextField {
 export interface TextPlan {
   /** In the order of JSON. */
   readonly fields: TextField[];
-  readonly byNumber: (TextField | undefined)[];
-  /** False for types with shapes that only the slow way knows. */
-  isKnown: boolean;
+  /** Without those whose shape only the slow way knows. */
+  readonly byNumber: TextNumbers;
 }
 
 const OPS: ReadonlyMap<Scalar, number> = new Map<Scalar, number>([
@@ -49,7 +57,10 @@ const OPS: ReadonlyMap<Scalar, number> = new Map<Scalar, number>([
   ['time', TEXT_TIME],
   ['microTime', TEXT_MICRO_TIME],
   ['fieldsV1', TEXT_RAW],
+  ['quantity', TEXT_QUANTITY],
+  ['intOrString', TEXT_INT_OR_STRING],
 ]);
+const NOTHING_INSIDE: TextNumbers = [];
 
 const encoder = new TextEncoder();
 const plans = new Map<Type, TextPlan>();
@@ -58,18 +69,21 @@ const plans = new Map<Type, TextPlan>();
 export function textPlanOf(type: Type): TextPlan {
   let plan = plans.get(type);
   if (plan !== undefined) return plan;
-  plan = { fields: [], byNumber: [], isKnown: true };
+  plan = { fields: [], byNumber: [] };
   plans.set(type, plan);
   for (const field of type.fields.toSorted(ownersFirst)) {
     const made = fieldOf(field, plan.fields.length);
-    if (made === undefined || made.plan?.isKnown === false) {
-      plan.isKnown = false;
-      return plan;
-    }
     plan.fields.push(made);
-    plan.byNumber[field.number] = made;
+    if (!isKnown(field)) continue;
+    let numbers = plan.byNumber;
+    for (const number of field.within) numbers = (numbers[number] ??= aroundOf(made)).inside;
+    numbers[field.number] = made;
   }
   return plan;
+}
+
+function aroundOf(field: TextField): TextField {
+  return { ...field, form: TEXT_AROUND, wireType: WIRE_BYTES, inside: [] };
 }
 
 /** Stored objects, and so answers, begin with the owners of their fields. */
@@ -77,17 +91,23 @@ function ownersFirst(left: Field, right: Field): number {
   return Number(right.name === 'managedFields') - Number(left.name === 'managedFields');
 }
 
-function fieldOf(field: Field, slot: number): TextField | undefined {
-  const { name, number, within, shape, omission } = field;
-  if (number === 0 || within.length > 0 || (shape.kind === 'list' && shape.isMessage)) {
-    return undefined;
-  }
-  const inner = shape.kind === 'list' ? shape.items : shape.kind === 'map' ? shape.values : shape;
-  const op = opOf(inner);
-  if (op === undefined || (shape.kind === 'map' && op !== TEXT_STRING)) return undefined;
+function isKnown({ number, shape }: Field): boolean {
+  if (number === 0 || (shape.kind === 'list' && shape.isMessage)) return false;
+  const op = opOf(innerOf(shape));
+  if (shape.kind === 'map') return op === TEXT_STRING || op === TEXT_QUANTITY;
+  return op !== undefined;
+}
+
+function innerOf(shape: Shape): Shape {
+  return shape.kind === 'list' ? shape.items : shape.kind === 'map' ? shape.values : shape;
+}
+
+function fieldOf(field: Field, slot: number): TextField {
+  const { name, shape, omission } = field;
+  const inner = innerOf(shape);
+  const op = opOf(inner) ?? TEXT_STRING;
+  // lists of numbers that are packed have another wire type than this
   const isNumber = op === TEXT_INT || op === TEXT_BOOL;
-  // lists of numbers may be packed
-  if (isNumber && shape.kind === 'list') return undefined;
   const form = shape.kind === 'list' ? TEXT_LIST : shape.kind === 'map' ? TEXT_MAP : TEXT_ONE;
   const open = `,${JSON.stringify(name)}:`;
   const value = absentValue(field);
@@ -98,6 +118,7 @@ function fieldOf(field: Field, slot: number): TextField | undefined {
     wireType: isNumber ? WIRE_VARINT : WIRE_BYTES,
     op,
     plan: inner.kind === 'object' ? textPlanOf(inner.type) : undefined,
+    inside: NOTHING_INSIDE,
     open: encoder.encode(open),
     absent: encoder.encode(absent),
     omission,

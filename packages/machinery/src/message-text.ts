@@ -16,16 +16,20 @@
 
 import { skipValue } from './scan.ts';
 import {
+  TEXT_AROUND,
   TEXT_BOOL,
   TEXT_INT,
+  TEXT_INT_OR_STRING,
   TEXT_LIST,
   TEXT_MAP,
   TEXT_MICRO_TIME,
   TEXT_OBJECT,
   TEXT_ONE,
+  TEXT_QUANTITY,
   TEXT_RAW,
   TEXT_STRING,
   type TextField,
+  type TextNumbers,
   type TextPlan,
 } from './message-plans.ts';
 import { formatMicroTime, formatTime } from './times.ts';
@@ -46,6 +50,20 @@ const TEXT_BYTES_MAX: number = MESSAGE_BYTES_MAX * 8;
 const TAPE_NUMBERS = 1 << 13;
 const DEPTH_MAX = 20;
 
+/** What stands behind a backslash for such a byte; 0: more than a letter. */
+const ESCAPES = new Uint8Array(0x5d);
+for (const [byte, letter] of [
+  [0x08, 'b'],
+  [0x09, 't'],
+  [0x0a, 'n'],
+  [0x0c, 'f'],
+  [0x0d, 'r'],
+  [QUOTE, '"'],
+  [BACKSLASH, '\\'],
+] as const) {
+  ESCAPES[byte] = letter.charCodeAt(0);
+}
+
 /** One message at a time; reuse it. */
 export class MessageText {
   /** `[0, length)` is what was written. */
@@ -60,7 +78,7 @@ export class MessageText {
   /** Writes `head`, then all fields as members behind it, and a brace. False if it gave up. */
   write(plan: TextPlan, head: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
     this.length = 0;
-    if (!plan.isKnown || end - start > MESSAGE_BYTES_MAX) return false;
+    if (end - start > MESSAGE_BYTES_MAX) return false;
     this.#top = 1;
     this.#bytes = bytes;
     this.#isBad = false;
@@ -104,7 +122,7 @@ export class MessageText {
     const top = this.#top;
     const row = this.#take(2 * plan.fields.length);
     if (depth > DEPTH_MAX) this.#isBad = true;
-    if (!this.#isBad) this.#read(plan, row, start, end);
+    if (!this.#isBad) this.#read(plan.byNumber, row, start, end);
     for (let index = 0; index < plan.fields.length && !this.#isBad; index++) {
       const field = plan.fields[index]!;
       const first = this.#tape[row + 2 * index]!;
@@ -116,9 +134,8 @@ export class MessageText {
   }
 
   /** Notes in `row` where the fields' values lie. */
-  #read(plan: TextPlan, row: number, start: number, end: number): void {
+  #read(byNumber: TextNumbers, row: number, start: number, end: number): void {
     const bytes = this.#bytes;
-    const { byNumber } = plan;
     this.#at = start;
     while (this.#at < end) {
       // nearly all tags and lengths are a byte each
@@ -135,6 +152,7 @@ export class MessageText {
       }
       if (this.#isBad || this.#at > end) return void this.#bad();
       if (field.form === TEXT_ONE) this.#noteOne(row + 2 * field.slot, from);
+      else if (field.form === TEXT_AROUND) this.#read(field.inside, row, from, this.#at);
       else this.#noteItem(row + 2 * field.slot, from);
     }
   }
@@ -175,7 +193,7 @@ export class MessageText {
     const before = this.length;
     this.#append(field.open);
     if (field.form === TEXT_LIST) this.#list(field, first, depth);
-    else if (field.form === TEXT_MAP) this.#map(first);
+    else if (field.form === TEXT_MAP) this.#map(field, first);
     else if (!this.#value(field, first, last, depth)) this.length = before;
   }
 
@@ -190,7 +208,7 @@ export class MessageText {
     text[this.length++] = BRACKET_CLOSE;
   }
 
-  #map(first: number): void {
+  #map(field: TextField, first: number): void {
     const { text } = this;
     const tape = this.#tape;
     text[this.length++] = BRACE_OPEN;
@@ -198,22 +216,51 @@ export class MessageText {
       if (item !== first) text[this.length++] = COMMA;
       const end = tape[item + 2]!;
       this.#at = tape[item + 1]!;
-      this.#part(0x0a, end);
+      this.#part(0x0a, end, false);
       text[this.length++] = COLON;
-      this.#part(0x12, end);
+      this.#part(0x12, end, field.op === TEXT_QUANTITY);
       if (this.#at !== end) return void this.#bad();
     }
     text[this.length++] = BRACE_CLOSE;
   }
 
   /** Key or value of a map's entry. */
-  #part(tag: number, end: number): void {
+  #part(tag: number, end: number, isQuantity: boolean): void {
     if (this.#varint(end) !== tag) return void this.#bad();
     const size = this.#varint(end);
     const from = this.#at;
     if (from + size > end) return void this.#bad();
     this.#at += size;
-    this.#string(from, this.#at);
+    const to = this.#at;
+    if (isQuantity) this.#quantity(from, to);
+    else this.#string(from, to);
+    this.#at = to;
+  }
+
+  /** A message of one field, which is a text. */
+  #quantity(start: number, end: number): void {
+    this.#at = start;
+    if (this.#varint(end) !== 0x0a) return void this.#bad();
+    const size = this.#varint(end);
+    const from = this.#at;
+    // none at all is zero
+    if (size === 0 || from + size !== end) return void this.#bad();
+    this.#string(from, end);
+  }
+
+  /** A message of three fields: which of the two others counts, a number, a text. */
+  #intOrString(start: number, end: number): void {
+    this.#at = start;
+    if (this.#varint(end) !== 0x08) return void this.#bad();
+    const type = this.#varint(end);
+    if (type > 1 || this.#varint(end) !== 0x10) return void this.#bad();
+    const value = this.#varint(end);
+    if (this.#varint(end) !== 0x1a) return void this.#bad();
+    const size = this.#varint(end);
+    const from = this.#at;
+    if (from + size !== end) return void this.#bad();
+    if (type === 0) this.#ascii(String(value));
+    else this.#string(from, end);
   }
 
   /** False for a value that is left out where it stands for a field. */
@@ -232,6 +279,8 @@ export class MessageText {
     }
     if (op === TEXT_OBJECT) return this.#object(field, start, end, depth);
     if (op === TEXT_RAW) this.#raw(start, end);
+    else if (op === TEXT_QUANTITY) this.#quantity(start, end);
+    else if (op === TEXT_INT_OR_STRING) this.#intOrString(start, end);
     else if (start < end) this.#time(op === TEXT_MICRO_TIME, start, end);
     else {
       this.#ascii('null');
@@ -259,10 +308,13 @@ export class MessageText {
     text[at++] = QUOTE;
     for (let from = start; from < end; from++) {
       const byte = bytes[from]!;
-      if (byte < 0x20 || byte > 0x7e || byte === QUOTE || byte === BACKSLASH) {
-        return void this.#bad();
-      }
-      text[at++] = byte;
+      if (byte < 0x20 || byte === QUOTE || byte === BACKSLASH) {
+        const letter = ESCAPES[byte]!;
+        if (letter === 0 || at + 2 * (end - from) + 64 > TEXT_BYTES_MAX) return void this.#bad();
+        text[at++] = BACKSLASH;
+        text[at++] = letter;
+      } else if (byte > 0x7e) return void this.#bad();
+      else text[at++] = byte;
     }
     text[at++] = QUOTE;
     this.length = at;

@@ -3,6 +3,7 @@
  * is given to itself, and an edge that draws what it is told to.
  */
 import type { Connection, Exchange, FieldList, UpgradedStream } from '@megaplane/wire/exchange';
+import { JSON_TYPE } from '../negotiation.ts';
 import type { Row, Storage } from '../storage.ts';
 import type { Edge } from '../world.ts';
 import type { Drawn } from './template.ts';
@@ -187,9 +188,12 @@ export class RehearsedExchange implements Exchange {
   onWritable: Exchange['onWritable'] = null;
   onClose: Exchange['onClose'] = null;
   readonly #real: Exchange;
+  readonly #isText: boolean;
 
-  constructor(real: Exchange, body: Buffer) {
+  /** `isText`: the body is JSON, whatever the real one was. */
+  constructor(real: Exchange, body: Buffer, isText: boolean) {
     this.#real = real;
+    this.#isText = isText;
     this.connection = real.connection;
     this.method = real.method;
     this.path = real.path;
@@ -198,7 +202,7 @@ export class RehearsedExchange implements Exchange {
   }
 
   header(name: string): string | undefined {
-    return this.#real.header(name);
+    return this.#isText && name === 'content-type' ? JSON_TYPE : this.#real.header(name);
   }
 
   fields(): FieldList {

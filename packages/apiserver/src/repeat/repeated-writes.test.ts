@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { createApiServer } from '../assembly.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
@@ -47,7 +49,7 @@ function pod(name: string, more: object = {}): object {
 function withoutDrawn(text: string): string {
   return text
     .replaceAll(/00000000-0000-4000-8000-\d{12}/g, 'uid')
-    .replaceAll(/(kube-api-access|web)-[b-z2-9]{5}"/g, '$1-drawn"');
+    .replaceAll(/(kube-api-access|web)-[b-z2-9]{5}\b/g, '$1-drawn');
 }
 
 /** Two servers that are asked the same; each answer must be the same. */
@@ -72,12 +74,13 @@ function pair() {
 function running(ip: string, at: string): object {
   const condition = { type: 'Ready', status: 'True', lastProbeTime: null, lastTransitionTime: at };
   const state = { running: { startedAt: at } };
+  const containerID = `containerd://${at.charAt(18).repeat(64)}`;
   const about = { image: 'img:1', imageID: '', ready: true, restartCount: 0, state };
   return {
     status: {
       phase: 'Running',
       conditions: [condition],
-      containerStatuses: [{ name: 'main', ...about }],
+      containerStatuses: [{ name: 'main', ...about, containerID }],
       podIP: ip,
       podIPs: [{ ip }],
       startTime: at,
@@ -98,6 +101,41 @@ test('pods of one make are made from a template, and are what the ordinary way m
   assert.equal(both('POST', PODS, pod('web.dotted')).status, 201);
   assert.equal(both('POST', PODS, pod('web-9', { image: '' })).status, 422);
   assert.equal(both('POST', PODS, pod(`w${'x'.repeat(260)}`)).status, 422);
+});
+
+test('pods that come in protobuf are made from templates as those in JSON are', () => {
+  const { both, pass, uses } = pair();
+  const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+  const types = { 'content-type': PROTOBUF, accept: `${PROTOBUF},application/json` };
+  const wide = {
+    resources: { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '1.50' } },
+    livenessProbe: { httpGet: { port: 8080, path: '/"x"' }, periodSeconds: 5 },
+    readinessProbe: { tcpSocket: { port: 'web' } },
+    envFrom: [{ configMapRef: { name: 'settings' } }],
+    args: ['-c', 'echo "hello"\n'],
+  };
+  const send = (name: string, more: object, headers = types): ExchangeModel => {
+    const body = encodeProtobuf(pod(name, more) as JsonObject);
+    const answer = both('POST', PODS, body, headers);
+    both('GET', `${PODS}/${name}`);
+    return answer;
+  };
+  for (let index = 0; index < 6; index++) {
+    assert.equal(send(`web-${index}`, wide).status, 201);
+    assert.equal(send(`app-${index}`, {}, { ...types, accept: 'application/json' }).status, 201);
+    assert.equal(both('POST', PODS, pod(`text-${index}`, wide)).status, 201);
+    pass(700);
+  }
+  assert.equal(uses(), 12);
+  assert.equal(send('web-3', wide).status, 409);
+  assert.equal(send('Web_3', wide).status, 422);
+  assert.equal(send('web-9', { ...wide, image: '' }).status, 422);
+  assert.equal(send('web-10', { args: ['ünïcode'] }).status, 201);
+  const cut = encodeProtobuf(pod('web-11', wide) as JsonObject);
+  assert.equal(both('POST', PODS, cut?.subarray(0, 60), types).status, 400);
+  const binding = { kind: 'Binding', apiVersion: 'v1', metadata: { name: 'web-12' } };
+  assert.equal(both('POST', PODS, encodeProtobuf(binding), types).status, 400);
+  assert.equal(uses(), 12);
 });
 
 test('generated names are drawn anew for each object', () => {
@@ -144,6 +182,7 @@ test('statuses of one make keep the rest of the object, times and addresses apar
     both('GET', `${PODS}/${name}`);
   }
   assert(uses() - before >= 5, `${uses() - before}`);
+  assert.match(both('GET', `${PODS}/web-7`).text, /"containerID":"containerd:.+7{9}"/);
   // the same again changes nothing, whatever the clock says
   pass(60_000);
   for (const [index, name] of names.entries()) {

@@ -16,12 +16,14 @@
  * ordinary way.
  */
 import { ownBytes } from '@megaplane/base/bytes';
+import { BodyText } from '@megaplane/machinery/body-text';
 import { MemberCursor } from '@megaplane/machinery/scan';
 import type { Admission } from '../admission/admission.ts';
 import { Call } from '../call.ts';
 import { isCopied } from '../encoder.ts';
 import { followChanges } from '../follow.ts';
 import type { Identity } from '../identity.ts';
+import { PROTOBUF_TYPE } from '../negotiation.ts';
 import { encoderOf } from '../representation.ts';
 import { queryStart } from '../request-info.ts';
 import { keyOf, type Served } from '../served.ts';
@@ -134,6 +136,8 @@ interface Reading {
   readonly statusAt: number;
   readonly bodyAt: number;
   readonly bodyEnd: number;
+  /** The body came in protobuf and was read as JSON. */
+  readonly isText: boolean;
 }
 
 /** A stored object, and where two of its members stand. */
@@ -212,13 +216,18 @@ export class RepeatedWrites {
     if (served.isConverted || this.#world.storage.isShared) return false;
     if (call.body.length > BODY_BYTES_MAX || call.body.length === 0) return false;
     if (call.query.text('dryRun') !== '') return false;
-    if (!JSON_TYPES.has(exchange.header('content-type') ?? '')) return false;
+    const type = exchange.header('content-type') ?? '';
+    const isProtobuf = type === PROTOBUF_TYPE && exchange.method !== 'PATCH';
+    if (!isProtobuf && !JSON_TYPES.has(type)) return false;
     return this.#admission.repeats({ world: this.#world, call, served });
   }
 
   /** Reads body and stored object into the shape; null where there is none. */
   #read(call: Call, served: Served): Reading | null {
-    const { info, body } = call;
+    const { info } = call;
+    const isText = call.exchange.header('content-type') === PROTOBUF_TYPE;
+    const body = isText ? bodyTextOf(served).read(call.body) : call.body;
+    if (body === null) return null;
     const isNew = info.name === '';
     const name = isNew ? nameIn(body) : info.name;
     if (name !== '' && !isPlainName(name)) return null;
@@ -237,7 +246,7 @@ export class RepeatedWrites {
     const bodyAt = shape.length;
     if (!shape.append(body, 0, body.length)) return null;
     const bodyEnd = shape.length;
-    return { hash: shape.finish(), name, parts, metadataAt, statusAt, bodyAt, bodyEnd };
+    return { hash: shape.finish(), name, parts, metadataAt, statusAt, bodyAt, bodyEnd, isText };
   }
 
   #parts(served: Served, namespace: string, name: string, isWhole: boolean): Parts | null {
@@ -320,7 +329,8 @@ export class RepeatedWrites {
     const nowMs = (markers.seconds[0] ?? 0) * 1000;
     const isNew = parts === null;
     const info = isNew ? call.info : { ...call.info, name: NAME_MARKER };
-    const exchange = new RehearsedExchange(call.exchange, part(reading.bodyAt, reading.bodyEnd));
+    const body = part(reading.bodyAt, reading.bodyEnd);
+    const exchange = new RehearsedExchange(call.exchange, body, reading.isText);
     const rehearsal = new Call(exchange, info, call.query, call.identity, nowMs, call.auditId);
     rehearsal.media = call.media;
     const head = part(reading.metadataAt, reading.statusAt);
@@ -498,6 +508,17 @@ function nameIn(body: Buffer): string {
     return '';
   }
   return '';
+}
+
+const bodyTexts = new WeakMap<Served, BodyText>();
+
+function bodyTextOf(served: Served): BodyText {
+  let text = bodyTexts.get(served);
+  if (text === undefined) {
+    const { apiVersion, kind } = served.resource;
+    bodyTexts.set(served, (text = new BodyText(apiVersion, kind)));
+  }
+  return text;
 }
 
 /** Where metadata and status stand; null where one is missing or they stand in another order. */

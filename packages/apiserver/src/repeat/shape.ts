@@ -21,7 +21,7 @@ export const UUID = 1;
 export const ADDRESS = 2;
 export const NAME = 3;
 export const REVISION = 4;
-/** A text for people: what stands in a field `message`. */
+/** A text that nobody but people reads: what stands in a field `message` or `containerID`. */
 export const MESSAGE = 5;
 /** The volume of a service account's token, by the name that admission draws for it. */
 export const VOLUME = 6;
@@ -52,6 +52,7 @@ const ID_LENGTH = 12;
 const SHORT_COPY = 16;
 const MANAGED = Buffer.from('managedFields');
 const MESSAGE_KEY = Buffer.from('message');
+const CONTAINER_KEY = Buffer.from('containerID');
 const NODE_KEY = Buffer.from('nodeName');
 /** As a label's value may be: what is good for one such name is good for every one. */
 const NODE_BYTES_MAX = 63;
@@ -124,7 +125,8 @@ export class Shape {
       if (last < 0) return this.#fail();
       at = last + 1;
       if (bytes[at] === COLON) {
-        isMessage = isKey(bytes, first, last, MESSAGE_KEY);
+        isMessage =
+          isKey(bytes, first, last, MESSAGE_KEY) || isKey(bytes, first, last, CONTAINER_KEY);
         isNode = this.#isStatus && isKey(bytes, first, last, NODE_KEY);
         if (isKey(bytes, first, last, MANAGED) && bytes[at + 1] === QUOTE) {
           const close = this.#packed(bytes, from, at + 2, end);
