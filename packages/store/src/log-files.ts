@@ -31,6 +31,8 @@ export const WORD_FLUSHED_SEGMENT = 6;
 /** Checksum of the last frame, and the file's descriptor, 0 while there is none. */
 export const WORD_CHAIN = 7;
 export const WORD_FD = 8;
+/** Of segments before this one the main thread flushes none any more: they may be closed. */
+export const WORD_HELD_SEGMENT = 9;
 /** From here on two words per slot: the job, and 1 when it needs a flush. */
 export const WORD_JOBS = 10;
 export const WORDS: number = WORD_JOBS + SLOTS * 2;

@@ -16,6 +16,7 @@ import {
   WORD_DONE,
   WORD_FLUSHED,
   WORD_FLUSHED_SEGMENT,
+  WORD_HELD_SEGMENT,
   WORD_STATE,
   WORD_SUBMITTED,
   type WorkerStart,
@@ -37,6 +38,7 @@ const writer = new LogWriter({
   segmentBytes: LOG_SEGMENT_BYTES,
   flushedElsewhere: (segment) =>
     Atomics.load(words, WORD_FLUSHED_SEGMENT) === segment ? Atomics.load(words, WORD_FLUSHED) : 0,
+  heldElsewhere: () => Atomics.load(words, WORD_HELD_SEGMENT),
   onSegment: (fd, segment) => parentPort?.postMessage({ kind: 'segment', fd, segment }),
   onSnapshot: (isNamed) => parentPort?.postMessage({ kind: 'snapshot', isNamed }),
 });

@@ -57,6 +57,8 @@ export interface LogWriterOptions {
   readonly segmentBytes: number;
   /** Bytes of a segment that somebody else has flushed. */
   readonly flushedElsewhere: (segment: number) => number;
+  /** Segments before this one are flushed by nobody else any more. */
+  readonly heldElsewhere: () => number;
   readonly onSegment: (fd: number, segment: number) => void;
   /** Told false when the file was removed before it got its name. */
   readonly onSnapshot: (isNamed: boolean) => void;
@@ -65,7 +67,8 @@ export interface LogWriterOptions {
 export class LogWriter {
   readonly #options: LogWriterOptions;
   #file: LogFile | null = null;
-  #retired: LogFile | null = null;
+  /** Files before the current one, with their segments, as somebody else may be flushing them. */
+  readonly #retired = new Map<number, LogFile>();
   #chain: number;
   #segment: number;
   /** Bytes of the current segment that are flushed. */
@@ -120,12 +123,21 @@ export class LogWriter {
     const fresh = disk.create(logName(segment), true, header);
     fresh.flush();
     disk.sync();
-    // The one before stays open for one more round: the main thread may be flushing it.
-    this.#retired?.close();
-    this.#retired = this.#file;
+    this.#retire();
     this.#file = fresh;
     this.#flushed = fresh.size;
     onSegment(fresh.fd, segment);
+  }
+
+  /** A descriptor that was closed too early fails its flush, or is another file's by then. */
+  #retire(): void {
+    if (this.#file !== null) this.#retired.set(this.#segment - 1, this.#file);
+    const held = this.#options.heldElsewhere();
+    for (const [segment, file] of this.#retired) {
+      if (segment >= held) continue;
+      file.close();
+      this.#retired.delete(segment);
+    }
   }
 
   #next(firstRevision: number): void {

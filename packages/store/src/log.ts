@@ -21,6 +21,7 @@ import {
   WORD_JOBS,
   WORD_FLUSHED,
   WORD_FLUSHED_SEGMENT,
+  WORD_HELD_SEGMENT,
   WORD_STATE,
   WORD_SUBMITTED,
   WORD_WRITTEN,
@@ -128,6 +129,7 @@ export class Log {
       case 'segment':
         this.#fd = news.fd;
         this.segment = news.segment;
+        this.#letGo();
         break;
       case 'snapshot':
         if (news.isNamed) this.#countSnapshot();
@@ -273,6 +275,11 @@ export class Log {
     this.submit();
   }
 
+  /** Files before the one that is flushed next may be closed, unless one is being flushed. */
+  #letGo(): void {
+    if (!this.#isFlushing) Atomics.store(this.#words, WORD_HELD_SEGMENT, this.segment);
+  }
+
   #flushBuffered(): void {
     if (!this.#isUnflushed || this.#isFlushing || this.#fd < 0) return;
     this.#isFlushing = true;
@@ -284,6 +291,7 @@ export class Log {
     this.#isUnflushed = !isSame;
     this.#thread.flush(this.#fd, (error) => {
       this.#isFlushing = false;
+      this.#letGo();
       if (error === null && isSame) {
         // In this order, so that the worker never reads too many bytes for a segment.
         Atomics.store(this.#words, WORD_FLUSHED, 0);

@@ -347,7 +347,7 @@ class FileReader {
 /** A full disk is the likely reason for the torn tail, and must be the message here too. */
 function keepCopy(path: string, bytes: Buffer): void {
   try {
-    writeFileSync(path, bytes);
+    writeFileSync(path, bytes, { mode: 0o600 });
   } catch (error) {
     throw new Error(
       `the torn end of the log (${bytes.length} bytes) cannot be kept as ${path}: ` +

@@ -82,7 +82,9 @@ class SimulatedFile implements LogFile {
   /** Nobody else appends here. */
   skipTo(): void {}
 
-  close(): void {}
+  close(): void {
+    this.#disk.close(this.fd);
+  }
 }
 
 export class SimulatedDisk implements LogDisk {
@@ -119,7 +121,13 @@ export class SimulatedDisk implements LogDisk {
 
   /** The main thread's own flush. */
   flush(fd: number): void {
-    this.#files.get(fd)?.flush();
+    const file = this.#files.get(fd);
+    if (file === undefined) throw new DiskError('EBADF');
+    file.flush();
+  }
+
+  close(fd: number): void {
+    this.#files.delete(fd);
   }
 
   sync(): void {

@@ -34,6 +34,8 @@ class SimulatedThread implements LogThread, LogWorld {
   #onTimer: () => void = () => {};
   #timerMs = 0;
   readonly #flushes: (() => void)[] = [];
+  /** Told, and not heard yet. */
+  readonly #news: WorkerNews[] = [];
   hasFailed = false;
 
   constructor(disk: SimulatedDisk, clock: { nowMs: number }) {
@@ -55,8 +57,9 @@ class SimulatedThread implements LogThread, LogWorld {
       nowMs: () => this.clock.nowMs,
       segmentBytes: SEGMENT_BYTES,
       flushedElsewhere: (segment) => (words[6] === segment ? (words[5] ?? 0) : 0),
-      onSegment: (fd, segment) => onNews({ kind: 'segment', fd, segment }),
-      onSnapshot: (isNamed) => onNews({ kind: 'snapshot', isNamed }),
+      heldElsewhere: () => words[9] ?? 0,
+      onSegment: (fd, segment) => this.#news.push({ kind: 'segment', fd, segment }),
+      onSnapshot: (isNamed) => this.#news.push({ kind: 'snapshot', isNamed }),
     });
     this.#guarded(() => {
       writer.start(start.firstRevision);
@@ -126,6 +129,7 @@ class SimulatedThread implements LogThread, LogWorld {
 
   /** The main thread hears of jobs that were done. */
   hear(): void {
+    for (const news of this.#news.splice(0)) this.#onNews(news);
     const waiting = this.#waiting;
     if (waiting === null || (this.#words[1] ?? 0) === waiting.done) return;
     this.#waiting = null;
