@@ -14,7 +14,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { eventually, megaplane, startCluster } from './cluster.ts';
+import { eventually, megaplane, SERVER_ONLY, startCluster } from './cluster.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'megaplane-bad-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -137,10 +137,10 @@ test('a port that is taken is named', async (t) => {
 test('a data directory in use is refused while it is, and opens again after a kill -9', async () => {
   const dataDir = join(folder, 'used');
   mkdirSync(dataDir);
-  const cluster = await startCluster(['--nodes', '1'], dataDir);
+  const cluster = await startCluster(SERVER_ONLY, dataDir);
   says(['up', '--data-dir', dataDir, '--secure-port', '0'], 1, /used|in use|locked/);
   await cluster.stop('SIGKILL');
-  const again = await startCluster(['--nodes', '1'], dataDir);
+  const again = await startCluster(SERVER_ONLY, dataDir);
   assert.equal(await again.stop(), 0);
 });
 

@@ -19,6 +19,9 @@ export interface Cluster {
   remove(): Promise<void>;
 }
 
+/** Flags of a cluster that nothing runs in but the API server: a third of the processes' work. */
+export const SERVER_ONLY: readonly string[] = ['--nodes', '0', '--components', 'apiserver'];
+
 /** Starts `megaplane up` with `flags` and waits for its summary. */
 export async function startCluster(
   flags: readonly string[],
@@ -77,17 +80,24 @@ export function kubectlOf(program: string, cluster: Cluster): (...args: string[]
   return (...args) => execFileSync(program, args, { encoding: 'utf8', env, timeout: 30_000 });
 }
 
-/** Calls `look` until it gives something, for at most `timeoutMs`. */
+/** First and longest time between two looks, and what the time grows by: most look by a kubectl. */
+const PAUSE_MS = { first: 100, max: 800, factor: 1.3 };
+
+/** Calls `look` until it gives something, for at most `timeoutMs`; ever less often. */
 export async function eventually<Found>(
   what: string,
   look: () => Found | undefined,
   timeoutMs = 15_000,
 ): Promise<Found> {
   const endMs = Date.now() + timeoutMs;
-  for (;;) {
+  for (
+    let pauseMs = PAUSE_MS.first;
+    ;
+    pauseMs = Math.min(pauseMs * PAUSE_MS.factor, PAUSE_MS.max)
+  ) {
     const found = look();
     if (found !== undefined) return found;
     if (Date.now() > endMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

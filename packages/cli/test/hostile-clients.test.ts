@@ -9,7 +9,7 @@ import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { parse } from 'yaml';
 import { processUsage } from '../src/up/usage.ts';
-import { eventually, startCluster, type Cluster } from './cluster.ts';
+import { eventually, SERVER_ONLY, startCluster, type Cluster } from './cluster.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] === '1';
 const WATCHES = IS_LONG ? 10_000 : 2000;
@@ -27,7 +27,7 @@ let pid: number;
 const sockets: TLSSocket[] = [];
 
 before(async () => {
-  cluster = await startCluster(['--nodes', '0', '--components', 'apiserver']);
+  cluster = await startCluster(SERVER_ONLY);
   client = await createKubeClient({ kubeconfig: cluster.kubeconfig });
   const children = execFileSync('pgrep', ['-P', String(cluster.up.pid)], { encoding: 'utf8' });
   const pids = children.trim().split('\n').map(Number);
