@@ -431,8 +431,20 @@ function isLenient({ id }: Overload): boolean {
   return id === 'not_strictly_false';
 }
 
+/** null passes the checker where times, spans and opaque values are taken, and no call. */
+const NULL_PASSES: ReadonlySet<string> = new Set(['timestamp', 'duration', 'opaque']);
+
+function guarded({ params, apply }: Overload): Overload['apply'] {
+  const taken = params.map(({ kind }) => NULL_PASSES.has(kind));
+  if (!taken.includes(true)) return apply;
+  return (...values) =>
+    values.some((value, at) => value === null && taken[at] === true)
+      ? NO_OVERLOAD
+      : apply(...values);
+}
+
 function direct(overload: Overload, args: readonly Step[]): Step {
-  const { apply } = overload;
+  const apply = guarded(overload);
   const cost: CallCost | null = callCostOf(overload);
   const [first, second] = args;
   if (isLenient(overload) && first !== undefined) {
@@ -488,7 +500,7 @@ function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
     const fitting = overloads.find(({ params }) =>
       params.every((param, at) => isOfType(values[at] ?? null, param)),
     );
-    const result = failed ?? fitting?.apply(...values) ?? NO_OVERLOAD;
+    const result = failed ?? (fitting === undefined ? NO_OVERLOAD : fitting.apply(...values));
     frame.cost += cost === null ? 1 : cost(values, result);
     return frame.cost > frame.costMax ? OVER_BUDGET : result;
   };

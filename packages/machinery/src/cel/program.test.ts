@@ -225,6 +225,21 @@ test('members of lists that an expression makes have a size', () => {
   );
 });
 
+test('no call takes null for a time, a span or a value of Kubernetes', () => {
+  for (const source of [
+    'null.getFullYear() == 1',
+    "null < timestamp('2026-01-02T03:04:05Z')",
+    "(b ? null : quantity('1')).isInteger()",
+    "(b ? null : url('http://a')).getHost() == ''",
+    "(b ? null : duration('1s')).getSeconds() == 1",
+  ]) {
+    const value = evaluate(source, { b: true });
+    assert(value instanceof CelError && value.message === 'no such overload', source);
+  }
+  // but null is what a call may give
+  assert.equal(evaluate('dyn(object.x) == null', { object: fromJson({ x: null }) }), true);
+});
+
 test('what RE2 refuses is refused, and no pattern explodes', () => {
   for (const pattern of ['(?=a)b', '(?<!a)b', '(a)\\\\1', 'a**', '(?>a)', '[z-a]']) {
     const compiled = compileCel(anything, `s.matches('${pattern}')`);

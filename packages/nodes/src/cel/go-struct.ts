@@ -35,6 +35,13 @@ export function quantityOf(text: string): number | CelError {
   return Number(`${parsed.digits}e${parsed.scale}`);
 }
 
+/** Fields of Pods that are pointers to plain values: nil, where they are left out. */
+const POINTERS: ReadonlySet<string> = new Set([
+  ...['activeDeadlineSeconds', 'automountServiceAccountToken', 'deletionGracePeriodSeconds'],
+  ...['enableServiceLinks', 'hostUsers', 'preemptionPolicy', 'priority', 'runtimeClassName'],
+  ...['setHostnameAsFQDN', 'shareProcessNamespace', 'terminationGracePeriodSeconds'],
+]);
+
 /** See the head of the file. */
 export class GoStruct extends CelObject {
   readonly json: JsonObject;
@@ -60,6 +67,7 @@ export class GoStruct extends CelObject {
 
   override zero(name: string): CelValue | undefined {
     const shape = this.#shapeOf(name);
+    if (shape !== undefined && POINTERS.has(name)) return null;
     return shape === undefined ? undefined : zeroOf(shape);
   }
 
@@ -105,9 +113,16 @@ class GoMapping extends CelMap {
     return Object.keys(this.#json).length;
   }
 
+  /** Of resources none is missing: there is nothing of those that are not named. */
   get(key: CelValue): CelValue | undefined {
-    if (typeof key !== 'string' || !Object.hasOwn(this.#json, key)) return undefined;
+    const isAmount = this.#values.kind === 'scalar' && this.#values.scalar === 'quantity';
+    if (typeof key !== 'string') return undefined;
+    if (!Object.hasOwn(this.#json, key)) return isAmount ? 0 : undefined;
     return valueOf(this.#json[key] ?? null, this.#values);
+  }
+
+  override has(key: CelValue): boolean {
+    return typeof key === 'string' && Object.hasOwn(this.#json, key);
   }
 
   keys(): readonly string[] {

@@ -432,6 +432,9 @@ test('expressions see pods as structs of Go: what is left out is zero, and not t
   for (const expression of [
     'self.status.podIP == ""',
     '!has(self.status.podIP)',
+    'self.spec.priority == null && self.spec.activeDeadlineSeconds == null',
+    'self.spec.containers[0].resources.limits["cpu"] == 0.0',
+    '!("cpu" in self.spec.containers[0].resources.limits)',
     '!has(self.metadata.deletionTimestamp)',
     '!("z" in self.metadata.annotations) && self.metadata.labels["a"] == "b"',
     'self.spec.initContainers.size() == 0 && !self.spec.hostNetwork',
