@@ -77,6 +77,11 @@ export class Call {
   watcher: CallWatcher | null = null;
   /** Told how long the answer is; set with its code where somebody counts. */
   sizes: AnswerSizes | null = null;
+  /** Somebody serves what it asks for, and it may. */
+  isRouted = false;
+  /** Milliseconds that others took: webhooks, and those who were before it in a queue. */
+  othersMs = 0;
+  #sharedMs = 0;
   /** It counts among those in flight; the watcher's own. */
   isCounted = false;
   /** Its answer goes on after the code was given, until `done`. */
@@ -147,6 +152,13 @@ export class Call {
   /** How long the client gives the server, in milliseconds; 0 where it does not say. */
   get timeoutMs(): number {
     return durationMs(this.query.text('timeout')) ?? 0;
+  }
+
+  /** Others took so long; of those at once (`isShared`) the longest counts. */
+  noteOthers(name: string, ms: number, isShared: boolean): void {
+    this.othersMs += isShared ? Math.max(0, ms - this.#sharedMs) : ms;
+    if (isShared) this.#sharedMs = Math.max(ms, this.#sharedMs);
+    this.record?.noteLatency(name, ms, isShared);
   }
 
   /** Adds an annotation for the audit log; the first of a name stays. */

@@ -45,7 +45,7 @@ export class Health {
       if (!names.includes(name)) return false;
       const fault = this.#checks.get(name)?.() ?? null;
       if (fault === null) call.send(200, 'text/plain; charset=utf-8', 'ok');
-      else this.#send(call, 500, `${name} failed`);
+      else call.sendText(500, `${name} failed`);
       return true;
     }
     const excluded = new Set(call.query.all('exclude'));
@@ -68,11 +68,7 @@ export class Health {
     }
     const verdict = `${kind} check ${failures === 0 ? 'passed' : 'failed'}`;
     const isTold = failures > 0 || call.query.has('verbose');
-    this.#send(
-      call,
-      failures === 0 ? 200 : 500,
-      isTold ? `${lines.join('\n')}\n${verdict}\n` : 'ok',
-    );
+    call.sendText(failures === 0 ? 200 : 500, isTold ? `${lines.join('\n')}\n${verdict}\n` : 'ok');
     return true;
   }
 
@@ -101,11 +97,5 @@ export class Health {
       }
     }
     return `${lines.join('\n')}\n`;
-  }
-
-  #send(call: Call, code: number, text: string): void {
-    call.code = code;
-    const headers = call.headers('x-content-type-options', 'nosniff');
-    call.exchange.respond(code, 'text/plain; charset=utf-8', text, headers);
   }
 }

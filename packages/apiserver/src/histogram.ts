@@ -21,6 +21,14 @@ export class Histogram {
     this.count += weight;
   }
 
+  copy(): Histogram {
+    const other = new Histogram(this.#bounds);
+    other.#counts.set(this.#counts);
+    other.#sum = this.#sum;
+    other.count = this.count;
+    return other;
+  }
+
   /** Appends its lines in the text format. */
   print(lines: string[], name: string, labels: string): void {
     let below = 0;
@@ -33,8 +41,9 @@ export class Histogram {
   }
 }
 
-/** As Go writes it: `1e+06` from a million on. */
-function boundText(bound: number): string {
-  if (bound < 1e6 || !Number.isInteger(Math.log10(bound))) return String(bound);
-  return `1e+${String(Math.log10(bound)).padStart(2, '0')}`;
+/** As Go writes it: `1e+06` and `2.592e+06` from a million on. */
+export function boundText(bound: number): string {
+  if (bound < 1e6) return String(bound);
+  const [digits = '', exponent = ''] = bound.toExponential().split('e+');
+  return `${digits}e+${exponent.padStart(2, '0')}`;
 }

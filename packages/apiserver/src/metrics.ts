@@ -7,7 +7,10 @@ import type { World } from './world.ts';
 import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
 import { VERSION } from './release.ts';
-import { isApply, labelsOf, type RequestLabels } from './request-labels.ts';
+import { printFamily } from './metric-families.ts';
+import { isLongRunning, verbOf } from './operations/long-running.ts';
+import { LastingRequests } from './operations/lasting-requests.ts';
+import { isApply, labelsOf, unroutedLabelsOf, type RequestLabels } from './request-labels.ts';
 import { renderShards } from './watch/shard-metrics.ts';
 import { renderWatches } from './watch/watch-counts.ts';
 
@@ -39,12 +42,17 @@ const SIZE_BOUNDS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9] as const;
 
 interface Series extends AnswerSizes {
   readonly labels: RequestLabels;
+  /** Upstream's service levels are not about watches. */
+  readonly isWatch: boolean;
   /** Bytes of answers to reads; null until there is one. */
   sizes: Histogram | null;
   count: number;
   sumMs: number;
   /** Requests by the first bucket that they fall into. */
   readonly buckets: Float64Array;
+  /** What to add to the buckets to have them without the time of others; null: nothing. */
+  shifts: Float64Array | null;
+  othersMs: number;
 }
 
 /** Requests that were alike: what is compared, and where they are counted. */
@@ -58,6 +66,40 @@ interface Alike {
 
 interface Counter {
   count: number;
+}
+
+interface Counters {
+  readonly series: Series;
+  readonly requests: Counter;
+}
+
+/** What of a request its counters depend on beside its labels. */
+interface Counted {
+  readonly code: number;
+  readonly isWatch: boolean;
+}
+
+const TOO_MANY = 429;
+const NOT_ALLOWED = 405;
+
+function bucketOf(ms: number): number {
+  let bucket = 0;
+  while (bucket < BUCKETS_S.length && ms > (BUCKETS_S[bucket] ?? 0) * 1000) bucket++;
+  return bucket;
+}
+
+function observe({ series, requests }: Counters, ms: number, othersMs: number): void {
+  requests.count++;
+  series.count++;
+  series.sumMs += ms;
+  const bucket = bucketOf(ms);
+  series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
+  if (othersMs === 0) return;
+  const own = bucketOf(ms - othersMs);
+  const shifts = (series.shifts ??= new Float64Array(BUCKETS_S.length + 1));
+  shifts[bucket] = (shifts[bucket] ?? 0) - 1;
+  shifts[own] = (shifts[own] ?? 0) + 1;
+  series.othersMs += Math.min(ms, othersMs);
 }
 
 /** Kinds of requests that come again and again, found without putting their labels together. */
@@ -83,6 +125,8 @@ export class Metrics {
   readonly #requests = new Map<string, Counter>();
   readonly #durations = new Map<string, Series>();
   readonly #terminated = new Map<string, Counter>();
+  /** Answers that go on. */
+  readonly lasting: LastingRequests = new LastingRequests();
   readonly #deprecated = new Set<string>();
   readonly #sources: ((lines: string[]) => void)[] = [];
   readonly #alike: Alike[] = [];
@@ -108,44 +152,62 @@ export class Metrics {
     );
   }
 
-  /** A request was answered, after so long; of one that lasts, its head has left. */
+  /** A request was answered, after so long. */
   count(call: Call, ms: number): void {
-    const { series, requests } = this.#countersOf(call);
-    requests.count++;
-    series.count++;
-    series.sumMs += ms;
+    if (isTerminated(call)) this.#countTerminated(call);
+    if (call.code === TOO_MANY && call.refusal === null) {
+      const counted = { code: call.code, isWatch: false };
+      this.#counters(unroutedLabelsOf(call), counted).requests.count++;
+      return;
+    }
+    const counters = this.#countersOf(call);
+    if (counters === null) return;
+    observe(counters, ms, call.othersMs);
+    const { series } = counters;
     const isRead = SIZED.has(call.info.verb) && series.labels.dryRun === '';
-    if (isRead) call.sizes = series;
-    let bucket = 0;
-    while (bucket < BUCKETS_S.length && ms > (BUCKETS_S[bucket] ?? 0) * 1000) bucket++;
-    series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
+    if (isRead && !isLongRunning(call)) call.sizes = series;
     if (call.annotations?.['k8s.io/deprecated'] === 'true') this.#countDeprecated(call);
-    if (isTerminated(call)) this.#countTerminated(call, series.labels.common);
   }
 
-  #countTerminated({ code, info }: Call, common: string): void {
-    const component = info.isResource ? 'component="apiserver",' : 'component="",';
-    const key = `code="${code}",${component}${common}`;
+  /** The head of an answer has left that goes on; watches count when they have ended. */
+  begin(call: Call, ms: number): void {
+    const isWatch = verbOf(call) === 'watch';
+    const counters = isWatch ? this.#countersOf(call) : null;
+    if (!isWatch) this.count(call, ms);
+    const { exchange, nowMs } = call;
+    this.lasting.add(exchange, unroutedLabelsOf(call), nowMs, (tookMs) => {
+      if (counters !== null) observe(counters, tookMs, 0);
+    });
+  }
+
+  #countTerminated(call: Call): void {
+    const { common, component } = unroutedLabelsOf(call, escaped(call.info.path));
+    const key = `code="${call.code}",component="${component}",${common}`;
     const counter = this.#terminated.get(key);
-    if (counter === undefined) this.#terminated.set(key, { count: 1 });
-    else counter.count++;
+    if (counter !== undefined) counter.count++;
+    else if (this.#terminated.size < SERIES_MAX) this.#terminated.set(key, { count: 1 });
   }
 
-  #countersOf(call: Call): { readonly series: Series; readonly requests: Counter } {
+  /** Null for what upstream's routes never see: refusals before them, what is not there. */
+  #countersOf(call: Call): Counters | null {
+    if (!call.isRouted || call.code === NOT_ALLOWED) return null;
     // what a query says is part of the labels
     if (!call.info.isResource || !call.query.isEmpty) return this.#find(call);
     for (const one of this.#alike) if (isAlike(one, call)) return one;
     const found = this.#find(call);
+    if (found === null) return null;
     const { code, info } = call;
     this.#alike[this.#nextAlike++ % ALIKE_MAX] = { code, info, isApply: isApply(call), ...found };
     return found;
   }
 
-  #find(call: Call): { readonly series: Series; readonly requests: Counter } {
-    return this.#counters(labelsOf(call), call.code);
+  #find(call: Call): Counters | null {
+    const labels = labelsOf(call);
+    const isWatch = verbOf(call) === 'watch';
+    return labels === null ? null : this.#counters(labels, { code: call.code, isWatch });
   }
 
-  #counters(own: RequestLabels, code: number): { series: Series; requests: Counter } {
+  #counters(own: RequestLabels, { code, isWatch }: Counted): Counters {
     const isKnown = this.#durations.has(keyOf(own)) || this.#durations.size < SERIES_MAX;
     const labels = isKnown ? own : OTHERS;
     const key = keyOf(labels);
@@ -156,9 +218,12 @@ export class Metrics {
     if (series === undefined) {
       series = {
         labels,
+        isWatch,
         count: 0,
         sumMs: 0,
         buckets: new Float64Array(BUCKETS_S.length + 1),
+        shifts: null,
+        othersMs: 0,
         sizes: null,
         addSize,
       };
@@ -170,7 +235,7 @@ export class Metrics {
   /** What the short way counted for itself goes where all others are. */
   #takeRenewals(): void {
     if (this.#renewals === 0) return;
-    const { series, requests } = this.#counters(RENEWALS, 200);
+    const { series, requests } = this.#counters(RENEWALS, { code: 200, isWatch: false });
     requests.count += this.#renewals;
     series.count += this.#renewals;
     series.buckets[0] = (series.buckets[0] ?? 0) + this.#renewals;
@@ -180,50 +245,54 @@ export class Metrics {
   /** Everything as text. */
   render(world: World): string {
     this.#takeRenewals();
-    const lines: string[] = [
-      '# HELP apiserver_request_total Requests by verb, resource and code.',
-      '# TYPE apiserver_request_total counter',
-    ];
+    this.lasting.tick(world.edge.nowMs());
+    const lines: string[] = [];
+    printFamily(lines, 'apiserver_request_total');
     for (const [labels, { count }] of this.#requests) {
-      lines.push(`apiserver_request_total{${labels}} ${count}`);
+      // a watch that has not ended yet
+      if (count > 0) lines.push(`apiserver_request_total{${labels}} ${count}`);
     }
-    lines.push(
-      '# HELP apiserver_request_terminations_total Requests refused or cut in self-defence.',
-      '# TYPE apiserver_request_terminations_total counter',
-    );
+    printFamily(lines, 'apiserver_request_terminations_total');
     for (const [labels, { count }] of this.#terminated) {
       lines.push(`apiserver_request_terminations_total{${labels}} ${count}`);
     }
-    lines.push('# TYPE apiserver_requested_deprecated_apis gauge');
+    printFamily(lines, 'apiserver_requested_deprecated_apis');
     for (const labels of this.#deprecated) {
       lines.push(`apiserver_requested_deprecated_apis{${labels}} 1`);
     }
     this.#renderDurations(lines);
+    this.lasting.print(lines);
     renderStorage(world, lines);
     renderShards(world, lines);
     renderWatches(world, lines);
-    lines.push(BUILD_TYPE, BUILD);
+    printFamily(lines, 'kubernetes_build_info');
+    lines.push(BUILD);
     for (const source of this.#sources) source(lines);
     return `${lines.join('\n')}\n`;
   }
 
   #renderDurations(lines: string[]): void {
     const name = 'apiserver_request_duration_seconds';
-    lines.push(`# HELP ${name} Time to answer.`, `# TYPE ${name} histogram`);
-    for (const [labels, series] of this.#durations) renderSeries(lines, name, labels, series, 0);
+    printFamily(lines, name);
+    for (const [labels, series] of this.#durations) renderSeries(lines, name, labels, series);
     const sizes = 'apiserver_response_sizes';
-    lines.push(`# HELP ${sizes} Bytes of answers to reads.`, `# TYPE ${sizes} histogram`);
+    printFamily(lines, sizes);
     for (const { labels, sizes: own } of this.#durations.values()) {
       own?.print(lines, sizes, `component="${labels.component}",${labels.common}`);
     }
     const slis = 'apiserver_request_sli_duration_seconds';
-    lines.push(`# HELP ${slis} Time to answer, but for dry runs.`, `# TYPE ${slis} histogram`);
+    printFamily(lines, slis);
     for (const series of this.#durations.values()) {
       const { common, component, dryRun } = series.labels;
-      if (dryRun !== '') continue;
-      renderSeries(lines, slis, `component="${component}",${common}`, series, SLI_FROM_S);
+      if (dryRun !== '' || series.isWatch) continue;
+      renderLevels(lines, slis, `component="${component}",${common}`, series);
     }
   }
+}
+
+/** A value of a label. */
+function escaped(text: string): string {
+  return text.replaceAll(/["\\\n]/g, (one) => (one === '\n' ? '\\n' : `\\${one}`));
 }
 
 /** Reads whose answers are measured. */
@@ -244,24 +313,33 @@ function isTerminated({ code, refusal }: Call): boolean {
   return code === 504 && refusal?.reason === 'Timeout';
 }
 
-function renderSeries(
-  lines: string[],
-  name: string,
-  labels: string,
-  series: Series,
-  fromS: number,
-): void {
+function renderSeries(lines: string[], name: string, labels: string, series: Series): void {
+  const { count, sumMs, buckets } = series;
+  // one that was only ever refused before its route
+  if (count === 0) return;
   let below = 0;
   for (const [index, bound] of BUCKETS_S.entries()) {
-    below += series.buckets[index] ?? 0;
-    if (bound >= fromS) lines.push(`${name}_bucket{${labels},le="${bound}"} ${below}`);
+    below += buckets[index] ?? 0;
+    lines.push(`${name}_bucket{${labels},le="${bound}"} ${below}`);
   }
-  lines.push(`${name}_bucket{${labels},le="+Inf"} ${series.count}`);
-  lines.push(`${name}_sum{${labels}} ${series.sumMs / 1000}`);
-  lines.push(`${name}_count{${labels}} ${series.count}`);
+  lines.push(`${name}_bucket{${labels},le="+Inf"} ${count}`);
+  lines.push(`${name}_sum{${labels}} ${sumMs / 1000}`, `${name}_count{${labels}} ${count}`);
 }
 
-const BUILD_TYPE = '# TYPE kubernetes_build_info gauge';
+/** The same without what others took, which is what service levels are about. */
+function renderLevels(lines: string[], name: string, labels: string, series: Series): void {
+  const { count, sumMs, othersMs, buckets, shifts } = series;
+  if (count === 0) return;
+  let below = 0;
+  for (const [index, bound] of BUCKETS_S.entries()) {
+    below += (buckets[index] ?? 0) + (shifts?.[index] ?? 0);
+    if (bound >= SLI_FROM_S) lines.push(`${name}_bucket{${labels},le="${bound}"} ${below}`);
+  }
+  lines.push(`${name}_bucket{${labels},le="+Inf"} ${count}`);
+  lines.push(`${name}_sum{${labels}} ${(sumMs - othersMs) / 1000}`);
+  lines.push(`${name}_count{${labels}} ${count}`);
+}
+
 const BUILD_FACTS: JsonObject = Object.fromEntries(
   [
     ['build_date', 'buildDate'],
@@ -280,19 +358,10 @@ const BUILD = `kubernetes_build_info{${Object.entries(BUILD_FACTS)
   .join()}} 1`;
 
 function renderStorage(world: World, lines: string[]): void {
-  lines.push(
-    '# HELP apiserver_storage_objects Stored objects by resource and group.',
-    '# TYPE apiserver_storage_objects gauge',
-  );
-  const counts = [
-    '# HELP apiserver_resource_objects Stored objects by resource.',
-    '# TYPE apiserver_resource_objects gauge',
-  ];
+  const objects: string[] = [];
+  const counts: string[] = [];
+  const revisions: string[] = [];
   const seen = new Set<string>();
-  const revisions = [
-    '# HELP apiserver_watch_cache_resource_version Revision up to which reads are served.',
-    '# TYPE apiserver_watch_cache_resource_version gauge',
-  ];
   for (const served of allServed()) {
     if (!served.stored || seen.has(served.prefix)) continue;
     seen.add(served.prefix);
@@ -300,34 +369,27 @@ function renderStorage(world: World, lines: string[]): void {
     const { group, resource } = served.resource;
     const home = world.at(served).storage;
     const count = home.count(start, end);
-    revisions.push(
-      `apiserver_watch_cache_resource_version{group="${group}",resource="${resource}"} ` +
-        `${home.publishedRevision % 1e15}`,
-    );
-    counts.push(`apiserver_resource_objects{group="${group}",resource="${resource}"} ${count}`);
+    const labels = `group="${group}",resource="${resource}"`;
+    const revision = home.publishedRevision % 1e15;
+    revisions.push(`apiserver_watch_cache_resource_version{${labels}} ${revision}`);
+    counts.push(`apiserver_resource_objects{${labels}} ${count}`);
     const whole = group === '' ? resource : `${resource}.${group}`;
-    lines.push(`apiserver_storage_objects{resource="${whole}"} ${count}`);
+    objects.push(`apiserver_storage_objects{resource="${whole}"} ${count}`);
   }
-  lines.push(
-    ...counts,
-    ...revisions,
-    '# HELP apiserver_longrunning_requests Open watches by resource.',
-    '# TYPE apiserver_longrunning_requests gauge',
-  );
+  const dispatched: string[] = [];
   const kinds = new Map(allServed().map(({ prefix, resource }) => [prefix, resource]));
-  for (const [prefix, hub] of world.hubs) {
-    const { group = '', resource = '', version = '' } = kinds.get(prefix) ?? {};
-    const labels = `component="apiserver",group="${group}",resource="${resource}",scope="cluster"`;
-    const name = `apiserver_longrunning_requests{${labels},subresource="",verb="WATCH"`;
-    lines.push(`${name},version="${version}"} ${hub.size}`);
-  }
-  lines.push(
-    '# HELP apiserver_watch_cache_events_dispatched_total Events handed to watches.',
-    '# TYPE apiserver_watch_cache_events_dispatched_total counter',
-  );
   for (const [prefix, hub] of world.hubs) {
     const { group = '', resource = '' } = kinds.get(prefix) ?? {};
     const labels = `group="${group}",resource="${resource}"`;
-    lines.push(`apiserver_watch_cache_events_dispatched_total{${labels}} ${hub.dispatched}`);
+    dispatched.push(`apiserver_watch_cache_events_dispatched_total{${labels}} ${hub.dispatched}`);
+  }
+  for (const [name, own] of [
+    ['apiserver_storage_objects', objects],
+    ['apiserver_resource_objects', counts],
+    ['apiserver_watch_cache_resource_version', revisions],
+    ['apiserver_watch_cache_events_dispatched_total', dispatched],
+  ] as const) {
+    printFamily(lines, name);
+    lines.push(...own);
   }
 }

@@ -12,10 +12,13 @@ const VERBS: Readonly<Record<string, string>> = {
 const METHODS: ReadonlySet<string> = new Set(
   'APPLY CONNECT DELETE GET HEAD LIST OPTIONS PATCH POST PUT WATCH WATCHLIST'.split(' '),
 );
-const CONNECTED: ReadonlySet<string> = new Set(['attach', 'exec', 'portforward', 'proxy']);
-/** Paths of which upstream tells; of all others it would be the clients who name series. */
-const PATHS = /^\/(healthz|livez|readyz|metrics|metrics\/slis|version|openapi\/v[23])$/;
-const APPLY = 'application/apply-patch+';
+const CONNECTED: ReadonlySet<string> = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
+/** Paths of which upstream counts requests, by the subresource that it takes them for. */
+const CHECKS = /^\/(?:healthz|livez|readyz)$/;
+const DOCUMENTS = /^\/(openapi\/v3(?:\/(?=.)|$))/;
+/** The same by the resource. */
+const PAGES = /^\/(flagz|statusz)$/;
+const APPLY = 'application/apply-patch+yaml';
 
 /** What was done to what, by verbs of HTTP where they say it. */
 export interface RequestLabels {
@@ -25,24 +28,38 @@ export interface RequestLabels {
   readonly dryRun: string;
 }
 
-export function labelsOf(call: Call): RequestLabels {
+/** Null for paths whose requests upstream does not count: clients could name series by them. */
+export function labelsOf(call: Call): RequestLabels | null {
   const { info } = call;
-  const { isResource } = info;
-  const subresource = isResource ? info.subresource : (PATHS.exec(info.path)?.[0] ?? '');
+  const dryRun = call.query.has('dryRun') ? 'All' : '';
+  if (info.isResource) {
+    const common =
+      `group="${info.group}",resource="${info.resource}",` +
+      `scope="${scopeOf(call)}",subresource="${info.subresource}",` +
+      `verb="${verbOf(call)}",version="${info.version}"`;
+    return { common, component: 'apiserver', dryRun };
+  }
+  const page = PAGES.exec(info.path)?.[1] ?? '';
+  const subresource = CHECKS.exec(info.path)?.[0] ?? DOCUMENTS.exec(info.path)?.[1] ?? '';
+  if (page === '' && subresource === '') return null;
   const common =
-    `group="${info.group}",resource="${isResource ? info.resource : ''}",` +
-    `scope="${isResource ? scopeOf(call) : ''}",subresource="${subresource}",` +
-    `verb="${verbOf(call)}",version="${info.version}"`;
-  return {
-    common,
-    component: isResource ? 'apiserver' : '',
-    dryRun: call.query.has('dryRun') ? 'All' : '',
-  };
+    `group="",resource="${page}",scope="",subresource="${subresource}",` +
+    `verb="${verbOf(call)}",version=""`;
+  return { common, component: page === '' ? '' : 'apiserver', dryRun };
 }
 
-/** A patch that is applied. */
+/** How requests are told of that never came to a route, those of no resource by `place`. */
+export function unroutedLabelsOf(call: Call, place = ''): RequestLabels {
+  const labels = call.info.isResource ? labelsOf(call) : null;
+  if (labels !== null) return labels;
+  const verb = verbOf(call);
+  const common = `group="",resource="",scope="",subresource="${place}",verb="${verb}",version=""`;
+  return { common, component: 'apiserver', dryRun: call.query.has('dryRun') ? 'All' : '' };
+}
+
+/** A patch that is applied, as upstream's metrics see it: by a type without parameters. */
 export function isApply({ exchange }: Call): boolean {
-  return (exchange.header('content-type') ?? '').startsWith(APPLY);
+  return exchange.header('content-type') === APPLY;
 }
 
 function scopeOf({ info }: Call): string {

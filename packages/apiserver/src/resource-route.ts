@@ -79,6 +79,7 @@ export function answerResource(
     call.fail(early);
     return;
   }
+  call.isRouted = served.custom === null;
   const media = negotiateCall(call, served);
   const warning = deprecationOf(served);
   // told with refusals too, but for those of the router
@@ -99,6 +100,7 @@ export function answerResource(
     call.fail(misuse);
     return;
   }
+  call.isRouted = true;
   const timeout = checkTimeout(call);
   if (timeout !== null) {
     call.fail(timeout);

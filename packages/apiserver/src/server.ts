@@ -100,21 +100,24 @@ export class ApiServer {
   /** Answers one request; the handler of the listener. */
   readonly handle = (exchange: Exchange): void => {
     this.#sendAway(exchange);
-    this.#identify(exchange, ATTEMPTS_MAX);
+    this.#identify(exchange, ATTEMPTS_MAX, 0);
   };
 
   /** Finds out who asks, which may take longer than this turn, and goes on from there. */
-  #identify(exchange: Exchange, attempts: number): void {
+  #identify(exchange: Exchange, attempts: number, askedMs: number): void {
     const found = authenticate(exchange, this.parts.readToken, this.parts.frontProxy);
     if (isUnknown(found) && attempts > 0) {
       exchange.keepBody();
+      const { edge } = this.parts.world;
+      const sinceMs = askedMs === 0 ? edge.nowMs() : askedMs;
       found.pending(() => {
-        if (!exchange.closed) this.#identify(exchange, attempts - 1);
+        if (!exchange.closed) this.#identify(exchange, attempts - 1, sinceMs);
       });
       return;
     }
     const identity = isUnknown(found) ? null : found;
-    this.#countSender(exchange, identity);
+    const tookMs = askedMs === 0 ? 0 : this.parts.world.edge.nowMs() - askedMs;
+    this.#countSender(exchange, identity, tookMs);
     exchange.connection.rest = 'never';
     const isRenewed =
       identity !== null && exchange.method === 'PUT' && this.#renew(exchange, identity);
@@ -122,12 +125,12 @@ export class ApiServer {
     this.#gate.guard(exchange.connection);
   }
 
-  #countSender(exchange: Exchange, identity: Identity | null): void {
+  #countSender(exchange: Exchange, identity: Identity | null, tookMs: number): void {
     const { access, world } = this.parts;
-    if (identity !== null) access.countAttempt('success', identity.user);
+    if (identity !== null) access.countAttempt('success', identity.user, tookMs);
     else {
       const isShown = exchange.header('authorization') !== undefined || exchange.connection.secure;
-      access.countAttempt(isShown ? 'error' : 'failure', '');
+      access.countAttempt(isShown ? 'error' : 'failure', '', tookMs);
     }
     const until = identity === null ? 0 : certifiedUntil(exchange.connection);
     if (until > 0) access.countCertificate(until - world.edge.nowMs());
@@ -167,7 +170,7 @@ export class ApiServer {
     const { renewals, metrics } = this.parts;
     if (renewals === null || !renewals.tryRenew(exchange, identity, fields)) return false;
     metrics.countRenewal();
-    this.parts.access.countDecision('allowed');
+    this.parts.access.countDecision('allowed', 0);
     return true;
   }
 
@@ -254,14 +257,16 @@ export class ApiServer {
     const { authorize } = this.parts;
     const decision = authorize(call.identity, attributes);
     if (decision.pending === undefined) {
-      this.#decided(call, attributes, served, decision);
+      this.#decided(call, attributes, served, decision, 0);
       return;
     }
     call.keepBody();
+    const { edge } = this.parts.world;
+    const sinceMs = edge.nowMs();
     whenDecided(authorize, call.identity, attributes, (late) => {
       if (call.exchange.closed || call.code !== 0) return;
       this.late(call.exchange);
-      this.#decided(call, attributes, served, late);
+      this.#decided(call, attributes, served, late, edge.nowMs() - sinceMs);
     });
   }
 
@@ -270,10 +275,11 @@ export class ApiServer {
     attributes: Attributes,
     served: Served | undefined,
     decision: Decision,
+    tookMs: number,
   ): void {
     const { info } = call;
     const denied = decision.isFinal === true ? 'denied' : 'no-opinion';
-    this.parts.access.countDecision(decision.allowed ? 'allowed' : denied);
+    this.parts.access.countDecision(decision.allowed ? 'allowed' : denied, tookMs);
     call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
     call.annotate('authorization.k8s.io/reason', decision.reason);
     if (!decision.allowed) {
@@ -287,6 +293,7 @@ export class ApiServer {
     }
     // a doubled slash in front is a path of no router, whatever it means to authorizers
     if (!info.isResource || info.path.startsWith('//')) {
+      call.isRouted = true;
       this.#whenWhole(call, () => answerPath(this.parts, call));
       return;
     }

@@ -14,6 +14,7 @@ import type {
   Operation,
   Verdict,
 } from './admission.ts';
+import { printFamily } from '../metric-families.ts';
 
 const PREFIX = 'apiserver_admission';
 const BOUNDS_S = [0.005, 0.025, 0.1, 0.5, 1, 2.5] as const;
@@ -127,14 +128,13 @@ export class AdmissionTimings {
   print(lines: string[]): void {
     this.#takeRepeated();
     const step = `${PREFIX}_step_admission_duration_seconds`;
-    const help = 'time of admission, by operation and phase.';
-    lines.push(`# HELP ${step} Whole ${help}`, `# TYPE ${step} histogram`);
+    printFamily(lines, step);
     for (const [key, outcomes] of this.#steps) {
       const [operation = '', type = ''] = key.split(' ');
       outcomes.print(lines, step, (isRejected) => labelsOf(operation, isRejected, type));
     }
     const controller = `${PREFIX}_controller_admission_duration_seconds`;
-    lines.push(`# HELP ${controller} Each plugin's ${help}`, `# TYPE ${controller} histogram`);
+    printFamily(lines, controller);
     for (const [key, outcomes] of this.#plugins) {
       const [name = '', operation = '', type = ''] = key.split(' ');
       const labels = (isRejected: boolean): string =>

@@ -95,7 +95,7 @@ export function callWebhook(
     metrics.count(type, name, write.operation, called, code, tookMs, why);
     const isMutating = type === 'admit';
     const part = `${isMutating ? 'mutating' : 'validating'}-webhook`;
-    write.call.record?.noteLatency(part, tookMs, !isMutating);
+    write.call.noteOthers(part, tookMs, !isMutating);
     then(called);
   };
   const fail = (why: string, code: number): void => {

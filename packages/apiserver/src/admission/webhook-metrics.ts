@@ -1,5 +1,6 @@
 /** What webhooks cost and say, under upstream's names. */
 import type { Called } from './webhook-call.ts';
+import { printFamily } from '../metric-families.ts';
 
 /** Upstream's word for mutating and for validating webhooks. */
 export type WebhookType = 'admit' | 'validating';
@@ -64,7 +65,7 @@ export class WebhookMetrics {
   render(lines: string[]): void {
     const prefix = 'apiserver_admission_webhook';
     const name = `${prefix}_admission_duration_seconds`;
-    lines.push(`# HELP ${name} Time that webhooks took.`, `# TYPE ${name} histogram`);
+    printFamily(lines, name);
     for (const [labels, own] of this.#durations) {
       for (const [index, bound] of BUCKETS_S.entries()) {
         lines.push(`${name}_bucket{${labels},le="${bound}"} ${own.buckets[index] ?? 0}`);
@@ -75,12 +76,12 @@ export class WebhookMetrics {
         `${name}_count{${labels}} ${own.count}`,
       );
     }
-    for (const [suffix, help, counts] of [
-      ['request_total', 'Calls of webhooks by their outcome.', this.#requests],
-      ['rejection_count', 'Writes that webhooks refused.', this.#rejections],
-      ['fail_open_count', 'Failures of webhooks that were ignored.', this.#failOpen],
+    for (const [suffix, counts] of [
+      ['request_total', this.#requests],
+      ['rejection_count', this.#rejections],
+      ['fail_open_count', this.#failOpen],
     ] as const) {
-      lines.push(`# HELP ${prefix}_${suffix} ${help}`, `# TYPE ${prefix}_${suffix} counter`);
+      printFamily(lines, `${prefix}_${suffix}`);
       for (const [labels, count] of counts) lines.push(`${prefix}_${suffix}{${labels}} ${count}`);
     }
   }

@@ -28,6 +28,7 @@ import {
   type Availability,
 } from './remote-service.ts';
 import { missingEnds } from './service-ends.ts';
+import { printFamily } from '../metric-families.ts';
 
 /** How often a service is looked at that answers, and one that does not (upstream: 30 s). */
 const CHECK_MS = 30_000;
@@ -123,7 +124,7 @@ export class RemoteServices {
   /** Which APIServices cannot be reached: those of this server always can. */
   print(lines: string[]): void {
     const name = 'aggregator_unavailable_apiservice';
-    lines.push(`# TYPE ${name} gauge`);
+    printFamily(lines, name);
     const gone = new Set<string>();
     for (const { spec, availability } of this.#byPlace.values()) {
       if (!availability.isAvailable) gone.add(spec.name);
@@ -135,7 +136,7 @@ export class RemoteServices {
       lines.push(`${name}{name="${own}"} ${gone.has(own) ? 1 : 0}`);
       return true;
     });
-    lines.push(`# TYPE ${name}_total counter`);
+    printFamily(lines, `${name}_total`);
     for (const [labels, count] of this.#lost) lines.push(`${name}_total{${labels}} ${count}`);
   }
 

@@ -295,6 +295,7 @@ export class Fairness {
     series.seatsInUse += ticket.seats;
     if (level.config.type !== 'exempt') series.waited.observe((nowMs - sinceMs) / 1000);
     this.#kinds.of(verb).executing.add(1, nowMs);
+    if (nowMs > sinceMs) waiter.noteOthers?.('apf-queue-wait', nowMs - sinceMs, false);
     waiter.onDone = () => {
       held.isOver = true;
       if (held.isLingering) this.#finish(ticket, this.#options.clockMs());

@@ -26,6 +26,8 @@ export interface Waiter {
   readonly timeoutMs: number;
   /** Code of its answer, 0 until it is given. */
   readonly code: number;
+  /** Told how long it has waited where it has. */
+  noteOthers?(name: string, ms: number, isShared: boolean): void;
   /** Told once, when it needs the server no longer. */
   onDone: (() => void) | null;
   /** Ends it, if nothing has yet. */

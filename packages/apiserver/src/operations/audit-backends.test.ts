@@ -84,7 +84,7 @@ function faultsIn(): {
   const count = (): string => {
     const lines: string[] = [];
     faults.print(lines);
-    return lines.slice(1).join(' ');
+    return lines.slice(2).join(' ');
   };
   return { faults, told, count };
 }

@@ -2,6 +2,7 @@
  * Where events of the audit log go, and what stands between: buffers, bounds of size, several at
  * once. Rules are those of upstream's plugins (apiserver/plugin/pkg/audit).
  */
+import { printFamily } from '../metric-families.ts';
 import type { AuditEvent } from './audit-event.ts';
 
 export type Told = (isKept: boolean) => void;
@@ -40,7 +41,7 @@ export class AuditFaults {
 
   /** Appends the counts in Prometheus' text format. */
   print(lines: string[]): void {
-    lines.push('# TYPE apiserver_audit_error_total counter');
+    printFamily(lines, 'apiserver_audit_error_total');
     for (const [plugin, count] of this.#lost) {
       lines.push(`apiserver_audit_error_total{plugin="${plugin}"} ${count}`);
     }

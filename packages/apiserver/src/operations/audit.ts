@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { formatDuration, formatMicroTime } from '@megaplane/machinery/times';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
+import { printFamily } from '../metric-families.ts';
 import type { Metrics } from '../metrics.ts';
 import type { AuditBackend, Told } from './audit-backends.ts';
 import { AuditEvent } from './audit-event.ts';
@@ -100,16 +101,14 @@ export class Audit implements Auditor {
   /** Counts under upstream's names. */
   addTo(metrics: Metrics): void {
     metrics.addSource((lines) => {
-      lines.push('# TYPE apiserver_audit_level_total counter');
+      printFamily(lines, 'apiserver_audit_level_total');
       for (const [level, count] of this.levels) {
         lines.push(`apiserver_audit_level_total{level="${level}"} ${count}`);
       }
-      lines.push(
-        '# TYPE apiserver_audit_event_total counter',
-        `apiserver_audit_event_total ${this.#events}`,
-        '# TYPE apiserver_audit_requests_rejected_total counter',
-        `apiserver_audit_requests_rejected_total ${this.#rejected}`,
-      );
+      printFamily(lines, 'apiserver_audit_event_total');
+      lines.push(`apiserver_audit_event_total ${this.#events}`);
+      printFamily(lines, 'apiserver_audit_requests_rejected_total');
+      lines.push(`apiserver_audit_requests_rejected_total ${this.#rejected}`);
     });
   }
 }

@@ -82,6 +82,8 @@ test('requests above the limits get 429, masters and lasting requests do not', (
   const metrics = ask('GET', '/metrics').text;
   assert.match(metrics, /apiserver_current_inflight_requests\{request_kind="mutating"\} 0\n/);
   assert.match(metrics, /apiserver_dropped_requests_total 1\n/);
+  assert.match(metrics, /apiserver_request_terminations_total\{code="429",.*"configmaps",.*\} 1\n/);
+  assert.match(metrics, /apiserver_request_total\{code="429",.*resource="configmaps",.*\} 1\n/);
   assert.match(
     metrics,
     /request_total\{code="404",component="apiserver",dry_run="",group="",resource="configmaps",/,

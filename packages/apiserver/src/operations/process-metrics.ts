@@ -1,4 +1,5 @@
 // shell: what the process itself takes
+import { printFamily } from '../metric-families.ts';
 import { readdirSync, readFileSync } from 'node:fs';
 
 const PAGE_BYTES = 4096;
@@ -8,16 +9,20 @@ export function processMetrics(lines: string[]): void {
   const { rss, heapTotal, heapUsed, external } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
   const startedMs = Date.now() - process.uptime() * 1000;
-  const add = (name: string, kind: 'counter' | 'gauge', value: number): void => {
-    lines.push(`# TYPE ${name} ${kind}`, `${name} ${value}`);
+  const add = (name: string, value: number): void => {
+    printFamily(lines, name);
+    lines.push(`${name} ${value}`);
   };
-  add('process_cpu_seconds_total', 'counter', (user + system) / 1e6);
-  add('process_resident_memory_bytes', 'gauge', rss);
-  add('process_start_time_seconds', 'gauge', startedMs / 1000);
-  for (const [name, value] of fromKernel()) add(name, 'gauge', value);
-  add('nodejs_heap_size_total_bytes', 'gauge', heapTotal);
-  add('nodejs_heap_size_used_bytes', 'gauge', heapUsed);
-  add('nodejs_external_memory_bytes', 'gauge', external);
+  add('process_cpu_seconds_total', (user + system) / 1e6);
+  add('process_resident_memory_bytes', rss);
+  add('process_start_time_seconds', startedMs / 1000);
+  for (const [name, value] of fromKernel()) add(name, value);
+  add('go_goroutines', process.getActiveResourcesInfo().length);
+  add('go_memstats_alloc_bytes', heapUsed);
+  add('go_memstats_heap_inuse_bytes', heapTotal);
+  add('nodejs_heap_size_total_bytes', heapTotal);
+  add('nodejs_heap_size_used_bytes', heapUsed);
+  add('nodejs_external_memory_bytes', external);
 }
 
 /** As Go's collector tells "unlimited": the largest number of 64 bits. */

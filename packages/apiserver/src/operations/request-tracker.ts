@@ -9,6 +9,7 @@
 import { timeout } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
 import type { Metrics } from '../metrics.ts';
+import { printFamily } from '../metric-families.ts';
 import { isLongRunning, verbOf } from './long-running.ts';
 
 /** `--max-requests-inflight` and `--max-mutating-requests-inflight` of upstream. */
@@ -142,9 +143,14 @@ export class RequestTracker {
       this.#pending.delete(call);
     }
     const tookMs = Math.max(0, this.#nowMs() - call.nowMs);
-    this.#metrics.count(call, tookMs);
-    if (tookMs >= SLOW_MS && !isLongRunning(call)) this.#tellSlow(call, tookMs);
-    if (call.record !== null && isLongRunning(call)) this.auditor?.started(call);
+    if (!isLongRunning(call)) {
+      this.#metrics.count(call, tookMs);
+      if (tookMs >= SLOW_MS) this.#tellSlow(call, tookMs);
+      return;
+    }
+    if (call.code < 400) this.#metrics.begin(call, tookMs);
+    else this.#metrics.count(call, tookMs);
+    if (call.record !== null) this.auditor?.started(call);
   }
 
   ended(call: Call): void {
@@ -172,6 +178,7 @@ export class RequestTracker {
       this.#log(`${this.#slowUntold} more slow requests`);
       this.#slowUntold = 0;
     }
+    this.#metrics.lasting.tick(nowMs);
     this.auditor?.tick();
     for (const call of this.#pending) {
       if (call.exchange.closed) this.#drop(call);
@@ -196,9 +203,8 @@ export class RequestTracker {
   }
 
   #render(lines: string[]): void {
+    printFamily(lines, 'apiserver_current_inflight_requests');
     lines.push(
-      '# HELP apiserver_current_inflight_requests Requests in flight, by kind.',
-      '# TYPE apiserver_current_inflight_requests gauge',
       `apiserver_current_inflight_requests{request_kind="readOnly"} ${this.#reads}`,
       `apiserver_current_inflight_requests{request_kind="mutating"} ${this.#writes}`,
       '# HELP apiserver_dropped_requests_total Requests refused with 429.',

@@ -1,4 +1,5 @@
 /** Metrics of sharded watches, with the names that KEP-5866 gives them. */
+import { printFamily } from '../metric-families.ts';
 import { allServed } from '../served.ts';
 import type { World } from '../world.ts';
 
@@ -10,14 +11,14 @@ export function renderShards(world: World, lines: string[]): void {
     labels.set(prefix, `group="${resource.group}",resource="${resource.resource}"`);
   }
   const hubs = [...world.hubs].filter(([, hub]) => hub.shards > 0 || hub.filtered > 0);
+  printFamily(lines, 'apiserver_watch_shards_total');
   lines.push(
-    '# HELP apiserver_watch_shards_total [ALPHA] Open watches with a shard selector.',
-    '# TYPE apiserver_watch_shards_total gauge',
     ...hubs.map(
       ([prefix, hub]) => `apiserver_watch_shards_total{${labels.get(prefix)}} ${hub.shards}`,
     ),
-    '# HELP apiserver_watch_filtered_events_total [ALPHA] States that shards kept from watches.',
-    '# TYPE apiserver_watch_filtered_events_total counter',
+  );
+  printFamily(lines, 'apiserver_watch_filtered_events_total');
+  lines.push(
     ...hubs.map(
       ([prefix, hub]) =>
         `apiserver_watch_filtered_events_total{${labels.get(prefix)}} ${hub.filtered}`,

@@ -1,5 +1,6 @@
 /** What watches of one version of a resource were sent, under upstream's names. */
 import { Histogram } from '../histogram.ts';
+import { printFamily } from '../metric-families.ts';
 import { allServed } from '../served.ts';
 import type { World } from '../world.ts';
 
@@ -40,12 +41,13 @@ export function renderWatches(world: World, lines: string[]): void {
     if (initial > 0) initials.push(`apiserver_init_events_total{${common}} ${initial}`);
     received.push(`apiserver_watch_cache_events_received_total{${common}} ${hub.dispatched}`);
   }
-  const add = (name: string, type: string, help: string, own: readonly string[]): void => {
-    lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...own);
-  };
-  add('apiserver_watch_events_total', 'counter', 'Events sent to watches.', events);
-  add('apiserver_watch_events_sizes', 'histogram', 'Bytes of events sent to watches.', sizes);
-  add('apiserver_init_events_total', 'counter', 'Objects that watches began with.', initials);
-  const name = 'apiserver_watch_cache_events_received_total';
-  add(name, 'counter', 'Events of the store that watches were looked for.', received);
+  for (const [name, own] of [
+    ['apiserver_watch_events_total', events],
+    ['apiserver_watch_events_sizes', sizes],
+    ['apiserver_init_events_total', initials],
+    ['apiserver_watch_cache_events_received_total', received],
+  ] as const) {
+    printFamily(lines, name);
+    lines.push(...own);
+  }
 }
