@@ -51,7 +51,7 @@ export class CronJobPart {
     this.#client = client;
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('cronjob'),

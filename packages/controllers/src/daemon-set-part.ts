@@ -85,7 +85,7 @@ export class DaemonSetPart {
     this.#claims = new PodClaims(client, this.#control, pods);
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('daemonset'),

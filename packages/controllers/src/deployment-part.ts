@@ -69,7 +69,7 @@ export class DeploymentPart {
     this.#control = new PodControl(client, options.announce);
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       options.onError,
       informers.queues.queue('deployment'),

@@ -16,6 +16,7 @@ import type { HintEvent, TopologyHints, ZoneShares } from './topology-hints.ts';
 export const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by';
 export const MANAGER = 'endpointslice-controller.k8s.io';
 export const SERVICE_NAME = 'kubernetes.io/service-name';
+/** Unless a flag says otherwise. */
 export const ENDPOINTS_PER_SLICE_MAX = 100;
 
 export interface SlicePlan {
@@ -39,6 +40,7 @@ export function planSlices(
   existing: readonly JsonObject[],
   triggerTime: string,
   topology: Topology,
+  endpointsMax: number = ENDPOINTS_PER_SLICE_MAX,
 ): SlicePlan {
   const families = familiesOf(service);
   const stray = existing.filter(
@@ -50,7 +52,7 @@ export function planSlices(
   const events: HintEvent[] = [];
   for (const family of families) {
     const own = existing.filter((slice) => stringAt(slice, 'addressType') === family);
-    const plan = new FamilyPlan(service, family, triggerTime);
+    const plan = new FamilyPlan(service, family, triggerTime, endpointsMax);
     events.push(...plan.decide(backends, own, topology));
     create.push(...plan.create);
     update.push(...plan.update);
@@ -66,9 +68,11 @@ class FamilyPlan {
   readonly #service: JsonObject;
   readonly #family: Family;
   readonly #triggerTime: string;
+  readonly #endpointsMax: number;
   readonly #labels: JsonObject;
 
-  constructor(service: JsonObject, family: Family, triggerTime: string) {
+  constructor(service: JsonObject, family: Family, triggerTime: string, endpointsMax: number) {
+    this.#endpointsMax = endpointsMax;
     this.#service = service;
     this.#family = family;
     this.#triggerTime = triggerTime;
@@ -154,15 +158,15 @@ class FamilyPlan {
     }
     const rest = [...endpoints.values()];
     for (const { list } of changed) {
-      list.push(...rest.splice(0, ENDPOINTS_PER_SLICE_MAX - list.length));
+      list.push(...rest.splice(0, this.#endpointsMax - list.length));
     }
     // What would fill a slice of its own goes there, the rest where it just fits.
-    while (rest.length >= ENDPOINTS_PER_SLICE_MAX) {
-      this.create.push(this.#slice(ports, rest.splice(0, ENDPOINTS_PER_SLICE_MAX)));
+    while (rest.length >= this.#endpointsMax) {
+      this.create.push(this.#slice(ports, rest.splice(0, this.#endpointsMax)));
     }
     if (rest.length > 0) {
       const fitting = kept
-        .filter(({ list }) => list.length + rest.length <= ENDPOINTS_PER_SLICE_MAX)
+        .filter(({ list }) => list.length + rest.length <= this.#endpointsMax)
         .toSorted((a, b) => b.list.length - a.list.length)[0];
       if (fitting === undefined) this.create.push(this.#slice(ports, rest));
       else changed.push({ slice: fitting.slice, list: [...fitting.list, ...rest] });

@@ -12,6 +12,7 @@ import { mapSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import { formatTime } from '@megaplane/machinery/times';
 import type { Announce } from './announce.ts';
+import type { SliceRules } from './options.ts';
 import type { PartOptions } from './part-options.ts';
 import { isByTopology } from './endpoint-hints.ts';
 import { MANAGED_BY, MANAGER, planSlices, SERVICE_NAME } from './endpoint-slices.ts';
@@ -49,6 +50,7 @@ export interface EndpointsPartOptions extends PartOptions {
   readonly random: Random;
   readonly isSlices: boolean;
   readonly isEndpoints: boolean;
+  readonly rules?: SliceRules | undefined;
 }
 
 interface Selecting {
@@ -82,7 +84,7 @@ export class EndpointsPart {
     this.#zones = new KeyTable({ random: options.random });
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       options.onError,
       informers.queues.queue('endpoint_slice'),
@@ -195,7 +197,8 @@ export class EndpointsPart {
     for (const key of this.#services.inNamespace(pods.namespaceOfSet(labels))) {
       const selecting = this.#selecting.get(key);
       if (selecting === undefined || !pods.matches(labels, selecting.program)) continue;
-      const delayMs = Math.min(GATHER_MS_MAX, Math.floor(selecting.size / ENDPOINTS_PER_MS));
+      const gatherMs = Math.min(GATHER_MS_MAX, Math.floor(selecting.size / ENDPOINTS_PER_MS));
+      const delayMs = Math.max(gatherMs, this.#options.rules?.batchMs ?? 0);
       if (delayMs === 0) this.#workers.add(key);
       else this.#workers.addAfter(key, delayMs);
     }
@@ -297,7 +300,14 @@ export class EndpointsPart {
       .filter((slice) => slice !== undefined && isOurs(slice, name)) as JsonObject[];
     const triggerTime = sliceTimes.note(service, backends, formatTime);
     const topology = { hints, shares: this.#processors.shares };
-    const plan = planSlices(service, backends, existing, triggerTime, topology);
+    const plan = planSlices(
+      service,
+      backends,
+      existing,
+      triggerTime,
+      topology,
+      this.#options.rules?.endpointsMax,
+    );
     const path = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
     const at = (slice: JsonObject): string => `${path}/${metadataOf(slice).name}`;
     const answers = await Promise.all([

@@ -75,7 +75,7 @@ export class GarbageCollector {
     });
     this.#workers = new Workers(
       options.client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(Math.floor(key / ROWS_PER_RESOURCE), key % ROWS_PER_RESOURCE),
       options.onError,
       options.informers.queues.queue('garbage_collector_attempt_to_delete'),

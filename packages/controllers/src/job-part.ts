@@ -59,7 +59,7 @@ export class JobPart {
     this.#claims = new JobClaims(client, pods);
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('job'),

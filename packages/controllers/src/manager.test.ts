@@ -391,5 +391,5 @@ test('the list of controllers is read as kube-controller-manager reads it', () =
   assert(typeof one !== 'string' && one.size === 1);
   const wrong = chosenControllers(['*', '!x']);
   assert(typeof wrong === 'string');
-  assert.match(wrong, /no name of a controller/);
+  assert.match(wrong, /not in the list of known controllers/);
 });

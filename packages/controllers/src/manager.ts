@@ -8,10 +8,13 @@ import type { Authority } from './certificates/signing.ts';
 import { collectionPath, discover, type ApiResource } from './api-resources.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts';
+import type { SignToken } from './legacy-token.ts';
 import { NamespacePart } from './namespace-part.ts';
 import type { LifecycleRules } from './node-lifecycle.ts';
 import { NodePart } from './node-part.ts';
 import type { ControllerName, ControllersOptions, Log } from './options.ts';
+import { PacedClient } from './paced-client.ts';
+import type { PartOptions } from './part-options.ts';
 import { SharedInformers } from './shared-informers.ts';
 import { TokenSecrets } from './token-secrets.ts';
 import { workloadParts } from './workloads.ts';
@@ -33,8 +36,10 @@ export interface ManagerOptions {
   readonly options: ControllersOptions;
   /** PEM; empty where none is known. */
   readonly rootCa: string;
-  /** Signs certificate requests; without one nobody does. */
-  readonly authority?: Authority | undefined;
+  /** Signs tokens in Secrets; without it the API server makes them. */
+  readonly signToken?: SignToken | undefined;
+  /** Who signs certificate requests, by signer; those of others stay unsigned. */
+  readonly authorities?: ReadonlyMap<string, Authority> | undefined;
   readonly random: Random;
   readonly monotonicMs: () => number;
   readonly log: Log;
@@ -86,9 +91,8 @@ export class Manager {
     this.nodePart = this.#newNodePart();
     this.#addNamespacePart();
     if (given.chosen.has('serviceaccount-token-controller')) {
-      this.#parts.push(
-        new TokenSecrets({ ...given, informers: this.#informers, onError: this.#onError }),
-      );
+      const own = this.#forPart('serviceaccount-token-controller');
+      this.#parts.push(new TokenSecrets({ ...given, ...own }));
     }
     this.#parts.push(
       ...workloadParts({
@@ -101,15 +105,25 @@ export class Manager {
     );
     if (given.chosen.has('garbage-collector-controller')) {
       this.garbage = new GarbageCollector({
-        client: given.client,
-        informers: this.#informers,
+        ...this.#forPart('garbage-collector-controller'),
         random: given.random,
         announce: this.#announce('garbage-collector-controller'),
-        onError: this.#onError,
       });
       this.#parts.push(this.garbage);
     }
     for (const part of this.#parts) if (isFollower(part)) this.#followers.push(part);
+  }
+
+  /** What a part is given that makes many requests, or has as many workers as a flag says. */
+  #forPart(name: ControllerName): PartOptions {
+    const { client, options } = this.#given;
+    const { concurrentSyncs, requestRate } = options;
+    return {
+      client: requestRate === undefined ? client : new PacedClient(client, requestRate),
+      informers: this.#informers,
+      workers: concurrentSyncs?.[name],
+      onError: this.#onError,
+    };
   }
 
   readonly #onError = (error: unknown): void => {
@@ -165,7 +179,7 @@ export class Manager {
   }
 
   #addNamespacePart(): void {
-    const { chosen, client, rootCa, log } = this.#given;
+    const { chosen, rootCa, log } = this.#given;
     const defaults = [];
     if (chosen.has('serviceaccount-controller')) defaults.push(defaultServiceAccount());
     if (chosen.has('root-ca-certificate-publisher-controller')) {
@@ -176,12 +190,10 @@ export class Manager {
     if (!isDeletion && defaults.length === 0) return;
     this.#parts.push(
       new NamespacePart({
-        client,
-        informers: this.#informers,
+        ...this.#forPart('namespace-controller'),
         isDeletion,
         defaults,
         now: this.#now,
-        onError: this.#onError,
       }),
     );
   }

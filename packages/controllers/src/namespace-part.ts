@@ -33,7 +33,7 @@ export class NamespacePart {
     const { timers } = client;
     this.#deletions = new Workers(
       timers,
-      DELETION_WORKERS,
+      options.workers ?? DELETION_WORKERS,
       (name) => {
         const rounds = this.#rounds.get(name) ?? 0;
         this.#rounds.set(name, rounds + 1);

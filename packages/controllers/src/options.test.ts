@@ -24,8 +24,13 @@ test('names of upstream are taken, its older ones too, and others are refused', 
   assert.deepEqual(names(['persistentvolume-expander']), ['persistentvolume-expander-controller']);
   assert.deepEqual(names(['selinux-warning-controller', 'cloud-node-lifecycle']), []);
   assert(!names(['*', '-endpoint']).includes('endpoints-controller'));
+  assert.deepEqual(names(['job', '-job', '-ttl', 'ttl']), ['job-controller'], 'the first counts');
   for (const wrong of ['deploymnet', 'node-ipam', '-vac-protection', '']) {
     const found = chosenControllers([wrong]);
-    assert(typeof found === 'string' && found.includes('is no name of a controller'), wrong);
+    assert(
+      typeof found === 'string' &&
+        found.includes(`"${wrong.replace('-vac', 'vac')}" is not in the list`),
+      wrong,
+    );
   }
 });

@@ -1,5 +1,8 @@
 /** What `runControllers` is told; the names follow kube-controller-manager's flags. */
 
+import type { SecureAddress } from '@megaplane/client/secure-endpoint';
+import type { AutoscalerRules } from './autoscaling/autoscaler-rules.ts';
+
 export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 
 /** Names for `--controllers`, as kube-controller-manager knows them. */
@@ -118,6 +121,44 @@ const ALIASES: Readonly<Record<string, ControllerName>> = {
   endpoints: 'endpoints-controller',
 };
 
+export interface ElectionTerms {
+  readonly leaseDurationMs?: number;
+  readonly renewDeadlineMs?: number;
+  readonly retryPeriodMs?: number;
+  readonly name?: string;
+  readonly namespace?: string;
+}
+
+export interface RequestRate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/** Of EndpointSlices, of Endpoints and of mirrored ones. */
+export interface SliceRules {
+  /** Default 100. */
+  readonly endpointsMax?: number;
+  /** Changes wait so long for others; default by the size of the service. */
+  readonly batchMs?: number;
+  /** Addresses of a subset that are mirrored; default 1,000. */
+  readonly mirroredMax?: number;
+}
+
+/** The four signers of `kubernetes.io`, and all of them. */
+export const SIGNING_PURPOSES = [
+  'all',
+  'kubelet-serving',
+  'kubelet-client',
+  'kube-apiserver-client',
+  'legacy-unknown',
+] as const;
+export type SigningPurpose = (typeof SIGNING_PURPOSES)[number];
+
+export interface KeyPairFiles {
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
 /** Defaults of kube-controller-manager where a field is left out. */
 export interface ControllersOptions {
   readonly kubeconfig: string;
@@ -141,13 +182,28 @@ export interface ControllersOptions {
   readonly terminatedPodGcThreshold?: number;
   /** Legacy tokens not used for so long are marked, and so long after that deleted; a year. */
   readonly legacyTokenCleanUpPeriodMs?: number;
-  /** Wait for the lease `kube-system/kube-controller-manager`; default true. */
+  /** Wait for the lease before doing anything; default true. */
   readonly leaderElect?: boolean;
+  /** Of that lease; default 15 s, 10 s, 2 s, `kube-system/kube-controller-manager`. */
+  readonly election?: ElectionTerms;
+  /** Workers of a controller, where upstream has a flag for them; default upstream's. */
+  readonly concurrentSyncs?: Partial<Record<ControllerName, number>>;
+  /** Requests of each controller at most; without it there is no limit. */
+  readonly requestRate?: RequestRate | undefined;
+  readonly autoscaler?: AutoscalerRules;
+  readonly slices?: SliceRules;
+  /** How often quotas are counted without a reason; default 5 min. */
+  readonly quotaSyncMs?: number;
+  /** How often claims that wait are looked at again; default 15 s. */
+  readonly claimSyncMs?: number;
+  /** Volumes are never detached from lost nodes by time alone; default false. */
+  readonly neverForcesDetach?: boolean;
+  /** PEM of the key that signs tokens in Secrets; without it the API server makes them. */
+  readonly tokenKeyFile?: string;
   /** PEM of the CA for `kube-root-ca.crt`; default the CA of the kubeconfig. */
   readonly rootCaFile?: string;
-  /** PEM files of the authority that signs certificate requests; without them none is signed. */
-  readonly clusterSigningCertFile?: string;
-  readonly clusterSigningKeyFile?: string;
+  /** PEM files of who signs certificate requests: for all signers, or by signer. */
+  readonly clusterSigning?: Partial<Record<SigningPurpose, KeyPairFiles>>;
   /** How long its certificates live at most; default a year. */
   readonly clusterSigningDurationMs?: number;
   /** Give nodes blocks of `clusterCidr`, one of each family; default false. */
@@ -155,11 +211,16 @@ export interface ControllersOptions {
   readonly clusterCidr?: readonly string[];
   /** Not given to nodes, where it overlaps with `clusterCidr`. */
   readonly serviceClusterIpRange?: readonly string[];
+  /** Of the only family. */
+  readonly nodeCidrMaskSize?: number;
+  /** Of each of two families. */
   readonly nodeCidrMaskSizeIpv4?: number;
   readonly nodeCidrMaskSizeIpv6?: number;
   readonly connections?: number;
   /** `host:port` of /metrics and /healthz; default a free port of 127.0.0.1. */
   readonly metricsAddress?: string;
+  /** The same over TLS, as upstream serves it; default not at all. */
+  readonly secure?: SecureAddress | undefined;
   readonly log: Log;
 }
 
@@ -171,26 +232,33 @@ export interface ControllersService {
   readonly failure: Promise<Error>;
 }
 
-/** The controllers that `--controllers` chooses, or a text that says what is wrong with it. */
+/** Names in `--controllers` that upstream does not know either, in its words. */
+export function unknownControllers(list: readonly string[]): string[] {
+  return list
+    .map((item) => (item.startsWith('-') ? item.slice(1) : item))
+    .filter((name) => name !== '*' && controllerOf(name) === undefined && !FOREIGN_NAMES.has(name))
+    .map((name) => `${JSON.stringify(name)} is not in the list of known controllers`);
+}
+
+function controllerOf(written: string): ControllerName | undefined {
+  return CONTROLLER_NAMES.find((one) => one === written) ?? ALIASES[written];
+}
+
+/**
+ * The controllers that `--controllers` chooses, or a text that says what is wrong with it. What the
+ * list says first of a controller counts.
+ */
 export function chosenControllers(list: readonly string[]): ReadonlySet<ControllerName> | string {
-  const chosen = new Set<ControllerName>();
-  const excluded = new Set<ControllerName>();
+  const unknown = unknownControllers(list);
+  if (unknown.length > 0) return `--controllers: ${unknown.join(', ')}`;
+  const told = new Map<ControllerName, boolean>();
   for (const item of list) {
-    if (item === '*') {
-      for (const name of CONTROLLER_NAMES) if (!UNASKED.has(name)) chosen.add(name);
-      continue;
-    }
     const isExclusion = item.startsWith('-');
-    const written = isExclusion ? item.slice(1) : item;
-    const name = CONTROLLER_NAMES.find((one) => one === written) ?? ALIASES[written];
-    if (name === undefined && !FOREIGN_NAMES.has(written)) {
-      const known = CONTROLLER_NAMES.join(', ');
-      return `--controllers: "${item}" is no name of a controller; known are *, ${known}`;
-    }
-    if (name === undefined) continue;
-    if (isExclusion) excluded.add(name);
-    else chosen.add(name);
+    const name = controllerOf(isExclusion ? item.slice(1) : item);
+    if (name !== undefined && !told.has(name)) told.set(name, !isExclusion);
   }
-  for (const name of excluded) chosen.delete(name);
-  return chosen;
+  const isStarred = list.includes('*');
+  const isChosen = (name: ControllerName): boolean =>
+    told.get(name) ?? (isStarred && !UNASKED.has(name));
+  return new Set(CONTROLLER_NAMES.filter(isChosen));
 }

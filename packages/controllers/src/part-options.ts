@@ -6,4 +6,6 @@ export interface PartOptions {
   readonly client: Client;
   readonly informers: SharedInformers;
   readonly onError: (error: unknown) => void;
+  /** Keys worked on at a time; default upstream's. */
+  readonly workers?: number | undefined;
 }

@@ -52,23 +52,27 @@ const DEVICE_CLASSES = '/apis/resource.k8s.io/v1/deviceclasses';
 
 export interface QuotaPartOptions extends PartOptions {
   readonly pods: PodRows;
+  /** How often each is counted without a reason; default 5 min. */
+  readonly resyncMs?: number | undefined;
 }
 
 export class QuotaPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
+  readonly #resyncMs: number;
   readonly #quotas: ObjectCache;
   readonly #informers: SharedInformers;
   /** What the server has beyond the kinds of Kubernetes, by the name that quotas count it under. */
   #custom: ReadonlyMap<string, ApiResource> = new Map();
   readonly #heard: Set<string> = new Set();
 
-  constructor({ client, informers, pods, onError }: QuotaPartOptions) {
+  constructor({ client, informers, pods, onError, workers, resyncMs }: QuotaPartOptions) {
+    this.#resyncMs = resyncMs ?? RESYNC_MS;
     this.#client = client;
     this.#informers = informers;
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('resourcequota_primary'),
@@ -183,10 +187,10 @@ export class QuotaPart {
     const used = await this.#count(namespace, quota, Object.keys(hard));
     if (used === undefined) return 'retry';
     const status = { hard, used };
-    if (equals(objectAt(quota, 'status') ?? {}, status)) return { againMs: RESYNC_MS };
+    if (equals(objectAt(quota, 'status') ?? {}, status)) return { againMs: this.#resyncMs };
     const body = { ...quota, apiVersion: 'v1', kind: 'ResourceQuota', status };
     const written = await this.#client.request({ method: 'PUT', path: `${path}/status`, body });
-    return written.ok || written.code === 404 ? { againMs: RESYNC_MS } : 'retry';
+    return written.ok || written.code === 404 ? { againMs: this.#resyncMs } : 'retry';
   }
 
   /** What the namespace uses of each name; undefined where it cannot be counted now. */

@@ -80,7 +80,7 @@ export class ReplicaSetPart {
     this.#control = new PodControl(client, options.announce);
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       options.onError,
       options.informers.queues.queue(

@@ -9,9 +9,13 @@ import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { createLeaderElection } from '@megaplane/client/leader-election';
 import { readAuthority, type Authority } from './certificates/signing.ts';
+import { SIGNERS } from './certificates/signers.ts';
+import { tokenSigner, type SignToken } from './legacy-token.ts';
 import { Manager } from './manager.ts';
 import { serveMetrics } from '@megaplane/client/metrics-endpoint';
-import { chosenControllers, type ControllersOptions, type ControllersService } from './options.ts';
+import { serveSecurely } from '@megaplane/client/secure-endpoint';
+import { chosenControllers } from './options.ts';
+import type { ControllersOptions, ControllersService, KeyPairFiles } from './options.ts';
 
 const CONNECTIONS = 2;
 
@@ -30,7 +34,8 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
     chosen,
     options,
     rootCa,
-    authority: authorityOf(options),
+    authorities: authoritiesOf(options),
+    signToken: signTokenOf(options),
     random: systemRandom(),
     monotonicMs: () => systemClock.monotonicMs(),
     log: options.log,
@@ -38,16 +43,24 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
   const endpoint = await serveMetrics(options.metricsAddress ?? '127.0.0.1:0', () =>
     manager.metricsText(),
   );
+  const { secure } = options;
+  const secureEndpoint =
+    secure === undefined
+      ? undefined
+      : await serveSecurely(secure, client, () => manager.metricsText());
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   const endElection = startElection(options, client, manager, fail);
   return {
-    listens: `${client.server}; metrics ${endpoint.url}`,
+    listens: [`${client.server}; metrics ${endpoint.url}`, secureEndpoint?.url]
+      .filter((one) => one !== undefined)
+      .join(', '),
     failure,
     stop: async () => {
       manager.stop();
       await endElection();
       client.close();
       await endpoint.close();
+      await secureEndpoint?.close();
     },
   };
 }
@@ -64,16 +77,17 @@ function startElection(
     return () => Promise.resolve();
   }
   let isStopping = false;
+  const { name = 'kube-controller-manager', namespace = 'kube-system' } = options.election ?? {};
   const election = createLeaderElection({
+    ...options.election,
     client,
-    namespace: 'kube-system',
-    name: 'kube-controller-manager',
+    namespace,
+    name,
     identity: `${hostname()}_${randomUUID()}`,
     onStartedLeading: () => manager.start(),
     onStoppedLeading: () => {
       manager.stop();
-      if (!isStopping)
-        fail(new Error('the lease kube-system/kube-controller-manager was not renewed in time'));
+      if (!isStopping) fail(new Error(`the lease ${namespace}/${name} was not renewed in time`));
     },
     onNewLeader: (identity) => options.log('info', `controllers are led by ${identity}`),
   });
@@ -84,19 +98,34 @@ function startElection(
   };
 }
 
-function authorityOf(options: ControllersOptions): Authority | undefined {
-  const { clusterSigningCertFile: certificate, clusterSigningKeyFile: key } = options;
-  if (certificate === undefined && key === undefined) return undefined;
-  if (certificate === undefined || key === undefined) {
-    throw new Error('--cluster-signing-cert-file and --cluster-signing-key-file go together');
+/** Who signs, by signer: files for all of them, or for each its own. */
+function authoritiesOf({ clusterSigning = {} }: ControllersOptions): Map<string, Authority> {
+  const found = new Map<string, Authority>();
+  const { all } = clusterSigning;
+  for (const [purpose, signer] of Object.entries(SIGNERS)) {
+    const files = clusterSigning[purpose as keyof typeof SIGNERS] ?? all;
+    if (files !== undefined) found.set(signer, authorityOf(files));
   }
+  return found;
+}
+
+function authorityOf({ certificateFile, keyFile }: KeyPairFiles): Authority {
   try {
-    return readAuthority(readFileSync(certificate, 'utf8'), readFileSync(key, 'utf8'));
+    return readAuthority(readFileSync(certificateFile, 'utf8'), readFileSync(keyFile, 'utf8'));
+  } catch (error) {
+    const why = `cannot use ${certificateFile} with ${keyFile}: ${(error as Error).message}`;
+    throw new Error(`--cluster-signing-cert-file: ${why}`, { cause: error });
+  }
+}
+
+function signTokenOf({ tokenKeyFile: file }: ControllersOptions): SignToken | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return tokenSigner(readFileSync(file, 'utf8'));
   } catch (error) {
     const why = (error as Error).message;
-    throw new Error(`--cluster-signing-cert-file: cannot use ${certificate} with ${key}: ${why}`, {
-      cause: error,
-    });
+    const text = `--service-account-private-key-file: cannot use ${file}: ${why}`;
+    throw new Error(text, { cause: error });
   }
 }
 

@@ -9,7 +9,7 @@ import { ServiceCidrsPart } from './cidrs/service-cidrs-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from './certificates/certificate-parts.ts';
 import { LegacyTokensPart } from './legacy-tokens-part.ts';
 import { MirroringPart } from './mirroring/mirroring-part.ts';
-import type { ControllerName } from './options.ts';
+import { CONTROLLER_NAMES, type ControllerName } from './options.ts';
 import type { PodRows } from './pod-rows.ts';
 import { NodeCidrsPart, poolsOf } from './ipam/node-cidrs-part.ts';
 import { TokenCleanerPart } from './token-cleaner-part.ts';
@@ -17,7 +17,7 @@ import { BinderPart } from './volume/binder-part.ts';
 import { ClassProtectionPart } from './volume/class-protection-part.ts';
 import { EphemeralPart } from './volume/ephemeral-part.ts';
 import { ExpanderPart } from './volume/expander-part.ts';
-import type { WorkloadPart, WorkloadsOptions } from './workloads.ts';
+import type { ForPart, WorkloadPart, WorkloadsOptions } from './workloads.ts';
 
 /** What a row is given. `announce` is that of its component; `pods` makes the table of pods. */
 interface PartContext extends Omit<WorkloadsOptions, 'announce'> {
@@ -38,11 +38,17 @@ const LEGACY_TOKEN_MS: number = 365 * 24 * 3_600_000;
 const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   'persistentvolume-binder-controller': {
     component: 'persistentvolume-controller',
-    make: (context) => new BinderPart({ ...context, pods: context.pods() }),
+    make: (context) => {
+      const resyncMs = context.options.claimSyncMs;
+      return new BinderPart({ ...context, pods: context.pods(), resyncMs });
+    },
   },
   'persistentvolume-attach-detach-controller': {
     component: 'attachdetach-controller',
-    make: (context) => new AttachPart({ ...context, pods: context.pods() }),
+    make: (context) => {
+      const { neverForcesDetach } = context.options;
+      return new AttachPart({ ...context, pods: context.pods(), neverForcesDetach });
+    },
   },
   'persistentvolume-expander-controller': {
     component: 'volume_expand',
@@ -73,20 +79,23 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   },
   'endpointslice-mirroring-controller': {
     component: 'endpoint-slice-mirroring-controller',
-    make: (context) => new MirroringPart(context),
+    make: (context) => {
+      const addressesMax = context.options.slices?.mirroredMax;
+      return new MirroringPart({ ...context, addressesMax });
+    },
   },
   'horizontal-pod-autoscaler-controller': {
     component: 'horizontal-pod-autoscaler',
-    make: (context) => new AutoscalerPart(context),
+    make: (context) => new AutoscalerPart({ ...context, rules: context.options.autoscaler }),
   },
   'certificatesigningrequest-signing-controller': {
     component: 'certificate-controller',
     make: (context) => {
-      const { authority, options } = context;
-      if (authority === undefined) return undefined;
+      const { authorities = new Map(), options } = context;
+      if (authorities.size === 0) return undefined;
       const usualLifeMs = options.clusterSigningDurationMs ?? SIGNING_MS;
       const random = context.random.fork('serials');
-      return new SigningPart({ ...context, authority, usualLifeMs, random });
+      return new SigningPart({ ...context, authorities, usualLifeMs, random });
     },
   },
   'node-ipam-controller': {
@@ -119,11 +128,17 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   },
 };
 
-export function simpleParts(options: WorkloadsOptions, pods: () => PodRows): WorkloadPart[] {
-  return Object.entries(ROWS)
-    .filter(([name]) => options.chosen.has(name as ControllerName))
-    .map(([, { component, make }]) =>
-      make({ ...options, pods, announce: options.announce(component) }),
-    )
-    .filter((part) => part !== undefined);
+export function simpleParts(
+  options: WorkloadsOptions,
+  forPart: ForPart,
+  pods: () => PodRows,
+): WorkloadPart[] {
+  const parts: WorkloadPart[] = [];
+  for (const name of CONTROLLER_NAMES) {
+    const row = ROWS[name];
+    if (row === undefined || !options.chosen.has(name)) continue;
+    const part = row.make({ ...forPart(name), pods, announce: options.announce(row.component) });
+    if (part !== undefined) parts.push(part);
+  }
+  return parts;
 }

@@ -76,7 +76,7 @@ export class StatefulSetPart {
     this.#client = client;
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('statefulset'),

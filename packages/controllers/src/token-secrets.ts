@@ -2,13 +2,14 @@
  * Secrets of type `kubernetes.io/service-account-token`: filled with a token, the CA and the
  * namespace, and deleted when their service account goes.
  *
- * The token comes from the API server (TokenRequest), bound to the Secret, so that this program
- * needs no signing key and the token ends with the Secret.
+ * Without a signing key (`--service-account-private-key-file`) the token comes from the API server
+ * (TokenRequest), bound to the Secret, and ends with it.
  */
 import { CONTENT } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { SignToken } from './legacy-token.ts';
 import type { PartOptions } from './part-options.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
@@ -22,6 +23,8 @@ const WORKERS = 5;
 
 export interface TokenSecretsOptions extends PartOptions {
   readonly rootCa: string;
+  /** Without it the API server is asked for the tokens. */
+  readonly signToken?: SignToken | undefined;
 }
 
 export class TokenSecrets {
@@ -36,7 +39,7 @@ export class TokenSecrets {
     this.#options = options;
     this.#workers = new Workers(
       options.client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       options.onError,
       options.informers.queues.queue('serviceaccount_tokens_secret'),
@@ -121,7 +124,7 @@ export class TokenSecrets {
     const base64 = (text: string): string => Buffer.from(text).toString('base64');
     const data: JsonObject = {};
     if (stringAt(secret, 'data', 'token') === '') {
-      const token = await this.#requestToken(account, secret);
+      const token = await this.#token(account, namespace, uid, secret);
       if (token === '') return 'retry';
       data['token'] = base64(token);
     }
@@ -141,6 +144,19 @@ export class TokenSecrets {
       body: { metadata: { resourceVersion, annotations: { [ACCOUNT_UID]: uid } }, data },
     });
     return written.ok || written.code === 404 ? 'done' : 'retry';
+  }
+
+  async #token(
+    account: string,
+    namespace: string,
+    accountUid: string,
+    secret: JsonObject,
+  ): Promise<string> {
+    const { signToken } = this.#options;
+    if (signToken === undefined) return this.#requestToken(account, secret);
+    const name = stringAt(secret, 'metadata', 'name');
+    const owner = account.slice(account.lastIndexOf('/') + 1);
+    return signToken({ namespace, account: owner, accountUid, secret: name });
   }
 
   async #requestToken(account: string, secret: JsonObject): Promise<string> {

@@ -15,11 +15,11 @@ export class TtlPart {
   readonly #workers: Workers<string>;
   readonly #jobs: ObjectCache;
 
-  constructor({ client, informers, onError }: PartOptions) {
+  constructor({ client, informers, onError, workers }: PartOptions) {
     this.#client = client;
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('ttl_jobs_to_delete'),

@@ -11,6 +11,7 @@ import { EndpointsPart } from './endpoints-part.ts';
 import { JobPart } from './job-part.ts';
 import type { Authority } from './certificates/signing.ts';
 import type { ControllerName, ControllersOptions } from './options.ts';
+import { PacedClient } from './paced-client.ts';
 import { PodRows } from './pod-rows.ts';
 import { QuotaPart } from './quota-part.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from './replicaset.ts';
@@ -24,7 +25,7 @@ export interface WorkloadsOptions extends PartOptions {
   readonly chosen: ReadonlySet<ControllerName>;
   readonly random: Random;
   readonly options: ControllersOptions;
-  readonly authority?: Authority | undefined;
+  readonly authorities?: ReadonlyMap<string, Authority> | undefined;
   readonly announce: (component: string) => Announce;
   readonly now: () => string;
 }
@@ -34,12 +35,26 @@ export interface WorkloadPart {
   stop(): void;
 }
 
+/** The options as a controller is given them: with its own client and number of workers. */
+export type ForPart = (...names: readonly ControllerName[]) => WorkloadsOptions;
+
+function forPartOf(options: WorkloadsOptions): ForPart {
+  const { concurrentSyncs = {}, requestRate } = options.options;
+  return (...names) => {
+    const counts = names.map((name) => concurrentSyncs[name]).filter((one) => one !== undefined);
+    const client =
+      requestRate === undefined ? options.client : new PacedClient(options.client, requestRate);
+    return { ...options, client, workers: counts.length === 0 ? undefined : Math.max(...counts) };
+  };
+}
+
 export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   const { chosen, informers, announce } = options;
+  const forPart = forPartOf(options);
   const parts: WorkloadPart[] = [];
   let rows: PodRows | undefined;
   const pods = (): PodRows => (rows ??= new PodRows(informers, options.random.fork('replicas')));
-  parts.push(...replicaParts(options, pods));
+  parts.push(...replicaParts(options, forPart, pods));
   const isSlices = chosen.has('endpointslice-controller');
   const isEndpoints = chosen.has('endpoints-controller');
   if (isSlices || isEndpoints) {
@@ -47,49 +62,108 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
       random: options.random.fork('zones'),
       announce: announce('endpoint-slice-controller'),
     };
-    parts.push(new EndpointsPart({ ...options, ...own, pods: pods(), isSlices, isEndpoints }));
+    parts.push(
+      new EndpointsPart({
+        ...forPart('endpointslice-controller', 'endpoints-controller'),
+        ...own,
+        rules: options.options.slices,
+        pods: pods(),
+        isSlices,
+        isEndpoints,
+      }),
+    );
   }
-  if (chosen.has('job-controller')) {
-    parts.push(new JobPart({ ...options, pods: pods(), announce: announce('job-controller') }));
-  }
-  if (chosen.has('ttl-after-finished-controller')) parts.push(new TtlPart(options));
-  if (chosen.has('cronjob-controller')) {
-    parts.push(new CronJobPart({ ...options, announce: announce('cronjob-controller') }));
-  }
+  parts.push(...batchParts(options, forPart, pods));
   if (chosen.has('daemonset-controller')) {
     parts.push(
-      new DaemonSetPart({ ...options, pods: pods(), announce: announce('daemonset-controller') }),
+      new DaemonSetPart({
+        ...forPart('daemonset-controller'),
+        pods: pods(),
+        announce: announce('daemonset-controller'),
+      }),
     );
   }
   if (chosen.has('statefulset-controller')) {
     parts.push(
       new StatefulSetPart({
-        ...options,
+        ...forPart('statefulset-controller'),
         pods: pods(),
         announce: announce('statefulset-controller'),
       }),
     );
   }
-  if (chosen.has('disruption-controller')) {
-    parts.push(
-      new DisruptionPart({ ...options, pods: pods(), announce: announce('controllermanager') }),
-    );
-  }
-  if (chosen.has('resourcequota-controller')) {
-    parts.push(new QuotaPart({ ...options, pods: pods() }));
-  }
+  parts.push(...countingParts(options, forPart, pods));
   const isClaims = chosen.has('persistentvolumeclaim-protection-controller');
   const isVolumes = chosen.has('persistentvolume-protection-controller');
   if (isClaims || isVolumes) {
-    parts.push(new StorageProtectionPart({ ...options, pods: pods(), isClaims, isVolumes }));
+    parts.push(new StorageProtectionPart({ ...forPart(), pods: pods(), isClaims, isVolumes }));
   }
-  if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(options));
-  parts.push(...simpleParts(options, pods));
+  if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(forPart()));
+  parts.push(...simpleParts(options, forPart, pods));
+  return parts;
+}
+
+/** Jobs, what makes them, and what ends them. */
+function batchParts(
+  options: WorkloadsOptions,
+  forPart: ForPart,
+  pods: () => PodRows,
+): WorkloadPart[] {
+  const { chosen, announce } = options;
+  const parts: WorkloadPart[] = [];
+  if (chosen.has('job-controller')) {
+    parts.push(
+      new JobPart({
+        ...forPart('job-controller'),
+        pods: pods(),
+        announce: announce('job-controller'),
+      }),
+    );
+  }
+  if (chosen.has('ttl-after-finished-controller')) {
+    parts.push(new TtlPart(forPart('ttl-after-finished-controller')));
+  }
+  if (chosen.has('cronjob-controller')) {
+    parts.push(
+      new CronJobPart({
+        ...forPart('cronjob-controller'),
+        announce: announce('cronjob-controller'),
+      }),
+    );
+  }
+  return parts;
+}
+
+/** Those that count: what may be evicted, and what a namespace uses. */
+function countingParts(
+  options: WorkloadsOptions,
+  forPart: ForPart,
+  pods: () => PodRows,
+): WorkloadPart[] {
+  const { chosen, announce } = options;
+  const parts: WorkloadPart[] = [];
+  if (chosen.has('disruption-controller')) {
+    parts.push(
+      new DisruptionPart({
+        ...forPart('disruption-controller'),
+        pods: pods(),
+        announce: announce('controllermanager'),
+      }),
+    );
+  }
+  if (chosen.has('resourcequota-controller')) {
+    const own = { pods: pods(), resyncMs: options.options.quotaSyncMs };
+    parts.push(new QuotaPart({ ...forPart('resourcequota-controller'), ...own }));
+  }
   return parts;
 }
 
 /** Deployments, and the sets that they tell how many pods to keep. */
-function replicaParts(options: WorkloadsOptions, pods: () => PodRows): WorkloadPart[] {
+function replicaParts(
+  options: WorkloadsOptions,
+  forPart: ForPart,
+  pods: () => PodRows,
+): WorkloadPart[] {
   const { chosen, announce } = options;
   const parts: WorkloadPart[] = [];
   const rolling: Rolling = { isAtWork: () => false };
@@ -99,11 +173,11 @@ function replicaParts(options: WorkloadsOptions, pods: () => PodRows): WorkloadP
   ] as const) {
     if (!chosen.has(name)) continue;
     const own = { kind, rolling, pods: pods(), announce: announce(kind.component) };
-    parts.push(new ReplicaSetPart({ ...options, ...own }));
+    parts.push(new ReplicaSetPart({ ...forPart(name), ...own }));
   }
   if (chosen.has('deployment-controller')) {
     const own = { rolling, pods: pods(), announce: announce('deployment-controller') };
-    parts.push(new DeploymentPart({ ...options, ...own }));
+    parts.push(new DeploymentPart({ ...forPart('deployment-controller'), ...own }));
   }
   return parts;
 }

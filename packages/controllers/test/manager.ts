@@ -9,7 +9,7 @@ export function startManager(
   client: Client,
   names: readonly string[],
   more: Partial<ControllersOptions> = {},
-  given: Partial<Pick<ManagerOptions, 'authority'>> = {},
+  given: Partial<Pick<ManagerOptions, 'authorities'>> = {},
 ): Manager {
   const chosen = chosenControllers(names);
   assert(typeof chosen !== 'string');

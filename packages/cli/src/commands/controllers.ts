@@ -1,16 +1,28 @@
 /** `megaplane controllers`: the controllers that a cluster cannot live without. */
 import { Command } from 'commander';
+import type { ControllersOptions } from '@megaplane/controllers/options';
+import {
+  addSigningFlags,
+  addTuningFlags,
+  CONTROLLER_FOREIGN,
+  refusalOf,
+  tuningOf,
+} from '../controller-flags.ts';
+import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
 import { featureGatesOption, gatesWarning } from '../feature-gates-flag.ts';
-import { addLogOptions, logger } from '../logging.ts';
-import type { LogFlags } from '../logging.ts';
+import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
+import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.ts';
+import type { KlogFlags, LogFlags } from '../logging.ts';
+import { addSecureFlags, secureAddressOf, type SecureFlags } from '../secure-flags.ts';
 import { serve } from '../service.ts';
-import { durationOption, flagValue, positive, wholeNumber, words } from '../usage.ts';
+import { durationOption, flagValue, given, positive, wholeNumber, words } from '../usage.ts';
 
+/** kube-controller-manager's. */
+const PORT = 10_257;
 const YEAR_MS: number = 365 * 24 * 3_600_000;
 
-interface Flags extends LogFlags {
+interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
   readonly kubeconfig: string;
-  readonly controllers: readonly string[];
   readonly nodeMonitorPeriod: number;
   readonly nodeMonitorGracePeriod: number;
   readonly nodeStartupGracePeriod: number;
@@ -19,29 +31,26 @@ interface Flags extends LogFlags {
   readonly largeClusterSizeThreshold: number;
   readonly unhealthyZoneThreshold: number;
   readonly terminatedPodGcThreshold: number;
-  readonly leaderElect?: boolean;
   readonly rootCaFile?: string;
   readonly allocateNodeCidrs?: boolean;
   readonly clusterCidr?: readonly string[];
   readonly serviceClusterIpRange?: readonly string[];
-  readonly nodeCidrMaskSizeIpv4: number;
-  readonly nodeCidrMaskSizeIpv6: number;
-  readonly clusterSigningCertFile?: string;
-  readonly clusterSigningKeyFile?: string;
-  readonly clusterSigningDuration: number;
+  readonly nodeCidrMaskSize?: number;
+  readonly nodeCidrMaskSizeIpv4?: number;
+  readonly nodeCidrMaskSizeIpv6?: number;
   readonly legacyServiceAccountTokenCleanUpPeriod: number;
   readonly metricsAddress: string;
   readonly featureGates: string;
 }
 
 export function controllersCommand(done: (exitCode: number) => void): Command {
-  return addLogOptions(withRunOptions(withAddressOptions(described()))).action(
-    async (flags: Flags) => done(await run(flags)),
-  );
+  const command = addKlogFlags(addLogOptions(withRunOptions(withAddressOptions(described()))));
+  addForeignFlags(command, CONTROLLER_FOREIGN);
+  return command.action(async (flags: Flags, own: Command) => done(await run(flags, own)));
 }
 
 function described(): Command {
-  return new Command('controllers')
+  const command = new Command('controllers')
     .summary('the controllers that a cluster cannot live without')
     .description(
       'Keeps namespaces, service accounts, node health and what owners leave behind in order.\n\n' +
@@ -49,16 +58,8 @@ function described(): Command {
     )
     .optionsGroup('Cluster:')
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
-    .option('--root-ca-file <file>', 'for kube-root-ca.crt (default: the CA of the kubeconfig)')
-    .option('--cluster-signing-cert-file <file>', 'PEM of who signs certificate requests')
-    .option('--cluster-signing-key-file <file>', 'its key')
-    .addOption(
-      durationOption(
-        '--cluster-signing-duration <duration>',
-        'how long certificates live at most',
-        YEAR_MS,
-      ),
-    )
+    .option('--root-ca-file <file>', 'for kube-root-ca.crt (default: the CA of the kubeconfig)');
+  const controllers = addSigningFlags(command)
     .optionsGroup('Controllers:')
     .addOption(featureGatesOption('kube-controller-manager'))
     .option('--controllers <list>', 'which ones: *, name, or -name', words, ['*'])
@@ -89,14 +90,14 @@ function described(): Command {
     .option(
       '--large-cluster-size-threshold <nodes>',
       'zones above it are large',
-      wholeNumber(0, 1e9),
+      wholeNumber(-1e9, 1e9),
       50,
     )
     .option('--unhealthy-zone-threshold <share>', 'of nodes not ready', positive, 0.55)
     .option(
       '--terminated-pod-gc-threshold <pods>',
       'ended pods kept; 0 = all',
-      wholeNumber(0, 1e9),
+      wholeNumber(-1e9, 1e9),
       12_500,
     )
     .addOption(
@@ -106,6 +107,7 @@ function described(): Command {
         YEAR_MS,
       ),
     );
+  return addTuningFlags(controllers);
 }
 
 function withAddressOptions(command: Command): Command {
@@ -114,54 +116,65 @@ function withAddressOptions(command: Command): Command {
     .option('--allocate-node-cidrs [bool]', 'give nodes blocks of --cluster-cidr', flagValue, false)
     .option('--cluster-cidr <blocks>', 'one block, or one of each family', words)
     .option('--service-cluster-ip-range <blocks>', 'of services: not given to nodes', words)
-    .option('--node-cidr-mask-size-ipv4 <bits>', 'of a block of a node', wholeNumber(1, 32), 24)
-    .option('--node-cidr-mask-size-ipv6 <bits>', 'of a block of a node', wholeNumber(1, 128), 64);
+    .option('--node-cidr-mask-size <bits>', 'of a block of a node (24, 64)', wholeNumber(0, 128))
+    .option('--node-cidr-mask-size-ipv4 <bits>', 'where there are two families', wholeNumber(0, 32))
+    .option('--node-cidr-mask-size-ipv6 <bits>', 'likewise', wholeNumber(0, 128));
 }
 
 function withRunOptions(command: Command): Command {
-  return command
-    .optionsGroup('Run:')
-    .option('--leader-elect [bool]', 'wait for the lease before doing anything', flagValue, true)
-    .option(
+  return addSecureFlags(
+    addElectionFlags(command.optionsGroup('Run:'), 'kube-controller-manager').option(
       '--metrics-address <host:port>',
       'of /metrics and /healthz; port 0 = a free one',
       '127.0.0.1:0',
-    );
+    ),
+    PORT,
+  );
 }
 
-function run(flags: Flags): Promise<number> {
+function run(flags: Flags, command: Command): Promise<number> {
+  const refusal = refusalOf(command);
+  if (refusal !== '') throw new Error(refusal);
   return serve(async () => {
     const { runControllers } = await import('@megaplane/controllers/run');
-    const warning = gatesWarning(flags.featureGates);
-    if (warning !== '') logger(flags)('warn', warning);
-    return runControllers({
-      kubeconfig: flags.kubeconfig,
-      controllers: flags.controllers,
-      nodeMonitorPeriodMs: flags.nodeMonitorPeriod,
-      nodeMonitorGracePeriodMs: flags.nodeMonitorGracePeriod,
-      nodeStartupGracePeriodMs: flags.nodeStartupGracePeriod,
-      nodeEvictionRate: flags.nodeEvictionRate,
-      secondaryNodeEvictionRate: flags.secondaryNodeEvictionRate,
-      largeClusterSizeThreshold: flags.largeClusterSizeThreshold,
-      unhealthyZoneThreshold: flags.unhealthyZoneThreshold,
-      terminatedPodGcThreshold: flags.terminatedPodGcThreshold,
-      leaderElect: flags.leaderElect ?? true,
-      ...(flags.rootCaFile === undefined ? {} : { rootCaFile: flags.rootCaFile }),
-      ...(flags.clusterSigningCertFile === undefined
-        ? {}
-        : { clusterSigningCertFile: flags.clusterSigningCertFile }),
-      ...(flags.clusterSigningKeyFile === undefined
-        ? {}
-        : { clusterSigningKeyFile: flags.clusterSigningKeyFile }),
-      clusterSigningDurationMs: flags.clusterSigningDuration,
-      legacyTokenCleanUpPeriodMs: flags.legacyServiceAccountTokenCleanUpPeriod,
-      allocateNodeCidrs: flags.allocateNodeCidrs ?? false,
-      clusterCidr: flags.clusterCidr ?? [],
-      serviceClusterIpRange: flags.serviceClusterIpRange ?? [],
-      nodeCidrMaskSizeIpv4: flags.nodeCidrMaskSizeIpv4,
-      nodeCidrMaskSizeIpv6: flags.nodeCidrMaskSizeIpv6,
-      metricsAddress: flags.metricsAddress,
-      log: logger(flags),
-    });
+    const log = logger(withKlogFlags(flags));
+    const what = 'flags without effect here';
+    const unused = foreignWarning(what, foreignFlags(command, CONTROLLER_FOREIGN));
+    for (const warning of [gatesWarning(flags.featureGates), unused]) {
+      if (warning !== '') log('warn', warning);
+    }
+    const secure = await secureAddressOf(flags, PORT);
+    return runControllers({ ...optionsOf(flags), ...tuningOf(command), secure, log });
   });
+}
+
+function optionsOf(flags: Flags): Omit<ControllersOptions, 'log'> {
+  return {
+    kubeconfig: flags.kubeconfig,
+    nodeMonitorPeriodMs: flags.nodeMonitorPeriod,
+    nodeMonitorGracePeriodMs: flags.nodeMonitorGracePeriod,
+    nodeStartupGracePeriodMs: flags.nodeStartupGracePeriod,
+    nodeEvictionRate: flags.nodeEvictionRate,
+    secondaryNodeEvictionRate: flags.secondaryNodeEvictionRate,
+    largeClusterSizeThreshold: flags.largeClusterSizeThreshold,
+    unhealthyZoneThreshold: flags.unhealthyZoneThreshold,
+    terminatedPodGcThreshold: Math.max(0, flags.terminatedPodGcThreshold),
+    leaderElect: flags.leaderElect ?? true,
+    election: electionOf(flags),
+    ...given(flags, ['rootCaFile', 'clusterCidr', 'serviceClusterIpRange', 'allocateNodeCidrs']),
+    ...given(flags, ['nodeCidrMaskSize', 'nodeCidrMaskSizeIpv4', 'nodeCidrMaskSizeIpv6']),
+    legacyTokenCleanUpPeriodMs: flags.legacyServiceAccountTokenCleanUpPeriod,
+    metricsAddress: flags.metricsAddress,
+  };
+}
+
+function electionOf(flags: ElectionFlags): NonNullable<ControllersOptions['election']> {
+  const terms = {
+    leaseDurationMs: flags.leaderElectLeaseDuration,
+    renewDeadlineMs: flags.leaderElectRenewDeadline,
+    retryPeriodMs: flags.leaderElectRetryPeriod,
+    name: flags.leaderElectResourceName,
+    namespace: flags.leaderElectResourceNamespace,
+  };
+  return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined));
 }

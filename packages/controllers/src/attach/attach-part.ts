@@ -43,11 +43,15 @@ interface Wanted {
 export interface AttachOptions extends PartOptions {
   readonly announce: Announce;
   readonly pods: PodRows;
+  /** Time alone detaches nothing. */
+  readonly neverForcesDetach?: boolean | undefined;
 }
 
 export class AttachPart {
   readonly #client: Client;
   readonly #announce: Announce;
+  /** After so long a volume of a lost node is detached. */
+  readonly #unmountMs: number;
   readonly #workers: Workers<string>;
   readonly #nodes: ObjectCache;
   readonly #claims: ObjectCache;
@@ -59,7 +63,9 @@ export class AttachPart {
   /** Nodes that wait for a volume that another one has; told of it where true. */
   readonly #waiting: Map<string, Map<string, boolean>> = new Map();
 
-  constructor({ client, informers, pods, announce, onError }: AttachOptions) {
+  constructor(options: AttachOptions) {
+    const { client, informers, pods, announce, onError } = options;
+    this.#unmountMs = options.neverForcesDetach === true ? Infinity : UNMOUNT_MS;
     this.#client = client;
     this.#announce = announce;
     const queue = informers.queues.queue('pvcs');
@@ -294,12 +300,12 @@ export class AttachPart {
     const node = this.#nodes.get(one.node);
     const ready = findCondition(listAt(node, 'status', 'conditions'), 'Ready');
     const isHealthy = stringAt(ready, 'status') === 'True';
-    const isExpired = nowMs - one.unwantedMs >= UNMOUNT_MS;
+    const isExpired = nowMs - one.unwantedMs >= this.#unmountMs;
     const isOut = listAt(node, 'spec', 'taints').some(
       (taint) => stringAt(taint, 'key') === TAINT_OUT_OF_SERVICE,
     );
     if (one.isInUse && !isOut && (isHealthy || !isExpired)) {
-      return isHealthy ? Infinity : one.unwantedMs + UNMOUNT_MS - nowMs;
+      return isHealthy ? Infinity : one.unwantedMs + this.#unmountMs - nowMs;
     }
     const isSafe = isOut || isExpired || (await this.#isUnmounted(one));
     one.isReported = false;

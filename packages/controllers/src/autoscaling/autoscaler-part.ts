@@ -11,13 +11,13 @@ import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { Workers, type WorkResult } from '../workers.ts';
+import { AUTOSCALER_RULES, type AutoscalerRules } from './autoscaler-rules.ts';
 import { Conditions } from './autoscaler-conditions.ts';
 import { MetricsSource } from './metrics-source.ts';
 import { proposalOf, type Proposal } from './proposals.ts';
 import { decide, newHistory, remember, type ScalingHistory } from './scaling-rules.ts';
 
 const WORKERS = 5;
-const SYNC_MS = 15_000;
 /** Upstream's retries of a conflict. */
 const CONFLICTS_MAX = 5;
 const CONFLICT_MS = 10;
@@ -26,6 +26,7 @@ const PATH = '/apis/autoscaling/v2/horizontalpodautoscalers';
 export interface AutoscalerPartOptions extends PartOptions {
   readonly announce: Announce;
   readonly now: () => string;
+  readonly rules?: AutoscalerRules | undefined;
 }
 
 /** One look at one autoscaler. */
@@ -34,6 +35,7 @@ interface Look {
   readonly autoscaler: JsonObject;
   readonly namespace: string;
   readonly conditions: Conditions;
+  readonly rules: AutoscalerRules;
   readonly nowMs: number;
   current: number;
   desired: number;
@@ -50,6 +52,7 @@ interface Asked {
 
 export class AutoscalerPart {
   readonly #options: AutoscalerPartOptions;
+  readonly #rules: AutoscalerRules;
   readonly #source: MetricsSource;
   readonly #workers: Workers<string>;
   readonly #autoscalers: ObjectCache;
@@ -60,10 +63,11 @@ export class AutoscalerPart {
   constructor(options: AutoscalerPartOptions) {
     this.#options = options;
     const { client, informers, onError } = options;
+    this.#rules = options.rules ?? AUTOSCALER_RULES;
     this.#source = new MetricsSource(client);
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('horizontalpodautoscaler'),
@@ -74,7 +78,7 @@ export class AutoscalerPart {
         this.#selectors.delete(key);
       } else if (!equals(objectAt(after, 'spec'), objectAt(before, 'spec'))) {
         // As upstream: what is new or changed waits as long as what was looked at.
-        this.#workers.addAfter(key, SYNC_MS);
+        this.#workers.addAfter(key, this.#rules.syncMs);
       }
     });
   }
@@ -97,6 +101,7 @@ export class AutoscalerPart {
       autoscaler,
       namespace: stringAt(autoscaler, 'metadata', 'namespace'),
       conditions: new Conditions(listAt(autoscaler, 'status', 'conditions'), this.#options.now()),
+      rules: this.#rules,
       nowMs,
       current: numberAt(autoscaler, 'status', 'currentReplicas'),
       desired: numberAt(autoscaler, 'status', 'desiredReplicas'),
@@ -106,7 +111,7 @@ export class AutoscalerPart {
     await this.#look(look);
     await this.#write(look);
     // A refused write waits for the next look too: sooner would not change what it says.
-    return { againMs: SYNC_MS };
+    return { againMs: this.#rules.syncMs };
   }
 
   async #look(look: Look): Promise<void> {
@@ -157,7 +162,7 @@ export class AutoscalerPart {
     if (asked === undefined) return undefined;
     const history = this.#histories.get(look.key) ?? newHistory(current, look.nowMs);
     const wish = { current, desired: asked.replicas, min, max };
-    const { replicas, able, limited } = decide(autoscaler, wish, history, look.nowMs);
+    const { replicas, able, limited } = decide(autoscaler, wish, history, look.rules, look.nowMs);
     conditions.set('AbleToScale', true, ...able);
     conditions.set('ScalingLimited', ...limited);
     let reason = '';

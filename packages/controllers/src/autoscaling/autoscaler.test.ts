@@ -5,6 +5,8 @@ import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { ControllersOptions } from '../options.ts';
+import { AUTOSCALER_RULES } from './autoscaler-rules.ts';
 import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
 
@@ -136,9 +138,13 @@ function unserved(text: string): ClientResponse {
   return { ok: false, code: 404, status: statusOf(404, bytes, 0, bytes.length) };
 }
 
-async function started(more: JsonObject = {}, api = new ScaledApi()): Promise<ScaledApi> {
+async function started(
+  more: JsonObject = {},
+  api = new ScaledApi(),
+  flags: Partial<ControllersOptions> = {},
+): Promise<ScaledApi> {
   await api.follow();
-  startManager(api, ['horizontal-pod-autoscaler-controller']);
+  startManager(api, ['horizontal-pod-autoscaler-controller'], flags);
   await api.advance(100);
   await make(api, 'web', more);
   await api.advance(SYNC_MS - 1_000);
@@ -213,6 +219,17 @@ test('a size within the tolerance is kept, and a smaller one waits for the windo
   await pass(api, 15);
   assert.equal(api.replicas, 2);
   assert(api.events.includes('SuccessfulRescale: New size: 2; reason: All metrics below target'));
+});
+
+test('tolerance and window are those of the flags', async () => {
+  const autoscaler = { ...AUTOSCALER_RULES, tolerance: 0.02, downscaleWindowMs: 60_000 };
+  const api = await started({}, new ScaledApi(), { autoscaler });
+  await pass(api, 4);
+  api.use = '45m';
+  await pass(api, 3);
+  assert.equal(api.replicas, 10, 'a minute is not over');
+  await pass(api, 2);
+  assert.equal(api.replicas, 9, '45 % is within a tenth of 50 %, and not within a fiftieth');
 });
 
 test('a behaviour bounds the speed in both directions', async () => {

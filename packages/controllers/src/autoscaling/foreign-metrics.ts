@@ -72,8 +72,16 @@ async function podsProposal({ source, given, own, ...asked }: Asked): Promise<Pr
   const pods = await source.pods(namespace, given.selector);
   if (!pods.ok) return fail(pods.text);
   const target = { average: milliValueOf(stringAt(own, 'target', 'averageValue')) };
-  const tolerance = toleranceOf(given.autoscaler);
-  const question = { resource: '', container: '', current, tolerance, target, nowMs };
+  const tolerance = toleranceOf(given.autoscaler, given.rules.tolerance);
+  const question = {
+    resource: '',
+    container: '',
+    current,
+    tolerance,
+    rules: given.rules,
+    target,
+    nowMs,
+  };
   const counted = countReplicas(question, pods.value, uses);
   if (!counted.ok) return fail(counted.text);
   const shown = { averageValue: millisText(counted.average) };
@@ -219,7 +227,7 @@ type Sized =
 /** The size for a use of all pods together. */
 async function sizeFor({ source, given }: Asked, use: number, goal: Goal): Promise<Sized> {
   const { current, running } = given;
-  const tolerance = toleranceOf(given.autoscaler);
+  const tolerance = toleranceOf(given.autoscaler, given.rules.tolerance);
   if (goal.isAverage) {
     const ratio = use / (goal.value * running);
     const replicas = isWithin(tolerance, ratio) ? running : bounded(use / goal.value);

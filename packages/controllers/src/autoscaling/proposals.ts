@@ -2,6 +2,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { Quantity } from '@megaplane/machinery/quantity';
+import type { AutoscalerRules } from './autoscaler-rules.ts';
 import { foreignProposal, isForeign } from './foreign-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { countReplicas, targetOf, usesOf } from './replica-count.ts';
@@ -25,6 +26,7 @@ export interface Given {
   readonly current: number;
   /** Replicas that the target says it has. */
   readonly running: number;
+  readonly rules: AutoscalerRules;
   readonly nowMs: number;
 }
 
@@ -68,9 +70,9 @@ async function resourceProposal(
   const uses = usesOf(metrics.value, resource, container);
   const pods = await source.pods(given.namespace, given.selector);
   if (!pods.ok) return fail(`${prefix}: ${pods.text}`);
-  const tolerance = toleranceOf(given.autoscaler);
+  const tolerance = toleranceOf(given.autoscaler, given.rules.tolerance);
   const { current, nowMs } = given;
-  const question = { resource, container, current, tolerance, target, nowMs };
+  const question = { resource, container, current, tolerance, rules: given.rules, target, nowMs };
   const counted = countReplicas(question, pods.value, uses);
   if (!counted.ok) return fail(`${prefix}: ${counted.text}`);
   const averageValue = averageText(resource, counted.average);

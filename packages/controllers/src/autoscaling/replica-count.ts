@@ -6,12 +6,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import { milliValueOf } from '@megaplane/machinery/quantity';
 import { parseDuration, parseTime } from '@megaplane/machinery/times';
+import type { AutoscalerRules } from './autoscaler-rules.ts';
 import { isWithin, type Tolerance } from './scaling-rules.ts';
-
-/** Use of processors in this time after the start of a pod that is not ready is not counted. */
-export const CPU_INITIALIZATION_MS = 300_000;
-/** A pod that was never ready for so long after its start has not become ready yet. */
-export const INITIAL_READINESS_MS = 30_000;
 
 /** What the metrics API says of one pod; `value` in thousandths. */
 export interface PodUse {
@@ -26,6 +22,7 @@ export interface Question {
   readonly container: string;
   readonly current: number;
   readonly tolerance: Tolerance;
+  readonly rules: AutoscalerRules;
   /** Percent of the request, or thousandths per pod. */
   readonly target: { readonly utilization: number } | { readonly average: number };
   readonly nowMs: number;
@@ -103,7 +100,7 @@ function full(question: Question, requests: ReadonlyMap<string, number>, name: s
 }
 
 function groupPods(
-  { resource, nowMs }: Question,
+  { resource, rules, nowMs }: Question,
   pods: readonly JsonObject[],
   use: ReadonlyMap<string, PodUse>,
 ): Groups {
@@ -117,13 +114,18 @@ function groupPods(
       ignored.add(name);
     } else if (phase === 'Pending') groups.unready.add(name);
     else if (metric === undefined) groups.missing.add(name);
-    else if (resource === 'cpu' && isUnready(pod, metric, nowMs)) groups.unready.add(name);
+    else if (resource === 'cpu' && isUnready(pod, metric, rules, nowMs)) groups.unready.add(name);
     else groups.ready++;
   }
   return { ...groups, ignored };
 }
 
-function isUnready(pod: JsonObject, metric: PodUse, nowMs: number): boolean {
+function isUnready(
+  pod: JsonObject,
+  metric: PodUse,
+  rules: AutoscalerRules,
+  nowMs: number,
+): boolean {
   const condition = listAt(pod, 'status', 'conditions').find(
     (one) => stringAt(one, 'type') === 'Ready',
   );
@@ -131,10 +133,10 @@ function isUnready(pod: JsonObject, metric: PodUse, nowMs: number): boolean {
   if (condition === undefined || startMs === undefined) return true;
   const isFalse = stringAt(condition, 'status') === 'False';
   const changedMs = timeMs(stringAt(condition, 'lastTransitionTime')) ?? 0;
-  if (startMs + CPU_INITIALIZATION_MS > nowMs) {
+  if (startMs + rules.cpuInitializationMs > nowMs) {
     return isFalse || metric.atMs < changedMs + metric.windowMs;
   }
-  return isFalse && startMs + INITIAL_READINESS_MS > changedMs;
+  return isFalse && startMs + rules.initialReadinessMs > changedMs;
 }
 
 function timeMs(text: string): number | undefined {

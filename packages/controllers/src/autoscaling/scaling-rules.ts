@@ -5,11 +5,7 @@
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-
-/** Without `behavior`, the largest size asked for in this time is kept. */
-export const DOWNSCALE_WINDOW_MS = 300_000;
-const WINDOW_SECONDS_DOWN = 300;
-const TOLERANCE = 0.1;
+import type { AutoscalerRules } from './autoscaler-rules.ts';
 
 /** How far from 1 the ratio of use to target may be before anything changes. */
 export interface Tolerance {
@@ -97,11 +93,11 @@ const POLICIES_UP: readonly Policy[] = [
 ];
 const POLICIES_DOWN: readonly Policy[] = [{ isPercent: true, value: 100, periodMs: 15_000 }];
 
-export function toleranceOf(autoscaler: JsonObject): Tolerance {
+export function toleranceOf(autoscaler: JsonObject, usual: number): Tolerance {
   const of = (direction: string): number => {
     const given = valueAt(autoscaler, 'spec', 'behavior', direction, 'tolerance');
     const parsed = typeof given === 'string' ? Number(given.replace(/m$/, 'e-3')) : Number.NaN;
-    return Number.isFinite(parsed) ? parsed : TOLERANCE;
+    return Number.isFinite(parsed) ? parsed : usual;
   };
   return { up: of('scaleUp'), down: of('scaleDown') };
 }
@@ -115,12 +111,13 @@ export function decide(
   autoscaler: JsonObject,
   wish: Wish,
   history: ScalingHistory,
+  { downscaleWindowMs }: AutoscalerRules,
   nowMs: number,
 ): Decided {
   const behavior = objectAt(autoscaler, 'spec', 'behavior');
-  if (behavior === undefined) return decidePlainly(wish, history, nowMs);
+  if (behavior === undefined) return decidePlainly(wish, history, nowMs - downscaleWindowMs, nowMs);
   const up = directionOf(behavior, 'scaleUp', 0, POLICIES_UP);
-  const down = directionOf(behavior, 'scaleDown', WINDOW_SECONDS_DOWN, POLICIES_DOWN);
+  const down = directionOf(behavior, 'scaleDown', downscaleWindowMs / 1000, POLICIES_DOWN);
   const stable = stabilize(wish, history, [up, down], nowMs);
   const steadied = wish.desired >= wish.current ? STABLE_UP : STABLE_DOWN;
   const able = stable === wish.desired ? READY : steadied;
@@ -148,8 +145,7 @@ function directionOf(
   };
 }
 
-function decidePlainly(wish: Wish, history: ScalingHistory, nowMs: number): Decided {
-  const since = nowMs - DOWNSCALE_WINDOW_MS;
+function decidePlainly(wish: Wish, history: ScalingHistory, since: number, nowMs: number): Decided {
   const recent = history.recommendations.filter((one) => one.atMs >= since);
   const stable = Math.max(wish.desired, ...recent.map((one) => one.replicas));
   history.recommendations = [...recent, { replicas: wish.desired, atMs: nowMs }];

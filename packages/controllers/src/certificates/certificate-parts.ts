@@ -10,7 +10,7 @@ import type { PartOptions } from '../part-options.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { parseRequest, type CertificateRequest } from '@megaplane/machinery/certificate-request';
-import { clientObjection, KUBELET_CLIENT, objection, SIGNERS } from './signers.ts';
+import { clientObjection, KUBELET_CLIENT, objection } from './signers.ts';
 import { lifeMs, signRequest, type Authority } from './signing.ts';
 
 const WORKERS = 5;
@@ -97,7 +97,8 @@ async function put(
 export class SigningPart extends RequestPart {
   constructor(
     options: CertificateOptions & {
-      readonly authority: Authority;
+      /** By the name of the signer; requests for others stay. */
+      readonly authorities: ReadonlyMap<string, Authority>;
       readonly usualLifeMs: number;
       readonly random: Random;
     },
@@ -107,7 +108,8 @@ export class SigningPart extends RequestPart {
       const isOver = stringAt(object, 'status', 'certificate') !== '';
       const isApproved = conditionOf(object, 'Approved') !== undefined;
       const isRefused = ['Denied', 'Failed'].some((one) => conditionOf(object, one) !== undefined);
-      if (isOver || !isApproved || isRefused || !SIGNERS.has(signer)) return 'done';
+      const authority = options.authorities.get(signer);
+      if (isOver || !isApproved || isRefused || authority === undefined) return 'done';
       const request = requestOf(object);
       const usages = usagesOf(object);
       const why = typeof request === 'string' ? request : objection(signer, request, usages);
@@ -125,7 +127,7 @@ export class SigningPart extends RequestPart {
           ],
         });
       }
-      const pem = signRequest(request, options.authority, {
+      const pem = signRequest(request, authority, {
         usages,
         lifeMs: lifeMs(numberAt(object, 'spec', 'expirationSeconds'), options.usualLifeMs),
         nowMs: options.client.timers.wallMs(),

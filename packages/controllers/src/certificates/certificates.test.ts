@@ -19,6 +19,7 @@ import { WorkloadApi } from '../../test/workload-api.ts';
 import { parseRequest } from '@megaplane/machinery/certificate-request';
 import { objection } from './signers.ts';
 import { lifeMs, readAuthority, signRequest } from './signing.ts';
+import { SIGNERS } from './signers.ts';
 
 const NOW_MS: number = Date.parse('2026-01-01T00:00:00Z');
 const YEAR_MS: number = 365 * 86_400_000;
@@ -142,7 +143,12 @@ async function started(): Promise<ReviewingApi> {
   const api = new ReviewingApi();
   const names = ['signing', 'approving', 'cleaner'];
   const all = names.map((one) => `certificatesigningrequest-${one}-controller`);
-  startManager(api, all, {}, { authority: AUTHORITY });
+  startManager(
+    api,
+    all,
+    {},
+    { authorities: new Map(Object.values(SIGNERS).map((one) => [one, AUTHORITY])) },
+  );
   await api.advance(100);
   return api;
 }

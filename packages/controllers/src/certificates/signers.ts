@@ -1,5 +1,6 @@
 /** Which requests each of Kubernetes' own signers signs, and what it says of those it does not. */
 import type { CertificateRequest } from '@megaplane/machinery/certificate-request';
+import type { SigningPurpose } from '../options.ts';
 
 export const KUBELET_SERVING = 'kubernetes.io/kubelet-serving';
 export const KUBELET_CLIENT = 'kubernetes.io/kube-apiserver-client-kubelet';
@@ -11,13 +12,13 @@ const NODE_PREFIX = 'system:node:';
 const ENCIPHER = 'key encipherment';
 const SIGN = 'digital signature';
 
-/** Signers that this program is; requests of others are theirs. */
-export const SIGNERS: ReadonlySet<string> = new Set([
-  KUBELET_SERVING,
-  KUBELET_CLIENT,
-  CLIENT,
-  LEGACY,
-]);
+/** Signers that this program is, by what the flags of their keys are called. */
+export const SIGNERS: Readonly<Record<Exclude<SigningPurpose, 'all'>, string>> = {
+  'kubelet-serving': KUBELET_SERVING,
+  'kubelet-client': KUBELET_CLIENT,
+  'kube-apiserver-client': CLIENT,
+  'legacy-unknown': LEGACY,
+};
 
 /** Why a signer does not sign a request; '' where it does. The texts are upstream's. */
 export function objection(

@@ -53,7 +53,13 @@ export class DeviceEvictionPart {
     const { client, informers, onError, pods } = options;
     this.#client = client;
     const queue = informers.queues.queue('device-taint-eviction-controller');
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
+    this.#workers = new Workers(
+      client.timers,
+      options.workers ?? WORKERS,
+      (key) => this.#work(key),
+      onError,
+      queue,
+    );
     pods.listen({ changed: (row, _bytes, scan) => this.#podChanged(row, scan) });
   }
 

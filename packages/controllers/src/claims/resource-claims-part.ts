@@ -54,7 +54,13 @@ export class ResourceClaimsPart {
     const { client, informers, onError, pods } = options;
     this.#client = client;
     const queue = informers.queues.queue('resource_claim');
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
+    this.#workers = new Workers(
+      client.timers,
+      options.workers ?? WORKERS,
+      (key) => this.#work(key),
+      onError,
+      queue,
+    );
     pods.listen({ changed: (row, bytes, scan) => this.#podChanged(row, bytes, scan) });
   }
 

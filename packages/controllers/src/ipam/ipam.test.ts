@@ -154,4 +154,20 @@ test('wrong flags are refused in words', () => {
   assert.match(String(told({ clusterCidr: two })), /different families/);
   const wide = { clusterCidr: ['10.0.0.0/8'], nodeCidrMaskSizeIpv4: 26 };
   assert.match(String(told(wide)), /more than 2\^16 pieces/);
+  const both = ['10.0.0.0/16', 'fd00::/56'];
+  const masks: readonly (readonly [Partial<ControllersOptions>, RegExp | number])[] = [
+    [{ clusterCidr: both, nodeCidrMaskSize: 24 }, /-mask-size is not allowed with dual-stack/],
+    [{ clusterCidr: both, nodeCidrMaskSizeIpv4: 26, nodeCidrMaskSizeIpv6: 64 }, 2],
+    [{ clusterCidr: ['10.0.0.0/16'], nodeCidrMaskSizeIpv6: 64 }, /-ipv6 .* single-stack IPv4/],
+    [{ clusterCidr: ['fd00::/56'], nodeCidrMaskSizeIpv4: 24 }, /-ipv4 .* single-stack IPv6/],
+    [{ clusterCidr: ['10.0.0.0/8'], nodeCidrMaskSize: 26 }, /more than 2\^16 pieces/],
+    [
+      { clusterCidr: ['10.0.0.0/16'], nodeCidrMaskSize: 24, nodeCidrMaskSizeIpv4: 24 },
+      /not allowed if --node-cidr-mask-size is set/,
+    ],
+  ];
+  for (const [flags, wanted] of masks) {
+    if (typeof wanted === 'number') assert.equal(told(flags), wanted);
+    else assert.match(String(told(flags)), wanted);
+  }
 });

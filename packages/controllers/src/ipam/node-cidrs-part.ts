@@ -28,17 +28,24 @@ export function poolsOf(options: ControllersOptions): readonly CidrPool[] | stri
   const texts = options.clusterCidr ?? [];
   if (texts.length === 0) return '--allocate-node-cidrs needs --cluster-cidr';
   if (texts.length > 2) return '--cluster-cidr: at most one block of each family';
-  const pools: CidrPool[] = [];
+  const blocks: Block[] = [];
   for (const text of texts) {
     const block = parseBlock(text);
     if (block === undefined) return `--cluster-cidr: "${text}" is no block of addresses`;
-    if (pools.some((one) => one.block.bits === block.bits)) {
+    if (blocks.some((one) => one.bits === block.bits)) {
       return '--cluster-cidr: two blocks must be of different families';
     }
+    blocks.push(block);
+  }
+  const wrong = wrongMasks(options, blocks);
+  if (wrong !== '') return wrong;
+  const pools: CidrPool[] = [];
+  for (const block of blocks) {
     const usual = block.bits === 32 ? NODE_MASK_4 : NODE_MASK_6;
-    const own = block.bits === 32 ? options.nodeCidrMaskSizeIpv4 : options.nodeCidrMaskSizeIpv6;
+    const ofFamily =
+      block.bits === 32 ? options.nodeCidrMaskSizeIpv4 : options.nodeCidrMaskSizeIpv6;
     try {
-      pools.push(new CidrPool(block, own ?? usual));
+      pools.push(new CidrPool(block, ofFamily || options.nodeCidrMaskSize || usual));
     } catch (error) {
       return `--cluster-cidr: ${(error as Error).message}`;
     }
@@ -49,6 +56,31 @@ export function poolsOf(options: ControllersOptions): readonly CidrPool[] | stri
     for (const pool of pools) pool.occupy(block);
   }
   return pools;
+}
+
+/** What upstream says of masks that are not for these families; '' for nothing. */
+function wrongMasks(options: ControllersOptions, blocks: readonly Block[]): string {
+  const { nodeCidrMaskSize, nodeCidrMaskSizeIpv4, nodeCidrMaskSizeIpv6 } = options;
+  const [own, own4, own6] = [nodeCidrMaskSize, nodeCidrMaskSizeIpv4, nodeCidrMaskSizeIpv6].map(
+    (size) => (size ?? 0) > 0,
+  );
+  const [first] = blocks;
+  if (own === true && blocks.length > 1) {
+    return 'usage of --node-cidr-mask-size is not allowed with dual-stack clusters';
+  }
+  if (own === true && (own4 === true || own6 === true)) {
+    return (
+      'usage of --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6 is not allowed if ' +
+      '--node-cidr-mask-size is set. For dual-stack clusters please unset it and use IPFamily ' +
+      'specific flags'
+    );
+  }
+  if (blocks.length !== 1 || first === undefined) return '';
+  const of = (flag: 4 | 6, only: 4 | 6): string =>
+    `usage of --node-cidr-mask-size-ipv${flag} is not allowed for a single-stack ` +
+    `IPv${only} cluster`;
+  if (first.bits === 32) return own6 === true ? of(6, 4) : '';
+  return own4 === true ? of(4, 6) : '';
 }
 
 export class NodeCidrsPart {

@@ -18,7 +18,7 @@ const NOT_COPIED = [
   'endpoints.kubernetes.io/last-change-trigger-time',
   'kubectl.kubernetes.io/last-applied-configuration',
 ];
-/** Addresses of one subset that are copied. */
+/** Addresses of one subset that are copied, unless a flag says otherwise. */
 export const SUBSET_ADDRESSES_MAX = 1_000;
 const PREFIX_CHARACTERS_MAX = 57;
 
@@ -47,8 +47,12 @@ interface Group {
   readonly endpoints: Map<string, JsonObject>;
 }
 
-export function planMirror(endpoints: JsonObject, existing: readonly JsonObject[]): MirrorPlan {
-  const { groups, invalid, skipped } = groupsOf(endpoints);
+export function planMirror(
+  endpoints: JsonObject,
+  existing: readonly JsonObject[],
+  addressesMax: number = SUBSET_ADDRESSES_MAX,
+): MirrorPlan {
+  const { groups, invalid, skipped } = groupsOf(endpoints, addressesMax);
   const left = new Set(existing);
   const update: JsonObject[] = [];
   const unmet: Group[] = [];
@@ -74,7 +78,10 @@ export function planMirror(endpoints: JsonObject, existing: readonly JsonObject[
   return { create, update, remove: [...left], invalid, skipped };
 }
 
-function groupsOf(endpoints: JsonObject): {
+function groupsOf(
+  endpoints: JsonObject,
+  addressesMax: number,
+): {
   readonly groups: Group[];
   readonly invalid: number;
   readonly skipped: number;
@@ -87,7 +94,7 @@ function groupsOf(endpoints: JsonObject): {
     let added = 0;
     for (const { address, isReady } of subset.addresses) {
       const family = isIP(stringAt(address, 'ip'));
-      if (added >= SUBSET_ADDRESSES_MAX) break;
+      if (added >= addressesMax) break;
       if (family === 0) {
         invalid++;
         continue;

@@ -27,6 +27,7 @@ const never = (): boolean => false;
 
 export interface MirroringOptions extends PartOptions {
   readonly announce: Announce;
+  readonly addressesMax?: number | undefined;
 }
 
 export class MirroringPart {
@@ -37,13 +38,15 @@ export class MirroringPart {
   readonly #slices: ObjectCache;
   readonly #ofService: Map<string, Set<string>> = new Map();
   readonly #writes = new Expectations();
+  readonly #addressesMax: number;
 
   constructor(options: MirroringOptions) {
     this.#options = options;
+    this.#addressesMax = options.addressesMax ?? SUBSET_ADDRESSES_MAX;
     const { client, informers, onError } = options;
     this.#workers = new Workers(
       client.timers,
-      WORKERS,
+      options.workers ?? WORKERS,
       (key) => this.#work(key),
       onError,
       informers.queues.queue('endpoint_slice_mirroring'),
@@ -97,7 +100,7 @@ export class MirroringPart {
       isMirrored(endpoints) &&
       objectAt(service, 'spec', 'selector') === undefined;
     const plan = isWanted
-      ? planMirror(endpoints, slices)
+      ? planMirror(endpoints, slices, this.#addressesMax)
       : { create: [], update: [], remove: slices, invalid: 0, skipped: 0 };
     const isDone = await this.#carryOut(key, plan);
     if (isWanted) this.#tell(endpoints, plan);
@@ -148,7 +151,7 @@ export class MirroringPart {
     if (skipped > invalid) {
       tell(
         'TooManyAddressesToMirror',
-        `A max of ${SUBSET_ADDRESSES_MAX} addresses can be mirrored to EndpointSlices per ` +
+        `A max of ${this.#addressesMax} addresses can be mirrored to EndpointSlices per ` +
           `Endpoints subset. ${skipped} addresses were skipped`,
       );
     }

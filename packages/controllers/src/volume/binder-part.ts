@@ -32,6 +32,8 @@ const never = (): boolean => false;
 export interface BinderPartOptions extends PartOptions {
   readonly pods: PodRows;
   readonly announce: Announce;
+  /** How often claims that wait are looked at again; default 15 s. */
+  readonly resyncMs?: number | undefined;
 }
 
 export class BinderPart {
@@ -54,9 +56,11 @@ export class BinderPart {
     { readonly reason: string; readonly revision: string; readonly atMs: number }
   > = new Map();
   readonly #users: ClaimUsers;
+  readonly #resyncMs: number;
   #cancelOffer: () => void = () => {};
 
-  constructor({ client, informers, pods, announce, onError }: BinderPartOptions) {
+  constructor({ client, informers, pods, announce, onError, resyncMs }: BinderPartOptions) {
+    this.#resyncMs = resyncMs ?? RESYNC_MS;
     this.#client = client;
     this.#announce = announce;
     this.#users = new ClaimUsers(pods);
@@ -133,7 +137,7 @@ export class BinderPart {
     this.#offered.add(className);
     if (isArmed) return;
     // Looking at all who wait costs as much as there are: the more, the more rarely.
-    const delayMs = Math.min(RESYNC_MS, Math.max(OFFER_MS, waiting));
+    const delayMs = Math.min(this.#resyncMs, Math.max(OFFER_MS, waiting));
     this.#cancelOffer = this.#client.timers.after(delayMs, () => {
       const classes = [...this.#offered];
       this.#offered.clear();
@@ -170,7 +174,7 @@ export class BinderPart {
       if (result === 'retry') return 'retry';
       if (result === 'again') again = true;
     }
-    return again ? { againMs: RESYNC_MS } : 'done';
+    return again ? { againMs: this.#resyncMs } : 'done';
   }
 
   /** What one piece of work sees: the caches, and over them what it wrote itself. */
@@ -208,7 +212,7 @@ export class BinderPart {
         const told = this.#told.get(key);
         const revision = stringAt(claim, 'metadata', 'resourceVersion');
         const isSame = told?.reason === reason && told.revision === revision;
-        if (isSame && nowMs - told.atMs < RESYNC_MS) return;
+        if (isSame && nowMs - told.atMs < this.#resyncMs) return;
         this.#told.set(key, { reason, revision, atMs: nowMs });
         this.#tell(claim, type, reason, message);
       },

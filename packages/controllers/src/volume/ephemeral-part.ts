@@ -29,11 +29,17 @@ export class EphemeralPart {
   readonly #claims: ObjectCache;
   readonly #announce: Announce;
 
-  constructor({ client, informers, pods, announce, onError }: EphemeralOptions) {
+  constructor({ client, informers, pods, announce, onError, workers }: EphemeralOptions) {
     this.#client = client;
     this.#announce = announce;
     const queue = informers.queues.queue('ephemeral_volume');
-    this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
+    this.#workers = new Workers(
+      client.timers,
+      workers ?? WORKERS,
+      (key) => this.#work(key),
+      onError,
+      queue,
+    );
     this.#claims = new ObjectCache(informers, CLAIMS, (_key, after, before) => {
       // A claim that goes while its pod is there is made again.
       const owner = listAt(before, 'metadata', 'ownerReferences').find(
