@@ -141,6 +141,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const metrics = new Metrics();
   const access = new AccessMetrics();
   metrics.addSource((lines) => access.print(lines));
+  metrics.addSource((lines) => options.storage.print?.(lines));
   metrics.addSource((lines) => remotes.print(lines));
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once

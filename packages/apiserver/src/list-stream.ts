@@ -52,6 +52,7 @@ export class RowStream implements Pullable {
   /** Of the watch that begins with ADDED frames; null: these are items of a list. */
   readonly #counts: WatchCounts | null;
   #sent = 0;
+  #seen = 0;
 
   constructor(
     source: RowSource,
@@ -68,6 +69,11 @@ export class RowStream implements Pullable {
     this.#filter = filter;
     this.#encoder = encoder;
     this.#counts = counts;
+  }
+
+  /** Objects looked at so far. */
+  get seen(): number {
+    return this.#seen;
   }
 
   /** Objects handed over so far. */
@@ -109,6 +115,7 @@ export class RowStream implements Pullable {
       this.#next = keyAfter(row.key.subarray(row.keyStart, row.keyEnd));
       return false;
     });
+    this.#seen += rows;
     if (sink.length > 0) outlet.write(sink.bytes, 0, sink.length);
     if (outcome !== 'stopped') return outcome;
     return isFull ? 'full' : 'yield';

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ClientRequests } from './admission/client-requests.ts';
 import { createApiServer } from './assembly.ts';
+import { EtcdRequests } from './etcd/etcd-requests.ts';
 import { ExchangeModel } from './exchange-model.sim.ts';
 import { StorageModel } from './storage-model.sim.ts';
 
@@ -13,8 +15,13 @@ function server() {
     deferPiece: () => undefined,
   };
   const api = createApiServer({ storage: new StorageModel(), edge, address: '' });
-  return (path: string, method = 'GET', headers: Record<string, string> = {}): ExchangeModel => {
-    const body = method === 'GET' ? undefined : { apiVersion: 'v1', kind: 'ConfigMap' };
+  return (
+    path: string,
+    method = 'GET',
+    headers: Record<string, string> = {},
+    sent: object = { apiVersion: 'v1', kind: 'ConfigMap' },
+  ): ExchangeModel => {
+    const body = method === 'GET' ? undefined : sent;
     const exchange = new ExchangeModel(method, path, body, headers);
     api.handle(exchange);
     return exchange;
@@ -152,4 +159,70 @@ test('what counts as a request is what reaches one of upstream’s routes', () =
   for (const [, name = ''] of text.matchAll(/^# TYPE (\S+)/gm)) {
     assert(text.includes(`# HELP ${name} `), name);
   }
+});
+
+test('lists are counted with what they looked at and what they showed', () => {
+  const ask = server();
+  const make = (name: string): void => {
+    ask('/apis/node.k8s.io/v1/runtimeclasses', 'POST', {}, { metadata: { name }, handler: 'h' });
+  };
+  for (const name of ['a', 'b', 'c']) make(name);
+  const list = '/apis/node.k8s.io/v1/runtimeclasses';
+  ask(list);
+  ask(`${list}?fieldSelector=metadata.name!=a`);
+  ask(`${list}?limit=2`);
+  const { text } = ask('/metrics');
+  const own = 'group="node.k8s.io"';
+  const labels = `${own},index="",resource="runtimeclasses"`;
+  assert(text.includes(`apiserver_cache_list_total{${labels}} 3\n`));
+  assert(text.includes(`apiserver_cache_list_fetched_objects_total{${labels}} 8\n`));
+  const returned = `apiserver_cache_list_returned_objects_total{${own},resource="runtimeclasses"}`;
+  assert(text.includes(`${returned} 7\n`));
+});
+
+test('requests to etcd are counted by what they do to which resource', () => {
+  const requests = new EtcdRequests();
+  const count = (key: string, isDone = true): void =>
+    requests.count('update', Buffer.from(key), 30, isDone);
+  count('/registry/pods/a.b/c');
+  count('/registry/pods/d/e', false);
+  count('/registry/services/specs/a/b');
+  count('/registry/apiregistration.k8s.io/apiservices/v1.');
+  count('/registry/things.example.com/made/a/b');
+  count('nonsense');
+  const lines: string[] = [];
+  requests.print(lines);
+  const text = lines.join('\n');
+  const has = (
+    group: string,
+    resource: string,
+    value: number,
+    name = 'etcd_requests_total',
+  ): void => {
+    const line = `${name}{group="${group}",operation="update",resource="${resource}"} ${value}`;
+    assert(lines.includes(line), `${line}\n${text}`);
+  };
+  has('', 'pods', 2);
+  has('', 'pods', 1, 'etcd_request_errors_total');
+  has('', 'pods', 0.06, 'etcd_request_duration_seconds_sum');
+  has('', 'services', 1);
+  has('apiregistration.k8s.io', 'apiservices', 1);
+  has('', '/registry/things.example.com/made/', 1);
+  assert.match(
+    text,
+    /duration_seconds_bucket\{.*resource="pods",le="0.025"\} 0\n.*le="0.05"\} 2\n/,
+  );
+});
+
+test('calls of webhooks are counted by host and code', () => {
+  const requests = new ClientRequests();
+  const body = Buffer.alloc(0);
+  requests.count('h:1', { ok: true, status: 200, contentType: '', body }, 300);
+  requests.count('h:1', { ok: false, why: 'EOF' }, 1);
+  const lines: string[] = [];
+  requests.print(lines);
+  assert(lines.includes('rest_client_requests_total{code="200",host="h:1",method="POST"} 1'));
+  assert(lines.includes('rest_client_requests_total{code="<error>",host="h:1",method="POST"} 1'));
+  const bucket = 'rest_client_request_duration_seconds_bucket{host="h:1",verb="POST",le="0.25"} 1';
+  assert(lines.includes(bucket), lines.join('\n'));
 });

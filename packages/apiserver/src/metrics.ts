@@ -265,6 +265,7 @@ export class Metrics {
     renderStorage(world, lines);
     renderShards(world, lines);
     renderWatches(world, lines);
+    world.lists.print(lines);
     printFamily(lines, 'kubernetes_build_info');
     lines.push(BUILD);
     for (const source of this.#sources) source(lines);

@@ -61,6 +61,9 @@ export function sendCurrent(world: World, call: Call, served: Served, code: numb
   call.sendFrom(code, encoder.value.contentType, sink);
 }
 
+/** Upstream's name of the index of pods by node. */
+const NODE_INDEX = 'f:spec.nodeName';
+
 /** One list, decided: what is shown, of which revision, and how. */
 interface ListPlan {
   readonly call: Call;
@@ -199,7 +202,12 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   // a snapshot of the newest state is read at its revision, so that later turns show the same
   const { source, revision } = plan;
   const rows = (): RowStream => new RowStream(source, range, revision, filter, encoder, null);
-  const sending: Sending = { exchange, body, encoder, rows, stream: rows(), isPlanned: false };
+  const stream = rows();
+  const isByNode = source !== world.storage && filter.nodeName !== null;
+  const count = (): void => {
+    world.lists.count(plan.served.prefix, isByNode ? NODE_INDEX : '', stream.seen, stream.sent);
+  };
+  const sending: Sending = { exchange, body, encoder, rows, stream, count, isPlanned: false };
   exchange.onWritable = () => planList(world, sending);
   pumpList(world, sending);
 }
@@ -221,6 +229,8 @@ interface Sending {
   readonly encoder: Encoder;
   /** The rows from their beginning, for lists that are read twice. */
   readonly rows: () => RowStream;
+  /** Tells that all was sent. */
+  readonly count: () => void;
   stream: Pullable;
   isPlanned: boolean;
 }
@@ -258,6 +268,7 @@ function pumpList(world: World, sending: Sending): void {
         pumpList(world, sending);
         return;
       }
+      sending.count();
       encoder.closeList(sink);
       body.write(sink.bytes, 0, sink.length);
       body.end();

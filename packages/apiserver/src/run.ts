@@ -270,6 +270,7 @@ async function makeServer(
   });
   server.parts.metrics.addSource((lines) => {
     for (const webhook of authorizers) webhook.print(lines);
+    webhooks.requests.print(lines);
   });
   audit?.addTo(server.parts.metrics);
   return { server, audit, webhooks };

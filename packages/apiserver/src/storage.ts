@@ -165,6 +165,9 @@ export interface Storage {
    */
   homeOf?(prefix: string): Storage;
 
+  /** Appends what it counts in Prometheus' text format; absent where that is nothing. */
+  print?(lines: string[]): void;
+
   /** Calls `listener` whenever `publishedRevision` has grown. */
   onPublish(listener: () => void): void;
 

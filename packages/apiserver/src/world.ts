@@ -13,6 +13,7 @@ import { rangeOf } from './served.ts';
 import { Kinds } from './custom/kind-registry.ts';
 import { KeptEncodings, type KeptSpace } from './kept-encodings.ts';
 import type { Relay } from './proxy/target.ts';
+import { ListCounts } from './watch/list-counts.ts';
 import { WatchHub } from './watch-hub.ts';
 
 /** How long a read waits for a revision that does not exist yet (upstream's 3 s). */
@@ -78,6 +79,8 @@ export class World {
   /** One budget for this world and all views of it; each has spaces of its own. */
   #encodings = new KeptEncodings();
   readonly #spaces = new Map<string, KeptSpace | null>();
+  /** What lists were answered, here and elsewhere. */
+  lists: ListCounts = new ListCounts();
   #waiters: Waiter[] = [];
   #unpublished: { readonly revision: number; readonly done: () => void }[] = [];
   /** Of resources that are kept elsewhere, by prefix: the same world on another storage. */
@@ -150,6 +153,7 @@ export class World {
     if (view?.storage !== home) {
       this.#elsewhere.set(place, (view = new World(home, this.edge, this.kinds)));
       view.#encodings = this.#encodings;
+      view.lists = this.lists;
     }
     view.services = this.services;
     return view;

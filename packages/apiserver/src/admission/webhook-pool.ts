@@ -14,6 +14,7 @@ import { connect, type ConnectTls } from '@megaplane/wire/connect';
 import type { FieldList } from '@megaplane/wire/exchange';
 import { goWords } from '../proxy/dial-text.ts';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
+import { ClientRequests } from './client-requests.ts';
 
 /** Longer answers are refused. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
@@ -49,6 +50,7 @@ interface Origin {
 
 export class WebhookPool implements WebhookCaller {
   readonly #origins = new Map<string, Origin>();
+  readonly requests: ClientRequests = new ClientRequests();
   #calls = 0;
 
   call(target: WebhookTarget, body: Buffer, timeoutMs: number, then: Done): void {
@@ -57,11 +59,13 @@ export class WebhookPool implements WebhookCaller {
       return;
     }
     this.#calls++;
+    const sinceMs = performance.now();
     let isDone = false;
     const call = new PooledCall(ANSWER_BYTES_MAX, (response) => {
       if (isDone) return;
       isDone = true;
       this.#calls--;
+      this.requests.count(target.authority, response, performance.now() - sinceMs);
       clearTimeout(timer);
       then(response);
     });

@@ -12,6 +12,7 @@ import { isSealed } from '../encryption/value-sealer.ts';
 import { isEventKey } from '../event-leases.ts';
 import {
   emptyRow,
+  EXPECT_ABSENT,
   type NextOutcome,
   type PageOutcome,
   type Row,
@@ -21,6 +22,7 @@ import {
   type WriteDone,
   type WriteOutcome,
 } from '../storage.ts';
+import type { EtcdOperation, EtcdRequests } from './etcd-requests.ts';
 import type { Feed } from './feed.ts';
 import type { KeyMap } from './key-map.ts';
 import { LeasePool } from './lease-pool.ts';
@@ -46,6 +48,8 @@ export interface EtcdStorageParts {
   readonly encode: Encode;
   readonly isStale: (key: Buffer) => boolean;
   readonly eventTtlSeconds: number;
+  /** Counts what is asked of etcd. */
+  readonly requests: EtcdRequests;
   /** A caller's callback threw; the next ones are called all the same. */
   readonly onError: (error: unknown) => void;
   /** Ends what runs beside this storage. */
@@ -123,6 +127,10 @@ export class EtcdStorage implements Storage {
   /** Changes were missed: nobody who watches can be told all that happened. */
   lose(): void {
     for (const watch of Array.from(this.#watches)) watch.lose();
+  }
+
+  print(lines: string[]): void {
+    this.#parts.requests.print(lines);
   }
 
   onPublish(listener: () => void): void {
@@ -208,8 +216,11 @@ export class EtcdStorage implements Storage {
     lease: LeaseId | undefined,
     done: WriteDone,
   ): Promise<void> {
-    const { client, keys } = this.#parts;
+    const { client, keys, requests } = this.#parts;
+    const sinceMs = performance.now();
     const result = await client.write({ key: keys.outward(key), expected, value, lease });
+    const operation = operationOf(value, expected);
+    requests.count(operation, key, performance.now() - sinceMs, result.ok);
     if (!result.ok) {
       if (lease !== undefined && result.code === NOT_FOUND) this.#leases.drop();
       done(refusal(result.code, result.message));
@@ -255,8 +266,10 @@ export class EtcdStorage implements Storage {
   }
 
   async #refreshKey(key: Buffer, done: Fresh): Promise<void> {
-    const { client, keys } = this.#parts;
+    const { client, keys, requests } = this.#parts;
+    const sinceMs = performance.now();
     const result = await client.range({ key: keys.outward(key), keysOnly: true });
+    requests.count('get', key, performance.now() - sinceMs, result.ok);
     if (!result.ok) {
       done(result.message);
       return;
@@ -360,6 +373,11 @@ interface KeyWait {
   readonly modRevision: number;
   readonly deadlineMs: number;
   readonly done: (isReached: boolean) => void;
+}
+
+function operationOf(value: Buffer | null, expected: number): EtcdOperation {
+  if (value === null) return 'delete';
+  return expected === EXPECT_ABSENT ? 'create' : 'update';
 }
 
 const MARKER_VALUE = Buffer.from('{}');

@@ -16,6 +16,7 @@ import {
   tlsReader,
   type EtcdFlags,
 } from './etcd-options.ts';
+import { EtcdRequests } from './etcd-requests.ts';
 import { EtcdStorage } from './etcd-storage.ts';
 import { Feed } from './feed.ts';
 import { KeyMap } from './key-map.ts';
@@ -46,12 +47,13 @@ export async function openEtcd(options: EtcdOptions): Promise<Storage> {
   const overrides = parseOverrides(flags.etcdServersOverrides ?? '');
   const opened: EtcdStorage[] = [];
   try {
-    const main = await openOne(options, endpoints);
+    const requests = new EtcdRequests();
+    const main = await openOne(options, endpoints, requests);
     opened.push(main);
     if (overrides.length === 0) return main;
     const places: { prefix: Buffer; storage: Storage }[] = [];
     for (const override of overrides) {
-      const storage = await openOne(options, override.endpoints);
+      const storage = await openOne(options, override.endpoints, requests);
       opened.push(storage);
       for (const prefix of override.prefixes) {
         places.push({ prefix: Buffer.from(prefix, 'latin1'), storage });
@@ -64,7 +66,11 @@ export async function openEtcd(options: EtcdOptions): Promise<Storage> {
   }
 }
 
-async function openOne(options: EtcdOptions, endpoints: readonly Endpoint[]): Promise<EtcdStorage> {
+async function openOne(
+  options: EtcdOptions,
+  endpoints: readonly Endpoint[],
+  requests: EtcdRequests,
+): Promise<EtcdStorage> {
   const { flags, log, sealer } = options;
   const keys = new KeyMap(flags.etcdPrefix ?? '/registry');
   const values = new StoredValues(parseMedia(flags.storageMediaType));
@@ -97,6 +103,7 @@ async function openOne(options: EtcdOptions, endpoints: readonly Endpoint[]): Pr
     feed,
     replica,
     keys,
+    requests,
     encode: (key, value) => {
       const name = key.toString('latin1');
       const bytes = values.encode(name, value);

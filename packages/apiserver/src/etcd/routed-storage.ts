@@ -125,6 +125,10 @@ export class RoutedStorage implements Storage {
     return storage.watch(start, end, from, wake);
   }
 
+  print(lines: string[]): void {
+    this.#main.print?.(lines);
+  }
+
   onPublish(listener: () => void): void {
     for (const storage of this.#all) storage.onPublish(listener);
   }
