@@ -8,6 +8,7 @@ import {
   versionOf,
   type Rig,
 } from './custom/definitions.sim.ts';
+import { version3Text } from './openapi-pieces.ts';
 
 const WIDGETS_V3 = '/openapi/v3/apis/example.com/v1';
 
@@ -34,6 +35,9 @@ test('a custom resource is published in the documents of its version, and gone w
   const item = paths['/apis/example.com/v1/namespaces/{namespace}/widgets/{name}'];
   assert.ok('application/apply-patch+yaml' in (item?.patch?.requestBody.content ?? {}));
   const names = Object.keys(components.schemas);
+  assert.deepEqual(Object.keys(components), ['schemas'], 'as the builder of custom resources');
+  assert.match(answer.text, /"info":\{"title":"Kubernetes CRD Swagger","version":"v0.1.0"\}/);
+  assert.ok(!names.some((name) => name.endsWith('.WatchEvent')));
   for (const name of ['com.example.v1.Widget', 'com.example.v1.WidgetList']) {
     assert.ok(names.includes(name), name);
   }
@@ -97,9 +101,25 @@ test('version 2 has the custom resources of all groups, in both of its forms', (
   const { definitions } = JSON.parse(answer.text) as { definitions: object };
   assert.ok('com.example.v1.Widget' in definitions);
   assert.ok('io.k8s.api.core.v1.Pod' in definitions);
-  const accept = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
-  const message = rig.ask('GET', '/openapi/v2', undefined, { accept });
-  rig.settle();
-  assert.equal(message.status, 200);
-  assert.ok(message.text.includes('com.example.v1.Widget'));
+  for (const version of ['v2@v1.0', 'v2.v1.0']) {
+    const accept = `application/com.github.proto-openapi.spec.${version}+protobuf`;
+    const message = rig.ask('GET', '/openapi/v2', undefined, { accept });
+    rig.settle();
+    assert.equal(message.status, 200);
+    assert.ok(message.text.includes('com.example.v1.Widget'));
+  }
+});
+
+test('reading, making and writing the schemas of a kind are pieces of their own', () => {
+  const steps: string[] = [];
+  const part = {
+    read: () => void steps.push('read'),
+    paths: () => ({}),
+    schemas: () => {
+      steps.push('make');
+      return { Widget: {} };
+    },
+  };
+  for (const piece of version3Text(() => [part], true)) steps.push(piece);
+  assert.deepEqual(steps.slice(-6), ['read', '', 'make', '', '"Widget":{}', '}}}']);
 });

@@ -194,12 +194,14 @@ export class OpenApiDocuments {
       return name === 'v2' ? version2Text(parts) : version2Protobuf(parts);
     }
     const place = placeOf(name);
-    return version3Text(function* (): Iterable<Part> {
-      yield* builtinParts(name, VERSION_3);
-      if (place === null || isGroupServed(place.group, place.version)) return;
+    if (place === null || isGroupServed(place.group, place.version)) {
+      return version3Text(() => builtinParts(name, VERSION_3));
+    }
+    const parts = function* (): Iterable<Part> {
       yield metadataPart(VERSION_3);
       yield* customParts(kinds, place, VERSION_3);
-    });
+    };
+    return version3Text(parts, true);
   }
 }
 
@@ -211,6 +213,7 @@ class Chunks {
   bytes = 0;
 
   add(piece: string | Buffer): void {
+    if (piece.length === 0) return;
     const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
     this.#open.push(bytes);
     this.#openBytes += bytes.length;

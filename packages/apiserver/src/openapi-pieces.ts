@@ -21,6 +21,8 @@ import { MINOR_VERSION } from './release.ts';
 import type { Served } from './served.ts';
 
 const INFO: JsonObject = { title: 'Kubernetes', version: MINOR_VERSION };
+/** Documents of custom resources have a builder of their own upstream, which says so. */
+const CUSTOM_INFO: JsonObject = { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' };
 /** How clients say who they are. */
 const SCHEMES: JsonObject = {
   BearerToken: {
@@ -33,6 +35,8 @@ const SCHEMES: JsonObject = {
 
 /** What one resource, or a group of built-ins, adds to a document. */
 export interface Part {
+  /** Reads what the schemas are made of, where that is long by itself; comes before `schemas`. */
+  readonly read?: () => void;
   readonly paths: () => JsonObject;
   readonly schemas: () => JsonObject;
 }
@@ -117,15 +121,21 @@ export function* customParts(
 }
 
 function customPart(served: Served, dialect: Dialect): Part {
-  const { resource } = served;
+  const { resource, custom } = served;
+  let schema: JsonObject | null = null;
+  const read = (): JsonObject => custom?.schemas.schemaText(custom) ?? {};
   return {
+    read: () => {
+      schema = read();
+    },
     paths: () => {
       const paths: JsonObject = {};
       addPaths(paths, resource, dialect, publishedName(resource));
       return paths;
     },
     schemas: () => {
-      const all: JsonObject = { ...publishedOf(served, dialect).schemas };
+      const all: JsonObject = { ...publishedOf(served, schema ?? read(), dialect).schemas };
+      schema = null;
       for (const { group, version, kind } of resource.subresources.values()) {
         if (kind !== resource.kind) addSchemaOf(all, `${group}/${version}`, kind, dialect);
       }
@@ -134,13 +144,19 @@ function customPart(served: Served, dialect: Dialect): Part {
   };
 }
 
-function publishedOf({ resource, custom }: Served, dialect: Dialect): PublishedSchemas {
-  const schema = custom === null ? {} : custom.schemas.schemaText(custom);
+function publishedOf(
+  { resource, custom }: Served,
+  schema: JsonObject,
+  dialect: Dialect,
+): PublishedSchemas {
   const { group, version, kind, listKind } = resource;
   const publish = dialect === VERSION_3 ? openapiV3Schemas : openapiV2Schemas;
   const selectable = custom?.facts.selectable ?? [];
   return publish({ group, version, kind, listKind, selectable }, schema);
 }
+
+/** What paths of custom resources do not answer with. */
+const UNMENTIONED = /\.(?:APIResource|APIResourceList|RawExtension|WatchEvent)$/;
 
 /** The standard metadata and what it mentions. */
 export function metadataPart(dialect: Dialect): Part {
@@ -150,18 +166,19 @@ export function metadataPart(dialect: Dialect): Part {
     addSchemaOf(schemas, apiVersion, kind, dialect);
   }
   for (const name of Object.keys(schemas)) {
-    if (!name.includes('.apimachinery.pkg.')) delete schemas[name];
+    if (!name.includes('.apimachinery.pkg.') || UNMENTIONED.test(name)) delete schemas[name];
   }
   return { paths: () => ({}), schemas: () => schemas };
 }
 
-/** A document of version 3 as text. */
-export function* version3Text(parts: () => Iterable<Part>): Iterable<string> {
-  yield `{"openapi":"3.0.0","info":${JSON.stringify(INFO)},"paths":{`;
+/** A document of version 3 as text, of built-in kinds or of custom ones. */
+export function* version3Text(parts: () => Iterable<Part>, isCustom = false): Iterable<string> {
+  const info = JSON.stringify(isCustom ? CUSTOM_INFO : INFO);
+  yield `{"openapi":"3.0.0","info":${info},"paths":{`;
   yield* members(parts(), 'paths');
   yield '},"components":{"schemas":{';
   yield* members(parts(), 'schemas');
-  yield `},"securitySchemes":${JSON.stringify(SCHEMES)}}}`;
+  yield isCustom ? '}}}' : `},"securitySchemes":${JSON.stringify(SCHEMES)}}}`;
 }
 
 /** The document of version 2 as text. */
@@ -173,12 +190,19 @@ export function* version2Text(parts: () => Iterable<Part>): Iterable<string> {
   yield `},"securityDefinitions":${JSON.stringify(SCHEMES)},"security":[{"BearerToken":[]}]}`;
 }
 
-/** The members of one half of all parts; a schema that several bring is written once. */
+/**
+ * The members of one half of all parts; a schema that several bring is written once. Reading,
+ * making and writing the schemas of one kind, which may be large, are pieces of their own.
+ */
 function* members(parts: Iterable<Part>, half: 'paths' | 'schemas'): Iterable<string> {
   const written = new Set<string>();
   for (const part of parts) {
+    if (half === 'schemas') part.read?.();
+    yield '';
+    const made = Object.entries(part[half]());
+    yield '';
     let text = '';
-    for (const [name, value] of Object.entries(part[half]())) {
+    for (const [name, value] of made) {
       if (written.has(name)) continue;
       text += `${written.size === 0 ? '' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}`;
       written.add(name);
@@ -187,13 +211,19 @@ function* members(parts: Iterable<Part>, half: 'paths' | 'schemas'): Iterable<st
   }
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** The document of version 2 as a message: fields that come again are merged by its readers. */
 export function* version2Protobuf(parts: () => Iterable<Part>): Iterable<Buffer> {
   yield encodeOpenApiV2({ swagger: '2.0', info: INFO, paths: {}, definitions: {} });
   const written = new Set<string>();
-  for (const { paths, schemas } of parts()) {
+  for (const { read, paths, schemas } of parts()) {
+    read?.();
+    yield NO_BYTES;
+    const made = Object.entries(schemas());
+    yield NO_BYTES;
     const definitions: JsonObject = {};
-    for (const [name, schema] of Object.entries(schemas())) {
+    for (const [name, schema] of made) {
       if (!written.has(name)) definitions[name] = schema;
       written.add(name);
     }

@@ -58,7 +58,8 @@ function answerDocument(documents: OpenApiDocuments, call: Call, name: string): 
 
 function answerVersion2(documents: OpenApiDocuments, call: Call): void {
   const accept = call.exchange.header('accept') ?? '';
-  const isProtobuf = parseAccept(accept)[0]?.type === OPENAPI_V2_PROTOBUF;
+  const first = parseAccept(accept)[0]?.type;
+  const isProtobuf = first === OPENAPI_V2_PROTOBUF || first === OPENAPI_V2_ANSWER;
   if (isProtobuf) sendTagged(documents, call, 'v2 protobuf', OPENAPI_V2_ANSWER);
   else if (acceptsJson(call)) sendTagged(documents, call, 'v2', 'application/json');
   else call.send(406, null, null);
