@@ -8,6 +8,8 @@ import { Workers } from './workers.ts';
 
 const DELETION_WORKERS = 10;
 const DEFAULT_WORKERS = 16;
+/** nsControllerRateLimiter of upstream's namespace_controller.go. */
+const RETRY = { minMs: 5, maxMs: 60_000 };
 /** Creations that were under way when the deletion began may finish before the first round. */
 const DELETION_DELAY_MS = 100;
 
@@ -41,6 +43,7 @@ export class NamespacePart {
       },
       onError,
       informers.queues.queue('namespace'),
+      RETRY,
     );
     this.#ensured = options.defaults.map(
       (one) =>

@@ -10,7 +10,8 @@ export interface RetryDelays {
   readonly maxMs: number;
 }
 
-const RETRY: RetryDelays = { minMs: 5, maxMs: 60_000 };
+/** `DefaultTypedControllerRateLimiter` of client-go's workqueue. */
+const RETRY: RetryDelays = { minMs: 5, maxMs: 1_000_000 };
 
 export class WorkQueue<K> {
   readonly #ready: Set<K> = new Set();
