@@ -107,9 +107,6 @@ test("kubeadm's command line is taken, and what has no effect is named", async (
   const command = parsed(...KUBEADM);
   assert.equal(refusalOf(command), '');
   assert.deepEqual(foreignFlags(command, CONTROLLER_FOREIGN), [
-    'authentication-kubeconfig',
-    'authorization-kubeconfig',
-    'client-ca-file',
     'cluster-name',
     'requestheader-client-ca-file',
     'use-service-account-credentials',
@@ -121,7 +118,8 @@ test("kubeadm's command line is taken, and what has no effect is named", async (
     all: { certificateFile: '/etc/kubernetes/pki/ca.crt', keyFile: '/etc/kubernetes/pki/ca.key' },
   });
   assert.equal(tokenKeyFile, '/etc/kubernetes/pki/sa.key');
-  const secure = await secureAddressOf(command.opts<SecureFlags>(), 10_257);
+  const own = { ...command.opts<SecureFlags>(), clientCaFile: '' };
+  const secure = await secureAddressOf(own, 10_257);
   assert.deepEqual([secure?.host, secure?.port], ['127.0.0.1', 10_257]);
   assert.match(secure?.certificate ?? '', /BEGIN CERTIFICATE/);
   assert.equal(await secureAddressOf(parsed().opts<SecureFlags>(), 10_257), undefined);

@@ -18,11 +18,8 @@ import { durationOption, flagValue, wholeNumber } from './usage.ts';
 
 /** Those without effect here. */
 export const CONTROLLER_FOREIGN: readonly string[] = flagNames(`
-  allow-metric-labels allow-metric-labels-manifest authentication-kubeconfig
-  authentication-skip-lookup authentication-token-webhook-cache-ttl
-  authentication-tolerate-lookup-failure authorization-kubeconfig
-  authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl
-  cert-dir client-ca-file cloud-config cluster-name concurrent-service-syncs
+  allow-metric-labels allow-metric-labels-manifest authentication-tolerate-lookup-failure
+  cert-dir cloud-config cluster-name concurrent-service-syncs
   concurrent-validating-admission-policy-status-syncs configure-cloud-routes
   contention-profiling controller-shutdown-timeout controller-start-interval
   disable-attach-detach-reconcile-sync disable-http2-serving disabled-metrics

@@ -6,10 +6,11 @@ import { addForeignFlags, foreignFlags, foreignWarning } from './foreign-flags.t
 import { addKlogFlags, withKlogFlags } from './logging.ts';
 import { configurationOf } from './scheduler-files.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from './scheduler-flags.ts';
+import { addSecureFlags, secureAddressOf } from './secure-flags.ts';
 
 function parsed(...flags: readonly string[]): Command {
   const command = addKlogFlags(addElectionFlags(new Command('scheduler'), 'kube-scheduler'));
-  addForeignFlags(command, SCHEDULER_FOREIGN);
+  addForeignFlags(addSecureFlags(command, 10_259), SCHEDULER_FOREIGN);
   command.configureOutput({ writeErr: () => {} });
   return command.exitOverride().parse(flags, { from: 'user' });
 }
@@ -20,12 +21,12 @@ test('the flags of a manifest of kubeadm are taken, and those without effect nam
     '--authorization-kubeconfig=/etc/kubernetes/scheduler.conf',
     '--bind-address=127.0.0.1',
     '--leader-elect=true',
+    '--kube-api-qps=100',
     '--profiling=false',
   );
-  const names = ['authentication-kubeconfig', 'authorization-kubeconfig', 'bind-address'];
   const found = foreignFlags(given, SCHEDULER_FOREIGN);
-  assert.deepEqual(found, [...names, 'profiling']);
-  assert.equal(foreignWarning('unused', found.slice(2)), 'unused: --bind-address, --profiling');
+  assert.deepEqual(found, ['kube-api-qps', 'profiling']);
+  assert.equal(foreignWarning('unused', found), 'unused: --kube-api-qps, --profiling');
   assert.equal(foreignWarning('unused', []), '');
   assert.deepEqual(electionMembers(given.opts()), { leaderElect: true });
   assert.throws(() => parsed('--no-such-flag=1'));
@@ -57,4 +58,32 @@ test('the verbosity of klog is heeded', () => {
   assert.deepEqual(withKlogFlags({ ...usual, ...parsed('-v=2').opts() }), usual);
   const told = withKlogFlags({ ...usual, ...parsed('--v=5', '--logging-format=json').opts() });
   assert.deepEqual(told, { logFormat: 'json', logLevel: 'debug' });
+});
+
+test('the secure port is served where one of its flags is given', async () => {
+  const options = (...flags: readonly string[]) => secureAddressOf(parsed(...flags).opts(), 10_259);
+  assert.equal(await options(), undefined);
+  assert.equal(await options('--bind-address=127.0.0.1', '--secure-port=0'), undefined);
+  const found = await options('--authentication-kubeconfig=a.conf', '--bind-address=127.0.0.1');
+  assert.match(found?.certificate ?? '', /BEGIN CERTIFICATE/);
+  assert.deepEqual(
+    { ...found, certificate: '', key: '' },
+    {
+      certificate: '',
+      key: '',
+      port: 10_259,
+      host: '127.0.0.1',
+      clientCa: '',
+      authenticationKubeconfig: 'a.conf',
+      authorizationKubeconfig: '',
+      looksUp: true,
+      openPaths: ['/healthz', '/readyz', '/livez'],
+      tokenMs: 10_000,
+      allowedMs: 10_000,
+      deniedMs: 10_000,
+    },
+  );
+  const own = await options('--secure-port=1', '--authorization-always-allow-paths=/metrics');
+  assert.deepEqual(own?.openPaths, ['/metrics']);
+  await assert.rejects(options('--tls-cert-file=/none'), /--tls-cert-file: cannot read/);
 });

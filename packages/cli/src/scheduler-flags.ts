@@ -1,7 +1,7 @@
 /**
  * kube-scheduler's own flags, so that its manifests work with another program in their place. Those
- * of the election mean the same, and outrank the configuration file as they do there. The rest is
- * taken, and named in one warning where it has no effect here.
+ * of the election and the secure port mean the same; the former outrank the configuration file.
+ * The rest is taken, and named in one warning where it has no effect here.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { formatDuration } from '@megaplane/base/limits';
@@ -10,20 +10,16 @@ import { flagNames } from './foreign-flags.ts';
 
 /** Those without effect here. */
 export const SCHEDULER_FOREIGN: readonly string[] = flagNames(`
-  allow-metric-labels allow-metric-labels-manifest authentication-kubeconfig
-  authentication-skip-lookup authentication-token-webhook-cache-ttl
-  authentication-tolerate-lookup-failure authorization-always-allow-paths
-  authorization-kubeconfig authorization-webhook-cache-authorized-ttl
-  authorization-webhook-cache-unauthorized-ttl bind-address cert-dir client-ca-file
-  contention-profiling disable-http2-serving disabled-metrics
+  allow-metric-labels allow-metric-labels-manifest authentication-tolerate-lookup-failure
+  cert-dir contention-profiling disable-http2-serving disabled-metrics
   http2-max-streams-per-connection kube-api-burst kube-api-content-type kube-api-qps
   log-flush-frequency log-json-info-buffer-size log-json-split-stream
   log-text-info-buffer-size log-text-split-stream min-compatibility-version
   permit-address-sharing permit-port-sharing profiling requestheader-allowed-names
   requestheader-client-ca-file requestheader-extra-headers-prefix
   requestheader-group-headers requestheader-uid-headers requestheader-username-headers
-  secure-port show-hidden-metrics-for-version tls-cert-file tls-cipher-suites
-  tls-curve-preferences tls-min-version tls-private-key-file tls-sni-cert-key vmodule
+  show-hidden-metrics-for-version tls-cipher-suites tls-curve-preferences tls-min-version
+  tls-sni-cert-key vmodule
 `);
 
 /** What the flags say of the election, as members of the configuration; null: nothing. */

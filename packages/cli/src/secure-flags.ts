@@ -1,60 +1,89 @@
 // shell: files
-/** The flags of the port over TLS that each of Kubernetes' components has. */
+/**
+ * The flags of a secure port with delegated authentication and authorization, as k8s.io/apiserver
+ * has them. The port is served where one of them is given, as manifests of kubeadm do.
+ */
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { SecureAddress } from '@megaplane/client/secure-endpoint';
-import { wholeNumber, words } from './usage.ts';
+import { durationOption, flagValue, wholeNumber, words } from './usage.ts';
 
 export interface SecureFlags {
-  readonly bindAddress?: string;
   readonly securePort?: number;
+  readonly bindAddress?: string;
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
+  readonly clientCaFile?: string;
+  readonly authenticationKubeconfig?: string;
+  readonly authenticationSkipLookup?: boolean;
+  readonly authorizationKubeconfig?: string;
   readonly authorizationAlwaysAllowPaths: readonly string[];
+  readonly authenticationTokenWebhookCacheTtl: number;
+  readonly authorizationWebhookCacheAuthorizedTtl: number;
+  readonly authorizationWebhookCacheUnauthorizedTtl: number;
 }
 
-/** Adds them; `port` is the program's own. */
+const TTL_MS = 10_000;
+const OPEN_PATHS: readonly string[] = ['/healthz', '/readyz', '/livez'];
+
 export function addSecureFlags(command: Command, port: number): Command {
+  const ttl = (flag: string, description: string): Option =>
+    durationOption(`--${flag} <duration>`, description, TTL_MS);
   return command
-    .option('--bind-address <address>', `of /metrics and health over TLS (default: all)`)
-    .option(
-      '--secure-port <port>',
-      `of the same; 0 = not at all (default: ${port} with --bind-address, else 0)`,
-      wholeNumber(0, 65_535),
+    .optionsGroup('Secure port (served if one of the first six is given):')
+    .option('--secure-port <port>', `of HTTPS; 0 = none (default: ${port})`, wholeNumber(0, 65_535))
+    .option('--bind-address <ip>', 'of HTTPS (default: all)')
+    .option('--tls-cert-file <file>', 'its certificate (default: one signed by itself)')
+    .option('--tls-private-key-file <file>', 'the key of its certificate')
+    .option('--authentication-kubeconfig <file>', 'how to reach who knows tokens')
+    .option('--authorization-kubeconfig <file>', 'how to reach who knows what is allowed')
+    .option('--client-ca-file <file>', 'authorities of client certificates (default: looked up)')
+    .option('--authentication-skip-lookup [bool]', 'do not look authorities up', flagValue)
+    .addOption(
+      new Option('--authorization-always-allow-paths <paths>', 'that all may see, with commas')
+        .default(OPEN_PATHS)
+        .argParser(words),
     )
-    .option('--tls-cert-file <file>', 'of that port (default: one made at the start)')
-    .option('--tls-private-key-file <file>', 'its key')
-    .option(
-      '--authorization-always-allow-paths <paths>',
-      'for all; others for whom the API server allows them',
-      words,
-      ['/healthz', '/readyz', '/livez'],
-    );
+    .addOption(ttl('authentication-token-webhook-cache-ttl', 'how long tokens are known'))
+    .addOption(ttl('authorization-webhook-cache-authorized-ttl', 'how long permission lasts'))
+    .addOption(ttl('authorization-webhook-cache-unauthorized-ttl', 'how long refusal lasts'));
 }
 
-/** Where to serve; undefined for nowhere. `port` is the program's own. */
+/** What is to be served; undefined for no secure port. `usualPort` is the program's own. */
 export async function secureAddressOf(
   flags: SecureFlags,
-  port: number,
+  usualPort: number,
 ): Promise<SecureAddress | undefined> {
-  const usual = flags.bindAddress === undefined ? 0 : port;
-  const securePort = flags.securePort ?? usual;
-  if (securePort === 0) return undefined;
-  const bound = flags.bindAddress ?? '';
-  const { certificate, key } = await certificateOf(flags);
+  const { securePort, bindAddress, tlsCertFile, tlsPrivateKeyFile } = flags;
+  const { authenticationKubeconfig, authorizationKubeconfig, clientCaFile = '' } = flags;
+  const asks = [authenticationKubeconfig, authorizationKubeconfig];
+  const isAsked = [securePort, bindAddress, tlsCertFile, tlsPrivateKeyFile, ...asks].some(
+    (value) => value !== undefined,
+  );
+  const port = securePort ?? usualPort;
+  if (!isAsked || port === 0) return undefined;
+  const bound = bindAddress ?? '';
+  const { certificate, key } = await identityOf(flags);
   return {
-    host: bound === '' || bound === '0.0.0.0' ? '::' : bound,
-    port: securePort,
+    host: bound === '0.0.0.0' || bound === '::' ? '' : bound,
+    port,
     certificate,
     key,
     openPaths: flags.authorizationAlwaysAllowPaths,
+    clientCa: clientCaFile === '' ? '' : fileOf('--client-ca-file', clientCaFile),
+    looksUp: flags.authenticationSkipLookup !== true,
+    authenticationKubeconfig: authenticationKubeconfig ?? '',
+    authorizationKubeconfig: authorizationKubeconfig ?? '',
+    tokenMs: flags.authenticationTokenWebhookCacheTtl,
+    allowedMs: flags.authorizationWebhookCacheAuthorizedTtl,
+    deniedMs: flags.authorizationWebhookCacheUnauthorizedTtl,
   };
 }
 
-async function certificateOf(
-  flags: SecureFlags,
-): Promise<{ readonly certificate: string; readonly key: string }> {
-  const { tlsCertFile = '', tlsPrivateKeyFile = '' } = flags;
+async function identityOf({
+  tlsCertFile = '',
+  tlsPrivateKeyFile = '',
+}: SecureFlags): Promise<{ readonly certificate: string; readonly key: string }> {
   if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
     const { makeServingCertificate } = await import('./serving-certificate.ts');
     return makeServingCertificate('');
@@ -69,8 +98,7 @@ function fileOf(flag: string, file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`${flag}: cannot read "${file}": ${(error as Error).message}`, {
-      cause: error,
-    });
+    const why = (error as Error).message;
+    throw new Error(`${flag}: cannot read "${file}": ${why}`, { cause: error });
   }
 }

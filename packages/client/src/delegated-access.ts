@@ -1,19 +1,40 @@
 /**
- * Who may ask a component's own port for a path, as k8s.io/apiserver's delegated authentication and
- * authorization have it: the API server says whose token it is (TokenReview) and whether they may
- * (SubjectAccessReview). Without a token it is `system:anonymous` who asks.
+ * Who may ask a program for its pages, as k8s.io/apiserver's delegating options decide it: a
+ * client certificate or a token says who asks (TokenReview), and a SubjectAccessReview on the path
+ * whether they may. Nobody in particular is `system:anonymous`.
  */
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Client, ClientResponse } from './client.ts';
+import { stringAt, valueAt } from '@megaplane/machinery/json';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { Client } from './client.ts';
 
-/** Answers are kept so long, the default of both of upstream's caches. */
-const KEPT_MS = 10_000;
-const KEPT_MAX = 1_000;
+/** Answers kept at once; the oldest goes first. */
+const KEPT_MAX = 1000;
+/** Members of it may do everything on every server: nobody has to be asked. */
+const MASTERS = 'system:masters';
 
-export type Verdict =
+export interface AccessOptions {
+  /** Asked who somebody is; null: tokens say nothing. */
+  readonly authentication: Client | null;
+  /** Asked who may do what; null: nobody but masters may, beyond `alwaysAllowed`. */
+  readonly authorization: Client | null;
+  /** Paths that all may see whose credentials are not wrong; `*` at the end stands for the rest. */
+  readonly alwaysAllowed: readonly string[];
+  readonly tokenMs: number;
+  readonly allowedMs: number;
+  readonly deniedMs: number;
+  readonly nowMs: () => number;
+}
+
+/** What a connection and a request say about who asks. */
+export interface PageCredentials {
+  /** Subject of a certificate that a known authority has signed; null without one. */
+  readonly certificate: { readonly commonName: string; readonly groups: readonly string[] } | null;
+  readonly authorization: string;
+}
+
+export type PageAccess =
   | { readonly kind: 'allowed' }
-  | { readonly kind: 'refused'; readonly code: 401 | 403 | 500; readonly text: string };
+  | { readonly kind: 'refused'; readonly status: JsonObject & { readonly code: number } };
 
 interface Caller {
   readonly user: string;
@@ -21,81 +42,128 @@ interface Caller {
   readonly groups: readonly string[];
 }
 
-const ANONYMOUS: Caller = { user: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] };
-const ALLOWED: Verdict = { kind: 'allowed' };
+interface Kept<Value> {
+  readonly value: Value;
+  readonly untilMs: number;
+}
+
+const ALLOWED: PageAccess = { kind: 'allowed' };
+const AUTHENTICATED = 'system:authenticated';
+const ANONYMOUS: Caller = {
+  user: 'system:anonymous',
+  uid: '',
+  groups: ['system:unauthenticated'],
+};
 
 export class DelegatedAccess {
-  readonly #client: Client;
-  readonly #openPaths: readonly string[];
-  readonly #kept: Map<string, { readonly verdict: Verdict; readonly untilMs: number }> = new Map();
+  readonly #options: AccessOptions;
+  readonly #callers: Map<string, Kept<Caller | null>> = new Map();
+  readonly #decisions: Map<string, Kept<boolean>> = new Map();
 
-  /** `openPaths` are for all; one that ends with `*` stands for those that begin so. */
-  constructor(client: Client, openPaths: readonly string[]) {
-    this.#client = client;
-    this.#openPaths = openPaths;
+  constructor(options: AccessOptions) {
+    this.#options = options;
   }
 
-  /** Never rejects: what cannot be asked is refused. */
-  async decide(path: string, verb: string, authorization: string): Promise<Verdict> {
-    if (this.#openPaths.some((one) => isOf(path, one))) return ALLOWED;
-    const key = JSON.stringify([path, verb, authorization]);
-    const nowMs = this.#client.timers.nowMs();
-    const kept = this.#kept.get(key);
-    if (kept !== undefined && kept.untilMs > nowMs) return kept.verdict;
-    const verdict = await this.#ask(path, verb, authorization);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size >= KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest);
-    if (verdict.kind === 'allowed' || verdict.code !== 500) {
-      this.#kept.set(key, { verdict, untilMs: nowMs + KEPT_MS });
+  /** Whether the request is let in. Never rejects: what cannot be asked is refused. */
+  async decide(credentials: PageCredentials, method: string, path: string): Promise<PageAccess> {
+    try {
+      const caller = await this.#caller(credentials);
+      if (caller === null) return refused(401, 'Unauthorized', 'Unauthorized');
+      const verb = method.toLowerCase();
+      if (this.#isOpen(path) || (await this.#mayDo(caller, verb, path))) return ALLOWED;
+      const quoted = JSON.stringify(path);
+      const text = `forbidden: User ${JSON.stringify(caller.user)} cannot ${verb} path ${quoted}`;
+      return refused(403, 'Forbidden', text, {});
+    } catch (error) {
+      const text = `Internal Server Error: ${JSON.stringify(path)}: ${(error as Error).message}`;
+      return refused(500, 'InternalError', text);
     }
-    return verdict;
   }
 
-  async #ask(path: string, verb: string, authorization: string): Promise<Verdict> {
+  #isOpen(path: string): boolean {
+    return this.#options.alwaysAllowed.some((allowed) =>
+      allowed.endsWith('*') ? path.startsWith(allowed.slice(0, -1)) : path === allowed,
+    );
+  }
+
+  async #caller({ certificate, authorization }: PageCredentials): Promise<Caller | null> {
+    if (certificate !== null) {
+      const groups = [...certificate.groups, AUTHENTICATED];
+      return { user: certificate.commonName, uid: '', groups };
+    }
     const token = /^bearer\s+(\S+)$/i.exec(authorization)?.[1];
-    let caller = ANONYMOUS;
-    if (token !== undefined) {
-      const found = await this.#callerOf(token);
-      if (found === undefined) return { kind: 'refused', code: 401, text: 'Unauthorized' };
-      caller = found;
-    }
-    const { user, uid, groups } = caller;
-    const nonResourceAttributes = { path, verb };
-    const answer = await this.#review('authorization.k8s.io', 'SubjectAccessReview', {
-      user,
-      uid,
-      groups: [...groups],
-      nonResourceAttributes,
+    const { authentication, tokenMs } = this.#options;
+    if (token === undefined || authentication === null) return ANONYMOUS;
+    const kept = this.#kept(this.#callers, token);
+    if (kept !== undefined) return kept;
+    const path = '/apis/authentication.k8s.io/v1/tokenreviews';
+    const status = await review(authentication, path, 'authentication.k8s.io/v1', 'TokenReview', {
+      token,
     });
-    if (!answer.ok) {
-      const text = `Internal Server Error: ${JSON.stringify(path)}: ${answer.status.message ?? ''}`;
-      return { kind: 'refused', code: 500, text };
-    }
-    if (objectAt(answer.object, 'status')?.['allowed'] === true) return ALLOWED;
-    const what = `${verb} path ${JSON.stringify(path)}`;
-    const text = `forbidden: User ${JSON.stringify(user)} cannot ${what}`;
-    return { kind: 'refused', code: 403, text };
+    const isKnown = valueAt(status, 'authenticated') === true;
+    const caller = isKnown ? callerOf(valueAt(status, 'user')) : null;
+    this.#keep(this.#callers, token, caller, tokenMs);
+    return caller;
   }
 
-  async #callerOf(token: string): Promise<Caller | undefined> {
-    const answer = await this.#review('authentication.k8s.io', 'TokenReview', { token });
-    const status = answer.ok ? objectAt(answer.object, 'status') : undefined;
-    if (status?.['authenticated'] !== true) return undefined;
-    const groups = listAt(status, 'user', 'groups').filter((one) => typeof one === 'string');
-    return {
-      user: stringAt(status, 'user', 'username'),
-      uid: stringAt(status, 'user', 'uid'),
-      groups,
-    };
+  async #mayDo({ user, uid, groups }: Caller, verb: string, path: string): Promise<boolean> {
+    const { authorization, allowedMs, deniedMs } = this.#options;
+    if (groups.includes(MASTERS)) return true;
+    if (authorization === null) return false;
+    const key = JSON.stringify([user, uid, groups, verb, path]);
+    const kept = this.#kept(this.#decisions, key);
+    if (kept !== undefined) return kept;
+    const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+    const group = 'authorization.k8s.io/v1';
+    const spec = { user, uid, groups: [...groups], nonResourceAttributes: { path, verb } };
+    const status = await review(authorization, reviews, group, 'SubjectAccessReview', spec);
+    const isAllowed = valueAt(status, 'allowed') === true;
+    this.#keep(this.#decisions, key, isAllowed, isAllowed ? allowedMs : deniedMs);
+    return isAllowed;
   }
 
-  #review(group: string, kind: string, spec: JsonObject): Promise<ClientResponse> {
-    const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
-    const body = { apiVersion: `${group}/v1`, kind, spec };
-    return this.#client.request({ method: 'POST', path, body });
+  #kept<Value>(map: ReadonlyMap<string, Kept<Value>>, key: string): Value | undefined {
+    const kept = map.get(key);
+    return kept !== undefined && kept.untilMs > this.#options.nowMs() ? kept.value : undefined;
+  }
+
+  #keep<Value>(map: Map<string, Kept<Value>>, key: string, value: Value, forMs: number): void {
+    map.delete(key);
+    if (map.size >= KEPT_MAX) map.delete(map.keys().next().value ?? '');
+    map.set(key, { value, untilMs: this.#options.nowMs() + forMs });
   }
 }
 
-function isOf(path: string, open: string): boolean {
-  return open.endsWith('*') ? path.startsWith(open.slice(0, -1)) : path === open;
+async function review(
+  client: Client,
+  path: string,
+  apiVersion: string,
+  kind: string,
+  spec: JsonObject,
+): Promise<JsonValue> {
+  const body = { apiVersion, kind, spec };
+  const answer = await client.request({ method: 'POST', path, body });
+  if (!answer.ok) throw new Error(answer.status.message ?? `${path}: ${answer.code}`);
+  return answer.object['status'] ?? null;
+}
+
+function callerOf(user: JsonValue | undefined): Caller {
+  const groups = isObject(user) && Array.isArray(user['groups']) ? user['groups'] : [];
+  const named = groups.filter((group) => typeof group === 'string');
+  const all = named.includes(AUTHENTICATED) ? named : [...named, AUTHENTICATED];
+  return { user: stringAt(user, 'username'), uid: stringAt(user, 'uid'), groups: all };
+}
+
+function refused(code: number, reason: string, message: string, details?: JsonObject): PageAccess {
+  const status = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...(details === undefined ? {} : { details }),
+    code,
+  };
+  return { kind: 'refused', status };
 }

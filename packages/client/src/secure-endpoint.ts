@@ -1,13 +1,23 @@
-// shell: a small HTTPS server
-/** `/metrics` and health as upstream's components serve them: over TLS, for who may see them. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
+// shell: a TLS server, clients and timers
+/**
+ * The secure port of upstream's components: pages over TLS, by HTTP/2 and HTTP/1.1, for who may see
+ * them.
+ */
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { DelegatedAccess } from './delegated-access.ts';
+import type { TLSSocket } from 'node:tls';
+import { stringAt } from '@megaplane/machinery/json';
 import type { Client } from './client.ts';
-import type { MetricsEndpoint } from './metrics-endpoint.ts';
+import { DelegatedAccess, type PageCredentials } from './delegated-access.ts';
+import { createKubeClient, type KubeClient } from './kube-client.ts';
 
 export interface SecureAddress {
+  /** '' for all addresses of the machine. */
   readonly host: string;
   /** 0: a free one. */
   readonly port: number;
@@ -16,64 +26,162 @@ export interface SecureAddress {
   readonly key: string;
   /** Paths that anybody may ask for. */
   readonly openPaths: readonly string[];
+  /** Authorities of client certificates, PEM; '' for none but those that are looked up. */
+  readonly clientCa: string;
+  /** Whether authorities are looked up where none is given. */
+  readonly looksUp: boolean;
+  /** How to reach who knows tokens and authorities; '' for the program's own API server. */
+  readonly authenticationKubeconfig: string;
+  /** How to reach who knows what is allowed; likewise. */
+  readonly authorizationKubeconfig: string;
+  /** How long answers are kept. */
+  readonly tokenMs: number;
+  readonly allowedMs: number;
+  readonly deniedMs: number;
 }
 
-const HEALTH = ['/healthz', '/livez', '/readyz'];
-const REASONS = { 401: 'Unauthorized', 403: 'Forbidden', 500: 'InternalError' } as const;
+export interface SecureEndpoint {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Answers a request that is allowed. */
+export type Listener = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+
+/** Where API servers tell the authority of client certificates. */
+const AUTHORITIES = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
+const LOOK_UP_MS = 60_000;
+/** While nothing was found. */
+const TRY_MS = 5000;
 
 /** Listens; rejects with a text for people. */
 export async function serveSecurely(
   address: SecureAddress,
-  client: Client,
-  text: () => string,
-): Promise<MetricsEndpoint> {
-  const access = new DelegatedAccess(client, address.openPaths);
-  const server = createServer(
-    { cert: address.certificate, key: address.key },
-    (request, answer) => {
-      void respond(access, request, answer, text);
-    },
-  );
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
-      const where = `${address.host}:${address.port}`;
-      reject(new Error(`--secure-port: cannot listen on ${where}: ${reason}`));
-    });
-    server.listen(address.port, address.host, resolve);
+  own: Client,
+  listener: Listener,
+): Promise<SecureEndpoint> {
+  const made: KubeClient[] = [];
+  const clientBy = async (kubeconfig: string): Promise<Client> => {
+    if (kubeconfig === '') return own;
+    const client = await createKubeClient({ kubeconfig });
+    made.push(client);
+    return client;
+  };
+  const { authenticationKubeconfig: first, authorizationKubeconfig: second } = address;
+  const authentication = await clientBy(first);
+  const authorization = first === second ? authentication : await clientBy(second);
+  const access = new DelegatedAccess({
+    authentication,
+    authorization,
+    alwaysAllowed: address.openPaths,
+    tokenMs: address.tokenMs,
+    allowedMs: address.allowedMs,
+    deniedMs: address.deniedMs,
+    nowMs: () => own.timers.nowMs(),
   });
+  const server = createSecureServer({
+    ...identityOf(address, address.clientCa),
+    allowHTTP1: true,
+    requestCert: true,
+    // Whose certificate nobody knows is nobody in particular.
+    rejectUnauthorized: false,
+  });
+  server.on('request', (request, response) => void answer(request, response, access, listener));
+  await listen(server, address);
+  const stop = lookUp(address, authentication, (ca) =>
+    server.setSecureContext(identityOf(address, ca)),
+  );
   const bound = server.address() as AddressInfo;
   const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+  const end = closer(server);
   return {
-    url: `https://${shown}:${bound.port}/metrics`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    url: `https://${shown}:${bound.port}`,
+    close: async () => {
+      stop();
+      await end();
+      for (const client of made) client.close();
+    },
   };
 }
 
-async function respond(
+function identityOf({ certificate: cert, key }: SecureAddress, ca: string): object {
+  return ca === '' ? { cert, key } : { cert, key, ca };
+}
+
+/** Ends the server with whatever is connected to it. */
+function closer(server: Http2SecureServer): () => Promise<void> {
+  const open = new Set<{ destroy(): unknown }>();
+  server.on('secureConnection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  return () =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      for (const socket of open) socket.destroy();
+    });
+}
+
+async function listen(server: Http2SecureServer, { host, port }: SecureAddress): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
+      reject(new Error(`--secure-port: cannot listen on ${host}:${port}: ${reason}`));
+    });
+    if (host === '') server.listen(port, resolve);
+    else server.listen(port, host, resolve);
+  });
+}
+
+async function answer(
+  request: Http2ServerRequest,
+  response: Http2ServerResponse,
   access: DelegatedAccess,
-  request: IncomingMessage,
-  answer: ServerResponse,
-  text: () => string,
+  listener: Listener,
 ): Promise<void> {
-  const { pathname } = new URL(request.url ?? '/', 'https://localhost');
-  const verb = (request.method ?? 'GET').toLowerCase();
-  const verdict = await access.decide(pathname, verb, request.headers.authorization ?? '');
-  if (verdict.kind === 'refused') {
-    const { code, text: message } = verdict;
-    const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message };
-    answer.writeHead(code, { 'content-type': 'application/json' });
-    answer.end(`${JSON.stringify({ ...status, reason: REASONS[code], details: {}, code })}\n`);
+  const [path = ''] = request.url.split('?', 1);
+  const decision = await access.decide(credentialsOf(request), request.method, path);
+  if (decision.kind === 'allowed') {
+    listener(request, response);
     return;
   }
-  const isMetrics = pathname === '/metrics';
-  const isFound = isMetrics || HEALTH.includes(pathname);
-  answer.writeHead(isFound ? 200 : 404, {
-    'content-type': isMetrics ? 'text/plain; version=0.0.4; charset=utf-8' : 'text/plain',
-  });
-  answer.end(isMetrics ? text() : isFound ? 'ok' : '404 page not found\n');
+  const { status } = decision;
+  response.writeHead(status.code, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(status, null, 2));
+}
+
+function credentialsOf({ headers, socket }: Http2ServerRequest): PageCredentials {
+  const authorization = headers.authorization ?? '';
+  const nobody = { certificate: null, authorization };
+  const tls = socket as TLSSocket;
+  if (!tls.authorized) return nobody;
+  const { subject } = tls.getPeerCertificate();
+  const list = (value: string | readonly string[] | undefined): readonly string[] =>
+    value === undefined ? [] : typeof value === 'string' ? [value] : value;
+  const [commonName] = list(subject?.CN);
+  if (commonName === undefined) return nobody;
+  return { certificate: { commonName, groups: list(subject.O) }, authorization };
+}
+
+/** Authorities change, and the API server may come up after the program. Returns what ends it. */
+function lookUp(
+  { clientCa, looksUp }: SecureAddress,
+  client: Client,
+  trust: (ca: string) => void,
+): () => void {
+  let known = clientCa;
+  let cancel: (() => void) | null = null;
+  let isOver = !looksUp || clientCa !== '';
+  const look = async (): Promise<void> => {
+    const found = await client.request({ method: 'GET', path: AUTHORITIES });
+    const ca = found.ok ? stringAt(found.object, 'data', 'client-ca-file') : '';
+    if (isOver) return;
+    if (ca !== '' && ca !== known) trust((known = ca));
+    cancel = client.timers.after(known === '' ? TRY_MS : LOOK_UP_MS, () => void look());
+  };
+  if (!isOver) void look();
+  return () => {
+    isOver = true;
+    cancel?.();
+  };
 }

@@ -12,7 +12,7 @@ import { readAuthority, type Authority } from './certificates/signing.ts';
 import { SIGNERS } from './certificates/signers.ts';
 import { tokenSigner, type SignToken } from './legacy-token.ts';
 import { Manager } from './manager.ts';
-import { serveMetrics } from '@megaplane/client/metrics-endpoint';
+import { pagesOf, serveMetrics } from '@megaplane/client/metrics-endpoint';
 import { serveSecurely } from '@megaplane/client/secure-endpoint';
 import { chosenControllers } from './options.ts';
 import type { ControllersOptions, ControllersService, KeyPairFiles } from './options.ts';
@@ -47,7 +47,11 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
   const secureEndpoint =
     secure === undefined
       ? undefined
-      : await serveSecurely(secure, client, () => manager.metricsText());
+      : await serveSecurely(
+          secure,
+          client,
+          pagesOf(() => manager.metricsText()),
+        );
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   const endElection = startElection(options, client, manager, fail);
   return {

@@ -1,6 +1,6 @@
 // shell: a small HTTP server
 /** `/metrics`, `/configz`, `/statusz` and health, on plain HTTP, loopback unless told otherwise. */
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 
@@ -33,7 +33,23 @@ const NOT_FOUND: Page = {
     '/flagz, /healthz, /livez and /readyz\n',
 };
 
-function answer(page: Page, response: ServerResponse): void {
+/** As HTTP/1.1 and HTTP/2 have them. */
+interface Asked {
+  readonly url?: string | undefined;
+  readonly headers: { readonly accept?: string | undefined };
+}
+interface Answered extends NodeJS.WritableStream {
+  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
+  destroy(): unknown;
+}
+
+export function answerPage(
+  { url = '', headers: { accept = '' } }: Asked,
+  response: Answered,
+  pageAt: (request: PageRequest) => Page | null,
+): void {
+  const [path = '', query = ''] = url.split('?', 2);
+  const page = pageAt({ path, query: new URLSearchParams(query), accept }) ?? NOT_FOUND;
   const { contentType, text, headers, pieces, status = 200 } = page;
   response.writeHead(status, { 'content-type': contentType, ...headers });
   if (pieces === undefined) {
@@ -56,12 +72,7 @@ export async function serveHttp(
   const match = /^(.*):(\d+)$/.exec(address);
   if (match === null) throw new Error(`--metrics-address: ${address} is not host:port`);
   const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '127.0.0.1';
-  const server = createServer((request, response) => {
-    const [path = '', text = ''] = (request.url ?? '').split('?', 2);
-    const query = new URLSearchParams(text);
-    const page = pageAt({ path, query, accept: request.headers.accept ?? '' });
-    answer(page ?? NOT_FOUND, response);
-  });
+  const server = createServer((request, response) => answerPage(request, response, pageAt));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;

@@ -5,6 +5,7 @@ import type { Client } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
+import { serveSecurely, type SecureAddress } from '@megaplane/client/secure-endpoint';
 import { systemClock } from '@megaplane/base/system-clock';
 import { ApiWriter, type Log } from './api-writer.ts';
 import { ClusterFeeds } from './cluster-feeds.ts';
@@ -21,7 +22,7 @@ import type { GateStates } from './configuration/feature-gates.ts';
 import { configz } from './configuration/configz.ts';
 import { HealthCounts } from './health-counts.ts';
 import { healthPage, schedulerChecks, type HealthChecks } from './health-pages.ts';
-import { serveHttp, type Page, type PageRequest } from './http-endpoint.ts';
+import { answerPage, serveHttp, type Page, type PageRequest } from './http-endpoint.ts';
 import { podResourcesPage } from './pod-resources.ts';
 import { flagzPage, statuszPage, type ProcessFacts } from './process-pages.ts';
 import { SchedulerCore } from './scheduler-core.ts';
@@ -50,6 +51,8 @@ export interface SchedulerOptions {
   readonly compatibility?: Compatibility;
   /** Feature gates, for the metric that tells of them. */
   readonly gates?: GateStates;
+  /** HTTPS beside the plain pages. */
+  readonly secure?: SecureAddress | undefined;
   /** Values of the flags by name, for `/flagz`. */
   readonly flags?: ReadonlyMap<string, string>;
   readonly log: Log;
@@ -76,14 +79,23 @@ export async function runScheduler(options: SchedulerOptions): Promise<Scheduler
   });
   const program = new SchedulerProgram(client, options);
   const endpoint = await serveHttp(options.metricsAddress, (request) => program.pageAt(request));
+  const { secure } = options;
+  const secured =
+    secure === undefined
+      ? undefined
+      : await serveSecurely(secure, client, (request, response) =>
+          answerPage(request, response, (asked) => program.pageAt(asked)),
+        );
   program.start();
+  const shown = secured === undefined ? '' : `; secure ${secured.url}`;
   return {
-    listens: `${client.server}; metrics ${endpoint.url}/metrics`,
+    listens: `${client.server}; metrics ${endpoint.url}/metrics${shown}`,
     failure: program.failure,
     stop: async () => {
       await program.stop();
       client.close();
       await endpoint.close();
+      await secured?.close();
     },
   };
 }

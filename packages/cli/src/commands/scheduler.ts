@@ -6,11 +6,15 @@ import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.t
 import type { EmulatedVersion } from '@megaplane/scheduler/profile';
 import type { KlogFlags, LogFlags } from '../logging.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from '../scheduler-flags.ts';
+import { addSecureFlags, secureAddressOf, type SecureFlags } from '../secure-flags.ts';
 import { serve } from '../service.ts';
 import { durationOption, flagValues, oneOf, wholeNumber } from '../usage.ts';
 import type { ExplainFlags } from '../scheduler-files.ts';
 
-interface Flags extends LogFlags, KlogFlags, ElectionFlags {
+/** kube-scheduler's. */
+const SECURE_PORT = 10_259;
+
+interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
   readonly kubeconfig?: string;
   readonly config?: string;
   readonly writeConfigTo?: string;
@@ -110,11 +114,12 @@ function described(): Command {
 }
 
 function withRunOptions(command: Command): Command {
-  return addElectionFlags(command.optionsGroup('Run:'), 'kube-scheduler').option(
+  const own = addElectionFlags(command.optionsGroup('Run:'), 'kube-scheduler').option(
     '--metrics-address <host:port>',
-    'of /metrics and health; port 0 = a free one',
+    'of /metrics and health by plain HTTP; port 0 = a free one',
     '127.0.0.1:0',
   );
+  return addSecureFlags(own, SECURE_PORT);
 }
 
 function collected(file: string, before: readonly string[]): readonly string[] {
@@ -153,12 +158,14 @@ async function run(
     const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;
     if (kubeconfig === '') throw new Error('--kubeconfig: a file is needed');
     const log = logger(withKlogFlags(flags));
-    const what = 'flags without effect here, see --metrics-address for health';
+    const what = 'flags without effect here';
     const warning = foreignWarning(what, foreign);
     if (warning !== '') log('warn', warning);
     const changed = changedGates(gates.value);
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
+    const secure = await secureAddressOf(flags, SECURE_PORT);
     return runScheduler({
+      secure,
       gates: gates.value,
       flags: values,
       compatibility: COMPATIBILITY[flags.emulatedVersion],
