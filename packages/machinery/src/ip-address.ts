@@ -22,6 +22,9 @@ export interface IpNetwork {
   readonly hasLeadingZeros: boolean;
 }
 
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /** Reads an address; undefined for text that is none. A zone makes it none. */
@@ -29,16 +32,31 @@ export function parseIp(text: string): IpAddress | undefined {
   if (text.includes(':')) return parseIpv6(text);
   const parts = ipv4Parts(text);
   if (parts === undefined) return undefined;
-  const bytes = Uint8Array.from([...MAPPED_PREFIX, ...parts.numbers]);
+  const bytes = new Uint8Array(16);
+  bytes[10] = bytes[11] = 0xff;
+  for (let at = 0; at < 4; at++) bytes[12 + at] = parts.numbers[at]!;
   return { bytes, isIpv4: true, hasLeadingZeros: parts.hasLeadingZeros, isMapped: false };
 }
 
 function ipv4Parts(text: string): { numbers: number[]; hasLeadingZeros: boolean } | undefined {
-  const parts = text.split('.');
-  if (parts.length !== 4 || !parts.every((part) => /^\d{1,}$/.test(part))) return undefined;
-  const numbers = parts.map(Number);
-  if (numbers.some((number) => number > 255)) return undefined;
-  return { numbers, hasLeadingZeros: parts.some((part) => /^0\d/.test(part)) };
+  const numbers: number[] = [];
+  let hasLeadingZeros = false;
+  let from = 0;
+  let value = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const code = at === text.length ? DOT : text.charCodeAt(at);
+    if (code !== DOT) {
+      if (code < ZERO || code > NINE || value > 255) return undefined;
+      value = value * 10 + code - ZERO;
+      continue;
+    }
+    if (at === from || value > 255 || numbers.length === 4) return undefined;
+    hasLeadingZeros ||= at - from > 1 && text.charCodeAt(from) === ZERO;
+    numbers.push(value);
+    value = 0;
+    from = at + 1;
+  }
+  return numbers.length === 4 ? { numbers, hasLeadingZeros } : undefined;
 }
 
 function parseIpv6(text: string): IpAddress | undefined {
@@ -72,7 +90,7 @@ function parseIpv6(text: string): IpAddress | undefined {
 
 /** The text of an address: RFC 5952, and IPv4 with dots however it was written. */
 export function ipText({ bytes, isIpv4 }: Pick<IpAddress, 'bytes' | 'isIpv4'>): string {
-  if (isIpv4) return bytes.subarray(12).join('.');
+  if (isIpv4) return `${bytes[12]}.${bytes[13]}.${bytes[14]}.${bytes[15]}`;
   const groups: number[] = [];
   for (let at = 0; at < 16; at += 2) groups.push((bytes[at] ?? 0) * 256 + (bytes[at + 1] ?? 0));
   let [start, length] = [-1, 1];
