@@ -153,7 +153,7 @@ export class ApiServer {
     const waiting = new WaitingRenewal(exchange, identity, this.parts.world.edge.nowMs(), () => {
       const call = this.#call(exchange, waiting.info, identity);
       call.flowFields = flow.route.fields;
-      this.parts.tracker.track(call, () => {});
+      this.parts.tracker.track(call, () => void this.parts.tracker.admit(call));
       return call;
     });
     fairness.holdRenewal(flow, waiting, exchange.body.length, () => {
@@ -244,7 +244,8 @@ export class ApiServer {
         return;
       }
       call.identity = acting.value;
-      const { fairness } = this.parts;
+      const { fairness, tracker } = this.parts;
+      if (!tracker.admit(call)) return;
       const decide = (): void => this.#decide(call, attributes, served);
       if (fairness === null || (verb !== 'watch' && isLongRunning(call))) decide();
       else fairness.admit(call, verb, served, decide);

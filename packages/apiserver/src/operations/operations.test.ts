@@ -75,22 +75,26 @@ test('requests above the limits get 429, masters and lasting requests do not', (
   assert.equal(ask('GET', `${MAPS}?watch=true&resourceVersion=1`).status, 200);
   const master = ask('GET', `${MAPS}/c`, undefined, {}, new ConnectionModel(true));
   assert.equal(master.status, 0);
+  const acting = { 'impersonate-user': 'u', 'impersonate-group': 'system:masters' };
+  assert.equal(ask('GET', `${MAPS}/c`, undefined, acting).status, 0, 'as whom one acts counts');
+  const fallen = ask('GET', `${MAPS}/c`, undefined, { 'impersonate-user': 'v' });
+  assert.equal(fallen.status, 429);
   assert.equal(ask('POST', MAPS, MAP).status, 201);
   for (const done of waiting.splice(0)) done(null);
   assert.deepEqual([one.status, two.status], [200, 404]);
   assert.equal(ask('GET', `${MAPS}/a?resourceVersion=0`).status, 200);
   const metrics = ask('GET', '/metrics').text;
   assert.match(metrics, /apiserver_current_inflight_requests\{request_kind="mutating"\} 0\n/);
-  assert.match(metrics, /apiserver_dropped_requests_total 1\n/);
-  assert.match(metrics, /apiserver_request_terminations_total\{code="429",.*"configmaps",.*\} 1\n/);
-  assert.match(metrics, /apiserver_request_total\{code="429",.*resource="configmaps",.*\} 1\n/);
+  assert.match(metrics, /apiserver_dropped_requests_total 2\n/);
+  assert.match(metrics, /apiserver_request_terminations_total\{code="429",.*"configmaps",.*\} 2\n/);
+  assert.match(metrics, /apiserver_request_total\{code="429",.*resource="configmaps",.*\} 2\n/);
   assert.match(
     metrics,
     /request_total\{code="404",component="apiserver",dry_run="",group="",resource="configmaps",/,
   );
   assert.match(
     metrics,
-    /resource="configmaps",scope="resource",subresource="",verb="GET",version="v1"\} 2\n/,
+    /resource="configmaps",scope="resource",subresource="",verb="GET",version="v1"\} 3\n/,
   );
 });
 

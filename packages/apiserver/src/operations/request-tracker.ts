@@ -93,7 +93,7 @@ export class RequestTracker {
     call.watcher = this;
     const { auditor } = this;
     if (auditor === null) {
-      this.#admit(call, () => run(false));
+      this.#begin(call, () => run(false));
       return;
     }
     let isTold = false;
@@ -102,29 +102,36 @@ export class RequestTracker {
       isTold = true;
       if (!isKept) call.sendText(500, unkept(call));
       else if (isLater && call.exchange.closed) call.code = 499;
-      else this.#admit(call, () => run(isLater));
+      else this.#begin(call, () => run(isLater));
     });
     isLater = true;
     if (!isTold) call.keepBody();
   }
 
-  #admit(call: Call, run: () => void): void {
-    if (isLongRunning(call)) {
-      run();
-      return;
-    }
+  #begin(call: Call, run: () => void): void {
+    run();
+    if (isLongRunning(call) || call.code !== 0) return;
+    if (!call.exchange.closed) this.#pending.add(call);
+    else this.answered(call);
+  }
+
+  /**
+   * Counts a request among those in flight, which whom it acts for decides; false where there are
+   * too many: it was refused then.
+   */
+  admit(call: Call): boolean {
+    if (call.code !== 0) return false;
+    if (isLongRunning(call)) return true;
     const isReading = READING.has(verbOf(call));
     if (this.#isFull(call, isReading)) {
       this.#refused++;
       call.sendText(429, 'Too many requests, please try again later.\n', ['retry-after', '1']);
-      return;
+      return false;
     }
     if (isReading) this.#reads++;
     else this.#writes++;
     call.isCounted = true;
-    run();
-    if (call.code === 0 && !call.exchange.closed) this.#pending.add(call);
-    else if (call.code === 0) this.answered(call);
+    return true;
   }
 
   #isFull(call: Call, isReading: boolean): boolean {
@@ -136,11 +143,11 @@ export class RequestTracker {
 
   /** The code of an answer is known; called once for each request. */
   answered(call: Call): void {
+    this.#pending.delete(call);
     if (call.isCounted) {
       call.isCounted = false;
       if (READING.has(verbOf(call))) this.#reads--;
       else this.#writes--;
-      this.#pending.delete(call);
     }
     const tookMs = Math.max(0, this.#nowMs() - call.nowMs);
     if (!isLongRunning(call)) {

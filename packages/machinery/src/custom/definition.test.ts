@@ -212,3 +212,19 @@ test('schemas that were compared while a definition was judged are not compared 
   validateDefinition(structuredClone(next), old);
   assert.ok(looks > before);
 });
+
+test('refusals show lists of versions that are there and empty', () => {
+  const definition = widgets({ type: 'object' });
+  const [version] = (definition['spec'] as JsonObject)['versions'] as JsonObject[];
+  const fields = [{ jsonPath: '.spec' }];
+  const versions = [
+    { ...version, selectableFields: [] },
+    { ...version, selectableFields: fields, additionalPrinterColumns: [] },
+  ];
+  const twice = { ...definition, spec: { ...(definition['spec'] as JsonObject), versions } };
+  const text = faults(twice).find((one) => one.includes('must contain unique version names')) ?? '';
+  const lists = text.match(/"(?:SelectableFields|AdditionalPrinterColumns)":[^,}]*/g);
+  const [columns, none, empty] = ['"AdditionalPrinterColumns":', 'null', '[]'];
+  const shown = [columns + none, `"SelectableFields":${empty}`, columns + none];
+  assert.deepEqual(lists?.slice(0, 3), shown);
+});

@@ -179,6 +179,11 @@ function listed(texts: readonly string[]): string {
 
 /** Versions without what all of them share. */
 export function internalVersions(versions: readonly VersionForm[]): string {
+  // lists that all versions share stand above them; of others an empty one is there, and shown
+  const areColumnsOwn = versions.some(({ columns }) => columns.length > 0);
+  const areFieldsOwn = versions.some(({ selectable }) => selectable.length > 0);
+  const own = (texts: readonly string[], list: JsonValue | undefined, isOwn: boolean): string =>
+    isOwn && texts.length === 0 && Array.isArray(list) ? '[]' : listed(texts);
   const each = versions.map((version) => {
     const { json, validation, columns, selectable } = version;
     const schema = objectAt(validation, 'openAPIV3Schema');
@@ -194,8 +199,11 @@ export function internalVersions(versions: readonly VersionForm[]): string {
       ['DeprecationWarning', any(json['deprecationWarning'])],
       ['Schema', validation === undefined ? 'null' : wrapped],
       ['Subresources', subresources(version.subresources)],
-      ['AdditionalPrinterColumns', listed(columns.map(column))],
-      ['SelectableFields', listed(fields)],
+      [
+        'AdditionalPrinterColumns',
+        own(columns.map(column), json['additionalPrinterColumns'], areColumnsOwn),
+      ],
+      ['SelectableFields', own(fields, json['selectableFields'], areFieldsOwn)],
     ]);
   });
   return `[${each.join(',')}]`;
