@@ -34,7 +34,7 @@ export function parseIp(text: string): IpAddress | undefined {
   if (parts === undefined) return undefined;
   const bytes = new Uint8Array(16);
   bytes[10] = bytes[11] = 0xff;
-  for (let at = 0; at < 4; at++) bytes[12 + at] = parts.numbers[at]!;
+  bytes.set(parts.numbers, 12);
   return { bytes, isIpv4: true, hasLeadingZeros: parts.hasLeadingZeros, isMapped: false };
 }
 
