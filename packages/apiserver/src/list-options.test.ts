@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readListOptions } from './list-options.ts';
 import { Query } from './query.ts';
+import type { Served } from './served.ts';
 
 function refusalOf(query: string, watch: boolean): string {
   const options = readListOptions(new Query(`/x?${query}`), watch);
@@ -32,4 +33,27 @@ test('a page needs no match, and a limit is of 64 bits', () => {
   assert.equal(refusalOf('limit=9223372036854775807', false), '');
   assert.match(refusalOf('limit=9223372036854775808', false), /value out of range$/);
   assert.match(refusalOf('continue=zzz', false), /invalid character 'Ï' looking for beginning/);
+});
+
+test('options are read before they are compared, and all of that before a place is looked for', () => {
+  assert.match(refusalOf('timeoutSeconds=x&limit=y', false), /parsing "x"/);
+  assert.match(refusalOf(`${FIELD}=bogus&labelSelector=%3D%3D`, false), /^found '=='/);
+  assert.match(refusalOf(`${FIELD}=bogus&fieldSelector=a`, true), /can't understand 'a'/);
+  const kind = { resource: { group: '', kind: 'Secret' }, custom: null } as unknown as Served;
+  const odd = new Query('/x?fieldSelector=spec.x%3Dy&continue=zzz');
+  const refused = readListOptions(odd, false, kind);
+  assert(!refused.ok);
+  assert.equal(refused.status.message, 'field label not supported: spec.x');
+});
+
+test('a watch from no revision or "0" asks for the state and its end, however it says so', () => {
+  const initial = (query: string): boolean => {
+    const options = readListOptions(new Query(`/x?${query}`), true);
+    return options.ok && options.value.sendInitialEvents;
+  };
+  assert(initial('a=b') && initial('resourceVersion=0'));
+  assert(!initial('resourceVersion=00') && !initial('resourceVersion=5'));
+  const page = `ListOptions.meta.k8s.io "" is invalid: ${CONTINUED}`;
+  assert.equal(refusalOf('continue=x', true), page);
+  assert.equal(refusalOf('continue=x&resourceVersion=1', true), '');
 });

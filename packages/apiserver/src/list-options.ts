@@ -1,6 +1,8 @@
 /** Options of lists and watches: reading them, and the rules that upstream checks them by. */
 import { forbiddenField, notSupported, printed } from '@megaplane/machinery/fielderrors';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
+import { fieldSyntaxFault, parseFieldSelector } from '@megaplane/machinery/fieldselectors';
+import { parseLabelSelector } from '@megaplane/machinery/selectors';
 import {
   badRequest,
   failed,
@@ -10,6 +12,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import { decodeContinue, type ContinueToken } from './continue-token.ts';
+import type { Served } from './served.ts';
 import { parseRevision, revisionFault, type Query } from './query.ts';
 
 /** One list or watch, checked. `revision` is 0 for "unset" and for `"0"`; see `isUnset`. */
@@ -19,7 +22,7 @@ export interface ListOptions {
   readonly fieldSelector: string;
   readonly shardSelector: string;
   readonly allowWatchBookmarks: boolean;
-  readonly sendInitialEvents: boolean | null;
+  readonly sendInitialEvents: boolean;
   readonly revision: number;
   /** No resourceVersion was given, as opposed to `0`. */
   readonly isUnset: boolean;
@@ -30,15 +33,32 @@ export interface ListOptions {
   readonly token: ContinueToken | null;
 }
 
-/** Reads and checks the options; `watch` is decided by the caller (query or name of the route). */
-export function readListOptions(query: Query, watch: boolean): Result<ListOptions> {
-  const limit = query.integer('limit');
-  if (!limit.ok) return limit;
+/**
+ * Reads and checks the options in upstream's order: what each of them says, how they fit together,
+ * the fields of the kind, then where to start. `watch` is decided by the caller (query or name of
+ * the route).
+ */
+export function readListOptions(
+  query: Query,
+  watch: boolean,
+  served: Pick<Served, 'resource' | 'custom'> | null = null,
+): Result<ListOptions> {
   const timeout = query.integer('timeoutSeconds');
   if (!timeout.ok) return timeout;
-  const errors = checkOptions(query, watch);
+  const limit = query.integer('limit');
+  if (!limit.ok) return limit;
+  const misread = selectorFault(query);
+  if (misread !== '') return failed(badRequest(misread));
+  const isOld = watch && isOldWatch(query);
+  const errors = watch ? checkWatch(query, isOld) : checkList(query);
   if (errors.length > 0) {
     return failed(invalid({ group: 'meta.k8s.io', name: 'ListOptions' }, '', errors));
+  }
+  const fields = query.text('fieldSelector');
+  if (fields !== '' && served !== null) {
+    const { group, kind } = served.resource;
+    const parsed = parseFieldSelector(fields, group, kind, served.custom?.facts.selectable);
+    if ('error' in parsed) return failed(badRequest(parsed.error));
   }
   const place = readPlace(query, watch);
   if (!place.ok) return place;
@@ -46,10 +66,10 @@ export function readListOptions(query: Query, watch: boolean): Result<ListOption
   return success({
     watch,
     labelSelector: query.text('labelSelector'),
-    fieldSelector: query.text('fieldSelector'),
+    fieldSelector: fields,
     shardSelector: query.text('shardSelector'),
     allowWatchBookmarks: query.flag('allowWatchBookmarks'),
-    sendInitialEvents: query.has('sendInitialEvents') ? query.flag('sendInitialEvents') : null,
+    sendInitialEvents: query.has('sendInitialEvents') ? query.flag('sendInitialEvents') : isOld,
     revision,
     isUnset: revisionText === '',
     match: query.text('resourceVersionMatch') as ListOptions['match'],
@@ -88,8 +108,20 @@ function badRevision(text: string, watch: boolean): ReturnType<typeof badRequest
   return watch ? unclassified(fault) : badRequest(`invalid resource version: ${fault}`);
 }
 
-function checkOptions(query: Query, watch: boolean): FieldError[] {
-  return watch ? checkWatch(query) : checkList(query);
+function selectorFault(query: Query): string {
+  const labels = query.text('labelSelector');
+  const parsed = labels === '' ? { value: null } : parseLabelSelector(labels);
+  return 'error' in parsed ? parsed.error : fieldSyntaxFault(query.text('fieldSelector'));
+}
+
+/**
+ * Watches from no revision or "0" always began with the state; upstream takes them for those that
+ * ask for it, and for its end (`SetListOptionsDefaults`).
+ */
+function isOldWatch(query: Query): boolean {
+  const revision = query.text('resourceVersion');
+  const isAnew = revision === '' || revision === '0';
+  return isAnew && !query.has('sendInitialEvents') && query.text('resourceVersionMatch') === '';
 }
 
 function checkList(query: Query): FieldError[] {
@@ -119,11 +151,11 @@ function checkList(query: Query): FieldError[] {
   return errors;
 }
 
-function checkWatch(query: Query): FieldError[] {
-  const match = query.text('resourceVersionMatch');
+function checkWatch(query: Query, isOld: boolean): FieldError[] {
+  const match = isOld ? 'NotOlderThan' : query.text('resourceVersionMatch');
   const field = 'resourceVersionMatch';
   const errors: FieldError[] = [];
-  const isInitial = query.has('sendInitialEvents');
+  const isInitial = isOld || query.has('sendInitialEvents');
   if (isInitial && match !== 'NotOlderThan') {
     const text = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
     errors.push(forbiddenField(field, text));

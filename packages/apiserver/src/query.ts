@@ -1,6 +1,7 @@
 /** Query parameters as Kubernetes reads them: unknown ones are ignored, malformed ones refused. */
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import { queryStart } from './request-info.ts';
+import { parseDuration } from '@megaplane/machinery/times';
 
 /** What most requests ask with: nothing. Never changed. */
 const NOTHING = new URLSearchParams();
@@ -75,20 +76,6 @@ export function revisionFault(text: string): string {
 
 /** A Go duration (`1m30s`, `500ms`) in milliseconds; null where it is none. */
 export function durationMs(text: string): number | null {
-  const unitMs: Readonly<Record<string, number>> = {
-    ns: 1e-6,
-    us: 1e-3,
-    µs: 1e-3,
-    ms: 1,
-    s: 1000,
-    m: 60_000,
-    h: 3_600_000,
-  };
-  if (text === '0') return 0;
-  if (!/^-?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+$/.test(text)) return null;
-  let sum = 0;
-  for (const [, digits = '', unit = ''] of text.matchAll(/(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)/g)) {
-    sum += Number(digits) * (unitMs[unit] ?? 0);
-  }
-  return text.startsWith('-') ? -sum : sum;
+  const nanos = parseDuration(text);
+  return nanos === undefined ? null : nanos / 1e6;
 }

@@ -142,8 +142,9 @@ function isExactRead({ match, limit, revision }: ListOptions): boolean {
 function sendList(world: World, plan: ListPlan): void {
   const { options } = plan;
   const start = startOfPage(plan.range, options.token);
-  // a list at "any" revision ignores its limit, as upstream's cache does
-  const isLimitless = !options.isUnset && options.revision === 0 && options.match !== 'Exact';
+  // a list at "any" revision ignores its limit, as upstream's cache does; pages go on as begun
+  const isAny = !options.isUnset && options.revision === 0 && options.token === null;
+  const isLimitless = isAny && options.match !== 'Exact';
   const limit = isLimitless ? 0 : options.limit;
   const range = { start, end: plan.range.end };
   if (limit > 0) {

@@ -35,7 +35,6 @@ import { warningsOf } from './yaml-body.ts';
 import { checkPatchType, patchObject } from './patching.ts';
 import { isPassedOn } from './proxy/pod-routes.ts';
 import { isProxied } from './proxy/proxied-path.ts';
-import { durationMs } from './query.ts';
 import { getObject, listObjects } from './reading.ts';
 import { deleteCollection, deleteObject } from './removing.ts';
 import { isOfRouter } from './negotiation.ts';
@@ -101,11 +100,6 @@ export function answerResource(
     return;
   }
   call.isRouted = true;
-  const timeout = checkTimeout(call);
-  if (timeout !== null) {
-    call.fail(timeout);
-    return;
-  }
   const ordinary = (one: Call): void => answerVerb(world, admission, one, served);
   const isPlain = warning === '' && call.record === null;
   if (isPlain && world.repeated?.answer(call, served, ordinary) === true) return;
@@ -146,14 +140,6 @@ function answerVerb(world: World, admission: Admission, call: Call, served: Serv
     default:
       call.fail(generic('MethodNotAllowed'));
   }
-}
-
-/** The `timeout` of a request is looked at, but nothing here takes long enough to be cut. */
-function checkTimeout(call: Call): Status | null {
-  const text = call.query.text('timeout');
-  if (text === '' || durationMs(text) !== null) return null;
-  const fault = `time: invalid duration ${JSON.stringify(text)}`;
-  return badRequest(`invalid timeout specified in the request URL - ${fault}`);
 }
 
 /**
@@ -234,7 +220,7 @@ function contextOf(world: World, admission: Admission, call: Call, served: Serve
 }
 
 function answerList(world: World, call: Call, served: Served, watch: boolean): void {
-  const options = readListOptions(call.query, watch);
+  const options = readListOptions(call.query, watch, served);
   if (!options.ok) {
     call.fail(options.status);
     return;
@@ -375,7 +361,7 @@ function answerDelete(context: WriteContext): void {
 
 function answerDeleteCollection(context: WriteContext): void {
   const { call } = context;
-  const list = readListOptions(call.query, false);
+  const list = readListOptions(call.query, false, context.served);
   const options = readDeleteOptions(call);
   if (!list.ok) call.fail(list.status);
   else if (!options.ok) call.fail(options.status);

@@ -336,3 +336,31 @@ test('documents and failures come in what the client takes, or indented', () => 
   const list = ask('GET', MAPS, undefined, { accept: 'image/png' }).text;
   assert(list.includes('application/vnd.kubernetes.protobuf;stream=watch'));
 });
+
+test('a page goes on with its limit, whatever revision is asked for beside its token', () => {
+  const { ask } = server();
+  for (const name of ['a', 'b', 'c']) ask('POST', MAPS, { ...CONFIG, metadata: { name } });
+  const list = (query: string): { metadata: { continue?: string }; items: unknown[] } =>
+    JSON.parse(ask('GET', `${MAPS}?${query}`).text) as ReturnType<typeof list>;
+  const first = list('limit=1');
+  const token = first.metadata.continue ?? '';
+  assert.equal(list('resourceVersion=0&limit=1').items.length, 3);
+  const next = list(`resourceVersion=0&limit=1&continue=${encodeURIComponent(token)}`);
+  assert.equal(next.items.length, 1);
+  assert(next.metadata.continue !== undefined);
+});
+
+test('a timeout that is none is told before anybody is asked who they are, but not to watches', () => {
+  const { ask } = server();
+  const fault = 'invalid timeout specified in the request URL - time: ';
+  for (const [path, told] of [
+    ['/version?timeout=abc', `${fault}invalid duration "abc"`],
+    [`${MAPS}?timeout=9`, `${fault}missing unit in duration "9"`],
+  ] as const) {
+    const answer = ask('GET', path, undefined, { authorization: 'Bearer nobody' });
+    assert.equal(answer.status, 400);
+    assert.equal((JSON.parse(answer.text) as { message: string }).message, told);
+  }
+  assert.equal(ask('GET', `${MAPS}?watch=1&timeout=abc`).status, 200);
+  assert.equal(ask('GET', `${MAPS}?timeout=1m30s`).status, 200);
+});

@@ -1,5 +1,6 @@
 /** The API server: from a request on the wire to the part that answers it. */
-import { generic, unauthorized } from '@megaplane/machinery/status';
+import { badRequest, generic, unauthorized, type Status } from '@megaplane/machinery/status';
+import { durationFault } from '@megaplane/machinery/times';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { Discovery } from './discovery.ts';
@@ -191,10 +192,13 @@ export class ApiServer {
     const isAnonymous = identity === ANONYMOUS;
     const warning = isAnonymous ? ignoredTokenWarning(exchange) : '';
     if (warning !== '') call.warn(warning);
-    if (identity === null || (isAnonymous && !this.#isOpen(info.path))) {
+    // upstream looks at the time before it asks who comes
+    const early = call.query.isEmpty || isLongRunning(call) ? null : timeoutFault(call);
+    const isStranger = identity === null || (isAnonymous && !this.#isOpen(info.path));
+    if (early !== null || isStranger) {
       const { auditor } = this.parts.tracker;
       auditor?.unauthenticated(call);
-      call.fail(unauthorized());
+      call.fail(early ?? unauthorized());
       auditor?.refused(call);
       return;
     }
@@ -398,6 +402,14 @@ export class ApiServer {
     this.isDraining = true;
     this.parts.world.endWatches();
   }
+}
+
+/** The `timeout` of a request that does not last, where it is none. */
+function timeoutFault({ query }: Call): Status | null {
+  const text = query.text('timeout');
+  const fault = text === '' ? '' : durationFault(text);
+  if (fault === '') return null;
+  return badRequest(`invalid timeout specified in the request URL - ${fault}`);
 }
 
 /** Paths of discovery and of OpenAPI. */

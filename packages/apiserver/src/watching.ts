@@ -126,7 +126,7 @@ function startWatch(world: World, plan: WatchPlan): void {
       filter,
       encoder: hub.frames.shared(encoder),
       revision,
-      marksInitialEnd: startsWithState && options.allowWatchBookmarks,
+      marksInitialEnd: options.sendInitialEvents && options.allowWatchBookmarks,
       bookmarks: options.allowWatchBookmarks,
       counts,
       deadlineMs: call.nowMs + seconds * 1000,
@@ -147,7 +147,7 @@ function openOutlet(call: Call): WatchOutlet | null {
   return call.exchange;
 }
 
-/** With sendInitialEvents as it says; without, if no revision (or "0") is given. */
+/** What is asked for; and any other way to write 0, whose end is not marked. */
 function sendsState(options: ListOptions): boolean {
-  return options.sendInitialEvents ?? options.revision === 0;
+  return options.sendInitialEvents || (options.match === '' && options.revision === 0);
 }

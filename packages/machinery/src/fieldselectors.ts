@@ -130,17 +130,15 @@ export function selectableFields(group: string, kind: string): readonly string[]
   return [...(TABLES.get(`${group}/${kind}`) ?? METADATA_ONLY).fields.keys()];
 }
 
-/**
- * Parses a `fieldSelector` parameter for one kind. `custom` holds the extra JSON paths
- * (`spec.color`) of a custom resource's selectableFields. Errors are the texts of a 400.
- */
-export function parseFieldSelector(
-  text: string,
-  group: string,
-  kind: string,
-  custom?: readonly string[],
-): Parsed<FieldSelector> {
-  const requirements: FieldRequirement[] = [];
+/** One term as it was written: which fields there are, the kind says. */
+interface Term {
+  readonly field: string;
+  readonly isEqual: boolean;
+  readonly value: string;
+}
+
+function readTerms(text: string): Parsed<Term[]> {
+  const terms: Term[] = [];
   for (const term of splitTerms(text).sort()) {
     if (term === '') continue;
     const match = /^([^=!]|!(?!=))*?(?=(!=|==|=))/s.exec(term);
@@ -152,9 +150,34 @@ export function parseFieldSelector(
     if ('error' in value) return value;
     // neither a field nor a value: upstream finds that everything fits
     if (match[0] === '' && value.value === '') continue;
-    const field = resolveField(match[0], group, kind, custom);
+    terms.push({ field: match[0], isEqual: operator !== '!=', value: value.value });
+  }
+  return { value: terms };
+}
+
+/** What is wrong with a `fieldSelector` whatever it is about; '' where nothing is. */
+export function fieldSyntaxFault(text: string): string {
+  const terms = readTerms(text);
+  return 'error' in terms ? terms.error : '';
+}
+
+/**
+ * Parses a `fieldSelector` parameter for one kind. `custom` holds the extra JSON paths
+ * (`spec.color`) of a custom resource's selectableFields. Errors are the texts of a 400.
+ */
+export function parseFieldSelector(
+  text: string,
+  group: string,
+  kind: string,
+  custom?: readonly string[],
+): Parsed<FieldSelector> {
+  const terms = readTerms(text);
+  if ('error' in terms) return terms;
+  const requirements: FieldRequirement[] = [];
+  for (const { field: name, isEqual, value } of terms.value) {
+    const field = resolveField(name, group, kind, custom);
     if ('error' in field) return field;
-    requirements.push({ field: field.value, isEqual: operator !== '!=', value: value.value });
+    requirements.push({ field: field.value, isEqual, value });
   }
   return { value: { requirements } };
 }
