@@ -1,7 +1,10 @@
 /** The functions of jq that expressions of stages may call. Others are refused by name. */
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
+import { jsonOf, jsonText } from './jq-formats.ts';
+import { isMatch, matchesOf } from './jq-matches.ts';
+import { brokenDown, readTime, secondsOf, timeText } from './jq-times.ts';
 import { compareJq, indexed, isTruthy, iterated, jqType, shown, sum } from './jq-values.ts';
 
 /** A filter gives any number of values for one. */
@@ -33,6 +36,7 @@ function lengthOf(value: JsonValue): number {
 }
 
 function hasKey(value: JsonValue, key: JsonValue): boolean {
+  if (value === null) return false;
   if (isObject(value) && typeof key === 'string') return Object.hasOwn(value, key);
   if (Array.isArray(value) && typeof key === 'number') return key >= 0 && key < value.length;
   throw new JqError(`cannot check whether ${jqType(value)} has: ${shown(key)}`);
@@ -57,19 +61,12 @@ function isPart(whole: JsonValue, part: JsonValue): boolean {
   return compareJq(whole, part) === 0;
 }
 
-function* descend(value: JsonValue): Generator<JsonValue> {
-  yield value;
-  if (Array.isArray(value)) for (const item of value) yield* descend(item);
-  else if (isObject(value)) for (const item of iterated(value)) yield* descend(item);
-}
-
-function toText(value: JsonValue): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 function toNumber(value: JsonValue): number {
   if (typeof value === 'number') return value;
-  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
+  const isNumber = typeof value === 'string' && NUMBER.test(value);
+  const number = isNumber ? Number(value) : Number.NaN;
   if (Number.isNaN(number)) throw new JqError(`tonumber cannot be applied to: ${shown(value)}`);
   return number;
 }
@@ -102,34 +99,42 @@ function grouped(items: readonly JsonValue[], by: Filter): JsonValue[][] {
   return groups;
 }
 
-function entries(value: JsonValue): JsonValue[] {
-  if (!isObject(value)) throw new JqError(`expected an object but got: ${shown(value)}`);
-  return Object.keys(value)
-    .toSorted()
-    .map((key) => ({ key, value: value[key] ?? null }));
-}
-
-function fromEntries(items: readonly JsonValue[]): JsonObject {
-  const made: JsonObject = {};
-  for (const item of items) {
-    const key = indexed(item, 'key') ?? indexed(item, 'k') ?? indexed(item, 'name');
-    made[toText(key)] = indexed(item, 'value');
-  }
-  return made;
-}
-
-function expression(pattern: JsonValue, flags: JsonValue): RegExp {
-  try {
-    return new RegExp(text(pattern), flags === null ? 'u' : `u${text(flags)}`);
-  } catch (error) {
-    throw new JqError(`invalid regular expression: ${(error as Error).message}`);
-  }
-}
-
 function timeOf(value: JsonValue): number {
-  const ms = Date.parse(text(value));
-  if (Number.isNaN(ms)) throw new JqError(`fromdate cannot be applied to: ${shown(value)}`);
-  return Math.floor(ms / 1000);
+  return secondsOf(readTime(text(value), '%Y-%m-%dT%H:%M:%S%z'));
+}
+
+function cutStart(whole: string, part: string): string {
+  return whole.startsWith(part) ? whole.slice(part.length) : whole;
+}
+
+function cutEnd(whole: string, part: string): string {
+  return part !== '' && whole.endsWith(part) ? whole.slice(0, -part.length) : whole;
+}
+
+function joinable(item: JsonValue): string {
+  if (item === null) return '';
+  if (!Array.isArray(item) && !isObject(item)) return jsonText(item);
+  throw new JqError(`cannot join: ${shown(item)}`);
+}
+
+function runeOf(code: JsonValue): string {
+  const isRune = typeof code === 'number' && code >= 0 && code <= 0x10_ffff;
+  if (!isRune) throw new JqError(`implode cannot be applied to: ${shown(code)}`);
+  return String.fromCodePoint(code);
+}
+
+/** Where a part stands in a text, or an item or list of items in a list. */
+function placesOf(whole: JsonValue, part: JsonValue): number[] {
+  if (typeof whole === 'string') return placesIn(Array.from(whole), Array.from(text(part)));
+  return placesIn(list(whole), Array.isArray(part) ? part : [part]);
+}
+
+function placesIn(items: readonly JsonValue[], part: readonly JsonValue[]): number[] {
+  if (part.length === 0) return [];
+  const starts = Array.from({ length: Math.max(0, items.length - part.length + 1) }, (_, at) => at);
+  return starts.filter((at) =>
+    part.every((one, index) => compareJq(one, items[at + index] ?? null) === 0),
+  );
 }
 
 const self: Filter = (input) => [input];
@@ -155,24 +160,10 @@ function numberBy(of: (value: number) => number): JqFunction {
 
 const LISTS: Readonly<Record<string, JqFunction>> = {
   'add/0': plain((input) => iterated(input).reduce<JsonValue>(sum, null)),
-  'any/0': plain((input) => iterated(input).some(isTruthy)),
-  'all/0': plain((input) => iterated(input).every(isTruthy)),
-  'any/1': (input, by = self) => [iterated(input).some((item) => by(item).some(isTruthy))],
-  'all/1': (input, by = self) => [iterated(input).every((item) => by(item).every(isTruthy))],
-  'any/2': (input, of = self, by = self) => [of(input).some((item) => by(item).some(isTruthy))],
-  'all/2': (input, of = self, by = self) => [of(input).every((item) => by(item).every(isTruthy))],
-  'map/1': (input, by = self) => [iterated(input).flatMap((item) => [...by(item)])],
-  'select/1': (input, by = self) => by(input).flatMap((value) => (isTruthy(value) ? [input] : [])),
   'first/0': plain((input) => indexed(input, 0)),
   'last/0': plain((input) => indexed(input, -1)),
-  'first/1': (input, of = self) => of(input).slice(0, 1),
-  'last/1': (input, of = self) => of(input).slice(-1),
   'nth/1': each((input, at) => indexed(input, at)),
-  'limit/2': (input, count = self, of = self) =>
-    count(input).flatMap((n) => of(input).slice(0, Math.max(0, number(n)))),
-  'range/1': (input, to = self) =>
-    to(input).flatMap((n) => Array.from({ length: rangeLength(number(n)) }, (_, i) => i)),
-  'reverse/0': plain((input) => (input === null ? [] : list(input).toReversed())),
+  'reverse/0': plain((input) => list(input).toReversed()),
   'sort/0': plain((input) => ordered(list(input), self)),
   'sort_by/1': (input, by = self) => [ordered(list(input), by)],
   'group_by/1': (input, by = self) => [grouped(list(input), by)],
@@ -183,47 +174,38 @@ const LISTS: Readonly<Record<string, JqFunction>> = {
   'min_by/1': (input, by = self) => [least(list(input), by, 1)],
   'max_by/1': (input, by = self) => [least(list(input), by, -1)],
   'flatten/0': plain((input) => flat(iterated(input), Infinity)),
-  'flatten/1': each((input, depth) => flat(iterated(input), number(depth))),
-  'recurse/0': (input) => [...descend(input)],
+  'flatten/1': each((input, depth) => {
+    if (number(depth) < 0) throw new JqError('flatten depth must not be negative');
+    return flat(iterated(input), number(depth));
+  }),
 };
-
-function rangeLength(count: number): number {
-  if (count > 1_000_000) throw new JqError(`range(${count}) is too long`);
-  return Math.max(0, Math.ceil(count));
-}
 
 const STRINGS: Readonly<Record<string, JqFunction>> = {
   'startswith/1': each((input, part) => text(input).startsWith(text(part))),
   'endswith/1': each((input, part) => text(input).endsWith(text(part))),
-  'ltrimstr/1': each((input, part) =>
-    typeof input === 'string' && typeof part === 'string' && input.startsWith(part)
-      ? input.slice(part.length)
-      : input,
-  ),
-  'rtrimstr/1': each((input, part) =>
-    typeof input === 'string' && typeof part === 'string' && part !== '' && input.endsWith(part)
-      ? input.slice(0, -part.length)
-      : input,
-  ),
+  'ltrimstr/1': each((input, part) => cutStart(text(input), text(part))),
+  'rtrimstr/1': each((input, part) => cutEnd(text(input), text(part))),
+  'trimstr/1': each((input, part) => cutEnd(cutStart(text(input), text(part)), text(part))),
   'split/1': each((input, by) => (text(input) === '' ? [] : text(input).split(text(by)))),
-  'join/1': each((input, by) =>
-    iterated(input)
-      .map((item) => (item === null ? '' : toText(item)))
-      .join(text(by)),
-  ),
+  'join/1': each((input, by) => iterated(input).map(joinable).join(text(by))),
   'ascii_downcase/0': plain((input) => text(input).replaceAll(/[A-Z]/g, (c) => c.toLowerCase())),
   'ascii_upcase/0': plain((input) => text(input).replaceAll(/[a-z]/g, (c) => c.toUpperCase())),
   'trim/0': plain((input) => text(input).trim()),
   'ltrim/0': plain((input) => text(input).trimStart()),
   'rtrim/0': plain((input) => text(input).trimEnd()),
-  'test/1': each((input, pattern) => expression(pattern, null).test(text(input))),
-  'test/2': (input, pattern = self, flags = self) =>
-    pattern(input).flatMap((one) =>
-      flags(input).map((flag) => expression(one, flag).test(text(input))),
-    ),
-  'tostring/0': plain(toText),
+  'test/2': pairs((input, pattern, flags) => [isMatch(input, pattern, flags)]),
+  'match/2': pairs(matchesOf),
+  'explode/0': plain((input) => Array.from(text(input), (one) => one.codePointAt(0) ?? 0)),
+  'implode/0': plain((input) => list(input).map(runeOf).join('')),
+  'utf8bytelength/0': plain((input) => Buffer.byteLength(text(input))),
+  'indices/1': each((input, part) => (input === null ? null : placesOf(input, part))),
+  'index/1': each((input, part) => (input === null ? null : (placesOf(input, part)[0] ?? null))),
+  'rindex/1': each((input, part) =>
+    input === null ? null : (placesOf(input, part).at(-1) ?? null),
+  ),
+  'tostring/0': plain(jsonText),
   'tonumber/0': plain(toNumber),
-  'tojson/0': plain((input) => JSON.stringify(input)),
+  'tojson/0': plain(jsonOf),
   'fromjson/0': plain((input) => {
     try {
       return JSON.parse(text(input)) as JsonValue;
@@ -233,48 +215,72 @@ const STRINGS: Readonly<Record<string, JqFunction>> = {
   }),
   'fromdate/0': plain(timeOf),
   'fromdateiso8601/0': plain(timeOf),
-  'todate/0': plain((input) => new Date(number(input) * 1000).toISOString().replace('.000Z', 'Z')),
+  'gmtime/0': plain((input) => brokenDown(number(input))),
+  'localtime/0': plain((input) => brokenDown(number(input))),
+  'mktime/0': plain(secondsOf),
+  'strftime/1': each(timeText),
+  'strflocaltime/1': each(timeText),
+  'strptime/1': each(readTime),
 };
 
 const VALUES: Readonly<Record<string, JqFunction>> = {
-  'empty/0': () => [],
   'not/0': plain((input) => !isTruthy(input)),
   'length/0': plain(lengthOf),
   'type/0': plain(jqType),
   'keys/0': plain((input) => {
     if (Array.isArray(input)) return input.map((_, index) => index);
-    return entries(input).map((entry) => indexed(entry, 'key'));
+    if (isObject(input)) return Object.keys(input).toSorted();
+    throw new JqError(`keys cannot be applied to: ${shown(input)}`);
   }),
   'has/1': each(hasKey),
-  'in/1': each((input, whole) => hasKey(whole, input)),
   'contains/1': each(isPart),
-  'inside/1': each((input, whole) => isPart(whole, input)),
-  'to_entries/0': plain(entries),
-  'from_entries/0': plain((input) => fromEntries(iterated(input))),
-  'with_entries/1': (input, by = self) => [
-    fromEntries(entries(input).flatMap((entry) => [...by(entry)])),
-  ],
-  'error/0': (input) => {
-    throw new JqError(toText(input));
-  },
-  'error/1': (input, of = self) =>
-    of(input).map((value): JsonValue => {
-      throw new JqError(toText(value));
-    }),
-  'floor/0': numberBy(Math.floor),
-  'ceil/0': numberBy(Math.ceil),
-  'round/0': numberBy(Math.round),
-  'abs/0': numberBy(Math.abs),
-  'arrays/0': (input) => (Array.isArray(input) ? [input] : []),
-  'objects/0': (input) => (isObject(input) ? [input] : []),
-  'strings/0': (input) => (typeof input === 'string' ? [input] : []),
-  'numbers/0': (input) => (typeof input === 'number' ? [input] : []),
-  'booleans/0': (input) => (typeof input === 'boolean' ? [input] : []),
-  'nulls/0': (input) => (input === null ? [input] : []),
-  'values/0': (input) => (input === null ? [] : [input]),
+  'toboolean/0': plain((input) => {
+    if (typeof input === 'boolean') return input;
+    if (input === 'true' || input === 'false') return input === 'true';
+    throw new JqError(`toboolean cannot be applied to: ${shown(input)}`);
+  }),
+  'transpose/0': plain((input) => {
+    const rows = list(input).map(list);
+    const width = Math.max(0, ...rows.map((row) => row.length));
+    return Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? null));
+  }),
+  'infinite/0': plain(() => Infinity),
+  'nan/0': plain(() => Number.NaN),
+  'isnan/0': plain((input) => Number.isNaN(number(input))),
+  'isinfinite/0': plain((input) => Math.abs(number(input)) === Infinity),
+  'isnormal/0': plain((input) => Number.isFinite(number(input)) && Math.abs(number(input)) > 0),
+};
+
+/** For each pair of what two arguments give. */
+function pairs(
+  of: (input: JsonValue, first: JsonValue, second: JsonValue) => readonly JsonValue[],
+): JqFunction {
+  return (input, left = self, right = self) =>
+    right(input).flatMap((second) => left(input).flatMap((first) => of(input, first, second)));
+}
+
+const ONE_NUMBER = [
+  ...(['floor', 'ceil', 'abs', 'sqrt', 'cbrt', 'exp', 'expm1', 'log', 'log10', 'log1p'] as const),
+  ...(['log2', 'trunc', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'sinh', 'cosh'] as const),
+  ...(['tanh', 'asinh', 'acosh', 'atanh'] as const),
+];
+
+const MATH: Readonly<Record<string, JqFunction>> = {
+  ...Object.fromEntries(ONE_NUMBER.map((name) => [`${name}/0`, numberBy(Math[name])])),
+  'fabs/0': numberBy(Math.abs),
+  'exp2/0': numberBy((value) => 2 ** value),
+  'exp10/0': numberBy((value) => 10 ** value),
+  // halves go away from zero
+  'round/0': numberBy((value) => Math.sign(value) * Math.round(Math.abs(value))),
+  'pow/2': pairs((_, left, right) => [number(left) ** number(right)]),
+  'atan2/2': pairs((_, left, right) => [Math.atan2(number(left), number(right))]),
+  'fmod/2': pairs((_, left, right) => [number(left) % number(right)]),
+  'fmin/2': pairs((_, left, right) => [Math.min(number(left), number(right))]),
+  'fmax/2': pairs((_, left, right) => [Math.max(number(left), number(right))]),
+  'ldexp/2': pairs((_, left, right) => [number(left) * 2 ** number(right)]),
 };
 
 /** By name and number of arguments. */
 export const JQ_FUNCTIONS: ReadonlyMap<string, JqFunction> = new Map(
-  Object.entries({ ...LISTS, ...STRINGS, ...VALUES }),
+  Object.entries({ ...LISTS, ...STRINGS, ...VALUES, ...MATH }),
 );

@@ -1,7 +1,17 @@
 /** Tokens of a jq expression. Source of the rules: the jq 1.7 manual, as gojq implements it. */
 
-/** Why an expression cannot be read, or what it does when it runs. */
-export class JqError extends Error {}
+import type { JsonValue } from '@megaplane/machinery/json-value';
+
+/** Why an expression cannot be read, or what goes wrong when it runs. */
+export class JqError extends Error {
+  /** What `try … catch` sees. */
+  readonly value: JsonValue;
+
+  constructor(message: string, value: JsonValue = message) {
+    super(message);
+    this.value = value;
+  }
+}
 
 export type JqToken =
   | { readonly kind: 'number'; readonly value: number; readonly at: number }
@@ -10,6 +20,8 @@ export type JqToken =
   | { readonly kind: 'field'; readonly name: string; readonly at: number }
   | { readonly kind: 'variable'; readonly name: string; readonly at: number }
   | { readonly kind: 'word'; readonly name: string; readonly at: number }
+  /** `@base64` and its like, with their `@`. */
+  | { readonly kind: 'format'; readonly name: string; readonly at: number }
   | { readonly kind: 'mark'; readonly text: string; readonly at: number };
 
 const SPACE = /(\s|#[^\n]*)+/y;
@@ -17,7 +29,8 @@ const NUMBER = /(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?/y;
 const FIELD = /\.[A-Za-z_]\w*/y;
 const VARIABLE = /\$[A-Za-z_]\w*/y;
 const WORD = /[A-Za-z_]\w*/y;
-const MARK = /\.\.|\/\/|==|!=|<=|>=|[.[\]{}(),:;|?+*/%<>=-]/y;
+const FORMAT = /@[A-Za-z0-9_]+/y;
+const MARK = /\.\.|\?\/\/|\/\/=|\/\/|==|!=|<=|>=|[|+*/%-]=|[.[\]{}(),:;|?+*/%<>=-]/y;
 
 /** The tokens of an expression; throws a JqError. */
 export function jqTokens(source: string): JqToken[] {
@@ -56,6 +69,11 @@ export function jqTokens(source: string): JqToken[] {
     const word = take(WORD);
     if (word !== undefined) {
       tokens.push({ kind: 'word', name: word, at: place });
+      continue;
+    }
+    const format = take(FORMAT);
+    if (format !== undefined) {
+      tokens.push({ kind: 'format', name: format, at: place });
       continue;
     }
     const mark = take(MARK);

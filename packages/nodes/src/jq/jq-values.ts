@@ -120,9 +120,12 @@ function calculate(op: string, left: JsonValue, right: JsonValue): JsonValue {
   if (op === '/' && typeof left === 'string' && typeof right === 'string') {
     return left === '' ? [] : left.split(right);
   }
+  if (op === '*' && typeof left === 'number' && typeof right === 'string') {
+    return calculate(op, right, left);
+  }
   if (op === '*' && typeof left === 'string' && typeof right === 'number') {
     if (left.length * right > TEXT_LENGTH_MAX) throw new JqError('repeat string result too large');
-    return right <= 0 ? null : left.repeat(Math.max(1, Math.trunc(right)));
+    return right < 0 ? null : left.repeat(Math.max(right > 0 ? 1 : 0, Math.trunc(right)));
   }
   if (op === '*' && isObject(left) && isObject(right)) return deepMerge(left, right);
   throw new JqError(`cannot ${VERBS[op]}: ${shown(left)} and ${shown(right)}`);

@@ -6,7 +6,11 @@ import fc from 'fast-check';
 import { JqError } from './jq-lexer.ts';
 import { JqQuery } from './jq.ts';
 
-/** Recorded from gojq 0.12.17: all values, null after an error, or `refused` when compiled. */
+function read(query: string): JqQuery {
+  return new JqQuery(query, () => 1_700_000_000_500);
+}
+
+/** Recorded from gojq as kwok 0.8 has it: values, null after an error, `refused` if compiled. */
 interface Recorded {
   readonly data: JsonValue;
   readonly cases: readonly (readonly [
@@ -20,27 +24,45 @@ test('queries give what gojq gives for them', () => {
   const { data, cases } = JSON.parse(readFileSync(file, 'utf8')) as Recorded;
   assert(cases.length > 100);
   for (const [query, values] of cases) {
-    if (values === 'refused') assert.throws(() => new JqQuery(query), JqError, query);
-    else assert.deepEqual(new JqQuery(query).run(data), values, query);
+    if (values === 'refused') assert.throws(() => read(query), JqError, query);
+    else assert.deepEqual(read(query).run(data), values, query);
   }
 });
 
 test('what is not supported is refused by its name', () => {
-  assert.throws(() => new JqQuery('.a | ascii'), /function not defined: ascii\/0/);
-  assert.throws(() => new JqQuery('def f: 1; f'), JqError);
-  assert.throws(() => new JqQuery('.a |= 1'), /unexpected token "="/);
-  assert.throws(() => new JqQuery('.a.[] | select('), /unexpected EOF/);
+  assert.throws(() => read('.a | input'), /function not defined: input\/0/);
+  assert.throws(() => read('def f: 1; g'), /function not defined: g\/0/);
+  assert.throws(() => read('@base7'), /format not defined: @base7/);
+  assert.throws(() => read('break $out'), /label not defined: \$out/);
+  assert.throws(() => read('.a.[] | select('), /unexpected EOF/);
+});
+
+test('nothing runs for ever, and `now` is the time of the program', () => {
+  for (const query of [
+    'def f: f; f',
+    'def f: [f]; f',
+    'repeat(1)',
+    '[recurse(.)]',
+    'until(false; .)',
+  ]) {
+    assert.equal(read(query).run(null), null, query);
+  }
+  assert.deepEqual(read('now, (now | todate)').run(null), [
+    1_700_000_000.5,
+    '2023-11-14T22:13:20Z',
+  ]);
 });
 
 test('no text makes a query do anything but answer or be refused', () => {
   const piece = fc.constantFrom(
     ...['.', '.a', '[', ']', '|', '(', ')', '//', '"s"', '"\\(1)"', 'if', 'then', 'else', 'end'],
+    ...['def', 'f', ';', 'label', 'break', 'foreach', '|=', '?//', '@base64', 'path', '$x'],
     ...['select', 'map', '$x', 'as', '{', '}', ':', ',', '1', '-', '?', 'reduce', 'try', '..'],
   );
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
       try {
-        new JqQuery(pieces.join(' ')).run({ a: [1, { b: null }] });
+        read(pieces.join(' ')).run({ a: [1, { b: null }] });
       } catch (error) {
         assert(error instanceof JqError, String(error));
       }

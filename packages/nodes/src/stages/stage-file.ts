@@ -48,10 +48,17 @@ export interface StageLanguages {
   readonly clock: ExpressionClock;
 }
 
+/** What expressions are read with. */
+interface ExpressionTools {
+  readonly environment: Environment;
+  readonly clock: ExpressionClock;
+}
+
 /** The stages of a file, compiled; throws a FileError. Stages without a selector never play. */
 export function readStageFile(file: string, text: string, languages: StageLanguages): StageFile {
   const { functions } = languages;
-  const environment = stageEnvironment(languages.clock);
+  const { clock } = languages;
+  const tools = { environment: stageEnvironment(clock), clock };
   const stages: Stage[] = [];
   const places: Field[] = [];
   const others: OtherDocument[] = [];
@@ -65,7 +72,7 @@ export function readStageFile(file: string, text: string, languages: StageLangua
       others.push({ apiVersion, kind, field: document });
       continue;
     }
-    const reader = new StageReader(functions, environment, warnings);
+    const reader = new StageReader(functions, tools, warnings);
     const stage = reader.read(member('metadata'), member('spec'));
     if (stage === null) continue;
     stages.push(stage);
@@ -76,12 +83,12 @@ export function readStageFile(file: string, text: string, languages: StageLangua
 
 class StageReader {
   readonly #functions: TemplateFunctions;
-  readonly #environment: Environment;
+  readonly #tools: ExpressionTools;
   readonly #warnings: string[];
 
-  constructor(functions: TemplateFunctions, environment: Environment, warnings: string[]) {
+  constructor(functions: TemplateFunctions, tools: ExpressionTools, warnings: string[]) {
     this.#functions = functions;
-    this.#environment = environment;
+    this.#tools = tools;
     this.#warnings = warnings;
   }
 
@@ -107,10 +114,10 @@ class StageReader {
       annotations: choice('matchAnnotations').texts() ?? {},
       conditions: choice('matchExpressions')
         .items()
-        .map((item) => conditionOf(item, this.#environment)),
+        .map((item) => conditionOf(item, this.#tools)),
       weight: part('weight').count(0),
-      weightFrom: sourceOf(part('weightFrom'), this.#environment),
-      delay: delayOf(part('delay'), this.#environment),
+      weightFrom: sourceOf(part('weightFrom'), this.#tools),
+      delay: delayOf(part('delay'), this.#tools),
       steps,
       isImmediate: part('immediateNextStage').flag(),
     };
@@ -228,11 +235,11 @@ function userOf(field: Field): string {
   return field.isAbsent ? '' : field.members(['username'])('username').text();
 }
 
-function conditionOf(item: Field, environment: Environment): StageCondition {
+function conditionOf(item: Field, tools: ExpressionTools): StageCondition {
   const part = item.members(['cel', 'jq', 'key', 'operator', 'values']);
   if (!part('cel').isAbsent && part('jq').isAbsent && part('key').isAbsent) {
     const expression = part('cel').members(['expression'])('expression');
-    return { kind: 'cel', program: celOf(expression, environment) };
+    return { kind: 'cel', program: celOf(expression, tools) };
   }
   const jq = part('jq').isAbsent ? part : part('jq').members(['key', 'operator', 'values']);
   const operator: SelectorOperator = jq('operator').oneOf(OPERATORS);
@@ -246,20 +253,20 @@ function conditionOf(item: Field, environment: Environment): StageCondition {
   if (!takesValues && values.length > 0) {
     throw jq('values').error(`operator ${operator} takes no values`);
   }
-  return { kind: 'jq', query: queryOf(jq('key')), operator, values };
+  return { kind: 'jq', query: queryOf(jq('key'), tools), operator, values };
 }
 
-function queryOf(field: Field): JqQuery {
+function queryOf(field: Field, { clock }: ExpressionTools): JqQuery {
   try {
-    return new JqQuery(field.text());
+    return new JqQuery(field.text(), () => clock.nowMs());
   } catch (error) {
     if (error instanceof JqError) throw field.error(`jq: ${error.message}`);
     throw error;
   }
 }
 
-function celOf(field: Field, environment: Environment): Program {
-  const compiled = compileCel(environment, field.text());
+function celOf(field: Field, tools: ExpressionTools): Program {
+  const compiled = compileCel(tools.environment, field.text());
   if (!compiled.ok) throw field.error(`CEL: ${compiled.message}`);
   const { type } = compiled.program;
   const isPossible = field.path.includes('matchExpressions') ? type === BOOL || type === DYN : true;
@@ -267,20 +274,20 @@ function celOf(field: Field, environment: Environment): Program {
   return compiled.program;
 }
 
-function sourceOf(field: Field, environment: Environment): StageSource | null {
+function sourceOf(field: Field, tools: ExpressionTools): StageSource | null {
   if (field.isAbsent) return null;
   const part = field.members(['cel', 'jq', 'expressionFrom']);
   if (!part('cel').isAbsent) {
     const expression = part('cel').members(['expression'])('expression');
-    return { kind: 'cel', program: celOf(expression, environment) };
+    return { kind: 'cel', program: celOf(expression, tools) };
   }
   const jq = part('jq').isAbsent
     ? part('expressionFrom')
     : part('jq').members(['expression'])('expression');
-  return { kind: 'jq', query: queryOf(jq) };
+  return { kind: 'jq', query: queryOf(jq, tools) };
 }
 
-function delayOf(field: Field, environment: Environment): StageDelay | null {
+function delayOf(field: Field, tools: ExpressionTools): StageDelay | null {
   if (field.isAbsent) return null;
   const part = field.members(
     ['durationMilliseconds', 'durationFrom', 'jitterDurationMilliseconds'].concat(
@@ -290,9 +297,9 @@ function delayOf(field: Field, environment: Environment): StageDelay | null {
   const jitter = part('jitterDurationMilliseconds');
   return {
     durationMs: part('durationMilliseconds').count(0),
-    durationFrom: sourceOf(part('durationFrom'), environment),
+    durationFrom: sourceOf(part('durationFrom'), tools),
     jitterMs: jitter.isAbsent ? null : jitter.count(0),
-    jitterFrom: sourceOf(part('jitterDurationFrom'), environment),
+    jitterFrom: sourceOf(part('jitterDurationFrom'), tools),
   };
 }
 
