@@ -11,7 +11,7 @@ import { withHugePages } from './huge-pages.ts';
 const ENTRY = join(import.meta.dirname, 'main.ts');
 const HUGE_KIB = 2048;
 
-test('programs with a store are told how to deal with memory, beside what the user chose', () => {
+test('programs with much memory are told how to deal with it, beside what the user chose', () => {
   const given = (args: string[], tunables?: string): string | undefined => {
     const env = tunables === undefined ? {} : { GLIBC_TUNABLES: tunables };
     return withHugePages(args, env)['GLIBC_TUNABLES'];
@@ -27,7 +27,8 @@ test('programs with a store are told how to deal with memory, beside what the us
     'glibc.malloc.arena_max=8:glibc.malloc.hugetlb=0:' +
       'glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=1048576',
   );
-  assert.equal(given(['scheduler']), undefined);
+  assert.equal(given(['nodes', '--create', '5']), 'glibc.malloc.hugetlb=1');
+  assert.equal(given(['up']), undefined);
 });
 
 test('the memory of a store that was started by hand is huge, but for objects', async (context) => {

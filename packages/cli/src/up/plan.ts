@@ -69,15 +69,12 @@ export function paths(dataDir: string): {
   };
 }
 
-/**
- * Flags of the runtime: a small heap that shows a leak early where bytes live outside of it, and a
- * young generation large enough that the garbage of a turn dies there.
- */
-const RUNTIME_FLAGS: Readonly<Record<Component, readonly string[]>> = {
-  apiserver: ['--max-old-space-size=4096', ...(ENGINE_FLAGS.get('apiserver') ?? [])],
-  controllers: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
-  scheduler: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
-  nodes: ['--max-old-space-size=2048', '--max-semi-space-size=8'],
+/** A small heap shows a leak early where bytes live outside of it. */
+const HEAP_MIB_MAX: Readonly<Record<Component, number>> = {
+  apiserver: 4096,
+  controllers: 2048,
+  scheduler: 2048,
+  nodes: 2048,
 };
 
 /** The plan of one child. */
@@ -85,7 +82,10 @@ export function childPlan(component: Component, options: UpOptions): ChildPlan {
   const logging = ['--log-level', options.logLevel, '--log-format', options.logFormat];
   return {
     name: component,
-    runtimeFlags: RUNTIME_FLAGS[component],
+    runtimeFlags: [
+      `--max-old-space-size=${HEAP_MIB_MAX[component]}`,
+      ...(ENGINE_FLAGS.get(component) ?? []),
+    ],
     args: [component, ...componentFlags(component, options), ...logging],
   };
 }
