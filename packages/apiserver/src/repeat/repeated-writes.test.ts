@@ -203,6 +203,60 @@ test('statuses of one make keep the rest of the object, times and addresses apar
   );
 });
 
+test('what a status may say by the spec of its pod is not learnt from another spec', () => {
+  const { both, uses } = pair();
+  const ended = { terminated: { exitCode: 1, startedAt: null, finishedAt: null } };
+  const statusOf = (state: object) => ({
+    status: {
+      containerStatuses: [{ name: 'main', image: 'i', imageID: '', restartCount: 0, state }],
+    },
+  });
+  const make = (name: string, more: object): void => {
+    const { spec, ...rest } = pod(name) as { spec: object };
+    assert.equal(both('POST', PODS, { ...rest, spec: { ...spec, ...more } }).status, 201);
+  };
+  const patch = (name: string, body: object): number =>
+    both('PATCH', `${PODS}/${name}/status`, body, STRATEGIC).status;
+  for (let index = 0; index < 6; index++) {
+    make(`web-${index}`, { restartPolicy: 'Always' });
+    assert.equal(patch(`web-${index}`, statusOf({ ...ended })), 200);
+  }
+  const before = uses();
+  for (let index = 0; index < 6; index++) {
+    assert.equal(patch(`web-${index}`, statusOf({ terminated: null, waiting: {} })), 200);
+  }
+  assert(uses() > before);
+  make('web-7', { restartPolicy: 'Never' });
+  assert.equal(patch('web-7', statusOf({ ...ended })), 200);
+  assert.equal(patch('web-7', statusOf({ terminated: null, waiting: {} })), 422);
+  // a node is named for pods that have none
+  const nominated = { status: { nominatedNodeName: 'node-1' } };
+  for (let index = 0; index < 4; index++) {
+    make(`free-${index}`, {});
+    assert.equal(patch(`free-${index}`, nominated), 200);
+  }
+  make('free-5', { nodeName: 'node-1' });
+  assert.equal(patch('free-5', nominated), 422);
+});
+
+test('pods of a DaemonSet differ in the node that they must go to', () => {
+  const { both, uses } = pair();
+  const send = (name: string, node: string, field = 'metadata.name'): number => {
+    const { spec, ...rest } = pod(name) as { spec: object };
+    const matchFields = [{ key: field, operator: 'In', values: [node] }];
+    const required = { nodeSelectorTerms: [{ matchFields }] };
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+    return both('POST', PODS, { ...rest, spec: { ...spec, affinity: { nodeAffinity } } }).status;
+  };
+  const nodes = ['node-1', '10.0.0.7', 'ip-10-0-0-7.internal', 'web-3', 'n5', 'n6'];
+  for (const [index, node] of nodes.entries()) assert.equal(send(`web-${index}`, node), 201);
+  assert.equal(uses(), nodes.length - 2);
+  for (const [index, node] of ['', 'Node_1', 'a..b', '-a', 'x y'].entries()) {
+    assert.equal(send(`odd-${index}`, node), 422);
+  }
+  assert.equal(send('web-8', 'node-1', 'metadata.namespace'), 422);
+});
+
 test('messages and drawn volumes differ within a shape', () => {
   const { both, uses } = pair();
   const messages = [

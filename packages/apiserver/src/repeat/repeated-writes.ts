@@ -22,14 +22,13 @@ import type { Admission } from '../admission/admission.ts';
 import { Call } from '../call.ts';
 import { isCopied } from '../encoder.ts';
 import { followChanges } from '../follow.ts';
-import type { Identity } from '../identity.ts';
 import { PROTOBUF_TYPE } from '../negotiation.ts';
 import { encoderOf } from '../representation.ts';
-import { queryStart } from '../request-info.ts';
 import { keyOf, type Served } from '../served.ts';
 import { Sink } from '../sink.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
 import type { World } from '../world.ts';
+import { contextText } from './context-text.ts';
 import { drawAgain, rehearsed, RehearsedExchange, Run, watched, type Taken } from './rehearsal.ts';
 import { Shape } from './shape.ts';
 import {
@@ -246,6 +245,10 @@ export class RepeatedWrites {
     const bodyAt = shape.length;
     if (!shape.append(body, 0, body.length)) return null;
     const bodyEnd = shape.length;
+    if (shape.asksForSpec && parts !== null) {
+      const { bytes, metadataEnd, statusStart } = parts;
+      if (!shape.append(bytes, metadataEnd, statusStart)) return null;
+    }
     return { hash: shape.finish(), name, parts, metadataAt, statusAt, bodyAt, bodyEnd, isText };
   }
 
@@ -435,61 +438,6 @@ function fillWrite(
   made.status.fill(out, values, drawn);
   out.append(bytes, statusEnd, end);
   return cut;
-}
-
-/** What decides the result beside the texts: who writes what kind, where, and how. */
-interface Context {
-  readonly identity: Identity;
-  readonly served: Served;
-  readonly method: string;
-  readonly subresource: string;
-  readonly namespace: string;
-  readonly query: string;
-  readonly contentType: string;
-  readonly userAgent: string;
-  readonly text: string;
-}
-
-/** Contexts that come again and again, and their texts. */
-const CONTEXTS_MAX = 16;
-const contexts: Context[] = [];
-let nextContext = 0;
-
-function contextText(call: Call, served: Served): string {
-  const { identity, exchange, info } = call;
-  const { path, method } = exchange;
-  const { subresource, namespace } = info;
-  const query = path.slice(queryStart(path));
-  const contentType = exchange.header('content-type') ?? '';
-  const userAgent = exchange.header('user-agent') ?? '';
-  for (const one of contexts) {
-    const isSame =
-      one.identity === identity &&
-      one.served === served &&
-      one.method === method &&
-      one.subresource === subresource &&
-      one.namespace === namespace &&
-      one.query === query &&
-      one.contentType === contentType &&
-      one.userAgent === userAgent;
-    if (isSame) return one.text;
-  }
-  const { resource, plural } = served;
-  const text = JSON.stringify([
-    ...[method, resource.apiVersion, plural.name, subresource, namespace, query],
-    ...[contentType, userAgent, identityText(identity)],
-  ]);
-  const about = { method, subresource, namespace, query, contentType, userAgent };
-  contexts[nextContext++ % CONTEXTS_MAX] = { identity, served, ...about, text };
-  return text;
-}
-
-const identityTexts = new WeakMap<Identity, string>();
-
-function identityText(identity: Identity): string {
-  let text = identityTexts.get(identity);
-  if (text === undefined) identityTexts.set(identity, (text = JSON.stringify(identity)));
-  return text;
 }
 
 /** `metadata.name` of a body; '' where it has none. */

@@ -15,17 +15,22 @@
  * characters beyond white space has no shape.
  */
 
+import { assert } from '@megaplane/base/assert';
+
 /** Kinds of holes. */
 export const TIME = 0;
 export const UUID = 1;
 export const ADDRESS = 2;
 export const NAME = 3;
 export const REVISION = 4;
-/** A text that nobody but people reads: what stands in a field `message` or `containerID`. */
+/** A text that is only passed on: what stands in a field `message`, or in one of `FREE_KEYS`. */
 export const MESSAGE = 5;
 /** The volume of a service account's token, by the name that admission draws for it. */
 export const VOLUME = 6;
-/** The node that a pod is said to be on, in writes that leave the spec as it is. */
+/**
+ * The node that a pod is said to be on, in writes that leave the spec as it is, or that it must go
+ * to: one of a DaemonSet names it in `matchFields`.
+ */
 export const NODE = 7;
 /** A time to the microsecond, as leases hold it. */
 export const MOMENT = 8;
@@ -51,8 +56,21 @@ const ID_LENGTH = 12;
 /** Up to here a loop is faster than a call. */
 const SHORT_COPY = 16;
 const MANAGED = Buffer.from('managedFields');
-const MESSAGE_KEY = Buffer.from('message');
-const CONTAINER_KEY = Buffer.from('containerID');
+const MATCH_FIELDS_KEY = Buffer.from('matchFields');
+const VALUES_KEY = Buffer.from('values');
+/** Of a requirement, before its values. */
+const REQUIREMENT_KEYS = keysByLength(['key', 'operator']);
+/** What runtimes and machines are told apart by; nothing in the API looks into it. */
+const FREE_KEYS = keysByLength(['message', 'containerID', 'machineID', 'systemUUID', 'bootID']);
+/** Fields of a status that are judged by the spec of their pod (`validation-pod-status.ts`). */
+const JUDGED_KEYS = keysByLength([
+  'user',
+  'terminated',
+  'nominatedNodeName',
+  'resourceClaimStatuses',
+  'allocatedResourcesStatus',
+  'extendedResourceClaimStatus',
+]);
 const NODE_KEY = Buffer.from('nodeName');
 /** As a label's value may be: what is good for one such name is good for every one. */
 const NODE_BYTES_MAX = 63;
@@ -83,6 +101,8 @@ export class Shape {
   #name = '';
   #revision = '';
   #isStatus = false;
+  /** A status was read whose judgement rests on more than itself. */
+  asksForSpec = false;
   #isBad = false;
 
   /**
@@ -96,6 +116,7 @@ export class Shape {
     this.#name = name;
     this.#revision = revision;
     this.#isStatus = isStatus;
+    this.asksForSpec = false;
     this.#time(nowSeconds);
   }
 
@@ -113,6 +134,7 @@ export class Shape {
     let at = start;
     let isMessage = false;
     let isNode = false;
+    let isRequirement = false;
     while (at < end) {
       const byte = bytes[at]!;
       if (byte !== QUOTE) {
@@ -125,9 +147,16 @@ export class Shape {
       if (last < 0) return this.#fail();
       at = last + 1;
       if (bytes[at] === COLON) {
-        isMessage =
-          isKey(bytes, first, last, MESSAGE_KEY) || isKey(bytes, first, last, CONTAINER_KEY);
-        isNode = this.#isStatus && isKey(bytes, first, last, NODE_KEY);
+        isMessage = isAmong(FREE_KEYS, bytes, first, last);
+        if (this.#isStatus) {
+          isNode = isKey(bytes, first, last, NODE_KEY);
+          if (isAmong(JUDGED_KEYS, bytes, first, last)) this.asksForSpec = true;
+        } else {
+          isNode = isRequirement && isKey(bytes, first, last, VALUES_KEY);
+          isRequirement =
+            isKey(bytes, first, last, MATCH_FIELDS_KEY) ||
+            (isRequirement && isAmong(REQUIREMENT_KEYS, bytes, first, last));
+        }
         if (isKey(bytes, first, last, MANAGED) && bytes[at + 1] === QUOTE) {
           const close = this.#packed(bytes, from, at + 2, end);
           if (close < 0) return this.#fail();
@@ -334,6 +363,26 @@ function endOfString(bytes: Buffer, first: number, end: number): number {
 
 function isKey(bytes: Buffer, first: number, last: number, key: Buffer): boolean {
   return last - first === key.length && startsWith(bytes, first, key);
+}
+
+/** By length, so that most keys need one look. */
+function keysByLength(names: readonly string[]): readonly (Buffer | undefined)[] {
+  const keys: (Buffer | undefined)[] = Array.from({ length: 32 });
+  for (const name of names) {
+    assert(keys[name.length] === undefined, 'one key of a length');
+    keys[name.length] = Buffer.from(name);
+  }
+  return keys;
+}
+
+function isAmong(
+  keys: readonly (Buffer | undefined)[],
+  bytes: Buffer,
+  first: number,
+  last: number,
+): boolean {
+  const key = last - first < keys.length ? keys[last - first] : undefined;
+  return key !== undefined && startsWith(bytes, first, key);
 }
 
 function startsWith(bytes: Buffer, first: number, text: Buffer): boolean {

@@ -1,0 +1,61 @@
+/** Who writes what, where and how: the part of a write's shape that is not in its texts. */
+import type { Call } from '../call.ts';
+import type { Identity } from '../identity.ts';
+import { queryStart } from '../request-info.ts';
+import type { Served } from '../served.ts';
+
+/** What decides the result beside the texts: who writes what kind, where, and how. */
+interface Context {
+  readonly identity: Identity;
+  readonly served: Served;
+  readonly method: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly query: string;
+  readonly contentType: string;
+  readonly userAgent: string;
+  readonly text: string;
+}
+
+/** Contexts that come again and again, and their texts. */
+const CONTEXTS_MAX = 16;
+const contexts: Context[] = [];
+let nextContext = 0;
+
+/** The same text for the same context, without making it anew each time. */
+export function contextText(call: Call, served: Served): string {
+  const { identity, exchange, info } = call;
+  const { path, method } = exchange;
+  const { subresource, namespace } = info;
+  const query = path.slice(queryStart(path));
+  const contentType = exchange.header('content-type') ?? '';
+  const userAgent = exchange.header('user-agent') ?? '';
+  for (const one of contexts) {
+    const isSame =
+      one.identity === identity &&
+      one.served === served &&
+      one.method === method &&
+      one.subresource === subresource &&
+      one.namespace === namespace &&
+      one.query === query &&
+      one.contentType === contentType &&
+      one.userAgent === userAgent;
+    if (isSame) return one.text;
+  }
+  const { resource, plural } = served;
+  const text = JSON.stringify([
+    ...[method, resource.apiVersion, plural.name, subresource, namespace, query],
+    ...[contentType, userAgent, identityText(identity)],
+  ]);
+  const about = { method, subresource, namespace, query, contentType, userAgent };
+  contexts[nextContext++ % CONTEXTS_MAX] = { identity, served, ...about, text };
+  return text;
+}
+
+const identityTexts = new WeakMap<Identity, string>();
+
+function identityText(identity: Identity): string {
+  let text = identityTexts.get(identity);
+  if (text === undefined) identityTexts.set(identity, (text = JSON.stringify(identity)));
+  return text;
+}
