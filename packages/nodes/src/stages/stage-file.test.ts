@@ -283,6 +283,8 @@ test('what a template gives is read as kwok reads it', () => {
   assert.equal(patched('x: |\n  one\n  two'), '{"data":{"x":"one\\ntwo"}}');
   assert.equal(patched('x: |\n  one\n\nw: z'), '{"data":{"x":"one\\n","w":"z"}}');
   assert.equal(patched('x: 1\n---\nx: 2'), '{"data":{"x":1}}');
+  assert.equal(patched('x: 12:30:45'), '{"data":{"x":"12:30:45"}}');
+  assert.throws(() => patched('x: .inf'), /no infinite numbers/);
   assert.equal(patched(''), '{"data":null}');
   assert.equal(patched('a: b'), null);
   assert.equal(

@@ -208,7 +208,9 @@ function rendered(template: Template, object: JsonObject): JsonValue {
     const [error] = first.errors;
     if (error !== undefined) throw error;
     if (!source.endsWith('\n')) cutLastBlock(first, source.length);
-    return first.toJS() as JsonValue;
+    const value = first.toJS() as JsonValue;
+    if (!isWritable(value)) throw new Error('JSON has no infinite numbers');
+    return value;
   } catch (error) {
     throw new StageError(`the template gives no YAML: ${(error as Error).message.split('\n')[0]}`);
   }
@@ -225,12 +227,21 @@ function cutLastBlock(document: Document, end: number): void {
   });
 }
 
-/** Times stay texts, as JSON has them. */
+/** Times stay texts, as JSON has them, and so does `12:30:45`, a number to the base 60 in 1.1. */
 function noTimes<Tag>(tags: readonly Tag[]): Tag[] {
   return tags.filter((tag) => {
-    const isTag = typeof tag === 'object' && tag !== null && 'tag' in tag;
-    return !isTag || tag.tag !== 'tag:yaml.org,2002:timestamp';
+    if (typeof tag !== 'object' || tag === null || !('tag' in tag)) return true;
+    const isBase60 = 'format' in tag && tag.format === 'TIME';
+    return tag.tag !== 'tag:yaml.org,2002:timestamp' && !isBase60;
   });
+}
+
+/** What JSON has no number for is refused, as Go does. */
+function isWritable(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (Array.isArray(value)) return value.every(isWritable);
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.values(value).every(isWritable);
 }
 
 function text(value: JsonValue | undefined): string {
