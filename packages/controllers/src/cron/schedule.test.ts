@@ -43,6 +43,51 @@ test('a schedule follows the clock of its time zone', () => {
   assert.equal(isTimeZone('Mars/Olympus'), false);
 });
 
+test('where clocks change, runs are those of the library that upstream uses', () => {
+  // What github.com/robfig/cron/v3 3.0.1 says.
+  const cases: readonly (readonly [string, zone: string, after: string, ...next: string[]])[] = [
+    [
+      '15,59 2 * * 6,2',
+      'Atlantic/Azores',
+      '2026-03-28T03:59:00Z',
+      '2026-03-29T02:15',
+      '2026-03-31T02:15',
+    ],
+    [
+      '44 */14 * * 6',
+      'America/Asuncion',
+      '2024-10-05T18:44:00Z',
+      '2024-10-06T17:44',
+      '2024-10-12T03:44',
+    ],
+    [
+      '28 20,19 * * 2-6',
+      'America/Havana',
+      '2024-03-10T01:28:00Z',
+      '2024-03-10T23:28',
+      '2024-03-12T23:28',
+    ],
+    ['30 * * */7 *', 'America/Asuncion', '2023-09-29T15:20:58Z', '2024-01-31T02:30'],
+    ['*/45 2 * * */4', 'Asia/Beirut', '2025-03-28T14:29:02Z', '2025-04-02T23:00'],
+    [
+      '56 1 * * *',
+      'Australia/Lord_Howe',
+      '2024-10-04T15:26:00Z',
+      '2024-10-05T15:26',
+      '2024-10-05T15:56',
+      '2024-10-06T14:56',
+    ],
+  ];
+  for (const [text, zone, after, ...expected] of cases) {
+    let from = after;
+    for (const one of expected) {
+      const found = next(text, from, zone);
+      assert.equal(found, one, `${text} in ${zone} after ${from}`);
+      from = `${found}:00Z`;
+    }
+  }
+});
+
 test('what is no schedule is refused', () => {
   for (const text of ['', '* * * *', '* * * * * *', '60 * * * *', '* 24 * * *', '* * 0 * *']) {
     assert.equal(parseSchedule(text, '').ok, false, text);

@@ -20,7 +20,9 @@ export type ParsedSchedule =
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
+const QUARTER_MS = 900_000;
+/** Offsets of a zone that are kept. */
+const OFFSETS_MAX = 4_096;
 const YEARS_MAX = 5;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE_MS, h: HOUR_MS };
 
@@ -70,32 +72,68 @@ class FieldSchedule implements Schedule {
     this.#clock = clock;
   }
 
+  /**
+   * Step by step as upstream's parser library goes: where clocks change it comes to other days than
+   * the calendar says, and so do the runs of every other cluster. `hasStepped` stays true: what is
+   * below a field is brought to its beginning at the first step alone.
+   */
   next(afterMs: number): number {
     const clock = this.#clock;
-    let ms = Math.floor(afterMs / MINUTE_MS) * MINUTE_MS + MINUTE_MS;
-    const lastYear = new Date(clock.localOf(ms)).getUTCFullYear() + YEARS_MAX;
-    for (;;) {
-      const localMs = clock.localOf(ms);
-      const local = new Date(localMs);
-      const year = local.getUTCFullYear();
-      if (year > lastYear) return Infinity;
-      if (!has(this.#months, local.getUTCMonth() + 1)) {
-        ms = later(ms, clock.utcOf(Date.UTC(year, local.getUTCMonth() + 1, 1)));
-      } else if (!this.#isDay(local)) {
-        ms = later(ms, clock.utcOf(Math.floor(localMs / DAY_MS) * DAY_MS + DAY_MS));
-      } else if (!has(this.#hours, local.getUTCHours())) {
-        ms += HOUR_MS - (localMs % HOUR_MS);
-      } else if (has(this.#minutes, local.getUTCMinutes())) {
-        return ms;
-      } else {
-        ms += MINUTE_MS;
+    let hasStepped = false;
+    let time = clock.at((Math.floor(afterMs / 1000) + 1) * 1000);
+    const lastYear = time.year + YEARS_MAX;
+    // Each step ends where a larger field may have changed: then all are looked at again.
+    while (time.year <= lastYear) {
+      if (!has(this.#months, time.month)) {
+        if (!hasStepped) time = clock.of(time.year, time.month, 1, 0);
+        do time = clock.of(time.year, time.month + 1, time.day, time.hour, time.minute);
+        while (time.month !== 1 && !has(this.#months, time.month));
+        hasStepped = true;
+        if (time.month === 1) continue;
       }
+      if (!this.#isDay(time)) {
+        time = this.#nextDay(hasStepped ? time : clock.of(time.year, time.month, time.day, 0));
+        hasStepped = true;
+        if (time.day === 1) continue;
+      }
+      if (!has(this.#hours, time.hour)) {
+        if (!hasStepped) time = clock.of(time.year, time.month, time.day, time.hour);
+        do time = clock.at(time.ms + HOUR_MS);
+        while (time.hour !== 0 && !has(this.#hours, time.hour));
+        hasStepped = true;
+        if (time.hour === 0) continue;
+      }
+      if (!has(this.#minutes, time.minute)) {
+        if (!hasStepped) time = clock.at(Math.floor(time.ms / MINUTE_MS) * MINUTE_MS);
+        do time = clock.at(time.ms + MINUTE_MS);
+        while (time.minute !== 0 && !has(this.#minutes, time.minute));
+        hasStepped = true;
+        if (time.minute === 0) continue;
+      }
+      const restMs = time.ms % MINUTE_MS;
+      if (restMs === 0) return time.ms;
+      time = clock.at(time.ms + MINUTE_MS - restMs);
+      hasStepped = true;
     }
+    return Infinity;
   }
 
-  #isDay(local: Date): boolean {
-    const isDay = has(this.#days, local.getUTCDate());
-    const isWeekday = has(this.#weekdays, local.getUTCDay());
+  /** The next day that matches, or the first of the next month. */
+  #nextDay(from: LocalTime): LocalTime {
+    const clock = this.#clock;
+    let time = from;
+    do {
+      time = clock.of(time.year, time.month, time.day + 1, time.hour, time.minute);
+      // Midnight that a change of the clock leaves out is an hour off.
+      if (time.hour > 12) time = clock.at(time.ms + (24 - time.hour) * HOUR_MS);
+      else if (time.hour !== 0) time = clock.at(time.ms - time.hour * HOUR_MS);
+    } while (time.day !== 1 && !this.#isDay(time));
+    return time;
+  }
+
+  #isDay({ day, weekday }: LocalTime): boolean {
+    const isDay = has(this.#days, day);
+    const isWeekday = has(this.#weekdays, weekday);
     const isEither = !this.#days.isStar && !this.#weekdays.isStar;
     return isEither ? isDay || isWeekday : isDay && isWeekday;
   }
@@ -105,15 +143,45 @@ function has({ bits }: CronField, value: number): boolean {
   return ((bits >> BigInt(value)) & 1n) === 1n;
 }
 
-/** A change of the clock must not send the search back. */
-function later(ms: number, candidateMs: number): number {
-  return candidateMs > ms ? candidateMs : ms + HOUR_MS;
+/** A time and what the clock of a zone shows then; months from 1, Sunday is 0. */
+interface LocalTime {
+  readonly ms: number;
+  readonly year: number;
+  readonly month: number;
+  readonly day: number;
+  readonly weekday: number;
+  readonly hour: number;
+  readonly minute: number;
 }
 
-/** Local time of a zone as milliseconds that read as if they were UTC. */
-interface LocalClock {
-  localOf(ms: number): number;
-  utcOf(localMs: number): number;
+/** The clock of a zone. */
+class LocalClock {
+  readonly #offsetOf: (ms: number) => number;
+
+  /** `offsetOf` tells how far the clock is ahead of UTC. */
+  constructor(offsetOf: (ms: number) => number) {
+    this.#offsetOf = offsetOf;
+  }
+
+  at(ms: number): LocalTime {
+    const local = new Date(ms + this.#offsetOf(ms));
+    return {
+      ms,
+      year: local.getUTCFullYear(),
+      month: local.getUTCMonth() + 1,
+      day: local.getUTCDate(),
+      weekday: local.getUTCDay(),
+      hour: local.getUTCHours(),
+      minute: local.getUTCMinutes(),
+    };
+  }
+
+  /** When the clock shows this, as Go's `time.Date` chooses where that is twice or never. */
+  of(year: number, month: number, day: number, hour: number, minute = 0): LocalTime {
+    const local = Date.UTC(year, month - 1, day, hour, minute);
+    const first = this.#offsetOf(local);
+    return this.at(first === 0 ? local : local - this.#offsetOf(local - first));
+  }
 }
 
 /** Whether the name is one of a time zone that is known here. */
@@ -127,9 +195,7 @@ export function isTimeZone(name: string): boolean {
 }
 
 function localClock(timeZone: string): LocalClock {
-  if (timeZone === '' || /^(etc\/)?utc$/i.test(timeZone)) {
-    return { localOf: (ms) => ms, utcOf: (localMs) => localMs };
-  }
+  if (timeZone === '' || /^(etc\/)?utc$/i.test(timeZone)) return new LocalClock(() => 0);
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone,
     hourCycle: 'h23',
@@ -140,15 +206,25 @@ function localClock(timeZone: string): LocalClock {
     minute: 'numeric',
     second: 'numeric',
   });
-  const localOf = (ms: number): number => {
+  const offsetOf = (ms: number): number => {
     const parts: Record<string, number> = {};
     for (const { type, value } of format.formatToParts(ms)) parts[type] = Number(value);
     const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
-    return Date.UTC(year, month - 1, day, hour, minute, second);
+    return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / 1000) * 1000;
   };
-  const utcOf = (localMs: number): number => {
-    const guess = localMs - (localOf(localMs) - localMs);
-    return localMs - (localOf(guess) - guess);
+  return new LocalClock(keptOffsets(offsetOf));
+}
+
+/** Clocks change at quarters of an hour; a search looks at the same ones again and again. */
+function keptOffsets(offsetOf: (ms: number) => number): (ms: number) => number {
+  const kept = new Map<number, number>();
+  return (ms) => {
+    const quarter = Math.floor(ms / QUARTER_MS);
+    const known = kept.get(quarter);
+    if (known !== undefined) return known;
+    if (kept.size >= OFFSETS_MAX) kept.clear();
+    const offset = offsetOf(quarter * QUARTER_MS);
+    kept.set(quarter, offset);
+    return offset;
   };
-  return { localOf, utcOf };
 }
