@@ -28,7 +28,8 @@ const EXPONENT_MAX = 1000;
 const DECIMAL_SUFFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 const BINARY_SUFFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
-interface Suffix {
+/** What stands behind the digits of a quantity. */
+export interface Suffix {
   readonly format: QuantityFormat;
   /** Of 10, or of 2 for BinarySI. */
   readonly exponent: number;
@@ -42,7 +43,7 @@ for (const [index, suffix] of BINARY_SUFFIXES.entries()) {
   if (suffix !== '') SUFFIXES.set(suffix, { format: 'BinarySI', exponent: index * 10 });
 }
 
-function suffixOf(text: string): Suffix | undefined {
+export function suffixOf(text: string): Suffix | undefined {
   const known = SUFFIXES.get(text);
   if (known !== undefined) return known;
   if (!/^[eE][+-]?\d+$/.test(text)) return undefined;

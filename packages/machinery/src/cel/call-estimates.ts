@@ -85,9 +85,10 @@ function replacedMin(text: CostRange, old: CostRange, next: CostRange): number {
   return times(Math.ceil(text.min / old.max), next.min);
 }
 
-const split: CostRule = ({ sizes: [text = UNKNOWN] }) => ({
+/** A written limit bounds the list; a negative one, which is none, wraps around upstream. */
+const split: CostRule = ({ sizes: [text = UNKNOWN], numbers: [, , limit = null] }) => ({
   cost: scale(text, 2 * TRAVERSAL),
-  size: { min: 0, max: text.max },
+  size: { min: 0, max: limit === null ? text.max : limit < 0 ? Infinity : limit },
 });
 
 const join: CostRule = ({ sizes: [list = UNKNOWN, by = NONE], item }) => {

@@ -212,6 +212,18 @@ test('the second operand of orValue is evaluated where the first is empty', () =
   assert.equal(evaluate('object.?a.optMap(x, 2).value() == 2', { object }), true);
 });
 
+test('quantities are integers where upstream holds them in one, as they were written', () => {
+  const isInteger = (text: string): unknown => evaluate(`quantity(${text}).isInteger()`, {});
+  const integers = ["'1e3'", "'1Gi').add(1", "'-0'", "'12Ti'", "'999k').sub(quantity('1Mi')"];
+  for (const text of integers) assert.equal(isInteger(text), true, text);
+  const others = ["'2000m'", "'1.0'", "'0.0'", "'1.5Gi'", "'1.0Mi'", "'123Ti'", "'1Pi'", "'10E'"];
+  others.push("'10').add(quantity('200m')).sub(quantity('200m')", "'0').add(quantity('1.5Gi')");
+  others.push("'9223372036854775807').add(1");
+  for (const text of others) assert.equal(isInteger(text), false, text);
+  assert.equal(evaluate("quantity('2k').asInteger() == 2000", {}), true);
+  assert.ok(evaluate("quantity('1.0').asInteger() == 1", {}) instanceof CelError);
+});
+
 test('members of lists that an expression makes have a size', () => {
   const schema = { type: 'string', maxLength: 20 } as const;
   const { rules } = compileRules(typeOf(schema) ?? DYN, [

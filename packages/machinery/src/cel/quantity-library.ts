@@ -2,16 +2,17 @@
 import { versionFault } from './version-faults.ts';
 import { parseQuantity, Quantity, QUANTITY_FAILURES } from '../quantity.ts';
 import type { Library } from './functions.ts';
+import { addAmounts, amountOf, integerOf, type ShortAmount } from './quantity-amount.ts';
 import { CelError, Opaque, type CelValue } from './values.ts';
-
-const INT_MAX = 2n ** 63n - 1n;
 
 class QuantityValue extends Opaque {
   readonly typeName = 'kubernetes.Quantity';
   readonly value: Quantity;
-  constructor(value: Quantity) {
+  readonly amount: ShortAmount | null;
+  constructor(value: Quantity, amount: ShortAmount | null) {
     super();
     this.value = value;
+    this.amount = amount;
   }
   equals(other: Opaque): boolean {
     return other instanceof QuantityValue && this.value.compare(other.value) === 0;
@@ -20,22 +21,20 @@ class QuantityValue extends Opaque {
 
 function quantity(text: string): QuantityValue | CelError {
   const parsed = parseQuantity(text);
-  if (typeof parsed !== 'string') return new QuantityValue(parsed);
+  if (typeof parsed !== 'string') return new QuantityValue(parsed, amountOf(text));
   return new CelError(QUANTITY_FAILURES[parsed]);
 }
 
-/** The whole number, where it is one and an int64 holds it. */
-function wholeOf({ value }: QuantityValue): bigint | null {
-  const whole = value.scaled(0);
-  const isExact = new Quantity(whole, 0, value.format).compare(value) === 0;
-  return isExact && whole <= INT_MAX && whole >= -INT_MAX - 1n ? whole : null;
+function added(left: QuantityValue, right: Quantity, amount: ShortAmount | null): CelValue {
+  return new QuantityValue(left.value.add(right), addAmounts(left.amount, amount));
 }
 
-const added = (left: QuantityValue, right: Quantity): CelValue =>
-  new QuantityValue(left.value.add(right));
+function addedInteger(left: QuantityValue, value: bigint): CelValue {
+  return added(left, new Quantity(value, 0, 'DecimalSI'), { value, scale: 0 });
+}
 
-function whole(value: bigint): Quantity {
-  return new Quantity(value, 0, 'DecimalSI');
+function opposite(amount: ShortAmount | null): ShortAmount | null {
+  return amount && { value: -amount.value, scale: amount.scale };
 }
 
 export const QUANTITY_LIBRARY: Library = {
@@ -59,25 +58,25 @@ export const QUANTITY_LIBRARY: Library = {
     value,
   }: QuantityValue) => Number(`${value.digits}e${value.scale}`),
   'quantity_get_int: kubernetes.Quantity . asInteger(): int': (own: QuantityValue) =>
-    wholeOf(own) ?? new CelError('cannot convert value to integer'),
+    integerOf(own.amount) ?? new CelError('cannot convert value to integer'),
   'quantity_is_integer: kubernetes.Quantity . isInteger(): bool': (own: QuantityValue) =>
-    wholeOf(own) !== null,
+    integerOf(own.amount) !== null,
   'quantity_add: kubernetes.Quantity . add(kubernetes.Quantity): kubernetes.Quantity': (
     left: QuantityValue,
     right: QuantityValue,
-  ) => added(left, right.value),
+  ) => added(left, right.value, right.amount),
   'quantity_add_int: kubernetes.Quantity . add(int): kubernetes.Quantity': (
     left: QuantityValue,
     right: bigint,
-  ) => added(left, whole(right)),
+  ) => addedInteger(left, right),
   'quantity_sub: kubernetes.Quantity . sub(kubernetes.Quantity): kubernetes.Quantity': (
     left: QuantityValue,
     right: QuantityValue,
-  ) => added(left, right.value.negate()),
+  ) => added(left, right.value.negate(), opposite(right.amount)),
   'quantity_sub_int: kubernetes.Quantity . sub(int): kubernetes.Quantity': (
     left: QuantityValue,
     right: bigint,
-  ) => added(left, whole(-right)),
+  ) => addedInteger(left, -right),
 };
 
 class SemverValue extends Opaque {

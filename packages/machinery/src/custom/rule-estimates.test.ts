@@ -40,6 +40,7 @@ const ESTIMATES: readonly (readonly [rule: string, cost: number])[] = [
   ['isIP(self.t)', 314_575],
   ['cidr(self.s).masked() == cidr(self.t)', 314_587],
   ["cidr(self.s).ip() == ip('1.2.3.4')", 13],
+  ["self.s.split(',', 2).sort().size() > 1", 40],
   ["semver(self.t).isLessThan(semver('1.2.3'))", 314_577],
 ];
 
