@@ -35,7 +35,7 @@ test('a page needs no match, and a limit is of 64 bits', () => {
   assert.match(refusalOf('continue=zzz', false), /invalid character 'Ï' looking for beginning/);
 });
 
-test('options are read before they are compared, and all of that before a place is looked for', () => {
+test('options are read before they are compared, all of that before a place is sought', () => {
   assert.match(refusalOf('timeoutSeconds=x&limit=y', false), /parsing "x"/);
   assert.match(refusalOf(`${FIELD}=bogus&labelSelector=%3D%3D`, false), /^found '=='/);
   assert.match(refusalOf(`${FIELD}=bogus&fieldSelector=a`, true), /can't understand 'a'/);

@@ -350,7 +350,7 @@ test('a page goes on with its limit, whatever revision is asked for beside its t
   assert(next.metadata.continue !== undefined);
 });
 
-test('a timeout that is none is told before anybody is asked who they are, but not to watches', () => {
+test('a timeout that is none is told before anybody is asked who they are, watches aside', () => {
   const { ask } = server();
   const fault = 'invalid timeout specified in the request URL - time: ';
   for (const [path, told] of [
