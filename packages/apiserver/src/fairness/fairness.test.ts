@@ -362,6 +362,41 @@ test('a level that rejects does so when its seats are taken, an exempt one never
   assert.ok(masters.every(({ status }) => status === 0));
 });
 
+test('queues of a level without seats wait for those that it may borrow, or in vain', () => {
+  const codes = (borrowingLimitPercent: number | null): readonly number[] => {
+    const own = rig();
+    const queuing = { queues: 1, handSize: 1, queueLengthLimit: 5 };
+    const limitResponse = { type: 'Queue', queuing };
+    const limited = { nominalConcurrencyShares: 0, borrowingLimitPercent, limitResponse };
+    own.ask('', 'POST', `${FLOWS}/prioritylevelconfigurations`, {
+      metadata: { name: 'none' },
+      spec: { type: 'Limited', limited },
+    });
+    const subjects = [{ kind: 'User', user: { name: 'joe' } }];
+    const nonResourceRules = [{ verbs: ['*'], nonResourceURLs: ['*'] }];
+    own.ask('', 'POST', `${FLOWS}/flowschemas`, {
+      metadata: { name: 'none' },
+      spec: {
+        matchingPrecedence: 2,
+        priorityLevelConfiguration: { name: 'none' },
+        rules: [{ subjects, nonResourceRules }],
+      },
+    });
+    own.settle();
+    const asked = own.ask('joe', 'GET', '/version');
+    return [0, 11_000, 5000].map((passedMs) => {
+      for (let leftMs = passedMs; leftMs > 0; leftMs -= 1000) {
+        own.time.nowMs += 1000;
+        own.api.tick(own.time.nowMs);
+        own.settle();
+      }
+      return asked.status;
+    });
+  };
+  assert.deepEqual(codes(0), [0, 0, 429]);
+  assert.deepEqual(codes(null), [0, 200, 200]);
+});
+
 test('a list holds its seats until it was read', () => {
   const own = rig(200);
   const data = { text: 'x'.repeat(20_000) };

@@ -135,7 +135,10 @@ export class PriorityLevel<T> {
 
   /** A request of so many seats could run now. */
   fits(seats: number): boolean {
-    if (this.config.type === 'exempt') return true;
+    const { type } = this.config;
+    if (type === 'exempt') return true;
+    // queues wait until a seat is free, so those of a level without any wait in vain
+    if (type === 'queue' && this.seatsInUse >= this.seats) return false;
     // one that is wider than the level runs alone
     if (seats > this.seats) return this.executing === 0;
     return this.seatsInUse + seats <= this.seats;
