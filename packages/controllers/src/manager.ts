@@ -11,6 +11,7 @@ import { defaultServiceAccount, rootCaConfigMap } from './namespace-defaults.ts'
 import type { SignToken } from './legacy-token.ts';
 import { NamespacePart } from './namespace-part.ts';
 import type { LifecycleRules } from './node-lifecycle.ts';
+import { zoneLines } from './node-metrics.ts';
 import { NodePart } from './node-part.ts';
 import type { ControllerName, ControllersOptions, Log } from './options.ts';
 import { PacedClient } from './paced-client.ts';
@@ -283,11 +284,7 @@ export class Manager {
     };
     const { nodePart, garbage } = this;
     if (nodePart !== undefined) {
-      for (const name of ['ready', 'notReady'] as const) {
-        const metric = name === 'ready' ? 'ready_nodes' : 'unhealthy_nodes';
-        const sum = nodePart.lifecycle.zones.reduce((all, zone) => all + zone[name], 0);
-        put(`node_collector_${metric}_in_cluster`, 'gauge', sum);
-      }
+      lines.push(...zoneLines(nodePart.lifecycle.zones));
       put('megaplane_node_lifecycle_stalls_total', 'counter', nodePart.lifecycle.stalls);
       put('megaplane_node_lifecycle_distrusts_total', 'counter', nodePart.lifecycle.distrusts);
       put('taint_eviction_controller_pod_deletions_total', 'counter', nodePart.evictions);

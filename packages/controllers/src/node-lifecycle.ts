@@ -312,6 +312,7 @@ export class NodeLifecycle {
         zone.dropHead();
         if (!isBad) continue;
         const taint = ready === FALSE ? 'not-ready' : 'unreachable';
+        zone.evictions++;
         this.#startTainting(id, bits & ~QUEUED, taint);
       }
     }

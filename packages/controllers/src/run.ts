@@ -18,6 +18,8 @@ import { chosenControllers } from './options.ts';
 import type { ControllersOptions, ControllersService, KeyPairFiles } from './options.ts';
 
 const CONNECTIONS = 2;
+/** Name of the lease, unless a flag says another. */
+const LEASE = 'kube-controller-manager';
 
 /** Resolves when it listens; with leader election the work begins when the lease is held. */
 export async function runControllers(options: ControllersOptions): Promise<ControllersService> {
@@ -40,20 +42,14 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
     monotonicMs: () => systemClock.monotonicMs(),
     log: options.log,
   });
-  const endpoint = await serveMetrics(options.metricsAddress ?? '127.0.0.1:0', () =>
-    manager.metricsText(),
-  );
+  const leadership: Leadership = { isHeld: false };
+  const metricsText = (): string => leadershipText(options, leadership) + manager.metricsText();
+  const endpoint = await serveMetrics(options.metricsAddress ?? '127.0.0.1:0', metricsText);
   const { secure } = options;
   const secureEndpoint =
-    secure === undefined
-      ? undefined
-      : await serveSecurely(
-          secure,
-          client,
-          pagesOf(() => manager.metricsText()),
-        );
+    secure === undefined ? undefined : await serveSecurely(secure, client, pagesOf(metricsText));
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
-  const endElection = startElection(options, client, manager, fail);
+  const endElection = startElection(options, client, manager, { leadership, fail });
   return {
     listens: [`${client.server}; metrics ${endpoint.url}`, secureEndpoint?.url]
       .filter((one) => one !== undefined)
@@ -69,27 +65,43 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
   };
 }
 
+interface Leadership {
+  isHeld: boolean;
+}
+
+/** Upstream's metric of elections; '' where there is none. */
+function leadershipText(options: ControllersOptions, { isHeld }: Leadership): string {
+  if (options.leaderElect === false) return '';
+  const metric = 'leader_election_master_status';
+  const name = options.election?.name ?? LEASE;
+  return `# TYPE ${metric} gauge\n${metric}{name=${JSON.stringify(name)}} ${isHeld ? 1 : 0}\n`;
+}
+
 /** Returns what gives the lease back. */
 function startElection(
   options: ControllersOptions,
   client: Client,
   manager: Manager,
-  fail: (error: Error) => void,
+  { leadership, fail }: { readonly leadership: Leadership; readonly fail: (error: Error) => void },
 ): () => Promise<void> {
   if (options.leaderElect === false) {
     manager.start();
     return () => Promise.resolve();
   }
   let isStopping = false;
-  const { name = 'kube-controller-manager', namespace = 'kube-system' } = options.election ?? {};
+  const { name = LEASE, namespace = 'kube-system' } = options.election ?? {};
   const election = createLeaderElection({
     ...options.election,
     client,
     namespace,
     name,
     identity: `${hostname()}_${randomUUID()}`,
-    onStartedLeading: () => manager.start(),
+    onStartedLeading: () => {
+      leadership.isHeld = true;
+      manager.start();
+    },
     onStoppedLeading: () => {
+      leadership.isHeld = false;
       manager.stop();
       if (!isStopping) fail(new Error(`the lease ${namespace}/${name} was not renewed in time`));
     },

@@ -36,6 +36,8 @@ export class Zone {
   state: ZoneState = 'initial';
   ready = 0;
   notReady = 0;
+  /** Nodes tainted NoExecute since the start. */
+  evictions = 0;
   /** Node ids in the order in which they turned bad; those that recovered are skipped when met. */
   readonly queue: number[] = [];
   #queueStart = 0;
