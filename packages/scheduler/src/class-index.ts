@@ -31,6 +31,8 @@ export class ClassIndex {
   /** Changes when all nodes were judged anew. */
   round = 0;
   #feasible = 0;
+  /** What of `memoryBytes` who keeps it has counted. */
+  countedBytes = 0;
 
   constructor(rules: ClassRules, table: NodeTable) {
     this.rules = rules;

@@ -31,6 +31,7 @@ export class IndexShelf {
   readonly #spent = new Map<IndexKey, number>();
   readonly #crowds = new Map<string, Crowd>();
   #crowdBytes = 0;
+  #indexBytes = 0;
   built = 0;
 
   constructor(nodes: NodeTable, limits: ShelfLimits) {
@@ -51,6 +52,9 @@ export class IndexShelf {
     }
     this.#indexes.set(key, index);
     index.catchUp();
+    const { memoryBytes } = index;
+    this.#indexBytes += memoryBytes - index.countedBytes;
+    index.countedBytes = memoryBytes;
     return index;
   }
 
@@ -59,7 +63,7 @@ export class IndexShelf {
     const index = this.#indexes.get(key);
     if (index === undefined) return null;
     if (index.isLive) return index;
-    this.#indexes.delete(key);
+    this.#dropIndex(key);
     return null;
   }
 
@@ -110,14 +114,18 @@ export class IndexShelf {
   }
 
   get memoryBytes(): number {
-    const crowds = this.#crowdBytes;
-    return this.#indexes.values().reduce((bytes, index) => bytes + index.memoryBytes, crowds);
+    return this.#crowdBytes + this.#indexBytes;
   }
 
   #makeRoom(): void {
     for (const key of this.#indexes.keys()) {
       if (this.memoryBytes < this.#limits.bytesMax) return;
-      this.#indexes.delete(key);
+      this.#dropIndex(key);
     }
+  }
+
+  #dropIndex(key: IndexKey): void {
+    this.#indexBytes -= this.#indexes.get(key)?.countedBytes ?? 0;
+    this.#indexes.delete(key);
   }
 }

@@ -14,6 +14,7 @@ export class ScoreBuckets {
   readonly #counts: Uint32Array;
   readonly #filled: Uint32Array;
   size = 0;
+  #listLengths = 0;
 
   constructor(scoreMax: number) {
     this.#counts = new Uint32Array(scoreMax + 1);
@@ -27,6 +28,7 @@ export class ScoreBuckets {
     if (list === undefined || place === list.length) {
       const grown = new Uint32Array(list === undefined ? LIST_LENGTH_MIN : list.length * 2);
       if (list !== undefined) grown.set(list);
+      this.#listLengths += grown.length - (list?.length ?? 0);
       list = this.#lists[score] = grown;
     }
     list[place] = id;
@@ -44,7 +46,9 @@ export class ScoreBuckets {
     const moved = place === last ? -1 : (list[place] = list[last]!);
     // Lists shrink, for a filling cluster passes through all scores with all of its nodes.
     if (last < list.length >>> 2 && list.length > LIST_LENGTH_MIN) {
-      this.#lists[score] = last === 0 ? undefined : list.slice(0, list.length >>> 1);
+      const shrunk = last === 0 ? undefined : list.slice(0, list.length >>> 1);
+      this.#listLengths += (shrunk?.length ?? 0) - list.length;
+      this.#lists[score] = shrunk;
     }
     return moved;
   }
@@ -78,8 +82,7 @@ export class ScoreBuckets {
   }
 
   get memoryBytes(): number {
-    let bytes = this.#counts.byteLength + this.#filled.byteLength;
-    for (const list of this.#lists) bytes += list?.byteLength ?? 0;
-    return bytes;
+    const lists = this.#listLengths * Uint32Array.BYTES_PER_ELEMENT;
+    return lists + this.#counts.byteLength + this.#filled.byteLength;
   }
 }
