@@ -90,7 +90,8 @@ export function selectorMatches(selector: JsonObject, labels: JsonObject): boole
   const wanted = Object.entries(objectAt(selector, 'matchLabels') ?? {});
   if (wanted.some(([key, value]) => labels[key] !== value)) return false;
   return listAt(selector, 'matchExpressions').every((requirement) => {
-    const value = labels[stringAt(requirement, 'key')];
+    const key = stringAt(requirement, 'key');
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
     const isIn = value !== undefined && listAt(requirement, 'values').includes(value);
     const operator = stringAt(requirement, 'operator');
     if (operator === 'In') return isIn;

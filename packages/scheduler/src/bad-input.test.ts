@@ -107,3 +107,31 @@ test('a clock that jumps neither forgets pods nor tries them without end', () =>
   core.tick(1_000_000 + yearMs);
   assert.equal(core.attempt(1_000_000 + yearMs), null);
 });
+
+test('keys that every object of the language has are keys of labels like others', () => {
+  for (const key of ['constructor', 'toString', 'valueOf', 'hasOwnProperty']) {
+    const bench = new Bench();
+    bench.node('n', { cpu: '4', memory: '8Gi', pods: '100' });
+    const placed = (spec: object): string => bench.place({ ...asking({ cpu: '1m' }), ...spec });
+    const labelSelector = { matchLabels: { app: 'a' } };
+    const spread = { maxSkew: 1, topologyKey: key, whenUnsatisfiable: 'DoNotSchedule' };
+    const rule = { ...spread, labelSelector, matchLabelKeys: [key] };
+    assert.match(placed({ topologySpreadConstraints: [rule] }), /missing required label/);
+    const soft = { ...rule, whenUnsatisfiable: 'ScheduleAnyway' };
+    assert.equal(placed({ topologySpreadConstraints: [soft] }), 'n');
+    const term = { topologyKey: key, labelSelector, matchLabelKeys: [key] };
+    const wanted = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
+    assert.match(placed({ affinity: { podAffinity: wanted } }), /match pod affinity rules/);
+    assert.equal(placed({ affinity: { podAntiAffinity: wanted } }), 'n');
+    const liked = {
+      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }],
+    };
+    assert.equal(placed({ affinity: { podAffinity: liked } }), 'n');
+    assert.match(placed({ nodeSelector: { [key]: 'x' } }), /match Pod's node affinity/);
+    const there = { matchExpressions: [{ key, operator: 'Exists' }] };
+    const nodeAffinity = {
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [there] },
+    };
+    assert.match(placed({ affinity: { nodeAffinity } }), /match Pod's node affinity/);
+  }
+});

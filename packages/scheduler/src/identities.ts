@@ -1,6 +1,6 @@
 /** What pods have in common besides their spec: labels, namespaces, controllers; interned. */
 import { Interner } from './interner.ts';
-import type { Labels, OwnerReference, PodObject } from './objects.ts';
+import { labelsOf, type Labels, type OwnerReference, type PodObject } from './objects.ts';
 import { createPodClass, nodeClassKey, type PodClass } from './pod-class.ts';
 import type { Usages } from './usage.ts';
 
@@ -70,7 +70,7 @@ export class Identities {
   acquireLabels(labels: Labels): number {
     const keys = Object.keys(labels).toSorted();
     const text = JSON.stringify(keys.map((key) => [key, labels[key]]));
-    return this.labels.acquire(text, () => labels);
+    return this.labels.acquire(text, () => labelsOf(labels));
   }
 
   acquireNamespace(name: string): number {

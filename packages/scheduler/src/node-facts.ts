@@ -4,7 +4,8 @@
  * the one label that is unique by design, the host name, is kept apart.
  */
 import type { Matchable } from './node-selector.ts';
-import type { Labels, NodeObject, Quantities, Taint } from './objects.ts';
+import { labelsOf, type Labels, type NodeObject } from './objects.ts';
+import type { Quantities, Taint } from './objects.ts';
 import { allocatableOf, type Resources } from './resources.ts';
 
 export const HOSTNAME_KEY = 'kubernetes.io/hostname';
@@ -51,7 +52,7 @@ export function factsOf(object: NodeObject): NodeFacts {
   const hasOwnHostname = labels[HOSTNAME_KEY] === name;
   const { [HOSTNAME_KEY]: _, ...common } = labels;
   const kind: NodeKind = {
-    labels: hasOwnHostname ? common : labels,
+    labels: labelsOf(hasOwnHostname ? common : labels),
     hasOwnHostname,
     taints: object.spec?.taints ?? [],
     isCordoned: object.spec?.unschedulable === true,

@@ -1,5 +1,5 @@
 /** A node with the pods on it, as the evaluator sees it. */
-import type { NodeObject } from './objects.ts';
+import { labelsOf, type NodeObject } from './objects.ts';
 import type { HostPort, PodInfo } from './pod-info.ts';
 import { accumulate, allocatableOf, emptyResources, type Resources } from './resources.ts';
 
@@ -32,7 +32,7 @@ export class NodeInfo {
   ) {
     this.node = node;
     this.name = node.metadata.name;
-    this.labels = node.metadata.labels ?? {};
+    this.labels = labelsOf(node.metadata.labels);
     const { resources, pods } =
       known?.node === node
         ? { resources: known.allocatable, pods: known.allocatablePods }

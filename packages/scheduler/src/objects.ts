@@ -5,6 +5,15 @@
 
 export type Labels = Readonly<Record<string, string>>;
 
+const NO_LABELS: Labels = Object.create(null) as Labels;
+
+/** Labels to look up by any key: `constructor` and `toString` are keys like others. */
+export function labelsOf(labels: Labels | undefined): Labels {
+  if (labels === undefined) return NO_LABELS;
+  if (Object.getPrototypeOf(labels) === null) return labels;
+  return Object.assign(Object.create(null) as Record<string, string>, labels);
+}
+
 export interface Metadata {
   readonly name: string;
   readonly namespace?: string;

@@ -9,7 +9,7 @@ import type {
   PodObject,
   PodTermObject,
 } from './objects.ts';
-import { namespaceOf } from './objects.ts';
+import { labelsOf, namespaceOf } from './objects.ts';
 import { podRequests, podRequestsNonZero, type Resources } from './resources.ts';
 
 /** A host port that a pod takes. */
@@ -60,7 +60,7 @@ export class PodInfo {
     this.pod = pod;
     this.namespace = namespaceOf(pod);
     this.key = `${this.namespace}/${pod.metadata.name}`;
-    this.labels = pod.metadata.labels ?? {};
+    this.labels = labelsOf(pod.metadata.labels);
     this.priority = pod.spec.priority ?? 0;
     this.requests = sibling?.requests ?? podRequests(pod);
     this.requestsNonZero = sibling?.requestsNonZero ?? podRequestsNonZero(pod);
