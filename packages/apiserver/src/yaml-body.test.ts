@@ -35,3 +35,27 @@ test('what JSON has no number for is refused in the words of its encoder', () =>
   assert.deepEqual(parseYaml('a: [{b: -.inf}]'), { error: 'json: unsupported value: -Inf' });
   assert.deepEqual(parseYaml('a: .nan'), { error: 'json: unsupported value: NaN' });
 });
+
+test('aliases and depths that cannot be followed are refused in words, not by exceptions', () => {
+  const error = (text: string): string => {
+    const read = parseYaml(text);
+    return 'error' in read ? read.error : JSON.stringify(read.value);
+  };
+  const level = (i: number): string =>
+    `a${i}: &a${i} [${Array(9)
+      .fill(`*a${i - 1}`)
+      .join()}]`;
+  const bomb = ['a0: &a0 [x]', ...[1, 2, 3, 4, 5, 6].map(level)].join('\n');
+  assert.equal(error(bomb), 'yaml: document contains excessive aliasing');
+  assert.equal(error('a: *nope'), "yaml: unknown anchor 'nope' referenced");
+  assert.match(error('a: &x [*x]'), /^yaml: an anchor contains itself/);
+  assert.match(error('a: {<<: 3}'), /^yaml: map merge requires map or sequence of maps/);
+  assert.match(error(`a: ${'['.repeat(9000)}`), /^yaml: line 1: values are nested too deeply$/);
+});
+
+test('a member may have any name, and changes nothing but itself', () => {
+  const read = parseYaml('a: {__proto__: {b: 1}, constructor: 2}');
+  assert(!('error' in read));
+  assert.equal(JSON.stringify(read.value), '{"a":{"__proto__":{"b":1},"constructor":2}}');
+  assert.equal(Reflect.get(Object.prototype, 'b'), undefined);
+});

@@ -100,10 +100,26 @@ export function parseYaml(text: string): { value: JsonValue } | { error: string 
   const document = library().parseDocument(text, options);
   const fault = document.errors[0];
   if (fault !== undefined) return { error: `yaml: ${lineFirst(fault.message)}` };
-  const value = stringKeys(document.toJS() as JsonValue);
-  const infinite = unsupportedNumber(value);
-  if (infinite !== undefined) return { error: `json: unsupported value: ${infinite}` };
-  return { value };
+  try {
+    const value = stringKeys(document.toJS() as JsonValue);
+    const infinite = unsupportedNumber(value);
+    if (infinite !== undefined) return { error: `json: unsupported value: ${infinite}` };
+    return { value };
+  } catch (error) {
+    return { error: `yaml: ${aliasFault((error as Error).message)}` };
+  }
+}
+
+/** What the library throws only as aliases are followed, as upstream's parser says it. */
+function aliasFault(message: string): string {
+  const unknown = /^Unresolved alias [^:]*: (.*)$/s.exec(message)?.[1];
+  if (unknown !== undefined) return `unknown anchor '${unknown}' referenced`;
+  if (message.startsWith('Excessive alias')) return 'document contains excessive aliasing';
+  if (message.startsWith('Merge sources')) {
+    return 'map merge requires map or sequence of maps as the value';
+  }
+  const isEndless = message.startsWith('Maximum call stack');
+  return isEndless ? 'an anchor contains itself, or values are nested too deeply' : message;
 }
 
 /** The first number that JSON cannot say, as Go writes it. */
@@ -125,9 +141,12 @@ function lineFirst(error: string): string {
   const [first = ''] = error.split('\n');
   const place = / at line (\d+), column \d+:?$/.exec(first);
   const isNested = first.startsWith('Nested mappings are not allowed');
+  const isDeep = first.startsWith('Maximum call stack');
   const text = isNested
     ? 'mapping values are not allowed in this context'
-    : first.slice(0, place?.index);
+    : isDeep
+      ? 'values are nested too deeply'
+      : first.slice(0, place?.index);
   return place === null ? text : `line ${place[1] ?? ''}: ${text}`;
 }
 
@@ -171,6 +190,8 @@ export function warningsOf(complaint: string): string[] {
     .map((line) => line.trim());
 }
 
+const MEMBER = { enumerable: true, configurable: true, writable: true } as const;
+
 /** Keys that YAML reads as booleans or numbers become their text, as upstream does it. */
 function stringKeys(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(stringKeys);
@@ -178,7 +199,10 @@ function stringKeys(value: JsonValue): JsonValue {
   const plain: JsonObject = {};
   for (const key of Object.keys(value).sort()) {
     const inner = value[key];
-    if (inner !== undefined) plain[key] = stringKeys(inner);
+    if (inner === undefined) continue;
+    // by assignment that one would become the prototype
+    if (key !== '__proto__') plain[key] = stringKeys(inner);
+    else Object.defineProperty(plain, key, { ...MEMBER, value: stringKeys(inner) });
   }
   return plain;
 }
