@@ -38,6 +38,11 @@ export function printed(text: string): Printed {
   return { [PRINTED]: text };
 }
 
+/** A string of a type of its own in Go, or one behind a pointer: Go prints it as JSON. */
+export function typedText(value: string): Printed {
+  return printed(escapedJson(value));
+}
+
 /** A value as field errors print it: strings quoted, composites as JSON, absent as `null`. */
 export function printedValue(value: JsonValue | undefined | Printed): string {
   if (value === null || value === undefined) return 'null';
@@ -90,7 +95,7 @@ export function notSupported(
 ): FieldError {
   const list = supported.map(quoted).join(', ');
   // what has a set of values is of a type of its own, which Go prints as JSON
-  const shown = typeof value === 'string' ? printed(escapedJson(value)) : value;
+  const shown = typeof value === 'string' ? typedText(value) : value;
   return fieldError('notSupported', field, list && `supported values: ${list}`, shown);
 }
 

@@ -1,5 +1,5 @@
 /** Names of resources: which are standard where, which are those of others, which come whole. */
-import { invalidValue } from './fielderrors.ts';
+import { invalidValue, typedText } from './fielderrors.ts';
 import { qualifiedNameErrors } from './names.ts';
 import { COUNTED_RESOURCES, invalidEach, type Findings } from './validation-rules.ts';
 
@@ -36,10 +36,11 @@ export function isWholeResource(name: string): boolean {
 /** A name that is standard anywhere, or has a domain. False: something was found. */
 export function checkResourceName(found: Findings, path: string, name: string): boolean {
   const texts = qualifiedNameErrors(name);
-  invalidEach(found, path, name, texts);
+  invalidEach(found, path, typedText(name), texts);
   if (texts.length > 0) return false;
   if (name.includes('/') || name === 'storage' || isQuotaResource(name)) return true;
-  found.push(invalidValue(path, name, 'must be a standard resource type or fully qualified'));
+  const text = 'must be a standard resource type or fully qualified';
+  found.push(invalidValue(path, typedText(name), text));
   return false;
 }
 
@@ -48,8 +49,9 @@ export function checkContainerResource(found: Findings, path: string, name: stri
   checkResourceName(found, path, name);
   if (!name.includes('/')) {
     if (COMPUTE.includes(name) || name.startsWith('hugepages-')) return;
-    found.push(invalidValue(path, name, 'must be a standard resource for containers'));
+    found.push(invalidValue(path, typedText(name), 'must be a standard resource for containers'));
   } else if (!isNative(name) && !isExtendedResource(name)) {
-    found.push(invalidValue(path, name, "doesn't follow extended resource name standard"));
+    const text = "doesn't follow extended resource name standard";
+    found.push(invalidValue(path, typedText(name), text));
   }
 }

@@ -1,6 +1,6 @@
 /** Where pods want to be: node affinity, pod affinity and their selectors. */
 
-import { forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { forbiddenField, invalidValue, required, typedText } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import {
@@ -87,7 +87,8 @@ function checkNodeRequirement(
     const text = "must be specified single value when `operator` is 'Lt' or 'Gt'";
     if (values.length !== 1) found.push(required(`${path}.values`, text));
   } else {
-    found.push(invalidValue(`${path}.operator`, operator, 'not a valid selector operator'));
+    const text = 'not a valid selector operator';
+    found.push(invalidValue(`${path}.operator`, typedText(operator), text));
   }
   const key = stringAt(item, 'key');
   invalidEach(found, `${path}.key`, key, qualifiedNameErrors(key));
@@ -102,7 +103,8 @@ function checkFieldRequirement(found: Findings, path: string, item: JsonObject):
   const operator = stringAt(item, 'operator');
   const values = listAt(item, 'values');
   if (operator !== 'In' && operator !== 'NotIn') {
-    found.push(invalidValue(`${path}.operator`, operator, 'not a valid selector operator'));
+    const text = 'not a valid selector operator';
+    found.push(invalidValue(`${path}.operator`, typedText(operator), text));
   } else if (values.length !== 1) {
     const text =
       "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";

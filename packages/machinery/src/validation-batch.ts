@@ -1,6 +1,6 @@
 /** Jobs and cron jobs. */
 
-import { invalidValue, notSupported, printed, required } from './fielderrors.ts';
+import { invalidValue, notSupported, printed, required, typedText } from './fielderrors.ts';
 import { goForm, selectorForm, sortedMap } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
@@ -297,7 +297,7 @@ function checkZone(found: Findings, path: string, zone: JsonValue | undefined): 
     found.push(invalidValue(path, zone, 'timeZone must be nil or non-empty string'));
     return;
   }
-  const unknown = invalidValue(path, zone, `unknown time zone ${zone}`);
+  const unknown = invalidValue(path, typedText(zone), `unknown time zone ${zone}`);
   const isName = (part: string): boolean =>
     part !== '.' && part !== '..' && /^(?!-)[A-Za-z.\-_0-9+]{1,14}$/.test(part);
   // names of files of the IANA database, whose case counts

@@ -1,6 +1,6 @@
 /** Quotas and limit ranges: which resources may be limited, and bounds that fit each other. */
 
-import { duplicate, forbiddenField, invalidValue, required } from './fielderrors.ts';
+import { duplicate, forbiddenField, invalidValue, required, typedText } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -48,7 +48,7 @@ function checkAmounts(found: Findings, at: string, amounts: JsonObject | undefin
     const path = `${at}[${name}]`;
     checkResourceName(found, path, name);
     if (!name.includes('/') && !isQuotaResource(name)) {
-      found.push(invalidValue(path, name, 'must be a standard resource for quota'));
+      found.push(invalidValue(path, typedText(name), 'must be a standard resource for quota'));
     }
     checkAmount(found, path, name, amount);
   }
@@ -117,7 +117,7 @@ function checkScopeSelector(found: Findings, spec: JsonObject): void {
   for (const requirement of requirements) {
     const scope = stringAt(requirement, 'scopeName');
     if (SCOPE_RESOURCES[scope] === undefined) {
-      found.push(invalidValue(`${path}.scopeName`, scope, 'unsupported scope'));
+      found.push(invalidValue(`${path}.scopeName`, typedText(scope), 'unsupported scope'));
     }
     for (const _ of misfits(spec, scope)) {
       found.push(invalidValue(path, whole, 'unsupported scope applied to resource'));
@@ -138,7 +138,7 @@ function checkScopeOperator(
   const values = listAt(requirement, 'values');
   const hasValues = scope === 'PriorityClass' || scope === 'VolumeAttributesClass';
   if (!hasValues && SCOPE_RESOURCES[scope] !== undefined && operator !== 'Exists') {
-    found.push(invalidValue(`${path}.operator`, operator, EXISTENCE_TEXT));
+    found.push(invalidValue(`${path}.operator`, typedText(operator), EXISTENCE_TEXT));
   }
   if (operator === 'In' || operator === 'NotIn') {
     if (values.length > 0) return;
@@ -149,7 +149,8 @@ function checkScopeOperator(
     const text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
     found.push(invalidValue(`${path}.values`, [...values], text));
   } else {
-    found.push(invalidValue(`${path}.operator`, operator, 'not a valid selector operator'));
+    const text = 'not a valid selector operator';
+    found.push(invalidValue(`${path}.operator`, typedText(operator), text));
   }
 }
 
@@ -176,7 +177,7 @@ function checkLimitRange(found: Findings, range: JsonObject): void {
 
 function checkLimitType(found: Findings, path: string, type: string): void {
   const texts = qualifiedNameErrors(type);
-  invalidEach(found, path, type, texts);
+  invalidEach(found, path, typedText(type), texts);
   if (texts.length > 0 || type.includes('/') || LIMIT_TYPES.includes(type)) return;
   const text = 'must be a standard limit type or fully qualified';
   found.push(invalidValue(path, type, text));

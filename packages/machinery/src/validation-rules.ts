@@ -4,16 +4,16 @@ import {
   duplicate,
   invalidValue,
   notSupported,
-  printed,
   required,
+  typedText,
   type FieldError,
+  type Printed,
 } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { equals, listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, labelValueErrors, qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
-import { escapedJson } from './quoting.ts';
 import { isVoid } from './voids.ts';
 
 /** What is wrong with an object so far, in the order of upstream's checks. */
@@ -50,7 +50,7 @@ export function eachObject(
 export function invalidEach(
   found: Findings,
   path: string,
-  value: JsonValue,
+  value: JsonValue | Printed,
   texts: readonly string[],
 ): void {
   for (const text of texts) found.push(invalidValue(path, value, text));
@@ -170,8 +170,7 @@ function checkRequirement(found: Findings, path: string, requirement: JsonObject
   const operator = stringAt(requirement, 'operator');
   const values = listAt(requirement, 'values');
   if (!SELECTOR_OPERATORS.includes(operator)) {
-    // of a type of its own, which Go prints as JSON
-    const shown = printed(escapedJson(operator));
+    const shown = typedText(operator);
     found.push(invalidValue(`${path}.operator`, shown, 'not a valid selector operator'));
   } else if (operator === 'In' || operator === 'NotIn') {
     if (values.length === 0) {
@@ -237,7 +236,7 @@ export function checkIntOrPercent(
     const detail =
       "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  " +
       "or '93%', regex used for validation is '[0-9]+%')";
-    found.push(invalidValue(path, text, detail));
+    found.push(invalidValue(path, typedText(text), detail));
     return 0;
   }
   const percent = Number(text.slice(0, -1));

@@ -1,5 +1,5 @@
 /** What pods of one operating system cannot have, and what namespaces of users do not go with. */
-import { forbiddenField, invalidValue } from './fielderrors.ts';
+import { forbiddenField, invalidValue, typedText } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors } from './names.ts';
@@ -137,7 +137,8 @@ export function checkWindowsOptions(
 ): void {
   const name = options?.['gmsaCredentialSpecName'];
   if (typeof name === 'string') {
-    invalidEach(found, `${path}.gmsaCredentialSpecName`, name, dnsSubdomainErrors(name));
+    const texts = dnsSubdomainErrors(name);
+    invalidEach(found, `${path}.gmsaCredentialSpecName`, typedText(name), texts);
   }
   const credential = options?.['gmsaCredentialSpec'];
   if (credential === '') {
@@ -150,7 +151,7 @@ export function checkWindowsOptions(
   const user = options?.['runAsUserName'];
   if (typeof user !== 'string') return;
   for (const text of userFaults(user)) {
-    found.push(invalidValue(`${path}.runAsUserName`, user, `runAsUserName${text}`));
+    found.push(invalidValue(`${path}.runAsUserName`, typedText(user), `runAsUserName${text}`));
   }
 }
 

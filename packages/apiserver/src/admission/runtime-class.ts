@@ -6,6 +6,7 @@ import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
 import { refuse } from './refusal.ts';
 import { pathNameFault, readStoredObject } from './stored-object.ts';
+import { quoted } from '@megaplane/machinery/quoting';
 
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',
@@ -21,7 +22,8 @@ export const runtimeClass: AdmissionPlugin = {
     const fault = pathNameFault(name);
     if (fault !== '') return unclassified(fault);
     const found = readStoredObject(write.world, 'node.k8s.io', 'runtimeclasses', '', name);
-    if (found === null) return refuse(write, `pod rejected: RuntimeClass "${name}" not found`);
+    if (found === null)
+      return refuse(write, `pod rejected: RuntimeClass ${quoted(name)} not found`);
     return setOverhead(write, spec, found) ?? setScheduling(write, spec, found);
   },
   validate: (write) => {

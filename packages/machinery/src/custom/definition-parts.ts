@@ -3,9 +3,10 @@ import {
   duplicate,
   forbiddenField,
   invalidValue,
-  notSupported,
   required,
   tooMany,
+  typedText,
+  notSupportedText,
 } from '../fielderrors.ts';
 import { listAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
@@ -160,7 +161,7 @@ export function checkConversion(
   const strategy = stringAt(conversion, 'strategy');
   if (strategy === '') found.push(required(`${path}.strategy`));
   else if (!STRATEGIES.some((one) => one === strategy)) {
-    found.push(notSupported(`${path}.strategy`, strategy, STRATEGIES));
+    found.push(notSupportedText(`${path}.strategy`, strategy, STRATEGIES));
   }
   const client = objectAt(conversion, 'webhook', 'clientConfig');
   const reviews = listAt(conversion, 'webhook', 'conversionReviewVersions');
@@ -217,7 +218,7 @@ export function checkWarning(found: Findings, version: JsonObject, path: string)
   const warning = version['deprecationWarning'];
   if (typeof warning !== 'string') return;
   const refuse = (text: string): void => {
-    found.push(invalidValue(`${path}.deprecationWarning`, warning, text));
+    found.push(invalidValue(`${path}.deprecationWarning`, typedText(warning), text));
   };
   if (version['deprecated'] !== true) {
     refuse('can only be set for deprecated versions');

@@ -3,7 +3,13 @@
  * refuses. Rules, paths and texts are upstream's; its paths are those of a form in which whatever
  * all versions have alike stands above them.
  */
-import { invalidValue, notSupported, printed, required, type FieldError } from '../fielderrors.ts';
+import {
+  invalidValue,
+  printed,
+  required,
+  type FieldError,
+  notSupportedText,
+} from '../fielderrors.ts';
 import { equals, listAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
 import { dns1035LabelErrors, dnsSubdomainErrors } from '../names.ts';
@@ -146,7 +152,7 @@ function checkSpec(
   const scope = stringAt(spec, 'scope');
   if (scope === '') found.push(required('spec.scope'));
   else if (!SCOPES.some((one) => one === scope)) {
-    found.push(notSupported('spec.scope', scope, SCOPES));
+    found.push(notSupportedText('spec.scope', scope, SCOPES));
   }
   if (schemaOf(shared.validation) === undefined) {
     for (const [i, version] of versions.entries()) {

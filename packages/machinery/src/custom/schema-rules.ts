@@ -9,6 +9,7 @@ import {
   printed,
   required,
   type FieldError,
+  notSupportedText,
 } from '../fielderrors.ts';
 import { listAt, objectAt, stringAt } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
@@ -82,7 +83,7 @@ function checkMembers(found: Findings, schema: JsonObject, at: Standing): void {
   const { path } = at;
   const type = stringAt(schema, 'type');
   if (type !== '' && !TYPES.some((one) => one === type)) {
-    found.push(notSupported(`${path}.type`, type, TYPES));
+    found.push(notSupportedText(`${path}.type`, type, TYPES));
   }
   const forbid = (member: string, text: string): void => {
     found.push(forbiddenField(`${path}.${member}`, text));

@@ -1,5 +1,5 @@
 /** Names around devices: pools, attributes, requests, taints. */
-import { invalidValue, notSupported, required, tooLong } from '../fielderrors.ts';
+import { invalidValue, notSupported, required, tooLong, typedText } from '../fielderrors.ts';
 import { listAt, stringAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
 import {
@@ -51,7 +51,7 @@ export function checkFullPartName(found: Findings, path: string, name: string): 
   checkPartName(found, path, name);
   if (name.includes('/')) return;
   const text = 'a fully qualified name must be a domain and a name separated by a slash';
-  found.push(invalidValue(path, name, text));
+  found.push(invalidValue(path, typedText(name), text));
 }
 
 /** Ids that hosts make: what Go's uuid package takes, and then only its usual form. */
