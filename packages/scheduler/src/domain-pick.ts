@@ -103,7 +103,7 @@ export class DomainPick {
     for (const node of excluded) this.#putAside(index, node);
     for (let h = 0; h < hosts.length; h++) {
       const { byNode } = hosts[h]!;
-      for (let slot = byNode.nextSlot(0); slot >= 0; slot = byNode.nextSlot(slot + 2)) {
+      for (let slot = byNode.slotAfter(-1); slot >= 0; slot = byNode.slotAfter(slot)) {
         const node = byNode.nodeAt(slot);
         if (!this.#putAside(index, node)) continue;
         const partition = index.partitionAt(node);

@@ -111,7 +111,7 @@ export class Crowd {
     }
     for (let h = 0; h < this.#hosts.length; h++) {
       const { byNode } = this.#hosts[h]!;
-      for (let slot = byNode.nextSlot(0); slot >= 0; slot = byNode.nextSlot(slot + 2)) {
+      for (let slot = byNode.slotAfter(-1); slot >= 0; slot = byNode.slotAfter(slot)) {
         this.#refresh(byNode.nodeAt(slot));
       }
     }

@@ -143,7 +143,7 @@ export class DomainSums {
     this.#nodesWith = [];
     this.#total = 0;
     const counts = this.#byNode;
-    for (let slot = counts.nextSlot(0); slot >= 0; slot = counts.nextSlot(slot + 2)) {
+    for (let slot = counts.slotAfter(-1); slot >= 0; slot = counts.slotAfter(slot)) {
       const node = counts.nodeAt(slot);
       if (this.#nodes.isPresent(node)) this.#apply(node, 0, counts.countAt(slot));
     }
