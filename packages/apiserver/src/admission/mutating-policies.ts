@@ -31,6 +31,7 @@ import {
   type Expression,
   type Policy,
 } from './policies.ts';
+import { patchedObject } from './patched-object.ts';
 import { writtenName } from './refusal.ts';
 
 interface Mutations {
@@ -133,9 +134,10 @@ function mutateOne(
       }
       const made = evaluation.evaluate(expression);
       const outcome = change(write, target, made, isPatch);
-      if (typeof outcome !== 'string') isChanged ||= outcome;
+      if (typeof outcome === 'boolean') isChanged ||= outcome;
       else if (policy.ignoresFailures) return false;
-      else failures.push(outcome);
+      else if (typeof outcome === 'string') failures.push(outcome);
+      else return outcome;
     }
   }
   return failures.length > 0 ? refusal(policy, binding, write, failures) : isChanged;
@@ -156,19 +158,23 @@ function refusal(
   return { ...status, message: text, reason: 'Invalid' };
 }
 
-/** Applies what an expression made; a text where that cannot be done. */
+/** Applies what an expression made; a text, or how the write ends, where that cannot be done. */
 function change(
   write: Admitted,
   target: Served,
   made: CelValue,
   isPatch: boolean,
-): boolean | string {
+): boolean | string | Status {
   if (made instanceof CelError) return made.message;
   const { object, served } = write;
   if (object === null) return false;
   const shown = shownObjectOf(write, target, 'mutating') ?? {};
-  const next = isPatch ? patched(shown, made) : merged(shown, made, target);
-  if (typeof next === 'string') return next;
+  const found = isPatch ? patched(shown, made) : merged(shown, made, target);
+  if (typeof found === 'string') return found;
+  // a patch may make something of another kind, which cannot be read; what is applied stays
+  const decoded = isPatch ? patchedObject(target, found, shown) : { object: kindred(found, shown) };
+  if ('status' in decoded) return decoded.status;
+  const next = isPatch ? found : decoded.object;
   // of custom kinds what the schema does not have goes without a word
   const fitted = refitted(target, next, target.custom === null);
   if (fitted !== null && !fitted.ok) return `error applying patch: ${fitted.message}`;
@@ -178,6 +184,10 @@ function change(
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
   const refusal = replaceObject(write, object, shownBack(result, served, target));
   return refusal === null ? true : (refusal.message ?? '');
+}
+
+function kindred(object: JsonObject, { kind, apiVersion }: JsonObject): JsonObject {
+  return { ...object, kind: kind ?? '', apiVersion: apiVersion ?? '' };
 }
 
 function patched(shown: JsonObject, made: CelValue): JsonObject | string {

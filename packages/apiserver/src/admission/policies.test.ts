@@ -226,6 +226,34 @@ test('a mutation that fails forbids in its own words, a failed test changes noth
   assert.equal(messageOf(refused), `${text}resulted in error: no such key: data`);
 });
 
+test('a mutation cannot make another kind of an object', () => {
+  const model = admittingModel();
+  const add = (name: string, mutation: object): void => {
+    const rule = {
+      ...{ apiGroups: [''], apiVersions: ['v1'], resourceNames: [name] },
+      ...{ operations: ['CREATE'], resources: ['configmaps'] },
+    };
+    const spec = {
+      matchConstraints: { resourceRules: [rule] },
+      ...{ reinvocationPolicy: 'Never', failurePolicy: 'Fail', mutations: [mutation] },
+    };
+    model.expect(201, 'POST', `${GROUP}/mutatingadmissionpolicies`, { metadata: { name }, spec });
+    const path = `${GROUP}/mutatingadmissionpolicybindings`;
+    model.expect(201, 'POST', path, { metadata: { name }, spec: { policyName: name } });
+  };
+  const patch = "[JSONPatch{op: 'add', path: '/kind', value: 'Secret'}]";
+  add('patched', { patchType: 'JSONPatch', jsonPatch: { expression: patch } });
+  const number = "[JSONPatch{op: 'add', path: '/data', value: {'n': 5}}]";
+  add('number', { patchType: 'JSONPatch', jsonPatch: { expression: number } });
+  const applyConfiguration = { expression: "Object{kind: 'Secret'}" };
+  add('applied', { patchType: 'ApplyConfiguration', applyConfiguration });
+  model.expect(500, 'POST', MAPS, { metadata: { name: 'patched' }, data: { k: 'v' } });
+  const refused = model.expect(500, 'POST', MAPS, { metadata: { name: 'number' } });
+  assert.match(messageOf(refused), /^Internal error occurred: json: cannot unmarshal number/);
+  const made = model.expect(201, 'POST', MAPS, { metadata: { name: 'applied' } });
+  assert.equal((JSON.parse(made.text) as { kind: string }).kind, 'ConfigMap');
+});
+
 test('what policies and levels find is noted for the audit log', () => {
   const noted: Record<string, string>[] = [];
   const model = admittingModel({
