@@ -10,6 +10,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { widgetDefinition, widgetOf } from '@megaplane/machinery/custom/widgets.sim';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { openStore } from '@megaplane/store/open';
 import { createApiServer } from './assembly.ts';
 import { bootstrap } from './bootstrap.ts';
@@ -51,6 +53,7 @@ const api = createApiServer({
 const connection = new ConnectionModel();
 const foreign = new ConnectionModel(false);
 const DEFAULT = '/api/v1/namespaces/default';
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 
 function ask(method: string, path: string, body?: Buffer, type?: string): ExchangeModel {
   const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
@@ -198,6 +201,11 @@ const SHAPES: Readonly<Record<string, (index: number) => () => ExchangeModel>> =
     const body = podBody(`l${round}-${index}`, true);
     return () => expect(ask('POST', `${DEFAULT}/pods`, body), 201);
   },
+  'create a pod in protobuf': (index) => {
+    const text = podBody(`b${round}-${index}`, true).toString();
+    const body = encodeProtobuf(JSON.parse(text) as JsonObject);
+    return () => expect(ask('POST', `${DEFAULT}/pods`, body, PROTOBUF), 201);
+  },
   'bind a pod': (index) => {
     const name = `s${round}-${index}`;
     const body = bindingBody(name);
@@ -209,6 +217,14 @@ const SHAPES: Readonly<Record<string, (index: number) => () => ExchangeModel>> =
     const own =
       /"uid":"([^"]+)","creation/.exec(uid.text)?.[1] ?? /"uid":"([^"]+)"/.exec(uid.text)?.[1];
     const body = Buffer.from(JSON.stringify({ metadata: { uid: own }, status }));
+    const path = `${DEFAULT}/pods/s${round}-${index}/status`;
+    const type = 'application/strategic-merge-patch+json';
+    return () => expect(ask('PATCH', path, body, type), 200);
+  },
+  'patch the status with an id': (index) => {
+    const containerID = `containerd://${randomUUID().replaceAll('-', '').repeat(2)}`;
+    const containerStatuses = [{ name: 'main', containerID }];
+    const body = Buffer.from(JSON.stringify({ status: { containerStatuses } }));
     const path = `${DEFAULT}/pods/s${round}-${index}/status`;
     const type = 'application/strategic-merge-patch+json';
     return () => expect(ask('PATCH', path, body, type), 200);
