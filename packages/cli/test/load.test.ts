@@ -103,6 +103,10 @@ function configOf(server: string): object {
   };
 }
 
+test('the pod that owns the others is one of those that a run has made', () => {
+  assert.equal(bench('pods', '--prefix', 'own-', '--count', '5')['done'], 5);
+});
+
 test('what the server refuses and flags that are none are told', () => {
   const own = ['--kubeconfig', cluster.kubeconfig];
   const refused = megaplane('bench', 'pods', ...own, '--namespace', 'nowhere', '--count', '5');
