@@ -5,6 +5,8 @@ import { DIRECT_BYTES, FRAME_BYTES_MAX } from './frame.ts';
 export const LOG_SEGMENT_BYTES: number = 256 * 1024 * 1024;
 /** Frames on their way to the worker at most; a power of two. */
 export const SLOTS = 4;
+/** Frames of a snapshot at once, each in memory of its own: it is filled over several turns. */
+export const SNAPSHOT_SLOTS = 2;
 /** A frame of the largest payload, padded. */
 export const SLOT_BYTES: number = FRAME_BYTES_MAX + DIRECT_BYTES;
 
@@ -33,13 +35,17 @@ export const WORD_CHAIN = 7;
 export const WORD_FD = 8;
 /** Of segments before this one the main thread flushes none any more: they may be closed. */
 export const WORD_HELD_SEGMENT = 9;
-/** From here on two words per slot: the job, and 1 when it needs a flush. */
+/**
+ * From here on two words per slot: the job, and 1 when it needs a flush, or which of the snapshot's
+ * slots its frame is in.
+ */
 export const WORD_JOBS = 10;
 export const WORDS: number = WORD_JOBS + SLOTS * 2;
 
 export interface WorkerStart {
   readonly dir: string;
   readonly words: SharedArrayBuffer;
+  /** SLOTS for the log, then SNAPSHOT_SLOTS. */
   readonly slots: readonly SharedArrayBuffer[];
   /** See DiskTimes. */
   readonly times: SharedArrayBuffer;

@@ -21,7 +21,8 @@ export class LogJobs {
   readonly #words: Int32Array;
   readonly #slots: readonly Buffer[];
   readonly #writer: LogWriter;
-  done = 0;
+  /** Counts, wrapping. */
+  done: number;
   /** The last job was done; the log is flushed. */
   isClosed = false;
 
@@ -29,6 +30,7 @@ export class LogJobs {
     this.#words = words;
     this.#slots = slots.map((memory) => Buffer.from(memory, 0, memory.byteLength));
     this.#writer = writer;
+    this.done = Atomics.load(words, WORD_DONE);
     this.#tellWritten();
   }
 
@@ -36,17 +38,17 @@ export class LogJobs {
     return this.#words[WORD_JOBS + (number & (SLOTS - 1)) * 2] ?? 0;
   }
 
-  #needsFlush(number: number): boolean {
-    return this.#words[WORD_JOBS + (number & (SLOTS - 1)) * 2 + 1] === 1;
+  /** What the job is told: 1 where it needs a flush, or the slot of a snapshot. */
+  #argument(number: number): number {
+    return this.#words[WORD_JOBS + (number & (SLOTS - 1)) * 2 + 1] ?? 0;
   }
 
   #slot(number: number): Buffer {
     return this.#slots[number & (SLOTS - 1)] ?? Buffer.alloc(0);
   }
 
-  #frame(number: number): Buffer {
-    const bytes = this.#slot(number);
-    return bytes.subarray(0, FRAME_HEADER_BYTES + bytes.readUInt32LE(16));
+  #snapshotSlot(number: number): Buffer {
+    return this.#slots[SLOTS + this.#argument(number)] ?? Buffer.alloc(0);
   }
 
   /** Does one job, or all frames in a row. False when none waits. Throws what the disk throws. */
@@ -63,7 +65,7 @@ export class LogJobs {
       this.#writeFrames(first, end);
     }
     if (job === JOB_CUT) this.#writer.cut(this.#slot(first).readDoubleLE(32) + 1);
-    if (job === JOB_SNAPSHOT_FRAME) this.#writer.writeSnapshot(this.#frame(first));
+    if (job === JOB_SNAPSHOT_FRAME) this.#writer.writeSnapshot(frameIn(this.#snapshotSlot(first)));
     if (job === JOB_SNAPSHOT_END) this.#writer.endSnapshot();
     if (job === JOB_CLOSE) {
       this.#writer.flush();
@@ -79,8 +81,8 @@ export class LogJobs {
     const frames: Buffer[] = [];
     let needsFlush = false;
     for (let number = from; number !== end; number = (number + 1) | 0) {
-      frames.push(this.#frame(number));
-      if (this.#needsFlush(number)) needsFlush = true;
+      frames.push(frameIn(this.#slot(number)));
+      if (this.#argument(number) === 1) needsFlush = true;
     }
     const isWhole = this.#slot((end - 1) | 0).readUInt32LE(48) === 0;
     this.#writer.write(frames, needsFlush, isWhole);
@@ -100,4 +102,8 @@ export class LogJobs {
     Atomics.store(this.#words, WORD_CHAIN, this.#writer.chain | 0);
     Atomics.store(this.#words, WORD_FD, this.#writer.fd);
   }
+}
+
+function frameIn(slot: Buffer): Buffer {
+  return slot.subarray(0, FRAME_HEADER_BYTES + slot.readUInt32LE(16));
 }

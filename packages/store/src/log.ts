@@ -16,6 +16,7 @@ import {
   JOB_SNAPSHOT_FRAME,
   SLOTS,
   SLOT_BYTES,
+  SNAPSHOT_SLOTS,
   WORDS,
   WORD_DONE,
   WORD_JOBS,
@@ -50,6 +51,8 @@ export interface LogOptions {
   readonly chain: number;
   /** The latest time that a frame before these tells. */
   readonly wallMs: number;
+  /** Where the count of jobs begins. */
+  readonly firstJob?: number;
 }
 
 export class Log {
@@ -63,8 +66,12 @@ export class Log {
   readonly #revisions = new Float64Array(SLOTS);
   readonly #changes = new Float64Array(SLOTS);
   readonly #sizes = new Float64Array(SLOTS);
-  #submitted = 0;
-  #done = 0;
+  /** Jobs, counted as the thread counts them: wrapping, as 32 bits with a sign. */
+  #submitted: number;
+  #done: number;
+  /** The job that each slot of snapshots was given with, null before the first; and the next. */
+  readonly #snapshotJobs: (number | null)[] = Array.from({ length: SNAPSHOT_SLOTS }, () => null);
+  #snapshotSlot = 0;
   #frameNumber = 0;
   #framesUnderWay = 0;
   #needsFlush = false;
@@ -99,7 +106,9 @@ export class Log {
     this.#dir = options.dir;
     this.#wallFromMs = Math.max(world.wallMs(), options.wallMs) - world.nowMs();
     this.segment = options.segment;
-    const memory = Array.from({ length: SLOTS }, () => slotMemory());
+    this.#submitted = this.#done = options.firstJob ?? 0;
+    this.#words[WORD_SUBMITTED] = this.#words[WORD_DONE] = this.#done;
+    const memory = Array.from({ length: SLOTS + SNAPSHOT_SLOTS }, () => slotMemory());
     this.#slots = memory.map((slot) => Buffer.from(slot, 0, FRAME_HEADER_BYTES + FRAME_BYTES_MAX));
     const start: WorkerStart = {
       dir: options.dir,
@@ -159,7 +168,7 @@ export class Log {
 
   /** Jobs that are not done; at most SLOTS. */
   get busySlots(): number {
-    return this.#submitted - this.#done;
+    return (this.#submitted - this.#done) | 0;
   }
 
   /** End of a turn: hands over what was applied, as far as slots are free. */
@@ -208,7 +217,7 @@ export class Log {
       return;
     }
     this.#framesUnderWay++;
-    this.#give(JOB_FRAME, needsFlush, isWhole ? store.appliedRevision : 0, size);
+    this.#give(JOB_FRAME, needsFlush ? 1 : 0, isWhole ? store.appliedRevision : 0, size);
   }
 
   /** Handing a small group over would cost more, and take longer, than writing it. */
@@ -224,14 +233,14 @@ export class Log {
     }
   }
 
-  #give(job: number, needsFlush: boolean, revision: number, size: number): void {
+  #give(job: number, argument: number, revision: number, size: number): void {
     const index = this.#submitted & (SLOTS - 1);
     this.#words[WORD_JOBS + index * 2] = job;
-    this.#words[WORD_JOBS + index * 2 + 1] = needsFlush ? 1 : 0;
+    this.#words[WORD_JOBS + index * 2 + 1] = argument;
     this.#revisions[index] = revision;
     this.#changes[index] = this.#store.appliedChange;
     this.#sizes[index] = size;
-    this.#submitted++;
+    this.#submitted = (this.#submitted + 1) | 0;
     Atomics.store(this.#words, WORD_SUBMITTED, this.#submitted);
     this.#thread.wake();
   }
@@ -251,7 +260,7 @@ export class Log {
         revision = this.#revisions[index] as number;
         change = this.#changes[index] as number;
       }
-      this.#done++;
+      this.#done = (this.#done + 1) | 0;
     }
     if (revision === 0) return;
     if (this.#framesUnderWay === 0 && this.#store.batch.isDrained) this.#publishAll();
@@ -310,26 +319,35 @@ export class Log {
     this.#bytesAtCut = this.bytesSinceSnapshot;
     const slot = this.#slots[this.#submitted & (SLOTS - 1)] as Buffer;
     writeFrameHeader(slot, 0, 0, 0, this.#store.appliedRevision, 0, 0);
-    this.#give(JOB_CUT, false, 0, 0);
+    this.#give(JOB_CUT, 0, 0, 0);
     this.#wait();
   }
 
-  /** The memory for the next snapshot frame's payload; `giveSnapshot` sends it. */
-  snapshotSlot(): Buffer {
-    return this.#slots[this.#submitted & (SLOTS - 1)] as Buffer;
+  /**
+   * The memory for the next frame of a snapshot, its payload behind FRAME_HEADER_BYTES;
+   * `giveSnapshot` sends it. Null while all of it is on its way.
+   */
+  snapshotFrame(): Buffer | null {
+    const job = this.#snapshotJobs[this.#snapshotSlot] ?? null;
+    if (job !== null && ((this.#done - job) | 0) <= 0) return null;
+    return this.#slots[SLOTS + this.#snapshotSlot] as Buffer;
   }
 
   giveSnapshot(size: number, controlSize: number, revision: number, goesOn: boolean): void {
+    const slot = this.#snapshotSlot;
     const flags = goesOn ? FLAG_GOES_ON : 0;
     const wallMs = this.#wallFromMs + this.#world.nowMs();
-    writeFrameHeader(this.snapshotSlot(), size, controlSize, 0, revision, wallMs, flags);
+    const frame = this.#slots[SLOTS + slot] as Buffer;
+    writeFrameHeader(frame, size, controlSize, 0, revision, wallMs, flags);
     this.#snapshotGrows += FRAME_HEADER_BYTES + size;
-    this.#give(JOB_SNAPSHOT_FRAME, false, 0, 0);
+    this.#snapshotJobs[slot] = this.#submitted;
+    this.#snapshotSlot = (slot + 1) % SNAPSHOT_SLOTS;
+    this.#give(JOB_SNAPSHOT_FRAME, slot, 0, 0);
     this.#wait();
   }
 
   endSnapshot(): void {
-    this.#give(JOB_SNAPSHOT_END, false, 0, 0);
+    this.#give(JOB_SNAPSHOT_END, 0, 0, 0);
     this.#wait();
   }
 
@@ -365,7 +383,7 @@ export class Log {
     await this.#flushAll();
     this.#store.batch.closed();
     if (!(await this.#drain())) return;
-    this.#give(JOB_CLOSE, true, 0, 0);
+    this.#give(JOB_CLOSE, 1, 0, 0);
     await ended;
     this.#collect();
   }

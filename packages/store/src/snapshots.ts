@@ -1,16 +1,16 @@
 // data plane: writes all kept records to a file, in slices, while the store goes on
 /**
- * Old versions never change, so a snapshot "as of revision S" needs no copy: keys are walked in
- * order, live and buried ones merged, and of each chain everything up to S is written, oldest
- * first. Of a history with a budget the newest part is written, as if it had been cut there: it is
- * for clients that come back after a start, which saw the newest. Until it is done the sweep is
- * held, so that nothing that S needs is freed or moved. The log is cut at S; once the snapshot is
- * named the segments before the cut are removed.
+ * Old versions never change, so a snapshot "as of revision S" needs no copy of the store: what it
+ * holds is found in slices, see snapshot-walk.ts, and goes into frames as it lies in memory. Of a
+ * history with a budget the newest part is written, as if it had been cut there: it is for clients
+ * that come back after a start, which saw the newest. Until it is done the sweep is held, so that
+ * nothing that S needs is freed or moved. The log is cut at S; once the snapshot is named the
+ * segments before the cut are removed.
  */
 import { crc32 } from 'node:zlib';
 import { arenaOf, offsetOf } from './arenas.ts';
-import { FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frame.ts';
 import type { KeyClass } from './classes.ts';
+import { FRAME_HEADER_BYTES } from './frame.ts';
 import type { Log } from './log.ts';
 import {
   CONTROL_ALARM,
@@ -26,10 +26,11 @@ import {
 } from './log-batch.ts';
 import { SLOTS } from './log-files.ts';
 import type { Boot } from './restorer.ts';
+import { SnapshotWalk } from './snapshot-walk.ts';
 import type { Store } from './store.ts';
 
-/** Keys per slice: a millisecond or two. */
-const SLICE_KEYS = 500;
+/** Payload of a frame of a snapshot, unless one record is larger: a slice copies no more. */
+const SNAPSHOT_FRAME_BYTES: number = 2 * 1024 * 1024;
 /**
  * A snapshot is written when the files hold this much that it would not, and as much of it as it
  * would hold: so reading at the next start and writing now each cost twice at most.
@@ -52,17 +53,18 @@ export class Snapshots {
   #isWriting = false;
   #isEnding = false;
   #revision = 0;
-  #payload: Buffer = Buffer.alloc(0);
+  /** The memory that is being filled, null between two frames. */
+  #frame: Buffer | null = null;
   #filled = 0;
   #controlSize = 0;
   /** Control messages that are not written yet. */
   #control: Buffer[] = [];
-  /** The first key that was not looked at; null when all were. */
-  #nextKey: Buffer | null = null;
-  /** Refs to write, the next one last; and bytes of it that are in earlier frames. */
-  readonly #refs: number[] = [];
-  readonly #boot: Boot;
+  /** What is written, and how much of what it found last. */
+  #walk: SnapshotWalk | null = null;
+  #next = 0;
+  /** Bytes of the next record that are in earlier frames. */
   #written = 0;
+  readonly #boot: Boot;
   /** Class -> the revision before which history is left out. */
   #cuts: readonly number[] = [];
 
@@ -118,10 +120,10 @@ export class Snapshots {
     store.sweep.hold();
     this.#isWriting = true;
     this.#revision = store.appliedRevision;
-    this.#payload = Buffer.alloc(FRAME_BYTES_MAX);
     this.#filled = 0;
-    this.#nextKey = Buffer.alloc(0);
+    this.#next = 0;
     this.#cuts = store.classes.all.map((klass) => this.#cutOf(klass));
+    this.#walk = new SnapshotWalk(store, this.#cuts);
     this.#control = this.#controlMessages();
   }
 
@@ -181,27 +183,36 @@ export class Snapshots {
     return this.#isWriting;
   }
 
+  /** Fills at most one frame. */
   #writeSome(): void {
-    if (!this.#fillControl()) return;
-    if (this.#refs.length === 0) this.#collect();
-    while (this.#refs.length > 0) {
-      if (!this.#writeRecord()) return;
+    this.#frame ??= this.#log.snapshotFrame();
+    const walk = this.#walk;
+    if (this.#frame === null || walk === null || !this.#fillControl(this.#frame)) return;
+    if (this.#next === walk.length) {
+      this.#next = 0;
+      if (!walk.collect()) {
+        this.#end();
+        return;
+      }
     }
-    if (this.#nextKey !== null) return;
+    while (this.#next < walk.length) if (!this.#writeRun(walk, this.#frame)) return;
+  }
+
+  #end(): void {
     this.#send(false);
     this.#log.endSnapshot();
     this.#store.sweep.release();
-    this.#payload = Buffer.alloc(0);
+    this.#walk = null;
     this.#isWriting = false;
     this.#isEnding = true;
   }
 
-  /** False when a frame was sent and the rest must wait for the next slice. */
-  #fillControl(): boolean {
+  /** False when a frame was sent and the rest must wait for the next one. */
+  #fillControl(frame: Buffer): boolean {
     if (this.#control.length === 0) return true;
-    const count = Math.min(this.#control.length, FRAME_BYTES_MAX / CONTROL_BYTES);
+    const count = Math.min(this.#control.length, SNAPSHOT_FRAME_BYTES / CONTROL_BYTES);
     for (const message of this.#control.splice(0, count)) {
-      this.#filled += message.copy(this.#payload, this.#filled);
+      this.#filled += message.copy(frame, FRAME_HEADER_BYTES + this.#filled);
     }
     this.#controlSize = this.#filled;
     if (this.#control.length === 0) return true;
@@ -209,90 +220,50 @@ export class Snapshots {
     return false;
   }
 
-  /** Puts the records of the next keys on the list, so that the first is written first. */
-  #collect(): void {
-    const { keys, live, graves, arenas, classes } = this.#store;
-    if (this.#nextKey === null) return;
-    keys.load(this.#nextKey, 0, this.#nextKey.length);
-    live.seek();
-    graves.seek();
-    const refs = this.#refs;
-    let id = 0;
-    for (let count = 0; count < SLICE_KEYS; count++) {
-      id = this.#nextId();
-      if (id === 0) break;
-      // What the log does not hold must not come back from a snapshot either, older than it was.
-      if (classes.all[keys.classOf(id)]!.durability === 'none') continue;
-      const first = refs.length;
-      const cut = this.#cuts[keys.classOf(id)]!;
-      for (let ref = keys.head(id); ref !== 0; ref = arenas.previous(ref)) {
-        const revision = arenas.modRevision(ref);
-        if (revision < cut && arenas.isTombstone(ref)) break;
-        if (revision <= this.#revision) refs.push(ref);
-        if (revision <= cut) break;
-      }
-      // The list is reversed as a whole below; within a key the oldest must come first.
-      reverse(refs, first, refs.length);
-    }
-    this.#nextKey = id === 0 ? null : keyAfter(this.#store, id);
-    reverse(refs, 0, refs.length);
-  }
-
-  #nextId(): number {
-    const { keys, live, graves } = this.#store;
-    const liveId = live.current();
-    const graveId = graves.current();
-    if (liveId === 0 && graveId === 0) return 0;
-    const isLive = graveId === 0 || (liveId !== 0 && keys.compareIds(liveId, graveId) < 0);
-    if (isLive) live.slot++;
-    else graves.slot++;
-    return isLive ? liveId : graveId;
-  }
-
-  /** Writes the last ref of the list; false when it waits for room in the next slice. */
-  #writeRecord(): boolean {
+  /** Writes the next records that lie side by side; false when the frame was sent. */
+  #writeRun(walk: SnapshotWalk, frame: Buffer): boolean {
     const { arenas } = this.#store;
-    const ref = this.#refs.at(-1)!;
-    const size = arenas.size(ref) - this.#written;
-    const room = FRAME_BYTES_MAX - this.#filled;
+    const { refs, length } = walk;
+    const first = refs[this.#next]!;
+    const arena = arenaOf(first);
+    const room = SNAPSHOT_FRAME_BYTES - this.#filled;
+    let size = arenas.size(first) - this.#written;
     // Frames of whole records can be taken one by one when they are read.
-    if (size > room && this.#written === 0 && this.#filled > 0) {
-      this.#send(false);
+    if (size > room) {
+      if (this.#written === 0 && this.#filled > 0) this.#send(false);
+      else this.#writePart(first, frame, Math.min(size, room));
       return false;
     }
-    const from = offsetOf(ref) + this.#written;
-    const count = Math.min(size, room);
-    arenas.bytes[arenaOf(ref)]!.copy(this.#payload, this.#filled, from, from + count);
-    this.#filled += count;
-    if (count === size) {
-      this.#refs.pop();
-      this.#written = 0;
-      return true;
+    let next = this.#next + 1;
+    for (; next < length; next++) {
+      const ref = refs[next]!;
+      if (ref !== first + ((this.#written + size) >>> 4) || arenaOf(ref) !== arena) break;
+      const more = arenas.size(ref);
+      if (size + more > room) break;
+      size += more;
     }
+    const from = offsetOf(first) + this.#written;
+    arenas.bytes[arena]!.copy(frame, FRAME_HEADER_BYTES + this.#filled, from, from + size);
+    this.#filled += size;
+    this.#next = next;
+    this.#written = 0;
+    return true;
+  }
+
+  /** A record that is larger than a frame goes on in the next one. */
+  #writePart(ref: number, frame: Buffer, count: number): void {
+    const from = offsetOf(ref) + this.#written;
+    const bytes = this.#store.arenas.bytes[arenaOf(ref)]!;
+    bytes.copy(frame, FRAME_HEADER_BYTES + this.#filled, from, from + count);
+    this.#filled += count;
     this.#written += count;
     this.#send(true);
-    return false;
   }
 
   #send(goesOn: boolean): void {
-    const slot = this.#log.snapshotSlot();
-    this.#payload.copy(slot, FRAME_HEADER_BYTES, 0, this.#filled);
     this.#log.giveSnapshot(this.#filled, this.#controlSize, this.#revision, goesOn);
+    this.#frame = null;
     this.#filled = 0;
     this.#controlSize = 0;
-  }
-}
-
-function keyAfter(store: Store, id: number): Buffer {
-  const ref = store.keys.head(id);
-  const key = store.record(ref).subarray(store.keyAt(ref), store.keyTo(ref));
-  return Buffer.concat([key, Buffer.from([0])]);
-}
-
-function reverse(list: number[], from: number, to: number): void {
-  for (let i = from, j = to - 1; i < j; i++, j--) {
-    const one = list[i]!;
-    list[i] = list[j]!;
-    list[j] = one;
   }
 }
