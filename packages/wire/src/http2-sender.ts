@@ -30,6 +30,7 @@ import { QUANTUM_BYTES, QUANTUM_ALONE_BYTES, STREAM_QUEUE_BYTES_MAX } from './li
 import type { SharedBytes } from './exchange.ts';
 import type { WireLimits } from './limits.ts';
 import { BLOCK_BYTES, COPY_BYTES_MAX, giveBlock, Output, takeBlock } from './output.ts';
+import { isCrowded } from './outstanding.ts';
 import { H2Stream, StreamTable } from './stream.ts';
 import type { Transport } from './transport.ts';
 
@@ -39,6 +40,10 @@ const USEFUL_BYTES = 256;
 const PIECE_BYTES_MIN = 1024;
 /** Room for the heads of the frames that one stream sends in its turn. */
 const FRAMES_HEADS_BYTES = 1024;
+/** Blocks that one turn fills for a secure socket: what `WaitingWrites` lets leave at once. */
+const TURN_BLOCKS = 4;
+/** Of `outputBytesMax`: what may wait for a secure socket, of this turn and the one before. */
+const SECURE_FACTOR = 3;
 /** Streams kept for reuse by the process. */
 const STREAMS_KEPT_MAX = 4096;
 const keptStreams: H2Stream[] = [];
@@ -112,7 +117,13 @@ export abstract class Http2Sender {
   /** Octets that may still be produced before the socket must take some. */
   budget(): number {
     const fresh = Math.max(this.sentInTurn, this.data.size);
-    return this.limits.outputBytesMax - this.transport.pending() - fresh;
+    return this.outputMost - this.transport.pending() - fresh;
+  }
+
+  /** Octets that may wait for the socket. */
+  protected get outputMost(): number {
+    const { outputBytesMax } = this.limits;
+    return this.transport.secure && !isCrowded() ? SECURE_FACTOR * outputBytesMax : outputBytesMax;
   }
 
   earn(): void {
@@ -297,12 +308,12 @@ export abstract class Http2Sender {
   }
 
   /**
-   * Octets that one turn of the round may still frame. Over TLS one write is under way at a time: a
-   * second block would only wait for it.
+   * Octets that one turn of the round may still frame. Over TLS one write is under way at a time,
+   * and a turn has one or two: so much leaves with each, or long turns make a slow connection.
    */
   #roomInBlock(): number {
     if (!this.transport.secure) return Infinity;
-    return BLOCK_BYTES - this.data.size - FRAMES_HEADS_BYTES;
+    return (isCrowded() ? 1 : TURN_BLOCKS) * BLOCK_BYTES - this.data.size - FRAMES_HEADS_BYTES;
   }
 
   #serve(stream: H2Stream): void {

@@ -142,7 +142,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   }
 
   #hasRoom(): boolean {
-    return this.transport.pending() + this.data.size < this.limits.outputBytesMax;
+    return this.transport.pending() + this.data.size < this.outputMost;
   }
 
   /** Adds to the cut frame; returns where the chunk goes on after it. */

@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { TLSSocket } from 'node:tls';
 import type { PeerCertificate } from './exchange.ts';
+import { countOutstanding } from './outstanding.ts';
 import type { ReadRounds } from './read-rounds.ts';
 import { readInPlace } from './socket-read.ts';
 import type { Protocol, Transport } from './transport.ts';
@@ -53,6 +54,8 @@ export class SocketTransport implements Transport {
   /** Over TLS: one write at a time, and what waits for its end. */
   readonly #waiting: WaitingWrites | null;
   #isWriting = false;
+  /** What of this one is among the outstanding octets. */
+  #counted = 0;
   #certificate: PeerCertificate | null | undefined = undefined;
 
   constructor(socket: Socket, unix: boolean, host: TransportHost) {
@@ -111,10 +114,19 @@ export class SocketTransport implements Transport {
     done: () => void,
   ): boolean {
     if (this.#isWriting || this.socket.writableLength > 0) {
-      return waiting.add(bytes, start, end, done);
+      const isCopied = waiting.add(bytes, start, end, done);
+      this.#count(this.pending());
+      return isCopied;
     }
     this.#send(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
+    this.#count(this.pending());
     return true;
+  }
+
+  #count(bytes: number): void {
+    if (bytes === this.#counted) return;
+    countOutstanding(bytes - this.#counted);
+    this.#counted = bytes;
   }
 
   #send(bytes: Buffer): void {
@@ -129,7 +141,11 @@ export class SocketTransport implements Transport {
     if (next !== null) {
       this.#send(next.bytes);
       next.done();
-    } else if (this.socket.writableLength === 0) this.#drained();
+      this.#count(this.pending());
+    } else {
+      this.#count(this.pending());
+      if (this.socket.writableLength === 0) this.#drained();
+    }
   };
 
   pending(): number {
@@ -232,6 +248,7 @@ export class SocketTransport implements Transport {
     now = performance.now();
     this.#host.forget(this);
     this.#waiting?.clear();
+    this.#count(0);
     this.protocol?.closed();
     this.protocol = null;
   }

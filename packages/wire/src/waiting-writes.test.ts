@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import fc from 'fast-check';
+import { isCrowded } from './outstanding.ts';
 import { SocketTransport } from './socket-transport.ts';
 import { WaitingWrites } from './waiting-writes.ts';
 
@@ -18,6 +19,25 @@ function numbered(from: number, length: number): Buffer {
 
 function scribble(bytes: Buffer): void {
   bytes.fill(0xff);
+}
+
+/** A secure connection, and the transport at its accepting end. */
+async function connected() {
+  const psk = Buffer.from('0123456789abcdef');
+  const server = createServer({ ...PRE_SHARED, pskCallback: () => psk });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const accepted = once(server, 'secureConnection') as Promise<[TLSSocket]>;
+  const client = connect({
+    ...PRE_SHARED,
+    host: '127.0.0.1',
+    port: (server.address() as AddressInfo).port,
+    pskCallback: () => ({ psk, identity: 'test' }),
+    checkServerIdentity: () => undefined,
+  });
+  const [socket] = await accepted;
+  const host = { rounds: null, choose: () => null, forget: () => undefined };
+  return { transport: new SocketTransport(socket, false, host), client, server };
 }
 
 test('what waits leaves whole and in order, and its memory is free when it is said to be', () => {
@@ -57,28 +77,11 @@ test('what waits leaves whole and in order, and its memory is free when it is sa
 });
 
 test('a block that TLS was given may change as soon as the write has returned', async () => {
-  const psk = Buffer.from('0123456789abcdef');
-  const server = createServer({ ...PRE_SHARED, pskCallback: () => psk });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const accepted = once(server, 'secureConnection') as Promise<[TLSSocket]>;
-  const client = connect({
-    ...PRE_SHARED,
-    host: '127.0.0.1',
-    port: (server.address() as AddressInfo).port,
-    pskCallback: () => ({ psk, identity: 'test' }),
-    checkServerIdentity: () => undefined,
-  });
+  const { transport, client, server } = await connected();
   let received = 0;
   client.on('data', (bytes: Buffer) => {
     assert.deepEqual(bytes, numbered(received, bytes.length));
     received += bytes.length;
-  });
-  const [socket] = await accepted;
-  const transport = new SocketTransport(socket, false, {
-    rounds: null,
-    choose: () => null,
-    forget: () => undefined,
   });
   let sent = 0;
   for (const [index, size] of [
@@ -93,5 +96,32 @@ test('a block that TLS was given may change as soon as the write has returned', 
   transport.end();
   await once(client, 'close');
   assert.equal(received, sent);
+  server.close();
+});
+
+test('what waits leaves in few large writes', () => {
+  const waiting = new WaitingWrites();
+  const block = Buffer.alloc(128 * 1024);
+  let given = 0;
+  for (let count = 0; count < 9; count++) waiting.add(block, 0, block.length, () => given++);
+  const sizes: number[] = [];
+  for (let next = waiting.take(); next !== null; next = waiting.take()) {
+    sizes.push(next.bytes.length / block.length);
+    next.done();
+  }
+  assert.deepEqual(sizes, [4, 4, 1]);
+  assert.equal(given, 9);
+});
+
+test('bytes that a peer does not take are counted until its connection ends', async () => {
+  const { transport, client, server } = await connected();
+  client.pause();
+  const block = Buffer.alloc(128 * 1024);
+  for (let count = 0; count < 600; count++) transport.write(block, 0, block.length, () => {});
+  assert(isCrowded());
+  transport.destroy();
+  await once(transport.socket, 'close');
+  assert(!isCrowded());
+  client.destroy();
   server.close();
 });

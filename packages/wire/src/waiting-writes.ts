@@ -3,13 +3,16 @@
  * Bytes that wait until a socket has taken what it was given before.
  *
  * Large pieces wait where they lie, their memory lent until they leave. Small ones are copied: else
- * peers that read slowly would pin a whole block each. What leaves is one large piece, or as many
- * neighbours as one block holds.
+ * peers that read slowly would pin a whole block each. What leaves is one piece, or neighbours put
+ * together.
  */
 import { BLOCK_BYTES, COPY_BYTES_MAX } from './output.ts';
 
-/** Pieces of at least this leave alone: copying them would cost more than a write. */
-const ALONE_BYTES_MIN: number = BLOCK_BYTES / 2;
+/**
+ * Octets that leave in one write. A socket takes a write or two in each turn of the event loop:
+ * where turns are long that is all it gets, and copying costs a tenth of what encrypting does.
+ */
+const JOINED_BYTES: number = 4 * BLOCK_BYTES;
 /** The first memory for small pieces. */
 const SMALL_BYTES = 1024;
 
@@ -31,7 +34,7 @@ interface Piece {
 }
 
 /** Where neighbours are put together; sockets encrypt it before anybody else writes there. */
-const joined: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+const joined: Buffer = Buffer.allocUnsafeSlow(JOINED_BYTES);
 
 export class WaitingWrites {
   #pieces: Piece[] = [];
@@ -70,14 +73,14 @@ export class WaitingWrites {
     const first = this.#pieces[this.#first];
     if (first === undefined) return null;
     const isOnly = this.#first + 1 === this.#pieces.length;
-    if (isOnly || first.end - first.start >= ALONE_BYTES_MIN) {
+    if (isOnly) {
       this.#pass(first);
       return { bytes: first.bytes.subarray(first.start, first.end), done: first.done ?? nothing };
     }
     let length = 0;
     const left: (() => void)[] = [];
     for (let next: Piece | undefined = first; next !== undefined;) {
-      if (length + next.end - next.start > BLOCK_BYTES) break;
+      if (length + next.end - next.start > JOINED_BYTES) break;
       length += next.bytes.copy(joined, length, next.start, next.end);
       if (next.done !== null) left.push(next.done);
       this.#pass(next);

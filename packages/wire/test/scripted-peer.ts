@@ -15,7 +15,7 @@ export interface SentFrame {
 /** A socket over arrays: what was sent to the peer, and whether it takes it. */
 export class FakeTransport implements Transport {
   readonly id = 1;
-  readonly secure = false;
+  readonly secure: boolean = false;
   readonly unix = true;
   readonly remoteAddress = '';
   protocol: Protocol | null = null;

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeTransport, frame, get, HELLO, number } from '../test/scripted-peer.ts';
+import { FRAMES } from './frames.ts';
+import { Http2Server } from './http2-server.ts';
+import { SERVER_LIMITS } from './limits.ts';
+import { BLOCK_BYTES } from './output.ts';
+import { countOutstanding, isCrowded } from './outstanding.ts';
+
+const MANY_BYTES = 65 * 1024 * 1024;
+const PIECE = Buffer.alloc(4000, 'x');
+
+/** A socket that takes one write, and is busy with it until the test says otherwise. */
+class BusyTransport extends FakeTransport {
+  override readonly secure: boolean = true;
+  isBusy = false;
+
+  override writing(): boolean {
+    return this.isBusy;
+  }
+
+  override write(bytes: Buffer, start: number, end: number): boolean {
+    this.isBusy = true;
+    return super.write(bytes, start, end);
+  }
+}
+
+/** Octets of an endless answer that leave with one turn of a connection that is free. */
+function sentInTurn(): number {
+  const peer = new BusyTransport();
+  peer.protocol = new Http2Server(peer, {
+    handler: (exchange) => {
+      const pump = (): void => {
+        while (exchange.writable() > 0) exchange.write(PIECE);
+      };
+      exchange.open(200, null);
+      exchange.onWritable = pump;
+      pump();
+    },
+    streamsBody: () => false,
+    limits: SERVER_LIMITS,
+    onError: (error) => assert.fail(String(error)),
+    grpc: null,
+  });
+  const windows = [0, 1].map((id) => frame(FRAMES.windowUpdate, 0, id, number(1 << 28)));
+  peer.send(Buffer.concat([HELLO, get(1), ...windows]));
+  peer.received = [];
+  peer.isBusy = false;
+  peer.protocol.drained();
+  peer.protocol.flush();
+  return Buffer.concat(peer.received).length;
+}
+
+test('a turn of a secure connection fills blocks for one large write, unless many wait', () => {
+  assert(!isCrowded());
+  const alone = sentInTurn();
+  assert(alone > 3 * BLOCK_BYTES, `${alone} octets`);
+  assert(alone <= 4 * BLOCK_BYTES, `${alone} octets`);
+  countOutstanding(MANY_BYTES);
+  assert(isCrowded());
+  const crowded = sentInTurn();
+  countOutstanding(-MANY_BYTES);
+  assert(crowded > BLOCK_BYTES / 2, `${crowded} octets`);
+  assert(crowded <= BLOCK_BYTES, `${crowded} octets`);
+  assert(!isCrowded());
+});
