@@ -32,6 +32,6 @@ test('a limit that was asked for stands as it is, others grow with what is alive
   assert.deepEqual(policyOf('/registry/pods/', 'nodes=32MiB'), {
     prefix: '/registry/pods/',
     historyBytesMin: 64 * mib,
-    historyBytesMax: 256 * mib,
+    historyBytesMax: 1024 * mib,
   });
 });
