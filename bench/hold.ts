@@ -31,6 +31,8 @@ const values = flagsOf({
   /** Between the summary and the first look: what a start leaves behind is over by then. */
   settle: { type: 'string', default: '15' },
   runs: { type: 'string', default: '3' },
+  /** As of `megaplane up`: `leases.coordination.k8s.io=none,buffered`, say. */
+  durability: { type: 'string' },
   output: { type: 'string' },
 });
 const given = wholeNumbers(values, { nodes: 1, seconds: 1, settle: 0, runs: 1 });
@@ -53,6 +55,7 @@ async function ended(up: ChildProcess): Promise<never> {
 async function hold(dataDir: string): Promise<Figures> {
   const entry = join(ROOT, 'packages/cli/src/main.ts');
   const flags = ['--nodes', values.nodes, '--data-dir', dataDir, '--secure-port', '0'];
+  if (values.durability !== undefined) flags.push('--durability', values.durability);
   const up = spawn(process.execPath, [entry, 'up', ...flags, '--output', 'json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
