@@ -144,6 +144,7 @@ function openOutlet(call: Call): WatchOutlet | null {
   if (isWebSocket(call)) return openWebSocket(call, call.media.encoding !== 'protobuf');
   call.code = 200;
   call.exchange.open(200, contentType(call.media, true), call.headers());
+  call.exchange.hasten?.();
   return call.exchange;
 }
 

@@ -167,6 +167,10 @@ export class Http2Exchange implements Exchange, StreamOwner {
     return this.#session.writable(this.#stream);
   }
 
+  hasten(): void {
+    if (this.#stream !== null) this.#stream.hastens = true;
+  }
+
   reset(): void {
     const stream = this.#stream;
     if (stream === null) return;

@@ -40,7 +40,7 @@ const USEFUL_BYTES = 256;
 const PIECE_BYTES_MIN = 1024;
 /** Room for the heads of the frames that one stream sends in its turn. */
 const FRAMES_HEADS_BYTES = 1024;
-/** Blocks that one turn fills for a secure socket: what `WaitingWrites` lets leave at once. */
+/** Blocks of what is hastened that one turn fills: what `WaitingWrites` lets leave at once. */
 const TURN_BLOCKS = 4;
 /** Of `outputBytesMax`: what may wait for a secure socket, of this turn and the one before. */
 const SECURE_FACTOR = 3;
@@ -115,9 +115,10 @@ export abstract class Http2Sender {
   }
 
   /** Octets that may still be produced before the socket must take some. */
-  budget(): number {
+  budget(hastens = false): number {
     const fresh = Math.max(this.sentInTurn, this.data.size);
-    return this.outputMost - this.transport.pending() - fresh;
+    const most = hastens ? this.outputMost : this.limits.outputBytesMax;
+    return most - this.transport.pending() - fresh;
   }
 
   /** Octets that may wait for the socket. */
@@ -184,7 +185,7 @@ export abstract class Http2Sender {
   /** What the owner may write now without a queue. 0 promises a later `ready`. */
   writable(stream: H2Stream): number {
     if (this.dead || stream.id === 0 || stream.endQueued || stream.endSent) return 0;
-    let room = Math.min(stream.sendWindow, this.sendWindow, this.budget());
+    let room = Math.min(stream.sendWindow, this.sendWindow, this.budget(stream.hastens));
     if (this.#pumping !== null) {
       room = this.#pumping === stream ? Math.min(room, stream.grant) : 0;
     } else if (this.#roundHead !== null) {
@@ -292,8 +293,9 @@ export abstract class Http2Sender {
    */
   pump(): void {
     if (this.transport.writing()) return;
-    while (this.#roundHead !== null && this.sendWindow > 0 && !this.dead && this.budget() > 0) {
-      if (this.#roomInBlock() < PIECE_BYTES_MIN) return;
+    const passed: H2Stream[] = [];
+    while (this.#roundHead !== null && this.sendWindow > 0 && !this.dead && this.budget(true) > 0) {
+      if (this.#roomFor(true) < PIECE_BYTES_MIN) break;
       const stream = this.#roundHead;
       this.#roundHead = stream.next;
       if (stream.next === null) this.#roundTail = null;
@@ -301,24 +303,34 @@ export abstract class Http2Sender {
       stream.inRound = false;
       if (stream.id === 0) {
         if (keptStreams.length < STREAMS_KEPT_MAX) keptStreams.push(stream);
-        continue;
+      } else if (this.#mayServe(stream)) this.#serve(stream);
+      else {
+        // it stands in the round all the time: one that is dropped meanwhile is not reused yet
+        stream.inRound = true;
+        passed.push(stream);
       }
-      this.#serve(stream);
     }
+    for (const stream of passed) this.#append(stream);
+  }
+
+  /** What is not hastened has its first block, and goes on in the next turn. */
+  #mayServe({ hastens }: H2Stream): boolean {
+    return hastens || (this.budget() > 0 && this.#roomFor(false) >= PIECE_BYTES_MIN);
   }
 
   /**
    * Octets that one turn of the round may still frame. Over TLS one write is under way at a time,
    * and a turn has one or two: so much leaves with each, or long turns make a slow connection.
    */
-  #roomInBlock(): number {
+  #roomFor(hastens: boolean): number {
     if (!this.transport.secure) return Infinity;
-    return (isCrowded() ? 1 : TURN_BLOCKS) * BLOCK_BYTES - this.data.size - FRAMES_HEADS_BYTES;
+    const blocks = hastens && !isCrowded() ? TURN_BLOCKS : 1;
+    return blocks * BLOCK_BYTES - this.data.size - FRAMES_HEADS_BYTES;
   }
 
   #serve(stream: H2Stream): void {
     const quantum = this.#roundHead === null ? QUANTUM_ALONE_BYTES : QUANTUM_BYTES;
-    stream.grant = Math.min(quantum, this.#roomInBlock());
+    stream.grant = Math.min(quantum, this.#roomFor(stream.hastens));
     this.#pumping = stream;
     if (stream.queuedBytes > 0) this.#sendQueued(stream);
     if (stream.id !== 0 && stream.wantsReady && stream.queuedBytes === 0) {
@@ -331,11 +343,15 @@ export abstract class Http2Sender {
 
   #enterRound(stream: H2Stream): void {
     if (stream.inRound || this.#pumping === stream) return;
+    this.#append(stream);
+    if (!this.inTurn && this.#pumping === null) this.transport.requestFlush();
+  }
+
+  #append(stream: H2Stream): void {
     stream.inRound = true;
     if (this.#roundTail === null) this.#roundHead = stream;
     else this.#roundTail.next = stream;
     this.#roundTail = stream;
-    if (!this.inTurn && this.#pumping === null) this.transport.requestFlush();
   }
 
   /** Small pieces are copied as they are, large ones into blocks that serve again. */
@@ -373,7 +389,7 @@ export abstract class Http2Sender {
   /** Octets of DATA that the stream may send before others. */
   #roomNow(stream: H2Stream): number {
     if (stream.queuedBytes > 0 || this.dead) return 0;
-    const room = Math.min(stream.sendWindow, this.sendWindow, this.budget());
+    const room = Math.min(stream.sendWindow, this.sendWindow, this.budget(stream.hastens));
     if (this.#pumping === null) {
       // Others wait already: what is long must not pass them.
       return this.#roundHead === null ? room : Math.min(room, QUANTUM_BYTES);

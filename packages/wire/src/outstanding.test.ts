@@ -26,7 +26,7 @@ class BusyTransport extends FakeTransport {
 }
 
 /** Octets of an endless answer that leave with one turn of a connection that is free. */
-function sentInTurn(): number {
+function sentInTurn(isHastened: boolean): number {
   const peer = new BusyTransport();
   peer.protocol = new Http2Server(peer, {
     handler: (exchange) => {
@@ -34,6 +34,7 @@ function sentInTurn(): number {
         while (exchange.writable() > 0) exchange.write(PIECE);
       };
       exchange.open(200, null);
+      if (isHastened) exchange.hasten?.();
       exchange.onWritable = pump;
       pump();
     },
@@ -51,14 +52,16 @@ function sentInTurn(): number {
   return Buffer.concat(peer.received).length;
 }
 
-test('a turn of a secure connection fills blocks for one large write, unless many wait', () => {
+test('a turn of a secure connection sends several blocks of what is hastened', () => {
   assert(!isCrowded());
-  const alone = sentInTurn();
+  const alone = sentInTurn(true);
   assert(alone > 3 * BLOCK_BYTES, `${alone} octets`);
   assert(alone <= 4 * BLOCK_BYTES, `${alone} octets`);
+  const usual = sentInTurn(false);
+  assert(usual > BLOCK_BYTES / 2 && usual <= BLOCK_BYTES, `${usual} octets`);
   countOutstanding(MANY_BYTES);
   assert(isCrowded());
-  const crowded = sentInTurn();
+  const crowded = sentInTurn(true);
   countOutstanding(-MANY_BYTES);
   assert(crowded > BLOCK_BYTES / 2, `${crowded} octets`);
   assert(crowded <= BLOCK_BYTES, `${crowded} octets`);

@@ -59,6 +59,8 @@ export class H2Stream {
   wantsReady = false;
   /** Octets that this round of the pump lets it write. */
   grant = 0;
+  /** More of it may leave with a turn than of others. */
+  hastens = false;
   /** Links of the round. */
   inRound = false;
   next: H2Stream | null = null;
@@ -86,6 +88,7 @@ export class H2Stream {
     this.trailers = null;
     this.wantsReady = false;
     this.grant = 0;
+    this.hastens = false;
   }
 }
 
