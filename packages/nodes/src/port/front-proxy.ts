@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Caller } from './port-access.ts';
+import type { Caller } from '@megaplane/client/reviews';
 
 export interface FrontProxy {
   /** PEM. */
