@@ -40,3 +40,24 @@ test('bytes that wait are kept as they were given', async () => {
   assert.deepEqual(api.events, ['First: ', 'Other: ']);
   assert.equal(done, 2);
 });
+
+test('who was refused is told when there is room again', async () => {
+  const api = new FakeApi();
+  const client = new PacedClient(api, { perSecond: 10_000, burst: 20 });
+  const body = '{"reason":"Full","message":""}';
+  let told = 0;
+  let done = 0;
+  let taken = 0;
+  client.onRoom(() => told++);
+  while (client.send('POST', '/api/v1/events', 'application/json', body, () => done++)) taken++;
+  assert.equal(taken, 10_020);
+  assert.equal(client.room(), 0);
+  await api.advance(400);
+  assert.equal(told, 0, 'more than half still wait');
+  await api.advance(300);
+  assert.equal(told, 1);
+  assert(client.room() > 0);
+  await api.advance(400);
+  assert.equal(told, 1);
+  assert.equal(done, taken);
+});

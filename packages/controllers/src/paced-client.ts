@@ -22,6 +22,9 @@ export class PacedClient implements Client {
   #tokens: number;
   #countedMs: number;
   #isArmed = false;
+  /** A request was refused because too many wait: who asked is told when half of them are gone. */
+  #wasFull = false;
+  readonly #onRoom: (() => void)[] = [];
 
   constructor(client: Client, rate: RequestRate) {
     this.#client = client;
@@ -42,7 +45,10 @@ export class PacedClient implements Client {
     if (this.#waiting.length === 0 && this.#take()) {
       return this.#client.send(method, path, contentType, body, done, tag, user);
     }
-    if (this.#waiting.length >= WAITING_MAX) return false;
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#wasFull = true;
+      return false;
+    }
     // The caller may write over its bytes as soon as this returns.
     const kept = body instanceof Uint8Array ? Buffer.from(body) : body;
     this.#wait(() => {
@@ -84,6 +90,9 @@ export class PacedClient implements Client {
       this.#isArmed = false;
       while (this.#waiting.length > 0 && this.#take()) this.#waiting.shift()?.();
       this.#arm();
+      if (!this.#wasFull || this.#waiting.length >= WAITING_MAX / 2) return;
+      this.#wasFull = false;
+      for (const callback of this.#onRoom) callback();
     });
   }
 
@@ -92,6 +101,7 @@ export class PacedClient implements Client {
   }
 
   onRoom(callback: () => void): void {
+    this.#onRoom.push(callback);
     this.#client.onRoom(callback);
   }
 
