@@ -1,7 +1,7 @@
 /** Times of plugins and extension points, under upstream's names and with its buckets. */
-import { BucketHistogram, exponential } from './bucket-histogram.ts';
+import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram';
 import type { CycleMeter, StepStatus } from './cycle-meter.ts';
-import type { Exposition } from './exposition.ts';
+import type { Exposition } from '@megaplane/client/exposition';
 
 /** Of the cycles so many, in percent, have their plugins timed one by one, as upstream. */
 const SAMPLED_PERCENT = 10;

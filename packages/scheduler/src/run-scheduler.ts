@@ -20,11 +20,17 @@ import { Extender, type Answer, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
 import type { GateStates } from './configuration/feature-gates.ts';
 import { configz } from './configuration/configz.ts';
-import { HealthCounts } from './health-counts.ts';
-import { healthPage, schedulerChecks, type HealthChecks } from './health-pages.ts';
-import { answerPage, serveHttp, type Page, type PageRequest } from './http-endpoint.ts';
+import { HealthCounts } from '@megaplane/client/health-counts';
+import { healthPage, type HealthChecks } from '@megaplane/client/health-pages';
+import { schedulerChecks } from './health-checks.ts';
+import {
+  answerPage,
+  serveHttp,
+  type Page,
+  type PageRequest,
+} from '@megaplane/client/http-endpoint';
 import { podResourcesPage } from './pod-resources.ts';
-import { flagzPage, statuszPage, type ProcessFacts } from './process-pages.ts';
+import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/process-pages';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { UserPlugin } from './user-plugin.ts';
@@ -65,6 +71,15 @@ export interface SchedulerService {
 }
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+/** As kube-scheduler tells of them. */
+const PATHS: readonly string[] = [
+  '/configz',
+  '/flagz',
+  '/healthz',
+  '/livez',
+  '/metrics',
+  '/readyz',
+];
 const TICK_MS = 1000;
 const FLUSH_MS = 30_000;
 /** Bindings under way at most. More do not make the API server faster, but failures worse. */
@@ -292,7 +307,13 @@ class SchedulerProgram {
 
 function factsOf({ flags = new Map() }: SchedulerOptions): ProcessFacts {
   const startedMs = systemClock.nowMs() - process.uptime() * 1000;
-  return { flags, startedMs, runtime: `node ${process.version}` };
+  return {
+    component: 'kube-scheduler',
+    flags,
+    startedMs,
+    runtime: `node ${process.version}`,
+    paths: PATHS,
+  };
 }
 
 function createCore(

@@ -1,7 +1,7 @@
 /** What the scheduler counts, under upstream's names and in Prometheus' text format. */
-import { BucketHistogram, exponential } from './bucket-histogram.ts';
+import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram';
 import { DEFAULT_GATES, type GateStates } from './configuration/feature-gates.ts';
-import { Exposition, type Labels } from './exposition.ts';
+import { Exposition, type Labels } from '@megaplane/client/exposition';
 import { PluginMetrics } from './plugin-metrics.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 

@@ -3,28 +3,29 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { notAcceptable } from '@megaplane/machinery/status';
 import type { Page } from './http-endpoint.ts';
 
-const COMPONENT = 'kube-scheduler';
 const GROUP = 'config.k8s.io';
 const OLD_VERSION = 'v1alpha1';
 const VERSIONS: readonly string[] = [OLD_VERSION, 'v1beta1'];
-/** kube-scheduler's release whose pages these are. */
+/** The release whose pages these are. */
 const RELEASE = '1.36.1';
-/** As kube-scheduler tells of them. */
-const PATHS = ['/configz', '/flagz', '/healthz', '/livez', '/metrics', '/readyz'] as const;
 const JSON_TYPE = 'application/json';
 
 export interface ProcessFacts {
+  /** As upstream calls the program. */
+  readonly component: string;
   /** Values of the flags by name, those that were not given, too. */
   readonly flags: ReadonlyMap<string, string>;
   readonly startedMs: number;
   /** Of the language's runtime: `node v26.10.0`. */
   readonly runtime: string;
+  /** Pages that `/statusz` tells of. */
+  readonly paths: readonly string[];
 }
 
-export function flagzPage({ flags }: ProcessFacts, accept: string): Page {
+export function flagzPage({ component, flags }: ProcessFacts, accept: string): Page {
   const sorted = [...flags].toSorted(([left], [right]) => (left < right ? -1 : 1));
   const text = sorted.map(([name, value]) => `${name} ${value}\n`).join('');
-  return processPage('Flagz', accept, { flags: Object.fromEntries(sorted) }, text);
+  return processPage(['Flagz', component], accept, { flags: Object.fromEntries(sorted) }, text);
 }
 
 export function statuszPage(facts: ProcessFacts, accept: string, nowMs: number): Page {
@@ -37,7 +38,7 @@ export function statuszPage(facts: ProcessFacts, accept: string, nowMs: number):
     goVersion: facts.runtime,
     binaryVersion: RELEASE,
     emulationVersion,
-    paths: [...PATHS],
+    paths: [...facts.paths],
   };
   const [hours, minutes] = [Math.floor(uptimeSeconds / 3600), Math.floor(uptimeSeconds / 60) % 60];
   const lines = [
@@ -46,23 +47,26 @@ export function statuszPage(facts: ProcessFacts, accept: string, nowMs: number):
     `Go version:  ${facts.runtime}`,
     `Binary version:  ${RELEASE}`,
     `Emulation version:  ${emulationVersion}`,
-    `Paths:  ${PATHS.join(' ')}`,
+    `Paths:  ${facts.paths.join(' ')}`,
   ];
-  return processPage('Statusz', accept, object, `\n${lines.join('\n')}\n`);
+  return processPage(['Statusz', facts.component], accept, object, `\n${lines.join('\n')}\n`);
 }
 
-function processPage(kind: string, accept: string, fields: JsonObject, text: string): Page {
-  const name = kind.toLowerCase();
+/** What a page tells of: `Flagz`, and whose. */
+type Told = readonly [kind: string, component: string];
+
+function processPage(told: Told, accept: string, fields: JsonObject, text: string): Page {
+  const [kind] = told;
   for (const clause of accept.trim() === '' ? ['*/*'] : accept.split(',')) {
     const [type = '', ...given] = clause.split(';').map((part) => part.trim());
     const parameters = new Map(given.map((part) => part.split('=', 2) as [string, string]));
     const [as, group] = [parameters.get('as'), parameters.get('g')];
     const version = parameters.get('v');
     if (as === undefined && group === undefined && version === undefined) {
-      if (['*/*', 'text/*', 'text/plain'].includes(type)) return textPage(name, text);
+      if (['*/*', 'text/*', 'text/plain'].includes(type)) return textPage(told, text);
     } else if (as === kind && group === GROUP && VERSIONS.includes(version ?? '')) {
       if (['*/*', 'application/*', JSON_TYPE].includes(type)) {
-        return objectPage(kind, version ?? '', fields);
+        return objectPage(told, version ?? '', fields);
       }
     }
   }
@@ -70,19 +74,19 @@ function processPage(kind: string, accept: string, fields: JsonObject, text: str
   return { contentType: JSON_TYPE, status: 406, text: JSON.stringify(status, null, 2) };
 }
 
-function textPage(name: string, text: string): Page {
+function textPage([kind, component]: Told, text: string): Page {
   const warning =
     'Warning: This endpoint is not meant to be machine parseable, has no formatting ' +
     'compatibility guarantees and is for debugging purposes only.';
   return {
     contentType: 'text/plain; charset=utf-8',
-    text: `\n${COMPONENT} ${name}\n${warning}\n${text}`,
+    text: `\n${component} ${kind.toLowerCase()}\n${warning}\n${text}`,
   };
 }
 
-function objectPage(kind: string, version: string, fields: JsonObject): Page {
+function objectPage([kind, component]: Told, version: string, fields: JsonObject): Page {
   const apiVersion = `${GROUP}/${version}`;
-  const object = { kind, apiVersion, metadata: { name: COMPONENT }, ...fields };
+  const object = { kind, apiVersion, metadata: { name: component }, ...fields };
   const name = kind.toLowerCase();
   const warning = `This version of the ${name} endpoint is deprecated. Please use a newer version.`;
   return {

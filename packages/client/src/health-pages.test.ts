@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HealthCounts } from './health-counts.ts';
-import { healthPage, schedulerChecks, type HealthCheck } from './health-pages.ts';
+import { healthPage, type HealthCheck } from './health-pages.ts';
 
 // The texts are those of kube-scheduler v1.36.1.
 const check = (name: string, problem = ''): HealthCheck => ({ name, problem: () => problem });
@@ -52,22 +52,5 @@ test('checks are counted by page and outcome, excluded ones and single ones are 
     'kubernetes_healthchecks_total{name="sched-handler-sync",status="success",type="readyz"} 1',
     'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 1',
     'process_start_time_seconds 12.5',
-  ]);
-});
-
-test('the election is a matter of /healthz and /readyz, not of /livez', () => {
-  const names = (isElected: boolean): string[] =>
-    Object.entries(schedulerChecks(isElected, () => true)).map(
-      ([page, checks]) => `${page}: ${checks.map(({ name }) => name).join(' ')}`,
-    );
-  assert.deepEqual(names(true), [
-    'healthz: leaderElection',
-    'livez: ping',
-    'readyz: leaderElection shutdown sched-handler-sync',
-  ]);
-  assert.deepEqual(names(false), [
-    'healthz: ping',
-    'livez: ping',
-    'readyz: shutdown sched-handler-sync',
   ]);
 });

@@ -28,9 +28,7 @@ export interface HttpEndpoint {
 const NOT_FOUND: Page = {
   status: 404,
   contentType: 'text/plain',
-  text:
-    'not found: there are /metrics, /metrics/slis, /metrics/resources, /configz, /statusz, ' +
-    '/flagz, /healthz, /livez and /readyz\n',
+  text: 'not found: there are /metrics, /metrics/slis, /configz, /statusz, /flagz and /healthz\n',
 };
 
 /** As HTTP/1.1 and HTTP/2 have them. */

@@ -11,20 +11,6 @@ export interface HealthCheck {
 /** By page. */
 export type HealthChecks = Readonly<Record<string, readonly HealthCheck[]>>;
 
-/** What kube-scheduler looks at. */
-export function schedulerChecks(isElected: boolean, isSynced: () => boolean): HealthChecks {
-  const fine = (name: string): HealthCheck => ({ name, problem: () => '' });
-  const synced: HealthCheck = {
-    name: 'sched-handler-sync',
-    problem: () => (isSynced() ? '' : 'handlers are not fully synchronized'),
-  };
-  const ping = fine('ping');
-  // A lease that is lost ends the program, so that no check can see it.
-  const election = isElected ? [fine('leaderElection')] : [];
-  const healthz = isElected ? election : [ping];
-  return { healthz, livez: [ping], readyz: [...election, fine('shutdown'), synced] };
-}
-
 /** The page at `path`; null where there is none. What pages of all checks find is counted. */
 export function healthPage(
   path: string,
