@@ -76,8 +76,8 @@ function countTemplate(next: JsonObject, previous: JsonObject, { served }: RuleC
 
 /** A job owns the pods that carry its uid, unless it brings a selector of its own. */
 function selectOwnPods(job: JsonObject): void {
-  const spec = objectAt(job, 'spec');
-  if (spec === undefined || spec['manualSelector'] === true) return;
+  const spec = objectAt(job, 'spec') ?? {};
+  if (spec['manualSelector'] === true) return;
   const uid = stringAt(job, 'metadata', 'uid');
   const name = stringAt(job, 'metadata', 'name');
   const labels: JsonObject = {
@@ -91,6 +91,7 @@ function selectOwnPods(job: JsonObject): void {
   const own: JsonObject = { ...labels, ...objectAt(templateMeta, 'labels') };
   spec['template'] = { ...template, metadata: { ...templateMeta, labels: own } };
   spec['selector'] ??= {};
+  job['spec'] = spec;
   const selector = objectAt(spec, 'selector') ?? {};
   const matchLabels: JsonObject = { [UID_LABEL]: uid, ...objectAt(selector, 'matchLabels') };
   spec['selector'] = { ...selector, matchLabels };

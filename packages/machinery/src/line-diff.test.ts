@@ -24,11 +24,20 @@ test('changes that are near share a hunk, others have their own', () => {
   assert.equal(far, '@@ -1,4 +1,4 @@\n-a\n+X\n b\n c\n d\n@@ -9,4 +9,4 @@\n i\n j\n k\n-l\n+Y\n');
 });
 
-test('lines that occur again stay where the most have a partner', () => {
+// each text below is what github.com/pmezard/go-difflib says
+test('the longest run that both have is kept, the first of equal ones', () => {
   const text = lineDiff(['A', 'q', 'A'], ['r', 'A']);
-  assert.equal(text, '@@ -1,3 +1,2 @@\n-A\n-q\n+r\n A\n');
+  assert.equal(text, '@@ -1,3 +1,2 @@\n+r\n A\n-q\n-A\n');
   assert.equal(lineDiff(['a', 'b', 'b'], ['a', 'b']), '@@ -1,3 +1,2 @@\n a\n b\n-b\n');
   assert.equal(lineDiff(['x'], ['b', 'x', 'x']), '@@ -1 +1,3 @@\n+b\n x\n+x\n');
+  const run = lineDiff(['a', 'b', 'q', 'c', 'd', 'e'], ['c', 'd', 'e', 'a', 'b']);
+  assert.equal(run, '@@ -1,6 +1,5 @@\n-a\n-b\n-q\n c\n d\n e\n+a\n+b\n');
+});
+
+test('lines that a long text has often begin no run', () => {
+  const own = Array.from({ length: 195 }, (_, at) => `own${at}`);
+  const text = lineDiff(['x', '}', '}', '}', '}', 'y'], [...own, '}', '}', '}', '}', 'z']);
+  assert.ok(text.startsWith('@@ -1,6 +1,200 @@\n-x\n-}\n-}\n-}\n-}\n-y\n+own0\n'));
 });
 
 test('long texts that differ throughout are not compared line by line', () => {

@@ -62,18 +62,15 @@ function checkJob(found: Findings, job: JsonObject): void {
   const spec = objectAt(job, 'spec') ?? {};
   const selector = objectAt(spec, 'selector');
   if (selector !== undefined && spec['manualSelector'] !== true) checkGenerated(found, job);
-  checkOwnSpec(found, spec, selector !== undefined || spec['manualSelector'] === true);
+  checkOwnSpec(found, job);
   checkHostNames(found, job);
 }
 
-/**
- * The spec of a Job, not that of a template of Jobs. The selector is missing before it is
- * generated, which happens when a Job is made, for all but manual ones.
- */
-function checkOwnSpec(found: Findings, spec: JsonObject, hasSelector: boolean): void {
+/** The spec of a Job, not that of a template of Jobs, whose selector comes later. */
+function checkOwnSpec(found: Findings, job: JsonObject): void {
+  const spec = objectAt(job, 'spec') ?? {};
   const selector = objectAt(spec, 'selector');
   checkJobSpec(found, 'spec', spec);
-  if (!hasSelector) return;
   if (selector === undefined) found.push(required('spec.selector'));
   else checkSelector(found, 'spec.selector', selector);
   const labels = objectAt(spec, 'template', 'metadata', 'labels');
@@ -209,7 +206,7 @@ function changeJob(found: Findings, next: JsonObject, previous: JsonObject): voi
   const spec = objectAt(next, 'spec') ?? {};
   const stored = objectAt(previous, 'spec') ?? {};
   // upstream looks at the spec as at that of a new job, and again as at that of a changed one
-  checkOwnSpec(found, spec, stored['selector'] !== undefined);
+  checkOwnSpec(found, next);
   checkCompletionsChange(found, spec, stored);
   const [after, before] = [spec['selector'], stored['selector']];
   immutable(found, 'spec.selector', selectorForm(after), selectorForm(before));
@@ -327,7 +324,8 @@ function checkJobTemplate(found: Findings, path: string, spec: JsonObject): void
   checkJobSpec(found, path, spec);
   const selector = objectAt(spec, 'selector');
   if (selector !== undefined) {
-    found.push(invalidValue(`${path}.selector`, selector, '`selector` will be auto-generated'));
+    const text = '`selector` will be auto-generated';
+    found.push(invalidValue(`${path}.selector`, selectorForm(selector), text));
   }
   if (spec['manualSelector'] !== true) return;
   found.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));

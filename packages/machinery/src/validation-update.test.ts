@@ -172,6 +172,16 @@ test('selectors and labels are told as Go writes them, what cannot be read is to
   assert.ok(!told.some((text) => text.includes('`selector` does not match')));
 });
 
+test('a job without the selector that it was made with is told so twice', () => {
+  const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } };
+  const selector = { matchLabels: { a: 'b' } };
+  const metadata = { name: 'x', namespace: 'y', uid: 'u' };
+  const stored = { metadata, spec: { selector, template } };
+  const told = textsOf('batch', 'jobs', { metadata, spec: { template } }, stored);
+  const required = told.filter((text) => text === 'spec.selector: Required value');
+  assert.equal(required.length, 2);
+});
+
 test('an event that relates to nothing may not relate to something empty', () => {
   const event = { eventTime: '2026-01-01T00:00:00.000000Z', apiVersion: 'events.k8s.io/v1' };
   const found = textsOf('events.k8s.io', 'events', { ...event, related: {} }, event);

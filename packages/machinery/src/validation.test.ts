@@ -185,10 +185,26 @@ class Player {
     const spec = objectAt(object, 'spec');
     const address = stringAt(spec, 'clusterIP');
     if (spec !== undefined && address !== '') spec['clusterIPs'] ??= [address];
+    if (resource.kind === 'Job') selectOwnPods(object);
     if (resource.kind !== 'Pod' || spec === undefined) return;
     spec['serviceAccountName'] ??= 'default';
     spec['serviceAccount'] ??= 'default';
   }
+}
+
+/** What a job gets when it is made, before it is judged. */
+function selectOwnPods(job: JsonObject): void {
+  const spec = objectAt(job, 'spec') ?? {};
+  if (spec['manualSelector'] === true || spec['selector'] !== undefined) return;
+  const uid = stringAt(job, 'metadata', 'uid');
+  const name = stringAt(job, 'metadata', 'name');
+  const owner = { 'controller-uid': uid, 'batch.kubernetes.io/controller-uid': uid };
+  const labels = { ...owner, 'job-name': name, 'batch.kubernetes.io/job-name': name };
+  const template = objectAt(spec, 'template') ?? {};
+  const metadata = objectAt(template, 'metadata') ?? {};
+  spec['selector'] = { matchLabels: owner };
+  const all = { ...labels, ...objectAt(metadata, 'labels') };
+  spec['template'] = { ...template, metadata: { ...metadata, labels: all } };
 }
 
 function expectedCauses(step: Step): string[] | undefined {
