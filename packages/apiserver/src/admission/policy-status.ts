@@ -4,15 +4,16 @@
  * Upstream's controller manager does this; here the server does, so that it is done everywhere.
  */
 import { admissionEnvironment } from '@megaplane/machinery/cel/admission-environment';
-import { builtinType } from '@megaplane/machinery/cel/builtin-types';
+import { builtinType, customType } from '@megaplane/machinery/cel/builtin-types';
 import { compileCel } from '@megaplane/machinery/cel/program';
 import { DYN, type CelType } from '@megaplane/machinery/cel/typing';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import type { Kinds } from '../custom/kind-registry.ts';
 import { decodeRow } from '../encoder.ts';
 import { followChanges } from '../follow.ts';
-import { findServed, rangeOf, type Served } from '../served.ts';
+import { allServed, findServed, rangeOf, type Served } from '../served.ts';
 import type { World } from '../world.ts';
 
 /** Kinds that one policy is checked against; further ones are not looked at, as upstream. */
@@ -47,7 +48,7 @@ function checkAll(world: World, served: Served): void {
     return true;
   });
   for (const { key, object, revision } of stale) {
-    const warnings = checkPolicy(object);
+    const warnings = checkPolicy(world, object);
     const status: JsonObject = {
       ...objectAt(object, 'status'),
       observedGeneration: numberAt(object, 'metadata', 'generation'),
@@ -63,22 +64,41 @@ interface Kind {
   readonly type: CelType;
 }
 
+/** The type of objects of a kind; undefined where nothing is known of it. */
+function typeOf({ custom, resource }: Served): CelType | undefined {
+  if (custom === null) return builtinType(resource.apiVersion, resource.kind);
+  return customType(custom.schemas.schemaOf(custom).root, resource.kind);
+}
+
+/** What a rule means; upstream's mapper takes the core group for any group. */
+function namedBy(kinds: Kinds, group: string, version: string, plural: string): Served[] {
+  if (group === '') {
+    const isNamed = ({ resource }: Served): boolean =>
+      resource.version === version && resource.resource === plural;
+    return allServed().filter(isNamed);
+  }
+  const served = kinds.find(group, version, plural);
+  return served === undefined ? [] : [served];
+}
+
 /** Kinds that the rules name outright, by group, version and name; patterns stand for too many. */
-function kindsOf(policy: JsonObject): Kind[] {
+function kindsOf({ kinds: all }: World, policy: JsonObject): Kind[] {
   const kinds = new Map<string, Kind>();
   const texts = (rule: JsonValue, field: string): string[] =>
-    listAt(rule, field).filter((one) => typeof one === 'string');
+    listAt(rule, field)
+      .filter((one) => typeof one === 'string')
+      .toSorted();
   for (const rule of listAt(policy, 'spec', 'matchConstraints', 'resourceRules')) {
     for (const group of texts(rule, 'apiGroups')) {
       for (const version of texts(rule, 'apiVersions')) {
         for (const resource of texts(rule, 'resources')) {
-          const served = findServed(group, version, resource);
-          if (served === undefined) continue;
-          const { apiVersion, kind } = served.resource;
-          const type = builtinType(apiVersion, kind);
-          const text = `${group}/${version}, Kind=${kind}`;
-          const order = [group, version, kind].join('\0');
-          if (type !== undefined && kinds.size < KINDS_MAX) kinds.set(order, { text, type });
+          for (const served of namedBy(all, group, version, resource)) {
+            if (kinds.size >= KINDS_MAX) break;
+            const { kind, group: own } = served.resource;
+            const type = typeOf(served);
+            const text = `${own}/${version}, Kind=${kind}`;
+            if (type !== undefined) kinds.set([own, version, kind].join('\0'), { text, type });
+          }
         }
       }
     }
@@ -87,15 +107,19 @@ function kindsOf(policy: JsonObject): Kind[] {
   return sorted.map(([, kind]) => kind);
 }
 
-/** `expressionWarnings` of the status: of validations alone, as upstream's TypeChecker has it. */
-function checkPolicy(policy: JsonObject): JsonObject[] {
+/** The type of `params`; undefined where a policy has none. */
+function paramsTypeOf({ kinds }: World, policy: JsonObject): CelType | undefined {
   const paramKind = objectAt(policy, 'spec', 'paramKind');
-  const params =
-    paramKind === undefined
-      ? undefined
-      : (builtinType(stringAt(paramKind, 'apiVersion'), stringAt(paramKind, 'kind')) ?? DYN);
+  if (paramKind === undefined) return undefined;
+  const served = kinds.findKind(stringAt(paramKind, 'apiVersion'), stringAt(paramKind, 'kind'));
+  return (served && typeOf(served)) ?? DYN;
+}
+
+/** `expressionWarnings` of the status: of validations alone, as upstream's TypeChecker has it. */
+function checkPolicy(world: World, policy: JsonObject): JsonObject[] {
+  const params = paramsTypeOf(world, policy);
   const hasParams = params !== undefined;
-  const worlds = kindsOf(policy).map(({ text, type }) => {
+  const worlds = kindsOf(world, policy).map(({ text, type }) => {
     const variables = new Map<string, CelType>();
     const compile = (source: string): ReturnType<typeof compileCel> => {
       const own = new Map(variables);

@@ -29,6 +29,44 @@ function create(rig: Rig, path: string, body: object): void {
   rig.settle();
 }
 
+test('the status of a policy tells what the schemas of custom kinds refute', async () => {
+  const rig = startRig();
+  const text = { type: 'string', nullable: true };
+  const spec = { type: 'object', properties: { size: { type: 'integer' }, text } };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  define(rig, definitionOf('widgets', [{ ...versionOf('v1'), schema }]));
+  create(rig, `${ADMISSION}/validatingadmissionpolicies`, {
+    metadata: { name: 'p' },
+    spec: {
+      paramKind: { apiVersion: 'example.com/v1', kind: 'Widget' },
+      matchConstraints: { resourceRules: RULES },
+      validations: [
+        { expression: 'object.spec.size > "a"' },
+        { expression: 'object.metadata.labels["a"] == "b" && object.spec.size == 1' },
+        { expression: 'object.spec.text == null', messageExpression: "'' + params.spec.none" },
+      ],
+    },
+  });
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+  rig.settle();
+  const { text: stored } = rig.ask('GET', `${ADMISSION}/validatingadmissionpolicies/p`);
+  const { status } = JSON.parse(stored) as {
+    status: { typeChecking: { expressionWarnings: { fieldRef: string; warning: string }[] } };
+  };
+  const found = status.typeChecking.expressionWarnings.map(
+    ({ fieldRef, warning }) => `${fieldRef}: ${warning.split('\n')[0]}`,
+  );
+  const overload = 'found no matching overload for';
+  assert.deepEqual(found, [
+    'spec.validations[0].expression: example.com/v1, Kind=Widget: ERROR: <input>:1:18: ' +
+      `${overload} '_>_' applied to '(int, string)'`,
+    'spec.validations[2].expression: example.com/v1, Kind=Widget: ERROR: <input>:1:18: ' +
+      `${overload} '_==_' applied to '(string, null)'`,
+    'spec.validations[2].messageExpression: example.com/v1, Kind=Widget: ERROR: ' +
+      "<input>:1:17: undefined field 'none'",
+  ]);
+});
+
 test('policies refuse and change custom resources', () => {
   const rig = startRig();
   define(rig, definitionOf('widgets', [versionOf('v1')]));

@@ -1,4 +1,5 @@
-/** The built-in kinds as types of CEL, to check the expressions of policies against. */
+/** Kinds as types of CEL, to check the expressions of policies against. */
+import type { SchemaNode } from '../custom/schema-node.ts';
 import { findTypeOfKind, type Shape, type Type } from '../schema.ts';
 import {
   BOOL,
@@ -13,11 +14,10 @@ import {
   type CelType,
   type FieldType,
 } from './typing.ts';
-import { escapeName } from './declarations.ts';
+import { declaredType, escapeName } from './declarations.ts';
 
 const SCALARS: Readonly<Record<string, CelType>> = {
   string: STRING,
-  quantity: STRING,
   duration: STRING,
   int32: INT,
   int64: INT,
@@ -45,6 +45,12 @@ export function plainType(apiVersion: string, kind: string): CelType | undefined
   return type === undefined ? undefined : objectOf(type, kind, plainTypes);
 }
 
+/** The type of objects of a custom kind, by the schema of their version. */
+export function customType(root: SchemaNode, kind: string): CelType {
+  const metadata = builtinType('v1', 'ConfigMap')?.fields?.get('metadata')?.type ?? DYN;
+  return declaredType(root, kind, true, metadata) ?? DYN;
+}
+
 function objectOf(type: Type, name: string, known: Known): CelType {
   const found = known.get(type);
   if (found !== undefined) return found;
@@ -54,20 +60,26 @@ function objectOf(type: Type, name: string, known: Known): CelType {
   for (const field of type.fields) {
     const escaped = known === plainTypes ? field.name : escapeName(field.name);
     const own = shapeType(field.shape, `${name}.${field.name}`, known);
-    if (escaped !== null) fields.set(escaped, { type: own, member: field.name });
+    if (escaped !== null && own !== null) fields.set(escaped, { type: own, member: field.name });
   }
   return made;
 }
 
-function shapeType(shape: Shape, name: string, known: Known): CelType {
+/** Null for what CEL cannot name by its schema: quantities are numbers or strings. */
+function shapeType(shape: Shape, name: string, known: Known): CelType | null {
   switch (shape.kind) {
     case 'scalar':
+      if (shape.scalar === 'quantity') return known === plainTypes ? STRING : null;
       return SCALARS[shape.scalar] ?? DYN;
     case 'object':
       return objectOf(shape.type, name, known);
-    case 'list':
-      return listOf(shapeType(shape.items, name, known));
-    case 'map':
-      return mapOf(STRING, shapeType(shape.values, name, known));
+    case 'list': {
+      const items = shapeType(shape.items, name, known);
+      return items && listOf(items);
+    }
+    case 'map': {
+      const values = shapeType(shape.values, name, known);
+      return values && mapOf(STRING, values);
+    }
   }
 }

@@ -129,15 +129,28 @@ function declaresRoot({ properties }: SchemaNode): boolean {
 /**
  * The type of a node; null where it has none (its values cannot be named). `name` is what messages
  * call the type; the root of a resource has kind, apiVersion, and of its metadata the names.
+ *
+ * `metadata`: its type where all of it is known, as in OpenAPI documents, which do not tell CEL
+ * that a value may be null.
  */
-export function declaredType(node: SchemaNode, name: string, isRoot = false): CelType | null {
-  const type = typeOfNode(node, name, isRoot);
+export function declaredType(
+  node: SchemaNode,
+  name: string,
+  isRoot = false,
+  metadata: CelType | null = null,
+): CelType | null {
+  const type = typeOfNode(node, name, isRoot, metadata);
   // what is typed by a class says it by itself
   if (type === null || type instanceof ObjectType) return type;
-  return { ...type, isNullable: node.isNullable };
+  return { ...type, isNullable: metadata === null && node.isNullable };
 }
 
-function typeOfNode(node: SchemaNode, name: string, isRoot: boolean): CelType | null {
+function typeOfNode(
+  node: SchemaNode,
+  name: string,
+  isRoot: boolean,
+  metadata: CelType | null,
+): CelType | null {
   if (node.isIntOrString) {
     const longest = node.lengthMax === Infinity ? null : Math.max(0, node.lengthMax) * 4;
     const sizeMax = longest ?? REQUEST_BYTES_MAX - 2;
@@ -146,11 +159,11 @@ function typeOfNode(node: SchemaNode, name: string, isRoot: boolean): CelType | 
   if (!isDeclared(node)) return null;
   switch (node.type) {
     case 'array':
-      return listType(node, name);
+      return listType(node, name, metadata);
     case 'object':
       return node.additional === null
-        ? new ObjectType(node, name, isRoot)
-        : mapType(node, node.additional, name);
+        ? new ObjectType(node, name, isRoot, metadata)
+        : mapType(node, node.additional, name, metadata);
     case 'string':
       return stringType(node);
     case 'boolean':
@@ -162,9 +175,11 @@ function typeOfNode(node: SchemaNode, name: string, isRoot: boolean): CelType | 
   }
 }
 
-function listType(node: SchemaNode, name: string): CelType | null {
+function listType(node: SchemaNode, name: string, metadata: CelType | null): CelType | null {
   const items =
-    node.items === null ? null : declaredType(node.items, `${name}.@idx`, node.items.isEmbedded);
+    node.items === null
+      ? null
+      : declaredType(node.items, `${name}.@idx`, node.items.isEmbedded, metadata);
   if (items === null || node.items === null) return null;
   const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(node.items) + 1));
   return {
@@ -176,8 +191,13 @@ function listType(node: SchemaNode, name: string): CelType | null {
   };
 }
 
-function mapType(node: SchemaNode, more: SchemaNode, name: string): CelType | null {
-  const values = declaredType(more, `${name}.@elem`, more.isEmbedded);
+function mapType(
+  node: SchemaNode,
+  more: SchemaNode,
+  name: string,
+  metadata: CelType | null,
+): CelType | null {
+  const values = declaredType(more, `${name}.@elem`, more.isEmbedded, metadata);
   if (values === null) return null;
   const open = Math.floor((REQUEST_BYTES_MAX - 2) / (bytesMin(more) + 6));
   const keys = { ...STRING, sizeMax: 0 };
@@ -196,13 +216,15 @@ class ObjectType implements CelType {
   readonly isNullable: boolean;
   readonly #node: SchemaNode;
   readonly #isRoot: boolean;
+  readonly #metadata: CelType | null;
   #fields: ReadonlyMap<string, FieldType> | null = null;
 
-  constructor(node: SchemaNode, name: string, isRoot: boolean) {
+  constructor(node: SchemaNode, name: string, isRoot: boolean, metadata: CelType | null) {
     this.#node = node;
     this.name = name;
     this.#isRoot = isRoot;
-    this.isNullable = node.isNullable;
+    this.#metadata = metadata;
+    this.isNullable = metadata === null && node.isNullable;
   }
 
   get bytesMin(): number {
@@ -216,38 +238,35 @@ class ObjectType implements CelType {
 
   #make(): ReadonlyMap<string, FieldType> {
     const fields = new Map<string, FieldType>();
-    const isImplied = this.#isRoot && !declaresRoot(this.#node);
+    const metadata = this.#metadata;
+    const isImplied = this.#isRoot && (metadata !== null || !declaresRoot(this.#node));
     for (const [member, property] of this.#node.properties ?? []) {
       if (isImplied && ROOT_FIELDS.has(member)) continue;
       const escaped = escapeName(member);
       const type =
         escaped === null
           ? null
-          : declaredType(property, `${this.name}.${escaped}`, property.isEmbedded);
+          : declaredType(property, `${this.name}.${escaped}`, property.isEmbedded, metadata);
       if (type !== null && escaped !== null) fields.set(escaped, { type, member });
     }
-    if (isImplied) addRootFields(fields, this.name);
+    if (!isImplied) return fields;
+    const text = openText();
+    fields.set('apiVersion', { type: text, member: 'apiVersion' });
+    fields.set('kind', { type: text, member: 'kind' });
+    const type = metadata ?? impliedMetadata(`${this.name}.metadata`);
+    fields.set('metadata', { type, member: 'metadata' });
     return fields;
   }
 }
 
-function addRootFields(fields: Map<string, FieldType>, name: string): void {
+/** What is known of the metadata of every resource: its names. */
+function impliedMetadata(name: string): CelType {
   const text = openText();
-  fields.set('apiVersion', { type: text, member: 'apiVersion' });
-  fields.set('kind', { type: text, member: 'kind' });
   const names = new Map<string, FieldType>([
     ['name', { type: text, member: 'name' }],
     ['generateName', { type: text, member: 'generateName' }],
   ]);
-  const metadata: CelType = {
-    kind: 'object',
-    name: `${name}.metadata`,
-    params: [],
-    fields: names,
-    sizeMax: 0,
-    bytesMin: 2,
-  };
-  fields.set('metadata', { type: metadata, member: 'metadata' });
+  return { kind: 'object', name, params: [], fields: names, sizeMax: 0, bytesMin: 2 };
 }
 
 function openText(): CelType {
