@@ -51,7 +51,7 @@ export class WatchEvents {
   #encode(ref: number, hasPrevious: boolean): void {
     const store = this.#store;
     const isDelete = store.isTombstone(ref);
-    const previous = hasPrevious ? store.previous(ref) : 0;
+    const previous = hasPrevious ? store.arenas.before(ref) : 0;
     const kvSize = keyValueSize(store, ref, false);
     const previousSize = previous === 0 ? 0 : keyValueSize(store, previous, false);
     const size =

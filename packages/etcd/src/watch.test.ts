@@ -222,6 +222,67 @@ test('ids that clients choose are kept to the last bit, and refused when taken',
   });
 });
 
+test('a key that one revision changes twice was, each time, what it was before', async () => {
+  await withServer(async (peer) => {
+    const stream = new Stream(peer);
+    const create: Fields = [
+      [1, 'k'],
+      [6, 1],
+    ];
+    stream.send([[1, create]]);
+    const put = (value: string): Fields => [
+      [1, 'k'],
+      [2, value],
+    ];
+    await peer.show('KV/Put', put('old'));
+    // Only a range without end escapes the check for keys that are given twice.
+    const remove: Fields = [
+      [1, 'k'],
+      [2, '\0'],
+    ];
+    await peer.show('KV/Txn', [
+      [2, [[2, put('new')]]],
+      [2, [[3, remove]]],
+    ]);
+    await peer.show('KV/Put', put('old'));
+    await peer.show('KV/Txn', [
+      [2, [[3, remove]]],
+      [2, [[2, put('new')]]],
+    ]);
+    await stream.until((all) => all.flatMap(({ events }) => events).length === 6, 'six events');
+    assert.deepEqual(
+      stream.all.flatMap(({ events }) => events),
+      [
+        'PUT k 2 2/1/0=old',
+        'PUT k 3 2/2/0=new was k 2 2/1/0=old',
+        'DELETE k 3 0/0/0= was k 2 2/1/0=old',
+        'PUT k 4 4/1/0=old',
+        'DELETE k 5 0/0/0= was k 4 4/1/0=old',
+        'PUT k 5 5/1/0=new',
+      ],
+    );
+    stream.cancel();
+  });
+});
+
+test('progress of a stream without watches is not told, now or later', async () => {
+  await withServer(async (peer) => {
+    const stream = new Stream(peer);
+    const watch: Fields = [[1, [[1, 'k']]]];
+    stream.send([[3, []]]);
+    stream.send(watch);
+    await stream.until((all) => all.length === 1, 'the watch');
+    await peer.show('KV/Put', [[1, 'k']]);
+    stream.send([[3, []]]);
+    await stream.until((all) => all.length === 3, 'an event and its progress');
+    assert.deepEqual(
+      stream.all.map(({ id, created, events }) => `${id} ${created} ${events.length}`),
+      ['0 true 0', '0 false 1', '-1 false 0'],
+    );
+    stream.cancel();
+  });
+});
+
 test('the id of a watch behind the compaction is taken until it is cancelled', async () => {
   await withServer(async (peer) => {
     for (const value of ['1', '2', '3']) {

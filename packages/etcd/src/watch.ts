@@ -167,7 +167,8 @@ class WatchStream implements GrpcCallHandler {
     if (request.kind === WATCH_CREATE) this.#create(request);
     if (request.kind === WATCH_CANCEL) this.#cancel(request.watchId);
     if (request.kind === WATCH_PROGRESS) {
-      this.#isProgressWanted = true;
+      // Without a watch there is nobody to tell, now or later.
+      this.#isProgressWanted = this.#ids.size > 0;
       this.answerProgress();
     }
   }
@@ -249,6 +250,7 @@ class WatchStream implements GrpcCallHandler {
     this.#ids.remove(this.#table.id(cursor));
     this.#table.remove(cursor);
     this.#stalled.delete(cursor);
+    if (this.#ids.size === 0) this.#isProgressWanted = false;
   }
 
   /** The store: a cursor has events. */

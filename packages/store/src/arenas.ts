@@ -413,6 +413,18 @@ export class Arenas {
     return this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 1]!;
   }
 
+  /**
+   * The put that was there before the revision of `ref`, which may have changed the key twice. 0
+   * without one, and where `ref` makes the key, as in etcd.
+   */
+  before(ref: number): number {
+    const revision = this.modRevision(ref);
+    if (this.createRevision(ref) === revision) return 0;
+    let older = this.previous(ref);
+    while (older !== 0 && this.modRevision(older) === revision) older = this.previous(older);
+    return older === 0 || this.isTombstone(older) ? 0 : older;
+  }
+
   setPrevious(ref: number, previous: number): void {
     this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 1] = previous;
   }
