@@ -8,16 +8,17 @@ import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { mergeOf } from './conditions.ts';
 import { Expectations } from './expectations.ts';
-import { isFinished, planJob, type JobBackoff, type JobPlan, type JobPod } from './job.ts';
+import { isFinished, planJob, type JobPlan, type JobPod, type NewPod } from './job.ts';
+import type { JobBackoff } from './job-backoff.ts';
 import { JobClaims } from './job-claims.ts';
-import { INDEX, INDEX_FAILURES, JobPods, TRACKING } from './job-pods.ts';
+import { INDEX, INDEX_FAILURES, INDEX_IGNORED, JobPods, TRACKING } from './job-pods.ts';
 import { judgeFailure } from './job-policy.ts';
 import { ObjectCache } from './object-cache.ts';
 import { NAMESPACE_ENDING, ownerOfObject, PodControl } from './pod-control.ts';
 import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
 import type { PodRows } from './pod-rows.ts';
-import { PHASE_FAILED, PHASE_SUCCEEDED } from './replica-pods.ts';
-import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
+import { PHASE_FAILED, PHASE_RUNNING, PHASE_SUCCEEDED } from './replica-pods.ts';
+import { REPLICA_BOUND, REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -236,18 +237,30 @@ export class JobPart {
     return this.#rowsOf(owner.uid).map((row) => {
       const flags = pods.flags.get(row);
       const phase = pods.phaseOf(row);
+      const isReady = (flags & REPLICA_READY) !== 0;
+      const readyS = pods.readyS.get(row);
+      const createdS = pods.createdS.get(row);
       return {
         name: informer.keyOf(row).slice(owner.namespace.length + 1),
         uid: this.#pods.uidOf(row),
         phase:
           phase === PHASE_SUCCEEDED ? 'succeeded' : phase === PHASE_FAILED ? 'failed' : 'active',
         isDeleting: (flags & REPLICA_DELETING) !== 0,
-        isReady: (flags & REPLICA_READY) !== 0,
+        isReady,
         isTracked: this.#pods.tracked.get(row) === 1,
         index: this.#pods.indexOf(row),
         failures: this.#pods.failures.get(row),
-        restarts: pods.restarts.get(row),
-        endedS: pods.readyS.get(row),
+        ignored: this.#pods.ignored.get(row),
+        restarts: this.#pods.restarts.get(row),
+        endedS:
+          this.#pods.finishedS.get(row) ||
+          (isReady ? 0 : readyS) ||
+          this.#pods.goingS.get(row) ||
+          createdS,
+        isBound: (flags & REPLICA_BOUND) !== 0,
+        isRunning: phase === PHASE_RUNNING,
+        readyS,
+        createdS,
       };
     });
   }
@@ -315,8 +328,7 @@ export class JobPart {
     if (!untracked || deleted.includes(false)) return false;
     if (isDeleting || plan.create.length === 0) return true;
     const bodyOf = (at: number): string => {
-      const { index, failures } = plan.create[at] ?? { index: -1, failures: 0 };
-      return JSON.stringify(podOf(job, owner, index, failures));
+      return JSON.stringify(podOf(job, owner, plan.create[at]));
     };
     const failed = await this.#control.createAll(owner, bodyOf, plan.create.length, (revision) =>
       this.#expectations.expectRevision(key, revision, nowMs),
@@ -363,11 +375,16 @@ export class JobPart {
   }
 }
 
+/** As upstream shortens names, so that the index stays in them. */
+const NAME_BASE_MAX = 58;
+
 /** The pod for a completion index, or for none (-1). */
-function podOf(job: JsonObject, owner: PodOwner, index: number, failures: number): JsonObject {
+function podOf(job: JsonObject, owner: PodOwner, made: NewPod | undefined): JsonObject {
+  const { index, failures, ignored } = made ?? { index: -1, failures: 0, ignored: 0 };
   const pod = podOfTemplate(objectAt(job, 'spec', 'template'), owner);
   const metadata = objectAt(pod, 'metadata') ?? {};
-  const finalizers = [...listAt(metadata, 'finalizers'), TRACKING];
+  const kept = listAt(metadata, 'finalizers');
+  const finalizers = [...kept.filter((one) => one !== TRACKING), TRACKING];
   if (index < 0) return { ...pod, metadata: { ...metadata, finalizers } };
   const annotations: JsonObject = {
     ...objectAt(metadata, 'annotations'),
@@ -375,10 +392,12 @@ function podOf(job: JsonObject, owner: PodOwner, index: number, failures: number
   };
   if (valueAt(job, 'spec', 'backoffLimitPerIndex') !== undefined) {
     annotations[INDEX_FAILURES] = String(failures);
+    if (ignored > 0) annotations[INDEX_IGNORED] = String(ignored);
   }
   const labels = { ...objectAt(metadata, 'labels'), [INDEX]: String(index) };
-  const generateName = `${owner.name}-${index}-`;
-  const spec: JsonObject = { hostname: `${owner.name}-${index}`, ...objectAt(pod, 'spec') };
+  const end = `-${index}-`;
+  const generateName = owner.name.slice(0, NAME_BASE_MAX - end.length) + end;
+  const spec: JsonObject = { ...objectAt(pod, 'spec'), hostname: `${owner.name}-${index}` };
   for (const field of ['containers', 'initContainers']) {
     const containers = listAt(spec, field).filter(isObject);
     if (containers.length > 0) spec[field] = containers.map(withIndex);

@@ -5,6 +5,10 @@
  *   uid        four words of its 32 hexadecimal digits
  *   index      completion index + 1, 0 = none
  *   failures   how often this index had failed before
+ *   ignored    how often it had failed besides, which did not count
+ *   restarts   of all containers together
+ *   finished   when its last container ended, seconds since 1970; 0 where one has not
+ *   going      when it was told to go; 0 where it was not
  *   tracked    1 while the finalizer that keeps the pod until it is counted is on it
  */
 import { Uint32Column, Uint8Column } from '@megaplane/base/column';
@@ -13,18 +17,26 @@ import {
   findPath,
   integerAt,
   matches,
+  MemberCursor,
   pathOf,
   type ScanPath,
   skipValue,
 } from '@megaplane/machinery/scan';
-import { firstItem, nextItem } from './pod-scan.ts';
+import { firstItem, nextItem, secondsAt } from './pod-scan.ts';
 
 export const TRACKING = 'batch.kubernetes.io/job-tracking';
 export const INDEX = 'batch.kubernetes.io/job-completion-index';
 export const INDEX_FAILURES = 'batch.kubernetes.io/job-index-failure-count';
+export const INDEX_IGNORED = 'batch.kubernetes.io/job-index-ignored-failure-count';
 
 const ANNOTATED_INDEX = pathOf(INDEX);
 const ANNOTATED_FAILURES = pathOf(INDEX_FAILURES);
+const ANNOTATED_IGNORED = pathOf(INDEX_IGNORED);
+const CONTAINERS = pathOf('containerStatuses');
+const INIT_CONTAINERS = pathOf('initContainerStatuses');
+const FINISHED = pathOf('terminated', 'finishedAt');
+const RESTARTS: Uint8Array = new TextEncoder().encode('restartCount');
+const STATE: Uint8Array = new TextEncoder().encode('state');
 const QUOTED_TRACKING: Uint8Array = new TextEncoder().encode(`"${TRACKING}"`);
 const DASH = 0x2d;
 
@@ -32,18 +44,53 @@ export class JobPods {
   readonly #words: readonly Uint32Column[] = [0, 1, 2, 3].map(() => new Uint32Column());
   readonly #index = new Uint32Column();
   readonly failures: Uint32Column = new Uint32Column();
+  readonly ignored: Uint32Column = new Uint32Column();
+  readonly restarts: Uint32Column = new Uint32Column();
+  readonly finishedS: Uint32Column = new Uint32Column();
+  readonly goingS: Uint32Column = new Uint32Column();
+  readonly #member = new MemberCursor();
+  #restarts = 0;
+  #finishedS = 0;
   readonly tracked: Uint8Column = new Uint8Column();
 
   upsert(row: number, bytes: Uint8Array, scan: ObjectScan): void {
     if (scan.uidStart >= 0) this.#setUid(row, bytes, scan.uidStart);
     const index = annotation(bytes, scan, ANNOTATED_INDEX);
     this.#index.set(row, index < 0 ? 0 : integerAt(bytes, index, scan.annotationsEnd) + 1);
-    const failures = annotation(bytes, scan, ANNOTATED_FAILURES);
-    const count = failures < 0 ? 0 : integerAt(bytes, failures, scan.annotationsEnd);
-    this.failures.set(row, Math.max(0, count));
+    this.failures.set(row, countAt(bytes, scan, ANNOTATED_FAILURES));
+    this.ignored.set(row, countAt(bytes, scan, ANNOTATED_IGNORED));
     const { finalizersStart, finalizersEnd } = scan;
     const isKept = finalizersStart >= 0 && isTracked(bytes, finalizersStart, finalizersEnd);
     this.tracked.set(row, isKept ? 1 : 0);
+    this.#restarts = this.#finishedS = 0;
+    if (isKept && scan.statusStart >= 0) {
+      this.#containers(bytes, scan, INIT_CONTAINERS);
+      this.#finishedS = 0;
+      this.#containers(bytes, scan, CONTAINERS);
+    }
+    this.restarts.set(row, this.#restarts);
+    this.finishedS.set(row, Math.max(0, this.#finishedS));
+    this.goingS.set(row, goingS(bytes, scan));
+  }
+
+  /** Adds restarts up; tells when the last container ended, -1 where one has not. */
+  #containers(bytes: Uint8Array, { statusStart, statusEnd: end }: ObjectScan, at: ScanPath): void {
+    const member = this.#member;
+    const start = findPath(bytes, statusStart, end, at);
+    if (start < 0) return;
+    for (let item = firstItem(bytes, start, end); item >= 0; item = nextItem(bytes, item, end)) {
+      if (!member.open(bytes, item, end)) return;
+      let finishedS = 0;
+      while (member.next()) {
+        const { valueStart, valueEnd } = member;
+        if (member.is(RESTARTS)) this.#restarts += Math.max(0, integerAt(bytes, valueStart, end));
+        if (!member.is(STATE)) continue;
+        const finished = findPath(bytes, valueStart, valueEnd, FINISHED);
+        if (finished >= 0) finishedS = secondsAt(bytes, finished + 1);
+      }
+      const isOver = finishedS > 0 && this.#finishedS >= 0;
+      this.#finishedS = isOver ? Math.max(this.#finishedS, finishedS) : -1;
+    }
   }
 
   /** -1 where the pod has none. */
@@ -74,6 +121,18 @@ export class JobPods {
       this.#words[word]!.set(row, value);
     }
   }
+}
+
+/** When the pod was told to go: its deadline less the grace; 0 where it was not. */
+function goingS(bytes: Uint8Array, scan: ObjectScan): number {
+  if (scan.deletionTimestampStart < 0) return 0;
+  const graceS = Math.max(0, scan.deletionGracePeriodSeconds);
+  return Math.max(0, secondsAt(bytes, scan.deletionTimestampStart) - graceS);
+}
+
+function countAt(bytes: Uint8Array, scan: ObjectScan, path: ScanPath): number {
+  const at = annotation(bytes, scan, path);
+  return at < 0 ? 0 : Math.max(0, integerAt(bytes, at, scan.annotationsEnd));
 }
 
 /** Where the value of an annotation stands, or -1. */

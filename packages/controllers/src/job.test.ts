@@ -4,7 +4,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import fc from 'fast-check';
 import { formatIndexes, parseIndexes } from './index-set.ts';
-import { isFinished, planJob, type JobBackoff, type JobPod } from './job.ts';
+import { isFinished, planJob, type JobPod } from './job.ts';
+import type { JobBackoff } from './job-backoff.ts';
 import { judgeFailure, metSuccessRule } from './job-policy.ts';
 
 const START_MS: number = Date.UTC(2026, 0, 1);
@@ -44,11 +45,21 @@ class Cluster {
     if (isCut) return 0;
     for (const name of [...plan.untrack, ...plan.drop]) this.set(name, { isTracked: false });
     for (const name of [...plan.drop, ...plan.fail]) this.set(name, { isDeleting: true });
-    for (const { index, failures } of plan.create) {
+    for (const made of plan.create) {
       const name = `p${this.made++}`;
       const uid = `uid-${name}`;
       const fresh = { phase: 'active', isDeleting: false, isReady: true, isTracked: true } as const;
-      this.pods.set(name, { name, uid, index, failures, restarts: 0, endedS: 0, ...fresh });
+      const createdS = this.nowMs / 1000;
+      const bound = { isBound: true, isRunning: true, readyS: createdS, createdS };
+      this.pods.set(name, {
+        name,
+        uid,
+        ...made,
+        restarts: 0,
+        endedS: createdS,
+        ...fresh,
+        ...bound,
+      });
     }
     for (const [name, pod] of this.pods) {
       if (pod.isDeleting && !pod.isTracked) this.pods.delete(name);
@@ -63,7 +74,7 @@ class Cluster {
       for (const pod of this.pods.values()) {
         if (pod.phase !== 'active') continue;
         const phase = pod.isDeleting ? 'failed' : end(pod);
-        const endedS = phase === 'active' ? 0 : this.nowMs / 1000;
+        const endedS = phase === 'active' ? pod.endedS : this.nowMs / 1000;
         this.set(pod.name, { phase, endedS });
       }
       this.nowMs += againMs === Infinity ? 1_000 : Math.max(1_000, againMs);
@@ -293,4 +304,83 @@ test('a Job that is suspended in the middle still tells when it began', () => {
   cluster.nowMs += 60_000;
   cluster.round();
   assert.equal(stringAt(cluster.job, 'status', 'startTime'), began);
+});
+
+test('what a policy ignores holds the next pod back as any failure does', () => {
+  const cluster = new Cluster({ podFailurePolicy: {}, parallelism: 1, completions: 1 });
+  const made: number[] = [];
+  for (let at = 0; at < 5; at++) {
+    made.push((cluster.nowMs - START_MS) / 1000);
+    cluster.round();
+    const endedS = cluster.nowMs / 1000;
+    const verdict = { action: 'Ignore', message: '' } as const;
+    cluster.set(`p${at}`, { phase: 'failed', isReady: false, endedS, verdict });
+    cluster.nowMs += cluster.round();
+  }
+  assert.deepEqual(made, [0, 10, 30, 70, 150]);
+  assert.equal(numberAt(cluster.job, 'status', 'failed'), 0);
+});
+
+test('a failed pod of an index is kept until the next knows of its failures', () => {
+  const spec = { completionMode: 'Indexed', completions: 2, parallelism: 1 };
+  const cluster = new Cluster({ ...spec, backoffLimitPerIndex: 3 });
+  cluster.round();
+  cluster.set('p0', { phase: 'failed', isReady: false, endedS: cluster.nowMs / 1000 });
+  assert.equal(cluster.round(), 10_000);
+  assert.equal(numberAt(cluster.job, 'status', 'failed'), 0, 'not counted yet');
+  assert.equal(cluster.pods.size, 1, 'the other index waits for its turn');
+  cluster.set('p0', { isDeleting: true });
+  cluster.nowMs += 10_000;
+  cluster.round();
+  assert.equal(cluster.pods.get('p1')?.failures, 1);
+  for (let i = 0; i < 2; i++) cluster.round();
+  assert.equal(numberAt(cluster.job, 'status', 'failed'), 1);
+  assert.equal(cluster.pods.has('p0'), false);
+  const verdict = { action: 'Ignore', message: '' } as const;
+  cluster.set('p1', { phase: 'failed', isReady: false, endedS: cluster.nowMs / 1000, verdict });
+  assert.equal(cluster.round(), 20_000);
+  cluster.nowMs += 20_000;
+  cluster.round();
+  const { failures, ignored } = cluster.pods.get('p2') ?? {};
+  assert.deepEqual({ failures, ignored }, { failures: 1, ignored: 1 });
+});
+
+test('pods that have ended in a crowd are not made again while they wait to be counted', () => {
+  const cluster = new Cluster({ parallelism: 1200, completions: 1200 });
+  for (let i = 0; i < 3; i++) cluster.round();
+  assert.equal(cluster.pods.size, 1200);
+  for (const name of cluster.pods.keys()) cluster.set(name, { phase: 'succeeded', isReady: false });
+  for (let i = 0; i < 6; i++) cluster.round();
+  assert.equal(cluster.made, 1200);
+  assert.equal(cluster.reason('Complete'), 'CompletionsReached');
+});
+
+test('pods that nobody misses go first; those of a queue that has succeeded stay', () => {
+  const cluster = new Cluster({ parallelism: 3, completions: 3 });
+  cluster.round();
+  cluster.set('p0', { isReady: false });
+  cluster.set('p2', { isReady: false, isBound: false });
+  const spec = objectAt(cluster.job, 'spec') ?? {};
+  cluster.job = { ...cluster.job, spec: { ...spec, parallelism: 2 } };
+  cluster.round();
+  assert.deepEqual([...cluster.pods.keys()], ['p0', 'p1']);
+  const queue = new Cluster({ parallelism: 3, completions: null });
+  queue.round();
+  queue.set('p0', { phase: 'succeeded', isReady: false });
+  queue.job = { ...queue.job, spec: { ...objectAt(queue.job, 'spec'), parallelism: 1 } };
+  queue.round();
+  assert.equal(numberAt(queue.job, 'status', 'active'), 2);
+});
+
+test('a suspended Job that needs no more is complete', () => {
+  const empty = new Cluster({ suspend: true, completions: 0 });
+  empty.round();
+  empty.round();
+  assert.deepEqual(empty.events, ['Completed: Job completed']);
+  const queue = new Cluster({ parallelism: 2, completions: null });
+  queue.round();
+  queue.set('p0', { phase: 'succeeded', isReady: false });
+  queue.job = { ...queue.job, spec: { ...objectAt(queue.job, 'spec'), suspend: true } };
+  for (let i = 0; i < 3; i++) queue.round();
+  assert.deepEqual(queue.events, ['Completed: Job completed']);
 });

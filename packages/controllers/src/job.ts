@@ -12,10 +12,10 @@ import { formatTime, parseTime } from '@megaplane/machinery/times';
 import { findCondition, withoutCondition } from './conditions.ts';
 import { formatIndexes, parseIndexes } from './index-set.ts';
 import { metSuccessRule, type FailureVerdict } from './job-policy.ts';
+import { noteEnds, remainingMs, type JobBackoff } from './job-backoff.ts';
+import { leastMissed, repeatedIndexes } from './job-removal.ts';
 import { BURST_REPLICAS } from './pod-control.ts';
 
-const BACKOFF_MS_MIN = 10_000;
-const BACKOFF_MS_MAX = 600_000;
 /** Ended pods that wait to be counted at one time. */
 const UNCOUNTED_MAX = 500;
 
@@ -29,23 +29,25 @@ export interface JobPod {
   readonly index: number;
   /** How often its index had failed before. */
   readonly failures: number;
+  /** How often it had failed besides, which did not count. */
+  readonly ignored: number;
+  /** Of all its containers together. */
   readonly restarts: number;
-  /** When its readiness changed last, which for an ended pod is about when it ended. */
+  /** When it ended or began to go, as well as that is known. */
   readonly endedS: number;
+  readonly isBound: boolean;
+  readonly isRunning: boolean;
+  /** When its readiness changed last; 0 where that was never told. */
+  readonly readyS: number;
+  readonly createdS: number;
   /** What its failure means; absent for what counts. */
   readonly verdict?: FailureVerdict;
-}
-
-/** Failures since the last success, which slow down the making of pods. */
-export interface JobBackoff {
-  failures: number;
-  lastFailureMs: number;
 }
 
 export interface JobPlan {
   readonly status: JsonObject;
   /** Indexes of pods to make with the failures before; -1 for pods without index. */
-  readonly create: readonly { readonly index: number; readonly failures: number }[];
+  readonly create: readonly NewPod[];
   /** Pods to delete that count as failed. */
   readonly fail: readonly string[];
   /** Pods to delete that do not count. */
@@ -57,9 +59,19 @@ export interface JobPlan {
     readonly reason: string;
     readonly message: string;
   }[];
+  /** What a failure policy decided of the pods that are let go. */
+  readonly verdicts: readonly FailureVerdict[];
   /** Look again after so long; Infinity = when something changes. */
   readonly againMs: number;
 }
+
+export interface NewPod {
+  readonly index: number;
+  readonly failures: number;
+  readonly ignored: number;
+}
+
+const WITHOUT_INDEX: NewPod = { index: -1, failures: 0, ignored: 0 };
 
 export function isFinished(job: JsonObject): boolean {
   const conditions = listAt(job, 'status', 'conditions');
@@ -104,13 +116,21 @@ class Plan {
   readonly #completed: Set<number>;
   readonly #failedIndexes: Set<number>;
   readonly #uncounted: { succeeded: Set<string>; failed: Set<string> };
+  /** Failed pods that keep their finalizer until another of their index is there, by index. */
+  readonly #delayed: Map<number, JobPod> = new Map();
   readonly #untrack: string[] = [];
+  readonly #verdicts: FailureVerdict[] = [];
   readonly #events: JobPlan['events'][number][] = [];
   #conditions: readonly JsonValue[];
   #succeeded: number;
   #failed: number;
+  /** With those that are not in the status yet. */
+  #succeededNow = 0;
+  #failedNow = 0;
   #startTime: string;
   #policyFailure: Failure | undefined;
+  /** No pod is made because of earlier failures. */
+  #isHeldBack = false;
   #create: JobPlan['create'] = [];
   #fail: string[] = [];
   #drop: string[] = [];
@@ -144,16 +164,20 @@ class Plan {
 
   decide(): JobPlan {
     this.#countOld();
-    this.#countNew();
     const isSuspended = valueAt(this.#job, 'spec', 'suspend') === true;
     const active = this.#pods.filter((pod) => pod.phase === 'active' && !pod.isDeleting);
-    this.#noteFailure(active);
-    const failure = findCondition(this.#conditions, 'FailureTarget');
+    this.#judgeNew(active);
+    this.#noteFailure();
     this.#noteSuccess();
+    const failure = findCondition(this.#conditions, 'FailureTarget');
     if (failure !== undefined) this.#fail = active.map((pod) => pod.name);
     else if (this.#policySuccess() !== undefined) this.#drop = active.map((pod) => pod.name);
-    else if (!this.#isGoing && isSuspended) this.#suspend(active);
+    else if (!this.#isGoing && isSuspended) this.#drop = active.map((pod) => pod.name);
     else if (!this.#isGoing) this.#run(active);
+    if (failure === undefined) this.#noteCompletion(active);
+    const isMet = findCondition(this.#conditions, 'SuccessCriteriaMet') !== undefined;
+    if (failure === undefined && !isMet && !this.#isGoing && isSuspended) this.#noteSuspension();
+    this.#countNew();
     this.#finish(active, failure);
     return this.#plan(active);
   }
@@ -173,28 +197,82 @@ class Plan {
     }
   }
 
+  /** What has ended since, before any of it is in the status. */
+  #judgeNew(active: readonly JobPod[]): void {
+    const { succeeded, failed } = this.#uncounted;
+    const tracked = this.#pods.filter((pod) => pod.isTracked);
+    const isNew = (known: ReadonlySet<string>) => (pod: JobPod) => !known.has(pod.uid);
+    const won = tracked.filter((pod) => pod.phase === 'succeeded').filter(isNew(succeeded));
+    const allLost = tracked.filter((pod) => pod.phase !== 'succeeded' && this.#hasFailed(pod));
+    const lost = allLost.filter(isNew(failed));
+    noteEnds(this.#backoff, won, lost);
+    for (const pod of won) if (this.#isInside(pod.index)) this.#completed.add(pod.index);
+    const counted = lost.filter((pod) => pod.verdict?.action !== 'Ignore');
+    this.#failedNow = this.#failed + failed.size + counted.length;
+    this.#succeededNow = this.#isIndexed
+      ? this.#completed.size
+      : this.#succeeded + succeeded.size + won.length;
+    const fatal = this.#pods.find((pod) => pod.verdict?.action === 'FailJob')?.verdict;
+    if (fatal !== undefined) {
+      this.#policyFailure = { reason: 'PodFailurePolicy', message: fatal.message };
+    }
+    if (this.#limitPerIndex === undefined || this.#isOver()) return;
+    if (findCondition(this.#conditions, 'SuccessCriteriaMet') !== undefined) return;
+    for (const pod of allLost) this.#judgeIndex(pod, this.#limitPerIndex);
+    const running = new Set(active.map((pod) => pod.index));
+    for (const pod of allLost) this.#delay(pod, running);
+  }
+
+  get #limitPerIndex(): number | undefined {
+    const limit = valueAt(this.#job, 'spec', 'backoffLimitPerIndex');
+    return this.#isIndexed && typeof limit === 'number' ? limit : undefined;
+  }
+
+  #isInside(index: number): boolean {
+    return this.#isIndexed && index >= 0 && index < (this.#completions ?? 0);
+  }
+
+  #judgeIndex({ index, failures, verdict }: JobPod, limit: number): void {
+    if (!this.#isInside(index) || verdict?.action === 'Ignore') return;
+    if (verdict?.action === 'FailIndex' || failures >= limit) this.#failedIndexes.add(index);
+  }
+
+  /** The next pod of the index is to know from it how often the index has failed. */
+  #delay(pod: JobPod, running: ReadonlySet<number>): void {
+    const { index } = pod;
+    if (!this.#isInside(index) || running.has(index)) return;
+    if (this.#completed.has(index) || this.#failedIndexes.has(index)) return;
+    const known = this.#delayed.get(index);
+    const isLater =
+      known === undefined ||
+      (known.failures + known.ignored <= pod.failures + pod.ignored && known.endedS <= pod.endedS);
+    if (isLater) this.#delayed.set(index, pod);
+  }
+
   #countNew(): void {
     const isWon = this.#policySuccess() !== undefined;
+    const isDone = findCondition(this.#conditions, 'SuccessCriteriaMet') !== undefined;
     for (const pod of this.#pods) {
-      // A Job on its way out holds none of its pods, whether they have ended or not.
       const isRunning = pod.phase === 'active' && (isWon || !this.#hasFailed(pod));
-      if (this.#isGoing && pod.isTracked && isRunning) {
-        this.#untrack.push(pod.name);
+      // Whoever still runs when the Job is done, or is on its way out, is let go uncounted: neither
+      // the pod nor its index has failed.
+      if (isRunning && (this.#isGoing || (isDone && pod.isDeleting))) {
+        if (pod.isTracked) this.#untrack.push(pod.name);
         continue;
       }
-      // Whoever still ran when the policy was met is let go, and has not failed.
-      if (isWon && pod.phase === 'active') {
-        // As the policy is met, neither the pod that goes nor its index has failed.
-        if (pod.isTracked && pod.isDeleting) this.#untrack.push(pod.name);
-        continue;
-      }
+      if (isWon && pod.phase === 'active') continue;
       if (!pod.isTracked || (pod.phase !== 'succeeded' && !this.#hasFailed(pod))) continue;
+      if (!isDone && this.#isKept(pod)) continue;
       const { succeeded, failed } = this.#uncounted;
       if (succeeded.size + failed.size >= UNCOUNTED_MAX) return;
       this.#untrack.push(pod.name);
-      if (pod.phase === 'succeeded') this.#countSuccess(pod);
-      else if (!failed.has(pod.uid)) this.#countFailure(pod);
+      if (pod.phase !== 'succeeded') this.#countFailure(pod);
+      else if (!this.#isIndexed) succeeded.add(pod.uid);
     }
+  }
+
+  #isKept(pod: JobPod): boolean {
+    return !this.#isGoing && !this.#isOver() && this.#delayed.get(pod.index)?.uid === pod.uid;
   }
 
   #hasFailed(pod: JobPod): boolean {
@@ -206,46 +284,17 @@ class Plan {
     return findCondition(this.#conditions, 'FailureTarget') !== undefined;
   }
 
-  #countSuccess(pod: JobPod): void {
-    const isKnown = this.#isIndexed
-      ? this.#completed.has(pod.index)
-      : this.#uncounted.succeeded.has(pod.uid);
-    if (isKnown) return;
-    if (pod.endedS * 1000 >= this.#backoff.lastFailureMs) this.#backoff.failures = 0;
-    if (!this.#isIndexed) this.#uncounted.succeeded.add(pod.uid);
-    else if (pod.index >= 0 && pod.index < (this.#completions ?? 0)) {
-      this.#completed.add(pod.index);
-    }
+  #countFailure({ uid, index, verdict }: JobPod): void {
+    if (this.#uncounted.failed.has(uid)) return;
+    // Indexes that are none any more are of no interest.
+    if (this.#isIndexed && !this.#isInside(index)) return;
+    if (verdict !== undefined) this.#verdicts.push(verdict);
+    if (verdict?.action !== 'Ignore') this.#uncounted.failed.add(uid);
   }
 
-  #countFailure(pod: JobPod): void {
-    const action = pod.verdict?.action ?? 'Count';
-    if (action === 'Ignore') return;
-    this.#uncounted.failed.add(pod.uid);
-    this.#backoff.failures++;
-    const endedMs = pod.endedS === 0 ? this.#nowMs : pod.endedS * 1000;
-    this.#backoff.lastFailureMs = Math.max(this.#backoff.lastFailureMs, endedMs);
-    if (action === 'FailJob' && this.#policyFailure === undefined) {
-      this.#policyFailure = { reason: 'PodFailurePolicy', message: pod.verdict?.message ?? '' };
-    }
-    this.#countFailedIndex(pod, action);
-  }
-
-  #countFailedIndex(pod: JobPod, action: string): void {
-    const limit = valueAt(this.#job, 'spec', 'backoffLimitPerIndex');
-    // Pods that end because the Job has failed say nothing of their index.
-    if (typeof limit !== 'number' || pod.index < 0 || this.#isOver()) return;
-    if (action === 'FailIndex' || pod.failures >= limit) this.#failedIndexes.add(pod.index);
-  }
-
-  get #allSucceeded(): number {
-    if (this.#isIndexed) return this.#completed.size;
-    return this.#succeeded + this.#uncounted.succeeded.size;
-  }
-
-  #noteFailure(active: readonly JobPod[]): void {
+  #noteFailure(): void {
     if (this.#isOver() || findCondition(this.#conditions, 'SuccessCriteriaMet')) return;
-    const failure = this.#policyFailure ?? this.#limitFailure(active);
+    const failure = this.#policyFailure ?? this.#limitFailure();
     if (failure !== undefined) this.#setCondition('FailureTarget', 'True', failure);
   }
 
@@ -264,15 +313,16 @@ class Plan {
     return stringAt(met, 'reason') === 'SuccessPolicy' ? met : undefined;
   }
 
-  #limitFailure(active: readonly JobPod[]): Failure | undefined {
+  #limitFailure(): Failure | undefined {
     const because = (reason: keyof typeof FAILURES): Failure => {
       return { reason, message: FAILURES[reason] };
     };
     const limit = numberAt(this.#job, 'spec', 'backoffLimit');
-    if (this.#failed + this.#uncounted.failed.size > limit) return because('BackoffLimitExceeded');
+    if (this.#failedNow > limit) return because('BackoffLimitExceeded');
     const template = objectAt(this.#job, 'spec', 'template');
     if (stringAt(template, 'spec', 'restartPolicy') === 'OnFailure') {
-      const restarts = active.reduce((sum, pod) => sum + pod.restarts, 0);
+      const running = this.#pods.filter((pod) => pod.phase === 'active');
+      const restarts = running.reduce((sum, pod) => sum + pod.restarts, 0);
       if (limit === 0 ? restarts > 0 : restarts >= limit) return because('BackoffLimitExceeded');
     }
     if (this.#deadlineMs() <= this.#nowMs) return because('DeadlineExceeded');
@@ -307,8 +357,7 @@ class Plan {
     this.#conditions = [...withoutCondition(this.#conditions, type), made];
   }
 
-  #suspend(active: readonly JobPod[]): void {
-    this.#drop = active.map((pod) => pod.name);
+  #noteSuspension(): void {
     const known = findCondition(this.#conditions, 'Suspended');
     if (stringAt(known, 'status') === 'True') return;
     const message = 'Job suspended';
@@ -327,80 +376,87 @@ class Plan {
     if (this.#startTime === '') this.#startTime = this.#now;
     this.#againMs = Math.min(this.#againMs, this.#deadlineMs() - this.#nowMs);
     const wanted = this.#wantedActive(active.length);
-    const surplus = active.length - wanted;
-    if (this.#isIndexed) this.#dropWrongIndexes(active);
-    const rest = active.filter((pod) => !this.#drop.includes(pod.name));
-    for (const pod of rest.toReversed()) {
-      if (this.#drop.length >= surplus) break;
-      this.#drop.push(pod.name);
-    }
+    this.#drop = this.#surplus(active, active.length - wanted);
+    // As upstream: either pods go or others come, and those that go first.
+    if (this.#drop.length > 0) return;
     const going = this.#isPatient
       ? this.#pods.filter((pod) => pod.phase === 'active' && pod.isDeleting).length
       : 0;
-    const missing = wanted - (active.length - this.#drop.length) - going;
+    const missing = wanted - active.length - going;
     if (missing > 0) this.#createMissing(Math.min(missing, BURST_REPLICAS), active);
   }
 
   #wantedActive(active: number): number {
     const parallelism = numberAt(this.#job, 'spec', 'parallelism');
-    const done = this.#allSucceeded;
-    if (this.#completions === undefined)
-      return done > 0 ? Math.min(active, parallelism) : parallelism;
-    const left = this.#completions - done - this.#failedIndexes.size;
-    return Math.max(0, Math.min(parallelism, left));
+    const done = this.#succeededNow;
+    if (this.#completions === undefined) return done > 0 ? active : parallelism;
+    return Math.max(0, Math.min(parallelism, this.#completions - done));
   }
 
-  /** Pods of an index that is none, that is done already, or that has a pod already. */
-  #dropWrongIndexes(active: readonly JobPod[]): void {
-    const seen: Set<number> = new Set();
-    for (const { index, name } of active) {
-      const isOutside = index < 0 || index >= (this.#completions ?? 0);
-      const isDone = this.#completed.has(index) || this.#failedIndexes.has(index);
-      if (isOutside || isDone || seen.has(index)) this.#drop.push(name);
-      seen.add(index);
-    }
+  #surplus(active: readonly JobPod[], count: number): string[] {
+    const repeated = this.#isIndexed ? repeatedIndexes(active, this.#completions ?? 0) : [];
+    const rest = active.filter((pod) => !repeated.includes(pod));
+    const more = leastMissed(rest, Math.max(0, count - repeated.length));
+    return [...repeated, ...more].map((pod) => pod.name);
   }
 
   #createMissing(count: number, active: readonly JobPod[]): void {
-    if (valueAt(this.#job, 'spec', 'backoffLimitPerIndex') !== undefined) {
-      this.#createIndexes(count, active, true);
-      return;
-    }
-    const waitMs = this.#waitMs(this.#backoff.failures, this.#backoff.lastFailureMs);
-    if (waitMs > 0) this.#againMs = Math.min(this.#againMs, waitMs);
-    else if (this.#isIndexed) this.#createIndexes(count, active, false);
-    else this.#create = Array.from({ length: count }, () => ({ index: -1, failures: 0 }));
+    const { failures, lastFailureMs } = this.#backoff;
+    const isPerIndex = this.#limitPerIndex !== undefined;
+    const waitMs = isPerIndex ? 0 : remainingMs(failures, lastFailureMs, this.#nowMs);
+    if (waitMs > 0) this.#holdBack(waitMs);
+    else if (this.#isIndexed) this.#createIndexes(count, active);
+    else this.#create = Array.from({ length: count }, () => WITHOUT_INDEX);
   }
 
-  #waitMs(failures: number, sinceMs: number): number {
-    if (failures === 0) return 0;
-    const delayMs = BACKOFF_MS_MIN * 2 ** Math.min(failures - 1, 20);
-    return sinceMs + Math.min(delayMs, BACKOFF_MS_MAX) - this.#nowMs;
+  #holdBack(waitMs: number): void {
+    this.#isHeldBack = true;
+    this.#againMs = Math.min(this.#againMs, waitMs);
   }
 
   /** The lowest indexes that have no pod; each waits for its own failures where they count. */
-  #createIndexes(count: number, active: readonly JobPod[], isPerIndex: boolean): void {
-    const taken = new Set(active.map((pod) => pod.index));
-    const last: Map<number, JobPod> = new Map();
+  #createIndexes(count: number, active: readonly JobPod[]): void {
+    const taken = new Set([...active.map((pod) => pod.index), ...this.#completed]);
+    for (const index of this.#failedIndexes) taken.add(index);
     for (const pod of this.#pods) {
-      if (pod.phase === 'active' && !pod.isDeleting) continue;
       if (this.#isPatient && pod.phase === 'active') taken.add(pod.index);
-      const known = last.get(pod.index);
-      if (known === undefined || pod.failures > known.failures) last.set(pod.index, pod);
     }
-    const create: { index: number; failures: number }[] = [];
-    for (let index = 0; index < (this.#completions ?? 0) && create.length < count; index++) {
-      if (taken.has(index) || this.#completed.has(index) || this.#failedIndexes.has(index))
+    const create: NewPod[] = [];
+    let waitMs = Infinity;
+    let left = count;
+    for (let index = 0; index < (this.#completions ?? 0) && left > 0; index++) {
+      if (taken.has(index)) continue;
+      // One that must wait takes its turn all the same.
+      left--;
+      const before = this.#delayed.get(index);
+      if (before === undefined) {
+        create.push({ index, failures: 0, ignored: 0 });
         continue;
-      const before = last.get(index);
-      const isIgnored = before?.verdict?.action === 'Ignore';
-      const failures = before === undefined ? 0 : before.failures + (isIgnored ? 0 : 1);
-      const sinceMs = before === undefined ? 0 : before.endedS * 1000;
-      const waitMs = isPerIndex ? this.#waitMs(failures, sinceMs) : 0;
-      if (waitMs > 0) this.#againMs = Math.min(this.#againMs, waitMs);
-      else create.push({ index, failures });
+      }
+      const { failures, ignored, endedS } = before;
+      const ownMs = remainingMs(failures + ignored + 1, endedS * 1000, this.#nowMs);
+      const isIgnored = before.verdict?.action === 'Ignore';
+      const after = isIgnored
+        ? { failures, ignored: ignored + 1 }
+        : { failures: failures + 1, ignored };
+      if (ownMs > 0) waitMs = Math.min(waitMs, ownMs);
+      else create.push({ index, ...after });
     }
+    if (create.length === 0 && waitMs < Infinity) this.#holdBack(waitMs);
     this.#create = create;
+  }
+
+  /** Enough have succeeded, and none is left. */
+  #noteCompletion(active: readonly JobPod[]): void {
+    if (findCondition(this.#conditions, 'SuccessCriteriaMet') !== undefined) return;
+    const isReached =
+      this.#completions === undefined
+        ? this.#succeededNow > 0
+        : this.#succeededNow >= this.#completions;
+    const left = active.length - this.#drop.length + this.#create.length;
+    if (!isReached || left > 0) return;
+    const message = 'Reached expected number of succeeded pods';
+    this.#setCondition('SuccessCriteriaMet', 'True', { reason: 'CompletionsReached', message });
   }
 
   /** The Job is over when what it decided is true of all its pods, and all are counted. */
@@ -416,22 +472,14 @@ class Plan {
       this.#events.push({ type: 'Warning', reason, message });
       return;
     }
-    const isSuspended = valueAt(this.#job, 'spec', 'suspend') === true;
-    const policy = this.#policySuccess();
-    const isReached =
-      this.#completions === undefined
-        ? this.#allSucceeded > 0 && active.length === 0
-        : this.#allSucceeded >= this.#completions;
-    if (policy === undefined && (!isReached || isSuspended)) return;
-    const text = 'Reached expected number of succeeded pods';
-    const reason = policy === undefined ? 'CompletionsReached' : 'SuccessPolicy';
-    const message = policy === undefined ? text : stringAt(policy, 'message');
-    const because = { reason, message };
-    if (findCondition(this.#conditions, 'SuccessCriteriaMet') === undefined) {
-      this.#setCondition('SuccessCriteriaMet', 'True', because);
-    }
-    if (!isSettled || !isGone || this.#untrack.length > 0) return;
+    const met = findCondition(this.#conditions, 'SuccessCriteriaMet');
+    if (met === undefined || !isSettled || !isGone || this.#untrack.length > 0) return;
+    const because = { reason: stringAt(met, 'reason'), message: stringAt(met, 'message') };
     this.#setCondition('Complete', 'True', because);
+    if (this.#completions !== undefined && this.#succeededNow > this.#completions) {
+      const message = 'Too many succeeded pods running after completion count reached';
+      this.#events.push({ type: 'Warning', reason: 'TooManySucceededPods', message });
+    }
     this.#events.push({ type: 'Normal', reason: 'Completed', message: 'Job completed' });
   }
 
@@ -441,14 +489,18 @@ class Plan {
     const removed = new Set([...this.#fail, ...this.#drop]);
     const kept = active.filter((pod) => !removed.has(pod.name));
     const { succeeded, failed } = this.#uncounted;
+    const ready = kept.filter((pod) => pod.isReady).length;
+    // As upstream, which tells of none while failures hold it back; but never of fewer than are
+    // ready, which API servers refuse.
+    const isTold = !this.#isHeldBack || ready > 0;
     const counts = {
-      active: kept.length + this.#create.length,
+      active: isTold ? kept.length + this.#create.length : 0,
       succeeded: this.#isIndexed ? this.#completed.size : this.#succeeded,
       failed: this.#failed,
     };
     const status: JsonObject = {
       terminating: going.length,
-      ready: kept.filter((pod) => pod.isReady).length,
+      ready,
       uncountedTerminatedPods: {
         ...(succeeded.size === 0 ? {} : { succeeded: [...succeeded] }),
         ...(failed.size === 0 ? {} : { failed: [...failed] }),
@@ -470,6 +522,7 @@ class Plan {
       drop: this.#drop,
       untrack: this.#untrack,
       events: this.#events,
+      verdicts: this.#verdicts,
       againMs: Math.max(0, this.#againMs),
     };
   }
