@@ -223,3 +223,30 @@ test('a document of YAML with a key twice is read, and told of', () => {
   const message = messageOf(post('&fieldValidation=Strict'));
   assert.match(message, /yaml: unmarshal errors:\n {2}line 6: key "a" already set in map, unknown/);
 });
+
+test("what is wrong with the outcome of a patch is told in the order of upstream's library", () => {
+  const { patch } = patchable();
+  const unknown = ['aa', 'metadata.ab', 'metadata.zq', 'zz'].map(
+    (f) => `"unknown field \\"${f}\\""`,
+  );
+  const merge = patch('merge', MAP, '{"zz":1,"metadata":{"zq":{"b":1},"ab":1},"aa":3}');
+  assert.deepEqual(merge.warnings, unknown);
+  const add = (path: string): object => ({ op: 'add', path, value: 1 });
+  const operations = ['/zz', '/metadata/zq', '/metadata/ab', '/aa'].map(add);
+  assert.deepEqual(patch('json', MAP, JSON.stringify(operations)).warnings, unknown);
+  const broken = patch(
+    'merge',
+    MAP,
+    '{"metadata":{"labels":3,"annotations":"<"},"data":{"z":"1"}}',
+  );
+  assert.match(
+    broken.message,
+    /^ "" is invalid: patch: Invalid value: "{\\"apiVersion\\":\\"v1\\",/,
+  );
+  assert.match(broken.message, /\\"metadata\\":{\\"annotations\\":\\"\\\\u003c\\",/);
+  assert.match(broken.message, /\\"managedFields\\":\[{\\"manager\\":/);
+  assert.match(
+    broken.message,
+    /cannot unmarshal string into .* ObjectMeta\.metadata\.annotations /,
+  );
+});

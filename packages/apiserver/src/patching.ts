@@ -1,5 +1,6 @@
 /** PATCH: the body as a change of the stored object. */
 import { goJson } from '@megaplane/machinery/custom/go-texts';
+import { versionedForm } from '@megaplane/machinery/go-form';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
@@ -10,7 +11,9 @@ import {
   patchResultInvalid,
   type Patch,
 } from '@megaplane/machinery/patch';
+import { patchedDocument } from '@megaplane/machinery/patch-document';
 import { goText } from '@megaplane/machinery/patch-strategic';
+import { escapedJson } from '@megaplane/machinery/quoting';
 import {
   lacksVersion,
   patchedKindFault,
@@ -100,12 +103,8 @@ function readPatch(
     const live = namesOwners ? shownObject(previous) : withoutOwners(previous);
     const patched = applyPatch(patch.value, isPart ? statusPart(live) : live, type);
     if (!patched.ok) return patched;
-    const shown = (): string => {
-      if (!isCustom) return shownIn(patch.value, patched.value);
-      const whole = applyPatch(patch.value, shownObject(previous), type);
-      return goJson(whole.ok ? whole.value : patched.value);
-    };
-    const result = { patch: patch.value, patched: patched.value, isChecked, shown };
+    const document = (): JsonObject => documentOf(patch.value, shownObject(previous), type);
+    const result = { patch: patch.value, patched: patched.value, isChecked, document };
     const form = resultForm(served, result, options, (text) => call.warn(text));
     if (!form.ok) return form;
     return checkIdentity(form.value, context);
@@ -129,8 +128,17 @@ interface PatchResult {
   readonly patched: JsonObject;
   /** Known to have no field that strict decoding would complain about. */
   readonly isChecked: boolean;
-  /** What refusals of the result show. */
-  readonly shown: () => string;
+  /** The whole result with its members in upstream's order; refusals show it. */
+  readonly document: () => JsonObject;
+}
+
+/** What comes out of a patch of the `live` object, as upstream has it before decoding. */
+export function documentOf(patch: Patch, live: JsonObject, type: Type | undefined): JsonObject {
+  const whole = applyPatch(patch, live, type);
+  const { kind = '', apiVersion = '' } = live;
+  const ordered = type === undefined ? {} : { kind, apiVersion, ...versionedForm(type, live) };
+  const document = type === undefined ? undefined : patchedDocument(patch, ordered);
+  return document ?? (whole.ok ? whole.value : live);
 }
 
 /** The outcome of a patch in the form of its kind; `warn` is told what strict decoding says. */
@@ -145,10 +153,10 @@ export function resultForm(
   const isBuiltIn = served.custom === null;
   const isTyped = isBuiltIn && patch.kind !== 'strategic';
   const fault = isTyped ? patchedKindFault(patched, { apiVersion, kind }) : '';
-  if (fault !== '') return failed(patchResultInvalid(result.shown(), fault));
+  const shown = (): string => shownResult(served, result);
+  if (fault !== '') return failed(patchResultInvalid(shown(), fault));
   if (!isBuiltIn && stringAt(patched, 'kind') === '') {
-    const shown = result.shown();
-    return failed(patchResultInvalid(shown, `Object 'Kind' is missing in '${shown}'`));
+    return failed(patchResultInvalid(shown(), `Object 'Kind' is missing in '${shown()}'`));
   }
   const isUnversioned = isTyped && lacksVersion(patched);
   const object = isBuiltIn ? { ...patched, kind, apiVersion } : patched;
@@ -157,16 +165,28 @@ export function resultForm(
     ? unversioned(result, options.fieldValidation === 'Ignore')
     : refitted(served, object, !result.isChecked, numbers);
   if (form === null) return failed(unsupportedPatchType());
-  if (!form.ok) return failed(unfit(served, result, form.message));
+  const told = isTyped && !isUnversioned ? toldInOrder(served, result, form) : form;
+  if (!form.ok) return failed(unfit(served, result, told.ok ? form.message : told.message));
+  const strictErrors = told.ok ? told.strictErrors : form.strictErrors;
   // Upstream converts the result of a strategic patch in another way, which sorts.
-  const found = patch.kind === 'strategic' ? form.strictErrors.toSorted() : form.strictErrors;
+  const found = patch.kind === 'strategic' ? strictErrors.toSorted() : strictErrors;
   const faults = [...(patch.strictErrors ?? []), ...found];
   if (faults.length > 0 && options.fieldValidation === 'Strict') {
     const text = `strict decoding error: ${faults.join(', ')}`;
-    return failed(patchResultInvalid(result.shown(), text));
+    return failed(patchResultInvalid(shown(), text));
   }
   faults.forEach(warn);
   return success(form.object);
+}
+
+/** What decoding tells of the result in upstream's order; `form` where there is nothing to tell. */
+function toldInOrder(served: PatchTarget, result: PatchResult, form: Body): Body {
+  if (form.ok && form.strictErrors.length === 0) return form;
+  const type = typeOf(served);
+  if (type === undefined) return form;
+  const document = result.document();
+  const numbers = patchedNumbers(result.patch, document);
+  return refit(type, document, !result.isChecked, numbers, false, true);
 }
 
 /** Nothing is left of an object without a version. */
@@ -177,12 +197,14 @@ function unversioned({ patched }: PatchResult, isLenient: boolean): Body {
 function unfit(served: PatchTarget, result: PatchResult, message: string): Status {
   const type = result.patch.kind === 'strategic' ? typeOf(served) : undefined;
   const fault = type === undefined ? undefined : unstructuredFault(type, result.patched);
-  return patchResultInvalid(result.shown(), fault ?? (type ? unstructuredText(message) : message));
+  const shown = shownResult(served, result);
+  return patchResultInvalid(shown, fault ?? (type ? unstructuredText(message) : message));
 }
 
-/** Of a strategic patch the patch, otherwise what came out of it. */
-function shownIn(patch: Patch, patched: JsonObject): string {
-  return patch.kind === 'strategic' ? goText(merged(patch.body)) : JSON.stringify(patched);
+/** What refusals of the result show: of a strategic patch the patch, otherwise what came of it. */
+function shownResult({ custom }: PatchTarget, { patch, document }: PatchResult): string {
+  if (custom !== null) return goJson(document());
+  return patch.kind === 'strategic' ? goText(merged(patch.body)) : escapedJson(document());
 }
 
 /** A strategic patch as upstream has it after merging, which takes `$retainKeys` out of it. */

@@ -33,7 +33,7 @@ import { scaleScope } from './managed/field-scope.ts';
 import { parentOwners, scaleOwners } from './managed/scale-owners.ts';
 import { setManaged, shownObject } from './managed/tracking.ts';
 import { checkName, sentUid } from './object-meta.ts';
-import { resultForm } from './patching.ts';
+import { documentOf, resultForm } from './patching.ts';
 import { formKept, keptForm } from './custom/custom-objects.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
@@ -161,8 +161,8 @@ function patched(context: SubresourceContext): NextScale {
     if (!patch.ok) return patch;
     const next = applyPatch(patch.value, scale, type);
     if (!next.ok) return next;
-    const shown = (): string => shownScale(next.value, owners);
-    const result = { patch: patch.value, patched: next.value, isChecked: !isStrict, shown };
+    const document = (): JsonObject => documentOf(patch.value, ownedScale(scale, owners), type);
+    const result = { patch: patch.value, patched: next.value, isChecked: !isStrict, document };
     const target = { custom: null, resource: RESOURCE };
     const form = resultForm(target, result, options, (warning) => call.warn(warning));
     if (!form.ok) return form;
@@ -172,14 +172,11 @@ function patched(context: SubresourceContext): NextScale {
   };
 }
 
-/** A patched Scale as upstream shows it where it refuses it: with its owners, members sorted. */
-function shownScale(scale: JsonObject, owners: Managed): string {
-  const metadata = { ...objectAt(scale, 'metadata') };
-  const whole: JsonObject = { ...scale, metadata };
+/** A Scale with its owners, which refusals show. */
+function ownedScale(scale: JsonObject, owners: Managed): JsonObject {
+  const whole: JsonObject = { ...scale, metadata: { ...objectAt(scale, 'metadata') } };
   setManaged(whole, owners);
-  const shown = shownObject(whole);
-  const names = Object.keys(shown).sort();
-  return JSON.stringify(Object.fromEntries(names.map((name) => [name, shown[name]])));
+  return shownObject(whole);
 }
 
 function updated(

@@ -28,3 +28,10 @@ test('differences are told a field a line, of the fields that are asked for', ()
       '   "ReadOnly": false\n  }\n }\n',
   );
 });
+
+test('what Go holds by value is zero where v1 leaves it out', () => {
+  const rolling = goValueOf('apps.v1.RollingUpdateStatefulSetStrategy', {});
+  assert.deepEqual(rolling, { Partition: 0, MaxUnavailable: null });
+  const update = goValueOf('apps.v1.DaemonSetUpdateStrategy', { rollingUpdate: {} });
+  assert.deepEqual(update, { Type: '', RollingUpdate: { MaxUnavailable: 0, MaxSurge: 0 } });
+});

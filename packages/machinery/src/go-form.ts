@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { lineDiff } from './line-diff.ts';
 import { isOmitted } from './normal-form.ts';
 import { escapedJson } from './quoting.ts';
-import { findType, type Shape } from './schema.ts';
+import { findType, type Shape, type Type } from './schema.ts';
 import { zeroOf } from './zero-values.ts';
 
 const INITIALS = /^(os|tty|uid|url|ip|nfs|csi|rbd|fc|iscsi|grpc|cel)$/;
@@ -87,6 +87,14 @@ const MOVED: Readonly<Record<string, readonly (readonly [behind: string, fields:
   ],
 };
 
+/** Fields that may be absent in v1, and are zero inside then. */
+const BY_VALUE: Readonly<Record<string, readonly string[]>> = {
+  RollingUpdateDaemonSet: ['maxUnavailable', 'maxSurge'],
+  RollingUpdateDeployment: ['maxUnavailable', 'maxSurge'],
+  RollingUpdateStatefulSetStrategy: ['partition'],
+  ServiceAccountTokenProjection: ['expirationSeconds'],
+};
+
 /** What v1 has beside the security context of a pod, and Go has within it. */
 const HOST_FIELDS = ['hostNetwork', 'hostPID', 'hostIPC', 'shareProcessNamespace', 'hostUsers'];
 
@@ -132,9 +140,10 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
       continue;
     }
     const name = RENAMED[struct]?.[field.name] ?? goName(field.name);
-    form[name] = formOf(field.shape, source[field.name], field.isPointer);
+    const isPointer = field.isPointer && BY_VALUE[struct]?.includes(field.name) !== true;
+    form[name] = formOf(field.shape, source[field.name], isPointer);
   }
-  if (typeName === 'core.v1.PodSpec') moveHostFields(form, source);
+  if (typeName === 'core.v1.PodSpec') moveHostFields(form);
   return reordered(form, struct);
 }
 
@@ -149,6 +158,12 @@ export function selectorForm(selector: JsonValue | undefined): JsonValue | undef
   return isObject(selector) && type !== undefined
     ? jsonOf({ kind: 'object', type }, selector)
     : selector;
+}
+
+/** An object of v1 as Go writes it: in the order of its type, without what is empty. */
+export function versionedForm(type: Type, object: JsonObject): JsonObject {
+  const form = jsonOf({ kind: 'object', type }, object);
+  return isObject(form) ? form : object;
 }
 
 /** What has the same names inside as in v1, as Go writes it. */
@@ -168,8 +183,8 @@ function jsonOf(shape: Shape, value: JsonValue): JsonValue {
   return form;
 }
 
-/** The host's namespaces belong to the security context, which v1 leaves out where it is empty. */
-function moveHostFields(form: JsonObject, source: JsonObject): void {
+/** The host's namespaces belong to the security context, which there always is inside. */
+function moveHostFields(form: JsonObject): void {
   const host: JsonObject = {};
   for (const field of HOST_FIELDS) {
     const name = goName(field);
@@ -178,8 +193,7 @@ function moveHostFields(form: JsonObject, source: JsonObject): void {
   }
   // an alias that v1 keeps for old clients
   delete form['ServiceAccount'];
-  const hasContext = source['securityContext'] !== undefined || HOST_FIELDS.some((f) => source[f]);
-  if (hasContext) form['SecurityContext'] = { ...host, ...contextOf(form['SecurityContext']) };
+  form['SecurityContext'] = { ...host, ...contextOf(form['SecurityContext']) };
 }
 
 function contextOf(form: JsonValue | undefined): JsonObject {

@@ -141,7 +141,7 @@ function locate(
   pointer: JsonValue | undefined,
 ): { readonly within: Container; readonly key: string } | undefined {
   if (typeof pointer !== 'string') return undefined;
-  const steps = pointer.split('/').slice(1).map(unescapeStep);
+  const steps = pointerSteps(pointer);
   const key = steps.pop();
   if (key === undefined) return undefined;
   let within: Container = document;
@@ -164,6 +164,11 @@ export function placeOf(
   if (!Array.isArray(within)) return { to: within, place: key };
   const index = key === '-' ? within.length - 1 : indexIn(within.length, key);
   return index === undefined ? undefined : { to: within, place: String(index) };
+}
+
+/** The members that a pointer names one within the other. */
+export function pointerSteps(pointer: JsonValue | undefined): string[] {
+  return typeof pointer === 'string' ? pointer.split('/').slice(1).map(unescapeStep) : [];
 }
 
 function unescapeStep(step: string): string {

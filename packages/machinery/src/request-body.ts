@@ -129,8 +129,9 @@ export function refit(
   isStrict: boolean,
   numbers?: WrittenNumbers,
   hasVoids = false,
+  isSent = false,
 ): Body {
-  const fitted = fitObject(type, object, true, numbers, hasVoids);
+  const fitted = fitObject(type, object, true, numbers, hasVoids, isSent);
   if (!fitted.ok) return { ok: false, message: fitted.message };
   if (!isStrict || fitted.members === countMembersIn(object)) {
     return { ok: true, object: fitted.object, strictErrors: NO_ERRORS };

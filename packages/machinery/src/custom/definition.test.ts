@@ -140,6 +140,19 @@ test('names, versions and what is stored cannot be anything', () => {
   ]);
 });
 
+test('a list of versions that is missing is shown as null', () => {
+  const { metadata, spec } = widgets({});
+  const without = (versions: JsonObject): JsonObject => {
+    const { versions: _, ...rest } = spec as JsonObject;
+    return { metadata: metadata ?? {}, spec: { ...rest, ...versions } };
+  };
+  const text = 'must have exactly one version marked as storage version';
+  assert.ok(faults(without({})).includes(`spec.versions: Invalid value: null: ${text}`));
+  assert.ok(
+    faults(without({ versions: [] })).includes(`spec.versions: Invalid value: []: ${text}`),
+  );
+});
+
 test('what all versions have alike is looked at once, above them', () => {
   const definition = widgets({ type: 'nope' });
   const spec = definition['spec'] as { versions: JsonObject[] };

@@ -9,6 +9,7 @@ import {
   required,
   type FieldError,
   notSupportedText,
+  type Printed,
 } from '../fielderrors.ts';
 import { equals, listAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
@@ -169,7 +170,7 @@ function checkSpec(
     const scope = versionScope(form, version, unchanged);
     checkVersion(found, version, `spec.versions[${i}]`, scope, old);
   }
-  checkVersionList(found, versions);
+  checkVersionList(found, spec['versions'] !== undefined, versions);
   for (const field of ['plural', 'singular', 'kind', 'listKind']) {
     if (stringAt(spec, 'names', field) === '') found.push(required(`spec.names.${field}`));
   }
@@ -252,9 +253,13 @@ function checkShared(
   checkSelectable(found, shared.selectable, node, at, mayBeMany);
 }
 
-function checkVersionList(found: Findings, versions: readonly VersionForm[]): void {
+function checkVersionList(
+  found: Findings,
+  isList: boolean,
+  versions: readonly VersionForm[],
+): void {
   const names = new Set(versions.map(({ name }) => name));
-  const shown = (): ReturnType<typeof printed> => printed(internalVersions(versions));
+  const shown = (): Printed => printed(isList ? internalVersions(versions) : 'null');
   if (names.size < versions.length) {
     found.push(invalidValue('spec.versions', shown(), 'must contain unique version names'));
   }

@@ -1,7 +1,7 @@
 /** Devices that drivers offer, and the pools and counters that they belong to. */
 import { invalidValue, printed, required, tooLong, tooMany } from '../fielderrors.ts';
 import { goForm, goValueOf } from '../go-form.ts';
-import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
+import { listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { dnsSubdomainErrors } from '../names.ts';
 import { checkNodeSelector } from '../validation-affinity.ts';
@@ -105,7 +105,9 @@ function checkWhere(found: Findings, spec: JsonObject): void {
   const terms = listAt(spec, 'nodeSelector', 'nodeSelectorTerms');
   if (objectAt(spec, 'nodeSelector') !== undefined && terms.length !== 1) {
     const at = 'spec.nodeSelector.nodeSelectorTerms';
-    const value = printed(JSON.stringify(terms.map((one) => goValueOf(TERM_TYPE, one))));
+    const shown = terms.map((one) => goValueOf(TERM_TYPE, one));
+    const isAbsent = valueAt(spec, 'nodeSelector', 'nodeSelectorTerms') === undefined;
+    const value = isAbsent ? null : printed(JSON.stringify(shown));
     found.push(invalidValue(at, value, 'must have exactly one node selector term'));
   }
   checkTrue(found, 'spec', spec, 'allNodes', places);

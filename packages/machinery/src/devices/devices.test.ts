@@ -98,6 +98,12 @@ test('a slice says in one way which nodes reach its devices, and what it has', (
   }
 });
 
+test('a selector of nodes without a list of terms is shown as null', () => {
+  const text = 'spec.nodeSelector.nodeSelectorTerms: Invalid value: null: ';
+  const found = textsOf('resourceslices', { driver: 'a.b', nodeSelector: {} });
+  assert.ok(found.some((one) => one.startsWith(text)));
+});
+
 test('the spec of a claim is immutable, and is printed as Go has it', () => {
   const next = objectOf('resourceclaims', { spec: { devices: { requests: [] } } });
   const previous = objectOf('resourceclaims', {
