@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,6 +16,8 @@ const isLong = process.env['MEGAPLANE_LONG'] === '1';
 const programs = isLong || found.length < 3 ? kubectls() : [found[0] ?? '', found.at(-1) ?? ''];
 const skip = programs.length === 0 ? NO_KUBECTL : false;
 const folder = mkdtempSync(join(tmpdir(), 'megaplane-port-'));
+const FAILING = ['sh', '-c', 'echo oops >&2; exit 3'];
+const attached = join(folder, 'attached.log');
 let cluster: Cluster;
 let far: Server;
 
@@ -28,6 +30,7 @@ before(async () => {
   far.listen(0, '127.0.0.1');
   await once(far, 'listening');
   const log = join(folder, 'a.log');
+  writeFileSync(attached, '2026-01-01T00:00:00Z stdout F old\n');
   writeFileSync(log, '2026-01-01T00:00:00.5Z stdout F one\n2026-01-01T00:00:01Z stderr F two\n');
   const { port } = far.address() as AddressInfo;
   const target = { address: '127.0.0.1', port };
@@ -35,11 +38,16 @@ before(async () => {
   writeFileSync(
     own,
     rule('ClusterLogs', { logs: [{ containers: ['main'], logsFile: log }] }) +
-      rule('ClusterAttach', { attaches: [{ logsFile: log }] }) +
+      rule('ClusterAttach', { attaches: [{ logsFile: attached }] }) +
       rule('ClusterExec', {
         execs: [{ local: { workDir: folder, envs: [{ name: 'COLOR', value: 'blue' }] } }],
       }) +
-      rule('ClusterPortForward', { forwards: [{ ports: [8080], target }] }),
+      rule('ClusterPortForward', {
+        forwards: [
+          { ports: [8080], target },
+          { ports: [8081], command: FAILING },
+        ],
+      }),
   );
   cluster = await startCluster(['--nodes', '2', '--stages', 'fast', own]);
   const kubectl = kubectlOf(programs[0] ?? '', cluster);
@@ -47,6 +55,10 @@ before(async () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers } };
   const file = join(folder, 'pod.json');
   writeFileSync(file, JSON.stringify(pod));
+  await eventually('the account of pods', () => {
+    const found = kubectl('get', 'sa', 'default', '--ignore-not-found', '-o', 'name');
+    return found === '' ? undefined : found;
+  });
   kubectl('apply', '-f', file);
   kubectl('wait', '--for=condition=Ready', 'pod/p', '--timeout=20s');
 });
@@ -101,6 +113,8 @@ for (const program of programs.length > 0 ? programs : ['kubectl']) {
     const bytes = Buffer.alloc(3_000_000, 'some text that is long enough ');
     const echoed = await run(program, ['exec', '-i', 'p', '-c', 'main', '--', 'cat'], bytes);
     assert.equal(Buffer.from(echoed.stdout, 'latin1').compare(bytes), 0);
+    const killed = await run(program, ['exec', 'p', '-c', 'main', '--', 'sh', '-c', 'kill -9 $$']);
+    assert.equal(killed.code, 137);
     const missing = await run(program, ['exec', 'p', '-c', 'main', '--', 'nosuch']);
     assert.match(missing.stderr, /exec: "nosuch": executable file not found in \$PATH/);
   });
@@ -120,6 +134,17 @@ for (const program of programs.length > 0 ? programs : ['kubectl']) {
     assert.deepEqual(answers, ['far /a', 'far /b', 'far /c']);
     child.kill();
     await once(child, 'exit');
+    const other = spawn(program, ['port-forward', 'pod/p', ':8081'], { env });
+    let told = '';
+    for (const pipe of [other.stdout, other.stderr]) {
+      pipe.on('data', (part: Buffer) => (told += part.toString()));
+    }
+    const port = await eventually('a port', () => /127\.0\.0\.1:(\d+)/.exec(told)?.[1]);
+    await assert.rejects(() => fetch(`http://127.0.0.1:${port}/`));
+    const why = /uid : cmd wait: sh -c echo oops >&2; exit 3: exit status 3\s+oops/;
+    await eventually('the reason', () => (why.test(told) ? told : undefined));
+    other.kill();
+    if (other.exitCode === null) await once(other, 'exit');
   });
 
   test(`${name}: attaching shows what the file gets`, { skip }, async () => {
@@ -127,7 +152,12 @@ for (const program of programs.length > 0 ? programs : ['kubectl']) {
     const child = spawn(program, ['attach', 'p', '-c', 'side'], { env });
     let text = '';
     child.stdout.on('data', (part: Buffer) => (text += part.toString()));
-    await eventually('what it holds', () => (text === 'one\ntwo\n' ? text : undefined));
+    let count = 0;
+    await eventually('what it gets', () => {
+      appendFileSync(attached, `2026-01-01T00:00:02Z stdout F more ${count++}\n`);
+      return text === '' ? undefined : text;
+    });
+    assert.match(text, /^more \d/);
     child.kill();
     await once(child, 'exit');
   });
@@ -170,7 +200,7 @@ test('only those who may use nodes get in', { skip }, async () => {
   const logs = '/containerLogs/default/p/main';
   assert.equal(await ask(logs), 'Unauthorized 401');
   assert.equal(await ask(logs, 'authorization: Bearer nope'), 'Unauthorized 401');
-  assert.match(await ask(logs, `authorization: Bearer ${token}`), /^Forbidden \(user=.* 403$/);
+  assert.match(await ask(logs, `authorization: Bearer ${token}`), /^Forbidden \(user=[^]* 403$/);
   kubectl('create', 'clusterrole', 'kubelets', '--verb=get', '--resource=nodes/proxy');
   const subject = ['--clusterrole=kubelets', '--serviceaccount=kube-system:default'];
   kubectl('create', 'clusterrolebinding', 'kubelets', ...subject);

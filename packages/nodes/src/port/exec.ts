@@ -2,6 +2,7 @@
 /** Runs the command of an exec where its rule says, and joins it with the client's streams. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { ExecItem } from './pod-rules.ts';
@@ -10,6 +11,9 @@ import type { RemoteStreams, WantedStreams } from './remote-streams.ts';
 
 /** Before the command begins its terminal may get a size; it does not wait longer. */
 const FIRST_SIZE_MS = 200;
+
+/** A process that ended by signal n has the exit code of this and n. */
+const SIGNAL_EXIT = 128;
 
 export const SUCCESS: JsonObject = { metadata: {}, status: 'Success' };
 
@@ -113,10 +117,9 @@ function join(
     finish(internalStatus(`error executing command in container: ${why}`));
   });
   child.on('close', (code, signal) => {
-    if (signal !== null) {
-      const text = `error executing command in container: signal: ${signal}`;
-      finish(internalStatus(text));
-    } else finish(code === 0 ? SUCCESS : exitStatus(code ?? 0));
+    // container runtimes tell a signal as shells do
+    const ended = signal === null ? (code ?? 0) : SIGNAL_EXIT + constants.signals[signal];
+    finish(ended === 0 ? SUCCESS : exitStatus(ended));
   });
 }
 

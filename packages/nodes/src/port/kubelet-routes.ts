@@ -9,7 +9,7 @@ import { isRunning } from './kubelet-data.ts';
 import { logOptions, type LogOptions } from './log-lines.ts';
 import { LogReader } from './log-reader.ts';
 import { MetricsApi, metricsRequest } from './metrics-api.ts';
-import { renderPage, type MetricPage } from './metric-pages.ts';
+import { nodeOfPage, PATH_NODE, renderPage, type MetricPage } from './metric-pages.ts';
 import type { Found } from './pod-rules.ts';
 import type { PortConfig } from './port-config.ts';
 import { servePortForward } from './port-forward.ts';
@@ -73,11 +73,11 @@ export class KubeletRoutes {
 
   /** Pages of Metric documents, which kwok serves to anybody; true if it was one. */
   async answerPage(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
-    const { path, node } = portRequest(request);
+    const { path } = portRequest(request);
     for (const page of this.#options.config.pages) {
-      const own = page.path.replaceAll('{nodeName}', encodeURIComponent(node));
-      if (own !== path) continue;
-      await this.#page(page, page.path.includes('{nodeName}') ? node : page.name, response);
+      const node = nodeOfPage(page, path);
+      if (node === null) continue;
+      await this.#page(page, node, response);
       return true;
     }
     return false;
@@ -107,10 +107,10 @@ export class KubeletRoutes {
       labels: { metrics_name: page.name, __scheme__: scheme, __metrics_path__: path },
     });
     return this.#options.config.pages.flatMap((page) =>
-      page.path.includes('{nodeName}')
+      page.path.includes(PATH_NODE)
         ? this.#options
             .nodeNames()
-            .map((node) => target(page, page.path.replaceAll('{nodeName}', node)))
+            .map((node) => target(page, page.path.replaceAll(PATH_NODE, node)))
         : [target(page, page.path)],
     );
   }
@@ -277,11 +277,11 @@ interface Who {
   readonly container: string;
 }
 
-/** As kwok attaches: all that the file holds, and what is added. */
+/** As kwok attaches, and a kubelet: what is added from now on. */
 const FOLLOWED: LogOptions = {
   follow: true,
   timestamps: false,
-  tailLines: -1,
+  tailLines: 0,
   limitBytes: -1,
   sinceMs: -Infinity,
   stream: 'All',

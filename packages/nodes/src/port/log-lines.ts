@@ -108,7 +108,8 @@ export class LogPrinter {
   print(line: Buffer): Buffer {
     this.#format ??= formatOf(line);
     if (this.#format === undefined) {
-      throw new Error(`unsupported log format: ${JSON.stringify(line.toString('utf8'))}`);
+      const text = JSON.stringify(line.toString('utf8'));
+      throw new Error(`failed to get parse function: unsupported log format: ${text}`);
     }
     const parsed = parseLine(this.#format, line);
     const { sinceMs, stream, timestamps } = this.#options;

@@ -36,6 +36,11 @@ test('lines of both formats are shown as a kubelet shows them', async () => {
   assert.equal(await shown(DOCKER, ''), 'one\ntwo\n');
   assert.equal(await shown(CRI, 'tailLines=1'), 'three\n');
   assert.equal(await shown(CRI, 'tailLines=0'), '');
+  assert.equal(await shown(`${CRI}2026-01-02T00:00:04Z stdout F cut`, 'tailLines=1'), 'three\n');
+  assert.equal(
+    await shown(`${CRI}2026-01-02T00:00:04Z stdout F cut`, 'tailLines=9'),
+    'one\ntwo\nthree\ncut',
+  );
   assert.equal(await shown(CRI, 'limitBytes=5'), 'one\nt');
   assert.equal(await shown(CRI, 'sinceSeconds=8'), 'three\n');
   assert.equal(await shown(CRI, 'sinceTime=2026-01-02T00:00:01Z'), 'two\nthree\n');
@@ -52,7 +57,17 @@ test('what cannot be read or understood is told in the words of a kubelet', asyn
     () => LogReader.open(join(folder, 'none.log')),
     /failed to try resolving symlinks in path ".*none.log": lstat .*: no such file or directory/,
   );
-  await assert.rejects(() => shown('just text\n', ''), /unsupported log format: "just text\\n"/);
+  await assert.rejects(
+    () => shown('just text\n', ''),
+    /get parse function: unsupported log format: "just text\\n"/,
+  );
+  const reader = await LogReader.open(folder);
+  const target = { isClosed: false, write: (): void => assert.fail() };
+  const options = logOptions(new URLSearchParams(''), NOW_MS) as LogOptions;
+  await assert.rejects(
+    () => reader.print(options, target),
+    /^Error: failed to read log file ".*": read .*: is a directory$/,
+  );
   for (const query of ['tailLines=x', 'sinceTime=yesterday', 'stream=Both', 'limitBytes=-1']) {
     const found = logOptions(new URLSearchParams(query), NOW_MS);
     assert.equal(found, '{"message": "Unable to decode query."}', query);
@@ -82,6 +97,17 @@ test('a followed log goes on where it is added to, rotated and cut', async () =>
   await until('first\nsecond\nthird\n');
   writeFileSync(file, line('4th'));
   await until('first\nsecond\nthird\n4th\n');
+  appendFileSync(file, line('half a line').slice(0, -6));
+  await sleep(150);
+  appendFileSync(file, ` line\n`);
+  renameSync(file, `${file}.1`);
+  writeFileSync(file, line('after'));
+  await until('first\nsecond\nthird\n4th\nhalf a line\nafter\n');
+  appendFileSync(file, line('never ended').slice(0, -1));
+  await sleep(150);
+  renameSync(file, `${file}.1`);
+  writeFileSync(file, line('last'));
+  await until('first\nsecond\nthird\n4th\nhalf a line\nafter\nlast\n');
   target.isClosed = true;
   await done;
 });

@@ -25,6 +25,8 @@ export class LogReader {
   #inode: number;
   #offset = 0;
   #rest: Buffer = Buffer.alloc(0);
+  /** What took the place of a rotated file. */
+  #successor: FileHandle | null = null;
 
   private constructor(path: string, file: FileHandle, inode: number) {
     this.#path = path;
@@ -57,9 +59,10 @@ export class LogReader {
   /** Writes the log to its target; resolves when all was written, or the client is gone. */
   async print(options: LogOptions, target: LogTarget): Promise<void> {
     const printer = new LogPrinter(options);
+    const { tailLines, follow } = options;
     try {
-      if (options.tailLines >= 0) this.#offset = await this.#tailStart(options.tailLines);
-      let left = options.tailLines >= 0 && !options.follow ? options.tailLines : Infinity;
+      if (tailLines >= 0) this.#offset = await this.#tailStart(tailLines);
+      let left = tailLines >= 0 && !follow ? tailLines : Infinity;
       while (!target.isClosed && !printer.isFull && left > 0) {
         const lines = await this.#lines();
         for (const line of lines) {
@@ -68,22 +71,22 @@ export class LogReader {
           if (shown.length > 0) await target.write(shown);
         }
         if (lines.length > 0) continue;
-        if (!options.follow) break;
-        await sleep(FOLLOW_MS);
-        await this.#reopen();
+        if (!follow) break;
+        await this.#onward();
       }
-      if (!options.follow && this.#rest.length > 0 && left > 0 && !printer.isFull) {
+      if (!follow && this.#rest.length > 0 && left > 0 && !printer.isFull) {
         await target.write(printer.print(this.#rest));
       }
     } finally {
       await this.#file.close();
+      await this.#successor?.close();
     }
   }
 
   /** The next whole lines; none at the end of the file. */
   async #lines(): Promise<Buffer[]> {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-    const { bytesRead } = await this.#file.read(chunk, 0, CHUNK_BYTES, this.#offset);
+    const bytesRead = await this.#read(chunk, CHUNK_BYTES, this.#offset);
     if (bytesRead === 0) return [];
     this.#offset += bytesRead;
     let text = Buffer.concat([this.#rest, chunk.subarray(0, bytesRead)]);
@@ -97,41 +100,62 @@ export class LogReader {
     return lines.length > 0 ? lines : this.#lines();
   }
 
-  /** Where the last `count` lines begin. */
+  /** Where the last `count` lines begin; what has no line break yet is none of them. */
   async #tailStart(count: number): Promise<number> {
     const { size } = await this.#file.stat();
-    if (count === 0) return size;
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     let found = 0;
     for (let end = size; end > 0; end -= CHUNK_BYTES) {
       const start = Math.max(0, end - CHUNK_BYTES);
-      const { bytesRead } = await this.#file.read(chunk, 0, end - start, start);
+      const bytesRead = await this.#read(chunk, end - start, start);
       for (let at = bytesRead - 1; at >= 0; at--) {
-        // the break at the very end closes the last line and begins none
-        if (chunk[at] !== NEWLINE || start + at === size - 1) continue;
-        if (++found === count) return start + at + 1;
+        if (chunk[at] === NEWLINE && ++found > count) return start + at + 1;
       }
     }
     return 0;
   }
 
-  /** A log that was rotated goes on in a new file; one that was cut begins anew. */
-  async #reopen(): Promise<void> {
+  async #read(into: Buffer, length: number, offset: number): Promise<number> {
+    try {
+      return (await this.#file.read(into, 0, length, offset)).bytesRead;
+    } catch (error) {
+      const why = `read ${this.#path}: ${reasonOf(error)}`;
+      throw new Error(`failed to read log file ${JSON.stringify(this.#path)}: ${why}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /**
+   * At the end of a followed file: waits, or goes on where the log was rotated or cut. A rotated
+   * file is read to its end once more first, as it was added to until then; a line that it leaves
+   * without an end stays without one.
+   */
+  async #onward(): Promise<void> {
+    if (this.#successor !== null) {
+      await this.#file.close();
+      this.#file = this.#successor;
+      this.#successor = null;
+      this.#inode = (await this.#file.stat()).ino;
+      this.#begin();
+      return;
+    }
+    await sleep(FOLLOW_MS);
     let present;
     try {
       present = await stat(this.#path);
+      if (present.ino !== this.#inode) this.#successor = await open(this.#path, 'r');
     } catch (error) {
       // between the old file and the new one there is none
       if (reasonOf(error) === 'no such file or directory') return;
       throw error;
     }
-    if (present.ino !== this.#inode) {
-      const next = await open(this.#path, 'r');
-      await this.#file.close();
-      this.#file = next;
-      this.#inode = present.ino;
-      this.#offset = 0;
-    } else if (present.size < this.#offset) this.#offset = 0;
+    if (present.ino === this.#inode && present.size < this.#offset) this.#begin();
+  }
+
+  #begin(): void {
+    this.#offset = 0;
+    this.#rest = Buffer.alloc(0);
   }
 }
 

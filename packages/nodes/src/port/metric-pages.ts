@@ -29,13 +29,29 @@ export interface MetricPage {
   readonly name: string;
   /** Begins with `/metrics`; may hold `{nodeName}`. */
   readonly path: string;
+  /** Of paths that ask for it; the node is its first group. */
+  readonly pattern: RegExp;
   readonly metrics: readonly MetricConfig[];
 }
+
+/** What stands in a page's path for the name of the node that it is about. */
+export const PATH_NODE = '{nodeName}';
+/** From this power of ten on Go's shortest `g` writes an exponent. */
+const EXPONENT_POWER = 6;
 
 const KINDS = ['counter', 'gauge', 'histogram'] as const;
 const DIMENSIONS = ['node', 'pod', 'container'] as const;
 const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+
+/**
+ * Whose page a path asks for, or null for another page. Of a page without a node in its path kwok
+ * takes the page's own name for one.
+ */
+export function nodeOfPage({ name, pattern }: MetricPage, asked: string): string | null {
+  const match = pattern.exec(asked);
+  return match === null ? null : decodeURIComponent(match[1] ?? name);
+}
 
 /** Reads a document of the kind Metric; throws a FileError. */
 export function readMetricPage(document: Field, usage: Usage): MetricPage {
@@ -47,7 +63,9 @@ export function readMetricPage(document: Field, usage: Usage): MetricPage {
   const metrics = spec('metrics')
     .items()
     .map((item) => readMetric(item, usage));
-  return { name, path, metrics };
+  const parts = path.split(PATH_NODE).map((part) => RegExp.escape(part));
+  const pattern = new RegExp(`^${parts.join('([^/]+)')}$`);
+  return { name, path, pattern, metrics };
 }
 
 function readMetric(field: Field, usage: Usage): MetricConfig {
@@ -185,7 +203,7 @@ function goNumber(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const [, digits = '', exponent = '0'] = /^(.*)e([+-]\d+)$/.exec(value.toExponential()) ?? [];
   const power = Number(exponent);
-  if (power >= -4 && power < 21) return String(value);
+  if (power >= -4 && power < EXPONENT_POWER) return String(value);
   const sign = power < 0 ? '-' : '+';
   return `${digits}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
 }

@@ -9,6 +9,8 @@ class Reviewer extends FakeClient {
   readonly asked: string[] = [];
   mayDo = true;
   isUp = true;
+  /** The only part of nodes that is allowed; empty: any. */
+  part = '';
 
   override request({ path, body }: ClientRequest): Promise<ClientResponse> {
     this.asked.push(path.split('/').at(-1) ?? '');
@@ -17,7 +19,7 @@ class Reviewer extends FakeClient {
     const user = { username: 'jane', uid: '1', groups: ['devs'] };
     const status = path.endsWith('tokenreviews')
       ? { authenticated: isKnown, ...(isKnown ? { user } : {}) }
-      : { allowed: this.mayDo };
+      : { allowed: this.mayDo && (this.part === '' || text.includes(`"${this.part}"`)) };
     const answer = this.isUp
       ? { ok: true, code: 201, object: { status } }
       : { ok: false, code: 503, status: { message: 'no server' } };
@@ -48,10 +50,23 @@ test('nobody and strangers are sent away, masters let in, others by what they ma
   assert.equal(await decide(token('good')), 'allowed');
   assert.equal(
     await decide(certificate('nobodies')),
-    '403 Forbidden (user=kubelet-client, verb=get, resource=nodes, subresource=proxy)',
+    '403 Forbidden (user=kubelet-client, verb=get, resource=nodes, subresource(s)=[proxy])\n',
   );
   client.isUp = false;
   assert.equal(await decide(token('other')), '500 Authorization error: no server');
+});
+
+test('who may read the pods of nodes needs no proxy for them', async () => {
+  const client = new Reviewer(1);
+  client.part = 'pods';
+  const access = new PortAccess(client);
+  const decide = async (path: string): Promise<string> =>
+    (await access.decide(token('good'), attributesOf('GET', path, 'n'))).kind;
+  assert.equal(await decide('/pods'), 'allowed');
+  assert.equal(await decide('/containerLogs/default/p/c'), 'refused');
+  client.part = 'proxy';
+  client.pass(ALLOWED_MS);
+  assert.equal(await decide('/pods'), 'allowed');
 });
 
 test('answers are kept as long as a kubelet keeps them', async () => {
@@ -74,12 +89,16 @@ test('answers are kept as long as a kubelet keeps them', async () => {
 
 test('paths and methods are asked about as a kubelet asks', () => {
   const of = (method: string, path: string): string => {
-    const { verb, subresource, node } = attributesOf(method, path, 'n');
-    return `${verb} nodes/${subresource} ${node}`;
+    const { verb, subresources, node } = attributesOf(method, path, 'n');
+    return `${verb} nodes/${subresources.join(' or ')} ${node}`;
   };
   assert.equal(of('GET', '/metrics/resource'), 'get nodes/metrics n');
   assert.equal(of('GET', '/stats/summary'), 'get nodes/stats n');
   assert.equal(of('GET', '/logs/x'), 'get nodes/log n');
   assert.equal(of('POST', '/exec/default/p/c'), 'create nodes/proxy n');
+  assert.equal(of('GET', '/pods'), 'get nodes/pods or proxy n');
+  assert.equal(of('GET', '/runningpods/'), 'get nodes/pods or proxy n');
+  assert.equal(of('GET', '/configz'), 'get nodes/configz or proxy n');
+  assert.equal(of('GET', '/flagz'), 'get nodes/configz n');
   assert.equal(of('GET', '/metricsx'), 'get nodes/proxy n');
 });

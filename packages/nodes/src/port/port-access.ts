@@ -30,8 +30,8 @@ export interface Attributes {
     readonly namespace: string;
     readonly name: string;
   } | null;
-  /** `proxy`, `metrics`, `stats`, `log`, ... */
-  readonly subresource: string;
+  /** `proxy`, `metrics`, `stats`, `log`, ...: to be allowed one of them is enough. */
+  readonly subresources: readonly string[];
   /** The node; '' for requests that name none: then all nodes are meant. */
   readonly node: string;
 }
@@ -56,10 +56,10 @@ export class PortAccess {
       const caller = await this.#caller(credentials);
       if (caller === null) return { kind: 'refused', code: 401, text: 'Unauthorized' };
       if (await this.#mayDo(caller, attributes)) return { kind: 'allowed' };
-      const { verb, subresource } = attributes;
-      const of = attributes.object?.resource ?? `nodes, subresource=${subresource}`;
-      const what = `verb=${verb}, resource=${of}`;
-      const text = `Forbidden (user=${caller.user}, ${what})`;
+      const { verb, subresources } = attributes;
+      const parts = `nodes, subresource(s)=[${subresources.join(' ')}]`;
+      const what = `verb=${verb}, resource=${attributes.object?.resource ?? parts}`;
+      const text = `Forbidden (user=${caller.user}, ${what})\n`;
       return { kind: 'refused', code: 403, text };
     } catch (error) {
       const text = `Authorization error: ${(error as Error).message}`;
@@ -78,13 +78,17 @@ export class PortAccess {
 
   async #mayDo(caller: Caller, attributes: Attributes): Promise<boolean> {
     if (caller.groups.includes(MASTERS)) return true;
-    const { verb, subresource, node, object } = attributes;
+    const { verb, subresources, node, object } = attributes;
     if (object === null) return true;
-    const resourceAttributes =
-      object === undefined
-        ? { verb, resource: 'nodes', version: 'v1', subresource, name: node }
-        : { verb, ...object };
-    return this.#reviews.mayDo(this.#client, caller, { resourceAttributes });
+    if (object !== undefined) {
+      return this.#reviews.mayDo(this.#client, caller, { resourceAttributes: { verb, ...object } });
+    }
+    for (const subresource of subresources) {
+      const nodes = { verb, resource: 'nodes', version: 'v1', subresource, name: node };
+      if (await this.#reviews.mayDo(this.#client, caller, { resourceAttributes: nodes }))
+        return true;
+    }
+    return false;
   }
 }
 
@@ -97,23 +101,31 @@ const VERBS: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
+/** Which parts of a node paths belong to, as kubelets of 1.33 and later have it. */
+const SUBRESOURCES: readonly (readonly [string, readonly string[]])[] = [
+  ['/pods', ['pods', 'proxy']],
+  ['/runningpods', ['pods', 'proxy']],
+  ['/healthz', ['healthz', 'proxy']],
+  ['/configz', ['configz', 'proxy']],
+  ['/stats', ['stats']],
+  ['/metrics', ['metrics']],
+  ['/logs', ['log']],
+  ['/checkpoint', ['checkpoint']],
+  ['/statusz', ['statusz']],
+  ['/flagz', ['configz']],
+];
+
 /** What a kubelet asks about for a request, by its method and path. */
 export function attributesOf(method: string, path: string, node: string): Attributes {
   const verb = VERBS[method] ?? '';
   const metrics = metricsRequest(path);
   if (metrics !== null) {
     const { resource, namespace, name } = metrics;
-    if (resource === '') return { verb, subresource: '', node, object: null };
+    if (resource === '') return { verb, subresources: [], node, object: null };
     const isList = verb === 'get' && name === '';
     const object = { group: 'metrics.k8s.io', resource, namespace, name };
-    return { verb: isList ? 'list' : verb, subresource: '', node, object };
+    return { verb: isList ? 'list' : verb, subresources: [], node, object };
   }
-  const known = [
-    ['/stats', 'stats'],
-    ['/metrics', 'metrics'],
-    ['/logs', 'log'],
-    ['/spec', 'spec'],
-  ] as const;
-  const found = known.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
-  return { verb, subresource: found?.[1] ?? 'proxy', node };
+  const found = SUBRESOURCES.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
+  return { verb, subresources: found?.[1] ?? ['proxy'], node };
 }

@@ -5,7 +5,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stageSetFile } from '../stages/stage-sets.ts';
 import { readDocuments } from '../stages/yaml-fields.ts';
 import { PortConfig } from './port-config.ts';
-import { renderPage } from './metric-pages.ts';
+import { nodeOfPage, renderPage, type MetricPage } from './metric-pages.ts';
 import { withMaps } from './usage.ts';
 
 const START_MS = Date.parse('2026-01-02T00:00:00Z');
@@ -85,11 +85,11 @@ test('the page of resource metrics that comes along tells what annotations say',
   const of = (metric: string, name: string): string =>
     `${metric}{namespace="default",pod="${name}"}`;
   assert.equal(value(of('pod_cpu_usage_seconds_total', 'busy')), '10');
-  assert.equal(value(of('pod_memory_working_set_bytes', 'busy')), String(4 * 2 ** 20));
-  assert.equal(value(of('pod_memory_working_set_bytes', 'idle')), String(2 ** 20));
+  assert.equal(value(of('pod_memory_working_set_bytes', 'busy')), '4.194304e+06');
+  assert.equal(value(of('pod_memory_working_set_bytes', 'idle')), '1.048576e+06');
   const container = 'container="d",namespace="default",pod="busy"';
   assert.equal(value(`container_cpu_usage_seconds_total{${container}}`), '5');
-  assert.equal(value('node_memory_working_set_bytes'), String(5 * 2 ** 20));
+  assert.equal(value('node_memory_working_set_bytes'), '5.24288e+06');
   const started = String(Date.parse('2026-01-01T23:59:00Z') / 1000);
   assert.equal(Number(value(`container_start_time_seconds{${container}}`)), Number(started));
 });
@@ -118,6 +118,38 @@ test('histograms add up, hide buckets, and expressions know time, chance and qua
       'h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 6\nh_sum +Inf\nh_count 6\n' +
       '# HELP s \n# TYPE s counter\ns 7\n',
   );
+});
+
+test('a page is found by its path, wherever the node stands in it; numbers are those of Go', () => {
+  const page = (path: string): MetricPage | undefined =>
+    configOf(
+      document(
+        'Metric',
+        '{name: m}',
+        `{path: "${path}", metrics: [{name: g, kind: gauge, value:
+        "1234567.0"}, {name: h, kind: gauge, value: "123456.5"}]}`,
+      ),
+    ).pages[0];
+  const cases: readonly (readonly [string, string, string | null])[] = [
+    ['/metrics/nodes/{nodeName}/own', '/metrics/nodes/a.b/own', 'a.b'],
+    ['/metrics/own/{nodeName}', '/metrics/own/a', 'a'],
+    ['/metrics/own/{nodeName}', '/metrics/own/', null],
+    ['/metrics/own/{nodeName}', '/metrics/own/a/b', null],
+    ['/metrics/own/{nodeName}.x', '/metrics/own/a%20b.x', 'a b'],
+    ['/metrics/own/{nodeName}.x', '/metrics/own/a-x', null],
+    ['/metrics/own', '/metrics/own', 'm'],
+  ];
+  for (const [path, asked, node] of cases) {
+    const found = page(path);
+    assert(found !== undefined);
+    assert.equal(nodeOfPage(found, asked), node, `${path} ${asked}`);
+  }
+  const found = page('/metrics/x');
+  const subject = { node: NODE, pods: [], pod: null, container: null };
+  const { usage } = configOf('');
+  const text = found === undefined ? '' : renderPage(found, usage, subject, assert.fail);
+  assert.match(text, /^g 1\.234567e\+06\n/m);
+  assert.match(text, /^h 123456\.5\n/m);
 });
 
 test('what is wrong with a document is told with its line and column', () => {

@@ -14,6 +14,8 @@ import { acceptSpdy, negotiated, refuseUpgrade } from './remote-streams.ts';
 import { SpdySession, type SpdyStream } from './spdy-session.ts';
 
 const PROTOCOL = 'portforward.k8s.io';
+/** So much of what a failing command said is told. */
+const COMPLAINT_LENGTH_MAX = 1000;
 
 /** The item for a port of the pod, or an Error that says why there is none. */
 export type ForwardLookup = (port: number) => ForwardItem | Error;
@@ -103,14 +105,23 @@ function dial(
 
 function runCommand(command: readonly string[], near: Duplex, fail: (why: string) => void): void {
   const [program = '', ...args] = command;
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] });
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
   child.on('error', (error) => {
-    fail(`fork/exec ${program}: ${reasonOf(error)}`);
+    fail(`cmd start: ${command.join(' ')}: fork/exec ${program}: ${reasonOf(error)}`);
     near.destroy();
   });
   // a command that reads no more is not a failure
   child.stdin.on('error', () => undefined);
-  child.on('close', () => near.end());
+  let complaint = '';
+  child.stderr.on('data', (bytes: Buffer) => {
+    complaint = `${complaint}${bytes.toString('utf8')}`.slice(0, COMPLAINT_LENGTH_MAX);
+  });
+  child.on('close', (code) => {
+    near.end(() => {
+      if (code === null || code === 0) return;
+      fail(`cmd wait: ${command.join(' ')}: exit status ${code}\n${complaint}`);
+    });
+  });
   near.on('close', () => child.kill());
   near.pipe(child.stdin);
   child.stdout.pipe(near, { end: false });
