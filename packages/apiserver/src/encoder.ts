@@ -31,6 +31,8 @@ export interface ListMeta {
   readonly remaining: number | null;
   /** The shard that is shown, as `shardInfo` tells it; '' for a whole collection. */
   readonly shard: string;
+  /** The list leaves out what has changed `since`; the collection has `of` objects. */
+  readonly unchanged: { readonly since: number; readonly of: number } | null;
 }
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -78,6 +80,9 @@ export function listMetaText(meta: ListMeta, saysEnd = false): string {
   if (meta.continueToken !== '' || saysEnd) text += `,"continue":"${meta.continueToken}"`;
   if (meta.remaining !== null) text += `,"remainingItemCount":${meta.remaining}`;
   if (meta.shard !== '') text += `,"shardInfo":{"selector":${JSON.stringify(meta.shard)}}`;
+  if (meta.unchanged !== null) {
+    text += `,"unchanged":{"since":"${meta.unchanged.since}","of":${meta.unchanged.of}}`;
+  }
   return `${text}}`;
 }
 

@@ -105,8 +105,26 @@ export function shardHashOf(row: Row, field: ShardField): ShardHash {
   return hash;
 }
 
+/** Which rows a list shows. */
+export interface RowTest {
+  matches(row: Row): boolean;
+}
+
+/** What has not changed since a revision, and what was not there then. */
+export class UnchangedSince implements RowTest {
+  readonly #revision: number;
+
+  constructor(revision: number) {
+    this.#revision = revision;
+  }
+
+  matches({ modRevision, createRevision }: Row): boolean {
+    return modRevision <= this.#revision || createRevision > this.#revision;
+  }
+}
+
 /** One list's or watch's selectors, for objects of one resource. */
-export class Filter {
+export class Filter implements RowTest {
   /** Nothing is filtered out. */
   readonly isEverything: boolean;
   /** Neither labels nor fields select: what upstream counts remaining items by. */

@@ -30,6 +30,12 @@ export interface ListOptions {
   readonly timeoutSeconds: number | null;
   /** 0: no limit. */
   readonly limit: number;
+  /**
+   * A list leaves out what has changed since this revision and was there before; 0: nothing. Ours,
+   * which upstream ignores as it does any parameter that it does not know: whether a server has
+   * followed it stands in the metadata of the list.
+   */
+  readonly unchangedSince: number;
   readonly token: ContinueToken | null;
 }
 
@@ -75,6 +81,7 @@ export function readListOptions(
     match: query.text('resourceVersionMatch') as ListOptions['match'],
     timeoutSeconds: timeout.value,
     limit: Math.max(0, limit.value ?? 0),
+    unchangedSince: watch ? 0 : (parseRevision(query.text('unchangedSince')) ?? 0),
     token,
   });
 }

@@ -7,7 +7,7 @@
  * of rows, so that a selector that matches nothing does not stall the server.
  */
 import type { Encoder } from './encoder.ts';
-import type { Filter } from './filter.ts';
+import type { RowTest } from './filter.ts';
 import { keyAfter, type KeyRange } from './served.ts';
 import { Sink } from './sink.ts';
 import type { RowSource } from './index/row-source.ts';
@@ -47,7 +47,7 @@ export class RowStream implements Pullable {
   #next: Buffer;
   readonly #end: Buffer;
   readonly #revision: number;
-  readonly #filter: Filter;
+  readonly #filter: RowTest;
   readonly #encoder: Encoder;
   /** Of the watch that begins with ADDED frames; null: these are items of a list. */
   readonly #counts: WatchCounts | null;
@@ -58,7 +58,7 @@ export class RowStream implements Pullable {
     source: RowSource,
     range: KeyRange,
     revision: number,
-    filter: Filter,
+    filter: RowTest,
     encoder: Encoder,
     counts: WatchCounts | null,
   ) {
@@ -160,8 +160,10 @@ export class HeldItems implements Pullable {
   }
 }
 
-/** Where a page of a list ends. */
+/** Where a page of a list begins and ends. */
 export interface PageEnd {
+  /** First key that is shown, or the end: what lies before it need not be looked at again. */
+  readonly start: Buffer;
   /** End of the page's key range, exclusive. */
   readonly end: Buffer;
   /** The last key of the page, relative to nothing; null where the page is the last. */
@@ -179,12 +181,19 @@ export class PageSearch {
   #next: Buffer;
   readonly #end: Buffer;
   readonly #revision: number;
-  readonly #filter: Filter;
+  readonly #filter: RowTest;
   readonly #limit: number;
   #count = 0;
+  #first: Buffer | null = null;
   #last: Buffer | null = null;
 
-  constructor(source: RowSource, range: KeyRange, revision: number, filter: Filter, limit: number) {
+  constructor(
+    source: RowSource,
+    range: KeyRange,
+    revision: number,
+    filter: RowTest,
+    limit: number,
+  ) {
     this.#source = source;
     this.#next = range.start;
     this.#end = range.end;
@@ -208,17 +217,19 @@ export class PageSearch {
       }
       if (this.#filter.matches(row)) {
         this.#count++;
+        this.#first ??= keyOfRow(row);
         if (this.#count === this.#limit) this.#last = keyOfRow(row);
       }
       if (rows < ROWS_PER_TURN_MAX) return true;
       this.#next = keyAfter(keyOfRow(row));
       return false;
     });
-    if (outcome === 'compacted') return { end: this.#end, lastKey: null, outcome };
+    const start = this.#first ?? this.#end;
+    if (outcome === 'compacted') return { start, end: this.#end, lastKey: null, outcome };
     if (hasMore && this.#last !== null) {
-      return { end: keyAfter(this.#last), lastKey: this.#last, outcome: 'found' };
+      return { start, end: keyAfter(this.#last), lastKey: this.#last, outcome: 'found' };
     }
-    return outcome === 'end' ? { end: this.#end, lastKey: null, outcome: 'found' } : null;
+    return outcome === 'end' ? { start, end: this.#end, lastKey: null, outcome: 'found' } : null;
   }
 }
 

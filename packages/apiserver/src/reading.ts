@@ -11,10 +11,11 @@ import { AnswerBody } from './answer-body.ts';
 import type { Call } from './call.ts';
 import { continueAfter, startOfPage } from './continue-token.ts';
 import type { Encoder, ListMeta } from './encoder.ts';
-import type { Filter } from './filter.ts';
+import { UnchangedSince, type Filter, type RowTest } from './filter.ts';
 import type { RowSource } from './index/row-source.ts';
 import type { ListOptions } from './list-options.ts';
 import { PageSearch, type Pullable, RowStream } from './list-stream.ts';
+import { JSON_TYPE } from './negotiation.ts';
 import { parseRevision, revisionFault } from './query.ts';
 import { encoderOf, selectOf } from './representation.ts';
 import { keyOf, type KeyRange, type Served } from './served.ts';
@@ -72,6 +73,10 @@ interface ListPlan {
   /** Revision of the snapshot that is shown; 0: whatever is newest. */
   readonly revision: number;
   readonly filter: Filter;
+  /** Which of the rows are shown: the filter, or what has not changed. */
+  readonly test: RowTest;
+  /** See `ListOptions`; 0 too where the answer could not tell that it was followed. */
+  readonly unchangedSince: number;
   readonly encoder: Encoder;
   readonly options: ListOptions;
   /** The rows to look at. */
@@ -106,13 +111,38 @@ export function listObjects(world: World, call: Call, served: Served, options: L
     }
     const range = selectOf(served, call.info, filter.value, options.token !== null);
     const revision = snapshotRevision(world, options);
-    const plan = { call, served, range, revision, filter: filter.value, options };
+    const unchangedSince = unchangedSinceOf(world, call, options, filter.value, encoder.value);
+    const isWhole = unchangedSince === 0;
+    const test = isWhole ? filter.value : new UnchangedSince(unchangedSince);
+    const shown = { filter: filter.value, test, unchangedSince };
+    const plan = { call, served, range, revision, ...shown, options };
     const send = (source: RowSource): void => {
       if (!call.exchange.closed) sendList(world, { ...plan, encoder: encoder.value, source });
     };
     if (filter.value.isEverything) send(world.storage);
     else whenIndexed(world, served, { filter: filter.value, range, revision }, send);
   });
+}
+
+/**
+ * Only lists of whole objects in JSON can tell that they leave something out, and only what has
+ * happened can be compared with.
+ */
+function unchangedSinceOf(
+  world: World,
+  { media }: Call,
+  { unchangedSince }: ListOptions,
+  filter: Filter,
+  { contentType }: Encoder,
+): number {
+  const isTelling = media.transform === 'none' && contentType === JSON_TYPE;
+  const isKnown = unchangedSince <= world.storage.appliedRevision;
+  return isTelling && isKnown && filter.isEverything ? unchangedSince : 0;
+}
+
+/** What has not changed is the same at any later revision: the newest needs no history. */
+function readRevisionOf({ unchangedSince, revision }: ListPlan): number {
+  return unchangedSince > 0 ? 0 : revision;
 }
 
 /** Finds what a list or the beginning of a watch has to look at; see `WatchHub.whenIndexed`. */
@@ -148,12 +178,12 @@ function sendList(world: World, plan: ListPlan): void {
   const limit = isLimitless ? 0 : options.limit;
   const range = { start, end: plan.range.end };
   if (limit > 0) {
-    const search = new PageSearch(plan.source, range, plan.revision, plan.filter, limit);
+    const search = new PageSearch(plan.source, range, readRevisionOf(plan), plan.test, limit);
     searchPage(world, plan, range, search);
   } else if (plan.revision < world.storage.oldestRevision(range.start, range.end)) {
     failCompacted(plan, range.start);
   } else {
-    streamList(world, plan, range, metaOf(plan));
+    streamList(world, plan, range, metaOf(world, plan));
   }
 }
 
@@ -170,27 +200,30 @@ function searchPage(world: World, plan: ListPlan, range: KeyRange, search: PageS
     return;
   }
   if (page.lastKey === null) {
-    streamList(world, plan, range, metaOf(plan));
+    streamList(world, plan, { start: page.start, end: range.end }, metaOf(world, plan));
     return;
   }
   const continueToken = continueAfter(plan.range, page.lastKey, plan.revision);
-  const own = { start: range.start, end: page.end };
+  const own = { start: page.start, end: page.end };
   const remaining = remainingOf(world, plan, range);
-  streamList(world, plan, own, { ...metaOf(plan), continueToken, remaining });
+  streamList(world, plan, own, { ...metaOf(world, plan), continueToken, remaining });
 }
 
 /** What v1.36 tells: a shard selector does not count as one, and what it skips is not counted. */
-function remainingOf(world: World, { filter, options }: ListPlan, range: KeyRange): number | null {
-  if (!filter.isUnselected) return null;
+function remainingOf(world: World, plan: ListPlan, range: KeyRange): number | null {
+  const { filter, options, unchangedSince } = plan;
+  if (!filter.isUnselected || unchangedSince > 0) return null;
   return Math.max(0, world.storage.count(range.start, range.end) - options.limit);
 }
 
 /** Only lists of whole objects tell which shard they show, as upstream's types have it. */
-function metaOf(plan: ListPlan): ListMeta {
-  const { call, filter, revision } = plan;
+function metaOf(world: World, plan: ListPlan): ListMeta {
+  const { call, filter, range, revision, unchangedSince: since } = plan;
   const isTyped = call.media.transform === 'none' && plan.served.custom === null;
   const shard = isTyped ? (filter.shard?.text ?? '') : '';
-  return { revision, continueToken: '', remaining: null, shard };
+  const of = since > 0 ? world.storage.count(range.start, range.end) : 0;
+  const unchanged = since > 0 ? { since, of } : null;
+  return { revision, continueToken: '', remaining: null, shard, unchanged };
 }
 
 function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMeta): void {
@@ -201,8 +234,9 @@ function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMet
   encoder.openList(sink, meta);
   body.write(sink.bytes, 0, sink.length);
   // a snapshot of the newest state is read at its revision, so that later turns show the same
-  const { source, revision } = plan;
-  const rows = (): RowStream => new RowStream(source, range, revision, filter, encoder, null);
+  const { source, test } = plan;
+  const revision = readRevisionOf(plan);
+  const rows = (): RowStream => new RowStream(source, range, revision, test, encoder, null);
   const stream = rows();
   const isByNode = source !== world.storage && filter.nodeName !== null;
   const count = (): void => {

@@ -350,6 +350,48 @@ test('a page goes on with its limit, whatever revision is asked for beside its t
   assert(next.metadata.continue !== undefined);
 });
 
+test('a list can leave out what has changed, and says so where it does', () => {
+  const { ask, storage } = server();
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  for (const name of names) ask('POST', MAPS, { ...CONFIG, metadata: { name } });
+  const since = storage.appliedRevision;
+  ask('PUT', `${MAPS}/b`, { ...CONFIG, metadata: { name: 'b' }, data: {} });
+  ask('DELETE', `${MAPS}/d`);
+  ask('POST', MAPS, { ...CONFIG, metadata: { name: 'f' } });
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  ask('PATCH', `${MAPS}/f`, { data: { k: 'w' } }, merge);
+  interface Listed {
+    metadata: { continue?: string; unchanged?: { since: string; of: number } };
+    items: { metadata: { name: string } }[];
+  }
+  const list = (query: string, accept = 'application/json'): Listed =>
+    JSON.parse(ask('GET', `${MAPS}?${query}`, undefined, { accept }).text) as Listed;
+  const namesOf = ({ items }: Listed): string =>
+    items.map(({ metadata }) => metadata.name).join('');
+  const whole = list(`unchangedSince=${since}`);
+  assert.equal(namesOf(whole), 'acef');
+  assert.deepEqual(whole.metadata.unchanged, { since: `${since}`, of: 5 });
+  const first = list(`limit=2&unchangedSince=${since}`);
+  assert.deepEqual([namesOf(first), first.metadata.unchanged], ['ac', whole.metadata.unchanged]);
+  const token = encodeURIComponent(first.metadata.continue ?? '');
+  const last = list(`limit=9&unchangedSince=${since}&continue=${token}`);
+  assert.deepEqual([namesOf(last), last.metadata.continue], ['ef', undefined]);
+  const none = list(
+    `limit=9&unchangedSince=${storage.appliedRevision}&fieldSelector=metadata.name=b`,
+  );
+  assert.deepEqual(
+    [namesOf(none), none.metadata.unchanged],
+    ['b', undefined],
+    'selectors are alone',
+  );
+  for (const odd of ['x', '0', `${storage.appliedRevision + 1}`]) {
+    const all = list(`unchangedSince=${odd}`);
+    assert.deepEqual([namesOf(all), all.metadata.unchanged], ['abcef', undefined], odd);
+  }
+  const partial = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+  assert.equal(namesOf(list(`unchangedSince=${since}`, partial)), 'abcef', 'it cannot tell');
+});
+
 test('a timeout that is none is told before anybody is asked who they are, watches aside', () => {
   const { ask } = server();
   const fault = 'invalid timeout specified in the request URL - time: ';

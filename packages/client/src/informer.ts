@@ -31,6 +31,17 @@ export interface InformerHandler {
    * consistent state. During a relist rows are brought up to date one by one, deletions last.
    */
   onSynced?(): void;
+  /**
+   * Of a collection that is polled, where both of these are there and the server knows the option
+   * `unchangedSince`: most readings bring what has not changed since the reading before the last
+   * (`onStill`, at a version that may not have been delivered) and what is new (`onUpsert`). Of all
+   * other objects is known that they have changed (`onMoved`), their versions are not. Deletions
+   * are noticed by the number of objects, and by the whole reading that follows then.
+   */
+  readonly onStill?:
+    | ((id: number, bytes: Uint8Array, start: number, end: number) => void)
+    | undefined;
+  readonly onMoved?: ((id: number) => void) | undefined;
   /** The collection cannot be had just now; a text for people. The informer goes on by itself. */
   onTrouble?(message: string): void;
 }
@@ -67,6 +78,8 @@ export interface Polling {
   readonly periodMs: number;
   readonly itemsPerSecondMax: number;
   readonly pageItems: number;
+  /** The period of readings that leave out what has changed; see `InformerHandler.onStill`. */
+  readonly restPeriodMs?: number;
 }
 
 export interface InformerMetrics {

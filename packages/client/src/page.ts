@@ -16,6 +16,8 @@ const CONTINUE = Buffer.from('continue');
 const RESOURCE_VERSION = Buffer.from('resourceVersion');
 const SHARD_INFO = Buffer.from('shardInfo');
 const SELECTOR = pathOf('selector');
+const UNCHANGED = Buffer.from('unchanged');
+const OF = pathOf('of');
 
 /** A page that was read; reuse it. */
 export class Page {
@@ -25,6 +27,8 @@ export class Page {
   resourceVersion = -1;
   /** Of `shardInfo`: the shard that the list is of; '' where the server tells none. */
   shardSelector = '';
+  /** Of `unchanged`: objects of the collection; -1 where the list leaves nothing out. */
+  unchangedOf = -1;
   readonly #top = new MemberCursor();
   readonly #inner = new MemberCursor();
   #bytes: Buffer = Buffer.alloc(0);
@@ -39,6 +43,7 @@ export class Page {
     this.continueToken = '';
     this.resourceVersion = -1;
     this.shardSelector = '';
+    this.unchangedOf = -1;
     const top = this.#top;
     if (!top.open(bytes, skipSpace(bytes, 0, end), end)) return false;
     while (top.next()) {
@@ -59,6 +64,9 @@ export class Page {
       } else if (inner.is(SHARD_INFO)) {
         const at = findPath(this.#bytes, inner.valueStart, inner.valueEnd, SELECTOR);
         this.shardSelector = stringValue(this.#bytes, at, inner.valueEnd);
+      } else if (inner.is(UNCHANGED)) {
+        const at = findPath(this.#bytes, inner.valueStart, inner.valueEnd, OF);
+        this.unchangedOf = at < 0 ? -1 : integerAt(this.#bytes, at, inner.valueEnd);
       }
     }
   }

@@ -33,6 +33,11 @@ export interface PagerOptions {
    * missing.
    */
   readonly mustBeConsistent?: boolean;
+  /**
+   * A server that can leaves out what has changed since this revision and was there before; see
+   * `Pages.unchangedOf`. Default 0: nothing.
+   */
+  readonly unchangedSince?: number;
   /** One object's JSON, valid only during the call. List items carry no kind and apiVersion. */
   onItem(bytes: Uint8Array, start: number, end: number): void;
 }
@@ -64,6 +69,11 @@ export class Pages implements StreamSink {
   #length = 0;
   #askedMs = 0;
   #isOver = false;
+  /**
+   * The server has followed `unchangedSince`: how many objects the whole collection had when the
+   * page was begun; -1 where items are the whole collection. Good from the first item on.
+   */
+  unchangedOf = -1;
   #handle: StreamHandle | null = null;
   #cancelWait: (() => void) | null = null;
 
@@ -86,7 +96,7 @@ export class Pages implements StreamSink {
 
   #ask(): void {
     const { client, path, labelSelector, fieldSelector, shardSelector } = this.#options;
-    const { limit = PAGE_ITEMS, resourceVersion } = this.#options;
+    const { limit = PAGE_ITEMS, resourceVersion, unchangedSince = 0 } = this.#options;
     this.#tries++;
     this.#status = 0;
     this.#retryAfterSeconds = 0;
@@ -100,6 +110,7 @@ export class Pages implements StreamSink {
       limit: `${limit}`,
       continue: this.#token,
       resourceVersion: isFirst ? resourceVersion : undefined,
+      unchangedSince: unchangedSince > 0 ? `${unchangedSince}` : undefined,
     });
     this.#handle = client.stream(query, this);
   }
@@ -135,6 +146,12 @@ export class Pages implements StreamSink {
     const page = this.#page;
     const options = this.#options;
     const isList = page.read(this.#body, this.#length);
+    const isOther = this.#resourceVersion >= 0 && this.unchangedOf < 0 !== page.unchangedOf < 0;
+    if (isList && isOther) {
+      const message = `GET ${options.path}: of two pages one leaves out what has changed`;
+      return this.#finish({ ok: false, status: madeUpStatus(STATUS_NONE, message) });
+    }
+    this.unchangedOf = page.unchangedOf;
     const count = isList
       ? page.forEach((bytes, start, end) => options.onItem(bytes, start, end))
       : -1;

@@ -134,6 +134,14 @@ export class Reflector {
   #hasWatchList = true;
   /** When the reading under way began. */
   #roundMs = 0;
+  /** What the last reading of a polled collection left out, and how many objects it brought. */
+  #isRest = false;
+  #itemsRead = 0;
+  /** Revisions of the last two readings; 0: nothing may be left out. */
+  #lastRevision = 0;
+  #beforeRevision = 0;
+  /** There are other objects than the rows know: all must be compared. */
+  #isAstray = false;
   #pageItems = PAGE_ITEMS;
   readonly #shard: Shard | null;
   #probe: StreamHandle | null = null;
@@ -282,8 +290,16 @@ export class Reflector {
     return Math.max(this.#pageItems, polled);
   }
 
-  #periodMs({ periodMs, itemsPerSecondMax }: Polling): number {
-    return Math.max(periodMs, (this.#rows.size / itemsPerSecondMax) * 1000);
+  #periodMs({ periodMs, restPeriodMs = periodMs, itemsPerSecondMax }: Polling): number {
+    const items = this.#isRest ? this.#itemsRead : this.#rows.size;
+    return Math.max(this.#isRest ? restPeriodMs : periodMs, (items / itemsPerSecondMax) * 1000);
+  }
+
+  /** What has changed since this revision may be left out of the next reading; 0: nothing. */
+  #restsSince(): number {
+    const { onStill, onMoved } = this.#handler;
+    const isPolled = this.isPolling && onStill !== undefined && onMoved !== undefined;
+    return isPolled && !this.#isAstray ? this.#beforeRevision : 0;
   }
 
   #list(): void {
@@ -291,6 +307,7 @@ export class Reflector {
     this.#roundMs = this.#client.timers.nowMs();
     this.#rows.beginRound();
     const { path, labelSelector, fieldSelector } = this.#options;
+    const unchangedSince = this.#restsSince();
     const pages: Pages = new Pages(
       {
         client: this.#client,
@@ -302,19 +319,22 @@ export class Reflector {
         pageMs: this.#pageMs(),
         // What is polled may come from two revisions: an object that is there is in one of them.
         mustBeConsistent: !this.isPolling,
+        unchangedSince,
         onItem: (bytes, start, end) => {
           if (this.#state.kind !== 'listing') return;
-          const buffer = bytes as Buffer;
-          if (this.#rows.object.read(buffer, start, end)) {
-            this.#rows.upsert(bytes, start, end, true);
-          }
+          const { object } = this.#rows;
+          if (!object.read(bytes as Buffer, start, end)) return;
+          const isStill = pages.unchangedOf >= 0 && object.resourceVersion <= unchangedSince;
+          if (isStill) this.#rows.rest(bytes, start, end);
+          else this.#rows.upsert(bytes, start, end, true);
         },
       },
       (result) => {
         if (this.#state.kind !== 'listing' || this.#state.pages !== pages) return;
         if (!result.ok) return this.#listFailed(result.status);
         this.#pageItems = PAGE_ITEMS;
-        this.#synced(Number(result.resourceVersion));
+        this.#itemsRead = result.items;
+        this.#readThrough(Number(result.resourceVersion), pages.unchangedOf);
         if (this.#state.kind === 'listing') this.#follow();
       },
     );
@@ -323,7 +343,19 @@ export class Reflector {
     this.#askForShards();
   }
 
+  /** A reading is over; `unchangedOf` as in `Pages`. */
+  #readThrough(revision: number, unchangedOf: number): void {
+    this.#isRest = unchangedOf >= 0;
+    if (this.#isRest) this.#rows.endRest();
+    else this.#rows.endRound();
+    this.#isAstray = this.#isRest && this.#rows.size !== unchangedOf;
+    this.#beforeRevision = this.#lastRevision;
+    this.#lastRevision = revision;
+    this.#synced(revision);
+  }
+
   #listFailed(status: Status): void {
+    this.#lastRevision = this.#beforeRevision = 0;
     if (status.code === 410) {
       this.metrics.expired++;
       this.#pageItems = Math.min(4 * this.#limit(), PAGE_ITEMS_MAX);
@@ -333,7 +365,6 @@ export class Reflector {
 
   /** The rows equal the collection at `revision`. */
   #synced(revision: number): void {
-    this.#rows.endRound();
     this.revision = revision;
     this.isSynced = true;
     this.#backoff.reset();
@@ -397,6 +428,8 @@ export class Reflector {
     if (polling === undefined || this.#rows.size <= polling.itemsMin) return;
     watch.close();
     this.#roundMs = this.#client.timers.nowMs();
+    this.#lastRevision = this.#beforeRevision = 0;
+    this.#isRest = false;
     this.#follow();
   }
 
@@ -418,6 +451,7 @@ export class Reflector {
       this.revision = Math.max(this.revision, resourceVersion);
     } else if (isInitialEventsEnd(bytes, start, end)) {
       this.#state = { kind: 'watching', watch };
+      this.#rows.endRound();
       this.#synced(resourceVersion);
       if (this.#isCurrent(watch)) this.#pollIfLarge(watch);
     }

@@ -94,6 +94,29 @@ export class Rows {
     return true;
   }
 
+  /**
+   * As `upsert`, of an object that has rested: `onStill` hears of those that are known, whichever
+   * version they have.
+   */
+  rest(bytes: Uint8Array, start: number, end: number): void {
+    const { key, keyLength, resourceVersion } = this.object;
+    const id = keyLength === 0 ? -1 : this.#keys.find(key, 0, keyLength);
+    if (id < 0) {
+      this.upsert(bytes, start, end, true);
+      return;
+    }
+    this.#seen.set(id, this.#round);
+    this.#versions.set(id, resourceVersion);
+    this.#handler.onStill?.(id, bytes, start, end);
+  }
+
+  /** The list of what rests is complete: everything else has changed. */
+  endRest(): void {
+    for (let id = 0; id < this.#keys.idEnd; id++) {
+      if (this.#keys.has(id) && this.#seen.get(id) !== this.#round) this.#handler.onMoved?.(id);
+    }
+  }
+
   /** The list is complete: what it did not bring is gone. */
   endRound(): void {
     for (let id = 0; id < this.#keys.idEnd; id++) {

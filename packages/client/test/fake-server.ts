@@ -17,6 +17,7 @@ interface Stored {
   readonly name: string;
   readonly text: string;
   readonly version: number;
+  readonly created: number;
 }
 
 const uidHash = new ObjectHash('uid');
@@ -124,6 +125,8 @@ export class FakeServer implements Client {
   readonly retryAfterSeconds = 0;
   version = 100;
   hasWatchList = true;
+  /** False: `unchangedSince` is ignored. */
+  knowsRest = true;
   /** False: shard selectors are ignored, as by a server that does not know them. */
   hasShards = true;
   isDown = false;
@@ -142,7 +145,9 @@ export class FakeServer implements Client {
 
   put(namespace: string, name: string, text: string): void {
     const key = `${namespace}/${name}`;
-    const object = { namespace, name, text, version: ++this.version };
+    const version = ++this.version;
+    const created = this.objects.get(key)?.created ?? version;
+    const object = { namespace, name, text, version, created };
     this.#commit({ type: this.objects.has(key) ? 'MODIFIED' : 'ADDED', object });
     this.objects.set(key, object);
   }
@@ -256,9 +261,11 @@ export class FakeServer implements Client {
 
   #list(stream: FakeStream, query: URLSearchParams): void {
     const token = query.get('continue');
+    const since = this.knowsRest ? Number(query.get('unchangedSince') ?? 0) : 0;
     const shard = this.hasShards ? shardOf(query) : EVERY;
     const present = [...this.objects.values()]
       .filter((object) => shard.holds(object))
+      .filter((one) => since === 0 || one.version <= since || one.created > since)
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const page =
       token === null ? { items: present, version: this.version } : this.#pages.get(token);
@@ -270,7 +277,9 @@ export class FakeServer implements Client {
     stream.head(200);
     const items = page.items.slice(0, limit).map((item) => encode(item));
     const shardInfo = shard.text === '' ? {} : { shardInfo: { selector: shard.text } };
-    const listed = { resourceVersion: `${page.version}`, continue: next, ...shardInfo };
+    const unchanged = since > 0 ? { unchanged: { since: `${since}`, of: this.objects.size } } : {};
+    const told = { ...shardInfo, ...unchanged };
+    const listed = { resourceVersion: `${page.version}`, continue: next, ...told };
     const metadata = JSON.stringify(listed);
     stream.add(`{"kind":"PodList","metadata":${metadata},"items":[${items.join(',')}]}\n`);
     stream.isComplete = true;

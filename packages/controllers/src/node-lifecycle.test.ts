@@ -166,6 +166,29 @@ test('a silent node is Unknown after the grace, then tainted, and freed when it 
   assert.deepEqual(fake.taints, []);
 });
 
+test('who is known by silence alone is judged by the reading before', () => {
+  const world = new World();
+  world.add(3);
+  for (const fake of world.nodes.values()) fake.isBeating = false;
+  const [, silent] = [...world.nodes.values()];
+  let seenMs = world.machine.seenMs;
+  for (let reading = 0; reading < 12; reading++) {
+    for (const [name, fake] of world.nodes) {
+      const id = world.table.find(name);
+      const isStill = fake === silent && reading > 2;
+      if (!isStill) fake.beats++;
+      // what a still lease says was never told before
+      if (isStill) world.machine.stoodStill(id, fake.beats);
+      else world.machine.moved(id, seenMs);
+    }
+    seenMs = world.machine.seenMs;
+    world.step();
+    world.step();
+  }
+  // the reading at 20 s was the last that found it moved
+  assert.deepEqual(world.log, ['70 unknown z-1', '75 unreachable z-1']);
+});
+
 test('nodes of one zone are tainted one every ten seconds', () => {
   const world = new World();
   world.add(20);

@@ -123,7 +123,7 @@ export class NodeLifecycle {
     nodes.zone.set(id, this.#zoneOf(zone));
     if (isNew || nodes.heartbeat.get(id) !== scan.heartbeat) {
       nodes.heartbeat.set(id, scan.heartbeat);
-      nodes.seenMs.set(id, this.#seenMs());
+      nodes.seenMs.set(id, this.seenMs);
     }
     // Before the first pass nothing is known of the zones.
     if (this.#lastPassMs >= 0) this.#judgeState(id);
@@ -134,7 +134,7 @@ export class NodeLifecycle {
    * The observed time that a sign of life gets: that of the next pass, as if it had come just
    * before it. Early would be wrong, late by a period is not.
    */
-  #seenMs(): number {
+  get seenMs(): number {
     return this.#observedMs + this.#rules.periodMs;
   }
 
@@ -142,7 +142,17 @@ export class NodeLifecycle {
   renewed(id: number, lease: number): void {
     if (this.#nodes.lease.get(id) === lease) return;
     this.#nodes.lease.set(id, lease);
-    this.#nodes.seenMs.set(id, this.#seenMs());
+    this.#nodes.seenMs.set(id, this.seenMs);
+  }
+
+  /** The lease of a silent node; no sign of life. */
+  stoodStill(id: number, lease: number): void {
+    this.#nodes.lease.set(id, lease);
+  }
+
+  /** The lease of a node was renewed at the observed time `seenMs` or before, whatever it says. */
+  moved(id: number, seenMs: number): void {
+    if (seenMs > this.#nodes.seenMs.get(id)) this.#nodes.seenMs.set(id, seenMs);
   }
 
   /** Whether a pass has met the node. */
@@ -335,7 +345,7 @@ export class NodeLifecycle {
     if (isFresh) {
       nodes.heartbeat.set(id, heartbeat);
       nodes.lease.set(id, lease);
-      nodes.seenMs.set(id, this.#seenMs());
+      nodes.seenMs.set(id, this.seenMs);
     }
     const ready = conditionIn(bits, 0);
     const graceMs = ready === 0 ? this.#rules.startupGraceMs : this.#rules.graceMs;

@@ -63,6 +63,8 @@ export class NodePart {
   /** When the watch of leases was cut off; -1 while it is whole. */
   #troubleMs = -1;
   #leasesReadMs = 0;
+  /** Observed time of the readings of leases before this one, and before that. */
+  #leasesSeenMs = 0;
   readonly #cancels: Set<() => void> = new Set();
   readonly #ttl = new NodeTtl();
   #isDraining = false;
@@ -245,9 +247,18 @@ export class NodePart {
         const node = this.#ofLease.get(row) - 1;
         if (node >= 0) this.nodes.unhold(node);
       },
+      onStill: (row, bytes, start, end) => {
+        const node = this.#ofLease.get(row) - 1;
+        if (node >= 0) this.lifecycle.stoodStill(node, leaseHash(bytes, start, end));
+      },
+      onMoved: (row) => {
+        const node = this.#ofLease.get(row) - 1;
+        if (node >= 0) this.lifecycle.moved(node, this.#leasesSeenMs);
+      },
       onTrouble: () => this.#onLeaseTrouble(),
       onSynced: () => {
         this.#leasesReadMs = this.#options.monotonicMs();
+        this.#leasesSeenMs = this.lifecycle.seenMs;
         this.#trustAgain();
       },
     };

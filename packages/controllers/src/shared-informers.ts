@@ -8,7 +8,7 @@ import { QueueBoard } from './queue-metrics.ts';
  * Leases of more nodes than stock Kubernetes supports three times over are read every twenty
  * seconds, two fifths of the grace that a silent node has, instead of being watched; those of a
  * million nodes every twenty-five. Four fifths are where readings would tell nothing any more (see
- * node-part.ts).
+ * node-part.ts). From a server that can leave out what has changed only the silent ones are read.
  */
 const POLLED: Readonly<Record<string, Polling>> = {
   '/apis/coordination.k8s.io/v1/leases': {
@@ -16,6 +16,8 @@ const POLLED: Readonly<Record<string, Polling>> = {
     periodMs: 20_000,
     itemsPerSecondMax: 40_000,
     pageItems: 2_000,
+    // what was not renewed in two of these may be silent: kubelets renew as often
+    restPeriodMs: 10_000,
   },
 };
 
@@ -41,6 +43,11 @@ export interface CollectionHandler {
   onDelete(id: number, bytes: Uint8Array, start: number, end: number): void;
   onSynced?(): void;
   onTrouble?(message: string): void;
+  /** As of `InformerHandler`: called if all that share the collection have them. */
+  readonly onStill?:
+    | ((id: number, bytes: Uint8Array, start: number, end: number) => void)
+    | undefined;
+  readonly onMoved?: ((id: number) => void) | undefined;
 }
 
 class Shared {
@@ -51,6 +58,12 @@ class Shared {
     const handlers = this.handlers;
     const scan = new ObjectScan();
     const polling = POLLED[collection.path];
+    const onStill = (id: number, bytes: Uint8Array, start: number, end: number): void => {
+      for (const one of handlers) one.onStill?.(id, bytes, start, end);
+    };
+    const onMoved = (id: number): void => {
+      for (const one of handlers) one.onMoved?.(id);
+    };
     this.informer = createInformer({
       client,
       ...collection,
@@ -62,6 +75,12 @@ class Shared {
         },
         onDelete(id, bytes, start, end) {
           for (const one of handlers) one.onDelete(id, bytes, start, end);
+        },
+        get onStill() {
+          return handlers.every((one) => one.onStill !== undefined) ? onStill : undefined;
+        },
+        get onMoved() {
+          return handlers.every((one) => one.onMoved !== undefined) ? onMoved : undefined;
         },
         onSynced() {
           for (const one of handlers) one.onSynced?.();
