@@ -24,7 +24,7 @@ import {
 import { isWithin, topologyLabelsOf, type Topology } from './plugins/volume-zone.ts';
 import type { Profile } from './profile.ts';
 import { VolumeRoom } from './volume-room.ts';
-import { translatedVolume } from './volume-topology.ts';
+import { translatedVolume, translationError } from './volume-topology.ts';
 import type { Reservation } from './reservation.ts';
 import { SELECTED_NODE } from './volume-reservation.ts';
 import {
@@ -133,7 +133,7 @@ export class VolumeGate {
         const volume: VolumeObject | undefined = objects.object('PersistentVolume', volumeName);
         if (volume === undefined) return null;
         // Where it can be used is a matter of what each node leaves to drivers.
-        if (translatedVolume(volume) !== volume) return null;
+        if (translatedVolume(volume) !== volume || translationError(volume) !== '') return null;
         claimed.volumes.push(volume);
       } else if (this.#isToBeMade(claim)) {
         claimed.delayed.add(claim);

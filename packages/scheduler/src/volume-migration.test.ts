@@ -12,7 +12,8 @@ test('the same volume has one handle, however it is named', () => {
   }
   const wrong = { awsElasticBlockStore: { volumeID: 'aws://us-east-1a/disk' } };
   const text = 'Invalid format for AWS volume (aws://us-east-1a/disk)';
-  assert.equal(attachableOfSources(wrong, {}, ALL), text);
+  const told = attachableOfSources(wrong, {}, ALL);
+  assert.equal(told, `failed to translate Kubernetes ID to EBS Volume ID ${text}`);
 });
 
 test('a disk of two zones belongs to their region, and of no region to nobody', () => {
@@ -24,8 +25,21 @@ test('a disk of two zones belongs to their region, and of no region to nobody', 
   assert.equal(at('us-central1-a'), 'projects/UNSPECIFIED/zones/us-central1-a/disks/d');
   const regional = 'projects/UNSPECIFIED/regions/us-central1/disks/d';
   assert.equal(at('us-central1-a__us-central1-b'), regional);
-  assert.equal(at('us-central1-a__us-west1-b'), 'failed to get region from zones');
-  assert.equal(at('z1__z2'), 'failed to get region from zones');
+  const failed = 'failed to get region from zones:';
+  const regions = 'map[us-central1:{} us-west1:{}]';
+  assert.equal(
+    at('us-west1-b__us-central1-a'),
+    `${failed} multiple or no regions gotten from zones, got: ${regions}`,
+  );
+  const form = 'zone in unexpected format, expected: {locale}-{region}-{zone}';
+  assert.equal(at('z1__z2'), `${failed} ${form}, got: z1`);
+});
+
+test('an Azure disk that is not managed is left to no driver', () => {
+  const disk = (kind: string): unknown =>
+    attachableOfSources({ azureDisk: { diskURI: 'u', kind } }, {}, ALL);
+  assert.deepEqual(disk('managed'), { driver: 'disk.csi.azure.com', handle: 'u' });
+  assert.equal(disk('Shared'), 'kind(Shared) is not supported in csi migration');
 });
 
 test('storage counts for its driver where the node says so, or always from 1.36 on', () => {

@@ -10,7 +10,7 @@ export interface VolumeSources {
   readonly csi?: { readonly driver?: string; readonly volumeHandle?: string };
   readonly awsElasticBlockStore?: { readonly volumeID?: string };
   readonly gcePersistentDisk?: { readonly pdName?: string };
-  readonly azureDisk?: { readonly diskURI?: string };
+  readonly azureDisk?: { readonly diskURI?: string; readonly kind?: string };
   readonly cinder?: { readonly volumeID?: string };
   readonly portworxVolume?: { readonly volumeID?: string };
 }
@@ -97,17 +97,22 @@ function builtInOf(sources: VolumeSources, labels: Labels): BuiltIn | null {
   if (awsElasticBlockStore !== undefined) {
     const { volumeID = '' } = awsElasticBlockStore;
     const handle = blockStoreHandle(volumeID);
-    const error = handle === null ? `Invalid format for AWS volume (${volumeID})` : '';
+    const text = 'failed to translate Kubernetes ID to EBS Volume ID';
+    const error = handle === null ? `${text} Invalid format for AWS volume (${volumeID})` : '';
     return { ...named('aws-ebs', handle ?? ''), error };
   }
   if (gcePersistentDisk !== undefined) {
     const zones = ZONE_LABELS.map((key) => labels[key] ?? '').find((value) => value !== '');
-    const place = persistentDiskPlace((zones ?? 'UNSPECIFIED').split('__'));
-    const handle = `projects/UNSPECIFIED/${place ?? ''}/disks/${gcePersistentDisk.pdName ?? ''}`;
-    const error = place === null ? 'failed to get region from zones' : '';
+    const { place, error } = persistentDiskPlace((zones ?? 'UNSPECIFIED').split('__'));
+    const handle = `projects/UNSPECIFIED/${place}/disks/${gcePersistentDisk.pdName ?? ''}`;
     return { ...named('gce-pd', handle), error };
   }
-  if (azureDisk !== undefined) return named('azure-disk', azureDisk.diskURI);
+  if (azureDisk !== undefined) {
+    const { diskURI, kind = 'Managed' } = azureDisk;
+    const isManaged = kind.toLowerCase() === 'managed';
+    const error = isManaged ? '' : `kind(${kind}) is not supported in csi migration`;
+    return { ...named('azure-disk', diskURI), error };
+  }
   if (cinder !== undefined) return named('cinder', cinder.volumeID);
   return portworxVolume === undefined ? null : named('portworx-volume', portworxVolume.volumeID);
 }
@@ -120,11 +125,20 @@ function blockStoreHandle(volumeID: string): string | null {
   return /^vol-[^/]*$/.test(handle) ? handle : null;
 }
 
-/** Disks of several zones belong to their region; null if the zones name none, or several. */
-function persistentDiskPlace(zones: readonly string[]): string | null {
-  if (zones.length === 1) return `zones/${zones.join('')}`;
-  const parts = zones.map((zone) => zone.split('-'));
-  const regions = new Set(parts.map((split) => split.slice(0, 2).join('-')));
-  if (regions.size !== 1 || parts.some(({ length }) => length !== 3)) return null;
-  return `regions/${[...regions].join('')}`;
+/** Disks of several zones belong to their region; an error if the zones name none, or several. */
+function persistentDiskPlace(zones: readonly string[]): { place: string; error: string } {
+  if (zones.length === 1) return { place: `zones/${zones.join('')}`, error: '' };
+  const failed = (why: string): { place: string; error: string } => ({
+    place: '',
+    error: `failed to get region from zones: ${why}`,
+  });
+  const odd = zones.find((zone) => zone.split('-').length !== 3);
+  if (odd !== undefined) {
+    const form = 'zone in unexpected format, expected: {locale}-{region}-{zone}';
+    return failed(`${form}, got: ${odd}`);
+  }
+  const regions = [...new Set(zones.map((zone) => zone.split('-').slice(0, 2).join('-')))];
+  if (regions.length === 1) return { place: `regions/${regions.join('')}`, error: '' };
+  const names = regions.toSorted().map((region) => `${region}:{}`);
+  return failed(`multiple or no regions gotten from zones, got: map[${names.join(' ')}]`);
 }

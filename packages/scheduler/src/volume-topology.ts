@@ -5,7 +5,7 @@
  */
 import type { KubeObject, NodeSelectorObject, NodeSelectorTerm } from './objects.ts';
 import { isReachable, type VolumeObject } from './volumes.ts';
-import { builtInPlugin, migrationOf } from './volume-migration.ts';
+import { attachableOfSources, builtInPlugin, migrationOf } from './volume-migration.ts';
 
 const KEYS: Readonly<Record<string, string>> = {
   'kubernetes.io/aws-ebs': 'topology.ebs.csi.aws.com/zone',
@@ -28,6 +28,20 @@ export function translatedVolume(volume: VolumeObject): VolumeObject {
   let known = translated.get(volume);
   if (known === undefined) translated.set(volume, (known = translate(volume, key)));
   return known;
+}
+
+/** Why its driver cannot understand a volume; empty if it can, or need not. */
+export function translationError({ spec, metadata }: VolumeObject): string {
+  if (builtInPlugin(spec ?? {}) === null) return '';
+  const attachable = attachableOfSources(spec ?? {}, metadata.labels ?? {}, () => true);
+  return typeof attachable === 'string' ? attachable : '';
+}
+
+/** Whether a node leaves the volume to a driver that cannot understand it: the text says why. */
+export function translationErrorOn(volume: VolumeObject, csiNode: KubeObject | undefined): string {
+  const plugin = builtInPlugin(volume.spec ?? {});
+  const isMigrated = plugin !== null && migrationOf(csiNode, false)(plugin);
+  return isMigrated ? translationError(volume) : '';
 }
 
 /** Whether a volume can be used on a node, as the driver sees it that the node leaves it to. */

@@ -86,6 +86,39 @@ test('a claim that nobody bound keeps the pod waiting', () => {
   assert.match(nodeOf(decide(claim({ storageClassName: 'fast' }))), /unbound immediate/);
 });
 
+test('a claim that is lost is told of before a class that says nothing', () => {
+  const silent = { kind: 'StorageClass', metadata: { name: 'slow' }, provisioner: 'x' };
+  const core = machine(silent, claim({}), {
+    ...claim({}, { name: 'e', uid: 'u2' }),
+    status: { phase: 'Lost' },
+  });
+  const volumes = ['c', 'e'].map((claimName) => ({
+    name: claimName,
+    persistentVolumeClaim: { claimName },
+  }));
+  const pod = { metadata: { name: 'p0', namespace: 'default' }, spec: { volumes } };
+  const bytes = Buffer.from(JSON.stringify(pod));
+  core.podSeen(0, true, bytes, 0, bytes.length, 0);
+  const attempt = core.attempt(0);
+  assert(attempt?.kind === 'failed');
+  assert.match(attempt.failure.message, /"e" bound to non-existent persistentvolume ""/);
+});
+
+test('a volume that its driver cannot understand is an error, where a driver is asked', () => {
+  const annotations = { 'pv.kubernetes.io/bind-completed': 'yes' };
+  const bound = claim({ volumeName: 'v' }, { annotations });
+  const disk = { gcePersistentDisk: { pdName: 'd' }, nodeAffinity: undefined };
+  const labels = { 'topology.kubernetes.io/zone': 'a__b' };
+  const odd = { ...volume('v', 'b', '1Gi', disk), metadata: { name: 'v', labels } };
+  const migrated = { 'storage.alpha.kubernetes.io/migrated-plugins': 'kubernetes.io/gce-pd' };
+  const left = { kind: 'CSINode', metadata: { name: 'na', annotations: migrated }, spec: {} };
+  assert.match(nodeOf(decide(PROVISIONED, odd, bound)), /^n[ab]$/);
+  assert.match(
+    nodeOf(decide(PROVISIONED, odd, bound, left)),
+    /"VolumeBinding" filter plugin: could not translate pv: failed to get region from zones: /,
+  );
+});
+
 test('the smallest volume that is large enough is taken, and the pod goes to it', () => {
   const none = { ...PROVISIONED, provisioner: 'kubernetes.io/no-provisioner' };
   const decision = decide(

@@ -208,6 +208,22 @@ test('victims that are not on their node, and none at all, are refused', () => {
   assert.match(victims([{ UID: 'x' }]), /claims to preempt pod \(UID: &\{x\}\) on node: a, but/);
 });
 
+test('nobody is evicted from a node that only an extender refuses', () => {
+  const bench = new Bench([FILTER], () => ({
+    nodes: { items: [] },
+    failedNodes: { a: 'too hot' },
+  }));
+  bench.pending('lesser', { nodeName: 'a' });
+  bench.pending('p', { priority: 5, nodeSelector: { zone: 'a' } });
+  const attempt = bench.attempt();
+  assert(attempt?.kind === 'failed');
+  assert.equal(attempt.failure.nomination, null);
+  assert.match(
+    attempt.failure.message,
+    /1 too hot, .* preemption: expected at least one victim pod on node "a"$/,
+  );
+});
+
 test('a pod that goes while extenders think is forgotten, and its node stays free', () => {
   const bench = new Bench([FILTER], () => keep('a'));
   const id = bench.pending('p');

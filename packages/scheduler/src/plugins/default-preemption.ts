@@ -43,8 +43,10 @@ export class DefaultPreemption implements Plugin {
       return verdict?.code === 'unschedulable';
     });
     const reasons = new Map<string, number>();
-    const candidates = this.#candidates(failure, nodes, reasons);
+    const errors = new Set<string>();
+    const candidates = this.#candidates(failure, nodes, reasons, errors);
     if (candidates.length > 0) return { kind: 'candidates', candidates };
+    if (errors.size > 0) return failed([...errors]);
     const total = cycle.snapshot.nodes.length;
     if (total > nodes.length) {
       reasons.set(UNHELPFUL, (reasons.get(UNHELPFUL) ?? 0) + total - nodes.length);
@@ -67,11 +69,12 @@ export class DefaultPreemption implements Plugin {
     return isLeaving === true ? 'not eligible due to a terminating pod on the nominated node.' : '';
   }
 
-  /** Nodes on which evictions would help; for the others, `reasons` counts why not. */
+  /** Nodes on which evictions would help; for others, `reasons` counts why not, or `errors` say. */
   #candidates(
     { cycle }: FailedCycle,
     nodes: readonly NodeInfo[],
     reasons: Map<string, number>,
+    errors: Set<string>,
   ): Candidate[] {
     const wanted = Math.max(Math.trunc((nodes.length * this.#percentage) / 100), this.#absolute);
     const budgets = [...cycle.snapshot.objects('PodDisruptionBudget')] as BudgetObject[];
@@ -79,16 +82,27 @@ export class DefaultPreemption implements Plugin {
     let violating = 0;
     for (const node of nodes) {
       const outcome = dryRun(cycle, node, budgets);
-      if ('victims' in outcome) {
+      if ('victims' in outcome && outcome.victims.length === 0) {
+        // An extender refused the node: nobody's leaving would change that.
+        errors.add(`expected at least one victim pod on node ${JSON.stringify(node.name)}`);
+      } else if ('victims' in outcome) {
         candidates.push(outcome);
         if (outcome.violations > 0) violating++;
         if (candidates.length >= wanted && candidates.length > violating) break;
+      } else if (outcome.code === 'error') {
+        errors.add(outcome.reasons.join(', '));
       } else {
         for (const reason of outcome.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
       }
     }
     return candidates;
   }
+}
+
+/** Several errors as upstream's lists of them read. */
+function failed(errors: readonly string[]): PostFilterOutcome {
+  const text = errors.length === 1 ? errors.join('') : `[${errors.join(', ')}]`;
+  return { kind: 'rejected', rejection: { code: 'error', reasons: [`preemption: ${text}`] } };
 }
 
 function rejected(text: string, clearsNomination: boolean): PostFilterOutcome {

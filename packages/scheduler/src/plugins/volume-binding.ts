@@ -1,5 +1,5 @@
 import type { NodeInfo } from '../node-info.ts';
-import type { KubeObject, LabelSelectorObject } from '../objects.ts';
+import type { KubeObject, LabelSelectorObject, Volume } from '../objects.ts';
 import { selectorOf, selects, type PodInfo } from '../pod-info.ts';
 import { SKIP, unresolvable } from '../plugin.ts';
 import type { Filter, Plugin, PreFilterOutcome, Rejection } from '../plugin.ts';
@@ -17,7 +17,7 @@ import {
   isBound,
   isDelayed,
 } from '../volumes.ts';
-import { isReachableOn } from '../volume-topology.ts';
+import { isReachableOn, translationErrorOn } from '../volume-topology.ts';
 import { notFound, ownershipError, volumesOf } from '../volumes.ts';
 
 export interface CsiDriverObject extends KubeObject {
@@ -51,30 +51,38 @@ function modeProblem(claim: ClaimObject, snapshot: Snapshot): Rejection | null {
   return { code: 'error', reasons: [`VolumeBindingMode not set for StorageClass "${name}"`] };
 }
 
+/** Why a pod cannot have one of its claims; empty if nothing is in the way. */
+function claimProblem(pod: PodInfo, volume: Volume, snapshot: Snapshot): string {
+  const name = claimNameOf(pod, volume);
+  const claim = claimOf(snapshot, pod.namespace, name);
+  const isEphemeral = volume.ephemeral !== undefined;
+  if (claim === undefined) {
+    if (!isEphemeral) return notFound('persistentvolumeclaim', name);
+    const controller = 'waiting for ephemeral volume controller to create the';
+    return `${controller} persistentvolumeclaim "${name}"`;
+  }
+  if (claim.status?.phase === 'Lost') {
+    const volumeName = claim.spec?.volumeName ?? '';
+    return `persistentvolumeclaim "${name}" bound to non-existent persistentvolume "${volumeName}"`;
+  }
+  if (claim.metadata.deletionTimestamp !== undefined) {
+    return `persistentvolumeclaim "${name}" is being deleted`;
+  }
+  return isEphemeral ? ownershipError(pod, claim) : '';
+}
+
 /** The claims of a pod, or why it cannot have them. */
 function claimsOf(pod: PodInfo, snapshot: Snapshot): Claims | Rejection | string {
+  const volumes = volumesOf(pod).filter((volume) => claimNameOf(pod, volume) !== '');
+  for (const volume of volumes) {
+    const problem = claimProblem(pod, volume, snapshot);
+    if (problem !== '') return problem;
+  }
   const claims: Claims = { bound: [], delayed: [] };
   let isWaiting = false;
-  for (const volume of volumesOf(pod)) {
-    const name = claimNameOf(pod, volume);
-    if (name === '') continue;
-    const claim = claimOf(snapshot, pod.namespace, name);
-    const isEphemeral = volume.ephemeral !== undefined;
-    if (claim === undefined) {
-      if (!isEphemeral) return notFound('persistentvolumeclaim', name);
-      const controller = 'waiting for ephemeral volume controller to create the';
-      return `${controller} persistentvolumeclaim "${name}"`;
-    }
-    if (claim.status?.phase === 'Lost') {
-      const volumeName = claim.spec?.volumeName ?? '';
-      const problem = `bound to non-existent persistentvolume "${volumeName}"`;
-      return `persistentvolumeclaim "${name}" ${problem}`;
-    }
-    if (claim.metadata.deletionTimestamp !== undefined) {
-      return `persistentvolumeclaim "${name}" is being deleted`;
-    }
-    const foreign = isEphemeral ? ownershipError(pod, claim) : '';
-    if (foreign !== '') return foreign;
+  for (const volume of volumes) {
+    const claim = claimOf(snapshot, pod.namespace, claimNameOf(pod, volume));
+    if (claim === undefined) continue;
     const unclear = isBound(claim) ? null : modeProblem(claim, snapshot);
     if (unclear !== null) return unclear;
     const isFree = (claim.spec?.volumeName ?? '') === '' && isDelayed(snapshot, claim);
@@ -145,6 +153,7 @@ class VolumeFilter implements Filter {
 
   filter(node: NodeInfo): Rejection | null {
     const bound = this.#boundProblem(node);
+    if (typeof bound !== 'string') return bound;
     const plan = this.#plan(node);
     const problems = 'rejection' in plan ? plan.rejection : null;
     if (problems?.code === 'error') return problems;
@@ -164,12 +173,14 @@ class VolumeFilter implements Filter {
   }
 
   /** The first of the bound claims whose volume is not for this node. */
-  #boundProblem(node: NodeInfo): string {
+  #boundProblem(node: NodeInfo): Rejection | string {
     const csiNode: KubeObject | undefined = this.#snapshot.object('CSINode', node.name);
     for (const { spec } of this.#claims.bound) {
       const name = spec?.volumeName ?? '';
       const volume: VolumeObject | undefined = this.#snapshot.object('PersistentVolume', name);
       if (volume === undefined) return MISSING;
+      const error = translationErrorOn(volume, csiNode);
+      if (error !== '') return { code: 'error', reasons: [`could not translate pv: ${error}`] };
       if (!isReachableOn(volume, node, csiNode)) return UNREACHABLE;
     }
     return '';
