@@ -135,14 +135,14 @@ export function createApiServer(options: ServerOptions): ApiServer {
   };
   const remotes = new RemoteServices(world);
   remotes.start();
-  new CustomDefinitions(world, options.webhooks ?? null).start();
+  const definitions = new CustomDefinitions(world, options.webhooks ?? null);
+  definitions.start();
   const health = new Health();
   addChecks(health, () => storage.fault);
   const metrics = new Metrics();
   const access = new AccessMetrics();
-  metrics.addSource((lines) => access.print(lines));
+  for (const one of [access, remotes, definitions]) metrics.addSource((lines) => one.print(lines));
   metrics.addSource((lines) => options.storage.print?.(lines));
-  metrics.addSource((lines) => remotes.print(lines));
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;

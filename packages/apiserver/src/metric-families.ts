@@ -18,6 +18,26 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
       'by name and broken out for each operation and API resource and type ' +
       '(validate or admit).',
   ],
+  apiserver_admission_match_condition_evaluation_errors_total: [
+    'counter',
+    '[ALPHA] Admission match condition evaluation errors count, identified by ' +
+      'name of resource containing the match condition and broken out for each ' +
+      'kind containing matchConditions (webhook or policy), operation and ' +
+      'admission type (validate or admit).',
+  ],
+  apiserver_admission_match_condition_evaluation_seconds: [
+    'histogram',
+    '[ALPHA] Admission match condition evaluation time in seconds, identified ' +
+      'by name and broken out for each kind containing matchConditions (webhook ' +
+      'or policy), operation and type (validate or admit).',
+  ],
+  apiserver_admission_match_condition_exclusions_total: [
+    'counter',
+    '[ALPHA] Admission match condition evaluation exclusions count, ' +
+      'identified by name of resource containing the match condition and broken ' +
+      'out for each kind containing matchConditions (webhook or policy), ' +
+      'operation and admission type (validate or admit).',
+  ],
   apiserver_admission_step_admission_duration_seconds: [
     'histogram',
     '[STABLE] Admission sub-step latency histogram in seconds, broken out ' +
@@ -87,6 +107,18 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     '[ALPHA] Distribution of the remaining lifetime on the certificate used ' +
       'to authenticate a request.',
   ],
+  apiserver_conversion_webhook_duration_seconds: [
+    'histogram',
+    '[ALPHA] Conversion webhook request latency',
+  ],
+  apiserver_conversion_webhook_request_total: [
+    'counter',
+    '[ALPHA] Counter for conversion webhook requests with success/failure and failure error type',
+  ],
+  apiserver_crd_conversion_webhook_duration_seconds: [
+    'histogram',
+    '[ALPHA] CRD webhook conversion duration in seconds',
+  ],
   apiserver_current_inflight_requests: [
     'gauge',
     '[STABLE] Maximal number of currently used inflight request limit of ' +
@@ -101,6 +133,16 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     '[STABLE] Gauge of all active long-running apiserver requests broken out ' +
       'by verb, group, version, resource, scope and component. Not all ' +
       'requests are tracked this way.',
+  ],
+  apiserver_mutating_admission_policy_check_duration_seconds: [
+    'histogram',
+    '[ALPHA] Mutation admission latency for individual mutation expressions ' +
+      'in seconds, labeled by policy and binding.',
+  ],
+  apiserver_mutating_admission_policy_check_total: [
+    'counter',
+    '[ALPHA] Mutation admission policy check total, labeled by policy and ' +
+      'further identified by binding.',
   ],
   apiserver_request_duration_seconds: [
     'histogram',
@@ -144,6 +186,17 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
       'apiserver_resource_objects instead] Number of stored objects at the ' +
       'time of last check split by kind. In case of a fetching error, the ' +
       'value will be -1.',
+  ],
+  apiserver_validating_admission_policy_check_duration_seconds: [
+    'histogram',
+    '[BETA] Validation admission latency for individual validation ' +
+      'expressions in seconds, labeled by policy and further including binding ' +
+      'and enforcement action taken.',
+  ],
+  apiserver_validating_admission_policy_check_total: [
+    'counter',
+    '[BETA] Validation admission policy check total, labeled by policy and ' +
+      'further identified by binding and enforcement action taken.',
   ],
   apiserver_watch_cache_events_dispatched_total: [
     'counter',

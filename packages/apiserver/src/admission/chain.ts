@@ -14,6 +14,7 @@ import {
 import type { World } from '../world.ts';
 import { AdmissionTimings } from './admission-timings.ts';
 import { alwaysAdmit, alwaysDeny } from './always.ts';
+import { CheckMetrics } from './check-metrics.ts';
 import { alwaysPullImages } from './always-pull.ts';
 import { hardAntiAffinity } from './anti-affinity.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
@@ -89,8 +90,10 @@ type Make = () => AdmissionPlugin;
 /** All plugins by the order in which upstream asks them. */
 function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Make> {
   const { caller, metrics, configurations = NO_CONFIGURATIONS } = options;
-  const hooks = { caller, metrics: new WebhookMetrics() };
+  const checks = new CheckMetrics(options.clockMs ?? ((): number => world.edge.nowMs()));
+  const hooks = { caller, metrics: new WebhookMetrics(), checks };
   metrics.addSource((lines) => hooks.metrics.render(lines));
+  metrics.addSource((lines) => checks.print(lines));
   const told = (name: string): JsonValue => configurations.of.get(name) ?? null;
   const policyOfImages = (): AdmissionPlugin =>
     imagePolicy(told('ImagePolicyWebhook'), configurations.readFile, caller);
@@ -127,9 +130,9 @@ function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Ma
     ['PodTopologyLabels', () => podTopologyLabels],
     ['NodeDeclaredFeatureValidator', () => declaredFeatures],
     ['PodResizeValidator', () => podResize],
-    ['MutatingAdmissionPolicy', () => mutatingPolicies(world)],
+    ['MutatingAdmissionPolicy', () => mutatingPolicies(world, checks)],
     ['MutatingAdmissionWebhook', () => mutatingWebhooks(world, hooks)],
-    ['ValidatingAdmissionPolicy', () => validatingPolicies(world)],
+    ['ValidatingAdmissionPolicy', () => validatingPolicies(world, checks)],
     ['ValidatingAdmissionWebhook', () => validatingWebhooks(world, hooks)],
     ['AlwaysDeny', () => alwaysDeny],
   ]);

@@ -33,11 +33,12 @@ export function readConditions(owner: JsonObject, hasParams: boolean): readonly 
   });
 }
 
+/** `failures`: conditions that could not be evaluated. */
 export type Matched =
-  | { readonly kind: 'match' }
+  | { readonly kind: 'match'; readonly failures: number }
   /** `condition` did not hold. */
-  | { readonly kind: 'skip'; readonly condition: string }
-  | { readonly kind: 'failed'; readonly message: string };
+  | { readonly kind: 'skip'; readonly failures: number; readonly condition: string }
+  | { readonly kind: 'failed'; readonly failures: number; readonly message: string };
 
 const EXHAUSTED =
   'validation failed due to running out of cost budget, no further validation rules will be run';
@@ -51,17 +52,17 @@ export function evaluateConditions(
   const failures: string[] = [];
   const values = conditions.length === 0 ? {} : bindings();
   for (const { name, expression, program, failure } of conditions) {
-    if (left <= 0) return { kind: 'failed', message: EXHAUSTED };
+    if (left <= 0) return { kind: 'failed', failures: 0, message: EXHAUSTED };
     const outcome = program?.evaluate(values, Math.min(left, CALL_COST_MAX));
     left -= outcome?.cost ?? 0;
     const value = outcome?.value ?? new CelError(failure);
-    if (value === false) return { kind: 'skip', condition: name };
+    if (value === false) return { kind: 'skip', failures: failures.length, condition: name };
     if (value instanceof CelError) {
       failures.push(`expression '${expression}' resulted in error: ${value.message}`);
     } else if (value !== true) {
       failures.push(`expression '${expression}' resulted in error: no such overload`);
     }
   }
-  if (failures.length === 0) return { kind: 'match' };
-  return { kind: 'failed', message: aggregate(failures) };
+  if (failures.length === 0) return { kind: 'match', failures: 0 };
+  return { kind: 'failed', failures: failures.length, message: aggregate(failures) };
 }

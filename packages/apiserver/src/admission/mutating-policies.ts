@@ -16,11 +16,12 @@ import { shownObject } from '../managed/tracking.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { bindingsOf, shownObjectOf, shownBack } from './admission-request.ts';
-import { evaluateConditions } from './match-conditions.ts';
+import type { CheckMetrics } from './check-metrics.ts';
 import { refitted } from '../schema-gate.ts';
 import { replaceObject } from './object-change.ts';
 import { paramsOf } from './policy-params.ts';
 import {
+  conditionsOf,
   Evaluation,
   isAbout,
   isBound,
@@ -58,7 +59,7 @@ interface Pass {
   readonly asked: Set<string>;
 }
 
-export function mutatingPolicies(world: World): AdmissionPlugin {
+export function mutatingPolicies(world: World, checks: CheckMetrics): AdmissionPlugin {
   const policies = new Policies(world, 'mutating', true, readMutations);
   const passes = new WeakMap<Admitted, Pass>();
   return {
@@ -78,7 +79,7 @@ export function mutatingPolicies(world: World): AdmissionPlugin {
       } else {
         pass.isAgain = true;
       }
-      return mutateAll(applicable, write, pass);
+      return mutateAll(checks, applicable, write, pass);
     },
     wantsAgain: (write) => {
       const pass = passes.get(write);
@@ -88,6 +89,7 @@ export function mutatingPolicies(world: World): AdmissionPlugin {
 }
 
 function mutateAll(
+  checks: CheckMetrics,
   applicable: readonly Applicable<Mutations>[],
   write: Admitted,
   pass: Pass,
@@ -99,7 +101,7 @@ function mutateAll(
       // in the second pass: those that want it, whose objects others may have changed since
       if (pass.isAgain && !(one.own.isReinvoked && pass.asked.has(key))) continue;
       if (!isBound(binding, write)) continue;
-      const outcome = mutateOne(one, binding, write);
+      const outcome = mutateOne(checks, one, binding, write);
       if (typeof outcome !== 'boolean') return outcome;
       pass.asked.add(key);
       if (outcome) pass.isChanged = true;
@@ -110,6 +112,7 @@ function mutateAll(
 
 /** True where the object was changed. */
 function mutateOne(
+  checks: CheckMetrics,
   one: Applicable<Mutations>,
   binding: Binding,
   write: Admitted,
@@ -128,12 +131,16 @@ function mutateOne(
       const value = param === null ? null : fromJson(shownObject(param));
       const evaluation = new Evaluation(policy, bindingsOf(write, target, 'mutating'), value);
       if (index === 0) {
-        const matched = evaluateConditions(policy.conditions, () => evaluation.bindings);
+        const matched = conditionsOf(checks, policy, write.operation, evaluation);
         if (matched.kind === 'skip') break;
         if (matched.kind === 'failed') return fail(matched.message);
       }
+      const fromMs = checks.clockMs();
       const made = evaluation.evaluate(expression);
       const outcome = change(write, target, made, isPatch);
+      const why = typeof outcome === 'object' ? (outcome.message ?? '?') : outcome;
+      const tookMs = checks.clockMs() - fromMs;
+      checks.mutated(policy.name, binding.name, typeof why === 'string' ? why : '', tookMs);
       if (typeof outcome === 'boolean') isChanged ||= outcome;
       else if (policy.ignoresFailures) return false;
       else if (typeof outcome === 'string') failures.push(outcome);

@@ -9,8 +9,9 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Admitted } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
+import type { CheckMetrics } from './check-metrics.ts';
 import { FollowedObjects } from './followed-objects.ts';
-import { readConditions, type MatchCondition } from './match-conditions.ts';
+import { readConditions, type MatchCondition, type Matched } from './match-conditions.ts';
 import {
   isExempt,
   isNamed,
@@ -230,6 +231,17 @@ export class Evaluation {
     this.#left -= cost;
     return this.#left < 0 ? EXHAUSTED : value;
   }
+}
+
+/** Whether the conditions of a policy hold. */
+export function conditionsOf(
+  checks: CheckMetrics,
+  { name, conditions }: Policy,
+  operation: string,
+  evaluation: Evaluation,
+): Matched {
+  const owner = { kind: 'policy', type: 'validate', name } as const;
+  return checks.matched(owner, operation, conditions, () => evaluation.bindings);
 }
 
 function resultedIn(source: string, message: string): string {

@@ -7,9 +7,10 @@ import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
 import { bindingsOf } from './admission-request.ts';
-import { evaluateConditions } from './match-conditions.ts';
+import type { CheckMetrics, Enforcement } from './check-metrics.ts';
 import { paramsOf } from './policy-params.ts';
 import {
+  conditionsOf,
   Evaluation,
   isAbout,
   isBound,
@@ -83,7 +84,8 @@ function annotate(
       call.annotate(`${name}/${key}`, value.slice(0, ANNOTATION_BYTES_MAX));
     }
     if (!(value instanceof CelError) || ignoresFailures) continue;
-    found.push({ index: 0, message: value.message, reason: 'Invalid', isAnnotation: true });
+    const { message } = value;
+    found.push({ index: 0, message, reason: 'Invalid', kind: 'annotation', tookMs: 0 });
   }
   return found;
 }
@@ -96,11 +98,15 @@ interface Violation {
   readonly index: number;
   readonly message: string;
   readonly reason: string;
-  /** It is of an annotation for the audit log, and of no validation. */
-  readonly isAnnotation?: boolean;
+  /**
+   * Only what validations say is for the binding's actions to judge: annotations for the audit log
+   * and bindings that cannot be followed deny the write, whatever the actions are.
+   */
+  readonly kind: 'validation' | 'annotation' | 'configuration';
+  readonly tookMs: number;
 }
 
-export function validatingPolicies(world: World): AdmissionPlugin {
+export function validatingPolicies(world: World, checks: CheckMetrics): AdmissionPlugin {
   const policies = new Policies(world, 'validating', false, readChecks);
   return {
     name: 'ValidatingAdmissionPolicy',
@@ -111,20 +117,24 @@ export function validatingPolicies(world: World): AdmissionPlugin {
     },
     validate: (write) => {
       const applicable = policies.for(write);
-      return applicable.length === 0 ? null : judge(applicable, write);
+      return applicable.length === 0 ? null : judge(checks, applicable, write);
     },
   };
 }
 
-function judge(applicable: readonly Applicable<Checks>[], write: Admitted): Status | null {
+function judge(
+  checks: CheckMetrics,
+  applicable: readonly Applicable<Checks>[],
+  write: Admitted,
+): Status | null {
   let first: Status | null = null;
   for (const one of applicable) {
     if (!isAbout(one, write)) continue;
     const common = bindingsOf(write, one.target, 'validating');
     for (const binding of one.bindings) {
       if (!isBound(binding, write)) continue;
-      for (const violation of violationsOf(one, binding, write, common)) {
-        const denial = act(one.policy, binding, violation, write);
+      for (const violation of violationsOf(checks, one, binding, write, common)) {
+        const denial = act(checks, one.policy, binding, violation, write);
         first ??= denial;
       }
     }
@@ -134,15 +144,22 @@ function judge(applicable: readonly Applicable<Checks>[], write: Admitted): Stat
 
 /** What the binding's actions make of a violation. */
 function act(
+  checks: CheckMetrics,
   { name }: Policy,
   binding: Binding,
-  { index, message, reason, isAnnotation = false }: Violation,
+  violation: Violation,
   write: Admitted,
 ): Status | null {
+  const { index, message, reason, kind, tookMs } = violation;
   const where = `ValidatingAdmissionPolicy '${name}' with binding '${binding.name}'`;
-  if (!isAnnotation && binding.actions.has('Warn'))
+  const does = (action: string): boolean => kind === 'validation' && binding.actions.has(action);
+  const count = (action: Enforcement): void =>
+    checks.validated(name, binding.name, message, action, tookMs);
+  if (does('Warn')) {
     write.call.warn(`Validation failed for ${where}: ${message}`);
-  if (!isAnnotation && binding.actions.has('Audit')) {
+    count('warn');
+  }
+  if (does('Audit')) {
     const validationActions = Array.from(binding.actions);
     const entry = {
       message,
@@ -152,40 +169,69 @@ function act(
       validationActions,
     };
     write.call.annotate(FAILURE, JSON.stringify([entry]));
+    count('audit');
   }
-  if (!isAnnotation && !binding.actions.has('Deny')) return null;
+  if (kind === 'validation' && !binding.actions.has('Deny')) return null;
+  if (kind !== 'configuration') count('deny');
   const text = `${where} denied request: ${message}`;
   const status = forbidden(write.served.plural, writtenName(write), text, [{ message: text }]);
   return { ...status, reason, code: CODES[reason] ?? 422 };
 }
 
 function violationsOf(
+  checks: CheckMetrics,
   { policy, own }: Applicable<Checks>,
   binding: Binding,
   write: Admitted,
   common: Readonly<Record<string, CelValue | undefined>>,
 ): Violation[] {
-  const failure = (message: string, index = 0): Violation[] =>
-    policy.ignoresFailures ? [] : [{ index, message, reason: 'Invalid' }];
+  const failure = (message: string, kind: Violation['kind']): Violation[] =>
+    policy.ignoresFailures ? [] : [{ index: 0, message, reason: 'Invalid', kind, tookMs: 0 }];
   const params = paramsOf(policy, binding, write);
   if (params.kind === 'none') return [];
-  if (params.kind === 'failed') return failure(params.message);
+  if (params.kind === 'failed') return failure(params.message, 'configuration');
   return params.all.flatMap((param) => {
     const value = param === null ? null : fromJson(shownObject(param));
     const evaluation = new Evaluation(policy, common, value);
-    const matched = evaluateConditions(policy.conditions, () => evaluation.bindings);
+    const matched = conditionsOf(checks, policy, write.operation, evaluation);
     if (matched.kind === 'skip') return [];
-    if (matched.kind === 'failed') return failure(matched.message);
+    if (matched.kind === 'failed') return failure(matched.message, 'validation');
     const unsaid = annotate(policy, own.annotations, evaluation, write);
-    const violations = own.validations.flatMap((validation, index) => {
-      const verdict = evaluation.evaluate(validation.expression);
-      if (verdict === true) return [];
-      if (verdict instanceof CelError) return failure(verdict.message, index);
-      const message = messageOf(validation, evaluation);
-      return [{ index, message, reason: validation.reason }];
+    const judged = own.validations.map((one) => judgeOne(checks, one, evaluation));
+    const violations = judged.flatMap((verdict, index): Violation[] => {
+      if (verdict === null) return [];
+      const { message, reason, tookMs, isError } = verdict;
+      if (!isError || !policy.ignoresFailures) {
+        return [{ index, message, reason, kind: 'validation', tookMs }];
+      }
+      checks.validated(policy.name, binding.name, message, 'allow', tookMs);
+      return [];
     });
     return [...violations, ...unsaid];
   });
+}
+
+interface Verdict {
+  readonly message: string;
+  readonly reason: string;
+  readonly tookMs: number;
+  /** It could not be judged. */
+  readonly isError: boolean;
+}
+
+/** Null where a validation holds. */
+function judgeOne(
+  checks: CheckMetrics,
+  validation: Validation,
+  evaluation: Evaluation,
+): Verdict | null {
+  const fromMs = checks.clockMs();
+  const value = evaluation.evaluate(validation.expression);
+  if (value === true) return null;
+  const isError = value instanceof CelError;
+  const message = isError ? value.message : messageOf(validation, evaluation);
+  const reason = isError ? 'Invalid' : validation.reason;
+  return { message, reason, tookMs: checks.clockMs() - fromMs, isError };
 }
 
 function messageOf(

@@ -6,6 +6,7 @@ import type { Admitted } from './admission.ts';
 import { readStoredObject } from './stored-object.ts';
 import { NamespacedObjects } from './namespaced-objects.ts';
 import type { ClientConfig, Matching, Webhook } from './webhook-configurations.ts';
+import type { CheckMetrics } from './check-metrics.ts';
 import type { WebhookMetrics, WebhookType } from './webhook-metrics.ts';
 import { readReview, reviewBody, type Reviewed } from './webhook-review.ts';
 import type { World } from '../world.ts';
@@ -71,6 +72,7 @@ const slices = new NamespacedObjects('discovery.k8s.io', 'endpointslices');
 export interface CallContext {
   readonly caller: WebhookCaller | null;
   readonly metrics: WebhookMetrics;
+  readonly checks: CheckMetrics;
 }
 
 /** Calls a webhook that matches; `then` is called once. */

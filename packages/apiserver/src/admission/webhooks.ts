@@ -11,7 +11,6 @@ import type { AdmissionPlugin, Admitted, Later, Request } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-request.ts';
-import { evaluateConditions } from './match-conditions.ts';
 import { isSelected } from './matching.ts';
 import { replaceObject } from './object-change.ts';
 import { patchedObject } from './patched-object.ts';
@@ -21,13 +20,27 @@ import { WebhookConfigurations, type Matching, type Webhook } from './webhook-co
 import { denialOf, JSON_PATCH, type Reviewed } from './webhook-review.ts';
 
 /** Whether the webhook is to be called; a Status where its conditions failed and that counts. */
-function isCalled({ webhook, target }: Matching, write: Admitted, phase: Phase): boolean | Status {
-  if (!isSelected(webhook.selectors, write)) return false;
-  const matched = evaluateConditions(webhook.conditions, () => bindingsOf(write, target, phase));
+function isCalled(
+  { checks }: CallContext,
+  { webhook, target }: Matching,
+  write: Admitted,
+  phase: Phase,
+): boolean | Status {
+  const { name, selectors, conditions } = webhook;
+  if (!isSelected(selectors, write)) return false;
+  const type = phase === 'mutating' ? 'admit' : 'validating';
+  const owner = { kind: 'webhook', type, name } as const;
+  const bindings = (): Bindings => bindingsOf(write, target, phase);
+  const matched = checks.matched(owner, write.operation, conditions, bindings);
   if (matched.kind === 'match') return true;
-  if (matched.kind === 'skip' || webhook.ignoresFailures) return false;
+  if (matched.kind === 'skip' || webhook.ignoresFailures) {
+    checks.excluded(owner, write.operation);
+    return false;
+  }
   return forbidden(write.served.plural, writtenName(write), matched.message);
 }
+
+type Bindings = ReturnType<typeof bindingsOf>;
 
 /** The request of a repeated write: which webhooks would be asked is known by its kind alone. */
 function concerns(hooks: WebhookConfigurations, { served, call }: Request): boolean {
@@ -102,7 +115,7 @@ function mutateAll(
         next(index + 1);
         return;
       }
-      const wanted = isCalled(own, write, 'mutating');
+      const wanted = isCalled(context, own, write, 'mutating');
       if (typeof wanted !== 'boolean') {
         then(wanted);
         return;
@@ -208,7 +221,7 @@ export function validatingWebhooks(world: World, context: CallContext): Admissio
       if (matching.length === 0) return null;
       const wanted: Matching[] = [];
       for (const own of matching) {
-        const called = isCalled(own, write, 'validating');
+        const called = isCalled(context, own, write, 'validating');
         if (typeof called !== 'boolean') return called;
         if (called) wanted.push(own);
       }

@@ -16,6 +16,7 @@ import {
   wordOf,
   type Check,
 } from '../review-decoding.ts';
+import type { ConversionFault } from './conversion-metrics.ts';
 
 const GROUP = 'apiextensions.k8s.io';
 const KIND = 'ConversionReview';
@@ -41,7 +42,7 @@ export function conversionBody(
 
 export type Converted =
   | { readonly ok: true; readonly objects: readonly JsonObject[] }
-  | { readonly ok: false; readonly why: string };
+  | { readonly ok: false; readonly why: string; readonly fault: ConversionFault };
 
 /**
  * Reads the answer: `originals` in their desired version, in their order, with metadata of their
@@ -54,29 +55,34 @@ export function readConversion(
   who: string,
 ): Converted {
   const found = convertedIn(body, scope);
-  if (typeof found === 'string') return fail(`${who} failed: ${found}`);
+  if (typeof found === 'string') return fail('malformed_response', `${who} failed: ${found}`);
   if (found.length !== originals.length) {
-    return fail(`${who} returned ${found.length} objects, expected ${originals.length}`);
+    const counts = `${found.length} objects, expected ${originals.length}`;
+    return fail('partial_response', `${who} returned ${counts}`);
   }
   const objects: JsonObject[] = [];
   for (const [index, original] of originals.entries()) {
     const one = decoded(found[index] ?? null);
-    if (typeof one === 'string') return fail(one);
+    if (typeof one === 'string') return invalid(one);
     const foreign = foreignType(one, original, scope.desired);
-    if (foreign !== '') return fail(`${who} returned invalid object at index 0: ${foreign}`);
+    if (foreign !== '') return invalid(`${who} returned invalid object at index 0: ${foreign}`);
     const fault = otherIdentity(one, original);
-    if (fault !== '') return fail(`${who} returned invalid object: ${fault}`);
+    if (fault !== '') return invalid(`${who} returned invalid object: ${fault}`);
     const restored = withMetadataOf(original, one);
     if (typeof restored === 'string') {
-      return fail(`${who} returned invalid metadata: ${restored}`);
+      return invalid(`${who} returned invalid metadata: ${restored}`);
     }
     objects.push(restored);
   }
   return { ok: true, objects };
 }
 
-function fail(why: string): Converted {
-  return { ok: false, why };
+function fail(fault: ConversionFault, why: string): Converted {
+  return { ok: false, fault, why };
+}
+
+function invalid(why: string): Converted {
+  return fail('invalid_converted_object', why);
 }
 
 /** The converted objects of a review, or what is wrong with it. */

@@ -14,6 +14,7 @@ import { readClient, type ClientConfig } from '../admission/webhook-configuratio
 import { httpFailure } from '../client-failure.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
+import type { ConversionFault, ConversionMetrics } from './conversion-metrics.ts';
 import { conversionBody, readConversion, type ReviewScope } from './conversion-review.ts';
 
 /** Upstream's limit of one call. */
@@ -37,9 +38,19 @@ export class ConversionWebhook {
   readonly #client: ClientConfig;
   readonly #reviewVersion: string;
 
-  constructor(world: World, caller: WebhookCaller | null, definition: JsonObject) {
+  readonly #metrics: ConversionMetrics;
+  readonly #definition: string;
+
+  constructor(
+    world: World,
+    caller: WebhookCaller | null,
+    metrics: ConversionMetrics,
+    definition: JsonObject,
+  ) {
     this.#world = world;
     this.#caller = caller;
+    this.#metrics = metrics;
+    this.#definition = stringAt(definition, 'metadata', 'name');
     const webhook = objectAt(definition, 'spec', 'conversion', 'webhook') ?? {};
     this.#client = readClient(webhook);
     const versions = listAt(webhook, 'conversionReviewVersions');
@@ -71,17 +82,29 @@ export class ConversionWebhook {
     };
     const shown = sent.map((object, index) => shownAt(object, revisions[index]?.revision ?? 0));
     const who = `conversion webhook for ${kindText(first)}`;
+    const fromMs = this.#world.edge.nowMs();
+    const count = (fault: ConversionFault | null): void => {
+      const from = versionOf(stringAt(first, 'apiVersion'));
+      const what = { definition: this.#definition, from, to: versionOf(desired) };
+      this.#metrics.count(what, fault, this.#world.edge.nowMs() - fromMs);
+    };
     this.#ask(conversionBody(scope, shown), (answer) => {
       if ('why' in answer) {
+        count('call');
         then({ ok: false, why: `${who} failed: ${answer.why}` });
         return;
       }
       const read = readConversion(answer.body, scope, sent, who);
       if (!read.ok) {
-        if (sources.length > 1) this.#convertHalves(sources, desired, then);
-        else then({ ok: false, why: read.why });
+        if (sources.length > 1) {
+          this.#convertHalves(sources, desired, then);
+          return;
+        }
+        count(read.fault);
+        then({ ok: false, why: read.why });
         return;
       }
+      count(null);
       let next = 0;
       const values = objects.map((own, index) =>
         foreign[index] === true ? (read.objects[next++] ?? own) : own,
@@ -142,6 +165,11 @@ function shownAt(object: JsonObject, revision: number): JsonObject {
   if (revision === 0) return shown;
   const metadata = { ...objectAt(shown, 'metadata'), resourceVersion: String(revision) };
   return { ...shown, metadata };
+}
+
+/** `v1` of `example.com/v1`. */
+function versionOf(apiVersion: string): string {
+  return apiVersion.slice(apiVersion.indexOf('/') + 1);
 }
 
 /** `example.com/v1, Kind=Widget` */

@@ -103,6 +103,48 @@ function widget(version: string, name: string, spec: object): object {
   return { ...kind, metadata: { name, namespace: 'default' }, spec };
 }
 
+test('calls of conversion webhooks are counted, and why they failed', async () => {
+  const { ask, webhooks, end } = started();
+  await answered(ask('POST', V1, widget('v1', 'a', { size: 1 })), 201);
+  await answered(ask('GET', `${V2}/a`));
+  const { answer } = webhooks;
+  const others: Answer[] = [
+    () => ({}),
+    ({ request: { uid } }) => ({ uid, result: { status: 'Success' }, convertedObjects: [] }),
+    ({ request: { uid, objects } }) => ({
+      ...{ uid, result: { status: 'Success' } },
+      convertedObjects: objects,
+    }),
+  ];
+  for (const other of others) {
+    webhooks.answer = other;
+    await answered(ask('POST', V2, widget('v2', 'b', {})), 500);
+  }
+  webhooks.answer = answer;
+  const calls = 'apiserver_conversion_webhook_request_total';
+  const lines = ask('GET', '/metrics').text.split('\n');
+  const counted = lines.filter((line) => line.startsWith(`${calls}{`)).toSorted();
+  const failed = (type: string): string =>
+    `${calls}{failure_type="conversion_webhook_${type}_failure",result="failure"} 1`;
+  assert.deepEqual(counted, [
+    `${calls}{failure_type="",result="success"} 1`,
+    failed('invalid_converted_object'),
+    failed('malformed_response'),
+    failed('partial_response'),
+  ]);
+  const kinds = 'apiserver_crd_conversion_webhook_duration_seconds_count';
+  const of = (from: string, to: string, succeeded: boolean): string =>
+    `crd_name="widgets.example.com",from_version="${from}",succeeded="${succeeded}",` +
+    `to_version="${to}"`;
+  const found = lines.filter((line) => line.startsWith(kinds)).toSorted();
+  const wanted = [`{${of('v1', 'v2', true)}} 1`, `{${of('v2', 'v1', false)}} 3`];
+  assert.deepEqual(
+    found,
+    wanted.map((one) => `${kinds}${one}`),
+  );
+  await end();
+});
+
 test('objects are written, read and watched in a version that a webhook makes', async () => {
   const { ask, webhooks, end } = started();
   await answered(ask('POST', V1, widget('v1', 'a', { size: 1 })), 201);

@@ -3,6 +3,7 @@ import type { WebhookCaller } from '../admission/webhook-call.ts';
 import { rangeOf, type Served } from '../served.ts';
 import type { Storage } from '../storage.ts';
 import type { World } from '../world.ts';
+import { ConversionMetrics } from './conversion-metrics.ts';
 import { ConversionWebhook } from './conversion-webhook.ts';
 import { ConvertedStorage } from './converted-storage.ts';
 import type { CustomKind } from './custom-kind.ts';
@@ -12,6 +13,7 @@ import { formKept, formStored } from './custom-objects.ts';
 export class ConvertedViews {
   readonly #world: World;
   readonly #caller: WebhookCaller | null;
+  readonly metrics: ConversionMetrics = new ConversionMetrics();
   readonly #followed = new Set<Storage>();
   /** By name of the definition, then by version. */
   readonly #views = new Map<string, Map<string, ConvertedStorage>>();
@@ -31,7 +33,7 @@ export class ConvertedViews {
     let view = views.get(facts.name);
     if (view === undefined) {
       const definition = custom.schemas.definition(kind.facts.name) ?? {};
-      const webhook = new ConversionWebhook(this.#world, this.#caller, definition);
+      const webhook = new ConversionWebhook(this.#world, this.#caller, this.metrics, definition);
       const base = this.#world.storageOf(kind.prefix);
       this.#follow(base);
       view = new ConvertedStorage({

@@ -58,6 +58,11 @@ export class CustomDefinitions {
     kinds.viewOf = (served) => this.#views.of(served);
   }
 
+  /** What conversions take. */
+  print(lines: string[]): void {
+    this.#views.metrics.print(lines);
+  }
+
   #open(): DefinitionReading {
     const { kinds } = this.#world;
     const { start, end } = rangeOf(this.#served, '');
