@@ -135,9 +135,8 @@ interface PatchResult {
 /** What comes out of a patch of the `live` object, as upstream has it before decoding. */
 export function documentOf(patch: Patch, live: JsonObject, type: Type | undefined): JsonObject {
   const whole = applyPatch(patch, live, type);
-  const { kind = '', apiVersion = '' } = live;
-  const ordered = type === undefined ? {} : { kind, apiVersion, ...versionedForm(type, live) };
-  const document = type === undefined ? undefined : patchedDocument(patch, ordered);
+  const ordered = type === undefined ? undefined : versionedForm(type, live);
+  const document = ordered === undefined ? undefined : patchedDocument(patch, ordered);
   return document ?? (whole.ok ? whole.value : live);
 }
 

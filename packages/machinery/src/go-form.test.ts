@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { goDiff, goValueOf } from './go-form.ts';
+import { goDiff, goValueOf, versionedForm } from './go-form.ts';
+import { findType } from './schema.ts';
 
 test('what v1 has beside the security context of a pod is printed within it', () => {
   const form = goValueOf('core.v1.PodSpec', {
@@ -34,4 +35,15 @@ test('what Go holds by value is zero where v1 leaves it out', () => {
   assert.deepEqual(rolling, { Partition: 0, MaxUnavailable: null });
   const update = goValueOf('apps.v1.DaemonSetUpdateStrategy', { rollingUpdate: {} });
   assert.deepEqual(update, { Type: '', RollingUpdate: { MaxUnavailable: 0, MaxSurge: 0 } });
+});
+
+test('objects within an object keep what kind they are', () => {
+  const type = findType('apps.v1.StatefulSet');
+  assert.ok(type !== undefined);
+  const claim = { spec: { volumeMode: 'Block' }, apiVersion: 'v1', kind: 'PersistentVolumeClaim' };
+  const object = { spec: { volumeClaimTemplates: [claim] }, kind: 'StatefulSet', apiVersion: 'a' };
+  const text = JSON.stringify(versionedForm(type, object));
+  assert.ok(text.startsWith('{"kind":"StatefulSet","apiVersion":"a",'));
+  const shown = '"volumeClaimTemplates":[{"kind":"PersistentVolumeClaim","apiVersion":"v1",';
+  assert.ok(text.includes(shown), text);
 });

@@ -175,6 +175,11 @@ function jsonOf(shape: Shape, value: JsonValue): JsonValue {
   if (shape.kind === 'map') return sortedMap(value);
   if (shape.kind !== 'object') return value;
   const form: JsonObject = {};
+  for (const name of ['kind', 'apiVersion']) {
+    const member = value[name];
+    const isOwn = shape.type.field(name) !== undefined;
+    if (!isOwn && member !== undefined) form[name] = member;
+  }
   for (const field of shape.type.fields) {
     const member = value[field.name] ?? field.absent;
     if (member === undefined || isOmitted(field, member)) continue;

@@ -121,3 +121,11 @@ function* statuses(value: JsonValue): Generator<status.Status> {
   if (found?.status === 'Failure' && typeof found.message === 'string') yield found;
   else for (const item of Object.values(value)) yield* statuses(item ?? null);
 }
+
+test('what has a meaning in HTML is escaped in the JSON of a Status', () => {
+  const text = status.statusBytes(status.badRequest('<&>')).toString();
+  assert.ok(text.includes('"message":"\\u003c\\u0026\\u003e"'));
+  assert.ok(
+    status.statusBytes(status.badRequest('<'), true).toString().includes('"message": "\\u003c"'),
+  );
+});

@@ -5,8 +5,8 @@
  * the edge encodes it. Codes and fixed texts live in REASONS and nowhere else.
  */
 import { aggregate, FIELD_ERROR_KINDS, fieldErrorText, type FieldError } from './fielderrors.ts';
-import { isObject, type JsonValue } from './json-value.ts';
-import { quoted } from './quoting.ts';
+import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { escapedJson, quoted } from './quoting.ts';
 
 /** Reason -> HTTP code, and the text that the server gives when it has nothing better to say. */
 export const REASONS = {
@@ -397,7 +397,8 @@ export function httpCode(status: Status): number {
 
 /** The JSON body of a Status, ready to send. `isPretty` indents as upstream does for browsers. */
 export function statusBytes(status: Status, isPretty = false): Buffer {
-  return Buffer.from(isPretty ? JSON.stringify(status, null, 2) : `${JSON.stringify(status)}\n`);
+  const text = escapedJson(status as unknown as JsonObject, isPretty ? 2 : 0);
+  return Buffer.from(isPretty ? text : `${text}\n`);
 }
 
 /** Reads a value that may be a Status; undefined where it is something else. */

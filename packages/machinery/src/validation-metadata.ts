@@ -1,6 +1,6 @@
 /** What upstream demands of every object's metadata. */
 
-import { forbiddenField, invalidValue, required, tooLong } from './fielderrors.ts';
+import { forbiddenField, invalidValue, required, tooLong, typedText } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import {
@@ -13,8 +13,10 @@ import {
 import { quoted } from './quoting.ts';
 import {
   checkLabels,
+  IMMUTABLE,
   immutable,
   invalidEach,
+  isSame,
   nonNegative,
   type Findings,
 } from './validation-rules.ts';
@@ -168,8 +170,10 @@ export function checkMetadataUpdate(
   }
   // The server's own fields are restored, whatever a client sends; these are not.
   for (const field of ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds']) {
-    if (next[field] === undefined) continue;
-    immutable(found, `metadata.${field}`, next[field], previous[field]);
+    const value = next[field];
+    if (value === undefined || isSame(value, previous[field])) continue;
+    const shown = typeof value === 'string' ? typedText(value) : value;
+    found.push(invalidValue(`metadata.${field}`, shown, IMMUTABLE));
   }
   checkLabels(found, 'metadata.labels', objectAt(next, 'labels'));
   checkAnnotations(found, 'metadata.annotations', objectAt(next, 'annotations'));

@@ -187,3 +187,12 @@ test('an event that relates to nothing may not relate to something empty', () =>
   const found = textsOf('events.k8s.io', 'events', { ...event, related: {} }, event);
   assert.ok(found.some((text) => text.startsWith('related: Invalid value: {"Kind":"",')));
 });
+
+test('the uid of an event is told of once where the group is core, as of a type of its own', () => {
+  const [metadata, changed] = ['u', 'v & w'].map((uid) => ({ name: 'x', namespace: 'y', uid }));
+  const event = { involvedObject: { namespace: 'y' } };
+  const next = { ...event, metadata: changed ?? {} };
+  const found = textsOf('', 'events', next, { ...event, metadata: metadata ?? {} });
+  const text = 'metadata.uid: Invalid value: "v \\u0026 w": field is immutable';
+  assert.deepEqual(found, [text]);
+});

@@ -65,6 +65,7 @@ export interface KindRules {
  * where it is not named.
  */
 type MetadataLooks = readonly ('change' | 'whole' | 'kept')[];
+const NONE: MetadataLooks = [];
 const CHANGE: MetadataLooks = ['change'];
 const WHOLE: MetadataLooks = ['whole'];
 const CHANGE_WHOLE: MetadataLooks = ['change', 'whole'];
@@ -112,7 +113,7 @@ const LOOKS: Readonly<Record<string, MetadataLooks>> = {
   'mutatingadmissionpolicybindings.admissionregistration.k8s.io': WHOLE,
   limitranges: WHOLE,
   persistentvolumes: ['whole', 'whole'],
-  'poddisruptionbudgets.policy': [],
+  'poddisruptionbudgets.policy': NONE,
 };
 export type RuleTable = Readonly<Record<string, KindRules>>;
 
@@ -181,7 +182,9 @@ export function validateUpdate(
     rules.subresources?.[subresource]?.(found, next, previous);
     return found;
   }
-  const looks = LOOKS[resource.storage.name] ?? CHANGE;
+  // events of the core group are looked at as they always were
+  const isOldEvent = resource.storage.name === 'events' && resource.group === '';
+  const looks = isOldEvent ? NONE : (LOOKS[resource.storage.name] ?? CHANGE);
   const judge = rules.update === undefined ? rules.create : undefined;
   const change = rules.update ?? rules.change;
   for (const look of looks) {

@@ -45,9 +45,10 @@ function rememberVersion(next: JsonObject): void {
   const storage = listAt(next, 'spec', 'versions')
     .filter(isObject)
     .find((one) => one['storage'] === true);
+  if (storage === undefined) return;
   const version = stringAt(storage, 'name');
   const stored: readonly JsonValue[] = listAt(next, 'status', 'storedVersions');
-  if (version === '' || stored.includes(version)) return;
+  if (stored.includes(version)) return;
   next['status'] = { ...objectAt(next, 'status'), storedVersions: [...stored, version] };
 }
 

@@ -25,6 +25,7 @@ const SCALAR_FORMS: Readonly<Partial<Record<Scalar, ScalarForm>>> = {
   bool: 'boolean',
   time: 'untyped',
   microTime: 'untyped',
+  quantity: 'untyped',
 };
 
 /** Defaults of fields that are keys of lists, beyond the zero of their type. */
@@ -156,8 +157,7 @@ function schemaOfShape(shape: Shape): FieldSchema {
     case 'scalar': {
       const form = SCALAR_FORMS[shape.scalar];
       if (form !== undefined) return scalarSchema(form);
-      // raw extensions hold what nobody looks into, the rest any value; quantities are strings or
-      // numbers, which the published types can only say by leaving the type out
+      // raw extensions hold what nobody looks into, the rest any value
       if (shape.scalar === 'raw') return ATOMIC_SCHEMA;
       const isMap = shape.scalar === 'fieldsV1';
       return isMap ? mapSchema(plainMap(DEDUCED_SCHEMA, false)) : DEDUCED_SCHEMA;

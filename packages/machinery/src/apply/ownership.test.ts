@@ -5,6 +5,7 @@ import type { JsonObject } from '../json-value.ts';
 import type { FieldPath } from './field-set.ts';
 import { FieldSet } from './field-set.ts';
 import { fieldsOf } from './field-walk.ts';
+import { builtinSchema } from './builtin-schema.ts';
 import { filled, kindOf, KINDS, objectsOf, type Kind } from './objects.sim.ts';
 import { applyConfig, ownersAfterUpdate, type Owners, type Versions } from './ownership.ts';
 import { typedFaults } from './typed-faults.ts';
@@ -253,3 +254,11 @@ function isScalarPath(kind: Kind, first: JsonObject, second: JsonObject) {
     return [a, b].every((set) => set.has(path) && !isInside(set, path));
   };
 }
+
+test('a quantity is a scalar, not a map or a list', () => {
+  const schema = builtinSchema('v1', 'ResourceQuota');
+  assert.ok(schema !== undefined);
+  const faults = typedFaults(schema, { spec: { hard: { pods: {}, cpu: '1', memory: 2 } } }, false);
+  const text = 'expected any scalar, got &{map[]}';
+  assert.deepEqual(faults, [{ path: '.spec.hard.pods', text }]);
+});

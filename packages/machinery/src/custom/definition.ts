@@ -170,7 +170,7 @@ function checkSpec(
     const scope = versionScope(form, version, unchanged);
     checkVersion(found, version, `spec.versions[${i}]`, scope, old);
   }
-  checkVersionList(found, spec['versions'] !== undefined, versions);
+  checkVersionList(found, Array.isArray(spec['versions']), versions);
   for (const field of ['plural', 'singular', 'kind', 'listKind']) {
     if (stringAt(spec, 'names', field) === '') found.push(required(`spec.names.${field}`));
   }

@@ -106,8 +106,8 @@ function checkWhere(found: Findings, spec: JsonObject): void {
   if (objectAt(spec, 'nodeSelector') !== undefined && terms.length !== 1) {
     const at = 'spec.nodeSelector.nodeSelectorTerms';
     const shown = terms.map((one) => goValueOf(TERM_TYPE, one));
-    const isAbsent = valueAt(spec, 'nodeSelector', 'nodeSelectorTerms') === undefined;
-    const value = isAbsent ? null : printed(JSON.stringify(shown));
+    const isList = Array.isArray(valueAt(spec, 'nodeSelector', 'nodeSelectorTerms'));
+    const value = isList ? printed(JSON.stringify(shown)) : null;
     found.push(invalidValue(at, value, 'must have exactly one node selector term'));
   }
   checkTrue(found, 'spec', spec, 'allNodes', places);
