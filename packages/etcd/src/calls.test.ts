@@ -346,6 +346,101 @@ test('bytes that are no message are refused, whatever the method', async () => {
   await opened.close();
 });
 
+const NO_MESSAGE =
+  '13 grpc: error unmarshalling request: proto: cannot parse invalid wire-format data';
+
+test('a message inside another has to be one, whatever else is wrong or replaced', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  const cut = '\x0a\x09k';
+  const range: Fields = [[1, 'k']];
+  const requests: readonly (readonly [string, Fields])[] = [
+    [
+      'KV/Txn',
+      [
+        [2, [[2, []]]],
+        [2, [[1, cut]]],
+      ],
+    ],
+    [
+      'KV/Txn',
+      [
+        [
+          2,
+          [
+            [1, cut],
+            [1, range],
+          ],
+        ],
+      ],
+    ],
+    [
+      'KV/Txn',
+      [
+        [1, [[2, 9]]],
+        [3, [[4, [[2, [[3, cut]]]]]]],
+      ],
+    ],
+    ['/v3electionpb.Election/Proclaim', [[1, cut]]],
+    ['/v3electionpb.Election/Resign', [[1, cut]]],
+    ['Auth/RoleGrantPermission', fields('r', cut)],
+    ['Auth/UserAdd', fields('u', 'pw', cut)],
+  ];
+  for (const [path, request] of requests) {
+    assert.equal(await peer.call(path, request), NO_MESSAGE, path);
+  }
+  // A varint may be longer than it has to be; such options are no text.
+  assert(Buffer.isBuffer(await peer.call('Auth/UserAdd', fields('u', '', '\x08\x81\x00'))));
+  assert(
+    Buffer.isBuffer(
+      await peer.call('Auth/UserAdd', [
+        [1, 'v'],
+        [9, '\xff'],
+      ]),
+    ),
+  );
+  peer.close();
+  await server.close();
+  await opened.close();
+});
+
+test('an empty new password fits nothing but the hash that comes with it', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }], auth: { bcryptCost: 4 } });
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  const hash = '$2a$04$/uaF/uaF/uaF/uaF/uaF/uyUa5B4sNev9rTvA6TvEBWYO4koffwMy';
+  await peer.call('Auth/UserAdd', fields('root', 'pw'));
+  await peer.call('Auth/UserGrantRole', fields('root', 'root'));
+  for (const name of ['empty', 'hashed']) await peer.call('Auth/UserAdd', fields(name, 'pw'));
+  await peer.call('Auth/UserAdd', fields('certified', '', [[1, 1]]));
+  const change = (name: string, sent: string): Promise<Buffer | string> =>
+    peer.call('Auth/UserChangePassword', [
+      [1, name],
+      [3, sent],
+    ]);
+  const refused = '2 auth: authentication failed, password was given for no password user';
+  assert.equal(await change('hashed', '!'), refused);
+  assert.equal(await change('none', '!'), '9 etcdserver: user name not found');
+  assert(Buffer.isBuffer(await change('certified', '!')));
+  assert(Buffer.isBuffer(await change('empty', '')));
+  assert(Buffer.isBuffer(await change('hashed', Buffer.from(hash).toString('base64'))));
+  await peer.call('Auth/AuthEnable', []);
+  const failed = '3 etcdserver: authentication failed, invalid user ID or password';
+  for (const [name, password] of [
+    ['empty', ''],
+    ['empty', 'pw'],
+    ['hashed', ''],
+    ['hashed', 'pw'],
+  ] as const) {
+    assert.equal(await peer.call('Auth/Authenticate', fields(name, password)), failed);
+  }
+  assert(Buffer.isBuffer(await peer.call('Auth/Authenticate', fields('hashed', 'secret'))));
+  peer.close();
+  await server.close();
+  await opened.close();
+});
+
 test('a client whose version is no text is refused, whatever it calls', async () => {
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const server = await serveEtcd(opened, { listen: [{ port: 0 }] });

@@ -26,6 +26,7 @@ import { admission, isOverQuota, isSpaceTight, raiseNoSpace } from './alarms.ts'
 import { DeleteRequest, PutRequest } from './put.ts';
 import { RangeRequest, rangeBodySize, writeRangeBody } from './range.ts';
 import { type KeySets, findDuplicate } from './txn-keys.ts';
+import { isDeepMessage, isMessage } from './whole-message.ts';
 
 export const FIELD_COMPARE = 1;
 export const FIELD_SUCCESS = 2;
@@ -92,6 +93,8 @@ export class TxnRunner {
       }
       reader.chunk();
       if (reader.field > OP_TXN) continue;
+      // What another one replaces still has to be a message.
+      if (this.#op !== 0 && !isMessage(this.#bytes, this.#opAt, this.#opTo)) return false;
       this.#op = reader.field;
       this.#opAt = reader.chunkStart;
       this.#opTo = reader.chunkEnd;
@@ -110,7 +113,9 @@ export class TxnRunner {
     this.#isTight = isSpaceTight(this.#context);
     const budget = this.#context.limits.txnOpsMax;
     const invalid = this.#validate(start, end, budget, 0);
-    if (invalid !== null) return invalid;
+    if (invalid !== null) {
+      return isDeepMessage(bytes, start, end, 'TxnRequest') ? invalid : ETCD.malformed;
+    }
     if (this.#needsKeyCheck && this.#hasDuplicate(start, end)) return ETCD.duplicateKey;
     // What only reads never enters etcd's log.
     const isTooLarge = this.#hasWrite && this.#context.isTooLarge(end - start);

@@ -1,8 +1,9 @@
 /** Requests whose fields nobody reads still have to be messages. */
 import type { InPlaceHandler } from '@megaplane/wire/grpc';
-import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
+import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import type { EtcdContext } from './context.ts';
 import { ETCD } from './failures.ts';
+import { messageOf } from './gateway/schema.ts';
 
 const reader = new ProtobufReader();
 
@@ -10,6 +11,34 @@ export function isMessage(bytes: Buffer, start: number, end: number): boolean {
   reader.reset(bytes, start, end);
   while (reader.next()) reader.skip();
   return reader.failure === FAILURE_NONE;
+}
+
+/** Depth of messages that are looked into: deeper ones were refused for their depth. */
+const DEPTH_MAX = 40;
+
+/** The same of all messages inside; `name` is that of the schema. For what was refused anyway. */
+export function isDeepMessage(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  name: string,
+  depth: number = 0,
+): boolean {
+  if (!isMessage(bytes, start, end)) return false;
+  const { byNumber } = messageOf(name);
+  const fields = new ProtobufReader().reset(bytes, start, end);
+  while (fields.next()) {
+    if (fields.wireType !== WIRE_BYTES) {
+      fields.skip();
+      continue;
+    }
+    fields.chunk();
+    const kind = byNumber.get(fields.field)?.kind;
+    if (typeof kind !== 'object' || !('message' in kind) || depth === DEPTH_MAX) continue;
+    const { chunkStart, chunkEnd } = fields;
+    if (!isDeepMessage(bytes, chunkStart, chunkEnd, kind.message, depth + 1)) return false;
+  }
+  return true;
 }
 
 /** Refuses bytes that are no message, before the handler does anything. */

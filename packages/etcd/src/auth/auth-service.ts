@@ -1,6 +1,7 @@
 // data plane: the Auth service
 /** Handlers around `AuthState`; the work of passwords runs in slices and answers later. */
 import { isUtf8 } from 'node:buffer';
+import { decodeBase64 } from '@megaplane/base/base64';
 import type { GrpcCall, GrpcMethods, InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import {
@@ -12,7 +13,7 @@ import {
 } from '@megaplane/wire/protobuf-write';
 import type { EtcdContext } from '../context.ts';
 import { ETCD, type EtcdFailure } from '../failures.ts';
-import { unlessMalformed } from '../whole-message.ts';
+import { isMessage, unlessMalformed } from '../whole-message.ts';
 import { answer } from '../put.ts';
 import { AUTH } from './auth-failures.ts';
 import { type AuthState, ROOT } from './auth-state.ts';
@@ -34,9 +35,18 @@ export interface AuthParts {
   readonly run: <T>(work: Generator<void, T>) => Promise<T>;
 }
 
-/** Of these methods the fields after the first one are bytes; everywhere else they are texts. */
-const TEXTS_OF_PERMISSIONS = 1;
-const TEXTS_ALL = 15;
+/** Which fields of a request are texts, and which are messages: one bit for each number. */
+interface Shape {
+  readonly texts: number;
+  readonly messages: number;
+}
+
+const NO_FIELDS: Shape = { texts: 0, messages: 0 };
+const NAME: Shape = { texts: 0b10, messages: 0 };
+const TWO_TEXTS: Shape = { texts: 0b110, messages: 0 };
+const NEW_USER: Shape = { texts: 0b1_0110, messages: 0b1000 };
+const NEW_PASSWORD: Shape = { texts: 0b1110, messages: 0 };
+const NEW_PERMISSION: Shape = { texts: 0b10, messages: 0b100 };
 
 /** Fields of a request by number: texts, numbers and messages as bytes. */
 class Request {
@@ -45,9 +55,8 @@ class Request {
   /** What is wrong with the bytes themselves. */
   readonly invalid: EtcdFailure | null;
 
-  /** Fields up to `lastText` are texts: two names must not become one by what is no UTF-8. */
-  constructor(bytes: Buffer, start: number, end: number, lastText: number) {
-    let isText = true;
+  /** Texts have to be UTF-8: two names must not become one by what is none. */
+  constructor(bytes: Buffer, start: number, end: number, { texts, messages }: Shape) {
     const reader = new ProtobufReader().reset(bytes, start, end);
     while (reader.next()) {
       if (reader.wireType === 0) this.#numbers.set(reader.field, reader.int64());
@@ -55,11 +64,14 @@ class Request {
         reader.chunk();
         const content = Buffer.from(bytes.subarray(reader.chunkStart, reader.chunkEnd));
         this.#bytes.set(reader.field, content);
-        if (reader.field <= lastText && !isUtf8(content)) isText = false;
+        const bit = reader.field < 8 ? 1 << reader.field : 0;
+        const isText = (texts & bit) === 0 || isUtf8(content);
+        if (isText && ((messages & bit) === 0 || isMessage(content, 0, content.length))) continue;
+        this.invalid = isText ? ETCD.malformed : ETCD.notText;
+        return;
       } else reader.skip();
     }
-    const isWhole = reader.failure === FAILURE_NONE;
-    this.invalid = isWhole ? (isText ? null : ETCD.notText) : ETCD.malformed;
+    this.invalid = reader.failure === FAILURE_NONE ? null : ETCD.malformed;
   }
 
   text(field: number): string {
@@ -80,7 +92,7 @@ class Request {
 
   message(field: number): Request | null {
     const content = this.#bytes.get(field);
-    return content === undefined ? null : new Request(content, 0, content.length, 0);
+    return content === undefined ? null : new Request(content, 0, content.length, NO_FIELDS);
   }
 }
 
@@ -101,27 +113,27 @@ export class AuthService {
       methods.unary(`/etcdserverpb.Auth/${name}`, handler);
     unary(
       'AuthEnable',
-      this.#change(() => state.enable()),
+      this.#change(() => state.enable(), NO_FIELDS),
     );
     unary(
       'AuthDisable',
       this.#change(() => {
         tokens.forgetAll();
         return state.disable();
-      }),
+      }, NO_FIELDS),
     );
     unary('AuthStatus', unlessMalformed(this.#parts.context, this.#status()));
     unary(
       'Authenticate',
-      this.#later((request, call) => this.#authenticate(request, call)),
+      this.#later((request, call) => this.#authenticate(request, call), TWO_TEXTS),
     );
     unary(
       'UserAdd',
-      this.#later((request, call) => this.#addUser(request, call)),
+      this.#later((request, call) => this.#addUser(request, call), NEW_USER),
     );
     unary(
       'UserChangePassword',
-      this.#later((request, call) => this.#changePassword(request, call)),
+      this.#later((request, call) => this.#changePassword(request, call), NEW_PASSWORD),
     );
     unary(
       'UserDelete',
@@ -129,11 +141,11 @@ export class AuthService {
     );
     unary(
       'UserGrantRole',
-      this.#change((r) => state.grantRole(r.text(1), r.text(2))),
+      this.#change((r) => state.grantRole(r.text(1), r.text(2)), TWO_TEXTS),
     );
     unary(
       'UserRevokeRole',
-      this.#change((r) => state.revokeRole(r.text(1), r.text(2))),
+      this.#change((r) => state.revokeRole(r.text(1), r.text(2)), TWO_TEXTS),
     );
     unary(
       'UserList',
@@ -160,14 +172,13 @@ export class AuthService {
       'RoleGrantPermission',
       this.#change(
         (r) => state.grantPermission(r.text(1), permissionOf(r.message(2))),
-        TEXTS_OF_PERMISSIONS,
+        NEW_PERMISSION,
       ),
     );
     unary(
       'RoleRevokePermission',
-      this.#change(
-        (r) => state.revokePermission(r.text(1), { key: r.latin1(2), rangeEnd: r.latin1(3) }),
-        TEXTS_OF_PERMISSIONS,
+      this.#change((r) =>
+        state.revokePermission(r.text(1), { key: r.latin1(2), rangeEnd: r.latin1(3) }),
       ),
     );
     unary(
@@ -186,10 +197,10 @@ export class AuthService {
     );
   }
 
-  #change(change: Change, lastText: number = TEXTS_ALL): InPlaceHandler {
+  #change(change: Change, shape: Shape = NAME): InPlaceHandler {
     return (bytes, start, end, out, offset, call) => {
       const { context } = this.#parts;
-      const request = new Request(bytes, start, end, lastText);
+      const request = new Request(bytes, start, end, shape);
       const refused = request.invalid ?? change(request);
       if (refused !== null) return context.fail(call, refused);
       return this.#answer(call, out, offset, 0, (_target, at) => at);
@@ -198,7 +209,7 @@ export class AuthService {
 
   #texts(list: (request: Request) => readonly string[] | EtcdFailure): InPlaceHandler {
     return (bytes, start, end, out, offset, call) => {
-      const request = new Request(bytes, start, end, TEXTS_ALL);
+      const request = new Request(bytes, start, end, NAME);
       const texts = request.invalid ?? list(request);
       if ('code' in texts) return this.#parts.context.fail(call, texts);
       const size = texts.reduce((sum, text) => sum + text.length * 3 + 8, 0);
@@ -223,7 +234,7 @@ export class AuthService {
   #getRole(): InPlaceHandler {
     const { state, context } = this.#parts;
     return (bytes, start, end, out, offset, call) => {
-      const request = new Request(bytes, start, end, TEXTS_ALL);
+      const request = new Request(bytes, start, end, NAME);
       if (request.invalid !== null) return context.fail(call, request.invalid);
       const name = request.text(1);
       const found = state.role(name);
@@ -246,10 +257,10 @@ export class AuthService {
   }
 
   /** A method whose work takes more than a turn. */
-  #later(serve: (request: Request, call: GrpcCall) => Promise<void>): InPlaceHandler {
+  #later(serve: (request: Request, call: GrpcCall) => Promise<void>, shape: Shape): InPlaceHandler {
     return (bytes, start, end, _out, _offset, call) => {
       const { context } = this.#parts;
-      const request = new Request(bytes, start, end, TEXTS_ALL);
+      const request = new Request(bytes, start, end, shape);
       if (request.invalid !== null) return context.fail(call, request.invalid);
       if (this.#underWay >= PASSWORDS_UNDER_WAY_MAX)
         return context.fail(call, ETCD.tooManyRequests);
@@ -321,8 +332,9 @@ export class AuthService {
   async #changePassword(request: Request, call: GrpcCall): Promise<void> {
     const { state, tokens } = this.#parts;
     const name = request.text(1);
-    const hash = await this.#hash(request.raw(2));
-    if (typeof hash !== 'string') {
+    const password = request.raw(2);
+    const hash = password.length > 0 ? await this.#hash(password) : sentHash(request.text(3));
+    if (hash !== null && typeof hash !== 'string') {
       this.#finish(call, hash);
       return;
     }
@@ -330,6 +342,12 @@ export class AuthService {
     if (refused === null) tokens.forget(name);
     this.#finish(call, refused);
   }
+}
+
+/** The hash that a request brings along: none fits no password at all. Null: it is no base64. */
+function sentHash(base64: string): string | null {
+  const hash = decodeBase64(base64);
+  return typeof hash === 'number' ? null : hash.toString('utf8');
 }
 
 function permissionOf(request: Request | null): Permission | null {

@@ -113,10 +113,12 @@ export class AuthState {
     return this.#commit();
   }
 
-  changePassword(name: string, hash: string): Refusal {
+  /** `hash` is null where none could be read; who has no password needs none. */
+  changePassword(name: string, hash: string | null): Refusal {
     const user = this.#users.get(name);
     if (user === undefined) return AUTH.userNotFound;
-    this.#users.set(name, { ...user, hash: user.noPassword ? '' : hash });
+    if (hash === null && !user.noPassword) return AUTH.noPasswordUser;
+    this.#users.set(name, { ...user, hash: user.noPassword ? '' : (hash ?? '') });
     return this.#commit();
   }
 

@@ -1,5 +1,5 @@
 /** `v3electionpb.Election`: the oldest key below `name/` is the leader, its value what it says. */
-import { type EtcdFailure, unknown } from '../failures.ts';
+import { ETCD, type EtcdFailure, unknown } from '../failures.ts';
 import type { Serve } from './lock.ts';
 import { type Message, encodeMessage } from './message.ts';
 import type { OwnCalls, Principal } from './own-calls.ts';
@@ -80,6 +80,7 @@ export const leader: Serve = (calls, caller, request) => {
 function leaderKey(calls: OwnCalls, caller: Principal, request: Message): LeaderKey | EtcdFailure {
   if (!request.has(1)) return LEADER_MISSING;
   const sent = request.message(1);
+  if (!sent.isWhole) return ETCD.malformed;
   const lease = session(calls, caller, sent.number(4));
   if (typeof lease !== 'bigint') return lease;
   return { key: Buffer.from(sent.bytes(2)), revision: sent.number(3), lease };

@@ -50,7 +50,7 @@ class RecipeCall implements GrpcCallHandler {
     this.#calls.context.guard(call.connection);
     if ('code' in answer) {
       // etcd's services are clients of their own server: what they were told loses its code.
-      const { code, text } = unknown(answer.text);
+      const { code, text } = answer === ETCD.malformed ? answer : unknown(answer.text);
       call.finish(code, text);
       return;
     }
